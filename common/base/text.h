@@ -25,6 +25,11 @@ static inline void weir_text_clear(struct weir_text *text)
 	text->length = 0;
 }
 
+static inline struct weir_span weir_text_span(const struct weir_text *text)
+{
+	return (struct weir_span){.at = text->at, .length = (uint32_t)text->length};
+}
+
 /** Room for `bytes` more behind the end; gives where they go. The caller adds to length what it used. */
 char *weir_text_reserve(struct weir_text *text, size_t bytes);
 

@@ -56,12 +56,10 @@ void weir_policy_history_deinit(struct weir_policy_history *history)
 enum weir_status weir_policy_number(struct weir_store *store, const struct weir_policy *const *history, size_t count,
                                     struct weir_policy *policy, uint64_t *version, struct weir_error *error)
 {
-	enum weir_status status = weir_policy_give_ids(policy, history, count, error);
+	enum weir_status status = weir_policy_follow(policy, history, count, error);
 	*version = count > 0 ? history[count - 1]->version : 0;
 	if (status == WEIR_OK && count > 0 && strcmp(history[count - 1]->text, policy->text) == 0)
 		return WEIR_OK;
-	for (size_t i = count; status == WEIR_OK && i-- > 0;)
-		status = weir_policy_check_successor(history[i], policy, error);
 	++*version;
 	if (status == WEIR_OK && store != NULL)
 		status = store->ops->policy_put(store, *version, weir_span_of(policy->text), error);

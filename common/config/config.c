@@ -12,6 +12,7 @@
 #include "common/config/config_settings.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ enum {
 	MEMORY_LEAST_BYTES = 64 << 20,
 	TOKEN_LEAST_BYTES = 16,
 	TOKEN_MAX_BYTES = 1024,
+	MISTAKES_TOLD = 20,
 	ARCHIVER_THREADS = 4, /* more do not help a server much whose processors have other work, too */
 };
 
@@ -178,13 +180,19 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 	return WEIR_OK;
 }
 
-/* Takes the document, on failure too. */
-static enum weir_status read_document(struct weir_json_document *document, struct weir_config **config,
-                                      struct weir_error *error)
+static struct weir_config *config_of(struct weir_json_document *document)
 {
 	struct weir_config *made = weir_alloc(1, sizeof *made);
 	made->document = document;
 	weir_settings_default(made);
+	return made;
+}
+
+/* Takes the document, on failure too. */
+static enum weir_status read_document(struct weir_json_document *document, struct weir_config **config,
+                                      struct weir_error *error)
+{
+	struct weir_config *made = config_of(document);
 	struct weir_json root = weir_json_root(document);
 	enum weir_status status = read_all(&root, made, error);
 	if (status != WEIR_OK) {
@@ -193,6 +201,62 @@ static enum weir_status read_document(struct weir_json_document *document, struc
 	}
 	*config = made;
 	return WEIR_OK;
+}
+
+/* One reading of a document that stays. */
+static enum weir_status read_again(struct weir_json_document *document, const struct weir_config_check *check,
+                                   struct weir_error *error)
+{
+	struct weir_config *config = config_of(document);
+	struct weir_json root = weir_json_root(document);
+	enum weir_status status = read_all(&root, config, error);
+	if (status == WEIR_OK && check != NULL)
+		status = check->check(check->context, config, error);
+	config->document = NULL;
+	weir_config_free(config);
+	return status;
+}
+
+/* Zones of which nothing is left hide no mistake of the other sections: others stand in for them. */
+static bool stand_in(struct weir_json_document *document)
+{
+	static const char name[] = "-";
+	return weir_json_stand_in(document, "zones",
+	                          json_pack("[{s:s, s:[], s:[{s:s, s:i, s:s}]}]", "name", name, "key", "limits",
+	                                    "algorithm", "fixed_window", "rate", 1, "window", "1m"),
+	                          name);
+}
+
+void weir_config_mistakes(const char *path, const struct weir_config_check *check, const struct weir_error *first,
+                          void (*tell)(void *context, const char *words), void *context)
+{
+	struct weir_json_document *document = NULL;
+	struct weir_error error;
+	size_t told = 0;
+	if (path != NULL && weir_json_load(path, &document, &error) == WEIR_OK) {
+		bool new_mistake, more = true;
+		while (more && told < MISTAKES_TOLD && read_again(document, check, &error) != WEIR_OK) {
+			more = weir_json_read_on(document, &error, &new_mistake) || stand_in(document);
+			if (new_mistake) {
+				tell(context, error.text);
+				told++;
+			}
+		}
+	}
+	if (told == 0) /* it is no document, or has changed since */
+		tell(context, first->text);
+	weir_json_document_free(document);
+}
+
+static void print_mistake(void *context, const char *words)
+{
+	fprintf(stderr, "%s%s\n", (const char *)context, words);
+}
+
+void weir_config_print_mistakes(const char *prefix, const char *path, const struct weir_config_check *check,
+                                const struct weir_error *first)
+{
+	weir_config_mistakes(path, check, first, print_mistake, (char *)(uintptr_t)prefix);
 }
 
 bool weir_config_find(const char **path)

@@ -106,6 +106,12 @@ struct weir_config {
 	} deadletter;
 };
 
+/* What a program asks of a configuration beyond what the loader does. */
+struct weir_config_check {
+	enum weir_status (*check)(void *context, struct weir_config *config, struct weir_error *error);
+	void *context;
+};
+
 #define WEIR_CONFIG_USUAL "/etc/weir/weir.json"
 #define WEIR_CONFIG_MISSING "no configuration: give --config FILE, set WEIR_CONFIG, or write " WEIR_CONFIG_USUAL
 
@@ -126,6 +132,21 @@ bool weir_config_find(const char **path);
  */
 WEIR_MUST_USE enum weir_status weir_config_load(const char *path, struct weir_config **config,
                                                 struct weir_error *error);
+/**
+ * Prints what is wrong with a configuration that was refused: a line on standard error for each mistake, those behind
+ * the first one too.
+ *
+ * @param prefix  before each line: "weir: "
+ * @param path    of the file; NULL: it came from the command line, and `first` is all
+ * @param check   what else refuses a configuration that was read; NULL: nothing
+ * @param first   the refusal
+ */
+void weir_config_print_mistakes(const char *prefix, const char *path, const struct weir_config_check *check,
+                                const struct weir_error *first);
+/** The same, a call of `tell` for each. */
+void weir_config_mistakes(const char *path, const struct weir_config_check *check, const struct weir_error *first,
+                          void (*tell)(void *context, const char *words), void *context);
+
 /** @param name  as for weir_json_parse() */
 WEIR_MUST_USE enum weir_status weir_config_parse(const char *name, const char *text, size_t length,
                                                  struct weir_config **config, struct weir_error *error);

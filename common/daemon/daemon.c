@@ -43,7 +43,9 @@ static enum weir_exit begin(struct weir_daemon *daemon, const struct weir_comman
 		return code;
 	struct weir_error error;
 	if (weir_config_load(daemon->config_path, &daemon->config, &error) != WEIR_OK) {
-		fprintf(stderr, "%s: %s\n", daemon->name, error.text);
+		char prefix[64];
+		snprintf(prefix, sizeof prefix, "%s: ", daemon->name);
+		weir_config_print_mistakes(prefix, daemon->config_path, NULL, &error);
 		return WEIR_EXIT_USAGE;
 	}
 	daemon->log = (struct weir_log){.fd = STDERR_FILENO,

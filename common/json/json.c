@@ -11,6 +11,7 @@
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
 #include "common/base/suggest.h"
+#include "common/json/internal.h"
 #include "common/json/json_line.h"
 #include "common/json/units.h"
 
@@ -20,13 +21,6 @@
 
 enum { JSON_FILE_MAX_BYTES = 16 << 20, SECRET_MAX_BYTES = 64 << 10, SHOWN_BYTES = 64 };
 
-struct weir_json_document {
-	char *name;
-	char *text;
-	size_t length;
-	json_t *root;
-};
-
 /* ---- documents ---- */
 
 /* jansson quotes the text around a mistake, line breaks and all. */
@@ -35,6 +29,19 @@ static void one_line(char *text)
 	for (; *text != '\0'; text++)
 		if ((unsigned char)*text < ' ')
 			*text = ' ';
+}
+
+/* What else people write there, in words. jansson's position is behind what it could not take. */
+static const char *hint(const char *text, size_t length, size_t position)
+{
+	for (size_t at = position > 0 ? position - 1 : 0; at < length && at <= position; at++)
+		switch (text[at]) {
+		case '#': return "; a comment begins with // or stands between /* and */";
+		case '/': return "; a comment that begins with /* ends with */";
+		case '\'': return "; a string stands between double quotes";
+		default: break;
+		}
+	return "";
 }
 
 enum weir_status weir_json_parse(const char *name, const char *text, size_t length,
@@ -50,14 +57,15 @@ enum weir_status weir_json_parse(const char *name, const char *text, size_t leng
 	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &mistake);
 	if (root == NULL) {
 		one_line(mistake.text);
-		return weir_fail(error, WEIR_INVALID, "%s:%d:%d: not valid JSON: %s", name, mistake.line, mistake.column,
-		                 mistake.text);
+		return weir_fail(error, WEIR_INVALID, "%s:%d:%d: not valid JSON: %s%s", name, mistake.line, mistake.column,
+		                 mistake.text, hint(text, length, (size_t)mistake.position));
 	}
 	struct weir_json_document *made = weir_alloc(1, sizeof *made);
 	made->name = weir_copy(name, strlen(name));
 	made->text = weir_copy(text, length);
 	made->length = length;
 	made->root = root;
+	made->refusals = weir_alloc(1, sizeof *made->refusals);
 	*document = made;
 	return WEIR_OK;
 }
@@ -69,6 +77,7 @@ enum weir_status weir_json_load(const char *path, struct weir_json_document **do
 	enum weir_status status = weir_read_file(path, JSON_FILE_MAX_BYTES, &text, &length, error);
 	if (status != WEIR_OK)
 		return status;
+	json_relax(text, length);
 	status = weir_json_parse(path, text, length, document, error);
 	free(text);
 	return status;
@@ -79,6 +88,7 @@ void weir_json_document_free(struct weir_json_document *document)
 	if (document == NULL)
 		return;
 	json_decref(document->root);
+	json_refusals_free(document->refusals);
 	free(document->text);
 	free(document->name);
 	free(document);
@@ -116,7 +126,7 @@ struct weir_json weir_json_element(const struct weir_json *array, size_t index)
 	struct weir_json element = *array;
 	element.value = json_array_get(array->value, index);
 	char piece[24];
-	snprintf(piece, sizeof piece, "[%zu]", index);
+	snprintf(piece, sizeof piece, "[%zu]", json_index_in_text(array->document, array->value, index));
 	extend_path(element.path, piece);
 	return element;
 }
@@ -128,6 +138,7 @@ static enum weir_status refuse(const struct weir_json *at, const char *line_path
                                const char *words)
 {
 	const struct weir_json_document *document = at->document;
+	memcpy(document->refusals->path, line_path, strlen(line_path) + 1);
 	char line[16] = "";
 	if (strncmp(document->name, "--", 2) != 0 && strcmp(document->name, WEIR_JSON_COMMAND_LINE) != 0) {
 		struct weir_span text = {.at = document->text, .length = (uint32_t)document->length};

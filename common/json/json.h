@@ -32,7 +32,7 @@ struct weir_json {
 #define WEIR_JSON_COMMAND_LINE "command line"
 
 /**
- * Reads a file of at most 16 MiB, or a text.
+ * Reads a file of at most 16 MiB, or a text. A file may have comments, as in C, and a comma behind the last element.
  *
  * @param name  shown in errors: the file's path, or where else the text comes from
  */
@@ -41,6 +41,24 @@ WEIR_MUST_USE enum weir_status weir_json_load(const char *path, struct weir_json
 WEIR_MUST_USE enum weir_status weir_json_parse(const char *name, const char *text, size_t length,
                                                struct weir_json_document **document, struct weir_error *error);
 void weir_json_document_free(struct weir_json_document *document);
+
+/**
+ * Leaves out what was refused last, so that reading the document again from its root shows the next mistake. Lines and
+ * paths stay those of the text.
+ *
+ * @param error        of that refusal
+ * @param new_mistake  returned; false: the refusal comes of what was left out before, and tells a person nothing
+ * @return whether anything could be left out; false: reading again would give the same
+ */
+bool weir_json_read_on(struct weir_json_document *document, const struct weir_error *error, bool *new_mistake);
+
+/**
+ * Puts a value where a member of the root is gone. What mentions its name from then on comes of that.
+ *
+ * @param value  taken
+ * @return false: the member is there
+ */
+bool weir_json_stand_in(struct weir_json_document *document, const char *member, json_t *value, const char *name);
 
 /** The root cursor. */
 struct weir_json weir_json_root(const struct weir_json_document *document);

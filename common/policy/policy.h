@@ -115,6 +115,9 @@ WEIR_MUST_USE enum weir_status weir_policy_give_ids(struct weir_policy *policy,
 /** Whether `next` may follow `previous`: a zone in both keeps its id, its name and its key. Words in error. */
 WEIR_MUST_USE enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
                                                            const struct weir_policy *next, struct weir_error *error);
+/** Gives the ids, and checks against every earlier policy, the newest first. @return as those two */
+WEIR_MUST_USE enum weir_status weir_policy_follow(struct weir_policy *policy, const struct weir_policy *const *history,
+                                                  size_t count, struct weir_error *error);
 /** Where a configuration's zone names a file or list of "exempt", so that an error about it can say so. */
 struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path);
 /** Whether some zone's "exempt" names a list that stays a file. */

@@ -120,3 +120,12 @@ enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
 		status = check_zone(previous, &next->zones[i], error);
 	return status;
 }
+
+enum weir_status weir_policy_follow(struct weir_policy *policy, const struct weir_policy *const *history, size_t count,
+                                    struct weir_error *error)
+{
+	enum weir_status status = weir_policy_give_ids(policy, history, count, error);
+	for (size_t i = count; status == WEIR_OK && i-- > 0;)
+		status = weir_policy_check_successor(history[i], policy, error);
+	return status;
+}

@@ -36,7 +36,7 @@ def test_policies_are_numbered_applied_and_shown(place):
         collector = roles.collector([source(log)])
         caught_up(one, roles, 1)
         said = roles.apply(zones(2) + [zone("new", [sliding(1, "1m")], id=7)]).out().decode()
-        assert "policy 2" in said and "site changed, new new" in said, said
+        assert "policy 2" in said and "site changed (limits[0].rate 3 -> 2), new new" in said, said
         other = place.write("other.json", json.dumps(roles.sections(zones=[zone("site", [sliding(3, "1h")],
                                                                                 key=("path",), id=1)])))
         wrong = place.run("policy", "apply", "--config", other)
@@ -53,6 +53,42 @@ def test_policies_are_numbered_applied_and_shown(place):
         assert [frame["policy"] for frame in frames if frame["kind"] == "policy"] == [1, 2]
         assert [frame["policy"] for frame in roles.command("decode", "--topic", "policy").objects()] == [1, 2]
         assert [m.key for m in one.kafka.consume(one.topic("policy"))] == [b"1", b"2"]
+
+
+def test_a_change_can_be_looked_at_before_and_taken_back(place):
+    """--dry-run and diff change nothing; a rollback is a new version with the zones of an old one; who and when is kept."""
+    def history():
+        return [(line["version"], line["changes"], line.get("by")) for line in roles.command("policy", "history", "--json").objects()]
+
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
+        first = place.write("first.json", json.dumps(roles.sections(zones=zones())))
+        tried = place.good("policy", "apply", "--dry-run", "--config", first).out().decode()
+        assert f"policy 1 would be in force in {PARTITIONS} partitions: site new, pair new" in tried, tried
+        assert not one.mariadb_server.query(f"SHOW DATABASES LIKE '{one.database}'")
+        roles.apply()
+        sections = roles.sections(zones=[{key: value for key, value in each.items() if key != "id"} for each in reversed(zones(7))])
+        second = place.write("second.json", json.dumps(sections))
+        change = "site changed (limits[0].rate 3 -> 7)"
+        assert change in place.good("policy", "diff", "--config", second).out().decode()
+        tried = place.good("policy", "apply", "--dry-run", "--json", "--config", second).objects()
+        assert tried == [{"version": 2, "changed": True, "changes": change, "dry_run": True}], tried
+        assert f"policy 1 is in force; this would change it: {change}" in place.good("validate", second).out().decode()
+        assert len(history()) == 1
+        place.good("policy", "apply", "--by", "ann", "--config", second)
+        shown = json.loads(roles.command("policy", "show", "--json").out())
+        assert [(each["id"], each["name"]) for each in shown["zones"]] == [(2, "pair"), (1, "site")], shown
+        back = place.good("policy", "rollback", "--dry-run", "--config", second).out().decode()
+        assert "policy 3 would be in force" in back and "limits[0].rate 7 -> 3" in back, back
+        place.good("policy", "rollback", "--by", "joe", "--config", second)
+        assert history()[1:] == [(2, change, "ann"), (3, "site changed (limits[0].rate 7 -> 3)", "joe")], history()
+        place.good("policy", "rollback", "--version", "2", "--config", second)
+        assert history()[3][1] == change, history()
+        assert "is in force already" in place.good("policy", "apply", "--config", second).out().decode()
+        done = place.run("policy", "rollback", "--version", "9", "--config", second)
+        assert done.code() == USAGE and "there is no policy 9; the newest is 4" in done.said(), done.said()
+        for number in range(PARTITIONS):
+            versions = [frame["policy"] for frame in roles.command("decode", "--partition", str(number)).objects()]
+            assert versions == [1, 2, 3, 4], versions
 
 
 def test_a_policy_that_a_crash_left_out_is_appended_by_the_next(place):

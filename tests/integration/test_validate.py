@@ -16,7 +16,7 @@ sys.path[:0] = [TESTS, os.path.join(TESTS, "conformance", "oracle")]
 from model import Bucket, judge_event
 from policy import Zone
 from support import cases
-from support.place import ROOT
+from support.place import ROOT, until
 from support.traffic import burst, fixed, sliding, source, zone
 
 DONE, USAGE = 0, 2
@@ -47,7 +47,7 @@ def refusal(place, text):
     done = place.run("validate", "--config", place.write("bad.json", text))
     assert done.code() == USAGE and not done.out(), (done.code(), done.said(), done.out())
     said = json.loads(place.run("validate", "--config", place.path("bad.json"), "--json").out())
-    assert said == {"good": False, "error": done.said().rstrip("\n")}, said
+    assert said == {"good": False, "errors": done.said().splitlines()}, said
     return done.said()
 
 
@@ -76,6 +76,9 @@ def test_a_clusters_configuration_is_said_in_words(place):
         assert expected in said, f"{expected!r} is not in: {said}"
     assert "dead-letter.jsonl" not in said and "standard output" not in said, said
     bus = {"type": "kafka", "brokers": "k1:9092", "kafka": {"compression.typo": "zstd"}}
+    bare = {"bus": {"type": "kafka", "brokers": "k1:9092"}, "store": {"type": "mysql", "host": "db.example"}}
+    said = place.good("validate", place.write("bare.json", json.dumps(bare))).out().decode()
+    assert "none here: those that the cluster has in force" in said and "room for" not in said, said
     assert "bus.kafka.compression.typo" in refusal(place, json.dumps({"bus": bus}))
 
 
@@ -91,7 +94,7 @@ def test_the_documents_are_true(place):
     for table, where in ((page.split("## Algorithms")[0], "zones[0]"), (page.split("## Algorithms")[1], "zones[0].limits[0]")):
         zones = [{"name": "a", "key": [], "limits": [{"algorithm": "sliding_window", "rate": 1, "window": "1m"}]}]
         (zones[0] if where == "zones[0]" else zones[0]["limits"][0])["none"] = 1
-        known = set(re.findall(r"[a-z_0-9]+", refusal(place, json.dumps({"zones": zones})).split("known: ")[1]))
+        known = set(re.findall(r"[a-z_0-9]+", refusal(place, json.dumps({"zones": zones})).split("known: ")[1].splitlines()[0]))
         rows = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
         column = 1 if where == "zones[0]" else 2
         named = {word for row in rows for word in re.findall(r"`([a-z_0-9]+)`", row[column])}
@@ -111,7 +114,7 @@ def test_the_tables_of_sources_are_true(place):
     assert sorted(name for name, _ in types) == sorted(known) and len(known) >= 5, (told, types)
     for name, text in types:
         said = refusal(place, json.dumps({"zones": zones, "sources": [{"type": name, "format": "combined", "none": 1}]}))
-        known = set(re.findall(r"[a-z_]+", said.split("known: ")[1])) - {"type", "format", "line_max", "name"}
+        known = set(re.findall(r"[a-z_]+", said.split("known: ")[1].splitlines()[0])) - {"type", "format", "line_max", "name"}
         named = set(re.findall(r"^\| `([a-z_]+)`", text, re.MULTILINE)) - {"name"}
         assert named == known, (name, named ^ known)
 
@@ -119,6 +122,84 @@ def test_the_tables_of_sources_are_true(place):
 def test_the_file_may_be_named_alone(place):
     config = place.config([zone("site", [sliding(1, "1m")])], [])
     assert place.good("validate", config).out() == place.good("validate", "--config", config).out()
+
+
+WRONG = """{ // every mistake is told, once
+  "zones": [
+    { "name": "login", "key": ["ip"], "limits": [ { "algorithm": "sliding_window", "rate": "x", "window": "1m" }, ], },
+    { "name": "site", "kee": ["ip"], "key": ["ip"], "limits": [ { "algorithm": "fixed_window", "rate": 5, "window": 1 } ] },
+    { "name": "third", "limits": 4 },
+  ],
+  "sources": [ {"type": "fil", "path": "/x"}, {"type": "file", "path": "/tmp/x.log", "format": "combine"} ],
+  "gateways": [ {"to": "nginx-map:/tmp/a", "zones": ["third"]}, {"to": "nginx-map:/tmp/b", "speed": 1} ],
+  /* and this */ "listen": {"http": "nonsense"},
+}
+"""
+
+
+def test_all_mistakes_are_told_at_once(place):
+    """By validate, by run, and by a daemon as far as it looks; and none that only follows from another."""
+    path = place.write("wrong.json", WRONG)
+    wanted = ["3: zones[0].limits[0].rate: ", '4: zones[1]: unknown key "kee"', "4: zones[1].limits[0].window: ",
+              "5: zones[2].key: is missing", "9: listen.http: ", "7: sources[0].type: ", "7: sources[1].format: ",
+              '8: gateways[1]: unknown key "speed"']
+    said = place.run("validate", path).said().splitlines()
+    assert len(said) == len(wanted), said
+    for line, begin in zip(said, wanted):
+        assert line.startswith(f"{path}:{begin}"), (line, begin)
+    run = place.run("run", "--config", path)
+    assert run.code() == USAGE and run.said().splitlines() == ["weir: " + line for line in said[:5]], run.said()
+    rest = place.write("rest.json", WRONG.replace('"x"', "1").replace('"kee": ["ip"], ', "").replace('"window": 1 ', '"window": "1m" ')
+                       .replace('"limits": 4', '"key": [], "limits": [{"algorithm": "fixed_window", "rate": 5, "window": "1m"}]')
+                       .replace("nonsense", "127.0.0.1:0"))
+    run = place.run("run", "--config", rest)
+    assert run.code() == USAGE and [line.split(": ")[2] for line in run.said().splitlines()] == [
+        "sources[0].type", "sources[1].format", "gateways[1]"], run.said()
+
+
+def test_what_the_state_would_refuse_or_change_is_told(place):
+    """Ids go by name, a limit is told with both values; a key, an id and the partitions are refused as a start would."""
+    def config(*zones, **sections):
+        names.append(f"{len(names)}.json")
+        return place.config(list(zones), [source(log, follow=True)], name=names[-1], **sections)
+
+    def validate(path, *more):
+        return place.run("validate", "--config", path, "--state", place.path("state"), *more)
+
+    def start(path):
+        return place.start("run", "--config", path, "--state", place.path("state"), "--quiet")
+
+    def follow(path, version):
+        run = start(path)
+        until(lambda: f"policy {version}; state" in run.said(), f"it follows by policy {version}", running=run)
+        assert run.stop() == 0, run.said()
+
+    names, log = [], place.write("access.log", "")
+    login, site = zone("login", [sliding(5, "1m")], exempt=["10.0.0.0/8"]), zone("site", [sliding(9, "1m")])
+    first = config(login, site)
+    assert "in force" not in validate(first).out().decode()
+    follow(first, 1)
+    assert "policy 1 is in force; these are its zones" in validate(first).out().decode()
+    next_one = config(zone("new", [sliding(1, "1m")]), site, {**login, "limits": [sliding(20, "1m")], "exempt": ["::1", "10.0.0.0/8"]})
+    wanted = "new new, login changed (exempt +::1, limits[0].rate 5 -> 20)"
+    said = validate(next_one).out().decode()
+    assert 'zone "login" (1)' in said and 'zone "site" (2)' in said and 'zone "new" (3)' in said, said
+    assert f"policy 1 is in force; this would change it: {wanted}" in said, said
+    assert 'zone "new" (1)' in validate(next_one, "--offline").out().decode()
+    told = json.loads(place.good("policy", "diff", "--json", "--config", next_one, "--state", place.path("state")).out())
+    assert told == {"version": 1, "changed": True, "changes": wanted}, told
+    follow(next_one, 2)
+    history = place.good("policy", "history", "--json", "--state", place.path("state")).objects()
+    assert [line["changes"] for line in history] == ["login new, site new", wanted] and history[0]["by"], history
+    for path, words in ((config({**login, "key": ["path"]}), "another key in policy 2, and a zone's key cannot change"),
+                        (config({**login, "id": 7}), 'has id 1 in policy 2: it cannot become 7; give it "id": 1'),
+                        (config({**zone("other", [sliding(1, "1m")]), "id": 2}), 'leave out the id of "other"'),
+                        (config(login, bus={"partitions": 3}), "bus.partitions")):
+        done = validate(path)
+        assert done.code() == USAGE and words in done.said(), (done.said(), words)
+        assert start(path).wait() != 0, words
+    follow(config(site), 3)
+    follow(config(login, site), 4)  # the id that it had
 
 
 def test_what_is_wrong_is_said_with_file_line_and_path(place):

@@ -68,6 +68,131 @@ static void refuses_what_cannot_be_read(void **state)
 	assert_string_equal(error.text, "cannot read /: Is a directory");
 }
 
+/* A file with this text. */
+static struct weir_json_document *load(const char *text, struct weir_error *error)
+{
+	char path[] = "/tmp/weir-json-XXXXXX";
+	FILE *file = fdopen(mkstemp(path), "w");
+	fputs(text, file);
+	fclose(file);
+	struct weir_json_document *document = NULL;
+	if (weir_json_load(path, &document, error) != WEIR_OK)
+		memmove(error->text, error->text + strlen(path), strlen(error->text + strlen(path)) + 1);
+	unlink(path);
+	return document;
+}
+
+static void a_file_may_have_comments_and_a_last_comma(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	static const char *const same[] = {
+		"{\"a\": [1, {\"b\": \"// no, /* no */ ,]\\\",}\"}], \"c\": 2}",
+		"// first\n{\"a\": [1, /* two\n lines, */ {\"b\": \"// no, /* no */ ,]\\\",}\",},], // here ]\n \"c\": 2 /**/ , /* } */\n}\n//",
+		"{\"a\":[1,{\"b\":\"// no, /* no */ ,]\\\",}\",\n\t}\n,\n]\r\n,\"c\":2,}",
+	};
+	struct weir_json_document *first = load(same[0], &error);
+	for (size_t i = 1; i < sizeof same / sizeof *same; i++) {
+		struct weir_json_document *other = load(same[i], &error);
+		assert_non_null(other);
+		assert_true(json_equal(weir_json_root(first).value, weir_json_root(other).value));
+		weir_json_document_free(other);
+	}
+	weir_json_document_free(first);
+	static const struct {
+		const char *text, *words;
+	} wrong[] = {
+		{"[,]", ":1:2: not valid JSON: "},
+		{"[1,,]", ":1:4: not valid JSON: "},
+		{"{,}", ":1:2: not valid JSON: "},
+		{"{\"a\":,}", ":1:6: not valid JSON: "},
+		{"{\n# no\n}", "; a comment begins with // or stands between /* and */"},
+		{"{\"a\": 1 /* no }", "; a comment that begins with /* ends with */"},
+		{"{'a': 1}", "; a string stands between double quotes"},
+		{"{/* two\nlines */ \"a\" 1}", ":2:14: not valid JSON: "},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		assert_null(load(wrong[i].text, &error));
+		if (strstr(error.text, wrong[i].words) == NULL)
+			fail_msg("%s: %s", wrong[i].text, error.text);
+	}
+}
+
+/* Reads as a loader would: each member of each element, the first mistake ends it. */
+static enum weir_status read_list(const struct weir_json_document *document, struct weir_error *error)
+{
+	static const char *const names[] = {"list", "last", NULL}, *const members[] = {"name", "rate", "of", NULL};
+	struct weir_json root = weir_json_root(document), list = weir_json_member(&root, "list");
+	struct weir_json last = weir_json_member(&root, "last");
+	size_t count = 0;
+	int64_t number;
+	const char *of;
+	enum weir_status status = weir_json_only(&root, names, error);
+	if (status == WEIR_OK)
+		status = weir_json_list(&list, 1, 9, &count, error);
+	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+		struct weir_json at = weir_json_element(&list, i), rate = weir_json_member(&at, "rate");
+		struct weir_json of_at = weir_json_member(&at, "of");
+		of = "";
+		status = weir_json_only(&at, members, error);
+		if (status == WEIR_OK)
+			status = weir_json_require(&rate, "a number", error);
+		if (status == WEIR_OK)
+			status = weir_json_int(&rate, 1, 9, &number, error);
+		if (status == WEIR_OK)
+			status = weir_json_string(&of_at, &of, error);
+		bool found = *of == '\0';
+		for (size_t k = 0; status == WEIR_OK && k < count; k++)
+			found |= strcmp(of, json_string_value(json_object_get(json_array_get(list.value, k), "name"))) == 0;
+		if (status == WEIR_OK && !found)
+			status = weir_json_fail(&of_at, error, "there is no \"%s\"", of);
+	}
+	return status == WEIR_OK ? weir_json_int(&last, 1, 9, &number, error) : status;
+}
+
+static void every_mistake_is_found_once(void **state)
+{
+	(void)state;
+	static const char text[] = "{\"list\": [\n"                                         /* 1 */
+							   "{\"name\": \"a\", \"rate\": 10},\n"                     /* 2 */
+							   "{\"name\": \"b\"},\n"                                   /* 3 */
+							   "{\"name\": \"c\", \"rate\": 3},\n"                      /* 4 */
+							   "{\"name\": \"d\", \"rat.e[0]\": 3, \"rate\": \"x\"},\n" /* 5 */
+							   "{\"name\": \"e\", \"rate\": 4, \"of\": \"a\"},\n"       /* 6: gone, as the first is */
+							   "{\"name\": \"f\", \"rate\": 4, \"of\": \"z\"}],\n"      /* 7 */
+							   "\"last\": 99}\n";                                       /* 8 */
+	static const char *const words[] = {
+		"weir.json:2: list[0].rate: must be",
+		"weir.json:3: list[1].rate: is missing",
+		"weir.json:5: list[3]: unknown key \"rat.e[0]\"",
+		"weir.json:5: list[3].rate: must be",
+		"weir.json:7: list[5].of: there is no \"z\"",
+		"weir.json:8: last: must be",
+	};
+	struct weir_json_document *document = parse(text);
+	struct weir_error error;
+	size_t told = 0, rounds = 0;
+	bool more = true, new_mistake;
+	while (more && read_list(document, &error) != WEIR_OK) {
+		assert_true(rounds++ < 20);
+		more = weir_json_read_on(document, &error, &new_mistake);
+		if (!new_mistake)
+			continue;
+		assert_true(told < sizeof words / sizeof *words);
+		if (strncmp(error.text, words[told], strlen(words[told])) != 0)
+			fail_msg("%s, not %s", error.text, words[told]);
+		told++;
+	}
+	assert_int_equal(told, sizeof words / sizeof *words);
+	weir_json_document_free(document);
+	/* A mistake of the whole is told, and ends it. */
+	document = parse("[1]");
+	assert_int_equal(read_list(document, &error), WEIR_INVALID);
+	assert_false(weir_json_read_on(document, &error, &new_mistake));
+	assert_true(new_mistake);
+	weir_json_document_free(document);
+}
+
 static void a_byte_order_mark_is_passed_over(void **state)
 {
 	(void)state;
@@ -310,6 +435,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(syntax_errors_have_line_and_column),
 		cmocka_unit_test(refuses_what_cannot_be_read),
+		cmocka_unit_test(a_file_may_have_comments_and_a_last_comma),
+		cmocka_unit_test(every_mistake_is_found_once),
 		cmocka_unit_test(a_byte_order_mark_is_passed_over),
 		cmocka_unit_test(finds_the_line_of_every_path),
 		cmocka_unit_test(whole_numbers_are_checked),

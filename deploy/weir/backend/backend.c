@@ -13,7 +13,7 @@
 
 #define LATENESS_DEFAULT_MS INT64_C(600000)
 
-enum { WAIT_MS = 15000 };
+enum { WAIT_MS = 15000, LOOK_WAIT_MS = 3000 };
 
 /* The cluster's metadata, if there was a limiter yet. */
 static enum weir_status read_metadata(struct backend *backend, struct weir_error *error)
@@ -26,8 +26,8 @@ static enum weir_status read_metadata(struct backend *backend, struct weir_error
 static enum weir_status open_existing_store(struct backend *backend, struct weir_error *error)
 {
 	struct weir_text missing = {0};
-	enum weir_status status =
-		weir_connect_existing_store(backend->config, WAIT_MS, NULL, &backend->log, &missing, &backend->store, error);
+	enum weir_status status = weir_connect_existing_store(backend->config, backend->wait_ms, NULL, &backend->log,
+	                                                      &missing, &backend->store, error);
 	if (status == WEIR_OK && backend->store == NULL) {
 		backend->absent = true;
 		status = weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply`, which also creates %.*s",
@@ -129,16 +129,12 @@ static enum weir_status open_state(struct backend *backend, enum backend_need ne
 	return status == WEIR_OK && !backend->once ? open_log(backend, error) : status;
 }
 
-enum weir_status backend_open(struct backend *backend, const char *command, const char *config_path,
-                              const char *state_path, enum backend_need need, struct weir_error *error)
+static enum weir_status open_any(struct backend *backend, const char *command, const char *state_path,
+                                 enum backend_need need, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	backend->log = (struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_WARNING};
 	backend->state_path = state_path;
-	if (config_path != NULL)
-		status = weir_config_load(config_path, &backend->config, error);
-	if (status != WEIR_OK)
-		return status;
 	backend->lateness_ms = backend->config != NULL ? backend->config->limiter.lateness_ms : LATENESS_DEFAULT_MS;
 	if (state_path == NULL && backend->config != NULL && backend->config->bus.type == WEIR_BUS_KAFKA)
 		return open_cluster(backend, command, need, error);
@@ -147,6 +143,37 @@ enum weir_status backend_open(struct backend *backend, const char *command, cons
 		backend->state_path = backend->state_default;
 	}
 	return status == WEIR_OK ? open_state(backend, need, error) : status;
+}
+
+enum weir_status backend_open(struct backend *backend, const char *command, const char *config_path,
+                              const char *state_path, enum backend_need need, struct weir_error *error)
+{
+	enum weir_status status = config_path != NULL ? weir_config_load(config_path, &backend->config, error) : WEIR_OK;
+	backend->wait_ms = WAIT_MS;
+	return status == WEIR_OK ? open_any(backend, command, state_path, need, error) : status;
+}
+
+enum weir_status backend_look(struct backend *backend, const char *command, struct weir_config *config,
+                              const char *state_path, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	backend->config = config;
+	backend->config_borrowed = true;
+	backend->wait_ms = LOOK_WAIT_MS;
+	if (config->bus.type == WEIR_BUS_LOCAL) {
+		enum weir_status status = WEIR_OK;
+		if (state_path == NULL)
+			status = state_directory_default(backend->state_default, error);
+		if (status == WEIR_OK)
+			status =
+				weir_path_format(path, error, "%s/weir.db", state_path != NULL ? state_path : backend->state_default);
+		backend->absent = status == WEIR_OK && access(path, F_OK) != 0;
+		if (backend->absent)
+			status = weir_fail(error, WEIR_INVALID, "there is no %s yet", path);
+		if (status != WEIR_OK)
+			return status;
+	}
+	return open_any(backend, command, state_path, BACKEND_READS, error);
 }
 
 /* How many partitions a store of one machine has: up to the first that nobody ever took. */
@@ -178,6 +205,7 @@ void backend_close(struct backend *backend)
 		backend->store->ops->close(backend->store);
 	if (backend->kind != BACKEND_CLUSTER)
 		state_directory_close(&backend->state);
-	weir_config_free(backend->config);
+	if (!backend->config_borrowed)
+		weir_config_free(backend->config);
 	*backend = (struct backend){0};
 }

@@ -34,7 +34,9 @@ struct backend {
 	enum weir_topic topic;      /* which one; to be set before */
 	bool absent;                /* there is nothing yet: that topic, or the store's tables, is missing */
 	struct weir_config *config; /* NULL: a state directory was named, and no configuration */
-	const char *state_path;     /* NULL: a cluster */
+	bool config_borrowed;
+	int64_t wait_ms;        /* for a store that does not answer */
+	const char *state_path; /* NULL: a cluster */
 	char state_default[WEIR_PATH_BYTES];
 	struct weir_log log;
 	struct state_directory state;
@@ -57,6 +59,15 @@ struct backend {
  */
 WEIR_MUST_USE enum weir_status backend_open(struct backend *backend, const char *command, const char *config_path,
                                             const char *state_path, enum backend_need need, struct weir_error *error);
+/**
+ * Opens the store to look at it, for a configuration that was read already.
+ *
+ * @param config      borrowed
+ * @param state_path  as for backend_open()
+ * @return WEIR_OK; WEIR_INVALID, WEIR_IO as there; nothing is there yet: absent
+ */
+WEIR_MUST_USE enum weir_status backend_look(struct backend *backend, const char *command, struct weir_config *config,
+                                            const char *state_path, struct weir_error *error);
 void backend_close(struct backend *backend);
 
 /** How many partitions there are. */

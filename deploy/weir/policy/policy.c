@@ -9,15 +9,18 @@
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "common/json/json_writer.h"
-#include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
+#include "deploy/weir/policy/internal.h"
 #include "deploy/weir/policy/policy_changes.h"
+#include "deploy/weir/policy/policy_check.h"
+#include "deploy/weir/policy/policy_note.h"
+#include "deploy/weir/terminal/author.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum option { CONFIG, STATE, VERSION, JSON, OPTION_COUNT };
+enum option { CONFIG, STATE, VERSION, DRY_RUN, BY, JSON, OPTION_COUNT };
 
 static const struct weir_argument_option options[] = {
 	[CONFIG] = {.name = "config",
@@ -27,24 +30,33 @@ static const struct weir_argument_option options[] = {
 	[STATE] = {.name = "state",
                .value = "DIR",
                .type = WEIR_ARGUMENT_TEXT,
-               .help = "show, history: a state directory of `weir run` instead of a cluster"},
+               .help = "show, history, diff: a state directory of `weir run` instead of a cluster"},
 	[VERSION] = {.name = "version",
                  .value = "N",
                  .type = WEIR_ARGUMENT_NUMBER,
-                 .help = "show: this version of the policy",
+                 .help = "show, diff, rollback: this version of the policy",
                  .least = 1},
+	[DRY_RUN] = {.name = "dry-run",
+                 .type = WEIR_ARGUMENT_FLAG,
+                 .help = "apply, rollback: say what would change, and change nothing"},
+	[BY] = {.name = "by",
+            .value = "NAME",
+            .type = WEIR_ARGUMENT_TEXT,
+            .help = "apply, rollback: who does it, for the history (default: the login name)"},
 	[JSON] = {.name = "json",
               .type = WEIR_ARGUMENT_FLAG,
               .help = "print JSON instead of text; the output of show can be used as a configuration's \"zones\""},
 	[OPTION_COUNT] = {.name = NULL},
 };
 
-static const char *const actions[] = {"apply", "show", "history", NULL};
+static const char *const actions[] = {"apply", "diff", "show", "history", "rollback", NULL};
 
 static const struct weir_argument_section sections[] = {
-	{"Actions", "  apply    put the zones of FILE in force, unless they already are\n"
-                "  show     print the zones that are in force, or those of version N\n"
-                "  history  print every version: what it changed, and whether it is in the log\n"},
+	{"Actions", "  apply     put the zones of FILE in force, unless they already are\n"
+                "  diff      print what FILE would change of the zones in force, or of version N\n"
+                "  show      print the zones that are in force, or those of version N\n"
+                "  history   print every version: when, by whom, what it changed, if it is in the log\n"
+                "  rollback  put the version before, or version N, in force again, as a new version\n"},
 	{"What cannot change",
      "A zone keeps its id, its name and the fields of its key forever: buckets are stored under them. A "
      "limit that stays the same keeps its state; a changed one starts empty. Blocks of a zone that is "
@@ -64,37 +76,31 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir policy",
 	.summary = "apply the zones of a cluster, show current and earlier ones",
-	.usage = "weir policy apply [--config FILE]\n"
+	.usage = "weir policy apply [--config FILE] [--dry-run]\n"
+			 "weir policy diff [--config FILE] [--version N]\n"
 			 "weir policy show [--config FILE] [--version N]\n"
-			 "weir policy history [--config FILE]",
+			 "weir policy history [--config FILE]\n"
+			 "weir policy rollback [--config FILE] [--version N] [--dry-run]",
 	.about = "Puts the zones of a configuration in force in a cluster, and shows current and earlier ones.\n"
 			 "\n"
 			 "A policy is checked against every earlier one, numbered, and appended to each partition of the "
 			 "log. Every limiter switches to it at the same point of the log, and collectors match by it from "
 			 "then on. The command is done once the log has it. Running it again after a failure completes it.",
 	.operand = {.word = "ACTION",
-                .help = "apply, show or history",
+                .help = "apply, diff, show, history or rollback",
                 .most = 1,
                 .choices = actions,
                 .hint = "give the file with --config"},
 	.options = options,
 	.sections = sections,
-	.examples = "weir policy apply --config weir.json\n"
+	.examples = "weir policy apply --config weir.json --dry-run\n"
+				"weir policy diff --config /etc/weir/weir.json\n"
 				"weir policy show --config weir.json --version 4 --json | jq .zones\n"
 				"weir policy history --state /var/lib/weir",
 	.exits = exits,
 };
 
 enum { WAIT_MS = 60000 };
-
-struct policy_command {
-	const char *action, *config_path, *state_path;
-	uint64_t version; /* 0: the newest */
-	bool json;
-	struct backend backend;
-	struct weir_policy_history history;
-	struct weir_text text;
-};
 
 /* ---- the command line ---- */
 
@@ -106,9 +112,16 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case STATE: command->state_path = value->text; break;
 	case JSON: command->json = true; break;
 	case VERSION: command->version = value->number; break;
+	case DRY_RUN: command->dry_run = true; break;
+	case BY: command->by = value->text; break;
 	default: command->action = value->text; break;
 	}
 	return WEIR_EXIT_NOT_YET;
+}
+
+static bool is_action(const struct policy_command *command, const char *action)
+{
+	return strcmp(command->action, action) == 0;
 }
 
 static enum weir_exit parse(struct policy_command *command, int argc, char **argv)
@@ -117,75 +130,82 @@ static enum weir_exit parse(struct policy_command *command, int argc, char **arg
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (command->action == NULL)
-		return weir_arguments_refuse(&line, "missing ACTION: apply, show or history");
-	bool is_apply = strcmp(command->action, "apply") == 0;
-	if (is_apply && command->state_path != NULL)
+		return weir_arguments_refuse(&line, "missing ACTION: apply, diff, show, history or rollback");
+	bool writes = is_action(command, "apply") || is_action(command, "rollback");
+	if (writes && command->state_path != NULL)
 		return weir_arguments_refuse(&line,
-		                             "apply works on a cluster; `weir run` puts its own configuration in force when it "
-		                             "starts and on SIGHUP");
-	if (command->state_path == NULL && !weir_config_find(&command->config_path))
+		                             "%s works on a cluster; `weir run` puts its own configuration in force when it "
+		                             "starts and on SIGHUP",
+		                             command->action);
+	if (!writes && (command->dry_run || command->by != NULL))
+		return weir_arguments_refuse(&line, "--dry-run and --by are for apply and rollback");
+	bool needs_config = writes || is_action(command, "diff");
+	if ((needs_config || command->state_path == NULL) && !weir_config_find(&command->config_path))
 		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING "%s",
-		                             is_apply ? "" : ", or name a directory with --state");
+		                             needs_config ? "" : ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;
 }
 
 /* ---- apply ---- */
 
-static enum weir_status check_zones(const struct policy_command *command, struct weir_error *error)
+static const struct weir_policy *newest_policy(const struct policy_command *command)
 {
-	const struct weir_config *config = command->backend.config;
-	if (command->backend.kind != BACKEND_CLUSTER)
-		return weir_fail(error, WEIR_INVALID,
-		                 "%s has a local \"bus\": `weir run` puts its zones in force when it starts and on SIGHUP; a "
-		                 "cluster needs \"type\": \"kafka\"",
-		                 command->config_path);
+	const struct weir_policy_history *history = &command->history;
+	return history->count > 0 ? history->policies[history->count - 1] : NULL;
+}
+
+static enum weir_status check_cluster(const struct policy_command *command, struct weir_error *error)
+{
+	if (command->backend.kind == BACKEND_CLUSTER)
+		return WEIR_OK;
+	return weir_fail(
+		error, WEIR_INVALID,
+		"%s has a local \"bus\": `weir run` puts its zones in force when it starts and on SIGHUP; a cluster "
+		"needs \"type\": \"kafka\"",
+		command->config_path);
+}
+
+static enum weir_status check_zones(const struct weir_config *config, struct weir_error *error)
+{
 	if (config->policy != NULL)
 		return WEIR_OK;
 	struct weir_json root = weir_json_root(config->document), zones = weir_json_member(&root, "zones");
 	return weir_json_require(&zones, "list the zones to put in force", error);
 }
 
-static void print_applied(struct policy_command *command, uint64_t version, uint64_t appended)
+/* With a version, the zones that are in force; without, those that would be. */
+static void print_result(struct policy_command *command, const struct weir_policy *policy, uint64_t version,
+                         uint64_t appended)
 {
-	const struct weir_policy_history *history = &command->history;
-	const struct weir_policy *newest = history->count > 0 ? history->policies[history->count - 1] : NULL;
+	const struct weir_policy *newest = newest_policy(command);
 	bool is_new = newest == NULL || newest->version < version;
-	uint32_t partitions = command->backend.bus->partitions;
+	uint32_t partitions = (uint32_t)command->backend.config->bus.partitions;
 	struct weir_text *text = &command->text;
 	if (command->json) {
 		struct weir_json_writer json = weir_json_writer(text);
+		struct weir_text changes = {0};
+		policy_words_changes(&changes, newest, policy);
 		weir_json_write_object(&json, NULL);
 		weir_json_write_uint(&json, "version", version);
 		weir_json_write_bool(&json, "changed", is_new);
-		weir_json_write_uint(&json, "partitions", partitions);
+		weir_json_write_string(&json, "changes", weir_text_span(&changes));
+		if (command->dry_run)
+			weir_json_write_bool(&json, "dry_run", true);
+		else
+			weir_json_write_uint(&json, "partitions", partitions);
 		weir_json_write_end(&json);
 		weir_json_write_newline(&json);
+		weir_text_deinit(&changes);
 	} else if (is_new) {
-		weir_text_printf(text, "policy %llu is in force in %u partition%s: ", (unsigned long long)version, partitions,
-		                 partitions == 1 ? "" : "s");
-		policy_words_changes(text, newest, command->backend.config->policy);
+		weir_text_printf(text, "policy %llu %s in force in %u partition%s: ", (unsigned long long)version,
+		                 command->dry_run ? "would be" : "is", partitions, partitions == 1 ? "" : "s");
+		policy_words_changes(text, newest, policy);
 		weir_text_puts(text, "\n");
 	} else {
 		weir_text_printf(text, "policy %llu %s\n", (unsigned long long)version,
 		                 appended < version ? "was numbered before, but was not in the whole log; it is in force"
 		                                    : "is in force already: these are its zones");
 	}
-}
-
-/* Lists that stay files are read by every collector, wherever it runs: it has to find them. */
-static enum weir_status check_lists(const struct weir_policy *policy, struct weir_error *error)
-{
-	for (uint32_t z = 0; z < policy->zone_count; z++) {
-		const struct weir_zone *zone = &policy->zones[z];
-		for (uint32_t i = 0; i < zone->exempt_list_count; i++)
-			if (zone->exempt_lists[i][0] != '/')
-				return weir_fail(
-					error, WEIR_INVALID,
-					"zone \"%s\": every collector reads the exempt list %s by itself, as it stays a file: give its "
-					"whole path",
-					zone->name, zone->exempt_lists[i]);
-	}
-	return WEIR_OK;
 }
 
 static void print_lists(const struct weir_policy *policy)
@@ -203,124 +223,121 @@ static void print_doubt(void *context, uint32_t zone, const char *member, const 
 	fprintf(stderr, "weir: zone \"%s\", %s: %s\n", policy->zones[zone].name, member, words);
 }
 
-static enum weir_status apply(struct policy_command *command, struct weir_error *error)
+/* Numbers the policy, notes who did it, and appends it. A dry run stops at the number. */
+static enum weir_status put_in_force(struct policy_command *command, struct weir_policy *policy,
+                                     struct weir_error *error)
 {
 	struct backend *backend = &command->backend;
-	uint64_t version, appended;
-	enum weir_status status = check_zones(command, error);
+	struct weir_store *store = command->dry_run ? NULL : backend->store;
+	uint64_t version, appended = 0;
+	struct policy_note note = {.at_ms = weir_wall_ms()};
+	author_name(command->by, note.by, sizeof note.by);
+	enum weir_status status = weir_policy_number(store, (const struct weir_policy *const *)command->history.policies,
+	                                             command->history.count, policy, &version, error);
+	if (status == WEIR_OK && !command->dry_run)
+		status = weir_policy_appended(store, &appended, error);
+	if (status == WEIR_OK && !command->dry_run)
+		status = policy_note_put(store, version, &note, error);
+	if (status == WEIR_OK && !command->dry_run)
+		status = weir_policy_append(store, backend->bus, version, note.at_ms, WAIT_MS, error);
 	if (status == WEIR_OK)
-		status = check_lists(backend->config->policy, error);
+		print_result(command, policy, version, command->dry_run ? version : appended);
+	return status;
+}
+
+static enum weir_status apply(struct policy_command *command, struct weir_error *error)
+{
+	struct weir_policy *policy = command->backend.config->policy;
+	enum weir_status status = check_cluster(command, error);
 	if (status == WEIR_OK)
-		status = weir_policy_number(backend->store, (const struct weir_policy *const *)command->history.policies,
-		                            command->history.count, backend->config->policy, &version, error);
+		status = check_zones(command->backend.config, error);
 	if (status == WEIR_OK)
-		status = weir_policy_appended(backend->store, &appended, error);
+		status = policy_check_cluster(policy, error);
 	if (status == WEIR_OK)
-		status = weir_policy_append(backend->store, backend->bus, version, weir_wall_ms(), WAIT_MS, error);
+		status = put_in_force(command, policy, error);
 	if (status != WEIR_OK)
 		return status;
-	print_lists(backend->config->policy);
-	policy_doubts(backend->config->policy, NULL, NULL, print_doubt, backend->config->policy);
-	print_applied(command, version, appended);
+	print_lists(policy);
+	policy_doubts(policy, NULL, NULL, print_doubt, policy);
 	return WEIR_OK;
 }
 
-/* ---- show, history ---- */
+/* ---- rollback, diff ---- */
 
-static void put_state(struct weir_text *text, uint64_t version, uint64_t appended)
+static enum weir_status rollback(struct policy_command *command, struct weir_error *error)
 {
-	weir_text_puts(text, version > appended ? "not in the whole log: apply it again" : "");
-}
-
-static enum weir_status show(struct policy_command *command, struct weir_error *error)
-{
-	const struct weir_policy_history *history = &command->history;
-	const struct weir_policy *policy = NULL;
-	struct weir_text *text = &command->text;
-	uint64_t appended, newest = 0;
-	for (size_t i = 0; i < history->count; i++) {
-		newest = history->policies[i]->version;
-		if (command->version == 0 || newest == command->version)
-			policy = history->policies[i];
-	}
-	if (policy == NULL)
-		return weir_fail(error, WEIR_INVALID, "there is no policy %llu; the newest is %llu",
-		                 (unsigned long long)command->version, (unsigned long long)newest);
-	enum weir_status status = weir_policy_appended(command->backend.store, &appended, error);
+	const struct weir_policy *newest = newest_policy(command);
+	enum weir_status status = check_cluster(command, error);
 	if (status != WEIR_OK)
 		return status;
+	if (command->version == 0 && newest->version < 2)
+		return weir_fail(error, WEIR_INVALID, "policy 1 is the first: there is none before it");
+	if (command->version == 0)
+		command->version = newest->version - 1;
+	struct weir_policy *policy = policy_find(command, error);
+	return policy != NULL ? put_in_force(command, policy, error) : WEIR_INVALID;
+}
+
+static enum weir_status diff(struct policy_command *command, struct weir_error *error)
+{
+	struct weir_text *text = &command->text;
+	const struct weir_policy *const *history = (const struct weir_policy *const *)command->history.policies;
+	struct weir_policy *policy = command->backend.config->policy;
+	enum weir_status status = check_zones(command->backend.config, error);
+	const struct weir_policy *from = status == WEIR_OK ? policy_find(command, error) : NULL;
+	if (from == NULL)
+		return WEIR_INVALID;
+	status = weir_policy_follow(policy, history, command->history.count, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_text changes = {0};
+	bool differs = policy_words_changes(&changes, from, policy);
+	struct weir_json_writer json = weir_json_writer(text);
 	if (command->json) {
-		/* The canonical text is an object. */
-		struct weir_json_writer json = weir_json_writer(text);
 		weir_json_write_object(&json, NULL);
-		weir_json_write_uint(&json, "version", policy->version);
-		weir_json_write_members(&json, weir_span_of(policy->text));
+		weir_json_write_uint(&json, "version", from->version);
+		weir_json_write_bool(&json, "changed", differs);
+		weir_json_write_string(&json, "changes", weir_text_span(&changes));
 		weir_json_write_end(&json);
 		weir_json_write_newline(&json);
-		return WEIR_OK;
+	} else {
+		weir_text_printf(text, "%s against policy %llu: ", command->config_path, (unsigned long long)from->version);
+		weir_text_append(text, changes.at, changes.length);
+		weir_text_puts(text, "\n");
 	}
-	weir_text_printf(text, "policy %llu", (unsigned long long)policy->version);
-	weir_text_puts(text, policy->version > appended ? ", " : "");
-	put_state(text, policy->version, appended);
-	weir_text_puts(text, "\n");
-	policy_words_zones(text, policy);
-	return WEIR_OK;
-}
-
-static void put_version_json(struct weir_text *text, const struct weir_policy *policy, const struct weir_policy *before,
-                             uint64_t appended)
-{
-	struct weir_json_writer json = weir_json_writer(text);
-	struct weir_text changes = {0};
-	policy_words_changes(&changes, before, policy);
-	weir_json_write_object(&json, NULL);
-	weir_json_write_uint(&json, "version", policy->version);
-	weir_json_write_uint(&json, "zones", policy->zone_count);
-	weir_json_write_bool(&json, "in_log", policy->version <= appended);
-	weir_json_write_string(&json, "changes", (struct weir_span){.at = changes.at, .length = (uint32_t)changes.length});
-	weir_json_write_end(&json);
-	weir_json_write_newline(&json);
 	weir_text_deinit(&changes);
-}
-
-static void put_version(struct weir_text *text, const struct weir_policy *policy, const struct weir_policy *before,
-                        uint64_t appended)
-{
-	weir_text_printf(text, "%llu  %u zone%s: ", (unsigned long long)policy->version, policy->zone_count,
-	                 policy->zone_count == 1 ? "" : "s");
-	policy_words_changes(text, before, policy);
-	weir_text_puts(text, policy->version > appended ? "; " : "");
-	put_state(text, policy->version, appended);
-	weir_text_puts(text, "\n");
-}
-
-static enum weir_status show_history(struct policy_command *command, struct weir_error *error)
-{
-	const struct weir_policy_history *history = &command->history;
-	uint64_t appended;
-	enum weir_status status = weir_policy_appended(command->backend.store, &appended, error);
-	for (size_t i = 0; status == WEIR_OK && i < history->count; i++)
-		(command->json ? put_version_json : put_version)(&command->text, history->policies[i],
-		                                                 i > 0 ? history->policies[i - 1] : NULL, appended);
-	return status;
+	return WEIR_OK;
 }
 
 /* ---- all of it ---- */
 
+/* A dry run on a cluster that has nothing yet is of its first policy. */
+static enum weir_status open_backend(struct policy_command *command, struct weir_error *error)
+{
+	bool makes = !command->dry_run && (is_action(command, "apply") || is_action(command, "rollback"));
+	enum weir_status status = backend_open(&command->backend, "weir policy", command->config_path, command->state_path,
+	                                       makes ? BACKEND_MAKES : BACKEND_READS, error);
+	if (status == WEIR_OK)
+		return weir_policy_history_load(command->backend.store, &command->history, error);
+	if (command->dry_run && command->backend.absent && is_action(command, "apply"))
+		return WEIR_OK;
+	return status;
+}
+
 static enum weir_status run(struct policy_command *command, struct weir_error *error)
 {
-	bool is_apply = strcmp(command->action, "apply") == 0;
-	enum weir_status status = backend_open(&command->backend, "weir policy", command->config_path, command->state_path,
-	                                       is_apply ? BACKEND_MAKES : BACKEND_READS, error);
-	if (status == WEIR_OK)
-		status = weir_policy_history_load(command->backend.store, &command->history, error);
+	enum weir_status status = open_backend(command, error);
 	if (status != WEIR_OK)
 		return status;
-	if (is_apply)
+	if (is_action(command, "apply"))
 		return apply(command, error);
 	if (command->history.count == 0)
 		return weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply`");
-	return strcmp(command->action, "show") == 0 ? show(command, error) : show_history(command, error);
+	if (is_action(command, "rollback"))
+		return rollback(command, error);
+	if (is_action(command, "diff"))
+		return diff(command, error);
+	return is_action(command, "show") ? policy_show(command, error) : policy_show_history(command, error);
 }
 
 static enum weir_exit command_main(int argc, char **argv)

@@ -4,8 +4,11 @@
 
 #include "common/json/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PATH_BYTES = 256, ELEMENTS_SHOWN = 3 };
 
 void policy_words_zones(struct weir_text *text, const struct weir_policy *policy)
 {
@@ -35,14 +38,103 @@ static const json_t *find_zone(const json_t *zones, json_int_t id)
 	return NULL;
 }
 
-static void put_change(struct weir_text *text, size_t start, const json_t *zone, const char *words)
+static void put_comma(struct weir_text *text, size_t start)
 {
 	weir_text_puts(text, text->length > start ? ", " : "");
+}
+
+static void put_value(struct weir_text *text, const json_t *value)
+{
+	char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+	if (json_is_string(value))
+		weir_text_puts(text, json_string_value(value));
+	else
+		weir_text_puts(text, dumped != NULL ? dumped : "nothing");
+	free(dumped);
+}
+
+static bool contains(const json_t *list, const json_t *value)
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (json_equal(json_array_get(list, i), value))
+			return true;
+	return false;
+}
+
+/* The elements of one list that are not in the other, each behind a sign. */
+static void put_elements(struct weir_text *text, size_t start, const char *path, char sign, const json_t *of,
+                         const json_t *other)
+{
+	size_t shown = 0, more = 0;
+	for (size_t i = 0; i < json_array_size(of); i++) {
+		const json_t *element = json_array_get(of, i);
+		if (contains(other, element))
+			continue;
+		if (shown++ >= ELEMENTS_SHOWN) {
+			more++;
+			continue;
+		}
+		put_comma(text, start);
+		weir_text_printf(text, "%s %c", path, sign);
+		put_value(text, element);
+	}
+	if (more > 0)
+		weir_text_printf(text, ", %s %c%zu more", path, sign, more);
+}
+
+/* Where two values differ: "limits[0].rate 100 -> 20". */
+static void put_difference(struct weir_text *text, size_t start, const char *path, const json_t *was, const json_t *is)
+{
+	char inner[PATH_BYTES];
+	const char *name;
+	json_t *value;
+	if (json_equal(was, is))
+		return;
+	if (json_is_object(was) && json_is_object(is)) {
+		json_object_foreach((json_t *)(uintptr_t)is, name, value)
+		{
+			snprintf(inner, sizeof inner, "%s%s%s", path, *path != '\0' ? "." : "", name);
+			put_difference(text, start, inner, json_object_get(was, name), value);
+		}
+		json_object_foreach((json_t *)(uintptr_t)was, name, value)
+		{
+			snprintf(inner, sizeof inner, "%s%s%s", path, *path != '\0' ? "." : "", name);
+			if (json_object_get(is, name) == NULL)
+				put_difference(text, start, inner, value, NULL);
+		}
+	} else if (json_is_array(was) && json_is_array(is) && json_array_size(was) == json_array_size(is) &&
+	           json_is_object(json_array_get(is, 0))) {
+		for (size_t i = 0; i < json_array_size(is); i++) {
+			snprintf(inner, sizeof inner, "%s[%zu]", path, i);
+			put_difference(text, start, inner, json_array_get(was, i), json_array_get(is, i));
+		}
+	} else if (json_is_array(was) && json_is_array(is)) {
+		put_elements(text, start, path, '+', is, was);
+		put_elements(text, start, path, '-', was, is);
+	} else {
+		put_comma(text, start);
+		weir_text_printf(text, "%s ", path);
+		put_value(text, was);
+		weir_text_puts(text, " -> ");
+		put_value(text, is);
+	}
+}
+
+static void put_change(struct weir_text *text, size_t start, const json_t *zone, const char *words)
+{
+	put_comma(text, start);
 	weir_text_puts(text, json_string_value(json_object_get(zone, "name")));
 	weir_text_puts(text, words);
 }
 
-void policy_words_changes(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after)
+static void put_zone_change(struct weir_text *text, size_t start, const json_t *was, const json_t *zone)
+{
+	put_change(text, start, zone, " changed (");
+	put_difference(text, text->length, "", was, zone);
+	weir_text_puts(text, ")");
+}
+
+bool policy_words_changes(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after)
 {
 	json_t *old = zones_of(before), *new = zones_of(after);
 	size_t start = text->length;
@@ -52,15 +144,17 @@ void policy_words_changes(struct weir_text *text, const struct weir_policy *befo
 		if (was == NULL)
 			put_change(text, start, zone, " new");
 		else if (!json_equal(was, zone))
-			put_change(text, start, zone, " changed");
+			put_zone_change(text, start, was, zone);
 	}
 	for (size_t i = 0; i < json_array_size(old); i++) {
 		const json_t *zone = json_array_get(old, i);
 		if (find_zone(new, json_integer_value(json_object_get(zone, "id"))) == NULL)
 			put_change(text, start, zone, " removed");
 	}
-	if (text->length == start)
+	bool differs = text->length > start;
+	if (!differs)
 		weir_text_puts(text, "no zone differs");
 	json_decref(old);
 	json_decref(new);
+	return differs;
 }

@@ -9,7 +9,12 @@
 /** Appends each zone as a sentence, a line each. */
 void policy_words_zones(struct weir_text *text, const struct weir_policy *policy);
 
-/** Appends "site changed, login new, old removed", or "no difference". @param before  NULL: it is the first */
-void policy_words_changes(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after);
+/**
+ * Appends "site changed (limits[0].rate 100 -> 20), login new, old removed", or "no zone differs".
+ *
+ * @param before  NULL: it is the first
+ * @return whether one differs
+ */
+bool policy_words_changes(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after);
 
 #endif

@@ -11,16 +11,35 @@
 #include <stdio.h>
 #include <unistd.h>
 
+static enum weir_status check_config(struct run_options *options, struct weir_error *error)
+{
+	enum weir_status status = inputs_check_lists(options->config, options->lists, error);
+	if (status == WEIR_OK)
+		status = run_check(options, error);
+	if (status == WEIR_OK)
+		status = inputs_check_policy(options->config, options->config->policy, options->lists, error);
+	return status == WEIR_OK ? gateway_list_read(options->config, &options->gateways, error) : status;
+}
+
+/* A weir_config_check. */
+static enum weir_status check_again(void *context, struct weir_config *config, struct weir_error *error)
+{
+	struct run_options again = *(const struct run_options *)context;
+	again.config = config;
+	again.gateways = (struct gateway_list){0};
+	enum weir_status status = check_config(&again, error);
+	gateway_list_deinit(&again.gateways);
+	return status;
+}
+
 /* What is wrong in its lists, sources and gateways is refused before anything is made or opened. */
 static enum weir_exit check(struct run_options *options)
 {
 	struct weir_error error;
-	if (inputs_check_lists(options->config, options->lists, &error) == WEIR_OK &&
-	    run_check(options, &error) == WEIR_OK &&
-	    inputs_check_policy(options->config, options->config->policy, options->lists, &error) == WEIR_OK &&
-	    gateway_list_read(options->config, &options->gateways, &error) == WEIR_OK)
+	if (check_config(options, &error) == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
-	fprintf(stderr, "weir: %s\n", error.text);
+	weir_config_print_mistakes("weir: ", options->config_path,
+	                           &(struct weir_config_check){.check = check_again, .context = options}, &error);
 	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }
 

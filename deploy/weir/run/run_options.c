@@ -156,6 +156,17 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
+/* A weir_config_check. */
+static enum weir_status check_bus(void *context, struct weir_config *config, struct weir_error *error)
+{
+	(void)context;
+	if (config->bus.type == WEIR_BUS_LOCAL)
+		return WEIR_OK;
+	struct weir_json root = weir_json_root(config->document);
+	struct weir_json bus = weir_json_member(&root, "bus"), type = weir_json_member(&bus, "type");
+	return weir_json_fail(&type, error, "must be \"local\" for weir run; weir-collector and weir-limiter use Kafka");
+}
+
 static enum weir_exit read_config(struct run_options *options, struct given *given)
 {
 	struct weir_error error;
@@ -183,16 +194,11 @@ static enum weir_exit read_config(struct run_options *options, struct given *giv
 			free(text);
 		}
 	}
-	if (status == WEIR_OK && options->config->bus.type != WEIR_BUS_LOCAL) {
-		struct weir_json root = weir_json_root(options->config->document);
-		struct weir_json bus = weir_json_member(&root, "bus"), type = weir_json_member(&bus, "type");
-		status = weir_json_fail(&type, &error,
-		                        "must be \"local\" for weir run; weir-collector and "
-		                        "weir-limiter use Kafka");
-	}
+	if (status == WEIR_OK)
+		status = check_bus(NULL, options->config, &error);
 	if (status == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
-	fprintf(stderr, "weir: %s\n", error.text);
+	weir_config_print_mistakes("weir: ", options->config_path, &(struct weir_config_check){.check = check_bus}, &error);
 	return WEIR_EXIT_USAGE;
 }
 

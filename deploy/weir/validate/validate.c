@@ -10,14 +10,22 @@
 #include "deploy/weir/command.h"
 #include "deploy/weir/validate/validate_metrics.h"
 #include "deploy/weir/validate/validate_report.h"
+#include "deploy/weir/validate/validate_state.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-enum option { CONFIG, JSON, SETTINGS, METRICS, OPTION_COUNT };
+enum option { CONFIG, STATE, OFFLINE, JSON, SETTINGS, METRICS, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[CONFIG] = {.name = "config", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = "the configuration"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory that it is meant for (default: that of weir run)"},
+	[OFFLINE] = {.name = "offline",
+                 .type = WEIR_ARGUMENT_FLAG,
+                 .help = "ask neither a state directory nor a cluster what is in force there"},
 	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print it as one JSON object"},
 	[SETTINGS] = {.name = "settings",
                   .type = WEIR_ARGUMENT_FLAG,
@@ -48,13 +56,14 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir validate",
 	.summary = "explain a configuration, or show what is wrong with it",
-	.usage = "weir validate [--config FILE] [--json]\n"
+	.usage = "weir validate [--config FILE] [--state DIR] [--offline] [--json]\n"
 			 "weir validate --settings | --metrics",
 	.about = "Explains a configuration, or shows what is wrong with it and what would be accepted.\n"
 			 "\n"
 			 "It describes each zone in a sentence with the memory that a user takes. It lists the files that "
 			 "the sources match now, and reads their first lines. It shows where decisions and malformed lines "
-			 "go, and warns of likely mistakes. Nothing is written.",
+			 "go, and warns of likely mistakes. It asks the state directory, or the cluster, what is in force, "
+			 "and says what a start would change or refuse. Nothing is written.",
 	.operand = {.word = "FILE",
                 .help = "the configuration, as with --config",
                 .most = 1,
@@ -67,8 +76,8 @@ static const struct weir_command_line line = {
 };
 
 struct validate_options {
-	const char *path;
-	bool json;
+	const char *path, *state_path;
+	bool json, offline;
 };
 
 static void put_reference(void (*describe)(struct weir_text *text))
@@ -83,6 +92,8 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 {
 	struct validate_options *options = context;
 	switch (option) {
+	case STATE: options->state_path = value->text; return WEIR_EXIT_NOT_YET;
+	case OFFLINE: options->offline = true; return WEIR_EXIT_NOT_YET;
 	case JSON: options->json = true; return WEIR_EXIT_NOT_YET;
 	case SETTINGS: put_reference(weir_config_describe); return WEIR_EXIT_DONE;
 	case METRICS: put_reference(validate_metrics); return WEIR_EXIT_DONE;
@@ -102,16 +113,51 @@ static enum weir_exit parse(int argc, char **argv, struct validate_options *opti
 	return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
 }
 
-static void put_error(struct weir_text *text, const struct validate_options *options, const struct weir_error *error)
+/* All that a start asks of a configuration. */
+static enum weir_status inspect(const struct validate_options *options, struct weir_config *config,
+                                struct validate_report *report, struct weir_error *error)
 {
+	enum weir_status status = config->bus.type == WEIR_BUS_KAFKA ? weir_bus_kafka_check(config, error) : WEIR_OK;
+	if (status == WEIR_OK)
+		status = validate_report_begin(config, report, error);
+	if (status == WEIR_OK && !options->offline)
+		status = validate_state(config, options->state_path, report, error);
+	return status == WEIR_OK ? validate_report_make(report, error) : status;
+}
+
+/* A weir_config_check. */
+static enum weir_status inspect_again(void *context, struct weir_config *config, struct weir_error *error)
+{
+	struct validate_report report = {0};
+	enum weir_status status = inspect(context, config, &report, error);
+	validate_report_deinit(&report);
+	return status;
+}
+
+static void print_mistake(void *context, const char *words)
+{
+	(void)context;
+	fprintf(stderr, "%s\n", words); /* FILE:LINE: first, for editors */
+}
+
+static void put_mistake(void *context, const char *words)
+{
+	weir_json_write_words(context, NULL, words);
+}
+
+static void put_errors(struct weir_text *text, const struct validate_options *options, const struct weir_error *first)
+{
+	struct weir_config_check check = {inspect_again, (void *)(uintptr_t)options};
 	if (!options->json) {
-		fprintf(stderr, "%s\n", error->text); /* FILE:LINE: first, for editors */
+		weir_config_mistakes(options->path, &check, first, print_mistake, NULL);
 		return;
 	}
 	struct weir_json_writer json = weir_json_writer(text);
 	weir_json_write_object(&json, NULL);
 	weir_json_write_bool(&json, "good", false);
-	weir_json_write_words(&json, "error", error->text);
+	weir_json_write_array(&json, "errors");
+	weir_config_mistakes(options->path, &check, first, put_mistake, &json);
+	weir_json_write_end(&json);
 	weir_json_write_end(&json);
 	weir_json_write_newline(&json);
 }
@@ -128,12 +174,10 @@ static enum weir_exit command_main(int argc, char **argv)
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = weir_config_load(options.path, &config, &error);
-	if (status == WEIR_OK && config->bus.type == WEIR_BUS_KAFKA)
-		status = weir_bus_kafka_check(config, &error);
 	if (status == WEIR_OK)
-		status = validate_report_make(config, &report, &error);
+		status = inspect(&options, config, &report, &error);
 	if (status != WEIR_OK)
-		put_error(&text, &options, &error);
+		put_errors(&text, &options, &error);
 	else if (options.json)
 		validate_json(&text, &report);
 	else

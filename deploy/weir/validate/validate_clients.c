@@ -40,5 +40,5 @@ void validate_clients(struct validate_report *report)
 {
 	for (uint32_t i = 0; i < report->zone_count; i++)
 		check_grouping(report, i);
-	policy_doubts(report->config->policy, report->config, report->lists, warn_doubt, report);
+	policy_doubts(report->policy, report->config, report->lists, warn_doubt, report);
 }

@@ -97,6 +97,11 @@ void validate_json(struct weir_text *text, const struct validate_report *report)
 		put_gateway(&json, &report->gateways.at[i]);
 	weir_json_write_end(&json);
 	put_settings(&json, report->config);
+	if (report->in_force > 0) {
+		weir_json_write_uint(&json, "in_force", report->in_force);
+		weir_json_write_bool(&json, "changed", report->differs);
+		weir_json_write_string(&json, "changes", weir_text_span(&report->changes));
+	}
 	weir_json_write_array(&json, "warnings");
 	for (size_t i = 0; i < report->warning_count; i++) {
 		weir_json_write_object(&json, NULL);

@@ -5,6 +5,7 @@
 #include "collector/follow/inputs.h"
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
+#include "deploy/weir/run/run_check.h"
 #include "limiter/bucket/compiled_policy.h"
 
 #include <stdio.h>
@@ -27,7 +28,9 @@ void validate_warn(struct validate_report *report, const char *path, struct weir
 
 static void inspect_zones(struct validate_report *report)
 {
-	const struct weir_policy *policy = report->config->policy;
+	const struct weir_policy *policy = report->policy;
+	if (policy->zone_count == 0)
+		return;
 	struct compiled_policy *compiled = compiled_policy_new(&policy, 1);
 	report->zone_count = policy->zone_count;
 	report->zones = weir_alloc(policy->zone_count, sizeof *report->zones);
@@ -77,20 +80,43 @@ static void check_outputs(struct validate_report *report)
 	}
 }
 
-enum weir_status validate_report_make(const struct weir_config *config, struct validate_report *report,
-                                      struct weir_error *error)
+enum weir_status validate_report_begin(const struct weir_config *config, struct validate_report *report,
+                                       struct weir_error *error)
 {
-	*report = (struct validate_report){.config = config, .lists = exempt_lists_new(NULL)};
+	static const struct weir_policy no_zones;
+	*report = (struct validate_report){.config = config,
+	                                   .policy = config->policy != NULL ? config->policy : &no_zones,
+	                                   .lists = exempt_lists_new(NULL)};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
-	enum weir_status status = inputs_check_lists(config, report->lists, error);
-	if (status != WEIR_OK)
-		return status;
+	return inputs_check_lists(config, report->lists, error);
+}
+
+/* What a run would refuse to write. */
+static enum weir_status check_run(const struct validate_report *report, struct weir_error *error)
+{
+	const struct weir_config *config = report->config;
+	if (config->bus.type != WEIR_BUS_LOCAL)
+		return WEIR_OK;
+	struct run_options options = {
+		.config = (struct weir_config *)(uintptr_t)config,
+		.lists = report->lists,
+		.decisions_path = config->decisions.path,
+		.shadow_path = config->decisions.shadow_path,
+		.dead_letters_path = config->deadletter.path,
+	};
+	return run_check(&options, error);
+}
+
+enum weir_status validate_report_make(struct validate_report *report, struct weir_error *error)
+{
 	inspect_zones(report);
 	validate_limits(report);
 	validate_clients(report);
-	status = validate_sources(report, error);
+	enum weir_status status = validate_sources(report, error);
 	if (status == WEIR_OK)
-		status = gateway_list_read(config, &report->gateways, error);
+		status = gateway_list_read(report->config, &report->gateways, error);
+	if (status == WEIR_OK)
+		status = check_run(report, error);
 	if (status == WEIR_OK)
 		check_outputs(report);
 	return status;
@@ -114,6 +140,7 @@ void validate_report_deinit(struct validate_report *report)
 		free(report->warnings[i].words);
 	gateway_list_deinit(&report->gateways);
 	exempt_lists_free(report->lists);
+	weir_text_deinit(&report->changes);
 	free(report->zones);
 	free(report->sources);
 	free(report->warnings);

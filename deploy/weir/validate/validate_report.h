@@ -51,26 +51,32 @@ struct validate_warning {
 
 struct validate_report {
 	const struct weir_config *config; /* borrowed */
+	const struct weir_policy *policy; /* its zones; none of a cluster's configuration that leaves them to the log */
 	struct exempt_lists *lists;       /* of its "exempt" */
 	struct validate_zone *zones;
 	uint32_t zone_count;
 	struct validate_source *sources;
 	size_t source_count;
 	struct gateway_list gateways;
-	uint64_t sampled; /* records of all samples */
+	uint64_t in_force; /* the policy that the state, or the cluster, has in force; 0: none, or nobody was asked */
+	bool differs;      /* these zones from it */
+	struct weir_text changes; /* how */
+	uint64_t sampled;         /* records of all samples */
 	struct validate_warning *warnings;
 	size_t warning_count;
 	size_t warnings_left_out;
 };
 
 /**
- * Looks at everything that a run would use: zones, formats, files.
+ * Begins a report, and reads the lists that the zones name.
  *
  * @param config  borrowed for as long as the report is used
  * @return WEIR_OK; WEIR_INVALID: the configuration cannot be run; WEIR_IO
  */
-WEIR_MUST_USE enum weir_status validate_report_make(const struct weir_config *config, struct validate_report *report,
-                                                    struct weir_error *error);
+WEIR_MUST_USE enum weir_status validate_report_begin(const struct weir_config *config, struct validate_report *report,
+                                                     struct weir_error *error);
+/** Looks at everything that a run would use: zones, formats, files. @return as validate_report_begin() */
+WEIR_MUST_USE enum weir_status validate_report_make(struct validate_report *report, struct weir_error *error);
 void validate_report_deinit(struct validate_report *report);
 
 /** Adds a warning; path by printf, words taken (an allocated text). */

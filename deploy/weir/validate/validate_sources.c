@@ -228,7 +228,7 @@ static void warn_no_ip(struct sampling *sampling, size_t place)
 	struct weir_text words = {0};
 	for (size_t i = 0; i < source->file_count; i++)
 		record_counts_add(&all, &source->files[i].counts);
-	if (all.no_ip.help[0] == '\0' || !weir_policy_counts_by(sampling->report->config->policy, "ip"))
+	if (all.no_ip.help[0] == '\0' || !weir_policy_counts_by(sampling->report->policy, "ip"))
 		return;
 	weir_text_printf(&words, "%s; the first such line is: %s", all.no_ip.help, all.no_ip.line);
 	warn_source(sampling->report, place, &words);
@@ -340,7 +340,7 @@ enum weir_status validate_sources(struct validate_report *report, struct weir_er
 	sampling->report = report;
 	report->sources = weir_alloc(config->source_count, sizeof *report->sources);
 	enum weir_status status =
-		inputs_new(config, config->policy, report->lists, &context, NULL, &sampling->inputs, error);
+		inputs_new(config, report->policy, report->lists, &context, NULL, &sampling->inputs, error);
 	if (status == WEIR_OK)
 		find_key_fields(sampling);
 	for (; status == WEIR_OK && report->source_count < config->source_count; report->source_count++)

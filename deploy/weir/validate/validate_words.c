@@ -29,6 +29,8 @@ static void put_duration(struct weir_text *text, int64_t duration_ms)
 static void put_zones(struct weir_text *text, const struct validate_report *report)
 {
 	weir_text_puts(text, "zones\n");
+	if (report->zone_count == 0)
+		weir_text_puts(text, "  none here: those that the cluster has in force (weir policy show)\n");
 	for (uint32_t i = 0; i < report->zone_count; i++) {
 		const struct validate_zone *zone = &report->zones[i];
 		weir_text_printf(text, "  %s\n", zone->sentence);
@@ -116,6 +118,8 @@ static void put_capacity(struct weir_text *text, const struct validate_report *r
 		if (report->zones[i].footprint.full > most.full)
 			most = report->zones[i].footprint;
 	uint64_t ceiling = (uint64_t)report->config->limiter.memory_bytes;
+	if (report->zone_count == 0)
+		return;
 	weir_text_puts(text, "; room for about ");
 	words_count(text, ceiling / most.full / 1000 * 1000);
 	weir_text_puts(text, " buckets at every limit, ");
@@ -197,6 +201,12 @@ void validate_words(struct weir_text *text, const char *name, const struct valid
 	put_zones(text, report);
 	put_sources(text, report);
 	put_where(text, report);
+	if (report->in_force > 0) {
+		weir_text_printf(text, "\npolicy %llu is in force; ", (unsigned long long)report->in_force);
+		weir_text_puts(text, report->differs ? "this would change it: " : "these are its zones");
+		weir_text_append(text, report->changes.at, report->differs ? report->changes.length : 0);
+		weir_text_puts(text, "\n");
+	}
 	if (report->warning_count > 0)
 		weir_text_puts(text, "\nwarnings\n");
 	for (size_t i = 0; i < report->warning_count; i++)

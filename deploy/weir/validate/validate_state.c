@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A state that cannot be looked at is a warning: the configuration may be meant for another machine, or another user. */
+#include "deploy/weir/validate/validate_state.h"
+
+#include "common/bus/local/bus_local_scan.h"
+#include "deploy/weir/backend/backend.h"
+#include "deploy/weir/policy/policy_changes.h"
+#include "deploy/weir/policy/policy_check.h"
+
+#include <unistd.h>
+
+static enum weir_status check_partitions(const struct weir_config *config, const char *state_path,
+                                         struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES];
+	uint32_t partitions;
+	struct weir_json root = weir_json_root(config->document);
+	struct weir_json bus = weir_json_member(&root, "bus"), at = weir_json_member(&bus, "partitions");
+	if (weir_path_format(path, error, "%s/log", state_path) != WEIR_OK || access(path, F_OK) != 0 ||
+	    weir_bus_scan_partitions(path, &partitions, error) != WEIR_OK || partitions == config->bus.partitions)
+		return WEIR_OK;
+	return weir_json_fail(&at, error, "must be %u, as %s was made with: or choose another --state directory",
+	                      partitions, state_path);
+}
+
+/* Against all that was in force there before. */
+static enum weir_status check_history(struct weir_config *config, const struct backend *backend,
+                                      struct validate_report *report, struct weir_error *error)
+{
+	struct weir_json root = weir_json_root(config->document), zones = weir_json_member(&root, "zones");
+	struct weir_policy_history history;
+	struct weir_error why;
+	enum weir_status status = weir_policy_history_load(backend->store, &history, error);
+	if (status != WEIR_OK)
+		return status;
+	const struct weir_policy *const *policies = (const struct weir_policy *const *)history.policies;
+	status = weir_policy_follow(config->policy, policies, history.count, &why);
+	if (status != WEIR_OK) {
+		status = weir_json_fail(&zones, error, "%s", why.text);
+	} else if (history.count > 0) {
+		const struct weir_policy *newest = policies[history.count - 1];
+		report->in_force = newest->version;
+		report->differs = policy_words_changes(&report->changes, newest, config->policy);
+	}
+	weir_policy_history_deinit(&history);
+	return status;
+}
+
+static void warn_unknown(struct validate_report *report, const char *path, const struct weir_error *why)
+{
+	struct weir_text words = {0};
+	weir_text_puts(&words, "what a start would refuse is not known: ");
+	weir_text_puts(&words, why->text);
+	validate_warn(report, path, &words);
+}
+
+enum weir_status validate_state(struct weir_config *config, const char *state_path, struct validate_report *report,
+                                struct weir_error *error)
+{
+	bool cluster = config->bus.type == WEIR_BUS_KAFKA;
+	struct backend backend = {0};
+	struct weir_error why;
+	if (config->policy == NULL)
+		return WEIR_OK;
+	enum weir_status status = cluster ? policy_check_cluster(config->policy, error) : WEIR_OK;
+	if (status != WEIR_OK)
+		return status;
+	if (backend_look(&backend, "weir validate", config, state_path, &why) == WEIR_OK) {
+		status = cluster ? WEIR_OK : check_partitions(config, backend.state_path, error);
+		if (status == WEIR_OK)
+			status = check_history(config, &backend, report, error);
+	} else if (!backend.absent) {
+		warn_unknown(report, cluster ? "store" : "state", &why);
+	}
+	backend_close(&backend);
+	return status;
+}
