@@ -53,10 +53,10 @@ static const char *const actions[] = {"apply", "diff", "show", "history", "rollb
 
 static const struct weir_argument_section sections[] = {
 	{"Actions", "  apply     put the zones of FILE in force, unless they already are\n"
-                "  diff      print what FILE would change of the zones in force, or of version N\n"
+                "  diff      print what FILE would change of what is in force, or version N\n"
                 "  show      print the zones that are in force, or those of version N\n"
-                "  history   print every version: when, by whom, what it changed, if it is in the log\n"
-                "  rollback  put the version before, or version N, in force again, as a new version\n"},
+                "  history   print every version: when, by whom, what it changed, if in the log\n"
+                "  rollback  put the version before, or version N, in force again as a new one\n"},
 	{"What cannot change",
      "A zone keeps its id, its name and the fields of its key forever: buckets are stored under them. A "
      "limit that stays the same keeps its state; a changed one starts empty. Blocks of a zone that is "
