@@ -52,9 +52,9 @@ static const struct weir_argument_option options[] = {
 static const char *const actions[] = {"apply", "diff", "show", "history", "rollback", NULL};
 
 static const struct weir_argument_section sections[] = {
-	{"Actions", "  apply     put the zones of FILE in force, unless they already are\n"
-                "  diff      print what FILE would change of what is in force, or version N\n"
-                "  show      print the zones that are in force, or those of version N\n"
+	{"Actions", "  apply     put the zones of FILE in force, unless they already are.\n"
+                "  diff      print what FILE would change of what is in force, or version N.\n"
+                "  show      print the zones that are in force, or those of version N.\n"
                 "  history   print every version: when, by whom, what it changed, if in the log\n"
                 "  rollback  put the version before, or version N, in force again as a new one\n"},
 	{"What cannot change",
