@@ -23,6 +23,7 @@ enum {
 	WEIR_ZONE_LIMITS_MAX = 8,
 	WEIR_ZONE_KEY_MAX = 4,
 	WEIR_ZONE_SOURCES_MAX = 256,
+	WEIR_ZONE_BLOCKS_MAX = 16,
 	WEIR_ZONE_EXEMPT_MATCHES_MAX = 256,
 	WEIR_ZONE_NAME_MAX_BYTES = 64,
 	WEIR_ZONE_DESCRIPTION_MAX_BYTES = 1024,
@@ -74,7 +75,10 @@ struct weir_zone {
 	struct weir_limit limits[WEIR_ZONE_LIMITS_MAX];
 	uint32_t limit_count; /* >= 1 */
 	bool count_all;
-	int64_t block_for_ms;
+	int64_t block_for_ms;                        /* of the first block; 0: as long as the limits say */
+	int64_t block_list_ms[WEIR_ZONE_BLOCKS_MAX]; /* of the n-th block of a key, ascending */
+	uint32_t block_list_count;                   /* 0: every block is like the first */
+	int64_t forgive_after_ms;                    /* from the end of a block on, until the next is a first one */
 	enum weir_zone_mode mode;
 	bool history;
 };
@@ -128,6 +132,13 @@ bool weir_zone_counts_by(const struct weir_zone *zone, const char *field);
 bool weir_policy_counts_by(const struct weir_policy *policy, const char *field);
 /** Whether every field of a zone's key is an address: the ip, or a grouped field. A word never equals an address. */
 bool weir_zone_counts_addresses(const struct weir_zone *zone);
+/** The least that the n-th block of a key lasts, n from 1. */
+static inline int64_t weir_zone_block_ms(const struct weir_zone *zone, uint32_t nth)
+{
+	if (zone->block_list_count == 0)
+		return zone->block_for_ms;
+	return zone->block_list_ms[(nth < zone->block_list_count ? nth : zone->block_list_count) - 1];
+}
 /** What a zone means in one sentence, as `weir validate` prints it; returned, the caller frees. */
 char *weir_zone_describe(const struct weir_zone *zone);
 

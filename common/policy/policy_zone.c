@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const zone_names[] = {"id",    "name",      "description", "key",     "match",   "exempt", "limits",
-                                         "count", "block_for", "mode",        "history", "sources", NULL};
+static const char *const zone_names[] = {"id",    "name",      "description",   "key",  "match",   "exempt",  "limits",
+                                         "count", "block_for", "forgive_after", "mode", "history", "sources", NULL};
 
 static enum weir_status parse_name(const struct weir_json *object, struct weir_zone *zone, struct weir_error *error)
 {
@@ -110,17 +110,51 @@ static enum weir_status parse_limits(const struct weir_json *object, struct weir
 	return status;
 }
 
+/* What the n-th block of a key lasts. One that is shorter than the one before it is a mistake. */
+static enum weir_status parse_block_list(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+{
+	size_t count = 0;
+	enum weir_status status = weir_json_list(at, 1, WEIR_ZONE_BLOCKS_MAX, &count, error);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		struct weir_json element = weir_json_element(at, i);
+		int64_t least_ms = i > 0 ? zone->block_list_ms[i - 1] : 1;
+		status = weir_json_duration(&element, 1, WEIR_WINDOW_MAX_MS, &zone->block_list_ms[i], error);
+		if (status == WEIR_OK && zone->block_list_ms[i] < least_ms)
+			status = weir_json_fail(&element, error, "is shorter than the block before it");
+		zone->block_list_count++;
+	}
+	zone->block_for_ms = zone->block_list_ms[0];
+	zone->forgive_after_ms = count > 0 ? zone->block_list_ms[zone->block_list_count - 1] : 0;
+	return status;
+}
+
+static enum weir_status parse_block_for(const struct weir_json *object, struct weir_zone *zone,
+                                        struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(object, "block_for"), forgive = weir_json_member(object, "forgive_after");
+	if (json_is_array(at.value)) {
+		enum weir_status status = parse_block_list(&at, zone, error);
+		return status != WEIR_OK ? status
+		                         : weir_json_duration(&forgive, 1, WEIR_WINDOW_MAX_MS, &zone->forgive_after_ms, error);
+	}
+	if (weir_json_exists(&forgive))
+		return weir_json_fail(&forgive, error,
+		                      "needs a list in \"block_for\", such as [\"10m\", \"1h\", \"1d\"]: without one, every "
+		                      "block lasts as long as the first");
+	return weir_json_duration(&at, 0, WEIR_WINDOW_MAX_MS, &zone->block_for_ms, error);
+}
+
 static enum weir_status parse_behaviour(const struct weir_json *object, struct weir_zone *zone,
                                         struct weir_error *error)
 {
 	static const char *const counts[] = {"passed", "all", NULL};
 	static const char *const modes[] = {"enforce", "shadow", NULL};
-	struct weir_json count_at = weir_json_member(object, "count"), block_for = weir_json_member(object, "block_for"),
-					 mode_at = weir_json_member(object, "mode"), history = weir_json_member(object, "history");
+	struct weir_json count_at = weir_json_member(object, "count"), mode_at = weir_json_member(object, "mode"),
+					 history = weir_json_member(object, "history");
 	int count = 0, mode = 0;
 	enum weir_status status;
 	if ((status = weir_json_word(&count_at, counts, &count, error)) != WEIR_OK ||
-	    (status = weir_json_duration(&block_for, 0, WEIR_WINDOW_MAX_MS, &zone->block_for_ms, error)) != WEIR_OK ||
+	    (status = parse_block_for(object, zone, error)) != WEIR_OK ||
 	    (status = weir_json_word(&mode_at, modes, &mode, error)) != WEIR_OK ||
 	    (status = weir_json_bool(&history, &zone->history, error)) != WEIR_OK)
 		return status;

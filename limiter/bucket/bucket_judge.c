@@ -107,7 +107,7 @@ static void step_layout(struct bucket_work *work, const struct layout *next)
 			rooms[i] = held[next->before[i]];
 	unsigned form = from.bucket->flags & BUCKET_FORM;
 	if (next->ends_shadow && !is_rescaled)
-		form &= ~(unsigned)BUCKET_DECIDED;
+		form &= ~(unsigned)(BUCKET_DECIDED | BUCKET_NTH);
 	open_scratch(work, next, form, rooms);
 	bucket_copy(&work->view, &from);
 	bucket_refresh(&work->view);
@@ -155,13 +155,33 @@ static void record(struct bucket_work *work, uint32_t i, int64_t t, int64_t c, b
 	}
 }
 
+/* Which block of its key a decision at t makes: a first one after all that is forgiven, and where no list counts them. */
+static uint32_t find_nth(const struct bucket_view *view, const struct weir_zone *zone, int64_t t)
+{
+	if (zone->block_list_count == 0 || view->decided == NULL ||
+	    t >= bucket_decided_until(view) + zone->forgive_after_ms)
+		return 1;
+	uint32_t last = decided_nth(view->decided, view->bucket->flags);
+	return last < NTH_MAX ? last + 1 : last;
+}
+
+static void note_decision(struct bucket_work *work, int64_t at_ms, int64_t until_ms, uint32_t nth)
+{
+	unsigned form = BUCKET_DECIDED | (nth > 1 ? BUCKET_NTH : 0);
+	if ((work->view.bucket->flags & form) != form)
+		lay_out(work, form, 0);
+	weir_time_put(work->view.decided, at_ms);
+	weir_time_put(work->view.decided + WEIR_TIME_BYTES, until_ms);
+	if (work->view.bucket->flags & BUCKET_NTH)
+		weir_bytes_put(work->view.decided + DECIDED_BYTES, NTH_BYTES, nth);
+}
+
 /* The decision of a breach: the limit with the latest reset among those in the mask, the first of them on a tie. */
 static void decide(struct bucket_work *work, const struct weir_zone *zone, unsigned breached, int64_t t,
                    struct bucket_verdict *verdict)
 {
-	if (work->view.decided == NULL)
-		lay_out(work, BUCKET_DECIDED, 0);
-	int64_t latest = -1;
+	uint32_t nth = find_nth(&work->view, zone, t);
+	int64_t latest = -1, least_ms = t + weir_zone_block_ms(zone, nth);
 	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
 		if (!(breached >> i & 1))
 			continue;
@@ -175,10 +195,10 @@ static void decide(struct bucket_work *work, const struct weir_zone *zone, unsig
 	const struct weir_limit_view *limit = &work->view.limits[verdict->limit];
 	verdict->rule = &limit->shape->limit;
 	verdict->count = limit->shape->ops->held(limit, t);
-	verdict->until_ms = latest > t + zone->block_for_ms ? latest : t + zone->block_for_ms;
+	verdict->until_ms = latest > least_ms ? latest : least_ms;
+	verdict->nth = zone->block_list_count > 0 ? nth : 0;
 	verdict->bits |= WEIR_VERDICT_DECIDED;
-	weir_time_put(work->view.decided, t);
-	weir_time_put(work->view.decided + WEIR_TIME_BYTES, verdict->until_ms);
+	note_decision(work, t, verdict->until_ms, nth);
 }
 
 /* Limits that cost 1 would be over of, if a decision may be made at t at all. */
@@ -241,6 +261,11 @@ void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_
 	bucket_refresh(&work->view);
 	decide(work, zone, breached, t, verdict);
 	work->changed = true;
+}
+
+void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count)
+{
+	note_decision(work, at_ms, at_ms, count);
 }
 
 void bucket_done(struct bucket_work *work, int64_t t)

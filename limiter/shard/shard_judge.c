@@ -154,7 +154,8 @@ static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t
 	                            .key = work->frame->keys[judged->key],
 	                            .at_ms = judged->time_ms,
 	                            .until_ms = verdict->until_ms,
-	                            .count = verdict->count};
+	                            .count = verdict->count,
+	                            .nth = verdict->nth};
 }
 
 /* Sets a pair's verdict. All are zero at first. */

@@ -127,7 +127,9 @@ class Follow:
         if command.kind == "block":
             decision.update(action="block", until=max(command.until, until))
         elif command.kind == "lift":
-            self.buckets.pop(place, None)
+            if bucket is not None:
+                left = self.buckets[place] = bucket.take_back()
+                left.clock_s = -(-self.clock_ms // 1000)
         elif command.kind == "override" or command.until <= sent_ms:
             return []
         elif until > sent_ms:
@@ -160,6 +162,7 @@ class Follow:
                 _change_zone(bucket, new[zone_id])
                 if zone_id in leaving:
                     bucket.blocked_at = bucket.blocked_until = None
+                    bucket.nth = 0
                 kept[zone_id, key] = bucket
         self.buckets, self.zones = kept, new
         self.overrides.keep_zones(new)
@@ -188,7 +191,10 @@ class Follow:
 
     def _is_forgotten(self, bucket):
         quiet = 1000 * bucket.clock_s + bucket.memory_ms() + self.lateness_ms
-        return self.clock_ms > max(bucket.blocked_until or 0, quiet)
+        blocked = bucket.blocked_until or 0
+        if bucket.zone.escalates and blocked:
+            blocked += bucket.zone.forgive_after + self.lateness_ms
+        return self.clock_ms > max(blocked, quiet)
 
     def state(self):
         """State objects, zone for zone by joined key, of buckets not forgotten by now."""
