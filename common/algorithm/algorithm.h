@@ -84,6 +84,11 @@ struct weir_algorithm {
 	/** Makes it remember less where it can, and appends the member that does; whether it could. NULL: it cannot. */
 	bool (*economize)(struct weir_limit *limit, struct weir_text *member);
 
+	/**
+	 * Which recorded events an event at t meets: those later than *after_ms and not later than *until_ms. NULL: all since
+	 * the limit last held nothing.
+	 */
+	void (*met)(const struct weir_limit *limit, int64_t t, int64_t *after_ms, int64_t *until_ms);
 	/** How long a state can matter, ms. NULL: for its window. */
 	int64_t (*memory_ms)(const struct weir_limit *limit);
 	/** Multiplies what it lets pass, within its bounds. NULL: its rate. @param thousandths  above 0 */

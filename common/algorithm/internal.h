@@ -50,6 +50,7 @@ void weir_limit_brief_burst(struct weir_text *text, const struct weir_limit *lim
 /* limit_sliding_window.c: uniform is one of rate 1. */
 void weir_limit_sliding_shape(struct weir_limit_shape *shape);
 int64_t weir_limit_sliding_most(const struct weir_limit *limit, const struct weir_limit *window);
+void weir_limit_sliding_met(const struct weir_limit *limit, int64_t t, int64_t *after_ms, int64_t *until_ms);
 
 /* limit_penalizing_bucket.c: token_bucket with "penalize". */
 void weir_limit_penalizing_shape(struct weir_limit_shape *shape);

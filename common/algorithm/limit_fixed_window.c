@@ -155,6 +155,13 @@ static int64_t most_within(const struct weir_limit *limit, const struct weir_lim
 	return weir_limit_most_in(is_made_of ? windows : windows + 1, limit->rate);
 }
 
+static void met(const struct weir_limit *limit, int64_t t, int64_t *after_ms, int64_t *until_ms)
+{
+	int64_t window = (t + limit->own[OFFSET_MS]) / limit->window_ms;
+	*after_ms = window * limit->window_ms - limit->own[OFFSET_MS] - 1;
+	*until_ms = *after_ms + limit->window_ms;
+}
+
 const struct weir_algorithm weir_limit_fixed_window = {
 	.name = "fixed_window",
 	.members = {WEIR_RATE_MEMBER,
@@ -166,6 +173,7 @@ const struct weir_algorithm weir_limit_fixed_window = {
 	.describe = describe,
 	.is_window = true,
 	.most_within = most_within,
+	.met = met,
 	.shape = shape,
 	.shown = "{\"bucket\":number,\"count\":n,\"previous\":n}",
 };

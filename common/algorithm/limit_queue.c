@@ -134,6 +134,12 @@ static void brief(struct weir_text *text, const struct weir_limit *limit)
 	weir_text_puts(text, " waiting");
 }
 
+static void met(const struct weir_limit *limit, int64_t t, int64_t *after_ms, int64_t *until_ms)
+{
+	*after_ms = t - limit->window_ms;
+	*until_ms = INT64_MAX;
+}
+
 const struct weir_algorithm weir_limit_queue = {
 	.name = "queue",
 	.members = {{.name = "length",
@@ -150,6 +156,7 @@ const struct weir_algorithm weir_limit_queue = {
                 {.name = "done", .kind = WEIR_MEMBER_MATCH}},
 	.describe = describe,
 	.brief = brief,
+	.met = met,
 	.shape = shape,
 	.shown = "{\"times\":[[time,count],...]}",
 };

@@ -332,6 +332,14 @@ int64_t weir_limit_sliding_most(const struct weir_limit *limit, const struct wei
 	return weir_limit_most_in(weir_limit_divide_up(window->window_ms, limit->window_ms), limit->rate);
 }
 
+/* A time that is rounded up to whole units is above t - W if the time itself is above that, rounded down to them. */
+void weir_limit_sliding_met(const struct weir_limit *limit, int64_t t, int64_t *after_ms, int64_t *until_ms)
+{
+	int64_t unit = limit->own[PRECISION_MS] > 1 ? limit->own[PRECISION_MS] : 1, start = t - limit->window_ms;
+	*after_ms = start < 0 ? -1 : start / unit * unit;
+	*until_ms = INT64_MAX;
+}
+
 /* To the window's sixtieth, as people write it. */
 static bool economize(struct weir_limit *limit, struct weir_text *member)
 {
@@ -372,6 +380,7 @@ const struct weir_algorithm weir_limit_sliding_window = {
 	.is_window = true,
 	.most_within = weir_limit_sliding_most,
 	.economize = economize,
+	.met = weir_limit_sliding_met,
 	.memory_ms = memory_ms,
 	.scale = scale,
 	.shape = weir_limit_sliding_shape,

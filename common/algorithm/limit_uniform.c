@@ -42,6 +42,7 @@ const struct weir_algorithm weir_limit_uniform = {
 	.brief = brief,
 	.is_window = true,
 	.most_within = weir_limit_sliding_most,
+	.met = weir_limit_sliding_met,
 	.scale = scale,
 	.shape = weir_limit_sliding_shape,
 	.shown = "{\"times\":[[time,count],...]}",

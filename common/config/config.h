@@ -39,7 +39,7 @@ struct weir_config {
 		int type; /* enum weir_bus_type */
 		int64_t partitions;
 		int64_t linger_ms, max_linger_ms, sync_delay_ms;
-		int64_t segment_bytes, retention_bytes;
+		int64_t segment_bytes, retention_bytes, explain_bytes;
 		char *brokers;          /* kafka: HOST:PORT[,HOST:PORT...] */
 		char *prefix;           /* before each topic's name, and of the consumer group's */
 		int64_t replication;    /* of topics that are made */

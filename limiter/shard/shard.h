@@ -222,6 +222,20 @@ struct shard_bucket {
 bool shard_read(struct shard *shard, uint32_t zone_id, struct weir_span key, struct shard_bucket *image);
 void shard_bucket_deinit(struct shard_bucket *image);
 
+/* What a limit of a bucket holds at a moment. */
+struct shard_held {
+	bool any;     /* something was recorded, and is not forgotten */
+	int64_t held; /* as "count" of a decision */
+};
+
+/**
+ * Reads what the limits of a bucket in memory hold for an event at t, in the policy's order.
+ *
+ * @return how many limits; 0: there is no such bucket, or it is forgotten
+ */
+uint32_t shard_read_held(struct shard *shard, uint32_t zone_id, struct weir_span key, int64_t t,
+                         struct shard_held held[WEIR_ZONE_LIMITS_MAX]);
+
 /** The segment that a bucket belongs to. */
 uint32_t shard_segment_of(uint64_t fingerprint_low);
 

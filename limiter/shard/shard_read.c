@@ -17,19 +17,27 @@ static void read_limits(const struct bucket_view *view, struct shard_bucket *ima
 	}
 }
 
-static bool read_bucket(struct shard *shard, uint32_t ref, struct shard_bucket *image)
+/* Opens a bucket as the policy in force has it; false: it is forgotten. */
+static bool open_bucket(struct shard *shard, struct bucket *bucket, struct bucket_work *work)
 {
-	struct bucket *bucket = slab_at(&shard->slab, ref);
 	if (shard_is_forgotten(shard, bucket, shard->clock_ms))
 		return false;
 	const struct layout *from = shard_layout_of(shard, bucket);
 	const struct layout *layout = shard_layout_in_force(from);
-	struct bucket_work work;
 	if (from == layout && !(bucket->flags & BUCKET_SINGLE))
-		bucket_work_open(&work, &shard->scratch, bucket, layout);
+		bucket_work_open(work, &shard->scratch, bucket, layout);
 	else
-		bucket_work_convert(&work, &shard->scratch, bucket, from, layout, 1);
-	*image = (struct shard_bucket){.zone = compiled_policy_zone(shard->compiled, layout->zone_id),
+		bucket_work_convert(work, &shard->scratch, bucket, from, layout, 1);
+	return true;
+}
+
+static bool read_bucket(struct shard *shard, uint32_t ref, struct shard_bucket *image)
+{
+	struct bucket *bucket = slab_at(&shard->slab, ref);
+	struct bucket_work work;
+	if (!open_bucket(shard, bucket, &work))
+		return false;
+	*image = (struct shard_bucket){.zone = compiled_policy_zone(shard->compiled, work.view.layout->zone_id),
 	                               .fingerprint_low = bucket->low,
 	                               .fingerprint_high = bucket->high,
 	                               .decided_at_ms = -1,
@@ -43,6 +51,22 @@ bool shard_read(struct shard *shard, uint32_t zone_id, struct weir_span key, str
 	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone_id, key);
 	uint32_t ref = shard_find_ref(shard, print.low, print.high);
 	return ref != 0 && read_bucket(shard, ref, image);
+}
+
+uint32_t shard_read_held(struct shard *shard, uint32_t zone_id, struct weir_span key, int64_t t,
+                         struct shard_held held[WEIR_ZONE_LIMITS_MAX])
+{
+	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone_id, key);
+	uint32_t ref = shard_find_ref(shard, print.low, print.high);
+	struct bucket_work work;
+	if (ref == 0 || !open_bucket(shard, slab_at(&shard->slab, ref), &work))
+		return 0;
+	for (uint32_t i = 0; i < work.view.layout->limit_count; i++) {
+		const struct weir_limit_view *limit = &work.view.limits[i];
+		bool any = !limit->shape->ops->is_empty(limit);
+		held[i] = (struct shard_held){.any = any, .held = any ? limit->shape->ops->held(limit, t) : 0};
+	}
+	return work.view.layout->limit_count;
 }
 
 uint32_t shard_segment_of(uint64_t fingerprint_low)

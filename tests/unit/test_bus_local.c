@@ -329,6 +329,24 @@ static void files_are_trimmed_behind_the_slowest_reader(void **state)
 	assert_int_equal(201, fixture_check_numbers(fixture, 1));
 }
 
+/* What is kept to explain decisions stays though it was read; more than that does not. */
+static void events_that_were_read_stay_to_be_explained(void **state)
+{
+	struct fixture *fixture = *state;
+	fixture->options.explain_bytes = 300000;
+	fixture_reopen(fixture);
+	struct weir_consumer *reader = fixture_consumer(fixture, "reader");
+	for (uint64_t i = 0; i < 500; i++)
+		assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, i, 2000));
+	fixture_settle(fixture);
+	fixture->ops->consumed(reader, 0, 500);
+	wait_for_first(fixture, 0, 300);
+	uint64_t first, next;
+	fixture_extent(fixture, 0, &first, &next);
+	assert_in_range(first, 300, 350); /* 500 less the 150 that fill what stays, and less a file */
+	fixture->ops->consumer_free(reader);
+}
+
 static void a_topic_without_readers_keeps_what_it_may(void **state)
 {
 	struct fixture *fixture = *state;
@@ -479,6 +497,7 @@ int main(void)
 		test(what_is_not_polled_is_bounded),
 		test(a_producer_may_leave_before_its_deliveries),
 		test(files_are_trimmed_behind_the_slowest_reader),
+		test(events_that_were_read_stay_to_be_explained),
 		test(a_topic_without_readers_keeps_what_it_may),
 		test(readers_have_names_and_a_bound),
 		test(the_number_of_partitions_is_kept),

@@ -36,6 +36,7 @@ WRITERS = (
     (('deploy/weir/inspect/state_lines.c | " put_time weir_text_printf', 'common/algorithm/*.c | " -algorithm -precision'),
      "output.md", ("weir state",)),
     (('deploy/weir/inspect/state_overrides.c | "',), "output.md", ("weir state --orders",)),
+    (('deploy/weir/explain/answer_json.c | " put_value',), "output.md", ("weir explain --json",)),
     (('deploy/weir/run/outputs.c | "',), "output.md", ("weir run --judged",)),
     (('deploy/weir/run/summary.c | " json_member',), "output.md", ("weir run --summary json",)),
 )

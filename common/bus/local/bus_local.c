@@ -116,6 +116,7 @@ static enum weir_status open_topic(struct bus_local *opened, const char *directo
 		.partitions = weir_topic_partitions(topic, options->partitions),
 		.segment_bytes = options->segment_bytes > 0 ? options->segment_bytes : SEGMENT_DEFAULT_BYTES,
 		.retention_bytes = options->retention_bytes > 0 ? options->retention_bytes : RETENTION_DEFAULT_BYTES,
+		.read_bytes = topic == WEIR_TOPIC_EVENTS ? options->explain_bytes : 0,
 		.sync_delay_ms = options->sync_delay_ms,
 		.indexes_max_bytes = INDEXES_MAX_BYTES,
 	};

@@ -11,7 +11,9 @@ struct weir_bus_local_options {
 	                            whole files */
 	int64_t retention_bytes; /* of a topic without readers (such as judged frames without an archiver): above it the
 	                            oldest files are removed; 0: 1 GiB */
-	int64_t sync_delay_ms;   /* how long messages are gathered before one fsync; 0: only while the previous one runs */
+	int64_t
+		explain_bytes; /* of events: so many stay behind the slowest reader, for who wants to know later why; 0: none */
+	int64_t sync_delay_ms; /* how long messages are gathered before one fsync; 0: only while the previous one runs */
 };
 
 /**

@@ -59,6 +59,7 @@ struct weir_bus_journal_options {
 	enum weir_topic topic;
 	uint32_t partitions;
 	int64_t segment_bytes, retention_bytes, sync_delay_ms; /* as weir_bus_local_options, without defaults */
+	int64_t read_bytes;                                    /* kept though every reader has read them */
 	uint64_t indexes_max_bytes;                            /* of memory for the indexes of closed segments */
 };
 

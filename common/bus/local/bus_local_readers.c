@@ -205,7 +205,10 @@ void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, ui
 
 /* ---- trimming ---- */
 
-/* Whether no reader needs the oldest file or, without readers, whether the files exceed the retention. */
+/*
+ * Whether no reader needs the oldest file, and the files without it are as many bytes as stay after that; or, without
+ * readers, whether the files exceed the retention.
+ */
 static bool oldest_may_go(const struct weir_bus_journal *journal)
 {
 	if (journal->segment_count < 2)
@@ -221,11 +224,11 @@ static bool oldest_may_go(const struct weir_bus_journal *journal)
 			if (positions[partition] < end[partition])
 				return false;
 	}
-	if (read_by_some)
-		return true;
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < journal->segment_count; i++)
 		bytes += journal->segments[i]->length;
+	if (read_by_some)
+		return bytes - journal->segments[0]->length >= (uint64_t)journal->options.read_bytes;
 	return bytes > (uint64_t)journal->options.retention_bytes;
 }
 

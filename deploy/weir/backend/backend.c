@@ -72,7 +72,7 @@ static enum weir_status open_cluster(struct backend *backend, const char *comman
 		status = read_metadata(backend, error);
 	if (status == WEIR_OK && need == BACKEND_MAKES)
 		status = weir_connect_bus(backend->config, "weir", WAIT_MS, NULL, &backend->log, &backend->bus, error);
-	else if (status == WEIR_OK && need == BACKEND_ALL)
+	else if (status == WEIR_OK && (need == BACKEND_ALL || need == BACKEND_VIEWS))
 		status = open_existing_bus(backend, error);
 	else if (status == WEIR_OK && need != BACKEND_READS)
 		status = open_topic(backend, error);
@@ -97,7 +97,8 @@ static enum weir_status open_log(struct backend *backend, struct weir_error *err
 	enum weir_status status = weir_path_format(path, error, "%s/log", backend->state_path);
 	if (status == WEIR_OK && backend->config != NULL)
 		options = (struct weir_bus_local_options){.segment_bytes = backend->config->bus.segment_bytes,
-		                                          .retention_bytes = backend->config->bus.retention_bytes};
+		                                          .retention_bytes = backend->config->bus.retention_bytes,
+		                                          .explain_bytes = backend->config->bus.explain_bytes};
 	if (status == WEIR_OK)
 		status = weir_bus_scan_partitions(path, &options.partitions, error);
 	return status == WEIR_OK ? weir_bus_local_open(path, &options, &backend->bus, error) : status;

@@ -23,6 +23,7 @@ enum backend_need {
 	BACKEND_READS,   /* the store, to look at it */
 	BACKEND_LOG,     /* in a cluster one topic alone; of a state directory as BACKEND_READS */
 	BACKEND_TOPIC,   /* in a cluster the store and one topic; of a state directory as BACKEND_READS */
+	BACKEND_VIEWS,   /* in a cluster the store and all topics, to look at them; of a state directory as BACKEND_READS */
 	BACKEND_APPENDS, /* the store and one topic, to append to it */
 	BACKEND_ALL,     /* the store, to write to it, and all topics; also of a state directory that is held */
 	BACKEND_MAKES, /* in a cluster the store and the bus, made where they are missing; of a state directory as BACKEND_READS */

@@ -19,7 +19,7 @@ static const enum weir_topic topics[] = {WEIR_TOPIC_EVENTS, WEIR_TOPIC_JUDGED, W
 enum { TOPIC_COUNT = sizeof topics / sizeof *topics };
 
 /* Of one machine: who takes the log away. */
-#define TRIMMED "until weir run removes its files: each once it is full and every reader has read past it"
+#define TRIMMED "until weir run removes its files: each once every reader, and bus.explain_size, are past it"
 
 static bool is_there(const struct forget *forget, enum weir_topic topic)
 {

@@ -19,6 +19,7 @@
 #include "common/daemon/notify.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "deploy/gateways/gateway/gateways.h"
+#include "deploy/weir/backend/run_note.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/overrides/override_control.h"
@@ -86,12 +87,16 @@ static enum weir_status open_state(struct follow *follow, struct weir_error *err
 		.partitions = (uint32_t)config->bus.partitions,
 		.segment_bytes = config->bus.segment_bytes,
 		.retention_bytes = config->bus.retention_bytes,
+		.explain_bytes = config->bus.explain_bytes,
 		.sync_delay_ms = config->bus.sync_delay_ms,
 	};
 	if (status == WEIR_OK)
 		status = weir_bus_local_open(log_path, &bus, &follow->bus, error);
 	if (status == WEIR_OK)
 		status = source_memory_open(path, &follow->memory, error);
+	if (status == WEIR_OK)
+		status = run_note_put(follow->state.store, config, follow->options->decisions_path,
+		                      follow->options->shadow_path, error);
 	return status;
 }
 

@@ -9,6 +9,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "deploy/weir/backend/run_note.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/policy/policy_apply.h"
 
@@ -69,7 +70,11 @@ static enum weir_status open_state(struct once *once, struct weir_error *error)
 		return status;
 	status = state_directory_open(&once->state, directory, "once", error);
 	once->store = once->state.store;
-	return status == WEIR_OK ? read_note(once, error) : status;
+	if (status == WEIR_OK)
+		status = read_note(once, error);
+	return status == WEIR_OK ? run_note_put(once->store, once->config, once->options->decisions_path,
+	                                        once->options->shadow_path, error)
+	                         : status;
 }
 
 static enum weir_status open_memory(struct once *once, struct weir_error *error)

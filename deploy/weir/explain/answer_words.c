@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first sentence says it all to whoever reads no further: who, from when until when, and because of what. */
+#include "deploy/weir/explain/answer.h"
+
+#include "common/base/words.h"
+#include "common/json/json.h"
+#include "deploy/weir/terminal/readable.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum { EVENTS_SHOWN = 40, INDENT = 2 };
+
+/* "2026-11-26 04:12:07 CET", and milliseconds where they are wanted. */
+static void put_time(struct weir_text *text, int64_t time_ms, bool with_ms)
+{
+	time_t seconds = (time_t)(time_ms / 1000);
+	struct tm parts;
+	char day[40], zone[20];
+	if (localtime_r(&seconds, &parts) == NULL)
+		return;
+	strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &parts);
+	strftime(zone, sizeof zone, "%Z", &parts);
+	weir_text_puts(text, day);
+	if (with_ms)
+		weir_text_printf(text, ".%03d", (int)(time_ms % 1000));
+	weir_text_printf(text, " %s", zone);
+}
+
+/* What a stranger wrote, so that no byte of it moves a terminal's cursor. At most so many columns. */
+static void put_stranger(struct weir_text *text, struct weir_span bytes, unsigned columns)
+{
+	struct weir_text valid = {0};
+	unsigned used = 0;
+	weir_text_utf8(&valid, bytes);
+	for (size_t i = 0; i < valid.length;) {
+		const char *at = valid.at + i;
+		size_t control = weir_control_bytes(at, valid.length - i), bytes_here = 1;
+		unsigned width = control > 0 ? 4 : 1;
+		if (columns > 0 && used + width > columns - 1) {
+			weir_text_puts(text, "…");
+			break;
+		}
+		if (control > 0) {
+			weir_text_printf(text, "\\x%02x", (unsigned char)at[control - 1]);
+			bytes_here = control;
+		} else {
+			while (i + bytes_here < valid.length && ((unsigned char)at[bytes_here] & 0xC0) == 0x80)
+				bytes_here++;
+			weir_text_append(text, at, bytes_here);
+		}
+		used += width;
+		i += bytes_here;
+	}
+	weir_text_deinit(&valid);
+}
+
+static void put_key(struct weir_text *text, const json_t *key)
+{
+	for (size_t i = 0; i < json_array_size(key); i++) {
+		const char *value = json_string_value(json_array_get(key, i));
+		weir_text_puts(text, i > 0 ? "|" : "");
+		words_key(text, weir_span_of(value != NULL ? value : "?"));
+	}
+	if (json_array_size(key) == 0)
+		weir_text_puts(text, "everyone");
+}
+
+/* "The sixth", "The 101st". */
+static void put_ordinal(struct weir_text *text, int64_t number)
+{
+	static const char *const names[] = {"",        "first",  "second", "third", "fourth",   "fifth",  "sixth",
+	                                    "seventh", "eighth", "ninth",  "tenth", "eleventh", "twelfth"};
+	if (number >= 1 && number <= 12) {
+		weir_text_puts(text, names[number]);
+		return;
+	}
+	int64_t tens = number % 100, ones = number % 10;
+	const char *ending = tens >= 11 && tens <= 13 ? "th"
+	                     : ones == 1              ? "st"
+	                     : ones == 2              ? "nd"
+	                     : ones == 3              ? "rd"
+	                                              : "th";
+	words_count(text, (uint64_t)number);
+	weir_text_puts(text, ending);
+}
+
+static bool is_plain(const struct question *question)
+{
+	for (size_t i = 0; i < question->event_count; i++)
+		if (question->events[i].cost != 1)
+			return false;
+	return question->event_count > 0;
+}
+
+/* ", because of 5 events in 1m (policy 3). The sixth is one too many." */
+static void put_limit(struct weir_text *text, const struct question *question, const json_t *decision)
+{
+	struct weir_limit limit;
+	int64_t count = json_integer_value(json_object_get(decision, "count"));
+	if (!weir_limit_read(json_object_get(decision, "limit"), &limit))
+		return;
+	bool window =
+		limit.algorithm->is_window && limit.algorithm->brief == NULL && is_plain(question) && count == limit.rate;
+	weir_text_puts(text, window ? ", because of " : ", because at most ");
+	if (window) { /* "10 in 1m" */
+		struct weir_text brief = {0};
+		weir_limit_brief(&brief, &limit);
+		const char *space = memchr(brief.at, ' ', brief.length);
+		size_t head = space != NULL ? (size_t)(space - brief.at) : brief.length;
+		words_count(text, (uint64_t)count);
+		weir_text_puts(text, count == 1 ? " event" : " events");
+		weir_text_append(text, brief.at + head, brief.length - head);
+		weir_text_deinit(&brief);
+	} else {
+		limit.algorithm->describe(text, &limit);
+		weir_text_puts(text, " may pass");
+	}
+	if (question->policy_version > 0)
+		weir_text_printf(text, " (policy %llu)", (unsigned long long)question->policy_version);
+	weir_text_puts(text, ".");
+	bool recorded = (int64_t)question->event_count == count; /* the one that decided was counted itself */
+	if (window && !recorded) {
+		weir_text_puts(text, " The ");
+		put_ordinal(text, count + 1);
+		weir_text_puts(text, " is one too many.");
+	} else if (!window) {
+		weir_text_printf(text, " It held %lld at that moment.", (long long)count);
+	}
+}
+
+static void put_who(struct weir_text *text, const json_t *decision)
+{
+	const char *by = json_string_value(json_object_get(decision, "by"));
+	const char *reason = json_string_value(json_object_get(decision, "reason"));
+	if (by == NULL)
+		return;
+	weir_text_puts(text, ", as ");
+	words_text(text, by);
+	weir_text_puts(text, " commanded");
+	if (reason != NULL && reason[0] != '\0') {
+		weir_text_puts(text, ": ");
+		words_text(text, reason);
+	}
+	weir_text_puts(text, ".");
+}
+
+static void put_verdict(struct weir_text *text, const struct question *question, const json_t *decision)
+{
+	const char *action = json_string_value(json_object_get(decision, "action"));
+	const char *zone = json_string_value(json_object_get(decision, "zone"));
+	const char *mode = json_string_value(json_object_get(decision, "mode"));
+	int64_t until_ms = json_integer_value(json_object_get(decision, "until"));
+	bool block = action != NULL && strcmp(action, "block") == 0, shadow = mode != NULL && strcmp(mode, "shadow") == 0;
+	const json_t *key = json_object_get(decision, "key");
+	weir_text_puts(text, block ? shadow ? "Would have blocked " : "Blocked " : "Lifted the block of ");
+	if (json_is_null(key))
+		weir_text_puts(text, "every key");
+	else
+		put_key(text, key);
+	weir_text_printf(text, " in zone %s ", zone != NULL ? zone : "?");
+	weir_text_puts(text, block ? "from " : "at ");
+	put_time(text, json_integer_value(json_object_get(decision, "at")), false);
+	if (block && until_ms >= WEIR_TIME_END_MS) {
+		weir_text_puts(text, " until it is lifted");
+	} else if (block) {
+		weir_text_puts(text, " until ");
+		put_time(text, until_ms, false);
+	}
+	if (json_is_object(json_object_get(decision, "limit")))
+		put_limit(text, question, decision);
+	else if (json_object_get(decision, "by") != NULL)
+		put_who(text, decision);
+	else
+		weir_text_printf(text, ", as policy %llu has no such zone, or has it in shadow mode.",
+		                 (unsigned long long)question->policy_version);
+	weir_text_puts(text, "\n");
+}
+
+/* ---- events ---- */
+
+static bool has_ms(const struct question *question)
+{
+	for (size_t i = 0; i < question->event_count; i++)
+		if (question->events[i].time_ms % 1000 != 0)
+			return true;
+	return false;
+}
+
+static void put_place(struct weir_text *text, const struct explained_event *event)
+{
+	const char *file = event->file != NULL ? event->file : event->stream;
+	if (event->file != NULL) {
+		words_text(text, event->file);
+		weir_text_printf(text, ":%llu", (unsigned long long)event->offset);
+		return;
+	}
+	if (file != NULL)
+		words_text(text, file);
+	else
+		for (size_t i = 0; i < sizeof event->source; i++)
+			weir_text_printf(text, "%02x", event->source[i]);
+	weir_text_printf(text, " position %llu", (unsigned long long)event->position);
+}
+
+static unsigned width_of(const char *at, size_t length)
+{
+	unsigned width = 0;
+	for (size_t i = 0; i < length; i++)
+		width += ((unsigned char)at[i] & 0xC0) != 0x80;
+	return width;
+}
+
+static void put_event(struct weir_text *text, const struct explained_event *event, bool with_ms, unsigned columns)
+{
+	size_t begin = text->length;
+	weir_text_puts(text, event->decided ? "> " : "  ");
+	put_time(text, event->time_ms, with_ms);
+	weir_text_puts(text, "  ");
+	if (event->cost != 1)
+		weir_text_printf(text, "cost %lld  ", (long long)event->cost);
+	put_place(text, event);
+	weir_text_puts(text, "  ");
+	unsigned used = width_of(text->at + begin, text->length - begin);
+	if (event->line == NULL) {
+		weir_text_puts(text, "(line not found)");
+	} else {
+		if (columns > 0 && used + 20 > columns) { /* no room beside it */
+			weir_text_puts(text, "\n    ");
+			used = 4;
+		}
+		put_stranger(text, (struct weir_span){.at = event->line, .length = event->line_length},
+		             columns > 0 ? columns - used : 0);
+	}
+	weir_text_puts(text, "\n");
+}
+
+static void put_events(struct weir_text *text, const struct question *question, unsigned columns)
+{
+	size_t first = question->event_count > EVENTS_SHOWN ? question->event_count - EVENTS_SHOWN : 0;
+	bool with_ms = has_ms(question);
+	if (question->event_count == 0)
+		return;
+	weir_text_puts(text, "\n");
+	if (first > 0) {
+		weir_text_puts(text, "  ");
+		words_count(text, first);
+		weir_text_puts(text, " earlier events are shown with --json\n");
+	}
+	for (size_t i = first; i < question->event_count; i++)
+		put_event(text, &question->events[i], with_ms, columns);
+}
+
+/* ---- all ---- */
+
+static void put_missing(struct weir_text *text, const struct question *question)
+{
+	const char *at = question->missing.at, *end = at + question->missing.length;
+	for (const char *newline; at < end; at = newline + 1) {
+		newline = memchr(at, '\n', (size_t)(end - at));
+		weir_text_puts(text, "Missing: ");
+		put_stranger(text, (struct weir_span){.at = at, .length = (uint32_t)(newline - at)}, 0);
+		weir_text_puts(text, "\n");
+	}
+}
+
+static void put_judged(struct weir_text *text, const struct question *question)
+{
+	if (question_is_equal(question)) {
+		weir_text_puts(text, "Judged again: the same decision, byte for byte.\n");
+	} else if (question->again.length > 0 && question->published.length > 0) {
+		weir_text_puts(text, "Judged again, the decision differs:\n  published ");
+		put_stranger(
+			text, (struct weir_span){.at = question->published.at, .length = (uint32_t)question->published.length}, 0);
+		weir_text_puts(text, "\n  again     ");
+		put_stranger(text, (struct weir_span){.at = question->again.at, .length = (uint32_t)question->again.length}, 0);
+		weir_text_puts(text, "\n");
+	}
+}
+
+void answer_words(struct weir_text *text, const struct question *question, unsigned columns)
+{
+	const struct weir_text *line = question->published.length > 0 ? &question->published : &question->again;
+	if (line->length > 0) {
+		json_t *decision = json_loadb(line->at, line->length, JSON_ALLOW_NUL, NULL);
+		put_verdict(text, question, decision);
+		json_decref(decision);
+	}
+	put_events(text, question, columns);
+	if (question->event_count > 0)
+		weir_text_puts(text, "\n");
+	put_judged(text, question);
+	put_missing(text, question);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In which files a stream's lines may be: its own path, and whatever it was rotated or compressed to beside it. Which of
+ * them it is shows when a line of it is read; here they are in the order in which that is likely.
+ */
+#ifndef DEPLOY_WEIR_EXPLAIN_LINE_FILES_H
+#define DEPLOY_WEIR_EXPLAIN_LINE_FILES_H
+
+#include "collector/source/source_memory.h"
+#include "common/config/config.h"
+
+enum { LINE_FILES_MAX = 256 };
+
+struct line_files {
+	char *paths[LINE_FILES_MAX]; /* owned */
+	size_t count;
+	bool more; /* there are others, which are not looked at */
+};
+
+/**
+ * @param memory       what the collector remembers; NULL: nothing is known
+ * @param stream       the stream's path; NULL: unknown, all that the sources name counts
+ * @param incarnation  of the lines
+ * @param since_ms     when the first of them was written, at the earliest
+ */
+void line_files_find(struct line_files *files, const struct weir_config *config, const struct source_memory *memory,
+                     const char *stream, uint32_t incarnation, int64_t since_ms);
+void line_files_deinit(struct line_files *files);
+
+/** Whether an element of "sources" reads files, and its path or pattern names this one. @param path  NULL: any */
+bool line_files_source_names(const struct weir_config *config, size_t place, const char *path);
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each event is a frame of its own to the lane: so what its limits hold can be read before and after it. Those frames
+ * have one source with positions that count up, as whether an event was taken before is decided here.
+ */
+#include "deploy/weir/explain/replay.h"
+
+#include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+#include "deploy/weir/explain/counted.h"
+#include "limiter/lane/decision.h"
+#include "limiter/lane/lane.h"
+#include "limiter/lane/policy_switch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* A bucket that is asked about, or another zone's of the same key. */
+struct tracker {
+	uint32_t zone_id;
+	struct counted limits[WEIR_ZONE_LIMITS_MAX];
+	struct tracker *next;
+};
+
+struct watch {
+	struct weir_span key; /* owned */
+	uint64_t hash;
+	struct tracker *trackers;
+};
+
+struct taken {
+	uint8_t source[WEIR_SOURCE_ID_BYTES];
+	uint64_t position;
+};
+
+struct replay {
+	struct replay_options options;
+	struct lane *lane;
+	struct weir_frame_reader *reader;
+	struct weir_frame_writer *writer;
+	struct watch *watches; /* by open addressing, NULL keys are free */
+	uint32_t watch_room;   /* a power of two, above twice their number */
+	struct taken *taken;
+	size_t taken_count;
+	size_t taken_last; /* the source of the frame before: often that of the next one */
+	uint64_t steps;    /* messages given to the lane */
+	struct weir_text line;
+};
+
+static struct watch *find(const struct replay *replay, struct weir_span key, uint64_t hash)
+{
+	for (uint32_t place = (uint32_t)hash & (replay->watch_room - 1);; place = (place + 1) & (replay->watch_room - 1)) {
+		struct watch *watch = &replay->watches[place];
+		if (watch->key.at == NULL || (watch->hash == hash && weir_span_equal(watch->key, key)))
+			return watch;
+	}
+}
+
+static void watch_keys(struct replay *replay)
+{
+	const struct replay_options *options = &replay->options;
+	replay->watch_room = 16;
+	while (replay->watch_room < 2 * options->question_count)
+		replay->watch_room *= 2;
+	replay->watches = weir_alloc(replay->watch_room, sizeof *replay->watches);
+	for (size_t i = 0; i < options->question_count; i++) {
+		const struct question *question = &options->questions[i];
+		if (question->partition != options->partition || !question->key_known)
+			continue;
+		struct weir_span key = {.at = question->key.length > 0 ? question->key.at : "",
+		                        .length = (uint32_t)question->key.length};
+		uint64_t hash = weir_hash64(key.at, key.length);
+		struct watch *watch = find(replay, key, hash);
+		if (watch->key.at == NULL)
+			*watch = (struct watch){.key = {.at = weir_copy(key.at, key.length), .length = key.length}, .hash = hash};
+	}
+}
+
+struct replay *replay_new(const struct replay_options *options)
+{
+	struct replay *replay = weir_alloc(1, sizeof *replay);
+	struct shard_options shard = {.partition = options->partition, .lateness_ms = options->lateness_ms};
+	replay->options = *options;
+	replay->lane = lane_new(&shard, options->registry, options->version);
+	replay->reader = weir_frame_reader_new();
+	replay->writer = weir_frame_writer_new();
+	watch_keys(replay);
+	return replay;
+}
+
+static void free_watch(struct watch *watch)
+{
+	for (struct tracker *tracker = watch->trackers, *next; tracker != NULL; tracker = next) {
+		next = tracker->next;
+		for (int i = 0; i < WEIR_ZONE_LIMITS_MAX; i++)
+			counted_deinit(&tracker->limits[i]);
+		free(tracker);
+	}
+	free((char *)(uintptr_t)watch->key.at);
+}
+
+void replay_free(struct replay *replay)
+{
+	if (replay == NULL)
+		return;
+	for (uint32_t i = 0; i < replay->watch_room; i++)
+		free_watch(&replay->watches[i]);
+	free(replay->watches);
+	free(replay->taken);
+	lane_free(replay->lane);
+	weir_frame_reader_free(replay->reader);
+	weir_frame_writer_free(replay->writer);
+	weir_text_deinit(&replay->line);
+	free(replay);
+}
+
+bool replay_wants(const struct replay *replay, struct weir_span key, uint64_t hash)
+{
+	return find(replay, key, hash)->key.at != NULL;
+}
+
+static struct tracker *tracker_of(struct watch *watch, uint32_t zone_id)
+{
+	struct tracker *tracker = watch->trackers;
+	while (tracker != NULL && tracker->zone_id != zone_id)
+		tracker = tracker->next;
+	if (tracker == NULL) {
+		tracker = weir_alloc(1, sizeof *tracker);
+		tracker->zone_id = zone_id;
+		tracker->next = watch->trackers;
+		watch->trackers = tracker;
+	}
+	return tracker;
+}
+
+/* ---- answers ---- */
+
+/* Calls for each question that a decision answers. @param key  NULL: of a whole zone */
+static void answer(struct replay *replay, uint64_t offset, uint32_t index, uint32_t zone_id,
+                   const struct weir_span *key,
+                   void (*with)(struct replay *replay, struct question *question, const void *decision),
+                   const void *decision)
+{
+	for (size_t i = 0; i < replay->options.question_count; i++) {
+		struct question *question = &replay->options.questions[i];
+		if (question->partition != replay->options.partition)
+			continue;
+		bool right = question->offset == offset && question->index == index;
+		if (!question->by_id) {
+			struct weir_span asked = {.at = question->key.at, .length = (uint32_t)question->key.length};
+			right = key != NULL && question->zone_id == zone_id && weir_span_equal(asked, *key);
+		}
+		if (!right)
+			continue;
+		if (!question->by_id) {
+			question->offset = offset;
+			question->index = index;
+		}
+		weir_text_clear(&question->again);
+		weir_text_append(&question->again, replay->line.at, replay->line.length);
+		question->policy_version = lane_policy_version(replay->lane);
+		question->zone_id = zone_id;
+		question->has_limit = false;
+		question_set_events(question, NULL, 0);
+		if (with != NULL)
+			with(replay, question, decision);
+	}
+}
+
+/* What a limit's decision rests on. */
+struct basis {
+	const struct shard_decision *decision;
+	const struct counted *counted;
+	const struct explained_event *event;
+};
+
+static void explain_limit(struct replay *replay, struct question *question, const void *context)
+{
+	const struct basis *basis = context;
+	const struct shard_decision *decision = basis->decision;
+	struct explained_event *events;
+	(void)replay;
+	question->has_limit = true;
+	question->limit = *decision->rule;
+	size_t count =
+		counted_of(basis->counted, decision->rule, decision->at_ms, decision->count, &events, &question->lacking);
+	bool last = count > 0 && events[count - 1].position == basis->event->position &&
+	            memcmp(events[count - 1].source, basis->event->source, WEIR_SOURCE_ID_BYTES) == 0;
+	if (!last)
+		events[count++] = *basis->event;
+	events[count - 1].decided = true;
+	question_set_events(question, events, count);
+	free(events);
+}
+
+/* ---- events ---- */
+
+static unsigned bits_of(const struct shard_result *judged, uint32_t pair)
+{
+	return judged->verdicts[pair / 2] >> (pair % 2 * 4) & 15u;
+}
+
+/* One event in one zone: what its limits held before it is known. */
+struct pair {
+	uint32_t held_count;
+	struct shard_held held[WEIR_ZONE_LIMITS_MAX];
+};
+
+static void take_pair(struct replay *replay, const struct replay_event *event, uint32_t number,
+                      const struct pair *before, const struct lane_result *result, struct watch *watch,
+                      const struct explained_event *shown)
+{
+	const struct weir_frame_zone *at = &event->zones[number];
+	const struct compiled_zone *zone = compiled_policy_zone(lane_compiled_policy(replay->lane), at->id);
+	if (zone == NULL)
+		return;
+	struct tracker *tracker = tracker_of(watch, at->id);
+	struct pair after = {0};
+	after.held_count = shard_read_held(lane_shard(replay->lane), at->id, event->key, event->time_ms, after.held);
+	unsigned bits = bits_of(&result->judged, number);
+	struct override_effect effect =
+		overrides_effect(shard_overrides(lane_shard(replay->lane)), at->id, event->key, event->time_ms);
+	for (uint32_t i = 0; i < zone->zone->limit_count; i++) {
+		struct weir_limit limit = effect.thousandths == WEIR_SCALE_ONE
+		                              ? zone->zone->limits[i]
+		                              : weir_limit_scaled(&zone->zone->limits[i], effect.thousandths);
+		struct counted_step step = {
+			.limit = &limit,
+			.before = before->held_count > 0 ? before->held[i] : (struct shard_held){0},
+			.after = after.held_count > 0 ? after.held[i] : (struct shard_held){0},
+			.verdict = effect.allowed ? (unsigned)WEIR_VERDICT_NONE : bits,
+			.records = (bits & WEIR_VERDICT_BLOCK) == 0 || zone->zone->count_all,
+			.done = at->done,
+		};
+		counted_take(&tracker->limits[i], &step, shown);
+	}
+}
+
+static void take_decisions(struct replay *replay, const struct replay_event *event, const struct lane_result *result,
+                           struct watch *watch, const struct explained_event *shown)
+{
+	for (uint32_t i = 0; i < result->judged.decision_count; i++) {
+		struct shard_decision decision = result->judged.decisions[i];
+		uint32_t zone_id = decision.zone->zone->id;
+		decision.id_offset = event->id_offset;
+		decision.id_index = event->id_index + decision.pair;
+		weir_text_clear(&replay->line);
+		decision_json(&replay->line, replay->options.partition, &decision);
+		struct basis basis = {
+			.decision = &decision, .counted = &tracker_of(watch, zone_id)->limits[decision.limit], .event = shown};
+		answer(replay, decision.id_offset, decision.id_index, zone_id, &decision.key, explain_limit, &basis);
+	}
+}
+
+enum weir_status replay_event(struct replay *replay, const struct replay_event *event, struct weir_error *error)
+{
+	static const uint8_t one_source[WEIR_SOURCE_ID_BYTES] = {0};
+	struct watch *watch = find(replay, event->key, weir_hash64(event->key.at, event->key.length));
+	struct pair *before = weir_alloc(event->zone_count + 1, sizeof *before);
+	for (uint32_t i = 0; i < event->zone_count; i++)
+		before[i].held_count =
+			shard_read_held(lane_shard(replay->lane), event->zones[i].id, event->key, event->time_ms, before[i].held);
+	uint64_t step = ++replay->steps;
+	weir_frame_begin(replay->writer, one_source, event->policy_version, event->time_ms, step);
+	enum weir_status status = weir_frame_add(replay->writer, event->key, watch->hash, event->time_ms, step, event->cost,
+	                                         event->zones, event->zone_count);
+	struct lane_result result = {0};
+	if (status == WEIR_OK)
+		status = lane_offer(replay->lane, weir_frame_finish(replay->writer, event->sent_ms), step, event->appended_ms,
+		                    &result, error);
+	if (status == WEIR_OK && result.frame != NULL) {
+		struct explained_event shown = {.time_ms = event->time_ms,
+		                                .cost = event->cost,
+		                                .position = event->position,
+		                                .policy_version = event->policy_version};
+		memcpy(shown.source, event->source, WEIR_SOURCE_ID_BYTES);
+		for (uint32_t i = 0; i < event->zone_count; i++)
+			take_pair(replay, event, i, &before[i], &result, watch, &shown);
+		take_decisions(replay, event, &result, watch, &shown);
+	}
+	free(before);
+	return status;
+}
+
+/* ---- messages ---- */
+
+/* The highest position taken of a source. */
+static uint64_t *position_of(struct replay *replay, const uint8_t source[WEIR_SOURCE_ID_BYTES])
+{
+	if (replay->taken_last < replay->taken_count &&
+	    memcmp(replay->taken[replay->taken_last].source, source, WEIR_SOURCE_ID_BYTES) == 0)
+		return &replay->taken[replay->taken_last].position;
+	size_t place = 0;
+	while (place < replay->taken_count && memcmp(replay->taken[place].source, source, WEIR_SOURCE_ID_BYTES) != 0)
+		place++;
+	replay->taken_last = place;
+	if (place == replay->taken_count) {
+		replay->taken = weir_realloc(replay->taken, ++replay->taken_count, sizeof *replay->taken);
+		replay->taken[place] = (struct taken){.position = 0};
+		memcpy(replay->taken[place].source, source, WEIR_SOURCE_ID_BYTES);
+	}
+	return &replay->taken[place].position;
+}
+
+static void advance_clock(struct replay *replay, int64_t sent_ms, int64_t appended_ms)
+{
+	if (appended_ms > 0 && sent_ms > appended_ms + LANE_AHEAD_MOST_MS)
+		sent_ms = appended_ms + LANE_AHEAD_MOST_MS;
+	shard_advance_clock(lane_shard(replay->lane), sent_ms);
+}
+
+/* Which of a frame's keys are asked about; NULL: none is. */
+static bool *wanted_keys(const struct replay *replay, const struct weir_frame *frame)
+{
+	bool *wanted = NULL;
+	for (uint32_t i = 0; i < frame->key_count; i++) {
+		if (!replay_wants(replay, frame->keys[i], weir_hash64(frame->keys[i].at, frame->keys[i].length)))
+			continue;
+		if (wanted == NULL)
+			wanted = weir_alloc(frame->key_count, sizeof *wanted);
+		wanted[i] = true;
+	}
+	return wanted;
+}
+
+static enum weir_status take_events(struct replay *replay, const struct weir_message *message,
+                                    const struct weir_frame *frame, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	uint64_t *position = position_of(replay, frame->source), before = *position, pair = 0;
+	bool *wanted = wanted_keys(replay, frame);
+	if (frame->event_count > 0 && frame->events[frame->event_count - 1].position > before)
+		*position = frame->events[frame->event_count - 1].position;
+	for (uint32_t i = 0; wanted != NULL && status == WEIR_OK && i < frame->event_count; i++) {
+		const struct weir_frame_event *event = &frame->events[i];
+		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
+		struct replay_event one = {.key = frame->keys[event->key],
+		                           .time_ms = event->time_ms,
+		                           .cost = event->cost,
+		                           .zones = set->zones,
+		                           .zone_count = set->count,
+		                           .source = frame->source,
+		                           .position = event->position,
+		                           .policy_version = frame->policy_version,
+		                           .sent_ms = frame->sending_time_ms,
+		                           .appended_ms = message->appended_ms,
+		                           .id_offset = message->offset,
+		                           .id_index = (uint32_t)pair};
+		if (wanted[event->key] && event->position > before)
+			status = replay_event(replay, &one, error);
+		pair += set->count;
+	}
+	free(wanted);
+	advance_clock(replay, frame->sending_time_ms, message->appended_ms);
+	return status;
+}
+
+static void answer_switch(struct replay *replay, uint64_t offset, const struct lane_result *result)
+{
+	const struct policy_switch *change = result->change;
+	uint32_t partition = replay->options.partition, index = 0;
+	for (uint32_t i = 0; i < change->lifted_count; i++, index++) {
+		weir_text_clear(&replay->line);
+		decision_lift_json(&replay->line, partition, offset, index, change->lifted[i], result->at_ms);
+		answer(replay, offset, index, change->lifted[i]->id, NULL, NULL, NULL);
+	}
+	for (uint32_t i = 0; i < change->block_count; i++, index++) {
+		weir_text_clear(&replay->line);
+		decision_override_json(&replay->line, partition, offset, index, &change->blocks[i]);
+		answer(replay, offset, index, change->blocks[i].zone->id, &change->blocks[i].key, NULL, NULL);
+	}
+}
+
+/* A policy or a command. One that cannot be applied was refused at its place then, too. */
+static enum weir_status take_control(struct replay *replay, const struct weir_message *message,
+                                     const struct weir_frame *frame, struct weir_error *error)
+{
+	struct lane_result result;
+	enum weir_status status =
+		lane_offer(replay->lane, message->payload, ++replay->steps, message->appended_ms, &result, error);
+	if (status == WEIR_AGAIN)
+		return weir_fail(error, WEIR_INVALID, "policy %" PRIu64 " is in the log, but not known here",
+		                 frame->policy_version);
+	if (status != WEIR_OK)
+		return frame->kind == WEIR_FRAME_POLICY ? status : WEIR_OK;
+	if (result.change != NULL)
+		answer_switch(replay, message->offset, &result);
+	if (result.override != NULL) {
+		weir_text_clear(&replay->line);
+		decision_override_json(&replay->line, replay->options.partition, message->offset, 0, result.override);
+		answer(replay, message->offset, 0, result.override->zone->id, &result.override->key, NULL, NULL);
+	}
+	return WEIR_OK;
+}
+
+enum weir_status replay_message(struct replay *replay, const struct weir_message *message, struct weir_error *error)
+{
+	struct weir_frame frame;
+	enum weir_status status = weir_frame_decode(replay->reader, message->payload, &frame, error);
+	if (status == WEIR_INVALID)
+		return WEIR_OK; /* a limiter skips it, too */
+	if (status != WEIR_OK)
+		return status;
+	if (frame.kind == WEIR_FRAME_EVENTS)
+		return take_events(replay, message, &frame, error);
+	return take_control(replay, message, &frame, error);
+}
