@@ -45,13 +45,15 @@ struct route {
 static const struct route routes[] = {
 	{"/api/v1/zones", api_zones_answer, 0, .store = true},
 	{"/api/v1/counts", api_counts_answer, ZONE | KEY | RANGE | API_BIT(API_GRAIN) | FORMAT, .csv = true, .store = true},
-	{"/api/v1/top", api_top_answer, ZONE | RANGE | API_BIT(API_DAY) | API_BIT(API_BY) | API_BIT(API_LIMIT) | FORMAT,
-     API_PAGE_MAX, API_TOP_CSV_ROWS_MAX, .csv = true, .store = true},
+	{"/api/v1/top", api_top_answer,
+     ZONE | RANGE | API_BIT(API_DAY) | API_BIT(API_GRAIN) | API_BIT(API_BY) | API_BIT(API_LIMIT) | FORMAT, API_PAGE_MAX,
+     API_TOP_CSV_ROWS_MAX, .csv = true, .store = true},
 	{"/api/v1/decisions", api_decisions_answer, ZONE | KEY | API_BIT(API_ACTION) | RANGE | PAGE | FORMAT, API_PAGE_MAX,
      API_CSV_ROWS_MAX, .csv = true, .store = true},
 	{"/api/v1/blocks", api_blocks_answer, ZONE | API_BIT(API_LIMIT), API_PAGE_MAX, .store = true},
 	{"/api/v1/events", api_events_answer, ZONE | KEY | RANGE | PAGE | FORMAT, API_PAGE_MAX, API_CSV_ROWS_MAX,
      .csv = true, .store = true},
+	{"/api/v1/held", api_held_answer, ZONE | KEY | RANGE, .store = true},
 	{"/api/v1/status", api_status_answer, 0, .store = true},
 	{"/api/v1/openapi.json", api_openapi_answer, 0, .open = true},
 };

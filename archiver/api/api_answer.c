@@ -2,7 +2,11 @@
 /* The pieces of answers: refusals, SQL, values as JSON and as CSV. */
 #include "archiver/api/api_answer.h"
 
+#include "common/bytes/bits.h"
+#include "common/store/archive.h"
+
 #include <assert.h>
+#include <time.h>
 
 void api_refuse(struct weir_http_reply *reply, unsigned status, const char *parameter, const char *message)
 {
@@ -98,6 +102,20 @@ void api_csv_value(struct weir_text *text, const struct weir_sql_value *value, b
 	weir_text_puts(text, plain ? "" : "\"");
 	put_csv(text, value->text, spreadsheet);
 	weir_text_puts(text, plain ? "" : "\"");
+}
+
+void api_csv_time(struct weir_text *text, int64_t time_ms, bool spreadsheet)
+{
+	int64_t second_ms = weir_begin_of(time_ms, 1000);
+	time_t second = (time_t)(second_ms / 1000);
+	struct tm civil;
+	if (!spreadsheet)
+		weir_text_int(text, time_ms);
+	else if (time_ms >= WEIR_TIME_END_MS || gmtime_r(&second, &civil) == NULL)
+		weir_text_puts(text, "no end");
+	else
+		weir_text_printf(text, "%04d-%02d-%02d %02d:%02d:%02d.%03d", civil.tm_year + 1900, civil.tm_mon + 1,
+		                 civil.tm_mday, civil.tm_hour, civil.tm_min, civil.tm_sec, (int)(time_ms - second_ms));
 }
 
 void api_csv_line(struct weir_text *text, const struct weir_sql_value *values, unsigned count, bool spreadsheet)

@@ -84,6 +84,10 @@ void api_json_value(struct weir_json_writer *json, const char *name, const struc
  *                     and within it, where a semicolon or a tab may start a cell: keys are what strangers sent
  */
 void api_csv_value(struct weir_text *text, const struct weir_sql_value *value, bool spreadsheet);
+/**
+ * A time of CSV: Unix ms for programs; for a spreadsheet UTC as it reads times, "2024-11-21 10:00:00.250", or "no end".
+ */
+void api_csv_time(struct weir_text *text, int64_t time_ms, bool spreadsheet);
 /** Two or more with commas between, and a line's end. */
 void api_csv_line(struct weir_text *text, const struct weir_sql_value *values, unsigned count, bool spreadsheet);
 

@@ -21,7 +21,7 @@ enum {
 struct counts {
 	struct weir_text *text; /* of CSV */
 	struct weir_json_writer json;
-	bool csv;
+	bool csv, sheet;
 	int64_t sums[3]; /* passed, blocked, late */
 };
 
@@ -55,7 +55,9 @@ static enum weir_status take_count(void *context, const struct weir_sql_value *c
 	static const char *const names[] = {"at_ms", "passed", "blocked", "late"};
 	struct counts *counts = context;
 	if (counts->csv) {
-		api_csv_line(counts->text, columns, count, false);
+		api_csv_time(counts->text, columns[0].number, counts->sheet);
+		weir_text_puts(counts->text, ",");
+		api_csv_line(counts->text, columns + 1, count - 1, false);
 	} else {
 		weir_json_write_object(&counts->json, NULL);
 		for (unsigned i = 0; i < 4; i++)
@@ -137,10 +139,11 @@ bool api_counts_answer(struct api_call *call)
 	struct weir_text *text = &call->reply->body;
 	struct counts counts = {.text = text, .json = weir_json_writer(text), .csv = call->csv};
 	struct weir_error error;
+	counts.sheet = call->parameters.format == API_SPREADSHEET;
 	if (!settle_range(call))
 		return false;
 	if (call->csv)
-		weir_text_puts(text, "at_ms,passed,blocked,late\r\n");
+		weir_text_printf(text, "%s,passed,blocked,late\r\n", counts.sheet ? "at_utc" : "at_ms");
 	else
 		begin_object(call, &counts.json);
 	if (read_counts(call, &counts, &error) != WEIR_OK)

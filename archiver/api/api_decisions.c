@@ -67,12 +67,17 @@ static void write_json(const struct api_view *view, const struct weir_sql_value 
 
 static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
 {
+	bool sheet = view->parameters.format == API_SPREADSHEET;
 	api_id(text, columns);
 	for (int i = COLUMN_ZONE; i <= COLUMN_NTH; i++) {
 		weir_text_puts(text, ",");
-		api_csv_value(text, &columns[i], view->parameters.format == API_SPREADSHEET);
-		if (i == COLUMN_ACTION)
-			weir_text_printf(text, ",%" PRId64, columns[COLUMN_AT].number);
+		if (i == COLUMN_UNTIL) {
+			api_csv_time(text, columns[COLUMN_AT].number, sheet);
+			weir_text_puts(text, ",");
+			api_csv_time(text, columns[i].number, sheet);
+		} else {
+			api_csv_value(text, &columns[i], sheet);
+		}
 	}
 	weir_text_puts(text, "\r\n");
 }
@@ -93,6 +98,7 @@ static void compose(const struct api_view *view, struct api_sql *sql)
 static const struct api_listing decisions = {
 	.name = "decisions",
 	.csv_columns = "id,zone,key,action,at_ms,until_ms,mode,algorithm,rate,window_ms,held,ordered_by,reason,nth",
+	.sheet_columns = "id,zone,key,action,at_utc,until_utc,mode,algorithm,rate,window_ms,held,ordered_by,reason,nth",
 	.part_rows = PART_ROWS,
 	.compose = compose,
 	.json = write_json,

@@ -30,14 +30,16 @@ static void write_json(const struct api_view *view, const struct weir_sql_value 
 
 static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
 {
-	(void)view;
 	api_id(text, columns);
-	weir_text_printf(text, ",%" PRId64 ",%d\r\n", columns[COLUMN_AT].number, columns[COLUMN_BLOCKED].number != 0);
+	weir_text_puts(text, ",");
+	api_csv_time(text, columns[COLUMN_AT].number, view->parameters.format == API_SPREADSHEET);
+	weir_text_printf(text, ",%d\r\n", columns[COLUMN_BLOCKED].number != 0);
 }
 
 static const struct api_listing listing = {
 	.name = "events",
 	.csv_columns = "id,at_ms,blocked",
+	.sheet_columns = "id,at_utc,blocked",
 	.part_rows = PART_ROWS,
 	.compose = compose,
 	.json = write_json,

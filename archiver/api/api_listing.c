@@ -107,7 +107,8 @@ bool api_listing_csv(struct api_call *call, const struct api_view *view)
 	struct api_view *kept = weir_alloc(1, sizeof *kept);
 	struct weir_error error;
 	*kept = *view;
-	weir_text_printf(&call->reply->body, "%s\r\n", view->listing->csv_columns);
+	bool sheet = view->parameters.format == API_SPREADSHEET;
+	weir_text_printf(&call->reply->body, "%s\r\n", sheet ? view->listing->sheet_columns : view->listing->csv_columns);
 	enum weir_status status = read_part(kept, call->store, &call->reply->body, &error);
 	if (status == WEIR_OK) {
 		call->reply->more = next_part;

@@ -33,6 +33,7 @@ struct api_view {
 struct api_listing {
 	const char *name;        /* of the file that a browser makes of it */
 	const char *csv_columns; /* its first line */
+	const char *sheet_columns; /* likewise, for a spreadsheet, which gets times as words */
 	unsigned part_rows;      /* of CSV */
 	/** The statement for the next rows, without its end: the caller adds the limit. */
 	void (*compose)(const struct api_view *view, struct api_sql *sql);

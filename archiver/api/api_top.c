@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /api/v1/top: the busiest keys of one or several days.
+ * /api/v1/top: the busiest keys of one or several days, or of some hours.
  *
  * The rows of a zone's day lie side by side; the most are found by reading them
  * all, once for a page. Only those are sorted that reach the least of the page
@@ -15,7 +15,7 @@
 
 #include <inttypes.h>
 
-enum { DAYS_MAX = 31, PART_ROWS = 10000, FIRST_ROWS = 8000 };
+enum { DAYS_MAX = 366, PART_ROWS = 10000, FIRST_ROWS = 8000 };
 
 /* Columns: bucket, passed, blocked, late, total. */
 enum { COLUMN_BUCKET, COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_LATE, COLUMN_TOTAL };
@@ -25,6 +25,8 @@ static bool settle_range(struct api_call *call)
 	struct api_parameters *asked = &call->parameters;
 	unsigned from_to = asked->given & (API_BIT(API_FROM) | API_BIT(API_TO));
 	bool day = (asked->given & API_BIT(API_DAY)) != 0;
+	bool hours = (asked->given & API_BIT(API_GRAIN)) != 0 && asked->grain == API_HOUR;
+	int64_t grain_ms = hours ? WEIR_HOUR_MS : WEIR_DAY_MS;
 	if (day && from_to != 0)
 		return api_fault_set(&call->fault, 400, "day", "expected either \"day\", or \"from\" and \"to\"");
 	if (from_to == API_BIT(API_FROM) || from_to == API_BIT(API_TO))
@@ -36,9 +38,9 @@ static bool settle_range(struct api_call *call)
 	}
 	if (asked->from_ms >= asked->to_ms)
 		return api_fault_set(&call->fault, 400, "from", "expected a time before \"to\"");
-	asked->from_ms = weir_day_of(asked->from_ms);
-	asked->to_ms = weir_day_of(asked->to_ms + WEIR_DAY_MS - 1);
-	return (asked->to_ms - asked->from_ms) / WEIR_DAY_MS <= DAYS_MAX ||
+	asked->from_ms = weir_begin_of(asked->from_ms, grain_ms);
+	asked->to_ms = weir_begin_of(asked->to_ms + grain_ms - 1, grain_ms);
+	return asked->to_ms - asked->from_ms <= DAYS_MAX * (int64_t)WEIR_DAY_MS ||
 	       api_fault_set(&call->fault, 400, "from", "expected at most %d days before \"to\"", DAYS_MAX);
 }
 
@@ -83,24 +85,48 @@ static void add_most_of_day(const struct api_view *view, struct api_sql *sql)
 	api_sql_number(sql, " LIMIT ?", INT64_MAX);
 }
 
-static void add_sums_of_days(const struct api_view *view, struct api_sql *sql)
+/* Some hours of one day: of the keys that the day has, as a key's hours lie side by side. The servers keep the order. */
+static void add_hours(const struct api_view *view, struct api_sql *sql, int64_t from_ms, int64_t to_ms)
 {
-	api_sql_number(sql,
-	               "SELECT bucket, CAST(SUM(passed) AS SIGNED) AS passed, CAST(SUM(blocked) AS SIGNED) AS blocked,"
-	               " CAST(SUM(late) AS SIGNED) AS late FROM count_daily WHERE zone_id = ?",
-	               view->zone.id);
-	api_sql_number(sql, " AND day_ms >= ?", view->parameters.from_ms);
-	api_sql_number(sql, " AND day_ms < ?", view->parameters.to_ms);
-	api_sql_add(sql, " GROUP BY bucket");
+	if (from_ms >= to_ms)
+		return;
+	api_sql_add(sql, " UNION ALL SELECT h.bucket, h.passed, h.blocked, h.late FROM count_daily AS d"
+	                 " CROSS JOIN count_hourly AS h WHERE h.zone_id = d.zone_id AND h.bucket = d.bucket");
+	api_sql_number(sql, " AND d.zone_id = ?", view->zone.id);
+	api_sql_number(sql, " AND d.day_ms = ?", weir_day_of(from_ms));
+	api_sql_number(sql, " AND h.hour_ms >= ?", from_ms);
+	api_sql_number(sql, " AND h.hour_ms < ?", to_ms);
+}
+
+/* Whole days as they are, what stands over at both ends by hours. */
+static void add_sums(const struct api_view *view, struct api_sql *sql)
+{
+	int64_t from_ms = view->parameters.from_ms, to_ms = view->parameters.to_ms;
+	int64_t first_day_ms = weir_day_of(from_ms + WEIR_DAY_MS - 1), last_day_ms = weir_day_of(to_ms);
+	api_sql_add(sql, "SELECT bucket, CAST(SUM(passed) AS SIGNED) AS passed, CAST(SUM(blocked) AS SIGNED) AS blocked,"
+	                 " CAST(SUM(late) AS SIGNED) AS late FROM (");
+	api_sql_number(sql, "SELECT bucket, passed, blocked, late FROM count_daily WHERE zone_id = ?", view->zone.id);
+	api_sql_number(sql, " AND day_ms >= ?", first_day_ms);
+	api_sql_number(sql, " AND day_ms < ?", last_day_ms);
+	add_hours(view, sql, from_ms, first_day_ms < to_ms ? first_day_ms : to_ms);
+	if (last_day_ms >= first_day_ms)
+		add_hours(view, sql, last_day_ms, to_ms);
+	api_sql_add(sql, ") AS parts GROUP BY bucket");
+}
+
+static bool is_one_day(const struct api_view *view)
+{
+	return view->parameters.to_ms - view->parameters.from_ms == WEIR_DAY_MS &&
+	       view->parameters.from_ms == weir_day_of(view->parameters.from_ms);
 }
 
 static void compose(const struct api_view *view, struct api_sql *sql)
 {
 	api_sql_add(sql, API_SELECT "bucket, passed, blocked, late, passed + blocked FROM (");
-	if (view->parameters.to_ms - view->parameters.from_ms == WEIR_DAY_MS)
+	if (is_one_day(view))
 		add_most_of_day(view, sql);
 	else
-		add_sums_of_days(view, sql);
+		add_sums(view, sql);
 	api_sql_add(sql, ") AS counted WHERE TRUE");
 	add_rank(view, sql);
 	weir_text_printf(&sql->text, " ORDER BY %s DESC, bucket", sorted_by(view));
@@ -135,6 +161,7 @@ static void write_csv(const struct api_view *view, const struct weir_sql_value *
 static const struct api_listing listing = {
 	.name = "top",
 	.csv_columns = "key,passed,blocked,late,total",
+	.sheet_columns = "key,passed,blocked,late,total",
 	.part_rows = PART_ROWS,
 	.compose = compose,
 	.json = write_json,

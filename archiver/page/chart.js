@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passed and blocked over time, as a chart and as the table that says the same.
 
+import { shifted } from "./clock.js";
+import { begins_of } from "./counts.js";
 import { h, table } from "./dom.js";
-import { compact, digits, number, period, period_text, tick, HOUR_MS, DAY_MS } from "./words.js";
+import { compact, digits, number, percent, period, period_text, tick } from "./words.js";
 import UPlot from "./uPlot.js"; // null in a build without charts
 
 const plots = new WeakMap();
@@ -10,18 +12,24 @@ const plots = new WeakMap();
 /** The uPlot of a chart's box, null where there is none. */
 export const plot_of = (box) => plots.get(box) ?? null;
 
-/** The counts with the hours or days without a request, which the API leaves out: uPlot's columns. */
-function columns_of({ from_ms, to_ms, grain, counts }) {
-  const step = grain === "day" ? DAY_MS : HOUR_MS;
-  const known = new Map(counts.map((count) => [count.at_ms, count]));
-  const [times, both, passed] = [[], [], []];
-  for (let at = from_ms; at < to_ms; at += step) {
+/** uPlot's columns, and the ends between which they stand: a bar begins at its time. */
+function columns_of(counts) {
+  const begins = begins_of(counts);
+  const known = new Map(counts.counts.map((count) => [count.at_ms, count]));
+  const [times, both, passed, blocked] = [begins.slice(0, -1), [], [], []];
+  for (const at of times) {
     const count = known.get(at) ?? { passed: 0, blocked: 0 };
-    times.push(at);
     both.push(count.passed + count.blocked);
     passed.push(count.passed);
+    blocked.push(count.blocked);
   }
-  return [times, both, passed];
+  return { begins, all: [times, both, passed], blocked: [times, blocked] };
+}
+
+/** The place of the bar in which an instant is. */
+function place_in(begins, at) {
+  const after = begins.findIndex((begin) => begin > at);
+  return after === -1 ? begins.length - 2 : Math.max(after - 1, 0);
 }
 
 // The page's colours as a canvas takes them, for as long as the theme is the same.
@@ -38,39 +46,58 @@ function colour(name) {
   return colours.get(name);
 }
 
+const FONT = "12px system-ui, sans-serif";
+
 function axis(more) {
   return {
     stroke: colour("--soft"),
-    font: "12px system-ui, sans-serif",
+    font: FONT,
     grid: { stroke: colour("--line"), width: 1 },
     ticks: { stroke: colour("--line"), width: 1 },
     ...more,
   };
 }
 
-// Blocked stands on top of passed: drawn first, at the height of both.
-function options_of(box, { grain, readout, held }) {
-  const bars = UPlot.paths.bars({ size: [0.9, 60], align: 1 });
-  const series = (label, name) => ({ label, fill: colour(name), width: 0, paths: bars, points: { show: false } });
-  return {
-    width: Math.max(box.clientWidth, 120),
-    height: box.clientHeight,
-    ms: 1,
-    legend: { show: false },
-    padding: [8, 20, 0, 0],
-    cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
-    scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(most * 1.05, 4)] } },
-    series: [{}, series("Blocked", "--blocked"), series("Passed", "--passed")],
-    axes: [
-      axis({ values: (_, splits) => splits.map((at) => tick(at, grain)), space: 70, size: 30 }),
-      axis({ values: (_, splits) => splits.map(compact), space: 36, size: 48, incrs: WHOLE }),
-    ],
-    hooks: { setCursor: [(plot) => readout(plot.cursor.idx)], drawClear: [(plot) => shade(plot, held)] },
-  };
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** How wide the widest of some words is: other languages write the same in more letters. */
+function widest(words) {
+  ruler.font = FONT;
+  return Math.ceil(Math.max(0, ...words.map((one) => ruler.measureText(one).width)));
 }
 
 // Requests come whole.
 const WHOLE = [1, 2, 5].flatMap((digit) => Array.from({ length: 15 }, (_, power) => digit * 10 ** power)).sort((a, b) => a - b);
+
+/** What may stand beside a scale that reaches so far: uPlot chooses the steps. */
+function labels_of(most) {
+  const steps = WHOLE.filter((step) => step <= most && most / step <= 12);
+  return steps.flatMap((step) => Array.from({ length: Math.floor((most * 1.05) / step) + 1 }, (_, times) => compact(times * step)));
+}
+
+const bars = UPlot?.paths.bars({ size: [0.9, Infinity], align: 1 });
+const series = (label, name) => ({ label, fill: colour(name), width: 0, paths: bars, points: { show: false } });
+
+/** What both charts of a box have in common: one time below, one pointer. */
+function options_of(box, { begins, grain, label_px, select, sync, times, ...more }) {
+  const time_px = widest(begins.slice(0, 400).map((at) => tick(at, grain)));
+  return {
+    width: Math.max(box.clientWidth, 120),
+    height: box.clientHeight,
+    ms: 1,
+    tzDate: shifted(UPlot),
+    legend: { show: false },
+    padding: [8, Math.ceil(time_px / 2), 0, 0],
+    cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false }, sync: { key: sync } },
+    scales: { x: { time: true, range: [begins[0], begins.at(-1)] }, y: { range: (_, __, most) => [0, Math.max(most * 1.05, 4)] } },
+    axes: [
+      axis({ values: (_, splits) => splits.map((at) => (times ? tick(at, grain) : "")), space: time_px + 24, size: times ? 30 : 8 }),
+      axis({ values: (_, splits) => splits.map(compact), space: 22, size: label_px + 20, incrs: WHOLE }),
+    ],
+    ...more,
+    hooks: { setSelect: [select], ...more.hooks },
+  };
+}
 
 /** Behind the bars: the times that it was blocked, two pixels wide at least. */
 function shade(plot, held) {
@@ -80,43 +107,87 @@ function shade(plot, held) {
   canvas.beginPath();
   canvas.rect(box.left, box.top, box.width, box.height);
   canvas.clip();
-  for (const [from, to] of held) {
-    const [left, right] = [from, to].map((at) => plot.valToPos(at, "x", true));
+  for (const { from_ms, to_ms } of held) {
+    const [left, right] = [from_ms, to_ms].map((at) => plot.valToPos(at, "x", true));
     canvas.fillRect(left, box.top, Math.max(right - left, 2), box.height);
   }
   canvas.restore();
 }
 
-function draw(box, data, more) {
-  plots.get(box)?.destroy();
-  plots.set(box, new UPlot(options_of(box, more), data, box));
+/** What is said at the pointer of the hour or day that is there. */
+function readout_of(columns, grain) {
+  const line = h("div", { class: "readout", "aria-hidden": "true", hidden: true });
+  const show = (plot) => {
+    const { left } = plot.cursor;
+    line.hidden = left == null || left < 0;
+    if (line.hidden) return;
+    const place = place_in(columns.begins, plot.posToVal(left, "x"));
+    const [both, passed] = [columns.all[1][place], columns.all[2][place]];
+    line.replaceChildren(h("strong", {}, period_text(columns.begins[place], grain)),
+      h("span", { class: "passed" }, `${digits(passed)} passed`),
+      h("span", { class: "blocked" }, `${digits(both - passed)} blocked (${percent(both - passed, both)})`));
+    const room = plot.over.clientWidth - line.offsetWidth;
+    line.style.left = `${plot.over.offsetLeft + Math.max(0, Math.min(left + 12, room))}px`;
+  };
+  return { line, show };
 }
 
-/** The chart alone, which follows its box's width until the signal ends it. */
-function canvas(data, counts, signal, held) {
-  const line = h("p", { class: "readout", "aria-hidden": "true" }, "\u00a0");
-  const box = h("div", { class: "plot", role: "img", "aria-label": summary(counts) });
-  const readout = (index) => {
-    line.textContent = index == null ? "\u00a0" : `${period_text(data[0][index], counts.grain)}: ` +
-      `${digits(data[2][index])} passed, ${digits(data[1][index] - data[2][index])} blocked`;
+let made = 0;
+
+/** Both charts, which follow their box's width until the signal ends them. */
+function canvases(columns, counts, { signal, held, zoom }) {
+  const { grain } = counts;
+  const { line, show } = readout_of(columns, grain);
+  const boxes = [h("div", { class: "plot", role: "img", "aria-label": summary(counts) }),
+    h("div", { class: "plot-blocked", "aria-hidden": "true" })];
+  const frame = h("div", { class: "plots" }, boxes, line);
+  const sync = `weir-${made++}`;
+  let brushed = false;
+  const select = (plot) => {
+    const { left, width } = plot.select;
+    brushed = width >= 4;
+    if (!brushed) return;
+    const [first, last] = [left, left + width].map((at) => place_in(columns.begins, plot.posToVal(at, "x")));
+    zoom(columns.begins[first], columns.begins[last + 1]);
   };
-  const more = { grain: counts.grain, readout, held };
-  const size = new ResizeObserver(() => {
-    const plot = plots.get(box);
-    if (box.clientWidth === 0) return;
-    if (!plot) draw(box, data, more);
-    else if (plot.width !== box.clientWidth) plot.setSize({ width: box.clientWidth, height: box.clientHeight });
+  // A tap shows what is there; it is the mouse that can point without pressing.
+  frame.addEventListener("click", (event) => {
+    const plot = plots.get(event.target.closest(".plot, .plot-blocked"));
+    if (plot && event.target === plot.over && !brushed && event.pointerType !== "touch") {
+      const place = place_in(columns.begins, plot.posToVal(plot.cursor.left, "x"));
+      zoom(columns.begins[place], columns.begins[place + 1]);
+    }
+    brushed = false;
   });
-  size.observe(box);
-  const repaint = () => draw(box, data, more);
-  document.addEventListener("weir-theme", repaint, { signal });
+  const draw = () => {
+    const label_px = widest([columns.all[1], columns.blocked[1]].flatMap((counted) => labels_of(Math.max(...counted))));
+    const more = { begins: columns.begins, grain, label_px, select, sync };
+    const forms = [
+      { data: columns.all, times: false, series: [{}, series("Blocked", "--blocked"), series("Passed", "--passed")],
+        hooks: { setCursor: [show], drawClear: [(plot) => shade(plot, held)] } },
+      { data: columns.blocked, times: true, series: [{}, series("Blocked", "--blocked")] },
+    ];
+    boxes.forEach((box, number) => {
+      const { data, ...form } = forms[number];
+      plots.get(box)?.destroy();
+      plots.set(box, new UPlot(options_of(box, { ...more, ...form }), data, box));
+    });
+  };
+  const size = new ResizeObserver(() => {
+    if (boxes[0].clientWidth === 0) return;
+    if (!plots.has(boxes[0])) draw();
+    for (const box of boxes)
+      if (plots.get(box).width !== box.clientWidth) plots.get(box).setSize({ width: box.clientWidth, height: box.clientHeight });
+  });
+  size.observe(boxes[0]);
+  document.addEventListener("weir-theme", draw, { signal });
   signal.addEventListener("abort", () => {
     size.disconnect();
-    plots.get(box)?.destroy();
+    for (const box of boxes) plots.get(box)?.destroy();
   });
-  return [box, h("div", { class: "legend" },
-    h("span", { class: "passed" }, "passed"), h("span", { class: "blocked" }, "blocked"),
-    held.length > 0 && h("span", { class: "held" }, "block in force"), line)];
+  return [frame, h("div", { class: "legend" },
+    h("span", { class: "passed" }, "passed"), h("span", { class: "blocked" }, "blocked (below: on its own scale)"),
+    held.length > 0 && h("span", { class: "held" }, "block in force"))];
 }
 
 function summary({ counts, total, grain }) {
@@ -128,22 +199,30 @@ function summary({ counts, total, grain }) {
   return `Chart: ${sums} by ${grain}${peak}. The table below has all numbers.`;
 }
 
-function numbers({ counts, grain }, name) {
+function numbers({ counts, grain }, columns, name, link) {
+  const after = new Map(columns.begins.map((at, place) => [at, columns.begins[place + 1]]));
   return table(`${name}: requests by ${grain}`, [
-    { name: grain === "day" ? "Day" : "Hour", cell: (row) => period(row.at_ms, grain) },
+    { name: grain === "day" ? "Day" : "Hour",
+      cell: (row) => h("a", { href: link(row.at_ms, after.get(row.at_ms)) }, period(row.at_ms, grain)) },
     { name: "Passed", number: true, cell: (row) => number(row.passed) },
     { name: "Blocked", number: true, cell: (row) => number(row.blocked) },
     { name: "Late", number: true, cell: (row) => number(row.late) },
   ], counts, { hidden_caption: true });
 }
 
-/** The counts of /api/v1/counts; held: [from, to) of blocks, to be seen behind them. The table is made when it is opened. */
-export function chart(counts, name, signal, held = []) {
+/**
+ * The counts of counts.js, as a chart and, when it is opened, as a table.
+ *
+ * held: {from_ms, to_ms} of blocks, to be seen behind the bars; zoom(from, to): what a press or a brush chooses;
+ * link(from, to): an address that leads to the same, in the table
+ */
+export function chart(counts, name, { signal, held = [], zoom, link }) {
+  const columns = columns_of(counts);
   const alternative = h("details", { class: "numbers", open: UPlot === null }, h("summary", {}, `Table of ${name}`));
   const fill = () => {
-    if (alternative.open && alternative.childElementCount === 1) alternative.append(numbers(counts, name));
+    if (alternative.open && alternative.childElementCount === 1) alternative.append(numbers(counts, columns, name, link));
   };
   alternative.addEventListener("toggle", fill);
   fill();
-  return h("div", { class: "chart" }, UPlot && canvas(columns_of(counts), counts, signal, held), alternative);
+  return h("div", { class: "chart" }, UPlot && canvases(columns, counts, { signal, held, zoom }), alternative);
 }

@@ -3,19 +3,22 @@
 
 import { basis } from "./api.js";
 import * as blocks from "./blocks.js";
+import { start_clock } from "./clock.js";
+import * as decisions from "./decisions.js";
 import { h } from "./dom.js";
 import * as overview from "./overview.js";
+import { custom_span, span_query } from "./span.js";
 import * as system from "./system.js";
 import { start_theme } from "./theme.js";
 import * as top from "./top.js";
 import * as user from "./user.js";
 
-const views = [overview, top, user, blocks, system];
+const views = [overview, top, decisions, user, blocks, system];
 const content = document.getElementById("content");
 const news = document.getElementById("news");
 
 // What is on the screen; `ends` those that draw it.
-const shown = { view: null, fields: [], form: null, results: null, parameters: {}, load: null, drawing: null, timer: 0 };
+const shown = { view: null, fields: [], form: null, results: null, parameters: {}, span: null, kept: {}, load: null, drawing: null, timer: 0 };
 
 const RETRY_S = 5; // between two tries at what should pass by itself
 
@@ -32,6 +35,8 @@ function go(changes) {
   const query = new URLSearchParams();
   for (const { name, standard } of [...shown.fields, { name: "pages", standard: "1" }])
     if (values_now[name] && String(values_now[name]) !== standard) query.set(name, values_now[name]);
+  for (const { name, when } of shown.fields)
+    if (when && !when(values_now)) query.delete(name);
   location.hash = `#/${shown.view.name}${query.size > 0 ? `?${query}` : ""}`;
 }
 
@@ -41,16 +46,36 @@ function control(field) {
   const id = `field-${field.name}`;
   const input = field.options ?
     h("select", { id, name: field.name }, field.options.map(([value, words]) => h("option", { value }, words))) :
-    h("input", { id, name: field.name, type: field.type, autocomplete: "off", spellcheck: "false" });
-  return h("div", { class: `field ${field.name}` }, h("label", { for: id }, field.label), input);
+    h("input", { id, name: field.name, type: field.type, step: field.step, autocomplete: "off", spellcheck: "false" });
+  return h("div", { class: `field ${field.name}` }, h("label", { for: id }), input);
 }
 
-const values = (form) => Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]));
+const same = (value) => value;
+
+/** What the form says, as an address has it. */
+const values = (form) => Object.fromEntries(shown.fields.map(({ name, from_field = same }) =>
+  [name, from_field(form.elements[name].value.trim())]));
+
+/** Puts parameters into the form; a field that says nothing with these is not shown. */
+function fill_form(parameters) {
+  for (const { name, label, when, to_field = same } of shown.fields) {
+    const field = shown.form.elements[name];
+    field.value = to_field(parameters[name]);
+    field.parentNode.hidden = when !== undefined && !when(parameters);
+    field.labels[0].textContent = typeof label === "function" ? label() : label;
+  }
+}
+
+/** From one span that is shown to hours of the reader's choice: at first those that are shown. */
+function chosen_span(chosen) {
+  const begins = chosen.span === "custom" && shown.parameters.span !== "custom" && shown.span;
+  return begins ? { ...chosen, ...custom_span(shown.span.from, shown.span.to) } : chosen;
+}
 
 function make_form(fields) {
   const form = h("form", { class: "controls", "aria-label": "Filter", onsubmit: (event) => {
     event.preventDefault();
-    go({ ...values(form), pages: "" });
+    go({ ...chosen_span(values(form)), pages: "" });
   } }, fields.map(control));
   // A choice counts at once; what is typed does with Enter, or when the field is left.
   form.addEventListener("change", () => form.requestSubmit());
@@ -63,8 +88,8 @@ function read_parameters(query) {
     const value = parameters[field.name] ?? field.standard;
     const known = !field.options || field.options.some(([option]) => option === value);
     parameters[field.name] = known ? value : field.standard;
-    shown.form.elements[field.name].value = parameters[field.name];
   }
+  fill_form(parameters);
   return parameters;
 }
 
@@ -76,6 +101,19 @@ function mark_links() {
   for (const link of document.querySelectorAll("#views a")) {
     if (link.dataset.view === shown.view.name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
+  }
+}
+
+/** A reader who goes on to another view goes on with the time and the zone that were chosen. */
+function lead_on() {
+  const { kept, view, parameters } = shown;
+  if (view.keeps.includes("span")) Object.assign(kept, { span: null, until: null, from: null, to: null }, span_query(parameters));
+  if (view.keeps.includes("zone")) kept.zone = parameters.zone;
+  for (const link of document.querySelectorAll("#views a")) {
+    const { name, keeps } = views.find((one) => one.name === link.dataset.view);
+    const query = new URLSearchParams(Object.entries(kept).filter(([key, value]) =>
+      value && keeps.includes(key === "zone" ? key : "span")));
+    link.href = `#/${name}${query.size > 0 ? `?${query}` : ""}`;
   }
 }
 
@@ -144,6 +182,7 @@ function replace(nodes) {
 async function paint(data) {
   const { view, parameters, results } = shown;
   const pending = [];
+  shown.span = data?.span ?? data?.asked ?? null;
   shown.drawing?.abort();
   shown.drawing = new AbortController();
   const { signal } = shown.drawing;
@@ -202,6 +241,7 @@ async function show() {
     frame(view, view.fields(zones));
   }
   shown.parameters = read_parameters(query);
+  lead_on();
   if (moved) content.querySelector("h1").focus({ preventScroll: true });
   if (moved) scrollTo(0, 0);
   return load(true);
@@ -215,6 +255,7 @@ document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault(); // what is behind "#" is the view's
   content.focus();
 });
+start_clock(document.getElementById("zone"), () => show());
 start_theme(document.getElementById("theme"), () => document.dispatchEvent(new Event("weir-theme")));
 addEventListener("hashchange", show);
 show();

@@ -1,21 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which time a view shows: so much of it, up to a day or to the newest data.
+// Which time a view shows: so much of it, up to a day or to the newest data; or from one hour to another.
 
-import { DAY_MS, HOUR_MS } from "./words.js";
+import { DAY_MS, HOUR_MS, day_begin, day_start, field_text, field_time, hour_begin, hour_end, zone_name } from "./clock.js";
 
-// Long spans by day: the API sums all keys of at most 31 days by hour.
 const SPANS = {
-  "24h": { words: "24 hours", ms: DAY_MS, grain: "hour" },
-  "7d": { words: "7 days", ms: 7 * DAY_MS, grain: "hour" },
-  "31d": { words: "31 days", ms: 31 * DAY_MS, grain: "hour" },
-  "365d": { words: "365 days", ms: 365 * DAY_MS, grain: "day" },
+  "24h": { words: "24 hours", ms: DAY_MS },
+  "7d": { words: "7 days", ms: 7 * DAY_MS },
+  "31d": { words: "31 days", ms: 31 * DAY_MS },
+  "365d": { words: "365 days", ms: 365 * DAY_MS },
 };
+const CUSTOM = "custom";
+const USUAL = "7d";
+// What is longer is shown by day.
+const BY_HOUR_MS = 32 * DAY_MS;
 
+const is_custom = ({ span }) => span === CUSTOM;
+// In an address stands the instant: it is the same for readers in other zones.
+const moment = (name, label) => ({
+  name, type: "datetime-local", step: "3600", standard: "", when: is_custom,
+  label: () => `${label} (${zone_name()})`,
+  to_field: (value) => field_text(Date.parse(value)),
+  from_field: (value) => (value ? new Date(field_time(value)).toISOString().replace(":00.000Z", "Z") : ""),
+});
+
+/** The fields of a view that shows some time. */
 export const span_fields = [
-  { name: "span", label: "Span", options: Object.entries(SPANS).map(([value, { words }]) => [value, words]),
-    standard: "7d" },
-  { name: "until", label: "Until (day, UTC)", type: "date", standard: "" },
+  { name: "span", label: "Span", standard: USUAL,
+    options: [...Object.entries(SPANS).map(([value, { words }]) => [value, words]), [CUSTOM, "from … to …"]] },
+  { name: "until", label: () => `Until (day, ${zone_name()})`, type: "date", standard: "", when: (chosen) => !is_custom(chosen) },
+  moment("from", "From"), moment("to", "To"),
 ];
+
+/** Those of a view's parameters that say which time it shows, for a link to another view of the same time. */
+export function span_query(parameters) {
+  const chosen = {};
+  for (const { name, standard, when } of span_fields) {
+    const value = parameters[name];
+    if (value && value !== standard && (when === undefined || when(parameters))) chosen[name] = value;
+  }
+  return chosen;
+}
+
+const in_address = (ms) => new Date(ms).toISOString().replace(/:00\.000Z$/, "Z");
+
+/** The parameters of a span from one instant to another, in whole hours. */
+export const custom_span = (from, to) =>
+  ({ span: CUSTOM, from: in_address(hour_begin(from)), to: in_address(Math.max(hour_end(to), hour_begin(from) + HOUR_MS)), until: "" });
 
 /** The end of what is shown where no day is chosen: the present, or the newest data where that is long ago. */
 export function newest(status) {
@@ -24,15 +54,21 @@ export function newest(status) {
   return data > 0 && data < status.now_ms - DAY_MS ? data + 1 : status.now_ms;
 }
 
-/** A day that was typed, as its first moment; NaN where it is none. */
-export const day_start = (text) => (/^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00Z`) : NaN);
-
-/** {from, to, grain} in whole hours or days. */
-export function span_of({ span, until }, status) {
-  const { ms, grain } = SPANS[span] ?? SPANS["7d"];
-  const unit = grain === "day" ? DAY_MS : HOUR_MS;
+function ends_of({ span, until, from, to }, status) {
+  if (span === CUSTOM) {
+    const [first, last] = [Date.parse(from), Date.parse(to)];
+    if (last > first) return [first, last];
+  }
   const typed = day_start(until);
-  const end = Number.isNaN(typed) ? newest(status) : typed + DAY_MS;
-  const to = Math.ceil(end / unit) * unit;
-  return { from: to - ms, to, grain };
+  const end = Number.isNaN(typed) ? newest(status) : day_begin(typed, 1);
+  const { ms } = SPANS[span] ?? SPANS[USUAL];
+  return [hour_end(end) - ms, end];
+}
+
+/** {from, to, grain}, in whole hours, or whole days of the zone. */
+export function span_of(parameters, status) {
+  const [first, last] = ends_of(parameters, status);
+  if (last - first <= BY_HOUR_MS) return { from: hour_begin(first), to: hour_end(last), grain: "hour" };
+  const to = day_begin(last - 1, 1);
+  return { from: day_begin(first), to, grain: "day" };
 }

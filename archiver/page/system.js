@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How weir itself is: how far the roles are, which zones are in force, what this process says of itself.
+// How weir itself is: one verdict, how far the roles are, which zones are in force, what this process says of itself.
 
 import { get } from "./api.js";
 import { empty, figures, h, table } from "./dom.js";
-import { duration, limit, number, time } from "./words.js";
+import { duration, limit, named_time, number, time } from "./words.js";
 
 export const name = "system";
 export const title = "System";
 export const refresh_ms = 5000;
+export const keeps = [];
 
 export const fields = () => [
   { name: "refresh", label: "Refresh", options: [["on", "every 5 s"], ["off", "off"]], standard: "on" },
@@ -23,12 +24,54 @@ const TOLD = [
   ["weir_archiver_waiting_rows", "Rows not stored yet"],
 ];
 
+/* ---- the verdict ---- */
+
+// What is older than this is not on its way any more.
+const LATE_S = 60;
+const STORE_LATE_S = 300;
+
 /** How far each archiver's partition is behind its limiter's. */
 function lags(partitions) {
   const limiter = new Map(partitions.filter((one) => one.role === "limiter").map((one) => [one.partition, one]));
   return new Map(partitions.filter((one) => one.role === "archiver" && limiter.has(one.partition))
     .map((one) => [one.partition, Math.max(0, limiter.get(one.partition).next_offset - one.next_offset)]));
 }
+
+/** What is wrong, in a sentence each. */
+function troubles({ partitions, policy_version, figures: own = {} }) {
+  const told = [];
+  const limiters = partitions.filter((one) => one.role === "limiter");
+  const archived = new Set(partitions.filter((one) => one.role === "archiver").map((one) => one.partition));
+  const missing = limiters.filter((one) => !archived.has(one.partition));
+  if (policy_version === 0) told.push("No policy is in force: set “zones”, or run weir policy apply.");
+  if (partitions.length === 0) told.push("Nothing is stored yet.");
+  if (missing.length > 0) told.push(`${missing.length} of ${limiters.length} partitions have no archiver.`);
+  const late = [
+    ["weir_archiver_lag_seconds", LATE_S, "The archiver is behind its topics by"],
+    ["weir_archiver_waiting_seconds", STORE_LATE_S, "The oldest row that is not stored yet waits for"],
+    ["weir_limiter_lag_seconds", LATE_S, "A limiter is behind the log by"],
+    ["weir_checkpoint_age_seconds", STORE_LATE_S, "The last checkpoint is of before"],
+  ];
+  for (const [figure, most_s, words] of late)
+    if (own[figure] > most_s) told.push(`${words} ${duration(1000 * own[figure])}.`);
+  for (const [figure, value] of Object.entries(own))
+    if (/^weir_\w+_partitions_stuck$|^weir_limiter_partitions\{state="stuck"\}$/.test(figure) && value > 0)
+      told.push(`${value} partitions need an operator: /healthz and the log say why (${figure}).`);
+  // Without figures nobody works here, and it is as it was left: then what the rows say counts.
+  const behind = Math.max(0, ...lags(partitions).values());
+  if (Object.keys(own).length === 0 && behind > 0) told.push(`The archiver has not stored the last ${behind} records of a partition.`);
+  return told;
+}
+
+function verdict(status) {
+  const told = troubles(status);
+  const newest = Math.max(0, ...status.partitions.map((one) => one.clock_ms));
+  const data = newest > 0 && h("p", {}, "The newest data is of ", named_time(newest), ".");
+  return h("section", { class: `verdict ${told.length > 0 ? "bad" : "good"}`, "aria-label": "Verdict" },
+    h("p", { class: "verdict-title" }, told.length > 0 ? "✗ Not well" : "✓ All is well"), told.map((one) => h("p", {}, one)), data);
+}
+
+/* ---- the tables ---- */
 
 function partition_table(status) {
   const behind = lags(status.partitions);
@@ -54,7 +97,7 @@ function zone_table(zones) {
   return table("Zones", [
     { name: "Zone", cell: (row) => h("a", { href: `#/top?${new URLSearchParams({ zone: row.name })}` }, row.name) },
     { name: "Key", cell: (row) => row.key.join(", ") || "one for all events" },
-    { name: "Limits", cell: (row) => row.limits.map(limit).join("; ") || "–" },
+    { name: "Limits", cell: (row) => h("span", { class: "words" }, row.limits.map(limit).join("; ") || "–") },
     { name: "Blocks for", cell: blocks_for },
     { name: "Mode", cell: (row) => (row.live ? row.mode : "removed") },
     { name: "History", cell: (row) => (row.history ? "yes" : "no") },
@@ -62,9 +105,9 @@ function zone_table(zones) {
 }
 
 export function draw({ status, zones }) {
-  const parts = [figures([
+  const parts = [verdict(status), figures([
     ["weir", status.version], ["Store", status.store], ["Schema", number(status.schema_version)],
-    ["Policy", status.policy_version > 0 ? number(status.policy_version) : "none yet"], ["Clock", time(status.now_ms)],
+    ["Policy", status.policy_version > 0 ? number(status.policy_version) : "none yet"], ["Clock", named_time(status.now_ms)],
   ])];
   parts.push(h("h2", {}, "Roles"), status.partitions.length > 0 ? partition_table(status) :
     empty("Nothing is stored yet.", "Limiters and archivers store their positions with their first checkpoint."));

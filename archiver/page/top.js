@@ -1,38 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys that came most, in some days of a zone.
+// The keys that came most, in some hours or days of a zone.
 
 import { get, save } from "./api.js";
+import { command, copy_button } from "./command.js";
+import { story } from "./decisions.js";
 import { empty, h, table } from "./dom.js";
-import { day_start, newest } from "./span.js";
-import { DAY_MS, number, percent, period_text } from "./words.js";
+import { span_fields, span_of, span_query } from "./span.js";
+import { digits, named_time, number, percent } from "./words.js";
+
+const BY = { total: "all requests", passed: "passed", blocked: "blocked" };
 
 export const name = "top";
 export const title = "Top talkers";
 export const short = "Talkers";
+export const keeps = ["span", "zone"]; // of what was chosen in another view
 
 export const fields = (zones) => [
   { name: "zone", label: "Zone", options: zones.map((zone) => [zone.name, zone.name]), standard: zones[0]?.name ?? "" },
-  { name: "by", label: "Sorted by", options: [["total", "all requests"], ["passed", "passed"], ["blocked", "blocked"]],
-    standard: "total" },
-  { name: "days", label: "Span", options: [["1", "1 day"], ["7", "7 days"], ["31", "31 days"]], standard: "1" },
-  { name: "until", label: "Until (day, UTC)", type: "date", standard: "" },
+  { name: "by", label: "Sorted by", options: Object.entries(BY), standard: "total" },
+  ...span_fields,
+  { name: "part", label: "Key has in it", type: "search", standard: "" },
 ];
-
-function question({ zone, by, days, until }, status) {
-  const typed = day_start(until);
-  const last = Number.isNaN(typed) ? newest(status) - 1 : typed;
-  const to = (Math.floor(last / DAY_MS) + 1) * DAY_MS;
-  return { zone, by, from: to - Number(days) * DAY_MS, to };
-}
 
 export async function load(parameters, { zones, status }, signal) {
   if (zones.length === 0) return null;
-  const asked = question(parameters, status);
-  return { asked, ...await get("top", asked, signal) };
+  const { from, to } = span_of(parameters, status);
+  const asked = { zone: parameters.zone, by: parameters.by, from, to, grain: "hour" };
+  return { asked, status, ...await get("top", asked, signal) };
 }
-
-/** The address of a user's story. */
-export const story = (zone, key) => `#/user?${new URLSearchParams({ zone, key })}`;
 
 function bar(row, by, most) {
   const all = h("span", { class: "bar", "aria-hidden": "true" });
@@ -46,24 +41,27 @@ function bar(row, by, most) {
   return all;
 }
 
-export function draw(data, parameters, { report }) {
+export function draw(data, parameters, { go, report }) {
   if (data === null) return [empty("There are no zones yet.", "Top talkers are listed per zone: give weir a policy first.")];
-  const { asked, zone, by, top, from_ms, to_ms } = data;
-  const days = [from_ms, to_ms - DAY_MS].map((at) => period_text(at, "day"));
-  const span = days[0] === days[1] ? days[0] : `${days[0]} to ${days[1]}`;
+  const { asked, status, zone, by, top, from_ms, to_ms } = data;
+  const about = h("p", { class: "soft" }, "From ", named_time(from_ms), " to ", named_time(to_ms), ".");
   if (top.length === 0)
-    return [empty(`No requests in ${zone}: ${span}.`, "Choose a longer range, an earlier day or another zone above.")];
+    return [about, empty(`No requests in ${zone}.`, "Choose a longer range, an earlier day or another zone above.")];
+  const rows = top.filter((row) => row.key.includes(parameters.part));
+  if (rows.length === 0)
+    return [about, empty(`None of the ${digits(top.length)} busiest keys has “${parameters.part}” in it.`, "Change the filter above.")];
   const most = Math.max(...top.map((row) => row[by]));
-  return [
-    table(`The ${top.length === 1 ? "busiest key" : `${top.length} busiest keys`} in ${zone}, ${span}`, [
-      { name: "Key", cell: (row) => h("a", { href: story(zone, row.key), class: "key" }, row.key || "(empty)") },
+  const sorted = (count, words) => ({ name: words, number: true, cell: (row) => number(row[count]),
+    sorted: by === count, sort: () => go({ by: count }) });
+  return [about,
+    table(`The ${top.length === 1 ? "busiest key" : `${top.length} busiest keys`} in ${zone}, by ${BY[by]}`, [
+      { name: "Key", cell: (row) => h("a", { href: story(zone, row.key, span_query(parameters)), class: "key" }, row.key || "(empty)") },
       { name: h("span", { class: "unseen" }, "Bar"), wide: true, cell: (row) => bar(row, by, most) },
-      { name: "All", number: true, cell: (row) => number(row.total) },
-      { name: "Passed", number: true, cell: (row) => number(row.passed) },
-      { name: "Blocked", number: true, cell: (row) => number(row.blocked) },
+      sorted("total", "All"), sorted("passed", "Passed"), sorted("blocked", "Blocked"),
       { name: "Blocked share", number: true, cell: (row) => percent(row.blocked, row.total) },
       { name: "Late", number: true, cell: (row) => number(row.late) },
-    ], top),
+      { name: "Block", cell: (row) => copy_button(command("block", zone, row.key, status, "--for", "1h"), "Copy command", report) },
+    ], rows),
     h("button", { type: "button", onclick: report(() => save("top", asked, `top-${zone}.csv`), "Saved.") }, "Save as CSV"),
   ];
 }

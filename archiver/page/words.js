@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers and times in the reader's own language; each time has its UTC instant in the title.
 
+import { DAY_MS, HOUR_MS, formatter, is_midnight } from "./clock.js";
 import { h } from "./dom.js";
-
-export const HOUR_MS = 3600_000;
-export const DAY_MS = 24 * HOUR_MS;
 
 const whole = new Intl.NumberFormat();
 const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 const share = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const hour = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" });
-const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
-const day_here = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
-// The archiver's days are UTC's.
-const day_utc = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
+const growth = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0, signDisplay: "exceptZero" });
+
+const MOMENT = { dateStyle: "medium", timeStyle: "medium" };
+const CLOCK = { timeStyle: "medium" };
+const NAMED = { year: "numeric", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" };
+const HOUR = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZoneName: "short" };
+const TICK = { hour: "numeric", minute: "2-digit" };
+const TICK_DAY = { month: "short", day: "numeric" };
+const DAY = { dateStyle: "medium" };
+const LONG_DAY = { weekday: "long", year: "numeric", month: "long", day: "numeric" };
 
 export const digits = (value) => whole.format(value);
 export const compact = (value) => short.format(value);
 export const percent = (part, all) => (all > 0 ? share.format(part / all) : "–");
+
+/** How much more than before: "+12%"; nothing where there was nothing. */
+export const change = (now, before) => (before > 0 ? growth.format(now / before - 1) : "");
 
 /** A number as an element, which has it exactly. */
 export const number = (value) => (value == null ? "–" : h("data", { value: String(value) }, digits(value)));
@@ -29,22 +34,26 @@ function time_element(ms, text) {
   return h("time", { datetime: iso(ms), title: `${iso(ms)} (UTC)` }, text);
 }
 
-// Beyond what a date can be, as the end of a block without end is, there is no instant to show.
-const is_date = (ms) => Number.isFinite(ms) && Math.abs(ms) < 8.64e15;
+// The year 10000: what is in force until then has no end.
+const NO_END_MS = 253402300800000;
+export const is_endless = (ms) => ms >= NO_END_MS;
 
-export const time = (ms) => (is_date(ms) ? time_element(ms, moment.format(ms)) : "no end");
+const said = (ms, form) => (is_endless(ms) ? "no end" : time_element(ms, formatter(form).format(ms)));
+
+export const time = (ms) => said(ms, MOMENT);
+/** The same without its day, which stands above. */
+export const clock = (ms) => said(ms, CLOCK);
+/** With the zone's name, for a sentence. */
+export const named_time = (ms) => said(ms, NAMED);
+
+export const day_title = (ms) => formatter(LONG_DAY).format(ms);
 
 /** An hour or a day of counts. */
 export const period = (ms, grain) => time_element(ms, period_text(ms, grain));
-export const period_text = (ms, grain) => (grain === "day" ? `${day_utc.format(ms)} UTC` : hour.format(ms));
+export const period_text = (ms, grain) => formatter(grain === "day" ? DAY : HOUR).format(ms);
 
 /** A place on a time axis: the day where one begins, else the hour. */
-export function tick(ms, grain) {
-  if (grain === "day") return day_utc_short.format(ms);
-  const date = new Date(ms);
-  return date.getHours() === 0 && date.getMinutes() === 0 ? day_here.format(ms) : clock.format(ms);
-}
-const day_utc_short = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
+export const tick = (ms, grain) => formatter(grain === "day" || is_midnight(ms) ? TICK_DAY : TICK).format(ms);
 
 const UNITS = [["d", DAY_MS], ["h", HOUR_MS], ["min", 60_000], ["s", 1000], ["ms", 1]];
 
@@ -62,6 +71,9 @@ export function duration(ms) {
   }
   return (ms < 0 ? "−" : "") + parts.join(" ");
 }
+
+/** How long something lasts from one moment until another. */
+export const lasting = (from, to) => (is_endless(to) ? "no end" : duration(Math.max(0, to - from)));
 
 /** A limit as a person says it. */
 export function limit(one) {

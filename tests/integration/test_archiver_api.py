@@ -19,6 +19,7 @@ from support.place import until
 
 APIS, SERVERS = [], []
 ROWS = Rows(int(os.environ.get("WEIR_SEED", "5")), int(time.time() * 1000))
+NO_END_MS = 253402300800000
 LAST_MS = FIRST_MS + (DAYS + 2) * DAY_MS
 
 
@@ -42,6 +43,29 @@ def texts(rows):
 def for_spreadsheet(lines):
     """As a spreadsheet gets them: what it would take for a formula stands behind an apostrophe."""
     return [[re.sub(r'(^|[; \t\r\n"])([=+@-].)', r"\1'\2", one, flags=re.DOTALL) for one in line] for line in lines]
+
+
+def as_time(text):
+    """A time of CSV as a spreadsheet gets it."""
+    if int(text) >= NO_END_MS:
+        return "no end"
+    seconds, ms = divmod(int(text), 1000)
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) + f".{ms:03}"
+
+
+def test_a_spreadsheet_gets_times(_):
+    """What a person opens has no milliseconds since 1970 in it."""
+    for api in APIS:
+        for resource, asked in (("counts", {"zone": "site", "from": FIRST_MS, "to": LAST_MS}),
+                                ("counts", {"zone": "site", "key": "192.0.2.1", "from": FIRST_MS, "to": LAST_MS,
+                                            "grain": "day"}),
+                                ("events", {"zone": "login", "key": "192.0.2.1"})):
+            place = 1 if resource == "events" else 0
+            columns, lines = table(api, resource, **asked)
+            sheet = api.ask(resource, {**asked, "format": "spreadsheet"}).body.decode()
+            first, *rows = csv.reader(io.StringIO(sheet, newline=""))
+            assert columns[place] == "at_ms" and first == [*columns[:place], "at_utc", *columns[place + 1:]]
+            assert rows == [[*line[:place], as_time(line[place]), *line[place + 1:]] for line in lines] and rows
 
 
 def test_zones(_):
@@ -106,6 +130,18 @@ def test_top(_):
                 sheet = api.ask("top", {"zone": "site", "by": by, "format": "spreadsheet", **where})
                 assert list(csv.reader(io.StringIO(sheet.body.decode(), newline="")))[1:] == for_spreadsheet(lines)
     assert len(ROWS.top(1, crowded, crowded + DAY_MS, "total")) < len(ROWS.crowd)  # some have none
+    middle = FIRST_MS + 8 * DAY_MS
+    for api in APIS:  # rounded outwards to hours: within a day, over a midnight, whole days and parts at both ends
+        for first, last in ((5, 9), (0, 7), (17, 24), (20, 28), (24, 48), (3, 24 * 9 + 5), (0, 30), (30, 72)):
+            first, last = middle + first * HOUR_MS, middle + last * HOUR_MS
+            for by in ("passed", "blocked", "total"):
+                said = api.get("top", zone="login", by=by, limit=1000, grain="hour", from_=first + 1, to=last - 1)
+                assert (said["from_ms"], said["to_ms"]) == (first, last)
+                assert [list(one.values()) for one in said["top"]] == \
+                    [[shown(key), *row] for key, *row in ROWS.top(2, first, last, by)], (first, last, by)
+        first = crowded + 24 * HOUR_MS  # one part of CSV after another
+        lines = table(api, "top", zone="site", grain="hour", from_=crowded - 3 * HOUR_MS, to=first - 3 * HOUR_MS)[1]
+        assert lines == texts(ROWS.top(1, crowded - 3 * HOUR_MS, first - 3 * HOUR_MS, "total")) and len(lines) > 9000
     assert len(table(APIS[0], "top", zone="site", day=crowded, limit=9000)[1]) == 9000
 
 
@@ -139,8 +175,11 @@ def test_decisions(_):
                                 one["held"], one["ordered_by"], one["reason"], one["nth"]] for one in everything])
         assert len(table(api, "decisions", limit=2001)[1]) == 2001
         sheet = api.ask("decisions", {"format": "spreadsheet"})
-        _, *safe = csv.reader(io.StringIO(sheet.body.decode(), newline=""))
-        assert safe == for_spreadsheet(lines) and safe != lines
+        first, *safe = csv.reader(io.StringIO(sheet.body.decode(), newline=""))
+        assert first == [{"at_ms": "at_utc", "until_ms": "until_utc"}.get(one, one) for one in columns]
+        assert safe == for_spreadsheet([[*line[:4], *map(as_time, line[4:6]), *line[6:]] for line in lines])
+        assert safe != [[*line[:4], *map(as_time, line[4:6]), *line[6:]] for line in lines]
+        assert "no end" in {line[5] for line in safe} and re.fullmatch(r"20\d\d-\d\d-\d\d [0-9:]{8}\.\d{3}", safe[-1][4])
         for separator in ",;\t":
             cells = [cell for line in csv.reader(io.StringIO(sheet.body.decode(), newline=""), delimiter=separator)
                      for cell in line]
@@ -158,6 +197,52 @@ def test_blocks(_):
         few = api.get("blocks", limit=5)
         assert few["blocks"] == said["blocks"][:5] and few["more"]
         assert {one["zone"] for one in api.get("blocks", zone="login")["blocks"]} == {"login"}
+
+
+def held(first, last, **about):
+    """[(from, to)] in which a key was blocked, by a walk over its decisions; about: zone and bucket."""
+    rows = sorted((row for row in ROWS.decisions if row["zone"] == about["zone"] and row["mode"] == "enforce"
+                   and row["bucket"] in (about["bucket"], None)),
+                  key=lambda row: (row["partition_id"], row["log_offset"], row["pair"]))
+    times = []
+    for row, after in zip(rows, rows[1:] + [None]):
+        if row["action"] != "block":
+            continue
+        end = row["until_ms"]
+        if after is not None and after["partition_id"] == row["partition_id"]:
+            end = min(end, after["at_ms"])
+        times.append((max(first, row["at_ms"]), min(last, end)))
+    joined = []
+    for begin, end in sorted(one for one in times if one[0] < one[1]):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def test_when_a_key_was_blocked(_):
+    """Lifted blocks end there, a block that began before is in it, one in shadow mode is not, pieces are joined."""
+    now = ROWS.now_ms
+    some = ([("site", key) for key in ROWS.keys if shown(key).encode() == key] +
+            [(zone, b"b%d" % one) for zone in ("site", "login") for one in range(60)] + [("gone", b"g0"), ("gone", b"g1"), ("site", b"long")])
+    for api in APIS:
+        met = 0
+        for first, last in ((FIRST_MS - HOUR_MS, FIRST_MS + DAY_MS), (FIRST_MS + 300, FIRST_MS + 1200),
+                            (now - HOUR_MS, now + HOUR_MS), (now - 60_000, now)):
+            for zone, key in some:
+                said = api.get("held", zone=zone, key=shown(key), from_=first, to=last)
+                wanted = held(first, last, zone=zone, bucket=key)
+                assert [(one["from_ms"], one["to_ms"]) for one in said["times"]] == wanted, (zone, key, said, wanted)
+                assert (said["from_ms"], said["to_ms"], said["key"], said["more"]) == (first, last, shown(key), False)
+                met += len(wanted)
+        assert met > 100, met
+        (whole,) = api.get("held", zone="site", key="long", from_=now - HOUR_MS, to=now)["times"]
+        assert whole == {"from_ms": now - HOUR_MS, "to_ms": now}
+        for missing in ("key", "from", "to"):
+            asked = {"zone": "site", "key": "long", "from": FIRST_MS, "to": LAST_MS}
+            answer = api.ask("held", {name: one for name, one in asked.items() if name != missing})
+            assert answer.status == 400 and answer.json()["error"]["parameter"] == missing
 
 
 def test_events(_):

@@ -113,7 +113,7 @@ def test_refusals_name_what_is_expected(place):
     assert "before" in refused(api, 400, "from", "counts", {**zone, "from": 2, "to": 2})
     assert "at most 10000 hours" in refused(api, 400, "from", "counts", {**zone, "key": "x", "from": 0})
     assert "at most 3660 days" in refused(api, 400, "from", "counts", {**zone, "grain": "day", "from": 0})
-    assert "at most 31 days" in refused(api, 400, "from", "top", {**zone, "from": 0, "to": FIRST_MS})
+    assert "at most 366 days" in refused(api, 400, "from", "top", {**zone, "from": 0, "to": FIRST_MS})
     assert "either" in refused(api, 400, "day", "top", {**zone, "day": 5, "to": FIRST_MS})
     assert "\"day\"" in refused(api, 400, "to", "top", {**zone, "from": 0})
     assert "hour, day" in refused(api, 400, "grain", "counts", {**zone, "grain": "week"})

@@ -7,6 +7,7 @@ Leaves pictures of each view in page/ of the build directory. Skipped where ther
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -62,7 +63,7 @@ def test_the_overview_has_every_zone(_):
     with look() as view:
         started_ms = time.time() * 1000
         view.open()
-        asked = view.asked("counts")
+        asked = view.asked("top")  # the counts are asked for twice: also of the span before
         first, last = int(asked["from"]), int(asked["to"])
         assert last - first == 7 * DAY_MS and last - HOUR_MS <= time.time() * 1000 and started_ms <= last
         for number, (zone_id, zone) in enumerate(ZONES.items()):
@@ -76,6 +77,17 @@ def test_the_overview_has_every_zone(_):
             assert rows == [list(one.values()) for one in said["counts"]] == counted(zone, first, last)
             view.press(f"{card} summary")
             require_chart(view, rows, first, last, number)
+        said = [STAGE[1].get("counts", zone=zone, from_=first, to=last)["total"] for zone in ZONES.values()]
+        head = view.figures(".headline")
+        assert head == {"Blocked now": len(STAGE[1].get("blocks", limit=1000)["blocks"]), "Blocked share": head["Blocked share"],
+                        "Requests passed": sum(one["passed"] for one in said),
+                        "Requests blocked": sum(one["blocked"] for one in said)}
+        newest = STAGE[1].get("decisions", from_=first, to=last, limit=5)["decisions"]
+        assert view.rows("Newest decisions") == [[one["key"], one["zone"], one["action"], one["at_ms"]] for one in newest]
+        talkers = [(one["key"], zone, one["blocked"]) for zone in ZONES.values()
+                   for one in STAGE[1].get("top", zone=zone, by="blocked", from_=first, to=last, grain="hour")["top"]]
+        assert [tuple(row[:3]) for row in view.rows("Most blocked keys")] == \
+            sorted(talkers, key=lambda one: -one[2])[:5]
         view.shot("overview")
         view.choose("span", "365d")
         assert view.asked("counts")["grain"] == "day"
@@ -91,7 +103,7 @@ def test_the_overview_has_every_zone(_):
 
 def test_top_talkers_are_in_order_and_lead_to_their_stories(_):
     with look() as view:
-        view.open("top", zone="api", days="31")
+        view.open("top", zone="api", span="31d")
         for by in ("total", "blocked", "passed"):
             view.choose("by", by)
             said = STAGE[1].get("top", **{**{k.replace("from", "from_"): v for k, v in view.asked("top").items()}})
@@ -99,10 +111,10 @@ def test_top_talkers_are_in_order_and_lead_to_their_stories(_):
             rows = view.rows(f"The {len(said['top'])} busiest keys in api")
             assert [(row[0], *row[2:5], row[6]) for row in rows] == \
                 [(one["key"], one["total"], one["passed"], one["blocked"], one["late"]) for one in said["top"]]
-        assert view.page.run("location.hash") == "#/top?by=passed&days=31"
+        assert view.page.run("location.hash") == "#/top?by=passed&span=31d"
         view.shot("top")
         for key in ODD:
-            view.open("top", zone="api", days="31").press(f"a[href$='key={_encoded(view, key)}']")
+            view.open("top", zone="api", span="31d").press(f"a[href$='key={_encoded(view, key)}&span=31d']")
             view.shown(key=key, zone="api")
             total = view.figures()
             assert total["Passed"] == sum(row[1] for row in counted("api", 0, WEEK.now_ms, key)), key
@@ -121,10 +133,10 @@ def test_a_user_has_a_story(_):
         counts = STAGE[1].get("counts", **span)
         require_chart(view, [list(one.values()) for one in counts["counts"]], int(asked["from"]), int(asked["to"]))
         decisions = STAGE[1].get("decisions", **span, limit=1000)["decisions"]
-        rows = view.rows("Decisions, newest first")
-        assert [(row[0], row[1], row[4]) for row in rows] == \
-            [(one["at_ms"], one["action"], one["until_ms"]) for one in decisions] and len(rows) > 3
-        assert {(row[3], row[2]) for row in rows} == {("5 min", "5 in 1 min (gcra), held 6")}
+        rows = view.rows("Decisions, newest first")  # in each day those that are alike together
+        assert sorted((row[0], row[1], row[3]) for row in rows) == \
+            sorted((one["at_ms"], one["action"], one["until_ms"]) for one in decisions) and len(rows) > 3
+        assert {(row[2], row[4]) for row in rows} == {("5 min", "5 in 1 min (gcra), held 6")}
         events = STAGE[1].get("events", **span, limit=1000)["events"]
         assert len(events) > 100
         for _ in range(len(events) // 50):
@@ -146,9 +158,9 @@ def test_blocks_are_live_and_leave_the_focus(_):
         view.open("blocks")
         said = STAGE[1].get("blocks", limit=1000)["blocks"]
         rows = view.rows("Blocked keys")
-        assert [(row[0], row[1], row[4], row[5]) for row in rows] == \
-            [(one["key"], one["zone"], one["at_ms"], one["until_ms"]) for one in said]
-        assert rows[-1][3] == "ordered by jo: a scraper – “again”" and view.figures()["Blocked now"] == len(rows)
+        assert [(row[0], row[1], row[3], row[4]) for row in rows] == \
+            [(one["key"], one["zone"], one["until_ms"], one["at_ms"]) for one in said]
+        assert rows[-1][5] == "ordered by jo: a scraper – “again”" and view.figures()["Blocked now"] == len(rows)
         view.shot("blocks")
         view.page.run("document.querySelector('#content td a, #content tbody a').focus()")
         focus = view.page.run("document.activeElement.href")
@@ -162,6 +174,98 @@ def test_blocks_are_live_and_leave_the_focus(_):
         assert {row[1] for row in view.rows("Blocked keys")} == {"login"}
 
 
+def test_decisions_of_all_users_are_grouped_by_day(_):
+    with look() as view:
+        view.open("decisions", span="31d")
+        asked = view.asked("decisions")
+        said, after = [], None
+        while not said or after:
+            page = STAGE[1].get("decisions", from_=asked["from"], to=asked["to"], limit=200, after=after)
+            said, after = said + page["decisions"], page["next"]
+            count = len(view.rows("Decisions"))
+            assert count == len(said), "as many as the API has"
+            if after:
+                view.page.run("[...document.querySelectorAll('button')].find((one) => one.textContent === 'Show older').click()")
+                view.page.until(f"document.querySelectorAll('tbody tr:not(.group)').length > {count}")
+        rows = view.rows("Decisions")
+        assert sorted((row[0].split("×")[0], row[1], row[3].removesuffix("shadow"), row[5]) for row in rows) == \
+            sorted((one["key"], one["at_ms"], one["action"], one["until_ms"]) for one in said)
+        days = view.page.run("[...document.querySelectorAll('tbody')].map((one) => [one.querySelector('.group').textContent,"
+                             " [...one.querySelectorAll('tr:not(.group)')].map((row) => row.querySelector('time').dateTime)])")
+        assert len(days) > 5 and len({name for name, _ in days}) == len(days)
+        assert all(len({at[:10] for at in times}) == 1 for _, times in days), "a day is in one place"
+        hidden = view.page.run("document.querySelectorAll('tr.again[hidden]').length")
+        assert hidden == view.page.run("document.querySelectorAll('tr.again').length") > 0
+        view.page.run("document.querySelector('button.times').click()")
+        assert view.page.run("document.querySelectorAll('tr.again[hidden]').length") < hidden
+        view.choose("zone", "login")
+        assert {row[2] for row in view.rows("Decisions")} == {"login"}
+        view.choose("action", "lift")
+        assert "No decisions in this time range." in view.text()
+
+
+def test_a_press_and_a_brush_look_closer(_):
+    with look() as view:
+        view.open("user", zone="login", key=USER)
+        first, last = (int(view.asked("counts")[name]) for name in ("from", "to"))
+        at = view.page.run("""(async () => {
+            const { plot_of } = await import(`${location.origin}/page/chart.js`);
+            const plot = plot_of(document.querySelector(".plot"));
+            const box = plot.over.getBoundingClientRect();
+            plot.over.scrollIntoView({ block: "center" });
+            const { top, left, width } = plot.over.getBoundingClientRect();
+            return [left, width, top + box.height / 2];
+        })()""")
+        def point(hour):  # the middle of an hour's bar
+            return at[0] + at[1] * (hour + 0.5) / ((last - first) / HOUR_MS)
+        view.page.drag(point(20), at[2], point(40), at[2])
+        view.shown(span="custom")
+        asked = {name: int(view.asked("counts")[name]) for name in ("from", "to")}
+        assert asked == {"from": first + 20 * HOUR_MS, "to": first + 41 * HOUR_MS}, (asked, first)
+        assert view.page.run("document.getElementById('field-from').value") == \
+            time.strftime("%Y-%m-%dT%H:%M", time.gmtime(asked["from"] / 1000))
+        assert not view.page.run("document.getElementById('field-from').parentNode.hidden")
+        assert view.page.run("document.getElementById('field-until').parentNode.hidden")
+        view.page.run("history.back()")
+        view.shown(span="7d")
+        view.open("overview", span="365d")
+        view.press("section[aria-labelledby=zone-1] summary")
+        link = "section[aria-labelledby=zone-1] tbody a"
+        view.page.until(f"document.querySelector('{link}') !== null")
+        day = view.page.run(f"Date.parse(document.querySelector('{link} time').dateTime)")
+        view.press(link)
+        view.shown(zone="api", span="custom")
+        assert [int(view.asked("top")[name]) for name in ("from", "to")] == [day, day + DAY_MS]
+
+
+def test_a_command_to_copy_is_what_a_shell_reads(_):
+    """Whatever strangers put into keys: a shell gives the command the values of the key, and runs nothing."""
+    odd = ["203.0.113.9", "2001:db8::/64", "a b", "it's", "$(touch /tmp/x)`id`", "-n", "", "a\nb\x1b[31m", "back\\slash",
+           "\u202eright", "zürich 東", "'; echo x #", "!history", "~", "*", "x\u2028y"]
+    with look() as view:
+        view.open("blocks")
+        for value in odd:
+            line = view.page.run(f"import(`${{location.origin}}/page/command.js`).then(({{ command }}) =>"
+                                 f" command('lift', 'api', {json.dumps(joined(value, 'second'))}, {{ hash_keys: false }}))")
+            assert not any(ord(letter) < 32 for letter in line), line
+            read = subprocess.run(["bash", "-c", f"weir() {{ printf '%s\\0' \"$@\"; }}; {line}"], stdout=subprocess.PIPE,
+                                  check=True, env={**os.environ, "LC_ALL": "C.UTF-8"}).stdout.decode().split("\0")[:-1]
+            dashes = ["--"] if value.startswith("-") else []
+            assert read == ["lift", "--zone", "api", *dashes, value, "second"], (line, read)
+        button = view.page.run("document.querySelector('button.copy').title")
+        said = STAGE[1].get("blocks", limit=1)["blocks"][0]
+        assert button == f"weir lift --zone {said['zone']} '{said['key']}'".replace("'live0'", "live0")
+        view.page.run("navigator.clipboard.writeText = (text) => { globalThis.copied = text; return Promise.resolve(); }")
+        view.press("button.copy")
+        view.page.until("globalThis.copied !== undefined")
+        assert view.page.run("globalThis.copied") == button
+
+
+def joined(*values):
+    """A key as the store has it."""
+    return "|".join(value.replace("\\", "\\\\").replace("|", "\\|") for value in values)
+
+
 def test_the_system_says_how_it_is(_):
     with look() as view:
         view.open("system", refresh="off")
@@ -172,6 +276,7 @@ def test_the_system_says_how_it_is(_):
               one["policy_version"]) for one in status["partitions"]] and len(rows) == 8
         assert {row[0]: row[2] for row in rows if row[0].startswith("archiver")} == \
             {f"archiver {number}": 37 * number for number in range(4)}
+        assert "All is well" in view.text(".verdict.good")
         assert view.rows("Metrics") == [[name, value] for name, value in status["figures"].items()]
         assert [row[0] for row in view.rows("Zones")] == [zone["name"] for zone in zones]
         assert view.rows("Zones")[1][1:4] == ["user, ip", "5 in 1 min, burst 3 (gcra)", "5 min"]

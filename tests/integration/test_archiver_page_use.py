@@ -68,7 +68,7 @@ def test_the_keyboard_reaches_everything(_):
             if one["at"] not in met:  # a date has several places
                 met.append(one["at"])
         assert met[0] == "skip" and "theme" in met and "Save as CSV" in met[-1], met
-        everything = view.page.run("[...document.querySelectorAll('a[href], button, select, input, [tabindex=\"0\"]')]"
+        everything = view.page.run("[...document.querySelectorAll('a[href], button:not(:disabled), select, input, [tabindex=\"0\"]')]"
                                    ".filter((one) => one.checkVisibility() && !one.closest('dialog')).length")
         assert len(met) == everything, (len(met), everything, met)
         view.press("#skip")

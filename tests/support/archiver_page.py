@@ -17,14 +17,14 @@ SHOTS = os.path.join(os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/rele
 _ROWS = """((caption) => {
   const found = [...document.querySelectorAll("table")].find((one) => one.caption.textContent.startsWith(caption));
   if (!found) throw Error(`no table ${caption}`);
-  return [...found.tBodies[0].rows].map((row) => [...row.cells].map((cell) => {
+  return [...found.tBodies].flatMap((body) => [...body.rows]).filter((row) => !row.classList.contains("group")).map((row) => [...row.cells].map((cell) => {
     const [time, data] = [cell.querySelector("time"), cell.querySelector("data")];
     if (time) {
       if (time.title !== `${time.dateTime} (UTC)`) throw Error(`a title: ${time.title}`);
       return Date.parse(time.dateTime);
     }
     if (!data || data.parentNode !== cell) return cell.textContent;
-    if (data.textContent !== Number(data.value).toLocaleString("en-US")) throw Error(`a number: ${data.outerHTML}`);
+    if (data.textContent !== Number(data.value).toLocaleString()) throw Error(`a number: ${data.outerHTML}`);
     return Number(data.value);
   }));
 })"""

@@ -109,6 +109,10 @@ class Rows:
             if count % 10 == 4:  # of a zone in shadow mode
                 made[-1]["mode"] = "shadow"
             number += 10
+        # Long ago, and without an end.
+        made.append(self._decision(number, zone="site", bucket=b"long", partition_id=1, mode="enforce", action="block",
+                                   at_ms=self.now_ms - 9 * DAY_MS, until_ms=253402300800000))
+        number += 10
         # A zone that was removed: one lift for each partition.
         for partition in range(2):
             block = {"zone": "gone", "bucket": b"g%d" % partition, "partition_id": partition, "mode": "enforce",
@@ -162,7 +166,7 @@ class Rows:
 
     def blocked_now(self):
         """The ids of the decisions that hold."""
-        held, recent = [], [row for row in self.decisions if row["at_ms"] > self.now_ms - HOUR_MS]
+        held, recent = [], [row for row in self.decisions if row["at_ms"] > self.now_ms - 10 * DAY_MS]
         for row in recent:
             later = [one for one in recent
                      if one["zone"] == row["zone"] and one["bucket"] in (row["bucket"], None)

@@ -102,8 +102,8 @@ class Chromium:
                 if (page := self._pages.get(message.get("sessionId"))) and "method" in message:
                     page.notice(message["method"], message["params"])
 
-    def page(self, width=1280, height=800, dark=False):
-        """A new page in a context of its own, with nothing stored."""
+    def page(self, width=1280, height=800, dark=False, locale=None, zone=None):
+        """A new page in a context of its own, with nothing stored; locale: "de-DE"; zone: "Europe/Berlin"."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -111,6 +111,10 @@ class Chromium:
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
         page.look(width, height, dark)
+        if locale is not None:
+            page.call("Emulation.setLocaleOverride", locale=locale)
+        if zone is not None:
+            page.call("Emulation.setTimezoneOverride", timezoneId=zone)
         return page
 
 
@@ -178,6 +182,19 @@ class Page:
         event = {"key": key, "windowsVirtualKeyCode": code, **({"text": text} if text else {}), **more}
         self.call("Input.dispatchKeyEvent", type="keyDown", **event)
         self.call("Input.dispatchKeyEvent", type="keyUp", **event)
+
+    def point(self, x, y):
+        """Moves the mouse there."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def drag(self, x, y, to_x, to_y):
+        """Presses the mouse's button at one place, and lets it go at another."""
+        self.point(x, y)
+        self.call("Input.dispatchMouseEvent", type="mousePressed", x=x, y=y, button="left", buttons=1, clickCount=1)
+        for part in (0.3, 0.7, 1):
+            self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x + part * (to_x - x), y=y + part * (to_y - y),
+                      button="left", buttons=1)
+        self.call("Input.dispatchMouseEvent", type="mouseReleased", x=to_x, y=to_y, button="left", clickCount=1)
 
     def type(self, text):
         """Types into what has the focus."""
