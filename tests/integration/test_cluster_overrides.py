@@ -98,7 +98,7 @@ def test_list_says_who_is_blocked(place):
         assert found["site", "ann"]["limit"]["rate"] == 3 and found["site", "bob"]["by"] == "op"
         assert limiter.stop() == DONE
         rows = roles.command("list", "--zone", "site").out().decode().splitlines()
-        assert len(rows) == 2 and "3 in 1h (held 3)" in rows[0] and "by op: why" in rows[1], rows
+        assert len(rows) == 3 and "3 in 1h (held 3)" in rows[1] and "by op: why" in rows[2], rows
         rows = roles.command("list", "--key", "eve|/x").out().decode().splitlines()
         assert len(rows) == 1 and "eve|/x" in rows[0], rows
 

@@ -292,8 +292,12 @@ def test_list_says_who_is_blocked(place):
     assert set(listed(run, "--key", "ann")) == {("ann",)}
     assert not listed(run, "--zone", "pair")
     table = run.command("list").out().decode().splitlines()
-    assert len(table) == 2 and "3 in 1h (held 3)" in table[0], table
-    assert "until it is lifted" in table[1] and "by op: why" in table[1], table
+    assert table[0].split() == ["ZONE", "KEY", "SINCE", "UNTIL", "WHY"], table
+    assert len(table) == 3 and "3 in 1h (held 3)" in table[1], table
+    assert "until it is lifted" in table[2] and "by op: why" in table[2], table
+    for column, part in (("SINCE", "20"), ("UNTIL", "20"), ("WHY", "3 in 1h")):
+        assert table[1][table[0].index(column):].startswith(part), table
+    assert "that key is not blocked" in run.command("list", "--key", "max").said()
     assert 'did you mean "site"?' in run.command("list", "--zone", "sitte", code=USAGE).said()
     run.stop()
     assert set(listed(run)) == {("ann",), ("bob",)}
@@ -325,6 +329,45 @@ def test_list_knows_what_the_log_no_longer_has(place):
     named = json.loads(run.command("state", "--key", "ann", "--zone", "site").out())
     assert named["blocked_until"] == found[unnamed[0]]["until"], (named, found)
     assert "# is a hash" in run.command("list").said()
+    asked = listed(run, "--key", "ann")  # the hash of a key that is asked for is known
+    assert asked[("ann",)]["until"] == named["blocked_until"] and asked[("ann",)]["zone"] == "site", asked
+    assert "ann" in run.command("list", "--key", "ann").out().decode().splitlines()[1]
+    assert not listed(run, "--key", "nobody") and not listed(run, "--key", "eve")
+    all_of_them = run.command("lift", "--all", code=FAILED)
+    assert "site  bob  lifted" in all_of_them.out().decode(), all_of_them.out()
+    assert "1 more are blocked whose keys this machine knows by their hash alone" in all_of_them.said(), all_of_them.said()
+
+
+def test_an_address_is_found_in_any_spelling_and_lifted_everywhere(place):
+    """By the network that a zone counts it in, too; lift without a zone takes all that have it, --all takes all."""
+    four = [zone("net", [sliding(3, "1h")], key=[{"field": "ip", "prefix4": 24, "prefix6": 64}]),
+            zone("single", [sliding(3, "1h")], key=["ip"]), zone("user", [sliding(3, "1h")], key=["user"]),
+            zone("pair", [sliding(3, "1h")], key=["ip", "user"])]
+    run = Run(place, zones=four).start()
+    for value in ("203.0.113.9", "2001:db8::7"):
+        for name in ("net", "single"):
+            run.override("block", "--zone", name, value)
+    run.override("block", "--zone", "user", "ann")
+    run.override("block", "--zone", "pair", "2001:db8::7", "ann")
+    until(lambda: len(listed(run)) == 6, "all are blocked", running=run.weir)
+    for value, wanted in (("203.0.113.9", {("203.0.113.0/24",), ("203.0.113.9",)}),
+                          ("203.0.113.77", {("203.0.113.0/24",)}),
+                          ("2001:DB8:0:0::0007", {("2001:db8::/64",), ("2001:db8::7",)}), ("2001:db8::7|ann", {("2001:db8::7", "ann")}),
+                          ("ann", {("ann",)}), ("203.0.11.9", set())):
+        assert set(listed(run, "--key", value)) == wanted, (value, listed(run, "--key", value))
+    said = run.command("lift", "2001:DB8:0:0::0007").out().decode().splitlines()
+    assert [line.split()[:3] for line in said] == [["net", "2001:db8::/64", "lifted"], ["single", "2001:db8::7", "lifted"],
+                                                   ["user", "2001:DB8:0:0::0007", "lifted"]], said
+    until(lambda: set(listed(run)) == {("203.0.113.0/24",), ("203.0.113.9",), ("ann",), ("2001:db8::7", "ann")}, "lifted")
+    said = run.command("lift", "--all", "--zone", "single", "--json").objects()
+    assert [(one["zone"], one["key"]) for one in said] == [("single", ["203.0.113.9"])], said
+    assert len(run.command("lift", "--all").out().splitlines()) == 3
+    until(lambda: not listed(run), "nobody is blocked", running=run.weir)
+    assert "nobody is blocked" in run.command("lift", "--all").said()
+    assert "several zones' keys" in run.command("block", "203.0.113.9", code=USAGE).said()
+    run.command("lift", "--all", "ann", code=USAGE)
+    run.command("lift", "a", "b", "c", code=USAGE)
+    run.stop()
 
 
 def test_a_configuration_that_nobody_names(place):

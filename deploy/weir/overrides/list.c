@@ -9,6 +9,7 @@
 #include "deploy/weir/overrides/list_blocks.h"
 #include "deploy/weir/overrides/override_append.h"
 #include "deploy/weir/terminal/readable.h"
+#include "limiter/lane/decision.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +31,9 @@ static const struct weir_argument_option options[] = {
 	[KEY] = {.name = "key",
              .value = "KEY",
              .type = WEIR_ARGUMENT_TEXT,
-             .help = "only this key: its values joined by |, with \\ before a | or \\ of their own"},
+             .help =
+                 "only this key: its values joined by |, with \\ before a | or \\ of their own. An address also finds "
+                 "the network that a zone counts it in"},
 	[JSON] = {.name = "json",
               .type = WEIR_ARGUMENT_FLAG,
               .help = "print a JSON line for each: the decision as it was published"},
@@ -49,27 +52,29 @@ static const struct weir_command_line line = {
 	.summary = "show who is blocked, until when and why",
 	.usage = "weir list [--config FILE] [--zone NAME] [--key KEY] [--json]\n"
 			 "weir list --state DIR [--zone NAME] [--key KEY] [--json]",
-	.about = "Shows who is blocked now: since when, until when, and by which limit or by whom.\n"
-			 "\n"
-			 "In a cluster the decisions topic is read from its start to its end: the newest decision of each "
-			 "bucket counts.\n"
-			 "\n"
-			 "On one machine decisions leave the log once they are in the decisions file, so the blocks of the "
-			 "last checkpoint are listed too. Blocks by operators are listed in full. Blocks by limits that no "
-			 "decision in the log names are listed with a hash of their key (\"key_hash\"). Decisions newer "
-			 "than that checkpoint that are no longer in the log are missing.\n"
-			 "\n"
-			 "Zones in shadow mode block nobody and are left out. At most a million blocks are listed, those "
-			 "that end last; the command says when there are more. For allows and overrides see weir state "
-			 "--orders.",
+	.about =
+		"Shows who is blocked now: since when, until when, and by which limit or by whom.\n"
+		"\n"
+		"In a cluster the decisions topic is read from its start to its end: the newest decision of each "
+		"bucket counts.\n"
+		"\n"
+		"On one machine decisions leave the log once they are in the decisions file, so the blocks of the "
+		"last checkpoint are listed too. Blocks by operators are listed in full. Blocks by limits that no "
+		"decision in the log names are listed with a hash of their key (\"key_hash\"), or found by --key. Decisions newer "
+		"than that checkpoint that are no longer in the log are missing.\n"
+		"\n"
+		"Zones in shadow mode block nobody and are left out. At most a million blocks are listed, those "
+		"that end last; the command says when there are more. For allows and overrides see weir state "
+		"--orders.",
 	.operand = {.hint = "give a key with --key"},
 	.options = options,
 	.examples = "weir list --config weir.json --zone login\n"
+				"weir list --key 203.0.113.9\n"
 				"weir list --state /var/lib/weir --json | jq -r 'select(.by) | .key[0]'",
 	.exits = exits,
 };
 
-enum { WIDTH_MAX = 60 };
+enum { WIDTH_MAX = 60, TIME_WIDTH = 23 };
 
 struct list_command {
 	const char *config_path, *state_path;
@@ -102,26 +107,12 @@ static enum weir_exit parse(struct list_command *command, int argc, char **argv)
 	return code;
 }
 
-static enum weir_status check_zone(const struct list_command *command, struct weir_error *error)
-{
-	struct weir_policy_history history;
-	if (command->filter.zone == NULL)
-		return WEIR_OK;
-	enum weir_status status = weir_policy_history_load(command->backend.store, &history, error);
-	if (status != WEIR_OK)
-		return status;
-	if (history.count > 0 &&
-	    weir_policy_find_zone(history.policies[history.count - 1], command->filter.zone, error) == NULL)
-		status = WEIR_INVALID;
-	weir_policy_history_deinit(&history);
-	return status;
-}
-
 /* ---- as JSON ---- */
 
 static void put_json(struct list_command *command)
 {
 	struct weir_text *text = &command->text;
+	bool asked = command->filter.key.at != NULL; /* then the state's buckets are those of that key */
 	for (uint32_t i = 0; i < command->blocks.count; i++) {
 		struct weir_span json = block_entry_json(command->blocks.entries[i]);
 		weir_text_append(text, json.at, json.length);
@@ -135,7 +126,10 @@ static void put_json(struct list_command *command)
 		struct weir_json_writer json = weir_json_writer(text);
 		weir_json_write_object(&json, NULL);
 		weir_json_write_words(&json, "zone", bucket->zone->name);
-		weir_json_write_words(&json, "key_hash", hash);
+		if (asked)
+			decision_key_json(weir_json_write_value(&json, "key"), bucket->zone, command->filter.key);
+		else
+			weir_json_write_words(&json, "key_hash", hash);
 		weir_json_write_uint(&json, "partition", bucket->partition);
 		weir_json_write_words(&json, "action", "block");
 		weir_json_write_int(&json, "at", bucket->at_ms);
@@ -207,10 +201,27 @@ static void put_row(struct weir_text *text, struct weir_span zone, const size_t 
 	pad(text, from, widths[0]);
 }
 
+static void put_heading(struct weir_text *text, const size_t *widths)
+{
+	put_row(text, weir_span_of("ZONE"), widths);
+	size_t from = text->length;
+	weir_text_puts(text, "KEY");
+	pad(text, from, widths[1]);
+	from = text->length;
+	weir_text_puts(text, "SINCE");
+	pad(text, from, TIME_WIDTH);
+	from = text->length;
+	weir_text_puts(text, "UNTIL");
+	pad(text, from, TIME_WIDTH);
+	weir_text_puts(text, "WHY\n");
+}
+
 static void put_table(struct list_command *command)
 {
 	struct weir_text *text = &command->text;
 	size_t widths[] = {width_of(command, false), width_of(command, true)};
+	if (command->blocks.count + command->blocks.unnamed_count > 0)
+		put_heading(text, widths);
 	for (uint32_t i = 0; i < command->blocks.count; i++) {
 		const struct block_entry *entry = command->blocks.entries[i];
 		put_row(text, block_entry_zone(entry), widths);
@@ -228,12 +239,16 @@ static void put_table(struct list_command *command)
 		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
 		put_row(text, weir_span_of(bucket->zone->name), widths);
 		size_t from = text->length;
-		weir_text_printf(text, "#%016llx%016llx", (unsigned long long)bucket->high, (unsigned long long)bucket->low);
+		if (command->filter.key.at != NULL)
+			words_key(text, command->filter.key);
+		else
+			weir_text_printf(text, "#%016llx%016llx", (unsigned long long)bucket->high,
+			                 (unsigned long long)bucket->low);
 		pad(text, from, widths[1]);
 		words_time(text, bucket->at_ms);
 		weir_text_puts(text, "  ");
 		put_until(text, bucket->until_ms);
-		weir_text_puts(text, "\n");
+		weir_text_puts(text, "  by a limit (no decision of it is kept)\n");
 	}
 }
 
@@ -243,8 +258,11 @@ static void print_rest(const struct list_command *command)
 	const struct list_blocks *blocks = &command->blocks;
 	uint64_t left_out = block_table_left_out(blocks->table);
 	if (!command->json && blocks->count == 0 && blocks->unnamed_count == 0)
-		fputs("nobody is blocked\n", stderr);
-	if (!command->json && blocks->unnamed_count > 0)
+		fputs(command->filter.key.at != NULL ? "that key is not blocked\n"
+		      : command->filter.zone != NULL ? "nobody is blocked in that zone\n"
+		                                     : "nobody is blocked\n",
+		      stderr);
+	if (!command->json && blocks->unnamed_count > 0 && command->filter.key.at == NULL)
 		fputs("# is a hash: the limiter keeps no keys; weir state --keys FILE names them\n", stderr);
 	if (left_out > 0)
 		fprintf(stderr, "weir list: %llu more are not shown; narrow the list with --zone or --key\n",
@@ -271,7 +289,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		return WEIR_EXIT_DONE;
 	}
 	if (status == WEIR_OK)
-		status = check_zone(&command, &error);
+		status = list_blocks_check_zone(&command.backend, command.filter.zone, &error);
 	if (status == WEIR_OK)
 		status = list_blocks_read(&command.backend, &command.filter, weir_wall_ms(), &command.blocks, &error);
 	code = weir_exit_of(status);

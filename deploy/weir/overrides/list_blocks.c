@@ -41,7 +41,29 @@ static bool wanted(const struct list_filter *filter, struct weir_span zone, stru
 {
 	if (filter->zone != NULL && !weir_span_equal(zone, weir_span_of(filter->zone)))
 		return false;
-	return filter->key.at == NULL || weir_span_equal(key, filter->key);
+	struct weir_address asked;
+	struct weir_network network;
+	const char *why;
+	return filter->key.at == NULL || weir_span_equal(key, filter->key) ||
+	       (weir_address_parse(filter->key, &asked) && weir_network_parse(key, &network, &why) &&
+	        weir_network_contains(&network, &asked));
+}
+
+/* The key that is asked for, as a zone has it: of an address, in the zone's spelling, or the network that it is in. */
+static struct weir_span key_in_zone(const struct list_filter *filter, const struct weir_zone *zone,
+                                    char text[WEIR_NETWORK_TEXT_BYTES])
+{
+	struct weir_network network;
+	if (!weir_zone_counts_addresses(zone) || zone->key_count != 1 || !weir_address_parse(filter->key, &network.base))
+		return filter->key;
+	const struct weir_key_field *field = &zone->key[0];
+	bool v4 = weir_address_is_v4(&network.base);
+	uint8_t prefix4 = field->grouped ? field->prefix4 : 32, prefix6 = field->grouped ? field->prefix6 : 128;
+	weir_address_mask(&network.base, prefix4, prefix6);
+	network.prefix = v4 ? (uint8_t)(96 + prefix4) : prefix6;
+	if (network.prefix == 128)
+		return (struct weir_span){.at = text, .length = weir_address_format(&network.base, text)};
+	return weir_span_of(weir_network_format(&network, text));
 }
 
 static const struct weir_zone *zone_of(const struct reading *reading, struct weir_span name)
@@ -104,6 +126,17 @@ static int compare_prints(const void *a, const void *b)
 	return left->high < right->high ? -1 : left->high > right->high;
 }
 
+/* The state keeps no keys, but of one that is asked for the fingerprint is known. */
+static bool is_asked(const struct reading *reading, const struct weir_zone *zone, const struct weir_fingerprint *print)
+{
+	if (reading->filter->key.at == NULL)
+		return true;
+	char text[WEIR_NETWORK_TEXT_BYTES];
+	struct weir_span key = key_in_zone(reading->filter, zone, text);
+	struct weir_fingerprint asked = weir_fingerprint(reading->backend->seed, zone->id, key);
+	return asked.low == print->low && asked.high == print->high;
+}
+
 static void take_bucket(void *context, uint32_t partition, const struct shard_bucket *bucket)
 {
 	struct reading *reading = context;
@@ -111,7 +144,7 @@ static void take_bucket(void *context, uint32_t partition, const struct shard_bu
 	const struct weir_zone *zone = bucket->zone->zone;
 	struct weir_fingerprint print = {.low = bucket->fingerprint_low, .high = bucket->fingerprint_high};
 	if (bucket->decided_until_ms <= reading->now_ms || zone->mode == WEIR_SHADOW ||
-	    blocks->unnamed_count == UNNAMED_MAX ||
+	    blocks->unnamed_count == UNNAMED_MAX || !is_asked(reading, zone, &print) ||
 	    (reading->filter->zone != NULL && strcmp(reading->filter->zone, zone->name) != 0) ||
 	    (reading->named_count > 0 &&
 	     bsearch(&print, reading->named, reading->named_count, sizeof print, compare_prints) != NULL))
@@ -218,6 +251,20 @@ static void collect(struct list_blocks *blocks, int64_t now_ms)
 		qsort(blocks->entries, blocks->count, sizeof(const struct block_entry *), compare_entries);
 }
 
+enum weir_status list_blocks_check_zone(const struct backend *backend, const char *zone, struct weir_error *error)
+{
+	struct weir_policy_history history;
+	if (zone == NULL)
+		return WEIR_OK;
+	enum weir_status status = weir_policy_history_load(backend->store, &history, error);
+	if (status != WEIR_OK)
+		return status;
+	if (history.count > 0 && weir_policy_find_zone(history.policies[history.count - 1], zone, error) == NULL)
+		status = WEIR_INVALID;
+	weir_policy_history_deinit(&history);
+	return status;
+}
+
 enum weir_status list_blocks_read(struct backend *backend, const struct list_filter *filter, int64_t now_ms,
                                   struct list_blocks *blocks, struct weir_error *error)
 {
@@ -236,7 +283,7 @@ enum weir_status list_blocks_read(struct backend *backend, const struct list_fil
 		status = read_state(&reading, false, error);
 	if (status == WEIR_OK && !backend->once)
 		status = read_decisions(&reading, error);
-	if (status == WEIR_OK && reading.policy != NULL && filter->key.at == NULL)
+	if (status == WEIR_OK && reading.policy != NULL)
 		status = read_state(&reading, true, error);
 	if (status == WEIR_OK)
 		collect(blocks, now_ms);

@@ -11,7 +11,7 @@ struct list_filter {
 	struct weir_span key; /* joined; at is NULL: all */
 };
 
-/* A bucket that is blocked and whose key nobody named. */
+/* A bucket that is blocked and whose key nobody named, but for a key of the filter: then it is that one. */
 struct list_unnamed {
 	const struct weir_zone *zone;
 	uint64_t high, low; /* its fingerprint */
@@ -28,6 +28,10 @@ struct list_blocks {
 	uint32_t unnamed_count;
 	uint64_t damaged; /* messages that are no decisions */
 };
+
+/** Whether the newest policy has a zone of that name; NULL is fine. @return WEIR_INVALID: not so */
+WEIR_MUST_USE enum weir_status list_blocks_check_zone(const struct backend *backend, const char *zone,
+                                                      struct weir_error *error);
 
 /** @param now_ms  what ends later is blocked */
 WEIR_MUST_USE enum weir_status list_blocks_read(struct backend *backend, const struct list_filter *filter,

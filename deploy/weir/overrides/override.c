@@ -11,6 +11,7 @@
 #include "deploy/weir/overrides/override_author.h"
 #include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/overrides/override_key.h"
+#include "deploy/weir/overrides/override_targets.h"
 #include "deploy/weir/terminal/readable.h"
 
 #include <errno.h>
@@ -23,11 +24,14 @@ enum { WAIT_MS = 30000 };
 
 struct override_run {
 	struct override_options options;
-	struct override_command command;
+	struct override_command command; /* the one at hand */
 	struct backend backend;
 	struct weir_policy_history history;
+	struct override_targets targets; /* of `weir lift --all` */
 	struct override_place places[WEIR_PARTITIONS_MAX];
 	uint32_t place_count;
+	uint32_t done;
+	struct weir_text text;
 };
 
 static enum weir_status set_time(struct override_run *run, int64_t now_ms, struct weir_error *error)
@@ -42,45 +46,21 @@ static enum weir_status set_time(struct override_run *run, int64_t now_ms, struc
 	return WEIR_OK;
 }
 
-/* All but the time. */
-static enum weir_status fill(struct override_run *run, struct weir_error *error)
+static const struct weir_policy *policy_of(const struct override_run *run)
 {
-	const struct override_options *options = &run->options;
-	struct override_command *command = &run->command;
-	const struct weir_policy_history *history = &run->history;
-	if (history->count == 0)
-		return weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply --config FILE`");
-	*command = (struct override_command){.kind = options->kind, .thousandths = options->thousandths};
-	snprintf(command->reason, sizeof command->reason, "%s", options->reason);
-	enum weir_status status = override_author(options->by, command, error);
-	return status == WEIR_OK ? override_key_make(options, history->policies[history->count - 1], command, error)
-	                         : status;
+	return run->history.policies[run->history.count - 1];
 }
 
 static enum weir_status append(struct override_run *run, struct weir_error *error)
 {
-	const struct weir_policy *policy = run->history.policies[run->history.count - 1];
 	int64_t now_ms = weir_wall_ms();
 	enum weir_status status = set_time(run, now_ms, error);
 	if (status != WEIR_OK)
 		return status;
 	if (run->backend.kind == BACKEND_RUNNING)
 		return override_control_append(run->backend.state_path, &run->command, run->places, &run->place_count, error);
-	return override_append(run->backend.bus, policy, &run->command, now_ms, WAIT_MS, run->places, &run->place_count,
-	                       error);
-}
-
-static enum weir_status override_run_execute(struct override_run *run, struct weir_error *error)
-{
-	const struct override_options *options = &run->options;
-	run->backend.topic = WEIR_TOPIC_EVENTS;
-	enum weir_status status = backend_open(&run->backend, options->line->name, options->config_path,
-	                                       options->state_path, BACKEND_APPENDS, error);
-	if (status == WEIR_OK)
-		status = weir_policy_history_load(run->backend.store, &run->history, error);
-	if (status == WEIR_OK)
-		status = fill(run, error);
-	return status == WEIR_OK ? append(run, error) : status;
+	return override_append(run->backend.bus, policy_of(run), &run->command, now_ms, WAIT_MS, run->places,
+	                       &run->place_count, error);
 }
 
 /* ---- what was done ---- */
@@ -111,7 +91,7 @@ static void put_time(struct weir_text *text, const struct override_command *comm
 /* Whether what its zone decides goes to gateways. */
 static bool is_told(const struct override_run *run)
 {
-	const struct weir_policy *policy = run->history.policies[run->history.count - 1];
+	const struct weir_policy *policy = policy_of(run);
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (strcmp(policy->zones[i].name, run->command.zone) == 0)
 			return policy->zones[i].mode != WEIR_SHADOW;
@@ -155,31 +135,111 @@ static void put_words(struct weir_text *text, const struct override_run *run)
 	put_place(text, run);
 }
 
+/* ---- all of it ---- */
+
+/* Begins a command: all but its zone, key and time. */
+static enum weir_status begin(struct override_run *run, struct weir_error *error)
+{
+	const struct override_options *options = &run->options;
+	run->command = (struct override_command){.kind = options->kind, .thousandths = options->thousandths};
+	snprintf(run->command.reason, sizeof run->command.reason, "%s", options->reason);
+	return override_author(options->by, &run->command, error);
+}
+
+static enum weir_status finish(struct override_run *run, struct weir_error *error)
+{
+	enum weir_status status = append(run, error);
+	if (status != WEIR_OK)
+		return status;
+	run->done++;
+	(run->options.json ? put_json : put_words)(&run->text, run);
+	return WEIR_OK;
+}
+
+static enum weir_status command_one(struct override_run *run, struct weir_error *error)
+{
+	enum weir_status status = begin(run, error);
+	if (status == WEIR_OK)
+		status = override_key_make(&run->options, policy_of(run), &run->command, error);
+	return status == WEIR_OK ? finish(run, error) : status;
+}
+
+/* In every zone whose key takes the values: where nothing is blocked, to lift it does no harm. */
+static enum weir_status lift_everywhere(struct override_run *run, struct weir_error *error)
+{
+	const struct weir_policy *policy = policy_of(run);
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++) {
+		if (!override_key_fits(&run->options, &policy->zones[i]))
+			continue;
+		run->options.zone = policy->zones[i].name;
+		status = command_one(run, error);
+	}
+	run->options.zone = NULL;
+	return status == WEIR_OK && run->done == 0 ? command_one(run, error) : status; /* whose words say why */
+}
+
+static enum weir_status lift_all(struct override_run *run, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < run->targets.count; i++) {
+		status = begin(run, error);
+		if (status != WEIR_OK || !override_targets_take(&run->targets, i, policy_of(run), &run->command))
+			continue;
+		status = finish(run, error);
+	}
+	if (status == WEIR_OK && run->targets.unnamed > 0)
+		status = weir_fail(error, WEIR_IO,
+		                   "%zu more are blocked whose keys this machine knows by their hash alone (weir list): lift "
+		                   "each by its key",
+		                   run->targets.unnamed);
+	if (run->done == 0 && status == WEIR_OK)
+		fputs("nobody is blocked\n", stderr);
+	return status;
+}
+
+static enum weir_status execute(struct override_run *run, struct weir_error *error)
+{
+	const struct override_options *options = &run->options;
+	enum weir_status status = options->all ? override_targets_read(options, &run->targets, error) : WEIR_OK;
+	run->backend.topic = WEIR_TOPIC_EVENTS;
+	if (status == WEIR_OK)
+		status = backend_open(&run->backend, options->line->name, options->config_path, options->state_path,
+		                      BACKEND_APPENDS, error);
+	if (status == WEIR_OK)
+		status = weir_policy_history_load(run->backend.store, &run->history, error);
+	if (status == WEIR_OK && run->history.count == 0)
+		status = weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply --config FILE`");
+	if (status != WEIR_OK)
+		return status;
+	if (options->all)
+		return lift_all(run, error);
+	return options->kind == OVERRIDE_LIFT && options->zone == NULL && options->key_hex == NULL
+	           ? lift_everywhere(run, error)
+	           : command_one(run, error);
+}
+
 static enum weir_exit run_kind(enum override_kind kind, int argc, char **argv)
 {
 	struct override_run *run = calloc(1, sizeof *run);
 	struct weir_error error;
-	struct weir_text text = {0};
 	size_t written;
 	if (run == NULL)
 		return WEIR_EXIT_FAILED;
 	enum weir_exit code = override_options_parse(kind, argc, argv, &run->options);
 	if (code == WEIR_EXIT_NOT_YET) {
-		enum weir_status status = override_run_execute(run, &error);
+		enum weir_status status = execute(run, &error);
 		code = weir_exit_of(status);
 		if (status != WEIR_OK)
 			fprintf(stderr, "%s: %s\n", run->options.line->name, error.text);
-		else if (run->options.json)
-			put_json(&text, run);
-		else
-			put_words(&text, run);
 	}
-	if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0) {
+	if (weir_write_all(STDOUT_FILENO, run->text.at, run->text.length, &written) != 0) {
 		fprintf(stderr, "%s: done, but cannot write to standard output: %s\n", run->options.line->name,
 		        strerror(errno));
 		code = WEIR_EXIT_FAILED;
 	}
-	weir_text_deinit(&text);
+	weir_text_deinit(&run->text);
+	override_targets_deinit(&run->targets);
 	weir_policy_history_deinit(&run->history);
 	backend_close(&run->backend);
 	free(run);

@@ -22,8 +22,7 @@ static void put_fields(struct weir_text *text, const struct weir_zone *zone)
 		weir_text_puts(text, "no value: it has one bucket for all events");
 }
 
-/* Whether so many values can be a key of the zone. */
-static bool fits(const struct override_options *options, const struct weir_zone *zone)
+bool override_key_fits(const struct override_options *options, const struct weir_zone *zone)
 {
 	if (options->prefix)
 		return options->value_count >= 1 && options->value_count <= zone->key_count;
@@ -63,7 +62,7 @@ static const struct weir_zone *find_zone(const struct override_options *options,
 	if (options->zone != NULL)
 		return weir_policy_find_zone(policy, options->zone, error);
 	for (uint32_t i = 0; i < policy->zone_count; i++)
-		if (fits(options, &policy->zones[i])) {
+		if (override_key_fits(options, &policy->zones[i])) {
 			found = &policy->zones[i];
 			fitting++;
 		}
@@ -181,7 +180,7 @@ enum weir_status override_key_make(const struct override_options *options, const
 	const struct weir_zone *zone = find_zone(options, policy, error);
 	if (zone == NULL)
 		return WEIR_INVALID;
-	if (!fits(options, zone))
+	if (!override_key_fits(options, zone))
 		return refuse_values(options, zone, error);
 	snprintf(command->zone, sizeof command->zone, "%s", zone->name);
 	command->prefix = options->prefix;

@@ -15,6 +15,9 @@ WEIR_MUST_USE enum weir_status override_key_make(const struct override_options *
                                                  const struct weir_policy *policy, struct override_command *command,
                                                  struct weir_error *error);
 
+/** Whether so many values can be a key of the zone. */
+bool override_key_fits(const struct override_options *options, const struct weir_zone *zone);
+
 /** A joined key from the digits of --key-hex: fills in the command's key. @return WEIR_INVALID: it is none */
 WEIR_MUST_USE enum weir_status override_key_hex(const char *text, struct override_command *command,
                                                 struct weir_error *error);

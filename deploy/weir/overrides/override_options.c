@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Common to all; then what has a time; then what multiplies. So a place means the same in each command's table. */
-enum option { ZONE, KEY_HEX, CONFIG, STATE, BY, REASON, JSON, FOR, UNTIL, RATE, PREFIX, OPTION_COUNT };
+enum option { ZONE, KEY_HEX, CONFIG, STATE, BY, REASON, JSON, FOR, UNTIL, RATE, PREFIX, OPTION_COUNT, ALL = FOR };
 
 enum { RATE_LEAST = 1, RATE_MOST = 100000 };
 
@@ -53,7 +53,13 @@ enum { RATE_LEAST = 1, RATE_MOST = 100000 };
 	           .help = "end then: 2026-11-22T10:00:00Z (UTC if no time zone is given), or Unix seconds", \
 	           .expected = "a time such as 2026-11-22T10:00:00Z, or Unix seconds"}
 
-static const struct weir_argument_option lift_options[] = {COMMON_OPTIONS, [FOR] = {.name = NULL}};
+static const struct weir_argument_option lift_options[] = {
+	COMMON_OPTIONS,
+	[ALL] = {.name = "all",
+             .type = WEIR_ARGUMENT_FLAG,
+             .help = "every key that is blocked now, or with --zone every one of that zone"},
+	[ALL + 1] = {.name = NULL},
+};
 
 static const struct weir_argument_option timed_options[] = {COMMON_OPTIONS, TIME_OPTIONS, [RATE] = {.name = NULL}};
 
@@ -116,15 +122,18 @@ const struct weir_command_line override_lines[] = {
 			.name = "weir lift",
 			.summary = "end the block of a key and reset its count",
 			.usage = "weir lift VALUE... [--config FILE] [OPTION...]\n"
-					 "weir lift VALUE... --state DIR [OPTION...]",
-			.about = "Ends the block of a key, whether a limit or an operator set it, and empties its bucket.\n"
-					 "\n"
-					 "The key starts from zero. A lift is published in any case. An allow and an override of the key "
-					 "stay in force.\n"
-					 "\n" DONE_WHEN,
+					 "weir lift VALUE... --state DIR [OPTION...]\n"
+					 "weir lift --all [--zone NAME] [OPTION...]",
+			.about =
+				"Ends the block of a key, whether a limit or an operator set it, and empties its bucket.\n"
+				"\n"
+				"Without --zone, it does so in every zone whose key takes these values. The key starts from zero. A lift is published in any case. An allow and an override of the key "
+				"stay in force.\n"
+				"\n" DONE_WHEN,
 			.operand = OPERAND,
 			.options = lift_options,
-			.examples = "weir lift 203.0.113.9 --config weir.json --reason \"our own monitoring\"",
+			.examples = "weir lift 203.0.113.9 --config weir.json --reason \"our own monitoring\"\n"
+						"weir lift --all --zone login --reason \"the limit was wrong\"",
 			.exits = exits,
 		},
 	[OVERRIDE_ALLOW] =
@@ -191,6 +200,10 @@ static enum weir_exit take_text(const struct override_options *options, int opti
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
 	struct override_options *options = context;
+	if (option == ALL && options->kind == OVERRIDE_LIFT) {
+		options->all = true;
+		return WEIR_EXIT_NOT_YET;
+	}
 	switch (option) {
 	case ZONE: options->zone = value->text; break;
 	case KEY_HEX: options->key_hex = value->text; break;
@@ -223,6 +236,8 @@ enum weir_exit override_options_parse(enum override_kind kind, int argc, char **
 		return weir_arguments_refuse(line, "either --for or --until, not both");
 	if (options->key_hex != NULL && options->value_count > 0)
 		return weir_arguments_refuse(line, "either values or --key-hex, not both");
+	if (options->all && (options->key_hex != NULL || options->value_count > 0))
+		return weir_arguments_refuse(line, "either a key or --all, not both");
 	if (options->state_path == NULL && !weir_config_find(&options->config_path))
 		return weir_arguments_refuse(line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	return WEIR_EXIT_NOT_YET;

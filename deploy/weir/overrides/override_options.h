@@ -23,6 +23,7 @@ struct override_options {
 	const char *reason;
 	uint32_t thousandths; /* override; 0: not given */
 	bool prefix, json;
+	bool all; /* lift: whatever is blocked */
 	enum override_kind kind;
 };
 
