@@ -92,6 +92,7 @@ char *weir_zone_describe(const struct weir_zone *zone)
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		weir_text_puts(&text, i > 0 ? ", " : "");
 		zone->limits[i].algorithm->describe(&text, &zone->limits[i]);
+		weir_text_printf(&text, " [%s]", zone->limits[i].algorithm->name);
 	}
 	weir_text_puts(&text, zone->count_all ? "; blocked requests count too" : "; only passed requests count");
 	put_blocks(&text, zone);

@@ -100,7 +100,7 @@ def test_list_says_who_is_blocked(place):
         rows = roles.command("list", "--zone", "site").out().decode().splitlines()
         assert len(rows) == 3 and "3 in 1h (held 3)" in rows[1] and "by op: why" in rows[2], rows
         rows = roles.command("list", "--key", "eve|/x").out().decode().splitlines()
-        assert len(rows) == 1 and "eve|/x" in rows[0], rows
+        assert len(rows) == 2 and "eve|/x" in rows[1], rows
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir top`: its numbers are the API's, from the API and from a state directory, and the terminal is left as it was."""
 
+import http.server
 import json
 import os
 import re
 import signal
 import sys
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -257,6 +259,36 @@ def test_an_api_that_asks_for_patience_gets_it(place):
     for _ in range(4):
         done = place.good("top", "--url", site.url, env={**os.environ, "WEIR_TOKEN": TOKEN + "-2"})
         assert b"> site" in done.out() and not done.said()
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    """An API whose every word moves the cursor, or is none."""
+    WORD = "a\x1b[2J\x1b]0;title\x07\x9b1m"
+    ANSWERS = {"/api/v1/blocks": {"now_ms": 1732173600000, "more": False, "blocks": [
+                   {"key": WORD, "zone": WORD, "until_ms": 1, "limit": {"algorithm": WORD, "rate": 1, "window_ms": 1000}, "held": 1},
+                   {"key": WORD, "zone": 5, "until_ms": 2 ** 62, "ordered_by": WORD, "reason": WORD}, {}]},
+               "/api/v1/zones": {"zones": [{"name": WORD, "live": True}, {"name": 7, "live": True}]},
+               "/api/v1/top": {"top": [{"key": WORD, "passed": 1, "blocked": WORD}, {}]}}
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        body = json.dumps(self.ANSWERS.get(self.path.split("?")[0], {"counts": [], "sums": {}, "hours": []})).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Nothing is told."""
+
+
+def test_a_servers_words_do_not_reach_the_terminal_as_they_are(place):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = place.run("top", "--url", f"http://127.0.0.1:{server.server_address[1]}", "--once")
+        server.shutdown()
+    shown = done.out().decode()
+    assert done.code() == DONE and "a\\x1b[2J" in shown, (done.said(), shown)
+    assert not [c for c in shown if ord(c) < 32 and c != "\n" or 0x7f <= ord(c) < 0xa0], shown
 
 
 def test_what_is_wrong_is_said(place):

@@ -538,17 +538,18 @@ static void zones_are_described_in_a_sentence(void **state)
 	assert_string_equal(
 		words,
 		"zone \"site\" (1): POST requests to /login or /api/* with status 4xx or 200, counted by ip; exempt: "
-		"10.0.0.0/8, 192.0.2.7, alice; at most 10 in any 1m, 100 in each hour (begun 10m early), 1000 in each day, "
-		"1 in any 250ms, 5 at once, with 5 more each minute (blocked requests delay the refill), 3 each second "
-		"evenly spaced, with 0 ahead of time, 2 waiting, each for up to 90s or until requests to /out; only passed "
+		"10.0.0.0/8, 192.0.2.7, alice; at most 10 in any 1m [sliding_window], 100 in each hour (begun 10m early) "
+		"[fixed_window], 1000 in each day [fixed_window], 1 in any 250ms [uniform], 5 at once, with 5 more each minute "
+		"(blocked requests delay the refill) [token_bucket], 3 each second evenly spaced, with 0 ahead of time [gcra], "
+		"2 waiting, each for up to 90s or until requests to /out [queue]; only passed "
 		"requests count; a breach blocks until the limit would pass again");
 	free(words);
 	words = weir_zone_describe(&policy->zones[1]);
-	assert_string_equal(words,
-	                    "zone \"net\" (7): all requests, counted by ip (IPv6 in networks of /64, in canonical form) "
-	                    "and user; at most 1 in any 1h (times rounded up to 1m); blocked requests count too; a "
-	                    "breach blocks until the limit would pass again, for at least 10m; in shadow mode: decisions "
-	                    "go only to the shadow stream; every event is kept as history");
+	assert_string_equal(
+		words, "zone \"net\" (7): all requests, counted by ip (IPv6 in networks of /64, in canonical form) "
+			   "and user; at most 1 in any 1h (times rounded up to 1m) [sliding_window]; blocked requests count too; a "
+			   "breach blocks until the limit would pass again, for at least 10m; in shadow mode: decisions "
+			   "go only to the shadow stream; every event is kept as history");
 	free(words);
 	weir_policy_free(policy);
 }

@@ -74,7 +74,7 @@ static const struct weir_command_line line = {
 	.exits = exits,
 };
 
-enum { WIDTH_MAX = 60, TIME_WIDTH = 23 };
+enum { WIDTH_MAX = 60, TIME_WIDTH = 24 };
 
 struct list_command {
 	const char *config_path, *state_path;
@@ -152,9 +152,19 @@ static void pad(struct weir_text *text, size_t from, size_t width)
 static void put_until(struct weir_text *text, int64_t until_ms)
 {
 	if (until_ms == DECISION_NO_END)
-		weir_text_puts(text, "(until it is lifted)   ");
+		weir_text_puts(text, "(until it is lifted)");
 	else
 		words_time(text, until_ms);
+}
+
+static void put_times(struct weir_text *text, int64_t at_ms, int64_t until_ms)
+{
+	size_t from = text->length;
+	words_time(text, at_ms);
+	pad(text, from, TIME_WIDTH);
+	from = text->length;
+	put_until(text, until_ms);
+	pad(text, from, TIME_WIDTH);
 }
 
 /* "10 in 1m (held 12), block 2", or "ann: scraping". */
@@ -228,10 +238,7 @@ static void put_table(struct list_command *command)
 		size_t from = text->length;
 		words_key(text, block_entry_key(entry));
 		pad(text, from, widths[1]);
-		words_time(text, entry->at_ms);
-		weir_text_puts(text, "  ");
-		put_until(text, entry->until_ms);
-		weir_text_puts(text, "  ");
+		put_times(text, entry->at_ms, entry->until_ms);
 		put_cause(text, block_entry_json(entry));
 		weir_text_puts(text, "\n");
 	}
@@ -245,10 +252,8 @@ static void put_table(struct list_command *command)
 			weir_text_printf(text, "#%016llx%016llx", (unsigned long long)bucket->high,
 			                 (unsigned long long)bucket->low);
 		pad(text, from, widths[1]);
-		words_time(text, bucket->at_ms);
-		weir_text_puts(text, "  ");
-		put_until(text, bucket->until_ms);
-		weir_text_puts(text, "  by a limit (no decision of it is kept)\n");
+		put_times(text, bucket->at_ms, bucket->until_ms);
+		weir_text_puts(text, "by a limit (no decision of it is kept)\n");
 	}
 }
 

@@ -29,6 +29,7 @@
 #include "deploy/weir/run/sink.h"
 #include "deploy/weir/run/summary.h"
 #include "deploy/weir/run/unmatched.h"
+#include "deploy/weir/terminal/readable.h"
 #include "limiter/daemon/late_note.h"
 #include "limiter/daemon/limiter_metrics.h"
 #include "limiter/worker/worker.h"
@@ -185,6 +186,7 @@ static enum weir_status start_sink(struct follow *follow, enum weir_topic topic,
 		.rotate_bytes = config->decisions.rotate_bytes,
 		.keep = (uint32_t)config->decisions.keep,
 		.words = run_options_words(follow->options) && topic == WEIR_TOPIC_DECISIONS,
+		.coloured = words_coloured(STDOUT_FILENO),
 		.log = follow->log,
 		.progress = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO) ? follow->progress : NULL,
 	};

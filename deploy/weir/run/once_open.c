@@ -12,6 +12,7 @@
 #include "deploy/weir/backend/run_note.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/terminal/readable.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -258,7 +259,8 @@ static enum weir_status open_rounds(struct once *once, struct weir_error *error)
 		.threads = (uint32_t)options->config->limiter.threads,
 		.state_directory = once->spill_directory != NULL ? once->spill_directory : options->state_directory,
 		.choice = {.wanted = {true, options->shadow_path != NULL, options->judged_path != NULL},
-	               .words = run_options_words(options)},
+	               .words = run_options_words(options),
+	               .coloured = words_coloured(STDOUT_FILENO)},
 		.files = &once->files,
 		.archive = once->archive,
 		.archive_bytes = (size_t)options->config->archiver.memory_bytes / 2 / once->partition_count,

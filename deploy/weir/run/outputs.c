@@ -40,7 +40,7 @@ static void add_decisions(struct output_batch *batch, const struct output_choice
 			continue;
 		size_t start = batch->text[kind].length;
 		if (choice->words && kind == OUTPUT_DECISIONS)
-			words_decision(&batch->text[kind], decision);
+			words_decision(&batch->text[kind], decision, choice->coloured);
 		else
 			decision_json(&batch->text[kind], lane_partition(lane), decision);
 		end_line(batch, kind, start, result->frame->events[decision->event].position, decision->zone->order);

@@ -36,6 +36,7 @@ struct output_batch {
 struct output_choice {
 	bool wanted[OUTPUT_COUNT];
 	bool words; /* decisions as lines for people, not JSON */
+	bool coloured;
 };
 
 /** Appends what a judged frame gives. @thread the worker */

@@ -187,7 +187,7 @@ static void fail(struct sink *sink, enum weir_status status, const struct weir_e
 static void append(struct sink *sink, struct weir_span payload)
 {
 	weir_text_clear(&sink->text);
-	if (!sink->options.words || !words_decision_json(&sink->text, payload))
+	if (!sink->options.words || !words_decision_json(&sink->text, payload, sink->options.coloured))
 		weir_text_append(&sink->text, payload.at, payload.length);
 	weir_text_append(&sink->text, "\n", 1);
 	struct weir_span line = {.at = sink->text.at, .length = (uint32_t)sink->text.length};

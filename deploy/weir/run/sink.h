@@ -24,7 +24,8 @@ struct sink_options {
 	const char *path;      /* "-": standard output: what a crash left unwritten there may come twice */
 	int64_t rotate_bytes;  /* 0: never */
 	uint32_t keep;
-	bool words;               /* lines for people */
+	bool words; /* lines for people */
+	bool coloured;
 	struct weir_store *store; /* taken: the sink's own handle */
 	const struct weir_log *log;
 	struct progress *progress; /* borrowed: kept off the screen while lines go there; NULL: they go elsewhere */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP_SHOWN = 10 };
+enum { TOP_SHOWN = 10, ZONES_SHOWN = 20 };
 
 struct zone_sums {
 	uint64_t passed, blocked, late, decisions;
@@ -122,6 +122,24 @@ static void zone_words(struct weir_text *text, const struct summary *summary)
 	}
 }
 
+/* A short window slides and a long one does not where nobody said which: it is said here. */
+static void limit_words(struct weir_text *text, const struct summary *summary)
+{
+	weir_text_puts(text, "\n  limits\n");
+	for (uint32_t i = 0; i < summary->policy->zone_count && i < ZONES_SHOWN; i++) {
+		const struct weir_zone *zone = &summary->policy->zones[i];
+		weir_text_printf(text, "  %-20s ", zone->name);
+		for (uint32_t k = 0; k < zone->limit_count; k++) {
+			weir_text_puts(text, k > 0 ? ", " : "");
+			zone->limits[k].algorithm->describe(text, &zone->limits[k]);
+			weir_text_printf(text, " [%s]", zone->limits[k].algorithm->name);
+		}
+		weir_text_puts(text, "\n");
+	}
+	if (summary->policy->zone_count > ZONES_SHOWN)
+		weir_text_puts(text, "  and more: weir validate has them all\n");
+}
+
 struct late_zone summary_late(const struct summary *summary)
 {
 	struct late_zone worst = {0};
@@ -180,6 +198,7 @@ void summary_words(struct weir_text *text, const struct summary *summary)
 	if (weir_policy_counts_by(summary->policy, "ip"))
 		put_hint(text, &summary->counts.no_ip);
 	zone_words(text, summary);
+	limit_words(text, summary);
 	late_words(text, summary);
 	top_words(text, summary);
 	weir_text_printf(text, "\n  decisions    %s\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Drawn four times a second, so that a slow terminal does not slow the work; more often only beneath other lines.
+ * Drawn four times a second, so that a slow terminal does not slow the work; five times beneath other lines.
  *
  * A line is drawn, and taken off, in one write, so that it does not mix with the log's. It is cut at the screen's edge:
  * what a terminal has broken into two rows can no longer be taken off.
@@ -16,7 +16,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { PERIOD_MS = 250 };
+enum { PERIOD_MS = 250, LEAST_MS = 200 };
 
 void progress_init(struct progress *progress, bool quiet)
 {
@@ -61,7 +61,7 @@ static void take_off(struct progress *progress)
 		return;
 	write_out(erase, sizeof erase - 1);
 	progress->drawn = false;
-	progress->next_ms = 0; /* it comes back below what took its place */
+	progress->next_ms = progress->drawn_ms + LEAST_MS; /* it comes back below what took its place */
 }
 
 static void put(struct progress *progress, const struct weir_text *words)
@@ -77,7 +77,8 @@ static void put(struct progress *progress, const struct weir_text *words)
 	if (!progress->away) {
 		progress->drawn = true;
 		write_out(line.at, line.length);
-		progress->next_ms = weir_monotonic_ms() + PERIOD_MS;
+		progress->drawn_ms = weir_monotonic_ms();
+		progress->next_ms = progress->drawn_ms + PERIOD_MS;
 	}
 	pthread_mutex_unlock(&progress->lock);
 	weir_text_deinit(&line);
@@ -85,8 +86,8 @@ static void put(struct progress *progress, const struct weir_text *words)
 
 static void put_lines(struct weir_text *text, uint64_t lines, uint64_t more, int64_t in_ms)
 {
-	words_count(text, lines);
-	weir_text_puts(text, " lines, ");
+	words_amount(text, lines, "line");
+	weir_text_puts(text, ", ");
 	words_count(text, in_ms > 0 ? (uint64_t)(1000.0 * (double)more / (double)in_ms) : 0);
 	weir_text_puts(text, " a second");
 }
@@ -128,10 +129,9 @@ void progress_draw_endless(struct progress *progress, const struct progress_numb
 	struct weir_text text = {0};
 	put_lines(&text, numbers->lines, numbers->lines - oldest->lines, now_ms - oldest->at_ms);
 	weir_text_puts(&text, ", ");
-	words_count(&text, numbers->events);
-	weir_text_puts(&text, " events, ");
-	words_count(&text, numbers->decisions);
-	weir_text_puts(&text, " decisions");
+	words_amount(&text, numbers->events, "event");
+	weir_text_puts(&text, ", ");
+	words_amount(&text, numbers->decisions, "decision");
 	if (numbers->lag_bytes > 0) {
 		weir_text_puts(&text, ", ");
 		put_size(&text, numbers->lag_bytes);

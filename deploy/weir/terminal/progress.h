@@ -24,7 +24,7 @@ struct progress {
 	_Atomic bool drawn;   /* it stands there; for struct weir_log */
 	pthread_mutex_t lock; /* of all that follows, and of the line */
 	bool away;
-	int64_t started_ms, next_ms;                      /* monotonic */
+	int64_t started_ms, drawn_ms, next_ms;            /* monotonic */
 	struct progress_sample samples[PROGRESS_SAMPLES]; /* of a work without an end: a ring */
 	unsigned sample_count;
 };
@@ -46,7 +46,7 @@ struct progress_numbers {
 /** Draws them, and the rate of the last second. */
 void progress_draw_endless(struct progress *progress, const struct progress_numbers *numbers);
 
-/** Takes the line off the screen, for others: it is due again at once. @thread any */
+/** Takes the line off the screen, for others: it is due again soon. @thread any */
 void progress_clear(struct progress *progress);
 
 /** Takes it off and keeps it away until it may come back: while another thread writes. @thread any, one at a time */

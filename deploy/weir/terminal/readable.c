@@ -7,18 +7,30 @@
 #include "common/json/json.h"
 #include "common/json/units.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 void words_time(struct weir_text *text, int64_t time_ms)
 {
 	time_t seconds = (time_t)(time_ms / 1000);
 	struct tm parts;
-	char buffer[40];
-	if (gmtime_r(&seconds, &parts) == NULL)
-		return;
-	strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S UTC", &parts);
-	weir_text_puts(text, buffer);
+	char buffer[80];
+	if (localtime_r(&seconds, &parts) != NULL && strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S %Z", &parts) > 0)
+		weir_text_puts(text, buffer);
+}
+
+bool words_coloured(int fd)
+{
+	const char *plain = getenv("NO_COLOR"), *kind = getenv("TERM");
+	return isatty(fd) && (plain == NULL || plain[0] == '\0') && kind != NULL && strcmp(kind, "dumb") != 0;
+}
+
+void words_amount(struct weir_text *text, uint64_t number, const char *one)
+{
+	words_count(text, number);
+	weir_text_printf(text, " %s%s", one, number == 1 ? "" : "s");
 }
 
 void words_count(struct weir_text *text, uint64_t number)
@@ -84,12 +96,24 @@ static void words_decision_head(struct weir_text *text, int64_t at_ms, const cha
 	weir_text_printf(text, "  %s  ", zone);
 }
 
-void words_decision(struct weir_text *text, const struct shard_decision *decision)
+/* Who is out is red, who is in again green. */
+static void put_verb(struct weir_text *text, bool blocked, bool coloured)
+{
+	weir_text_puts(text, "  ");
+	if (coloured)
+		weir_text_puts(text, blocked ? "\033[31m" : "\033[32m");
+	weir_text_puts(text, blocked ? "blocked" : "lifted");
+	if (coloured)
+		weir_text_puts(text, "\033[0m");
+}
+
+void words_decision(struct weir_text *text, const struct shard_decision *decision, bool coloured)
 {
 	const struct weir_zone *zone = decision->zone->zone;
 	words_decision_head(text, decision->at_ms, zone->name);
 	words_key(text, decision->key);
-	weir_text_puts(text, "  blocked for ");
+	put_verb(text, true, coloured);
+	weir_text_puts(text, " for ");
 	words_span(text, decision->until_ms - decision->at_ms);
 	weir_text_puts(text, ": over ");
 	weir_limit_brief(text, decision->rule);
@@ -105,17 +129,15 @@ bool words_limit_json(struct weir_text *text, const json_t *json)
 }
 
 /* What an operator has commanded, or the end of a block. */
-static void put_override(struct weir_text *text, const json_t *json, const char *action, int64_t at_ms)
+static void put_override(struct weir_text *text, const json_t *json, bool blocked, int64_t at_ms)
 {
 	const char *by = json_string_value(json_object_get(json, "by"));
 	const char *reason = json_string_value(json_object_get(json, "reason"));
 	int64_t until_ms = json_integer_value(json_object_get(json, "until"));
-	if (strcmp(action, "block") != 0) {
-		weir_text_puts(text, "  lifted");
-	} else if (until_ms >= WEIR_TIME_END_MS) {
-		weir_text_puts(text, "  blocked until it is lifted");
-	} else {
-		weir_text_puts(text, "  blocked for ");
+	if (blocked && until_ms >= WEIR_TIME_END_MS) {
+		weir_text_puts(text, " until it is lifted");
+	} else if (blocked) {
+		weir_text_puts(text, " for ");
 		words_span(text, until_ms - at_ms);
 	}
 	if (by != NULL) {
@@ -128,7 +150,7 @@ static void put_override(struct weir_text *text, const json_t *json, const char 
 	}
 }
 
-bool words_decision_json(struct weir_text *text, struct weir_span bytes)
+bool words_decision_json(struct weir_text *text, struct weir_span bytes, bool coloured)
 {
 	json_t *json = json_loadb(bytes.at, bytes.length, 0, NULL);
 	const char *zone = json_string_value(json_object_get(json, "zone"));
@@ -148,13 +170,15 @@ bool words_decision_json(struct weir_text *text, struct weir_span bytes)
 		words_key(text, weir_span_of(value != NULL ? value : "?"));
 	}
 	struct weir_limit limit;
-	if (strcmp(action, "block") == 0 && weir_limit_read(json_object_get(json, "limit"), &limit)) {
-		weir_text_puts(text, "  blocked for ");
+	bool blocked = strcmp(action, "block") == 0;
+	put_verb(text, blocked, coloured);
+	if (blocked && weir_limit_read(json_object_get(json, "limit"), &limit)) {
+		weir_text_puts(text, " for ");
 		words_span(text, json_integer_value(json_object_get(json, "until")) - at_ms);
 		weir_text_puts(text, ": over ");
 		weir_limit_brief(text, &limit);
 	} else {
-		put_override(text, json, action, at_ms);
+		put_override(text, json, blocked, at_ms);
 	}
 	json_decref(json);
 	return true;

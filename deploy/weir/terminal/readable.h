@@ -7,16 +7,22 @@
 #include "common/json/json.h"
 #include "limiter/shard/shard.h"
 
-/** "2026-11-21 10:00:00 UTC  site  203.0.113.9  blocked for 55s: 10 in 1m", without a newline. */
-void words_decision(struct weir_text *text, const struct shard_decision *decision);
+/** "2026-11-21 10:00:00 CET  site  203.0.113.9  blocked for 55s: over 10 in 1m", without a newline. */
+void words_decision(struct weir_text *text, const struct shard_decision *decision, bool coloured);
 
 /** The same from a decision's JSON line; false (and nothing appended) where it is none. */
-bool words_decision_json(struct weir_text *text, struct weir_span json);
+bool words_decision_json(struct weir_text *text, struct weir_span json, bool coloured);
+
+/** Whether what is written there may have colours: a terminal, and neither NO_COLOR nor TERM=dumb. */
+bool words_coloured(int fd);
 
 /** "1,234,567". */
 void words_count(struct weir_text *text, uint64_t number);
 
-/** "2026-11-21 10:00:00 UTC". */
+/** "1,234 decisions", "1 decision". */
+void words_amount(struct weir_text *text, uint64_t number, const char *one);
+
+/** "2026-11-21 11:00:00 CET": in the time zone of whoever reads it (TZ). Machines get Unix time, or UTC. */
 void words_time(struct weir_text *text, int64_t time_ms);
 
 /** A joined key: printable bytes as they stand, all others as \xNN. */

@@ -74,6 +74,15 @@ static void put_key(struct weir_text *line, const json_t *key)
 	pad(line, from, KEY_WIDTH);
 }
 
+/* A word of a server, which may be anyone's: without control characters; "?" where it is none. */
+static void put_word(struct weir_text *line, const json_t *object, const char *name, size_t width)
+{
+	const char *word = json_string_value(json_object_get(object, name));
+	size_t from = line->length;
+	words_text(line, word != NULL ? word : "?");
+	pad(line, from, width);
+}
+
 /* ---- the parts ---- */
 
 static void put_zones(struct view *view, const json_t *sample)
@@ -89,8 +98,9 @@ static void put_zones(struct view *view, const json_t *sample)
 	{
 		const char *name = json_string_value(json_object_get(zone, "zone"));
 		const json_t *rate = json_object_get(zone, "per_second");
-		bool chosen = strcmp(name, shown) == 0;
-		weir_text_printf(line, "%s%-*s", chosen ? "> " : "  ", KEY_WIDTH - 2, name);
+		bool chosen = name != NULL && shown != NULL && strcmp(name, shown) == 0;
+		weir_text_puts(line, chosen ? "> " : "  ");
+		put_word(line, zone, "zone", KEY_WIDTH - 2);
 		put_count(line, zone, "passed");
 		put_count(line, zone, "blocked");
 		put_count(line, zone, "late");
@@ -107,7 +117,9 @@ static void put_top(struct view *view, const json_t *sample)
 	struct weir_text *line = &view->line;
 	size_t i;
 	json_t *row;
-	weir_text_printf(line, "KEY, by %s today", json_string_value(json_object_get(sample, "by")));
+	weir_text_puts(line, "KEY, by ");
+	put_word(line, sample, "by", 0);
+	weir_text_puts(line, " today");
 	pad(line, 0, KEY_WIDTH);
 	weir_text_printf(line, "%12s%12s%12s%12s", "PASSED/H", "BLOCKED/H", "PASSED", "BLOCKED");
 	end_line(view, HEAD);
@@ -136,8 +148,8 @@ static void put_cause(struct weir_text *line, const json_t *block)
 		weir_text_puts(line, reason != NULL && reason[0] != '\0' ? ": " : "");
 		words_text(line, reason != NULL ? reason : "");
 	} else if (json_is_object(limit)) {
-		weir_text_printf(line, "%s, %lld in %s (held %lld)", json_string_value(json_object_get(limit, "algorithm")),
-		                 (long long)number_of(limit, "rate"),
+		put_word(line, limit, "algorithm", 0);
+		weir_text_printf(line, ", %lld in %s (held %lld)", (long long)number_of(limit, "rate"),
 		                 weir_format_duration(number_of(limit, "window_ms"), window, sizeof window),
 		                 (long long)number_of(block, "held"));
 		if (number_of(block, "nth") > 0)
@@ -160,7 +172,9 @@ static void put_blocks(struct view *view, const json_t *sample)
 		size_t from = line->length;
 		words_time(line, number_of(block, "until_ms"));
 		pad(line, from, 23);
-		weir_text_printf(line, "  %-16s  ", json_string_value(json_object_get(block, "zone")));
+		weir_text_puts(line, "  ");
+		put_word(line, block, "zone", 16);
+		weir_text_puts(line, "  ");
 		put_cause(line, block);
 		end_line(view, PLAIN);
 	}
