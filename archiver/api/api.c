@@ -112,6 +112,14 @@ enum weir_status api_store(struct api *api, unsigned worker, struct weir_store *
 	return status;
 }
 
+void api_store_leave(struct api *api, unsigned worker)
+{
+	if (!api->options.momentary || api->stores[worker] == NULL)
+		return;
+	api->stores[worker]->ops->close(api->stores[worker]);
+	api->stores[worker] = NULL;
+}
+
 bool api_store_failed(struct api *api, struct api_fault *fault, const struct weir_error *error)
 {
 	pthread_mutex_lock(&api->mutex);
@@ -290,12 +298,14 @@ static bool answer(struct api_call *call, const struct route *route)
 		return false;
 	if (!route->store)
 		return route->answer(call);
-	if (api_store(call->api, weir_http_worker(call->request), &call->store, &error) != WEIR_OK)
+	unsigned worker = weir_http_worker(call->request);
+	if (api_store(call->api, worker, &call->store, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
-	if (!answer_from_store(call, route))
-		return false;
-	store_worked(call->api);
-	return true;
+	bool answered = answer_from_store(call, route);
+	api_store_leave(call->api, worker);
+	if (answered)
+		store_worked(call->api);
+	return answered;
 }
 
 static void handle(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)

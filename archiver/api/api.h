@@ -32,6 +32,7 @@ struct api_options {
 	 */
 	enum weir_status (*open_store)(void *context, struct weir_store **store, struct weir_error *error);
 	void *context;
+	bool momentary; /* such a store is as of the moment at which it was opened: it is for one request alone */
 	/** Appends `"name": number, …` for "figures" of /api/v1/status; NULL: there are none. @thread any worker */
 	void (*figures)(void *context, struct weir_text *members);
 	void *figures_context;

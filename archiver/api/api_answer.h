@@ -36,6 +36,9 @@ typedef bool api_answer(struct api_call *call);
 WEIR_MUST_USE enum weir_status api_store(struct api *api, unsigned worker, struct weir_store **store,
                                          struct weir_error *error);
 
+/** A request, or a part of it, is done with the worker's store. */
+void api_store_leave(struct api *api, unsigned worker);
+
 /** The store did not do what it was asked for: logged, and 503. Always false. */
 bool api_store_failed(struct api *api, struct api_fault *fault, const struct weir_error *error);
 

@@ -88,6 +88,7 @@ static enum weir_status next_part(void *stream, unsigned worker, struct weir_tex
 	enum weir_status status = api_store(view->api, worker, &store, &error);
 	if (status == WEIR_OK)
 		status = read_part(view, store, part, &error);
+	api_store_leave(view->api, worker);
 	if (status != WEIR_OK && status != WEIR_END)
 		api_store_failed(view->api, &fault, &error);
 	return status;

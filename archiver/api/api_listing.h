@@ -31,10 +31,10 @@ struct api_view {
 };
 
 struct api_listing {
-	const char *name;        /* of the file that a browser makes of it */
-	const char *csv_columns; /* its first line */
+	const char *name;          /* of the file that a browser makes of it */
+	const char *csv_columns;   /* its first line */
 	const char *sheet_columns; /* likewise, for a spreadsheet, which gets times as words */
-	unsigned part_rows;      /* of CSV */
+	unsigned part_rows;        /* of CSV */
 	/** The statement for the next rows, without its end: the caller adds the limit. */
 	void (*compose)(const struct api_view *view, struct api_sql *sql);
 	void (*json)(const struct api_view *view, const struct weir_sql_value *columns, struct weir_json_writer *json);

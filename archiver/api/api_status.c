@@ -58,14 +58,24 @@ static enum weir_status read_number(struct api_call *call, const char *words, in
 	return api_sql_run(&sql, call->store, take_number, number, error);
 }
 
+/* The last hour of each zone is found by the table's key, zone by zone; -1: there is none. */
+#define NEWEST_HOUR                                                                                         \
+	API_SELECT "COALESCE(MAX(newest), -1) FROM (WITH RECURSIVE zones (id) AS ("                             \
+			   "SELECT MIN(zone_id) FROM zone_hourly UNION ALL "                                            \
+			   "SELECT (SELECT MIN(h.zone_id) FROM zone_hourly AS h WHERE h.zone_id > zones.id) FROM zones" \
+			   " WHERE zones.id IS NOT NULL) "                                                              \
+			   "SELECT (SELECT MAX(h.hour_ms) FROM zone_hourly AS h WHERE h.zone_id = zones.id) AS newest"  \
+			   " FROM zones) AS hours"
+
 bool api_status_answer(struct api_call *call)
 {
 	struct weir_json_writer json = weir_json_writer(&call->reply->body);
 	struct api_sql sql = {.count = 0};
 	struct weir_error error;
-	int64_t schema, policy;
+	int64_t schema, policy, newest_ms;
 	if (read_number(call, API_SELECT "MAX(version) FROM schema_version", &schema, &error) != WEIR_OK ||
-	    read_number(call, API_SELECT "MAX(version) FROM policy_version", &policy, &error) != WEIR_OK)
+	    read_number(call, API_SELECT "MAX(version) FROM policy_version", &policy, &error) != WEIR_OK ||
+	    read_number(call, NEWEST_HOUR, &newest_ms, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
 	weir_json_write_object(&json, NULL);
 	weir_json_write_words(&json, "version", WEIR_VERSION);
@@ -74,6 +84,10 @@ bool api_status_answer(struct api_call *call)
 	weir_json_write_int(&json, "policy_version", policy);
 	weir_json_write_bool(&json, "hash_keys", api_hashes_keys(call->api));
 	weir_json_write_int(&json, "now_ms", weir_wall_ms());
+	if (newest_ms >= 0)
+		weir_json_write_int(&json, "newest_hour_ms", newest_ms);
+	else
+		weir_json_write_null(&json, "newest_hour_ms");
 	api_figures(call->api, &json);
 	weir_json_write_array(&json, "partitions");
 	/* By their places: the second one's name differs between the kinds of store. */

@@ -47,7 +47,7 @@ function copy_by_field(text) {
 /** A button that copies the line. */
 export function copy_button(line, name, report) {
   if (line === null) return "–";
-  return h("button", { type: "button", class: "copy", title: line, "aria-label": `Copy the command: ${line}`, onclick: report(async () => {
+  return h("button", { type: "button", class: "copy", title: line, "aria-label": `${name}: ${line}`, onclick: report(async () => {
     if (navigator.clipboard) await navigator.clipboard.writeText(line);
     else copy_by_field(line);
     return `Copied: ${line}`;

@@ -37,7 +37,7 @@ function grouped(element, columns, { of, title, alike }) {
     const name = of(row);
     if (!groups.has(name)) {
       const body = element.appendChild(h("tbody", { role: "rowgroup" }, h("tr", { role: "row", class: "group" },
-        h("th", { role: "rowheader", scope: "rowgroup", colspan: columns.length }, title(row)))));
+        h("td", { role: "cell", colspan: columns.length }, title(row)))));
       groups.set(name, { body, first: new Map() });
     }
     return groups.get(name);

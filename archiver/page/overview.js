@@ -30,17 +30,26 @@ function later_said(promise) {
   return promise;
 }
 
+/** What reads many rows where a zone has many keys: when the counts are there, and one zone after the other. */
+async function one_by_one(counts, zones, ask) {
+  await Promise.allSettled(counts);
+  const answers = [];
+  for (const zone of zones) answers.push(await ask(zone));
+  return answers;
+}
+
 export async function load(parameters, { zones, status }, signal) {
   const span = span_of(parameters, status);
   const shown = order(zones).slice(0, ZONES * (Number(parameters.pages) || 1));
   const before = { ...span, from: span.from - (span.to - span.from), to: span.from };
   const { from, to } = span;
-  const of_each = (ask) => shown.map((zone) => later_said(ask(zone.name)));
+  const counts = shown.map((zone) => later_said(counts_of({ zone: zone.name }, span, signal)));
   return {
     span, zones, shown,
-    counts: of_each((zone) => counts_of({ zone }, span, signal)),
-    before: span.grain === "hour" ? of_each((zone) => counts_of({ zone }, before, signal)) : [],
-    top: of_each((zone) => get("top", { zone, by: "blocked", from, to, grain: "hour", limit: TOP }, signal)),
+    counts,
+    before: span.grain === "hour" ? shown.map((zone) => later_said(counts_of({ zone: zone.name }, before, signal))) : [],
+    top: later_said(one_by_one(counts, shown, ({ name: zone }) =>
+      get("top", { zone, by: "blocked", from, to, grain: "hour", limit: TOP }, signal))),
     blocks: later_said(get("blocks", { limit: BLOCKS_MAX }, signal)),
     newest: later_said(get("decisions", { from, to, limit: NEWEST }, signal)),
   };
@@ -75,7 +84,7 @@ async function newest_decisions({ newest }, parameters) {
 }
 
 async function most_blocked({ top }, parameters) {
-  const all = (await Promise.all(top)).flatMap(({ zone, top: keys }) => keys.map((one) => ({ zone, ...one })));
+  const all = (await top).flatMap(({ zone, top: keys }) => keys.map((one) => ({ zone, ...one })));
   const rows = all.sort((a, b) => b.blocked - a.blocked).slice(0, TOP);
   if (rows.length === 0) return [h("p", { class: "soft" }, "Nobody was blocked in this time range.")];
   const span = span_query(parameters);

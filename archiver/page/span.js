@@ -47,11 +47,10 @@ const in_address = (ms) => new Date(ms).toISOString().replace(/:00\.000Z$/, "Z")
 export const custom_span = (from, to) =>
   ({ span: CUSTOM, from: in_address(hour_begin(from)), to: in_address(Math.max(hour_end(to), hour_begin(from) + HOUR_MS)), until: "" });
 
-/** The end of what is shown where no day is chosen: the present, or the newest data where that is long ago. */
+/** The end of what is shown where no day is chosen: the present, or the newest counts where those are of long ago. */
 export function newest(status) {
-  const clocks = status.partitions.filter((one) => one.role === "archiver").map((one) => one.clock_ms);
-  const data = Math.max(0, ...clocks);
-  return data > 0 && data < status.now_ms - DAY_MS ? data + 1 : status.now_ms;
+  const data = status.newest_hour_ms === null ? status.now_ms : status.newest_hour_ms + HOUR_MS;
+  return data < status.now_ms - DAY_MS ? data : status.now_ms;
 }
 
 function ends_of({ span, until, from, to }, status) {

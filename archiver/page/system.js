@@ -42,7 +42,8 @@ function troubles({ partitions, policy_version, figures: own = {} }) {
   const told = [];
   const limiters = partitions.filter((one) => one.role === "limiter");
   const archived = new Set(partitions.filter((one) => one.role === "archiver").map((one) => one.partition));
-  const missing = limiters.filter((one) => !archived.has(one.partition));
+  // A run that reads once archives beside its partitions, with no state of an archiver.
+  const missing = archived.size === 0 && Object.keys(own).length === 0 ? [] : limiters.filter((one) => !archived.has(one.partition));
   if (policy_version === 0) told.push("No policy is in force: set “zones”, or run weir policy apply.");
   if (partitions.length === 0) told.push("Nothing is stored yet.");
   if (missing.length > 0) told.push(`${missing.length} of ${limiters.length} partitions have no archiver.`);
@@ -65,10 +66,11 @@ function troubles({ partitions, policy_version, figures: own = {} }) {
 
 function verdict(status) {
   const told = troubles(status);
-  const newest = Math.max(0, ...status.partitions.map((one) => one.clock_ms));
-  const data = newest > 0 && h("p", {}, "The newest data is of ", named_time(newest), ".");
+  const data = status.newest_hour_ms !== null &&
+    h("p", {}, "The newest counts are of the hour from ", named_time(status.newest_hour_ms), " on.");
+  const shown = !status.figures && h("p", {}, "No running part of weir reports here: this is what the store has.");
   return h("section", { class: `verdict ${told.length > 0 ? "bad" : "good"}`, "aria-label": "Verdict" },
-    h("p", { class: "verdict-title" }, told.length > 0 ? "✗ Not well" : "✓ All is well"), told.map((one) => h("p", {}, one)), data);
+    h("p", { class: "verdict-title" }, told.length > 0 ? "✗ Not well" : "✓ All is well"), told.map((one) => h("p", {}, one)), data, shown);
 }
 
 /* ---- the tables ---- */

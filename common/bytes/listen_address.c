@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,4 +20,11 @@ bool weir_listen_address(const char *text, char **host, uint16_t *port)
 	*host = length == 0 ? weir_copy("*", 1) : bracketed ? weir_copy(text + 1, length - 2) : weir_copy(text, length);
 	*port = (uint16_t)number;
 	return true;
+}
+
+bool weir_listen_is_loopback(const char *host)
+{
+	unsigned char address[4];
+	return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+	       (inet_pton(AF_INET, host, address) == 1 && address[0] == 127);
 }

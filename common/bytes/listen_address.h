@@ -14,4 +14,7 @@
  */
 bool weir_listen_address(const char *text, char **host, uint16_t *port);
 
+/** Whether such a host is reached from this machine alone. */
+bool weir_listen_is_loopback(const char *host);
+
 #endif

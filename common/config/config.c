@@ -11,7 +11,6 @@
 #include "common/bytes/listen_address.h"
 #include "common/config/config_settings.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,13 +50,6 @@ static enum weir_status read_listen(const struct weir_json *root, struct weir_co
 	                      config->listen.http);
 }
 
-static bool is_loopback(const char *host)
-{
-	unsigned char address[4];
-	return strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-	       (inet_pton(AF_INET, host, address) == 1 && address[0] == 127);
-}
-
 /* A token is sent as one word of a header field, and must be beyond guessing. */
 static enum weir_status check_token(const struct weir_json *at, const char *token, struct weir_error *error)
 {
@@ -84,7 +76,7 @@ static enum weir_status read_api(const struct weir_json *root, struct weir_confi
 	if (!weir_listen_address(config->archiver.api, &config->archiver.api_host, &config->archiver.api_port))
 		return weir_json_fail(&api, error, "must be HOST:PORT, such as \"127.0.0.1:8642\", not \"%.80s\"",
 		                      config->archiver.api);
-	if (config->archiver.tokens.count == 0 && !is_loopback(config->archiver.api_host))
+	if (config->archiver.tokens.count == 0 && !weir_listen_is_loopback(config->archiver.api_host))
 		return weir_json_fail(
 			&api, error,
 			"must be a loopback address such as \"127.0.0.1:8642\" unless \"tokens\" is set: anyone who can "

@@ -229,6 +229,22 @@ cleanup:
 	return status;
 }
 
+enum weir_directory_use weir_directory_look(const char *directory)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_error ignored;
+	if (weir_path_format(path, &ignored, "%s/lock", directory) != WEIR_OK)
+		return WEIR_DIRECTORY_UNKNOWN;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return WEIR_DIRECTORY_UNKNOWN;
+	/* Shared, and given back at once: others that look are not in the way. */
+	bool free = flock(fd, LOCK_SH | LOCK_NB) == 0;
+	bool held = !free && errno == EWOULDBLOCK;
+	close(fd);
+	return free ? WEIR_DIRECTORY_FREE : held ? WEIR_DIRECTORY_HELD : WEIR_DIRECTORY_UNKNOWN;
+}
+
 void weir_directory_unlock(struct weir_directory_lock *lock)
 {
 	if (lock->fd >= 0)

@@ -60,6 +60,16 @@ WEIR_MUST_USE enum weir_status weir_directory_lock(const char *directory, struct
                                                    struct weir_error *error);
 void weir_directory_unlock(struct weir_directory_lock *lock);
 
+/* Who has a directory, as far as its lock says. */
+enum weir_directory_use {
+	WEIR_DIRECTORY_UNKNOWN, /* there is no lock, or it cannot be read */
+	WEIR_DIRECTORY_FREE,    /* whoever had it is gone */
+	WEIR_DIRECTORY_HELD,
+};
+
+/** Looks at DIRECTORY/lock, which is left as it is. */
+enum weir_directory_use weir_directory_look(const char *directory);
+
 /** Writes all bytes to a descriptor, through interruptions. @return 0, or -1 with errno and *written short. */
 int weir_write_all(int fd, const void *bytes, size_t length, size_t *written);
 

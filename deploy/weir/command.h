@@ -13,6 +13,6 @@ struct command {
 
 extern const struct command command_run, command_validate, command_generate, command_policy, command_block,
 	command_lift, command_allow, command_list, command_top, command_forget, command_recover, command_override,
-	command_decode, command_state, command_subscribe, command_setup, command_explain;
+	command_decode, command_state, command_subscribe, command_setup, command_explain, command_serve;
 
 #endif

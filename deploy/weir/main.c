@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 static const struct command *const commands[] = {
-	&command_run,      &command_validate, &command_generate, &command_policy,    &command_block,  &command_lift,
-	&command_allow,    &command_list,     &command_explain,  &command_top,       &command_forget, &command_recover,
-	&command_override, &command_decode,   &command_state,    &command_subscribe, &command_setup,
+	&command_run,     &command_validate, &command_generate, &command_policy, &command_block,     &command_lift,
+	&command_allow,   &command_list,     &command_explain,  &command_top,    &command_serve,     &command_forget,
+	&command_recover, &command_override, &command_decode,   &command_state,  &command_subscribe, &command_setup,
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -228,6 +228,10 @@ def test_a_press_and_a_brush_look_closer(_):
         assert view.page.run("document.getElementById('field-until').parentNode.hidden")
         view.page.run("history.back()")
         view.shown(span="7d")
+        view.choose("span", "custom")  # at first of what was shown
+        assert [int(view.asked("counts")[name]) for name in ("from", "to")] == [first, last]
+        view.page.run("history.back()")
+        view.shown(span="7d")
         view.open("overview", span="365d")
         view.press("section[aria-labelledby=zone-1] summary")
         link = "section[aria-labelledby=zone-1] tbody a"

@@ -128,6 +128,22 @@ def test_what_could_not_be_loaded_again_is_asked_for_until_it_comes(place):
         view.page.until("document.querySelector('.results').innerText.includes('Nobody is blocked.')")
 
 
+def test_counts_of_long_ago_are_shown_at_once(place):
+    """As of a run over old logs, whose partitions say nothing of event times."""
+    api = on_sqlite(place)
+    hour = int(time.time() * 1000) // HOUR_MS * HOUR_MS - 500 * DAY_MS
+    zone = {"id": 1, "name": "api", "key": ["ip"], "limits": [{"algorithm": "uniform", "interval": "1s"}]}
+    api.insert("policy_version", [(1, json.dumps({"zones": [zone]}))])
+    api.insert("zone_hourly", [(1, hour, 0, 17, 3, 0)])
+    api.insert("partition_state", [(1, 0, 1, 1, 1, 0, 1, None)])
+    with looking(STAGE[0], api) as view:
+        view.open()
+        assert view.figures(".headline")["Requests passed"] == 17, view.text()
+        asked = view.asked("top")
+        assert (int(asked["from"]), int(asked["to"])) == (hour + HOUR_MS - 7 * DAY_MS, hour + HOUR_MS)
+        assert "All is well" not in view.open("system", refresh="off").text(), "no archiver, though this process has figures"
+
+
 def test_where_keys_are_hashed_lists_lead_to_stories_and_people_type_keys(place):
     """A story is found by what a list has, and by what it is of."""
     secret = place.write("secret", "a secret of some bytes")

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking at a store from beside its owner: one moment of it, and not a byte changed. */
+#include "common/bytes/hash.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "common/store/store.h"
 #include "scratch.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -145,12 +147,101 @@ static void nothing_is_made(void **state)
 	assert_non_null(strstr(error.text, path));
 }
 
+/* Copies a file, and gives its length; 0: there is none. */
+static size_t copy_file(const char *from, const char *to, const char *name)
+{
+	static char bytes[8 << 20];
+	char path[512];
+	snprintf(path, sizeof path, "%s/%s", from, name);
+	FILE *file = fopen(path, "r");
+	if (file == NULL)
+		return 0;
+	size_t length = fread(bytes, 1, sizeof bytes, file);
+	assert_true(length < sizeof bytes);
+	fclose(file);
+	snprintf(path, sizeof path, "%s/%s", to, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(length, fwrite(bytes, 1, length, file));
+	fclose(file);
+	return length;
+}
+
+/* The hash of all names and bytes in a directory, and the number of its files. */
+static uint64_t look_over(const char *directory, unsigned *count)
+{
+	static char bytes[8 << 20];
+	struct dirent *entry;
+	uint64_t sum = 0;
+	DIR *opened = opendir(directory);
+	assert_non_null(opened);
+	*count = 0;
+	while ((entry = readdir(opened)) != NULL) {
+		char path[512];
+		snprintf(path, sizeof path, "%s/%.200s", directory, entry->d_name);
+		FILE *file = entry->d_name[0] != '.' ? fopen(path, "r") : NULL;
+		if (file == NULL)
+			continue;
+		size_t length = fread(bytes, 1, sizeof bytes, file);
+		fclose(file);
+		sum += weir_hash64(bytes, length) ^ weir_hash64(entry->d_name, strlen(entry->d_name));
+		++*count;
+	}
+	closedir(opened);
+	return sum;
+}
+
+static void make_lock(const char *directory)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/lock", directory);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fclose(file);
+}
+
+static void what_nobody_has_open_stays_as_it_is(void **state)
+{
+	char crashed[512];
+	unsigned before, after;
+	snprintf(crashed, sizeof crashed, "%s/crashed", (const char *)*state);
+	assert_int_equal(0, mkdir(crashed, 0700));
+	struct weir_store *owner = open_store(*state);
+	struct weir_partition_state partition;
+	assert_int_equal(WEIR_OK, owner->ops->take(owner, LIMITER, 0, &partition, &error));
+	put_checkpoint(owner, &partition, 1);
+	put_checkpoint(owner, &partition, 2);
+	/* As a crash leaves it: what was committed last is in the log alone. */
+	assert_true(copy_file(*state, crashed, "weir.db") > 0);
+	assert_true(copy_file(*state, crashed, "weir.db-wal") > 0);
+	make_lock(crashed);
+	uint64_t sum = look_over(crashed, &before);
+	struct weir_store *stores[2] = {open_existing_store(crashed), open_existing_store(crashed)};
+	for (int i = 0; i < 2; i++)
+		assert_sees(stores[i], 2);
+	assert_int_equal(sum, look_over(crashed, &after));
+	for (int i = 0; i < 2; i++)
+		stores[i]->ops->close(stores[i]);
+	assert_int_equal(sum, look_over(crashed, &after));
+	assert_int_equal(before, after);
+	/* As an end leaves it. */
+	owner->ops->close(owner);
+	sum = look_over(*state, &before);
+	stores[0] = open_existing_store(*state);
+	assert_sees(stores[0], 2);
+	assert_int_equal(sum, look_over(*state, &after));
+	stores[0]->ops->close(stores[0]);
+	assert_int_equal(sum, look_over(*state, &after));
+	assert_int_equal(before, after);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(one_moment_is_seen, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(nothing_can_be_written, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(nothing_is_made, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(what_nobody_has_open_stays_as_it_is, scratch_setup, scratch_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

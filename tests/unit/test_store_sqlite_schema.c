@@ -172,7 +172,7 @@ static void a_look_upgrades_nothing(void **state)
 	char path[512];
 	make_state(*state);
 	struct weir_database *database = NULL;
-	assert_int_equal(WEIR_OK, weir_database_open_read_only(path_in(*state, path), weir_store_statements,
+	assert_int_equal(WEIR_OK, weir_database_open_read_only(path_in(*state, path), false, weir_store_statements,
 	                                                       WEIR_STORE_STATEMENTS, &database, &error));
 	assert_int_equal(WEIR_OK, weir_store_schema_check(database, path, weir_store_schema_steps(), &error));
 	assert_int_equal(WEIR_INVALID, weir_store_schema_check(database, path, second, &error));

@@ -284,7 +284,9 @@ enum weir_status weir_store_sqlite_open_read_only(const char *directory, struct 
 		return status;
 	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);
 	opened->store.ops = &operations;
-	status = weir_database_open_read_only(path, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database, error);
+	bool unused = weir_directory_look(directory) == WEIR_DIRECTORY_FREE;
+	status = weir_database_open_read_only(path, unused, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database,
+	                                      error);
 	if (status == WEIR_OK)
 		status = weir_store_schema_check(opened->database, path, weir_store_schema_steps(), error);
 	if (status == WEIR_OK)

@@ -67,9 +67,10 @@ static int wait_for_turn(void *context, int tries)
 	return 1;
 }
 
-/* Opens the file and runs the first SQL. */
-static enum weir_status open_file(const char *path, int flags, const char *sql, const char *const *statements,
-                                  size_t statement_count, struct weir_database **database, struct weir_error *error)
+/* Opens the file, which may be a URI of the path, and runs the first SQL. */
+static enum weir_status open_file(const char *path, const char *file, int flags, const char *sql,
+                                  const char *const *statements, size_t statement_count,
+                                  struct weir_database **database, struct weir_error *error)
 {
 	struct weir_database *opened = weir_alloc(1, sizeof *opened);
 	opened->path = weir_copy(path, strlen(path));
@@ -78,7 +79,7 @@ static enum weir_status open_file(const char *path, int flags, const char *sql, 
 	opened->synced = true;
 	opened->prepared = weir_alloc(statement_count, sizeof *opened->prepared);
 	enum weir_status status = WEIR_OK;
-	if (sqlite3_open_v2(path, &opened->handle, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+	if (sqlite3_open_v2(file, &opened->handle, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
 		status = opened->handle != NULL ? failed(opened, error) : weir_fail(error, WEIR_IO, "%s: out of memory", path);
 	} else {
 		sqlite3_extended_result_codes(opened->handle, 1);
@@ -112,7 +113,7 @@ enum weir_status weir_database_open(const char *path, const char *const *stateme
 	enum weir_status status = make_file(path, error);
 	if (status != WEIR_OK)
 		return status;
-	return open_file(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+	return open_file(path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
 	                 "PRAGMA page_size = 16384;"
 	                 "PRAGMA journal_mode = WAL;"
 	                 "PRAGMA synchronous = FULL;"
@@ -129,8 +130,8 @@ static bool has_log(const char *path)
 	return weir_path_format(log, NULL, "%s-wal", path) != WEIR_OK || stat(log, &about) == 0 || errno != ENOENT;
 }
 
-/* The database as a file that nobody changes: returned. */
-static char *uri_of(const char *path)
+/* The database as a URI: returned. */
+static char *uri_of(const char *path, const char *query)
 {
 	struct weir_text uri = {0};
 	weir_text_puts(&uri, "file:");
@@ -139,31 +140,38 @@ static char *uri_of(const char *path)
 			weir_text_printf(&uri, "%%%02x", (unsigned)(unsigned char)*at);
 		else
 			weir_text_append(&uri, at, 1);
-	weir_text_puts(&uri, "?immutable=1");
+	weir_text_printf(&uri, "?%s", query);
 	char *copy = weir_copy(uri.at, uri.length);
 	weir_text_deinit(&uri);
 	return copy;
 }
 
-enum weir_status weir_database_open_read_only(const char *path, const char *const *statements, size_t statement_count,
-                                              struct weir_database **database, struct weir_error *error)
+/*
+ * SQLite's readers make files beside a database, and leave them there. What no log stands beside is open nowhere, and is
+ * read as a file that nobody changes. A log that a crash has left is read without locks, with its index in memory.
+ */
+enum weir_status weir_database_open_read_only(const char *path, bool unused, const char *const *statements,
+                                              size_t statement_count, struct weir_database **database,
+                                              struct weir_error *error)
 {
 	/* The first read fixes the moment. */
 	static const char first[] = "BEGIN; SELECT count(*) FROM sqlite_master";
-	enum weir_status status =
-		open_file(path, SQLITE_OPEN_READONLY, first, statements, statement_count, database, error);
-	/* A reader makes files beside the database; where it may not, what no log stands beside is read as it is. */
-	if (status == WEIR_IO && !has_log(path)) {
-		char *uri = uri_of(path);
-		struct weir_error ignored; /* the first failure says more */
-		if (open_file(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, first, statements, statement_count, database,
-		              &ignored) == WEIR_OK)
-			status = WEIR_OK;
+	static const char alone[] = "PRAGMA locking_mode = EXCLUSIVE; BEGIN; SELECT count(*) FROM sqlite_master";
+	bool log = has_log(path);
+	enum weir_status status;
+	if (log && !unused) {
+		status = open_file(path, path, SQLITE_OPEN_READONLY, first, statements, statement_count, database, error);
+	} else {
+		char *uri = uri_of(path, log ? "vfs=unix-none" : "immutable=1");
+		status = open_file(path, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, log ? alone : first, statements,
+		                   statement_count, database, error);
 		free(uri);
 	}
-	if (status == WEIR_OK)
-		(*database)->only_looked_at = true;
-	return status;
+	if (status != WEIR_OK)
+		return status;
+	(*database)->only_looked_at = true;
+	sqlite3_db_config((*database)->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	return WEIR_OK;
 }
 
 void weir_database_close(struct weir_database *database)

@@ -27,10 +27,15 @@ struct weir_statement;
 WEIR_MUST_USE enum weir_status weir_database_open(const char *path, const char *const *statements,
                                                   size_t statement_count, struct weir_database **database,
                                                   struct weir_error *error);
-/** Opens a database that is there, to read it as of this moment: what others write meanwhile is not seen. */
-WEIR_MUST_USE enum weir_status weir_database_open_read_only(const char *path, const char *const *statements,
-                                                            size_t statement_count, struct weir_database **database,
-                                                            struct weir_error *error);
+/**
+ * Opens a database that is there, to read it as of this moment: what others write meanwhile is not seen. No file is made
+ * or changed, unless somebody may be writing: then the index of their log has a mark for each reader.
+ *
+ * @param unused  nobody has it open, though a log stands beside it
+ */
+WEIR_MUST_USE enum weir_status weir_database_open_read_only(const char *path, bool unused,
+                                                            const char *const *statements, size_t statement_count,
+                                                            struct weir_database **database, struct weir_error *error);
 /** NULL is fine. */
 void weir_database_close(struct weir_database *database);
 

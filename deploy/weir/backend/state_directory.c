@@ -93,6 +93,34 @@ enum weir_status state_directory_open_read_only(struct state_directory *state, c
 	return status;
 }
 
+static enum weir_status take_flag(void *context, const struct weir_sql_value *values, unsigned count)
+{
+	*(bool *)context = count == 1 && values[0].number != 0;
+	return WEIR_OK;
+}
+
+enum weir_status state_directory_open_archive(const char *path, struct weir_store **store, struct weir_error *error)
+{
+	static const char any[] = "SELECT EXISTS (SELECT 1 FROM zone_hourly) OR EXISTS (SELECT 1 FROM decision_history)";
+	struct weir_store *opened;
+	bool archived = false;
+	enum weir_status status = weir_store_sqlite_open_read_only(path, &opened, error);
+	if (status != WEIR_OK)
+		return status;
+	status = opened->ops->query(opened, any, NULL, 0, take_flag, &archived, error);
+	if (status == WEIR_OK && !archived)
+		status =
+			weir_fail(error, WEIR_INVALID,
+		              "nothing is archived in %s: set archiver.enabled to true in the configuration of `weir run`; "
+		              "for finished logs, `weir run --once --config FILE --state DIR` makes an archive",
+		              path);
+	if (status == WEIR_OK)
+		*store = opened;
+	else
+		opened->ops->close(opened);
+	return status;
+}
+
 enum weir_status state_directory_temporary(char **path, struct weir_error *error)
 {
 	const char *parent = getenv("TMPDIR");

@@ -38,6 +38,14 @@ WEIR_MUST_USE enum weir_status state_directory_open(struct state_directory *stat
  */
 WEIR_MUST_USE enum weir_status state_directory_open_read_only(struct state_directory *state, const char *path,
                                                               bool *once, uint64_t *seed, struct weir_error *error);
+/**
+ * Opens what is archived in a state, to look at it as above.
+ *
+ * @param store  returned
+ * @return WEIR_INVALID also: nothing is archived there, which is not to look as if nobody came
+ */
+WEIR_MUST_USE enum weir_status state_directory_open_archive(const char *path, struct weir_store **store,
+                                                            struct weir_error *error);
 void state_directory_close(struct state_directory *state);
 
 /** The secret seed of the state's fingerprints, made at first use. */

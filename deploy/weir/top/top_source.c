@@ -3,7 +3,7 @@
 #include "deploy/weir/top/top_source.h"
 
 #include "common/base/alloc.h"
-#include "common/store/sqlite/store_sqlite.h"
+#include "deploy/weir/backend/state_directory.h"
 
 #include <stdlib.h>
 
@@ -13,32 +13,10 @@ struct state_source {
 	struct api_options options;
 };
 
-static enum weir_status take_flag(void *context, const struct weir_sql_value *values, unsigned count)
-{
-	*(bool *)context = count == 1 && values[0].number != 0;
-	return WEIR_OK;
-}
-
-/* A state without an archive has nothing to show: that is not to look as if nobody came. */
 static enum weir_status open_state(void *context, struct weir_store **store, struct weir_error *error)
 {
 	const struct top_source *source = context;
-	struct weir_store *opened;
-	bool archived = false;
-	enum weir_status status = weir_store_sqlite_open_read_only(source->name, &opened, error);
-	if (status != WEIR_OK)
-		return status;
-	status = opened->ops->query(opened,
-	                            "SELECT EXISTS (SELECT 1 FROM zone_hourly) OR EXISTS (SELECT 1 FROM decision_history)",
-	                            NULL, 0, take_flag, &archived, error);
-	if (status == WEIR_OK && !archived)
-		status = weir_fail(error, WEIR_INVALID,
-		                   "nothing is archived in %s: set archiver.enabled to true for `weir run`", source->name);
-	if (status == WEIR_OK)
-		*store = opened;
-	else
-		opened->ops->close(opened);
-	return status;
+	return state_directory_open_archive(source->name, store, error);
 }
 
 static enum weir_status get_state(struct top_source *base, const char *path, const struct api_argument *arguments,
