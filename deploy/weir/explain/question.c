@@ -4,8 +4,6 @@
 
 #include "common/base/alloc.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* A decimal number up to `most`, without a sign or leading zeros; *at is after it. */
@@ -34,17 +32,6 @@ bool question_parse_id(const char *text, struct question *question)
 	question->offset = offset;
 	question->index = (uint32_t)index;
 	return true;
-}
-
-void question_lacks(struct question *question, const char *format, ...)
-{
-	char words[WEIR_ERROR_TEXT_BYTES];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(words, sizeof words, format, arguments);
-	va_end(arguments);
-	weir_text_puts(&question->missing, words);
-	weir_text_puts(&question->missing, "\n");
 }
 
 static void free_events(struct question *question)
