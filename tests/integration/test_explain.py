@@ -140,13 +140,13 @@ def test_a_finished_run_is_explained_by_its_sources(place):
 def test_a_run_to_standard_output_is_told_its_decisions(place):
     place.write("access.log", combined("192.0.2.1", 5) + combined("192.0.2.2", 4))
     out = place.good("run", "--once", *LIMIT, "--state", place.path("state"), place.path("access.log")).out()
-    kept = place.write("kept", out)
+    place.write("kept", out)
     identity = json.loads(out.splitlines()[1])["id"]
     done = place.run("explain", identity, "--state", place.path("state"), "--json")
     answer = json.loads(done.out())
     assert done.code() == FAILED and answer["decision"] is None and answer["again"]["id"] == identity, answer
     assert "--decisions" in answer["missing"][0] and len(answer["events"]) == 4, answer
-    place.good("explain", identity, "--state", place.path("state"), "--decisions", kept)
+    place.good("explain", identity, "--state", "../state", "--decisions", "../kept", cwd=os.path.dirname(place.write("in/it", "")))
     changed = place.write("changed", out.replace(b'"count":3', b'"count":2'))
     done = place.run("explain", identity, "--state", place.path("state"), "--decisions", changed)
     assert done.code() == FAILED and b"Judged again, the decision differs:\n" in done.out(), done.out()
