@@ -10,8 +10,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 # pylint: disable=wrong-import-position
-from support import cases
-from support.place import lines_of, read, until
+from support import archiver_api, cases, metrics
+from support.place import free_port, lines_of, read, until
 from support.run_local import DONE, FAILED, USAGE, Run
 from support.traffic import START_MS, burst, fixed, line, sliding, source, zone
 
@@ -181,6 +181,36 @@ def test_a_line_ahead_of_the_clock_is_found(place):
     run.stop()  # by now the collector's memory is saved
     answer, = explained(run, "ann")
     assert shown(answer) == at(run.log, text) and answer["events"][0]["at"] < START_MS + 10**12, answer
+
+
+def ask_why(port, query):
+    """(status, object) of /api/v1/why, which is as openapi.json says."""
+    path = "/api/v1/why"
+    status, kind, text = metrics.get(port, path + query)
+    answer = archiver_api.Answer(status, {"content-type": kind}, text.encode())
+    archiver_api.CONTRACT.check(path, answer)
+    return status, answer.json()
+
+
+def test_the_api_says_why(place):
+    port = free_port()
+    archive = {"enabled": True, "api": f"127.0.0.1:{port}", "interval": "100ms"}
+    run = Run(place, archiver=archive).start()
+    run.append(burst("ann", 4))
+    identity = run.published(key=["ann"])["id"]
+    assert ask_why(port, f"?id={identity}") == (200, explained(run, identity)[0])
+    for query, why in (("", "missing"), ("?id=ann", "such as 3-1841-0"), ("?id=9-1-0", "there are 4 partitions"),
+                       ("?zone=site", "expected one of id")):
+        status, answer = ask_why(port, query)
+        assert status == 400 and why in answer["error"]["message"], answer
+    run.stop()
+    os.remove(run.out)
+    secret = place.write("secret", b"x" * 32)
+    os.chmod(secret, 0o600)
+    hashed = Run(place, state="hashed", archiver={**archive, "hash_keys": secret}).start()
+    status, answer = ask_why(port, f"?id={identity}")
+    assert status == 404 and "hashed" in answer["error"]["message"], answer
+    hashed.stop()
 
 
 def test_what_is_wrong_is_said(place):
