@@ -85,6 +85,11 @@ def test_lines_are_found_after_rotations_and_in_compressed_files(place):
     assert answer["missing"] == ["1 of 4 lines: no file of the sources has them any more, or their source keeps no lines."]
     place.write("log.1", burst("eve", 1, START_MS + 10))  # another file with a line that ends there
     assert explained(run, "ann", code=FAILED)[0]["events"][2]["line"] is None
+    joined = burst("eve", 1, START_MS) + burst("ann", 1, START_MS + 9) + second
+    place.write("log.9", joined)
+    answer, = explained(run, "ann", code=FAILED)
+    assert answer["events"][2]["found"] == "time" and shown(answer)[2] == at(run.log + ".9", joined)[2], answer
+    assert "found by key and time" in answer["missing"][0], answer
     run.stop()
 
 
@@ -160,8 +165,9 @@ def test_a_log_that_was_deleted_is_told(place):
         run.append("".join(line(START_MS + number, f"u{number}-{i}-{'x' * 60}") for i in range(500)))
     until(lambda: explained_missing(run, decision["id"]), "the log is deleted", running=run.weir)
     answer, = explained(run, decision["id"], code=FAILED)
-    assert answer["decision"] == decision and answer["again"] is None and answer["events"] == [], answer
-    assert "is not there any more" in answer["missing"][0], answer
+    assert answer["decision"] == decision and answer["again"] is None, answer
+    assert "is not there any more" in answer["missing"][0] and "by key and time alone" in answer["missing"][1], answer
+    assert shown(answer) == at(run.log, burst("ann", 4)) and {one["found"] for one in answer["events"]} == {"time"}, answer
     run.append(burst("eve", 4))
     assert explained(run, run.published(key=["eve"])["id"])[0]["equal"]
     run.stop()

@@ -7,7 +7,7 @@
 #include "common/bytes/hash.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/backend/run_note.h"
-#include "deploy/weir/explain/lines.h"
+#include "deploy/weir/explain/line_search.h"
 #include "deploy/weir/explain/published.h"
 #include "deploy/weir/explain/replay_log.h"
 #include "deploy/weir/explain/replay_once.h"
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMORY_MAX_BYTES = 1 << 30 };
+enum { MEMORY_MAX_BYTES = 1 << 30, SEARCHES_MAX = 16 /* each reads files */ };
 
 struct explain {
 	const struct explain_asked *asked;
@@ -255,28 +255,48 @@ static enum weir_status judge(struct explain *explain, struct weir_error *error)
 	return replay_log(&log, explain->questions, explain->count, error);
 }
 
-static void tell_lines(const struct explain *explain, struct question *question)
+/* How many events have a line that was found in some way. */
+static size_t count_found(const struct question *question, enum explained_line found)
 {
-	size_t lost = 0;
+	size_t count = 0;
 	for (size_t i = 0; i < question->event_count; i++)
-		lost += question->events[i].found == LINE_SOUGHT;
-	if (lost == 0)
-		return;
-	if (explain->sources == NULL)
+		count += question->events[i].found == found;
+	return count;
+}
+
+static void tell_lines(const struct explain *explain, struct question *question, bool judged, bool searched)
+{
+	size_t lost = count_found(question, LINE_SOUGHT), by_time = count_found(question, LINE_BY_TIME);
+	if (by_time > 0 && judged)
+		question_lacks(question, "%zu of %zu lines are not at their positions: these were found by key and time.",
+		               by_time, question->event_count);
+	else if (by_time > 0)
+		question_lacks(question, "The lines were found by key and time alone, and were not judged again.");
+	if (lost > 0 && explain->sources == NULL)
 		question_lacks(question, "%zu of %zu lines: the sources are not known, name the configuration with --config.",
 		               lost, question->event_count);
-	else
+	else if (lost > 0)
 		question_lacks(question,
 		               "%zu of %zu lines: no file of the sources has them any more, or their source keeps no lines.",
 		               lost, question->event_count);
+	if (!searched)
+		question_lacks(question, "The files of the sources were searched by time up to %lld MiB alone.",
+		               (long long)(LINE_SEARCH_BYTES >> 20));
 }
 
 static void find_lines(struct explain *explain)
 {
 	struct lines_options lines = {.config = explain->sources, .memory = explain->memory, .registry = explain->registry};
+	int searches = 0;
 	lines_find_all(&lines, explain->questions, explain->count);
-	for (size_t i = 0; i < explain->count; i++)
-		tell_lines(explain, &explain->questions[i]);
+	for (size_t i = 0; i < explain->count; i++) {
+		struct question *question = &explain->questions[i];
+		bool judged = question->again.length > 0, searched = true;
+		bool lacks = count_found(question, LINE_SOUGHT) > 0 || (!judged && question->published.length > 0);
+		if (lacks && searches++ < SEARCHES_MAX)
+			searched = line_search(&lines, question);
+		tell_lines(explain, question, judged, searched);
+	}
 }
 
 /* ---- all ---- */
