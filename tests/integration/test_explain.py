@@ -137,9 +137,19 @@ def test_a_finished_run_is_explained_by_its_sources(place):
     assert "Judged again: the same decision, byte for byte.\n" in words, words
     assert "\n> 2023-11-14 23:00:03 CET  access.log:" in words and '"GET /3 HTTP/1.1"' in words, words
     assert not [letter for letter in words if letter != "\n" and (ord(letter) < 32 or 127 <= ord(letter) < 160)], words
-    os.rename(log, place.path("gone"))
+    with gzip.open(log + ".1.gz", "wb") as file:
+        file.write(read(log))
+    place.write("access.log", combined("192.0.2.9", 5))  # what was read is compressed now, and another stands there
+    packed = json.loads(place.good("explain", decision["id"], "--state", place.path("state"), "--json").out())
+    assert [event["offset"] for event in packed["events"]] == [event["offset"] for event in answer["events"]], packed
+    assert {event["file"] for event in packed["events"]} == {"access.log.1.gz"}, packed
+    os.remove(log + ".1.gz")
     lost = place.run("explain", decision["id"], "--state", place.path("state"), "--json")
-    assert lost.code() in (FAILED, USAGE), lost.said()
+    gone = json.loads(lost.out())
+    assert lost.code() == FAILED and gone["again"] is None and "are not what they were" in gone["missing"][0], gone
+    os.remove(log)
+    gone = json.loads(place.run("explain", decision["id"], "--state", place.path("state"), "--json").out())
+    assert "Not every source can be read again" in gone["missing"][0] and gone["events"] == [], gone
 
 
 def test_a_run_to_standard_output_is_told_its_decisions(place):

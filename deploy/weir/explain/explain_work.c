@@ -5,8 +5,10 @@
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
+#include "common/json/json.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/backend/run_note.h"
+#include "deploy/weir/explain/line_files.h"
 #include "deploy/weir/explain/line_search.h"
 #include "deploy/weir/explain/published.h"
 #include "deploy/weir/explain/replay_log.h"
@@ -19,7 +21,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMORY_MAX_BYTES = 1 << 30, SEARCHES_MAX = 16 /* each reads files */ };
+enum {
+	MEMORY_MAX_BYTES = 1 << 30,
+	SEARCHES_MAX = 16, /* each reads files */
+	RENAMED_MAX = 8,   /* likewise */
+};
 
 struct explain {
 	const struct explain_asked *asked;
@@ -33,6 +39,7 @@ struct explain {
 	const struct weir_policy *policy; /* the newest */
 	uint32_t partitions;
 	struct source_memory *memory;
+	struct weir_config *renamed; /* the sources under another name; or NULL */
 	struct question *questions;
 	size_t count;
 	const struct question **answers;
@@ -231,29 +238,105 @@ static void tell_unpublished(const struct explain *explain, struct question *que
 		question_lacks(question, "What was published is not known here: name the file of decisions with --decisions.");
 }
 
-/* ---- its events and lines ---- */
+/* ---- its events ---- */
+
+/* Reads the sources again; that they cannot be is missing from the answers. */
+static enum weir_status read_again(struct explain *explain, const struct weir_config *config, struct weir_error *error)
+{
+	struct replay_once once = {
+		.config = config, .registry = explain->registry, .partitions = explain->partitions, .memory = explain->memory};
+	enum weir_status status = replay_once(&once, explain->questions, explain->count, error);
+	if (status != WEIR_INVALID)
+		return status;
+	for (size_t i = 0; i < explain->count; i++)
+		question_lacks(&explain->questions[i], "The sources cannot be read again: %s.", error->text);
+	return WEIR_OK;
+}
+
+static bool some_came_out(const struct explain *explain)
+{
+	for (size_t i = 0; i < explain->count; i++) {
+		const struct question *question = &explain->questions[i];
+		if (question->again.length > 0 && (question->published.length == 0 || question_is_equal(question)))
+			return true;
+	}
+	return false;
+}
+
+/* The configuration with another path of its only source; NULL: it has several, or a pattern. */
+static struct weir_config *with_path(const struct weir_config *config, const char *path)
+{
+	json_t *root = json_deep_copy(weir_json_root(config->document).value);
+	json_t *source = json_array_get(json_object_get(root, "sources"), 0);
+	struct weir_config *other = NULL;
+	struct weir_error error;
+	json_object_set_new(source, "path", json_string(path));
+	char *text = json_dumps(root, JSON_COMPACT);
+	if (text == NULL || weir_config_parse(WEIR_JSON_COMMAND_LINE, text, strlen(text), &other, &error) != WEIR_OK)
+		other = NULL;
+	free(text);
+	json_decref(root);
+	return other;
+}
+
+/* The path of the only source, where that is one file; else NULL. */
+static const char *only_path(const struct weir_config *config)
+{
+	struct weir_json source = weir_json_element(&config->sources, 0), path = weir_json_member(&source, "path");
+	const char *text = config->source_count == 1 ? json_string_value(path.value) : NULL;
+	return text != NULL && strpbrk(text, "*?[") == NULL ? text : NULL;
+}
+
+/* What the file may be called now: it is the one that the decision comes out of. */
+static enum weir_status read_renamed(struct explain *explain, struct weir_error *error)
+{
+	const struct weir_config *named = explain->sources;
+	struct line_files files;
+	enum weir_status status = WEIR_OK;
+	if (only_path(named) == NULL)
+		return WEIR_OK;
+	line_files_find(&files, NULL, NULL, only_path(named), 0);
+	for (size_t i = 0; status == WEIR_OK && !some_came_out(explain) && i < files.count && i < RENAMED_MAX; i++) {
+		struct weir_config *config =
+			strcmp(files.paths[i], only_path(named)) != 0 ? with_path(named, files.paths[i]) : NULL;
+		if (config == NULL)
+			continue;
+		for (size_t j = 0; j < explain->count; j++)
+			question_reset(&explain->questions[j]);
+		source_memory_free(explain->memory);
+		explain->memory = source_memory_new(NULL);
+		weir_config_free(explain->renamed);
+		explain->sources = explain->renamed = config;
+		status = read_again(explain, config, error);
+	}
+	line_files_deinit(&files);
+	return status;
+}
+
+static enum weir_status judge_once(struct explain *explain, struct weir_error *error)
+{
+	if (explain->sources == NULL)
+		return weir_fail(error, WEIR_INVALID,
+		                 "the state does not say which sources were read: name the configuration with --config");
+	enum weir_status status = read_again(explain, explain->sources, error);
+	return status == WEIR_OK && !some_came_out(explain) ? read_renamed(explain, error) : status;
+}
 
 static enum weir_status judge(struct explain *explain, struct weir_error *error)
 {
 	struct backend *backend = &explain->backend;
-	if (backend->once) {
-		if (explain->sources == NULL)
-			return weir_fail(error, WEIR_INVALID,
-			                 "the state does not say which sources were read: name the configuration with --config");
-		struct replay_once once = {.config = explain->sources,
-		                           .registry = explain->registry,
-		                           .partitions = explain->partitions,
-		                           .memory = explain->memory};
-		return replay_once(&once, explain->questions, explain->count, error);
-	}
 	struct replay_log log = {.bus = backend->bus,
 	                         .directory = backend->state_path,
 	                         .store = backend->store,
 	                         .registry = explain->registry,
 	                         .lateness_ms =
 	                             explain->noted ? explain->note.config->limiter.lateness_ms : backend->lateness_ms};
+	if (backend->once)
+		return judge_once(explain, error);
 	return replay_log(&log, explain->questions, explain->count, error);
 }
+
+/* ---- their lines ---- */
 
 /* How many events have a line that was found in some way. */
 static size_t count_found(const struct question *question, enum explained_line found)
@@ -349,6 +432,7 @@ void explain_free(struct explain *explain)
 	free(explain->questions);
 	free(explain->answers);
 	source_memory_free(explain->memory);
+	weir_config_free(explain->renamed);
 	policy_registry_free(explain->registry);
 	run_note_deinit(&explain->note);
 	backend_close(&explain->backend);

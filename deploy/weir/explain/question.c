@@ -62,6 +62,16 @@ bool question_is_equal(const struct question *question)
 	       memcmp(question->published.at, question->again.at, question->again.length) == 0;
 }
 
+void question_reset(struct question *question)
+{
+	free_events(question);
+	weir_text_clear(&question->again);
+	weir_text_clear(&question->missing);
+	question->policy_version = 0;
+	question->lacking = 0;
+	question->has_limit = false;
+}
+
 void question_deinit(struct question *question)
 {
 	free_events(question);

@@ -71,6 +71,9 @@ void question_set_events(struct question *question, const struct explained_event
 /** Whether the decision came out again as it was published, with all its events. */
 bool question_is_equal(const struct question *question);
 
+/** Forgets what judging again gave, and what is missing. */
+void question_reset(struct question *question);
+
 void question_deinit(struct question *question);
 
 #endif
