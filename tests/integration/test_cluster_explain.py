@@ -53,11 +53,46 @@ def test_decisions_of_a_cluster_are_explained(place):
                     assert whole[event["file"]][event["offset"]:].startswith(text + b"\n"), event
                     assert json.loads(text)["user"] == answer["decision"]["key"][0], event
                     assert (event["stream"] is not None) == bool(memory), event
+        roles.override("lift", "--zone", "site", "ann")
+        until(lambda: len(one.kafka.consume(one.topic("decisions"))) == 9, "the lift is there")
+        newest, = explain("ann", "--zone", "site")
+        assert newest["decision"]["action"] == "lift" and newest["equal"], newest
         newest, = explain("max")
         assert newest["decision"]["by"] == "op" and newest["events"] == [] and newest["equal"], newest
         bare = place.write("bare.json", json.dumps(roles.sections()))
         answer, = explain("eve", "--zone", "site", config=bare, code=FAILED)
         assert answer["equal"] and "the sources are not known" in answer["missing"][0], answer
+        assert collector.stop() == DONE and limiter.stop() == DONE
+
+
+def test_judging_begins_where_it_can_matter(place):
+    """Of a long log only its end is judged; where that is not enough, all of it."""
+    zones = [zone("quick", [sliding(3, "100ms")], id=1, block_for="100ms")]
+    with cluster.shared() as one, Roles(place, one, zones, bus={"partitions": 1}, limiter={"lateness": "100ms"}) as roles:
+        roles.apply()
+        log = place.write("log", "")
+        limiter = roles.limiter().until_ready()
+        collector = roles.collector([source(log)]).until_ready()
+
+        def decide(number):
+            place.append("log", burst("ann", 4, int(time.time() * 1000)))
+            until(lambda: len(one.kafka.consume(one.topic("decisions"))) == number, f"{number} decisions are there")
+        config = place.write("command.json", json.dumps(roles.sections(sources=[source(log)])))
+        decide(1)
+        time.sleep(0.5)
+        roles.apply([zone("quick", [sliding(3, "100ms")], id=1, block_for="200ms")])
+        until(lambda: collector.value("weir_policy_version") == 2, "the policy is in force")
+        for number in range(2, 5):
+            decide(number)
+            time.sleep(0.6)
+        for message in one.kafka.consume(one.topic("decisions")):
+            decision = json.loads(message.value)
+            done = place.run("explain", decision["id"], "--config", config, "--json")
+            assert done.code() == DONE, done.said()
+            answer, = done.objects()
+            assert answer["equal"] and [event["at"] for event in answer["events"]] == [
+                decision["at"] - 3 + i for i in range(4)], answer
+            assert answer["policy"] == (1 if decision["until"] - decision["at"] == 100 else 2), answer
         assert collector.stop() == DONE and limiter.stop() == DONE
 
 
