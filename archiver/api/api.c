@@ -54,6 +54,7 @@ static const struct route routes[] = {
 	{"/api/v1/events", api_events_answer, ZONE | KEY | RANGE | PAGE | FORMAT, API_PAGE_MAX, API_CSV_ROWS_MAX,
      .csv = true, .store = true},
 	{"/api/v1/held", api_held_answer, ZONE | KEY | RANGE, .store = true},
+	{"/api/v1/why", api_why_answer, API_BIT(API_ID), .csv = false},
 	{"/api/v1/status", api_status_answer, 0, .store = true},
 	{"/api/v1/openapi.json", api_openapi_answer, 0, .open = true},
 };
@@ -99,6 +100,11 @@ void api_figures(struct api *api, struct weir_json_writer *json)
 	weir_json_write_members(json, (struct weir_span){.at = members.at, .length = (uint32_t)members.length});
 	weir_json_write_end(json);
 	weir_text_deinit(&members);
+}
+
+enum weir_status api_why(struct api *api, const char *id, struct weir_text *json, struct weir_error *error)
+{
+	return api->options.why != NULL ? api->options.why(api->options.why_context, id, json, error) : WEIR_END;
 }
 
 /* ---- the store ---- */

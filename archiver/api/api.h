@@ -36,6 +36,13 @@ struct api_options {
 	/** Appends `"name": number, …` for "figures" of /api/v1/status; NULL: there are none. @thread any worker */
 	void (*figures)(void *context, struct weir_text *members);
 	void *figures_context;
+	/**
+	 * Appends the object of /api/v1/why. NULL: this process has no log of events.
+	 *
+	 * @return WEIR_OK; WEIR_INVALID: there can be no such decision, the words say why; WEIR_IO. @thread any worker
+	 */
+	enum weir_status (*why)(void *context, const char *id, struct weir_text *json, struct weir_error *error);
+	void *why_context;
 	const struct api_file *files;
 	size_t file_count;
 };

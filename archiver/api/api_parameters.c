@@ -17,6 +17,7 @@ static const char *const names[] = {
 	[API_ZONE] = "zone",     [API_KEY] = "key",     [API_BUCKET] = "bucket", [API_FROM] = "from",
 	[API_TO] = "to",         [API_DAY] = "day",     [API_GRAIN] = "grain",   [API_BY] = "by",
 	[API_ACTION] = "action", [API_LIMIT] = "limit", [API_AFTER] = "after",   [API_FORMAT] = "format",
+	[API_ID] = "id",
 };
 
 static const char *const grains[] = {"hour", "day", NULL};
@@ -147,6 +148,10 @@ static bool read_value(struct api_parameters *parameters, enum api_parameter whi
 		good = read_word(which, formats, value, &number, fault);
 		parameters->format = (enum api_format)number;
 		return good;
+	case API_ID:
+		parameters->id = value;
+		return value.length < API_ID_BYTES ||
+		       api_fault_set(fault, 400, names[which], "expected a decision's id, such as 3-1841-0");
 	case API_PARAMETER_COUNT: break;
 	}
 	abort();

@@ -22,6 +22,7 @@ enum api_parameter {
 	API_LIMIT,
 	API_AFTER,
 	API_FORMAT,
+	API_ID,
 	API_PARAMETER_COUNT,
 };
 
@@ -36,7 +37,7 @@ struct api_place {
 	int64_t at_ms, partition, offset, pair;
 };
 
-enum { API_PLACE_BYTES = 96 };
+enum { API_PLACE_BYTES = 96, API_ID_BYTES = 64 /* with its end */ };
 
 struct api_parameters {
 	unsigned given;             /* API_BIT of each; the rest is as after api_parameters_init() */
@@ -48,6 +49,7 @@ struct api_parameters {
 	int64_t limit;
 	struct api_place after;
 	enum api_format format;
+	struct weir_span id; /* borrowed; at NULL: not given */
 };
 
 /* Why a request is refused. */

@@ -225,6 +225,7 @@ void shard_bucket_deinit(struct shard_bucket *image);
 /* What a limit of a bucket holds at a moment. */
 struct shard_held {
 	bool any;     /* something was recorded, and is not forgotten */
+	bool late;    /* an event at that moment is late for it */
 	int64_t held; /* as "count" of a decision */
 };
 

@@ -64,7 +64,9 @@ uint32_t shard_read_held(struct shard *shard, uint32_t zone_id, struct weir_span
 	for (uint32_t i = 0; i < work.view.layout->limit_count; i++) {
 		const struct weir_limit_view *limit = &work.view.limits[i];
 		bool any = !limit->shape->ops->is_empty(limit);
-		held[i] = (struct shard_held){.any = any, .held = any ? limit->shape->ops->held(limit, t) : 0};
+		held[i] = (struct shard_held){.any = any,
+		                              .late = any && (limit->shape->ops->judge(limit, t, 1) & WEIR_LIMIT_LATE) != 0,
+		                              .held = any ? limit->shape->ops->held(limit, t) : 0};
 	}
 	return work.view.layout->limit_count;
 }

@@ -158,10 +158,11 @@ static void refuses_in_words(void **state)
 		"{" ZONES ",\n\"zone\": 1}",
 		"weir.json:2: unknown key \"zone\"; did you mean \"zones\"? (known: zones, sources, gateways, bus, store, redis, collector, "
 		"limiter, archiver, listen, log, decisions, deadletter)");
-	refuse("{" ZONES ",\n\"bus\": {\n\"partition\": 1}}",
-	       "weir.json:3: bus: unknown key \"partition\"; did you mean \"partitions\"? (known: type, partitions, "
-	       "linger, max_linger, sync_delay, segment_size, retention_size, explain_size, brokers, prefix, replication, min_insync, "
-	       "retention, kafka)");
+	refuse(
+		"{" ZONES ",\n\"bus\": {\n\"partition\": 1}}",
+		"weir.json:3: bus: unknown key \"partition\"; did you mean \"partitions\"? (known: type, partitions, "
+		"linger, max_linger, sync_delay, segment_size, retention_size, explain_size, brokers, prefix, replication, min_insync, "
+		"retention, kafka)");
 	refuse("{" ZONES ",\n\"bus\": {\"partitions\": 1025}}",
 	       "weir.json:2: bus.partitions: must be a whole number from 1 to 1024, not 1025");
 	refuse("{" ZONES ", \"bus\": []}", "weir.json:1: bus: must be an object, not an array");

@@ -87,6 +87,21 @@ enum weir_status weir_bus_kafka_extent(struct bus_kafka *bus, enum weir_topic to
 	return WEIR_OK;
 }
 
+enum weir_status weir_bus_kafka_offset_at(struct weir_bus *bus, enum weir_topic topic, uint32_t partition,
+                                          int64_t time_ms, uint64_t *offset, struct weir_error *error)
+{
+	struct bus_kafka *kafka = weir_bus_kafka_of(bus);
+	/* Below 0 it would be one of the words for the ends. */
+	rd_kafka_resp_err_t code =
+		ask_end(kafka, kafka->names[topic], partition, time_ms > 0 ? time_ms : 0, BUS_KAFKA_ASK_MS, offset);
+	if (code == RD_KAFKA_RESP_ERR_OFFSET_NOT_AVAILABLE)
+		return WEIR_END;
+	return code == RD_KAFKA_RESP_ERR_NO_ERROR
+	           ? WEIR_OK
+	           : weir_fail(error, WEIR_IO, "cannot read the offsets of %s partition %u: %s", kafka->names[topic],
+	                       partition, rd_kafka_err2str(code));
+}
+
 static enum weir_status extent(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
                                uint64_t *next, struct weir_error *error)
 {

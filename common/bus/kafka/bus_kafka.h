@@ -63,6 +63,14 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_confi
                                                          const _Atomic bool *stop, const struct weir_log *log,
                                                          struct weir_bus **bus, struct weir_error *error);
 
+/**
+ * The first offset of a partition whose message has this time, or a later one, by the log's clock.
+ *
+ * @return WEIR_OK; WEIR_END: there is none; WEIR_IO: the brokers do not tell
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_offset_at(struct weir_bus *bus, enum weir_topic topic, uint32_t partition,
+                                                        int64_t time_ms, uint64_t *offset, struct weir_error *error);
+
 /* How long the brokers keep a message of a topic. */
 struct weir_bus_kafka_retention {
 	bool known;

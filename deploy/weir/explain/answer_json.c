@@ -20,16 +20,30 @@ static void put_value(struct weir_json_writer *json, const char *name, const str
 	weir_text_append(text, value->at, value->length);
 }
 
+/* Where the log has it from; nulls: it was found in a file alone. */
+static void put_origin(struct weir_json_writer *json, const struct explained_event *event)
+{
+	if (event->policy_version == 0) {
+		weir_json_write_null(json, "policy");
+		weir_json_write_null(json, "source");
+		weir_json_write_null(json, "position");
+		return;
+	}
+	weir_json_write_uint(json, "policy", event->policy_version);
+	weir_json_write_hex(json, "source", event->source, sizeof event->source);
+	weir_json_write_uint(json, "position", event->position);
+}
+
 static void put_event(struct weir_json_writer *json, const struct explained_event *event)
 {
+	static const char *const found[] = {[LINE_SOUGHT] = NULL, [LINE_AT] = "position", [LINE_BY_TIME] = "time"};
 	weir_json_write_object(json, NULL);
 	weir_json_write_int(json, "at", event->time_ms);
 	weir_json_write_int(json, "cost", event->cost);
 	weir_json_write_bool(json, "decided", event->decided);
-	weir_json_write_uint(json, "policy", event->policy_version);
-	weir_json_write_hex(json, "source", event->source, sizeof event->source);
-	weir_json_write_uint(json, "position", event->position);
+	put_origin(json, event);
 	weir_json_write_words(json, "stream", event->stream);
+	weir_json_write_words(json, "found", found[event->found]);
 	weir_json_write_words(json, "file", event->file);
 	if (event->line != NULL) {
 		weir_json_write_uint(json, "offset", event->offset);

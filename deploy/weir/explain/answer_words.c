@@ -192,7 +192,8 @@ static void put_place(struct weir_text *text, const struct explained_event *even
 	const char *file = event->file != NULL ? event->file : event->stream;
 	if (event->file != NULL) {
 		words_text(text, event->file);
-		weir_text_printf(text, ":%llu", (unsigned long long)event->offset);
+		weir_text_printf(text, ":%llu%s", (unsigned long long)event->offset,
+		                 event->found == LINE_BY_TIME ? " (found by time)" : "");
 		return;
 	}
 	if (file != NULL)

@@ -12,11 +12,11 @@
 
 enum { LOOK_LEAST = 1024 };
 
-/* What an event adds to what the limit holds. */
+/* What an event has added to what the limit holds. */
 static int64_t units_of(const struct weir_limit *limit, const struct explained_event *event)
 {
 	bool bounded = limit->algorithm->met != NULL && weir_limit_shape_of(limit, false).has_times;
-	return bounded && event->cost > limit->rate ? limit->rate : event->cost;
+	return (bounded && event->cost > limit->rate ? limit->rate : event->cost) - event->gone;
 }
 
 static bool meets(const struct explained_event *event, int64_t after_ms, int64_t until_ms)
@@ -54,26 +54,35 @@ static void add(struct counted *counted, const struct explained_event *event)
 		counted->newest_ms = event->time_ms;
 }
 
-/* Entries that left a queue before their time: the oldest ones, while it holds fewer than are here. */
-static void drop_left(struct counted *counted, const struct counted_step *step, int64_t t)
+/* What has left a queue by t stays away, though a later event may be of an earlier time. */
+static void drop_ended(struct counted *counted, const struct weir_limit *limit, int64_t t)
 {
-	int64_t after_ms, until_ms, held = 0;
-	step->limit->algorithm->met(step->limit, t, &after_ms, &until_ms);
+	int64_t after_ms, until_ms;
+	size_t kept = 0;
+	limit->algorithm->met(limit, t, &after_ms, &until_ms);
 	for (size_t i = 0; i < counted->count; i++)
-		held += meets(&counted->events[i], after_ms, until_ms) ? units_of(step->limit, &counted->events[i]) : 0;
-	while (held > step->after.held && counted->count > 0) {
+		if (meets(&counted->events[i], after_ms, until_ms))
+			counted->events[kept++] = counted->events[i];
+	counted->count = kept;
+}
+
+/* Entries that were taken out, or had no room: the oldest ones, while it holds fewer than are here. */
+static void drop_oldest(struct counted *counted, const struct counted_step *step)
+{
+	int64_t surplus = -step->after.held;
+	for (size_t i = 0; i < counted->count; i++)
+		surplus += units_of(step->limit, &counted->events[i]);
+	while (surplus > 0 && counted->count > 0) {
 		size_t oldest = 0;
 		for (size_t i = 1; i < counted->count; i++)
 			if (counted->events[i].time_ms < counted->events[oldest].time_ms)
 				oldest = i;
-		struct explained_event *event = &counted->events[oldest];
-		int64_t units = meets(event, after_ms, until_ms) ? units_of(step->limit, event) : 0;
-		int64_t left = held - step->after.held;
-		if (units > left) {
-			event->cost -= left;
+		int64_t units = units_of(step->limit, &counted->events[oldest]);
+		if (units > surplus) {
+			counted->events[oldest].gone += surplus;
 			return;
 		}
-		held -= units;
+		surplus -= units;
 		drop_at(counted, oldest);
 	}
 }
@@ -84,10 +93,7 @@ static bool is_recorded(const struct counted_step *step, const struct explained_
 		return false;
 	if (charged_by_all)
 		return true;
-	/* Late for some limit, perhaps for this one: then it holds no more than before. */
-	if ((step->verdict & WEIR_VERDICT_LATE) != 0 && step->after.held <= step->before.held)
-		return false;
-	return step->records && event->cost > 0 && step->after.any;
+	return step->records && event->cost > 0 && !step->before.late;
 }
 
 void counted_take(struct counted *counted, const struct counted_step *step, const struct explained_event *event)
@@ -95,18 +101,44 @@ void counted_take(struct counted *counted, const struct counted_step *step, cons
 	const struct weir_algorithm *algorithm = step->limit->algorithm;
 	bool charged_by_all = weir_limit_shape_of(step->limit, false).ops->charged_by_all;
 	bool recorded = is_recorded(step, event, charged_by_all);
-	bool passed = (step->verdict & WEIR_VERDICT_BLOCK) == 0;
 	if (!step->before.any || (algorithm->met == NULL && step->before.held == 0))
 		counted->count = 0;
-	else if (recorded && passed && !charged_by_all && step->after.held <= step->before.held)
-		counted->count = 0; /* it was emptied as it was judged: another rate applies */
+	bool is_queue = algorithm->met != NULL && !algorithm->is_window;
+	bool judged = step->done || (step->verdict & WEIR_VERDICT_NONE) == 0;
+	if (is_queue && judged)
+		drop_ended(counted, step->limit, event->time_ms);
 	if (recorded)
 		add(counted, event);
 	if (algorithm->met == NULL && step->after.held == 0)
 		counted->count = 0;
-	if (algorithm->met != NULL && !algorithm->is_window)
-		drop_left(counted, step, event->time_ms);
+	if (is_queue && judged)
+		drop_oldest(counted, step);
 	drop_old(counted, step->limit);
+}
+
+struct aged {
+	int64_t time_ms;
+	size_t place; /* in the list */
+};
+
+static int by_age(const void *a, const void *b)
+{
+	const struct aged *one = a, *other = b;
+	if (one->time_ms != other->time_ms)
+		return one->time_ms < other->time_ms ? -1 : 1;
+	return (one->place > other->place) - (one->place < other->place);
+}
+
+/* Marks the oldest of them as not counted, as long as the others make up what is held. */
+static void leave_out_old(const struct counted *counted, const struct weir_limit *limit, struct aged *aged,
+                          size_t count, int64_t surplus, bool *taken)
+{
+	qsort(aged, count, sizeof *aged, by_age);
+	for (size_t i = 0; i < count && surplus > 0; i++) {
+		int64_t units = units_of(limit, &counted->events[aged[i].place]);
+		taken[aged[i].place] = units > surplus;
+		surplus -= units;
+	}
 }
 
 size_t counted_of(const struct counted *counted, const struct weir_limit *limit, int64_t t, int64_t held,
@@ -114,25 +146,28 @@ size_t counted_of(const struct counted *counted, const struct weir_limit *limit,
 {
 	int64_t after_ms = INT64_MIN, until_ms = INT64_MAX, units = 0;
 	bool all = limit->algorithm->met == NULL;
+	bool *taken = weir_alloc(counted->count + 1, sizeof *taken);
+	struct aged *aged = weir_alloc(counted->count + 1, sizeof *aged);
+	size_t count = 0, made = 0;
 	if (!all)
 		limit->algorithm->met(limit, t, &after_ms, &until_ms);
-	size_t count = 0, place = counted->count;
-	struct explained_event *made = weir_alloc(counted->count + 1, sizeof *made);
-	for (; place > 0 && (all || units < held); place--) {
-		const struct explained_event *event = &counted->events[place - 1];
-		if (!meets(event, after_ms, until_ms))
+	for (size_t i = 0; i < counted->count; i++) {
+		taken[i] = meets(&counted->events[i], after_ms, until_ms);
+		if (!taken[i])
 			continue;
-		made[count++] = *event;
-		units += units_of(limit, event);
+		aged[count++] = (struct aged){.time_ms = counted->events[i].time_ms, .place = i};
+		units += units_of(limit, &counted->events[i]);
 	}
-	for (size_t i = 0; i < count / 2; i++) {
-		struct explained_event other = made[i];
-		made[i] = made[count - 1 - i];
-		made[count - 1 - i] = other;
-	}
+	if (!all && units > held)
+		leave_out_old(counted, limit, aged, count, units - held, taken);
+	*events = weir_alloc(count + 1, sizeof **events);
+	for (size_t i = 0; i < counted->count; i++)
+		if (taken[i])
+			(*events)[made++] = counted->events[i];
 	*lacking = !all && units < held ? held - units : 0;
-	*events = made;
-	return count;
+	free(taken);
+	free(aged);
+	return made;
 }
 
 void counted_deinit(struct counted *counted)

@@ -31,10 +31,10 @@ struct counted_step {
 void counted_take(struct counted *counted, const struct counted_step *step, const struct explained_event *event);
 
 /**
- * Finds the events that made a decision at t: the newest that make up its count.
+ * Finds the events that made a decision at t: of those that it met, the newest that make up its count.
  *
  * @param held    the decision's count
- * @param events  returned, the caller frees; without lines
+ * @param events  returned, the caller frees; without lines, and with room for one more
  * @return how many
  */
 size_t counted_of(const struct counted *counted, const struct weir_limit *limit, int64_t t, int64_t held,

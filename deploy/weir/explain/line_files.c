@@ -24,7 +24,6 @@ struct listed {
 struct listing {
 	struct listed *all;
 	size_t count, room;
-	int64_t since_ms;
 	uint64_t device, inode; /* of the incarnation's file; 0, 0: unknown */
 	const char *stream;
 };
@@ -149,9 +148,9 @@ static int compare(const void *a, const void *b)
 }
 
 void line_files_find(struct line_files *files, const struct weir_config *config, const struct source_memory *memory,
-                     const char *stream, uint32_t incarnation, int64_t since_ms)
+                     const char *stream, uint32_t incarnation)
 {
-	struct listing listing = {.stream = stream, .since_ms = since_ms};
+	struct listing listing = {.stream = stream};
 	*files = (struct line_files){0};
 	if (stream != NULL && memory != NULL)
 		use_memory(&listing, memory, incarnation);
@@ -161,6 +160,7 @@ void line_files_find(struct line_files *files, const struct weir_config *config,
 		add_sources(&listing, config);
 	if (listing.count > 0)
 		qsort(listing.all, listing.count, sizeof *listing.all, compare);
+	files->own = listing.count > 0 && listing.all[0].rank == 0;
 	for (size_t i = 0; i < listing.count; i++) {
 		if (files->count < LINE_FILES_MAX) {
 			files->paths[files->count++] = listing.all[i].path;

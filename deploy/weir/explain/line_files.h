@@ -14,6 +14,7 @@ enum { LINE_FILES_MAX = 256 };
 struct line_files {
 	char *paths[LINE_FILES_MAX]; /* owned */
 	size_t count;
+	bool own;  /* the first one is known to be the incarnation's file */
 	bool more; /* there are others, which are not looked at */
 };
 
@@ -21,10 +22,9 @@ struct line_files {
  * @param memory       what the collector remembers; NULL: nothing is known
  * @param stream       the stream's path; NULL: unknown, all that the sources name counts
  * @param incarnation  of the lines
- * @param since_ms     when the first of them was written, at the earliest
  */
 void line_files_find(struct line_files *files, const struct weir_config *config, const struct source_memory *memory,
-                     const char *stream, uint32_t incarnation, int64_t since_ms);
+                     const char *stream, uint32_t incarnation);
 void line_files_deinit(struct line_files *files);
 
 /** Whether an element of "sources" reads files, and its path or pattern names this one. @param path  NULL: any */

@@ -34,6 +34,7 @@ struct finder {
 	struct format **formats; /* by place; NULL: not made yet */
 	struct sought *all;
 	size_t count;
+	bool takes_later; /* a line whose time is after the event's: it was ahead of the collector's clock */
 };
 
 /* ---- is it the line? ---- */
@@ -63,28 +64,30 @@ static struct weir_span cut_beginning(struct weir_span line)
 	}
 }
 
-/* Whether a record is the event. One that was ahead of the collector's clock had its time reduced. */
-static bool is_event(const struct sought *sought, const struct record *record)
+static bool is_event(const struct finder *finder, const struct sought *sought, const struct record *record)
 {
 	struct address_cache cache = {0};
 	const struct question *question = sought->question;
-	if (record->time_ms < sought->event->time_ms || !key_template_present(sought->template, record))
+	int64_t time_ms = sought->event->time_ms;
+	if (record->time_ms < time_ms || (record->time_ms > time_ms && !finder->takes_later) ||
+	    !key_template_present(sought->template, record))
 		return false;
 	struct weir_span key = key_template_join(sought->template, record, &cache);
 	struct weir_span asked = {.at = question->key.at, .length = (uint32_t)question->key.length};
 	return weir_span_equal(key, asked);
 }
 
-static bool parses(struct format *format, struct weir_span line, const struct sought *sought, struct record *record)
+static bool parses(const struct finder *finder, struct format *format, struct weir_span line,
+                   const struct sought *sought, struct record *record)
 {
 	line = cut_beginning(line);
 	format_set_reference(format, sought->event->time_ms);
-	return format_parse(format, line.at, line.length, record) == FORMAT_OK && is_event(sought, record);
+	return format_parse(format, line.at, line.length, record) == FORMAT_OK && is_event(finder, sought, record);
 }
 
 /* Lines in parts: those before it are read first, as many as a line can have. */
-static bool parses_behind(struct format *format, struct weir_span before, struct weir_span line,
-                          const struct sought *sought, struct record *record)
+static bool parses_behind(const struct finder *finder, struct format *format, struct weir_span before,
+                          struct weir_span line, const struct sought *sought, struct record *record)
 {
 	if (format->unfinished == NULL)
 		return false;
@@ -100,7 +103,7 @@ static bool parses_behind(struct format *format, struct weir_span before, struct
 		(void)format_parse(format, part.at, part.length, record);
 		at = newline != NULL ? newline + 1 : end;
 	}
-	return parses(format, line, sought, record);
+	return parses(finder, format, line, sought, record);
 }
 
 /* Formats with a header find it among the file's first lines. */
@@ -152,8 +155,8 @@ static size_t look_into(struct finder *finder, const char *path, size_t place, s
 		uint64_t begin;
 		if (event->found == LINE_SOUGHT &&
 		    line_window_line(&window, source_position_offset(event->position), &line, &begin) &&
-		    (parses(format, line, &group[i], &record) ||
-		     parses_behind(format, line_window_before(&window, begin), line, &group[i], &record)))
+		    (parses(finder, format, line, &group[i], &record) ||
+		     parses_behind(finder, format, line_window_before(&window, begin), line, &group[i], &record)))
 			take(event, path, line, begin);
 		left -= event->found != LINE_SOUGHT;
 	}
@@ -183,6 +186,18 @@ static bool some_source_names(const struct weir_config *config, const char *stre
 	return false;
 }
 
+/* Looks into a file by the formats of all sources that name the stream. @param stream  NULL: of all that read files */
+static size_t look_as_all(struct finder *finder, const char *path, const char *stream, struct sought *group,
+                          size_t count)
+{
+	const struct weir_config *config = finder->options->config;
+	size_t left = count;
+	for (size_t place = 0; place < config->source_count && left > 0; place++)
+		if (line_files_source_names(config, place, stream))
+			left = look_into(finder, path, place, group, count);
+	return left;
+}
+
 /* The events of one stream and incarnation, by rising positions. */
 static void find_group(struct finder *finder, struct sought *group, size_t count)
 {
@@ -196,11 +211,15 @@ static void find_group(struct finder *finder, struct sought *group, size_t count
 	if (config == NULL || (stream != NULL && strncmp(stream, SOURCE_JOURNAL_PREFIX, 8) == 0))
 		return;
 	bool named = some_source_names(config, stream);
-	line_files_find(&files, config, memory, stream, source_position_incarnation(first->position), first->time_ms);
-	for (size_t i = 0, left = count; i < files.count && left > 0; i++)
-		for (size_t place = 0; place < config->source_count && left > 0; place++)
-			if (line_files_source_names(config, place, named ? stream : NULL))
-				left = look_into(finder, files.paths[i], place, group, count);
+	line_files_find(&files, config, memory, stream, source_position_incarnation(first->position));
+	size_t left = count;
+	for (size_t i = 0; i < files.count && left > 0; i++)
+		left = look_as_all(finder, files.paths[i], named ? stream : NULL, group, count);
+	/* Only of the file that it must be in: another's line of a later time would be another event. */
+	finder->takes_later = true;
+	if (left > 0 && files.own)
+		look_as_all(finder, files.paths[0], named ? stream : NULL, group, count);
+	finder->takes_later = false;
 	line_files_deinit(&files);
 }
 

@@ -4,8 +4,6 @@
 
 #include "common/base/alloc.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* A decimal number up to `most`, without a sign or leading zeros; *at is after it. */
@@ -36,17 +34,6 @@ bool question_parse_id(const char *text, struct question *question)
 	return true;
 }
 
-void question_lacks(struct question *question, const char *format, ...)
-{
-	char words[WEIR_ERROR_TEXT_BYTES];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(words, sizeof words, format, arguments);
-	va_end(arguments);
-	weir_text_puts(&question->missing, words);
-	weir_text_puts(&question->missing, "\n");
-}
-
 static void free_events(struct question *question)
 {
 	for (size_t i = 0; i < question->event_count; i++) {
@@ -73,6 +60,16 @@ bool question_is_equal(const struct question *question)
 {
 	return question->published.length > 0 && question->published.length == question->again.length &&
 	       memcmp(question->published.at, question->again.at, question->again.length) == 0;
+}
+
+void question_reset(struct question *question)
+{
+	free_events(question);
+	weir_text_clear(&question->again);
+	weir_text_clear(&question->missing);
+	question->policy_version = 0;
+	question->lacking = 0;
+	question->has_limit = false;
 }
 
 void question_deinit(struct question *question)

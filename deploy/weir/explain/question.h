@@ -20,6 +20,7 @@ struct explained_event {
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
 	uint64_t position;       /* after its line */
 	uint64_t policy_version; /* that it was matched under */
+	int64_t gone;            /* entries of it that have left a queue, while others of its cost stay */
 	bool decided;            /* it made the decision */
 	/* the line */
 	enum explained_line found;
@@ -60,14 +61,18 @@ struct question {
 /** Whether the text is an id of a decision: three decimal numbers with dashes between them. */
 bool question_parse_id(const char *text, struct question *question);
 
-/** Appends a sentence about what is missing. */
-void question_lacks(struct question *question, const char *format, ...) WEIR_PRINTF(2, 3);
+/** Appends a sentence about what is missing: a format and its values. */
+#define question_lacks(question, ...) \
+	(weir_text_printf(&(question)->missing, __VA_ARGS__), weir_text_puts(&(question)->missing, "\n"))
 
 /** Takes copies of events; those that there were go. */
 void question_set_events(struct question *question, const struct explained_event *events, size_t count);
 
 /** Whether the decision came out again as it was published, with all its events. */
 bool question_is_equal(const struct question *question);
+
+/** Forgets what judging again gave, and what is missing. */
+void question_reset(struct question *question);
 
 void question_deinit(struct question *question);
 

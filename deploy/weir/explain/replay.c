@@ -18,6 +18,8 @@
 /* A bucket that is asked about, or another zone's of the same key. */
 struct tracker {
 	uint32_t zone_id;
+	uint32_t limit_count;
+	struct weir_limit rules[WEIR_ZONE_LIMITS_MAX]; /* that it was judged by last */
 	struct counted limits[WEIR_ZONE_LIMITS_MAX];
 	struct tracker *next;
 };
@@ -133,6 +135,36 @@ static struct tracker *tracker_of(struct watch *watch, uint32_t zone_id)
 	return tracker;
 }
 
+/*
+ * Brings a tracker to the limits that its bucket is judged by now: those that are the same keep what they counted,
+ * wherever they stand, each once and in order; a changed one, or one of another rate, starts empty.
+ */
+static void follow_rules(struct tracker *tracker, const struct weir_limit *rules, uint32_t count)
+{
+	bool same = count == tracker->limit_count;
+	for (uint32_t i = 0; same && i < count; i++)
+		same = weir_limit_equal(&tracker->rules[i], &rules[i]);
+	if (same)
+		return;
+	struct counted before[WEIR_ZONE_LIMITS_MAX];
+	bool used[WEIR_ZONE_LIMITS_MAX] = {false};
+	memcpy(before, tracker->limits, sizeof before);
+	memset(tracker->limits, 0, sizeof tracker->limits);
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t j = 0; j < tracker->limit_count; j++) {
+			if (used[j] || !weir_limit_equal(&tracker->rules[j], &rules[i]))
+				continue;
+			used[j] = true;
+			tracker->limits[i] = before[j];
+			break;
+		}
+	for (uint32_t j = 0; j < tracker->limit_count; j++)
+		if (!used[j])
+			counted_deinit(&before[j]);
+	memcpy(tracker->rules, rules, count * sizeof *rules);
+	tracker->limit_count = count;
+}
+
 /* ---- answers ---- */
 
 /* Calls for each question that a decision answers. @param key  NULL: of a whole zone */
@@ -220,12 +252,15 @@ static void take_pair(struct replay *replay, const struct replay_event *event, u
 	unsigned bits = bits_of(&result->judged, number);
 	struct override_effect effect =
 		overrides_effect(shard_overrides(lane_shard(replay->lane)), at->id, event->key, event->time_ms);
-	for (uint32_t i = 0; i < zone->zone->limit_count; i++) {
-		struct weir_limit limit = effect.thousandths == WEIR_SCALE_ONE
-		                              ? zone->zone->limits[i]
-		                              : weir_limit_scaled(&zone->zone->limits[i], effect.thousandths);
+	struct weir_limit rules[WEIR_ZONE_LIMITS_MAX];
+	for (uint32_t i = 0; i < zone->zone->limit_count; i++)
+		rules[i] = effect.thousandths == WEIR_SCALE_ONE ? zone->zone->limits[i]
+		                                                : weir_limit_scaled(&zone->zone->limits[i], effect.thousandths);
+	if (!effect.allowed || at->done)
+		follow_rules(tracker, rules, zone->zone->limit_count);
+	for (uint32_t i = 0; i < tracker->limit_count; i++) {
 		struct counted_step step = {
-			.limit = &limit,
+			.limit = &tracker->rules[i],
 			.before = before->held_count > 0 ? before->held[i] : (struct shard_held){0},
 			.after = after.held_count > 0 ? after.held[i] : (struct shard_held){0},
 			.verdict = effect.allowed ? (unsigned)WEIR_VERDICT_NONE : bits,

@@ -5,7 +5,8 @@
  */
 #include "deploy/weir/explain/replay_log.h"
 
-#include "common/base/alloc.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "common/json/json.h"
 #include "deploy/weir/explain/replay.h"
 #include "deploy/weir/inspect/topic_read.h"
 
@@ -18,6 +19,7 @@ struct part {
 	size_t count;
 	uint32_t partition;
 	uint64_t first;      /* the log's first offset of it */
+	uint64_t from;       /* where judging begins */
 	uint64_t last;       /* the last one that is asked about */
 	uint64_t version;    /* of the policy in force at first */
 	uint64_t damaged;    /* messages that could not be read */
@@ -32,10 +34,12 @@ static bool is_ours(const struct part *part, const struct question *question)
 
 static enum weir_status open_part(struct part *part, struct topic_read **read, struct weir_error *error)
 {
-	enum weir_status status =
-		topic_read_open(part->log->bus, part->log->directory, WEIR_TOPIC_EVENTS, part->partition, 0, read, error);
+	enum weir_status status = topic_read_open(part->log->bus, part->log->directory, WEIR_TOPIC_EVENTS, part->partition,
+	                                          part->from, read, error);
 	if (status == WEIR_OK)
 		part->first = topic_read_first(*read, part->partition);
+	if (status == WEIR_OK && part->from < part->first)
+		part->from = part->first;
 	return status;
 }
 
@@ -94,11 +98,11 @@ static enum weir_status look_through(struct part *part, struct weir_error *error
 	if (status != WEIR_OK)
 		return status;
 	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO) {
-		if (status != WEIR_OK || message.offset > part->last)
+		if (status != WEIR_OK)
 			continue;
 		resolve_all(part, &message);
 		policy = policy == 0 ? policy_of(part, &message) : policy;
-		if (message.offset == part->last && part->log->bus != NULL)
+		if (policy > 0 && message.offset >= part->last)
 			break;
 	}
 	topic_read_free(read);
@@ -112,7 +116,7 @@ static enum weir_status find_version(struct part *part, struct weir_error *error
 {
 	struct weir_store *store = part->log->store;
 	struct weir_partition_state state = {0};
-	if (part->first == 0) {
+	if (part->from == 0) {
 		part->version = 1;
 		return WEIR_OK;
 	}
@@ -189,30 +193,103 @@ static void tell_missing(const struct part *part, struct question *question)
 		               part->first);
 }
 
-static enum weir_status answer_partition(struct part *part, struct weir_error *error)
+/* How far before a decision's time what counted for it can lie; < 0: that is not known. */
+static int64_t reach_of(const struct part *part, const struct question *question)
+{
+	struct policy_registry *registry = part->log->registry;
+	const struct weir_policy *policy = policy_registry_policy(registry, policy_registry_newest(registry));
+	const struct weir_zone *zone = policy != NULL ? weir_policy_zone(policy, question->zone_id) : NULL;
+	int64_t reach_ms = 0;
+	if (zone == NULL)
+		return -1;
+	for (uint32_t i = 0; i < zone->limit_count; i++) {
+		int64_t memory_ms = weir_limit_memory_ms(&zone->limits[i]);
+		reach_ms = memory_ms > reach_ms ? memory_ms : reach_ms;
+	}
+	return 2 * reach_ms + zone->block_for_ms + part->log->lateness_ms;
+}
+
+static int64_t time_of(const struct question *question)
+{
+	json_t *json = json_loadb(question->published.at, question->published.length, JSON_ALLOW_NUL, NULL);
+	int64_t at_ms = json_integer_value(json_object_get(json, "at"));
+	json_decref(json);
+	return at_ms;
+}
+
+/*
+ * A topic may hold days of a busy partition. Nothing is in it before it happened, so it is judged from the time on that
+ * can matter; 0: that is not known of every question.
+ */
+static uint64_t find_start(const struct part *part)
+{
+	struct weir_error error;
+	uint64_t from;
+	int64_t since_ms = INT64_MAX;
+	for (size_t i = 0; i < part->count; i++) {
+		const struct question *question = &part->questions[i];
+		int64_t reach_ms = is_ours(part, question) ? reach_of(part, question) : 0;
+		if (!is_ours(part, question))
+			continue;
+		if (question->published.length == 0 || reach_ms < 0)
+			return 0;
+		int64_t own_ms = time_of(question) - reach_ms;
+		since_ms = own_ms < since_ms ? own_ms : since_ms;
+	}
+	if (part->log->bus == NULL || weir_bus_kafka_offset_at(part->log->bus, WEIR_TOPIC_EVENTS, part->partition, since_ms,
+	                                                       &from, &error) != WEIR_OK)
+		return 0;
+	return from;
+}
+
+/* Whether judging from a later start than the log's was enough. */
+static bool is_enough(const struct part *part)
+{
+	for (size_t i = 0; i < part->count; i++) {
+		const struct question *question = &part->questions[i];
+		if (is_ours(part, question) && (!question_is_equal(question) || question->lacking > 0))
+			return false;
+	}
+	return true;
+}
+
+static enum weir_status judge_from(struct part *part, uint64_t from, struct weir_error *error)
 {
 	struct topic_read *read;
 	bool unknown = false;
-	part->last = 0;
-	for (size_t i = 0; i < part->count; i++) {
-		const struct question *question = &part->questions[i];
-		if (!is_ours(part, question))
-			continue;
-		uint64_t last = question->by_id ? question->offset : UINT64_MAX;
-		part->last = last > part->last ? last : part->last;
-		unknown = unknown || !question->key_known;
-	}
+	for (size_t i = 0; i < part->count; i++)
+		unknown = unknown || (is_ours(part, &part->questions[i]) && !part->questions[i].key_known);
+	part->from = from;
+	part->damaged = 0;
 	enum weir_status status = open_part(part, &read, error);
 	if (status != WEIR_OK)
 		return status;
 	topic_read_free(read);
 	status = find_version(part, error);
-	if (status == WEIR_OK && (unknown || part->first > 0))
+	if (status == WEIR_OK && (unknown || part->from > 0))
 		status = look_through(part, error);
 	if (status == WEIR_OK && policy_registry_policy(part->log->registry, part->version) == NULL)
 		return weir_fail(error, WEIR_INVALID, "policy %" PRIu64 " is not known here", part->version);
-	if (status == WEIR_OK)
-		status = judge(part, error);
+	return status == WEIR_OK ? judge(part, error) : status;
+}
+
+static enum weir_status answer_partition(struct part *part, struct weir_error *error)
+{
+	part->last = 0;
+	for (size_t i = 0; i < part->count; i++) {
+		const struct question *question = &part->questions[i];
+		uint64_t last = question->by_id ? question->offset : UINT64_MAX;
+		if (is_ours(part, question) && last > part->last)
+			part->last = last;
+	}
+	uint64_t from = find_start(part);
+	enum weir_status status = judge_from(part, from, error);
+	if (status == WEIR_OK && from > part->first && !is_enough(part)) {
+		for (size_t i = 0; i < part->count; i++)
+			if (is_ours(part, &part->questions[i]))
+				question_reset(&part->questions[i]);
+		status = judge_from(part, 0, error);
+	}
 	for (size_t i = 0; status == WEIR_OK && i < part->count; i++)
 		if (is_ours(part, &part->questions[i]))
 			tell_missing(part, &part->questions[i]);

@@ -22,6 +22,7 @@
 #include "deploy/weir/backend/run_note.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/command.h"
+#include "deploy/weir/explain/why.h"
 #include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/policy/policy_apply.h"
 #include "deploy/weir/run/blocks_kept.h"
@@ -60,6 +61,7 @@ struct follow {
 	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
 	struct archiver *archiver;  /* NULL: none is asked for */
 	struct api *api;            /* likewise */
+	struct why *why;            /* of the API */
 	struct blocks_kept *blocks;
 	struct gateways *gateways;
 	struct collector *collector;
@@ -231,6 +233,7 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 	status = archiver_start(&options, &follow->archiver, error);
 	if (status != WEIR_OK)
 		return status;
+	follow->why = why_new(follow->state.path);
 	struct api_options api = {
 		.config = follow->options->config,
 		.hash = follow->hash,
@@ -239,6 +242,8 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		.context = options.context,
 		.figures = write_figures,
 		.figures_context = follow,
+		.why = why_answer,
+		.why_context = follow->why,
 		.files = page_files,
 		.file_count = page_file_count,
 	};
@@ -485,6 +490,7 @@ static bool stop(struct follow *follow, bool started)
 	control_stop(follow->control);
 	monitor_stop(follow->monitor);
 	api_stop(follow->api);
+	why_free(follow->why);
 	if (follow->collector != NULL) {
 		collector_stop(follow->collector);
 		note_failure(follow, "collector", collector_join(follow->collector, &error), &error, &failed);

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files are read from their beginnings, as a format may need what stands before a line. */
+#include "deploy/weir/explain/line_search.h"
+
+#include "collector/follow/inputs.h"
+#include "collector/format/format.h"
+#include "collector/input/lines.h"
+#include "collector/match/matcher.h"
+#include "common/base/alloc.h"
+#include "common/json/json.h"
+#include "deploy/weir/explain/line_files.h"
+#include "deploy/weir/explain/line_window.h"
+
+#include <stdlib.h>
+
+enum { READ_BYTES = 1 << 20, FOUND_MAX = 100000 };
+
+struct search {
+	const struct lines_options *options;
+	struct question *question;
+	struct field_table fields;
+	struct matcher *matcher;
+	int64_t after_ms, until_ms; /* times that can be wanted */
+	bool gathers;               /* the question has no events: all that fit are taken */
+	struct weir_limit limit;    /* of its decision */
+	int64_t at_ms, held;
+	size_t room, sought;
+	int64_t left_bytes;
+};
+
+/* ---- one record ---- */
+
+static bool is_of_bucket(struct search *search, const struct record *record)
+{
+	struct matched matched;
+	struct weir_span asked = {.at = search->question->key.at, .length = (uint32_t)search->question->key.length};
+	matcher_match(search->matcher, record, &matched);
+	for (uint32_t i = 0; i < matched.event_count; i++)
+		for (uint32_t j = 0; weir_span_equal(matched.events[i].key, asked) && j < matched.events[i].zone_count; j++)
+			if (matched.events[i].zones[j].id == search->question->zone_id && !matched.events[i].zones[j].done)
+				return true;
+	return false;
+}
+
+static void put_line(struct explained_event *event, const char *path, struct weir_span line, uint64_t begin)
+{
+	event->found = LINE_BY_TIME;
+	event->file = weir_copy(path, strlen(path));
+	event->offset = begin;
+	event->line = weir_copy(line.at, line.length);
+	event->line_length = line.length;
+}
+
+static void take(struct search *search, const struct record *record, const char *path, struct weir_span line,
+                 uint64_t begin)
+{
+	struct question *question = search->question;
+	if (record->time_ms <= search->after_ms || record->time_ms > search->until_ms || !is_of_bucket(search, record))
+		return;
+	if (search->gathers) {
+		if (question->event_count == FOUND_MAX)
+			return;
+		if (question->event_count == search->room) {
+			search->room = 2 * search->room + 16;
+			question->events = weir_realloc(question->events, search->room, sizeof *question->events);
+		}
+		struct explained_event *event = &question->events[question->event_count++];
+		*event = (struct explained_event){.time_ms = record->time_ms, .cost = record->cost};
+		put_line(event, path, line, begin);
+		return;
+	}
+	for (size_t i = 0; i < question->event_count; i++) {
+		struct explained_event *event = &question->events[i];
+		if (event->found == LINE_SOUGHT && event->time_ms == record->time_ms && event->cost == record->cost) {
+			put_line(event, path, line, begin);
+			search->sought--;
+			return;
+		}
+	}
+}
+
+/* ---- one file ---- */
+
+/* Parses the whole lines of a buffer. @return how many bytes they are */
+static size_t take_lines(struct search *search, struct format *format, const char *path, const char *bytes,
+                         size_t length, uint64_t offset, bool last)
+{
+	struct record record = {0};
+	size_t at = 0;
+	while (at < length) {
+		const char *newline = memchr(bytes + at, '\n', length - at);
+		if (newline == NULL && !last)
+			break;
+		size_t end = newline != NULL ? (size_t)(newline - bytes) : length;
+		struct weir_span line = {.at = bytes + at, .length = lines_trim(bytes + at, 0, (uint32_t)(end - at))};
+		format_set_reference(format, search->until_ms);
+		if (format_parse(format, line.at, line.length, &record) == FORMAT_OK)
+			take(search, &record, path, line, offset + at);
+		at = end + (newline != NULL);
+	}
+	return at;
+}
+
+static void read_file(struct search *search, const char *path, size_t place)
+{
+	struct line_window window;
+	struct weir_error error;
+	struct format *format;
+	size_t held = 0, got = 0;
+	if (inputs_format(search->options->config, &search->fields, place, &format, &error) != WEIR_OK)
+		return;
+	if (line_window_open(&window, path, READ_BYTES, &error) == WEIR_OK) {
+		int64_t modified_ms = (int64_t)window.about.st_mtim.tv_sec * 1000 + 999;
+		char *bytes = weir_alloc(2 * READ_BYTES, 1);
+		uint64_t offset = 0;
+		bool last = modified_ms <= search->after_ms; /* it ended before */
+		while (!last && search->left_bytes > 0 && (search->gathers || search->sought > 0)) {
+			last = input_read_full(window.input, bytes + held, READ_BYTES, &got, &error) != WEIR_OK || got == 0;
+			held += last ? 0 : got;
+			size_t used = take_lines(search, format, path, bytes, held, offset, last);
+			used = used == 0 && held > READ_BYTES ? held : used; /* a line that no source takes */
+			memmove(bytes, bytes + used, held - used);
+			held -= used;
+			offset += used;
+			search->left_bytes -= (int64_t)got;
+		}
+		free(bytes);
+		line_window_close(&window);
+	}
+	format_free(format);
+}
+
+static void read_files(struct search *search)
+{
+	const struct weir_config *config = search->options->config;
+	struct line_files files;
+	line_files_find(&files, config, NULL, NULL, 0);
+	for (size_t i = 0; i < files.count; i++)
+		for (size_t place = 0; place < config->source_count; place++)
+			if (line_files_source_names(config, place, NULL))
+				read_file(search, files.paths[i], place);
+	line_files_deinit(&files);
+}
+
+/* ---- a question ---- */
+
+/* What a decision of a limit says; false: it is of none. */
+static bool read_decision(struct search *search)
+{
+	const struct weir_text *published = &search->question->published;
+	json_t *json = published->length > 0 ? json_loadb(published->at, published->length, JSON_ALLOW_NUL, NULL) : NULL;
+	bool good = weir_limit_read(json_object_get(json, "limit"), &search->limit);
+	search->at_ms = json_integer_value(json_object_get(json, "at"));
+	search->held = json_integer_value(json_object_get(json, "count"));
+	json_decref(json);
+	return good;
+}
+
+static bool find_range(struct search *search)
+{
+	const struct question *question = search->question;
+	if (question->event_count == 0) {
+		if (!read_decision(search))
+			return false;
+		search->gathers = true;
+		search->after_ms = search->at_ms - weir_limit_memory_ms(&search->limit);
+		if (search->limit.algorithm->met != NULL)
+			search->limit.algorithm->met(&search->limit, search->at_ms, &search->after_ms, &search->until_ms);
+		search->until_ms = search->at_ms;
+		return true;
+	}
+	search->after_ms = INT64_MAX;
+	for (size_t i = 0; i < question->event_count; i++) {
+		const struct explained_event *event = &question->events[i];
+		if (event->found != LINE_SOUGHT)
+			continue;
+		search->sought++;
+		search->after_ms = event->time_ms - 1 < search->after_ms ? event->time_ms - 1 : search->after_ms;
+		search->until_ms = event->time_ms > search->until_ms ? event->time_ms : search->until_ms;
+	}
+	return search->sought > 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct explained_event *one = a, *other = b;
+	if (one->time_ms != other->time_ms)
+		return one->time_ms < other->time_ms ? -1 : 1;
+	int files = strcmp(one->file, other->file);
+	return files != 0 ? files : (one->offset > other->offset) - (one->offset < other->offset);
+}
+
+/* The last ones, as many as the limit can have counted and the one that decided. */
+static void settle_gathered(struct search *search)
+{
+	struct question *question = search->question;
+	size_t wanted = (size_t)search->held + 1;
+	if (question->event_count == 0)
+		return;
+	qsort(question->events, question->event_count, sizeof *question->events, by_time);
+	if (question->event_count > wanted && search->limit.algorithm->met != NULL) {
+		size_t over = question->event_count - wanted;
+		for (size_t i = 0; i < over; i++) {
+			free(question->events[i].file);
+			free(question->events[i].line);
+		}
+		memmove(question->events, question->events + over, wanted * sizeof *question->events);
+		question->event_count = wanted;
+	}
+	struct explained_event *last = &question->events[question->event_count - 1];
+	last->decided = last->time_ms == search->at_ms;
+}
+
+bool line_search(const struct lines_options *options, struct question *question)
+{
+	struct search search = {.options = options, .question = question, .left_bytes = LINE_SEARCH_BYTES};
+	uint64_t version =
+		question->policy_version > 0 ? question->policy_version : policy_registry_newest(options->registry);
+	const struct weir_policy *policy = policy_registry_policy(options->registry, version);
+	struct weir_error error;
+	if (options->config == NULL || policy == NULL || !question->key_known || !find_range(&search))
+		return true;
+	field_table_init(&search.fields);
+	if (matcher_new(policy, NULL, &search.fields, 1, &search.matcher, &error) == WEIR_OK) {
+		read_files(&search);
+		matcher_free(search.matcher);
+	}
+	field_table_deinit(&search.fields);
+	if (search.gathers)
+		settle_gathered(&search);
+	return search.left_bytes > 0;
+}

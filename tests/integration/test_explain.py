@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`weir explain` as people use it: beside a run that follows, after a rotation, of an operator's block; what is missing."""
+
+import gzip
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import archiver_api, cases, metrics
+from support.place import free_port, lines_of, read, until
+from support.run_local import DONE, FAILED, USAGE, Run
+from support.traffic import START_MS, burst, fixed, line, sliding, source, zone
+
+LIMIT = ("--format", "combined", "--key", "ip", "--limit", "3/1m")
+
+
+def combined(ip, count, minute=0, agent="x"):
+    """Lines of a web server's log, a second apart."""
+    return "".join(f'{ip} - - [14/Nov/2023:22:{minute:02}:{i:02} +0000] "GET /{i} HTTP/1.1" 200 5 "-" "{agent}"\n'
+                   for i in range(count))
+
+
+def explained(run, *words, code=DONE):
+    """The answers about keys or ids."""
+    return [json.loads(text) for text in run.command("explain", *words, "--json", code=code).out().splitlines()]
+
+
+def shown(answer):
+    """(file, offset, line) of its events."""
+    return [(event["file"], event["offset"], event["line"]) for event in answer["events"]]
+
+
+def at(path, text, begin=0):
+    """Where lines stand in a file, as weir shows them."""
+    places = []
+    for one in text.splitlines(keepends=True):
+        places.append((path, begin, one.rstrip("\n")))
+        begin += len(one.encode())
+    return places
+
+
+def test_a_run_that_follows_is_explained_beside_it(place):
+    run = Run(place).start()
+    text = burst("ann", 4, path="/a") + burst("bob", 2, path="/b")
+    run.append(text)
+    decision = run.published(key=["ann"])
+    answer, = explained(run, decision["id"])
+    assert answer["decision"] == answer["again"] == decision and answer["equal"] and not answer["missing"], answer
+    assert shown(answer) == at(run.log, text)[:4] and answer["policy"] == 1, answer
+    assert [event["decided"] for event in answer["events"]] == [False] * 3 + [True], answer
+    assert explained(run, "ann") == [answer]
+    for words in (("bob",), ("ann|/x",)):
+        assert "no decision of this key" in run.command("explain", *words, code=FAILED).said()
+    run.append(burst("ann", 3, path="/a", start_ms=START_MS + 100))  # six of one user and path
+    pair = run.published(key=["ann", "/a"])
+    assert shown(explained(run, "ann|/a")[0])[-1][2] == line(START_MS + 101, "ann", path="/a").rstrip(), pair
+    assert run.weir.code() is None
+    run.stop()
+    assert explained(run, decision["id"]) == [answer]
+    assert explained(run, "ann|/a")[0]["equal"]
+
+
+def test_lines_are_found_after_rotations_and_in_compressed_files(place):
+    run = Run(place).start()
+    first, second, third = burst("ann", 2), burst("ann", 1, START_MS + 10), burst("ann", 1, START_MS + 20)
+    run.append(first)
+    until(lambda: b"ann" in run.command("decode").out(), "the first lines are read", running=run.weir)
+    for number, text in ((2, second), (1, third)):
+        os.rename(run.log, run.log + f".{number}")
+        place.write("log", text)
+        until(lambda n=5 - number: run.command("decode").out().count(b'"time":') == n, "they are read", running=run.weir)
+    run.published(key=["ann"])
+    with gzip.open(run.log + ".2.gz", "wb") as file:
+        file.write(read(run.log + ".2"))
+    os.remove(run.log + ".2")
+    answer, = explained(run, "ann")
+    assert shown(answer) == at(run.log + ".2.gz", first) + at(run.log + ".1", second) + at(run.log, third), answer
+    os.remove(run.log + ".1")
+    answer, = explained(run, "ann", code=FAILED)
+    assert answer["equal"] and [event["line"] is None for event in answer["events"]] == [False, False, True, False], answer
+    assert answer["missing"] == ["1 of 4 lines: no file of the sources has them any more, or their source keeps no lines."]
+    place.write("log.1", burst("eve", 1, START_MS + 10))  # another file with a line that ends there
+    assert explained(run, "ann", code=FAILED)[0]["events"][2]["line"] is None
+    joined = burst("eve", 1, START_MS) + burst("ann", 1, START_MS + 9) + second
+    place.write("log.9", joined)
+    answer, = explained(run, "ann", code=FAILED)
+    assert answer["events"][2]["found"] == "time" and shown(answer)[2] == at(run.log + ".9", joined)[2], answer
+    assert "found by key and time" in answer["missing"][0], answer
+    run.stop()
+
+
+def test_operators_and_policies_are_explained(place):
+    run = Run(place, zones=[zone("site", [sliding(3, "1h")], id=1), zone("old", [fixed(99, "1h")], id=3)]).start()
+    run.override("block", "--zone", "site", "ann", "--reason", "scraping", "--by", "kim")
+    block = run.published(key=["ann"])
+    answer, = explained(run, "ann")
+    assert answer["decision"] == answer["again"] == block and answer["equal"] and answer["events"] == [], answer
+    words = run.command("explain", "ann", "--zone", "site").out().decode()
+    assert words.startswith("Blocked ann in zone site from ") and " until it is lifted, as kim commanded: scraping.\n" in words, words
+    run.override("override", "--zone", "site", "bob", "--rate", "2")
+    run.append(burst("bob", 7))
+    run.published(key=["bob"])
+    answer, = explained(run, "bob")
+    assert answer["decision"]["limit"]["rate"] == 6 and len(answer["events"]) == 7, answer
+    run.override("lift", "--zone", "site", "bob")
+    lift = run.published(key=["bob"], action="lift")
+    assert explained(run, "bob")[0]["again"] == lift
+    run.append(burst("bob", 7, START_MS + 1000))
+    again = until(lambda: [one for one in run.decisions() if one["key"] == ["bob"]][2:], "is blocked again", running=run.weir)
+    answer, = explained(run, again[0]["id"])
+    assert [event["at"] for event in answer["events"]] == [START_MS + 1000 + i for i in range(7)], answer
+    run.stop()
+    place.config([zone("site", [sliding(3, "1h")], id=1)], [source(run.log)], bus={"partitions": 4})
+    run.start()
+    lifted = run.published(zone="old")
+    answer, = explained(run, lifted["id"])
+    assert answer["again"] == lifted and answer["equal"] and answer["policy"] == 2, answer
+    run.stop()
+
+
+def test_a_finished_run_is_explained_by_its_sources(place):
+    log = place.write("access.log", combined("192.0.2.1", 5, agent="\x1b]0;you\x07\x1b[2J\x9b"))
+    here = {"cwd": place.directory}
+    place.good("run", "--once", *LIMIT, "--state", "state", "--decisions", "out", "--quiet", "access.log", **here)
+    decision, = lines_of(place.path("out"))
+    answer = json.loads(place.good("explain", decision["id"], "--state", place.path("state"), "--json").out())
+    assert answer["equal"] and not answer["missing"] and answer["found_in"] == place.path("out"), answer
+    assert [event["offset"] for event in answer["events"]] == [0] + [
+        sum(len(one) for one in read(log).splitlines(keepends=True)[:i]) for i in (1, 2, 3)], answer
+    words = place.good("explain", "192.0.2.1", "--state", "state", env={**os.environ, "TZ": "Europe/Berlin"}, **here).out().decode()
+    assert words.startswith("Blocked 192.0.2.1 in zone ip from 2023-11-14 23:00:03 CET until 2023-11-14 23:01:00 CET, "
+                            "because of 3 events in 1m (policy 1). The fourth is one too many.\n"), words
+    assert "Judged again: the same decision, byte for byte.\n" in words, words
+    assert "\n> 2023-11-14 23:00:03 CET  access.log:" in words and '"GET /3 HTTP/1.1"' in words, words
+    assert not [letter for letter in words if letter != "\n" and (ord(letter) < 32 or 127 <= ord(letter) < 160)], words
+    with gzip.open(log + ".1.gz", "wb") as file:
+        file.write(read(log))
+    place.write("access.log", combined("192.0.2.9", 5))  # what was read is compressed now, and another stands there
+    packed = json.loads(place.good("explain", decision["id"], "--state", place.path("state"), "--json").out())
+    assert [event["offset"] for event in packed["events"]] == [event["offset"] for event in answer["events"]], packed
+    assert {event["file"] for event in packed["events"]} == {"access.log.1.gz"}, packed
+    os.remove(log + ".1.gz")
+    lost = place.run("explain", decision["id"], "--state", place.path("state"), "--json")
+    gone = json.loads(lost.out())
+    assert lost.code() == FAILED and gone["again"] is None and "are not what they were" in gone["missing"][0], gone
+    os.remove(log)
+    gone = json.loads(place.run("explain", decision["id"], "--state", place.path("state"), "--json").out())
+    assert "Not every source can be read again" in gone["missing"][0] and gone["events"] == [], gone
+
+
+def test_a_run_to_standard_output_is_told_its_decisions(place):
+    place.write("access.log", combined("192.0.2.1", 5) + combined("192.0.2.2", 4))
+    out = place.good("run", "--once", *LIMIT, "--state", place.path("state"), place.path("access.log")).out()
+    place.write("kept", out)
+    identity = json.loads(out.splitlines()[1])["id"]
+    done = place.run("explain", identity, "--state", place.path("state"), "--json")
+    answer = json.loads(done.out())
+    assert done.code() == FAILED and answer["decision"] is None and answer["again"]["id"] == identity, answer
+    assert "--decisions" in answer["missing"][0] and len(answer["events"]) == 4, answer
+    place.good("explain", identity, "--state", "../state", "--decisions", "../kept", cwd=os.path.dirname(place.write("in/it", "")))
+    changed = place.write("changed", out.replace(b'"count":3', b'"count":2'))
+    done = place.run("explain", identity, "--state", place.path("state"), "--decisions", changed)
+    assert done.code() == FAILED and b"Judged again, the decision differs:\n" in done.out(), done.out()
+
+
+def test_a_log_that_was_deleted_is_told(place):
+    run = Run(place, bus={"segment_size": "64KiB", "explain_size": "64KiB"}, limiter={"checkpoint_interval": "100ms"}).start()
+    run.append(burst("ann", 4))
+    decision = run.published(key=["ann"])
+    for number in range(40):
+        run.append("".join(line(START_MS + number, f"u{number}-{i}-{'x' * 60}") for i in range(500)))
+    until(lambda: explained_missing(run, decision["id"]), "the log is deleted", running=run.weir)
+    answer, = explained(run, decision["id"], code=FAILED)
+    assert answer["decision"] == decision and answer["again"] is None, answer
+    assert "is not there any more" in answer["missing"][0] and "by key and time alone" in answer["missing"][1], answer
+    assert shown(answer) == at(run.log, burst("ann", 4)) and {one["found"] for one in answer["events"]} == {"time"}, answer
+    run.append(burst("eve", 4))
+    assert explained(run, run.published(key=["eve"])["id"])[0]["equal"]
+    run.stop()
+
+
+def explained_missing(run, identity):
+    """Whether the record of a decision is gone."""
+    done = run.place.run("explain", identity, "--state", run.state, "--json")
+    return done.out() and json.loads(done.out())["again"] is None
+
+
+def test_a_line_ahead_of_the_clock_is_found(place):
+    run = Run(place).start()
+    text = burst("ann", 4, START_MS + 10**12)
+    run.append(text)
+    run.published(key=["ann"])
+    run.stop()  # by now the collector's memory is saved
+    answer, = explained(run, "ann")
+    assert shown(answer) == at(run.log, text) and answer["events"][0]["at"] < START_MS + 10**12, answer
+
+
+def ask_why(port, query):
+    """(status, object) of /api/v1/why, which is as openapi.json says."""
+    path = "/api/v1/why"
+    status, kind, text = metrics.get(port, path + query)
+    answer = archiver_api.Answer(status, {"content-type": kind}, text.encode())
+    archiver_api.CONTRACT.check(path, answer)
+    return status, answer.json()
+
+
+def test_the_api_says_why(place):
+    port = free_port()
+    archive = {"enabled": True, "api": f"127.0.0.1:{port}", "interval": "100ms"}
+    run = Run(place, archiver=archive).start()
+    run.append(burst("ann", 4))
+    identity = run.published(key=["ann"])["id"]
+    assert ask_why(port, f"?id={identity}") == (200, explained(run, identity)[0])
+    for query, why in (("", "missing"), ("?id=ann", "such as 3-1841-0"), ("?id=9-1-0", "there are 4 partitions"),
+                       ("?zone=site", "expected one of id")):
+        status, answer = ask_why(port, query)
+        assert status == 400 and why in answer["error"]["message"], answer
+    run.stop()
+    os.remove(run.out)
+    secret = place.write("secret", b"x" * 32)
+    os.chmod(secret, 0o600)
+    hashed = Run(place, state="hashed", archiver={**archive, "hash_keys": secret}).start()
+    status, answer = ask_why(port, f"?id={identity}")
+    assert status == 404 and "hashed" in answer["error"]["message"], answer
+    hashed.stop()
+
+
+def test_what_is_wrong_is_said(place):
+    run = Run(place).start()
+    for words, why in (((), "name a decision's id, or a key"), (("9-1-0",), "there are 4 partitions"),
+                       (("ann", "--zone", "sit"), 'did you mean "site"?'), (("a|b|c",), "no zone's key has 3 values")):
+        said = run.command("explain", *words, code=USAGE).said()
+        assert why in said, said
+    assert "no such" in explained(run, "0-7-0", code=FAILED)[0]["missing"][0]
+    run.stop()
+    assert place.run("explain", "ann", "--state", place.path("nowhere")).code() == USAGE
+
+
+if __name__ == "__main__":
+    cases.main(globals())
