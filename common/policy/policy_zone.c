@@ -247,6 +247,8 @@ enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_po
 		if (status == WEIR_OK)
 			status = check_unique(zones, made, error);
 	}
+	if (status == WEIR_OK)
+		status = weir_policy_check_circles(zones, made, error);
 	if (status == WEIR_OK) {
 		made->text = weir_policy_text(made);
 		if (strlen(made->text) > WEIR_POLICY_TEXT_MAX_BYTES)
