@@ -32,6 +32,9 @@ enum {
 	WEIR_PARTITIONS_MAX = 1024,
 };
 
+/* The name of the source of weir's own decisions. Only zones that name it count them. */
+#define WEIR_SOURCE_DECISIONS "decisions"
+
 /* One value of a key template. */
 struct weir_key_field {
 	char *field;
@@ -126,6 +129,8 @@ WEIR_MUST_USE enum weir_status weir_policy_follow(struct weir_policy *policy, co
 struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path);
 /** Whether some zone's "exempt" names a list that stays a file. */
 bool weir_policy_has_lists(const struct weir_policy *policy);
+/** Whether the zone counts decisions of zones. */
+bool weir_zone_counts_decisions(const struct weir_zone *zone);
 /** Whether the zone's key has the field. */
 bool weir_zone_counts_by(const struct weir_zone *zone, const char *field);
 /** Whether some zone's key has it. */

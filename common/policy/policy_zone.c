@@ -245,6 +245,8 @@ enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_po
 			status = check_unique(zones, made, error);
 	}
 	if (status == WEIR_OK)
+		status = weir_policy_check_circles(zones, made, error);
+	if (status == WEIR_OK)
 		status = weir_policy_give_ids(made, NULL, 0, error);
 	if (status == WEIR_OK) {
 		if (strlen(made->text) > WEIR_POLICY_TEXT_MAX_BYTES)

@@ -15,6 +15,9 @@
 
 enum { SCRATCH_LEAST_BYTES = 4096 };
 
+/* An event that was sent so long after its time is overdue; after the longer time it is history. */
+enum { OVERDUE_MS = 5000, HISTORY_MS = 3600 * 1000 };
+
 void bucket_scratch_deinit(struct bucket_scratch *scratch)
 {
 	free(scratch->blocks[0]);
@@ -78,6 +81,7 @@ void bucket_work_open(struct bucket_work *work, struct bucket_scratch *scratch, 
 {
 	work->scratch = scratch;
 	work->moved = work->changed = false;
+	work->sent_ms = 0;
 	bucket_open(&work->view, bucket, layout);
 }
 
@@ -90,6 +94,7 @@ void bucket_work_new(struct bucket_work *work, struct bucket_scratch *scratch, c
 			rooms[i] = room_for(&layout->limits[i], 1, c < WEIR_LIMIT_PLAIN_COST_MAX ? c : 1);
 	work->scratch = scratch;
 	work->changed = false;
+	work->sent_ms = 0;
 	open_scratch(work, layout, 0, rooms);
 }
 
@@ -165,6 +170,17 @@ static uint32_t find_nth(const struct bucket_view *view, const struct weir_zone 
 	return last < NTH_MAX ? last + 1 : last;
 }
 
+/*
+ * The end of a block of at least so long. Some logs have the time at which a request began, and some collectors were
+ * away: a block that began with an overdue event would be over before it is published. Nobody is blocked for history.
+ */
+static int64_t least_until(const struct bucket_work *work, int64_t t, int64_t block_ms)
+{
+	int64_t overdue_ms = work->sent_ms - t;
+	bool is_overdue = block_ms > 0 && overdue_ms > OVERDUE_MS && overdue_ms <= HISTORY_MS;
+	return (is_overdue ? work->sent_ms : t) + block_ms;
+}
+
 static void note_decision(struct bucket_work *work, int64_t at_ms, int64_t until_ms, uint32_t nth)
 {
 	unsigned form = BUCKET_DECIDED | (nth > 1 ? BUCKET_NTH : 0);
@@ -181,7 +197,7 @@ static void decide(struct bucket_work *work, const struct weir_zone *zone, unsig
                    struct bucket_verdict *verdict)
 {
 	uint32_t nth = find_nth(&work->view, zone, t);
-	int64_t latest = -1, least_ms = t + weir_zone_block_ms(zone, nth);
+	int64_t latest = -1, least_ms = least_until(work, t, weir_zone_block_ms(zone, nth));
 	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
 		if (!(breached >> i & 1))
 			continue;

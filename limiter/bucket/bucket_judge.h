@@ -26,8 +26,9 @@ void bucket_scratch_deinit(struct bucket_scratch *scratch);
 struct bucket_work {
 	struct bucket_view view;
 	struct bucket_scratch *scratch;
-	bool moved;   /* the view is a scratch block, whatever it was before */
-	bool changed; /* something was recorded, left or published */
+	bool moved;      /* the view is a scratch block, whatever it was before */
+	bool changed;    /* something was recorded, left or published */
+	int64_t sent_ms; /* when the event was sent; 0: nobody says, as whoever opens a bucket leaves it */
 };
 
 /** Opens a block where it lies: of the layout in force, and not single. */

@@ -77,6 +77,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 		return true;
 	}
 	open_work(shard, lookup, layout, c, &work);
+	work.sent_ms = shard->work.frame->sending_time_ms;
 	if (done)
 		bucket_done(&work, t);
 	else

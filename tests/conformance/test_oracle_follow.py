@@ -69,6 +69,13 @@ class InTheLog(unittest.TestCase):
             _, (_, verdict) = log.take_frame(1, "s", sent, [self.event(again, 3), self.event(again, 4)])
             self.assertEqual(verdict.decision["nth"], nth)
 
+    def test_an_overdue_event_is_blocked_from_its_sending_on(self):
+        for sent, until in ((T0 + 5000, T0 + 60000), (T0 + 5001, T0 + 65001), (T0 + 3600000, T0 + 3660000),
+                            (T0 + 3600001, T0 + 60000)):
+            log = follow.Follow([zone(window(1, "1s"), block_for="1m")], 0)
+            _, (_, verdict) = log.take_frame(0, "s", sent, [self.event(T0, 1), self.event(T0, 2)])
+            self.assertEqual((verdict.decision["at"], verdict.decision["until"]), (T0, until))
+
     def test_a_lift_takes_the_last_block_back_once(self):
         log = follow.Follow([zone(window(1, "1s"), block_for=["1m", "1h", "1d"])], 0)
         log.take_frame(0, "s", T0, [self.event(T0, 1), self.event(T0, 2)])

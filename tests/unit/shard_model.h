@@ -157,7 +157,7 @@ struct model_verdict {
 };
 
 static inline struct model_verdict model_judge(struct model_bucket *bucket, const struct weir_zone *zone, int64_t t,
-                                               int64_t c, bool done, bool barred)
+                                               int64_t c, int64_t sent, bool done, bool barred)
 {
 	struct model_verdict verdict = {0};
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
@@ -209,8 +209,9 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 		least = zone->block_list_ms[(bucket->nth > last ? last : bucket->nth) - 1];
 		verdict.nth = bucket->nth;
 	}
-	if (verdict.until < t + least)
-		verdict.until = t + least;
+	int64_t from = least > 0 && sent > t + 5000 && sent <= t + 3600000 ? sent : t;
+	if (verdict.until < from + least)
+		verdict.until = from + least;
 	bucket->blocked_at = t;
 	bucket->blocked_until = verdict.until;
 	return verdict;
@@ -267,8 +268,8 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			if (bucket->thousandths != effect.thousandths)
 				model_rescale(bucket, effect.thousandths);
 			bucket->clock_s = (model->clock_ms + 999) / 1000;
-			struct model_verdict verdict =
-				model_judge(bucket, zone, event->time_ms, event->cost, set->zones[j].done, effect.blocked);
+			struct model_verdict verdict = model_judge(bucket, zone, event->time_ms, event->cost,
+			                                           frame->sending_time_ms, set->zones[j].done, effect.blocked);
 			verdicts[pair] = (uint8_t)verdict.bits;
 			if (verdict.decided)
 				decisions[decided++] =

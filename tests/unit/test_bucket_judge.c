@@ -190,6 +190,32 @@ static void blocks_get_longer_until_they_are_forgiven(void **state)
 	scene_close(scene);
 }
 
+/* What was sent late is blocked from then on; what is history is not, nor what no penalty is set for. */
+static void a_block_for_an_overdue_event_begins_when_it_was_sent(void **state)
+{
+	(void)state;
+	enum { AT = 10000000, HOUR = 3600000 };
+	static const struct {
+		const char *members;
+		int64_t sent, until;
+	} cases[] = {
+		{",\"block_for\":\"10s\"", 0, AT + 10000},
+		{",\"block_for\":\"10s\"", AT + 5000, AT + 10000},
+		{",\"block_for\":\"10s\"", AT + 5001, AT + 15001},
+		{",\"block_for\":\"10s\"", AT + HOUR, AT + HOUR + 10000},
+		{",\"block_for\":\"10s\"", AT + HOUR + 1, AT + 10000},
+		{",\"block_for\":[\"20s\",\"30s\"]", AT + 5001, AT + 25001},
+		{"", AT + 5001, AT + 100},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct bucket_scene *scene = open_whole(SLIDING(1, 100ms), cases[i].members);
+		EXPECT_PASS(scene, AT, 1);
+		scene->sent_ms = cases[i].sent;
+		EXPECT_DECIDED(scene, AT, 1, cases[i].until);
+		scene_close(scene);
+	}
+}
+
 static void a_penalty_begins_with_its_decision(void **state)
 {
 	(void)state;
@@ -413,7 +439,7 @@ static void random_step(struct pair *pair, uint64_t *seed)
 		return;
 	if (pair->model->thousandths != scene->scale)
 		model_rescale(pair->model, scene->scale);
-	struct model_verdict expected = model_judge(pair->model, scene->zone->zone, t, c, done, barred);
+	struct model_verdict expected = model_judge(pair->model, scene->zone->zone, t, c, scene->sent_ms, done, barred);
 	if (done) {
 		scene_done(scene, t);
 	} else {
@@ -463,6 +489,7 @@ int main(void)
 		cmocka_unit_test(no_other_decision_is_made_before_the_end_of_the_last),
 		cmocka_unit_test(a_block_lasts_to_the_reset_or_as_long_as_the_zone_says),
 		cmocka_unit_test(blocks_get_longer_until_they_are_forgiven),
+		cmocka_unit_test(a_block_for_an_overdue_event_begins_when_it_was_sent),
 		cmocka_unit_test(a_penalty_begins_with_its_decision),
 		cmocka_unit_test(what_an_operator_blocks_is_no_breach),
 		cmocka_unit_test(a_block_that_is_known_changes_nothing),

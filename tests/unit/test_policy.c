@@ -256,6 +256,50 @@ static void refuses_zones_in_words(void **state)
 		"\"10s\", not \"400d\"");
 }
 
+#define COUNTS(name, zone) \
+	"{\"name\": \"" name "\", \"key\": [], \"sources\": [\"decisions\"], \"match\": {\"zone\": " zone "}," LIMITS "}"
+
+/* A policy in which some zone counts its own decisions is refused, with the circle in words. */
+static void no_zone_counts_its_own_decisions(void **state)
+{
+	(void)state;
+	static const char *const good[] = {
+		COUNTS("a", "\"b\""),
+		COUNTS("a", "{\"not\": [\"a\"]}"),
+		COUNTS("aa", "\"b*\"") "," COUNTS("ab", "\"aa\"") "," COUNTS("ac", "[\"aa\", \"ab\"]"),
+		COUNTS("a", "{\"is\": \"*\", \"not\": [\"a\"]}"),
+		"{\"name\": \"a\", \"key\": [], \"match\": {\"zone\": \"a\"}," LIMITS "}", /* of lines that have such a field */
+	};
+	static const struct {
+		const char *zones, *words;
+	} bad[] = {
+		{COUNTS("a", "\"a\""),
+	     "[0].match: this zone would count its own decisions: \"a\" counts \"a\"; name the zones"},
+		{"{\"name\": \"a\", \"key\": [], \"sources\": [\"x\", \"decisions\"]," LIMITS "}", "\"a\" counts \"a\""},
+		{COUNTS("abc", "\"a*c\""), "\"abc\" counts \"abc\""},
+		{COUNTS("a", "{\"not\": [\"b\"]}"), "\"a\" counts \"a\""},
+		{COUNTS("z", "\"a\"") "," COUNTS("a", "[\"x\", \"b\"]") "," COUNTS("b", "\"c\"") "," COUNTS("c", "\"a\""),
+	     "[1].match: this zone would count its own decisions: \"a\" counts \"b\" counts \"c\" counts \"a\""},
+	};
+	char text[4096];
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		snprintf(text, sizeof text, "[%s]", good[i]);
+		weir_policy_free(accept(text));
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct weir_json_document *document;
+		struct weir_policy *policy;
+		struct weir_error error;
+		snprintf(text, sizeof text, "[%s]", bad[i].zones);
+		assert_int_equal(weir_json_parse("weir.json", text, strlen(text), &document, &error), WEIR_OK);
+		struct weir_json root = weir_json_root(document);
+		assert_int_equal(weir_policy_parse(&root, &policy, &error), WEIR_INVALID);
+		if (strstr(error.text, bad[i].words) == NULL)
+			fail_msg("\"%s\" is not in \"%s\"", bad[i].words, error.text);
+		weir_json_document_free(document);
+	}
+}
+
 static void a_list_of_blocks_gets_longer(void **state)
 {
 	(void)state;
@@ -574,6 +618,7 @@ int main(void)
 		cmocka_unit_test(limits_know_how_far_back_they_look),
 		cmocka_unit_test(zones_are_described_in_a_sentence),
 		cmocka_unit_test(a_list_of_blocks_gets_longer),
+		cmocka_unit_test(no_zone_counts_its_own_decisions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* Which kinds of source there are. */
 #include "collector/source/kinds/source_kinds.h"
 
+#include "collector/source/decisions/source_decisions.h"
 #include "collector/source/file/source_file.h"
 #include "collector/source/file/source_stdin.h"
 #include "collector/source/journal/source_journal.h"
@@ -10,14 +11,16 @@
 #include "common/base/suggest.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* In the order in which errors list them. */
 static const struct source_ops *const kinds[] = {
-	&source_file_ops,    /* files, through their rotations */
-	&source_stdin_ops,   /* standard input */
-	&source_syslog_ops,  /* what is sent by syslog */
-	&source_journal_ops, /* systemd's journal */
-	&source_kafka_ops,   /* Kafka's topics */
+	&source_file_ops,      /* files, through their rotations */
+	&source_stdin_ops,     /* standard input */
+	&source_syslog_ops,    /* what is sent by syslog */
+	&source_journal_ops,   /* systemd's journal */
+	&source_kafka_ops,     /* Kafka's topics */
+	&source_decisions_ops, /* what weir decides */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
@@ -40,6 +43,18 @@ static enum weir_status find_kind(const struct weir_json *config, const struct s
 	return status;
 }
 
+/* No other source may have the name of one that is known by it. */
+static enum weir_status check_name(const struct weir_json *config, struct weir_error *error)
+{
+	struct weir_json name = weir_json_member(config, "name");
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (json_is_string(name.value) && kinds[i]->own_name != NULL &&
+		    strcmp(json_string_value(name.value), kinds[i]->own_name) == 0)
+			return weir_json_fail(&name, error, "is the name of the source of type \"%s\"; choose another",
+			                      kinds[i]->type);
+	return WEIR_OK;
+}
+
 const struct source_ops *const *source_kinds(size_t *count)
 {
 	*count = KIND_COUNT;
@@ -60,6 +75,8 @@ enum weir_status source_new(const struct weir_json *config, const struct source_
 	enum weir_status status = find_kind(config, &kind, error);
 	if (status == WEIR_OK)
 		status = weir_json_known(config, kind->members, error);
+	if (status == WEIR_OK)
+		status = check_name(config, error);
 	return status == WEIR_OK ? kind->create(config, context, source, error) : status;
 }
 

@@ -82,7 +82,7 @@ class Follow:
             for zone_id, is_done in event["zones"]:
                 zone = self.zones.get(zone_id)
                 if is_new and zone is not None:
-                    verdict = self._judge(zone, event, is_done)
+                    verdict = self._judge(zone, event, is_done, sent_ms)
                     self.counts[zone.name].add(verdict)
                     results.append((f"{self.partition}-{offset}-{index}", verdict))
                 index += 1
@@ -91,7 +91,7 @@ class Follow:
             self.positions[source] = max(held, newest)
         return results
 
-    def _judge(self, zone, event, is_done):
+    def _judge(self, zone, event, is_done, sent_ms):
         t, place = event["time"], (zone.id, event["key"])
         if self.overrides.allowed(*place, t) and not is_done:
             return Verdict(zone, "pass")
@@ -99,7 +99,7 @@ class Follow:
         times = self.overrides.times(*place)
         if bucket.times != times:
             bucket.rescale(times)
-        return judge_event(bucket, t, event["cost"], is_done, self.overrides.blocked(*place, t))
+        return judge_event(bucket, t, event["cost"], is_done, self.overrides.blocked(*place, t), sent_ms)
 
     def take_command(self, offset, sent_ms, body):
         """Does what an operator commands: [(id, Verdict)] of what it publishes, one or none."""

@@ -64,8 +64,15 @@ class Verdict:
         self.zone, self.word, self.late, self.decision = zone, word, late, decision
 
 
-def judge_event(bucket, t, c, is_done, barred=False):
-    """Judges one event in its bucket and records it as the zone says; barred: an operator blocks it."""
+def block_begin(t, sent):
+    """From when on a block lasts: an event that was sent late, but not long ago, counts from its sending."""
+    return sent if 5000 < sent - t <= 3600000 else t
+
+
+def judge_event(bucket, t, c, is_done, barred=False, sent=0):
+    """Judges one event in its bucket and records it as the zone says; barred: an operator blocks it.
+
+    sent: when it was sent; `weir run --once` says 0."""
     zone, states = bucket.zone, bucket.states
     for state in states:
         state.leave(t)
@@ -95,7 +102,8 @@ def judge_event(bucket, t, c, is_done, barred=False):
         bucket.nth = min(bucket.nth + 1, 65535) if is_repeated else 1
         block_for = zone.blocks[min(bucket.nth, len(zone.blocks)) - 1]
         bucket.blocked_at = t
-        bucket.blocked_until = max(max(resets), t + block_for)
+        begin = block_begin(t, sent) if block_for else t
+        bucket.blocked_until = max(max(resets), begin + block_for)
         decision = {"zone": zone.name, "key": list(bucket.values), "action": "block",
                     "at": t, "until": bucket.blocked_until,
                     "limit": first.limit.described(), "count": first.held(t)}

@@ -206,7 +206,8 @@ class Zone:
         of_address = [field.name for field in self.key if field.grouped or field.name == "ip"]
         if any(known.matches(record) for known in self.exempt.filters):
             return None
-        if self.sources and record.source not in self.sources:
+        source = getattr(record, "source", None)
+        if (self.sources or source == "decisions") and source not in self.sources:
             return None
         if any(self.exempt.holds_address(record.field(name)) for name in of_address or ["ip"]):
             return None
