@@ -15,24 +15,9 @@
 #include <unistd.h>
 
 const struct command *const weir_commands[] = {
-	&command_run,
-	&command_validate,
-	&command_generate,
-	&command_policy,
-	&command_block,
-	&command_lift,
-	&command_allow,
-	&command_list,
-	&command_top,
-	&command_forget,
-	&command_recover,
-	&command_override,
-	&command_decode,
-	&command_state,
-	&command_subscribe,
-	&command_reference,
-	NULL,
-};
+	&command_run,    &command_validate, &command_generate,  &command_policy, &command_block,     &command_lift,
+	&command_allow,  &command_list,     &command_top,       &command_forget, &command_recover,   &command_override,
+	&command_decode, &command_state,    &command_subscribe, &command_setup,  &command_reference, NULL};
 
 enum { COMMANDS = sizeof weir_commands / sizeof *weir_commands - 1 };
 

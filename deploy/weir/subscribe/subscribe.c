@@ -4,8 +4,10 @@
  * a gateway's list (deploy/gateways/subscriber/subscriber.h).
  */
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/bus/kafka/bus_kafka.h"
+#include "common/bus/local/bus_local_view.h"
 #include "common/bytes/listen_address.h"
 #include "common/config/arguments.h"
 #include "common/config/config.h"
@@ -13,16 +15,19 @@
 #include "common/http/http.h"
 #include "common/json/units.h"
 #include "deploy/gateways/gateway/gateways.h"
+#include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { ZONES_MAX = 256, ONCE_WAIT_MS = 30000 };
+enum { ZONES_MAX = 256, ONCE_WAIT_MS = 30000, LOOK_MS = 100 };
 
 enum option {
 	OPTION_CONFIG,
+	OPTION_STATE,
 	OPTION_TO,
 	OPTION_ZONE,
 	OPTION_HTTP,
@@ -39,6 +44,11 @@ static const struct weir_argument_option options[] = {
                        .value = "FILE",
                        .type = WEIR_ARGUMENT_TEXT,
                        .help = "a configuration; only its sections bus, redis and log are used"},
+	[OPTION_STATE] = {.name = "state",
+                      .value = "DIR",
+                      .type = WEIR_ARGUMENT_TEXT,
+                      .help = "the state directory of a `weir run`, whose log is read; it may be running, or not yet "
+                              "(default on one machine: the usual one)"},
 	[OPTION_TO] = {.name = "to",
                    .value = "TARGET",
                    .type = WEIR_ARGUMENT_TEXT,
@@ -123,13 +133,16 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir subscribe",
 	.summary = "keep a gateway's list of who is blocked: Redis, nginx, HAProxy, nft",
-	.usage = "weir subscribe [--config FILE] --to TARGET [OPTION...]",
-	.about = "Keeps a gateway's list of who is blocked, from the decisions topic of a cluster.",
+	.usage = "weir subscribe [--config FILE] --to TARGET [OPTION...]\n"
+			 "weir subscribe --state DIR --to TARGET [OPTION...]",
+	.about = "Keeps a gateway's list of who is blocked, from the decisions topic of a cluster, or from the log of a "
+			 "`weir run` on this machine.",
 	.operand = {.hint = "give the target with --to TARGET"},
 	.options = options,
 	.sections = sections,
 	.examples = "weir subscribe --config weir.json --to redis://127.0.0.1:6379\n"
 				"redis-cli EXISTS weir:site:203.0.113.9\n"
+				"weir subscribe --state /var/lib/weir --to redis://127.0.0.1:6379\n"
 				"weir subscribe --config weir.json --to file:/var/lib/weir/blocked.jsonl\n"
 				"weir subscribe --config weir.json --to nginx-map:/etc/nginx/weir.map \\\n"
 				"    --zone site --reload 'nginx -s reload'\n"
@@ -144,14 +157,16 @@ static const struct weir_command_line line = {
 };
 
 struct subscribe {
-	const char *config_path;
+	const char *config_path, *state_path;
 	struct gateway_settings gateway;
 	const char *zones[ZONES_MAX]; /* the gateway's */
 	char *http_host;
 	uint16_t http_port;
 	bool once, announced;
 
-	struct weir_config *config;
+	struct weir_config *config;          /* NULL: there is only a state directory */
+	char log_directory[WEIR_PATH_BYTES]; /* of one machine; "": a cluster's */
+	uint32_t partitions;
 	struct weir_log log;
 	struct target *target;
 	struct weir_bus *bus;
@@ -173,6 +188,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	struct subscribe *subscribe = context;
 	switch (option) {
 	case OPTION_CONFIG: subscribe->config_path = value->text; break;
+	case OPTION_STATE: subscribe->state_path = value->text; break;
 	case OPTION_TO: subscribe->gateway.to = value->text; break;
 	case OPTION_RELOAD: subscribe->gateway.reload = value->text; break;
 	case OPTION_MAP: subscribe->gateway.map = value->text; break;
@@ -197,40 +213,85 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 
 /* ---- opening, in order ---- */
 
+/* The log of one machine: in the directory that is named, else where `weir run` keeps it. */
+static enum weir_status find_log(struct subscribe *subscribe, struct weir_error *error)
+{
+	char usual[WEIR_PATH_BYTES];
+	enum weir_status status = WEIR_OK;
+	if (subscribe->state_path == NULL)
+		status = state_directory_default(usual, error);
+	return status == WEIR_OK ? weir_path_format(subscribe->log_directory, error, "%s/log",
+	                                            subscribe->state_path != NULL ? subscribe->state_path : usual)
+	                         : status;
+}
+
 static enum weir_status read_config(struct subscribe *subscribe, struct weir_error *error)
 {
-	enum weir_status status = weir_config_load(subscribe->config_path, &subscribe->config, error);
+	subscribe->log = (struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_INFO};
+	enum weir_status status = WEIR_OK;
+	if (subscribe->config_path != NULL)
+		status = weir_config_load(subscribe->config_path, &subscribe->config, error);
 	if (status != WEIR_OK)
 		return status;
 	const struct weir_config *config = subscribe->config;
-	subscribe->log = (struct weir_log){
-		.fd = STDERR_FILENO, .level = (enum weir_log_level)config->log.level, .json = config->log.json != 0};
-	struct weir_json root = weir_json_root(config->document);
-	struct weir_json bus = weir_json_member(&root, "bus");
-	struct weir_json type = weir_json_member(&bus, "type");
-	if (config->bus.type != WEIR_BUS_KAFKA)
-		return weir_json_fail(&type, error,
-		                      "must be \"kafka\" for weir subscribe; `weir run` writes its decisions to a file itself");
-	if (subscribe->gateway.to == NULL)
+	if (config != NULL) {
+		subscribe->log.level = (enum weir_log_level)config->log.level;
+		subscribe->log.json = config->log.json != 0;
+		subscribe->partitions = (uint32_t)config->bus.partitions;
+	}
+	if (config != NULL && config->bus.type == WEIR_BUS_KAFKA && subscribe->state_path != NULL)
+		return weir_fail(error, WEIR_INVALID, "--state is for one machine, and %s is a cluster's configuration",
+		                 subscribe->config_path);
+	if (subscribe->gateway.to == NULL && config != NULL)
 		subscribe->gateway.to = config->redis.url;
 	if (subscribe->gateway.to == NULL)
-		return weir_fail(error, WEIR_INVALID, "missing --to TARGET, or redis.url in %s", subscribe->config_path);
+		return weir_fail(error, WEIR_INVALID, "missing --to TARGET%s%s", config != NULL ? ", or redis.url in " : "",
+		                 config != NULL ? subscribe->config_path : "");
+	return config == NULL || config->bus.type == WEIR_BUS_LOCAL ? find_log(subscribe, error) : WEIR_OK;
+}
+
+/* A `weir run` that was never started has no log yet. */
+static enum weir_status open_local(struct subscribe *subscribe, struct weir_error *error)
+{
+	struct weir_fault fault = {0};
+	enum weir_status status;
+	int64_t end_ms = weir_monotonic_ms() + (subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2);
+	while ((status = weir_bus_local_view(subscribe->log_directory, &subscribe->bus, error)) == WEIR_AGAIN) {
+		weir_fault_raise(&fault, &subscribe->log, "bus", "%s; waiting for weir run", error->text);
+		if (*weir_stop_flag() || weir_monotonic_ms() >= end_ms)
+			return weir_fail(error, WEIR_IO, "there is no log in %s", subscribe->log_directory);
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+	}
+	weir_fault_clear(&fault, &subscribe->log, "bus");
+	if (status != WEIR_OK || subscribe->bus == NULL)
+		return status;
+	if (subscribe->partitions != 0 && subscribe->bus->partitions != subscribe->partitions)
+		return weir_fail(error, WEIR_INVALID, "%s has %u partitions, and bus.partitions is %u",
+		                 subscribe->log_directory, subscribe->bus->partitions, subscribe->partitions);
+	subscribe->partitions = subscribe->bus->partitions;
 	return WEIR_OK;
+}
+
+/* Without a configuration only the log knows how many partitions it has, so it comes first. */
+static enum weir_status find_partitions(struct subscribe *subscribe, struct weir_error *error)
+{
+	return subscribe->partitions == 0 ? open_local(subscribe, error) : WEIR_OK;
 }
 
 /* A zone that nothing is said of empties the list. Where the zones are not in the configuration nobody knows. */
 static void inspect_zones(const struct subscribe *subscribe)
 {
 	struct weir_error words;
-	for (size_t i = 0; subscribe->config->policy != NULL && i < subscribe->gateway.zone_count; i++)
-		if (weir_policy_find_zone(subscribe->config->policy, subscribe->zones[i], &words) == NULL)
+	const struct weir_policy *policy = subscribe->config != NULL ? subscribe->config->policy : NULL;
+	for (size_t i = 0; policy != NULL && i < subscribe->gateway.zone_count; i++)
+		if (weir_policy_find_zone(policy, subscribe->zones[i], &words) == NULL)
 			weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe", "--zone: %s", words.text);
 }
 
 static enum weir_status open_target(struct subscribe *subscribe, struct weir_error *error)
 {
-	return gateway_open(&subscribe->gateway, (uint32_t)subscribe->config->bus.partitions, &subscribe->log,
-	                    weir_stop_flag(), &subscribe->target, error);
+	return gateway_open(&subscribe->gateway, subscribe->partitions, &subscribe->log, weir_stop_flag(),
+	                    &subscribe->target, error);
 }
 
 /* SIGHUP. */
@@ -250,8 +311,7 @@ static void tell_up_to_date(void *context)
 
 static void make_subscriber(struct subscribe *subscribe)
 {
-	struct subscriber_options how =
-		gateway_subscriber(&subscribe->gateway, (uint32_t)subscribe->config->bus.partitions, subscribe->target);
+	struct subscriber_options how = gateway_subscriber(&subscribe->gateway, subscribe->partitions, subscribe->target);
 	how.once = subscribe->once;
 	how.once_wait_ms = ONCE_WAIT_MS;
 	how.take_rewrite = take_rewrite;
@@ -264,6 +324,10 @@ static void make_subscriber(struct subscribe *subscribe)
 
 static enum weir_status open_bus(struct subscribe *subscribe, struct weir_error *error)
 {
+	if (subscribe->bus != NULL)
+		return WEIR_OK;
+	if (subscribe->log_directory[0] != '\0')
+		return open_local(subscribe, error);
 	return weir_bus_kafka_open_topic(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS, true,
 	                                 subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2, weir_stop_flag(), &subscribe->log,
 	                                 &subscribe->bus, error);
@@ -334,14 +398,16 @@ static enum weir_exit command_main(int argc, char **argv)
 	subscribe.gateway.zones = subscribe.zones;
 	struct weir_error error = {.text = ""}, failure;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &subscribe);
-	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&subscribe.config_path))
-		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
+	if (code == WEIR_EXIT_NOT_YET && subscribe.state_path == NULL && !weir_config_find(&subscribe.config_path))
+		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	if (code != WEIR_EXIT_NOT_YET) {
 		free(subscribe.http_host);
 		return code;
 	}
 	weir_stop_install();
 	enum weir_status status = read_config(&subscribe, &error);
+	if (status == WEIR_OK)
+		status = find_partitions(&subscribe, &error);
 	if (status == WEIR_OK)
 		status = open_target(&subscribe, &error);
 	bool usage = status != WEIR_OK;

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `weir setup`: shows what a gateway needs so that weir can block there, and with --apply writes it. What the gateway's
+ * own check refuses is put back as it was.
+ */
+#include "common/base/alloc.h"
+#include "common/config/arguments.h"
+#include "common/config/config.h"
+#include "deploy/gateways/gateway/gateway_settings.h"
+#include "deploy/gateways/target/exec/program.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/setup/setup_entry.h"
+#include "deploy/weir/setup/setup_plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHECK_MS = 60000 };
+
+enum option { APPLY, REMOVE, RELOAD, ZONE, PORT, FILE_, LIST, CONFIG, BACKUP, OPTION_COUNT };
+
+static const struct weir_argument_option options_table[] = {
+	[APPLY] = {.name = "apply",
+               .type = WEIR_ARGUMENT_FLAG,
+               .help = "write it, after showing what changes; without this nothing is touched"},
+	[REMOVE] = {.name = "remove", .type = WEIR_ARGUMENT_FLAG, .help = "take out what an earlier setup put there"},
+	[RELOAD] = {.name = "reload",
+                .type = WEIR_ARGUMENT_FLAG,
+                .help = "with --apply: also make the gateway, and a running weir.service, take it up"},
+	[ZONE] = {.name = "zone",
+              .value = "NAME",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "block only for this zone (default: every zone that counts by an address)",
+              .repeatable = true,
+              .expected = "a zone's name, at most 256 times"},
+	[PORT] = {.name = "port",
+              .value = "N",
+              .type = WEIR_ARGUMENT_NUMBER,
+              .help = "nft: drop only what comes for this TCP port (default: all packets of who is blocked)",
+              .least = 1,
+              .most = UINT16_MAX,
+              .repeatable = true},
+	[FILE_] = {.name = "file",
+               .value = "FILE",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the gateway's main configuration (default: the installed one)",
+               .expected = "an absolute path of letters, digits and /._-"},
+	[LIST] = {.name = "list",
+              .value = "FILE",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "nginx: the file that weir keeps (default /var/lib/weir/gateways/nginx.map)",
+              .expected = "an absolute path of letters, digits and /._-"},
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "weir's configuration, which gets the entry in \"gateways\""},
+	[BACKUP] = {.name = "backup",
+                .value = "DIR",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help = "where files are copied to before they change (default /var/backups/weir)"},
+	[OPTION_COUNT] = {.name = NULL},
+};
+
+static const char *const kinds[] = {"nginx", "nft", "haproxy", NULL};
+static setup_make *const makers[] = {setup_nginx, setup_nft, setup_haproxy};
+
+static const struct weir_argument_section sections[] = {
+	{"What it writes", "nginx\n"
+                       "    a geo that holds the list, the answer 429 with Retry-After, one include in\n"
+                       "    each server, and the empty list\n"
+                       "nft\n"
+                       "    a table inet weir with two sets and a chain before all others, and its\n"
+                       "    include in nftables.conf\n"
+                       "haproxy\n"
+                       "    three lines in each frontend of mode http, a map, and a stats socket of\n"
+                       "    level admin where there is none\n"
+                       "\n"
+                       "It adds the gateway to \"gateways\" of weir's configuration, and leaves every other byte "
+                       "of it as it is. Files are replaced whole, and a copy of each is kept. When the gateway's own "
+                       "check refuses the result, all files are put back.\n"},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "it is shown, or done, or there is nothing to do"},
+	{WEIR_EXIT_FAILED, "a file cannot be written, or the gateway refuses: nothing is changed; or its reload failed"},
+	{WEIR_EXIT_USAGE, "the command line or a configuration is wrong"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+static const struct weir_command_line line = {
+	.name = "weir setup",
+	.summary = "make nginx, nft or HAProxy block whom weir blocks",
+	.usage = "weir setup nginx|nft|haproxy [--apply [--reload]] [OPTION...]\n"
+			 "weir setup nginx|nft|haproxy --remove [--apply [--reload]]",
+	.about = "Shows what a gateway needs so that it refuses whom weir blocks, and writes it with --apply.",
+	.operand = {.word = "GATEWAY",
+                .help = "nginx, nft or haproxy",
+                .most = 1,
+                .choices = kinds,
+                .hint = "one gateway at a time"},
+	.options = options_table,
+	.sections = sections,
+	.examples = "weir setup nginx\n"
+				"weir setup nginx --zone site --apply --reload\n"
+				"weir setup nft --zone ssh --port 22 --apply --reload\n"
+				"weir setup haproxy --file /etc/haproxy/haproxy.cfg\n"
+				"weir setup nginx --remove --apply --reload",
+	.exits = exits,
+};
+
+struct setup {
+	setup_make *make; /* NULL: none is named */
+	const char *config_path, *backup;
+	const char *zones[SETUP_ZONES_MAX];
+	size_t zone_count;
+	bool apply, reload;
+	bool entry_changed;
+	struct weir_text entry; /* as JSON, terminated */
+	struct setup_plan plan;
+};
+
+/* ---- the command line ---- */
+
+/* It goes into other programs' files, whose quotes are not ours to know. */
+static bool plain_path(const char *path)
+{
+	return path[0] == '/' && strlen(path) < WEIR_PATH_BYTES / 2 &&
+	       path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-")] == '\0';
+}
+
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
+{
+	struct setup *setup = context;
+	struct setup_plan *plan = &setup->plan;
+	switch (option) {
+	case APPLY: setup->apply = true; break;
+	case REMOVE: plan->remove = true; break;
+	case RELOAD: setup->reload = true; break;
+	case CONFIG: setup->config_path = value->text; break;
+	case BACKUP: setup->backup = value->text; break;
+	case ZONE:
+		if (setup->zone_count == SETUP_ZONES_MAX)
+			return weir_arguments_refuse_value(&line, ZONE, value->text);
+		setup->zones[setup->zone_count++] = value->text;
+		break;
+	case PORT:
+		if (plan->port_count == SETUP_PORTS_MAX)
+			return weir_arguments_refuse(&line, "at most %d ports", SETUP_PORTS_MAX);
+		plan->ports[plan->port_count++] = (uint16_t)value->number;
+		break;
+	case FILE_:
+	case LIST:
+		if (!plain_path(value->text))
+			return weir_arguments_refuse_value(&line, option, value->text);
+		if (option == LIST) {
+			plan->list = value->text;
+			break;
+		}
+		plan->file_given = true;
+		snprintf(plan->file, sizeof plan->file, "%s", value->text);
+		break;
+	default:
+		for (size_t i = 0; kinds[i] != NULL; i++)
+			if (strcmp(kinds[i], value->text) == 0)
+				setup->make = makers[i];
+		break;
+	}
+	return WEIR_EXIT_NOT_YET;
+}
+
+static enum weir_exit parse(struct setup *setup, int argc, char **argv)
+{
+	setup->backup = "/var/backups/weir";
+	setup->plan.list = "/var/lib/weir/gateways/nginx.map";
+	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, setup);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
+	if (setup->make == NULL)
+		return weir_arguments_refuse(&line, "missing GATEWAY: nginx, nft or haproxy");
+	if (setup->reload && !setup->apply)
+		return weir_arguments_refuse(&line, "--reload goes with --apply");
+	(void)weir_config_find(&setup->config_path); /* without one the entry is only shown */
+	return WEIR_EXIT_NOT_YET;
+}
+
+/* ---- the entry in weir's configuration ---- */
+
+/* Of zones that count by something else no gateway here could ask, so they are not to spoil its list. */
+static void put_zones(struct setup *setup, const struct weir_policy *policy)
+{
+	bool all = setup->zone_count == 0;
+	size_t others = 0;
+	for (uint32_t i = 0; all && policy != NULL && i < policy->zone_count && setup->zone_count < SETUP_ZONES_MAX; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		if (zone->key_count == 1 && weir_zone_counts_addresses(zone))
+			setup->zones[setup->zone_count++] = zone->name;
+		else
+			others++;
+	}
+	if (all && others == 0)
+		setup->zone_count = 0;
+	for (size_t i = 0; i < setup->zone_count; i++) {
+		weir_text_puts(&setup->entry, i == 0 ? ", \"zones\": [" : ", ");
+		weir_text_json(&setup->entry, weir_span_of(setup->zones[i]));
+	}
+	if (setup->zone_count > 0)
+		weir_text_puts(&setup->entry, "]");
+}
+
+static void make_entry(struct setup *setup, const struct weir_policy *policy)
+{
+	const struct setup_plan *plan = &setup->plan;
+	weir_text_puts(&setup->entry, "{\"to\": ");
+	weir_text_json(&setup->entry, weir_span_of(plan->to));
+	put_zones(setup, policy);
+	if (plan->map[0] != '\0') {
+		weir_text_puts(&setup->entry, ", \"map\": ");
+		weir_text_json(&setup->entry, weir_span_of(plan->map));
+	}
+	if (plan->reload[0] != '\0') {
+		weir_text_puts(&setup->entry, ", \"reload\": ");
+		weir_text_json(&setup->entry, weir_span_of(plan->reload));
+	}
+	weir_text_append(&setup->entry, "}", sizeof "}");
+}
+
+static enum weir_status check_zones(const struct setup *setup, const struct weir_policy *policy,
+                                    struct weir_error *error)
+{
+	for (size_t i = 0; policy != NULL && i < setup->zone_count; i++)
+		if (weir_policy_find_zone(policy, setup->zones[i], error) == NULL)
+			return WEIR_INVALID;
+	return WEIR_OK;
+}
+
+/* Where the list already keeps this one, its entry is the user's. */
+static enum weir_status change_entry(struct setup *setup, const struct weir_config *config, struct setup_file *file,
+                                     struct weir_error *error)
+{
+	struct gateway_list list;
+	struct weir_config *changed = NULL;
+	enum weir_status status = gateway_list_read(config, &list, error);
+	size_t place = 0;
+	while (status == WEIR_OK && place < list.count && strcmp(list.at[place].to, setup->plan.to) != 0)
+		place++;
+	bool there = status == WEIR_OK && place < list.count;
+	gateway_list_deinit(&list);
+	if (status != WEIR_OK || there == !setup->plan.remove)
+		return status;
+	bool done = there ? setup_entry_take(&file->after, place) : setup_entry_put(&file->after, setup->entry.at);
+	if (done)
+		status = weir_config_parse(file->path, file->after.at, file->after.length, &changed, error);
+	if (done && status == WEIR_OK) {
+		status = gateway_list_read(changed, &list, error);
+		done = list.count == config->gateway_count + (there ? 0U : 1U) - (there ? 1U : 0U);
+		gateway_list_deinit(&list);
+	}
+	weir_config_free(changed);
+	setup->entry_changed = true;
+	return done || status != WEIR_OK
+	           ? status
+	           : weir_fail(error, WEIR_INVALID, "%s: cannot find where \"gateways\" goes: write this entry there: %s",
+	                       file->path, setup->entry.at);
+}
+
+static enum weir_status plan_entry(struct setup *setup, struct weir_error *error)
+{
+	struct weir_config *config = NULL;
+	struct setup_file *file;
+	enum weir_status status = WEIR_OK;
+	if (setup->config_path != NULL)
+		status = weir_config_load(setup->config_path, &config, error);
+	const struct weir_policy *policy = config != NULL ? config->policy : NULL;
+	if (status == WEIR_OK)
+		status = check_zones(setup, policy, error);
+	if (status == WEIR_OK)
+		make_entry(setup, policy);
+	if (status == WEIR_OK && config != NULL && config->bus.type == WEIR_BUS_LOCAL) {
+		status = setup_files_read(&setup->plan.files, setup->config_path, &file, error);
+		if (status == WEIR_OK)
+			status = change_entry(setup, config, file, error);
+	} else if (status == WEIR_OK && config != NULL && !setup->plan.remove) {
+		weir_text_printf(&setup->plan.notes, "In a cluster, start here: weir subscribe --to %s\n", setup->plan.to);
+	} else if (status == WEIR_OK && !setup->plan.remove) {
+		weir_text_printf(&setup->plan.notes,
+		                 "No configuration of weir is named. Write this into \"gateways\" of yours:\n  %s\n",
+		                 setup->entry.at);
+	}
+	weir_config_free(config);
+	return status;
+}
+
+/* ---- carrying it out ---- */
+
+static void print_command(const struct setup_command *command, FILE *out)
+{
+	for (size_t i = 0; command->words[i] != NULL; i++) {
+		const char *quote = strpbrk(command->words[i], " ;") != NULL ? "'" : "";
+		fprintf(out, "%s%s%s%s", i > 0 ? " " : "", quote, command->words[i], quote);
+	}
+}
+
+static enum weir_status run_command(const struct setup_command *command, struct weir_error *error)
+{
+	struct weir_text said = {0};
+	const struct program_run run = {.arguments = command->words, .timeout_ms = CHECK_MS, .said = &said};
+	enum weir_status status = program_run(&run, error);
+	if (status != WEIR_OK)
+		fwrite(said.at, 1, said.length, stderr);
+	weir_text_deinit(&said);
+	return status;
+}
+
+static enum weir_status check(const struct setup_plan *plan, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < plan->check_count && status == WEIR_OK; i++)
+		status = run_command(&plan->checks[i], error);
+	return status;
+}
+
+static enum weir_status write_all(struct setup *setup, struct weir_error *error)
+{
+	struct setup_plan *plan = &setup->plan;
+	struct weir_error undone;
+	enum weir_status status = setup_files_write(&plan->files, setup->backup, error);
+	if (status == WEIR_OK && (status = check(plan, error)) != WEIR_OK)
+		weir_error_prefix(error, "the check refuses");
+	if (status == WEIR_OK)
+		return WEIR_OK;
+	if (setup_files_undo(&plan->files, &undone) != WEIR_OK)
+		fprintf(stderr, "weir setup: not all is as it was: %s; copies are in %s\n", undone.text, setup->backup);
+	else
+		fprintf(stderr, "weir setup: everything is as it was before\n");
+	return status == WEIR_INVALID ? WEIR_IO : status;
+}
+
+static enum weir_status reload(const struct setup *setup, struct weir_error *error)
+{
+	static const struct setup_command restart = {{"systemctl", "try-restart", "weir.service", NULL}};
+	const struct setup_plan *plan = &setup->plan;
+	bool systemd = access("/run/systemd/system", F_OK) == 0;
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < plan->reload_count && status == WEIR_OK; i++) {
+		printf("Running: ");
+		print_command(&plan->reloads[i], stdout);
+		puts("");
+		fflush(stdout);
+		status = run_command(&plan->reloads[i], error);
+	}
+	if (status == WEIR_OK && setup->entry_changed && systemd)
+		status = run_command(&restart, error);
+	return status;
+}
+
+static void print_next(const struct setup *setup)
+{
+	const struct setup_plan *plan = &setup->plan;
+	puts("Type next:");
+	for (size_t i = 0; i < plan->reload_count; i++) {
+		printf("  ");
+		print_command(&plan->reloads[i], stdout);
+		puts("");
+	}
+	if (setup->entry_changed)
+		puts("  systemctl restart weir");
+}
+
+static enum weir_status act(struct setup *setup, struct weir_error *error)
+{
+	struct setup_plan *plan = &setup->plan;
+	if (plan->notes.length > 0)
+		fwrite(plan->notes.at, 1, plan->notes.length, stdout);
+	bool changes = setup_files_change(&plan->files);
+	setup_files_show(&plan->files, stdout);
+	fflush(stdout);
+	if (!changes)
+		puts("Nothing to do: everything is in place.");
+	else if (!setup->apply)
+		puts("Nothing is changed yet: add --apply to write this.");
+	if (!setup->apply || (!changes && !setup->reload))
+		return WEIR_OK;
+	enum weir_status status = changes ? write_all(setup, error) : WEIR_OK;
+	if (status != WEIR_OK)
+		return status;
+	if (changes)
+		printf("Written and checked. What stood there before is in %s.\n", setup->backup);
+	if (setup->reload)
+		return reload(setup, error);
+	print_next(setup);
+	return WEIR_OK;
+}
+
+static enum weir_exit command_main(int argc, char **argv)
+{
+	struct setup *setup = weir_alloc(1, sizeof *setup);
+	struct weir_error error;
+	struct weir_text path = {0};
+	enum weir_exit code = parse(setup, argc, argv);
+	if (code == WEIR_EXIT_NOT_YET) {
+		/* A gateway's program lies where only root looks. */
+		const char *usual = getenv("PATH");
+		weir_text_printf(&path, "%s%s/usr/local/sbin:/usr/sbin:/sbin", usual != NULL ? usual : "",
+		                 usual != NULL ? ":" : "");
+		weir_text_append(&path, "", 1);
+		setenv("PATH", path.at, 1);
+		enum weir_status status = setup->make(&setup->plan, &error);
+		if (status == WEIR_OK)
+			status = plan_entry(setup, &error);
+		if (status == WEIR_OK)
+			status = act(setup, &error);
+		if (status != WEIR_OK)
+			fprintf(stderr, "weir setup: %s\n", error.text);
+		code = weir_exit_of(status);
+	}
+	weir_text_deinit(&path);
+	weir_text_deinit(&setup->entry);
+	weir_text_deinit(&setup->plan.notes);
+	setup_files_deinit(&setup->plan.files);
+	free(setup);
+	return code;
+}
+
+const struct command command_setup = {&line, command_main};

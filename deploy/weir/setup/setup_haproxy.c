@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HAProxy: a map, three lines in each frontend that looks into requests, and a socket by which the map is kept. A line
+ * that was put there ends with a mark, by which it is found again.
+ */
+#include "deploy/weir/setup/setup_plan.h"
+
+#include <string.h>
+
+#define MARK "# weir setup"
+
+enum { PLACES_MAX = 1024 };
+
+static const char socket_path[] = "/run/haproxy/weir.sock";
+
+/* A section, from its first line's end. */
+struct section {
+	char kind;  /* 'g'lobal, 'd'efaults, 'f'rontend (or listen), 'o'ther */
+	bool http;  /* of mode http */
+	size_t end; /* of its first line, where lines are put */
+};
+
+struct reading {
+	struct section sections[PLACES_MAX];
+	size_t count;
+	bool defaults_http;
+	char socket[WEIR_PATH_BYTES]; /* of level admin; "": none */
+};
+
+/* The next word of a line; false: none is left. */
+static bool word(const char **at, const char *end, struct weir_span *out)
+{
+	while (*at < end && (**at == ' ' || **at == '\t'))
+		++*at;
+	if (*at == end || **at == '#')
+		return false;
+	out->at = *at;
+	while (*at < end && **at != ' ' && **at != '\t' && **at != '#')
+		*at += **at == '\\' && *at + 1 < end ? 2 : 1;
+	out->length = (uint32_t)(*at - out->at);
+	return true;
+}
+
+static bool is(struct weir_span span, const char *text)
+{
+	return weir_span_equal(span, weir_span_of(text));
+}
+
+static bool begin_section(struct reading *reading, struct weir_span first, size_t end)
+{
+	static const char *const names[] = {"global",      "defaults",    "frontend", "listen",    "backend", "peers",
+	                                    "resolvers",   "userlist",    "mailers",  "program",   "cache",   "ring",
+	                                    "http-errors", "log-forward", "fcgi-app", "crt-store", "traces"};
+	static const char kinds[] = "gdff";
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (!is(first, names[i]))
+			continue;
+		if (i == 1)
+			reading->defaults_http = false;
+		if (reading->count < PLACES_MAX)
+			reading->sections[reading->count++] = (struct section){
+				.kind = i < sizeof kinds - 1 ? kinds[i] : 'o', .http = i > 1 && reading->defaults_http, .end = end};
+		return true;
+	}
+	return false;
+}
+
+/* "stats socket PATH … level admin"; one of an address is not for a socket's name. */
+static void read_socket(struct reading *reading, const char *at, const char *end)
+{
+	struct weir_span path, span;
+	bool admin = false, level = false;
+	if (!word(&at, end, &span) || !is(span, "socket") || !word(&at, end, &path))
+		return;
+	while (word(&at, end, &span)) {
+		admin |= level && is(span, "admin");
+		level = is(span, "level");
+	}
+	if (admin && path.length > 0 && path.at[0] == '/' && path.length < sizeof reading->socket)
+		snprintf(reading->socket, sizeof reading->socket, "%.*s", (int)path.length, path.at);
+}
+
+static void read_line(struct reading *reading, const char *line, const char *end, size_t end_at)
+{
+	struct weir_span first, second;
+	const char *at = line;
+	if (!word(&at, end, &first) || begin_section(reading, first, end_at) || reading->count == 0)
+		return;
+	struct section *section = &reading->sections[reading->count - 1];
+	if (section->kind == 'g' && is(first, "stats"))
+		read_socket(reading, at, end);
+	if (is(first, "mode") && word(&at, end, &second)) {
+		section->http = is(second, "http");
+		if (section->kind == 'd')
+			reading->defaults_http = section->http;
+	}
+}
+
+static void read_text(struct reading *reading, const struct weir_text *text)
+{
+	for (size_t at = 0; at < text->length;) {
+		const char *end = memchr(text->at + at, '\n', text->length - at);
+		size_t length = end != NULL ? (size_t)(end - text->at) - at : text->length - at;
+		read_line(reading, text->at + at, text->at + at + length, at + length);
+		at += length + 1;
+	}
+}
+
+static size_t insert(struct setup_plan *plan, struct setup_file *file, const struct reading *reading)
+{
+	char lines[3 * WEIR_PATH_BYTES];
+	size_t frontends = 0;
+	for (size_t i = reading->count; i-- > 0;) {
+		const struct section *section = &reading->sections[i];
+		if (section->kind == 'g' && reading->socket[0] == '\0') {
+			snprintf(lines, sizeof lines, "\n    stats socket %s mode 660 level admin " MARK, socket_path);
+			setup_file_insert(file, section->end, lines);
+		}
+		if (section->kind != 'f' || !section->http)
+			continue;
+		frontends++;
+		snprintf(lines, sizeof lines,
+		         "\n    http-request set-var(txn.weir_now) date " MARK
+		         "\n    http-request set-var(txn.weir_left) src,map_ip_int(%s,0),sub(txn.weir_now) " MARK
+		         "\n    http-request return status 429 content-type text/plain string \"too many requests\\n\" hdr "
+		         "Retry-After \"%%[var(txn.weir_left)]\" if { var(txn.weir_left) -m int gt 0 } " MARK,
+		         plan->map);
+		setup_file_insert(file, section->end, lines);
+	}
+	return frontends;
+}
+
+static enum weir_status change(struct setup_plan *plan, struct setup_file *file, struct weir_error *error)
+{
+	struct reading reading = {0};
+	read_text(&reading, &file->after);
+	if (reading.socket[0] != '\0')
+		memcpy(plan->own, reading.socket, sizeof reading.socket);
+	else
+		snprintf(plan->own, sizeof plan->own, "%s", socket_path);
+	if (plan->remove)
+		return WEIR_OK;
+	bool global = false;
+	for (size_t i = 0; i < reading.count; i++)
+		global |= reading.sections[i].kind == 'g';
+	if (!global && reading.socket[0] == '\0')
+		return weir_fail(error, WEIR_INVALID, "%s has no section global, where a stats socket is named", plan->file);
+	if (insert(plan, file, &reading) == 0)
+		return weir_fail(error, WEIR_INVALID, "%s has no frontend of mode http", plan->file);
+	return WEIR_OK;
+}
+
+enum weir_status setup_haproxy(struct setup_plan *plan, struct weir_error *error)
+{
+	struct setup_file *file, *map;
+	char directory[WEIR_PATH_BYTES];
+	enum weir_status status = WEIR_OK;
+	if (plan->file[0] == '\0')
+		snprintf(plan->file, sizeof plan->file, "/etc/haproxy/haproxy.cfg");
+	if ((status = weir_directory_of(plan->file, directory, error)) != WEIR_OK ||
+	    (status = weir_path_format(plan->map, error, "%s/weir.map", directory)) != WEIR_OK ||
+	    (status = setup_files_read(&plan->files, plan->file, &file, error)) != WEIR_OK)
+		return status;
+	if (file->before == NULL)
+		return weir_fail(error, WEIR_IO, "there is no %s: name HAProxy's configuration with --file", plan->file);
+	setup_file_strip(file, MARK);
+	if ((status = change(plan, file, error)) != WEIR_OK ||
+	    (status = weir_path_format(plan->to, error, "haproxy:%s", plan->own)) != WEIR_OK ||
+	    (status = setup_files_read(&plan->files, plan->map, &map, error)) != WEIR_OK)
+		return status;
+	map->gone = plan->remove;
+	plan->checks[plan->check_count++] = (struct setup_command){{"haproxy", "-c", "-f", plan->file, NULL}};
+	plan->reloads[plan->reload_count++] = (struct setup_command){{"systemctl", "reload", "haproxy", NULL}};
+	return WEIR_OK;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nginx: a geo that knows who is blocked, for all servers; in each server one line that includes the answer.
+ *
+ * The answer is a location of its own, because an add_header in the server would put out of force those that the server
+ * inherits. A geo takes addresses and networks, and has no hash that chosen keys could make slow.
+ */
+#include "common/base/alloc.h"
+#include "deploy/gateways/target/exec/program.h"
+#include "deploy/weir/setup/nginx_conf.h"
+#include "deploy/weir/setup/setup_plan.h"
+
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ASK_MS = 10000 };
+
+static const char http_lines[] = "# Who is blocked, and until when, by weir: `weir setup nginx` made this.\n"
+								 "geo $weir_until {\n"
+								 "    default \"\";\n"
+								 "    include %s;\n"
+								 "}\n";
+
+static const char server_lines[] =
+	"# What a client gets that weir blocks: `weir setup nginx` made this, for each server.\n"
+	"if ($weir_until) {\n"
+	"    rewrite ^ /.weir-blocked last;\n"
+	"}\n"
+	"location = /.weir-blocked {\n"
+	"    internal;\n"
+	"    add_header Retry-After $weir_until always;\n"
+	"    return 429;\n"
+	"}\n";
+
+/* What the program says of itself: --conf-path=/etc/nginx/nginx.conf. */
+static enum weir_status find_file(struct setup_plan *plan, struct weir_error *error)
+{
+	static const char *const words[] = {"nginx", "-V", NULL};
+	static const char option[] = "--conf-path=";
+	struct weir_text said = {0};
+	const struct program_run run = {.arguments = words, .timeout_ms = ASK_MS, .said = &said};
+	enum weir_status status = program_run(&run, error);
+	weir_text_append(&said, "", 1);
+	const char *found = status == WEIR_OK ? strstr(said.at, option) : NULL;
+	if (status == WEIR_OK && found == NULL)
+		status = weir_fail(error, WEIR_IO, "nginx -V names no configuration: name it with --file");
+	if (status == WEIR_OK) {
+		found += sizeof option - 1;
+		status = weir_path_format(plan->file, error, "%.*s", (int)strcspn(found, " \n"), found);
+	}
+	weir_text_deinit(&said);
+	return status;
+}
+
+/* A unit that reloads nginx whenever the list changes, so that weir need not be allowed to. */
+static void find_unit(struct setup_plan *plan)
+{
+	static const char pattern[] = "/{etc,run,usr/local/lib,usr/lib,lib}/systemd/system/weir*nginx*.path";
+	glob_t found;
+	if (glob(pattern, GLOB_BRACE, NULL, &found) != 0)
+		return;
+	if (found.gl_pathc > 0)
+		snprintf(plan->unit, sizeof plan->unit, "%s", strrchr(found.gl_pathv[0], '/') + 1);
+	globfree(&found);
+}
+
+static enum weir_status commands(struct setup_plan *plan, struct weir_error *error)
+{
+	const char *named = plan->file_given ? "-c" : NULL; /* NULL ends the words: then the last of them do not count */
+	plan->checks[plan->check_count++] = (struct setup_command){{"nginx", "-t", named, plan->file, NULL}};
+	plan->reloads[plan->reload_count++] = (struct setup_command){{"nginx", "-s", "reload", named, plan->file, NULL}};
+	find_unit(plan);
+	if (plan->unit[0] == '\0')
+		return weir_path_format(plan->reload, error, "nginx -s reload%s%s", plan->file_given ? " -c " : "",
+		                        plan->file_given ? plan->file : "");
+	if (!plan->remove)
+		plan->reloads[plan->reload_count++] =
+			(struct setup_command){{"systemctl", "enable", "--now", plan->unit, NULL}};
+	return WEIR_OK;
+}
+
+static enum weir_status own_file(struct setup_plan *plan, const char *path, const char *lines, struct weir_error *error)
+{
+	struct setup_file *file;
+	enum weir_status status = setup_files_read(&plan->files, path, &file, error);
+	if (status != WEIR_OK)
+		return status;
+	setup_file_set(file, lines);
+	file->gone = plan->remove;
+	return WEIR_OK;
+}
+
+/* The list must be there before nginx looks; what stands in it is weir's. */
+static enum weir_status empty_list(struct setup_plan *plan, struct weir_error *error)
+{
+	struct setup_file *file;
+	enum weir_status status = setup_files_read(&plan->files, plan->list, &file, error);
+	if (status != WEIR_OK)
+		return status;
+	file->list = true;
+	file->gone = plan->remove;
+	return WEIR_OK;
+}
+
+/* Behind a {, on a line of its own, one step further in than the block. */
+static void insert_line(const struct nginx_place *place, const char *line)
+{
+	const char *text = place->file->after.at;
+	struct weir_text whole = {0};
+	size_t start = place->at, indent;
+	while (start > 0 && text[start - 1] != '\n')
+		start--;
+	for (indent = start; text[indent] == ' ' || text[indent] == '\t';)
+		indent++;
+	weir_text_printf(&whole, "\n%.*s%s%s", (int)(indent - start), text + start, text[start] == '\t' ? "\t" : "    ",
+	                 line);
+	weir_text_append(&whole, "", 1);
+	setup_file_insert(place->file, place->at, whole.at);
+	weir_text_deinit(&whole);
+}
+
+/* The last place of a file first, so that those before it stay where they are. */
+static int last_first(const void *a, const void *b)
+{
+	const struct nginx_place *x = a, *y = b;
+	return (x->at < y->at) - (x->at > y->at);
+}
+
+static enum weir_status place_lines(struct setup_plan *plan, struct nginx_conf *conf, const char *http,
+                                    struct weir_error *error)
+{
+	char line[WEIR_PATH_BYTES + 16];
+	struct weir_text lines = {0};
+	weir_text_printf(&lines, http_lines, plan->list);
+	weir_text_append(&lines, "", 1);
+	enum weir_status status = own_file(plan, http, lines.at, error);
+	weir_text_deinit(&lines);
+	if (status == WEIR_OK)
+		status = own_file(plan, plan->own, server_lines, error);
+	if (status != WEIR_OK || plan->remove)
+		return status;
+	if (conf->included[0] == '\0')
+		conf->servers[conf->server_count++] = conf->http; /* a place like them */
+	qsort(conf->servers, conf->server_count, sizeof *conf->servers, last_first);
+	for (size_t i = 0; i < conf->server_count; i++) {
+		bool is_http = conf->servers[i].file == conf->http.file && conf->servers[i].at == conf->http.at;
+		snprintf(line, sizeof line, "include %s;", is_http ? http : plan->own);
+		insert_line(&conf->servers[i], line);
+	}
+	return WEIR_OK;
+}
+
+static enum weir_status make(struct setup_plan *plan, struct nginx_conf *conf, struct weir_error *error)
+{
+	char directory[WEIR_PATH_BYTES], http[WEIR_PATH_BYTES], marks[2][WEIR_PATH_BYTES + 16];
+	enum weir_status status;
+	if ((status = weir_directory_of(plan->file, directory, error)) != WEIR_OK ||
+	    (status = weir_path_format(plan->own, error, "%s/weir-server.conf", directory)) != WEIR_OK ||
+	    (status = weir_path_format(http, error, "%s/weir-http.conf", directory)) != WEIR_OK ||
+	    (status = weir_path_format(plan->to, error, "nginx-geo:%s", plan->list)) != WEIR_OK)
+		return status;
+	snprintf(marks[0], sizeof marks[0], "include %s;", plan->own);
+	snprintf(marks[1], sizeof marks[1], "include %s;", http);
+	const char *const strips[] = {marks[0], marks[1], NULL};
+	if ((status = nginx_conf_read(&plan->files, plan->file, strips, conf, error)) != WEIR_OK)
+		return status;
+	if (conf->server_count == 0 && !plan->remove)
+		return weir_fail(error, WEIR_INVALID, "%s and what it includes has no server in its http block", plan->file);
+	if (conf->included[0] != '\0')
+		status = weir_path_format(http, error, "%s/weir.conf", conf->included);
+	if (status == WEIR_OK)
+		status = place_lines(plan, conf, http, error);
+	if (status == WEIR_OK)
+		status = empty_list(plan, error);
+	return status == WEIR_OK ? commands(plan, error) : status;
+}
+
+enum weir_status setup_nginx(struct setup_plan *plan, struct weir_error *error)
+{
+	struct nginx_conf *conf = weir_alloc(1, sizeof *conf);
+	enum weir_status status = plan->file[0] != '\0' ? WEIR_OK : find_file(plan, error);
+	if (status == WEIR_OK)
+		status = make(plan, conf, error);
+	free(conf);
+	return status;
+}

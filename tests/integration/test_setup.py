@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`weir setup`: from the gateway's own configuration to the first refusal, and back to every byte that stood there."""
+
+import json
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.gateways import Site, always, ask, program, seconds_left
+from support.network import Network
+from support.place import PATIENCE_S, free_port, read, until
+from support.traffic import FORMAT, line, sliding, source, zone
+
+START_MS = 1000 * int(time.time())
+
+
+class Setting:
+    """A folder with a gateway's configuration and weir's, and `weir setup` for it."""
+
+    def __init__(self, place, kind, main, zones=None, form=FORMAT, **more):
+        self.place, self.kind, self.main = place, kind, place.path("etc", main)
+        self.log = place.write("access.log", "")
+        self.list = place.path("lib/gateways/nginx.map")
+        self.config = place.config(zones or [zone("site", [sliding(5, "1m")], key=["ip"], id=1, block_for="1h")],
+                                   [source(self.log, format=form)], name="etc/weir.json", **more)
+
+    def run(self, *options, env=None):
+        """weir setup with these options."""
+        return self.place.run("setup", self.kind, "--file", self.main, "--list", self.list, "--config", self.config,
+                              "--backup", self.place.path("backup"), *options, **({"env": env} if env else {}))
+
+    def good(self, *options, env=None):
+        """The same, which must go well: what it prints."""
+        done = self.run(*options, env=env)
+        assert done.code() == 0, (options, done.said(), done.out().decode())
+        return done.out().decode()
+
+    def tree(self):
+        """Every file of the folder with its bytes, mode and what it leads to."""
+        found = {}
+        for folder, _, names in os.walk(self.place.path("etc")):
+            for name in names:
+                path = os.path.join(folder, name)
+                found[path] = (os.lstat(path).st_mode, os.path.realpath(path), read(path))
+        return found
+
+    def follow(self, env=None):
+        """weir run with the configuration as it was set up."""
+        weir = self.place.start("run", "--config", self.config, "--state", self.place.path("state"),
+                                **({"env": env} if env else {}))
+        until(lambda: weir.said(), "weir runs", running=weir)
+        return weir
+
+
+def nginx_folder(place, port, *more):
+    """A configuration as Debian has it, with a site that is a link."""
+    os.makedirs(place.path("etc/conf.d"))
+    os.makedirs(place.path("etc/sites-enabled"))
+    place.write("etc/sites-available/default", f"""# a site; {{ is no block here
+server {{
+\tlisten 127.0.0.1:{port};
+\tadd_header X-Site "of {{ its }} own";
+\tlocation / {{
+\t\treturn 200 "hi ${{uri}}\\n";
+\t}}
+}}
+""")
+    os.symlink("../sites-available/default", place.path("etc/sites-enabled/default"))
+    temporary = "".join(f"{kind}_temp_path {place.path('tmp-' + kind)};\n"
+                        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    place.write("etc/nginx.conf", f"""{'user root;' * (os.geteuid() == 0)}
+daemon off; pid {place.path('pid')}; error_log stderr;
+events {{ }}
+http {{
+    access_log {place.path('access.log')} combined;
+    {temporary}
+    upstream back {{ server 127.0.0.1:1; }}
+    {''.join(more)}
+    include conf.d/*.conf;
+    include sites-enabled/*;
+}}
+""")
+
+
+def test_nginx_from_setup_to_429(place):
+    program("nginx")
+    port = free_port()
+    nginx_folder(place, port)
+    setting = Setting(place, "nginx", "nginx.conf", form="combined")
+    os.chmod(setting.config, 0o640)
+    before = setting.tree()
+    shown = setting.good()
+    assert "add --apply" in shown and "+    include" in shown and setting.tree() == before, shown
+    assert not os.path.exists(setting.list) and not os.path.exists(place.path("backup"))
+    shown = setting.good("--apply")
+    assert "nginx -s reload" in shown and "systemctl restart weir" in shown, shown
+    after = setting.tree()
+    assert setting.good("--apply").startswith("Nothing to do") and setting.tree() == after
+    assert os.stat(setting.config).st_mode & 0o777 == 0o640
+    assert os.path.islink(place.path("etc/sites-enabled/default"))
+    assert len(os.listdir(place.path("backup"))) == 2, "the site and weir's configuration"
+
+    nginx = place.start("-c", setting.main, program=program("nginx"))
+    until(lambda: ask(port), "nginx answers", running=nginx)
+    weir = setting.follow()
+    passed = 0
+    end_s = time.monotonic() + 2 * PATIENCE_S
+    while ask(port)[0] == 200:
+        passed += 1
+        assert time.monotonic() < end_s, weir.said()
+        time.sleep(0.02)
+    assert passed >= 5
+    until(lambda: always(port, 429), "the client stays out", running=weir)
+    assert 3500 < seconds_left(ask(port)[1]) < 3700
+    assert ask(port, "127.0.0.2") == (200, None)
+    assert weir.stop() == 0, weir.said()
+    setting.good("--remove", "--apply", "--reload")
+    assert setting.tree() == before
+    until(lambda: always(port, 200), "nginx has forgotten it", running=nginx)
+    assert setting.good("--remove", "--apply").startswith("Nothing to do")
+    nginx.stop()
+
+
+def test_what_nginx_refuses_is_put_back(place):
+    program("nginx")
+    nginx_folder(place, free_port(), "a_word_that_nginx_does_not_know on;")
+    setting = Setting(place, "nginx", "nginx.conf")
+    before = setting.tree()
+    done = setting.run("--apply")
+    assert done.code() == 1 and "a_word_that_nginx" in done.said() and "as it was before" in done.said(), done.said()
+    assert setting.tree() == before and not os.path.exists(setting.list)
+
+
+def test_every_server_of_nginx_is_found(place):
+    """Blocks on one line, braces in quotes and comments, files included twice and by name, other things named server."""
+    program("nginx")
+    port, other = free_port(), free_port()
+    nginx_folder(place, port, f"""
+    # server {{
+    map $uri $x {{ default "server {{"; "~^/a{{1,2}}$" 'its "}}'; "\\"{{" 1; }}
+    server {{ listen 127.0.0.1:{other}; server_name a.example; return 301 "https://$host$request_uri"; }}
+    server{{listen 127.0.0.1:{other}; server_name b.example; set $y "${{host}}{{"; location ~ "^/x{{2}}$" {{ if ($y) {{ return 204; }} }} }}
+    include {place.path('etc')}/twice; server {{ # the last
+    }}
+""")
+    place.write("etc/twice", f"server {{ listen 127.0.0.1:{other}; server_name c.example; include shared; }}\n")
+    place.write("etc/shared", "# no server of its own\nlocation /shared { return 200; }")
+    setting = Setting(place, "nginx", "nginx.conf")
+    before = setting.tree()
+    setting.good("--apply")
+    mark = f"include {place.path('etc/weir-server.conf')};".encode()
+    assert read(setting.main).count(mark) == 3 and read(place.path("etc/twice")).count(mark) == 1
+    assert read(place.path("etc/sites-available/default")).count(mark) == 1 and mark not in read(place.path("etc/shared"))
+    setting.good("--remove", "--apply")
+    assert setting.tree() == before
+
+
+def test_what_cannot_be_read_as_nginx_is_refused(place):
+    for text, words in (("http { server { listen 1; }", "nginx.conf:1: ends within a block"),
+                        ("http {\n} }", "nginx.conf:2: has a } too many"),
+                        ('http { map "a', "nginx.conf:1: ends within quotes"),
+                        ("events { }", "has no http block"), ("http { }", "no server in its http block"),
+                        ("http { include loop; }", "too deeply")):
+        place.write("etc/loop", "include loop;")
+        place.write("etc/nginx.conf", text)
+        setting = Setting(place, "nginx", "nginx.conf")
+        done = setting.run("--apply")
+        assert done.code() == 2 and words in done.said(), (text, done.said())
+    os.remove(place.path("etc/nginx.conf"))
+    done = Setting(place, "nginx", "nginx.conf").run()
+    assert done.code() == 1 and "--file" in done.said(), done.said()
+
+
+def haproxy_text(place, port, site):
+    """A configuration of HAProxy with a frontend and what looks like one."""
+    return f"""global
+    maxconn 100
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+frontend web # the site
+    bind 127.0.0.1:{port}
+    default_backend site
+frontend raw
+    mode tcp
+    bind {place.path('raw.sock')}
+    default_backend raw
+backend site
+    server one 127.0.0.1:{site}
+backend raw
+    mode tcp
+    server one 127.0.0.1:{site}
+"""
+
+
+def test_haproxy_from_setup_to_429(place):
+    haproxy_program = program("haproxy")
+    port, site = free_port(), Site()
+    text = haproxy_text(place, port, site.port)
+    main = place.write("etc/haproxy.cfg", text.replace(
+        "maxconn 100", f"maxconn 100\n    stats socket {place.path('admin')} mode 600 level admin"))
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    before = setting.tree()
+    setting.good("--apply")
+    assert read(main).count(b"# weir setup") == 3
+    assert setting.good("--apply").startswith("Nothing to do")
+    haproxy = place.start("-db", "-f", main, program=haproxy_program)
+    until(lambda: ask(port), "HAProxy answers", running=haproxy)
+    weir = setting.follow()
+    assert ask(port) == (200, None)
+    place.append("access.log", "".join(line(START_MS + i, "ann", ip="127.0.0.1") for i in range(8)))
+    until(lambda: always(port, 429), "the client is out", running=weir)
+    assert 3500 < seconds_left(ask(port)[1]) < 3700 and ask(port, "127.0.0.2") == (200, None)
+    assert weir.stop() == 0, weir.said()
+    haproxy.stop()
+    setting.good("--remove", "--apply")
+    assert setting.tree() == before
+    # Without a socket of level admin there is one more line; without a frontend of mode http there is nothing to do.
+    place.write("etc/haproxy.cfg", text)
+    assert read(setting.main).count(b"# weir setup") == 0 and "weir.sock" in setting.good()
+    place.write("etc/haproxy.cfg", text.replace("mode http", "mode tcp"))
+    assert "no frontend of mode http" in setting.run().said()
+
+
+def test_nft_from_setup_to_a_dropped_connection(place):
+    network = Network(place)
+    place.write("etc/nftables.conf", "flush ruleset\ntable inet filter {\n\tchain input {\n"
+                                     "\t\ttype filter hook input priority filter; policy accept;\n\t}\n}\n")
+    setting = Setting(place, "nft", "nftables.conf")
+    before = setting.tree()
+    setting.good("--port", "8080", "--apply", "--reload", env=network.environment)
+    assert setting.good("--port", "8080", "--apply", env=network.environment).startswith("Nothing to do")
+    weir = setting.follow(env=network.environment)
+    assert network.is_let_in("203.0.113.9")
+    place.append("access.log", "".join(line(START_MS + i, "ann", ip="203.0.113.9") for i in range(8)))
+    until(lambda: "203.0.113.9" in network.good("nft", "list", "set", "inet", "weir", "blocked4"), "it is listed",
+          running=weir)
+    assert not network.is_let_in("203.0.113.9", patience_s=1) and network.is_let_in("203.0.113.10")
+    # The machine's rules are loaded anew, which flushes all: the block is back.
+    network.good("nft", "-f", setting.main)
+    until(lambda: "203.0.113.9" in network.good("nft", "list", "set", "inet", "weir", "blocked4"), "it is listed again",
+          running=weir)
+    assert weir.stop() == 0, weir.said()
+    setting.good("--remove", "--apply", "--reload", env=network.environment)
+    assert setting.tree() == before and "inet weir" not in network.good("nft", "list", "tables")
+    assert network.is_let_in("203.0.113.9")
+
+
+def test_the_entry_leaves_the_rest_of_the_text_alone(place):
+    program("haproxy")
+    place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    whole = json.loads(read(setting.config))
+    zones, sources = json.dumps(whole["zones"]), json.dumps(whole["sources"])
+    for text in (f'{{"zones": {zones}, "sources": {sources}}}',
+                 f'{{ "gateways" : [ ] , "zones":{zones},"sources":{sources} }}',
+                 f'{{\n\t"gateways": ["file:/x/[y]"],\n\t"zones": {zones},\n\t"sources": {sources}\n}}\n',
+                 f'{{\n  "zones": {zones},\n  "gateways": [\n    {{"to": "exec:echo \\"}}]\\""}},\n    "file:/x"\n  ],\n'
+                 f'  "sources": {sources}\n}}\n',
+                 json.dumps(whole, indent=4), json.dumps(whole, separators=(",", ":"))):
+        place.write("etc/weir.json", text)
+        had = json.loads(text).get("gateways", [])
+        setting.good("--apply")
+        made = read(setting.config).decode()
+        assert json.loads(made)["gateways"][:-1] == had, made
+        assert json.loads(made)["gateways"][-1]["to"].startswith("haproxy:/"), made
+        assert {**json.loads(made), "gateways": had} == {**json.loads(text), "gateways": had}
+        setting.good("--remove", "--apply")
+        if '[ ]' not in text:
+            assert read(setting.config).decode() == text, text
+        else:
+            assert json.loads(read(setting.config)).get("gateways", []) == []
+
+
+def test_an_entry_names_the_zones_that_a_gateway_can_ask_about(place):
+    program("haproxy")
+    place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
+    zones = [zone("site", [sliding(5, "1m")], key=["ip"], id=1), zone("user", [sliding(5, "1m")], key=["user"], id=2),
+             zone("both", [sliding(5, "1m")], key=["ip", "path"], id=3)]
+    setting = Setting(place, "haproxy", "haproxy.cfg", zones=zones)
+    assert '"zones": ["site"]' in setting.good()
+    assert '"zones": ["user"]' in setting.good("--zone", "user")
+    done = setting.run("--zone", "usr")
+    assert done.code() == 2 and 'did you mean "user"' in done.said(), done.said()
+
+
+def test_the_command_line_is_checked(place):
+    for words, said in (((), "missing GATEWAY"), (("apache",), "nginx, nft"), (("nginx", "--reload"), "--apply"),
+                        (("nginx", "--list", "a b"), "--list"), (("nginx", "--list", "/a;b"), "--list"),
+                        (("nft", "--port", "0"), "--port")):
+        done = place.run("setup", *words)
+        assert done.code() == 2 and said in done.said(), (words, done.said())
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`weir subscribe` beside a `weir run`: it reads the log that another process holds, and changes nothing of it."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.blocks_in_redis import held
+from support.decisions import Subscriber
+from support.gateways import always, ask
+from support.nginx import Nginx
+from support.place import PATIENCE_S, SANITIZED, free_port, read, until
+from support.redis import Redis
+from support.traffic import line, sliding, source, zone
+
+START_MS = 1000 * int(time.time())
+ROUNDS = 3 if SANITIZED else 8
+
+
+def seeded():
+    """A random generator whose seed is said."""
+    seed = int(os.environ.get("WEIR_SEED") or time.time())
+    print(f"WEIR_SEED={seed}")
+    return random.Random(seed)
+
+
+class Machine:
+    """A `weir run` that may be killed, and subscribers beside it."""
+
+    def __init__(self, place, zones, log=None, form=None, **sections):
+        self.place, self.state, self.log = place, place.path("state"), log or place.write("log", "")
+        self.config = place.config(zones, [source(self.log, **({"format": form} if form else {}))], **sections)
+        self.weir = None
+
+    def start(self):
+        """Starts it, anew too."""
+        self.weir = self.place.start("run", "--config", self.config, "--state", self.state,
+                                     "--decisions", self.place.path("decisions.jsonl"))
+        return self
+
+    def subscribe(self, target, *options, config=True):
+        """Starts a subscriber."""
+        port = free_port()
+        words = ["--config", self.config] if config else []
+        weir = self.place.start("subscribe", *words, "--state", self.state, "--to", target,
+                                "--http", f"127.0.0.1:{port}", *options)
+        return Subscriber(weir, port, target)
+
+    def say(self, text):
+        """Appends to the log."""
+        with open(self.log, "ab") as file:
+            file.write(text.encode())
+
+    def lift(self, key, zone_name):
+        """An operator's lift, once the holder takes commands."""
+        until(lambda: self.place.run("lift", key, "--zone", zone_name, "--state", self.state).code() == 0,
+              "it is lifted", running=self.weir)
+
+    def listed(self):
+        """What `weir list` says: {(zone, key): until}; nothing while the state is being made."""
+        done = self.place.run("list", "--state", self.state, "--json")
+        lines = done.out().splitlines() if done.code() == 0 else []
+        return {(one["zone"], one["key"][0]): one["until"] for one in map(json.loads, lines)}
+
+
+def kill(run):
+    """kill -9."""
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait(PATIENCE_S)
+
+
+def own_redis(place):
+    """A Redis of the test's own: its port and a client."""
+    server = shutil.which("redis-server")
+    if server is None:
+        raise cases.Skipped("there is no redis-server")
+    port = free_port()
+    place.start("--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", place.directory,
+                program=server)
+    client = Redis(port)
+
+    def answers():
+        try:
+            return client.call("PING")
+        except OSError:
+            return None
+
+    until(answers, "Redis answers")
+    return f"redis://127.0.0.1:{port}", client
+
+
+def in_redis(client):
+    """{(zone, key): until} of what Redis holds."""
+    return {(decision["zone"], decision["key"][0]): decision["until"] for decision, _ in held(client).values()}
+
+
+def test_redis_holds_what_weir_list_says_whoever_is_killed(place):
+    """Files of the log are succeeded and trimmed while it is read; either process is killed and started again."""
+    rng, (url, client) = seeded(), own_redis(place)
+    zones = [zone("long", [sliding(3, "1m")], id=1, match={"path": ["/long"]}, block_for="30d"),
+             zone("short", [sliding(1, "1s")], id=2, match={"path": ["/short"]}, block_for="2s")]
+    machine = Machine(place, zones, bus={"partitions": 3, "segment_size": "64KiB"}).start()
+    subscriber = machine.subscribe(url).until_ready()
+    users, lifted = [], 0
+    for number in range(ROUNDS):
+        fresh = [f"u{number}-{i}" for i in range(rng.randrange(1, 60))]
+        users += fresh
+        machine.say("".join(line(START_MS + i, user, path="/long") for user in fresh for i in range(4)))
+        old = START_MS - 3600000 + 1000 * number
+        machine.say("".join(line(old + i, f"s{number}-{i // 2}", path="/short") for i in range(2 * rng.randrange(2000))))
+        who = rng.choice(("run", "subscribe", "both", "nobody"))
+        if who in ("run", "both"):
+            kill(machine.weir)
+            machine.start()
+        if who in ("subscribe", "both"):
+            kill(subscriber.weir)
+            subscriber = machine.subscribe(url, config=rng.random() < 0.5)
+        if users and rng.random() < 0.5:
+            until(lambda: ("long", users[0]) in machine.listed(), "the first is blocked", running=machine.weir)
+            machine.lift(users.pop(0), "long")
+            lifted += 1
+
+        def equal():
+            wanted = {("long", user) for user in users}
+            return wanted == set(machine.listed()) == set(in_redis(client)) and machine.listed() == in_redis(client)
+
+        until(equal, f"round {number}, killed: {who}", 2 * PATIENCE_S, subscriber.weir)
+    print(f"{len(users)} blocks, {lifted} lifts")
+    files = os.listdir(os.path.join(machine.state, "log", "decisions"))
+    assert SANITIZED or len([name for name in files if name.endswith(".log")]) > 1, files
+    # While the holder is away the list stays, and it is said by nobody that something is wrong.
+    assert machine.weir.stop() == 0, machine.weir.said()
+    before = in_redis(client)
+    time.sleep(0.3)
+    assert in_redis(client) == before and subscriber.is_ready()
+    assert subscriber.value("errors_total") == 0
+    assert subscriber.weir.stop() == 0, subscriber.weir.said()
+
+
+def test_nginx_is_told_by_a_process_of_its_own(place):
+    nginx = Nginx(place)
+    zones = [zone("site", [sliding(5, "1m")], key=["ip"], match={"status": ["2xx"]}, id=1, block_for="1h")]
+    machine = Machine(place, zones, log=nginx.log, form="combined")
+    # It may be started first: it waits for a log to be there, and says so.
+    subscriber = machine.subscribe(f"nginx-map:{nginx.map}", "--interval", "100ms", "--reload", nginx.reload)
+    until(lambda: "waiting for weir run" in subscriber.weir.said(), "it waits", running=subscriber.weir)
+    assert not subscriber.is_ready()
+    machine.start()
+    subscriber.until_ready()
+    for _ in range(8):
+        ask(nginx.port)
+    subscriber.until(lambda: always(nginx.port, 429) and nginx.settled(), "the client stays out")
+    assert ask(nginx.port, "127.0.0.2")[0] == 200
+    kill(machine.weir)
+    assert always(nginx.port, 429)
+    machine.start()
+    until(lambda: ("site", "127.0.0.1") in machine.listed(), "it is blocked still", running=machine.weir)
+    machine.lift("127.0.0.1", "site")
+    subscriber.until(lambda: (ask(nginx.port) or (0,))[0] == 200, "the client is let in")
+    assert machine.weir.stop() == 0 and subscriber.weir.stop() == 0
+    nginx.run.stop()
+
+
+def test_it_changes_nothing_of_the_log(place):
+    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1, block_for="1h")]).start()
+    machine.say("".join(line(START_MS + i, "ann") for i in range(6)))
+    until(lambda: ("site", "ann") in machine.listed(), "ann is blocked", running=machine.weir)
+    assert machine.weir.stop() == 0
+
+    def everything():
+        return {path: (os.stat(path).st_mtime_ns, read(path)) for folder, _, names in os.walk(machine.state)
+                for path in (os.path.join(folder, name) for name in names)}
+
+    before, here = everything(), place.path("here.jsonl")
+    place.good("subscribe", "--state", machine.state, "--to", f"file:{here}", "--once")
+    assert [json.loads(one)["key"] for one in read(here).splitlines()] == [["ann"]]
+    subscriber = machine.subscribe(f"file:{here}").until_ready()
+    assert everything() == before
+    # The holder starts beside it.
+    machine.start()
+    machine.say("".join(line(START_MS + i, "bob") for i in range(6)))
+    subscriber.until(lambda: b'"bob"' in read(here), "bob is on the list")
+    # A log that is another one now is not read as if it were the same; the list stays.
+    assert machine.weir.stop() == 0
+    shutil.rmtree(machine.state)
+    place.write("log", "")
+    machine.start()
+    assert subscriber.weir.wait(PATIENCE_S) is None or subscriber.weir.code() == 1
+    assert "recreated" in subscriber.weir.said() and b'"bob"' in read(here), subscriber.weir.said()
+
+
+def test_what_cannot_be_meant_is_refused(place):
+    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1)], bus={"partitions": 3})
+    cluster = place.config([zone("site", [sliding(3, "1m")], id=1)], [source(machine.log)], name="cluster.json",
+                           bus={"type": "kafka", "brokers": "127.0.0.1:1"})
+    done = place.run("subscribe", "--config", cluster, "--state", machine.state, "--to", "file:/x")
+    assert done.code() == 2 and "--state is for one machine" in done.said(), done.said()
+    done = place.run("subscribe", "--state", machine.state)
+    assert done.code() == 2 and "missing --to" in done.said(), done.said()
+    os.makedirs(os.path.join(machine.state, "log"))
+    place.write("state/log/partitions", "5\n")
+    done = place.run("subscribe", "--config", machine.config, "--state", machine.state, "--to", "file:/x", "--once")
+    assert done.code() == 1 and "5 partitions" in done.said(), done.said()
+    place.write("state/log/partitions", "many\n")
+    done = place.run("subscribe", "--state", machine.state, "--to", "file:/x", "--once")
+    assert done.code() == 2 and "damaged" in done.said(), done.said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
