@@ -239,7 +239,7 @@ def test_every_command_has_a_page(place):
 
 def test_shells_take_the_completions(place):
     tree = tree_of(place)
-    for shell, path in (("bash", "bash-completion/completions/weir"), ("zsh", "zsh/vendor-completions/_weir"),
+    for shell, path in (("bash", "bash-completion/completions/weir"), ("zsh", "zsh/site-functions/_weir"),
                         ("fish", "fish/vendor_completions.d/weir.fish")):
         if shutil.which(shell) is None:
             print(f"no {shell} here: it has not looked at its completion")

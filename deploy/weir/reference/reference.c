@@ -207,7 +207,7 @@ static enum weir_exit write_all(const char *root)
 		write_page(&tree, reference_daemons[i], 8);
 	write_config_page(&tree);
 	write_one(&tree, "bash-completion/completions/weir", reference_bash);
-	write_one(&tree, "zsh/vendor-completions/_weir", reference_zsh);
+	write_one(&tree, "zsh/site-functions/_weir", reference_zsh);
 	write_one(&tree, "fish/vendor_completions.d/weir.fish", reference_fish);
 	write_one(&tree, "weir/weir.schema.json", put_schema);
 	if (tree.status != WEIR_OK)
