@@ -71,19 +71,20 @@ static void put_example(const char *lines, FILE *out)
 /* Paragraphs; a line that begins with a space stands as it is, with those next to it. */
 static void put_paragraphs(const char *text, FILE *out)
 {
-	bool literal = false, begun = false;
+	bool literal = false;
 	for (const char *at = text; *at != '\0';) {
 		size_t length = strcspn(at, "\n");
 		bool own = *at == ' ';
-		if (own != literal)
-			fputs(!own ? ".EE\n.PP\n" : begun ? ".PP\n.EX\n" : ".EX\n", out);
-		else if (length > 0 && !own && begun)
+		if (literal && !own)
+			fputs(".EE\n", out);
+		if (length > 0 && !(literal && own) && at != text)
 			fputs(".PP\n", out);
+		if (own && !literal)
+			fputs(".EX\n", out);
 		literal = own;
 		if (length > 0) {
 			put_text(at, length, out);
 			fputc('\n', out);
-			begun = true;
 		}
 		at += length + (at[length] == '\n');
 	}
