@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The only file that uses libcrypto. Preparing for a secret costs several times as
- * much as hashing a key, so it is done once, and threads that hash take turns.
- *
  * The store remembers the hash of a fixed word, which tells secrets apart and
  * reveals none.
  */
@@ -10,13 +7,11 @@
 
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
+#include "common/bytes/hmac.h"
 #include "common/cluster/put_if_absent.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <openssl/core_names.h>
-#include <openssl/evp.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -26,9 +21,7 @@
 
 struct weir_key_hash {
 	char *path;
-	EVP_MAC *mac;
-	EVP_MAC_CTX *context; /* with the secret */
-	pthread_mutex_t lock; /* guards the context */
+	struct weir_hmac *hmac;
 };
 
 /* ---- the secret ---- */
@@ -67,7 +60,7 @@ static enum weir_status read_secret(const char *path, char **secret, size_t *len
 
 enum weir_status weir_key_hash_open(const char *path, struct weir_key_hash **hash, struct weir_error *error)
 {
-	char *secret, digest[] = "SHA256";
+	char *secret;
 	size_t length;
 	*hash = NULL;
 	if (path == NULL)
@@ -76,17 +69,11 @@ enum weir_status weir_key_hash_open(const char *path, struct weir_key_hash **has
 	if (status != WEIR_OK)
 		return status;
 	struct weir_key_hash *made = weir_alloc(1, sizeof *made);
-	OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
-	                           OSSL_PARAM_construct_end()};
 	made->path = weir_copy(path, strlen(path));
-	pthread_mutex_init(&made->lock, NULL);
-	made->mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-	made->context = made->mac != NULL ? EVP_MAC_CTX_new(made->mac) : NULL;
-	bool good =
-		made->context != NULL && EVP_MAC_init(made->context, (const unsigned char *)secret, length, parameters) == 1;
+	made->hmac = weir_hmac_new((struct weir_span){secret, (uint32_t)length});
 	explicit_bzero(secret, length);
 	free(secret);
-	if (!good) {
+	if (made->hmac == NULL) {
 		weir_key_hash_free(made);
 		return weir_fail(error, WEIR_INVALID, "archiver.hash_keys: libcrypto on this machine has no HMAC-SHA256");
 	}
@@ -98,9 +85,7 @@ void weir_key_hash_free(struct weir_key_hash *hash)
 {
 	if (hash == NULL)
 		return;
-	EVP_MAC_CTX_free(hash->context);
-	EVP_MAC_free(hash->mac);
-	pthread_mutex_destroy(&hash->lock);
+	weir_hmac_free(hash->hmac);
 	free(hash->path);
 	free(hash);
 }
@@ -109,19 +94,9 @@ void weir_key_hash_free(struct weir_key_hash *hash)
 
 struct weir_span weir_key_hash(struct weir_key_hash *hash, struct weir_span key, char digits[WEIR_KEY_HASH_BYTES])
 {
-	unsigned char bytes[EVP_MAX_MD_SIZE];
-	size_t length = 0;
 	if (hash == NULL)
 		return key;
-	pthread_mutex_lock(&hash->lock);
-	bool good = EVP_MAC_init(hash->context, NULL, 0, NULL) == 1 && /* begins anew with the same secret */
-	            EVP_MAC_update(hash->context, (const unsigned char *)key.at, key.length) == 1 &&
-	            EVP_MAC_final(hash->context, bytes, &length, sizeof bytes) == 1;
-	pthread_mutex_unlock(&hash->lock);
-	if (!good || length < WEIR_KEY_HASH_BYTES / 2)
-		abort(); /* only if memory is exhausted: better than to store a key in clear */
-	for (int i = 0; i < WEIR_KEY_HASH_BYTES; i++)
-		digits[i] = "0123456789abcdef"[bytes[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+	weir_hmac_digits(hash->hmac, key, digits, WEIR_KEY_HASH_BYTES);
 	return (struct weir_span){digits, WEIR_KEY_HASH_BYTES};
 }
 

@@ -5,6 +5,7 @@
 import json
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -104,6 +105,53 @@ def test_nginx_blocks_who_floods_it(place):
     # An operator's lift.
     place.good("lift", "127.0.0.1", "--zone", "site", "--state", place.path("state"))
     machine.until(lambda: (ask(nginx.port) or (0,))[0] == 200, "the client is let in")
+    assert machine.weir.stop() == 0, machine.weir.said()
+    nginx.run.stop()
+
+
+def status_of(port, path):
+    """How a page is answered, whose path is sent as it is."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as connection:
+        connection.sendall(b"GET " + path + b" HTTP/1.0\r\nHost: x\r\n\r\n")
+        return int(connection.makefile("rb").read().split(b" ")[1])
+
+
+def test_nginx_finds_paths_however_they_are_written(place):
+    """A zone by address and path: what is looked up is what the key says, also where a client writes it in escapes."""
+    nginx = Nginx(place, key="$remote_addr|$weir_path")
+    zones = [zone("site", [sliding(2, "1m")], key=["ip", "path"], id=1, block_for="1h")]
+    gateways = [{"to": f"nginx-map:{nginx.map}", "interval": "100ms", "reload": nginx.reload}]
+    machine = Machine(place, gateways, zones, log=nginx.log, form="combined").start()
+    paths = [b"/plain", b"/a%20b", b"/a%2Fb", b"/%C3%A9", b"/%e9x", b"/p%7Cq", b"/b%5Cs", b"/x|y", b"/q%22z", b"//d//e",
+             b"/f/../g", b"/pl+us", b"/c%0Ad", b"/s;t", b"/d%25e", b"/~t", b"/i/?a=b", b"/%41BC", b"/h%23x", b"/h%3Fx"]
+    for path in paths:
+        assert [status_of(nginx.port, path) for _ in range(4)][0] == 404, path
+    machine.until(lambda: read(nginx.map).count(b'";\n') == len(paths) and nginx.settled(), "all are listed")
+    machine.until(lambda: all(status_of(nginx.port, path) == 429 for path in paths) and nginx.settled(),
+                  "each is refused")
+    # Other spellings of the same, and another path.
+    assert [status_of(nginx.port, path) for path in (b"/pl%61in", b"/./plain", b"/plain?x=1", b"/other")] == \
+        [429, 429, 429, 404]
+    assert machine.weir.stop() == 0, machine.weir.said()
+    nginx.run.stop()
+
+
+def test_keys_that_are_aimed_at_one_bucket_do_not_stop_the_list(place):
+    """nginx refuses a map with 64 KiB in one bucket of its hash, and would take no change any more."""
+    nginx = Nginx(place, key="$arg_user")
+    zones = [zone("site", [sliding(1, "1m")], key=["user"], id=1, block_for="1h")]
+    gateways = [{"to": f"nginx-map:{nginx.map}", "interval": "100ms", "reload": nginx.reload}]
+    machine = Machine(place, gateways, zones)
+    aimed = ["user-" + "".join("b_" if number >> bit & 1 else "a~" for bit in range(14)) for number in range(4000)]
+    machine.say("".join(flood(user, START_MS, 3) for user in aimed))
+    machine.start()
+    machine.until(lambda: "cannot hold" in machine.weir.said(), "some are left out")
+    machine.say(flood("zed", START_MS))
+    machine.until(lambda: status_of(nginx.port, b"/?user=zed") == 429, "whoever aims at nothing is on the list")
+    listed_keys = read(nginx.map).count(b"\n")
+    assert 50 < listed_keys < 1000, listed_keys
+    page = metrics.scrape(machine.port)
+    assert page.value("weir_subscribe_errors_total", gateway=f"nginx-map:{nginx.map}") == 0
     assert machine.weir.stop() == 0, machine.weir.said()
     nginx.run.stop()
 

@@ -10,8 +10,8 @@ from support.place import free_port, until
 class Nginx:
     """nginx with the example's configuration."""
 
-    def __init__(self, place, geo=False):
-        """geo: in place of the map, and by IPv6 too."""
+    def __init__(self, place, geo=False, key="$remote_addr"):
+        """geo: in place of the map, and by IPv6 too. key: what the map looks up."""
         self.program, self.port = program("nginx"), free_port()
         self.map, self.log = place.write("weir.map", ""), place.write("access.log", "")
         os.makedirs(place.path("html"))
@@ -23,6 +23,7 @@ class Nginx:
             main = "user root;\n" + main
         text = main + example(
             "nginx.conf", ("listen 80;", f"listen 127.0.0.1:{self.port};"),
+            *[("map $remote_addr $weir_until {", f'map "{key}" $weir_until {{')] * (not geo),
             *[("map $remote_addr $weir_until {", "geo $weir_until {"),
               (f"listen 127.0.0.1:{self.port};", f"listen 127.0.0.1:{self.port}; listen [::1]:{self.port};")] * geo,
             ("include weir.map;", f"include {self.map};"), ("/usr/share/nginx/html", place.path("html")),

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -137,6 +138,43 @@ static void test_case_makes_no_other_key(void **state)
 	assert_true(nginx_map_compare(weir_span_of("\xc4"), weir_span_of("\xe4")) < 0); /* only of ASCII */
 }
 
+/* "a~" and "b_" are one to nginx's hash, whatever stands around them. */
+static struct weir_span aimed_key(unsigned number, char text[64])
+{
+	int length = snprintf(text, 64, "user-");
+	for (int bit = 0; bit < 14; bit++)
+		length += snprintf(text + length, 64 - (size_t)length, "%s", (number >> bit & 1) != 0 ? "b_" : "a~");
+	return weir_span_of(text);
+}
+
+static void test_no_bucket_is_overfilled(void **state)
+{
+	(void)state;
+	struct nginx_map_buckets buckets;
+	char text[64];
+	uint64_t aimed = 0, others = 0;
+	nginx_map_buckets_init(&buckets, UINT64_C(16384) * 48);
+	for (unsigned i = 0; i < 10000; i++)
+		aimed += nginx_map_buckets_take(&buckets, aimed_key(i, text)) ? nginx_map_bytes(weir_span_of(text)) : 0;
+	assert_in_range(aimed, 4096, 8192);
+	/* Who aims at one bucket keeps few others out. */
+	for (unsigned i = 0; i < 10000; i++) {
+		snprintf(text, sizeof text, "203.0.113.%u|/%u", i % 256, i);
+		others += nginx_map_buckets_take(&buckets, weir_span_of(text));
+	}
+	assert_in_range(others, 9900, 10000);
+	nginx_map_buckets_deinit(&buckets);
+	/* A long list without anybody who aims is held whole. */
+	uint64_t held = 0;
+	nginx_map_buckets_init(&buckets, UINT64_C(1000000) * 24);
+	for (unsigned i = 0; i < 1000000; i++) {
+		snprintf(text, sizeof text, "%u.%u.%u.%u", i * 2654435761U >> 24, i >> 16, i >> 8 & 255, i & 255);
+		held += nginx_map_buckets_take(&buckets, weir_span_of(text));
+	}
+	assert_int_equal(1000000, held);
+	nginx_map_buckets_deinit(&buckets);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +186,7 @@ int main(void)
 		cmocka_unit_test(test_what_was_not_written_here_is_not_read),
 		cmocka_unit_test(test_keys_of_a_geo),
 		cmocka_unit_test(test_case_makes_no_other_key),
+		cmocka_unit_test(test_no_bucket_is_overfilled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

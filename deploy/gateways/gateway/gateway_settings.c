@@ -3,6 +3,8 @@
 #include "deploy/gateways/gateway/gateway_settings.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+#include "common/http_client/http_client.h"
 #include "common/json/json_shape.h"
 #include "deploy/gateways/table/block_table.h"
 #include "deploy/gateways/target/kinds/target_kinds.h"
@@ -152,9 +154,25 @@ void gateway_list_deinit(struct gateway_list *list)
 	*list = (struct gateway_list){0};
 }
 
+/* Of a webhook's address only the host may be seen; two of one host are told apart by a hash of the rest. */
+static char *webhook_name(const char *to)
+{
+	static const char kind[] = "webhook:";
+	struct weir_text name = {0};
+	weir_text_puts(&name, kind);
+	if (!weir_http_address_host(to + sizeof kind - 1, &name))
+		weir_text_puts(&name, to + sizeof kind - 1);
+	else
+		weir_text_printf(&name, "#%04x", weir_crc16(to, strlen(to)));
+	weir_text_append(&name, "", 1);
+	return name.at;
+}
+
 char *gateway_name(const char *to)
 {
-	static const char command[] = "exec:";
+	static const char command[] = "exec:", webhook[] = "webhook:";
+	if (strncmp(to, webhook, sizeof webhook - 1) == 0)
+		return webhook_name(to);
 	if (strncmp(to, command, sizeof command - 1) == 0)
 		return weir_copy(to, strcspn(to, " \t"));
 	char *name = weir_copy(to, strlen(to)), *host = strstr(name, "://");

@@ -13,6 +13,7 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ASK_MS = 10000 };
 
@@ -58,8 +59,8 @@ static void find_unit(struct setup_plan *plan)
 {
 	static const char pattern[] = "/{etc,run,usr/local/lib,usr/lib,lib}/systemd/system/weir*nginx*.path";
 	glob_t found;
-	if (glob(pattern, GLOB_BRACE, NULL, &found) != 0)
-		return;
+	if (access("/run/systemd/system", F_OK) != 0 || glob(pattern, GLOB_BRACE, NULL, &found) != 0)
+		return; /* a unit of a machine without systemd does nothing */
 	if (found.gl_pathc > 0)
 		snprintf(plan->unit, sizeof plan->unit, "%s", strrchr(found.gl_pathv[0], '/') + 1);
 	globfree(&found);

@@ -5,9 +5,11 @@
 #include "deploy/gateways/target/exec/target_exec.h"
 #include "deploy/gateways/target/file/target_file.h"
 #include "deploy/gateways/target/haproxy/target_haproxy.h"
+#include "deploy/gateways/target/ipset/target_ipset.h"
 #include "deploy/gateways/target/nft/target_nft.h"
 #include "deploy/gateways/target/nginx/target_nginx.h"
 #include "deploy/gateways/target/redis/target_redis.h"
+#include "deploy/gateways/target/webhook/target_webhook.h"
 
 struct kind {
 	const char *prefix; /* with what ends it */
@@ -19,12 +21,13 @@ static const struct kind kinds[] = {
 	{"redis://", true, target_redis_make},        {"file:", false, target_file_make},
 	{"nginx-map:", false, target_nginx_map_make}, {"nginx-geo:", false, target_nginx_geo_make},
 	{"haproxy:", false, target_haproxy_make},     {"nft:", false, target_nft_make},
-	{"exec:", false, target_exec_make},
+	{"exec:", false, target_exec_make},           {"webhook:", false, target_webhook_make},
+	{"ipset:", false, target_ipset_make},
 };
 
 #define ACCEPTED                                                                                \
 	"redis://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, nginx-geo:PATH, haproxy:SOCKET, " \
-	"nft:FAMILY/TABLE/SET or exec:COMMAND"
+	"nft:FAMILY/TABLE/SET, ipset:SET, webhook:ADDRESS or exec:COMMAND"
 
 enum weir_status target_open(const char *name, const struct target_options *options, struct target **target,
                              struct weir_error *error)

@@ -6,11 +6,19 @@
  */
 #include "deploy/gateways/target/nginx/nginx_map.h"
 
+#include "common/base/alloc.h"
 #include "deploy/gateways/target/network_key.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <strings.h>
 #include <time.h>
+
+enum {
+	BUCKET_LEAST_BYTES = 6144, /* what chance never fills; eight of them are one bucket of nginx's default size */
+	BUCKET_MOST_BYTES = 60000, /* below 64 KiB and a cache line */
+	BUCKET_SHARES = 4,
+};
 
 #define LAST_SECOND INT64_C(253402300799) /* of the year 9999 */
 
@@ -111,4 +119,43 @@ int nginx_map_compare(struct weir_span a, struct weir_span b)
 			return x < y ? -1 : 1;
 	}
 	return a.length < b.length ? -1 : a.length > b.length;
+}
+
+/* nginx's own: ngx_hash_key_lc(), and NGX_HASH_ELT_SIZE of a 64-bit machine. */
+static uint64_t hash_of(struct weir_span key)
+{
+	uint64_t hash = 0;
+	for (uint32_t i = 0; i < key.length; i++) {
+		unsigned char byte = (unsigned char)key.at[i];
+		hash = hash * 31 + (byte >= 'A' && byte <= 'Z' ? byte + 32U : byte);
+	}
+	return hash;
+}
+
+uint32_t nginx_map_bytes(struct weir_span key)
+{
+	return 8 + ((key.length + 2 + 7) & ~UINT32_C(7));
+}
+
+void nginx_map_buckets_init(struct nginx_map_buckets *buckets, uint64_t bytes)
+{
+	uint64_t most = BUCKET_SHARES * bytes / NGINX_MAP_HASH_SIZE;
+	most = most < BUCKET_LEAST_BYTES ? BUCKET_LEAST_BYTES : most;
+	buckets->most = (uint32_t)(most > BUCKET_MOST_BYTES ? BUCKET_MOST_BYTES : most);
+	buckets->bytes = weir_alloc(NGINX_MAP_HASH_SIZE, sizeof *buckets->bytes);
+}
+
+void nginx_map_buckets_deinit(struct nginx_map_buckets *buckets)
+{
+	free(buckets->bytes);
+	*buckets = (struct nginx_map_buckets){0};
+}
+
+bool nginx_map_buckets_take(struct nginx_map_buckets *buckets, struct weir_span key)
+{
+	uint32_t *bytes = &buckets->bytes[hash_of(key) % NGINX_MAP_HASH_SIZE], more = nginx_map_bytes(key);
+	if (*bytes + more > buckets->most)
+		return false;
+	*bytes += more;
+	return true;
 }

@@ -4,7 +4,8 @@
  * command that makes it read it again. nginx has no other way in; so changes
  * are gathered for a second.
  *
- * A map compares texts. A geo takes addresses and networks, of which the
+ * A map compares texts, by a hash that clients can aim at: what would overfill one
+ * of its buckets is left out. A geo takes addresses and networks, of which the
  * longest that matches counts, and nothing else: one other key would spoil it.
  */
 #include "deploy/gateways/target/nginx/target_nginx.h"
@@ -68,13 +69,24 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 	if (status != WEIR_OK)
 		return status;
 	size_t count;
+	uint64_t bytes = 0;
+	struct nginx_map_buckets buckets;
 	const struct block_entry **entries = sorted(file, table, &count);
+	for (size_t i = 0; i < count; i++)
+		bytes += nginx_map_bytes(block_entry_key(entries[i]));
+	nginx_map_buckets_init(&buckets, bytes);
 	for (size_t i = 0; i < count; i++) {
-		if (i > 0 && nginx_map_compare(block_entry_key(entries[i - 1]), block_entry_key(entries[i])) == 0)
+		struct weir_span key = block_entry_key(entries[i]);
+		if (i > 0 && nginx_map_compare(block_entry_key(entries[i - 1]), key) == 0)
 			continue;
+		if (target->ops->kind == map_kind && !nginx_map_buckets_take(&buckets, key)) {
+			weir_counter_add(&target->unfit, 1);
+			continue;
+		}
 		write_line(file, entries[i]);
 		list_file_flow(&file->file);
 	}
+	nginx_map_buckets_deinit(&buckets);
 	free(entries);
 	return file_target_end(file, error);
 }

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only file that uses libcrypto. The context keeps the secret; threads that compute take turns at it. */
+#include "common/bytes/hmac.h"
+
+#include "common/base/alloc.h"
+
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct weir_hmac {
+	EVP_MAC *mac;
+	EVP_MAC_CTX *context; /* with the secret */
+	pthread_mutex_t lock; /* guards the context */
+};
+
+struct weir_hmac *weir_hmac_new(struct weir_span secret)
+{
+	char digest[] = "SHA256";
+	OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+	                           OSSL_PARAM_construct_end()};
+	struct weir_hmac *hmac = weir_alloc(1, sizeof *hmac);
+	pthread_mutex_init(&hmac->lock, NULL);
+	hmac->mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+	hmac->context = hmac->mac != NULL ? EVP_MAC_CTX_new(hmac->mac) : NULL;
+	if (hmac->context != NULL &&
+	    EVP_MAC_init(hmac->context, (const unsigned char *)secret.at, secret.length, parameters) == 1)
+		return hmac;
+	weir_hmac_free(hmac);
+	return NULL;
+}
+
+void weir_hmac_free(struct weir_hmac *hmac)
+{
+	if (hmac == NULL)
+		return;
+	EVP_MAC_CTX_free(hmac->context);
+	EVP_MAC_free(hmac->mac);
+	pthread_mutex_destroy(&hmac->lock);
+	free(hmac);
+}
+
+void weir_hmac(struct weir_hmac *hmac, struct weir_span bytes, unsigned char result[WEIR_HMAC_BYTES])
+{
+	size_t length = 0;
+	pthread_mutex_lock(&hmac->lock);
+	bool good = EVP_MAC_init(hmac->context, NULL, 0, NULL) == 1 && /* begins anew with the same secret */
+	            EVP_MAC_update(hmac->context, (const unsigned char *)bytes.at, bytes.length) == 1 &&
+	            EVP_MAC_final(hmac->context, result, &length, WEIR_HMAC_BYTES) == 1;
+	pthread_mutex_unlock(&hmac->lock);
+	if (!good || length != WEIR_HMAC_BYTES)
+		abort(); /* only if memory is exhausted: better than a result that anybody could have made */
+}
+
+void weir_hmac_digits(struct weir_hmac *hmac, struct weir_span bytes, char *digits, size_t count)
+{
+	unsigned char result[WEIR_HMAC_BYTES];
+	weir_hmac(hmac, bytes, result);
+	for (size_t i = 0; i < count; i++)
+		digits[i] = "0123456789abcdef"[result[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
+}

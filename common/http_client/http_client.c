@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one place that knows libcurl. */
+#include "common/http_client/http_client.h"
+
+#include "common/base/alloc.h"
+#include "common/base/words.h"
+
+#include <curl/curl.h>
+#include <limits.h>
+#include <stdlib.h>
+
+struct weir_http_client {
+	struct weir_http_client_options options;
+	CURL *curl;
+	struct weir_text *body; /* of the question that is asked */
+	size_t room;            /* what it may still take */
+	char words[CURL_ERROR_SIZE];
+};
+
+static size_t take_body(char *bytes, size_t size, size_t count, void *context)
+{
+	struct weir_http_client *client = context;
+	if (size * count > client->room)
+		return 0;
+	client->room -= size * count;
+	weir_text_append(client->body, bytes, size * count);
+	return size * count;
+}
+
+static int go_on(void *context, curl_off_t to_come, curl_off_t come, curl_off_t to_go, curl_off_t gone)
+{
+	(void)to_come, (void)come, (void)to_go, (void)gone;
+	const struct weir_http_client *client = context;
+	return client->options.stop != NULL && atomic_load(client->options.stop);
+}
+
+static bool set_options(struct weir_http_client *client)
+{
+	CURL *curl = client->curl;
+	const struct weir_http_client_options *options = &client->options;
+	return curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->words) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "") == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_ms) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)options->answer_ms) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_USERAGENT, options->agent) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_WRITEDATA, client) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, go_on) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
+	       (options->ca_file == NULL || curl_easy_setopt(curl, CURLOPT_CAINFO, options->ca_file) == CURLE_OK);
+}
+
+enum weir_status weir_http_client_new(const struct weir_http_client_options *options, struct weir_http_client **out,
+                                      struct weir_error *error)
+{
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return weir_fail(error, WEIR_IO, "cannot initialize libcurl");
+	struct weir_http_client *client = weir_alloc(1, sizeof *client);
+	client->options = *options;
+	client->curl = curl_easy_init();
+	if (client->curl == NULL || !set_options(client)) {
+		weir_http_client_free(client);
+		return weir_fail(error, WEIR_IO, "cannot initialize libcurl");
+	}
+	*out = client;
+	return WEIR_OK;
+}
+
+void weir_http_client_free(struct weir_http_client *client)
+{
+	if (client == NULL)
+		return;
+	curl_easy_cleanup(client->curl);
+	free(client);
+	curl_global_cleanup();
+}
+
+static bool set_headers(CURL *curl, const struct weir_http_call *call, struct curl_slist **list)
+{
+	*list = NULL;
+	for (size_t i = 0; i < WEIR_HTTP_HEADERS_MAX && call->headers[i] != NULL; i++) {
+		struct curl_slist *longer = curl_slist_append(*list, call->headers[i]);
+		if (longer == NULL)
+			return false;
+		*list = longer;
+	}
+	return curl_easy_setopt(curl, CURLOPT_HTTPHEADER, *list) == CURLE_OK;
+}
+
+static bool set_call(CURL *curl, const struct weir_http_call *call)
+{
+	bool good = curl_easy_setopt(curl, CURLOPT_URL, call->address) == CURLE_OK;
+	if (call->body.at != NULL)
+		good = good && curl_easy_setopt(curl, CURLOPT_POST, 1L) == CURLE_OK &&
+		       curl_easy_setopt(curl, CURLOPT_POSTFIELDS, call->body.at) == CURLE_OK &&
+		       curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)call->body.length) == CURLE_OK;
+	else
+		good = good && curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L) == CURLE_OK;
+	return good && curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK;
+}
+
+/* libcurl's words may quote what a server said. */
+static const char *why(struct weir_http_client *client, CURLcode done)
+{
+	if (done == CURLE_WRITE_ERROR)
+		return "the answer is too long";
+	if (done == CURLE_ABORTED_BY_CALLBACK)
+		return "stopped";
+	weir_words_clean(client->words);
+	return client->words[0] != '\0' ? client->words : curl_easy_strerror(done);
+}
+
+enum weir_status weir_http_client_call(struct weir_http_client *client, const struct weir_http_call *call,
+                                       struct weir_http_answer *answer, struct weir_error *error)
+{
+	struct curl_slist *list;
+	client->words[0] = '\0';
+	client->body = &answer->body;
+	client->room = client->options.body_most_bytes;
+	answer->retry_after_ms = -1;
+	CURLcode done = CURLE_OUT_OF_MEMORY;
+	if (set_headers(client->curl, call, &list) && set_call(client->curl, call))
+		done = curl_easy_perform(client->curl);
+	(void)curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, NULL);
+	curl_slist_free_all(list);
+	if (done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL)
+		return weir_fail(error, WEIR_INVALID, "%s", curl_easy_strerror(done));
+	if (done != CURLE_OK || curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &answer->code) != CURLE_OK)
+		return weir_fail(error, WEIR_IO, "%s", why(client, done));
+	curl_off_t after_s = 0;
+	if (curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK && after_s > 0)
+		answer->retry_after_ms = after_s < INT_MAX ? (int64_t)after_s * 1000 : INT_MAX;
+	return WEIR_OK;
+}
+
+bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *text, struct weir_span value)
+{
+	if (value.length == 0) /* a length of 0 would stand for a string's own */
+		return true;
+	char *escaped = value.length < INT_MAX / 4 ? curl_easy_escape(client->curl, value.at, (int)value.length) : NULL;
+	if (escaped == NULL)
+		return false;
+	weir_text_puts(text, escaped);
+	curl_free(escaped);
+	return true;
+}
+
+bool weir_http_address_host(const char *address, struct weir_text *host)
+{
+	size_t scheme = strncmp(address, "https://", 8) == 0 ? 8 : strncmp(address, "http://", 7) == 0 ? 7 : 0;
+	size_t length = strcspn(address + scheme, "/?#");
+	if (scheme == 0 || length == 0)
+		return false;
+	const char *at = address + scheme, *account = memrchr(at, '@', length);
+	if (account != NULL) {
+		length -= (size_t)(account + 1 - at);
+		at = account + 1;
+	}
+	weir_text_append(host, address, scheme);
+	weir_text_append(host, at, length);
+	return length > 0;
+}

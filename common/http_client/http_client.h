@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asks servers by HTTP, one question at a time, over a connection that is kept.
+ *
+ * Bounded in time and in what an answer may hold. Certificates are verified; redirections are not followed. What an
+ * error says names no address, as an address may be a secret: the caller adds what may be shown.
+ *
+ * @thread each client belongs to one
+ */
+#ifndef WEIR_COMMON_HTTP_CLIENT_H
+#define WEIR_COMMON_HTTP_CLIENT_H
+
+#include "common/base/text.h"
+
+#include <stdatomic.h>
+
+enum { WEIR_HTTP_HEADERS_MAX = 16 };
+
+struct weir_http_client;
+
+struct weir_http_client_options {
+	int64_t connect_ms, answer_ms; /* the latter of all of it */
+	size_t body_most_bytes;        /* of an answer */
+	const char *agent;             /* borrowed, as all here, until the client is freed */
+	const char *ca_file;           /* certificates that are trusted in place of the system's; NULL */
+	const _Atomic bool *stop;      /* ends waiting; NULL */
+};
+
+struct weir_http_call {
+	const char *method; /* NULL: GET, or POST where there is a body */
+	const char *address;
+	const char *headers[WEIR_HTTP_HEADERS_MAX]; /* "Name: value", ended by NULL */
+	struct weir_span body;                      /* at NULL: none */
+};
+
+struct weir_http_answer {
+	long code;
+	int64_t retry_after_ms; /* -1: it does not say */
+	struct weir_text body;  /* what is there already stays before it; the caller frees */
+};
+
+WEIR_MUST_USE enum weir_status weir_http_client_new(const struct weir_http_client_options *options,
+                                                    struct weir_http_client **client, struct weir_error *error);
+/** NULL is fine. */
+void weir_http_client_free(struct weir_http_client *client);
+
+/**
+ * Asks once.
+ *
+ * @return WEIR_OK: there is an answer, whatever its code; WEIR_INVALID: the address is none; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status weir_http_client_call(struct weir_http_client *client, const struct weir_http_call *call,
+                                                     struct weir_http_answer *answer, struct weir_error *error);
+
+/** Appends a value as an address holds it. @return false: it is too long */
+bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *text, struct weir_span value);
+
+/** Whether an address is http:// or https:// and a host. @param host  set to "https://HOST:PORT", without an account */
+bool weir_http_address_host(const char *address, struct weir_text *host);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * webhook: changes as JSON to a server, which may keep a list of them; or words for people, in a chat or by mail.
+ *
+ * A server gets all live blocks first, and after each failure again: "first": true says that what it had is to be
+ * forgotten. People are not told of what they were told: of each partition the newest decision that was said is known,
+ * and what was in force at the start is not said at all. What is said waits in a bounded buffer until it was taken.
+ *
+ * One question at a time, so that the order is kept. While a server says that it wants a pause (Retry-After), it is not
+ * asked.
+ */
+#include "deploy/gateways/target/webhook/target_webhook.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/bytes/hmac.h"
+#include "common/http_client/http_client.h"
+#include "deploy/gateways/target/exec/program.h"
+#include "deploy/gateways/target/webhook/webhook_notice.h"
+#include "deploy/gateways/target/webhook/webhook_settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	LIST_INTERVAL_MS = 200,
+	NOTICE_INTERVAL_MS = 2000,
+	CHECK_MS = 10000,
+	CONNECT_MS = 5000,
+	ANSWER_MS = 20000,
+	ANSWER_MOST_BYTES = 64 << 10,
+	BATCH_CHANGES = 500,
+	BATCH_BYTES = 256 << 10,
+	NOTICE_LINES = 20, /* of one message: Discord takes 2,000 characters */
+	NOTICE_BYTES = 1500,
+	WAITING_MOST_BYTES = 64 << 10,
+	PAUSE_MOST_MS = 600000,
+};
+
+struct webhook_target {
+	struct target target;
+	struct webhook_settings settings;
+	struct weir_http_client *client; /* NULL: mail */
+	struct weir_hmac *hmac;          /* NULL: nothing is signed */
+	char *authorization;             /* NULL: none */
+	int64_t pause_end_ms;            /* monotonic */
+	/* of a list */
+	struct weir_text body;
+	size_t changes;
+	bool first;
+	/* of words for people */
+	struct weir_text waiting;
+	uint64_t left_out; /* that found no room there */
+	struct decision_version *said;
+	uint32_t partitions;
+	bool begun;
+};
+
+/* ---- sending ---- */
+
+/* A pause that the server asks for. */
+static void note_pause(struct webhook_target *webhook, int64_t pause_ms)
+{
+	if (pause_ms > PAUSE_MOST_MS)
+		pause_ms = PAUSE_MOST_MS;
+	if (pause_ms > 0)
+		webhook->pause_end_ms = weir_monotonic_ms() + pause_ms;
+}
+
+static enum weir_status judge(struct webhook_target *webhook, const struct weir_http_answer *answer,
+                              struct weir_error *error)
+{
+	if (answer->code >= 200 && answer->code < 300)
+		return WEIR_OK;
+	note_pause(webhook, answer->retry_after_ms);
+	/* Its words may repeat what was sent, a secret too, so they are not shown. */
+	return weir_fail(error, answer->code == 400 || answer->code == 413 || answer->code == 422 ? WEIR_INVALID : WEIR_IO,
+	                 "%s answered with status %ld%s", webhook->settings.name, answer->code,
+	                 answer->code == 401 || answer->code == 403  ? ": are url, token and secret right?"
+	                 : answer->code >= 300 && answer->code < 400 ? ": name the address that it leads to"
+	                                                             : "");
+}
+
+/* @return WEIR_OK; WEIR_INVALID: this body is refused; WEIR_IO: later again */
+static enum weir_status post(struct webhook_target *webhook, const struct weir_text *body, struct weir_error *error)
+{
+	char moment[48], signature[48 + WEIR_HMAC_DIGITS];
+	struct weir_http_answer answer = {0};
+	struct weir_http_call call = {.address = webhook->settings.url,
+	                              .headers = {"Content-Type: application/json", "Expect:"},
+	                              .body = {body->at, (uint32_t)body->length}};
+	size_t headers = 2;
+	if (webhook->authorization != NULL)
+		call.headers[headers++] = webhook->authorization;
+	if (webhook->hmac != NULL) {
+		struct weir_text text = {0};
+		int digits = snprintf(moment, sizeof moment, "X-Weir-Timestamp: %lld", (long long)weir_wall_ms() / 1000);
+		weir_text_append(&text, moment + sizeof "X-Weir-Timestamp: " - 1,
+		                 (size_t)digits - (sizeof "X-Weir-Timestamp: " - 1));
+		weir_text_puts(&text, ".");
+		weir_text_append(&text, body->at, body->length);
+		size_t length = (size_t)snprintf(signature, sizeof signature, "X-Weir-Signature: sha256=");
+		weir_hmac_digits(webhook->hmac, (struct weir_span){text.at, (uint32_t)text.length}, signature + length,
+		                 WEIR_HMAC_DIGITS);
+		signature[length + WEIR_HMAC_DIGITS] = '\0';
+		weir_text_deinit(&text);
+		call.headers[headers++] = moment;
+		call.headers[headers++] = signature;
+	}
+	enum weir_status status = weir_http_client_call(webhook->client, &call, &answer, error);
+	weir_text_deinit(&answer.body);
+	if (status == WEIR_OK)
+		return judge(webhook, &answer, error);
+	weir_error_prefix(error, "%s", webhook->settings.name);
+	return WEIR_IO;
+}
+
+static enum weir_status send_mail(struct webhook_target *webhook, struct weir_span words, size_t count,
+                                  struct weir_error *error)
+{
+	struct weir_text mail = {0};
+	webhook_notice_mail(&mail, &webhook->settings, words, count);
+	const char *program = webhook->settings.sendmail != NULL ? webhook->settings.sendmail : "/usr/sbin/sendmail";
+	const char *const arguments[] = {program, "-i", "--", webhook->settings.to, NULL};
+	const struct program_run run = {
+		.arguments = arguments, .input = mail.at, .input_bytes = mail.length, .timeout_ms = TARGET_TIMEOUT_MS};
+	enum weir_status status = program_run(&run, error);
+	weir_text_deinit(&mail);
+	return status;
+}
+
+static enum weir_status wait_for_pause(const struct webhook_target *webhook, struct weir_error *error)
+{
+	int64_t left_ms = webhook->pause_end_ms - weir_monotonic_ms();
+	return left_ms <= 0 ? WEIR_OK
+	                    : weir_fail(error, WEIR_IO, "%s asked to wait for %lld s", webhook->settings.name,
+	                                (long long)(left_ms + 999) / 1000);
+}
+
+/* ---- a list ---- */
+
+/* Sends what has gathered. */
+static enum weir_status flush(struct webhook_target *webhook, struct weir_error *error)
+{
+	struct weir_text whole = {0};
+	weir_text_printf(&whole, "{\"first\":%s,\"changes\":[", webhook->first ? "true" : "false");
+	weir_text_append(&whole, webhook->body.at, webhook->body.length);
+	weir_text_puts(&whole, "]}\n");
+	enum weir_status status = post(webhook, &whole, error);
+	weir_text_deinit(&whole);
+	weir_text_clear(&webhook->body);
+	webhook->changes = 0;
+	webhook->first = false;
+	return status == WEIR_INVALID ? WEIR_IO : status; /* it is all sent again */
+}
+
+static enum weir_status add(struct webhook_target *webhook, const struct block_entry *entry, struct weir_error *error)
+{
+	weir_text_puts(&webhook->body, webhook->changes++ > 0 ? "," : "");
+	if (entry->state == BLOCK_LIVE)
+		weir_text_append(&webhook->body, entry->json, entry->json_length);
+	else
+		decision_record_end_json(&webhook->body, block_entry_json(entry), entry->partition, entry->version,
+		                         entry->state == BLOCK_ENDED    ? "end"
+		                         : entry->state == BLOCK_LIFTED ? "lift"
+		                                                        : "drop",
+		                         entry->state == BLOCK_ENDED ? entry->until_ms : entry->at_ms);
+	if (webhook->changes < BATCH_CHANGES && webhook->body.length < BATCH_BYTES)
+		return WEIR_OK;
+	return flush(webhook, error);
+}
+
+static enum weir_status copy_list(struct target *target, const struct block_table *table, int64_t now_ms,
+                                  struct weir_error *error)
+{
+	(void)now_ms;
+	struct webhook_target *webhook = (struct webhook_target *)target;
+	struct block_walk walk = {0};
+	const struct block_entry *entry;
+	enum weir_status status = wait_for_pause(webhook, error);
+	weir_text_clear(&webhook->body);
+	webhook->changes = 0;
+	webhook->first = true;
+	while (status == WEIR_OK && (entry = block_table_next(table, &walk)) != NULL)
+		status = add(webhook, entry, error);
+	return status == WEIR_OK && (webhook->changes > 0 || webhook->first) ? flush(webhook, error) : status;
+}
+
+static enum weir_status apply_list(struct target *target, const struct block_table *table, int64_t now_ms,
+                                   struct weir_error *error)
+{
+	(void)now_ms;
+	struct webhook_target *webhook = (struct webhook_target *)target;
+	uint32_t count;
+	struct block_entry *const *changes = block_table_changes(table, &count);
+	enum weir_status status = wait_for_pause(webhook, error);
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+		if (changes[i]->json != NULL)
+			status = add(webhook, changes[i], error);
+	return status == WEIR_OK && webhook->changes > 0 ? flush(webhook, error) : status;
+}
+
+/* A server is heard of when something is to be said. */
+static enum weir_status check_list(struct target *target, const struct block_table *table, int64_t now_ms,
+                                   struct weir_error *error)
+{
+	(void)target, (void)table, (void)now_ms, (void)error;
+	return WEIR_OK;
+}
+
+/* ---- words for people ---- */
+
+static void say(struct webhook_target *webhook, const struct block_entry *entry)
+{
+	if (entry->partition < webhook->partitions &&
+	    decision_version_newer(entry->version, webhook->said[entry->partition]))
+		webhook->said[entry->partition] = entry->version;
+	if (webhook->waiting.length < WAITING_MOST_BYTES) {
+		webhook_notice_line(&webhook->waiting, entry);
+		return;
+	}
+	webhook->left_out++;
+	weir_counter_add(&webhook->target.unfit, 1);
+}
+
+/* The first lines that one message holds. @param count  how many */
+static struct weir_span next_message(const struct webhook_target *webhook, size_t *count)
+{
+	const char *at = webhook->waiting.at, *end = at + webhook->waiting.length;
+	*count = 0;
+	while (at < end && *count < NOTICE_LINES) {
+		const char *next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+		if (*count > 0 && next - webhook->waiting.at > NOTICE_BYTES)
+			break;
+		at = next;
+		++*count;
+	}
+	return (struct weir_span){webhook->waiting.at, (uint32_t)(at - webhook->waiting.at)};
+}
+
+static enum weir_status send_words(struct webhook_target *webhook, struct weir_span words, size_t count,
+                                   struct weir_error *error)
+{
+	if (webhook->settings.template == WEBHOOK_MAIL)
+		return send_mail(webhook, words, count, error);
+	struct weir_text body = {0};
+	webhook_notice_body(&body, &webhook->settings, words);
+	enum weir_status status = post(webhook, &body, error);
+	weir_text_deinit(&body);
+	return status;
+}
+
+/* What waits; a message that is refused for what it says is left out, so that it holds up no other. */
+static enum weir_status deliver(struct webhook_target *webhook, struct weir_error *error)
+{
+	enum weir_status status = wait_for_pause(webhook, error);
+	while (status == WEIR_OK && webhook->waiting.length > 0) {
+		size_t count;
+		struct weir_span words = next_message(webhook, &count);
+		status = send_words(webhook, words, count, error);
+		if (status == WEIR_IO)
+			return status;
+		if (status == WEIR_INVALID)
+			weir_counter_add(&webhook->target.unfit, count);
+		memmove(webhook->waiting.at, webhook->waiting.at + words.length, webhook->waiting.length - words.length);
+		webhook->waiting.length -= words.length;
+		status = WEIR_OK;
+		if (webhook->waiting.length == 0 && webhook->left_out > 0) {
+			weir_text_printf(&webhook->waiting, "and %llu more that found no room\n",
+			                 (unsigned long long)webhook->left_out);
+			webhook->left_out = 0;
+		}
+	}
+	return status;
+}
+
+static enum weir_status copy_words(struct target *target, const struct block_table *table, int64_t now_ms,
+                                   struct weir_error *error)
+{
+	(void)now_ms;
+	struct webhook_target *webhook = (struct webhook_target *)target;
+	struct block_walk walk = {0};
+	const struct block_entry *entry;
+	struct decision_version *said = weir_alloc(webhook->partitions, sizeof *said);
+	memcpy(said, webhook->said, webhook->partitions * sizeof *said);
+	while (webhook->begun && (entry = block_table_next(table, &walk)) != NULL)
+		if (entry->partition < webhook->partitions && decision_version_newer(entry->version, said[entry->partition]))
+			say(webhook, entry);
+	free(said);
+	for (uint32_t i = 0; i < webhook->partitions && !webhook->begun; i++)
+		webhook->said[i] = block_table_seen(table, i);
+	webhook->begun = true;
+	return deliver(webhook, error);
+}
+
+static enum weir_status apply_words(struct target *target, const struct block_table *table, int64_t now_ms,
+                                    struct weir_error *error)
+{
+	(void)now_ms;
+	struct webhook_target *webhook = (struct webhook_target *)target;
+	uint32_t count;
+	struct block_entry *const *changes = block_table_changes(table, &count);
+	for (uint32_t i = 0; i < count; i++)
+		if (changes[i]->state == BLOCK_LIVE || changes[i]->state == BLOCK_LIFTED)
+			say(webhook, changes[i]);
+	return deliver(webhook, error);
+}
+
+/* ---- */
+
+static enum weir_status close_target(struct target *target, struct weir_error *error)
+{
+	(void)error;
+	struct webhook_target *webhook = (struct webhook_target *)target;
+	weir_http_client_free(webhook->client);
+	weir_hmac_free(webhook->hmac);
+	webhook_settings_deinit(&webhook->settings);
+	free(webhook->authorization);
+	weir_text_deinit(&webhook->body);
+	weir_text_deinit(&webhook->waiting);
+	free(webhook->said);
+	free(webhook);
+	return WEIR_OK;
+}
+
+static const struct target_ops list_ops = {
+	.kind = "webhook",
+	.interval_ms = LIST_INTERVAL_MS,
+	.keeps_json = true,
+	.check_after_ms = CHECK_MS,
+	.copy = copy_list,
+	.apply = apply_list,
+	.check = check_list,
+	.close = close_target,
+};
+
+static const struct target_ops words_ops = {
+	.kind = "webhook",
+	.interval_ms = NOTICE_INTERVAL_MS,
+	.check_after_ms = CHECK_MS,
+	.copy = copy_words,
+	.apply = apply_words,
+	.check = check_list,
+	.close = close_target,
+};
+
+static enum weir_status open_client(struct webhook_target *webhook, const struct target_options *options,
+                                    struct weir_error *error)
+{
+	const struct weir_http_client_options client = {.connect_ms = CONNECT_MS,
+	                                                .answer_ms = ANSWER_MS,
+	                                                .body_most_bytes = ANSWER_MOST_BYTES,
+	                                                .agent = "weir/" WEIR_VERSION,
+	                                                .ca_file = webhook->settings.ca,
+	                                                .stop = options->stop};
+	struct weir_text field = {0};
+	if (webhook->settings.token != NULL) {
+		weir_text_printf(&field, "Authorization: Bearer %s", webhook->settings.token);
+		weir_text_append(&field, "", 1);
+		webhook->authorization = field.at; /* taken */
+	}
+	if (webhook->settings.secret != NULL) {
+		webhook->hmac = weir_hmac_new(weir_span_of(webhook->settings.secret));
+		if (webhook->hmac == NULL)
+			return weir_fail(error, WEIR_INVALID, "libcrypto on this machine has no HMAC-SHA256");
+	}
+	return webhook->settings.template == WEBHOOK_MAIL ? WEIR_OK
+	                                                  : weir_http_client_new(&client, &webhook->client, error);
+}
+
+enum weir_status target_webhook_make(const char *rest, const struct target_options *options, struct target **target,
+                                     struct weir_error *error)
+{
+	struct webhook_target *made = weir_alloc(1, sizeof *made);
+	struct weir_error ignored;
+	enum weir_status status = webhook_settings_read(rest, &made->settings, error);
+	made->target.ops = made->settings.template == WEBHOOK_JSON ? &list_ops : &words_ops;
+	made->partitions = options->partitions;
+	made->said = weir_alloc(options->partitions > 0 ? options->partitions : 1, sizeof *made->said);
+	if (status == WEIR_OK)
+		status = open_client(made, options, error);
+	if (status != WEIR_OK) {
+		(void)!close_target(&made->target, &ignored);
+		return status;
+	}
+	*target = &made->target;
+	return WEIR_OK;
+}
