@@ -2,32 +2,7 @@
 /* weir-limiter: judges its share of the events topic, together with its like. */
 #include "limiter/daemon/limiter.h"
 
-static const struct weir_argument_option options[] = {
-	WEIR_DAEMON_OPTIONS("the configuration: sections \"bus\", \"store\", \"limiter\", \"listen\", \"log\"",
-                        "the directory of its lock (default /var/lib/weir/weir-limiter)"),
-};
-
-static const struct weir_argument_section sections[] = {
-	{"Signals", "SIGTERM stores a last checkpoint, leaves the consumer group and stops. SIGHUP rereads log.level."},
-	{NULL, NULL},
-};
-
-static const struct weir_command_line line = {
-	.name = "weir-limiter",
-	.summary = "judge events and publish decisions",
-	.usage = "weir-limiter [--config FILE] [--state DIR] [--check]",
-	.about = "Judges events by the policy in force, and publishes decisions.\n"
-			 "\n"
-			 "It reads frames of events from Kafka and keeps its state in MySQL or MariaDB. Any number of limiters "
-			 "share the topic's partitions, which move as limiters come and go.",
-	.options = options,
-	.sections = sections,
-	.examples = "weir-limiter --config /etc/weir/limiter.json --check\n"
-				"weir-limiter --config /etc/weir/limiter.json",
-	.exits = weir_daemon_exits,
-};
-
 int main(int argc, char **argv)
 {
-	return weir_daemon_main(&line, &limiter_role, argc, argv);
+	return weir_daemon_main(&limiter_command_line, &limiter_role, argc, argv);
 }

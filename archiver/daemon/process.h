@@ -7,4 +7,7 @@
 
 extern const struct weir_daemon_role archiver_role;
 
+/** What weir-archiver takes. */
+extern const struct weir_command_line archiver_command_line;
+
 #endif

@@ -11,6 +11,9 @@
 
 extern const struct weir_daemon_role collector_role;
 
+/** What weir-collector takes. */
+extern const struct weir_command_line collector_command_line;
+
 /** Of its own metrics: those of policies and collector are on its page, too. */
 extern const struct weir_metric_table service_metric_table;
 

@@ -9,6 +9,7 @@
 #include "collector/record/client_ip.h"
 #include "collector/record/find.h"
 #include "common/base/suggest.h"
+#include "common/json/json_shape.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -81,6 +82,19 @@ static enum weir_status find_kind(const struct weir_json *config, const struct f
 	enum weir_status status = weir_json_word(&type, names, &kind, error);
 	*found = kinds[kind];
 	return status;
+}
+
+/* A name alone, of those without needed options, or an object of one kind. */
+json_t *format_shape(void)
+{
+	json_t *names = json_array(), *objects = json_array();
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		json_t *object = format_options_shape(kinds[i]);
+		if (json_array_size(json_object_get(object, "required")) == 1) /* its "type" */
+			json_array_append_new(names, json_string(kinds[i]->name));
+		json_array_append_new(objects, object);
+	}
+	return weir_shape_either(json_pack("{s:o}", "enum", names), weir_shape_one_of(objects));
 }
 
 enum weir_status format_new(const struct weir_json *config, const struct field_table *fields, struct format **format,

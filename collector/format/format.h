@@ -73,6 +73,9 @@ WEIR_MUST_USE enum weir_status format_new(const struct weir_json *config, const 
                                           struct format **format, struct weir_error *error);
 void format_free(struct format *format);
 
+/** What a format's configuration may be (common/json/json_shape.h); the name under which formats name it is "format". */
+json_t *format_shape(void);
+
 /** The same for what stands after a head, which has a time: its own may be missing. */
 WEIR_MUST_USE enum weir_status format_new_inside(const struct weir_json *config, const struct field_table *fields,
                                                  struct format **format, struct weir_error *error);

@@ -14,6 +14,7 @@
 #include "collector/record/client_ip.h"
 #include "collector/record/find.h"
 #include "common/base/alloc.h"
+#include "common/json/json_shape.h"
 
 #include <stdlib.h>
 
@@ -550,11 +551,29 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	return format_delimited_new(config, kind, NULL, fields, format, error);
 }
 
+static json_t *byte_shape(void)
+{
+	return weir_shape_pattern("^[^\\r\\n]$");
+}
+
+static json_t *separator_shape(void)
+{
+	return weir_shape_pattern("^([^\\r\\n]|blanks)$");
+}
+
+static json_t *columns_shape(void)
+{
+	return weir_shape_list(1, COLUMNS_MAX, weir_shape_text());
+}
+
 static const struct weir_json_rule options[] = {
-	{.name = "separator"},
-	{.name = "header", .kind = WEIR_JSON_FLAG, .offset = offsetof(struct format_delimited, has_header)},
-	{.name = "columns"},
-	{.name = "quote"},
+	{.name = "separator", .meaning = "one byte, or \"blanks\"; a tab by default", .shape = separator_shape},
+	{.name = "header",
+     .kind = WEIR_JSON_FLAG,
+     .offset = offsetof(struct format_delimited, has_header),
+     .meaning = "whether a file's first line names the columns; true by default"},
+	{.name = "columns", .meaning = "the columns' names", .shape = columns_shape},
+	{.name = "quote", .meaning = "the byte around values that hold the separator", .shape = byte_shape},
 	{.name = NULL},
 };
 

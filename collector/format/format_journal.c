@@ -14,7 +14,10 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	return format_json_members_new(config, kind, "__REALTIME_TIMESTAMP", TIME_UNIT_US, fields, format, error);
 }
 
-static const struct weir_json_rule options[] = {{.name = "message"}, {.name = NULL}};
+static const struct weir_json_rule options[] = {
+	{.name = "message", .meaning = "the format of the message", .shape = format_message_shape},
+	{.name = NULL},
+};
 
 const struct format_kind format_journal = {
 	.name = "journal",

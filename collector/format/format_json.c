@@ -169,7 +169,11 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	return format_json_members_new(config, kind, NULL, TIME_UNIT_S, fields, format, error);
 }
 
-static const struct weir_json_rule options[] = {{.name = "message"}, {.name = "line"}, {.name = NULL}};
+static const struct weir_json_rule options[] = {
+	{.name = "message", .meaning = "the format of a line that a member holds", .shape = format_message_shape},
+	{.name = "line", .meaning = "the member that holds the line of another format", .shape = format_name_shape},
+	{.name = NULL},
+};
 
 const struct format_kind format_json = {
 	.name = "json",

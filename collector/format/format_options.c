@@ -9,11 +9,10 @@
 
 #include "collector/record/client_ip.h"
 #include "common/base/alloc.h"
+#include "common/json/json_shape.h"
 
 #include <assert.h>
 #include <stdlib.h>
-
-enum { NAMES_MAX = WEIR_JSON_RULES_MAX + 10 };
 
 /* A name: a string that is not empty, and of a bounded length. */
 static enum weir_status read_name(const struct weir_json *at, const char **name, struct weir_error *error)
@@ -24,30 +23,84 @@ static enum weir_status read_name(const struct weir_json *at, const char **name,
 	return status;
 }
 
+json_t *format_name_shape(void)
+{
+	return weir_shape_name(FORMAT_NAME_MAX_BYTES);
+}
+
+json_t *format_message_shape(void)
+{
+	return weir_shape_named("format");
+}
+
+static json_t *time_shape(void)
+{
+	return weir_shape_either(format_name_shape(), weir_shape_list(2, 2, format_name_shape()));
+}
+
+static json_t *year_shape(void)
+{
+	return weir_shape_either(weir_shape_number(1970, 9998), weir_shape_pattern("^[0-9]{4}-[0-9]{2}$"));
+}
+
+static json_t *fields_shape(void)
+{
+	return weir_shape_map(format_name_shape());
+}
+
+static const char *const units[] = {
+	[TIME_UNIT_S] = "s", [TIME_UNIT_MS] = "ms", [TIME_UNIT_US] = "us", [TIME_UNIT_NS] = "ns", NULL};
+
+/* The options that formats have in common, and which of FORMAT_TAKES_… makes a format take them; 0: every one does. */
+static const struct {
+	unsigned takes;
+	struct weir_json_rule rule;
+} common_options[] = {
+	{0, {.name = "type", .meaning = "the kind of format", .shape = weir_shape_text}},
+	{FORMAT_TAKES_TIME,
+     {.name = "time", .meaning = "the log's name for the time, or two names, joined by a blank", .shape = time_shape}},
+	{FORMAT_TAKES_TIME,
+     {.name = "unit", .kind = WEIR_JSON_WORD, .words = units, .meaning = "the unit of times that are Unix numbers"}},
+	{FORMAT_TAKES_TIME,
+     {.name = "time_format", .kind = WEIR_JSON_TEXT, .meaning = "the time's form, such as \"%d.%m.%Y %H:%M:%S\""}},
+	{0,
+     {.name = "time_zone",
+      .kind = WEIR_JSON_TEXT,
+      .meaning = "for times without a zone: \"UTC\", \"+02:00\", or a name such as \"Europe/Berlin\""}},
+	{FORMAT_TAKES_YEAR, {.name = "year", .meaning = "for times without a year", .shape = year_shape}},
+	{FORMAT_TAKES_FIELDS,
+     {.name = "fields", .meaning = "the log's names for fields of the zones", .shape = fields_shape}},
+	{0, {.name = "cost", .meaning = "the field with a record's cost", .shape = format_name_shape}},
+	{0, {.name = "client_ip", .meaning = "finds the client behind trusted proxies", .shape = client_ip_shape}},
+};
+
+/* What a format of this kind may say: a table that ends as rules do. */
+static void list_options(const struct format_kind *kind, struct weir_json_rule rules[WEIR_JSON_RULES_MAX + 1])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < sizeof common_options / sizeof *common_options; i++)
+		if (common_options[i].takes == 0 || (kind->takes & common_options[i].takes) != 0)
+			rules[count++] = common_options[i].rule;
+	for (const struct weir_json_rule *own = kind->options; own != NULL && own->name != NULL; own++) {
+		assert(count < WEIR_JSON_RULES_MAX);
+		rules[count++] = *own;
+	}
+	rules[count] = (struct weir_json_rule){.name = NULL};
+}
+
 static enum weir_status check_names(const struct weir_json *config, const struct format_kind *kind,
                                     struct weir_error *error)
 {
-	const char *names[NAMES_MAX] = {"type"};
-	unsigned takes = kind->takes;
-	size_t count = 1;
-	if ((takes & FORMAT_TAKES_TIME) != 0) {
-		names[count++] = "time";
-		names[count++] = "unit";
-		names[count++] = "time_format";
-	}
-	names[count++] = "time_zone";
-	if ((takes & FORMAT_TAKES_YEAR) != 0)
-		names[count++] = "year";
-	if ((takes & FORMAT_TAKES_FIELDS) != 0)
-		names[count++] = "fields";
-	names[count++] = "cost";
-	names[count++] = "client_ip";
-	for (size_t i = 0; kind->options != NULL && kind->options[i].name != NULL; i++) {
-		assert(i < WEIR_JSON_RULES_MAX);
-		names[count++] = kind->options[i].name;
-	}
-	names[count] = NULL;
-	return weir_json_only(config, names, error);
+	struct weir_json_rule rules[WEIR_JSON_RULES_MAX + 1];
+	list_options(kind, rules);
+	return weir_json_known(config, rules, error);
+}
+
+json_t *format_options_shape(const struct format_kind *kind)
+{
+	struct weir_json_rule rules[WEIR_JSON_RULES_MAX + 1];
+	list_options(kind, rules);
+	return weir_shape_explained(weir_shape_tagged(weir_shape_object(rules), "type", kind->name), kind->meaning);
 }
 
 /* 2024, or "2024-11" for the twelve months from November on. */
@@ -112,8 +165,6 @@ static enum weir_status read_time_format(struct format_options *options, const s
 static enum weir_status read_time(struct format_options *options, const struct weir_json *config, unsigned takes,
                                   struct weir_error *error)
 {
-	static const char *const units[] = {
-		[TIME_UNIT_S] = "s", [TIME_UNIT_MS] = "ms", [TIME_UNIT_US] = "us", [TIME_UNIT_NS] = "ns", NULL};
 	struct weir_json at = weir_json_member(config, "time_zone"), none = {0};
 	const char *zone_name = "UTC";
 	enum weir_status status = weir_json_string(&at, &zone_name, error);

@@ -33,6 +33,12 @@ WEIR_MUST_USE enum weir_status format_options_init(struct format_options *option
                                                    const struct field_table *fields, const struct format_kind *kind,
                                                    struct format *format, struct weir_error *error);
 
+/** The object that a configuration of this kind may be (common/json/json_shape.h). */
+json_t *format_options_shape(const struct format_kind *kind);
+/** The shapes of options that several kinds have: a name of the log's, and the format of a message. */
+json_t *format_name_shape(void);
+json_t *format_message_shape(void);
+
 /** Says where the time is and in which unit, for a format that has no such options. */
 void format_options_set_time(struct format_options *options, const char *name, enum time_unit unit);
 void format_options_deinit(struct format_options *options);

@@ -234,9 +234,6 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	pattern->format.free = pattern_free;
 	pattern->format.lacks = lacks;
 	enum weir_status status = format_options_init(&pattern->options, config, fields, kind, &pattern->format, error);
-	if (status == WEIR_OK && pattern->text == NULL)
-		status =
-			weir_json_fail(&at, error, "is missing: give an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"");
 	if (status == WEIR_OK)
 		status = compile(pattern, &at, pattern->text, error);
 	if (status != WEIR_OK) {
@@ -253,8 +250,16 @@ static const char *const outcomes[] = {"malformed", "skip", NULL};
 #define AT(member) offsetof(struct format_pattern, member)
 
 static const struct weir_json_rule options[] = {
-	{.name = "pattern", .kind = WEIR_JSON_TEXT, .offset = AT(text)},
-	{.name = "unmatched", .kind = WEIR_JSON_WORD, .offset = AT(unmatched), .words = outcomes},
+	{.name = "pattern",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(text),
+     .needed = "give an expression such as \"^(?<time>\\\\S+) (?<ip>\\\\S+)\"",
+     .meaning = "an expression of PCRE2 with a named group for each field"},
+	{.name = "unmatched",
+     .kind = WEIR_JSON_WORD,
+     .offset = AT(unmatched),
+     .words = outcomes,
+     .meaning = "whether a line that is not of the format is \"malformed\" (the default), or \"skip\": not counted"},
 	{.name = NULL},
 };
 

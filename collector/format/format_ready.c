@@ -102,6 +102,7 @@ const struct weir_json_rule format_ready_options[] = {
 	{.name = "unmatched",
      .kind = WEIR_JSON_WORD,
      .offset = offsetof(struct format_ready, unmatched),
-     .words = outcomes},
+     .words = outcomes,
+     .meaning = "whether a line that is not of the format is \"malformed\" (the default), or \"skip\": not counted"},
 	{.name = NULL},
 };

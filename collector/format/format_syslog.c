@@ -137,7 +137,10 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	return WEIR_OK;
 }
 
-static const struct weir_json_rule options[] = {{.name = "message"}, {.name = NULL}};
+static const struct weir_json_rule options[] = {
+	{.name = "message", .meaning = "the format of the message", .shape = format_message_shape},
+	{.name = NULL},
+};
 
 const struct format_kind format_syslog = {
 	.name = "syslog",

@@ -15,6 +15,7 @@
 #include "collector/format/line_text.h"
 #include "common/base/alloc.h"
 #include "common/base/text.h"
+#include "common/json/json_shape.h"
 
 #include <stdlib.h>
 
@@ -222,6 +223,26 @@ static enum weir_status refuse_inner_options(const struct weir_json *config, str
 	return WEIR_OK;
 }
 
+static const char *const outer_names[] = {[OUTER_DOCKER] = "docker", [OUTER_CRI] = "cri", [OUTER_JSON] = "json", NULL};
+
+static json_t *in_shape(void)
+{
+	return weir_shape_words(outer_names);
+}
+
+#define IN_NEEDED "give \"docker\", \"cri\" or \"json\""
+#define MESSAGE_NEEDED "give the format of the lines within, such as \"combined\""
+
+static const struct weir_json_rule options[] = {
+	{.name = "in", .needed = IN_NEEDED, .meaning = "what lines are within", .shape = in_shape},
+	{.name = "line", .meaning = "the member that holds the line of another format", .shape = format_name_shape},
+	{.name = "message",
+     .needed = MESSAGE_NEEDED,
+     .meaning = "the format of the lines within",
+     .shape = format_message_shape},
+	{.name = NULL},
+};
+
 static enum weir_status fill(struct format_wrapped *wrapped, const struct weir_json *config,
                              const struct format_kind *kind, const struct field_table *fields, struct weir_error *error)
 {
@@ -230,7 +251,7 @@ static enum weir_status fill(struct format_wrapped *wrapped, const struct weir_j
 	if (status == WEIR_OK)
 		status = refuse_inner_options(config, error);
 	if (status == WEIR_OK)
-		status = weir_json_require(&body, "give the format of the lines within, such as \"combined\"", error);
+		status = weir_json_require(&body, MESSAGE_NEEDED, error);
 	if (status == WEIR_OK)
 		status = read_line_names(wrapped, config, error);
 	if (status == WEIR_OK)
@@ -276,16 +297,13 @@ enum weir_status format_json_message_new(const struct weir_json *config, const s
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
                                const struct field_table *fields, struct format **format, struct weir_error *error)
 {
-	static const char *const names[] = {[OUTER_DOCKER] = "docker", [OUTER_CRI] = "cri", [OUTER_JSON] = "json", NULL};
 	struct weir_json at = weir_json_member(config, "in");
 	int outer = OUTER_DOCKER;
-	enum weir_status status = weir_json_require(&at, "give \"docker\", \"cri\" or \"json\"", error);
+	enum weir_status status = weir_json_require(&at, IN_NEEDED, error);
 	if (status == WEIR_OK)
-		status = weir_json_word(&at, names, &outer, error);
+		status = weir_json_word(&at, outer_names, &outer, error);
 	return status == WEIR_OK ? make(config, kind, (enum outer)outer, fields, format, error) : status;
 }
-
-static const struct weir_json_rule options[] = {{.name = "in"}, {.name = "line"}, {.name = "message"}, {.name = NULL}};
 
 const struct format_kind format_wrapped = {
 	.name = "wrapped",

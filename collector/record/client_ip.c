@@ -10,6 +10,7 @@
 #include "collector/record/network_set.h"
 #include "common/base/alloc.h"
 #include "common/bytes/address.h"
+#include "common/json/json_shape.h"
 
 #include <stdlib.h>
 #include <strings.h>
@@ -44,22 +45,49 @@ static enum weir_status read_trusted(const struct weir_json *list, uint32_t coun
 	return status;
 }
 
+static json_t *header_shape(void)
+{
+	return weir_shape_name(0);
+}
+
+static json_t *trusted_shape(void)
+{
+	return weir_shape_list(1, CLIENT_IP_TRUSTED_MAX, weir_shape_name(0));
+}
+
+static const struct weir_json_rule members[] = {
+	{.name = "header",
+     .kind = WEIR_JSON_TEXT,
+     .needed = "name the field that holds X-Forwarded-For, such as \"xff\"",
+     .meaning = "the field that holds X-Forwarded-For or Forwarded",
+     .shape = header_shape},
+	{.name = "trusted",
+     .needed = "list the proxies' networks, such as [\"10.0.0.0/8\", \"2001:db8::1\"]",
+     .meaning = "networks of proxies: the rightmost hop outside of them is the client",
+     .shape = trusted_shape},
+	{.name = NULL},
+};
+
+json_t *client_ip_shape(void)
+{
+	return weir_shape_object(members);
+}
+
 enum weir_status client_ip_new(const struct weir_json *config, struct field_table *fields, struct client_ip **client_ip,
                                struct weir_error *error)
 {
-	static const char *const names[] = {"header", "trusted", NULL};
 	*client_ip = NULL;
 	if (!weir_json_exists(config))
 		return WEIR_OK;
-	enum weir_status status = weir_json_only(config, names, error);
+	enum weir_status status = weir_json_known(config, members, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_json header = weir_json_member(config, "header"), trusted = weir_json_member(config, "trusted");
 	const char *name = NULL;
-	status = weir_json_string(&header, &name, error);
+	status = weir_json_read(config, members, &name, error);
 	if (status != WEIR_OK)
 		return status;
-	if (name == NULL || name[0] == '\0')
+	if (name[0] == '\0')
 		return weir_json_fail(&header, error, "must name the field that holds X-Forwarded-For, such as \"xff\"");
 	size_t count = json_array_size(trusted.value); /* 0 for anything but an array */
 	if (count == 0 || count > CLIENT_IP_TRUSTED_MAX)

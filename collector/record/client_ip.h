@@ -24,6 +24,8 @@ struct client_ip; /* immutable */
  */
 WEIR_MUST_USE enum weir_status client_ip_new(const struct weir_json *config, struct field_table *fields,
                                              struct client_ip **client_ip, struct weir_error *error);
+/** What config may be (common/json/json_shape.h). */
+json_t *client_ip_shape(void);
 void client_ip_free(struct client_ip *client_ip);
 
 /** The index of the header's field. */

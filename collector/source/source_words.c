@@ -2,6 +2,8 @@
 /* Describes a checked configuration for people. Members that are absent, or of another type, are skipped. */
 #include "collector/source/source_words.h"
 
+#include "common/json/json_shape.h"
+
 const char *const source_starts[] = {[SOURCE_FROM_BEGINNING] = "beginning", [SOURCE_FROM_END] = "end", NULL};
 
 void source_words_list(struct weir_text *text, const struct weir_json *at)
@@ -27,4 +29,9 @@ void source_words_manner(struct weir_text *text, const struct weir_json *config,
 	weir_text_puts(text, follows ? "followed" : "read to its end");
 	if (follows)
 		source_words_start(text, config);
+}
+
+json_t *source_format_shape(void)
+{
+	return weir_shape_named("format");
 }

@@ -8,6 +8,9 @@
 /* The values of "start", by enum source_at_start. */
 extern const char *const source_starts[];
 
+/** The shape of "format", which the source does not read (common/json/json_shape.h). */
+json_t *source_format_shape(void);
+
 /** Appends a string, or a list of them with commas between. */
 void source_words_list(struct weir_text *text, const struct weir_json *at);
 

@@ -48,8 +48,9 @@ enum weir_member_kind {
 struct weir_limit_member {
 	const char *name; /* NULL after the last */
 	enum weir_member_kind kind;
-	size_t at;          /* where its int64_t lies in struct weir_limit; not for a match */
-	const char *needed; /* what to write there, for whoever left it out; NULL: it may be left out */
+	size_t at;           /* where its int64_t lies in struct weir_limit; not for a match */
+	const char *needed;  /* what to write there, for whoever left it out; NULL: it may be left out */
+	const char *meaning; /* for a reference, in one sentence */
 	int64_t least, most;
 	int64_t (*bound)(const struct weir_limit *limit);     /* instead of `most`, by the members before it; or NULL */
 	int64_t (*otherwise)(const struct weir_limit *limit); /* what it is where it is left out, by them; NULL: `least` */
@@ -119,6 +120,9 @@ const char *const *weir_algorithm_names(void);
  */
 WEIR_MUST_USE enum weir_status weir_limit_parse(const struct weir_json *at, struct weir_limit *limit,
                                                 struct weir_error *error);
+
+/** What that reader takes (common/json/json_shape.h). */
+json_t *weir_limit_json_shape(void);
 
 /** A member of the limit, by its name, in ms where it is a time; 0 where its algorithm has no such member. */
 int64_t weir_limit_value(const struct weir_limit *limit, const char *name);

@@ -8,15 +8,17 @@
 #include <stddef.h>
 
 /* "rate" events in each "window": members as most algorithms have them. */
-#define WEIR_RATE_MEMBER                                                                             \
-	{                                                                                                \
-		.name = "rate", .at = offsetof(struct weir_limit, rate),                                     \
-		.needed = "how many events a window may hold, such as 10", .least = 1, .most = WEIR_RATE_MAX \
+#define WEIR_RATE_MEMBER                                                                                           \
+	{                                                                                                              \
+		.name = "rate", .at = offsetof(struct weir_limit, rate),                                                   \
+		.needed = "how many events a window may hold, such as 10", .meaning = "how many events a window may hold", \
+		.least = 1, .most = WEIR_RATE_MAX                                                                          \
 	}
-#define WEIR_WINDOW_MEMBER                                                                                      \
-	{                                                                                                           \
-		.name = "window", .kind = WEIR_MEMBER_TIME, .at = offsetof(struct weir_limit, window_ms),               \
-		.needed = "the window that \"rate\" applies to, such as \"1m\"", .least = 1, .most = WEIR_WINDOW_MAX_MS \
+#define WEIR_WINDOW_MEMBER                                                                        \
+	{                                                                                             \
+		.name = "window", .kind = WEIR_MEMBER_TIME, .at = offsetof(struct weir_limit, window_ms), \
+		.needed = "the window that \"rate\" applies to, such as \"1m\"",                          \
+		.meaning = "the window that \"rate\" applies to", .least = 1, .most = WEIR_WINDOW_MAX_MS  \
 	}
 
 /** Appends "90s". */

@@ -6,6 +6,7 @@
  */
 #include "common/algorithm/internal.h"
 #include "common/base/suggest.h"
+#include "common/json/json_shape.h"
 #include "common/json/units.h"
 
 #include <stdio.h>
@@ -142,6 +143,41 @@ enum weir_status weir_limit_parse(const struct weir_json *at, struct weir_limit 
 	if (status == WEIR_OK && limit->algorithm->check != NULL)
 		status = limit->algorithm->check(at, limit, error);
 	return status;
+}
+
+static json_t *member_shape(const struct weir_limit_member *member)
+{
+	json_t *shape = NULL;
+	switch (member->kind) {
+	case WEIR_MEMBER_NUMBER:
+		shape = weir_shape_number(member->least, member->bound != NULL ? WEIR_RATE_MAX : member->most);
+		break;
+	case WEIR_MEMBER_TIME: shape = weir_shape_time(); break;
+	case WEIR_MEMBER_SWITCH: shape = weir_shape_flag(); break;
+	case WEIR_MEMBER_MATCH:
+		shape = weir_shape_named("match");
+		json_object_set_new(shape, "minProperties", json_integer(1));
+		break;
+	}
+	return weir_shape_explained(shape, member->meaning);
+}
+
+json_t *weir_limit_json_shape(void)
+{
+	static const struct weir_json_rule tag[] = {{.name = "algorithm"}, {.name = NULL}};
+	json_t *kinds = json_array();
+	const struct weir_algorithm *algorithm;
+	for (size_t i = 0; (algorithm = weir_algorithm_at(i)) != NULL; i++) {
+		json_t *shape = weir_shape_tagged(weir_shape_object(tag), "algorithm", algorithm->name);
+		json_t *members = json_object_get(shape, "properties");
+		for (const struct weir_limit_member *member = algorithm->members; member->name != NULL; member++) {
+			json_object_set_new(members, member->name, member_shape(member));
+			if (member->needed != NULL)
+				weir_shape_needs(shape, member->name);
+		}
+		json_array_append_new(kinds, shape);
+	}
+	return weir_shape_one_of(kinds);
 }
 
 enum weir_status weir_limit_check_capacity(const struct weir_json *at, int64_t tokens, int64_t window_ms,

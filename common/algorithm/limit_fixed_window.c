@@ -167,6 +167,7 @@ const struct weir_algorithm weir_limit_fixed_window = {
 	.members = {WEIR_RATE_MEMBER,
                 WEIR_WINDOW_MEMBER,
                 {.name = "offset",
+                 .meaning = "shifts the edges of the window",
                  .kind = WEIR_MEMBER_TIME,
                  .at = offsetof(struct weir_limit, own[OFFSET_MS]),
                  .bound = offset_max}},

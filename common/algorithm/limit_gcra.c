@@ -155,6 +155,7 @@ static void scale(struct weir_limit *limit, uint32_t thousandths)
 const struct weir_algorithm weir_limit_gcra = {
 	.name = "gcra",
 	.members = {{.name = "burst",
+                 .meaning = "how many turns early an event may be",
                  .at = offsetof(struct weir_limit, burst),
                  .needed = "how many events may come at once beyond the first, such as 5, or 0",
                  .most = WEIR_RATE_MAX},

@@ -32,6 +32,7 @@ static void scale(struct weir_limit *limit, uint32_t thousandths)
 const struct weir_algorithm weir_limit_uniform = {
 	.name = "uniform",
 	.members = {{.name = "interval",
+                 .meaning = "the least time between two events",
                  .kind = WEIR_MEMBER_TIME,
                  .at = offsetof(struct weir_limit, window_ms),
                  .needed = "the least time between two events, such as \"500ms\"",

@@ -10,6 +10,7 @@
 #include "common/base/machine.h"
 #include "common/bytes/listen_address.h"
 #include "common/config/config_settings.h"
+#include "common/json/json_shape.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,15 +141,74 @@ static void fit_to_machine(struct weir_config *config)
 	}
 }
 
+static json_t *zones_shape(void)
+{
+	return weir_shape_list(1, WEIR_ZONES_MAX, weir_shape_named("zone"));
+}
+
+static json_t *sources_shape(void)
+{
+	return weir_shape_list(0, SOURCES_MAX, weir_shape_named("source"));
+}
+
+static json_t *gateways_shape(void)
+{
+	return weir_shape_list(0, GATEWAYS_MAX, weir_shape_named("gateway"));
+}
+
+/* What a configuration holds beside the sections of settings. */
+static const struct weir_json_rule members[] = {
+	{.name = "$schema",
+     .meaning = "where an editor finds this schema; weir does not look at it",
+     .shape = weir_shape_text},
+	{.name = "zones", .meaning = "what to count, by which key, against which limits", .shape = zones_shape},
+	{.name = "sources", .meaning = "where lines come from, and which format they have", .shape = sources_shape},
+	{.name = "gateways", .meaning = "block lists that `weir run` keeps", .shape = gateways_shape},
+	{.name = NULL},
+};
+
+static enum weir_status check_sections(const struct weir_json *root, struct weir_error *error)
+{
+	const char *names[WEIR_JSON_RULES_MAX], *schema = NULL;
+	size_t count = 0;
+	for (const struct weir_json_rule *member = members; member->name != NULL; member++)
+		names[count++] = member->name;
+	for (size_t i = 0; weir_config_sections[i] != NULL; i++)
+		names[count++] = weir_config_sections[i];
+	names[count] = NULL;
+	struct weir_json at = weir_json_member(root, "$schema");
+	enum weir_status status = weir_json_only(root, names, error);
+	return status == WEIR_OK ? weir_json_string(&at, &schema, error) : status;
+}
+
+json_t *weir_config_schema(const struct weir_config_shapes *shapes)
+{
+	json_t *schema = json_pack("{s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema", "title",
+	                           "configuration of weir");
+	json_t *object = weir_shape_object(members), *sections = json_object_get(object, "properties");
+	for (size_t i = 0; weir_config_sections[i] != NULL; i++)
+		json_object_set_new(sections, weir_config_sections[i], weir_settings_shape(weir_config_sections[i]));
+	json_object_update_new(schema, object);
+	/* Without brokers, the zones are the configuration's. */
+	json_object_set_new(schema, "if",
+	                    json_pack("{s:{s:{s:{s:{s:s}}, s:[s]}}, s:[s]}", "properties", "bus", "properties", "type",
+	                              "const", "kafka", "required", "type", "required", "bus"));
+	json_object_set_new(schema, "then",
+	                    json_pack("{s:{s:{s:[s], s:{s:o}}, s:{s:i}}}", "properties", "bus", "required", "brokers",
+	                              "properties", "kafka", weir_shape_properties(), "gateways", "maxItems", 0));
+	json_object_set_new(schema, "else", json_pack("{s:[s]}", "required", "zones"));
+	json_object_set_new(schema, "$defs",
+	                    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "zone", weir_zone_shape(), "match",
+	                              weir_match_shape(), "limit", weir_limit_json_shape(), "source", shapes->source,
+	                              "format", shapes->format, "gateway", shapes->gateway));
+	return schema;
+}
+
 static enum weir_status read_all(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
-	const char *names[16] = {"zones", "sources", "gateways"};
-	for (size_t i = 0; weir_config_sections[i] != NULL; i++)
-		names[3 + i] = weir_config_sections[i];
-	enum weir_status status;
 	struct weir_json zones = weir_json_member(root, "zones");
-	if ((status = weir_json_only(root, names, error)) != WEIR_OK ||
-	    (status = read_sources(root, config, error)) != WEIR_OK)
+	enum weir_status status = check_sections(root, error);
+	if (status != WEIR_OK || (status = read_sources(root, config, error)) != WEIR_OK)
 		return status;
 	config->gateways = weir_json_member(root, "gateways");
 	if ((status = weir_json_list(&config->gateways, 0, GATEWAYS_MAX, &config->gateway_count, error)) != WEIR_OK)

@@ -177,6 +177,14 @@ struct weir_shorthand {
 WEIR_MUST_USE enum weir_status weir_config_shorthand(const struct weir_shorthand *shorthand, char **text,
                                                      struct weir_error *error);
 
+/* The shapes that the roles give, which read these parts (common/json/json_shape.h). */
+struct weir_config_shapes {
+	json_t *source, *format, *gateway; /* taken */
+};
+
+/** The JSON Schema of a configuration, from the tables that it is read by; returned, the caller frees. */
+json_t *weir_config_schema(const struct weir_config_shapes *shapes);
+
 /** Appends the settings as a Markdown table: that of settings.md. */
 void weir_config_describe(struct weir_text *text);
 

@@ -7,6 +7,7 @@
 #include "common/config/config_settings.h"
 
 #include "common/base/alloc.h"
+#include "common/json/json_shape.h"
 #include "common/json/units.h"
 
 #include <assert.h>
@@ -302,6 +303,46 @@ static void describe_kind(struct weir_text *text, const struct setting *setting)
 		break;
 	default: weir_text_puts(text, kinds[setting->kind]);
 	}
+}
+
+/* As a configuration would write it. */
+static json_t *default_of(const struct setting *setting)
+{
+	if (setting->kind == NUMBER)
+		return json_integer(strtoll(setting->fallback, NULL, 10));
+	if (setting->kind == FLAG)
+		return json_boolean(strcmp(setting->fallback, "true") == 0);
+	return json_string(setting->fallback);
+}
+
+static json_t *setting_shape(const struct setting *setting)
+{
+	switch (setting->kind) {
+	case NUMBER: return weir_shape_number(setting->least, setting->most);
+	case TIME: return weir_shape_time();
+	case SIZE: return weir_shape_size(setting->least, setting->most);
+	case FLAG: return weir_shape_flag();
+	case WORD: return weir_shape_words(setting->words);
+	case TEXT: return weir_shape_name(0);
+	case SECRET: return weir_shape_secret();
+	case SECRETS: return weir_shape_list(0, SECRETS_MAX, weir_shape_secret());
+	case OBJECT: return json_pack("{s:s}", "type", "object"); /* its reader looks at it where the rest asks for it */
+	}
+	abort();
+}
+
+json_t *weir_settings_shape(const char *section)
+{
+	static const struct weir_json_rule none[] = {{.name = NULL}};
+	json_t *shape = weir_shape_object(none), *members = json_object_get(shape, "properties");
+	for (const struct setting *setting = settings; setting < settings + SETTING_COUNT; setting++) {
+		if (strcmp(setting->section, section) != 0)
+			continue;
+		json_t *member = weir_shape_explained(setting_shape(setting), setting->meaning);
+		json_object_set_new(member, "default", setting->fallback == NULL ? NULL : default_of(setting));
+		json_object_set_new(members, setting->name, member);
+	}
+	return shape;
 }
 
 void weir_config_describe(struct weir_text *text)

@@ -15,6 +15,9 @@ void weir_settings_default(struct weir_config *config);
 WEIR_MUST_USE enum weir_status weir_settings_read(const struct weir_json *root, const char *section,
                                                   struct weir_config *config, struct weir_error *error);
 
+/** What a section may hold (common/json/json_shape.h). */
+json_t *weir_settings_shape(const char *section);
+
 /** Frees the strings of the table. */
 void weir_settings_free(struct weir_config *config);
 

@@ -38,7 +38,10 @@ enum weir_status weir_json_read(const struct weir_json *object, const struct wei
 	enum weir_status status = WEIR_OK;
 	for (; rules->name != NULL && status == WEIR_OK; rules++) {
 		struct weir_json at = weir_json_member(object, rules->name);
-		status = read_member(&at, rules, (char *)into + rules->offset, error);
+		if (rules->needed != NULL)
+			status = weir_json_require(&at, rules->needed, error);
+		if (status == WEIR_OK)
+			status = read_member(&at, rules, (char *)into + rules->offset, error);
 	}
 	return status;
 }

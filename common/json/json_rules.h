@@ -29,6 +29,9 @@ struct weir_json_rule {
 	size_t offset; /* in the struct that is filled */
 	int64_t least, most;
 	const char *const *words; /* NULL-terminated */
+	const char *needed;       /* what to put there, for whoever left it out; NULL: it may be left out */
+	const char *meaning;      /* for a reference, in one sentence; NULL: it has none */
+	json_t *(*shape)(void);   /* what it may be (json_shape.h), where its kind does not say it all; or NULL */
 };
 
 /** Refuses members that no rule names. */
@@ -36,7 +39,7 @@ WEIR_MUST_USE enum weir_status weir_json_known(const struct weir_json *object, c
                                                struct weir_error *error);
 
 /**
- * Reads the members in the rules' order. An absent one leaves what is there.
+ * Reads the members in the rules' order. An absent one leaves what is there; one that is needed is refused.
  *
  * @param into  the struct that the rules' offsets are of
  * @return WEIR_OK; WEIR_INVALID with the path, the line and what would be accepted

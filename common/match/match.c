@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/bytes/address.h"
+#include "common/json/json_shape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,28 @@ enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match 
 	}
 	qsort(match->fields, match->field_count, sizeof *match->fields, compare_fields);
 	return WEIR_OK;
+}
+
+/* A field's values: alone, in a list, or by "is" and "not". @param value  taken */
+static json_t *field_shape(json_t *value)
+{
+	json_t *values = weir_shape_some(WEIR_MATCH_VALUES_MAX, value), *both = json_object();
+	json_object_set_new(both, "type", json_string("object"));
+	json_object_set_new(both, "properties", json_pack("{s:O, s:O}", "is", values, "not", values));
+	json_object_set_new(both, "minProperties", json_integer(1));
+	json_object_set_new(both, "additionalProperties", json_false());
+	return weir_shape_either(values, both);
+}
+
+json_t *weir_match_shape(void)
+{
+	json_t *shape = weir_shape_map(field_shape(weir_shape_either(
+		weir_shape_name(WEIR_MATCH_VALUE_MAX_BYTES), json_pack("{s:[s, s]}", "type", "integer", "boolean"))));
+	json_t *status = weir_shape_either(weir_shape_pattern("^[0-9]([0-9][0-9]|xx)$"), weir_shape_number(100, 999));
+	json_object_set_new(shape, "properties", json_pack("{s:o}", "status", field_shape(status)));
+	json_object_set_new(shape, "propertyNames", weir_shape_name(WEIR_FIELD_NAME_MAX_BYTES));
+	json_object_set_new(shape, "maxProperties", json_integer(WEIR_MATCH_FIELDS_MAX));
+	return shape;
 }
 
 static json_t *values_json(const struct weir_match_field *field)

@@ -48,6 +48,8 @@ struct weir_match {
  */
 WEIR_MUST_USE enum weir_status weir_match_parse(const struct weir_json *at, struct weir_match *match,
                                                 struct weir_error *error);
+/** What the parser takes, as the shape "match" that others name (common/json/json_shape.h). */
+json_t *weir_match_shape(void);
 void weir_match_free(struct weir_match *match);
 
 /** The object again, each field with a list, or an object of lists where there is a "not"; returned. */

@@ -13,6 +13,9 @@ WEIR_MUST_USE enum weir_status weir_exempt_parse(const struct weir_json *at, str
 WEIR_MUST_USE enum weir_status weir_policy_check_circles(const struct weir_json *zones,
                                                          const struct weir_policy *policy, struct weir_error *error);
 
+/** What it takes (common/json/json_shape.h). */
+json_t *weir_exempt_shape(void);
+
 /** policy_text.c: the canonical text; returned, the caller frees. */
 char *weir_policy_text(const struct weir_policy *policy);
 

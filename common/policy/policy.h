@@ -100,6 +100,8 @@ struct weir_policy {
  */
 WEIR_MUST_USE enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_policy **policy,
                                                  struct weir_error *error);
+/** What an element of "zones" may be (common/json/json_shape.h); it names "match" and "limit". */
+json_t *weir_zone_shape(void);
 /** From a policy record's canonical text. */
 WEIR_MUST_USE enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t length,
                                                   struct weir_policy **policy, struct weir_error *error);

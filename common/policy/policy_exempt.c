@@ -6,6 +6,7 @@
  * other machines need no file. One of more stays a file: the policy names it, and who matches records reads it.
  */
 #include "common/base/alloc.h"
+#include "common/json/json_shape.h"
 #include "common/policy/exempt_entries.h"
 #include "common/policy/internal.h"
 
@@ -93,19 +94,31 @@ static enum weir_status read_file(const struct weir_json *at, struct weir_zone *
 	return check_count(at, zone, error);
 }
 
+#define PATH_NEEDED "the path of a list with one entry per line"
+
+static const struct weir_json_rule file_members[] = {
+	{.name = "file",
+     .kind = WEIR_JSON_TEXT,
+     .needed = PATH_NEEDED,
+     .meaning = "a file, copied into the policy if short"},
+	{.name = NULL},
+};
+static const struct weir_json_rule list_members[] = {
+	{.name = "list", .kind = WEIR_JSON_TEXT, .needed = PATH_NEEDED, .meaning = "a file that every collector reads"},
+	{.name = NULL},
+};
+
 /* {"file": PATH}, or {"list": PATH}, which is not read here. */
-static enum weir_status parse_file(const struct weir_json *at, const char *kind, struct weir_zone *zone,
-                                   struct weir_error *error)
+static enum weir_status parse_file(const struct weir_json *at, const struct weir_json_rule *members,
+                                   struct weir_zone *zone, struct weir_error *error)
 {
-	const char *const names[] = {kind, NULL};
-	struct weir_json file = weir_json_member(at, kind);
+	struct weir_json file = weir_json_member(at, members->name);
 	const char *path = NULL;
 	enum weir_status status;
-	if ((status = weir_json_only(at, names, error)) != WEIR_OK ||
-	    (status = weir_json_require(&file, "the path of a list with one entry per line", error)) != WEIR_OK ||
-	    (status = weir_json_string(&file, &path, error)) != WEIR_OK)
+	if ((status = weir_json_known(at, members, error)) != WEIR_OK ||
+	    (status = weir_json_read(at, members, &path, error)) != WEIR_OK)
 		return status;
-	if (strcmp(kind, "file") == 0)
+	if (members == file_members)
 		return read_file(&file, zone, path, error);
 	add_list(zone, path);
 	return WEIR_OK;
@@ -163,9 +176,9 @@ static enum weir_status parse_object(const struct weir_json *at, struct weir_zon
 {
 	struct weir_json file = weir_json_member(at, "file"), list = weir_json_member(at, "list");
 	if (weir_json_exists(&file))
-		return parse_file(at, "file", zone, error);
+		return parse_file(at, file_members, zone, error);
 	if (json_is_string(list.value))
-		return parse_file(at, "list", zone, error);
+		return parse_file(at, list_members, zone, error);
 	if (json_object_size(at->value) == 0)
 		return weir_json_fail(
 			at, error, "must be {\"file\": PATH}, {\"list\": PATH}, or fields such as {\"agent\": [\"monitor/*\"]}");
@@ -175,6 +188,23 @@ static enum weir_status parse_object(const struct weir_json *at, struct weir_zon
 	if (zone->exempt_matches == NULL)
 		zone->exempt_matches = weir_alloc(WEIR_ZONE_EXEMPT_MATCHES_MAX, sizeof *zone->exempt_matches);
 	return weir_match_parse(at, &zone->exempt_matches[zone->exempt_match_count++], error);
+}
+
+/* As parse_object() chooses: by "file", by a "list" that is a string, else as "match". */
+static json_t *object_shape(void)
+{
+	json_t *match = weir_shape_named("match");
+	json_object_set_new(match, "minProperties", json_integer(1));
+	json_t *shape = json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:o, s:o}", "if", "properties", "list", "type", "string",
+	                          "required", "list", "then", weir_shape_object(list_members), "else", match);
+	return json_pack("{s:s, s:{s:[s]}, s:o, s:o}", "type", "object", "if", "required", "file", "then",
+	                 weir_shape_object(file_members), "else", shape);
+}
+
+json_t *weir_exempt_shape(void)
+{
+	json_t *entry = weir_shape_either(weir_shape_name(0), object_shape());
+	return weir_shape_either(weir_shape_list(0, EXEMPT_MAX, entry), object_shape());
 }
 
 enum weir_status weir_exempt_parse(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "zones": from the configuration, or from a policy record's text, to a policy. */
 #include "common/base/alloc.h"
+#include "common/json/json_shape.h"
 #include "common/policy/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const zone_names[] = {"id",    "name",      "description",   "key",  "match",   "exempt",  "limits",
-                                         "count", "block_for", "forgive_after", "mode", "history", "sources", NULL};
+#define NAME_NEEDED "a short name for people and decisions, such as \"site\""
+#define KEY_NEEDED "the fields to count by, such as [\"ip\"], or [] to count all together"
+#define LIMITS_NEEDED "for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": \"1m\"}]"
 
 static enum weir_status parse_name(const struct weir_json *object, struct weir_zone *zone, struct weir_error *error)
 {
 	static const char accepted[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 	struct weir_json at = weir_json_member(object, "name");
 	const char *name = "";
-	enum weir_status status = weir_json_require(&at, "a short name for people and decisions, such as \"site\"", error);
+	enum weir_status status = weir_json_require(&at, NAME_NEEDED, error);
 	if (status == WEIR_OK)
 		status = weir_json_string(&at, &name, error);
 	if (status != WEIR_OK)
@@ -43,27 +45,52 @@ static enum weir_status parse_description(const struct weir_json *object, struct
 	return WEIR_OK;
 }
 
+/* The bits of addresses that count. */
+struct key_bits {
+	int64_t of_ipv4, of_ipv6;
+};
+
+static json_t *field_name_shape(void)
+{
+	return weir_shape_name(WEIR_FIELD_NAME_MAX_BYTES);
+}
+
+static const struct weir_json_rule key_members[] = {
+	{.name = "field",
+     .needed = "the name of a field, such as \"ip\"",
+     .meaning = "the field to count by",
+     .shape = field_name_shape},
+	{.name = "prefix4",
+     .kind = WEIR_JSON_NUMBER,
+     .offset = offsetof(struct key_bits, of_ipv4),
+     .most = 32,
+     .meaning = "counts IPv4 networks of this length instead of addresses"},
+	{.name = "prefix6",
+     .kind = WEIR_JSON_NUMBER,
+     .offset = offsetof(struct key_bits, of_ipv6),
+     .most = 128,
+     .meaning = "counts IPv6 networks of this length instead of addresses; 64 is one customer"},
+	{.name = NULL},
+};
+
 /* A field's name, or {"field": NAME, "prefix4": N, "prefix6": N}. */
 static enum weir_status parse_key_field(const struct weir_json *at, struct weir_key_field *field,
                                         struct weir_error *error)
 {
-	static const char *const names[] = {"field", "prefix4", "prefix6", NULL};
 	*field = (struct weir_key_field){.prefix4 = 32, .prefix6 = 128};
 	enum weir_status status;
 	const char *name = "";
 	struct weir_json name_at = *at;
 	if (json_is_object(at->value)) {
 		struct weir_json prefix4 = weir_json_member(at, "prefix4"), prefix6 = weir_json_member(at, "prefix6");
-		int64_t bits4 = field->prefix4, bits6 = field->prefix6;
+		struct key_bits bits = {.of_ipv4 = field->prefix4, .of_ipv6 = field->prefix6};
 		name_at = weir_json_member(at, "field");
-		if ((status = weir_json_only(at, names, error)) != WEIR_OK ||
-		    (status = weir_json_require(&name_at, "the name of a field, such as \"ip\"", error)) != WEIR_OK ||
-		    (status = weir_json_int(&prefix4, 0, 32, &bits4, error)) != WEIR_OK ||
-		    (status = weir_json_int(&prefix6, 0, 128, &bits6, error)) != WEIR_OK)
+		if ((status = weir_json_known(at, key_members, error)) != WEIR_OK ||
+		    (status = weir_json_read(at, key_members, &bits, error)) != WEIR_OK)
 			return status;
 		field->grouped = weir_json_exists(&prefix4) || weir_json_exists(&prefix6);
-		field->prefix4 = (uint8_t)bits4;
-		field->prefix6 = (uint8_t)bits6;
+		field->prefix4 = (uint8_t)bits.of_ipv4;
+		field->prefix6 = (uint8_t)bits.of_ipv6;
 	}
 	if ((status = weir_json_string(&name_at, &name, error)) != WEIR_OK)
 		return status;
@@ -78,8 +105,7 @@ static enum weir_status parse_key(const struct weir_json *object, struct weir_zo
 {
 	struct weir_json at = weir_json_member(object, "key");
 	size_t count = 0;
-	enum weir_status status =
-		weir_json_require(&at, "the fields to count by, such as [\"ip\"], or [] to count all together", error);
+	enum weir_status status = weir_json_require(&at, KEY_NEEDED, error);
 	if (status == WEIR_OK)
 		status = weir_json_list(&at, 0, WEIR_ZONE_KEY_MAX, &count, error);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
@@ -99,8 +125,7 @@ static enum weir_status parse_limits(const struct weir_json *object, struct weir
 {
 	struct weir_json at = weir_json_member(object, "limits");
 	size_t count = 0;
-	enum weir_status status = weir_json_require(
-		&at, "for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": \"1m\"}]", error);
+	enum weir_status status = weir_json_require(&at, LIMITS_NEEDED, error);
 	if (status == WEIR_OK)
 		status = weir_json_list(&at, 1, WEIR_ZONE_LIMITS_MAX, &count, error);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
@@ -144,23 +169,120 @@ static enum weir_status parse_block_for(const struct weir_json *object, struct w
 	return weir_json_duration(&at, 0, WEIR_WINDOW_MAX_MS, &zone->block_for_ms, error);
 }
 
+/* What a zone does, beside what it counts. */
+struct behaviour {
+	int count, mode; /* as the words of the rules have them */
+	bool history;
+};
+
+static const char *const counts[] = {"passed", "all", NULL};
+static const char *const modes[] = {[WEIR_ENFORCE] = "enforce", [WEIR_SHADOW] = "shadow", NULL};
+
+static json_t *id_shape(void)
+{
+	return weir_shape_number(1, WEIR_ZONE_ID_MAX);
+}
+
+static json_t *description_shape(void)
+{
+	json_t *shape = weir_shape_text();
+	json_object_set_new(shape, "maxLength", json_integer(WEIR_ZONE_DESCRIPTION_MAX_BYTES));
+	return shape;
+}
+
+static json_t *name_shape(void)
+{
+	json_t *shape = weir_shape_pattern("^[A-Za-z0-9_.-]+$");
+	json_object_set_new(shape, "maxLength", json_integer(WEIR_ZONE_NAME_MAX_BYTES));
+	return shape;
+}
+
+static json_t *key_shape(void)
+{
+	return weir_shape_list(0, WEIR_ZONE_KEY_MAX, weir_shape_either(field_name_shape(), weir_shape_object(key_members)));
+}
+
+static json_t *block_for_shape(void)
+{
+	return weir_shape_either(weir_shape_time(), weir_shape_list(1, WEIR_ZONE_BLOCKS_MAX, weir_shape_time()));
+}
+
+static json_t *match_shape(void)
+{
+	return weir_shape_named("match");
+}
+
+static json_t *sources_shape(void)
+{
+	return weir_shape_list(0, WEIR_ZONE_SOURCES_MAX, weir_shape_name(0));
+}
+
+static json_t *limits_shape(void)
+{
+	return weir_shape_list(1, WEIR_ZONE_LIMITS_MAX, weir_shape_named("limit"));
+}
+
+#define AT(member) offsetof(struct behaviour, member)
+
+static const struct weir_json_rule zone_members[] = {
+	{.name = "id",
+     .meaning = "its number in the state; without one, the name keeps the number that it has there",
+     .shape = id_shape},
+	{.name = "name",
+     .needed = NAME_NEEDED,
+     .meaning = "the name in decisions, metrics and commands",
+     .shape = name_shape},
+	{.name = "description", .meaning = "a sentence for whoever reads the list of zones", .shape = description_shape},
+	{.name = "key",
+     .needed = KEY_NEEDED,
+     .meaning = "the fields to count by; without any, one bucket for all",
+     .shape = key_shape},
+	{.name = "match",
+     .meaning = "which records: every field must have one of its values; without it, every record",
+     .shape = match_shape},
+	{.name = "exempt",
+     .meaning =
+         "who is not counted: networks, ranges, words, records by their fields, or files with one entry per line",
+     .shape = weir_exempt_shape},
+	{.name = "limits", .needed = LIMITS_NEEDED, .meaning = "one or more limits; each can block", .shape = limits_shape},
+	{.name = "count",
+     .kind = WEIR_JSON_WORD,
+     .offset = AT(count),
+     .words = counts,
+     .meaning = "whether blocked requests count: \"passed\" (the default): they do not; \"all\": they do"},
+	{.name = "block_for",
+     .meaning = "the shortest block after a breach; of a list, the n-th block of a key lasts the n-th time",
+     .shape = block_for_shape},
+	{.name = "forgive_after",
+     .meaning = "with a list: how long after the end of a block the next one is a first one again",
+     .shape = weir_shape_time},
+	{.name = "mode",
+     .kind = WEIR_JSON_WORD,
+     .offset = AT(mode),
+     .words = modes,
+     .meaning = "\"enforce\" (the default), or \"shadow\": nobody is blocked, and decisions go elsewhere"},
+	{.name = "history",
+     .kind = WEIR_JSON_FLAG,
+     .offset = AT(history),
+     .meaning = "whether the archiver keeps every event"},
+	{.name = "sources", .meaning = "names of sources: only their records are in the zone", .shape = sources_shape},
+	{.name = NULL},
+};
+
+json_t *weir_zone_shape(void)
+{
+	return weir_shape_object(zone_members);
+}
+
 static enum weir_status parse_behaviour(const struct weir_json *object, struct weir_zone *zone,
                                         struct weir_error *error)
 {
-	static const char *const counts[] = {"passed", "all", NULL};
-	static const char *const modes[] = {"enforce", "shadow", NULL};
-	struct weir_json count_at = weir_json_member(object, "count"), mode_at = weir_json_member(object, "mode"),
-					 history = weir_json_member(object, "history");
-	int count = 0, mode = 0;
-	enum weir_status status;
-	if ((status = weir_json_word(&count_at, counts, &count, error)) != WEIR_OK ||
-	    (status = parse_block_for(object, zone, error)) != WEIR_OK ||
-	    (status = weir_json_word(&mode_at, modes, &mode, error)) != WEIR_OK ||
-	    (status = weir_json_bool(&history, &zone->history, error)) != WEIR_OK)
-		return status;
-	zone->count_all = count == 1;
-	zone->mode = mode == 1 ? WEIR_SHADOW : WEIR_ENFORCE;
-	return WEIR_OK;
+	struct behaviour behaviour = {0};
+	enum weir_status status = weir_json_read(object, zone_members, &behaviour, error);
+	zone->count_all = behaviour.count == 1;
+	zone->mode = (enum weir_zone_mode)behaviour.mode;
+	zone->history = behaviour.history;
+	return status == WEIR_OK ? parse_block_for(object, zone, error) : status;
 }
 
 static enum weir_status parse_sources(const struct weir_json *object, struct weir_zone *zone, struct weir_error *error)
@@ -187,7 +309,7 @@ static enum weir_status parse_zone(const struct weir_json *at, struct weir_zone 
 {
 	struct weir_json match = weir_json_member(at, "match"), exempt = weir_json_member(at, "exempt");
 	enum weir_status status;
-	if ((status = weir_json_only(at, zone_names, error)) != WEIR_OK ||
+	if ((status = weir_json_known(at, zone_members, error)) != WEIR_OK ||
 	    (status = parse_name(at, zone, error)) != WEIR_OK || (status = parse_description(at, zone, error)) != WEIR_OK ||
 	    (status = parse_key(at, zone, error)) != WEIR_OK ||
 	    (status = weir_match_parse(&match, &zone->match, error)) != WEIR_OK ||

@@ -14,13 +14,34 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct command *const commands[] = {
-	&command_run,     &command_validate, &command_generate, &command_policy, &command_block,     &command_lift,
-	&command_allow,   &command_list,     &command_explain,  &command_top,    &command_serve,     &command_forget,
-	&command_recover, &command_override, &command_decode,   &command_state,  &command_subscribe, &command_setup,
+const struct command *const weir_commands[] = {
+	&command_run,   &command_validate,  &command_generate, &command_policy,    &command_block,
+	&command_lift,  &command_allow,     &command_list,     &command_explain,   &command_top,
+	&command_serve, &command_forget,    &command_recover,  &command_override,  &command_decode,
+	&command_state, &command_subscribe, &command_setup,    &command_reference, NULL};
+
+enum { COMMANDS = sizeof weir_commands / sizeof *weir_commands - 1 };
+
+static const struct weir_argument_option options[] = {
+	{.name = "version", .type = WEIR_ARGUMENT_FLAG, .help = "print the version"},
+	{.name = NULL},
 };
 
-enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };
+static const struct weir_argument_section sections[] = {
+	{"Configuration", "A configuration that no --config names is that of WEIR_CONFIG, else\n" WEIR_CONFIG_USUAL "."},
+	{NULL, NULL},
+};
+
+const struct weir_command_line weir_program = {
+	.name = "weir",
+	.summary = "limit who does too much, by the logs that services write",
+	.usage = "weir COMMAND [OPTION...]",
+	.about =
+		"Reads the logs that services already write, counts what every user does, and reports who is over the limit.",
+	.options = options,
+	.sections = sections,
+	.examples = "weir run --once --key ip --limit 10/1m --limit 100/1h access.log",
+};
 
 static const char *name_of(const struct command *command)
 {
@@ -29,30 +50,20 @@ static const char *name_of(const struct command *command)
 
 static void print_help(FILE *out)
 {
-	fputs("Usage: weir COMMAND [OPTION...]\n"
-	      "\n"
-	      "Reads the logs that services already write, counts what every user does, and\n"
-	      "reports who is over the limit.\n"
-	      "\n"
-	      "Commands:\n",
-	      out);
-	for (int i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %-10s %s\n", name_of(commands[i]), commands[i]->line->summary);
-	fputs("\n"
-	      "Try it on a log, without a configuration:\n"
-	      "  weir run --once --key ip --limit 10/1m --limit 100/1h access.log\n"
-	      "\n"
-	      "A configuration that no --config names is that of WEIR_CONFIG, else\n" WEIR_CONFIG_USUAL ".\n"
-	      "\n"
-	      "\"weir COMMAND --help\" explains a command, with examples.\n",
-	      out);
+	fprintf(out, "Usage: %s\n\n", weir_program.usage);
+	weir_arguments_wrap(weir_program.about, 0, out);
+	fputs("\nCommands:\n", out);
+	for (int i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-10s %s\n", name_of(weir_commands[i]), weir_commands[i]->line->summary);
+	fprintf(out, "\nTry it on a log, without a configuration:\n  %s\n\n%s\n", weir_program.examples, sections[0].text);
+	fputs("\n\"weir COMMAND --help\" explains a command, with examples.\n", out);
 }
 
 static enum weir_exit refuse_unknown(const char *written)
 {
-	const char *names[COMMAND_COUNT + 2] = {"help"};
-	for (int i = 0; i < COMMAND_COUNT; i++)
-		names[i + 1] = name_of(commands[i]);
+	const char *names[COMMANDS + 2] = {"help"};
+	for (int i = 0; i < COMMANDS; i++)
+		names[i + 1] = name_of(weir_commands[i]);
 	const char *near = weir_nearest_name(written, names);
 	if (near != NULL) {
 		fprintf(stderr, "weir: unknown command \"%s\" (did you mean \"%s\"?)\nTry \"weir --help\".\n", written, near);
@@ -88,8 +99,8 @@ int main(int argc, char **argv)
 		puts("weir " WEIR_VERSION);
 		return WEIR_EXIT_DONE;
 	}
-	for (int i = 0; i < COMMAND_COUNT; i++)
-		if (strcmp(argv[1], name_of(commands[i])) == 0)
-			return commands[i]->run(argc - 1, argv + 1);
+	for (int i = 0; i < COMMANDS; i++)
+		if (strcmp(argv[1], name_of(weir_commands[i])) == 0)
+			return weir_commands[i]->run(argc - 1, argv + 1);
 	return refuse_unknown(argv[1]);
 }

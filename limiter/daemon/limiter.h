@@ -7,4 +7,7 @@
 
 extern const struct weir_daemon_role limiter_role;
 
+/** What weir-limiter takes. */
+extern const struct weir_command_line limiter_command_line;
+
 #endif

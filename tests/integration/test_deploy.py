@@ -16,12 +16,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from support import cases, metrics
 from support.place import PATIENCE_S, ROOT, free_port, until
 
+NGINX = ("weir-nginx.path", "weir-nginx.service")
 UNITS = ("weir.service", "weir-collector.service", "weir-limiter.service", "weir-archiver.service", "weir-subscribe@.service")
 ALERTS = os.path.join(ROOT, "deploy/grafana/weir-alerts.yaml")
 ALERT_TESTS = os.path.join(ROOT, "tests/data/weir-alerts-test.yaml")
 DASHBOARD = os.path.join(ROOT, "deploy/grafana/weir-dashboard.json")
 # Tenths, as systemd counts from 0 to 10: what a daemon on the network cannot do without.
-EXPOSURE = {"weir.service": 16, "weir-collector.service": 16, "weir-limiter.service": 15, "weir-archiver.service": 15, "weir-subscribe@edge.service": 15}
+EXPOSURE = {"weir.service": 16, "weir-collector.service": 16, "weir-limiter.service": 15, "weir-archiver.service": 15, "weir-subscribe@edge.service": 15,
+            "weir-nginx.service": 10}
 
 
 def read(*names):
@@ -54,7 +56,7 @@ def program_of(place, name):
 def placed_units(place):
     """The units with the programs that were built: name to path; the template as an instance of it."""
     placed = {}
-    for name in UNITS:
+    for name in (*UNITS, *NGINX):
         text = read("deploy/systemd", name)
         for program in set(re.findall(r"/usr/local/bin/([\w-]+)", text)):
             text = text.replace(f"/usr/local/bin/{program} ", program_of(place, program) + " ")
@@ -67,14 +69,14 @@ def placed_units(place):
 
 def test_units_are_valid(place):
     analyze, units = needed("systemd-analyze"), placed_units(place)
-    done = run(analyze, "verify", "--recursive-errors=no", *units.values())
+    done = run(analyze, "verify", "--man=no", "--recursive-errors=no", *units.values())
     assert done.returncode == 0 and "weir" not in done.stdout, done.stdout
     # A unit with a fault is found: that is what the check above is worth.
     with open(units["weir-limiter.service"], encoding="utf-8") as file:
         text = file.read()
     for fault in (text.replace("Restart=on-failure", "Restart=sometimes"),
                   text.replace(program_of(place, "weir-limiter"), "/nonexistent/weir-limiter")):
-        done = run(analyze, "verify", "--recursive-errors=no", place.write("units/weir-faulty.service", fault))
+        done = run(analyze, "verify", "--man=no", "--recursive-errors=no", place.write("units/weir-faulty.service", fault))
         assert "weir-faulty" in done.stdout, done.stdout
 
 
@@ -125,11 +127,18 @@ def test_install_puts_all_of_it_in_place(place):
     build = os.path.dirname(os.path.dirname(place.weir))
     done = run(needed("cmake"), "--install", build, "--prefix", place.path("usr"))
     assert done.returncode == 0, done.stdout
-    found = sorted(os.path.relpath(os.path.join(folder, name), place.path("usr"))
-                   for folder, _, names in os.walk(place.path("usr")) for name in names)
+    found = {os.path.relpath(os.path.join(folder, name), place.path("usr"))
+             for folder, _, names in os.walk(place.path("usr")) for name in names}
     programs = ("weir", "weir-archiver", "weir-collector", "weir-limiter")
-    assert found == sorted([f"bin/{name}" for name in programs] + [f"lib/systemd/system/{name}" for name in UNITS] +
-                           ["lib/sysusers.d/weir.conf"]), found
+    assert {name for name in found if not name.startswith("share/")} == {
+        *(f"bin/{name}" for name in programs), *(f"lib/systemd/system/{name}" for name in (*UNITS, *NGINX)),
+        "lib/sysusers.d/weir.conf", "lib/tmpfiles.d/weir.conf"}, found
+    assert {"share/man/man1/weir-run.1", "share/man/man5/weir.json.5", "share/man/man8/weir-limiter.8",
+            "share/bash-completion/completions/weir", "share/bash-completion/completions/weir-limiter",
+            "share/zsh/site-functions/_weir", "share/fish/vendor_completions.d/weir.fish",
+            "share/weir/weir.schema.json", "share/doc/weir/examples/nginx.conf"} <= found, found
+    with open(place.path("usr/lib/systemd/system/weir.service"), encoding="utf-8") as file:
+        assert f"ExecStart={place.path('usr')}/bin/weir run " in file.read()
     for name in programs:
         assert run(place.path("usr", "bin", name), "--version").stdout.startswith(name + " "), name
 

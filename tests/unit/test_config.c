@@ -156,7 +156,7 @@ static void refuses_in_words(void **state)
 	refuse("[]", "weir.json:1: must be an object, not an array");
 	refuse(
 		"{" ZONES ",\n\"zone\": 1}",
-		"weir.json:2: unknown key \"zone\"; did you mean \"zones\"? (known: zones, sources, gateways, bus, store, redis, collector, "
+		"weir.json:2: unknown key \"zone\"; did you mean \"zones\"? (known: $schema, zones, sources, gateways, bus, store, redis, collector, "
 		"limiter, archiver, listen, log, decisions, deadletter)");
 	refuse(
 		"{" ZONES ",\n\"bus\": {\n\"partition\": 1}}",

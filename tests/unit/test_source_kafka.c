@@ -42,7 +42,7 @@ static void what_is_needed(void **state)
 {
 	(void)state;
 	assert_source("", "brokers: is missing; give HOST:PORT");
-	assert_source("\"brokers\": \"\"", "weir.json:2: brokers: must not be empty");
+	assert_source("\"brokers\": \"\", \"topics\": [\"app-logs\"]", "weir.json:2: brokers: must not be empty");
 	assert_source("\"brokers\": \"127.0.0.1:1\"", "topics: is missing; list one or more topics");
 	assert_source(WHERE, "OK");
 	assert_source(WHERE ", \"group\": \"mine\", \"generation\": 2, \"start\": \"end\", \"line_max\": \"4KiB\", "

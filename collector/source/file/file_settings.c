@@ -17,6 +17,7 @@
 #include "collector/source/source_memory.h"
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
+#include "common/json/json_shape.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -147,10 +148,7 @@ static enum weir_status read_paths(struct file_settings *settings, const struct 
 	                                "/var/log/nginx/access*.log"};
 	const struct path_list excluded = {&settings->excluded, &settings->excluded_count, EXCLUDED_MAX, "*.gz"};
 	struct weir_json path = weir_json_member(config, "path"), exclude = weir_json_member(config, "exclude");
-	enum weir_status status = weir_json_require(
-		&path, "give a path, a glob, or a list of them, such as \"/var/log/nginx/access*.log\"", error);
-	if (status == WEIR_OK)
-		status = read_list(&paths, &path, error);
+	enum weir_status status = read_list(&paths, &path, error);
 	if (status != WEIR_OK || !weir_json_exists(&exclude))
 		return status;
 	status = read_list(&excluded, &exclude, error);
@@ -172,6 +170,7 @@ static const struct file_timing usual_timing = {.poll = 1000,
 
 /* What a configuration says, but for the paths. */
 struct file_config {
+	const char *name; /* read where zones choose their sources */
 	bool follow;
 	int start; /* enum source_at_start */
 	int64_t line_max;
@@ -180,16 +179,48 @@ struct file_config {
 
 #define AT(member) offsetof(struct file_config, member)
 
+static json_t *path_shape(void)
+{
+	return weir_shape_some(PATTERNS_MAX, weir_shape_name(0));
+}
+
+static json_t *exclude_shape(void)
+{
+	return weir_shape_some(EXCLUDED_MAX, weir_shape_name(0));
+}
+
 const struct weir_json_rule file_members[] = {
-	{.name = "type"},
-	{.name = "name"},
-	{.name = "path"},
-	{.name = "exclude"},
-	{.name = "olddir", .kind = WEIR_JSON_TEXT, .offset = AT(olddir)},
-	{.name = "format"},
-	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow)},
-	{.name = "start", .kind = WEIR_JSON_WORD, .offset = AT(start), .words = source_starts},
-	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
+	{.name = "type", .meaning = "the kind of source"},
+	{.name = "name",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(name),
+     .meaning = "a label, by which zones name it in \"sources\""},
+	{.name = "path",
+     .needed = "give a path, a glob, or a list of them, such as \"/var/log/nginx/access*.log\"",
+     .meaning = "a path, a glob, or a list of them; files may be plain, gzip, zstd, bzip2 or xz",
+     .shape = path_shape},
+	{.name = "exclude",
+     .meaning = "a glob, or a list of them: files that are not read though \"path\" names them",
+     .shape = exclude_shape},
+	{.name = "olddir",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(olddir),
+     .meaning = "the directory that rotated files are moved to"},
+	{.name = "format", .meaning = "the format of its lines", .shape = source_format_shape},
+	{.name = "follow",
+     .kind = WEIR_JSON_FLAG,
+     .offset = AT(follow),
+     .meaning = "wait for more lines at the end, through rotations"},
+	{.name = "start",
+     .kind = WEIR_JSON_WORD,
+     .offset = AT(start),
+     .words = source_starts,
+     .meaning = "where to begin at the very first start; \"beginning\" by default"},
+	{.name = "line_max",
+     .kind = WEIR_JSON_SIZE,
+     .offset = AT(line_max),
+     SOURCE_LINE_BOUNDS,
+     .meaning = "replaces collector.line_max: a longer line is cut there"},
 	{.name = NULL},
 };
 
@@ -198,9 +229,9 @@ enum weir_status file_settings_init(struct file_settings *settings, const struct
 {
 	struct file_config parsed = {.line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES};
 	*settings = (struct file_settings){.timing = usual_timing};
-	enum weir_status status = read_paths(settings, config, error);
+	enum weir_status status = weir_json_read(config, file_members, &parsed, error);
 	if (status == WEIR_OK)
-		status = weir_json_read(config, file_members, &parsed, error);
+		status = read_paths(settings, config, error);
 	if (status == WEIR_OK && parsed.olddir != NULL && parsed.olddir[0] != '\0') {
 		size_t length = strlen(parsed.olddir);
 		settings->olddir = weir_alloc(length + 2, 1);

@@ -10,9 +10,11 @@
 #include "collector/input/input_lines.h"
 #include "collector/source/source_metrics.h"
 #include "collector/source/source_unreplayable.h"
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/text.h"
+#include "common/json/json_shape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,19 +137,33 @@ void source_stdin_set_bound(struct source *source, uint64_t bytes)
 /* What a configuration says. */
 struct stdin_config {
 	const char *path;
-	bool follow; /* makes no difference: it is read to its end, whenever that comes */
+	const char *name; /* read where zones choose their sources */
+	bool follow;      /* makes no difference: it is read to its end, whenever that comes */
 	int64_t line_max;
 };
 
 #define AT(member) offsetof(struct stdin_config, member)
 
+static json_t *path_shape(void)
+{
+	static const char *const paths[] = {"-", NULL};
+	return weir_shape_words(paths);
+}
+
 static const struct weir_json_rule members[] = {
-	{.name = "type"},
-	{.name = "name"},
-	{.name = "path", .kind = WEIR_JSON_TEXT, .offset = AT(path)},
-	{.name = "format"},
-	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow)},
-	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
+	{.name = "type", .meaning = "the kind of source"},
+	{.name = "name",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(name),
+     .meaning = "a label, by which zones name it in \"sources\""},
+	{.name = "path", .kind = WEIR_JSON_TEXT, .offset = AT(path), .meaning = "always \"-\"", .shape = path_shape},
+	{.name = "format", .meaning = "the format of its lines", .shape = source_format_shape},
+	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow), .meaning = "has no effect"},
+	{.name = "line_max",
+     .kind = WEIR_JSON_SIZE,
+     .offset = AT(line_max),
+     SOURCE_LINE_BOUNDS,
+     .meaning = "replaces collector.line_max: a longer line is cut there"},
 	{.name = NULL},
 };
 

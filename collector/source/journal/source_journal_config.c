@@ -15,6 +15,7 @@
 
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
+#include "common/json/json_shape.h"
 
 #include <string.h>
 
@@ -116,16 +117,50 @@ struct journal_config {
 
 #define AT(member) offsetof(struct journal_config, member)
 
+static json_t *units_shape(void)
+{
+	return weir_shape_list(1, MATCHES_MAX, weir_shape_name(0));
+}
+
+static json_t *match_shape(void)
+{
+	json_t *shape = weir_shape_map(weir_shape_some(MATCHES_MAX, weir_shape_text()));
+	json_object_set_new(shape, "propertyNames", weir_shape_pattern("^[A-Z0-9_]{1,64}$"));
+	return shape;
+}
+
+static json_t *directory_shape(void)
+{
+	return weir_shape_name(0);
+}
+
 const struct weir_json_rule journal_members[] = {
-	{.name = "type"},
-	{.name = "name", .kind = WEIR_JSON_TEXT, .offset = AT(name)},
-	{.name = "units"},
-	{.name = "match"},
-	{.name = "directory", .kind = WEIR_JSON_TEXT, .offset = AT(directory)},
-	{.name = "format"},
-	{.name = "start", .kind = WEIR_JSON_WORD, .offset = AT(start), .words = source_starts},
-	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
-	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow)},
+	{.name = "type", .meaning = "the kind of source"},
+	{.name = "name",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(name),
+     .meaning = "the name by which weir remembers its position"},
+	{.name = "units",
+     .meaning = "only entries of these units; \"nginx\" means \"nginx.service\"",
+     .shape = units_shape},
+	{.name = "match", .meaning = "only entries with these fields", .shape = match_shape},
+	{.name = "directory",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(directory),
+     .meaning = "where the journal's files are",
+     .shape = directory_shape},
+	{.name = "format", .meaning = "the format of its lines", .shape = source_format_shape},
+	{.name = "start",
+     .kind = WEIR_JSON_WORD,
+     .offset = AT(start),
+     .words = source_starts,
+     .meaning = "where to begin at the very first start; \"beginning\" by default"},
+	{.name = "line_max",
+     .kind = WEIR_JSON_SIZE,
+     .offset = AT(line_max),
+     SOURCE_LINE_BOUNDS,
+     .meaning = "replaces collector.line_max: a longer line is cut there"},
+	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow), .meaning = "wait for more entries at the end"},
 	{.name = NULL},
 };
 

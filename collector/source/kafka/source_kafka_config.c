@@ -16,6 +16,7 @@
 #include "collector/source/kafka/internal.h"
 
 #include "collector/source/source_words.h"
+#include "common/json/json_shape.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -54,9 +55,7 @@ static enum weir_status check_name(const struct weir_json *config, const char *m
 static enum weir_status read_topics(struct kafka_config *config, const struct weir_json *json, struct weir_error *error)
 {
 	struct weir_json topics = weir_json_member(json, "topics");
-	enum weir_status status = weir_json_require(&topics, "list one or more topics, such as [\"app-logs\"]", error);
-	if (status == WEIR_OK)
-		status = weir_json_list(&topics, 1, KAFKA_TOPICS_MAX, &config->topic_count, error);
+	enum weir_status status = weir_json_list(&topics, 1, KAFKA_TOPICS_MAX, &config->topic_count, error);
 	for (size_t i = 0; status == WEIR_OK && i < config->topic_count; i++) {
 		struct weir_json at = weir_json_element(&topics, i);
 		const char *topic = "";
@@ -77,17 +76,52 @@ static enum weir_status read_topics(struct kafka_config *config, const struct we
 
 #define AT(member) offsetof(struct kafka_config, member)
 
+static json_t *name_shape(void)
+{
+	return weir_shape_name(0);
+}
+
+static json_t *topics_shape(void)
+{
+	return weir_shape_list(1, KAFKA_TOPICS_MAX, weir_shape_pattern("^[A-Za-z0-9._-]+$"));
+}
+
 const struct weir_json_rule kafka_members[] = {
-	{.name = "type"},
-	{.name = "name", .kind = WEIR_JSON_TEXT, .offset = AT(name)},
-	{.name = "brokers", .kind = WEIR_JSON_TEXT, .offset = AT(brokers)},
-	{.name = "topics"},
-	{.name = "group", .kind = WEIR_JSON_TEXT, .offset = AT(group)},
-	{.name = "generation", .kind = WEIR_JSON_NUMBER, .offset = AT(generation), .least = 1, .most = GENERATION_MAX},
-	{.name = "start", .kind = WEIR_JSON_WORD, .offset = AT(start), .words = source_starts},
-	{.name = "kafka"},
-	{.name = "format"},
-	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
+	{.name = "type", .meaning = "the kind of source"},
+	{.name = "name", .kind = WEIR_JSON_TEXT, .offset = AT(name), .meaning = "the name by which partitions appear"},
+	{.name = "brokers",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(brokers),
+     .needed = "give HOST:PORT of one or more brokers, such as \"127.0.0.1:9092\"",
+     .meaning = "the cluster's brokers: HOST:PORT, separated by commas",
+     .shape = name_shape},
+	{.name = "topics",
+     .needed = "list one or more topics, such as [\"app-logs\"]",
+     .meaning = "the topics",
+     .shape = topics_shape},
+	{.name = "group",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(group),
+     .meaning = "the consumer group; collectors of one group share the partitions",
+     .shape = name_shape},
+	{.name = "generation",
+     .kind = WEIR_JSON_NUMBER,
+     .offset = AT(generation),
+     .least = 1,
+     .most = GENERATION_MAX,
+     .meaning = "raise it when a topic was recreated, because offsets start again"},
+	{.name = "start",
+     .kind = WEIR_JSON_WORD,
+     .offset = AT(start),
+     .words = source_starts,
+     .meaning = "where to begin at the very first start; \"beginning\" by default"},
+	{.name = "kafka", .meaning = "librdkafka properties by their own names", .shape = weir_shape_properties},
+	{.name = "format", .meaning = "the format of its lines", .shape = source_format_shape},
+	{.name = "line_max",
+     .kind = WEIR_JSON_SIZE,
+     .offset = AT(line_max),
+     SOURCE_LINE_BOUNDS,
+     .meaning = "replaces collector.line_max: a longer line is cut there"},
 	{.name = NULL},
 };
 
@@ -112,10 +146,7 @@ enum weir_status kafka_configure(struct kafka_config *config, const struct weir_
 		.generation = 1,
 		.line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES,
 	};
-	enum weir_status status =
-		weir_json_require(&brokers, "give HOST:PORT of one or more brokers, such as \"127.0.0.1:9092\"", error);
-	if (status == WEIR_OK)
-		status = weir_json_read(json, kafka_members, config, error);
+	enum weir_status status = weir_json_read(json, kafka_members, config, error);
 	if (status == WEIR_OK && config->brokers[0] == '\0')
 		status = weir_json_fail(&brokers, error, "must not be empty");
 	if (status != WEIR_OK || (status = read_topics(config, json, error)) != WEIR_OK ||

@@ -9,6 +9,7 @@
 #include "collector/source/kafka/source_kafka.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "common/base/suggest.h"
+#include "common/json/json_shape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +60,16 @@ const struct source_ops *const *source_kinds(size_t *count)
 {
 	*count = KIND_COUNT;
 	return kinds;
+}
+
+json_t *source_shape(void)
+{
+	json_t *shapes = json_array();
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		json_t *shape = weir_shape_tagged(weir_shape_object(kinds[i]->members), "type", kinds[i]->type);
+		json_array_append_new(shapes, weir_shape_needs(shape, "format"));
+	}
+	return weir_shape_one_of(shapes);
 }
 
 const struct source_ops *source_kind(const struct weir_json *config)

@@ -14,6 +14,9 @@
 /** All of them. */
 const struct source_ops *const *source_kinds(size_t *count);
 
+/** What an element of "sources" may be (common/json/json_shape.h); it names "format". */
+json_t *source_shape(void);
+
 /** The kind that an element of "sources" names as its "type"; NULL: there is no such kind. */
 const struct source_ops *source_kind(const struct weir_json *config);
 

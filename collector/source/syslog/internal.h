@@ -20,6 +20,7 @@ struct syslog_udp;
 struct syslog_tcp;
 
 struct syslog_config {
+	const char *name; /* read where zones choose their sources */
 	bool tcp;
 	const char *listen; /* as configured */
 	const char *zone_name;

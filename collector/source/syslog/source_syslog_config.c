@@ -16,7 +16,9 @@
  */
 #include "collector/source/syslog/internal.h"
 
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
+#include "common/json/json_shape.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -32,9 +34,7 @@ enum { LINE_MAX_BYTES = 64 << 10, BUFFER_BYTES = 8 << 20, BUFFER_MOST_BYTES = 1 
 static enum weir_status read_listen(const struct weir_json *at, struct syslog_config *config, struct weir_error *error)
 {
 	const char *text = NULL;
-	enum weir_status status = weir_json_require(at, "give an address such as \"udp://127.0.0.1:514\"", error);
-	if (status == WEIR_OK)
-		status = weir_json_string(at, &text, error);
+	enum weir_status status = weir_json_string(at, &text, error);
 	if (status != WEIR_OK)
 		return status;
 	config->listen = text;
@@ -76,35 +76,68 @@ static enum weir_status refuse_others(const struct weir_json *config, bool tcp, 
 
 #define AT(member) offsetof(struct syslog_config, member)
 
+static json_t *listen_shape(void)
+{
+	return weir_shape_pattern("^(udp|tcp)://.+:[0-9]+$");
+}
+
+static json_t *follow_shape(void)
+{
+	return json_pack("{s:b}", "const", 1);
+}
+
+static json_t *from_shape(void)
+{
+	return weir_shape_list(1, SYSLOG_NETWORKS_MAX, weir_shape_name(0));
+}
+
 const struct weir_json_rule syslog_members[] = {
-	{.name = "type"},
-	{.name = "name"},
-	{.name = "listen"},
-	{.name = "format"},
-	{.name = "follow", .kind = WEIR_JSON_FLAG, .offset = AT(follow)},
-	{.name = "time_zone", .kind = WEIR_JSON_TEXT, .offset = AT(zone_name)},
-	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = AT(line_max), SOURCE_LINE_BOUNDS},
+	{.name = "type", .meaning = "the kind of source"},
+	{.name = "name",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(name),
+     .meaning = "a label, by which zones name it in \"sources\""},
+	{.name = "listen",
+     .needed = "give an address such as \"udp://127.0.0.1:514\"",
+     .meaning = "udp://ADDRESS:PORT or tcp://ADDRESS:PORT; * is every address",
+     .shape = listen_shape},
+	{.name = "format", .meaning = "the format of its lines", .shape = source_format_shape},
+	{.name = "follow",
+     .kind = WEIR_JSON_FLAG,
+     .offset = AT(follow),
+     .meaning = "must be true: there is no end",
+     .shape = follow_shape},
+	{.name = "time_zone", .kind = WEIR_JSON_TEXT, .offset = AT(zone_name), .meaning = "for times without a zone"},
+	{.name = "line_max",
+     .kind = WEIR_JSON_SIZE,
+     .offset = AT(line_max),
+     SOURCE_LINE_BOUNDS,
+     .meaning = "replaces collector.line_max: a longer line is cut there"},
 	{.name = "receive_buffer",
      .kind = WEIR_JSON_SIZE,
      .offset = AT(receive_buffer_bytes),
      .least = 4096,
-     .most = BUFFER_MOST_BYTES},
+     .most = BUFFER_MOST_BYTES,
+     .meaning = "UDP: how much the kernel keeps while nobody reads"},
 	{.name = "connections",
      .kind = WEIR_JSON_NUMBER,
      .offset = AT(connections),
      .least = 1,
-     .most = SYSLOG_CONNECTIONS_MAX},
+     .most = SYSLOG_CONNECTIONS_MAX,
+     .meaning = "TCP: the most connections at a time"},
 	{.name = "connections_per_address",
      .kind = WEIR_JSON_NUMBER,
      .offset = AT(share),
      .least = 1,
-     .most = SYSLOG_CONNECTIONS_MAX},
-	{.name = "from"},
+     .most = SYSLOG_CONNECTIONS_MAX,
+     .meaning = "TCP: the most connections of one address"},
+	{.name = "from", .meaning = "networks: what others send is refused", .shape = from_shape},
 	{.name = "idle_timeout",
      .kind = WEIR_JSON_TIME,
      .offset = AT(idle_ms),
      .least = 1000,
-     .most = INT64_C(7) * 86400000},
+     .most = INT64_C(7) * 86400000,
+     .meaning = "TCP: close a connection that is silent this long"},
 	{.name = NULL},
 };
 
@@ -169,11 +202,11 @@ enum weir_status syslog_configure(struct syslog_config *config, const struct wei
 	                           .connections = 256,
 	                           .idle_ms = 3600000,
 	                           .line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES};
-	enum weir_status status = read_listen(&listen_at, config, error);
+	enum weir_status status = weir_json_read(json, syslog_members, config, error);
+	if (status == WEIR_OK)
+		status = read_listen(&listen_at, config, error);
 	if (status == WEIR_OK)
 		status = refuse_others(json, config->tcp, error);
-	if (status == WEIR_OK)
-		status = weir_json_read(json, syslog_members, config, error);
 	struct weir_json from = weir_json_member(json, "from");
 	if (status == WEIR_OK)
 		status = read_from(&from, config, error);

@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
 #include "common/http_client/http_client.h"
+#include "common/json/json_shape.h"
 #include "deploy/gateways/table/block_table.h"
 #include "deploy/gateways/target/kinds/target_kinds.h"
 
@@ -30,29 +31,63 @@ static enum weir_status read_zones(const struct weir_json *at, const struct weir
 	return status;
 }
 
+static json_t *to_shape(void)
+{
+	return weir_shape_name(0);
+}
+
+static json_t *zones_shape(void)
+{
+	return weir_shape_list(1, WEIR_ZONES_MAX, weir_shape_name(WEIR_ZONE_NAME_MAX_BYTES));
+}
+
+#define AT(member) offsetof(struct gateway_settings, member)
+
+static const struct weir_json_rule members[] = {
+	{.name = "to",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(to),
+     .needed = "say where the list is kept, such as \"nft:inet/filter/weir\"",
+     .meaning = "the target, as `weir subscribe --to` takes it",
+     .shape = to_shape},
+	{.name = "zones", .meaning = "only blocks of these zones", .shape = zones_shape},
+	{.name = "interval",
+     .kind = WEIR_JSON_TIME,
+     .offset = AT(interval_ms),
+     .most = GATEWAY_INTERVAL_MOST_MS,
+     .meaning = "shortest time between two changes"},
+	{.name = "reload",
+     .kind = WEIR_JSON_TEXT,
+     .offset = AT(reload),
+     .meaning = "file, nginx-map, nginx-geo: a shell command to run after each change"},
+	{.name = "map", .kind = WEIR_JSON_TEXT, .offset = AT(map), .meaning = "haproxy: the map's file"},
+	{.name = "max",
+     .kind = WEIR_JSON_NUMBER,
+     .offset = AT(max),
+     .least = 1,
+     .most = GATEWAY_BLOCKS_MOST,
+     .meaning = "most blocks in the list; those that end first are left out"},
+	{.name = NULL},
+};
+
+json_t *gateway_shape(void)
+{
+	return weir_shape_either(weir_shape_name(0), weir_shape_object(members));
+}
+
 static enum weir_status read_object(const struct weir_json *at, const struct weir_policy *policy,
                                     struct gateway_settings *settings, struct weir_error *error)
 {
-	static const char *const names[] = {"to", "zones", "interval", "reload", "map", "max", NULL};
-	struct weir_json to = weir_json_member(at, "to"), zones = weir_json_member(at, "zones");
-	struct weir_json interval = weir_json_member(at, "interval"), reload = weir_json_member(at, "reload");
-	struct weir_json map = weir_json_member(at, "map"), max = weir_json_member(at, "max");
+	struct weir_json zones = weir_json_member(at, "zones");
 	enum weir_status status;
 	if (!json_is_object(at->value))
 		return weir_json_fail(at, error,
 		                      "must be a target, such as \"nginx-map:/etc/nginx/weir.map\", or an object, such "
 		                      "as {\"to\": \"nft:inet/filter/weir\", \"zones\": [\"ssh\"]}");
-	if ((status = weir_json_only(at, names, error)) != WEIR_OK ||
-	    (status = weir_json_require(&to, "say where the list is kept, such as \"nft:inet/filter/weir\"", error)) !=
-	        WEIR_OK ||
-	    (status = weir_json_string(&to, &settings->to, error)) != WEIR_OK ||
-	    (status = read_zones(&zones, policy, settings, error)) != WEIR_OK ||
-	    (status = weir_json_duration(&interval, 0, GATEWAY_INTERVAL_MOST_MS, &settings->interval_ms, error)) !=
-	        WEIR_OK ||
-	    (status = weir_json_string(&reload, &settings->reload, error)) != WEIR_OK ||
-	    (status = weir_json_string(&map, &settings->map, error)) != WEIR_OK)
+	if ((status = weir_json_known(at, members, error)) != WEIR_OK ||
+	    (status = weir_json_read(at, members, settings, error)) != WEIR_OK)
 		return status;
-	return weir_json_int(&max, 1, GATEWAY_BLOCKS_MOST, &settings->max, error);
+	return read_zones(&zones, policy, settings, error);
 }
 
 enum weir_status gateway_open(const struct gateway_settings *settings, uint32_t partitions, const struct weir_log *log,

@@ -39,6 +39,9 @@ WEIR_MUST_USE enum weir_status gateway_list_read(const struct weir_config *confi
                                                  struct weir_error *error);
 void gateway_list_deinit(struct gateway_list *list);
 
+/** What an element of the section may be (common/json/json_shape.h). */
+json_t *gateway_shape(void);
+
 /** Makes its target, as target_open() does. */
 WEIR_MUST_USE enum weir_status gateway_open(const struct gateway_settings *settings, uint32_t partitions,
                                             const struct weir_log *log, const _Atomic bool *stop,

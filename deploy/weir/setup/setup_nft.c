@@ -47,6 +47,27 @@ static void include(struct setup_plan *plan, struct setup_file *file, const char
 	setup_file_insert(file, end > 0 && file->after.at[end - 1] == '\n' ? end - 1 : end, line);
 }
 
+/* weir.service has no right to change rules before a gateway asks for it. */
+#define RIGHT "/etc/systemd/system/weir.service.d/nft.conf"
+
+static enum weir_status grant(struct setup_plan *plan, struct weir_error *error)
+{
+	struct setup_file *file;
+	if (plan->file_given || access("/run/systemd/system", F_OK) != 0)
+		return WEIR_OK;
+	enum weir_status status = setup_files_read(&plan->files, RIGHT, &file, error);
+	if (status != WEIR_OK)
+		return status;
+	setup_file_set(file, "# weir.service keeps a list of nftables: `weir setup nft` made this.\n"
+	                     "[Service]\n"
+	                     "RestrictAddressFamilies=AF_NETLINK\n"
+	                     "CapabilityBoundingSet=CAP_NET_ADMIN\n"
+	                     "AmbientCapabilities=CAP_NET_ADMIN\n");
+	file->gone = plan->remove;
+	plan->reloads[plan->reload_count++] = (struct setup_command){{"systemctl", "daemon-reload", NULL}};
+	return WEIR_OK;
+}
+
 enum weir_status setup_nft(struct setup_plan *plan, struct weir_error *error)
 {
 	char directory[WEIR_PATH_BYTES], mark[WEIR_PATH_BYTES + 16];
@@ -78,9 +99,9 @@ enum weir_status setup_nft(struct setup_plan *plan, struct weir_error *error)
 	if (plan->remove) {
 		plan->reloads[plan->reload_count++] =
 			(struct setup_command){{"nft", "add table inet weir; delete table inet weir", NULL}};
-		return WEIR_OK;
+		return grant(plan, error);
 	}
 	plan->checks[plan->check_count++] = (struct setup_command){{"nft", "-c", "-f", plan->own, NULL}};
 	plan->reloads[plan->reload_count++] = (struct setup_command){{"nft", "-f", plan->own, NULL}};
-	return WEIR_OK;
+	return grant(plan, error);
 }

@@ -107,6 +107,8 @@ static const struct weir_argument_section sections[] = {
                 "nft:FAMILY/TABLE/SET[,SET]\n"
                 "    a set of nftables with `flags timeout`; two sets if one is for IPv4 and\n"
                 "    the other for IPv6\n"
+                "ipset:SET[,SET]\n"
+                "    a set of ipset, hash:ip or hash:net with `timeout 0`\n"
                 "webhook:https://HOST/PATH, webhook:FILE\n"
                 "    changes as JSON to a server, or words to a chat or a mailbox; FILE holds\n"
                 "    the address and its secrets (deploy/gateways/README.md)\n"

@@ -5,6 +5,7 @@
 #include "deploy/gateways/target/exec/target_exec.h"
 #include "deploy/gateways/target/file/target_file.h"
 #include "deploy/gateways/target/haproxy/target_haproxy.h"
+#include "deploy/gateways/target/ipset/target_ipset.h"
 #include "deploy/gateways/target/nft/target_nft.h"
 #include "deploy/gateways/target/nginx/target_nginx.h"
 #include "deploy/gateways/target/redis/target_redis.h"
@@ -21,11 +22,12 @@ static const struct kind kinds[] = {
 	{"nginx-map:", false, target_nginx_map_make}, {"nginx-geo:", false, target_nginx_geo_make},
 	{"haproxy:", false, target_haproxy_make},     {"nft:", false, target_nft_make},
 	{"exec:", false, target_exec_make},           {"webhook:", false, target_webhook_make},
+	{"ipset:", false, target_ipset_make},
 };
 
 #define ACCEPTED                                                                                \
 	"redis://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, nginx-geo:PATH, haproxy:SOCKET, " \
-	"nft:FAMILY/TABLE/SET, webhook:ADDRESS or exec:COMMAND"
+	"nft:FAMILY/TABLE/SET, ipset:SET, webhook:ADDRESS or exec:COMMAND"
 
 enum weir_status target_open(const char *name, const struct target_options *options, struct target **target,
                              struct weir_error *error)

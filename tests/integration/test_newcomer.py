@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A newcomer with a fresh Debian, nginx and sshd types what the README says, and whoever guesses passwords is blocked."""
+
+import os
+import re
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.machine import Machine
+from support.package import fetched, packed
+from support.place import ROOT, until
+
+COMMANDS_MOST, SECONDS_MOST = 5, 120
+SERVER, GUESSER, OTHER, SSH_GUESSER = "192.0.2.1", "192.0.2.10", "192.0.2.20", "192.0.2.30"
+
+
+def commands():
+    """Those of the README, as they stand there."""
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+        block = re.search(r"```sh\n(apt install .*?)```", file.read(), re.DOTALL).group(1)
+    return [re.sub(r"\s+# .*", "", line) for line in block.strip().splitlines()]
+
+
+def post(machine, client):
+    """The status of a POST to /login."""
+    return machine.do(f"curl -sS -o /dev/null -w '%{{http_code}}' --interface {client} -d x http://{SERVER}/login")
+
+
+def ssh(machine, client):
+    """What ssh says of a login by a user that there is not. One that the block meets in its middle says nothing."""
+    return machine.run("timeout", "6", "ssh", "-b", client, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o",
+                       "ConnectTimeout=2", f"nobody-knows@{SERVER}")[1]
+
+
+def test_guessers_are_blocked(place):
+    typed = commands()
+    assert len(typed) <= COMMANDS_MOST, typed
+    with Machine(fetched([packed(place, "out")])) as machine:
+        for address in (SERVER, GUESSER, OTHER, SSH_GUESSER):
+            machine.do(f"ip address add {address}/32 dev lo")
+        machine.do("systemctl is-active nginx ssh")
+        started = time.monotonic()
+        for line in typed:
+            machine.do(f"cd /root && echo y | {line}")  # what apt asks is answered
+        assert machine.do("systemctl is-active weir weir-nginx.path").split() == ["active", "active"]
+
+        # Five are let through, and not long after the sixth nginx answers 429.
+        answers = [post(machine, GUESSER) for _ in range(6)]
+        sixth = time.monotonic()
+        assert "429" not in answers[:5], answers
+        until(lambda: post(machine, GUESSER) == "429", "nginx answers 429", patience_s=20)
+        blocked = time.monotonic()
+        assert post(machine, OTHER) != "429"
+        assert "Retry-After" in machine.do(f"curl -sS -i --interface {GUESSER} http://{SERVER}/")
+
+        for _ in range(6):
+            assert "Permission denied" in ssh(machine, SSH_GUESSER)
+        until(lambda: "timed out" in ssh(machine, SSH_GUESSER), "a connection is dropped", patience_s=20)
+        dropped = time.monotonic()
+        assert "Permission denied" in ssh(machine, OTHER)
+        assert machine.do("weir list --state /var/lib/weir").count("192.0.2.") == 2
+        print(f"{len(typed)} commands; 6th POST to 429: {(blocked - sixth) * 1000:.0f} ms; to the first dropped connection: "
+              f"{dropped - started:.1f} s")
+        assert dropped - started < SECONDS_MOST
+
+        # Removing weir ends the blocks, and leaves the gateways as they were.
+        machine.do("apt-get remove -q -y weir")
+        assert post(machine, GUESSER) != "429" and "Permission denied" in ssh(machine, SSH_GUESSER)
+        machine.do("nginx -t && ! grep -r weir /etc/nginx /etc/nftables.conf")
+
+
+if __name__ == "__main__":
+    cases.main(globals())
