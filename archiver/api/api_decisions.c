@@ -15,7 +15,7 @@ enum { PART_ROWS = 2000 };
 
 #define COLUMNS                                                                                                   \
 	"d.at_ms, d.partition_id, d.log_offset, d.pair, d.zone, d.bucket, d.action, d.until_ms, d.mode, d.algorithm," \
-	" d.rate, d.window_ms, d.held, d.ordered_by, d.reason FROM decision_history AS d"
+	" d.rate, d.window_ms, d.held, d.ordered_by, d.reason, d.nth FROM decision_history AS d"
 
 enum {
 	COLUMN_AT,
@@ -30,6 +30,7 @@ enum {
 	COLUMN_HELD,
 	COLUMN_BY,
 	COLUMN_REASON,
+	COLUMN_NTH,
 };
 
 static void write_limit(struct weir_json_writer *json, const struct weir_sql_value *columns)
@@ -60,13 +61,14 @@ static void write_json(const struct api_view *view, const struct weir_sql_value 
 	api_json_value(json, "held", &columns[COLUMN_HELD]);
 	api_json_value(json, "ordered_by", &columns[COLUMN_BY]);
 	api_json_value(json, "reason", &columns[COLUMN_REASON]);
+	api_json_value(json, "nth", &columns[COLUMN_NTH]);
 	weir_json_write_end(json);
 }
 
 static void write_csv(const struct api_view *view, const struct weir_sql_value *columns, struct weir_text *text)
 {
 	api_id(text, columns);
-	for (int i = COLUMN_ZONE; i <= COLUMN_REASON; i++) {
+	for (int i = COLUMN_ZONE; i <= COLUMN_NTH; i++) {
 		weir_text_puts(text, ",");
 		api_csv_value(text, &columns[i], view->parameters.format == API_SPREADSHEET);
 		if (i == COLUMN_ACTION)
@@ -90,7 +92,7 @@ static void compose(const struct api_view *view, struct api_sql *sql)
 
 static const struct api_listing decisions = {
 	.name = "decisions",
-	.csv_columns = "id,zone,key,action,at_ms,until_ms,mode,algorithm,rate,window_ms,held,ordered_by,reason",
+	.csv_columns = "id,zone,key,action,at_ms,until_ms,mode,algorithm,rate,window_ms,held,ordered_by,reason,nth",
 	.part_rows = PART_ROWS,
 	.compose = compose,
 	.json = write_json,

@@ -77,6 +77,11 @@ static void describe_zone(struct weir_text *text, const struct weir_zone *zone)
 	weir_json_write_words(&json, "count", zone->count_all ? "all" : "passed");
 	weir_json_write_bool(&json, "history", zone->history);
 	weir_json_write_int(&json, "block_for_ms", zone->block_for_ms);
+	weir_json_write_array(&json, "block_list_ms");
+	for (uint32_t i = 0; i < zone->block_list_count; i++)
+		weir_json_write_int(&json, NULL, zone->block_list_ms[i]);
+	weir_json_write_end(&json);
+	weir_json_write_int(&json, "forgive_after_ms", zone->forgive_after_ms);
 	weir_json_write_array(&json, "limits");
 	for (uint32_t i = 0; i < zone->limit_count; i++)
 		describe_limit(&json, &zone->limits[i]);

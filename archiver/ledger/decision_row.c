@@ -126,6 +126,8 @@ static enum weir_status read_row(const struct weir_message *message, const struc
 		status = weir_fail(error, WEIR_INVALID, "a value is longer than weir ever writes");
 	if (status != WEIR_OK)
 		return status;
+	int64_t nth = number_or(root, "nth", 0);
+	row->nth = nth > 0 && nth <= UINT32_MAX ? (uint32_t)nth : 0;
 	row->ordered_by = override_text(root, "by");
 	row->reason = override_text(root, "reason");
 	if (message->key.at != NULL && message->key.length > row->zone.length)

@@ -14,8 +14,9 @@ function lasting({ action, at_ms, until_ms }) {
 }
 
 /** The limit that was over; or who ordered it, in whose words. */
-function why({ limit: over, held, ordered_by, reason }) {
-  if (over !== null) return h("span", {}, limit(over), h("span", { class: "soft" }, ", held ", number(held)));
+function why({ limit: over, held, ordered_by, reason, nth }) {
+  if (over !== null)
+    return h("span", {}, limit(over), h("span", { class: "soft" }, ", held ", number(held), nth !== null && `, block ${nth}`));
   if (ordered_by === null) return "–";
   return h("span", { class: "words" }, `ordered by ${ordered_by}`, reason !== null && `: ${reason}`);
 }

@@ -44,12 +44,18 @@ function partition_table(status) {
   ], status.partitions);
 }
 
+/** Of a list each one, as a key's blocks get longer. */
+function blocks_for({ block_for_ms, block_list_ms }) {
+  if (block_list_ms.length > 0) return block_list_ms.map(duration).join(", then ");
+  return block_for_ms > 0 ? duration(block_for_ms) : "while over the limit";
+}
+
 function zone_table(zones) {
   return table("Zones", [
     { name: "Zone", cell: (row) => h("a", { href: `#/top?${new URLSearchParams({ zone: row.name })}` }, row.name) },
     { name: "Key", cell: (row) => row.key.join(", ") || "one for all events" },
     { name: "Limits", cell: (row) => row.limits.map(limit).join("; ") || "–" },
-    { name: "Blocks for", cell: (row) => (row.block_for_ms > 0 ? duration(row.block_for_ms) : "while over the limit") },
+    { name: "Blocks for", cell: blocks_for },
     { name: "Mode", cell: (row) => (row.live ? row.mode : "removed") },
     { name: "History", cell: (row) => (row.history ? "yes" : "no") },
   ], zones, { hidden_caption: true });

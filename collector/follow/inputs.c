@@ -17,6 +17,8 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 	inputs->config = config;
 	inputs->lists = lists;
 	inputs->context = *context;
+	inputs->context.policy = &inputs->policy;
+	inputs->policy = policy;
 	inputs->context.forgets |= context->memory == NULL && context->once;
 	if (context->memory == NULL)
 		inputs->context.memory = inputs->own_memory = source_memory_new(context->collector_id);
@@ -138,6 +140,13 @@ enum weir_status inputs_format(const struct weir_config *config, const struct fi
 {
 	struct weir_json source = weir_json_element(&config->sources, place), at = weir_json_member(&source, "format");
 	const struct source_ops *kind = source_kind(&source);
+	if (kind != NULL && kind->own_format != NULL) {
+		json_t *own = json_pack("{s:s, s:s}", "type", kind->own_format, "unit", "ms");
+		at.value = own;
+		enum weir_status status = format_new_behind(NULL, &at, fields, format, error);
+		json_decref(own);
+		return status;
+	}
 	return format_new_behind(kind != NULL ? kind->head : NULL, &at, fields, format, error);
 }
 
@@ -210,7 +219,9 @@ enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct sourc
 	record_reader_init(*reader, stream, format, inputs->dead);
 	struct weir_json source = weir_json_element(&inputs->config->sources, place);
 	struct weir_json name = weir_json_member(&source, "name");
-	(*reader)->source_name = json_string_value(name.value);
+	const struct source_ops *kind = source_kind(&source);
+	(*reader)->by_name = kind != NULL && kind->own_name != NULL;
+	(*reader)->source_name = (*reader)->by_name ? kind->own_name : json_string_value(name.value);
 	take_count(inputs, *reader);
 	stream->context = *reader;
 	return WEIR_OK;
@@ -283,6 +294,7 @@ enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_poli
 		field_table_deinit(&inputs->fields);
 		inputs->matcher = matcher;
 		inputs->fields = fields;
+		inputs->policy = policy;
 	}
 	free(list);
 	return status;

@@ -27,6 +27,7 @@ struct inputs_count {
 struct inputs {
 	const struct weir_config *config; /* borrowed */
 	struct source_context context;
+	const struct weir_policy *policy; /* in force; borrowed */
 	struct source_memory *own_memory; /* where the context has none: one for all sources, as in a run */
 	struct field_table fields;
 	struct exempt_lists *lists; /* borrowed; may be NULL */

@@ -5,6 +5,7 @@
  */
 #include "collector/follow/inputs.h"
 
+#include "collector/source/kinds/source_kinds.h"
 #include "common/base/alloc.h"
 
 #include <stdlib.h>
@@ -45,12 +46,19 @@ enum weir_status inputs_each_unmatched(const struct weir_config *config, const s
 	size_t made = 0;
 	field_table_init(&fields);
 	enum weir_status status = matcher_new(policy, lists, &fields, (uint32_t)config->bus.partitions, &matcher, error);
-	while (status == WEIR_OK && made < config->source_count) {
-		status = inputs_format(config, &fields, made, &formats[made], error);
+	bool decisions = false;
+	for (size_t i = 0; status == WEIR_OK && i < config->source_count; i++) {
+		struct weir_json source = weir_json_element(&config->sources, i);
+		if (source_kind(&source) != NULL && source_kind(&source)->own_name != NULL) {
+			decisions = true; /* for the zones that name it, and they know its fields */
+			continue;
+		}
+		status = inputs_format(config, &fields, i, &formats[made], error);
 		made += status == WEIR_OK;
 	}
 	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++)
-		judge_zone(formats, made, &fields, &policy->zones[i], call, context);
+		if (!decisions || !weir_zone_counts_decisions(&policy->zones[i]))
+			judge_zone(formats, made, &fields, &policy->zones[i], call, context);
 	for (size_t i = 0; i < made; i++)
 		format_free(formats[i]);
 	free(formats);

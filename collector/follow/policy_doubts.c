@@ -6,6 +6,7 @@
  */
 #include "collector/follow/policy_doubts.h"
 
+#include "collector/source/kinds/source_kinds.h"
 #include "common/base/text.h"
 
 #include <stdio.h>
@@ -321,7 +322,9 @@ static bool has_source(const struct weir_config *config, const char *sought)
 {
 	for (size_t i = 0; i < config->source_count; i++) {
 		struct weir_json source = weir_json_element(&config->sources, i), name = weir_json_member(&source, "name");
-		if (json_is_string(name.value) && strcmp(json_string_value(name.value), sought) == 0)
+		const struct source_ops *kind = source_kind(&source);
+		const char *known = kind != NULL && kind->own_name != NULL ? kind->own_name : json_string_value(name.value);
+		if (known != NULL && strcmp(known, sought) == 0)
 			return true;
 	}
 	return false;

@@ -110,6 +110,7 @@ static void take_record(struct record_reader *reader)
 	bool fresh = record_reader_is_fresh(reader);
 	reader->ahead.records = fresh;
 	reader->record.source = reader->source_name;
+	reader->record.by_name = reader->by_name;
 	reader->ahead.words = fresh && reader->record.ip == RECORD_IP_WORD;
 	if (reader->record.fields[FIELD_IP].at == NULL && reader->hint_tries < HINT_TRIES)
 		look_for_client(reader);

@@ -42,6 +42,7 @@ struct record_reader {
 	struct source_stream *stream; /* borrowed */
 	struct format *format;        /* owned, as a header line belongs to one stream */
 	const char *source_name;      /* borrowed from the configuration; NULL: it gives none */
+	bool by_name;                 /* its records are for zones that name the source alone */
 
 	struct dead_letters *dead; /* borrowed; NULL: malformed lines are only counted */
 	struct source_chunk chunk;

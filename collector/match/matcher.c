@@ -309,7 +309,7 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 		struct key_group *group = &matcher->groups[zone->group];
 		if (!key_template_present(&group->template, record))
 			continue;
-		if (zone->zone->source_count > 0 && !is_of_source(zone->zone, record))
+		if (zone->zone->source_count > 0 ? !is_of_source(zone->zone, record) : record->by_name)
 			continue;
 		bool done = is_done(zone, record);
 		if (!done && !record_filter_test(&zone->match, record))

@@ -58,6 +58,7 @@ enum record_ip {
 struct record {
 	const char *source; /* the name of the source that it came from; NULL: it has none. Set by who reads sources */
 	enum record_ip ip;
+	bool by_name;    /* only zones that name the source take it; set by who reads sources */
 	bool settled;    /* the ip and the path are in their one form: nothing is left for format_settle() */
 	bool cut;        /* of a line that lacks its end: what would stand there is not known */
 	int64_t time_ms; /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */

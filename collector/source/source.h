@@ -24,6 +24,8 @@
 #include <stdatomic.h>
 
 struct source_memory;
+struct weir_bus;
+struct weir_policy;
 
 enum {
 	SOURCE_ID_BYTES = 16,
@@ -93,6 +95,9 @@ struct source_context {
 	bool forgets; /* the memory ends with a run that follows nothing: it need not know beginnings of what is not read */
 	source_tell *tell; /* NULL: nobody listens */
 	void *tell_context;
+	/* For the source of decisions; NULL: there is nothing to read. Borrowed; *policy is the one in force. */
+	struct weir_bus *bus;
+	const struct weir_policy *const *policy;
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
@@ -136,6 +141,8 @@ struct source_ops {
 	bool replayable;                      /* lines can be read again; otherwise each comes at most once */
 	bool names_files;                     /* its streams' names are paths, and reading those files takes nothing away */
 	const char *head;                     /* the format of the header that each of its lines has */
+	const char *own_name;   /* what zones call it, whatever its "name"; only zones that do take its records */
+	const char *own_format; /* the format of its lines, with times in ms; a configuration gives none */
 	const struct source_metric *const *metrics; /* of each stream; NULL-terminated (source_metrics.h) */
 
 	/** @param config  an element of "sources", without unknown members */

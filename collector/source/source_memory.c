@@ -73,6 +73,15 @@ struct source_memory_stream *source_memory_scratch(const char *path)
 	return stream;
 }
 
+const char *source_memory_prefix(const char *path)
+{
+	static const char *const prefixes[] = {SOURCE_JOURNAL_PREFIX, SOURCE_DECISIONS_PREFIX};
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0)
+			return prefixes[i];
+	return NULL;
+}
+
 struct source_memory_stream *source_memory_add(struct source_memory *memory, const char *path)
 {
 	if (memory->stream_count == SOURCE_MEMORY_STREAMS_MAX)

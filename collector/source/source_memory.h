@@ -16,7 +16,7 @@
  *     incarnation 3   access.log.1   1000 .. 1050
  *     incarnation 4   access.log     200 ..
  *
- * A journal's stream has no files: its low-water mark is enough (source_journal.h).
+ * A journal's stream, or one of decisions, has no files: its low-water mark is enough.
  *
  * A part is saved before its first line is handed out. So a run after a crash
  * reads the same bytes under the same positions again.
@@ -40,8 +40,9 @@ enum {
 #define SOURCE_OFFSET_END (UINT64_C(1) << SOURCE_OFFSET_BITS)
 #define SOURCE_INCARNATION_MAX ((UINT32_C(1) << 23) - 1) /* positions stay below 2^63 */
 
-/* Names of a journal's streams begin with this; a file's path must not. */
+/* Names of streams that are no files begin with one of these; a file's path must not. */
 #define SOURCE_JOURNAL_PREFIX "journal:"
+#define SOURCE_DECISIONS_PREFIX "decisions:"
 
 /* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX
@@ -173,6 +174,9 @@ void source_memory_names_add(struct source_memory *memory, struct source_memory_
 void source_memory_names_remove(struct source_memory *memory, const struct source_memory_names *names);
 /** Whether some source names a path. */
 bool source_memory_named(const struct source_memory *memory, const char *path);
+
+/** With which of the prefixes a path begins; NULL: it may be a file's. */
+const char *source_memory_prefix(const char *path);
 
 /** Adds a stream. @return NULL: there are SOURCE_MEMORY_STREAMS_MAX already */
 

@@ -12,6 +12,10 @@ WEIR_MUST_USE enum weir_status weir_exempt_parse(const struct weir_json *at, str
 /** What it takes (common/json/json_shape.h). */
 json_t *weir_exempt_shape(void);
 
+/** policy_circle.c: refuses zones that count their own decisions, directly or through others. */
+WEIR_MUST_USE enum weir_status weir_policy_check_circles(const struct weir_json *zones,
+                                                         const struct weir_policy *policy, struct weir_error *error);
+
 /** policy_text.c: the canonical text; returned, the caller frees. */
 char *weir_policy_text(const struct weir_policy *policy);
 

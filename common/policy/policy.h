@@ -23,6 +23,7 @@ enum {
 	WEIR_ZONE_LIMITS_MAX = 8,
 	WEIR_ZONE_KEY_MAX = 4,
 	WEIR_ZONE_SOURCES_MAX = 256,
+	WEIR_ZONE_BLOCKS_MAX = 16,
 	WEIR_ZONE_EXEMPT_MATCHES_MAX = 256,
 	WEIR_ZONE_NAME_MAX_BYTES = 64,
 	WEIR_ZONE_DESCRIPTION_MAX_BYTES = 1024,
@@ -30,6 +31,9 @@ enum {
 	WEIR_KEY_MAX_BYTES = 1024, /* of a joined key: longer ones are shortened (collector/match/key_template.h) */
 	WEIR_PARTITIONS_MAX = 1024,
 };
+
+/* The name of the source of weir's own decisions. Only zones that name it count them. */
+#define WEIR_SOURCE_DECISIONS "decisions"
 
 /* One value of a key template. */
 struct weir_key_field {
@@ -73,7 +77,10 @@ struct weir_zone {
 	struct weir_limit limits[WEIR_ZONE_LIMITS_MAX];
 	uint32_t limit_count; /* >= 1 */
 	bool count_all;
-	int64_t block_for_ms;
+	int64_t block_for_ms;                        /* of the first block; 0: as long as the limits say */
+	int64_t block_list_ms[WEIR_ZONE_BLOCKS_MAX]; /* of the n-th block of a key, ascending */
+	uint32_t block_list_count;                   /* 0: every block is like the first */
+	int64_t forgive_after_ms;                    /* from the end of a block on, until the next is a first one */
 	enum weir_zone_mode mode;
 	bool history;
 };
@@ -110,12 +117,21 @@ WEIR_MUST_USE enum weir_status weir_policy_check_successor(const struct weir_pol
 struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path);
 /** Whether some zone's "exempt" names a list that stays a file. */
 bool weir_policy_has_lists(const struct weir_policy *policy);
+/** Whether the zone counts decisions of zones. */
+bool weir_zone_counts_decisions(const struct weir_zone *zone);
 /** Whether the zone's key has the field. */
 bool weir_zone_counts_by(const struct weir_zone *zone, const char *field);
 /** Whether some zone's key has it. */
 bool weir_policy_counts_by(const struct weir_policy *policy, const char *field);
 /** Whether every field of a zone's key is an address: the ip, or a grouped field. A word never equals an address. */
 bool weir_zone_counts_addresses(const struct weir_zone *zone);
+/** The least that the n-th block of a key lasts, n from 1. */
+static inline int64_t weir_zone_block_ms(const struct weir_zone *zone, uint32_t nth)
+{
+	if (zone->block_list_count == 0)
+		return zone->block_for_ms;
+	return zone->block_list_ms[(nth < zone->block_list_count ? nth : zone->block_list_count) - 1];
+}
 /** What a zone means in one sentence, as `weir validate` prints it; returned, the caller frees. */
 char *weir_zone_describe(const struct weir_zone *zone);
 

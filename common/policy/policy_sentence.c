@@ -62,6 +62,24 @@ static void put_sources(struct weir_text *text, const struct weir_zone *zone)
 		weir_text_printf(text, "%s\"%s\"", i == 0 ? " of " : ", ", zone->sources[i]);
 }
 
+static void put_blocks(struct weir_text *text, const struct weir_zone *zone)
+{
+	weir_text_puts(text, "; a breach blocks until the limit would pass again");
+	if (zone->block_for_ms > 0) {
+		weir_text_puts(text, ", for at least ");
+		put_time(text, zone->block_for_ms);
+	}
+	for (uint32_t i = 1; i < zone->block_list_count; i++) {
+		weir_text_puts(text, i == 1 ? ", the next time " : ", then ");
+		put_time(text, zone->block_list_ms[i]);
+	}
+	if (zone->block_list_count > 0) {
+		weir_text_puts(text, ", and is forgiven ");
+		put_time(text, zone->forgive_after_ms);
+		weir_text_puts(text, " after its end");
+	}
+}
+
 char *weir_zone_describe(const struct weir_zone *zone)
 {
 	struct weir_text text = {0};
@@ -76,11 +94,7 @@ char *weir_zone_describe(const struct weir_zone *zone)
 		zone->limits[i].algorithm->describe(&text, &zone->limits[i]);
 	}
 	weir_text_puts(&text, zone->count_all ? "; blocked requests count too" : "; only passed requests count");
-	weir_text_puts(&text, "; a breach blocks until the limit would pass again");
-	if (zone->block_for_ms > 0) {
-		weir_text_puts(&text, ", for at least ");
-		put_time(&text, zone->block_for_ms);
-	}
+	put_blocks(&text, zone);
 	if (zone->mode == WEIR_SHADOW)
 		weir_text_puts(&text, "; in shadow mode: decisions go only to the shadow stream");
 	if (zone->history)

@@ -17,6 +17,21 @@ static void set_time(json_t *object, const char *name, int64_t duration_ms)
 	json_object_set_new(object, name, json_string(weir_format_duration(duration_ms, buffer, sizeof buffer)));
 }
 
+/* A list where each block of a key may last longer than the one before. */
+static void set_blocks(json_t *object, const struct weir_zone *zone)
+{
+	char buffer[24];
+	if (zone->block_list_count == 0) {
+		set_time(object, "block_for", zone->block_for_ms);
+		return;
+	}
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < zone->block_list_count; i++)
+		json_array_append_new(list, json_string(weir_format_duration(zone->block_list_ms[i], buffer, sizeof buffer)));
+	json_object_set_new(object, "block_for", list);
+	set_time(object, "forgive_after", zone->forgive_after_ms);
+}
+
 static void set_int(json_t *object, const char *name, int64_t value)
 {
 	json_object_set_new(object, name, json_integer(value));
@@ -76,7 +91,7 @@ static json_t *zone_json(const struct weir_zone *zone)
 	json_object_set_new(object, "exempt", exempt_json(zone));
 	json_object_set_new(object, "limits", limits);
 	json_object_set_new(object, "count", json_string(zone->count_all ? "all" : "passed"));
-	set_time(object, "block_for", zone->block_for_ms);
+	set_blocks(object, zone);
 	json_object_set_new(object, "mode", json_string(weir_mode_name(zone->mode)));
 	if (zone->source_count > 0) /* else it is left out, so that a weir that does not know it reads the policy too */
 		json_object_set_new(object, "sources", sources_json(zone));

@@ -138,7 +138,6 @@ static enum weir_status parse_limits(const struct weir_json *object, struct weir
 /* What a zone does, beside what it counts. */
 struct behaviour {
 	int count, mode; /* as the words of the rules have them */
-	int64_t block_for_ms;
 	bool history;
 };
 
@@ -184,6 +183,11 @@ static json_t *limits_shape(void)
 	return weir_shape_list(1, WEIR_ZONE_LIMITS_MAX, weir_shape_named("limit"));
 }
 
+static json_t *block_for_shape(void)
+{
+	return weir_shape_either(weir_shape_time(), weir_shape_list(1, WEIR_ZONE_BLOCKS_MAX, weir_shape_time()));
+}
+
 #define AT(member) offsetof(struct behaviour, member)
 
 static const struct weir_json_rule zone_members[] = {
@@ -213,10 +217,11 @@ static const struct weir_json_rule zone_members[] = {
      .words = counts,
      .meaning = "whether blocked requests count: \"passed\" (the default): they do not; \"all\": they do"},
 	{.name = "block_for",
-     .kind = WEIR_JSON_TIME,
-     .offset = AT(block_for_ms),
-     .most = WEIR_WINDOW_MAX_MS,
-     .meaning = "the shortest block after a breach"},
+     .meaning = "the shortest block after a breach, or a list: how long the first block of a key is, the second, ...",
+     .shape = block_for_shape},
+	{.name = "forgive_after",
+     .meaning = "with a list in \"block_for\": how long a key must stay away to begin anew",
+     .shape = weir_shape_time},
 	{.name = "mode",
      .kind = WEIR_JSON_WORD,
      .offset = AT(mode),
@@ -235,6 +240,40 @@ json_t *weir_zone_shape(void)
 	return weir_shape_object(zone_members);
 }
 
+/* What the n-th block of a key lasts. One that is shorter than the one before it is a mistake. */
+static enum weir_status parse_block_list(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+{
+	size_t count = 0;
+	enum weir_status status = weir_json_list(at, 1, WEIR_ZONE_BLOCKS_MAX, &count, error);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		struct weir_json element = weir_json_element(at, i);
+		int64_t least_ms = i > 0 ? zone->block_list_ms[i - 1] : 1;
+		status = weir_json_duration(&element, 1, WEIR_WINDOW_MAX_MS, &zone->block_list_ms[i], error);
+		if (status == WEIR_OK && zone->block_list_ms[i] < least_ms)
+			status = weir_json_fail(&element, error, "is shorter than the block before it");
+		zone->block_list_count++;
+	}
+	zone->block_for_ms = zone->block_list_ms[0];
+	zone->forgive_after_ms = count > 0 ? zone->block_list_ms[zone->block_list_count - 1] : 0;
+	return status;
+}
+
+static enum weir_status parse_block_for(const struct weir_json *object, struct weir_zone *zone,
+                                        struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(object, "block_for"), forgive = weir_json_member(object, "forgive_after");
+	if (json_is_array(at.value)) {
+		enum weir_status status = parse_block_list(&at, zone, error);
+		return status != WEIR_OK ? status
+		                         : weir_json_duration(&forgive, 1, WEIR_WINDOW_MAX_MS, &zone->forgive_after_ms, error);
+	}
+	if (weir_json_exists(&forgive))
+		return weir_json_fail(&forgive, error,
+		                      "needs a list in \"block_for\", such as [\"10m\", \"1h\", \"1d\"]: without one, every "
+		                      "block lasts as long as the first");
+	return weir_json_duration(&at, 0, WEIR_WINDOW_MAX_MS, &zone->block_for_ms, error);
+}
+
 static enum weir_status parse_behaviour(const struct weir_json *object, struct weir_zone *zone,
                                         struct weir_error *error)
 {
@@ -242,9 +281,8 @@ static enum weir_status parse_behaviour(const struct weir_json *object, struct w
 	enum weir_status status = weir_json_read(object, zone_members, &behaviour, error);
 	zone->count_all = behaviour.count == 1;
 	zone->mode = (enum weir_zone_mode)behaviour.mode;
-	zone->block_for_ms = behaviour.block_for_ms;
 	zone->history = behaviour.history;
-	return status;
+	return status == WEIR_OK ? parse_block_for(object, zone, error) : status;
 }
 
 static enum weir_status parse_sources(const struct weir_json *object, struct weir_zone *zone, struct weir_error *error)
@@ -331,6 +369,8 @@ enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_po
 		if (status == WEIR_OK)
 			status = check_unique(zones, made, error);
 	}
+	if (status == WEIR_OK)
+		status = weir_policy_check_circles(zones, made, error);
 	if (status == WEIR_OK) {
 		made->text = weir_policy_text(made);
 		if (strlen(made->text) > WEIR_POLICY_TEXT_MAX_BYTES)

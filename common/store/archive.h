@@ -60,6 +60,7 @@ struct weir_archive_decision {
 	struct weir_span algorithm;
 	int64_t rate, window_ms, held;
 	struct weir_span ordered_by, reason;
+	uint32_t nth; /* which block of the key it is; 0: its zone has no list of blocks */
 };
 
 /* One event in a zone with "history". */

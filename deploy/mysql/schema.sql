@@ -126,7 +126,8 @@ CREATE TABLE IF NOT EXISTS zone_hourly (
   PARTITION BY RANGE (hour_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
 
 -- Every decision once, by its id: partition_id-log_offset-pair. bucket is NULL where a zone was removed. The limit
--- that was over, and what it held then (held); or who commanded it (ordered_by) and why.
+-- that was over, and what it held then (held); or who commanded it (ordered_by) and why. nth
+-- tells which block of the key it is, where the zone has a list of them.
 CREATE TABLE IF NOT EXISTS decision_history (
   at_ms BIGINT NOT NULL,
   partition_id INT UNSIGNED NOT NULL,
@@ -143,6 +144,7 @@ CREATE TABLE IF NOT EXISTS decision_history (
   held BIGINT NULL,
   ordered_by TEXT NULL,
   reason TEXT NULL,
+  nth INT UNSIGNED NULL,
   PRIMARY KEY (at_ms, partition_id, log_offset, pair),
   KEY decision_bucket (zone, bucket, at_ms),
   KEY decision_zone (zone, at_ms),
@@ -196,7 +198,7 @@ SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, zone,
        CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATETIME(3)) AS at,
        action,
        CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL until_ms * 0.001 SECOND AS DATETIME(3)) AS until,
-       mode, algorithm, rate, window_ms, held, ordered_by, reason, bucket, at_ms, until_ms
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
   FROM decision_history;
 
 CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW events AS

@@ -7,10 +7,7 @@
 
 #include "common/frame/frame.h"
 
-enum {
-	DECIDED_BYTES = 2 * WEIR_TIME_BYTES,
-	GROWTH_LEAST = 4, /* entries */
-};
+enum { GROWTH_LEAST = 4 /* entries */ };
 
 static bool limit_runs(const struct weir_limit_shape *shape, unsigned form)
 {
@@ -30,7 +27,7 @@ static uint32_t form_index(unsigned form)
 /* Where the rings begin. */
 static size_t head_bytes(const struct layout *layout, unsigned form)
 {
-	return sizeof(struct bucket) + scale_bytes(layout) + (form & BUCKET_DECIDED ? DECIDED_BYTES : 0) +
+	return sizeof(struct bucket) + scale_bytes(layout) + (form & BUCKET_DECIDED ? decided_bytes(form) : 0) +
 	       (form & BUCKET_OWN_TIMES ? WEIR_TIME_BYTES * layout->limit_count : 0) +
 	       layout->fixed_bytes[form_index(form)];
 }
@@ -85,7 +82,7 @@ void bucket_open(struct bucket_view *view, struct bucket *bucket, const struct l
 	view->own_times = NULL;
 	if (form & BUCKET_DECIDED) {
 		view->decided = at;
-		at += DECIDED_BYTES;
+		at += decided_bytes(form);
 	}
 	if (form & BUCKET_OWN_TIMES) {
 		view->own_times = at;
@@ -140,8 +137,11 @@ void bucket_copy(const struct bucket_view *to, const struct bucket_view *from)
 	bucket->clock_s = from->bucket->clock_s;
 	bucket->generation = from->bucket->generation;
 	bucket->flags |= from->bucket->flags & (BUCKET_USED | BUCKET_DIRTY) & 0xff;
-	if (from->decided != NULL && to->decided != NULL)
+	if (from->decided != NULL && to->decided != NULL) {
 		memcpy(to->decided, from->decided, DECIDED_BYTES);
+		if (bucket->flags & BUCKET_NTH)
+			weir_bytes_put(to->decided + DECIDED_BYTES, NTH_BYTES, decided_nth(from->decided, from->bucket->flags));
+	}
 	for (uint32_t i = 0; i < to->layout->limit_count; i++) {
 		const struct weir_limit_view *source = source_of(to, from, i);
 		if (source == NULL || source->shape->ops->is_empty(source))
@@ -214,12 +214,15 @@ bool bucket_check(const struct bucket *bucket, const struct layout *layout, size
 		return false;
 	if (form & BUCKET_SINGLE)
 		return form == BUCKET_SINGLE && layout->scale == SCALE_ONE && length == sizeof *bucket;
+	if ((form & BUCKET_NTH) && !(form & BUCKET_DECIDED))
+		return false;
 	if (length < head_bytes(layout, form) || bucket_used(bucket, layout) != length)
 		return false;
 	struct bucket_view view;
 	bucket_open(&view, (struct bucket *)bucket, layout);
 	if (view.decided != NULL &&
-	    (bucket_decided_at(&view) >= WEIR_TIME_END_MS || bucket_decided_until(&view) < bucket_decided_at(&view)))
+	    (bucket_decided_at(&view) >= WEIR_TIME_END_MS || bucket_decided_until(&view) < bucket_decided_at(&view) ||
+	     decided_nth(view.decided, form) == 0))
 		return false;
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
 		const struct weir_limit_view *limit = &view.limits[i];

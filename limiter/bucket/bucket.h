@@ -19,7 +19,9 @@ enum bucket_flags {
 	BUCKET_RUNS = 8,      /* times are kept as runs */
 	BUCKET_USED = 16,     /* touched since the hand came by */
 	BUCKET_DIRTY = 32,    /* changed since the last snapshot */
-	BUCKET_FORM = BUCKET_SINGLE | BUCKET_DECIDED | BUCKET_OWN_TIMES | BUCKET_RUNS, /* what is after the header */
+	BUCKET_NTH = 64,      /* BUCKET_DECIDED, and which block of the key that was: not the first */
+	/* what is after the header */
+	BUCKET_FORM = BUCKET_SINGLE | BUCKET_DECIDED | BUCKET_OWN_TIMES | BUCKET_RUNS | BUCKET_NTH,
 };
 
 /* The header. The rest of the block follows it. */
@@ -39,7 +41,7 @@ _Static_assert(sizeof(struct bucket) == 32, "a bucket's header is half a cache l
 struct bucket_view {
 	struct bucket *bucket;
 	const struct layout *layout;
-	uint8_t *decided;   /* at, until; NULL if there is none */
+	uint8_t *decided;   /* at, until, with BUCKET_NTH which one; NULL if there is none */
 	uint8_t *own_times; /* NULL if the limits share one */
 	struct weir_limit_view limits[WEIR_ZONE_LIMITS_MAX];
 };
@@ -103,6 +105,23 @@ static inline int64_t bucket_decided_until(const struct bucket_view *view)
 	return weir_time_get(view->decided + WEIR_TIME_BYTES);
 }
 
+/* Bytes of a decision: when, until when; and which block of the key it is, unless it is the first. */
+enum { DECIDED_BYTES = 2 * WEIR_TIME_BYTES, NTH_BYTES = 2, NTH_MAX = UINT16_MAX };
+
+_Static_assert(BUCKET_NTH / NTH_BYTES == 32, "decided_bytes() shifts the flag to its bytes");
+
+/** Bytes of the decision of a bucket that has one. */
+static inline size_t decided_bytes(unsigned flags)
+{
+	return DECIDED_BYTES + ((flags & BUCKET_NTH) >> 5);
+}
+
+/** Which block of its key a decision made, from 1. @param decided  the decision of a bucket with these flags */
+static inline uint32_t decided_nth(const uint8_t *decided, unsigned flags)
+{
+	return flags & BUCKET_NTH ? (uint32_t)weir_bytes_get(decided + DECIDED_BYTES, NTH_BYTES) : 1;
+}
+
 /** Where a bucket of any layout keeps its last decision: when, and until when; NULL if there was none. */
 static inline uint8_t *bucket_decided(struct bucket *bucket)
 {
@@ -125,6 +144,8 @@ static inline int64_t bucket_remembered_until(const struct bucket *bucket, const
 	if (bucket->clock_s == UINT32_MAX) /* the clock has run past what a bucket can note */
 		return INT64_MAX;
 	int64_t quiet = INT64_C(1000) * bucket->clock_s + layout->memory_ms + lateness_ms;
+	if (layout->forgive_ms > 0 && blocked_until_ms > 0)
+		blocked_until_ms += layout->forgive_ms + lateness_ms;
 	return quiet > blocked_until_ms ? quiet : blocked_until_ms;
 }
 

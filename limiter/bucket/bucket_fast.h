@@ -163,7 +163,7 @@ static inline void fast_open(struct fast_bucket *at, struct bucket *bucket, cons
 	if (bucket->flags & BUCKET_DECIDED) {
 		at->decided_at_ms = weir_time_get(at->fixed);
 		at->decided_until_ms = weir_time_get(at->fixed + WEIR_TIME_BYTES);
-		at->fixed += 2 * WEIR_TIME_BYTES;
+		at->fixed += decided_bytes(bucket->flags);
 	}
 	at->ring = (struct fast_ring){.entries = at->fixed + layout->fixed_bytes[0], .newest_ms = at->newest_ms};
 }
@@ -278,7 +278,7 @@ static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *buck
 static inline enum bucket_fast bucket_fast(struct bucket *bucket, const struct layout *layout,
                                            const struct weir_zone *zone, struct fast_windows *windows, int64_t t)
 {
-	if (t < (int64_t)bucket->newest_ms || (bucket->flags & BUCKET_FORM & ~BUCKET_DECIDED) != 0)
+	if (t < (int64_t)bucket->newest_ms || (bucket->flags & BUCKET_FORM & ~(BUCKET_DECIDED | BUCKET_NTH)) != 0)
 		return FAST_NOT;
 	if (__builtin_expect((uint64_t)(t - windows->from_ms) >= windows->span_ms, 0))
 		fast_windows_move(windows, layout, t);

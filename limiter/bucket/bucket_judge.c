@@ -15,6 +15,9 @@
 
 enum { SCRATCH_LEAST_BYTES = 4096 };
 
+/* An event that was sent so long after its time is overdue; after the longer time it is history. */
+enum { OVERDUE_MS = 5000, HISTORY_MS = 3600 * 1000 };
+
 void bucket_scratch_deinit(struct bucket_scratch *scratch)
 {
 	free(scratch->blocks[0]);
@@ -78,6 +81,7 @@ void bucket_work_open(struct bucket_work *work, struct bucket_scratch *scratch, 
 {
 	work->scratch = scratch;
 	work->moved = work->changed = false;
+	work->sent_ms = 0;
 	bucket_open(&work->view, bucket, layout);
 }
 
@@ -90,6 +94,7 @@ void bucket_work_new(struct bucket_work *work, struct bucket_scratch *scratch, c
 			rooms[i] = room_for(&layout->limits[i], 1, c < WEIR_LIMIT_PLAIN_COST_MAX ? c : 1);
 	work->scratch = scratch;
 	work->changed = false;
+	work->sent_ms = 0;
 	open_scratch(work, layout, 0, rooms);
 }
 
@@ -107,7 +112,7 @@ static void step_layout(struct bucket_work *work, const struct layout *next)
 			rooms[i] = held[next->before[i]];
 	unsigned form = from.bucket->flags & BUCKET_FORM;
 	if (next->ends_shadow && !is_rescaled)
-		form &= ~(unsigned)BUCKET_DECIDED;
+		form &= ~(unsigned)(BUCKET_DECIDED | BUCKET_NTH);
 	open_scratch(work, next, form, rooms);
 	bucket_copy(&work->view, &from);
 	bucket_refresh(&work->view);
@@ -155,13 +160,44 @@ static void record(struct bucket_work *work, uint32_t i, int64_t t, int64_t c, b
 	}
 }
 
+/* Which block of its key a decision at t makes: a first one after all that is forgiven, and where no list counts them. */
+static uint32_t find_nth(const struct bucket_view *view, const struct weir_zone *zone, int64_t t)
+{
+	if (zone->block_list_count == 0 || view->decided == NULL ||
+	    t >= bucket_decided_until(view) + zone->forgive_after_ms)
+		return 1;
+	uint32_t last = decided_nth(view->decided, view->bucket->flags);
+	return last < NTH_MAX ? last + 1 : last;
+}
+
+/*
+ * The end of a block of at least so long. Some logs have the time at which a request began, and some collectors were
+ * away: a block that began with an overdue event would be over before it is published. Nobody is blocked for history.
+ */
+static int64_t least_until(const struct bucket_work *work, int64_t t, int64_t block_ms)
+{
+	int64_t overdue_ms = work->sent_ms - t;
+	bool is_overdue = block_ms > 0 && overdue_ms > OVERDUE_MS && overdue_ms <= HISTORY_MS;
+	return (is_overdue ? work->sent_ms : t) + block_ms;
+}
+
+static void note_decision(struct bucket_work *work, int64_t at_ms, int64_t until_ms, uint32_t nth)
+{
+	unsigned form = BUCKET_DECIDED | (nth > 1 ? BUCKET_NTH : 0);
+	if ((work->view.bucket->flags & form) != form)
+		lay_out(work, form, 0);
+	weir_time_put(work->view.decided, at_ms);
+	weir_time_put(work->view.decided + WEIR_TIME_BYTES, until_ms);
+	if (work->view.bucket->flags & BUCKET_NTH)
+		weir_bytes_put(work->view.decided + DECIDED_BYTES, NTH_BYTES, nth);
+}
+
 /* The decision of a breach: the limit with the latest reset among those in the mask, the first of them on a tie. */
 static void decide(struct bucket_work *work, const struct weir_zone *zone, unsigned breached, int64_t t,
                    struct bucket_verdict *verdict)
 {
-	if (work->view.decided == NULL)
-		lay_out(work, BUCKET_DECIDED, 0);
-	int64_t latest = -1;
+	uint32_t nth = find_nth(&work->view, zone, t);
+	int64_t latest = -1, least_ms = least_until(work, t, weir_zone_block_ms(zone, nth));
 	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
 		if (!(breached >> i & 1))
 			continue;
@@ -175,10 +211,10 @@ static void decide(struct bucket_work *work, const struct weir_zone *zone, unsig
 	const struct weir_limit_view *limit = &work->view.limits[verdict->limit];
 	verdict->rule = &limit->shape->limit;
 	verdict->count = limit->shape->ops->held(limit, t);
-	verdict->until_ms = latest > t + zone->block_for_ms ? latest : t + zone->block_for_ms;
+	verdict->until_ms = latest > least_ms ? latest : least_ms;
+	verdict->nth = zone->block_list_count > 0 ? nth : 0;
 	verdict->bits |= WEIR_VERDICT_DECIDED;
-	weir_time_put(work->view.decided, t);
-	weir_time_put(work->view.decided + WEIR_TIME_BYTES, verdict->until_ms);
+	note_decision(work, t, verdict->until_ms, nth);
 }
 
 /* Limits that cost 1 would be over of, if a decision may be made at t at all. */
@@ -241,6 +277,11 @@ void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_
 	bucket_refresh(&work->view);
 	decide(work, zone, breached, t, verdict);
 	work->changed = true;
+}
+
+void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count)
+{
+	note_decision(work, at_ms, at_ms, count);
 }
 
 void bucket_done(struct bucket_work *work, int64_t t)

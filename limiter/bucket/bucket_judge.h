@@ -26,8 +26,9 @@ void bucket_scratch_deinit(struct bucket_scratch *scratch);
 struct bucket_work {
 	struct bucket_view view;
 	struct bucket_scratch *scratch;
-	bool moved;   /* the view is a scratch block, whatever it was before */
-	bool changed; /* something was recorded, left or published */
+	bool moved;      /* the view is a scratch block, whatever it was before */
+	bool changed;    /* something was recorded, left or published */
+	int64_t sent_ms; /* when the event was sent; 0: nobody says, as whoever opens a bucket leaves it */
 };
 
 /** Opens a block where it lies: of the layout in force, and not single. */
@@ -52,6 +53,7 @@ struct bucket_verdict {
 	const struct weir_limit *rule; /* that limit as it was judged by, without `done`; lives as long as the layout */
 	int64_t until_ms;
 	int64_t count;
+	uint32_t nth; /* which block of the key it is, where the zone has a list of them; else 0 */
 };
 
 /**
@@ -61,6 +63,13 @@ struct bucket_verdict {
  */
 void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c, bool barred,
                   struct bucket_verdict *verdict);
+
+/**
+ * Notes in an empty bucket how many blocks of its key still count, when an operator has taken the last one back.
+ *
+ * @param at_ms  when that one began: it lasted no time
+ */
+void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count);
 
 /** A record that is done: the oldest entry of every queue goes. */
 void bucket_done(struct bucket_work *work, int64_t t);

@@ -68,6 +68,7 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 	*layout = (struct layout){
 		.id = id, .scale = SCALE_ONE, .zone_id = zone->id, .version = version, .limit_count = zone->limit_count};
 	layout->shadow = zone->mode == WEIR_SHADOW;
+	layout->forgive_ms = zone->forgive_after_ms;
 	layout->ends_shadow = previous != NULL && previous->shadow && !layout->shadow;
 	bool all_fast = true;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
@@ -92,6 +93,7 @@ void layout_init_scaled(struct layout *layout, const struct layout *base, uint32
 	                          .limit_count = base->limit_count,
 	                          .shadow = base->shadow,
 	                          .ends_shadow = base->ends_shadow,
+	                          .forgive_ms = base->forgive_ms,
 	                          .ended_version = base->ended_version};
 	memcpy(layout->before, base->before, sizeof layout->before);
 	for (uint32_t i = 0; i < base->limit_count; i++) {
@@ -116,5 +118,5 @@ static bool has_limits_of(const struct layout *layout, const struct weir_zone *z
 bool layout_serves(const struct layout *layout, const struct weir_zone *zone)
 {
 	bool ends_shadow = layout->shadow && zone->mode != WEIR_SHADOW;
-	return !ends_shadow && has_limits_of(layout, zone);
+	return !ends_shadow && layout->forgive_ms == zone->forgive_after_ms && has_limits_of(layout, zone);
 }

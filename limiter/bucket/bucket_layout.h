@@ -12,6 +12,7 @@
  *   32     header (struct bucket)
  *   4      thousandths           only in a bucket of a scaled layout
  *   12     blocked at, until     only in a bucket that has published a decision
+ *   2      which block it is      only where that is not the key's first
  *   6 n    newest time of each   only where the limits' newest times differ (limit_state.h)
  *   …      fixed part of each limit
  *   …      ring of each limit that keeps times, as long as its room says
@@ -62,6 +63,7 @@ struct layout {
 	enum layout_fast fast;                /* whether the short way serves it (bucket_fast.h) */
 	struct layout_counts counts[2];       /* LAYOUT_THREE: of limits 1 and 2 */
 	int64_t memory_ms;                    /* the longest of its limits */
+	int64_t forgive_ms;                   /* how long a block is remembered after its end; 0: not at all */
 	uint32_t fixed_bytes[2];              /* of all fixed parts, by form: plain times, runs */
 	uint32_t at[2][WEIR_ZONE_LIMITS_MAX]; /* where each begins among them */
 	int8_t before[WEIR_ZONE_LIMITS_MAX];  /* each limit's place in the layout before this one; -1: it starts empty */

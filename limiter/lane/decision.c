@@ -71,6 +71,8 @@ void decision_json(struct weir_text *text, uint32_t partition, const struct shar
 	weir_text_puts(text, ",\"limit\":");
 	weir_limit_decided(text, decision->rule);
 	member(text, "count", decision->count);
+	if (decision->nth > 0)
+		member(text, "nth", decision->nth);
 	end_json(text, zone);
 }
 

@@ -189,6 +189,8 @@ static bool is_gone(const struct segment_blob_bucket *bucket, const struct layou
 	uint32_t decided_at = bucket->header.layout & LAYOUT_SCALED ? SCALE_BYTES : 0;
 	if ((bucket->header.flags & BUCKET_DECIDED) && bucket->body_bytes >= decided_at + 2 * WEIR_TIME_BYTES) {
 		int64_t blocked = weir_time_get((const uint8_t *)bucket->body + decided_at + WEIR_TIME_BYTES);
+		if (layout->forgive_ms > 0)
+			blocked += layout->forgive_ms + lateness_ms;
 		until = blocked > until ? blocked : until;
 	}
 	return clock_ms > until;

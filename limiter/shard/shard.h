@@ -54,6 +54,7 @@ struct shard_decision {
 	struct weir_span key;             /* joined; borrowed from the frame */
 	int64_t at_ms, until_ms;
 	int64_t count;
+	uint32_t nth; /* which block of the key it is, where the zone has a list of them; else 0 */
 };
 
 /* The result of judging a frame. The shard owns the arrays; they are valid until its next frame. */
@@ -212,6 +213,7 @@ struct shard_bucket {
 	const struct compiled_zone *zone;
 	uint64_t fingerprint_low, fingerprint_high; /* weir_fingerprint() of seed, zone and key: the shard keeps no keys */
 	int64_t decided_at_ms, decided_until_ms;    /* the last decision's; -1: there was none */
+	uint32_t decided_nth;                       /* which block of the key that was; 0: there was none */
 	uint32_t limit_count;
 	struct weir_text limits[WEIR_ZONE_LIMITS_MAX]; /* states as JSON, in the policy's order; empty: nothing recorded */
 };

@@ -77,6 +77,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 		return true;
 	}
 	open_work(shard, lookup, layout, c, &work);
+	work.sent_ms = shard->work.frame->sending_time_ms;
 	if (done)
 		bucket_done(&work, t);
 	else
@@ -154,7 +155,8 @@ static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t
 	                            .key = work->frame->keys[judged->key],
 	                            .at_ms = judged->time_ms,
 	                            .until_ms = verdict->until_ms,
-	                            .count = verdict->count};
+	                            .count = verdict->count,
+	                            .nth = verdict->nth};
 }
 
 /* Sets a pair's verdict. All are zero at first. */

@@ -63,14 +63,30 @@ static struct bucket *find_bucket(struct shard *shard, struct lookup *lookup)
 	return lookup->bucket;
 }
 
-/* Replaces the bucket by an empty one. Dropping it would not do: the store may have it, and it would come back. */
+/* How many blocks of the key count when its last one is taken back, which is done once. */
+static uint32_t blocks_left(struct shard *shard, struct bucket *bucket)
+{
+	if (shard_blocked_until(shard, bucket) == 0)
+		return 0;
+	const uint8_t *decided = bucket_decided(bucket);
+	return decided_nth(decided, bucket->flags) - (bucket_blocked_until(bucket) > weir_time_get(decided));
+}
+
+/*
+ * Replaces the bucket by an empty one, which knows the key's earlier blocks where they count. Dropping it would not do:
+ * the store may have it, and it would come back.
+ */
 static void empty_bucket(struct shard *shard, struct lookup *lookup)
 {
 	struct bucket_work work;
+	uint32_t blocks = lookup->zone->zone->block_list_count > 0 ? blocks_left(shard, lookup->bucket) : 0;
+	int64_t blocked_at_ms = blocks > 0 ? weir_time_get(bucket_decided(lookup->bucket)) : 0;
 	bucket_work_new(&work, &shard->scratch, lookup->zone->layout, 1);
 	work.view.bucket->low = lookup->low;
 	work.view.bucket->high = lookup->high;
 	work.view.bucket->clock_s = shard_noted_clock(shard->clock_ms);
+	if (blocks > 0)
+		bucket_keep_blocks(&work, blocked_at_ms, blocks);
 	lookup->ref = shard_place(shard, work.view.bucket, work.view.layout, lookup->ref);
 	shard_set_dirty(shard, slab_at(&shard->slab, lookup->ref), lookup->ref);
 }

@@ -8,6 +8,7 @@ static void read_limits(const struct bucket_view *view, struct shard_bucket *ima
 	if (view->decided != NULL) {
 		image->decided_at_ms = bucket_decided_at(view);
 		image->decided_until_ms = bucket_decided_until(view);
+		image->decided_nth = decided_nth(view->decided, view->bucket->flags);
 	}
 	for (uint32_t i = 0; i < image->limit_count; i++) {
 		const struct weir_limit_view *limit = &view->limits[i];

@@ -16,7 +16,7 @@ def _numbered(*zones):
 
 POLICIES = [
     _numbered(zone("site", [sliding(10, "1m"), fixed(30, "1h"), fixed(200, "1d")])),
-    _numbered(zone("site", [sliding(3, "30s", precision="1s")], block_for="2m"),
+    _numbered(zone("site", [sliding(3, "30s", precision="1s")], block_for=["20s", "2m", "10m"], forgive_after="5m"),
               zone("misses", [sliding(2, "5m")], match={"status": ["4xx"]}, count="all"),
               zone("watch", [sliding(1, "1m")], mode="shadow")),
     _numbered(zone("tokens", [TOKEN, GCRA]), zone("penalty", [PENALTY], block_for="10s"),

@@ -59,6 +59,34 @@ class InTheLog(unittest.TestCase):
         log.take_frame(2, "s", T0 + 3600000 + 1001, [])
         self.assertEqual(log.state(), [])
 
+    def test_a_block_is_remembered_until_it_is_forgiven(self):
+        more = {"block_for": ["1m", "1h"], "forgive_after": "1d"}
+        for after, nth in ((0, 2), (1, 1)):
+            log = follow.Follow([zone(window(1, "1s"), **more)], 0, lateness_ms=600000)
+            log.take_frame(0, "s", T0, [self.event(T0, 1), self.event(T0, 2)])
+            sent = T0 + 60000 + 86400000 + 600000 + after
+            again = T0 + 60000 + 86400000 - 1
+            _, (_, verdict) = log.take_frame(1, "s", sent, [self.event(again, 3), self.event(again, 4)])
+            self.assertEqual(verdict.decision["nth"], nth)
+
+    def test_an_overdue_event_is_blocked_from_its_sending_on(self):
+        for sent, until in ((T0 + 5000, T0 + 60000), (T0 + 5001, T0 + 65001), (T0 + 3600000, T0 + 3660000),
+                            (T0 + 3600001, T0 + 60000)):
+            log = follow.Follow([zone(window(1, "1s"), block_for="1m")], 0)
+            _, (_, verdict) = log.take_frame(0, "s", sent, [self.event(T0, 1), self.event(T0, 2)])
+            self.assertEqual((verdict.decision["at"], verdict.decision["until"]), (T0, until))
+
+    def test_a_lift_takes_the_last_block_back_once(self):
+        log = follow.Follow([zone(window(1, "1s"), block_for=["1m", "1h", "1d"])], 0)
+        log.take_frame(0, "s", T0, [self.event(T0, 1), self.event(T0, 2)])
+        log.take_frame(1, "s", T0, [self.event(T0 + 60000, 3), self.event(T0 + 60000, 4)])
+        lift = {"command": "lift", "zone": "z", "key": ["a"], "by": "ann"}
+        for offset in (2, 3):
+            log.take_command(offset, T0 + 61000, lift)
+            self.assertEqual([(line["blocks"], line["blocked_until"]) for line in log.state()], [(1, T0 + 60000)])
+        _, (_, verdict) = log.take_frame(4, "s", T0, [self.event(T0 + 62000, 5), self.event(T0 + 62000, 6)])
+        self.assertEqual(verdict.decision["nth"], 2)
+
     def test_a_policy_in_the_log_keeps_what_did_not_change(self):
         many, few = window(5, "1h"), window(1, "1s")
         log = follow.Follow([zone(many, few)], 0)

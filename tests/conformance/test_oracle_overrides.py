@@ -93,6 +93,12 @@ class Log:
         if rng.random() < 0.5:
             zone = rng.choice(zones)
             zone["mode"] = "enforce" if zone.get("mode") == "shadow" else "shadow"
+        if rng.random() < 0.5:
+            zone = rng.choice(zones)
+            zone.pop("forgive_after", None)
+            zone["block_for"] = "0s"
+            if rng.random() < 0.7:
+                self.draw.escalate(zone, max(1, rng.choice(self.draw.spans) // 10))
         self.in_force = zones
         return zones
 

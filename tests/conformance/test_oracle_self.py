@@ -68,6 +68,13 @@ class Textbook(unittest.TestCase):
             state.record(t, 1, False)
             self.assertEqual(state.tokens, tokens, t)
 
+    def test_blocks_get_longer_until_they_are_forgiven(self):
+        z = zone(window(1, "10ms"), block_for=["20ms", "50ms"], forgive_after="100ms")
+        got = verdicts(z, [(T0 + t, 1) for t in (0, 1, 21, 22, 72, 73, 222, 223, 300, 301, 471, 472)])
+        made = [(v.decision["at"] - T0, v.decision["until"] - T0, v.decision["nth"]) for v in got if v.decision]
+        # 223 is 100 ms after the end of the third block, which is forgiven then; 301 is less than that after the fourth
+        self.assertEqual(made, [(1, 21, 1), (22, 72, 2), (73, 123, 3), (223, 243, 1), (301, 351, 2), (472, 492, 1)])
+
     def test_late_events_pass_and_are_not_recorded(self):
         z = zone(window(1, "10ms"))
         got = verdicts(z, [(T0, 1), (T0 - 10, 1), (T0 - 9, 1), (T0 - 10, 9)])

@@ -136,7 +136,7 @@ def test_decisions(_):
         assert columns[:6] == ["id", "zone", "key", "action", "at_ms", "until_ms"]
         assert lines == texts([[one["id"], one["zone"], one["key"], one["action"], one["at_ms"], one["until_ms"],
                                 one["mode"], *(one["limit"] or {"algorithm": None, "rate": None, "window": None}).values(),
-                                one["held"], one["ordered_by"], one["reason"]] for one in everything])
+                                one["held"], one["ordered_by"], one["reason"], one["nth"]] for one in everything])
         assert len(table(api, "decisions", limit=2001)[1]) == 2001
         sheet = api.ask("decisions", {"format": "spreadsheet"})
         _, *safe = csv.reader(io.StringIO(sheet.body.decode(), newline=""))

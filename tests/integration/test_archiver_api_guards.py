@@ -244,7 +244,7 @@ def crowd(api):
 def test_slow_readers_of_long_answers(place):
     api = filled(on_sqlite(place))
     rows = [(FIRST_MS + number, 0, number, 0, "site", b"%d-" % number + b"k" * 900, "block", FIRST_MS, "enforce",
-             "uniform", 1, 1000, 1, None, None) for number in range(25000)]
+             "uniform", 1, 1000, 1, None, None, None) for number in range(25000)]
     api.insert("decision_history", rows)
     held = until(lambda: crowd(api), "some of a crowd are refused")
     for _ in range(20):

@@ -67,6 +67,24 @@ def test_a_line_becomes_a_decision_within_milliseconds(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_a_block_is_not_over_before_it_is_published(place):
+    """Of a log with the times at which requests began: one that is just told counts from then on, an old one does not."""
+    log = place.write("log", "")
+    zones = [zone("site", [sliding(1, "1m")], block_for="10m", id=1)]
+    config = place.config(zones, [source(log)])
+    weir = follow(place, config)
+    began, day = now_ms(), 86400000
+    for user, at in (("slow", began - 1200000), ("old", began - day), ("quick", began)):
+        place.append("log", line(at, user) * 2)
+    until_keys(place, weir, "slow", "old", "quick")
+    made = {decision["key"][0]: decision for decision in lines_of(place.path("out"))}
+    assert made["slow"]["at"] == began - 1200000 and began + 600000 <= made["slow"]["until"] <= now_ms() + 600000, made
+    assert made["old"]["until"] == began - day + 600000 and made["quick"]["until"] == began + 600000, made
+    assert weir.stop() == DONE, weir.said()
+    place.good("run", "--once", "--config", config, "--decisions", place.path("once"))
+    assert [one["until"] - one["at"] for one in lines_of(place.path("once"))] == [600000] * 3
+
+
 def test_it_goes_on_where_it_was(place):
     log = place.write("log", burst("ann", 3))
     config = place.config(site(), [source(log)])

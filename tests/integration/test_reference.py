@@ -39,7 +39,7 @@ RICH = {
                     {"algorithm": "gcra", "rate": 5, "window": "1m", "burst": 3},
                     {"algorithm": "uniform", "interval": "5ms"},
                     {"algorithm": "queue", "length": 2, "hold": "1m", "done": {"path": ["/done"]}}]},
-        {"id": 2, "name": "site", "key": [], "exempt": {"agent": "x"},
+        {"id": 2, "name": "site", "key": [], "exempt": {"agent": "x"}, "block_for": ["1m", "1h"], "forgive_after": "1d",
          "limits": [{"algorithm": "uniform", "interval": "5ms"}]}],
     "sources": [
         {"type": "file", "name": "web", "path": ["/nonexistent/a*.log"], "exclude": "*.gz", "olddir": "old", "follow": True,
@@ -60,7 +60,8 @@ RICH = {
         {"type": "file", "path": "/nonexistent/b.log", "follow": True,
          "format": {"type": "pattern", "pattern": "^(?<time>\\S+) (?<ip>\\S+)", "unmatched": "skip"}},
         {"type": "file", "path": "/nonexistent/c.log", "follow": True,
-         "format": {"type": "wrapped", "in": "json", "line": "log", "message": "combined"}}],
+         "format": {"type": "wrapped", "in": "json", "line": "log", "message": "combined"}},
+        {"type": "decisions", "generation": 2}],
     "gateways": ["file:/nonexistent/list",
                  {"to": "nginx-map:/nonexistent/map", "zones": ["login"], "interval": "1s", "reload": "true", "max": 9}],
     "bus": {"partitions": 4, "linger": "1ms", "prefix": "w", "kafka": {"client.id": "x"}},

@@ -166,7 +166,7 @@ class Recount:
         texts = [decision[name].encode() if name in decision else None for name in ("by", "reason")]
         self.decisions.add((decision["at"], *map(int, decision_id.split("-")), decision["zone"].encode(), key,
                             decision["action"].encode(), decision["until"], decision["mode"].encode(),
-                            algorithm, rate, window, held, *texts))
+                            algorithm, rate, window, held, *texts, decision.get("nth")))
 
     def require(self, read):
         """Raises AssertionError where the store has anything else."""
@@ -183,7 +183,7 @@ class Recount:
         _require_equal("zone_hourly", set(rows.items()), set(self.zones.items()))
         _require_equal("decision_history", set(read(
             "SELECT at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode, algorithm, rate,"
-            " window_ms, held, ordered_by, reason FROM decision_history")), self.decisions)
+            " window_ms, held, ordered_by, reason, nth FROM decision_history")), self.decisions)
         _require_equal("zone_txn", set(read(
             "SELECT zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked FROM zone_txn")), self.events)
 

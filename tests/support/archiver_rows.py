@@ -86,7 +86,8 @@ class Rows:
                "until_ms": at_ms + 1000, "mode": self.random.choice(["enforce", "shadow"]),
                "algorithm": None if ordered else "sliding_window", "rate": None if ordered else 10,
                "window_ms": None if ordered else 60000, "held": None if ordered else 10,
-               "ordered_by": "jo" if ordered else None, "reason": 'too "much", said \u00e9ve' if ordered else None}
+               "ordered_by": "jo" if ordered else None, "reason": 'too "much", said \u00e9ve' if ordered else None,
+               "nth": None if ordered else self.random.choice([None, 1, 2, 300])}
         return {**row, **more}
 
     def _blocks(self):
@@ -123,7 +124,7 @@ class Rows:
         without = [tuple(row.values()) for row in self.decisions if row["bucket"] is None]
         return {"policy_version": policies(), **count_tables([(*at, *counts) for at, counts in self.hourly.items()]),
                 "decision_history": with_key, "decision_history (at_ms, partition_id, log_offset, pair, zone, bucket,"
-                " action, until_ms, mode, algorithm, rate, window_ms, held, ordered_by, reason)": without,
+                " action, until_ms, mode, algorithm, rate, window_ms, held, ordered_by, reason, nth)": without,
                 "zone_txn": sorted(self.events),
                 "partition_state": [(role, partition, 3, 40 + partition, 1000 + partition, FIRST_MS, 2, b"\x00secret")
                                     for role in (1, 2) for partition in range(3)]}
@@ -184,4 +185,4 @@ def decision_shown(row):
     return {"id": identity(row), "zone": row["zone"], "key": None if row["bucket"] is None else shown(row["bucket"]),
             "action": row["action"], "at_ms": row["at_ms"], "until_ms": row["until_ms"], "mode": row["mode"],
             "limit": None if row["algorithm"] is None else limit, "held": row["held"],
-            "ordered_by": row["ordered_by"], "reason": row["reason"]}
+            "ordered_by": row["ordered_by"], "reason": row["reason"], "nth": row["nth"]}

@@ -120,7 +120,8 @@ void a_decision_is_kept_as_it_came_first(void **place)
 	     .algorithm = weir_span_of("gcra"),
 	     .rate = 10,
 	     .window_ms = 60000,
-	     .held = 9},
+	     .held = 9,
+	     .nth = 3},
 		{.id = {1, 7, 1},
 	     .at_ms = 100,
 	     .until_ms = 100,
@@ -135,9 +136,9 @@ void a_decision_is_kept_as_it_came_first(void **place)
 	rows[0].until_ms = 900; /* published again */
 	assert_int_equal(archive(store, &batch, &state, 2), WEIR_OK);
 	assert_rows(store,
-	            "SELECT pair, bucket, action, until_ms, algorithm, rate, window_ms, held, ordered_by, reason"
+	            "SELECT pair, bucket, action, until_ms, algorithm, rate, window_ms, held, ordered_by, reason, nth"
 	            " FROM decision_history ORDER BY at_ms, pair",
-	            NULL, 0, "0 k block 200 gcra 10 60000 9 - -; 1 - lift 100 - - - - root -; ");
+	            NULL, 0, "0 k block 200 gcra 10 60000 9 - - 3; 1 - lift 100 - - - - root - -; ");
 	store->ops->close(store);
 }
 

@@ -92,7 +92,8 @@ void views_have_names_and_times(void **place)
 	                                                   .algorithm = weir_span_of("gcra"),
 	                                                   .rate = 3,
 	                                                   .window_ms = 1000,
-	                                                   .held = 8},
+	                                                   .held = 8,
+	                                                   .nth = 2},
 	                                                  {.id = {1, 8, 0},
 	                                                   .at_ms = -1,
 	                                                   .until_ms = INT64_C(253402300799999),
@@ -116,9 +117,9 @@ void views_have_names_and_times(void **place)
 	            "site ä|b 2009-02-13 5 2 1 7 1 ä|b 1234483200000; ");
 	assert_rows(store, "SELECT * FROM decisions ORDER BY at_ms", NULL, 0,
 	            "1-8-0 door - 1969-12-31 1969-12-31 23:59:59.999 block 9999-12-31 23:59:59.999 shadow"
-	            " - - - - root why - -1 253402300799999; "
+	            " - - - - root why - - -1 253402300799999; "
 	            "1-7-0 site ä|b 2009-02-13 2009-02-13 23:31:30.123 block 2009-02-13 23:31:35.123 enforce"
-	            " gcra 3 1000 8 - - ä|b 1234567890123 1234567895123; ");
+	            " gcra 3 1000 8 - - 2 ä|b 1234567890123 1234567895123; ");
 	assert_rows(store, "SELECT * FROM events", NULL, 0,
 	            "3-5-1 door A 2009-02-13 2009-02-13 23:31:30.123 1 7 A 1234567890123; ");
 	assert_rows(store, "SELECT count(*) FROM events WHERE key_text = 'a'", NULL, 0, "0; ");

@@ -34,6 +34,7 @@ struct bucket_scene {
 	struct bucket *bucket; /* NULL: there is none */
 	unsigned fast_count;   /* events that the short way took */
 	bool changed;          /* by the last event */
+	int64_t sent_ms;       /* when the next one was sent, 0: nobody says */
 	struct bucket_verdict verdict;
 };
 
@@ -153,6 +154,7 @@ static inline unsigned scene_barred(struct bucket_scene *scene, int64_t t, int64
 			return scene->verdict.bits = fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	}
 	scene_work_open(scene, &work, c);
+	work.sent_ms = scene->sent_ms;
 	bucket_judge(&work, scene->zone->zone, t, c, barred, &scene->verdict);
 	scene_work_close(scene, &work);
 	return scene->verdict.bits;

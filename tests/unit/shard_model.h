@@ -22,6 +22,8 @@ struct model_bucket {
 	char *key;
 	uint32_t key_length;
 	int64_t blocked_at, blocked_until; /* -1: never */
+	uint32_t nth;                      /* which block of the key that is */
+	int64_t forgive_ms;                /* of its zone's list, 0: it has none */
 	int64_t clock_s;
 	int64_t memory_ms; /* of its zone as of its last event or policy */
 	uint32_t limit_count;
@@ -59,6 +61,7 @@ static inline struct model *model_new(const struct weir_policy *policy, int64_t 
 static inline void model_adopt(struct model_bucket *bucket, const struct weir_zone *zone)
 {
 	bucket->limit_count = zone->limit_count;
+	bucket->forgive_ms = zone->block_list_count > 0 ? zone->forgive_after_ms : 0;
 	for (uint32_t i = 0; i < zone->limit_count; i++) {
 		bucket->policy[i] = zone->limits[i];
 		bucket->own[i] = model_scaled(&zone->limits[i], bucket->thousandths);
@@ -73,6 +76,7 @@ static inline void model_empty(struct model_bucket *bucket, const struct weir_zo
 		free(bucket->limits[i].times);
 	memset(bucket->limits, 0, sizeof bucket->limits);
 	bucket->blocked_at = bucket->blocked_until = -1;
+	bucket->nth = 0;
 	bucket->thousandths = 1000;
 	model_adopt(bucket, zone);
 }
@@ -117,7 +121,10 @@ static inline bool model_forgotten(const struct model *model, const struct model
 	if (model->lateness_ms < 0)
 		return false;
 	int64_t quiet = 1000 * bucket->clock_s + bucket->memory_ms + model->lateness_ms;
-	return model->clock_ms > (quiet > bucket->blocked_until ? quiet : bucket->blocked_until);
+	int64_t blocked = bucket->blocked_until;
+	if (blocked > 0 && bucket->forgive_ms > 0)
+		blocked += bucket->forgive_ms + model->lateness_ms;
+	return model->clock_ms > (quiet > blocked ? quiet : blocked);
 }
 
 static inline struct model_bucket *model_find(struct model *model, const struct weir_zone *zone, struct weir_span key)
@@ -145,12 +152,12 @@ static inline struct model_bucket *model_find(struct model *model, const struct 
 struct model_verdict {
 	unsigned bits;
 	bool decided;
-	uint32_t limit;
+	uint32_t limit, nth;
 	int64_t until, count;
 };
 
 static inline struct model_verdict model_judge(struct model_bucket *bucket, const struct weir_zone *zone, int64_t t,
-                                               int64_t c, bool done, bool barred)
+                                               int64_t c, int64_t sent, bool done, bool barred)
 {
 	struct model_verdict verdict = {0};
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
@@ -194,8 +201,17 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 		}
 	}
 	verdict.count = model_held(&bucket->limits[verdict.limit], t);
-	if (verdict.until < t + zone->block_for_ms)
-		verdict.until = t + zone->block_for_ms;
+	int64_t least = zone->block_for_ms;
+	bool repeats = bucket->blocked_until >= 0 && t < bucket->blocked_until + zone->forgive_after_ms;
+	bucket->nth = zone->block_list_count > 0 && repeats ? bucket->nth + 1 : 1;
+	if (zone->block_list_count > 0) {
+		uint32_t last = zone->block_list_count;
+		least = zone->block_list_ms[(bucket->nth > last ? last : bucket->nth) - 1];
+		verdict.nth = bucket->nth;
+	}
+	int64_t from = least > 0 && sent > t + 5000 && sent <= t + 3600000 ? sent : t;
+	if (verdict.until < from + least)
+		verdict.until = from + least;
 	bucket->blocked_at = t;
 	bucket->blocked_until = verdict.until;
 	return verdict;
@@ -252,8 +268,8 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			if (bucket->thousandths != effect.thousandths)
 				model_rescale(bucket, effect.thousandths);
 			bucket->clock_s = (model->clock_ms + 999) / 1000;
-			struct model_verdict verdict =
-				model_judge(bucket, zone, event->time_ms, event->cost, set->zones[j].done, effect.blocked);
+			struct model_verdict verdict = model_judge(bucket, zone, event->time_ms, event->cost,
+			                                           frame->sending_time_ms, set->zones[j].done, effect.blocked);
 			verdicts[pair] = (uint8_t)verdict.bits;
 			if (verdict.decided)
 				decisions[decided++] =
@@ -265,7 +281,8 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 				                            .key = frame->keys[event->key],
 				                            .at_ms = event->time_ms,
 				                            .until_ms = verdict.until,
-				                            .count = verdict.count};
+				                            .count = verdict.count,
+				                            .nth = verdict.nth};
 		}
 		model->events += taken;
 		*position = event->position > *position ? event->position : *position;
@@ -289,6 +306,8 @@ static inline void model_set_policy(struct model *model, const struct weir_polic
 			/* What was decided in shadow mode, no gateway was told. */
 			if (model_zone(model->policy, zone->id)->mode == WEIR_SHADOW && zone->mode == WEIR_ENFORCE)
 				bucket->blocked_at = bucket->blocked_until = -1;
+			if (bucket->blocked_until < 0)
+				bucket->nth = 0;
 			struct model_limit before[WEIR_ZONE_LIMITS_MAX];
 			struct weir_limit policy_before[WEIR_ZONE_LIMITS_MAX];
 			uint32_t count = bucket->limit_count;
@@ -350,7 +369,16 @@ static inline struct model_published model_command(struct model *model, const st
 		break;
 	case OVERRIDE_LIFT:
 		override->block_until = 0;
+		uint32_t nth = zone->block_list_count > 0 ? bucket->nth : 0;
+		int64_t began = bucket->blocked_at;
+		if (nth > 0 && bucket->blocked_until > began)
+			nth--;
 		model_empty(bucket, zone);
+		if (nth > 0) {
+			bucket->nth = nth;
+			bucket->blocked_at = bucket->blocked_until = began;
+			bucket->clock_s = (model->clock_ms + 999) / 1000;
+		}
 		published.any = true;
 		break;
 	default:

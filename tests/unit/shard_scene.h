@@ -91,9 +91,24 @@ static inline char *scene_zone_name(uint32_t id)
 	return names[id];
 }
 
+/* How long a zone blocks: as long as its limits say, always the same, or longer each time. */
+static inline void scene_blocks(struct scene_random *random, struct weir_zone *zone)
+{
+	static const int64_t blocks[] = {0, 0, 1, 13, 500}, forgiven[] = {1, 20, 700, 100000};
+	zone->block_for_ms = scene_among(random, blocks, 5);
+	zone->block_list_count = 0;
+	zone->forgive_after_ms = 0;
+	if (scene_below(random, 3) > 0)
+		return;
+	zone->block_list_count = (uint32_t)(1 + scene_below(random, 4));
+	zone->block_list_ms[0] = zone->block_for_ms = 1 + scene_below(random, 20);
+	for (uint32_t i = 1; i < zone->block_list_count; i++)
+		zone->block_list_ms[i] = zone->block_list_ms[i - 1] * (1 + scene_below(random, 3));
+	zone->forgive_after_ms = scene_among(random, forgiven, 4);
+}
+
 static inline struct weir_zone scene_zone(struct scene_random *random, uint32_t id)
 {
-	static const int64_t blocks[] = {0, 0, 1, 13, 500};
 	/* What most people ask for has a way of its own (bucket_fast.h). */
 	static const enum model_kind usual[] = {MODEL_SLIDING_WINDOW, MODEL_FIXED_WINDOW, MODEL_FIXED_WINDOW};
 	struct weir_zone zone = {.id = id, .name = scene_zone_name(id), .description = "", .key_count = 1};
@@ -104,7 +119,7 @@ static inline struct weir_zone scene_zone(struct scene_random *random, uint32_t 
 	for (uint32_t i = 0; i < zone.limit_count; i++)
 		zone.limits[i] = is_usual ? scene_limit_of(random, usual[i]) : scene_limit(random);
 	zone.count_all = scene_below(random, 3) == 0;
-	zone.block_for_ms = scene_among(random, blocks, 5);
+	scene_blocks(random, &zone);
 	zone.mode = scene_below(random, 3) == 0 ? WEIR_SHADOW : WEIR_ENFORCE;
 	return zone;
 }
@@ -141,6 +156,8 @@ static inline struct weir_policy *scene_next_policy(struct scene_random *random,
 			zone.limits[0] = zone.limits[--zone.limit_count];
 		else if (change == 3)
 			zone.count_all = !zone.count_all;
+		if (scene_below(random, 4) == 0)
+			scene_blocks(random, &zone);
 		if (scene_below(random, 3) == 0)
 			zone.mode = zone.mode == WEIR_SHADOW ? WEIR_ENFORCE : WEIR_SHADOW;
 		policy->zones[policy->zone_count++] = zone;

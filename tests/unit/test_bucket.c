@@ -141,6 +141,29 @@ static void a_scaled_bucket_keeps_its_decision_behind_the_scale(void **state)
 	block_close(&block);
 }
 
+static void a_later_block_says_which_it_is(void **state)
+{
+	(void)state;
+	const uint32_t rooms[] = {1, 0};
+	struct block block = block_open(TWO, SCALE_MAX, BUCKET_DECIDED | BUCKET_NTH, rooms);
+	weir_time_put(block.view.decided, 1000);
+	weir_time_put(block.view.decided + WEIR_TIME_BYTES, 2000);
+	weir_bytes_put(block.view.decided + DECIDED_BYTES, NTH_BYTES, 7);
+	record(&block, 0, 1000);
+	record(&block, 1, 1000);
+	assert_int_equal(decided_nth(bucket_decided(block.bucket), block.bucket->flags), 7);
+	assert_true(sound(&block, block.bytes));
+	weir_bytes_put(block.view.decided + DECIDED_BYTES, NTH_BYTES, 0);
+	assert_false(sound(&block, block.bytes));
+	block_close(&block);
+	block = block_open(TWO, SCALE_ONE, BUCKET_NTH, rooms); /* without a decision, there is none to number */
+	assert_false(sound(&block, block.bytes));
+	block_close(&block);
+	block = block_open(TWO, SCALE_ONE, BUCKET_DECIDED, rooms);
+	assert_int_equal(decided_nth(bucket_decided(block.bucket), block.bucket->flags), 1);
+	block_close(&block);
+}
+
 /* ---- copies ---- */
 
 static void a_copy_carries_the_header_but_its_form_class_and_layout(void **state)
@@ -399,6 +422,7 @@ int main(void)
 		cmocka_unit_test(a_new_block_is_empty_whatever_lay_there),
 		cmocka_unit_test(no_part_lies_in_another),
 		cmocka_unit_test(a_scaled_bucket_keeps_its_decision_behind_the_scale),
+		cmocka_unit_test(a_later_block_says_which_it_is),
 		cmocka_unit_test(a_copy_carries_the_header_but_its_form_class_and_layout),
 		cmocka_unit_test(a_copy_with_times_of_their_own_gives_each_limit_its_own),
 		cmocka_unit_test(a_single_bucket_holds_its_one_event_in_every_limit),

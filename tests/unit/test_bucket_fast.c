@@ -335,6 +335,28 @@ static void runs_are_for_the_whole_way(void **state)
 	close_way(scene, 0);
 }
 
+/* Behind its second block a bucket has two bytes more in front of its limits; the short way goes past them. */
+static void a_key_that_was_blocked_before_goes_the_short_way(void **state)
+{
+	struct bucket_scene *scene =
+		open_way(state, SLIDING(2, 100ms) "," FIXED(3, 1s) "," FIXED(9, 1m), ",\"block_for\":[\"200ms\",\"400ms\"]");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1001, 1, 1201);
+	EXPECT_PASS(scene, 1201, 1);
+	EXPECT_DECIDED(scene, 1202, 1, 2000); /* three in a second */
+	assert_true(scene->bucket->flags & BUCKET_NTH);
+	assert_int_equal(scene->verdict.nth, 2);
+	EXPECT_BLOCK(scene, 1999, 1);
+	EXPECT_PASS(scene, 2000, 1);
+	EXPECT_PASS(scene, 2050, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[2000,1],[2050,1]]} {\"bucket\":2,\"count\":2,\"previous\":3} "
+	                    "{\"bucket\":0,\"count\":5,\"previous\":0}");
+	EXPECT_DECIDED(scene, 2051, 1, 2451);
+	assert_int_equal(scene->verdict.nth, 3);
+	close_way(scene, 4);
+}
+
 static void times_of_zero_and_of_the_last_year(void **state)
 {
 	const int64_t last = WEIR_TIME_END_MS - 1;
@@ -442,6 +464,7 @@ int main(void)
 		BOTH(a_cost_goes_the_whole_way_and_counts_as_many),
 		BOTH(a_ring_without_room_goes_the_whole_way_until_it_is_full),
 		BOTH(runs_are_for_the_whole_way),
+		BOTH(a_key_that_was_blocked_before_goes_the_short_way),
 		BOTH(times_of_zero_and_of_the_last_year),
 		cmocka_unit_test(random_events_come_to_the_same_in_both_ways),
 	};

@@ -160,6 +160,62 @@ static void a_block_lasts_to_the_reset_or_as_long_as_the_zone_says(void **state)
 	}
 }
 
+/* Each block is longer than the one before, until the last one is forgiven: at exactly that time. */
+static void blocks_get_longer_until_they_are_forgiven(void **state)
+{
+	(void)state;
+	static const char members[] = ",\"block_for\":[\"1s\",\"2s\",\"5s\"],\"forgive_after\":\"10s\"";
+	struct bucket_scene *scene = open_whole(UNIFORM(100ms), members);
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1010, 1, 2010);
+	assert_int_equal(scene->verdict.nth, 1);
+	assert_false(scene->bucket->flags & BUCKET_NTH);
+	EXPECT_PASS(scene, 2010, 1);
+	EXPECT_DECIDED(scene, 2011, 1, 4011);
+	assert_int_equal(scene->verdict.nth, 2);
+	assert_true(scene->bucket->flags & BUCKET_NTH);
+	EXPECT_BLOCK(scene, 4010, 1);
+	EXPECT_PASS(scene, 4011, 1);
+	EXPECT_DECIDED(scene, 4012, 1, 9012);
+	EXPECT_BLOCK(scene, 4011, 1); /* what comes out of order is no block more */
+	EXPECT_PASS(scene, 19010, 1);
+	EXPECT_DECIDED(scene, 19011, 1, 24011);
+	assert_int_equal(scene->verdict.nth, 4);
+	EXPECT_PASS(scene, 34010, 1);
+	EXPECT_DECIDED(scene, 34011, 1, 35011);
+	assert_int_equal(scene->verdict.nth, 1);
+	EXPECT_PASS(scene, 35011, 1);
+	EXPECT_DECIDED(scene, 35012, 1, 37012);
+	assert_int_equal(scene->verdict.nth, 2);
+	scene_close(scene);
+}
+
+/* What was sent late is blocked from then on; what is history is not, nor what no penalty is set for. */
+static void a_block_for_an_overdue_event_begins_when_it_was_sent(void **state)
+{
+	(void)state;
+	enum { AT = 10000000, HOUR = 3600000 };
+	static const struct {
+		const char *members;
+		int64_t sent, until;
+	} cases[] = {
+		{",\"block_for\":\"10s\"", 0, AT + 10000},
+		{",\"block_for\":\"10s\"", AT + 5000, AT + 10000},
+		{",\"block_for\":\"10s\"", AT + 5001, AT + 15001},
+		{",\"block_for\":\"10s\"", AT + HOUR, AT + HOUR + 10000},
+		{",\"block_for\":\"10s\"", AT + HOUR + 1, AT + 10000},
+		{",\"block_for\":[\"20s\",\"30s\"]", AT + 5001, AT + 25001},
+		{"", AT + 5001, AT + 100},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct bucket_scene *scene = open_whole(SLIDING(1, 100ms), cases[i].members);
+		EXPECT_PASS(scene, AT, 1);
+		scene->sent_ms = cases[i].sent;
+		EXPECT_DECIDED(scene, AT, 1, cases[i].until);
+		scene_close(scene);
+	}
+}
+
 static void a_penalty_begins_with_its_decision(void **state)
 {
 	(void)state;
@@ -383,7 +439,7 @@ static void random_step(struct pair *pair, uint64_t *seed)
 		return;
 	if (pair->model->thousandths != scene->scale)
 		model_rescale(pair->model, scene->scale);
-	struct model_verdict expected = model_judge(pair->model, scene->zone->zone, t, c, done, barred);
+	struct model_verdict expected = model_judge(pair->model, scene->zone->zone, t, c, scene->sent_ms, done, barred);
 	if (done) {
 		scene_done(scene, t);
 	} else {
@@ -432,6 +488,8 @@ int main(void)
 		cmocka_unit_test(the_latest_reset_decides_and_the_first_limit_on_a_tie),
 		cmocka_unit_test(no_other_decision_is_made_before_the_end_of_the_last),
 		cmocka_unit_test(a_block_lasts_to_the_reset_or_as_long_as_the_zone_says),
+		cmocka_unit_test(blocks_get_longer_until_they_are_forgiven),
+		cmocka_unit_test(a_block_for_an_overdue_event_begins_when_it_was_sent),
 		cmocka_unit_test(a_penalty_begins_with_its_decision),
 		cmocka_unit_test(what_an_operator_blocks_is_no_breach),
 		cmocka_unit_test(a_block_that_is_known_changes_nothing),

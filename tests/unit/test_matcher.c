@@ -464,6 +464,28 @@ static void a_zone_may_name_its_sources(void **state)
 	assert_in("\"sources\": []", "source=mail", true);
 }
 
+/* What is known by its name goes to no zone that does not say it, though it names no source at all. */
+static void records_by_name_are_for_zones_that_name_their_source(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(
+		&fixture,
+		"[{\"name\": \"all\", \"key\": [\"user\"], \"limits\": [{\"algorithm\": \"uniform\", \"interval\": \"1s\"}]},"
+		"{\"name\": \"of\", \"key\": [\"user\"], \"sources\": [\"web\", \"decisions\"], \"match\": {\"zone\": \"all\"},"
+		"\"limits\": [{\"algorithm\": \"uniform\", \"interval\": \"1s\"}]}]");
+	set_field(&fixture, "user", "u");
+	set_field(&fixture, "zone", "all");
+	assert_string_equal(match(&fixture), "u: 1");
+	fixture.record.source = "decisions";
+	fixture.record.by_name = true;
+	assert_string_equal(match(&fixture), "u: 2");
+	fixture.record.by_name = false;
+	fixture.record.source = "web";
+	assert_string_equal(match(&fixture), "u: 1 2");
+	teardown(&fixture);
+}
+
 static void done_is_tested_before_match(void **state)
 {
 	(void)state;
@@ -644,6 +666,7 @@ int main(void)
 		cmocka_unit_test(a_path_may_be_written_as_clients_write_it),
 		cmocka_unit_test(a_word_may_be_a_path_of_the_key),
 		cmocka_unit_test(a_zone_may_name_its_sources),
+		cmocka_unit_test(records_by_name_are_for_zones_that_name_their_source),
 		cmocka_unit_test(done_is_tested_before_match),
 		cmocka_unit_test(too_many_fields_are_refused),
 		cmocka_unit_test(only_fields_of_zones_are_wanted),

@@ -193,7 +193,7 @@ static void refuses_zones_in_words(void **state)
 	refuse(
 		"[{\"name\": \"a\", \"keys\": []}]",
 		"weir.json:1: [0]: unknown key \"keys\"; did you mean \"key\"? (known: id, name, description, key, match, exempt, "
-		"limits, count, block_for, mode, history, sources)");
+		"limits, count, block_for, forgive_after, mode, history, sources)");
 	refuse(
 		"[{\"name\": \"a\", \"key\": []}]",
 		"weir.json:1: [0].limits: is missing; for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": "
@@ -207,6 +207,90 @@ static void refuses_zones_in_words(void **state)
 		ZONE(LIMITS ", \"block_for\": \"400d\""),
 		"weir.json:1: [0].block_for: must be a time from \"0s\" to \"366d\", a whole number of ms, s, m, h or d such as "
 		"\"10s\", not \"400d\"");
+}
+
+#define COUNTS(name, zone) \
+	"{\"name\": \"" name "\", \"key\": [], \"sources\": [\"decisions\"], \"match\": {\"zone\": " zone "}," LIMITS "}"
+
+/* A policy in which some zone counts its own decisions is refused, with the circle in words. */
+static void no_zone_counts_its_own_decisions(void **state)
+{
+	(void)state;
+	static const char *const good[] = {
+		COUNTS("a", "\"b\""),
+		COUNTS("a", "{\"not\": [\"a\"]}"),
+		COUNTS("aa", "\"b*\"") "," COUNTS("ab", "\"aa\"") "," COUNTS("ac", "[\"aa\", \"ab\"]"),
+		COUNTS("a", "{\"is\": \"*\", \"not\": [\"a\"]}"),
+		"{\"name\": \"a\", \"key\": [], \"match\": {\"zone\": \"a\"}," LIMITS "}", /* of lines that have such a field */
+	};
+	static const struct {
+		const char *zones, *words;
+	} bad[] = {
+		{COUNTS("a", "\"a\""),
+	     "[0].match: this zone would count its own decisions: \"a\" counts \"a\"; name the zones"},
+		{"{\"name\": \"a\", \"key\": [], \"sources\": [\"x\", \"decisions\"]," LIMITS "}", "\"a\" counts \"a\""},
+		{COUNTS("abc", "\"a*c\""), "\"abc\" counts \"abc\""},
+		{COUNTS("a", "{\"not\": [\"b\"]}"), "\"a\" counts \"a\""},
+		{COUNTS("z", "\"a\"") "," COUNTS("a", "[\"x\", \"b\"]") "," COUNTS("b", "\"c\"") "," COUNTS("c", "\"a\""),
+	     "[1].match: this zone would count its own decisions: \"a\" counts \"b\" counts \"c\" counts \"a\""},
+	};
+	char text[4096];
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		snprintf(text, sizeof text, "[%s]", good[i]);
+		weir_policy_free(accept(text));
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct weir_json_document *document;
+		struct weir_policy *policy;
+		struct weir_error error;
+		snprintf(text, sizeof text, "[%s]", bad[i].zones);
+		assert_int_equal(weir_json_parse("weir.json", text, strlen(text), &document, &error), WEIR_OK);
+		struct weir_json root = weir_json_root(document);
+		assert_int_equal(weir_policy_parse(&root, &policy, &error), WEIR_INVALID);
+		if (strstr(error.text, bad[i].words) == NULL)
+			fail_msg("\"%s\" is not in \"%s\"", bad[i].words, error.text);
+		weir_json_document_free(document);
+	}
+}
+
+static void a_list_of_blocks_gets_longer(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(ZONE(LIMITS ", \"block_for\": [\"10m\", \"1h\", \"60m\", \"1d\"]"));
+	const struct weir_zone *zone = &policy->zones[0];
+	assert_int_equal(zone->block_for_ms, 600000);
+	assert_int_equal(zone->forgive_after_ms, 86400000);
+	assert_int_equal(weir_zone_block_ms(zone, 1), 600000);
+	assert_int_equal(weir_zone_block_ms(zone, 3), 3600000);
+	assert_int_equal(weir_zone_block_ms(zone, 4), 86400000);
+	assert_int_equal(weir_zone_block_ms(zone, 65535), 86400000);
+	assert_non_null(strstr(policy->text, "\"block_for\":[\"10m\",\"1h\",\"1h\",\"1d\"]"));
+	assert_non_null(strstr(policy->text, "\"forgive_after\":\"1d\""));
+	char *words = weir_zone_describe(zone);
+	assert_non_null(strstr(words, "; a breach blocks until the limit would pass again, for at least 10m, the next time "
+	                              "1h, then 1h, then 1d, and is forgiven 1d after its end"));
+	free(words);
+	weir_policy_free(policy);
+	policy = accept(ZONE(LIMITS ", \"block_for\": [\"1m\"], \"forgive_after\": \"7d\""));
+	assert_int_equal(policy->zones[0].forgive_after_ms, 7 * 86400000);
+	assert_int_equal(policy->zones[0].block_list_count, 1);
+	weir_policy_free(policy);
+	policy = accept(ZONE(LIMITS ", \"block_for\": \"1m\""));
+	assert_int_equal(policy->zones[0].block_list_count, 0);
+	assert_int_equal(weir_zone_block_ms(&policy->zones[0], 7), 60000);
+	assert_null(strstr(policy->text, "forgive_after"));
+	weir_policy_free(policy);
+	refuse(ZONE(LIMITS ", \"block_for\": []"),
+	       "weir.json:1: [0].block_for: must be a list of 1 to 16 elements, not of 0");
+	refuse(ZONE(LIMITS ", \"block_for\": [\"0s\"]"),
+	       "weir.json:1: [0].block_for[0]: must be a time from \"1ms\" to \"366d\", a whole number of ms, s, m, h or d "
+	       "such as \"10s\", not \"0s\"");
+	refuse(ZONE(LIMITS ", \"block_for\": [\"1h\", \"59m\"]"),
+	       "weir.json:1: [0].block_for[1]: is shorter than the block before it");
+	refuse(
+		ZONE(LIMITS ", \"block_for\": \"1h\", \"forgive_after\": \"1d\""),
+		"weir.json:1: [0].forgive_after: needs a list in \"block_for\", such as [\"10m\", \"1h\", \"1d\"]: without one, "
+		"every block lasts as long as the first");
 }
 
 static void refuses_limits_in_words(void **state)
@@ -482,6 +566,8 @@ int main(void)
 		cmocka_unit_test(successors_keep_ids_names_and_keys),
 		cmocka_unit_test(limits_know_how_far_back_they_look),
 		cmocka_unit_test(zones_are_described_in_a_sentence),
+		cmocka_unit_test(a_list_of_blocks_gets_longer),
+		cmocka_unit_test(no_zone_counts_its_own_decisions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

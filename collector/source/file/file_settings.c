@@ -43,8 +43,9 @@ static enum weir_status add_path(const struct path_list *paths, const struct wei
 		return status;
 	if (path == NULL || path[0] == '\0')
 		return weir_json_fail(at, error, "is empty; give a path or a glob, such as \"%s\"", paths->example);
-	if (strncmp(path, SOURCE_JOURNAL_PREFIX, strlen(SOURCE_JOURNAL_PREFIX)) == 0)
-		return weir_json_fail(at, error, "must not begin with \"" SOURCE_JOURNAL_PREFIX "\"; write ./ before it");
+	const char *prefix = source_memory_prefix(path);
+	if (prefix != NULL)
+		return weir_json_fail(at, error, "must not begin with \"%s\"; write ./ before it", prefix);
 	struct stat about;
 	if (strstr(path, "**") != NULL && lstat(path, &about) != 0)
 		return weir_json_fail(

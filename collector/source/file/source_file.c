@@ -71,8 +71,7 @@ static void claim_known(struct file_source *source)
 {
 	for (size_t i = 0; i < source->shared.memory->stream_count;) {
 		struct source_memory_stream *record = source->shared.memory->streams[i];
-		bool others =
-			record->claimed || strncmp(record->path, SOURCE_JOURNAL_PREFIX, sizeof SOURCE_JOURNAL_PREFIX - 1) == 0;
+		bool others = record->claimed || source_memory_prefix(record->path) != NULL;
 		int pattern = others ? -1 : file_settings_pattern(&source->shared.settings, record->path);
 		if (pattern >= 0 && is_bygone(&source->shared, record, weir_wall_ms() / 1000)) {
 			source_memory_remove(source->shared.memory, i);

@@ -2,6 +2,7 @@
 /* Which kinds of source there are. */
 #include "collector/source/kinds/source_kinds.h"
 
+#include "collector/source/decisions/source_decisions.h"
 #include "collector/source/file/source_file.h"
 #include "collector/source/file/source_stdin.h"
 #include "collector/source/journal/source_journal.h"
@@ -11,14 +12,16 @@
 #include "common/json/json_shape.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* In the order in which errors list them. */
 static const struct source_ops *const kinds[] = {
-	&source_file_ops,    /* files, through their rotations */
-	&source_stdin_ops,   /* standard input */
-	&source_syslog_ops,  /* what is sent by syslog */
-	&source_journal_ops, /* systemd's journal */
-	&source_kafka_ops,   /* Kafka's topics */
+	&source_file_ops,      /* files, through their rotations */
+	&source_stdin_ops,     /* standard input */
+	&source_syslog_ops,    /* what is sent by syslog */
+	&source_journal_ops,   /* systemd's journal */
+	&source_kafka_ops,     /* Kafka's topics */
+	&source_decisions_ops, /* what weir decides */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
@@ -41,6 +44,18 @@ static enum weir_status find_kind(const struct weir_json *config, const struct s
 	return status;
 }
 
+/* No other source may have the name of one that is known by it. */
+static enum weir_status check_name(const struct weir_json *config, struct weir_error *error)
+{
+	struct weir_json name = weir_json_member(config, "name");
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (json_is_string(name.value) && kinds[i]->own_name != NULL &&
+		    strcmp(json_string_value(name.value), kinds[i]->own_name) == 0)
+			return weir_json_fail(&name, error, "is the name of the source of type \"%s\"; choose another",
+			                      kinds[i]->type);
+	return WEIR_OK;
+}
+
 const struct source_ops *const *source_kinds(size_t *count)
 {
 	*count = KIND_COUNT;
@@ -52,7 +67,7 @@ json_t *source_shape(void)
 	json_t *shapes = json_array();
 	for (size_t i = 0; i < KIND_COUNT; i++) {
 		json_t *shape = weir_shape_tagged(weir_shape_object(kinds[i]->members), "type", kinds[i]->type);
-		json_array_append_new(shapes, weir_shape_needs(shape, "format"));
+		json_array_append_new(shapes, kinds[i]->own_format == NULL ? weir_shape_needs(shape, "format") : shape);
 	}
 	return weir_shape_one_of(shapes);
 }
@@ -71,6 +86,8 @@ enum weir_status source_new(const struct weir_json *config, const struct source_
 	enum weir_status status = find_kind(config, &kind, error);
 	if (status == WEIR_OK)
 		status = weir_json_known(config, kind->members, error);
+	if (status == WEIR_OK)
+		status = check_name(config, error);
 	return status == WEIR_OK ? kind->create(config, context, source, error) : status;
 }
 

@@ -25,8 +25,9 @@ static int64_t longest_block_ms(const struct weir_policy *policy)
 	int64_t longest_ms = 0;
 	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++) {
 		const struct weir_zone *zone = &policy->zones[i];
-		if (zone->block_for_ms > longest_ms)
-			longest_ms = zone->block_for_ms;
+		int64_t block_ms = weir_zone_block_ms(zone, WEIR_ZONE_BLOCKS_MAX);
+		if (block_ms > longest_ms)
+			longest_ms = block_ms;
 		for (uint32_t k = 0; k < zone->limit_count; k++) {
 			int64_t memory_ms = weir_limit_memory_ms(&zone->limits[k]);
 			if (memory_ms > longest_ms)

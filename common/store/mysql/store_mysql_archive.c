@@ -71,6 +71,10 @@ static void put_decision(struct weir_mysql_statement *statement, const struct we
 	put_limit(statement, row);
 	weir_mysql_put_bytes(statement, row->ordered_by);
 	weir_mysql_put_bytes(statement, row->reason);
+	if (row->nth > 0)
+		weir_mysql_put_number(statement, row->nth);
+	else
+		weir_mysql_put_bytes(statement, (struct weir_span){.at = NULL});
 }
 
 static void put_event(struct weir_mysql_statement *statement, const struct weir_archive_batch *batch, size_t number)

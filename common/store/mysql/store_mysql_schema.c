@@ -43,8 +43,8 @@ extern const unsigned long weir_mysql_schema_bytes;
 	" late = late + VALUES(late)"
 #define ADD_DECISION                                                                                             \
 	"INSERT INTO decision_history (at_ms, partition_id, log_offset, pair, zone, bucket, action, until_ms, mode," \
-	" algorithm, rate, window_ms, held, ordered_by, reason) VALUES "
-#define DECISION_ROW "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+	" algorithm, rate, window_ms, held, ordered_by, reason, nth) VALUES "
+#define DECISION_ROW "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define KEEP_FIRST " ON DUPLICATE KEY UPDATE decision_history.pair = decision_history.pair"
 #define ADD_EVENT "INSERT INTO zone_txn (zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked) VALUES "
 #define EVENT_ROW "(?, ?, ?, ?, ?, ?, ?)"

@@ -108,6 +108,7 @@ CREATE TABLE decision_history (
   held INTEGER,
   ordered_by TEXT,
   reason TEXT,
+  nth INTEGER,
   PRIMARY KEY (at_ms, partition_id, log_offset, pair)
 ) WITHOUT ROWID;
 CREATE INDEX decision_bucket ON decision_history (zone, bucket, at_ms);
@@ -147,7 +148,7 @@ SELECT partition_id || '-' || log_offset || '-' || pair AS id, zone, bucket AS k
        strftime('%Y-%m-%d %H:%M:%f', at_ms / 1000.0, 'unixepoch') AS at,
        action,
        strftime('%Y-%m-%d %H:%M:%f', until_ms / 1000.0, 'unixepoch') AS until,
-       mode, algorithm, rate, window_ms, held, ordered_by, reason, bucket, at_ms, until_ms
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
   FROM decision_history;
 
 CREATE VIEW events AS

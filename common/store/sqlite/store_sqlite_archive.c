@@ -59,6 +59,8 @@ static enum weir_status add_decision(struct weir_store_sqlite *store, const stru
 	}
 	weir_statement_text(statement, 14, row->ordered_by);
 	weir_statement_text(statement, 15, row->reason);
+	if (row->nth > 0)
+		weir_statement_number(statement, 16, row->nth);
 	return weir_statement_run(store->database, statement, NULL, error);
 }
 

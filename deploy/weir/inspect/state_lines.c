@@ -81,6 +81,8 @@ static void put_bucket(struct weir_text *text, const struct shard_bucket *bucket
 	weir_json_write_uint(&json, "partition", partition);
 	put_time(&json, "blocked_at", bucket->decided_at_ms);
 	put_time(&json, "blocked_until", bucket->decided_until_ms);
+	if (zone->block_list_count > 0)
+		weir_json_write_uint(&json, "blocks", bucket->decided_nth);
 	weir_json_write_array(&json, "limits");
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
 		put_limit(&json, &bucket->limits[i]);

@@ -163,7 +163,7 @@ static void put_until(struct weir_text *text, int64_t until_ms)
 		words_time(text, until_ms);
 }
 
-/* "10 in 1m (12)", or "ann: scraping". */
+/* "10 in 1m (held 12), block 2", or "ann: scraping". */
 static void put_cause(struct weir_text *text, struct weir_span json)
 {
 	json_t *decision = json_loadb(json.at, json.length, 0, NULL);
@@ -178,6 +178,9 @@ static void put_cause(struct weir_text *text, struct weir_span json)
 		}
 	} else if (words_limit_json(text, json_object_get(decision, "limit"))) {
 		weir_text_printf(text, " (held %lld)", (long long)json_integer_value(json_object_get(decision, "count")));
+		long long nth = json_integer_value(json_object_get(decision, "nth"));
+		if (nth > 0)
+			weir_text_printf(text, ", block %lld", nth);
 	}
 	json_decref(decision);
 }

@@ -12,6 +12,8 @@
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
 #include "collector/match/exempt_watch.h"
+#include "collector/source/decisions/source_decisions.h"
+#include "collector/source/kinds/source_kinds.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
@@ -238,6 +240,20 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 	return api_start(&api, &follow->api, error);
 }
 
+/* A source of decisions that there was before holds back the log no more. */
+static enum weir_status settle_decisions(struct follow *follow, struct weir_error *error)
+{
+	const struct weir_config *config = follow->options->config;
+	for (size_t i = 0; i < config->source_count; i++) {
+		struct weir_json source = weir_json_element(&config->sources, i);
+		if (source_kind(&source) == &source_decisions_ops)
+			return WEIR_OK;
+	}
+	enum weir_status status = weir_bus_local_forget(follow->bus, WEIR_TOPIC_DECISIONS, SOURCE_DECISIONS_READER, error);
+	return status == WEIR_OK ? weir_bus_local_forget(follow->bus, WEIR_TOPIC_SHADOW, SOURCE_DECISIONS_READER, error)
+	                         : status;
+}
+
 /* The lists stand as they stood, before a new line is read: whoever was blocked stays so. */
 static enum weir_status start_gateways(struct follow *follow, struct weir_error *error)
 {
@@ -288,6 +304,8 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 		status = start_archiver(follow, error);
 	if (status == WEIR_OK)
 		status = start_gateways(follow, error);
+	if (status == WEIR_OK)
+		status = settle_decisions(follow, error);
 	if (status == WEIR_OK)
 		status = start_collector(follow, error);
 	if (status == WEIR_OK && options->config->listen.http_host != NULL) {

@@ -123,7 +123,7 @@ static void put_top(struct view *view, const json_t *sample)
 	}
 }
 
-/* "60 in 1h (held 60)", or "by ann: scraping". */
+/* "60 in 1h (held 60), block 2", or "by ann: scraping". */
 static void put_cause(struct weir_text *line, const json_t *block)
 {
 	const json_t *limit = json_object_get(block, "limit");
@@ -140,6 +140,8 @@ static void put_cause(struct weir_text *line, const json_t *block)
 		                 (long long)number_of(limit, "rate"),
 		                 weir_format_duration(number_of(limit, "window_ms"), window, sizeof window),
 		                 (long long)number_of(block, "held"));
+		if (number_of(block, "nth") > 0)
+			weir_text_printf(line, ", block %lld", (long long)number_of(block, "nth"));
 	}
 }
 

@@ -45,7 +45,9 @@ static void describe_source(struct validate_source *source, const struct source_
 	struct weir_text place = {0}, manner = {0};
 	kind->describe(config, &place, &manner);
 	source->type = kind->type;
-	source->format = json_string_value(json_is_string(format.value) ? format.value : format_type.value);
+	source->format = kind->own_format != NULL
+	                     ? kind->own_format
+	                     : json_string_value(json_is_string(format.value) ? format.value : format_type.value);
 	source->follow = json_is_true(follow.value);
 	source->place = taken(&place);
 	source->manner = taken(&manner);

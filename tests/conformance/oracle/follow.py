@@ -82,7 +82,7 @@ class Follow:
             for zone_id, is_done in event["zones"]:
                 zone = self.zones.get(zone_id)
                 if is_new and zone is not None:
-                    verdict = self._judge(zone, event, is_done)
+                    verdict = self._judge(zone, event, is_done, sent_ms)
                     self.counts[zone.name].add(verdict)
                     results.append((f"{self.partition}-{offset}-{index}", verdict))
                 index += 1
@@ -91,7 +91,7 @@ class Follow:
             self.positions[source] = max(held, newest)
         return results
 
-    def _judge(self, zone, event, is_done):
+    def _judge(self, zone, event, is_done, sent_ms):
         t, place = event["time"], (zone.id, event["key"])
         if self.overrides.allowed(*place, t) and not is_done:
             return Verdict(zone, "pass")
@@ -99,7 +99,7 @@ class Follow:
         times = self.overrides.times(*place)
         if bucket.times != times:
             bucket.rescale(times)
-        return judge_event(bucket, t, event["cost"], is_done, self.overrides.blocked(*place, t))
+        return judge_event(bucket, t, event["cost"], is_done, self.overrides.blocked(*place, t), sent_ms)
 
     def take_command(self, offset, sent_ms, body):
         """Does what an operator commands: [(id, Verdict)] of what it publishes, one or none."""
@@ -127,7 +127,9 @@ class Follow:
         if command.kind == "block":
             decision.update(action="block", until=max(command.until, until))
         elif command.kind == "lift":
-            self.buckets.pop(place, None)
+            if bucket is not None:
+                left = self.buckets[place] = bucket.take_back()
+                left.clock_s = -(-self.clock_ms // 1000)
         elif command.kind == "override" or command.until <= sent_ms:
             return []
         elif until > sent_ms:
@@ -160,6 +162,7 @@ class Follow:
                 _change_zone(bucket, new[zone_id])
                 if zone_id in leaving:
                     bucket.blocked_at = bucket.blocked_until = None
+                    bucket.nth = 0
                 kept[zone_id, key] = bucket
         self.buckets, self.zones = kept, new
         self.overrides.keep_zones(new)
@@ -188,7 +191,10 @@ class Follow:
 
     def _is_forgotten(self, bucket):
         quiet = 1000 * bucket.clock_s + bucket.memory_ms() + self.lateness_ms
-        return self.clock_ms > max(bucket.blocked_until or 0, quiet)
+        blocked = bucket.blocked_until or 0
+        if bucket.zone.escalates and blocked:
+            blocked += bucket.zone.forgive_after + self.lateness_ms
+        return self.clock_ms > max(blocked, quiet)
 
     def state(self):
         """State objects, zone for zone by joined key, of buckets not forgotten by now."""

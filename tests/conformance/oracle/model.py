@@ -20,6 +20,7 @@ class Bucket:
         self.limits = list(zone.limits)  # as the policy has them
         self.states = [state_of(limit) for limit in zone.limits]
         self.blocked_at = self.blocked_until = None
+        self.nth = 0  # which block of the key the last decision was
         self.clock_s = 0
 
     def rescale(self, times):
@@ -39,9 +40,21 @@ class Bucket:
         limits = [state.dump() for state in self.states]
         if self.blocked_until is None and not any(limits):
             return None
-        return {"zone": self.zone.name, "key": list(self.values), "partition": partition,
-                "blocked_at": self.blocked_at, "blocked_until": self.blocked_until,
-                "limits": limits}
+        line = {"zone": self.zone.name, "key": list(self.values), "partition": partition,
+                "blocked_at": self.blocked_at, "blocked_until": self.blocked_until}
+        if self.zone.escalates:
+            line["blocks"] = self.nth
+        return {**line, "limits": limits}
+
+    def take_back(self):
+        """What an operator's lift leaves: an empty bucket that knows of the blocks before the last."""
+        left = Bucket(self.zone, self.values)
+        left.clock_s = self.clock_s
+        if self.zone.escalates and self.nth > 0:
+            left.nth = self.nth - (self.blocked_until > self.blocked_at)
+        if left.nth > 0:
+            left.blocked_at = left.blocked_until = self.blocked_at
+        return left
 
 
 class Verdict:
@@ -51,8 +64,15 @@ class Verdict:
         self.zone, self.word, self.late, self.decision = zone, word, late, decision
 
 
-def judge_event(bucket, t, c, is_done, barred=False):
-    """Judges one event in its bucket and records it as the zone says; barred: an operator blocks it."""
+def block_begin(t, sent):
+    """From when on a block lasts: an event that was sent late, but not long ago, counts from its sending."""
+    return sent if 5000 < sent - t <= 3600000 else t
+
+
+def judge_event(bucket, t, c, is_done, barred=False, sent=0):
+    """Judges one event in its bucket and records it as the zone says; barred: an operator blocks it.
+
+    sent: when it was sent; `weir run --once` says 0."""
     zone, states = bucket.zone, bucket.states
     for state in states:
         state.leave(t)
@@ -77,12 +97,19 @@ def judge_event(bucket, t, c, is_done, barred=False):
     if breached:
         resets = [state.reset(t) for state in breached]
         first = breached[resets.index(max(resets))]
+        is_repeated = (zone.escalates and bucket.blocked_until is not None
+                       and t < bucket.blocked_until + zone.forgive_after)
+        bucket.nth = min(bucket.nth + 1, 65535) if is_repeated else 1
+        block_for = zone.blocks[min(bucket.nth, len(zone.blocks)) - 1]
         bucket.blocked_at = t
-        bucket.blocked_until = max(max(resets), t + zone.block_for)
+        begin = block_begin(t, sent) if block_for else t
+        bucket.blocked_until = max(max(resets), begin + block_for)
         decision = {"zone": zone.name, "key": list(bucket.values), "action": "block",
                     "at": t, "until": bucket.blocked_until,
-                    "limit": first.limit.described(), "count": first.held(t),
-                    "mode": zone.mode}
+                    "limit": first.limit.described(), "count": first.held(t)}
+        if zone.escalates:
+            decision["nth"] = bucket.nth
+        decision["mode"] = zone.mode
     return Verdict(zone, "block" if blocked else "pass", len(in_time) < len(states), decision)
 
 

@@ -187,7 +187,13 @@ class Zone:
         self.exempt = Exempt(spec.get("exempt", []))
         self.limits = [Limit(limit) for limit in spec["limits"]]
         self.counts_all = spec.get("count", "passed") == "all"
-        self.block_for = duration_ms(spec.get("block_for", "0s"))
+        block_for = spec.get("block_for", "0s")
+        self.escalates = isinstance(block_for, list)
+        self.blocks = [duration_ms(one) for one in (block_for if self.escalates else [block_for])]
+        self.block_for = self.blocks[0]
+        self.forgive_after = 0
+        if self.escalates:
+            self.forgive_after = duration_ms(spec.get("forgive_after", block_for[-1]))
         self.mode = spec.get("mode", "enforce")
         self.sources = spec.get("sources", [])
 
@@ -200,7 +206,8 @@ class Zone:
         of_address = [field.name for field in self.key if field.grouped or field.name == "ip"]
         if any(known.matches(record) for known in self.exempt.filters):
             return None
-        if self.sources and record.source not in self.sources:
+        source = getattr(record, "source", None)
+        if (self.sources or source == "decisions") and source not in self.sources:
             return None
         if any(self.exempt.holds_address(record.field(name)) for name in of_address or ["ip"]):
             return None

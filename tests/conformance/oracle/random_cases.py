@@ -137,6 +137,17 @@ class _Policy:
                    {"path": ["/a*"]}, {"user": {"not": ["u*"]}, "ip": ["10.0.0.0/8"]}]
         return rng.sample(choices, rng.randint(1, 3))
 
+    def escalate(self, zone, ms):
+        """A block that is longer each time; times should lie at the edge of forgiveness, too."""
+        rng, blocks = self.rng, [ms]
+        for _ in range(rng.choice([0, 1, 1, 2, 3])):
+            blocks.append(blocks[-1] * rng.choice([1, 2, 3]))
+        zone["block_for"] = [duration(rng, min(block, 366 * 86400000)) for block in blocks]
+        if rng.random() < 0.8:
+            forgive = rng.choice([1, ms, self.span(), 10 * self.span()])
+            zone["forgive_after"] = duration(rng, min(forgive, 366 * 86400000))
+            self.spans.append(forgive)
+
     def zone(self, number):
         """One zone."""
         rng = self.rng
@@ -156,6 +167,8 @@ class _Policy:
             ms = rng.choice([1, self.span(), 2 * self.span()])
             self.spans.append(ms)
             zone["block_for"] = duration(rng, ms)
+            if rng.random() < 0.4:
+                self.escalate(zone, ms)
         if rng.random() < 0.12:
             zone["mode"] = rng.choice(["shadow", "enforce"])
         return zone
