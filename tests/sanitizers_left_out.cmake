@@ -6,6 +6,8 @@ foreach(sanitizer asan tsan)
     unit.test_architecture unit.test_architecture_faults unit.test_documents unit.test_documents_faults unit.test_sanitizers
     unit.test_schema_columns
     integration.test_deploy integration.test_deploy_manifests integration.test_velocity integration.test_velocity_callers)
+  weir_leave_out(${sanitizer} "a package of programs that ask for a sanitizer's library is none; their own tests run them"
+    integration.test_newcomer integration.test_package)
   weir_leave_out(${sanitizer} "measures memory, most of which would be the sanitizer's"
     integration.test_ceiling)
   weir_leave_out(${sanitizer} "the browser's part; the daemon answers the same requests in `integration.test_archiver_api`"
@@ -27,7 +29,8 @@ weir_leave_out(tsan "one thread, which reads what it is given"
   unit.test_source_changes unit.test_source_named unit.test_source_property unit.test_source_rotation unit.test_store_sqlite*
   unit.test_table unit.test_time_*
   integration.test_decode integration.test_files integration.test_formats integration.test_generate integration.test_out_of_order
-  integration.test_progress integration.test_right_client integration.test_top integration.test_validate)
+  integration.test_progress integration.test_reference integration.test_right_client integration.test_top
+  integration.test_validate)
 weir_leave_out(tsan "processes that are killed and started again; each has the threads of `unit.test_bus_local`"
   unit.test_bus_local_crash unit.test_bus_local_recovery)
 weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow`, `integration.test_cluster_limiter` or `integration.test_subscribe`"

@@ -222,6 +222,11 @@ static json_t *limits_shape(void)
 	return weir_shape_list(1, WEIR_ZONE_LIMITS_MAX, weir_shape_named("limit"));
 }
 
+static json_t *block_for_shape(void)
+{
+	return weir_shape_either(weir_shape_time(), weir_shape_list(1, WEIR_ZONE_BLOCKS_MAX, weir_shape_time()));
+}
+
 #define AT(member) offsetof(struct behaviour, member)
 
 static const struct weir_json_rule zone_members[] = {

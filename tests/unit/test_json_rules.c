@@ -95,12 +95,38 @@ static void what_is_wrong_is_refused(void **state)
 	}
 }
 
+static void what_is_needed_is_asked_for(void **state)
+{
+	(void)state;
+	static const struct weir_json_rule needed[] = {{.name = "text", .kind = WEIR_JSON_TEXT, .needed = "give a text"},
+	                                               {.name = "other", .needed = "give it"},
+	                                               {.name = NULL}};
+	static const struct {
+		const char *text, *words;
+	} cases[] = {{"{}", "text: is missing; give a text"},
+	             {"{\"text\": \"x\"}", "other: is missing; give it"},
+	             {"{\"text\": \"x\", \"other\": 1}", NULL}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct weir_json_document *document;
+		struct weir_error error = {.text = ""};
+		const char *text = NULL;
+		assert_int_equal(weir_json_parse("test", cases[i].text, strlen(cases[i].text), &document, &error), WEIR_OK);
+		struct weir_json root = weir_json_root(document);
+		enum weir_status status = weir_json_read(&root, needed, &text, &error);
+		assert_int_equal(status, cases[i].words == NULL ? WEIR_OK : WEIR_INVALID);
+		if (cases[i].words != NULL && strstr(error.text, cases[i].words) == NULL)
+			fail_msg("\"%s\" is not in \"%s\"", cases[i].words, error.text);
+		weir_json_document_free(document);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_goes_to_its_place),
 		cmocka_unit_test(what_is_absent_stays),
 		cmocka_unit_test(what_is_wrong_is_refused),
+		cmocka_unit_test(what_is_needed_is_asked_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

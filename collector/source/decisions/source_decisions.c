@@ -299,12 +299,13 @@ static void make_stream(struct decisions_source *source, enum weir_topic topic, 
 }
 
 static const struct weir_json_rule members[] = {
-	{.name = "type"},
+	{.name = "type", .meaning = "the kind of source"},
 	{.name = "generation",
      .kind = WEIR_JSON_NUMBER,
      .offset = offsetof(struct decisions_config, generation),
      .least = 1,
-     .most = GENERATION_MAX},
+     .most = GENERATION_MAX,
+     .meaning = "raise it when the topics of a cluster were recreated"},
 	{.name = NULL},
 };
 

@@ -67,7 +67,7 @@ json_t *source_shape(void)
 	json_t *shapes = json_array();
 	for (size_t i = 0; i < KIND_COUNT; i++) {
 		json_t *shape = weir_shape_tagged(weir_shape_object(kinds[i]->members), "type", kinds[i]->type);
-		json_array_append_new(shapes, weir_shape_needs(shape, "format"));
+		json_array_append_new(shapes, kinds[i]->own_format == NULL ? weir_shape_needs(shape, "format") : shape);
 	}
 	return weir_shape_one_of(shapes);
 }
