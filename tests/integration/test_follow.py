@@ -73,6 +73,7 @@ def test_a_block_is_not_over_before_it_is_published(place):
     zones = [zone("site", [sliding(1, "1m")], block_for="10m", id=1)]
     config = place.config(zones, [source(log)])
     weir = follow(place, config)
+    said(weir, "following")
     began, day = now_ms(), 86400000
     for user, at in (("slow", began - 1200000), ("old", began - day), ("quick", began)):
         place.append("log", line(at, user) * 2)
@@ -83,6 +84,36 @@ def test_a_block_is_not_over_before_it_is_published(place):
     assert weir.stop() == DONE, weir.said()
     place.good("run", "--once", "--config", config, "--decisions", place.path("once"))
     assert [one["until"] - one["at"] for one in lines_of(place.path("once"))] == [600000] * 3
+
+
+def test_blocks_get_longer_through_kills_and_a_lift_takes_one_back(place):
+    log = place.write("log", "")
+    zones = [zone("site", [sliding(2, "10ms")], block_for=["100ms", "1h", "1d"], forgive_after="7d", id=1)]
+    config = place.config(zones, [source(log)])
+    hour = 3600000
+
+    def blocked(count):
+        """The newest decision, once so many were made: another three requests make it."""
+        weir = follow(place, config)
+        said(weir, "following")
+        place.append("log", burst("ann", 3, now_ms()))
+        until(lambda: len(keys(place)) == count, f"block {count}", running=weir)
+        return weir, lines_of(place.path("out"))[-1]
+
+    weir, first = blocked(1)
+    assert (first["nth"], first["until"] - first["at"]) == (1, 100), first
+    weir.kill()
+    time.sleep(0.1)
+    weir, second = blocked(2)
+    assert (second["nth"], second["until"] - second["at"]) == (2, hour), second
+    assert ", block 2\n" in place.good("list", "--config", config, "--state", place.path("state")).out().decode()
+    done = place.run("lift", "ann", "--config", config, "--state", place.path("state"))
+    assert done.code() == DONE, done.said()
+    until(lambda: len(lines_of(place.path("out"))) == 3, "a lift", running=weir)
+    weir.kill()
+    weir, again = blocked(3)
+    assert (again["nth"], again["until"] - again["at"]) == (2, hour), again
+    assert weir.stop() == DONE, weir.said()
 
 
 def test_it_goes_on_where_it_was(place):

@@ -86,7 +86,7 @@ static void state_problem(struct decisions_source *source, const char *words)
 	source->failing = *words != '\0';
 	pthread_mutex_lock(&source->mutex);
 	source->status.errors += *words != '\0';
-	snprintf(source->status.problem, sizeof source->status.problem, "%s", words);
+	snprintf(source->status.problem, sizeof source->status.problem, "%.255s", words);
 	pthread_mutex_unlock(&source->mutex);
 }
 
