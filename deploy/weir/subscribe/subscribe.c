@@ -92,7 +92,8 @@ static const struct weir_argument_option options[] = {
 static const struct weir_argument_section sections[] = {
 	{"Targets", "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]\n"
                 "    a key weir:ZONE:KEY for each block; its value is the decision as JSON, and\n"
-                "    it expires when the block ends\n"
+                "    it expires when the block ends. rediss:// is the same by TLS; ?ca=FILE at\n"
+                "    its end names the certificates to trust\n"
                 "file:PATH\n"
                 "    the decisions of all live blocks as JSON lines; the file is replaced whole\n"
                 "nginx-map:PATH\n"

@@ -22,11 +22,11 @@ static const struct kind kinds[] = {
 	{"nginx-map:", false, target_nginx_map_make}, {"nginx-geo:", false, target_nginx_geo_make},
 	{"haproxy:", false, target_haproxy_make},     {"nft:", false, target_nft_make},
 	{"exec:", false, target_exec_make},           {"webhook:", false, target_webhook_make},
-	{"ipset:", false, target_ipset_make},
+	{"ipset:", false, target_ipset_make},         {"rediss://", true, target_redis_make},
 };
 
-#define ACCEPTED                                                                                \
-	"redis://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, nginx-geo:PATH, haproxy:SOCKET, " \
+#define ACCEPTED                                                                                   \
+	"redis[s]://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, nginx-geo:PATH, haproxy:SOCKET, " \
 	"nft:FAMILY/TABLE/SET, ipset:SET, webhook:ADDRESS or exec:COMMAND"
 
 enum weir_status target_open(const char *name, const struct target_options *options, struct target **target,
