@@ -110,6 +110,8 @@ static const struct weir_argument_section sections[] = {
                 "    the other for IPv6\n"
                 "ipset:SET[,SET]\n"
                 "    a set of ipset, hash:ip or hash:net with `timeout 0`\n"
+                "cloudflare-list:FILE, aws-waf-ipset:FILE\n"
+                "    a list of addresses at a provider; FILE says which, and the credentials\n"
                 "webhook:https://HOST/PATH, webhook:FILE\n"
                 "    changes as JSON to a server, or words to a chat or a mailbox; FILE holds\n"
                 "    the address and its secrets (deploy/gateways/README.md)\n"
