@@ -89,7 +89,7 @@ static const struct setting settings[] = {
 	{"store", "tls_ca", TEXT, AT(store.tls_ca), NULL, 0, 0, NULL, "TLS is not requested",
      "file of the certificate authority that must have issued the server's certificate"},
 	{"redis", "url", TEXT, AT(redis.url), NULL, 0, 0, NULL, "none",
-     "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, where `weir subscribe` writes without `--to`"},
+     "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, by TLS `rediss://…[?ca=FILE]`, where `weir subscribe` writes without `--to`"},
 	{"collector", "max_skew", TIME, AT(collector.max_skew_ms), "5s", 0, 366 * DAY_MS, NULL, NULL,
      "an event whose time is further ahead of the clock gets the clock's time"},
 	{"collector", "line_max", SIZE, AT(collector.line_max_bytes), "256KiB", KIB, MIB, NULL, NULL,

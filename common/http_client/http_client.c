@@ -99,7 +99,9 @@ static bool set_call(CURL *curl, const struct weir_http_call *call)
 		       curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)call->body.length) == CURLE_OK;
 	else
 		good = good && curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L) == CURLE_OK;
-	return good && curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK;
+	return good && curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, call->aws_scope) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_USERPWD, call->aws_account) == CURLE_OK;
 }
 
 /* libcurl's words may quote what a server said. */

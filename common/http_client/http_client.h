@@ -31,6 +31,8 @@ struct weir_http_call {
 	const char *address;
 	const char *headers[WEIR_HTTP_HEADERS_MAX]; /* "Name: value", ended by NULL */
 	struct weir_span body;                      /* at NULL: none */
+	const char *aws_scope;   /* "aws:amz:REGION:SERVICE": signed by AWS's version 4; NULL: it is not */
+	const char *aws_account; /* "KEY:SECRET" for that */
 };
 
 struct weir_http_answer {

@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -16,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases
 from support.blocks_in_redis import held
 from support.decisions import Subscriber
-from support.gateways import always, ask
+from support.gateways import always, ask, program
 from support.nginx import Nginx
 from support.place import PATIENCE_S, SANITIZED, free_port, read, until
 from support.redis import Redis
@@ -78,14 +79,14 @@ def kill(run):
     run.wait(PATIENCE_S)
 
 
-def own_redis(place):
-    """A Redis of the test's own: its port and a client."""
+def own_redis(place, *more):
+    """A Redis of the test's own: its address, a client, and the server."""
     server = shutil.which("redis-server")
     if server is None:
         raise cases.Skipped("there is no redis-server")
     port = free_port()
-    place.start("--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", place.directory,
-                program=server)
+    run = place.start("--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir",
+                      place.directory, *more, program=server)
     client = Redis(port)
 
     def answers():
@@ -95,7 +96,7 @@ def own_redis(place):
             return None
 
     until(answers, "Redis answers")
-    return f"redis://127.0.0.1:{port}", client
+    return f"redis://127.0.0.1:{port}", client, run
 
 
 def in_redis(client):
@@ -105,7 +106,7 @@ def in_redis(client):
 
 def test_redis_holds_what_weir_list_says_whoever_is_killed(place):
     """Files of the log are succeeded and trimmed while it is read; either process is killed and started again."""
-    rng, (url, client) = seeded(), own_redis(place)
+    rng, (url, client, _) = seeded(), own_redis(place)
     zones = [zone("long", [sliding(3, "1m")], id=1, match={"path": ["/long"]}, block_for="30d"),
              zone("short", [sliding(1, "1s")], id=2, match={"path": ["/short"]}, block_for="2s")]
     machine = Machine(place, zones, bus={"partitions": 3, "segment_size": "64KiB"}).start()
@@ -144,6 +145,54 @@ def test_redis_holds_what_weir_list_says_whoever_is_killed(place):
     assert in_redis(client) == before and subscriber.is_ready()
     assert subscriber.value("errors_total") == 0
     assert subscriber.weir.stop() == 0, subscriber.weir.said()
+
+
+def certificate(place, name, subject):
+    """A certificate that signs itself: its path and its key's."""
+    paths = place.path(f"{name}.crt"), place.path(f"{name}.key")
+    subprocess.run([program("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x",
+                    "-addext", f"subjectAltName={subject}", "-out", paths[0], "-keyout", paths[1]],
+                   check=True, capture_output=True)
+    return paths
+
+
+def test_redis_by_tls(place):
+    here, other = certificate(place, "here", "IP:127.0.0.1"), certificate(place, "other", "IP:127.0.0.2")
+    tls = free_port()
+    words = ["--tls-port", tls, "--tls-auth-clients", "no"]
+    url, client, server = own_redis(place, *words, "--tls-cert-file", here[0], "--tls-key-file", here[1])
+    client.call("ACL", "SETUSER", "weir", "on", ">hush", "~*", "&*", "+@all")
+    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1, block_for="1h")]).start()
+    users = [f"u{i}" for i in range(3000)]
+    machine.say("".join(line(START_MS + i, user) for user in users for i in range(4)))
+    until(lambda: len(machine.listed()) == len(users), "all are blocked", 2 * PATIENCE_S, machine.weir)
+    secure = f"rediss://weir:hush@127.0.0.1:{tls}/0?ca="
+    subscriber = machine.subscribe(secure + here[0]).until_ready()
+    assert set(in_redis(client)) == {("site", user) for user in users}
+    machine.say("".join(line(START_MS + i, "ann") for i in range(4)))
+    subscriber.until(lambda: ("site", "ann") in in_redis(client), "ann is added")
+    assert "hush" not in subscriber.weir.said()
+    # A server that takes nothing holds up no end of it.
+    os.kill(server.pid, signal.SIGSTOP)
+    started = time.monotonic()
+    assert subscriber.weir.stop(2 * PATIENCE_S) == 0 and time.monotonic() - started < PATIENCE_S, subscriber.weir.said()
+    os.kill(server.pid, signal.SIGCONT)
+    # Nobody else is taken for the server: by whom it is signed, whose it is, and whether it is spoken at all.
+    for address, why in ((secure + other[0], "self-signed"), (secure[:-4], "self-signed"),
+                         (secure.replace(f":{tls}", ":" + url.rpartition(":")[2]) + here[0], "TLS"),
+                         (secure + place.path("nowhere"), "No such file")):
+        port = free_port()
+        refused = place.start("subscribe", "--state", machine.state, "--to", address, "--http", f"127.0.0.1:{port}")
+        until(lambda refused=refused: "TLS: " in refused.said(), "it is refused", running=refused)
+        assert why in refused.said() and "hush" not in refused.said(), refused.said()
+        assert refused.stop() == 0
+    foreign_port = free_port()
+    place.start("--port", 0, "--tls-port", foreign_port, "--bind", "127.0.0.1", "--tls-auth-clients", "no", "--save", "",
+                "--tls-cert-file", other[0], "--tls-key-file", other[1], "--dir", place.directory,
+                program=shutil.which("redis-server"))
+    refused = machine.subscribe(f"rediss://127.0.0.1:{foreign_port}?ca={other[0]}")
+    until(lambda: "mismatch" in refused.weir.said(), "a certificate of another host", running=refused.weir)
+    assert refused.weir.stop() == 0 and machine.weir.stop() == 0
 
 
 def test_nginx_is_told_by_a_process_of_its_own(place):

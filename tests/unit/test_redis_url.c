@@ -38,6 +38,8 @@ static void test_addresses(void **state)
 	assert_url("redis://localhost", "localhost", 6379, NULL, NULL, 0);
 	assert_url("redis://127.0.0.1:7000/3", "127.0.0.1", 7000, NULL, NULL, 3);
 	assert_url("redis://127.0.0.1/", "127.0.0.1", 6379, NULL, NULL, 0);
+	assert_url("rediss://u:p@h:7000/3", "h", 7000, "u", "p", 3);
+	assert_url("rediss://:p%3Fca=@h?ca=/etc/ca.pem", "h", 6379, NULL, "p?ca=", 0);
 	assert_url("redis://:secret@h:1", "h", 1, NULL, "secret", 0);
 	assert_url("redis://weir:p%40s%2fs@h", "h", 6379, "weir", "p@s/s", 0);
 	assert_url("redis://secret@h", "h", 6379, NULL, "secret", 0);
@@ -55,7 +57,11 @@ static void test_what_is_none(void **state)
 		"redis:",
 		"redis://",
 		"redis:///1",
-		"rediss://h",
+		"rediss://",
+		"rediss://h?ca=",
+		"rediss://h?ca=%0",
+		"redis://h?ca=/x",
+		"redisss://h",
 		"redis://h:",
 		"redis://h:0",
 		"redis://h:65536",

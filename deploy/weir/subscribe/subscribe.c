@@ -92,7 +92,8 @@ static const struct weir_argument_option options[] = {
 static const struct weir_argument_section sections[] = {
 	{"Targets", "redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]\n"
                 "    a key weir:ZONE:KEY for each block; its value is the decision as JSON, and\n"
-                "    it expires when the block ends\n"
+                "    it expires when the block ends. rediss:// is the same by TLS; ?ca=FILE at\n"
+                "    its end names the certificates to trust\n"
                 "file:PATH\n"
                 "    the decisions of all live blocks as JSON lines; the file is replaced whole\n"
                 "nginx-map:PATH\n"
@@ -109,6 +110,8 @@ static const struct weir_argument_section sections[] = {
                 "    the other for IPv6\n"
                 "ipset:SET[,SET]\n"
                 "    a set of ipset, hash:ip or hash:net with `timeout 0`\n"
+                "cloudflare-list:FILE, aws-waf-ipset:FILE\n"
+                "    a list of addresses at a provider; FILE says which, and the credentials\n"
                 "webhook:https://HOST/PATH, webhook:FILE\n"
                 "    changes as JSON to a server, or words to a chat or a mailbox; FILE holds\n"
                 "    the address and its secrets (deploy/gateways/README.md)\n"

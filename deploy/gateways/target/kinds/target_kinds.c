@@ -2,6 +2,7 @@
 /* Kinds of targets by the word that their name begins with. */
 #include "deploy/gateways/target/kinds/target_kinds.h"
 
+#include "deploy/gateways/target/cloud/cloud.h"
 #include "deploy/gateways/target/exec/target_exec.h"
 #include "deploy/gateways/target/file/target_file.h"
 #include "deploy/gateways/target/haproxy/target_haproxy.h"
@@ -18,16 +19,23 @@ struct kind {
 };
 
 static const struct kind kinds[] = {
-	{"redis://", true, target_redis_make},        {"file:", false, target_file_make},
-	{"nginx-map:", false, target_nginx_map_make}, {"nginx-geo:", false, target_nginx_geo_make},
-	{"haproxy:", false, target_haproxy_make},     {"nft:", false, target_nft_make},
-	{"exec:", false, target_exec_make},           {"webhook:", false, target_webhook_make},
+	{"redis://", true, target_redis_make},
+	{"file:", false, target_file_make},
+	{"nginx-map:", false, target_nginx_map_make},
+	{"nginx-geo:", false, target_nginx_geo_make},
+	{"haproxy:", false, target_haproxy_make},
+	{"nft:", false, target_nft_make},
+	{"exec:", false, target_exec_make},
+	{"webhook:", false, target_webhook_make},
 	{"ipset:", false, target_ipset_make},
+	{"rediss://", true, target_redis_make},
+	{"cloudflare-list:", false, target_cloudflare_make},
+	{"aws-waf-ipset:", false, target_aws_make},
 };
 
-#define ACCEPTED                                                                                \
-	"redis://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, nginx-geo:PATH, haproxy:SOCKET, " \
-	"nft:FAMILY/TABLE/SET, ipset:SET, webhook:ADDRESS or exec:COMMAND"
+#define ACCEPTED                                                                                   \
+	"redis[s]://HOST:PORT[/DATABASE], file:PATH, nginx-map:PATH, nginx-geo:PATH, haproxy:SOCKET, " \
+	"nft:FAMILY/TABLE/SET, ipset:SET, cloudflare-list:FILE, aws-waf-ipset:FILE, webhook:ADDRESS or exec:COMMAND"
 
 enum weir_status target_open(const char *name, const struct target_options *options, struct target **target,
                              struct weir_error *error)

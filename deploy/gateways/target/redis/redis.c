@@ -3,18 +3,21 @@
 #include "deploy/gateways/target/redis/redis.h"
 
 #include "common/base/alloc.h"
+#include "deploy/gateways/target/redis/redis_tls.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { WORDS_MAX = 16 };
 
 struct redis_link {
 	redisContext *context;
-	char name[128]; /* for words */
+	struct redis_tls *tls; /* NULL: in clear */
+	char name[128];        /* for words */
 };
 
 static const redisReply *reply_of(const struct redis_answer *answer)
@@ -27,7 +30,8 @@ void redis_link_close(struct redis_link *link)
 	if (link == NULL)
 		return;
 	if (link->context != NULL)
-		redisFree(link->context);
+		redisFree(link->context); /* with the clear end, by which TLS ends */
+	redis_tls_free(link->tls);
 	free(link);
 }
 
@@ -86,19 +90,35 @@ static enum weir_status greet(struct redis_link *link, const struct redis_url *u
 	return status == WEIR_OK ? redis_link_receive(link, NULL, error) : status;
 }
 
+static enum weir_status reach(struct redis_link *link, const struct redis_url *url, int timeout_ms,
+                              struct weir_error *error)
+{
+	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+	int fd = -1;
+	if (url->tls) {
+		enum weir_status status = redis_tls_connect(url->host, url->port, url->ca, timeout_ms, &link->tls, &fd, error);
+		if (status != WEIR_OK) {
+			weir_error_prefix(error, "%s", link->name);
+			return status;
+		}
+	}
+	link->context = url->tls ? redisConnectFd(fd) : redisConnectWithTimeout(url->host, url->port, timeout);
+	if (link->context == NULL && fd >= 0)
+		close(fd);
+	if (link->context == NULL)
+		return weir_fail(error, WEIR_IO, "%s: out of memory", link->name);
+	if (link->context->err != 0 || redisSetTimeout(link->context, timeout) != REDIS_OK)
+		return weir_fail(error, WEIR_IO, "%s: %s", link->name, link->context->errstr);
+	return WEIR_OK;
+}
+
 enum weir_status redis_link_open(const struct redis_url *url, int timeout_ms, struct redis_link **link,
                                  struct weir_error *error)
 {
-	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	struct redis_link *made = weir_alloc(1, sizeof *made);
 	snprintf(made->name, sizeof made->name, "Redis at %.100s:%u", url->host, url->port);
-	made->context = redisConnectWithTimeout(url->host, url->port, timeout);
-	enum weir_status status = WEIR_OK;
-	if (made->context == NULL)
-		status = weir_fail(error, WEIR_IO, "%s: out of memory", made->name);
-	else if (made->context->err != 0 || redisSetTimeout(made->context, timeout) != REDIS_OK)
-		status = weir_fail(error, WEIR_IO, "%s: %s", made->name, made->context->errstr);
-	else
+	enum weir_status status = reach(made, url, timeout_ms, error);
+	if (status == WEIR_OK)
 		status = greet(made, url, error);
 	if (status != WEIR_OK) {
 		redis_link_close(made);

@@ -13,11 +13,13 @@
 
 struct redis_url {
 	char *host, *user, *password; /* user and password: NULL if there is none */
+	char *ca;                     /* a file of certificates to trust; NULL: the system's */
+	bool tls;
 	uint16_t port;
 	uint32_t database;
 };
 
-/** redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], with %XX for any byte; an IPv6 address in brackets. */
+/** redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], by TLS (rediss) also with ?ca=FILE at its end; with %XX for any byte; an IPv6 address in brackets. */
 WEIR_MUST_USE enum weir_status redis_url_parse(const char *text, struct redis_url *url, struct weir_error *error);
 void redis_url_deinit(struct redis_url *url);
 

@@ -80,12 +80,18 @@ static bool read_host(const char *at, const char *end, struct redis_url *url)
 enum weir_status redis_url_parse(const char *text, struct redis_url *url, struct weir_error *error)
 {
 	*url = (struct redis_url){0};
-	const char *scheme = "redis://";
-	bool good = strncmp(text, scheme, strlen(scheme)) == 0 && strlen(text) <= NAME_MAX_BYTES;
+	static const char clear[] = "redis://", tls[] = "rediss://", ca[] = "?ca=";
+	url->tls = strncmp(text, tls, sizeof tls - 1) == 0;
+	bool good = (url->tls || strncmp(text, clear, sizeof clear - 1) == 0) && strlen(text) <= NAME_MAX_BYTES;
 	if (good) {
-		const char *at = text + strlen(scheme), *end = at + strlen(at);
+		const char *at = text + (url->tls ? sizeof tls : sizeof clear) - 1, *end = at + strlen(at);
+		const char *question = url->tls ? memmem(at, (size_t)(end - at), ca, sizeof ca - 1) : NULL;
+		if (question != NULL)
+			url->ca = decode(question + sizeof ca - 1, end);
+		good = question == NULL || (url->ca != NULL && url->ca[0] != '\0');
+		end = question != NULL ? question : end;
 		const char *account_end = memrchr(at, '@', (size_t)(end - at));
-		good = account_end == NULL || read_account(at, account_end, url);
+		good = good && (account_end == NULL || read_account(at, account_end, url));
 		at = account_end != NULL ? account_end + 1 : at;
 		const char *slash = memchr(at, '/', (size_t)(end - at));
 		good = good && read_host(at, slash != NULL ? slash : end, url) &&
@@ -95,8 +101,8 @@ enum weir_status redis_url_parse(const char *text, struct redis_url *url, struct
 		return WEIR_OK;
 	redis_url_deinit(url);
 	return weir_fail(error, WEIR_INVALID,
-	                 "a Redis address must be redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], with %%XX for "
-	                 "reserved characters");
+	                 "a Redis address must be redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// with "
+	                 "?ca=FILE at its end or without it, with %%XX for reserved characters");
 }
 
 void redis_url_deinit(struct redis_url *url)
@@ -104,5 +110,6 @@ void redis_url_deinit(struct redis_url *url)
 	free(url->host);
 	free(url->user);
 	free(url->password);
+	free(url->ca);
 	*url = (struct redis_url){0};
 }

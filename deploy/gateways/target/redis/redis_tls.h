@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection by TLS, as a socket of this machine: whoever has it writes and reads in clear, and a thread carries the
+ * bytes. So hiredis needs no TLS of its own, which not every distribution has built.
+ *
+ * @thread one owner
+ */
+#ifndef DEPLOY_GATEWAYS_TARGET_REDIS_REDIS_TLS_H
+#define DEPLOY_GATEWAYS_TARGET_REDIS_REDIS_TLS_H
+
+#include "common/base/status.h"
+
+#include <stdint.h>
+
+struct redis_tls;
+
+/**
+ * Connects, and checks that the certificate is of this host and of someone who is trusted.
+ *
+ * @param ca   a file of certificates; NULL: the system's
+ * @param tls  returned: redis_tls_free()
+ * @param fd   returned: the clear end, the caller closes it
+ * @return WEIR_OK; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status redis_tls_connect(const char *host, uint16_t port, const char *ca, int timeout_ms,
+                                                 struct redis_tls **tls, int *fd, struct weir_error *error);
+/** Ends the thread, once the clear end is closed. NULL is fine. */
+void redis_tls_free(struct redis_tls *tls);
+
+#endif
