@@ -126,8 +126,9 @@ function readout_of(columns, grain) {
     line.replaceChildren(h("strong", {}, period_text(columns.begins[place], grain)),
       h("span", { class: "passed" }, `${digits(passed)} passed`),
       h("span", { class: "blocked" }, `${digits(both - passed)} blocked (${percent(both - passed, both)})`));
-    const room = plot.over.clientWidth - line.offsetWidth;
-    line.style.left = `${plot.over.offsetLeft + Math.max(0, Math.min(left + 12, room))}px`;
+    // Beside the pointer, on the side that has the room.
+    const before = left + 16 + line.offsetWidth > plot.over.clientWidth;
+    line.style.left = `${plot.over.offsetLeft + Math.max(0, before ? left - 16 - line.offsetWidth : left + 16)}px`;
   };
   return { line, show };
 }

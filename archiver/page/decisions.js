@@ -7,7 +7,7 @@ import { empty, h, table } from "./dom.js";
 import { custom_span, span_fields, span_of, span_query } from "./span.js";
 import { clock, day_title, lasting, limit, named_time, number, time } from "./words.js";
 
-const PAGE = 200;
+const PAGE = 100;
 
 export const name = "decisions";
 export const title = "Decisions";

@@ -17,7 +17,7 @@ const kind = ({ number, wide }) => (number ? "number" : wide ? "wide" : null);
 
 const label_of = ({ name, label }) => label ?? (typeof name === "string" ? name : "");
 
-// On a phone a row is a stack of lines, which would be no table for a reader's program without the roles.
+// A row may become a stack of lines, which would be no table for a reader's program without the roles.
 function row_of(columns, row) {
   return h("tr", { role: "row" }, columns.map((column, number) => h(number === 0 ? "th" : "td",
     { role: number === 0 ? "rowheader" : "cell", scope: number === 0 && "row", class: kind(column), "data-label": label_of(column) },
@@ -68,11 +68,26 @@ function grouped(element, columns, { of, title, alike }) {
   });
 }
 
+const widths = new WeakMap();
+
+/** Rows stand beside their names where they fit, and become stacks of lines where they do not: in any language. */
+function fit(box) {
+  widths.set(box, box.clientWidth);
+  box.classList.remove("stacked");
+  if (box.scrollWidth > box.clientWidth) box.classList.add("stacked");
+}
+
+// Heights change with it: only another width is a reason to look again.
+const sizes = new ResizeObserver((entries) => {
+  for (const { target } of entries)
+    if (target.clientWidth > 0 && target.clientWidth !== widths.get(target)) fit(target);
+});
+
 /**
  * A table with a caption, in a box of its own that scrolls sideways by pointer and keyboard.
  *
  * columns: {name, label: what is read for it where the name is no text, cell(row) → a node or text, number: to the
- * right, wide: not on a phone, sort: what a press on its name does, sorted: it is in this order}; the first names its
+ * right, wide: not in a stack, sort: what a press on its name does, sorted: it is in this order}; the first names its
  * row. groups: {of(row): its group's name, title(row): its group's line, alike(row): rows of a group that say the same}
  */
 export function table(caption, columns, rows, { hidden_caption = false, groups = null } = {}) {
@@ -83,8 +98,13 @@ export function table(caption, columns, rows, { hidden_caption = false, groups =
     h("caption", { class: hidden_caption && "unseen" }, h("span", {}, caption)),
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map(head))));
   const box = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, element);
-  box.add = groups ? grouped(element, columns, groups) : plain(element, columns);
+  const add = groups ? grouped(element, columns, groups) : plain(element, columns);
+  box.add = (more) => {
+    add(more);
+    if (box.isConnected) fit(box);
+  };
   box.add(rows);
+  sizes.observe(box);
   return box;
 }
 

@@ -63,7 +63,7 @@ async function headline({ counts, before, blocks }) {
   const [now, past, { blocks: held, more }] = await Promise.all([Promise.all(counts), Promise.all(before), blocks]);
   const figure = (words, name) => {
     const trend = change(sum(now, name), sum(past, name));
-    return [words, number(sum(now, name)), trend && h("span", {}, trend, " ", h("span", { class: "soft" }, "on the span before"))];
+    return [words, number(sum(now, name)), trend && h("span", {}, trend, " ", h("span", { class: "soft" }, "against the span before"))];
   };
   const all = sum(now, "passed") + sum(now, "blocked");
   const keys = new Set(held.map((row) => row.zone)).size;

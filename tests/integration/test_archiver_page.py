@@ -180,7 +180,7 @@ def test_decisions_of_all_users_are_grouped_by_day(_):
         asked = view.asked("decisions")
         said, after = [], None
         while not said or after:
-            page = STAGE[1].get("decisions", from_=asked["from"], to=asked["to"], limit=200, after=after)
+            page = STAGE[1].get("decisions", from_=asked["from"], to=asked["to"], limit=100, after=after)
             said, after = said + page["decisions"], page["next"]
             count = len(view.rows("Decisions"))
             assert count == len(said), "as many as the API has"

@@ -59,6 +59,8 @@ class View:
             const shown = JSON.parse(results.dataset.shown);
             return Object.entries({wanted}).every(([name, value]) => shown[name] === value);
         }})()""")
+        # What follows a size is done before it is painted.
+        self.page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return self
 
     def rows(self, caption):
