@@ -202,11 +202,6 @@ static json_t *key_shape(void)
 	return weir_shape_list(0, WEIR_ZONE_KEY_MAX, weir_shape_either(field_name_shape(), weir_shape_object(key_members)));
 }
 
-static json_t *block_for_shape(void)
-{
-	return weir_shape_either(weir_shape_time(), weir_shape_list(1, WEIR_ZONE_BLOCKS_MAX, weir_shape_time()));
-}
-
 static json_t *match_shape(void)
 {
 	return weir_shape_named("match");

@@ -35,8 +35,8 @@ static __attribute__((noinline)) void fast_windows_move(struct fast_windows *win
 	int64_t from_ms = 0, until_ms = INT64_MAX;
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
 		const struct weir_limit_shape *shape = &layout->limits[i];
-		if (shape->has_times)
-			continue;
+		if (shape->has_times || shape->divider.divisor != shape->limit.window_ms)
+			continue; /* it has no windows that begin and end */
 		int64_t window_ms = shape->limit.window_ms, offset_ms = shape->offset_ms;
 		int64_t start_ms = weir_divide(shape->divider, t + offset_ms) * window_ms - offset_ms;
 		windows->start_ms[i] = start_ms;

@@ -221,6 +221,18 @@ def require_oracle(service, frames):
         archive_check.sqlite_reader(place.path("state", "weir.db")))
 
 
+def require_explained(service):
+    """Requires each decision to come out again when the log is judged again, with every line in some file."""
+    published = [json.loads(line) for line in service.decisions() + service.shadow()]
+    for at in range(0, len(published), 2000):
+        ids = [decision["id"] for decision in published[at:at + 2000]]
+        done = service.place.run("explain", *ids, "--state", service.place.path("state"), "--json")
+        answers = done.objects()
+        assert [answer["decision"] for answer in answers] == published[at:at + 2000], done.said()
+        wrong = [answer for answer in answers if not answer["equal"] or answer["missing"]]
+        assert not wrong and done.code() == 0, (len(wrong), wrong[:2])
+
+
 def require_once(service, logs, whole):
     """Requires decisions, without ids, and buckets to be those of the undisturbed run."""
     place = service.place
@@ -307,6 +319,7 @@ def play(one):
     frames = one.place.good("decode", "--state", one.place.path("state")).out().splitlines()
     require_each_event_once(one, frames, whole, len(logs.lines))
     require_oracle(service, frames)
+    require_explained(service)
     if not logs.shares_keys:
         require_once(service, logs, whole)
 

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from support import archiver_api, cases, metrics
 from support.place import free_port, lines_of, read, until
 from support.run_local import DONE, FAILED, USAGE, Run
+from support.terminal import Terminal
 from support.traffic import START_MS, burst, fixed, line, sliding, source, zone
 
 LIMIT = ("--format", "combined", "--key", "ip", "--limit", "3/1m")
@@ -150,6 +151,17 @@ def test_a_finished_run_is_explained_by_its_sources(place):
     os.remove(log)
     gone = json.loads(place.run("explain", decision["id"], "--state", place.path("state"), "--json").out())
     assert "Not every source can be read again" in gone["missing"][0] and gone["events"] == [], gone
+
+
+def test_lines_are_cut_to_the_terminal(place):
+    place.write("access.log", combined("192.0.2.1", 5, agent="é" * 300))
+    place.good("run", "--once", *LIMIT, "--state", "state", "--decisions", "out", "--quiet", "access.log", cwd=place.directory)
+    for columns in (100, 40):
+        with Terminal(columns) as terminal:
+            terminal.read()
+            place.good("explain", "192.0.2.1", "--state", place.path("state"), stdout=terminal.fd)
+            rows = [row for row in terminal.whole().splitlines() if "192.0.2.1 - -" in row]
+        assert len(rows) == 4 and all(len(row) <= columns and row.endswith("…") for row in rows), rows
 
 
 def test_a_run_to_standard_output_is_told_its_decisions(place):

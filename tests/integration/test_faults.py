@@ -48,12 +48,12 @@ def warnings(weir, *words):
 class Following:
     """A weir that follows one log, and what an undisturbed run decides on it."""
 
-    def __init__(self, place, state, out, *, limits=(1, "1m"), more=(), **popen):
+    def __init__(self, place, state, out, *, limits=(1, "1m"), more=(), bus=None, **popen):
         self.place, self.out, self.port = place, out, free_port()
         self.sent, self.users = b"", 0
         place.write("log", "")
         self.config = place.config(site(*limits), [source(place.path("log"))],
-                                   listen={"http": f"127.0.0.1:{self.port}"},
+                                   listen={"http": f"127.0.0.1:{self.port}"}, bus=bus or {},
                                    limiter={"checkpoint_interval": "200ms"})
         self.arguments = ("run", "--config", self.config, "--state", state, "--decisions", out,
                           "--dead-letter", place.path("dead"), *more)
@@ -134,6 +134,29 @@ def test_a_full_disk_under_the_state(place):
         follow.weir = place.start(*follow.arguments)
         follow.feed(10)
         follow.await_all()
+
+
+def test_what_is_kept_to_explain_gives_way_to_a_full_disk(place):
+    """Events that were judged are kept while there is room: on a disk without, the run goes on in their place."""
+    with small_disk(place) as disk:
+        bus = {"partitions": 1, "segment_size": "64KiB", "explain_size": "1GiB"}
+        follow = Following(place, place.path("disk", "state"), place.path("out"), bus=bus)
+        lines = burst("ann", 50000)
+
+        def judge(count):
+            place.append("log", lines)
+            until(lambda: follow.verdicts() == count * 50000, f"{count} times 50000 verdicts", running=follow.weir)
+        for count in range(1, 4):
+            judge(count)
+        log = place.path("disk", "state", "log", "events")
+        kept = len(os.listdir(log))
+        assert kept > 8, kept
+        disk.fill()
+        for count in range(4, 7):
+            judge(count)
+        assert follow.times_said(*FULL) >= 1 and len(os.listdir(log)) < kept, (follow.weir.said(), os.listdir(log))
+        disk.drain()
+        follow.end()
 
 
 def test_a_kill_while_the_disk_is_full(place):

@@ -85,7 +85,17 @@ class Run:
                       for name, verdict in results[number] if verdict.decision is not None)
         got = sorted(line + b"\n" for line in read(self.out).split(b"\n")[:-1])
         assert got == want, f"{len(got)} decisions, the oracle has {len(want)}:\n{got[:5]}\n{want[:5]}"
-        return [json.loads(line) for line in want]
+        decisions = [json.loads(line) for line in want]
+        self.explain(decisions)
+        return decisions
+
+    def explain(self, decisions):
+        """Each decision comes out again when the log is judged again, as `weir explain` does it."""
+        if not decisions:
+            return
+        done = self.place.run("explain", *[decision["id"] for decision in decisions], "--state", self.state, "--json")
+        wrong = [answer for answer in done.objects() if not answer["equal"]]
+        assert len(done.objects()) == len(decisions) and not wrong, (done.said(), wrong[:3])
 
 
 def ask(state, request):

@@ -227,8 +227,9 @@ static bool oldest_may_go(const struct weir_bus_journal *journal)
 	uint64_t bytes = 0;
 	for (uint32_t i = 0; i < journal->segment_count; i++)
 		bytes += journal->segments[i]->length;
+	bool full = journal->problem[0] != '\0'; /* a disk that takes no more: what was read gives way */
 	if (read_by_some)
-		return bytes - journal->segments[0]->length >= (uint64_t)journal->options.read_bytes;
+		return full || bytes - journal->segments[0]->length >= (uint64_t)journal->options.read_bytes;
 	return bytes > (uint64_t)journal->options.retention_bytes;
 }
 

@@ -290,7 +290,8 @@ void *weir_bus_journal_run(void *context)
 			gave_up = !wait_to_retry(journal, &delay_ms);
 			if (gave_up)
 				break;
-			keep_house(journal); /* trimming may free space */
+			weir_bus_journal_trim(journal); /* this may free space */
+			keep_house(journal);
 			status = write_batch(journal, &batch, &error);
 		}
 		if (status == WEIR_OK)
