@@ -104,6 +104,8 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 		return;
 	weir_http_pool_forget(exchange);
 	weir_http_client_extend(exchange->client);
+	if (exchange->client != NULL)
+		exchange->client->heard = false;
 	if (exchange->reply.end != NULL)
 		exchange->reply.end(exchange->reply.stream);
 	weir_gzip_free(exchange->gzip);

@@ -80,7 +80,7 @@ struct weir_http_options {
 	uint16_t port;                      /* 0: any free one, see weir_http_port */
 	const struct weir_http_path *paths; /* copied; strings and contexts are borrowed while it runs */
 	size_t path_count;
-	unsigned connections;   /* at most; 0: WEIR_HTTP_CONNECTIONS_DEFAULT */
+	unsigned connections;   /* at most, the last quarter for who comes newly; 0: WEIR_HTTP_CONNECTIONS_DEFAULT */
 	unsigned timeout_s;     /* 0: WEIR_HTTP_TIMEOUT_DEFAULT_S */
 	unsigned request_bytes; /* of memory for a connection; 0: WEIR_HTTP_REQUEST_DEFAULT_BYTES */
 	unsigned workers;       /* at most WEIR_HTTP_WORKERS_MAX; 0: one, for callbacks that do not wait */

@@ -8,7 +8,9 @@
  * fast or slow, holds a worker for as long as one part takes to make.
  *
  * An idle connection is ended by libmicrohttpd; one that sends or takes a byte
- * now and then is not idle, and is cut here when its turn is over.
+ * now and then is not idle, and is cut here when its turn is over. Before all
+ * connections are taken, the oldest of those that have not asked yet makes room for
+ * each new one: who opens many and says nothing keeps nobody out.
  */
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -38,11 +40,25 @@ struct weir_http_pool {
 	unsigned waiting, streams; /* of those in the queue, the requests; replies in parts */
 	size_t held_bytes;
 	bool stopping;
-	struct weir_http_client *clients;
+	struct weir_http_client *clients, *oldest; /* the newest first */
+	unsigned client_count, client_most;        /* beyond, whoever asks nothing makes room */
 	int64_t sweep_at_ms;
 };
 
 /* ---- connections ---- */
+
+/* The mutex keeps the descriptors open. */
+static void make_room(struct weir_http_pool *pool)
+{
+	if (pool->client_count <= pool->client_most)
+		return;
+	for (struct weir_http_client *client = pool->oldest; client != NULL; client = client->previous)
+		if (!client->heard && !client->cut) {
+			client->cut = true;
+			shutdown(client->fd, SHUT_RDWR);
+			return;
+		}
+}
 
 struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd)
 {
@@ -54,7 +70,11 @@ struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd
 	client->next = pool->clients;
 	if (client->next != NULL)
 		client->next->previous = client;
+	else
+		pool->oldest = client;
 	pool->clients = client;
+	pool->client_count++;
+	make_room(pool);
 	pthread_mutex_unlock(&pool->mutex);
 	return client;
 }
@@ -68,6 +88,9 @@ void weir_http_pool_leave(struct weir_http_pool *pool, struct weir_http_client *
 		pool->clients = client->next;
 	if (client->next != NULL)
 		client->next->previous = client->previous;
+	else
+		pool->oldest = client->previous;
+	pool->client_count--;
 	pthread_mutex_unlock(&pool->mutex);
 	free(client);
 }
@@ -122,8 +145,11 @@ bool weir_http_pool_take(struct weir_http_exchange *exchange)
 	struct weir_http_pool *pool = exchange->http->pool;
 	pthread_mutex_lock(&pool->mutex);
 	bool room = !pool->stopping && pool->waiting < pool->waiting_max && pool->held_bytes < WEIR_HTTP_HELD_MAX_BYTES;
-	if (room)
+	if (room) {
+		if (exchange->client != NULL)
+			exchange->client->heard = true;
 		push(pool, exchange);
+	}
 	pthread_mutex_unlock(&pool->mutex);
 	return room;
 }
@@ -221,6 +247,7 @@ struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct
 	pthread_mutex_init(&pool->mutex, NULL);
 	pool->http = http;
 	pool->waiting_max = options->waiting;
+	pool->client_most = options->connections - (options->connections + 3) / 4;
 	pool->turn_ms = options->turn_s * INT64_C(1000);
 	pool->workers = weir_alloc(options->workers, sizeof *pool->workers);
 	for (unsigned i = 0; i < options->workers; i++) {

@@ -31,6 +31,8 @@ struct weir_http_client {
 	int fd;
 	int64_t turn_ms;
 	_Atomic int64_t deadline_ms; /* monotonic */
+	_Atomic bool heard;          /* its request is whole: it waits for its reply, or takes it */
+	bool cut;                    /* to make room */
 	struct weir_http_client *previous, *next;
 };
 

@@ -73,6 +73,13 @@ static int setup_impatient(void **state)
 	return start(2);
 }
 
+/* For one in which nothing may end by itself. */
+static int setup_patient(void **state)
+{
+	(void)state;
+	return start(600);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -200,6 +207,26 @@ static void connections_are_bounded(void **state)
 	assert_answer("GET /hello", "HTTP/1.1 200 ", "hello nobody\n");
 }
 
+/* More than there may be, of which none asks, or only half; and then more again, all the while. */
+static void who_opens_many_and_asks_nothing_keeps_nobody_out(void **state)
+{
+	(void)state;
+	int fds[5 * CONNECTIONS];
+	for (int round = 0; round < 5; round++) {
+		for (int i = 0; i < CONNECTIONS; i++) {
+			int fd = fds[round * CONNECTIONS + i] = connect_to(weir_http_port(http));
+			static const char half[] = "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n";
+			size_t said = i % 3 == 0 ? 0 : i % 3 == 1 ? 5 : sizeof half - 1;
+			if (said > 0)
+				(void)send(fd, half, said, MSG_NOSIGNAL);
+			usleep(5000); /* each is taken in, one by one, as they come over a network */
+		}
+		assert_answer("GET /hello", "HTTP/1.1 200 ", "hello nobody\n");
+	}
+	for (int i = 0; i < 5 * CONNECTIONS; i++)
+		close(fds[i]);
+}
+
 struct drips {
 	int fds[CONNECTIONS];
 	atomic_bool ended;
@@ -322,6 +349,7 @@ int main(void)
 		test(a_large_page_comes_whole),
 		test_of_time(an_idle_connection_is_closed),
 		test_of_time(connections_are_bounded),
+		cmocka_unit_test_setup_teardown(who_opens_many_and_asks_nothing_keeps_nobody_out, setup_patient, teardown),
 		test_of_time(requests_by_the_drop_keep_nobody_out),
 		test(headers_are_bounded),
 		test(clients_are_served_side_by_side),
