@@ -150,7 +150,7 @@ enum weir_status decision_row_read(const struct weir_message *message, struct de
 	if (message->payload.at == NULL)
 		return weir_fail(error, WEIR_INVALID, "it is empty");
 	enum weir_status status =
-		weir_json_parse("decision", message->payload.at, message->payload.length, &document, error);
+		weir_json_parse_record("decision", message->payload.at, message->payload.length, &document, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_json root = weir_json_root(document);

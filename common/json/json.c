@@ -44,8 +44,8 @@ static const char *hint(const char *text, size_t length, size_t position)
 	return "";
 }
 
-enum weir_status weir_json_parse(const char *name, const char *text, size_t length,
-                                 struct weir_json_document **document, struct weir_error *error)
+static enum weir_status parse(const char *name, const char *text, size_t length, size_t flags,
+                              struct weir_json_document **document, struct weir_error *error)
 {
 	if (length > JSON_FILE_MAX_BYTES)
 		return weir_fail(error, WEIR_INVALID, "%s is larger than %d bytes", name, JSON_FILE_MAX_BYTES);
@@ -54,7 +54,7 @@ enum weir_status weir_json_parse(const char *name, const char *text, size_t leng
 		length -= 3;
 	}
 	json_error_t mistake;
-	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &mistake);
+	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES | flags, &mistake);
 	if (root == NULL) {
 		one_line(mistake.text);
 		return weir_fail(error, WEIR_INVALID, "%s:%d:%d: not valid JSON: %s%s", name, mistake.line, mistake.column,
@@ -68,6 +68,18 @@ enum weir_status weir_json_parse(const char *name, const char *text, size_t leng
 	made->refusals = weir_alloc(1, sizeof *made->refusals);
 	*document = made;
 	return WEIR_OK;
+}
+
+enum weir_status weir_json_parse(const char *name, const char *text, size_t length,
+                                 struct weir_json_document **document, struct weir_error *error)
+{
+	return parse(name, text, length, 0, document, error);
+}
+
+enum weir_status weir_json_parse_record(const char *name, const char *text, size_t length,
+                                        struct weir_json_document **document, struct weir_error *error)
+{
+	return parse(name, text, length, JSON_ALLOW_NUL, document, error);
 }
 
 enum weir_status weir_json_load(const char *path, struct weir_json_document **document, struct weir_error *error)
@@ -248,6 +260,8 @@ enum weir_status weir_json_string(const struct weir_json *at, const char **out, 
 	char buffer[SHOWN_BYTES];
 	if (!json_is_string(at->value))
 		return weir_json_fail(at, error, "must be a string, not %s", shown(at->value, buffer));
+	if (strlen(json_string_value(at->value)) < json_string_length(at->value))
+		return weir_json_fail(at, error, "must not have a zero byte");
 	*out = json_string_value(at->value);
 	return WEIR_OK;
 }

@@ -40,6 +40,9 @@ WEIR_MUST_USE enum weir_status weir_json_load(const char *path, struct weir_json
                                               struct weir_error *error);
 WEIR_MUST_USE enum weir_status weir_json_parse(const char *name, const char *text, size_t length,
                                                struct weir_json_document **document, struct weir_error *error);
+/** What weir itself wrote: keys, which are any bytes, may have zero bytes in it. */
+WEIR_MUST_USE enum weir_status weir_json_parse_record(const char *name, const char *text, size_t length,
+                                                      struct weir_json_document **document, struct weir_error *error);
 void weir_json_document_free(struct weir_json_document *document);
 
 /**
@@ -95,7 +98,7 @@ WEIR_MUST_USE enum weir_status weir_json_require(const struct weir_json *at, con
 WEIR_MUST_USE enum weir_status weir_json_int(const struct weir_json *at, int64_t least, int64_t most, int64_t *out,
                                              struct weir_error *error);
 WEIR_MUST_USE enum weir_status weir_json_bool(const struct weir_json *at, bool *out, struct weir_error *error);
-/** *out borrowed from the document. */
+/** *out borrowed from the document; without zero bytes. */
 WEIR_MUST_USE enum weir_status weir_json_string(const struct weir_json *at, const char **out, struct weir_error *error);
 /** "250ms" "10s" "1m" "1h" "1d", whole numbers, in ms. */
 WEIR_MUST_USE enum weir_status weir_json_duration(const struct weir_json *at, int64_t least_ms, int64_t most_ms,

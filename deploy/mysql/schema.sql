@@ -126,8 +126,7 @@ CREATE TABLE IF NOT EXISTS zone_hourly (
   PARTITION BY RANGE (hour_ms) (PARTITION later VALUES LESS THAN MAXVALUE);
 
 -- Every decision once, by its id: partition_id-log_offset-pair. bucket is NULL where a zone was removed. The limit
--- that was over, and what it held then (held); or who commanded it (ordered_by) and why. nth
--- tells which block of the key it is, where the zone has a list of them.
+-- that was over, and what it held then (held); or who commanded it (ordered_by) and why.
 CREATE TABLE IF NOT EXISTS decision_history (
   at_ms BIGINT NOT NULL,
   partition_id INT UNSIGNED NOT NULL,
@@ -144,7 +143,6 @@ CREATE TABLE IF NOT EXISTS decision_history (
   held BIGINT NULL,
   ordered_by TEXT NULL,
   reason TEXT NULL,
-  nth INT UNSIGNED NULL,
   PRIMARY KEY (at_ms, partition_id, log_offset, pair),
   KEY decision_bucket (zone, bucket, at_ms),
   KEY decision_zone (zone, at_ms),
@@ -198,7 +196,7 @@ SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, zone,
        CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATETIME(3)) AS at,
        action,
        CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL until_ms * 0.001 SECOND AS DATETIME(3)) AS until,
-       mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, bucket, at_ms, until_ms
   FROM decision_history;
 
 CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW events AS
@@ -212,3 +210,26 @@ SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, name AS zone,
   LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
 
 INSERT IGNORE INTO schema_version (program, version) VALUES ('weir', 1);
+
+-- ---- step 2 ----
+
+-- nth: which block of the key a decision is, where the zone has a list of them. Not added again where it is.
+SET @weir_step = IF((SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE()
+                        AND table_name = 'decision_history' AND column_name = 'nth') = 0,
+                    'ALTER TABLE decision_history ADD COLUMN nth INT UNSIGNED NULL', 'DO 0');
+PREPARE weir_step FROM @weir_step;
+EXECUTE weir_step;
+DEALLOCATE PREPARE weir_step;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW decisions AS
+SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, zone,
+       CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket
+            THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATE) AS day,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATETIME(3)) AS at,
+       action,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL until_ms * 0.001 SECOND AS DATETIME(3)) AS until,
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
+  FROM decision_history;
+
+UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2;

@@ -83,9 +83,12 @@ static enum weir_status read_values(const struct weir_json *list, struct overrid
 	enum weir_status status = weir_json_list(list, 0, WEIR_ZONE_KEY_MAX, &count, error);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
 		struct weir_json element = weir_json_element(list, i);
-		const char *value = "";
-		status = weir_json_string(&element, &value, error);
-		if (status == WEIR_OK && !override_key_add(command, weir_span_of(value)))
+		if (!json_is_string(element.value))
+			return weir_json_fail(&element, error, "must be a string");
+		/* Any bytes: a key may have zero bytes. */
+		struct weir_span value = {.at = json_string_value(element.value),
+		                          .length = (uint32_t)json_string_length(element.value)};
+		if (!override_key_add(command, value))
 			status = weir_json_fail(list, error, "is too long: a joined key has at most %d bytes", WEIR_KEY_MAX_BYTES);
 	}
 	return status;
@@ -198,7 +201,7 @@ enum weir_status override_command_parse(struct weir_span body, struct override_c
 	if (body.length > OVERRIDE_BODY_MAX_BYTES)
 		return weir_fail(error, WEIR_INVALID, "a command of %u bytes is too long; the limit is %d", body.length,
 		                 OVERRIDE_BODY_MAX_BYTES);
-	enum weir_status status = weir_json_parse("command", body.at, body.length, &document, error);
+	enum weir_status status = weir_json_parse_record("command", body.at, body.length, &document, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_json root = weir_json_root(document);

@@ -370,6 +370,36 @@ def test_an_address_is_found_in_any_spelling_and_lifted_everywhere(place):
     run.stop()
 
 
+def test_a_key_with_a_zero_byte_hides_from_nobody(place):
+    """Listed, archived, shown live, and lifted as any other, by its name or by its bytes."""
+    run = Run(place, archiver={"enabled": True, "interval": "1s"}).start()
+    now = int(time.time() * 1000)
+    run.append(burst("a\0b", 5, start_ms=now) + burst("plain", 5, start_ms=now))
+    run.published(key=["a\0b"])
+    assert set(listed(run)) == {("a\0b",), ("plain",)}
+    row = next(line for line in run.command("list").out().decode().splitlines() if "a\\x00b" in line)
+    assert "3 in 1h (held 3)" in row, row
+
+    def shown():
+        done = run.place.run("top", "--once", "--json", "--zone", "site", "--state", run.state)
+        if done.code() != DONE:  # nothing is archived yet
+            return None
+        (sample,) = done.objects()
+        return {one["key"] for one in sample["top"]}, {one["key"] for one in sample["blocks"]}
+
+    until(lambda: shown() == ({"a\0b", "plain"}, {"a\0b", "plain"}), "both are shown live", running=run.weir)
+    assert b"a\\x00b" in run.command("top", "--once").out()
+    run.override("lift", "--zone", "site", "--key-hex", b"a\0b".hex())
+    assert run.published(action="lift")["key"] == ["a\0b"]
+    run.override("block", "--zone", "site", "--key-hex", b"c\0d".hex(), "--reason", "why")
+    until(lambda: ("c\0d",) in listed(run), "it is blocked", running=run.weir)
+    lifted = [one.get("key", one.get("key_hex")) for one in run.command("lift", "--all", "--json").objects()]
+    assert sorted(lifted, key=str) == [b"c\0d".hex(), ["plain"]], lifted
+    until(lambda: not listed(run), "nobody is blocked", running=run.weir)
+    run.stop()
+    assert "skipped" not in run.weir.said(), run.weir.said()
+
+
 def test_a_configuration_that_nobody_names(place):
     """Every command of one machine works without --config: WEIR_CONFIG names it, and its state is where it always is."""
     if os.path.exists("/etc/weir/weir.json"):

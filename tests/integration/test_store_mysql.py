@@ -121,19 +121,21 @@ def version(database):
     return server().sql("SELECT version FROM schema_version", database)
 
 
-def with_step_2(place, sql):
+def with_next_step(place, sql):
     """A file of the schema of today and one more step."""
     with open(SCHEMA, encoding="utf-8") as file:
         text = file.read()
-    assert "-- ---- step 2" not in text
-    return place.write(f"schema-{abs(hash(sql))}.sql", f"{text}\n-- ---- step 2 ----\n\n{sql}")
+    assert "-- ---- step 2" in text and "-- ---- step 3" not in text
+    return place.write(f"schema-{abs(hash(sql))}.sql", f"{text}\n-- ---- step 3 ----\n\n{sql}")
 
 
-STEP_2 = ("CREATE TABLE IF NOT EXISTS owner (zone_id INT PRIMARY KEY, name VARCHAR(64) NOT NULL DEFAULT 'none; yet');\n"
+TODAY = "2"  # the steps of the schema
+
+NEXT_STEP = ("CREATE TABLE IF NOT EXISTS owner (zone_id INT PRIMARY KEY, name VARCHAR(64) NOT NULL DEFAULT 'none; yet');\n"
           "INSERT IGNORE INTO owner (zone_id) SELECT zone_id FROM zone_master; -- of the rows; that there are\n"
           "CREATE OR REPLACE VIEW owners AS SELECT zone_master.name AS zone, owner.name\n"
           "  FROM zone_master JOIN owner USING (zone_id);\n"
-          "UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2;\n")
+          "UPDATE schema_version SET version = 3 WHERE program = 'weir' AND version < 3;\n")
 
 
 def test_a_step_that_was_cut_off_is_done_again(place):
@@ -144,29 +146,45 @@ def test_a_step_that_was_cut_off_is_done_again(place):
     server().sql("-- " + ";\n".join(statements[:3]) + ";\n", database)
     assert version(database) == [] and len(server().sql("SHOW TABLES", database)) == 3
     Shell(place, config).end()
-    assert version(database) == [["1"]]
+    assert version(database) == [[TODAY]]
     server().sql("DELETE FROM schema_version; DROP TABLE note; DROP VIEW hourly", database)
     Shell(place, config).end()
-    assert version(database) == [["1"]] and len(described(database)[0]) == 15
+    assert version(database) == [[TODAY]] and len(described(database)[0]) == 15
+
+
+def test_the_first_version_is_brought_up_to_date(place):
+    """Made by hand by the first step alone, with a decision in it; the second step may be run twice."""
+    config, database = configure(place)
+    server().sql(f"CREATE DATABASE {database}")
+    with open(SCHEMA, encoding="utf-8") as file:
+        first, _, second = file.read().partition("-- ---- step 2")
+    server().sql(first, database)
+    assert version(database) == [["1"]] and not [row for row in described(database)[0] if "nth" in str(row)]
+    server().sql("INSERT INTO decision_history VALUES (5, 1, 2, 3, 'site', 'ann', 'block', 9, 'enforce', 'gcra', 3, 1, 3, NULL, NULL)",
+                 database)
+    server().sql("--" + second.partition("UPDATE schema_version")[0], database)  # cut off before its end
+    Shell(place, config).end()
+    assert version(database) == [[TODAY]]
+    assert server().sql("SELECT zone, nth FROM decisions", database) == [["site", "NULL"]]
 
 
 def test_an_older_schema_is_brought_up_to_date(place):
-    """From 1 to 2, with rows in it; a weir that knows only 1 then refuses it."""
+    """From 2 to 3, with rows in it; a weir that knows only 2 then refuses it."""
     config, database = configure(place)
     shell = Shell(place, config)
     server().sql("INSERT INTO zone_master (zone_id, limit_number, name, algorithm, rate, window_ms, policy_version)"
                  " VALUES (4, 1, 'site', 'gcra', 3, 1000, 1)", database)
-    newer = with_step_2(place, STEP_2)
-    assert "schema 2 in " in shell.good("missing", newer)
-    assert version(database) == [["1"]]
+    newer = with_next_step(place, NEXT_STEP)
+    assert "schema 3 in " in shell.good("missing", newer)
+    assert version(database) == [[TODAY]]
     for _ in range(2):
         shell.good("upgrade", newer)
-        assert version(database) == [["2"]]
+        assert version(database) == [["3"]]
         assert server().sql("SELECT * FROM owners", database) == [["site", "none; yet"]]
         assert shell.good("missing", newer) == ""
     shell.end()
     other = Shell(place, config, opened=False)
-    assert "written by a newer version of weir (schema 2, known: 1)" in other.gives("NEWER", "open")
+    assert "written by a newer version of weir (schema 3, known: 2)" in other.gives("NEWER", "open")
     other.end()
 
 
@@ -174,11 +192,11 @@ def test_all_steps_are_run_on_an_empty_database(place):
     config, database = configure(place)
     server().sql(f"CREATE DATABASE {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
     shell = Shell(place, config, opened=False)
-    newer = with_step_2(place, STEP_2)
+    newer = with_next_step(place, NEXT_STEP)
     assert "the tables of " in shell.good("missing", newer)
     assert server().sql("SHOW TABLES", database) == []
     shell.good("upgrade", newer)
-    assert version(database) == [["2"]] and server().sql("SELECT * FROM owners", database) == []
+    assert version(database) == [["3"]] and server().sql("SELECT * FROM owners", database) == []
     shell.end()
 
 
@@ -187,13 +205,13 @@ def test_a_step_that_fails_is_said_and_run_again(place):
     config, database = configure(place)
     shell = Shell(place, config)
     server().sql("CREATE TABLE owners (theirs INT)", database)
-    newer = with_step_2(place, STEP_2)
+    newer = with_next_step(place, NEXT_STEP)
     assert "owners" in shell.gives("IO", "upgrade", newer)
-    assert version(database) == [["1"]]
+    assert version(database) == [[TODAY]]
     assert server().sql("SELECT count(*) FROM owner", database) == [["0"]]
     server().sql("DROP TABLE owners", database)
     shell.good("upgrade", newer)
-    assert version(database) == [["2"]] and server().sql("SELECT * FROM owners", database) == []
+    assert version(database) == [["3"]] and server().sql("SELECT * FROM owners", database) == []
     shell.end()
 
 
@@ -233,7 +251,7 @@ def test_other_databases_are_refused(place):
 def test_a_user_works_without_making_databases(place):
     database = new_database()
     server().sql(f"CREATE DATABASE {database}; CREATE USER narrow@'127.0.0.1' IDENTIFIED BY 'secret';"
-                 f"GRANT CREATE, CREATE VIEW, DROP, SELECT, INSERT, UPDATE, DELETE ON {database}.* TO narrow@'127.0.0.1'")
+                 f"GRANT CREATE, CREATE VIEW, ALTER, DROP, SELECT, INSERT, UPDATE, DELETE ON {database}.* TO narrow@'127.0.0.1'")
     try:
         config, _ = configure(place, database=database, user="narrow")
         shell = Shell(place, config)

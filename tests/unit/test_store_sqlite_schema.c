@@ -15,17 +15,19 @@
 
 static struct weir_error error;
 
+enum { TODAY = 2 }; /* the steps of schema.sql */
+
 /* What the next version of weir may bring: a column, and rows that know of it. */
-static const char step_2[] = "-- ---- step 2 ----\n"
-							 "ALTER TABLE note ADD COLUMN written_ms INTEGER NOT NULL DEFAULT 0;\n"
-							 "UPDATE note SET written_ms = 7;\n";
-static const char step_3[] = "-- ---- step 3 ----\n"
-							 "CREATE VIEW notes AS SELECT name, written_ms FROM note;\n";
+static const char next_step[] = "-- ---- step 3 ----\n"
+								"ALTER TABLE note ADD COLUMN written_ms INTEGER NOT NULL DEFAULT 0;\n"
+								"UPDATE note SET written_ms = 7;\n";
+static const char step_after[] = "-- ---- step 4 ----\n"
+								 "CREATE VIEW notes AS SELECT name, written_ms FROM note;\n";
 /* It begins well. */
-static const char bad_step_2[] = "-- ---- step 2 ----\n"
-								 "ALTER TABLE note ADD COLUMN written_ms INTEGER NOT NULL DEFAULT 0;\n"
-								 "DROP TABLE note;\n"
-								 "CREATE INDEX lost ON nowhere (name);\n";
+static const char bad_next_step[] = "-- ---- step 3 ----\n"
+									"ALTER TABLE note ADD COLUMN written_ms INTEGER NOT NULL DEFAULT 0;\n"
+									"DROP TABLE note;\n"
+									"CREATE INDEX lost ON nowhere (name);\n";
 
 /* The schema of today with more steps behind it; the caller frees what it points to. */
 static struct weir_span with_steps(const char *more, const char *and_more)
@@ -101,53 +103,76 @@ static void assert_note_is_there(const char *directory)
 	store->ops->close(store);
 }
 
-static void this_version_is_1(void **state)
+static void this_version_is_made(void **state)
 {
 	make_state(*state);
-	assert_int_equal(1, number(*state, "SELECT version FROM schema_version"));
+	assert_int_equal(TODAY, number(*state, "SELECT version FROM schema_version"));
 	assert_int_equal(WEIR_OK, upgrade(*state, weir_store_schema_steps()));
 	assert_note_is_there(*state);
 }
 
 static void an_older_one_gets_the_steps_that_it_lacks(void **state)
 {
-	struct weir_span second = with_steps(step_2, ""), third = with_steps(step_2, step_3);
+	struct weir_span second = with_steps(next_step, ""), third = with_steps(next_step, step_after);
 	make_state(*state);
 	for (int times = 0; times < 2; times++) { /* the second time there is nothing to do */
 		assert_int_equal(WEIR_OK, upgrade(*state, second));
-		assert_int_equal(2, number(*state, "SELECT version FROM schema_version"));
+		assert_int_equal(TODAY + 1, number(*state, "SELECT version FROM schema_version"));
 		assert_int_equal(7, number(*state, "SELECT written_ms FROM note WHERE name = 'kept'"));
 	}
 	assert_int_equal(WEIR_OK, upgrade(*state, third));
-	assert_int_equal(3, number(*state, "SELECT version FROM schema_version"));
+	assert_int_equal(TODAY + 2, number(*state, "SELECT version FROM schema_version"));
 	assert_int_equal(7, number(*state, "SELECT written_ms FROM notes"));
 	free_schema(second);
 	free_schema(third);
 }
 
+/* A state of the first version: its decisions stay, and are of no list of blocks. */
+static void a_state_of_the_first_version_is_upgraded(void **state)
+{
+	struct weir_span steps = weir_store_schema_steps();
+	struct weir_span second = weir_schema_step(steps, 2);
+	struct weir_span first = {.at = steps.at,
+	                          .length = (uint32_t)(second.at - steps.at - (ptrdiff_t)strlen("-- ---- step 2 ----\n"))};
+	char path[512];
+	assert_int_equal(WEIR_OK, upgrade(*state, first));
+	assert_int_equal(1, number(*state, "SELECT version FROM schema_version"));
+	struct weir_database *database = open_database(path_in(*state, path) != NULL ? *state : NULL);
+	assert_int_equal(WEIR_OK,
+	                 weir_database_run(database,
+	                                   "INSERT INTO decision_history VALUES (5, 1, 2, 3, 'site', 'ann', 'block', 9, "
+	                                   "'enforce', 'sliding_window', 3, 60000, 3, NULL, NULL)",
+	                                   &error));
+	weir_database_close(database);
+	make_state(*state);
+	assert_int_equal(TODAY, number(*state, "SELECT version FROM schema_version"));
+	assert_int_equal(1, number(*state, "SELECT count(*) FROM decisions WHERE zone = 'site' AND nth IS NULL"));
+	assert_note_is_there(*state);
+}
+
 static void several_steps_are_one(void **state)
 {
-	struct weir_span third = with_steps(step_2, step_3);
+	struct weir_span third = with_steps(next_step, step_after);
 	make_state(*state);
 	assert_int_equal(WEIR_OK, upgrade(*state, third));
-	assert_int_equal(3, number(*state, "SELECT version FROM schema_version"));
+	assert_int_equal(TODAY + 2, number(*state, "SELECT version FROM schema_version"));
 	char path[512];
 	snprintf(path, sizeof path, "%s/new", (const char *)*state); /* and an empty one gets them all */
 	assert_int_equal(0, mkdir(path, 0700));
 	assert_int_equal(WEIR_OK, upgrade(path, third));
-	assert_int_equal(3, number(path, "SELECT version FROM schema_version"));
+	assert_int_equal(TODAY + 2, number(path, "SELECT version FROM schema_version"));
 	assert_int_equal(0, number(path, "SELECT count(*) FROM notes"));
 	free_schema(third);
 }
 
 static void a_step_that_fails_leaves_all_as_it_was(void **state)
 {
-	struct weir_span bad = with_steps(bad_step_2, step_3);
+	struct weir_span bad = with_steps(bad_next_step, step_after);
 	make_state(*state);
 	assert_int_equal(WEIR_IO, upgrade(*state, bad));
 	if (strstr(error.text, "weir.db: no such table: main.nowhere") == NULL)
 		fail_msg("%s", error.text);
-	assert_int_equal(1, number(*state, "SELECT version FROM schema_version"));
+	assert_int_equal(TODAY, number(*state, "SELECT version FROM schema_version"));
 	assert_int_equal(0, number(*state, "SELECT count(*) FROM pragma_table_info('note') WHERE name = 'written_ms'"));
 	assert_note_is_there(*state);
 	free_schema(bad);
@@ -155,12 +180,12 @@ static void a_step_that_fails_leaves_all_as_it_was(void **state)
 
 static void a_newer_one_is_refused(void **state)
 {
-	struct weir_span second = with_steps(step_2, "");
+	struct weir_span second = with_steps(next_step, "");
 	struct weir_store *store = NULL;
 	make_state(*state);
 	assert_int_equal(WEIR_OK, upgrade(*state, second));
 	assert_int_equal(WEIR_NEWER, weir_store_sqlite_open(*state, &store, &error));
-	assert_non_null(strstr(error.text, "weir.db: written by a newer version of weir (schema 2, known: 1)"));
+	assert_non_null(strstr(error.text, "weir.db: written by a newer version of weir (schema 3, known: 2)"));
 	assert_int_equal(WEIR_NEWER, weir_store_sqlite_open_read_only(*state, &store, &error));
 	assert_int_equal(7, number(*state, "SELECT written_ms FROM note"));
 	free_schema(second);
@@ -168,7 +193,7 @@ static void a_newer_one_is_refused(void **state)
 
 static void a_look_upgrades_nothing(void **state)
 {
-	struct weir_span second = with_steps(step_2, "");
+	struct weir_span second = with_steps(next_step, "");
 	char path[512];
 	make_state(*state);
 	struct weir_database *database = NULL;
@@ -178,7 +203,7 @@ static void a_look_upgrades_nothing(void **state)
 	assert_int_equal(WEIR_INVALID, weir_store_schema_check(database, path, second, &error));
 	assert_non_null(strstr(error.text, "written by an older version of weir; `weir run` upgrades it"));
 	weir_database_close(database);
-	assert_int_equal(1, number(*state, "SELECT version FROM schema_version"));
+	assert_int_equal(TODAY, number(*state, "SELECT version FROM schema_version"));
 	free_schema(second);
 }
 
@@ -205,7 +230,7 @@ static void *open_and_close(void *context)
 /* Whoever is first runs the step; a second time it would fail. */
 static void several_may_come_at_once(void **state)
 {
-	struct weir_span second = with_steps(step_2, "");
+	struct weir_span second = with_steps(next_step, "");
 	for (int round = 0; round < 10; round++) {
 		char directory[512];
 		pthread_t threads[8];
@@ -220,7 +245,7 @@ static void several_may_come_at_once(void **state)
 			pthread_join(threads[i], NULL);
 			assert_int_equal(WEIR_OK, openers[i].status);
 		}
-		assert_int_equal(2, number(directory, "SELECT version FROM schema_version"));
+		assert_int_equal(TODAY + 1, number(directory, "SELECT version FROM schema_version"));
 	}
 	free_schema(second);
 }
@@ -230,10 +255,10 @@ static void several_may_come_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(this_version_is_1),        test(an_older_one_gets_the_steps_that_it_lacks),
+		test(this_version_is_made),     test(an_older_one_gets_the_steps_that_it_lacks),
 		test(several_steps_are_one),    test(a_step_that_fails_leaves_all_as_it_was),
 		test(a_newer_one_is_refused),   test(a_look_upgrades_nothing),
-		test(several_may_come_at_once),
+		test(several_may_come_at_once), test(a_state_of_the_first_version_is_upgraded),
 	};
 	return cmocka_run_group_tests_name("store_sqlite_schema", tests, NULL, NULL);
 }

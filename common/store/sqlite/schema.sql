@@ -108,7 +108,6 @@ CREATE TABLE decision_history (
   held INTEGER,
   ordered_by TEXT,
   reason TEXT,
-  nth INTEGER,
   PRIMARY KEY (at_ms, partition_id, log_offset, pair)
 ) WITHOUT ROWID;
 CREATE INDEX decision_bucket ON decision_history (zone, bucket, at_ms);
@@ -148,7 +147,7 @@ SELECT partition_id || '-' || log_offset || '-' || pair AS id, zone, bucket AS k
        strftime('%Y-%m-%d %H:%M:%f', at_ms / 1000.0, 'unixepoch') AS at,
        action,
        strftime('%Y-%m-%d %H:%M:%f', until_ms / 1000.0, 'unixepoch') AS until,
-       mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, bucket, at_ms, until_ms
   FROM decision_history;
 
 CREATE VIEW events AS
@@ -158,3 +157,16 @@ SELECT partition_id || '-' || log_offset || '-' || pair AS id, name AS zone, buc
        blocked, c.zone_id, bucket, at_ms
   FROM zone_txn AS c
   JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
+
+-- ---- step 2 ----
+
+ALTER TABLE decision_history ADD COLUMN nth INTEGER;
+DROP VIEW decisions;
+CREATE VIEW decisions AS
+SELECT partition_id || '-' || log_offset || '-' || pair AS id, zone, bucket AS key_text,
+       date(at_ms / 1000.0, 'unixepoch') AS day,
+       strftime('%Y-%m-%d %H:%M:%f', at_ms / 1000.0, 'unixepoch') AS at,
+       action,
+       strftime('%Y-%m-%d %H:%M:%f', until_ms / 1000.0, 'unixepoch') AS until,
+       mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
+  FROM decision_history;

@@ -142,7 +142,7 @@ static void put_json(struct weir_json_writer *json, const char *name, struct wei
 {
 	struct weir_json_document *document;
 	bool unmarked = value.length > 0 && value.at[0] != '\xef';
-	if (unmarked && weir_json_parse(name, value.at, value.length, &document, NULL) == WEIR_OK) {
+	if (unmarked && weir_json_parse_record(name, value.at, value.length, &document, NULL) == WEIR_OK) {
 		weir_json_document_free(document);
 		put_line(weir_json_write_value(json, name), value);
 	} else {

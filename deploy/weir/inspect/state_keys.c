@@ -130,7 +130,7 @@ enum weir_status state_keys_add(struct state_keys *keys, struct weir_span line, 
 	struct weir_json_document *document;
 	/* "[2001:db8::1]" is no array, but may be a value. */
 	if (line.length > 0 && line.at[0] == '[' &&
-	    weir_json_parse("key", line.at, line.length, &document, NULL) == WEIR_OK) {
+	    weir_json_parse_record("key", line.at, line.length, &document, NULL) == WEIR_OK) {
 		enum weir_status status = add_array(keys, weir_json_root(document).value, error);
 		weir_json_document_free(document);
 		return status;

@@ -170,7 +170,7 @@ static void put_times(struct weir_text *text, int64_t at_ms, int64_t until_ms)
 /* "10 in 1m (held 12), block 2", or "ann: scraping". */
 static void put_cause(struct weir_text *text, struct weir_span json)
 {
-	json_t *decision = json_loadb(json.at, json.length, 0, NULL);
+	json_t *decision = json_loadb(json.at, json.length, JSON_ALLOW_NUL, NULL);
 	const char *by = json_string_value(json_object_get(decision, "by"));
 	const char *reason = json_string_value(json_object_get(decision, "reason"));
 	if (by != NULL) {

@@ -28,7 +28,7 @@ static enum weir_status read_request(struct weir_span request, struct override_c
 {
 	static const char *const members[] = {"command", NULL};
 	struct weir_json_document *document;
-	enum weir_status status = weir_json_parse("request", request.at, request.length, &document, error);
+	enum weir_status status = weir_json_parse_record("request", request.at, request.length, &document, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_json root = weir_json_root(document), body = weir_json_member(&root, "command");
@@ -74,7 +74,7 @@ void override_control_answer(void *context, struct weir_span request, struct wei
 static enum weir_status read_answer(struct weir_span answer, struct override_place *places, uint32_t *count,
                                     struct weir_error *error)
 {
-	json_t *root = json_loadb(answer.at, answer.length, 0, NULL);
+	json_t *root = json_loadb(answer.at, answer.length, JSON_ALLOW_NUL, NULL);
 	const char *words = json_string_value(json_object_get(root, "error"));
 	const json_t *placed = json_object_get(root, "placed");
 	enum weir_status status = WEIR_OK;

@@ -152,7 +152,7 @@ static void put_override(struct weir_text *text, const json_t *json, bool blocke
 
 bool words_decision_json(struct weir_text *text, struct weir_span bytes, bool coloured)
 {
-	json_t *json = json_loadb(bytes.at, bytes.length, 0, NULL);
+	json_t *json = json_loadb(bytes.at, bytes.length, JSON_ALLOW_NUL, NULL);
 	const char *zone = json_string_value(json_object_get(json, "zone"));
 	const char *action = json_string_value(json_object_get(json, "action"));
 	if (zone == NULL || action == NULL) {
@@ -165,9 +165,11 @@ bool words_decision_json(struct weir_text *text, struct weir_span bytes, bool co
 	if (json_is_null(key) || json_array_size(key) == 0)
 		weir_text_puts(text, "(everyone)");
 	for (size_t i = 0; i < json_array_size(key); i++) {
-		const char *value = json_string_value(json_array_get(key, i));
+		const json_t *value = json_array_get(key, i);
 		weir_text_puts(text, i > 0 ? "|" : "");
-		words_key(text, weir_span_of(value != NULL ? value : "?"));
+		words_key(text, json_is_string(value)
+		                    ? (struct weir_span){json_string_value(value), (uint32_t)json_string_length(value)}
+		                    : weir_span_of("?"));
 	}
 	struct weir_limit limit;
 	bool blocked = strcmp(action, "block") == 0;

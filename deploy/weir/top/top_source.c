@@ -50,7 +50,7 @@ enum weir_status top_source_ask(struct top_source *source, const char *path, con
 	*answer = NULL;
 	enum weir_status status = source->get(source, path, arguments, count, &body, error);
 	if (status == WEIR_OK) {
-		*answer = json_loadb(body.at, body.length, 0, NULL);
+		*answer = json_loadb(body.at, body.length, JSON_ALLOW_NUL, NULL);
 		if (!json_is_object(*answer)) {
 			json_decref(*answer);
 			*answer = NULL;

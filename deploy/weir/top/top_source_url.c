@@ -48,7 +48,7 @@ static bool put_address(struct url_source *source, const char *path, const struc
 static enum weir_status refused(const struct url_source *source, const struct weir_http_answer *got,
                                 struct weir_error *error)
 {
-	json_t *answer = json_loadb(got->body.at, got->body.length, 0, NULL);
+	json_t *answer = json_loadb(got->body.at, got->body.length, JSON_ALLOW_NUL, NULL);
 	const json_t *fault = json_object_get(answer, "error");
 	const char *parameter = json_string_value(json_object_get(fault, "parameter"));
 	const char *message = json_string_value(json_object_get(fault, "message"));
