@@ -260,7 +260,7 @@ static void add_message(struct weir_consumer *consumer, struct weir_message *mes
 static void point_to_bodies(const struct weir_consumer *consumer, struct weir_message *messages, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		const char *at = consumer->bodies.at + consumer->starts[i];
+		const char *at = consumer->bodies.at != NULL ? consumer->bodies.at + consumer->starts[i] : "";
 		if (messages[i].key.at != NULL)
 			messages[i].key.at = at;
 		messages[i].payload.at = at + messages[i].key.length;

@@ -66,7 +66,8 @@ bool setup_file_changes(const struct setup_file *file)
 {
 	if (file->gone || file->before == NULL)
 		return file->gone ? file->before != NULL : true;
-	return file->after.length != file->before_length || memcmp(file->after.at, file->before, file->before_length) != 0;
+	return file->after.length != file->before_length ||
+	       (file->before_length > 0 && memcmp(file->after.at, file->before, file->before_length) != 0);
 }
 
 bool setup_files_change(const struct setup_files *files)
