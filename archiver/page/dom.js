@@ -77,6 +77,9 @@ function fit(box) {
   if (box.scrollWidth > box.clientWidth) box.classList.add("stacked");
 }
 
+/** The same for all tables within, before they are painted for the first time. */
+export const fit_tables = (within) => within.querySelectorAll(".scroll").forEach(fit);
+
 // Heights change with it: only another width is a reason to look again.
 const sizes = new ResizeObserver((entries) => {
   for (const { target } of entries)
