@@ -39,6 +39,7 @@ def counted(zone, first, last, key=None):
 
 def plotted(view, number=0):
     """The columns of a chart: times, passed and blocked together, passed."""
+    view.page.until(f"(document.querySelectorAll('.plot')[{number}]?.childElementCount ?? 1) > 0")
     return view.page.run("import(`${location.origin}/page/chart.js`).then(({ plot_of }) =>"
                          f" plot_of(document.querySelectorAll('.plot')[{number}])?.data ?? null)")
 
