@@ -77,11 +77,14 @@ function fit(box) {
   if (box.scrollWidth > box.clientWidth) box.classList.add("stacked");
 }
 
-// Heights change with it: only another width is a reason to look again.
-const sizes = new ResizeObserver((entries) => {
+/** The same for all tables within, before they are painted for the first time. */
+export const fit_tables = (within) => within.querySelectorAll(".scroll").forEach(fit);
+
+// Heights change with it: only another width is a reason to look again, and a frame later, as a browser wants it.
+const sizes = new ResizeObserver((entries) => requestAnimationFrame(() => {
   for (const { target } of entries)
     if (target.clientWidth > 0 && target.clientWidth !== widths.get(target)) fit(target);
-});
+}));
 
 /**
  * A table with a caption, in a box of its own that scrolls sideways by pointer and keyboard.

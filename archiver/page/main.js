@@ -5,7 +5,7 @@ import { basis } from "./api.js";
 import * as blocks from "./blocks.js";
 import { start_clock } from "./clock.js";
 import * as decisions from "./decisions.js";
-import { h } from "./dom.js";
+import { fit_tables, h } from "./dom.js";
 import * as overview from "./overview.js";
 import { custom_span, span_query } from "./span.js";
 import * as system from "./system.js";
@@ -174,6 +174,7 @@ function replace(nodes) {
     active.getAttribute("href") && `a[href="${CSS.escape(active.getAttribute("href"))}"]`);
   const lefts = [...results.querySelectorAll(".scroll")].map((box) => box.scrollLeft);
   results.replaceChildren(...nodes);
+  fit_tables(results);
   results.querySelectorAll(".scroll").forEach((box, index) => { box.scrollLeft = lefts[index] ?? 0; });
   if (mark) results.querySelector(mark)?.focus({ preventScroll: true });
 }

@@ -6,7 +6,7 @@ import { chart } from "./chart.js";
 import { day_text } from "./clock.js";
 import { counts_of } from "./counts.js";
 import { decision_columns, story } from "./decisions.js";
-import { empty, figures, h, table } from "./dom.js";
+import { empty, figures, fit_tables, h, table } from "./dom.js";
 import { custom_span, span_fields, span_of, span_query } from "./span.js";
 import { change, digits, named_time, number, percent } from "./words.js";
 
@@ -100,7 +100,10 @@ async function most_blocked({ top }, parameters) {
 /** A part that keeps its place until what it shows is there. */
 function part_of(promise, later, attributes = {}) {
   const body = h("div", { ...attributes, "aria-busy": "true" });
-  later(promise.then((nodes) => body.replaceChildren(...[nodes].flat()), (error) => {
+  later(promise.then((nodes) => {
+    body.replaceChildren(...[nodes].flat());
+    fit_tables(body);
+  }, (error) => {
     if (error.name !== "AbortError") body.replaceChildren(h("p", { role: "alert" }, `Not available: ${error.message}`));
   }).then(() => body.removeAttribute("aria-busy")));
   return body;
