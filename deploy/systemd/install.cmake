@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` makes for the place that it installs to: units that name the programs where they lie, and the
 # reference that the program writes of itself (WEIR_SOURCE, WEIR_BUILD and WEIR_PROGRAM are set before).
-set(made ${WEIR_BUILD}/install)
-file(REMOVE_RECURSE ${made})
+string(RANDOM LENGTH 12 own) # two may install at a time
+set(made ${WEIR_BUILD}/install-${own})
 
 file(GLOB units ${WEIR_SOURCE}/deploy/systemd/*.service ${WEIR_SOURCE}/deploy/systemd/*.path)
 foreach(unit IN LISTS units)
@@ -20,3 +20,4 @@ foreach(daemon IN ITEMS weir-collector weir-limiter weir-archiver)
 endforeach()
 
 file(INSTALL ${made}/ DESTINATION "${CMAKE_INSTALL_PREFIX}" TYPE DIRECTORY)
+file(REMOVE_RECURSE ${made})

@@ -122,6 +122,10 @@ def files_of(machine):
     return {line for line in said.splitlines() if not OTHERS.match(line)}
 
 
+def main_pid(machine, unit):
+    return machine.do(f"systemctl show -P MainPID {unit}.service").strip()
+
+
 def is_running(machine):
     return machine.run("systemctl", "is-active", "weir.service")[1].strip() == "active"
 
@@ -149,19 +153,26 @@ def test_it_comes_and_goes(place):
         until(lambda: re.search(r"^weir_collector_lines_total\S* [1-9]|^weir_source_lines_total\S* [1-9]",
                                 machine.do("curl -sS http://127.0.0.1:9464/metrics"), re.M), f"{lines}1")
 
-        # An upgrade: what was edited stays, and the new program runs.
-        first = machine.do("systemctl show -P MainPID weir.service").strip()
+        # A second service of the package, which the operator has started.
+        machine.do("echo 'TARGET=file:/var/lib/weir/subscribe-edge/list\nOPTIONS=--state /var/lib/weir' "
+                   ">/etc/weir/subscribe-edge.env && systemctl start weir-subscribe@edge")
+        second = main_pid(machine, "weir-subscribe@edge")
+
+        # An upgrade: what was edited stays, and the new programs run.
+        first = main_pid(machine, "weir")
         machine.do("sed -i 's/\"block_for\": \"10m\"/\"block_for\": \"20m\"/' /etc/weir/weir.json")
         machine.do("apt-get install -q -y /root/" + os.path.basename(new))
         until(lambda: is_running(machine), "weir runs again")
-        assert machine.do("systemctl show -P MainPID weir.service").strip() not in (first, "0")
+        assert main_pid(machine, "weir") not in (first, "0")
+        assert main_pid(machine, "weir-subscribe@edge") not in (second, "0")
         assert '"block_for": "20m"' in machine.do("cat /etc/weir/weir.json")
         assert machine.do("stat -c '%U %G %a' /etc/weir/weir.json").strip() == "root weir 640"
         assert machine.do("weir list --state /var/lib/weir"), "the state can be read"
 
         # It goes, and its configuration stays; then all of it goes.
         machine.do("apt-get remove -q -y weir")
-        assert not is_running(machine) and os.path.exists(machine.file("/etc/weir/weir.json"))
+        assert not is_running(machine) and main_pid(machine, "weir-subscribe@edge") == "0"
+        assert os.path.exists(machine.file("/etc/weir/weir.json"))
         machine.do("apt-get purge -q -y weir && apt-get autoremove -q -y --purge")
         left = files_of(machine) - before
         assert not left, sorted(left)

@@ -8,6 +8,7 @@ upon it, which goes away.
 
 import fcntl
 import hashlib
+import inspect
 import os
 import shutil
 import signal
@@ -96,13 +97,37 @@ def base():
     os.makedirs(_BASE, exist_ok=True)
     with open(os.path.join(_BASE, "lock"), "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with open(__file__, "rb") as file:
-            made = os.path.join(_BASE, "debian-" + hashlib.sha256(file.read()).hexdigest()[:12])
+        recipe = inspect.getsource(_make) + " ".join(_PACKAGES)
+        made = os.path.join(_BASE, "debian-" + hashlib.sha256(recipe.encode()).hexdigest()[:12])
         if not os.path.exists(made):
             shutil.rmtree(made + ".part", ignore_errors=True)
             _make(made + ".part")
             os.rename(made + ".part", made)
     return made
+
+
+def _make_cgroup(name):
+    """A control group for one machine, below this process's own: two machines must not share theirs."""
+    with open("/proc/mounts", encoding="utf-8") as file:
+        mounts = [line.split()[1] for line in file if line.split()[2] == "cgroup2"]
+    with open("/proc/self/cgroup", encoding="ascii") as file:
+        own = [line.strip()[3:] for line in file if line.startswith("0::")]
+    if not mounts or not own:
+        raise cases.Skipped("no control groups (version 2) are mounted here")
+    path = os.path.join(mounts[0], own[0].lstrip("/"), name)
+    try:
+        os.mkdir(path)
+    except OSError as why:
+        raise cases.Skipped(f"no control group can be made here: {why}") from None
+    return path
+
+
+def _remove_cgroup(path):
+    for folder, _, _ in os.walk(path, topdown=False):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            pass  # its last process is not gone yet: the caller tries again
 
 
 class Machine:
@@ -117,10 +142,11 @@ class Machine:
             os.mkdir(self.path(name))
         if prepare is not None:
             self._prepare(below, prepare)
+        self._cgroup = _make_cgroup(os.path.basename(self.directory))
         # pylint: disable-next=consider-using-with
         self._unshare = subprocess.Popen(
-            ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup", "--fork", "--kill-child", "bash", "-c",
-             _BOOT, "boot", self.path("root"), below, self.path("upper"), self.path("work")],
+            ["bash", "-c", 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"', "bash", self._cgroup, "unshare", "--mount",
+             "--pid", "--net", "--ipc", "--uts", "--cgroup", "--fork", "--kill-child", "bash", "-c", _BOOT, "boot", self.path("root"), below, self.path("upper"), self.path("work")],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             self._init = until(self._child, "the machine's first process runs", patience_s=30)
@@ -160,7 +186,8 @@ class Machine:
 
     def run(self, *command, patience_s=120):
         """Runs a command within: its exit code, and what it says."""
-        done = subprocess.run(["nsenter", "-t", str(self._init), "--all", "env", "-i", "HOME=/root", "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive",
+        done = subprocess.run(["nsenter", "-t", str(self._init), "--all", "env", "-i", "HOME=/root", "LC_ALL=C",
+                               "DEBIAN_FRONTEND=noninteractive",
                                "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *command],
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                               timeout=patience_s)
@@ -188,6 +215,7 @@ class Machine:
             until(lambda: not os.path.exists(f"/proc/{self._init}/ns"), "the machine has ended", patience_s=30)
         for _ in range(50):
             shutil.rmtree(self.directory, ignore_errors=True)
-            if not os.path.exists(self.directory):
+            _remove_cgroup(self._cgroup)
+            if not os.path.exists(self.directory) and not os.path.exists(self._cgroup):
                 break
             time.sleep(0.1)

@@ -39,7 +39,7 @@ def _pack(place, out, environment):
         raise cases.Skipped("no dpkg-shlibdeps here (deploy/packages package)")
     done = run(os.path.join(ROOT, "deploy/package"), "--build", os.path.dirname(os.path.dirname(place.weir)),
                "--out", out, env={**os.environ, **environment})
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, (done.returncode, done.stdout)
     return done.stdout.strip().split("\n")[-1]
 
 
