@@ -44,6 +44,8 @@ def columns_of_servers():
     for name, body in re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) \((.*?)\n\) ", text, flags=re.S):
         rows = [row.split()[0] for row in outside_brackets(body)]
         found[name] = [row for row in rows if row not in ("PRIMARY", "KEY") and (name, row) not in SERVERS_ONLY]
+    for name, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", text):  # of a later step
+        found[name].append(column)
     for name, body in re.findall(r"VIEW (\w+) AS\s+SELECT (.*?)\s+FROM \w+", text, flags=re.S):
         # A column's name is its last word, without the table's before it.
         found[name] = [re.split(r"[\s.]", part)[-1] for part in outside_brackets(body)]
