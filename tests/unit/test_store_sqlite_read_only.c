@@ -194,7 +194,7 @@ static uint64_t look_over(const char *directory, unsigned *count)
 static void make_lock(const char *directory)
 {
 	char path[512];
-	snprintf(path, sizeof path, "%s/lock", directory);
+	snprintf(path, sizeof path, "%.500s/lock", directory);
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);
