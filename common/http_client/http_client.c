@@ -4,9 +4,11 @@
 
 #include "common/base/alloc.h"
 #include "common/base/words.h"
+#include "common/bytes/listen_address.h"
 
 #include <curl/curl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct weir_http_client {
@@ -150,6 +152,22 @@ bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *
 	return true;
 }
 
+/* Whether a host, with its port, is this machine. */
+static bool is_here(const char *at, size_t length)
+{
+	char host[64];
+	const char *colon = memrchr(at, ':', length);
+	if (*at == '[') { /* [::1]:8080 */
+		const char *closing = memchr(at, ']', length);
+		length = closing != NULL ? (size_t)(closing - at) - 1 : 0;
+		at++;
+	} else if (colon != NULL) {
+		length = (size_t)(colon - at);
+	}
+	snprintf(host, sizeof host, "%.*s", (int)(length < sizeof host ? length : 0), at);
+	return weir_listen_is_loopback(host);
+}
+
 bool weir_http_address_host(const char *address, struct weir_text *host)
 {
 	size_t scheme = strncmp(address, "https://", 8) == 0 ? 8 : strncmp(address, "http://", 7) == 0 ? 7 : 0;
@@ -163,5 +181,5 @@ bool weir_http_address_host(const char *address, struct weir_text *host)
 	}
 	weir_text_append(host, address, scheme);
 	weir_text_append(host, at, length);
-	return length > 0;
+	return length > 0 && (scheme == 8 || is_here(at, length));
 }

@@ -57,7 +57,11 @@ WEIR_MUST_USE enum weir_status weir_http_client_call(struct weir_http_client *cl
 /** Appends a value as an address holds it. @return false: it is too long */
 bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *text, struct weir_span value);
 
-/** Whether an address is http:// or https:// and a host. @param host  set to "https://HOST:PORT", without an account */
+/**
+ * Whether an address is https:// and a host, or http:// and this machine: nothing goes in clear over a network.
+ *
+ * @param host  set to "https://HOST:PORT", without an account
+ */
 bool weir_http_address_host(const char *address, struct weir_text *host);
 
 #endif

@@ -232,7 +232,7 @@ def test_a_long_block_outlasts_the_log(place):
 def test_what_cannot_be_meant_is_refused(place):
     zones, log = [zone("site", [sliding(3, "1m")], id=1)], [source(place.write("log", ""))]
     for gateways, words in (
-            (["nginx:/etc/x"], ("gateways[0]", 'unknown target "nginx:/etc/x"', "nginx-map:PATH")),
+            (["nginx:/etc/x"], ("gateways[0]", 'unknown target "nginx:..."', "nginx-map:PATH")),
             ([7], ("gateways[0]", "must be a target")),
             ([{"zones": ["site"]}], ("gateways[0].to", "is missing")),
             ([{"to": "file:x", "zone": "site"}], ("gateways[0]", 'unknown key "zone"', 'did you mean "zones"')),

@@ -183,7 +183,7 @@ def test_people_are_told_in_words(place):
         def block(*users, log=f"{template}/log"):
             place.append(log, "".join(line(START_MS + i, user) for user in users for i in range(5)))
 
-        block("ann", "<!channel> & @everyone", "two\nlines\u202e\u009b", "x" * 500)
+        block("ann", "<!channel> & @everyone", "two\nlines\u202e\u009b", "x" * 500, "[reset](https://evil.example) `" + "*" * 300, "a\u061c\u00ad\U000e0041b")
         machine.until(lambda: "x..." in words_of(standin, path) or "xxx" in words_of(standin, path), "all are told")
         text = words_of(standin, path)
         assert "blocked ann in zone site until 20" in text, text
@@ -193,6 +193,7 @@ def test_people_are_told_in_words(place):
         if template == "discord":
             assert all(told["allowed_mentions"] == {"parse": []} and len(told["content"]) <= 2000
                        for told in standin.taken())
+            assert "\\[reset\\]\\(https://evil.example\\) \\`" + "\\*" * 9 in text and "a???b" in text, text
         if template == "telegram":
             assert all(told["chat_id"] == "-100" and "parse_mode" not in told for told in standin.taken())
         # What is refused for what it says holds up no other; a failure loses none, and says none twice.
@@ -260,7 +261,8 @@ def test_a_server_that_hangs_ends_no_stop(place):
 
 def test_what_cannot_be_meant_is_refused(place):
     log = [source(place.write("log", ""))]
-    for hook, words in (("ftp://x/", "needs https://HOST"), ("https://", "needs https://HOST"),
+    for hook, words in (("ftp://x/", "needs https://HOST"), ("http://hooks.example/x", "only on this machine"),
+                        ("http://127.0.0.1.example/x", "only on this machine"), ("https://", "needs https://HOST"),
                         ("/nowhere/hook.json", "cannot open"),
                         ({"url": "nothing-of-a-secret"}, "must be https://HOST"),
                         ({"template": "pigeon"}, "template"), ({"template": "telegram", "url": "https://x/s"}, "chat"),

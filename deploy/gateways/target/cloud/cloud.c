@@ -28,7 +28,7 @@ static enum weir_status read_url(struct cloud_target *cloud, const struct weir_j
 		return status;
 	if (text[strcspn(text, " \t\r\n?#")] != '\0' || !weir_http_address_host(text, &name)) {
 		weir_text_deinit(&name);
-		return weir_json_fail(&url, error, "must be https://HOST[/PATH]");
+		return weir_json_fail(&url, error, "must be https://HOST[/PATH]; http:// only on this machine");
 	}
 	weir_text_append(&name, "", 1);
 	cloud->name = name.at; /* taken */

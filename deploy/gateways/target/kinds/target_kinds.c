@@ -45,7 +45,7 @@ enum weir_status target_open(const char *name, const struct target_options *opti
 		if (strncmp(name, kinds[i].prefix, length) != 0)
 			continue;
 		if (name[length] == '\0')
-			return weir_fail(error, WEIR_INVALID, "\"%s\" is incomplete; expected " ACCEPTED, name);
+			return weir_fail(error, WEIR_INVALID, "\"%s\" is incomplete; expected " ACCEPTED, kinds[i].prefix);
 		struct target *made;
 		enum weir_status status = kinds[i].make(name + (kinds[i].whole ? 0 : length), options, &made, error);
 		if (status == WEIR_OK && options->reload != NULL && !made->ops->may_reload) {
@@ -57,5 +57,7 @@ enum weir_status target_open(const char *name, const struct target_options *opti
 			*target = made;
 		return status;
 	}
-	return weir_fail(error, WEIR_INVALID, "unknown target \"%s\"; expected " ACCEPTED, name);
+	/* What stands behind the colon may be a secret. */
+	return weir_fail(error, WEIR_INVALID, "unknown target \"%.*s...\"; expected " ACCEPTED,
+	                 (int)(strcspn(name, ":") + (strchr(name, ':') != NULL)), name);
 }

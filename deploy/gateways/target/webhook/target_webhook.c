@@ -31,8 +31,8 @@ enum {
 	ANSWER_MOST_BYTES = 64 << 10,
 	BATCH_CHANGES = 500,
 	BATCH_BYTES = 256 << 10,
-	NOTICE_LINES = 20, /* of one message: Discord takes 2,000 characters */
-	NOTICE_BYTES = 1500,
+	NOTICE_LINES = 20, /* of one message: Discord takes 2,000 characters, with a backslash before each at most */
+	NOTICE_BYTES = 950,
 	WAITING_MOST_BYTES = 64 << 10,
 	PAUSE_MOST_MS = 600000,
 };

@@ -4,18 +4,34 @@
 
 #include "common/base/words.h"
 
+#include <string.h>
 #include <time.h>
 
-/* U+200B to U+200F, U+202A to U+202E, U+2060 to U+2069, U+FEFF: nothing to see, or another order of what is seen. */
-static bool is_hidden(const unsigned char *at, size_t left)
+/* Ranges of code points with nothing to see, or another order of what is seen, by their bytes in UTF-8. */
+static const struct {
+	char first[5], last[5];
+} hidden_ranges[] = {
+	{"\u00AD", "\u00AD"},         /* soft hyphen */
+	{"\u061C", "\u061C"},         /* Arabic letter mark */
+	{"\u180E", "\u180E"},         /* Mongolian vowel separator */
+	{"\u200B", "\u200F"},         /* without width; marks of direction */
+	{"\u2028", "\u202E"},         /* separators; embeddings and overrides */
+	{"\u2060", "\u206F"},         /* joiners; isolates */
+	{"\uFE00", "\uFE0F"},         /* variation selectors */
+	{"\uFEFF", "\uFEFF"},         /* byte order mark */
+	{"\U000E0000", "\U000E0FFF"}, /* tags, more selectors */
+};
+
+/* The bytes of the hidden code point that begins there; 0: it is none. */
+static size_t hidden_bytes(const char *at, size_t left)
 {
-	if (left < 3)
-		return false;
-	if (at[0] == 0xE2 && at[1] == 0x80)
-		return (at[2] >= 0x8B && at[2] <= 0x8F) || (at[2] >= 0xA8 && at[2] <= 0xAE);
-	if (at[0] == 0xE2 && at[1] == 0x81)
-		return at[2] >= 0xA0 && at[2] <= 0xA9;
-	return at[0] == 0xEF && at[1] == 0xBB && at[2] == 0xBF;
+	for (size_t i = 0; i < sizeof hidden_ranges / sizeof *hidden_ranges; i++) {
+		size_t bytes = strlen(hidden_ranges[i].first);
+		if (bytes <= left && memcmp(at, hidden_ranges[i].first, bytes) >= 0 &&
+		    memcmp(at, hidden_ranges[i].last, bytes) <= 0)
+			return bytes;
+	}
+	return 0;
 }
 
 static void put_key(struct weir_text *text, struct weir_span key)
@@ -27,12 +43,12 @@ static void put_key(struct weir_text *text, struct weir_span key)
 	weir_text_utf8(&valid, key);
 	for (size_t i = 0; i < valid.length;) {
 		size_t control = weir_control_bytes(valid.at + i, valid.length - i);
-		bool hidden = is_hidden((const unsigned char *)valid.at + i, valid.length - i);
-		if (control > 0 || hidden)
+		size_t hidden = hidden_bytes(valid.at + i, valid.length - i), gone = control > 0 ? control : hidden;
+		if (gone > 0)
 			weir_text_puts(text, "?");
 		else
 			weir_text_append(text, valid.at + i, 1);
-		i += hidden ? 3 : control > 0 ? control : 1;
+		i += gone > 0 ? gone : 1;
 	}
 	weir_text_puts(text, cut ? "..." : "");
 	weir_text_deinit(&valid);
@@ -78,6 +94,16 @@ static void put_slack(struct weir_text *text, struct weir_span words)
 	}
 }
 
+/* Discord reads Markdown: a link whose words are another's, a code block, a mention. */
+static void put_discord(struct weir_text *text, struct weir_span words)
+{
+	for (uint32_t i = 0; i < words.length; i++) {
+		if (memchr("\\*_~`|[]()<>#@", words.at[i], 14) != NULL)
+			weir_text_puts(text, "\\");
+		weir_text_append(text, &words.at[i], 1);
+	}
+}
+
 void webhook_notice_body(struct weir_text *body, const struct webhook_settings *settings, struct weir_span words)
 {
 	struct weir_text escaped = {0};
@@ -94,8 +120,9 @@ void webhook_notice_body(struct weir_text *body, const struct webhook_settings *
 		weir_text_json(body, words);
 		break;
 	default: /* discord */
+		put_discord(&escaped, words);
 		weir_text_puts(body, "{\"allowed_mentions\":{\"parse\":[]},\"flags\":4,\"content\":");
-		weir_text_json(body, words);
+		weir_text_json(body, weir_text_span(&escaped));
 		break;
 	}
 	weir_text_puts(body, "}");

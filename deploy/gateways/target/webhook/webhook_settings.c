@@ -88,7 +88,7 @@ static enum weir_status check(const struct weir_json *root, struct webhook_setti
 		return weir_json_require(&url, "say where to send, such as \"https://hooks.example/weir\"", error);
 	} else if (has_control(settings->url) || !weir_http_address_host(settings->url, &name)) {
 		weir_text_deinit(&name);
-		return weir_json_fail(&url, error, "must be https://HOST[/PATH]");
+		return weir_json_fail(&url, error, "must be https://HOST[/PATH]; http:// only on this machine");
 	}
 	weir_text_append(&name, "", 1);
 	settings->name = name.at; /* taken */
@@ -139,8 +139,9 @@ enum weir_status webhook_settings_read(const char *rest, struct webhook_settings
 	}
 	if (has_control(rest) || !weir_http_address_host(rest, &name)) {
 		weir_text_deinit(&name);
-		return weir_fail(error, WEIR_INVALID,
-		                 "webhook: needs https://HOST[/PATH], or the path of a file of JSON that has the address");
+		return weir_fail(
+			error, WEIR_INVALID,
+			"webhook: needs https://HOST[/PATH] (http:// only on this machine), or the path of a file of JSON that has the address");
 	}
 	weir_text_append(&name, "", 1);
 	settings->name = name.at; /* taken */
