@@ -286,9 +286,11 @@ void weir_config_mistakes(const char *path, const struct weir_config_check *chec
 	struct weir_error error;
 	size_t told = 0;
 	if (path != NULL && weir_json_load(path, &document, &error) == WEIR_OK) {
-		bool new_mistake, more = true;
+		bool new_mistake, more = true, stood_in = false;
 		while (more && told < MISTAKES_TOLD && read_again(document, check, &error) != WEIR_OK) {
-			more = weir_json_read_on(document, &error, &new_mistake) || stand_in(document);
+			more = weir_json_read_on(document, &error, &new_mistake);
+			if (!more && !stood_in) /* once: what refuses those, too, is no mistake of the zones */
+				more = stood_in = stand_in(document);
 			if (new_mistake) {
 				tell(context, error.text);
 				told++;

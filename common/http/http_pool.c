@@ -53,7 +53,7 @@ static void make_room(struct weir_http_pool *pool)
 	if (pool->client_count <= pool->client_most)
 		return;
 	for (struct weir_http_client *client = pool->oldest; client != NULL; client = client->previous)
-		if (!client->heard && !client->cut) {
+		if (!client->heard && !client->cut && client != pool->clients) { /* never who has just come */
 			client->cut = true;
 			shutdown(client->fd, SHUT_RDWR);
 			return;

@@ -57,6 +57,8 @@ static enum weir_status parse(const char *name, const char *text, size_t length,
 	json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES | flags, &mistake);
 	if (root == NULL) {
 		one_line(mistake.text);
+		if (strstr(mistake.text, "JSON_ALLOW_NUL") != NULL)
+			snprintf(mistake.text, sizeof mistake.text, "a text must not have a zero byte (\\u0000)");
 		return weir_fail(error, WEIR_INVALID, "%s:%d:%d: not valid JSON: %s%s", name, mistake.line, mistake.column,
 		                 mistake.text, hint(text, length, (size_t)mistake.position));
 	}

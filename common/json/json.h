@@ -59,7 +59,7 @@ bool weir_json_read_on(struct weir_json_document *document, const struct weir_er
  * Puts a value where a member of the root is gone. What mentions its name from then on comes of that.
  *
  * @param value  taken
- * @return false: the member is there
+ * @return false: the member is there, or there is no object to put it in
  */
 bool weir_json_stand_in(struct weir_json_document *document, const char *member, json_t *value, const char *name);
 

@@ -129,10 +129,9 @@ bool weir_json_read_on(struct weir_json_document *document, const struct weir_er
 bool weir_json_stand_in(struct weir_json_document *document, const char *member, json_t *value, const char *name)
 {
 	bool gone = json_object_get(document->root, member) == NULL;
-	if (gone) {
+	bool set = gone && json_object_set(document->root, member, value) == 0; /* not where the root is no object */
+	if (set)
 		add_left_out(document->refusals, member, name);
-		json_object_set(document->root, member, value);
-	}
 	json_decref(value);
-	return gone;
+	return set;
 }

@@ -16,6 +16,13 @@ WEIR_MUST_USE enum weir_status weir_policy_check_circles(const struct weir_json 
 /** What it takes (common/json/json_shape.h). */
 json_t *weir_exempt_shape(void);
 
+/** policy_zone.c: zones without the checks that are of a configuration alone. A record was checked when it was written. */
+WEIR_MUST_USE enum weir_status weir_policy_read(const struct weir_json *zones, struct weir_policy **policy,
+                                                struct weir_error *error);
+
+/** policy_history.c: whether a policy's text fits into a record. */
+WEIR_MUST_USE enum weir_status weir_policy_check_size(const struct weir_policy *policy, struct weir_error *error);
+
 /** policy_text.c: the canonical text; returned, the caller frees. */
 char *weir_policy_text(const struct weir_policy *policy);
 

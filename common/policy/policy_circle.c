@@ -37,6 +37,8 @@ static bool has_value(const struct weir_match_field *field, const char *name)
 {
 	for (uint32_t i = 0; i < field->value_count; i++) {
 		const struct weir_match_value *value = &field->values[i];
+		if (value->network) /* a name may look like an address of it */
+			return true;
 		if (value->wildcard ? is_like(value->text, name) : strcmp(value->text, name) == 0)
 			return true;
 	}
@@ -106,7 +108,7 @@ static enum weir_status refuse(const struct weir_json *zones, const struct walk 
 	enum weir_status status =
 		weir_json_fail(&at, error,
 	                   "this zone would count its own decisions: %.200s; name the zones that it is about, as in "
-	                   "\"match\": {\"zone\": [\"login\"]}",
+	                   "\"match\": {\"zone\": [\"login\"], \"action\": [\"block\"]}",
 	                   words.at);
 	weir_text_deinit(&words);
 	return status;

@@ -121,11 +121,26 @@ enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
 	return status;
 }
 
+enum weir_status weir_policy_check_size(const struct weir_policy *policy, struct weir_error *error)
+{
+	size_t length = strlen(policy->text);
+	if (length <= WEIR_POLICY_TEXT_MAX_BYTES)
+		return WEIR_OK;
+	return weir_fail(error, WEIR_INVALID,
+	                 "are %zu bytes long with their exempt files included; at most %d fit in a record: a {\"list\": "
+	                 "PATH} stays a file that each collector reads",
+	                 length, WEIR_POLICY_TEXT_MAX_BYTES);
+}
+
 enum weir_status weir_policy_follow(struct weir_policy *policy, const struct weir_policy *const *history, size_t count,
                                     struct weir_error *error)
 {
 	enum weir_status status = weir_policy_give_ids(policy, history, count, error);
 	for (size_t i = count; status == WEIR_OK && i-- > 0;)
 		status = weir_policy_check_successor(history[i], policy, error);
+	if (status == WEIR_OK && weir_policy_check_size(policy, error) != WEIR_OK) { /* ids may have grown */
+		weir_error_prefix(error, "zones");
+		status = WEIR_INVALID;
+	}
 	return status;
 }

@@ -346,7 +346,7 @@ static enum weir_status check_unique(const struct weir_json *zones, const struct
 	return WEIR_OK;
 }
 
-enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_policy **policy, struct weir_error *error)
+enum weir_status weir_policy_read(const struct weir_json *zones, struct weir_policy **policy, struct weir_error *error)
 {
 	size_t count = 0;
 	enum weir_status status =
@@ -367,17 +367,25 @@ enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_po
 			status = check_unique(zones, made, error);
 	}
 	if (status == WEIR_OK)
-		status = weir_policy_check_circles(zones, made, error);
-	if (status == WEIR_OK)
 		status = weir_policy_give_ids(made, NULL, 0, error);
-	if (status == WEIR_OK) {
-		if (strlen(made->text) > WEIR_POLICY_TEXT_MAX_BYTES)
-			status =
-				weir_json_fail(zones, error,
-			                   "are %zu bytes long with their exempt files included; at most %d fit in a record: a "
-			                   "{\"list\": PATH} stays a file that each collector reads",
-			                   strlen(made->text), WEIR_POLICY_TEXT_MAX_BYTES);
+	if (status != WEIR_OK) {
+		weir_policy_free(made);
+		return status;
 	}
+	*policy = made;
+	return WEIR_OK;
+}
+
+enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_policy **policy, struct weir_error *error)
+{
+	struct weir_policy *made;
+	struct weir_error words;
+	enum weir_status status = weir_policy_read(zones, &made, error);
+	if (status != WEIR_OK)
+		return status;
+	status = weir_policy_check_circles(zones, made, error);
+	if (status == WEIR_OK && weir_policy_check_size(made, &words) != WEIR_OK)
+		status = weir_json_fail(zones, error, "%s", words.text);
 	if (status != WEIR_OK) {
 		weir_policy_free(made);
 		return status;

@@ -205,6 +205,21 @@ def test_decisions_go_to_standard_output_by_default(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_a_hangup_with_a_cluster_s_configuration_changes_nothing(place):
+    """One without zones, too, which a cluster may have and one machine may not."""
+    log = place.write("log", "")
+    config = place.config(site(), [source(log)])
+    weir = follow(place, config)
+    place.append("log", burst("ann", 4))
+    until_keys(place, weir, "ann")
+    place.write("weir.json", json.dumps({"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}}))
+    weir.signal(signal.SIGHUP)
+    until(lambda: 'bus.type: must be "local" for weir run' in weir.said(), "it is refused", running=weir)
+    place.append("log", burst("bob", 4))
+    until_keys(place, weir, "ann", "bob")
+    assert weir.stop() == DONE and "policy 1 stays in force" in weir.said(), weir.said()
+
+
 def test_a_hangup_reopens_decisions_and_dead_letters(place):
     log = place.write("log", "")
     config = place.config(site(), [source(log)])

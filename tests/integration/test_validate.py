@@ -202,6 +202,48 @@ def test_what_the_state_would_refuse_or_change_is_told(place):
     follow(config(login, site), 4)  # the id that it had
 
 
+def test_every_mistake_comes_to_an_end(place):
+    """Also where the state refuses what stands in for zones; a cluster that is away is asked once, not for each mistake."""
+    log = place.write("access.log", "")
+    first = place.config([zone("-", [sliding(5, "1m")], key=["ip"])], [source(log, follow=True)])
+    run = place.start("run", "--config", first, "--state", place.path("state"), "--quiet")
+    until(lambda: "policy 1; state" in run.said(), "it follows", running=run)
+    assert run.stop() == 0
+    other = place.config([zone("-", [sliding(5, "1m")], key=["path"])], [source(log, follow=True)])
+    done = place.run("validate", "--config", other, "--state", place.path("state"))
+    assert done.code() == USAGE and len(done.said().splitlines()) == 1 and "another key" in done.said(), done.said()
+    for text in ("[1, 2,]", "{}", "7", '{"zones": 5}', '{"zones": [], "sources": 3}', '{"a\\u0000b": 1}'):
+        told = place.run("validate", place.write("odd.json", text)).said().splitlines()
+        assert 1 <= len(told) <= 3 and len(set(told)) == len(told) and "JSON_" not in "".join(told), (text, told)
+    sections = {"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}, "store": {"type": "mysql", "host": "127.0.0.1", "port": 1},
+                "zones": [zone("site", [sliding(1, "1m")])], "sources": [source(place.write(f"log-{i}", ""), format=f"no-{i}") for i in range(4)]}
+    told = place.run("validate", place.write("c.json", json.dumps(sections))).said().splitlines()
+    assert [line.split(": ")[1] for line in told] == [f"sources[{i}].format" for i in range(4)], told
+    # and no word of the store, which is asked once nothing else is wrong
+
+
+def test_a_policy_too_long_for_a_record_is_refused_before_it_is_stored(place):
+    """Its ids grow once the state is known: the state must not be left with what nobody can read."""
+    log = place.write("access.log", "")
+    config = place.config([zone("high", [sliding(1, "1m")], id=60000)], [source(log, follow=True)], name="high.json")
+    run = place.start("run", "--config", config, "--state", place.path("state"), "--quiet")
+    until(lambda: "policy 1; state" in run.said(), "it follows", running=run)
+    assert run.stop() == 0
+    many = [zone(f"z{i:03d}", [sliding(1, "1m")], description="x" * 500) for i in range(900)]
+
+    def fits(pad):
+        return place.run("validate", "--offline", place.config([{**each, "description": "x" * pad} for each in many],
+                                                               [source(log)], name="many.json")).code() == DONE
+    low, high = 500, 1024
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    config = place.config([{**each, "description": "x" * low} for each in many], [source(log, follow=True)], name="many.json")
+    done = place.run("run", "--config", config, "--state", place.path("state"), "--quiet")
+    assert done.code() == 2 and "fit in a record" in done.said(), done.said()
+    assert len(place.good("policy", "history", "--json", "--state", place.path("state")).objects()) == 1
+
+
 def test_what_is_wrong_is_said_with_file_line_and_path(place):
     good = '{"zones": [\n {"name": "site", "key": ["ip"],\n  "limits": [{"algorithm": "sliding_window", "rate": 1, ' \
            '"window": "1m"}]}],\n "sources": [\n {"type": "file", "path": "/tmp/x", "format": "json"}]}\n'

@@ -207,6 +207,49 @@ static void connections_are_bounded(void **state)
 	assert_answer("GET /hello", "HTTP/1.1 200 ", "hello nobody\n");
 }
 
+static atomic_bool let_go;
+
+/* A reply that is made when the test says so. */
+static void slow(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
+{
+	(void)context;
+	(void)request;
+	while (!let_go)
+		usleep(1000);
+	weir_text_puts(&reply->body, "at last\n");
+}
+
+/* Three quarters of all connections wait for a reply; whoever comes then is not cut for being the only one unheard. */
+static void the_last_quarter_is_for_who_comes_newly(void **state)
+{
+	(void)state;
+	static const struct weir_http_path slow_paths[] = {{"/slow", slow, NULL}};
+	struct weir_http_options options = {.host = "127.0.0.1",
+	                                    .paths = slow_paths,
+	                                    .path_count = 1,
+	                                    .connections = CONNECTIONS,
+	                                    .timeout_s = 600,
+	                                    .waiting = CONNECTIONS};
+	static const char request[] = "GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+	int fds[CONNECTIONS];
+	size_t length;
+	let_go = false;
+	assert_int_equal(WEIR_OK, weir_http_start(&options, &http, NULL));
+	for (int i = 0; i < CONNECTIONS; i++) {
+		fds[i] = connect_to(weir_http_port(http));
+		usleep(20000);
+		assert_int_equal(sizeof request - 1, send(fds[i], request, sizeof request - 1, MSG_NOSIGNAL));
+		usleep(20000);
+	}
+	let_go = true;
+	for (int i = 0; i < CONNECTIONS; i++) {
+		char *told = read_all(fds[i], &length);
+		assert_non_null(strstr(told, "at last"));
+		free(told);
+	}
+	weir_http_stop(http);
+}
+
 /* More than there may be, of which none asks, or only half; and then more again, all the while. */
 static void who_opens_many_and_asks_nothing_keeps_nobody_out(void **state)
 {
@@ -349,6 +392,7 @@ int main(void)
 		test(a_large_page_comes_whole),
 		test_of_time(an_idle_connection_is_closed),
 		test_of_time(connections_are_bounded),
+		cmocka_unit_test(the_last_quarter_is_for_who_comes_newly),
 		cmocka_unit_test_setup_teardown(who_opens_many_and_asks_nothing_keeps_nobody_out, setup_patient, teardown),
 		test_of_time(requests_by_the_drop_keep_nobody_out),
 		test(headers_are_bounded),

@@ -161,7 +161,7 @@ SELECT partition_id || '-' || log_offset || '-' || pair AS id, name AS zone, buc
 -- ---- step 2 ----
 
 ALTER TABLE decision_history ADD COLUMN nth INTEGER;
-DROP VIEW decisions;
+DROP VIEW IF EXISTS decisions;
 CREATE VIEW decisions AS
 SELECT partition_id || '-' || log_offset || '-' || pair AS id, zone, bucket AS key_text,
        date(at_ms / 1000.0, 'unixepoch') AS day,

@@ -112,7 +112,6 @@ static enum weir_exit parse(struct list_command *command, int argc, char **argv)
 static void put_json(struct list_command *command)
 {
 	struct weir_text *text = &command->text;
-	bool asked = command->filter.key.at != NULL; /* then the state's buckets are those of that key */
 	for (uint32_t i = 0; i < command->blocks.count; i++) {
 		struct weir_span json = block_entry_json(command->blocks.entries[i]);
 		weir_text_append(text, json.at, json.length);
@@ -126,8 +125,9 @@ static void put_json(struct list_command *command)
 		struct weir_json_writer json = weir_json_writer(text);
 		weir_json_write_object(&json, NULL);
 		weir_json_write_words(&json, "zone", bucket->zone->name);
-		if (asked)
-			decision_key_json(weir_json_write_value(&json, "key"), bucket->zone, command->filter.key);
+		if (bucket->key != NULL)
+			decision_key_json(weir_json_write_value(&json, "key"), bucket->zone,
+			                  (struct weir_span){bucket->key, bucket->key_bytes});
 		else
 			weir_json_write_words(&json, "key_hash", hash);
 		weir_json_write_uint(&json, "partition", bucket->partition);
@@ -246,8 +246,8 @@ static void put_table(struct list_command *command)
 		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
 		put_row(text, weir_span_of(bucket->zone->name), widths);
 		size_t from = text->length;
-		if (command->filter.key.at != NULL)
-			words_key(text, command->filter.key);
+		if (bucket->key != NULL)
+			words_key(text, (struct weir_span){bucket->key, bucket->key_bytes});
 		else
 			weir_text_printf(text, "#%016llx%016llx", (unsigned long long)bucket->high,
 			                 (unsigned long long)bucket->low);

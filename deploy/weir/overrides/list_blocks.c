@@ -127,38 +127,43 @@ static int compare_prints(const void *a, const void *b)
 }
 
 /* The state keeps no keys, but of one that is asked for the fingerprint is known. */
-static bool is_asked(const struct reading *reading, const struct weir_zone *zone, const struct weir_fingerprint *print)
+static bool is_asked(const struct reading *reading, struct list_unnamed *bucket)
 {
+	char text[WEIR_NETWORK_TEXT_BYTES];
 	if (reading->filter->key.at == NULL)
 		return true;
-	char text[WEIR_NETWORK_TEXT_BYTES];
-	struct weir_span key = key_in_zone(reading->filter, zone, text);
-	struct weir_fingerprint asked = weir_fingerprint(reading->backend->seed, zone->id, key);
-	return asked.low == print->low && asked.high == print->high;
+	struct weir_span key = key_in_zone(reading->filter, bucket->zone, text);
+	struct weir_fingerprint asked = weir_fingerprint(reading->backend->seed, bucket->zone->id, key);
+	if (asked.low != bucket->low || asked.high != bucket->high)
+		return false;
+	bucket->key = weir_copy(key.at, key.length);
+	bucket->key_bytes = key.length;
+	return true;
 }
 
-static void take_bucket(void *context, uint32_t partition, const struct shard_bucket *bucket)
+static void take_bucket(void *context, uint32_t partition, const struct shard_bucket *image)
 {
 	struct reading *reading = context;
 	struct list_blocks *blocks = reading->blocks;
-	const struct weir_zone *zone = bucket->zone->zone;
-	struct weir_fingerprint print = {.low = bucket->fingerprint_low, .high = bucket->fingerprint_high};
-	if (bucket->decided_until_ms <= reading->now_ms || zone->mode == WEIR_SHADOW ||
-	    blocks->unnamed_count == UNNAMED_MAX || !is_asked(reading, zone, &print) ||
+	const struct weir_zone *zone = image->zone->zone;
+	struct weir_fingerprint print = {.low = image->fingerprint_low, .high = image->fingerprint_high};
+	struct list_unnamed bucket = {.zone = zone,
+	                              .high = print.high,
+	                              .low = print.low,
+	                              .partition = partition,
+	                              .at_ms = image->decided_at_ms,
+	                              .until_ms = image->decided_until_ms};
+	if (bucket.until_ms <= reading->now_ms || zone->mode == WEIR_SHADOW || blocks->unnamed_count == UNNAMED_MAX ||
 	    (reading->filter->zone != NULL && strcmp(reading->filter->zone, zone->name) != 0) ||
 	    (reading->named_count > 0 &&
-	     bsearch(&print, reading->named, reading->named_count, sizeof print, compare_prints) != NULL))
+	     bsearch(&print, reading->named, reading->named_count, sizeof print, compare_prints) != NULL) ||
+	    !is_asked(reading, &bucket))
 		return;
 	if (blocks->unnamed_count == reading->unnamed_room) {
 		reading->unnamed_room = reading->unnamed_room == 0 ? 64 : reading->unnamed_room * 2;
 		blocks->unnamed = weir_realloc(blocks->unnamed, reading->unnamed_room, sizeof *blocks->unnamed);
 	}
-	blocks->unnamed[blocks->unnamed_count++] = (struct list_unnamed){.zone = zone,
-	                                                                 .high = print.high,
-	                                                                 .low = print.low,
-	                                                                 .partition = partition,
-	                                                                 .at_ms = bucket->decided_at_ms,
-	                                                                 .until_ms = bucket->decided_until_ms};
+	blocks->unnamed[blocks->unnamed_count++] = bucket;
 }
 
 static enum weir_status read_state(struct reading *reading, bool buckets, struct weir_error *error)
@@ -297,6 +302,8 @@ void list_blocks_deinit(struct list_blocks *blocks)
 	block_table_free(blocks->table);
 	policy_registry_free(blocks->registry);
 	free(blocks->entries);
+	for (uint32_t i = 0; i < blocks->unnamed_count; i++)
+		free(blocks->unnamed[i].key);
 	free(blocks->unnamed);
 	*blocks = (struct list_blocks){0};
 }

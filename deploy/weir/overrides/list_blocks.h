@@ -17,6 +17,8 @@ struct list_unnamed {
 	uint64_t high, low; /* its fingerprint */
 	uint32_t partition;
 	int64_t at_ms, until_ms;
+	char *key; /* that was asked for, as the zone has it, of key_bytes; NULL: none was. Owned */
+	uint32_t key_bytes;
 };
 
 struct list_blocks {

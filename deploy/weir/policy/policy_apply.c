@@ -11,15 +11,21 @@
 
 enum { WAIT_MS = 30000 };
 
+struct loading {
+	struct policy_registry *registry;
+	struct weir_error *error;
+};
+
 static enum weir_status add_policy(void *context, uint64_t version, struct weir_span text)
 {
-	struct weir_error error;
-	return policy_registry_add(context, version, text, &error);
+	const struct loading *loading = context;
+	return policy_registry_add(loading->registry, version, text, loading->error);
 }
 
 enum weir_status policy_log_load(struct weir_store *store, struct policy_registry *registry, struct weir_error *error)
 {
-	return store->ops->policy_each(store, 1, add_policy, registry, error);
+	struct loading loading = {registry, error};
+	return store->ops->policy_each(store, 1, add_policy, &loading, error);
 }
 
 static enum weir_status number_policy(struct weir_store *store, struct policy_registry *registry,

@@ -3,6 +3,7 @@
 #include "deploy/weir/policy/policy_note.h"
 
 #include "common/json/json.h"
+#include "common/json/json_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,11 +43,14 @@ enum weir_status policy_note_put(struct weir_store *store, uint64_t version, con
 	enum weir_status status = policy_note_get(store, version, &before, error);
 	if (status != WEIR_OK || before.at_ms != 0)
 		return status;
-	json_t *object = json_pack("{s:I, s:s%}", "at", (json_int_t)note->at_ms, "by", note->by, strlen(note->by));
-	char *text = json_dumps(object, JSON_COMPACT);
+	struct weir_text text = {0};
+	struct weir_json_writer json = weir_json_writer(&text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_int(&json, "at", note->at_ms);
+	weir_json_write_words(&json, "by", note->by); /* what is no UTF-8 in it is written as U+FFFD */
+	weir_json_write_end(&json);
 	name_note(version, name);
-	status = store->ops->note_put(store, name, weir_span_of(text != NULL ? text : "{}"), error);
-	free(text);
-	json_decref(object);
+	status = store->ops->note_put(store, name, weir_text_span(&text), error);
+	weir_text_deinit(&text);
 	return status;
 }

@@ -370,8 +370,10 @@ static bool reload(struct follow *follow)
 		exempt_lists_prune(follow->options->lists, policy_registry_policy(follow->registry, before));
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
+		status = run_options_check_bus(NULL, next, &error);
 		/* the sources that run go on, and must be able to give what the new zones ask for */
-		status = inputs_check(next, follow->options->lists, &error);
+		if (status == WEIR_OK)
+			status = inputs_check(next, follow->options->lists, &error);
 		if (status == WEIR_OK)
 			status = inputs_check_policy(follow->options->config, next->policy, follow->options->lists, &error);
 		if (status == WEIR_OK)

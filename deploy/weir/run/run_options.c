@@ -156,8 +156,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
-/* A weir_config_check. */
-static enum weir_status check_bus(void *context, struct weir_config *config, struct weir_error *error)
+enum weir_status run_options_check_bus(void *context, struct weir_config *config, struct weir_error *error)
 {
 	(void)context;
 	if (config->bus.type == WEIR_BUS_LOCAL)
@@ -195,10 +194,11 @@ static enum weir_exit read_config(struct run_options *options, struct given *giv
 		}
 	}
 	if (status == WEIR_OK)
-		status = check_bus(NULL, options->config, &error);
+		status = run_options_check_bus(NULL, options->config, &error);
 	if (status == WEIR_OK)
 		return WEIR_EXIT_NOT_YET;
-	weir_config_print_mistakes("weir: ", options->config_path, &(struct weir_config_check){.check = check_bus}, &error);
+	weir_config_print_mistakes("weir: ", options->config_path,
+	                           &(struct weir_config_check){.check = run_options_check_bus}, &error);
 	return WEIR_EXIT_USAGE;
 }
 

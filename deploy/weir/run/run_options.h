@@ -42,6 +42,10 @@ struct run_options {
 enum weir_exit run_options_parse(int argc, char **argv, struct run_options *options);
 void run_options_deinit(struct run_options *options);
 
+/** A weir_config_check: whether the configuration is one of `weir run`. @param context  not used */
+WEIR_MUST_USE enum weir_status run_options_check_bus(void *context, struct weir_config *config,
+                                                     struct weir_error *error);
+
 /** Whether decisions are written as words: to a terminal, unless --json was given. */
 bool run_options_words(const struct run_options *options);
 

@@ -120,16 +120,20 @@ static enum weir_status inspect(const struct validate_options *options, struct w
 	enum weir_status status = config->bus.type == WEIR_BUS_KAFKA ? weir_bus_kafka_check(config, error) : WEIR_OK;
 	if (status == WEIR_OK)
 		status = validate_report_begin(config, report, error);
+	if (status == WEIR_OK)
+		status = validate_report_make(report, error);
 	if (status == WEIR_OK && !options->offline)
 		status = validate_state(config, options->state_path, report, error);
-	return status == WEIR_OK ? validate_report_make(report, error) : status;
+	return status;
 }
 
 /* A weir_config_check. */
 static enum weir_status inspect_again(void *context, struct weir_config *config, struct weir_error *error)
 {
 	struct validate_report report = {0};
-	enum weir_status status = inspect(context, config, &report, error);
+	struct validate_options offline = *(const struct validate_options *)context;
+	offline.offline = true; /* the state is asked last, and once: what it refuses is then all */
+	enum weir_status status = inspect(&offline, config, &report, error);
 	validate_report_deinit(&report);
 	return status;
 }

@@ -26,6 +26,14 @@ void validate_warn(struct validate_report *report, const char *path, struct weir
 	*words = (struct weir_text){0};
 }
 
+void validate_report_name_zones(struct validate_report *report)
+{
+	for (uint32_t i = 0; i < report->zone_count; i++) {
+		free(report->zones[i].sentence);
+		report->zones[i].sentence = weir_zone_describe(report->zones[i].zone);
+	}
+}
+
 static void inspect_zones(struct validate_report *report)
 {
 	const struct weir_policy *policy = report->policy;
@@ -37,10 +45,10 @@ static void inspect_zones(struct validate_report *report)
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		const struct compiled_zone *zone = compiled_policy_zone_at(compiled, i);
 		report->zones[i].zone = zone->zone;
-		report->zones[i].sentence = weir_zone_describe(zone->zone);
 		report->zones[i].footprint = footprint_of(zone->layout);
 	}
 	compiled_policy_free(compiled);
+	validate_report_name_zones(report);
 }
 
 /* Whether a file can be made or written there. */

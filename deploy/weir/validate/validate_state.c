@@ -35,6 +35,7 @@ static enum weir_status check_history(struct weir_config *config, const struct b
 		return status;
 	const struct weir_policy *const *policies = (const struct weir_policy *const *)history.policies;
 	status = weir_policy_follow(config->policy, policies, history.count, &why);
+	validate_report_name_zones(report);
 	if (status != WEIR_OK) {
 		status = weir_json_fail(&zones, error, "%s", why.text);
 	} else if (history.count > 0) {
