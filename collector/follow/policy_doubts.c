@@ -341,6 +341,54 @@ static void doubt_sources(struct teller *teller, const struct weir_config *confi
 	}
 }
 
+/* ---- zones that count decisions ---- */
+
+/* Whether a decision has such a field: one of its own, or of the key of some zone. */
+static bool is_of_decisions(const struct weir_policy *policy, const char *field)
+{
+	static const char *const own[] = {"zone", "key", "ip", "action", "mode", "by", NULL};
+	return is_one_of(field, own) || weir_policy_counts_by(policy, field);
+}
+
+static void doubt_decision_value(struct teller *teller, const struct weir_policy *policy, const char *field,
+                                 const struct weir_match_value *value)
+{
+	static const char *const actions[] = {"block", "lift", NULL}, *const modes[] = {"enforce", "shadow", NULL};
+	bool zone_is_there = false;
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		zone_is_there |= strcmp(policy->zones[i].name, value->text) == 0;
+	if (value->wildcard || value->network)
+		return;
+	if (strcmp(field, "zone") == 0 && !zone_is_there)
+		weir_text_printf(&teller->words, "there is no zone \"%.80s\", so none of its decisions comes", value->text);
+	else if (strcmp(field, "action") == 0 && !is_one_of(value->text, actions))
+		weir_text_printf(&teller->words, "\"%.80s\" is no action: there are block and lift", value->text);
+	else if (strcmp(field, "mode") == 0 && !is_one_of(value->text, modes))
+		weir_text_printf(&teller->words, "\"%.80s\" is no mode: there are enforce and shadow", value->text);
+	tell_words(teller);
+}
+
+static void doubt_decisions(struct teller *teller, const struct weir_policy *policy)
+{
+	const struct weir_match *match = &teller->zone->match;
+	bool by_action = false;
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		const struct weir_match_field *field = &match->fields[i];
+		weir_text_printf(enter(teller), "match.%s", field->field);
+		by_action |= strcmp(field->field, "action") == 0;
+		if (!is_of_decisions(policy, field->field))
+			weir_text_printf(&teller->words, "decisions have no field \"%.80s\"", field->field);
+		tell_words(teller);
+		for (uint32_t k = 0; k < field->value_count; k++)
+			doubt_decision_value(teller, policy, field->field, &field->values[k]);
+	}
+	weir_text_puts(enter(teller), "match");
+	if (!by_action)
+		weir_text_puts(&teller->words, "counts lifts, too, so an operator who lets somebody in adds to the count: "
+		                               "\"action\": [\"block\"] counts blocks alone");
+	tell_words(teller);
+}
+
 void policy_doubts(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
                    policy_doubt *tell, void *context)
 {
@@ -353,6 +401,8 @@ void policy_doubts(const struct weir_policy *policy, const struct weir_config *c
 			snprintf(done, sizeof done, "limits[%u].done", i);
 			doubt_match(&teller, done, &teller.zone->limits[i].done);
 		}
+		if (weir_zone_counts_decisions(teller.zone))
+			doubt_decisions(&teller, policy);
 		if (config != NULL)
 			doubt_sources(&teller, config);
 		weir_text_deinit(&teller.member);

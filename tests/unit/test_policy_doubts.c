@@ -120,6 +120,43 @@ static void what_never_matches_is_told(void **state)
 	}
 }
 
+/* The doubts about a zone over the decisions of another, which counts by user. */
+static const char *doubts_over(const char *match)
+{
+	static struct told told;
+	char zones[4096];
+	told = (struct told){0};
+	snprintf(zones, sizeof zones,
+	         "[{\"name\": \"login\", \"key\": [\"user\"], " LIMITS "}, {\"name\": \"again\", \"key\": [\"ip\"], "
+	         "\"sources\": [\"decisions\"], \"match\": %s, " LIMITS "}]",
+	         match);
+	struct weir_policy *policy = policy_of(zones);
+	policy_doubts(policy, NULL, NULL, tell, &told);
+	weir_policy_free(policy);
+	return told.text;
+}
+
+static void what_decisions_never_have_is_told(void **state)
+{
+	(void)state;
+	assert_string_equal(
+		doubts_over("{\"zone\": [\"login\"], \"action\": [\"block\"], \"user\": [\"ann\"], \"mode\": \"enforce\"}"),
+		"");
+	assert_string_equal(doubts_over("{\"zone\": {\"not\": [\"again\"]}, \"action\": [\"lift\"]}"), "");
+	static const struct {
+		const char *match, *said;
+	} cases[] = {
+		{"{\"zone\": [\"login\", \"logn\"], \"action\": [\"block\"]}", "1 match.zone: there is no zone \"logn\""},
+		{"{\"zone\": [\"login\"], \"acton\": [\"block\"]}", "1 match.acton: decisions have no field \"acton\""},
+		{"{\"zone\": [\"login\"]}", "1 match: counts lifts, too"},
+		{"{\"zone\": [\"login\"], \"action\": [\"blok\"]}", "1 match.action: \"blok\" is no action"},
+		{"{\"zone\": [\"login\"], \"action\": [\"block\"], \"mode\": \"shadw\"}", "1 match.mode: \"shadw\" is no mode"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		if (strstr(doubts_over(cases[i].match), cases[i].said) == NULL)
+			fail_msg("%s: %s", cases[i].match, doubts_over(cases[i].match));
+}
+
 static void what_may_be_meant_is_not_doubted(void **state)
 {
 	(void)state;
@@ -175,6 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_never_matches_is_told),
+		cmocka_unit_test(what_decisions_never_have_is_told),
 		cmocka_unit_test(what_may_be_meant_is_not_doubted),
 		cmocka_unit_test_setup_teardown(lists_and_long_rows_are_told_in_part, scratch_setup, scratch_teardown),
 	};
