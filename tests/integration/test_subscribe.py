@@ -348,7 +348,7 @@ def test_a_command_line_that_means_nothing(place):
     for words, said in (
             (["--to", "file:x"], "give --config FILE, set WEIR_CONFIG"),
             (["--config", place.path("none"), "--to", "file:x"], "none"),
-            (["--config", local, "--to", "file:x"], "kafka"),
+            (["--config", local], "missing --to TARGET"),
             (["--config", kafka], "missing --to TARGET"),
             (["--config", kafka, "--to", "floppy:a"], "unknown target"),
             (["--config", kafka, "--to", "file:"], "is incomplete"),
