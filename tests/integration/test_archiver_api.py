@@ -268,7 +268,7 @@ def test_status(_):
     for api, kind in zip(APIS, ("sqlite", "mysql")):
         answer = api.ask("status")
         said = answer.json()
-        assert said["store"] == kind and said["policy_version"] == 2 and said["schema_version"] == 1
+        assert said["store"] == kind and said["policy_version"] == 2 and said["schema_version"] == 2
         assert said["newest_hour_ms"] == max(hour for _, _, hour in ROWS.hourly)
         assert said["figures"] == {"weir_test_figure": 42}
         assert [(one["role"], one["partition"], one["epoch"], one["checkpoint"], one["next_offset"])

@@ -67,7 +67,7 @@ def told_by(place, script):
     if os.geteuid() == 0:
         if shutil.which("unshare") is None:
             raise cases.Skipped("the usual state of root is tried in a namespace, which needs unshare")
-        words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash"]
+        words = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "bash"]
     done = place.run(*words[1:], path, program=words[0])
     told = {}
     for part in re.split(r"^== ", done.out().decode(), flags=re.MULTILINE)[1:]:

@@ -256,6 +256,8 @@ static void put_events(struct weir_text *text, const struct question *question, 
 
 static void put_missing(struct weir_text *text, const struct question *question)
 {
+	if (question->missing.length == 0)
+		return;
 	const char *at = question->missing.at, *end = at + question->missing.length;
 	for (const char *newline; at < end; at = newline + 1) {
 		newline = memchr(at, '\n', (size_t)(end - at));

@@ -99,6 +99,12 @@ enum weir_status validate_report_begin(const struct weir_config *config, struct 
 	return inputs_check_lists(config, report->lists, error);
 }
 
+/* An output that is a file; where standard output leads to when it runs is not known here. */
+static const char *file_of(const char *path)
+{
+	return path != NULL && strcmp(path, "-") != 0 ? path : NULL;
+}
+
 /* What a run would refuse to write. */
 static enum weir_status check_run(const struct validate_report *report, struct weir_error *error)
 {
@@ -108,9 +114,9 @@ static enum weir_status check_run(const struct validate_report *report, struct w
 	struct run_options options = {
 		.config = (struct weir_config *)(uintptr_t)config,
 		.lists = report->lists,
-		.decisions_path = config->decisions.path,
-		.shadow_path = config->decisions.shadow_path,
-		.dead_letters_path = config->deadletter.path,
+		.decisions_path = file_of(config->decisions.path),
+		.shadow_path = file_of(config->decisions.shadow_path),
+		.dead_letters_path = file_of(config->deadletter.path),
 	};
 	return run_check(&options, error);
 }
