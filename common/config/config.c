@@ -334,6 +334,6 @@ enum weir_status weir_config_parse(const char *name, const char *text, size_t le
                                    struct weir_error *error)
 {
 	struct weir_json_document *document;
-	enum weir_status status = weir_json_parse(name, text, length, &document, error);
+	enum weir_status status = weir_json_parse_file(name, text, length, &document, error);
 	return status != WEIR_OK ? status : read_document(document, config, error);
 }

@@ -147,7 +147,7 @@ void weir_config_print_mistakes(const char *prefix, const char *path, const stru
 void weir_config_mistakes(const char *path, const struct weir_config_check *check, const struct weir_error *first,
                           void (*tell)(void *context, const char *words), void *context);
 
-/** @param name  as for weir_json_parse() */
+/** The text of such a file. @param name  as for weir_json_parse() */
 WEIR_MUST_USE enum weir_status weir_config_parse(const char *name, const char *text, size_t length,
                                                  struct weir_config **config, struct weir_error *error);
 void weir_config_free(struct weir_config *config);

@@ -84,6 +84,16 @@ enum weir_status weir_json_parse_record(const char *name, const char *text, size
 	return parse(name, text, length, JSON_ALLOW_NUL, document, error);
 }
 
+enum weir_status weir_json_parse_file(const char *name, const char *text, size_t length,
+                                      struct weir_json_document **document, struct weir_error *error)
+{
+	char *relaxed = weir_copy(text, length);
+	json_relax(relaxed, length);
+	enum weir_status status = parse(name, relaxed, length, 0, document, error);
+	free(relaxed);
+	return status;
+}
+
 enum weir_status weir_json_load(const char *path, struct weir_json_document **document, struct weir_error *error)
 {
 	char *text;
@@ -91,8 +101,7 @@ enum weir_status weir_json_load(const char *path, struct weir_json_document **do
 	enum weir_status status = weir_read_file(path, JSON_FILE_MAX_BYTES, &text, &length, error);
 	if (status != WEIR_OK)
 		return status;
-	json_relax(text, length);
-	status = weir_json_parse(path, text, length, document, error);
+	status = weir_json_parse_file(path, text, length, document, error);
 	free(text);
 	return status;
 }

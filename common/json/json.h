@@ -40,6 +40,9 @@ WEIR_MUST_USE enum weir_status weir_json_load(const char *path, struct weir_json
                                               struct weir_error *error);
 WEIR_MUST_USE enum weir_status weir_json_parse(const char *name, const char *text, size_t length,
                                                struct weir_json_document **document, struct weir_error *error);
+/** The text of a file, with what such a text may have. */
+WEIR_MUST_USE enum weir_status weir_json_parse_file(const char *name, const char *text, size_t length,
+                                                    struct weir_json_document **document, struct weir_error *error);
 /** What weir itself wrote: keys, which are any bytes, may have zero bytes in it. */
 WEIR_MUST_USE enum weir_status weir_json_parse_record(const char *name, const char *text, size_t length,
                                                       struct weir_json_document **document, struct weir_error *error);

@@ -253,6 +253,25 @@ def test_nft_from_setup_to_a_dropped_connection(place):
     assert network.is_let_in("203.0.113.9")
 
 
+def test_comments_and_last_commas_stay(place):
+    """The entry goes into a text that is more than JSON, as into any other, and out again."""
+    program("haproxy")
+    place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    whole = json.loads(read(setting.config))
+    zones, sources = json.dumps(whole["zones"]), json.dumps(whole["sources"])
+    for text in (f'{{ // "gateways": [\n  "zones": {zones}, /* ] }} */\n  "sources": {sources}, // the last\n}}\n',
+                 f'{{\n  "gateways": [ /* none yet: [ */\n    "file:/x", // one\n  ],\n  "zones": {zones},\n  "sources": {sources},\n}}\n'):
+        place.write("etc/weir.json", text)
+        setting.good("--apply")
+        shown = place.good("validate", "--offline", "--json", setting.config).objects()[0]["gateways"]
+        assert shown[-1]["to"].startswith("haproxy:/") and len(shown) == text.count("file:/x") + 1, shown
+        for kept in ("//", "/*", "*/"):
+            assert read(setting.config).decode().count(kept) == text.count(kept), kept
+        setting.good("--remove", "--apply")
+        assert read(setting.config).decode() == text, read(setting.config).decode()
+
+
 def test_the_entry_leaves_the_rest_of_the_text_alone(place):
     program("haproxy")
     place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
