@@ -179,6 +179,39 @@ def test_a_run_to_standard_output_is_told_its_decisions(place):
     assert done.code() == FAILED and b"Judged again, the decision differs:\n" in done.out(), done.out()
 
 
+def test_exempt_lists_are_not_read_for_an_answer(place):
+    listed = [zone("site", [sliding(3, "1h")], id=1, exempt={"file": place.write("exempt", "root\n")})]
+    run = Run(place, zones=listed).start()
+    run.append(burst("ann", 4))
+    run.published(key=["ann"])
+    run.stop()
+    os.remove(place.path("exempt"))
+    assert explained(run, "ann")[0]["equal"]
+
+
+def test_a_file_of_decisions_may_hold_anything(place):
+    place.write("access.log", combined("192.0.2.1", 5))
+    out = place.good("run", "--once", *LIMIT, "--state", place.path("state"), place.path("access.log")).out().decode()
+    identity = json.loads(out)["id"]
+
+    def asked(text, code=FAILED):
+        done = place.run("explain", identity, "--state", place.path("state"), "--json", "--decisions", place.write("kept", text))
+        assert done.code() == code, done.said()
+        return json.loads(done.out())
+
+    other = out.replace(identity, "0-99999-0")
+    for filler in (other * 3000, other[:-2] * 9000 + "\n", "\n{\n" * 9):
+        assert asked(filler + out + other[:9], DONE)["equal"]
+    for wrong in (out[:-2] + "\n", out.replace('"count":3', '"count":-1'), out.replace('"at":', '"at":-')):
+        assert asked(wrong)["decision"] is None
+    shown_ = place.run("explain", identity, "--state", place.path("state"), "--decisions",
+                       place.write("kept", out.replace('"zone":"ip"', '"zone":"\\u001b[2J"')))
+    assert b"\x1b" not in shown_.out() and b"in zone " in shown_.out(), shown_.out()
+    place.write("kept", other)
+    place.write("kept.3", out)
+    place.good("explain", identity, "--state", place.path("state"), "--decisions", place.path("kept"))
+
+
 def test_a_log_that_was_deleted_is_told(place):
     run = Run(place, bus={"segment_size": "64KiB", "explain_size": "64KiB"}, limiter={"checkpoint_interval": "100ms"}).start()
     run.append(burst("ann", 4))

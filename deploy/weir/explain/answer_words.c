@@ -158,7 +158,9 @@ static void put_verdict(struct weir_text *text, const struct question *question,
 		weir_text_puts(text, "every key");
 	else
 		put_key(text, key);
-	weir_text_printf(text, " in zone %s ", zone != NULL ? zone : "?");
+	weir_text_puts(text, " in zone ");
+	words_text(text, zone != NULL ? zone : "?");
+	weir_text_puts(text, " ");
 	weir_text_puts(text, block ? "from " : "at ");
 	put_time(text, json_integer_value(json_object_get(decision, "at")), false);
 	if (block && until_ms >= WEIR_TIME_END_MS) {
