@@ -179,6 +179,84 @@ def test_a_run_to_standard_output_is_told_its_decisions(place):
     assert done.code() == FAILED and b"Judged again, the decision differs:\n" in done.out(), done.out()
 
 
+def test_a_line_is_shown_for_one_event(place):
+    run = Run(place).start()
+    first, second = (line(START_MS, "ann", path=path) for path in ("/a", "/b"))
+    run.append(first + first)
+    until(lambda: b"ann" in run.command("decode").out(), "the first lines are read", running=run.weir)
+    os.rename(run.log, run.log + ".1")
+    place.write("log", second + second)
+    run.published(key=["ann"])
+    run.stop()
+    os.remove(run.log + ".1")
+    answer, = explained(run, "ann", code=FAILED)
+    assert shown(answer) == [(None, None, None)] * 2 + at(run.log, second + second), answer
+    assert "2 of 4 lines: no file" in answer["missing"][0], answer
+    place.write("log.2", "eve\n" + first)
+    answer, = explained(run, "ann", code=FAILED)
+    assert [event["found"] for event in answer["events"]] == ["time", None, "position", "position"], answer
+    for number in range(300):
+        place.write(f"log.old{number}", "eve\n")
+    assert "More files than 256 may have" in explained(run, "ann", code=FAILED)[0]["missing"][-1]
+
+
+def test_only_so_many_decisions_are_searched_for(place):
+    run = Run(place).start()
+    run.append("".join(burst(f"u{number}", 4) for number in range(17)))
+    until(lambda: len(run.decisions()) == 17, "all are blocked", running=run.weir)
+    run.stop()
+    os.remove(run.log)
+    said = [any("at most 16 decisions at once" in one for one in answer["missing"])
+            for answer in explained(run, *(f"u{number}" for number in range(17)), code=FAILED)]
+    assert said == [False] * 16 + [True], said
+
+
+def test_the_newest_of_many_events_are_kept(place):
+    many = 25_000
+    text = "".join(line(START_MS + i // 10, "ann") for i in range(many + 1))
+    log = place.write("log", text)
+    for algorithm, more in (("fixed_window", {"rate": many, "window": "1h"}), ("queue", {"length": many, "hold": "1h"}),
+                            ("token_bucket", {"rate": many, "window": "1d"})):
+        state = place.path(algorithm)
+        config = place.config([zone("site", [{"algorithm": algorithm, **more}], id=1)], [source(log, follow=False)])
+        out = place.good("run", "--once", "--config", config, "--state", state).out()
+        done = place.run("explain", "ann", "--state", state, "--decisions", place.write("kept", out), "--json")
+        answer = json.loads(done.out())
+        assert done.code() == FAILED and answer["equal"] and len(answer["events"]) == 10_001, (algorithm, answer["missing"])
+        assert shown(answer) == at(log, text)[-10_001:], algorithm
+        assert answer["missing"] == ["15000 earlier counted events are left out: the newest 10000 are shown."], answer["missing"]
+
+
+def trim(run):
+    """Fills the log of events until its beginning is deleted."""
+    identity = run.decisions()[0]["id"]
+    for number in range(40):
+        run.append("".join(line(START_MS + number, f"u{number}-{i}-{'x' * 60}") for i in range(500)))
+    until(lambda: explained_missing(run, identity), "the log is deleted", running=run.weir)
+
+
+SMALL_LOG = {"bus": {"segment_size": "64KiB", "explain_size": "64KiB"}, "limiter": {"checkpoint_interval": "100ms"}}
+
+
+def test_a_level_that_never_rested_is_told(place):
+    limit = {"algorithm": "token_bucket", "rate": 4, "window": "1h"}
+    run = Run(place, zones=[zone("site", [limit], id=1)], **SMALL_LOG).start()
+    minute = 60_000
+    run.append("".join(line(START_MS, "ann") for _ in range(5)))
+    run.published(key=["ann"])
+    trim(run)
+    run.append("".join(line(START_MS + 45 * minute, "ann") for _ in range(6)))
+    run.append("".join(line(START_MS + 61 * minute, "ann") for _ in range(3)))
+    decision = until(lambda: [one for one in run.decisions() if one["at"] == START_MS + 61 * minute], "is blocked", running=run.weir)[0]
+    answer, = explained(run, decision["id"], code=FAILED)
+    assert answer["equal"] and "The level was never at rest since the log begins" in answer["missing"][0], answer
+    run.append("".join(line(START_MS + 600 * minute, "ann") for _ in range(5)))
+    decision = until(lambda: [one for one in run.decisions() if one["at"] == START_MS + 600 * minute], "is blocked", running=run.weir)[0]
+    answer, = explained(run, decision["id"])
+    assert len(answer["events"]) == 5, answer
+    run.stop()
+
+
 def test_exempt_lists_are_not_read_for_an_answer(place):
     listed = [zone("site", [sliding(3, "1h")], id=1, exempt={"file": place.write("exempt", "root\n")})]
     run = Run(place, zones=listed).start()
@@ -213,12 +291,10 @@ def test_a_file_of_decisions_may_hold_anything(place):
 
 
 def test_a_log_that_was_deleted_is_told(place):
-    run = Run(place, bus={"segment_size": "64KiB", "explain_size": "64KiB"}, limiter={"checkpoint_interval": "100ms"}).start()
+    run = Run(place, **SMALL_LOG).start()
     run.append(burst("ann", 4))
     decision = run.published(key=["ann"])
-    for number in range(40):
-        run.append("".join(line(START_MS + number, f"u{number}-{i}-{'x' * 60}") for i in range(500)))
-    until(lambda: explained_missing(run, decision["id"]), "the log is deleted", running=run.weir)
+    trim(run)
     answer, = explained(run, decision["id"], code=FAILED)
     assert answer["decision"] == decision and answer["again"] is None, answer
     assert "is not there any more" in answer["missing"][0] and "by key and time alone" in answer["missing"][1], answer

@@ -119,7 +119,8 @@ static void put_limit(struct weir_text *text, const struct question *question, c
 	if (question->policy_version > 0)
 		weir_text_printf(text, " (policy %llu)", (unsigned long long)question->policy_version);
 	weir_text_puts(text, ".");
-	bool recorded = (int64_t)question->event_count == count; /* the one that decided was counted itself */
+	bool recorded =
+		(int64_t)question->event_count + question->left_out == count; /* the one that decided was counted itself */
 	if (window && !recorded) {
 		weir_text_puts(text, " The ");
 		put_ordinal(text, count + 1);

@@ -347,6 +347,14 @@ static size_t count_found(const struct question *question, enum explained_line f
 	return count;
 }
 
+static bool has_costs(const struct question *question)
+{
+	for (size_t i = 0; i < question->event_count; i++)
+		if (question->events[i].cost != 1)
+			return true;
+	return false;
+}
+
 static void tell_lines(const struct explain *explain, struct question *question, bool judged, bool searched)
 {
 	size_t lost = count_found(question, LINE_SOUGHT), by_time = count_found(question, LINE_BY_TIME);
@@ -362,6 +370,11 @@ static void tell_lines(const struct explain *explain, struct question *question,
 		question_lacks(question,
 		               "%zu of %zu lines: no file of the sources has them any more, or their source keeps no lines.",
 		               lost, question->event_count);
+	if (question->left_out > 0)
+		question_lacks(question, "%s%lld earlier counted events are left out: the newest %d are shown.",
+		               has_costs(question) ? "Up to " : "", (long long)question->left_out, QUESTION_EVENTS_MAX);
+	if (question->skips_files && (lost > 0 || !judged))
+		question_lacks(question, "More files than %d may have the lines: only the newest were read.", LINE_FILES_MAX);
 	if (!searched)
 		question_lacks(question, "The files of the sources were searched by time up to %lld MiB alone.",
 		               (long long)(LINE_SEARCH_BYTES >> 20));
@@ -375,8 +388,12 @@ static void find_lines(struct explain *explain)
 	for (size_t i = 0; i < explain->count; i++) {
 		struct question *question = &explain->questions[i];
 		bool judged = question->again.length > 0, searched = true;
-		bool lacks = count_found(question, LINE_SOUGHT) > 0 || (!judged && question->published.length > 0);
-		if (lacks && searches++ < SEARCHES_MAX)
+		bool lacks = explain->sources != NULL &&
+		             (count_found(question, LINE_SOUGHT) > 0 || (!judged && question->published.length > 0));
+		if (lacks && searches == SEARCHES_MAX)
+			question_lacks(question, "The files were not searched for its lines: ask for at most %d decisions at once.",
+			               SEARCHES_MAX);
+		else if (lacks && ++searches > 0)
 			searched = line_search(&lines, question);
 		tell_lines(explain, question, judged, searched);
 	}

@@ -135,6 +135,7 @@ static enum weir_status judge(struct part *part, struct weir_error *error)
 	                                 .version = part->version,
 	                                 .partition = part->partition,
 	                                 .lateness_ms = part->log->lateness_ms,
+	                                 .whole = part->from == 0,
 	                                 .questions = part->questions,
 	                                 .question_count = part->count};
 	enum weir_status status = open_part(part, &read, error);
@@ -188,6 +189,11 @@ static void tell_missing(const struct part *part, struct question *question)
 		question_lacks(question,
 		               "%" PRId64 " of the counted events are not in the log, which begins at offset %" PRIu64 ".",
 		               question->lacking, part->first);
+	else if (question->again.length > 0 && question->may_lack)
+		question_lacks(question,
+		               "The level was never at rest since the log begins, at offset %" PRIu64
+		               ": earlier events may have a share in it.",
+		               part->first);
 	else if (trimmed && question->published.length > 0 && question->again.length > 0 && !question_is_equal(question))
 		question_lacks(question, "What was counted before offset %" PRIu64 ", where the log begins, is not known.",
 		               part->first);
@@ -247,7 +253,7 @@ static bool is_enough(const struct part *part)
 {
 	for (size_t i = 0; i < part->count; i++) {
 		const struct question *question = &part->questions[i];
-		if (is_ours(part, question) && (!question_is_equal(question) || question->lacking > 0))
+		if (is_ours(part, question) && (!question_is_equal(question) || question->lacking > 0 || question->may_lack))
 			return false;
 	}
 	return true;

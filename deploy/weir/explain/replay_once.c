@@ -75,6 +75,7 @@ static void open_replays(struct reading *reading)
 		                                 .version = reading->version,
 		                                 .partition = partition,
 		                                 .lateness_ms = -1,
+		                                 .whole = true,
 		                                 .questions = reading->questions,
 		                                 .question_count = reading->count};
 		reading->replays[partition] = replay_new(&options);
