@@ -320,10 +320,10 @@ def test_a_line_ahead_of_the_clock_is_found(place):
     assert shown(answer) == at(run.log, text) and answer["events"][0]["at"] < START_MS + 10**12, answer
 
 
-def ask_why(port, query):
+def ask_why(port, query, token="0123456789abcdef"):
     """(status, object) of /api/v1/why, which is as openapi.json says."""
     path = "/api/v1/why"
-    status, kind, text = metrics.get(port, path + query)
+    status, kind, text = metrics.get(port, path + query, {"Authorization": f"Bearer {token}"})
     answer = archiver_api.Answer(status, {"content-type": kind}, text.encode())
     archiver_api.CONTRACT.check(path, answer)
     return status, answer.json()
@@ -331,7 +331,7 @@ def ask_why(port, query):
 
 def test_the_api_says_why(place):
     port = free_port()
-    archive = {"enabled": True, "api": f"127.0.0.1:{port}", "interval": "100ms"}
+    archive = {"enabled": True, "api": f"127.0.0.1:{port}", "interval": "100ms", "tokens": ["0123456789abcdef"]}
     run = Run(place, archiver=archive).start()
     run.append(burst("ann", 4))
     identity = run.published(key=["ann"])["id"]
@@ -340,7 +340,19 @@ def test_the_api_says_why(place):
                        ("?zone=site", "expected one of id")):
         status, answer = ask_why(port, query)
         assert status == 400 and why in answer["error"]["message"], answer
+    assert ask_why(port, f"?id={identity}", "fedcba9876543210")[0] == 401
+    os.rename(os.path.join(run.state, "sources.json"), place.path("memory"))
+    os.mkdir(os.path.join(run.state, "sources.json"))
+    status, answer = ask_why(port, f"?id={identity}")
+    assert status == 503 and "cannot explain it now" in answer["error"]["message"], answer
+    assert "sources.json" in answer["error"]["message"] and run.weir.said().count(" api: ") == 1, run.weir.said()
+    os.rmdir(os.path.join(run.state, "sources.json"))
     run.stop()
+    os.remove(run.out)
+    unlocked = Run(place, state="unlocked", archiver={name: one for name, one in archive.items() if name != "tokens"}).start()
+    status, answer = ask_why(port, f"?id={identity}")
+    assert status == 403 and "archiver.tokens" in answer["error"]["message"], answer
+    unlocked.stop()
     os.remove(run.out)
     secret = place.write("secret", b"x" * 32)
     os.chmod(secret, 0o600)

@@ -217,7 +217,8 @@ static enum weir_status read_files(struct explain *explain, struct published *pu
 
 static enum weir_status find_published(struct explain *explain, struct weir_error *error)
 {
-	struct published *published = published_new(explain->questions, explain->count, explain->policy);
+	struct published *published =
+		published_new(explain->questions, explain->count, explain->policy, explain->asked->patience);
 	enum weir_status status = read_topics(explain, published, error);
 	if (status == WEIR_OK)
 		status = read_files(explain, published, error);
@@ -243,8 +244,11 @@ static void tell_unpublished(const struct explain *explain, struct question *que
 /* Reads the sources again; that they cannot be is missing from the answers. */
 static enum weir_status read_again(struct explain *explain, const struct weir_config *config, struct weir_error *error)
 {
-	struct replay_once once = {
-		.config = config, .registry = explain->registry, .partitions = explain->partitions, .memory = explain->memory};
+	struct replay_once once = {.config = config,
+	                           .registry = explain->registry,
+	                           .partitions = explain->partitions,
+	                           .memory = explain->memory,
+	                           .patience = explain->asked->patience};
 	enum weir_status status = replay_once(&once, explain->questions, explain->count, error);
 	if (status != WEIR_INVALID)
 		return status;
@@ -329,6 +333,7 @@ static enum weir_status judge(struct explain *explain, struct weir_error *error)
 	                         .directory = backend->state_path,
 	                         .store = backend->store,
 	                         .registry = explain->registry,
+	                         .patience = explain->asked->patience,
 	                         .lateness_ms =
 	                             explain->noted ? explain->note.config->limiter.lateness_ms : backend->lateness_ms};
 	if (backend->once)
@@ -382,7 +387,10 @@ static void tell_lines(const struct explain *explain, struct question *question,
 
 static void find_lines(struct explain *explain)
 {
-	struct lines_options lines = {.config = explain->sources, .memory = explain->memory, .registry = explain->registry};
+	struct lines_options lines = {.config = explain->sources,
+	                              .memory = explain->memory,
+	                              .registry = explain->registry,
+	                              .patience = explain->asked->patience};
 	int searches = 0;
 	lines_find_all(&lines, explain->questions, explain->count);
 	for (size_t i = 0; i < explain->count; i++) {
@@ -432,6 +440,7 @@ enum weir_status explain_work(const struct explain_asked *asked, struct explain 
 	if (status == WEIR_OK) {
 		find_lines(explain);
 		gather(explain);
+		status = patience_check(asked->patience, error);
 	}
 	return status;
 }

@@ -219,7 +219,8 @@ static void read_file(struct search *search, const char *path, size_t place)
 		char *bytes = weir_alloc(2 * READ_BYTES, 1);
 		uint64_t offset = 0;
 		bool last = modified_ms <= search->after_ms; /* it ended before */
-		while (!last && search->left_bytes > 0 && (search->gathers || search->sought > 0)) {
+		while (!last && search->left_bytes > 0 && !patience_ended(search->options->patience) &&
+		       (search->gathers || search->sought > 0)) {
 			last = input_read_full(window.input, bytes + held, READ_BYTES, &got, &error) != WEIR_OK || got == 0;
 			held += last ? 0 : got;
 			size_t used = take_lines(search, format, path, bytes, held, offset, last);

@@ -160,7 +160,8 @@ static size_t look_into(struct finder *finder, const char *path, size_t place, s
 	    line_window_open(&window, path, reach > LINE_LEAST_BYTES ? reach : LINE_LEAST_BYTES, &error) != WEIR_OK)
 		return count;
 	begin_file(format, path);
-	for (size_t i = 0; i < count; i++) {
+	window.patience = finder->options->patience;
+	for (size_t i = 0; i < count && !patience_ended(window.patience); i++) {
 		struct explained_event *event = group[i].event;
 		struct weir_span line;
 		uint64_t begin;
@@ -170,8 +171,9 @@ static size_t look_into(struct finder *finder, const char *path, size_t place, s
 		     parses_behind(finder, format, line_window_before(&window, begin), line, &group[i], &record)) &&
 		    !is_shown(group[i].question, path, begin))
 			take(event, path, line, begin);
-		left -= event->found != LINE_SOUGHT;
 	}
+	for (size_t i = 0; i < count; i++)
+		left -= group[i].event->found != LINE_SOUGHT;
 	line_window_close(&window);
 	return left;
 }
@@ -225,7 +227,7 @@ static void find_group(struct finder *finder, struct sought *group, size_t count
 	bool named = some_source_names(config, stream);
 	line_files_find(&files, config, memory, stream, source_position_incarnation(first->position));
 	size_t left = count;
-	for (size_t i = 0; i < files.count && left > 0; i++)
+	for (size_t i = 0; i < files.count && left > 0 && !patience_ended(finder->options->patience); i++)
 		left = look_as_all(finder, files.paths[i], named ? stream : NULL, group, count);
 	/* Only of the file that it must be in: another's line of a later time would be another event. */
 	finder->takes_later = true;

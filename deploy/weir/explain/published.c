@@ -33,6 +33,7 @@ struct published {
 	struct question **by_key;
 	struct weir_text *heads; /* of those: what a decision of theirs has behind its id */
 	size_t by_key_count;
+	const struct patience *patience;
 	const char *place; /* what is read now, for people */
 };
 
@@ -50,10 +51,11 @@ static int compare_places(const void *a, const void *b)
 	return compare_ids(*(const struct question *const *)a, *(const struct question *const *)b);
 }
 
-struct published *published_new(struct question *questions, size_t count, const struct weir_policy *policy)
+struct published *published_new(struct question *questions, size_t count, const struct weir_policy *policy,
+                                const struct patience *patience)
 {
 	struct published *published = weir_alloc(1, sizeof *published);
-	*published = (struct published){.questions = questions, .count = count, .policy = policy};
+	*published = (struct published){.questions = questions, .count = count, .policy = policy, .patience = patience};
 	published->by_id = weir_alloc(count + 1, sizeof(struct question *));
 	published->by_key = weir_alloc(count + 1, sizeof(struct question *));
 	published->heads = weir_alloc(count + 1, sizeof *published->heads);
@@ -154,9 +156,13 @@ enum weir_status published_read_topic(struct published *published, struct weir_b
 		return WEIR_OK;
 	if (status != WEIR_OK)
 		return status;
-	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO)
+	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO) {
 		if (status == WEIR_OK)
 			consider(published, message.payload);
+		status = patience_check(published->patience, error);
+		if (status != WEIR_OK)
+			break;
+	}
 	topic_read_free(read);
 	return status == WEIR_END ? WEIR_OK : status;
 }
@@ -179,8 +185,10 @@ static enum weir_status read_lines(struct published *published, int fd, struct w
 	char *bytes = weir_alloc(READ_BYTES, 1);
 	size_t held = 0;
 	bool skips = false; /* the line is longer than any decision */
-	ssize_t got;
-	while ((got = read(fd, bytes + held, READ_BYTES - held)) > 0 || (got < 0 && errno == EINTR)) {
+	ssize_t got = 0;
+	enum weir_status status;
+	while ((status = patience_check(published->patience, error)) == WEIR_OK &&
+	       ((got = read(fd, bytes + held, READ_BYTES - held)) > 0 || (got < 0 && errno == EINTR))) {
 		held += got > 0 ? (size_t)got : 0;
 		size_t used = take_lines(published, bytes, held, &skips);
 		if (used == 0 && held == READ_BYTES) {
@@ -191,7 +199,9 @@ static enum weir_status read_lines(struct published *published, int fd, struct w
 		memmove(bytes, bytes + used, held);
 	}
 	free(bytes);
-	return got == 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot read %s: %s", published->place, strerror(errno));
+	return status != WEIR_OK || got == 0
+	           ? status
+	           : weir_fail(error, WEIR_IO, "cannot read %s: %s", published->place, strerror(errno));
 }
 
 static enum weir_status read_one(struct published *published, const char *path, bool *there, struct weir_error *error)

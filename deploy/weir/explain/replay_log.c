@@ -100,6 +100,9 @@ static enum weir_status look_through(struct part *part, struct weir_error *error
 	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO) {
 		if (status != WEIR_OK)
 			continue;
+		status = patience_check(part->log->patience, error);
+		if (status != WEIR_OK)
+			break;
 		resolve_all(part, &message);
 		policy = policy == 0 ? policy_of(part, &message) : policy;
 		if (policy > 0 && message.offset >= part->last)
@@ -149,7 +152,9 @@ static enum weir_status judge(struct part *part, struct weir_error *error)
 		}
 		if (message.offset > part->last)
 			break;
-		status = replay_message(replay, &message, error);
+		status = patience_check(part->log->patience, error);
+		if (status == WEIR_OK)
+			status = replay_message(replay, &message, error);
 		if (status != WEIR_OK)
 			break;
 	}

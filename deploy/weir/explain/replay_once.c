@@ -142,6 +142,9 @@ static enum weir_status read_all(struct reading *reading, struct weir_error *err
 	struct merge_input *input;
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && reading->open > 0) {
+		status = patience_check(reading->once->patience, error);
+		if (status != WEIR_OK)
+			break;
 		status = merge_next(reading->merge, &input, error);
 		if (status == WEIR_AGAIN || status == WEIR_IO) {
 			if (status == WEIR_IO)
