@@ -15,8 +15,9 @@ enum { LOOK_LEAST = 1024, KEPT_MAX = 2 * QUESTION_EVENTS_MAX };
 /* What an event has added to what the limit holds. */
 static int64_t units_of(const struct weir_limit *limit, const struct explained_event *event)
 {
-	bool bounded = limit->algorithm->met != NULL && weir_limit_shape_of(limit, false).has_times;
-	return (bounded && event->cost > limit->rate ? limit->rate : event->cost) - event->gone;
+	bool bounded =
+		event->cost > limit->rate && limit->algorithm->met != NULL && weir_limit_shape_of(limit, false).has_times;
+	return (bounded ? limit->rate : event->cost) - event->gone;
 }
 
 static bool meets(const struct explained_event *event, int64_t after_ms, int64_t until_ms)
@@ -79,7 +80,9 @@ static void drop_ended(struct counted *counted, const struct weir_limit *limit, 
 	int64_t after_ms, until_ms;
 	size_t kept = 0;
 	limit->algorithm->met(limit, t, &after_ms, &until_ms);
-	for (size_t i = 0; i < counted->count; i++)
+	while (kept < counted->count && meets(&counted->events[kept], after_ms, until_ms))
+		kept++; /* mostly all: they stay where they are */
+	for (size_t i = kept; i < counted->count; i++)
 		if (meets(&counted->events[i], after_ms, until_ms))
 			counted->events[kept++] = counted->events[i];
 	counted->count = kept;
