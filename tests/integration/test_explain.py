@@ -258,13 +258,19 @@ def test_a_level_that_never_rested_is_told(place):
 
 
 def test_exempt_lists_are_not_read_for_an_answer(place):
-    listed = [zone("site", [sliding(3, "1h")], id=1, exempt={"file": place.write("exempt", "root\n")})]
+    many = "".join(f"root{number}\n" for number in range(10_001))  # so that the policy has the path alone
+    listed = [zone("site", [sliding(3, "1h")], id=1, exempt={"file": place.write("exempt", many)})]
     run = Run(place, zones=listed).start()
     run.append(burst("ann", 4))
     run.published(key=["ann"])
     run.stop()
     os.remove(place.path("exempt"))
     assert explained(run, "ann")[0]["equal"]
+    os.rename(run.log, place.path("log.1"))
+    place.write("log.2", "eve\n" + read(place.path("log.1")).decode())
+    os.remove(place.path("log.1"))
+    answer, = explained(run, "ann", code=FAILED)
+    assert [event["found"] for event in answer["events"]] == ["time"] * 4, answer
 
 
 def test_a_file_of_decisions_may_hold_anything(place):

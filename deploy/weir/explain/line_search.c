@@ -311,12 +311,17 @@ bool line_search(const struct lines_options *options, struct question *question)
 	uint64_t version =
 		question->policy_version > 0 ? question->policy_version : policy_registry_newest(options->registry);
 	const struct weir_policy *policy = policy_registry_policy(options->registry, version);
+	const struct weir_zone *found = policy != NULL ? weir_policy_zone(policy, question->zone_id) : NULL;
 	struct weir_error error;
-	if (options->config == NULL || policy == NULL || !question->key_known || !find_range(&search))
+	if (options->config == NULL || found == NULL || !question->key_known || !find_range(&search))
 		return true;
+	/* Its zone alone, and without long lists of who is exempt: this key was not, and a list may have gone since. */
+	struct weir_zone zone = *found;
+	zone.exempt_list_count = 0;
+	struct weir_policy alone = {.version = version, .zones = &zone, .zone_count = 1};
 	search.floor_ms = INT64_MIN;
 	field_table_init(&search.fields);
-	if (matcher_new(policy, NULL, &search.fields, 1, &search.matcher, &error) == WEIR_OK) {
+	if (matcher_new(&alone, NULL, &search.fields, 1, &search.matcher, &error) == WEIR_OK) {
 		read_files(&search);
 		matcher_free(search.matcher);
 	}
