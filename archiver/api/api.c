@@ -88,6 +88,11 @@ bool api_hashes_keys(const struct api *api)
 	return api->options.hash != NULL;
 }
 
+bool api_is_open(const struct api *api)
+{
+	return api->options.config->archiver.tokens.count == 0;
+}
+
 void api_figures(struct api *api, struct weir_json_writer *json)
 {
 	if (api->options.figures == NULL)

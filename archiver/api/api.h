@@ -39,7 +39,8 @@ struct api_options {
 	/**
 	 * Appends the object of /api/v1/why. NULL: this process has no log of events.
 	 *
-	 * @return WEIR_OK; WEIR_INVALID: there can be no such decision, the words say why; WEIR_IO. @thread any worker
+	 * @return WEIR_OK; WEIR_INVALID: there can be no such decision; WEIR_IO: it cannot be told now. The words say why, to
+	 *         whoever asked. @thread any worker
 	 */
 	enum weir_status (*why)(void *context, const char *id, struct weir_text *json, struct weir_error *error);
 	void *why_context;

@@ -48,6 +48,8 @@ bool api_hashes_keys(const struct api *api);
 /** Writes the member "figures", where this process gives some. */
 void api_figures(struct api *api, struct weir_json_writer *json);
 
+/** Whether nobody needs a token. */
+bool api_is_open(const struct api *api);
 /** Appends what a decision rests on. @return WEIR_END: this process cannot tell; else as struct api_options, why */
 WEIR_MUST_USE enum weir_status api_why(struct api *api, const char *id, struct weir_text *json,
                                        struct weir_error *error);

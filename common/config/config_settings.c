@@ -63,7 +63,8 @@ static const struct setting settings[] = {
 	{"bus", "retention_size", SIZE, AT(bus.retention_bytes), "1GiB", MIB, 1024 * TIB, NULL, NULL,
      "how much of a topic without readers is kept"},
 	{"bus", "explain_size", SIZE, AT(bus.explain_bytes), "256MiB", 0, 1024 * TIB, NULL, NULL,
-     "how much of the local log of events stays after it was judged, for `weir explain`"},
+     "how much of the local log of events stays after it was judged, for `weir explain`; it has keys, also forgotten "
+     "ones, until so much newer came: to drop them, set it to 0 and restart"},
 	{"bus", "brokers", TEXT, AT(bus.brokers), NULL, 0, 0, NULL, "needed for kafka",
      "Kafka's bootstrap brokers: `HOST:PORT`, separated by commas"},
 	{"bus", "prefix", TEXT, AT(bus.prefix), "weir", 0, 0, NULL, NULL,

@@ -29,7 +29,7 @@ import explained  # pylint: disable=wrong-import-order
 from policy import Zone  # pylint: disable=wrong-import-order
 
 MOST_AT_ONCE, SAMPLE = 50, 1000  # a level may rest on all events of a day: answers to many take much memory
-PARTITIONS = 4
+PARTITIONS, SHOWN_MOST = 4, 10_000
 
 
 class Differs(Exception):
@@ -76,6 +76,10 @@ def check(wanted, answers, why):
         lines = why[place][number]
         want = [(os.fsdecode(line.path), line.offset, explained.shown(line.text)) for line in lines]
         got = [(event["file"], event["offset"], event["line"]) for event in answer["events"]]
+        left_out = len(want) - len(got)
+        if left_out > 0 and len(got) >= SHOWN_MOST:
+            want, begin = want[left_out:], f"{left_out} earlier counted events are left out"
+            answer["missing"] = [one for one in answer["missing"] if not one.removeprefix("Up to ").startswith(begin)]
         if answer["decision"] != decision or not answer["equal"] or answer["missing"]:
             raise Differs(f"{decision['id']} is not explained: {json.dumps(answer)[:1500]}")
         if got != want:

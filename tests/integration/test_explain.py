@@ -179,13 +179,128 @@ def test_a_run_to_standard_output_is_told_its_decisions(place):
     assert done.code() == FAILED and b"Judged again, the decision differs:\n" in done.out(), done.out()
 
 
-def test_a_log_that_was_deleted_is_told(place):
-    run = Run(place, bus={"segment_size": "64KiB", "explain_size": "64KiB"}, limiter={"checkpoint_interval": "100ms"}).start()
-    run.append(burst("ann", 4))
-    decision = run.published(key=["ann"])
+def test_a_line_is_shown_for_one_event(place):
+    run = Run(place).start()
+    first, second = (line(START_MS, "ann", path=path) for path in ("/a", "/b"))
+    run.append(first + first)
+    until(lambda: b"ann" in run.command("decode").out(), "the first lines are read", running=run.weir)
+    os.rename(run.log, run.log + ".1")
+    place.write("log", second + second)
+    run.published(key=["ann"])
+    run.stop()
+    os.remove(run.log + ".1")
+    answer, = explained(run, "ann", code=FAILED)
+    assert shown(answer) == [(None, None, None)] * 2 + at(run.log, second + second), answer
+    assert "2 of 4 lines: no file" in answer["missing"][0], answer
+    place.write("log.2", "eve\n" + first)
+    answer, = explained(run, "ann", code=FAILED)
+    assert [event["found"] for event in answer["events"]] == ["time", None, "position", "position"], answer
+    for number in range(300):
+        place.write(f"log.old{number}", "eve\n")
+    assert "More files than 256 may have" in explained(run, "ann", code=FAILED)[0]["missing"][-1]
+
+
+def test_only_so_many_decisions_are_searched_for(place):
+    run = Run(place).start()
+    run.append("".join(burst(f"u{number}", 4) for number in range(17)))
+    until(lambda: len(run.decisions()) == 17, "all are blocked", running=run.weir)
+    run.stop()
+    os.remove(run.log)
+    said = [any("at most 16 decisions at once" in one for one in answer["missing"])
+            for answer in explained(run, *(f"u{number}" for number in range(17)), code=FAILED)]
+    assert said == [False] * 16 + [True], said
+
+
+def test_the_newest_of_many_events_are_kept(place):
+    many = 25_000
+    text = "".join(line(START_MS + i // 10, "ann") for i in range(many + 1))
+    log = place.write("log", text)
+    for algorithm, more in (("fixed_window", {"rate": many, "window": "1h"}), ("queue", {"length": many, "hold": "1h"}),
+                            ("token_bucket", {"rate": many, "window": "1d"})):
+        state = place.path(algorithm)
+        config = place.config([zone("site", [{"algorithm": algorithm, **more}], id=1)], [source(log, follow=False)])
+        out = place.good("run", "--once", "--config", config, "--state", state).out()
+        done = place.run("explain", "ann", "--state", state, "--decisions", place.write("kept", out), "--json")
+        answer = json.loads(done.out())
+        assert done.code() == FAILED and answer["equal"] and len(answer["events"]) == 10_001, (algorithm, answer["missing"])
+        assert shown(answer) == at(log, text)[-10_001:], algorithm
+        assert answer["missing"] == ["15000 earlier counted events are left out: the newest 10000 are shown."], answer["missing"]
+
+
+def trim(run):
+    """Fills the log of events until its beginning is deleted."""
+    identity = run.decisions()[0]["id"]
     for number in range(40):
         run.append("".join(line(START_MS + number, f"u{number}-{i}-{'x' * 60}") for i in range(500)))
-    until(lambda: explained_missing(run, decision["id"]), "the log is deleted", running=run.weir)
+    until(lambda: explained_missing(run, identity), "the log is deleted", running=run.weir)
+
+
+SMALL_LOG = {"bus": {"segment_size": "64KiB", "explain_size": "64KiB"}, "limiter": {"checkpoint_interval": "100ms"}}
+
+
+def test_a_level_that_never_rested_is_told(place):
+    limit = {"algorithm": "token_bucket", "rate": 4, "window": "1h"}
+    run = Run(place, zones=[zone("site", [limit], id=1)], **SMALL_LOG).start()
+    minute = 60_000
+    run.append("".join(line(START_MS, "ann") for _ in range(5)))
+    run.published(key=["ann"])
+    trim(run)
+    run.append("".join(line(START_MS + 45 * minute, "ann") for _ in range(6)))
+    run.append("".join(line(START_MS + 61 * minute, "ann") for _ in range(3)))
+    decision = until(lambda: [one for one in run.decisions() if one["at"] == START_MS + 61 * minute], "is blocked", running=run.weir)[0]
+    answer, = explained(run, decision["id"], code=FAILED)
+    assert answer["equal"] and "The level was never at rest since the log begins" in answer["missing"][0], answer
+    run.append("".join(line(START_MS + 600 * minute, "ann") for _ in range(5)))
+    decision = until(lambda: [one for one in run.decisions() if one["at"] == START_MS + 600 * minute], "is blocked", running=run.weir)[0]
+    answer, = explained(run, decision["id"])
+    assert len(answer["events"]) == 5, answer
+    run.stop()
+
+
+def test_exempt_lists_are_not_read_for_an_answer(place):
+    many = "".join(f"root{number}\n" for number in range(10_001))  # so that the policy has the path alone
+    listed = [zone("site", [sliding(3, "1h")], id=1, exempt={"file": place.write("exempt", many)})]
+    run = Run(place, zones=listed).start()
+    run.append(burst("ann", 4))
+    run.published(key=["ann"])
+    run.stop()
+    os.remove(place.path("exempt"))
+    assert explained(run, "ann")[0]["equal"]
+    os.rename(run.log, place.path("log.1"))
+    place.write("log.2", "eve\n" + read(place.path("log.1")).decode())
+    os.remove(place.path("log.1"))
+    answer, = explained(run, "ann", code=FAILED)
+    assert [event["found"] for event in answer["events"]] == ["time"] * 4, answer
+
+
+def test_a_file_of_decisions_may_hold_anything(place):
+    place.write("access.log", combined("192.0.2.1", 5))
+    out = place.good("run", "--once", *LIMIT, "--state", place.path("state"), place.path("access.log")).out().decode()
+    identity = json.loads(out)["id"]
+
+    def asked(text, code=FAILED):
+        done = place.run("explain", identity, "--state", place.path("state"), "--json", "--decisions", place.write("kept", text))
+        assert done.code() == code, done.said()
+        return json.loads(done.out())
+
+    other = out.replace(identity, "0-99999-0")
+    for filler in (other * 3000, other[:-2] * 9000 + "\n", "\n{\n" * 9):
+        assert asked(filler + out + other[:9], DONE)["equal"]
+    for wrong in (out[:-2] + "\n", out.replace('"count":3', '"count":-1'), out.replace('"at":', '"at":-')):
+        assert asked(wrong)["decision"] is None
+    shown_ = place.run("explain", identity, "--state", place.path("state"), "--decisions",
+                       place.write("kept", out.replace('"zone":"ip"', '"zone":"\\u001b[2J"')))
+    assert b"\x1b" not in shown_.out() and b"in zone " in shown_.out(), shown_.out()
+    place.write("kept", other)
+    place.write("kept.3", out)
+    place.good("explain", identity, "--state", place.path("state"), "--decisions", place.path("kept"))
+
+
+def test_a_log_that_was_deleted_is_told(place):
+    run = Run(place, **SMALL_LOG).start()
+    run.append(burst("ann", 4))
+    decision = run.published(key=["ann"])
+    trim(run)
     answer, = explained(run, decision["id"], code=FAILED)
     assert answer["decision"] == decision and answer["again"] is None, answer
     assert "is not there any more" in answer["missing"][0] and "by key and time alone" in answer["missing"][1], answer
@@ -211,10 +326,10 @@ def test_a_line_ahead_of_the_clock_is_found(place):
     assert shown(answer) == at(run.log, text) and answer["events"][0]["at"] < START_MS + 10**12, answer
 
 
-def ask_why(port, query):
+def ask_why(port, query, token="0123456789abcdef"):
     """(status, object) of /api/v1/why, which is as openapi.json says."""
     path = "/api/v1/why"
-    status, kind, text = metrics.get(port, path + query)
+    status, kind, text = metrics.get(port, path + query, {"Authorization": f"Bearer {token}"})
     answer = archiver_api.Answer(status, {"content-type": kind}, text.encode())
     archiver_api.CONTRACT.check(path, answer)
     return status, answer.json()
@@ -222,7 +337,7 @@ def ask_why(port, query):
 
 def test_the_api_says_why(place):
     port = free_port()
-    archive = {"enabled": True, "api": f"127.0.0.1:{port}", "interval": "100ms"}
+    archive = {"enabled": True, "api": f"127.0.0.1:{port}", "interval": "100ms", "tokens": ["0123456789abcdef"]}
     run = Run(place, archiver=archive).start()
     run.append(burst("ann", 4))
     identity = run.published(key=["ann"])["id"]
@@ -231,7 +346,19 @@ def test_the_api_says_why(place):
                        ("?zone=site", "expected one of id")):
         status, answer = ask_why(port, query)
         assert status == 400 and why in answer["error"]["message"], answer
+    assert ask_why(port, f"?id={identity}", "fedcba9876543210")[0] == 401
+    os.rename(os.path.join(run.state, "sources.json"), place.path("memory"))
+    os.mkdir(os.path.join(run.state, "sources.json"))
+    status, answer = ask_why(port, f"?id={identity}")
+    assert status == 503 and "cannot explain it now" in answer["error"]["message"], answer
+    assert "sources.json" in answer["error"]["message"] and run.weir.said().count(" api: ") == 1, run.weir.said()
+    os.rmdir(os.path.join(run.state, "sources.json"))
     run.stop()
+    os.remove(run.out)
+    unlocked = Run(place, state="unlocked", archiver={name: one for name, one in archive.items() if name != "tokens"}).start()
+    status, answer = ask_why(port, f"?id={identity}")
+    assert status == 403 and "archiver.tokens" in answer["error"]["message"], answer
+    unlocked.stop()
     os.remove(run.out)
     secret = place.write("secret", b"x" * 32)
     os.chmod(secret, 0o600)

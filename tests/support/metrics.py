@@ -146,10 +146,11 @@ class Metrics:
                    if sample == name and labels.items() <= dict(pairs).items())
 
 
-def get(port, path):
+def get(port, path, headers=None):
     """(status, content type, text) of a page; None while nobody answers."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers or {})
+        with urllib.request.urlopen(asked, timeout=10) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.headers["Content-Type"], refused.read().decode()

@@ -32,10 +32,19 @@ static json_t *copy_sources(const struct weir_config *config)
 	return sources;
 }
 
+/* Zones without "exempt": whoever is exempt is in the policy, and a command would read the lists for nothing. */
+static json_t *copy_zones(const json_t *zones)
+{
+	json_t *copy = json_deep_copy(zones);
+	for (size_t i = 0; i < json_array_size(copy); i++)
+		json_object_del(json_array_get(copy, i), "exempt");
+	return copy;
+}
+
 static json_t *copy_config(const struct weir_config *config)
 {
 	json_t *root = weir_json_root(config->document).value, *copy = json_object(), *bus = json_object();
-	json_object_set(copy, "zones", json_object_get(root, "zones"));
+	json_object_set_new(copy, "zones", copy_zones(json_object_get(root, "zones")));
 	json_object_set_new(copy, "sources", copy_sources(config));
 	json_object_set(copy, "collector", json_object_get(root, "collector"));
 	json_object_set_new(bus, "partitions", json_integer(config->bus.partitions));

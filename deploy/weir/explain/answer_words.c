@@ -119,7 +119,8 @@ static void put_limit(struct weir_text *text, const struct question *question, c
 	if (question->policy_version > 0)
 		weir_text_printf(text, " (policy %llu)", (unsigned long long)question->policy_version);
 	weir_text_puts(text, ".");
-	bool recorded = (int64_t)question->event_count == count; /* the one that decided was counted itself */
+	bool recorded =
+		(int64_t)question->event_count + question->left_out == count; /* the one that decided was counted itself */
 	if (window && !recorded) {
 		weir_text_puts(text, " The ");
 		put_ordinal(text, count + 1);
@@ -158,7 +159,9 @@ static void put_verdict(struct weir_text *text, const struct question *question,
 		weir_text_puts(text, "every key");
 	else
 		put_key(text, key);
-	weir_text_printf(text, " in zone %s ", zone != NULL ? zone : "?");
+	weir_text_puts(text, " in zone ");
+	words_text(text, zone != NULL ? zone : "?");
+	weir_text_puts(text, " ");
 	weir_text_puts(text, block ? "from " : "at ");
 	put_time(text, json_integer_value(json_object_get(decision, "at")), false);
 	if (block && until_ms >= WEIR_TIME_END_MS) {

@@ -10,13 +10,14 @@
 
 #include <stdlib.h>
 
-enum { LOOK_LEAST = 1024 };
+enum { LOOK_LEAST = 1024, KEPT_MAX = 2 * QUESTION_EVENTS_MAX };
 
 /* What an event has added to what the limit holds. */
 static int64_t units_of(const struct weir_limit *limit, const struct explained_event *event)
 {
-	bool bounded = limit->algorithm->met != NULL && weir_limit_shape_of(limit, false).has_times;
-	return (bounded && event->cost > limit->rate ? limit->rate : event->cost) - event->gone;
+	bool bounded =
+		event->cost > limit->rate && limit->algorithm->met != NULL && weir_limit_shape_of(limit, false).has_times;
+	return (bounded ? limit->rate : event->cost) - event->gone;
 }
 
 static bool meets(const struct explained_event *event, int64_t after_ms, int64_t until_ms)
@@ -43,8 +44,27 @@ static void drop_old(struct counted *counted, const struct weir_limit *limit)
 	counted->count = counted->looked = kept;
 }
 
+static void drop_all(struct counted *counted)
+{
+	counted->count = counted->left_out = 0;
+}
+
+/* A level may not rest for as long as a log is, and a window may span millions: the newest are kept. */
+static void leave_out(struct counted *counted)
+{
+	size_t over = counted->count - QUESTION_EVENTS_MAX;
+	for (size_t i = 0; i < over; i++)
+		if ((counted->left_out == 0 && i == 0) || counted->events[i].time_ms > counted->left_out_ms)
+			counted->left_out_ms = counted->events[i].time_ms;
+	counted->left_out += over;
+	counted->count = counted->looked = QUESTION_EVENTS_MAX;
+	memmove(counted->events, counted->events + over, counted->count * sizeof *counted->events);
+}
+
 static void add(struct counted *counted, const struct explained_event *event)
 {
+	if (counted->count == KEPT_MAX)
+		leave_out(counted);
 	if (counted->count == counted->room) {
 		counted->room = 2 * counted->room + 16;
 		counted->events = weir_realloc(counted->events, counted->room, sizeof *counted->events);
@@ -60,7 +80,9 @@ static void drop_ended(struct counted *counted, const struct weir_limit *limit, 
 	int64_t after_ms, until_ms;
 	size_t kept = 0;
 	limit->algorithm->met(limit, t, &after_ms, &until_ms);
-	for (size_t i = 0; i < counted->count; i++)
+	while (kept < counted->count && meets(&counted->events[kept], after_ms, until_ms))
+		kept++; /* mostly all: they stay where they are */
+	for (size_t i = kept; i < counted->count; i++)
 		if (meets(&counted->events[i], after_ms, until_ms))
 			counted->events[kept++] = counted->events[i];
 	counted->count = kept;
@@ -96,13 +118,26 @@ static bool is_recorded(const struct counted_step *step, const struct explained_
 	return step->records && event->cost > 0 && !step->before.late;
 }
 
+/* A bucket that is not there yet when judging begins had its events before, if they are not too old to matter. */
+static void follow_level(struct counted *counted, const struct counted_step *step, const struct explained_event *event)
+{
+	if (!step->before.any || step->before.held == 0) {
+		counted->rested =
+			counted->rested || counted->judged || event->time_ms - weir_limit_memory_ms(step->limit) >= step->since_ms;
+		drop_all(counted);
+	}
+	counted->judged = true;
+}
+
 void counted_take(struct counted *counted, const struct counted_step *step, const struct explained_event *event)
 {
 	const struct weir_algorithm *algorithm = step->limit->algorithm;
 	bool charged_by_all = weir_limit_shape_of(step->limit, false).ops->charged_by_all;
 	bool recorded = is_recorded(step, event, charged_by_all);
-	if (!step->before.any || (algorithm->met == NULL && step->before.held == 0))
-		counted->count = 0;
+	if (algorithm->met == NULL)
+		follow_level(counted, step, event);
+	else if (!step->before.any)
+		drop_all(counted);
 	bool is_queue = algorithm->met != NULL && !algorithm->is_window;
 	bool judged = step->done || (step->verdict & WEIR_VERDICT_NONE) == 0;
 	if (is_queue && judged)
@@ -110,7 +145,7 @@ void counted_take(struct counted *counted, const struct counted_step *step, cons
 	if (recorded)
 		add(counted, event);
 	if (algorithm->met == NULL && step->after.held == 0)
-		counted->count = 0;
+		drop_all(counted);
 	if (is_queue && judged)
 		drop_oldest(counted, step);
 	drop_old(counted, step->limit);
@@ -141,8 +176,18 @@ static void leave_out_old(const struct counted *counted, const struct weir_limit
 	}
 }
 
+/* @param lacks  how much of what is held the events do not make up; of a level, that is no measure */
+static void tell(const struct counted *counted, bool is_level, int64_t after_ms, int64_t lacks,
+                 struct question *question)
+{
+	bool left_out = counted->left_out > 0 && counted->left_out_ms > after_ms;
+	question->lacking = is_level || left_out ? 0 : lacks;
+	question->left_out = !left_out ? 0 : is_level ? (int64_t)counted->left_out : lacks;
+	question->may_lack = is_level && !counted->rested;
+}
+
 size_t counted_of(const struct counted *counted, const struct weir_limit *limit, int64_t t, int64_t held,
-                  struct explained_event **events, int64_t *lacking)
+                  struct question *question, struct explained_event **events)
 {
 	int64_t after_ms = INT64_MIN, until_ms = INT64_MAX, units = 0;
 	bool all = limit->algorithm->met == NULL;
@@ -160,11 +205,16 @@ size_t counted_of(const struct counted *counted, const struct weir_limit *limit,
 	}
 	if (!all && units > held)
 		leave_out_old(counted, limit, aged, count, units - held, taken);
-	*events = weir_alloc(count + 1, sizeof **events);
+	count = 0;
 	for (size_t i = 0; i < counted->count; i++)
-		if (taken[i])
+		count += taken[i];
+	size_t over = count > QUESTION_EVENTS_MAX ? count - QUESTION_EVENTS_MAX : 0;
+	*events = weir_alloc(count + 1, sizeof **events);
+	for (size_t i = 0, met = 0; i < counted->count; i++)
+		if (taken[i] && met++ >= over)
 			(*events)[made++] = counted->events[i];
-	*lacking = !all && units < held ? held - units : 0;
+	tell(counted, all, after_ms, units < held ? held - units : 0, question);
+	question->left_out += (int64_t)over;
 	free(taken);
 	free(aged);
 	return made;

@@ -16,6 +16,12 @@ struct counted {
 	size_t count, room;
 	size_t looked;     /* how many there were when old ones were last dropped */
 	int64_t newest_ms; /* of those recorded */
+	/* earlier ones, which are not kept */
+	size_t left_out;
+	int64_t left_out_ms; /* the newest time of them */
+	/* of a limit that keeps a level */
+	bool judged; /* some event was */
+	bool rested; /* the level held nothing at some time since judging began */
 };
 
 /* One event as the limiter has judged it. */
@@ -25,6 +31,7 @@ struct counted_step {
 	unsigned verdict;                /* enum weir_verdict_bits */
 	bool records;                    /* the zone has events of this verdict recorded: it passed, or all are counted */
 	bool done;                       /* it took an entry out, and was not judged */
+	int64_t since_ms;                /* events of before this time may not have been judged */
 };
 
 /** Takes an event that was judged. */
@@ -34,11 +41,12 @@ void counted_take(struct counted *counted, const struct counted_step *step, cons
  * Finds the events that made a decision at t: of those that it met, the newest that make up its count.
  *
  * @param held    the decision's count
- * @param events  returned, the caller frees; without lines, and with room for one more
- * @return how many
+ * @param question  gets what is known to be missing or left out
+ * @param events    returned, the caller frees; without lines, and with room for one more
+ * @return how many: at most QUESTION_EVENTS_MAX
  */
 size_t counted_of(const struct counted *counted, const struct weir_limit *limit, int64_t t, int64_t held,
-                  struct explained_event **events, int64_t *lacking);
+                  struct question *question, struct explained_event **events);
 
 void counted_deinit(struct counted *counted);
 

@@ -217,7 +217,8 @@ static enum weir_status read_files(struct explain *explain, struct published *pu
 
 static enum weir_status find_published(struct explain *explain, struct weir_error *error)
 {
-	struct published *published = published_new(explain->questions, explain->count, explain->policy);
+	struct published *published =
+		published_new(explain->questions, explain->count, explain->policy, explain->asked->patience);
 	enum weir_status status = read_topics(explain, published, error);
 	if (status == WEIR_OK)
 		status = read_files(explain, published, error);
@@ -243,8 +244,11 @@ static void tell_unpublished(const struct explain *explain, struct question *que
 /* Reads the sources again; that they cannot be is missing from the answers. */
 static enum weir_status read_again(struct explain *explain, const struct weir_config *config, struct weir_error *error)
 {
-	struct replay_once once = {
-		.config = config, .registry = explain->registry, .partitions = explain->partitions, .memory = explain->memory};
+	struct replay_once once = {.config = config,
+	                           .registry = explain->registry,
+	                           .partitions = explain->partitions,
+	                           .memory = explain->memory,
+	                           .patience = explain->asked->patience};
 	enum weir_status status = replay_once(&once, explain->questions, explain->count, error);
 	if (status != WEIR_INVALID)
 		return status;
@@ -329,6 +333,7 @@ static enum weir_status judge(struct explain *explain, struct weir_error *error)
 	                         .directory = backend->state_path,
 	                         .store = backend->store,
 	                         .registry = explain->registry,
+	                         .patience = explain->asked->patience,
 	                         .lateness_ms =
 	                             explain->noted ? explain->note.config->limiter.lateness_ms : backend->lateness_ms};
 	if (backend->once)
@@ -347,6 +352,14 @@ static size_t count_found(const struct question *question, enum explained_line f
 	return count;
 }
 
+static bool has_costs(const struct question *question)
+{
+	for (size_t i = 0; i < question->event_count; i++)
+		if (question->events[i].cost != 1)
+			return true;
+	return false;
+}
+
 static void tell_lines(const struct explain *explain, struct question *question, bool judged, bool searched)
 {
 	size_t lost = count_found(question, LINE_SOUGHT), by_time = count_found(question, LINE_BY_TIME);
@@ -362,6 +375,11 @@ static void tell_lines(const struct explain *explain, struct question *question,
 		question_lacks(question,
 		               "%zu of %zu lines: no file of the sources has them any more, or their source keeps no lines.",
 		               lost, question->event_count);
+	if (question->left_out > 0)
+		question_lacks(question, "%s%lld earlier counted events are left out: the newest %d are shown.",
+		               has_costs(question) ? "Up to " : "", (long long)question->left_out, QUESTION_EVENTS_MAX);
+	if (question->skips_files && (lost > 0 || !judged))
+		question_lacks(question, "More files than %d may have the lines: only the newest were read.", LINE_FILES_MAX);
 	if (!searched)
 		question_lacks(question, "The files of the sources were searched by time up to %lld MiB alone.",
 		               (long long)(LINE_SEARCH_BYTES >> 20));
@@ -369,14 +387,21 @@ static void tell_lines(const struct explain *explain, struct question *question,
 
 static void find_lines(struct explain *explain)
 {
-	struct lines_options lines = {.config = explain->sources, .memory = explain->memory, .registry = explain->registry};
+	struct lines_options lines = {.config = explain->sources,
+	                              .memory = explain->memory,
+	                              .registry = explain->registry,
+	                              .patience = explain->asked->patience};
 	int searches = 0;
 	lines_find_all(&lines, explain->questions, explain->count);
 	for (size_t i = 0; i < explain->count; i++) {
 		struct question *question = &explain->questions[i];
 		bool judged = question->again.length > 0, searched = true;
-		bool lacks = count_found(question, LINE_SOUGHT) > 0 || (!judged && question->published.length > 0);
-		if (lacks && searches++ < SEARCHES_MAX)
+		bool lacks = explain->sources != NULL &&
+		             (count_found(question, LINE_SOUGHT) > 0 || (!judged && question->published.length > 0));
+		if (lacks && searches == SEARCHES_MAX)
+			question_lacks(question, "The files were not searched for its lines: ask for at most %d decisions at once.",
+			               SEARCHES_MAX);
+		else if (lacks && ++searches > 0)
 			searched = line_search(&lines, question);
 		tell_lines(explain, question, judged, searched);
 	}
@@ -415,6 +440,7 @@ enum weir_status explain_work(const struct explain_asked *asked, struct explain 
 	if (status == WEIR_OK) {
 		find_lines(explain);
 		gather(explain);
+		status = patience_check(asked->patience, error);
 	}
 	return status;
 }

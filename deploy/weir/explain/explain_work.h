@@ -6,6 +6,7 @@
 #ifndef DEPLOY_WEIR_EXPLAIN_WORK_H
 #define DEPLOY_WEIR_EXPLAIN_WORK_H
 
+#include "deploy/weir/explain/patience.h"
 #include "deploy/weir/explain/question.h"
 
 enum { EXPLAIN_ASKED_MAX = 10000 };
@@ -13,13 +14,14 @@ enum { EXPLAIN_ASKED_MAX = 10000 };
 struct explain_asked {
 	const char *const *words; /* ids of decisions, and keys: each stands for its newest decision in every zone */
 	size_t count;
-	const char *zone;        /* of keys, only this one; NULL: any */
-	const char *config_path; /* NULL: none */
-	bool config_given;       /* its sources count, instead of those that the state's run had */
-	const char *state_path;  /* NULL: as backend_open() takes it */
-	const char *decisions;   /* a file of published ones; NULL: none beside those that are known */
-	const char *collector;   /* the state directory of a cluster's collector; NULL: none */
-	bool stays;              /* the paths of the run's sources start from where this process is */
+	const char *zone;                /* of keys, only this one; NULL: any */
+	const char *config_path;         /* NULL: none */
+	bool config_given;               /* its sources count, instead of those that the state's run had */
+	const char *state_path;          /* NULL: as backend_open() takes it */
+	const char *decisions;           /* a file of published ones; NULL: none beside those that are known */
+	const char *collector;           /* the state directory of a cluster's collector; NULL: none */
+	bool stays;                      /* the paths of the run's sources start from where this process is */
+	const struct patience *patience; /* NULL: as long as it takes */
 };
 
 struct explain;
@@ -29,7 +31,8 @@ struct explain;
  *
  * @param asked    borrowed for as long as the result
  * @param explain  returned, also upon failure: explain_free()
- * @return WEIR_OK; WEIR_INVALID: what is asked makes no sense, or there is no such state; WEIR_IO
+ * @return WEIR_OK; WEIR_INVALID: what is asked makes no sense, or there is no such state; WEIR_IO, also where
+ *         patience ended
  */
 WEIR_MUST_USE enum weir_status explain_work(const struct explain_asked *asked, struct explain **explain,
                                             struct weir_error *error);

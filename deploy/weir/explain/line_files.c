@@ -9,11 +9,12 @@
 #include <dirent.h>
 #include <fnmatch.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { LISTED_MAX = 65536 };
+enum { LISTED_MAX = 65536, FAMILIES_MAX = 4096 };
 
 struct listed {
 	char *path;
@@ -24,6 +25,9 @@ struct listed {
 struct listing {
 	struct listed *all;
 	size_t count, room;
+	bool full;
+	char *families[FAMILIES_MAX]; /* owned: "directory/stem" of those that were listed */
+	size_t family_count;
 	uint64_t device, inode; /* of the incarnation's file; 0, 0: unknown */
 	const char *stream;
 };
@@ -31,11 +35,11 @@ struct listing {
 static void add(struct listing *listing, const char *path)
 {
 	struct stat about;
-	if (listing->count == LISTED_MAX || stat(path, &about) != 0 || !S_ISREG(about.st_mode))
+	if (stat(path, &about) != 0 || !S_ISREG(about.st_mode))
 		return;
-	for (size_t i = 0; i < listing->count; i++)
-		if (strcmp(listing->all[i].path, path) == 0)
-			return;
+	listing->full = listing->full || listing->count == LISTED_MAX;
+	if (listing->full)
+		return;
 	int64_t modified_ms = (int64_t)about.st_mtim.tv_sec * 1000 + about.st_mtim.tv_nsec / 1000000;
 	if (listing->count == listing->room) {
 		listing->room = 2 * listing->room + 16;
@@ -51,6 +55,20 @@ static void add(struct listing *listing, const char *path)
 	};
 }
 
+/* Whether names with this beginning are still to be listed there: a pattern may name thousands of one beginning. */
+static bool begin_family(struct listing *listing, const char *directory, const char *name, size_t stem)
+{
+	char family[2 * WEIR_PATH_BYTES];
+	int length = snprintf(family, sizeof family, "%s/%.*s", directory, (int)stem, name);
+	for (size_t i = 0; i < listing->family_count; i++)
+		if (strcmp(listing->families[i], family) == 0)
+			return false;
+	listing->full = listing->full || listing->family_count == FAMILIES_MAX;
+	if (!listing->full)
+		listing->families[listing->family_count++] = weir_copy(family, (size_t)length);
+	return !listing->full;
+}
+
 /* Those of a directory whose names begin as a path's does. */
 static void add_beside(struct listing *listing, const char *directory, const char *path)
 {
@@ -58,7 +76,7 @@ static void add_beside(struct listing *listing, const char *directory, const cha
 	size_t stem = strcspn(name, ".");
 	struct weir_error error;
 	char beside[WEIR_PATH_BYTES];
-	DIR *open = stem > 0 ? opendir(directory) : NULL;
+	DIR *open = stem > 0 && begin_family(listing, directory, name, stem) ? opendir(directory) : NULL;
 	if (open == NULL)
 		return;
 	for (struct dirent *entry; (entry = readdir(open)) != NULL;) {
@@ -139,12 +157,32 @@ static void add_sources(struct listing *listing, const struct weir_config *confi
 		}
 }
 
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct listed *)a)->path, ((const struct listed *)b)->path);
+}
+
+/* A path may have been named and listed. */
+static void drop_twice(struct listing *listing)
+{
+	size_t kept = 0;
+	if (listing->count > 0)
+		qsort(listing->all, listing->count, sizeof *listing->all, by_path);
+	for (size_t i = 0; i < listing->count; i++)
+		if (kept > 0 && strcmp(listing->all[kept - 1].path, listing->all[i].path) == 0)
+			free(listing->all[i].path);
+		else
+			listing->all[kept++] = listing->all[i];
+	listing->count = kept;
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct listed *one = a, *other = b;
 	if (one->rank != other->rank)
 		return one->rank - other->rank;
-	return (one->modified_ms < other->modified_ms) - (one->modified_ms > other->modified_ms);
+	int newest = (one->modified_ms < other->modified_ms) - (one->modified_ms > other->modified_ms);
+	return newest != 0 ? newest : strcmp(one->path, other->path);
 }
 
 void line_files_find(struct line_files *files, const struct weir_config *config, const struct source_memory *memory,
@@ -158,6 +196,7 @@ void line_files_find(struct line_files *files, const struct weir_config *config,
 		add_family(&listing, stream);
 	else if (config != NULL)
 		add_sources(&listing, config);
+	drop_twice(&listing);
 	if (listing.count > 0)
 		qsort(listing.all, listing.count, sizeof *listing.all, compare);
 	files->own = listing.count > 0 && listing.all[0].rank == 0;
@@ -169,6 +208,9 @@ void line_files_find(struct line_files *files, const struct weir_config *config,
 			free(listing.all[i].path);
 		}
 	}
+	files->more = files->more || listing.full;
+	for (size_t i = 0; i < listing.family_count; i++)
+		free(listing.families[i]);
 	free(listing.all);
 }
 

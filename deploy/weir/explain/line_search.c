@@ -12,8 +12,10 @@
 #include "deploy/weir/explain/line_window.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
-enum { READ_BYTES = 1 << 20, FOUND_MAX = 100000 };
+enum { READ_BYTES = 1 << 20, FOUND_MAX = 2 * QUESTION_EVENTS_MAX };
 
 struct search {
 	const struct lines_options *options;
@@ -25,8 +27,69 @@ struct search {
 	struct weir_limit limit;    /* of its decision */
 	int64_t at_ms, held;
 	size_t room, sought;
+	int64_t floor_ms; /* while it gathers: lines up to this time are only counted, as enough later ones were found */
+	int64_t left_out; /* how many those are */
 	int64_t left_bytes;
+	/* where lines of the file that is read now were taken: each is of one event */
+	uint64_t *taken; /* sorted */
+	size_t taken_count, taken_room;
 };
+
+/* ---- which lines are taken ---- */
+
+/* The first place whose offset is not below this one. */
+static size_t find_taken(const struct search *search, uint64_t offset)
+{
+	size_t low = 0, high = search->taken_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (search->taken[middle] < offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool is_taken(const struct search *search, uint64_t offset)
+{
+	size_t place = find_taken(search, offset);
+	return place < search->taken_count && search->taken[place] == offset;
+}
+
+static void mark_taken(struct search *search, uint64_t offset)
+{
+	size_t place = find_taken(search, offset);
+	if (search->taken_count == search->taken_room) {
+		search->taken_room = 2 * search->taken_room + 16;
+		search->taken = weir_realloc(search->taken, search->taken_room, sizeof *search->taken);
+	}
+	memmove(search->taken + place + 1, search->taken + place, (search->taken_count - place) * sizeof *search->taken);
+	search->taken[place] = offset;
+	search->taken_count++;
+}
+
+/* What events of the question were found in a file, under whatever name. */
+static void mark_known(struct search *search, const char *path)
+{
+	const char *last = NULL;
+	struct stat about, other;
+	bool same = false;
+	search->taken_count = 0;
+	if (stat(path, &about) != 0)
+		return;
+	for (size_t i = 0; i < search->question->event_count; i++) {
+		const struct explained_event *event = &search->question->events[i];
+		if (event->file == NULL)
+			continue;
+		if (last == NULL || strcmp(last, event->file) != 0) {
+			last = event->file;
+			same = stat(last, &other) == 0 && other.st_dev == about.st_dev && other.st_ino == about.st_ino;
+		}
+		if (same && !is_taken(search, event->offset))
+			mark_taken(search, event->offset);
+	}
+}
 
 /* ---- one record ---- */
 
@@ -51,28 +114,70 @@ static void put_line(struct explained_event *event, const char *path, struct wei
 	event->line_length = line.length;
 }
 
+static int by_time(const void *a, const void *b)
+{
+	const struct explained_event *one = a, *other = b;
+	if (one->time_ms != other->time_ms)
+		return one->time_ms < other->time_ms ? -1 : 1;
+	int files = strcmp(one->file, other->file);
+	return files != 0 ? files : (one->offset > other->offset) - (one->offset < other->offset);
+}
+
+/* Sorts what was gathered, and drops all but the newest. */
+static void keep_newest(struct search *search, size_t most)
+{
+	struct question *question = search->question;
+	if (question->event_count > 0)
+		qsort(question->events, question->event_count, sizeof *question->events, by_time);
+	if (question->event_count <= most)
+		return;
+	size_t over = question->event_count - most;
+	for (size_t i = 0; i < over; i++) {
+		free(question->events[i].file);
+		free(question->events[i].line);
+	}
+	search->floor_ms = question->events[over - 1].time_ms;
+	search->left_out += (int64_t)over;
+	memmove(question->events, question->events + over, most * sizeof *question->events);
+	question->event_count = most;
+}
+
+static void gather(struct search *search, const struct record *record, const char *path, struct weir_span line,
+                   uint64_t begin)
+{
+	struct question *question = search->question;
+	if (record->time_ms <= search->floor_ms) {
+		search->left_out++;
+		return;
+	}
+	if (question->event_count == FOUND_MAX)
+		keep_newest(search, QUESTION_EVENTS_MAX + 1); /* the one that decided is among them */
+	if (question->event_count == search->room) {
+		search->room = 2 * search->room + 16;
+		question->events = weir_realloc(question->events, search->room, sizeof *question->events);
+	}
+	struct explained_event *event = &question->events[question->event_count++];
+	*event = (struct explained_event){.time_ms = record->time_ms, .cost = record->cost};
+	put_line(event, path, line, begin);
+}
+
 static void take(struct search *search, const struct record *record, const char *path, struct weir_span line,
                  uint64_t begin)
 {
 	struct question *question = search->question;
-	if (record->time_ms <= search->after_ms || record->time_ms > search->until_ms || !is_of_bucket(search, record))
+	if (record->time_ms <= search->after_ms || record->time_ms > search->until_ms || is_taken(search, begin) ||
+	    !is_of_bucket(search, record))
 		return;
 	if (search->gathers) {
-		if (question->event_count == FOUND_MAX)
-			return;
-		if (question->event_count == search->room) {
-			search->room = 2 * search->room + 16;
-			question->events = weir_realloc(question->events, search->room, sizeof *question->events);
-		}
-		struct explained_event *event = &question->events[question->event_count++];
-		*event = (struct explained_event){.time_ms = record->time_ms, .cost = record->cost};
-		put_line(event, path, line, begin);
+		gather(search, record, path, line, begin);
+		mark_taken(search, begin);
 		return;
 	}
 	for (size_t i = 0; i < question->event_count; i++) {
 		struct explained_event *event = &question->events[i];
 		if (event->found == LINE_SOUGHT && event->time_ms == record->time_ms && event->cost == record->cost) {
 			put_line(event, path, line, begin);
+			mark_taken(search, begin);
 			search->sought--;
 			return;
 		}
@@ -114,7 +219,8 @@ static void read_file(struct search *search, const char *path, size_t place)
 		char *bytes = weir_alloc(2 * READ_BYTES, 1);
 		uint64_t offset = 0;
 		bool last = modified_ms <= search->after_ms; /* it ended before */
-		while (!last && search->left_bytes > 0 && (search->gathers || search->sought > 0)) {
+		while (!last && search->left_bytes > 0 && !patience_ended(search->options->patience) &&
+		       (search->gathers || search->sought > 0)) {
 			last = input_read_full(window.input, bytes + held, READ_BYTES, &got, &error) != WEIR_OK || got == 0;
 			held += last ? 0 : got;
 			size_t used = take_lines(search, format, path, bytes, held, offset, last);
@@ -135,10 +241,13 @@ static void read_files(struct search *search)
 	const struct weir_config *config = search->options->config;
 	struct line_files files;
 	line_files_find(&files, config, NULL, NULL, 0);
-	for (size_t i = 0; i < files.count; i++)
+	for (size_t i = 0; i < files.count; i++) {
+		mark_known(search, files.paths[i]);
 		for (size_t place = 0; place < config->source_count; place++)
 			if (line_files_source_names(config, place, NULL))
 				read_file(search, files.paths[i], place);
+	}
+	search->question->skips_files = files.more;
 	line_files_deinit(&files);
 }
 
@@ -181,32 +290,17 @@ static bool find_range(struct search *search)
 	return search->sought > 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct explained_event *one = a, *other = b;
-	if (one->time_ms != other->time_ms)
-		return one->time_ms < other->time_ms ? -1 : 1;
-	int files = strcmp(one->file, other->file);
-	return files != 0 ? files : (one->offset > other->offset) - (one->offset < other->offset);
-}
-
 /* The last ones, as many as the limit can have counted and the one that decided. */
 static void settle_gathered(struct search *search)
 {
 	struct question *question = search->question;
-	size_t wanted = (size_t)search->held + 1;
 	if (question->event_count == 0)
 		return;
-	qsort(question->events, question->event_count, sizeof *question->events, by_time);
-	if (question->event_count > wanted && search->limit.algorithm->met != NULL) {
-		size_t over = question->event_count - wanted;
-		for (size_t i = 0; i < over; i++) {
-			free(question->events[i].file);
-			free(question->events[i].line);
-		}
-		memmove(question->events, question->events + over, wanted * sizeof *question->events);
-		question->event_count = wanted;
-	}
+	int64_t wanted = search->left_out + (int64_t)question->event_count;
+	if (search->limit.algorithm->met != NULL && wanted > search->held)
+		wanted = search->held + 1;
+	keep_newest(search, wanted <= QUESTION_EVENTS_MAX ? (size_t)wanted : QUESTION_EVENTS_MAX + (size_t)1);
+	question->left_out = wanted - (int64_t)question->event_count;
 	struct explained_event *last = &question->events[question->event_count - 1];
 	last->decided = last->time_ms == search->at_ms;
 }
@@ -217,15 +311,22 @@ bool line_search(const struct lines_options *options, struct question *question)
 	uint64_t version =
 		question->policy_version > 0 ? question->policy_version : policy_registry_newest(options->registry);
 	const struct weir_policy *policy = policy_registry_policy(options->registry, version);
+	const struct weir_zone *found = policy != NULL ? weir_policy_zone(policy, question->zone_id) : NULL;
 	struct weir_error error;
-	if (options->config == NULL || policy == NULL || !question->key_known || !find_range(&search))
+	if (options->config == NULL || found == NULL || !question->key_known || !find_range(&search))
 		return true;
+	/* Its zone alone, and without long lists of who is exempt: this key was not, and a list may have gone since. */
+	struct weir_zone zone = *found;
+	zone.exempt_list_count = 0;
+	struct weir_policy alone = {.version = version, .zones = &zone, .zone_count = 1};
+	search.floor_ms = INT64_MIN;
 	field_table_init(&search.fields);
-	if (matcher_new(policy, NULL, &search.fields, 1, &search.matcher, &error) == WEIR_OK) {
+	if (matcher_new(&alone, NULL, &search.fields, 1, &search.matcher, &error) == WEIR_OK) {
 		read_files(&search);
 		matcher_free(search.matcher);
 	}
 	field_table_deinit(&search.fields);
+	free(search.taken);
 	if (search.gathers)
 		settle_gathered(&search);
 	return search.left_bytes > 0;

@@ -66,7 +66,7 @@ static bool cover(struct line_window *window, uint64_t end)
 		return false;
 	if (!jump(window, end))
 		return false;
-	while (!window->ended && window->start + window->length < end) {
+	while (!window->ended && window->start + window->length < end && !patience_ended(window->patience)) {
 		size_t got = 0;
 		/* What is read may be far before the offset: then only its end is kept. */
 		drop_before(window, window->start + window->length);

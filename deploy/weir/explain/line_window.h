@@ -5,6 +5,7 @@
 
 #include "collector/input/input.h"
 #include "common/base/span.h"
+#include "deploy/weir/explain/patience.h"
 
 #include <sys/stat.h>
 
@@ -12,9 +13,10 @@ struct line_window {
 	struct input *input;
 	struct stat about;
 	char *bytes;
-	size_t length, reach; /* how many bytes before an offset are kept */
-	uint64_t start;       /* offset of bytes[0] */
-	bool ended;           /* the file has no more */
+	size_t length, reach;            /* how many bytes before an offset are kept */
+	uint64_t start;                  /* offset of bytes[0] */
+	bool ended;                      /* the file has no more */
+	const struct patience *patience; /* set by whoever opened it; borrowed */
 };
 
 /** @param reach  the longest line @return WEIR_OK; WEIR_IO: it cannot be opened, or is no file */

@@ -16,7 +16,7 @@ enum { LINE_LEAST_BYTES = 64 * 1024, PARTS_MOST = 64 };
 /* An event, and the key that its line must have. */
 struct sought {
 	struct explained_event *event;
-	const struct question *question;
+	struct question *question;
 	const struct key_template *template;
 };
 
@@ -137,6 +137,17 @@ static void take(struct explained_event *event, const char *path, struct weir_sp
 	event->line_length = line.length;
 }
 
+/* Another file of the stream may have a line of the same key and time at the same offset. */
+static bool is_shown(const struct question *question, const char *path, uint64_t begin)
+{
+	for (size_t i = 0; i < question->event_count; i++) {
+		const struct explained_event *event = &question->events[i];
+		if (event->found != LINE_SOUGHT && event->offset == begin && strcmp(event->file, path) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Looks for the events of a group in a file, as lines of a source. @return how many are still sought */
 static size_t look_into(struct finder *finder, const char *path, size_t place, struct sought *group, size_t count)
 {
@@ -149,17 +160,20 @@ static size_t look_into(struct finder *finder, const char *path, size_t place, s
 	    line_window_open(&window, path, reach > LINE_LEAST_BYTES ? reach : LINE_LEAST_BYTES, &error) != WEIR_OK)
 		return count;
 	begin_file(format, path);
-	for (size_t i = 0; i < count; i++) {
+	window.patience = finder->options->patience;
+	for (size_t i = 0; i < count && !patience_ended(window.patience); i++) {
 		struct explained_event *event = group[i].event;
 		struct weir_span line;
 		uint64_t begin;
 		if (event->found == LINE_SOUGHT &&
 		    line_window_line(&window, source_position_offset(event->position), &line, &begin) &&
 		    (parses(finder, format, line, &group[i], &record) ||
-		     parses_behind(finder, format, line_window_before(&window, begin), line, &group[i], &record)))
+		     parses_behind(finder, format, line_window_before(&window, begin), line, &group[i], &record)) &&
+		    !is_shown(group[i].question, path, begin))
 			take(event, path, line, begin);
-		left -= event->found != LINE_SOUGHT;
 	}
+	for (size_t i = 0; i < count; i++)
+		left -= group[i].event->found != LINE_SOUGHT;
 	line_window_close(&window);
 	return left;
 }
@@ -213,20 +227,26 @@ static void find_group(struct finder *finder, struct sought *group, size_t count
 	bool named = some_source_names(config, stream);
 	line_files_find(&files, config, memory, stream, source_position_incarnation(first->position));
 	size_t left = count;
-	for (size_t i = 0; i < files.count && left > 0; i++)
+	for (size_t i = 0; i < files.count && left > 0 && !patience_ended(finder->options->patience); i++)
 		left = look_as_all(finder, files.paths[i], named ? stream : NULL, group, count);
 	/* Only of the file that it must be in: another's line of a later time would be another event. */
 	finder->takes_later = true;
 	if (left > 0 && files.own)
-		look_as_all(finder, files.paths[0], named ? stream : NULL, group, count);
+		left = look_as_all(finder, files.paths[0], named ? stream : NULL, group, count);
 	finder->takes_later = false;
+	for (size_t i = 0; i < count && left > 0; i++)
+		group[i].question->skips_files = group[i].question->skips_files || files.more;
 	line_files_deinit(&files);
 }
 
+/* The newest incarnation is first: its file is known best, and its lines are not another's then. */
 static int by_position(const void *a, const void *b)
 {
 	const struct explained_event *one = ((const struct sought *)a)->event, *other = ((const struct sought *)b)->event;
 	int sources = memcmp(one->source, other->source, sizeof one->source);
+	uint32_t mine = source_position_incarnation(one->position), its = source_position_incarnation(other->position);
+	if (sources == 0 && mine != its)
+		return mine > its ? -1 : 1;
 	return sources != 0 ? sources : (one->position > other->position) - (one->position < other->position);
 }
 

@@ -9,6 +9,7 @@
 
 #include "collector/source/source_memory.h"
 #include "common/config/config.h"
+#include "deploy/weir/explain/patience.h"
 #include "deploy/weir/explain/question.h"
 #include "limiter/lane/policy_registry.h"
 
@@ -16,6 +17,7 @@ struct lines_options {
 	const struct weir_config *config;   /* borrowed: its sources; NULL: no line is found */
 	const struct source_memory *memory; /* borrowed: which stream has which id; NULL: unknown */
 	struct policy_registry *registry;   /* borrowed: the zones' keys, by the policy that a question was judged under */
+	const struct patience *patience;    /* borrowed: where it ends, no more is found */
 };
 
 /** Finds the lines of all events. What was not found stays LINE_SOUGHT. */

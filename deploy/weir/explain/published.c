@@ -15,11 +15,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROTATED_MAX = 1000 };
+enum {
+	ROTATED_MAX = 1000,
+	GAP_MAX = 100,
+	READ_BYTES = 4 * WEIR_FRAME_TARGET_BYTES, /* a decision is shorter than one */
+};
 
 struct published {
 	struct question *questions;
@@ -30,6 +33,7 @@ struct published {
 	struct question **by_key;
 	struct weir_text *heads; /* of those: what a decision of theirs has behind its id */
 	size_t by_key_count;
+	const struct patience *patience;
 	const char *place; /* what is read now, for people */
 };
 
@@ -47,10 +51,11 @@ static int compare_places(const void *a, const void *b)
 	return compare_ids(*(const struct question *const *)a, *(const struct question *const *)b);
 }
 
-struct published *published_new(struct question *questions, size_t count, const struct weir_policy *policy)
+struct published *published_new(struct question *questions, size_t count, const struct weir_policy *policy,
+                                const struct patience *patience)
 {
 	struct published *published = weir_alloc(1, sizeof *published);
-	*published = (struct published){.questions = questions, .count = count, .policy = policy};
+	*published = (struct published){.questions = questions, .count = count, .policy = policy, .patience = patience};
 	published->by_id = weir_alloc(count + 1, sizeof(struct question *));
 	published->by_key = weir_alloc(count + 1, sizeof(struct question *));
 	published->heads = weir_alloc(count + 1, sizeof *published->heads);
@@ -73,6 +78,17 @@ struct published *published_new(struct question *questions, size_t count, const 
 	return published;
 }
 
+/* A file may be anything: what is no decision in JSON is not shown as one, and its numbers are not reckoned with. */
+static bool is_decision(struct weir_span line)
+{
+	json_t *json = json_loadb(line.at, line.length, JSON_ALLOW_NUL, NULL);
+	json_int_t at_ms = json_integer_value(json_object_get(json, "at"));
+	bool good = json_is_object(json) && at_ms >= 0 && at_ms <= WEIR_TIME_END_MS &&
+	            json_integer_value(json_object_get(json, "count")) >= 0;
+	json_decref(json);
+	return good;
+}
+
 static void take(const struct published *published, struct question *question, struct weir_span line)
 {
 	weir_text_clear(&question->published);
@@ -85,10 +101,11 @@ static void consider(struct published *published, struct weir_span line)
 {
 	static const char head[] = "{\"id\":\"";
 	char id[64];
-	const char *from = line.at + sizeof head - 1;
-	const char *quote = line.length > sizeof head ? memchr(from, '"', line.length - sizeof head) : NULL;
 	struct question found = {0};
-	if (quote == NULL || memcmp(line.at, head, sizeof head - 1) != 0 || (size_t)(quote - from) >= sizeof id)
+	if (line.length <= sizeof head || memcmp(line.at, head, sizeof head - 1) != 0)
+		return;
+	const char *from = line.at + sizeof head - 1, *quote = memchr(from, '"', line.length - sizeof head);
+	if (quote == NULL || (size_t)(quote - from) >= sizeof id)
 		return;
 	memcpy(id, from, (size_t)(quote - from));
 	id[quote - from] = '\0';
@@ -102,7 +119,8 @@ static void consider(struct published *published, struct weir_span line)
 		place--;
 	for (; place != NULL && place < published->by_id + published->by_id_count && compare_ids(*place, &found) == 0;
 	     place++)
-		take(published, *place, line);
+		if (is_decision(line))
+			take(published, *place, line);
 	size_t rest = (size_t)(line.at + line.length - quote);
 	for (size_t i = 0; i < published->by_key_count; i++) {
 		struct question *question = published->by_key[i];
@@ -111,6 +129,8 @@ static void consider(struct published *published, struct weir_span line)
 			continue;
 		if (question->published.length > 0 &&
 		    (question->partition != found.partition || compare_ids(&found, question) < 0))
+			continue;
+		if (!is_decision(line))
 			continue;
 		take(published, question, line);
 		question->partition = found.partition;
@@ -136,48 +156,80 @@ enum weir_status published_read_topic(struct published *published, struct weir_b
 		return WEIR_OK;
 	if (status != WEIR_OK)
 		return status;
-	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO)
+	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO) {
 		if (status == WEIR_OK)
 			consider(published, message.payload);
+		status = patience_check(published->patience, error);
+		if (status != WEIR_OK)
+			break;
+	}
 	topic_read_free(read);
 	return status == WEIR_END ? WEIR_OK : status;
+}
+
+/* Considers the whole lines of a buffer. @return how many bytes they are */
+static size_t take_lines(struct published *published, const char *bytes, size_t length, bool *skips)
+{
+	const char *at = bytes, *end = bytes + length;
+	for (const char *newline; (newline = memchr(at, '\n', (size_t)(end - at))) != NULL; at = newline + 1) {
+		if (!*skips)
+			consider(published, (struct weir_span){.at = at, .length = (uint32_t)(newline - at)});
+		*skips = false;
+	}
+	return (size_t)(at - bytes);
+}
+
+/* The file may grow, or be cut, while it is read: so it is not mapped. A last line without its end is being written. */
+static enum weir_status read_lines(struct published *published, int fd, struct weir_error *error)
+{
+	char *bytes = weir_alloc(READ_BYTES, 1);
+	size_t held = 0;
+	bool skips = false; /* the line is longer than any decision */
+	ssize_t got = 0;
+	enum weir_status status;
+	while ((status = patience_check(published->patience, error)) == WEIR_OK &&
+	       ((got = read(fd, bytes + held, READ_BYTES - held)) > 0 || (got < 0 && errno == EINTR))) {
+		held += got > 0 ? (size_t)got : 0;
+		size_t used = take_lines(published, bytes, held, &skips);
+		if (used == 0 && held == READ_BYTES) {
+			skips = true;
+			used = held;
+		}
+		held -= used;
+		memmove(bytes, bytes + used, held);
+	}
+	free(bytes);
+	return status != WEIR_OK || got == 0
+	           ? status
+	           : weir_fail(error, WEIR_IO, "cannot read %s: %s", published->place, strerror(errno));
 }
 
 static enum weir_status read_one(struct published *published, const char *path, bool *there, struct weir_error *error)
 {
 	struct stat about;
+	enum weir_status status = WEIR_OK;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	*there = fd >= 0;
 	if (fd < 0)
 		return errno == ENOENT ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
-	if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) {
-		close(fd);
-		return WEIR_OK; /* a pipe keeps nothing */
-	}
-	char *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (bytes == MAP_FAILED)
-		return weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
 	published->place = path;
-	const char *end = bytes + about.st_size;
-	for (const char *at = bytes, *newline; (newline = memchr(at, '\n', (size_t)(end - at))) != NULL; at = newline + 1)
-		if (newline - at < WEIR_FRAME_TARGET_BYTES)
-			consider(published, (struct weir_span){.at = at, .length = (uint32_t)(newline - at)});
-	munmap(bytes, (size_t)about.st_size);
-	return WEIR_OK;
+	if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) /* a pipe keeps nothing */
+		status = read_lines(published, fd, error);
+	close(fd);
+	return status;
 }
 
 enum weir_status published_read_file(struct published *published, const char *path, struct weir_error *error)
 {
 	char rotated[WEIR_PATH_BYTES];
 	bool there;
+	int gap = 0; /* files that are not there, one after another: someone may have deleted some */
 	enum weir_status status = read_one(published, path, &there, error);
-	for (int i = 1; status == WEIR_OK && i < ROTATED_MAX; i++) {
+	for (int i = 1; status == WEIR_OK && i < ROTATED_MAX && gap < GAP_MAX; i++) {
 		status = weir_path_format(rotated, error, "%s.%d", path, i);
 		if (status == WEIR_OK)
 			status = read_one(published, rotated, &there, error);
-		if (!there)
-			break;
+		gap = there ? 0 : gap + 1;
 	}
 	return status;
 }

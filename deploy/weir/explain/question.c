@@ -68,7 +68,8 @@ void question_reset(struct question *question)
 	weir_text_clear(&question->again);
 	weir_text_clear(&question->missing);
 	question->policy_version = 0;
-	question->lacking = 0;
+	question->lacking = question->left_out = 0;
+	question->may_lack = question->skips_files = false;
 	question->has_limit = false;
 }
 

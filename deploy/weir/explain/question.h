@@ -7,6 +7,9 @@
 #include "common/frame/frame.h"
 #include "common/policy/policy.h"
 
+/* The newest events that counted, beside the one that decided. */
+enum { QUESTION_EVENTS_MAX = 10000 };
+
 /* How a line was found. */
 enum explained_line {
 	LINE_SOUGHT,  /* not yet, or nowhere */
@@ -53,7 +56,10 @@ struct question {
 	struct weir_limit limit;
 	struct explained_event *events; /* owned: counted ones in the order of judging, the one that decided last */
 	size_t event_count;
-	int64_t lacking; /* counted events that are known to be missing */
+	int64_t lacking;  /* counted events that are known to be missing */
+	int64_t left_out; /* earlier counted events, which are not among `events`: where costs are not 1, at most so many */
+	bool may_lack;    /* events from before what was judged may have a share in the level */
+	bool skips_files; /* there were more files than are looked into */
 
 	struct weir_text missing; /* sentences, each ended by a newline */
 };

@@ -46,6 +46,7 @@ struct replay {
 	size_t taken_count;
 	size_t taken_last; /* the source of the frame before: often that of the next one */
 	uint64_t steps;    /* messages given to the lane */
+	int64_t since_ms;  /* events of before this time may not be judged; INT64_MAX: no frame was read yet */
 	struct weir_text line;
 };
 
@@ -83,6 +84,7 @@ struct replay *replay_new(const struct replay_options *options)
 	struct replay *replay = weir_alloc(1, sizeof *replay);
 	struct shard_options shard = {.partition = options->partition, .lateness_ms = options->lateness_ms};
 	replay->options = *options;
+	replay->since_ms = options->whole ? INT64_MIN : INT64_MAX;
 	replay->lane = lane_new(&shard, options->registry, options->version);
 	replay->reader = weir_frame_reader_new();
 	replay->writer = weir_frame_writer_new();
@@ -149,8 +151,10 @@ static void follow_rules(struct tracker *tracker, const struct weir_limit *rules
 	struct counted before[WEIR_ZONE_LIMITS_MAX];
 	bool used[WEIR_ZONE_LIMITS_MAX] = {false};
 	memcpy(before, tracker->limits, sizeof before);
+	bool was_known = tracker->limit_count > 0; /* then a limit that is new begins at rest */
 	memset(tracker->limits, 0, sizeof tracker->limits);
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
+		tracker->limits[i].rested = was_known;
 		for (uint32_t j = 0; j < tracker->limit_count; j++) {
 			if (used[j] || !weir_limit_equal(&tracker->rules[j], &rules[i]))
 				continue;
@@ -158,6 +162,7 @@ static void follow_rules(struct tracker *tracker, const struct weir_limit *rules
 			tracker->limits[i] = before[j];
 			break;
 		}
+	}
 	for (uint32_t j = 0; j < tracker->limit_count; j++)
 		if (!used[j])
 			counted_deinit(&before[j]);
@@ -214,8 +219,7 @@ static void explain_limit(struct replay *replay, struct question *question, cons
 	(void)replay;
 	question->has_limit = true;
 	question->limit = *decision->rule;
-	size_t count =
-		counted_of(basis->counted, decision->rule, decision->at_ms, decision->count, &events, &question->lacking);
+	size_t count = counted_of(basis->counted, decision->rule, decision->at_ms, decision->count, question, &events);
 	bool last = count > 0 && events[count - 1].position == basis->event->position &&
 	            memcmp(events[count - 1].source, basis->event->source, WEIR_SOURCE_ID_BYTES) == 0;
 	if (!last)
@@ -266,6 +270,7 @@ static void take_pair(struct replay *replay, const struct replay_event *event, u
 			.verdict = effect.allowed ? (unsigned)WEIR_VERDICT_NONE : bits,
 			.records = (bits & WEIR_VERDICT_BLOCK) == 0 || zone->zone->count_all,
 			.done = at->done,
+			.since_ms = replay->since_ms,
 		};
 		counted_take(&tracker->limits[i], &step, shown);
 	}
@@ -364,6 +369,8 @@ static enum weir_status take_events(struct replay *replay, const struct weir_mes
 	enum weir_status status = WEIR_OK;
 	uint64_t *position = position_of(replay, frame->source), before = *position, pair = 0;
 	bool *wanted = wanted_keys(replay, frame);
+	if (replay->since_ms == INT64_MAX)
+		replay->since_ms = frame->sending_time_ms;
 	if (frame->event_count > 0 && frame->events[frame->event_count - 1].position > before)
 		*position = frame->events[frame->event_count - 1].position;
 	for (uint32_t i = 0; wanted != NULL && status == WEIR_OK && i < frame->event_count; i++) {

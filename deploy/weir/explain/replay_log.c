@@ -100,6 +100,9 @@ static enum weir_status look_through(struct part *part, struct weir_error *error
 	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO) {
 		if (status != WEIR_OK)
 			continue;
+		status = patience_check(part->log->patience, error);
+		if (status != WEIR_OK)
+			break;
 		resolve_all(part, &message);
 		policy = policy == 0 ? policy_of(part, &message) : policy;
 		if (policy > 0 && message.offset >= part->last)
@@ -135,6 +138,7 @@ static enum weir_status judge(struct part *part, struct weir_error *error)
 	                                 .version = part->version,
 	                                 .partition = part->partition,
 	                                 .lateness_ms = part->log->lateness_ms,
+	                                 .whole = part->from == 0,
 	                                 .questions = part->questions,
 	                                 .question_count = part->count};
 	enum weir_status status = open_part(part, &read, error);
@@ -148,7 +152,9 @@ static enum weir_status judge(struct part *part, struct weir_error *error)
 		}
 		if (message.offset > part->last)
 			break;
-		status = replay_message(replay, &message, error);
+		status = patience_check(part->log->patience, error);
+		if (status == WEIR_OK)
+			status = replay_message(replay, &message, error);
 		if (status != WEIR_OK)
 			break;
 	}
@@ -188,6 +194,11 @@ static void tell_missing(const struct part *part, struct question *question)
 		question_lacks(question,
 		               "%" PRId64 " of the counted events are not in the log, which begins at offset %" PRIu64 ".",
 		               question->lacking, part->first);
+	else if (question->again.length > 0 && question->may_lack)
+		question_lacks(question,
+		               "The level was never at rest since the log begins, at offset %" PRIu64
+		               ": earlier events may have a share in it.",
+		               part->first);
 	else if (trimmed && question->published.length > 0 && question->again.length > 0 && !question_is_equal(question))
 		question_lacks(question, "What was counted before offset %" PRIu64 ", where the log begins, is not known.",
 		               part->first);
@@ -247,7 +258,7 @@ static bool is_enough(const struct part *part)
 {
 	for (size_t i = 0; i < part->count; i++) {
 		const struct question *question = &part->questions[i];
-		if (is_ours(part, question) && (!question_is_equal(question) || question->lacking > 0))
+		if (is_ours(part, question) && (!question_is_equal(question) || question->lacking > 0 || question->may_lack))
 			return false;
 	}
 	return true;

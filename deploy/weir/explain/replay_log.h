@@ -4,6 +4,7 @@
 #define DEPLOY_WEIR_EXPLAIN_REPLAY_LOG_H
 
 #include "common/store/store.h"
+#include "deploy/weir/explain/patience.h"
 #include "deploy/weir/explain/question.h"
 #include "limiter/lane/policy_registry.h"
 
@@ -13,9 +14,10 @@ struct replay_log {
 	struct weir_store *store; /* borrowed */
 	struct policy_registry *registry;
 	int64_t lateness_ms;
+	const struct patience *patience; /* borrowed */
 };
 
-/** Answers the questions. @return WEIR_OK, also where something is missing: the questions say it; WEIR_IO */
+/** Answers the questions. @return WEIR_OK, also where something is missing: the questions say it; WEIR_IO, also where patience ended */
 WEIR_MUST_USE enum weir_status replay_log(const struct replay_log *log, struct question *questions, size_t count,
                                           struct weir_error *error);
 

@@ -75,6 +75,7 @@ static void open_replays(struct reading *reading)
 		                                 .version = reading->version,
 		                                 .partition = partition,
 		                                 .lateness_ms = -1,
+		                                 .whole = true,
 		                                 .questions = reading->questions,
 		                                 .question_count = reading->count};
 		reading->replays[partition] = replay_new(&options);
@@ -141,6 +142,9 @@ static enum weir_status read_all(struct reading *reading, struct weir_error *err
 	struct merge_input *input;
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && reading->open > 0) {
+		status = patience_check(reading->once->patience, error);
+		if (status != WEIR_OK)
+			break;
 		status = merge_next(reading->merge, &input, error);
 		if (status == WEIR_AGAIN || status == WEIR_IO) {
 			if (status == WEIR_IO)

@@ -8,6 +8,7 @@
 
 #include "collector/source/source_memory.h"
 #include "common/config/config.h"
+#include "deploy/weir/explain/patience.h"
 #include "deploy/weir/explain/question.h"
 #include "limiter/lane/policy_registry.h"
 
@@ -15,7 +16,8 @@ struct replay_once {
 	const struct weir_config *config; /* borrowed: the sources */
 	struct policy_registry *registry; /* borrowed */
 	uint32_t partitions;
-	struct source_memory *memory; /* borrowed, empty: learns which file each position is of */
+	struct source_memory *memory;    /* borrowed, empty: learns which file each position is of */
+	const struct patience *patience; /* borrowed */
 };
 
 /** Answers the questions. @return WEIR_OK; WEIR_INVALID: the sources cannot be read again; WEIR_IO */

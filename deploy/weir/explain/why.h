@@ -7,8 +7,8 @@
 
 struct why;
 
-/** @param state_path  of this process; borrowed */
-struct why *why_new(const char *state_path);
+/** @param state_path  of this process; borrowed. @param partitions  of its log */
+struct why *why_new(const char *state_path, uint32_t partitions);
 void why_free(struct why *why);
 
 /**
@@ -17,8 +17,9 @@ void why_free(struct why *why);
  * @param why  a struct why
  * @param id   of a decision
  * @return WEIR_OK, also where something is missing, as the object says; WEIR_INVALID: it is no id of a decision here;
- *         WEIR_IO
- * @thread any; one at a time is answered, the others wait
+ *         WEIR_IO: it cannot be told now, the words say why: it takes longer than 10 seconds, this process ends, another is
+ *         being explained
+ * @thread any
  */
 WEIR_MUST_USE enum weir_status why_answer(void *why, const char *id, struct weir_text *json, struct weir_error *error);
 

@@ -60,8 +60,9 @@ static const struct weir_argument_section sections[] = {
      "rows are removed."},
 	{"What it cannot remove",
      "The command lists what it cannot remove. Topics keep their messages until their retention ends. "
-     "The local log of one machine keeps them until every reader has read past them, and events for as "
-     "long as bus.explain_size lets it. The files of "
+     "The local log of one machine keeps them until every reader has read past them, and events until "
+     "bus.explain_size (256 MiB) of newer ones came: on a quiet machine that may be months. To drop them, set it to 0 and "
+     "restart the run: each file of the log goes when all of it was read and a newer one has begun. The files of "
      "decisions and dead letters are yours to edit.\n"
      "\n"
      "A --reason that names the key stays in the rows of other keys. Totals of a zone stay: they have "

@@ -19,7 +19,9 @@ static const enum weir_topic topics[] = {WEIR_TOPIC_EVENTS, WEIR_TOPIC_JUDGED, W
 enum { TOPIC_COUNT = sizeof topics / sizeof *topics };
 
 /* Of one machine: who takes the log away. */
-#define TRIMMED "until weir run removes its files: each once every reader, and bus.explain_size, are past it"
+#define TRIMMED                                                                                                           \
+	"until weir run removes its files: each once every reader is past it, and bus.explain_size (256MiB) of newer events " \
+	"came; sooner with bus.explain_size at 0 and a restart"
 
 static bool is_there(const struct forget *forget, enum weir_topic topic)
 {

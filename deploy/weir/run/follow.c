@@ -235,7 +235,7 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 	status = archiver_start(&options, &follow->archiver, error);
 	if (status != WEIR_OK)
 		return status;
-	follow->why = why_new(follow->state.path);
+	follow->why = why_new(follow->state.path, follow->bus->partitions);
 	struct api_options api = {
 		.config = follow->options->config,
 		.hash = follow->hash,
