@@ -136,6 +136,36 @@ def test_what_nginx_refuses_is_put_back(place):
     assert setting.tree() == before and not os.path.exists(setting.list)
 
 
+def test_what_a_link_of_weirs_user_leads_to_stays(place):
+    """The folder of the list belongs to weir's user, and setup runs as root."""
+    program("nginx")
+    nginx_folder(place, free_port())
+    setting = Setting(place, "nginx", "nginx.conf")
+    before = setting.tree()
+    precious = place.write("precious/nginx.map", "nobody's but the operator's\n")
+    setting.good("--apply")
+    os.remove(setting.list)
+    os.symlink(precious, setting.list)
+    setting.good("--remove", "--apply")
+    assert read(precious) and not os.path.lexists(setting.list) and setting.tree() == before
+    os.rmdir(os.path.dirname(setting.list))
+    os.symlink(os.path.dirname(precious), os.path.dirname(setting.list))
+    done = setting.run("--apply")
+    assert done.code() == 1 and "must not be a link" in done.said() and setting.tree() == before, done.said()
+    setting.good("--remove", "--apply")
+    assert read(precious)
+
+
+def test_a_list_of_any_size_goes(place):
+    program("nginx")
+    nginx_folder(place, free_port())
+    setting = Setting(place, "nginx", "nginx.conf")
+    setting.good("--apply")
+    place.write("lib/gateways/nginx.map", b"192.0.2.1 1;\n" * 1500000)
+    assert len(setting.good("--remove", "--apply")) < 10000 and not os.path.exists(setting.list)
+    assert not any("nginx.map" in name for name in os.listdir(place.path("backup")))
+
+
 def test_every_server_of_nginx_is_found(place):
     """Blocks on one line, braces in quotes and comments, files included twice and by name, other things named server."""
     program("nginx")

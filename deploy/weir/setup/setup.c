@@ -10,6 +10,7 @@
 #include "deploy/gateways/target/exec/program.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/setup/setup_entry.h"
+#include "deploy/weir/setup/setup_list.h"
 #include "deploy/weir/setup/setup_plan.h"
 
 #include <errno.h>
@@ -323,16 +324,28 @@ static enum weir_status check(const struct setup_plan *plan, struct weir_error *
 	return status;
 }
 
+static enum weir_status undo(struct setup_plan *plan, struct weir_error *error)
+{
+	enum weir_status status = setup_files_undo(&plan->files, error);
+	if (status == WEIR_OK && plan->list_change == SETUP_LIST_IS_MADE)
+		status = setup_list_remove(plan->list, error);
+	return status;
+}
+
 static enum weir_status write_all(struct setup *setup, struct weir_error *error)
 {
 	struct setup_plan *plan = &setup->plan;
 	struct weir_error undone;
-	enum weir_status status = setup_files_write(&plan->files, setup->backup, error);
+	enum weir_status status = WEIR_OK;
+	if (plan->list_change == SETUP_LIST_IS_MADE)
+		status = setup_list_make(plan->list, error);
+	if (status == WEIR_OK)
+		status = setup_files_write(&plan->files, setup->backup, error);
 	if (status == WEIR_OK && (status = check(plan, error)) != WEIR_OK)
 		weir_error_prefix(error, "the check refuses");
-	if (status == WEIR_OK)
-		return WEIR_OK;
-	if (setup_files_undo(&plan->files, &undone) != WEIR_OK)
+	if (status == WEIR_OK) /* what is in it nobody could put back */
+		return plan->list_change == SETUP_LIST_GOES ? setup_list_remove(plan->list, error) : WEIR_OK;
+	if (undo(plan, &undone) != WEIR_OK)
 		fprintf(stderr, "weir setup: not all is as it was: %s; copies are in %s\n", undone.text, setup->backup);
 	else
 		fprintf(stderr, "weir setup: everything is as it was before\n");
@@ -375,8 +388,10 @@ static enum weir_status act(struct setup *setup, struct weir_error *error)
 	struct setup_plan *plan = &setup->plan;
 	if (plan->notes.length > 0)
 		fwrite(plan->notes.at, 1, plan->notes.length, stdout);
-	bool changes = setup_files_change(&plan->files);
+	bool changes = setup_files_change(&plan->files) || plan->list_change != SETUP_LIST_STAYS;
 	setup_files_show(&plan->files, stdout);
+	if (plan->list_change != SETUP_LIST_STAYS)
+		printf("The list %s %s.\n", plan->list, plan->list_change == SETUP_LIST_GOES ? "goes" : "is made, empty");
 	fflush(stdout);
 	if (!changes)
 		puts("Nothing to do: everything is in place.");

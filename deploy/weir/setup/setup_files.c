@@ -112,8 +112,7 @@ void setup_file_strip(struct setup_file *file, const char *mark)
 
 /* ---- writing ---- */
 
-/* Folders that are not there, each with the owner of the one above it. */
-static enum weir_status make_folders(const char *path, struct weir_error *error)
+enum weir_status setup_files_make_folders(const char *path, struct weir_error *error)
 {
 	char part[PATH_MAX];
 	for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -136,20 +135,11 @@ static enum weir_status make_folders(const char *path, struct weir_error *error)
 	return WEIR_OK;
 }
 
-static bool fill(int fd, const struct setup_file *file, const char *directory, const char *bytes, size_t length)
+static bool fill(int fd, const struct setup_file *file, const char *bytes, size_t length)
 {
 	size_t written;
-	struct stat above;
-	uid_t owner = file->owner;
-	gid_t group = file->group;
-	if (file->list && file->before == NULL) {
-		if (stat(directory, &above) != 0)
-			return false;
-		owner = above.st_uid;
-		group = above.st_gid;
-	}
 	return weir_write_all(fd, bytes, length, &written) == 0 &&
-	       ((owner == geteuid() && group == getegid()) || fchown(fd, owner, group) == 0) &&
+	       ((file->owner == geteuid() && file->group == getegid()) || fchown(fd, file->owner, file->group) == 0) &&
 	       fchmod(fd, file->mode) == 0 && fsync(fd) == 0;
 }
 
@@ -168,7 +158,7 @@ static enum weir_status replace(const struct setup_file *file, const char *bytes
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return weir_fail(error, WEIR_IO, "cannot create %s: %s", temporary, strerror(errno));
-	bool good = fill(fd, file, directory, bytes, length);
+	bool good = fill(fd, file, bytes, length);
 	if (!good)
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, strerror(errno));
 	close(fd);
@@ -198,10 +188,10 @@ static enum weir_status back_up(const struct setup_file *file, const char *backu
 static enum weir_status write_one(struct setup_file *file, const char *backup, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
-	if (file->before != NULL && !file->list)
+	if (file->before != NULL)
 		status = back_up(file, backup, error);
-	else if (file->before == NULL)
-		status = make_folders(file->path, error);
+	else
+		status = setup_files_make_folders(file->path, error);
 	if (status != WEIR_OK)
 		return status;
 	file->written = true;
@@ -225,7 +215,7 @@ enum weir_status setup_files_write(struct setup_files *files, const char *backup
 	enum weir_status status = weir_path_format(folder, error, "%s/", backup);
 	bool there = access(backup, F_OK) == 0;
 	if (status == WEIR_OK)
-		status = make_folders(folder, error);
+		status = setup_files_make_folders(folder, error);
 	if (status == WEIR_OK && !there && chmod(backup, BACKUP_MODE) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot set the mode of %s: %s", backup, strerror(errno));
 	for (enum turn turn = NEW; turn <= GONE; turn++)

@@ -23,7 +23,6 @@ struct setup_file {
 	size_t before_length;
 	struct weir_text after; /* what is to stand there */
 	bool gone;              /* it is to be removed */
-	bool list;              /* weir's: it belongs to whom its folder belongs, and what stands in it is nobody's text */
 	bool written;
 	mode_t mode;
 	uid_t owner;
@@ -66,6 +65,8 @@ void setup_files_show(const struct setup_files *files, FILE *out);
  */
 WEIR_MUST_USE enum weir_status setup_files_write(struct setup_files *files, const char *backup,
                                                  struct weir_error *error);
+/** Makes the folders of a path that are not there, each with the owner of the one above it. @return WEIR_OK; WEIR_IO */
+WEIR_MUST_USE enum weir_status setup_files_make_folders(const char *path, struct weir_error *error);
 /** Puts back what was written. @return WEIR_OK; WEIR_IO: the words name the first that could not be */
 WEIR_MUST_USE enum weir_status setup_files_undo(struct setup_files *files, struct weir_error *error);
 

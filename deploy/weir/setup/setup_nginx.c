@@ -8,6 +8,7 @@
 #include "common/base/alloc.h"
 #include "deploy/gateways/target/exec/program.h"
 #include "deploy/weir/setup/nginx_conf.h"
+#include "deploy/weir/setup/setup_list.h"
 #include "deploy/weir/setup/setup_plan.h"
 
 #include <glob.h>
@@ -92,18 +93,6 @@ static enum weir_status own_file(struct setup_plan *plan, const char *path, cons
 	return WEIR_OK;
 }
 
-/* The list must be there before nginx looks; what stands in it is weir's. */
-static enum weir_status empty_list(struct setup_plan *plan, struct weir_error *error)
-{
-	struct setup_file *file;
-	enum weir_status status = setup_files_read(&plan->files, plan->list, &file, error);
-	if (status != WEIR_OK)
-		return status;
-	file->list = true;
-	file->gone = plan->remove;
-	return WEIR_OK;
-}
-
 /* Behind a {, on a line of its own, one step further in than the block. */
 static void insert_line(const struct nginx_place *place, const char *line)
 {
@@ -172,8 +161,9 @@ static enum weir_status make(struct setup_plan *plan, struct nginx_conf *conf, s
 		status = weir_path_format(http, error, "%s/weir.conf", conf->included);
 	if (status == WEIR_OK)
 		status = place_lines(plan, conf, http, error);
-	if (status == WEIR_OK)
-		status = empty_list(plan, error);
+	/* The list must be there before nginx looks; what stands in it is weir's. */
+	if (setup_list_is_there(plan->list) == plan->remove)
+		plan->list_change = plan->remove ? SETUP_LIST_GOES : SETUP_LIST_IS_MADE;
 	return status == WEIR_OK ? commands(plan, error) : status;
 }
 
