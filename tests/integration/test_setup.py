@@ -166,6 +166,46 @@ def test_a_list_of_any_size_goes(place):
     assert not any("nginx.map" in name for name in os.listdir(place.path("backup")))
 
 
+def check_nothing_is_touched(setting, refused, **more):
+    """Files that bear a name of setup's and are the operator's."""
+    before = setting.tree()
+    assert setting.good("--remove", "--apply", "--reload", **more).endswith("Nothing to do: everything is in place.\n")
+    assert setting.tree() == before
+    done = setting.run("--apply", **more)
+    assert setting.tree() == before and not os.path.exists(setting.place.path("backup"))
+    assert done.code() == 2 and f"{refused} is not of weir setup" in done.said(), done.said()
+
+
+def test_an_operators_files_of_nginx_stay(place):
+    program("nginx")
+    nginx_folder(place, free_port())
+    place.write("lib/gateways/nginx.map", "192.0.2.1 1;\n")
+    own = place.write("etc/conf.d/weir.conf", "# geo, as `weir setup nginx` writes it\nmap $uri $x { default 1; }\n")
+    setting = Setting(place, "nginx", "nginx.conf")
+    check_nothing_is_touched(setting, own)
+    os.remove(own)
+    own = place.write("etc/weir-server.conf", "add_header X-Own 1;\n")
+    place.write("etc/conf.d/own.conf", f"server {{\n    include {own};\n    listen 1;\n}}\n")
+    check_nothing_is_touched(setting, own)
+    assert read(setting.list)
+
+
+def test_an_operators_files_of_nft_stay(place):
+    network = Network(place)
+    own = place.write("etc/nftables-weir.conf", "table inet weir {\n}\n")
+    place.write("etc/nftables.conf", f'flush ruleset\ninclude "{own}"\n')
+    check_nothing_is_touched(Setting(place, "nft", "nftables.conf"), own, env=network.environment)
+    assert "inet weir" in network.good("nft", "list", "tables")
+
+
+def test_an_operators_map_of_haproxy_stays(place):
+    program("haproxy")
+    place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
+    own = place.write("etc/weir.map", "192.0.2.1 4000000000\n")
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    assert setting.good("--remove", "--apply").startswith("Nothing to do") and read(own)
+
+
 def test_every_server_of_nginx_is_found(place):
     """Blocks on one line, braces in quotes and comments, files included twice and by name, other things named server."""
     program("nginx")

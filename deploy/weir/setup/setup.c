@@ -397,7 +397,8 @@ static enum weir_status act(struct setup *setup, struct weir_error *error)
 		puts("Nothing to do: everything is in place.");
 	else if (!setup->apply)
 		puts("Nothing is changed yet: add --apply to write this.");
-	if (!setup->apply || (!changes && !setup->reload))
+	/* A gateway that setup has not changed keeps all that it has. */
+	if (!setup->apply || (!changes && (!setup->reload || plan->remove)))
 		return WEIR_OK;
 	enum weir_status status = changes ? write_all(setup, error) : WEIR_OK;
 	if (status != WEIR_OK)

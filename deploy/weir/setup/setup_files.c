@@ -57,8 +57,33 @@ enum weir_status setup_files_read(struct setup_files *files, const char *path, s
 		file->owner = about.st_uid;
 		file->group = about.st_gid;
 	}
+	file->gone = file->before == NULL;
 	weir_text_append(&file->after, file->before, file->before_length);
 	*out = file;
+	return WEIR_OK;
+}
+
+bool setup_file_is_own(const struct setup_file *file, const char *lines)
+{
+	size_t bytes = strcspn(lines, "\n");
+	return file->before == NULL || (file->before_length >= bytes && memcmp(file->before, lines, bytes) == 0 &&
+	                                (file->before_length == bytes || file->before[bytes] == '\n'));
+}
+
+enum weir_status setup_files_own(struct setup_files *files, const char *path, const char *lines, bool gone, bool *own,
+                                 struct weir_error *error)
+{
+	struct setup_file *file;
+	enum weir_status status = setup_files_read(files, path, &file, error);
+	if (status != WEIR_OK)
+		return status;
+	*own = setup_file_is_own(file, lines);
+	if (!*own)
+		return gone ? WEIR_OK
+		            : weir_fail(error, WEIR_INVALID,
+		                        "%s is not of weir setup, which would replace it: give it another name first", path);
+	setup_file_set(file, lines);
+	file->gone = gone;
 	return WEIR_OK;
 }
 

@@ -22,7 +22,7 @@ struct setup_file {
 	char *before; /* owned, terminated; NULL: there is no such file */
 	size_t before_length;
 	struct weir_text after; /* what is to stand there */
-	bool gone;              /* it is to be removed */
+	bool gone;              /* it is to be removed; of one that is not there: it stays so, as at first */
 	bool written;
 	mode_t mode;
 	uid_t owner;
@@ -45,6 +45,18 @@ void setup_files_deinit(struct setup_files *files);
  */
 WEIR_MUST_USE enum weir_status setup_files_read(struct setup_files *files, const char *path, struct setup_file **file,
                                                 struct weir_error *error);
+
+/** Whether its first line is that of these lines: setup made it, where it is there at all. */
+bool setup_file_is_own(const struct setup_file *file, const char *lines);
+
+/**
+ * A file that is setup's alone, as it is to be, or gone. One with another first line is somebody else's: it stays.
+ *
+ * @param own  returned: false: it stays
+ * @return as setup_files_read(); WEIR_INVALID also: it is to be made where somebody else's is
+ */
+WEIR_MUST_USE enum weir_status setup_files_own(struct setup_files *files, const char *path, const char *lines,
+                                               bool gone, bool *own, struct weir_error *error);
 
 bool setup_file_changes(const struct setup_file *file);
 bool setup_files_change(const struct setup_files *files);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define MARK "# weir setup"
+#define LOOK_UP "\n    http-request set-var(txn.weir_left) src,map_ip_int(%s,0),sub(txn.weir_now) " MARK
 
 enum { PLACES_MAX = 1024 };
 
@@ -120,8 +121,7 @@ static size_t insert(struct setup_plan *plan, struct setup_file *file, const str
 			continue;
 		frontends++;
 		snprintf(lines, sizeof lines,
-		         "\n    http-request set-var(txn.weir_now) date " MARK
-		         "\n    http-request set-var(txn.weir_left) src,map_ip_int(%s,0),sub(txn.weir_now) " MARK
+		         "\n    http-request set-var(txn.weir_now) date " MARK LOOK_UP
 		         "\n    http-request return status 429 content-type text/plain string \"too many requests\\n\" hdr "
 		         "Retry-After \"%%[var(txn.weir_left)]\" if { var(txn.weir_left) -m int gt 0 } " MARK,
 		         plan->map);
@@ -163,12 +163,16 @@ enum weir_status setup_haproxy(struct setup_plan *plan, struct weir_error *error
 		return status;
 	if (file->before == NULL)
 		return weir_fail(error, WEIR_IO, "there is no %s: name HAProxy's configuration with --file", plan->file);
+	char line[WEIR_PATH_BYTES + sizeof LOOK_UP];
+	snprintf(line, sizeof line, LOOK_UP, plan->map);
+	bool named = strstr(file->before, line) != NULL;
 	setup_file_strip(file, MARK);
 	if ((status = change(plan, file, error)) != WEIR_OK ||
 	    (status = weir_path_format(plan->to, error, "haproxy:%s", plan->own)) != WEIR_OK ||
 	    (status = setup_files_read(&plan->files, plan->map, &map, error)) != WEIR_OK)
 		return status;
-	map->gone = plan->remove;
+	if (!plan->remove || named)
+		map->gone = plan->remove;
 	plan->checks[plan->check_count++] = (struct setup_command){{"haproxy", "-c", "-f", plan->file, NULL}};
 	plan->reloads[plan->reload_count++] = (struct setup_command){{"systemctl", "reload", "haproxy", NULL}};
 	return WEIR_OK;

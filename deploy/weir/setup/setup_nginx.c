@@ -82,15 +82,43 @@ static enum weir_status commands(struct setup_plan *plan, struct weir_error *err
 	return WEIR_OK;
 }
 
-static enum weir_status own_file(struct setup_plan *plan, const char *path, const char *lines, struct weir_error *error)
+/* A mark of lines that name a file of setup's own; what names somebody else's is not taken out. */
+static enum weir_status add_mark(struct setup_plan *plan, const char *path, const char *lines, const char **strips,
+                                 char mark[static WEIR_PATH_BYTES + 16], struct weir_error *error)
 {
 	struct setup_file *file;
 	enum weir_status status = setup_files_read(&plan->files, path, &file, error);
-	if (status != WEIR_OK)
+	if (status != WEIR_OK || !setup_file_is_own(file, lines))
 		return status;
-	setup_file_set(file, lines);
-	file->gone = plan->remove;
+	snprintf(mark, WEIR_PATH_BYTES + 16, "include %s;", path);
+	while (*strips != NULL)
+		strips++;
+	*strips = mark;
 	return WEIR_OK;
+}
+
+/* The list must be there before nginx looks. It goes only where setup's lines named it. */
+static enum weir_status own_files(struct setup_plan *plan, const char *http, struct weir_error *error)
+{
+	struct setup_file *file;
+	struct weir_text lines = {0};
+	char named[WEIR_PATH_BYTES + 16];
+	bool own;
+	snprintf(named, sizeof named, "include %s;\n", plan->list);
+	weir_text_printf(&lines, http_lines, plan->list);
+	weir_text_append(&lines, "", 1);
+	enum weir_status status = setup_files_own(&plan->files, http, lines.at, plan->remove, &own, error);
+	if (status == WEIR_OK)
+		status = setup_files_read(&plan->files, http, &file, error);
+	bool there = setup_list_is_there(plan->list);
+	if (status == WEIR_OK && !plan->remove && !there)
+		plan->list_change = SETUP_LIST_IS_MADE;
+	if (status == WEIR_OK && plan->remove && there && own && file->before != NULL &&
+	    strstr(file->before, named) != NULL)
+		plan->list_change = SETUP_LIST_GOES;
+	weir_text_deinit(&lines);
+	return status == WEIR_OK ? setup_files_own(&plan->files, plan->own, server_lines, plan->remove, &own, error)
+	                         : status;
 }
 
 /* Behind a {, on a line of its own, one step further in than the block. */
@@ -121,13 +149,7 @@ static enum weir_status place_lines(struct setup_plan *plan, struct nginx_conf *
                                     struct weir_error *error)
 {
 	char line[WEIR_PATH_BYTES + 16];
-	struct weir_text lines = {0};
-	weir_text_printf(&lines, http_lines, plan->list);
-	weir_text_append(&lines, "", 1);
-	enum weir_status status = own_file(plan, http, lines.at, error);
-	weir_text_deinit(&lines);
-	if (status == WEIR_OK)
-		status = own_file(plan, plan->own, server_lines, error);
+	enum weir_status status = own_files(plan, http, error);
 	if (status != WEIR_OK || plan->remove)
 		return status;
 	if (conf->included[0] == '\0')
@@ -144,16 +166,15 @@ static enum weir_status place_lines(struct setup_plan *plan, struct nginx_conf *
 static enum weir_status make(struct setup_plan *plan, struct nginx_conf *conf, struct weir_error *error)
 {
 	char directory[WEIR_PATH_BYTES], http[WEIR_PATH_BYTES], marks[2][WEIR_PATH_BYTES + 16];
+	const char *strips[] = {NULL, NULL, NULL};
 	enum weir_status status;
 	if ((status = weir_directory_of(plan->file, directory, error)) != WEIR_OK ||
 	    (status = weir_path_format(plan->own, error, "%s/weir-server.conf", directory)) != WEIR_OK ||
 	    (status = weir_path_format(http, error, "%s/weir-http.conf", directory)) != WEIR_OK ||
-	    (status = weir_path_format(plan->to, error, "nginx-geo:%s", plan->list)) != WEIR_OK)
-		return status;
-	snprintf(marks[0], sizeof marks[0], "include %s;", plan->own);
-	snprintf(marks[1], sizeof marks[1], "include %s;", http);
-	const char *const strips[] = {marks[0], marks[1], NULL};
-	if ((status = nginx_conf_read(&plan->files, plan->file, strips, conf, error)) != WEIR_OK)
+	    (status = weir_path_format(plan->to, error, "nginx-geo:%s", plan->list)) != WEIR_OK ||
+	    (status = add_mark(plan, plan->own, server_lines, strips, marks[0], error)) != WEIR_OK ||
+	    (status = add_mark(plan, http, http_lines, strips, marks[1], error)) != WEIR_OK ||
+	    (status = nginx_conf_read(&plan->files, plan->file, strips, conf, error)) != WEIR_OK)
 		return status;
 	if (conf->server_count == 0 && !plan->remove)
 		return weir_fail(error, WEIR_INVALID, "%s and what it includes has no server in its http block", plan->file);
@@ -161,9 +182,6 @@ static enum weir_status make(struct setup_plan *plan, struct nginx_conf *conf, s
 		status = weir_path_format(http, error, "%s/weir.conf", conf->included);
 	if (status == WEIR_OK)
 		status = place_lines(plan, conf, http, error);
-	/* The list must be there before nginx looks; what stands in it is weir's. */
-	if (setup_list_is_there(plan->list) == plan->remove)
-		plan->list_change = plan->remove ? SETUP_LIST_GOES : SETUP_LIST_IS_MADE;
 	return status == WEIR_OK ? commands(plan, error) : status;
 }
 
