@@ -166,6 +166,24 @@ def test_a_list_of_any_size_goes(place):
     assert not any("nginx.map" in name for name in os.listdir(place.path("backup")))
 
 
+def test_lines_go_even_where_weirs_configuration_is_broken(place):
+    program("nginx")
+    nginx_folder(place, free_port())
+    setting = Setting(place, "nginx", "nginx.conf")
+    before = {path: what for path, what in setting.tree().items() if path != setting.config}
+    for spoil in (lambda text: text[:-5], lambda text: text.replace(b'"site"', b'"site')):
+        setting.good("--apply")
+        whole = read(setting.config)
+        broken = place.write("etc/weir.json", spoil(whole))
+        assert setting.run("--apply").code() == 2
+        done = setting.run("--remove", "--apply")
+        assert done.code() == 0 and "the entry" in done.said() and f"nginx-geo:{setting.list}" in done.said(), done.said()
+        assert read(broken) == spoil(whole) and not os.path.exists(setting.list)
+        assert {path: what for path, what in setting.tree().items() if path != setting.config} == before
+        place.write("etc/weir.json", whole)
+        setting.good("--remove", "--apply")
+
+
 def check_nothing_is_touched(setting, refused, **more):
     """Files that bear a name of setup's and are the operator's."""
     before = setting.tree()

@@ -261,11 +261,13 @@ static enum weir_status change_entry(struct setup *setup, const struct weir_conf
 		gateway_list_deinit(&list);
 	}
 	weir_config_free(changed);
-	setup->entry_changed = true;
-	return done || status != WEIR_OK
-	           ? status
-	           : weir_fail(error, WEIR_INVALID, "%s: cannot find where \"gateways\" goes: write this entry there: %s",
-	                       file->path, setup->entry.at);
+	if (status == WEIR_OK && !done)
+		status = weir_fail(error, WEIR_INVALID, "%s: cannot find where \"gateways\" goes: write this entry there: %s",
+		                   file->path, setup->entry.at);
+	setup->entry_changed = status == WEIR_OK;
+	if (status != WEIR_OK)
+		setup_file_set(file, file->before);
+	return status;
 }
 
 static enum weir_status plan_entry(struct setup *setup, struct weir_error *error)
@@ -292,7 +294,12 @@ static enum weir_status plan_entry(struct setup *setup, struct weir_error *error
 		                 setup->entry.at);
 	}
 	weir_config_free(config);
-	return status;
+	if (status == WEIR_OK || !setup->plan.remove)
+		return status;
+	/* A gateway gets rid of its lines even so. */
+	fprintf(stderr, "weir setup: the entry of \"gateways\" for %s stays, if there is one: %s\n", setup->plan.to,
+	        error->text);
+	return WEIR_OK;
 }
 
 /* ---- carrying it out ---- */
