@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nftables: a table of weir's own, whose chain looks before all others do, in a file that the machine's rules include.
- * Loaded by itself it touches no other table. weir puts the list back into sets that were made anew.
+ * Loaded by itself it touches no other table, and it keeps what its sets hold.
  */
 #include "deploy/weir/setup/setup_plan.h"
 
@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 static const char head[] = "# Drops the packets of whoever weir blocks: `weir setup nft` made this.\n"
-						   "table inet weir\n"
-						   "delete table inet weir\n"
 						   "table inet weir {\n"
 						   "    set blocked4 {\n"
 						   "        type ipv4_addr\n"
@@ -21,7 +19,12 @@ static const char head[] = "# Drops the packets of whoever weir blocks: `weir se
 						   "        flags interval, timeout\n"
 						   "    }\n"
 						   "    chain early {\n"
-						   "        type filter hook prerouting priority raw; policy accept;\n";
+						   "        type filter hook prerouting priority raw; policy accept;\n"
+						   "    }\n"
+						   "}\n"
+						   "flush chain inet weir early\n"
+						   "table inet weir {\n"
+						   "    chain early {\n";
 
 static void put_rules(struct weir_text *text, const struct setup_plan *plan)
 {
@@ -49,19 +52,26 @@ static void include(struct setup_plan *plan, struct setup_file *file)
 	setup_file_insert(file, end > 0 && file->after.at[end - 1] == '\n' ? end - 1 : end, line);
 }
 
-/* weir.service has no right to change rules before a gateway asks for it. */
+/*
+ * weir.service has no right to change rules before a gateway asks for it. It loads the table before it starts, as on many
+ * machines nothing loads the machine's rules.
+ */
 #define RIGHT "/etc/systemd/system/weir.service.d/nft.conf"
 
 static enum weir_status grant(struct setup_plan *plan, struct weir_error *error)
 {
+	char lines[2 * WEIR_PATH_BYTES];
 	bool own;
 	if (plan->file_given || access("/run/systemd/system", F_OK) != 0)
 		return WEIR_OK;
-	static const char lines[] = "# weir.service keeps a list of nftables: `weir setup nft` made this.\n"
-								"[Service]\n"
-								"RestrictAddressFamilies=AF_NETLINK\n"
-								"CapabilityBoundingSet=CAP_NET_ADMIN\n"
-								"AmbientCapabilities=CAP_NET_ADMIN\n";
+	snprintf(lines, sizeof lines,
+	         "# weir.service keeps a list of nftables: `weir setup nft` made this.\n"
+	         "[Service]\n"
+	         "ExecStartPre=-+nft -f %s\n"
+	         "RestrictAddressFamilies=AF_NETLINK\n"
+	         "CapabilityBoundingSet=CAP_NET_ADMIN\n"
+	         "AmbientCapabilities=CAP_NET_ADMIN\n",
+	         plan->own);
 	enum weir_status status = setup_files_own(&plan->files, RIGHT, lines, plan->remove, &own, error);
 	if (status != WEIR_OK)
 		return status;
@@ -94,7 +104,7 @@ enum weir_status setup_nft(struct setup_plan *plan, struct weir_error *error)
 		if (own)
 			include(plan, main_file);
 		plan->checks[plan->check_count++] = (struct setup_command){{"nft", "-c", "-f", plan->file, NULL}};
-	} else {
+	} else if (!plan->remove) {
 		weir_text_printf(&plan->notes, "There is no %s: load %s yourself after each start of the machine.\n",
 		                 plan->file, plan->own);
 	}
