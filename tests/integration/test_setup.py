@@ -4,6 +4,7 @@
 
 import json
 import os
+import shutil
 import sys
 import time
 
@@ -317,6 +318,46 @@ def test_haproxy_from_setup_to_429(place):
     assert "no frontend of mode http" in setting.run().said()
 
 
+class Apart:
+    """Programs that see files of the test's own in place of some of the machine's: in a namespace of mounts."""
+
+    def __init__(self, place, *script):
+        if os.geteuid() != 0 or shutil.which("unshare") is None:
+            raise cases.Skipped("a namespace of mounts needs root and unshare")
+        self.place = place
+        self.script = place.write("apart", "\n".join(("set -e", "mount -t tmpfs none /run", *script, 'exec "$@"')))
+
+    def run(self, *words, code=0):
+        """Runs a program to its end: what it said."""
+        done = self.place.run("--mount", "sh", self.script, *words, program=program("unshare"))
+        assert done.code() == code, (words, done.code(), done.said(), done.out().decode())
+        return done.said() + done.out().decode()
+
+
+def test_haproxys_socket_is_for_the_group_of_weirs_units(place):
+    haproxy_program, port = program("haproxy"), free_port()
+    admin = f"stats socket {place.path('admin')} mode 600 level admin"
+    text = haproxy_text(place, port, 1).replace("maxconn 100", f"maxconn 100\n    {admin}")
+    group = place.write("group", read("/etc/group") + b"weir:x:54321:\n")
+    apart = Apart(place, "mkdir /run/haproxy", f"mount --bind {group} /etc/group")
+    place.write("etc/haproxy.cfg", text)
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    before = setting.tree()
+    words = (place.weir, "setup", "haproxy", "--file", setting.main, "--config", setting.config, "--backup",
+             place.path("backup"))
+    apart.run(*words, "--apply")
+    assert b"/run/haproxy/weir.sock group weir mode 660 level admin" in read(setting.main)
+    assert json.loads(read(setting.config))["gateways"][0]["to"] == "haproxy:/run/haproxy/weir.sock"
+    assert apart.run("sh", "-c", f"{haproxy_program} -D -f {setting.main} -p /run/pid && stat -c '%g %a' /run/haproxy/weir.sock;"
+                     "kill $(cat /run/pid)").endswith("54321 660\n")
+    assert apart.run(*words, "--apply").startswith("Nothing to do")
+    apart.run(*words, "--remove", "--apply")
+    assert setting.tree() == before
+    # One of this group is as good.
+    place.write("etc/haproxy.cfg", text.replace("mode 600", "mode 660 group weir"))
+    assert "weir.sock" not in apart.run(*words)
+
+
 def test_nft_from_setup_to_a_dropped_connection(place):
     network = Network(place)
     place.write("etc/nftables.conf", "flush ruleset\ntable inet filter {\n\tchain input {\n"
@@ -336,6 +377,11 @@ def test_nft_from_setup_to_a_dropped_connection(place):
     until(lambda: "203.0.113.9" in network.good("nft", "list", "set", "inet", "weir", "blocked4"), "it is listed again",
           running=weir)
     assert weir.stop() == 0, weir.said()
+    # Loaded once more by itself, which a start of weir.service does, it has the same rules and keeps the block.
+    rules = network.good("nft", "list", "chain", "inet", "weir", "early")
+    network.good("nft", "-f", place.path("etc/nftables-weir.conf"))
+    assert network.good("nft", "list", "chain", "inet", "weir", "early") == rules and rules.count("saddr") == 2, rules
+    assert not network.is_let_in("203.0.113.9", patience_s=1) and network.is_let_in("203.0.113.10")
     setting.good("--remove", "--apply", "--reload", env=network.environment)
     assert setting.tree() == before and "inet weir" not in network.good("nft", "list", "tables")
     assert network.is_let_in("203.0.113.9")
