@@ -127,6 +127,18 @@ def test_nginx_from_setup_to_429(place):
     nginx.stop()
 
 
+def test_no_copy_replaces_another(place):
+    program("haproxy")
+    place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    texts = []
+    for i in range(5):
+        texts += [place.write("etc/haproxy.cfg", read(setting.main) + f"# {i}\n".encode()) and read(setting.main)]
+        setting.good(*(("--remove",) if i % 2 else ()), "--apply")
+    kept = [read(place.path("backup", name)) for name in os.listdir(place.path("backup")) if "haproxy.cfg" in name]
+    assert sorted(kept) == sorted(texts), os.listdir(place.path("backup"))
+
+
 def test_what_nginx_refuses_is_put_back(place):
     program("nginx")
     nginx_folder(place, free_port(), "a_word_that_nginx_does_not_know on;")
@@ -356,6 +368,24 @@ def test_haproxys_socket_is_for_the_group_of_weirs_units(place):
     # One of this group is as good.
     place.write("etc/haproxy.cfg", text.replace("mode 600", "mode 660 group weir"))
     assert "weir.sock" not in apart.run(*words)
+
+
+def test_the_unit_that_looks_at_the_list_is_used(place):
+    """And no other: nginx would not take up another list, and another nginx would not be reloaded."""
+    nginx_folder(place, free_port())
+    wrapper = place.write("bin/nginx", f'#!/bin/sh\nif [ "$1" = -V ]; then echo --conf-path={place.path("etc/nginx.conf")}; fi\n')
+    os.chmod(wrapper, 0o755)
+    setting = Setting(place, "nginx", "nginx.conf")
+    apart = Apart(place, "mkdir -p /run/systemd/system", f"PATH={place.path('bin')}:$PATH",
+                  f"printf '[Path]\\nPathChanged=%s\\n' {setting.list} >/run/systemd/system/weir-own-nginx.path")
+    words = (place.weir, "setup", "nginx", "--config", setting.config, "--backup", place.path("backup"))
+    by_weir = '"reload": "nginx -s reload'
+    assert by_weir in apart.run(*words, "--list", place.path("lib/other.map"))
+    assert by_weir in apart.run(*words, "--list", setting.list, "--file", setting.main)
+    said = apart.run(*words, "--list", setting.list, "--apply")
+    assert by_weir not in said and "systemctl enable --now weir-own-nginx.path" in said, said
+    said = apart.run(*words, "--list", setting.list, "--remove", "--apply")
+    assert "systemctl disable --now weir-own-nginx.path" in said, said
 
 
 def test_nft_from_setup_to_a_dropped_connection(place):

@@ -194,7 +194,7 @@ static enum weir_status replace(const struct setup_file *file, const char *bytes
 	return status == WEIR_OK ? weir_directory_sync(directory, error) : status;
 }
 
-/* "%etc%nginx%nginx.conf.20261126T020000Z": which file it was, and when. */
+/* "%etc%nginx%nginx.conf.20261126T020000Z": which file it was, and when; "-2" is the second one of that second. */
 static enum weir_status back_up(const struct setup_file *file, const char *backup, struct weir_error *error)
 {
 	struct setup_file copy = {.mode = file->mode, .owner = file->owner, .group = file->group};
@@ -207,6 +207,8 @@ static enum weir_status back_up(const struct setup_file *file, const char *backu
 	for (char *slash = name; (slash = strchr(slash, '/')) != NULL;)
 		*slash = '%';
 	enum weir_status status = weir_path_format(copy.path, error, "%s/%s.%s", backup, name, moment);
+	for (unsigned i = 2; status == WEIR_OK && access(copy.path, F_OK) == 0; i++)
+		status = weir_path_format(copy.path, error, "%s/%s.%s-%u", backup, name, moment, i);
 	return status == WEIR_OK ? replace(&copy, file->before, file->before_length, error) : status;
 }
 

@@ -55,15 +55,29 @@ static enum weir_status find_file(struct setup_plan *plan, struct weir_error *er
 	return status;
 }
 
-/* A unit that reloads nginx whenever the list changes, so that weir need not be allowed to. */
+static bool unit_looks_at(const char *path, const char *list)
+{
+	char line[WEIR_PATH_BYTES + 32], wanted[WEIR_PATH_BYTES + 32];
+	bool found = false;
+	FILE *unit = fopen(path, "re");
+	snprintf(wanted, sizeof wanted, "PathChanged=%s\n", list);
+	while (unit != NULL && !found && fgets(line, sizeof line, unit) != NULL)
+		found = strcmp(line, wanted) == 0;
+	if (unit != NULL)
+		fclose(unit);
+	return found;
+}
+
+/* A unit that reloads the installed nginx whenever this list changes, so that weir need not be allowed to. */
 static void find_unit(struct setup_plan *plan)
 {
 	static const char pattern[] = "/{etc,run,usr/local/lib,usr/lib,lib}/systemd/system/weir*nginx*.path";
 	glob_t found;
-	if (access("/run/systemd/system", F_OK) != 0 || glob(pattern, GLOB_BRACE, NULL, &found) != 0)
+	if (plan->file_given || access("/run/systemd/system", F_OK) != 0 || glob(pattern, GLOB_BRACE, NULL, &found) != 0)
 		return; /* a unit of a machine without systemd does nothing */
-	if (found.gl_pathc > 0)
-		snprintf(plan->unit, sizeof plan->unit, "%s", strrchr(found.gl_pathv[0], '/') + 1);
+	for (size_t i = 0; i < found.gl_pathc && plan->unit[0] == '\0'; i++)
+		if (unit_looks_at(found.gl_pathv[i], plan->list))
+			snprintf(plan->unit, sizeof plan->unit, "%s", strrchr(found.gl_pathv[i], '/') + 1);
 	globfree(&found);
 }
 
@@ -76,9 +90,8 @@ static enum weir_status commands(struct setup_plan *plan, struct weir_error *err
 	if (plan->unit[0] == '\0')
 		return weir_path_format(plan->reload, error, "nginx -s reload%s%s", plan->file_given ? " -c " : "",
 		                        plan->file_given ? plan->file : "");
-	if (!plan->remove)
-		plan->reloads[plan->reload_count++] =
-			(struct setup_command){{"systemctl", "enable", "--now", plan->unit, NULL}};
+	plan->reloads[plan->reload_count++] =
+		(struct setup_command){{"systemctl", plan->remove ? "disable" : "enable", "--now", plan->unit, NULL}};
 	return WEIR_OK;
 }
 
