@@ -346,6 +346,24 @@ class Apart:
         return done.said() + done.out().decode()
 
 
+def test_an_operators_lines_that_name_setup_stay(place):
+    program("haproxy"), program("nginx")  # pylint: disable=expression-not-assigned
+    text = haproxy_text(place, free_port(), 1).replace(
+        "    bind ", "    # weir setup\n    timeout client 31s # weir setup haproxy puts its lines below\n    bind ")
+    place.write("etc/haproxy.cfg", text)
+    nginx_folder(place, free_port())
+    own = f"include {place.path('etc/weir-server.conf')};"
+    place.write("etc/conf.d/own.conf", f"# {own} stands in each server\nserver {{ listen 1; # {own} is above\n}}\n")
+    for kind, main in (("haproxy", "haproxy.cfg"), ("nginx", "nginx.conf")):
+        setting = Setting(place, kind, main)
+        before = setting.tree()
+        assert setting.good("--remove").startswith("Nothing to do")
+        setting.good("--apply")
+        assert setting.good("--apply").startswith("Nothing to do")
+        setting.good("--remove", "--apply")
+        assert setting.tree() == before
+
+
 def test_haproxys_socket_is_for_the_group_of_weirs_units(place):
     haproxy_program, port = program("haproxy"), free_port()
     admin = f"stats socket {place.path('admin')} mode 600 level admin"
@@ -451,6 +469,20 @@ def test_an_entry_names_the_zones_that_a_gateway_can_ask_about(place):
     setting = Setting(place, "haproxy", "haproxy.cfg", zones=zones)
     assert '"zones": ["site"]' in setting.good()
     assert '"zones": ["user"]' in setting.good("--zone", "user")
+    setting.good("--zone", "site", "--zone", "user", "--apply")
+    for more in ((), ("--zone", "user", "--zone", "site")):
+        assert setting.good("--apply", *more).startswith("Nothing to do")
+    for other in (("user",), ("site", "--zone", "both"), ("site", "--zone", "user", "--zone", "both")):
+        done = setting.run("--zone", *other, "--apply")
+        assert done.code() == 1 and 'other zones than --zone names: change its "zones"' in done.said(), done.said()
+    setting.good("--zone", "site", "--remove", "--apply")
+    # Where none is fit, nobody guesses.
+    setting = Setting(place, "haproxy", "haproxy.cfg", zones=zones[1:])
+    before = setting.tree()
+    done = setting.run("--apply")
+    assert done.code() == 2 and "with --zone" in done.said() and setting.tree() == before, done.said()
+    setting.good("--zone", "user", "--apply")
+    assert setting.good().startswith("Nothing to do")
     done = setting.run("--zone", "usr")
     assert done.code() == 2 and 'did you mean "user"' in done.said(), done.said()
 

@@ -118,6 +118,8 @@ struct setup {
 	const char *config_path, *backup;
 	const char *zones[SETUP_ZONES_MAX];
 	size_t zone_count;
+	bool zones_named; /* on the command line */
+	bool no_zone;     /* counts by an address, and none is named */
 	bool apply, reload;
 	bool entry_changed;
 	struct weir_text entry; /* as JSON, terminated */
@@ -147,6 +149,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 		if (setup->zone_count == SETUP_ZONES_MAX)
 			return weir_arguments_refuse_value(&line, ZONE, value->text);
 		setup->zones[setup->zone_count++] = value->text;
+		setup->zones_named = true;
 		break;
 	case PORT:
 		if (plan->port_count == SETUP_PORTS_MAX)
@@ -193,16 +196,17 @@ static enum weir_exit parse(struct setup *setup, int argc, char **argv)
 /* Of zones that count by something else no gateway here could ask, so they are not to spoil its list. */
 static void put_zones(struct setup *setup, const struct weir_policy *policy)
 {
-	bool all = setup->zone_count == 0;
 	size_t others = 0;
-	for (uint32_t i = 0; all && policy != NULL && i < policy->zone_count && setup->zone_count < SETUP_ZONES_MAX; i++) {
+	for (uint32_t i = 0;
+	     !setup->zones_named && policy != NULL && i < policy->zone_count && setup->zone_count < SETUP_ZONES_MAX; i++) {
 		const struct weir_zone *zone = &policy->zones[i];
 		if (zone->key_count == 1 && weir_zone_counts_addresses(zone))
 			setup->zones[setup->zone_count++] = zone->name;
 		else
 			others++;
 	}
-	if (all && others == 0)
+	setup->no_zone = setup->zone_count == 0 && others > 0;
+	if (!setup->zones_named && others == 0)
 		setup->zone_count = 0;
 	for (size_t i = 0; i < setup->zone_count; i++) {
 		weir_text_puts(&setup->entry, i == 0 ? ", \"zones\": [" : ", ");
@@ -238,6 +242,32 @@ static enum weir_status check_zones(const struct setup *setup, const struct weir
 	return WEIR_OK;
 }
 
+/* Whether each of some words is one of others. */
+static bool all_in(const char *const *words, size_t count, const char *const *others, size_t other_count)
+{
+	for (size_t i = 0, j; i < count; i++) {
+		for (j = 0; j < other_count && strcmp(words[i], others[j]) != 0;)
+			j++;
+		if (j == other_count)
+			return false;
+	}
+	return true;
+}
+
+/* An entry that is there is the user's to change. */
+static enum weir_status compare_zones(const struct setup *setup, const struct gateway_settings *entry,
+                                      struct weir_error *error)
+{
+	const char *const *named = setup->zones, *const *kept = (const char *const *)entry->zones;
+	if (!setup->zones_named || (all_in(named, setup->zone_count, kept, entry->zone_count) &&
+	                            all_in(kept, entry->zone_count, named, setup->zone_count)))
+		return WEIR_OK;
+	return weir_fail(
+		error, WEIR_IO,
+		"%s: the entry of \"gateways\" for %s has other zones than --zone names: change its \"zones\" there",
+		setup->config_path, setup->plan.to);
+}
+
 /* Where the list already keeps this one, its entry is the user's. */
 static enum weir_status change_entry(struct setup *setup, const struct weir_config *config, struct setup_file *file,
                                      struct weir_error *error)
@@ -249,9 +279,14 @@ static enum weir_status change_entry(struct setup *setup, const struct weir_conf
 	while (status == WEIR_OK && place < list.count && strcmp(list.at[place].to, setup->plan.to) != 0)
 		place++;
 	bool there = status == WEIR_OK && place < list.count;
+	if (there && !setup->plan.remove)
+		status = compare_zones(setup, &list.at[place], error);
 	gateway_list_deinit(&list);
 	if (status != WEIR_OK || there == !setup->plan.remove)
 		return status;
+	if (!there && setup->no_zone)
+		return weir_fail(error, WEIR_INVALID, "%s: no zone counts by one address: name those to block for with --zone",
+		                 setup->config_path);
 	bool done = there ? setup_entry_take(&file->after, place) : setup_entry_put(&file->after, setup->entry.at);
 	if (done)
 		status = weir_config_parse(file->path, file->after.at, file->after.length, &changed, error);

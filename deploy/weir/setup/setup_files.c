@@ -118,7 +118,7 @@ void setup_file_set(struct setup_file *file, const char *text)
 	weir_text_puts(&file->after, text);
 }
 
-void setup_file_strip(struct setup_file *file, const char *mark)
+void setup_file_strip(struct setup_file *file, enum setup_mark place, const char *mark)
 {
 	struct weir_text *text = &file->after;
 	size_t bytes = strlen(mark), from = 0;
@@ -129,6 +129,13 @@ void setup_file_strip(struct setup_file *file, const char *mark)
 		size_t end = (size_t)(found - text->at) + bytes, start = end - bytes;
 		while (start > 0 && text->at[start] != '\n')
 			start--;
+		from = end;
+		size_t first = start + (text->at[start] == '\n');
+		while (text->at[first] == ' ' || text->at[first] == '\t')
+			first++;
+		if (place == SETUP_LINE_BEGINS ? first + bytes != end
+		                               : text->at[first] == '#' || (end < text->length && text->at[end] != '\n'))
+			continue;
 		memmove(text->at + start, text->at + end, text->length - end);
 		text->length -= end - start;
 		from = start;

@@ -64,8 +64,12 @@ bool setup_files_change(const struct setup_files *files);
 /** Puts text at a place of what is to stand there. */
 void setup_file_insert(struct setup_file *file, size_t at, const char *text);
 void setup_file_set(struct setup_file *file, const char *text);
-/** Takes out every line, with the line break before it, up to this text: what setup_file_insert() put there. */
-void setup_file_strip(struct setup_file *file, const char *mark);
+/**
+ * Takes out what setup_file_insert() put there, with the line break before it: every line that ends with this text and is
+ * no comment, or the part of every line up to its end where it begins with this text.
+ */
+enum setup_mark { SETUP_LINE_ENDS, SETUP_LINE_BEGINS };
+void setup_file_strip(struct setup_file *file, enum setup_mark place, const char *mark);
 
 /** Prints what changes, as diff -u does. */
 void setup_files_show(const struct setup_files *files, FILE *out);

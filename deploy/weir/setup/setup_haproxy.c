@@ -176,7 +176,7 @@ enum weir_status setup_haproxy(struct setup_plan *plan, struct weir_error *error
 	char line[WEIR_PATH_BYTES + sizeof LOOK_UP];
 	snprintf(line, sizeof line, LOOK_UP, plan->map);
 	bool named = strstr(file->before, line) != NULL;
-	setup_file_strip(file, MARK);
+	setup_file_strip(file, SETUP_LINE_ENDS, MARK);
 	if ((status = change(plan, file, error)) != WEIR_OK ||
 	    (status = weir_path_format(plan->to, error, "haproxy:%s", plan->own)) != WEIR_OK ||
 	    (status = setup_files_read(&plan->files, plan->map, &map, error)) != WEIR_OK)

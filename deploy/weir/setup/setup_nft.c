@@ -44,7 +44,7 @@ static void include(struct setup_plan *plan, struct setup_file *file)
 {
 	char line[WEIR_PATH_BYTES + 32], mark[WEIR_PATH_BYTES + 16];
 	snprintf(mark, sizeof mark, "include \"%s\"", plan->own);
-	setup_file_strip(file, mark);
+	setup_file_strip(file, SETUP_LINE_BEGINS, mark);
 	if (plan->remove)
 		return;
 	size_t end = file->after.length;
