@@ -4,6 +4,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -14,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases
 from support.gateways import Site, always, ask, program, seconds_left
 from support.network import Network
-from support.place import PATIENCE_S, free_port, read, until
+from support.place import PATIENCE_S, ROOT, free_port, read, until
 from support.traffic import FORMAT, line, sliding, source, zone
 
 START_MS = 1000 * int(time.time())
@@ -404,6 +405,22 @@ def test_the_unit_that_looks_at_the_list_is_used(place):
     assert by_weir not in said and "systemctl enable --now weir-own-nginx.path" in said, said
     said = apart.run(*words, "--list", setting.list, "--remove", "--apply")
     assert "systemctl disable --now weir-own-nginx.path" in said, said
+
+
+def test_a_list_that_comes_within_a_reload_is_taken_up(place):
+    with open(os.path.join(ROOT, "deploy/systemd/weir-nginx.service"), encoding="utf-8") as unit:
+        command = next(line for line in unit if line.startswith("ExecStart=-"))[len("ExecStart=-"):]
+    words = [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(command)]
+    listed = place.write("nginx.map", "")
+    # A systemctl that reloads, while three more lists come, one by one.
+    place.write("bin/systemctl", f"""#!/bin/sh
+echo "$@" >>{place.path("asked")}
+[ $(wc -l <{place.path("asked")}) -gt 3 ] || {{ cp {listed} {listed}.new; mv {listed}.new {listed}; }}
+""")
+    os.chmod(place.path("bin/systemctl"), 0o755)
+    done = place.run(*(word.replace("/var/lib/weir/gateways/nginx.map", listed) for word in words[1:]), program=words[0],
+                     env={**os.environ, "PATH": f"{place.path('bin')}:{os.environ['PATH']}"})
+    assert read(place.path("asked")).decode() == 4 * "reload nginx.service\n", done.said()
 
 
 def test_nft_from_setup_to_a_dropped_connection(place):
