@@ -68,20 +68,22 @@ static const char *const kinds[] = {"nginx", "nft", "haproxy", NULL};
 static setup_make *const makers[] = {setup_nginx, setup_nft, setup_haproxy};
 
 static const struct weir_argument_section sections[] = {
-	{"What it writes", "nginx\n"
-                       "    a geo that holds the list, the answer 429 with Retry-After, one include in\n"
-                       "    each server, and the empty list\n"
-                       "nft\n"
-                       "    a table inet weir with two sets and a chain before all others, and its\n"
-                       "    include in nftables.conf; under systemd, the right of weir.service to\n"
-                       "    change them\n"
-                       "haproxy\n"
-                       "    three lines in each frontend of mode http, a map, and a stats socket of\n"
-                       "    level admin where there is none\n"
-                       "\n"
-                       "It adds the gateway to \"gateways\" of weir's configuration, and leaves every other byte "
-                       "of it as it is. Files are replaced whole, and a copy of each is kept. When the gateway's own "
-                       "check refuses the result, all files are put back.\n"},
+	{"What it writes",
+     "nginx\n"
+     "    a geo that holds the list, the answer 429 with Retry-After, one include in\n"
+     "    each server, and the empty list\n"
+     "nft\n"
+     "    a table inet weir with two sets and a chain before all others, and its\n"
+     "    include in nftables.conf; under systemd, a drop-in by which weir.service\n"
+     "    loads and may change them\n"
+     "haproxy\n"
+     "    three lines in each frontend of mode http, a map, and a stats socket of\n"
+     "    level admin where there is none that weir's units can open\n"
+     "\n"
+     "It adds the gateway to \"gateways\" of weir's configuration, and leaves every other byte "
+     "of it as it is. A file of these names that setup did not make is yours: it is neither "
+     "replaced nor removed. Files are replaced whole, and a copy of each is kept. When the gateway's own "
+     "check refuses the result, all files are put back.\n"},
 	{NULL, NULL},
 };
 
