@@ -37,12 +37,16 @@ def ssh(machine, client):
                        "ConnectTimeout=2", f"nobody-knows@{SERVER}")[1]
 
 
+def give_addresses(machine):
+    for address in (SERVER, GUESSER, OTHER, SSH_GUESSER):
+        machine.do(f"ip address add {address}/32 dev lo")
+
+
 def test_guessers_are_blocked(place):
     typed = commands()
     assert len(typed) <= COMMANDS_MOST, typed
     with Machine(fetched([packed(place, "out")])) as machine:
-        for address in (SERVER, GUESSER, OTHER, SSH_GUESSER):
-            machine.do(f"ip address add {address}/32 dev lo")
+        give_addresses(machine)
         machine.do("systemctl is-active nginx ssh")
         started = time.monotonic()
         for line in typed:
@@ -67,6 +71,15 @@ def test_guessers_are_blocked(place):
         print(f"{len(typed)} commands; 6th POST to 429: {(blocked - sixth) * 1000:.0f} ms; to the first dropped connection: "
               f"{dropped - started:.1f} s")
         assert dropped - started < SECONDS_MOST
+
+        # The blocks outlast the machine's end.
+        machine.restart()
+        give_addresses(machine)
+        units = "weir", "nginx", "ssh", "weir-nginx.path"
+        until(lambda: machine.run("systemctl", "is-active", *units)[1].split() == ["active"] * 4, "weir and its gateways run again")
+        assert "ordering cycle" not in machine.run("systemd-analyze", "verify", "default.target")[1]
+        assert "timed out" in ssh(machine, SSH_GUESSER) and "Permission denied" in ssh(machine, OTHER)
+        assert post(machine, GUESSER) == "429" and post(machine, OTHER) != "429"
 
         # Removing weir ends the blocks, and leaves the gateways as they were.
         machine.do("apt-get remove -q -y weir")

@@ -178,5 +178,27 @@ def test_it_comes_and_goes(place):
         assert not left, sorted(left)
 
 
+def test_what_is_the_operators_stays(place):
+    deb = packed(place, "out")
+    with Machine(fetched([deb])) as machine:
+        machine.do("apt-get install -q -y /root/" + os.path.basename(deb))
+        own = "/etc/systemd/system/weir.service.d/override.conf"
+        machine.do("weir setup nginx --apply --reload && weir setup nft --apply --reload")
+        machine.do(f"echo '[Service]' >{own} && echo '{{' >/etc/weir/weir.json")
+        # The configuration is broken: the lines go even so, and it is said what could not be done.
+        said = machine.do("apt-get remove -q -y weir")
+        assert 'weir setup: the entry of "gateways" for nginx-geo:' in said, said
+        machine.do("nginx -t && ! grep -r weir /etc/nginx /etc/nftables.conf && ! nft list table inet weir")
+        # Files of the operator that bear setup's names, and one that names the list.
+        kept = "/etc/nginx/conf.d/weir.conf", "/etc/nftables-weir.conf", own
+        machine.do("apt-get install -q -y /root/" + os.path.basename(deb))
+        machine.do(f"echo 'geo $x {{ default 0; include /var/lib/weir/gateways/nginx.map; }}' >{kept[0]}")
+        machine.do(f"echo 'table inet weir {{ }}' >{kept[1]} && nft -f {kept[1]}")
+        machine.do(": >/var/lib/weir/gateways/nginx.map && nginx -t && apt-get purge -q -y weir")
+        machine.do(f"cat {' '.join(kept)} && nft list table inet weir && nginx -t")
+        machine.do("ls /var/backups/weir/*nginx*")
+        assert machine.do("find /var/lib/weir -type f -size -1").strip() == "/var/lib/weir/gateways/nginx.map"
+
+
 if __name__ == "__main__":
     cases.main(globals())

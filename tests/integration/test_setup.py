@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir setup`: from the gateway's own configuration to the first refusal, and back to every byte that stood there."""
 
+import grp
 import json
 import os
+import shlex
+import shutil
 import sys
 import time
 
@@ -13,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases
 from support.gateways import Site, always, ask, program, seconds_left
 from support.network import Network
-from support.place import PATIENCE_S, free_port, read, until
+from support.place import PATIENCE_S, ROOT, free_port, read, until
 from support.traffic import FORMAT, line, sliding, source, zone
 
 START_MS = 1000 * int(time.time())
@@ -126,6 +129,18 @@ def test_nginx_from_setup_to_429(place):
     nginx.stop()
 
 
+def test_no_copy_replaces_another(place):
+    program("haproxy")
+    place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    texts = []
+    for i in range(5):
+        texts += [place.write("etc/haproxy.cfg", read(setting.main) + f"# {i}\n".encode()) and read(setting.main)]
+        setting.good(*(("--remove",) if i % 2 else ()), "--apply")
+    kept = [read(place.path("backup", name)) for name in os.listdir(place.path("backup")) if "haproxy.cfg" in name]
+    assert sorted(kept) == sorted(texts), os.listdir(place.path("backup"))
+
+
 def test_what_nginx_refuses_is_put_back(place):
     program("nginx")
     nginx_folder(place, free_port(), "a_word_that_nginx_does_not_know on;")
@@ -134,6 +149,94 @@ def test_what_nginx_refuses_is_put_back(place):
     done = setting.run("--apply")
     assert done.code() == 1 and "a_word_that_nginx" in done.said() and "as it was before" in done.said(), done.said()
     assert setting.tree() == before and not os.path.exists(setting.list)
+
+
+def test_what_a_link_of_weirs_user_leads_to_stays(place):
+    """The folder of the list belongs to weir's user, and setup runs as root."""
+    program("nginx")
+    nginx_folder(place, free_port())
+    setting = Setting(place, "nginx", "nginx.conf")
+    before = setting.tree()
+    precious = place.write("precious/nginx.map", "nobody's but the operator's\n")
+    setting.good("--apply")
+    os.remove(setting.list)
+    os.symlink(precious, setting.list)
+    setting.good("--remove", "--apply")
+    assert read(precious) and not os.path.lexists(setting.list) and setting.tree() == before
+    os.rmdir(os.path.dirname(setting.list))
+    os.symlink(os.path.dirname(precious), os.path.dirname(setting.list))
+    done = setting.run("--apply")
+    assert done.code() == 1 and "must not be a link" in done.said() and setting.tree() == before, done.said()
+    setting.good("--remove", "--apply")
+    assert read(precious)
+
+
+def test_a_list_of_any_size_goes(place):
+    program("nginx")
+    nginx_folder(place, free_port())
+    setting = Setting(place, "nginx", "nginx.conf")
+    setting.good("--apply")
+    place.write("lib/gateways/nginx.map", b"192.0.2.1 1;\n" * 1500000)
+    assert len(setting.good("--remove", "--apply")) < 10000 and not os.path.exists(setting.list)
+    assert not any("nginx.map" in name for name in os.listdir(place.path("backup")))
+
+
+def test_lines_go_even_where_weirs_configuration_is_broken(place):
+    program("nginx")
+    nginx_folder(place, free_port())
+    setting = Setting(place, "nginx", "nginx.conf")
+    before = {path: what for path, what in setting.tree().items() if path != setting.config}
+    for spoil in (lambda text: text[:-5], lambda text: text.replace(b'"site"', b'"site')):
+        setting.good("--apply")
+        whole = read(setting.config)
+        broken = place.write("etc/weir.json", spoil(whole))
+        assert setting.run("--apply").code() == 2
+        done = setting.run("--remove", "--apply")
+        assert done.code() == 0 and "the entry" in done.said() and f"nginx-geo:{setting.list}" in done.said(), done.said()
+        assert read(broken) == spoil(whole) and not os.path.exists(setting.list)
+        assert {path: what for path, what in setting.tree().items() if path != setting.config} == before
+        place.write("etc/weir.json", whole)
+        setting.good("--remove", "--apply")
+
+
+def check_nothing_is_touched(setting, refused, **more):
+    """Files that bear a name of setup's and are the operator's."""
+    before = setting.tree()
+    assert setting.good("--remove", "--apply", "--reload", **more).endswith("Nothing to do: everything is in place.\n")
+    assert setting.tree() == before
+    done = setting.run("--apply", **more)
+    assert setting.tree() == before and not os.path.exists(setting.place.path("backup"))
+    assert done.code() == 2 and f"{refused} is not of weir setup" in done.said(), done.said()
+
+
+def test_an_operators_files_of_nginx_stay(place):
+    program("nginx")
+    nginx_folder(place, free_port())
+    place.write("lib/gateways/nginx.map", "192.0.2.1 1;\n")
+    own = place.write("etc/conf.d/weir.conf", "# geo, as `weir setup nginx` writes it\nmap $uri $x { default 1; }\n")
+    setting = Setting(place, "nginx", "nginx.conf")
+    check_nothing_is_touched(setting, own)
+    os.remove(own)
+    own = place.write("etc/weir-server.conf", "add_header X-Own 1;\n")
+    place.write("etc/conf.d/own.conf", f"server {{\n    include {own};\n    listen 1;\n}}\n")
+    check_nothing_is_touched(setting, own)
+    assert read(setting.list)
+
+
+def test_an_operators_files_of_nft_stay(place):
+    network = Network(place)
+    own = place.write("etc/nftables-weir.conf", "table inet weir {\n}\n")
+    place.write("etc/nftables.conf", f'flush ruleset\ninclude "{own}"\n')
+    check_nothing_is_touched(Setting(place, "nft", "nftables.conf"), own, env=network.environment)
+    assert "inet weir" in network.good("nft", "list", "tables")
+
+
+def test_an_operators_map_of_haproxy_stays(place):
+    program("haproxy")
+    place.write("etc/haproxy.cfg", haproxy_text(place, free_port(), 1))
+    own = place.write("etc/weir.map", "192.0.2.1 4000000000\n")
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    assert setting.good("--remove", "--apply").startswith("Nothing to do") and read(own)
 
 
 def test_every_server_of_nginx_is_found(place):
@@ -204,8 +307,9 @@ def test_haproxy_from_setup_to_429(place):
     haproxy_program = program("haproxy")
     port, site = free_port(), Site()
     text = haproxy_text(place, port, site.port)
+    group = "group weir" if any(one.gr_name == "weir" for one in grp.getgrall()) else ""
     main = place.write("etc/haproxy.cfg", text.replace(
-        "maxconn 100", f"maxconn 100\n    stats socket {place.path('admin')} mode 600 level admin"))
+        "maxconn 100", f"maxconn 100\n    stats socket {place.path('admin')} {group} mode 600 level admin"))
     setting = Setting(place, "haproxy", "haproxy.cfg")
     before = setting.tree()
     setting.good("--apply")
@@ -229,6 +333,98 @@ def test_haproxy_from_setup_to_429(place):
     assert "no frontend of mode http" in setting.run().said()
 
 
+class Apart:
+    """Programs that see files of the test's own in place of some of the machine's: in a namespace of mounts."""
+
+    def __init__(self, place, *script):
+        if os.geteuid() != 0 or shutil.which("unshare") is None:
+            raise cases.Skipped("a namespace of mounts needs root and unshare")
+        self.place = place
+        self.script = place.write("apart", "\n".join(("set -e", "mount -t tmpfs none /run", *script, 'exec "$@"')))
+
+    def run(self, *words, code=0):
+        """Runs a program to its end: what it said."""
+        done = self.place.run("--mount", "sh", self.script, *words, program=program("unshare"))
+        assert done.code() == code, (words, done.code(), done.said(), done.out().decode())
+        return done.said() + done.out().decode()
+
+
+def test_an_operators_lines_that_name_setup_stay(place):
+    program("haproxy"), program("nginx")  # pylint: disable=expression-not-assigned
+    text = haproxy_text(place, free_port(), 1).replace(
+        "    bind ", "    # weir setup\n    timeout client 31s # weir setup haproxy puts its lines below\n    bind ")
+    place.write("etc/haproxy.cfg", text)
+    nginx_folder(place, free_port())
+    own = f"include {place.path('etc/weir-server.conf')};"
+    place.write("etc/conf.d/own.conf", f"# {own} stands in each server\nserver {{ listen 1; # {own} is above\n}}\n")
+    for kind, main in (("haproxy", "haproxy.cfg"), ("nginx", "nginx.conf")):
+        setting = Setting(place, kind, main)
+        before = setting.tree()
+        assert setting.good("--remove").startswith("Nothing to do")
+        setting.good("--apply")
+        assert setting.good("--apply").startswith("Nothing to do")
+        setting.good("--remove", "--apply")
+        assert setting.tree() == before
+
+
+def test_haproxys_socket_is_for_the_group_of_weirs_units(place):
+    haproxy_program, port = program("haproxy"), free_port()
+    admin = f"stats socket {place.path('admin')} mode 600 level admin"
+    text = haproxy_text(place, port, 1).replace("maxconn 100", f"maxconn 100\n    {admin}")
+    group = place.write("group", read("/etc/group") + b"weir:x:54321:\n")
+    apart = Apart(place, "mkdir /run/haproxy", f"mount --bind {group} /etc/group")
+    place.write("etc/haproxy.cfg", text)
+    setting = Setting(place, "haproxy", "haproxy.cfg")
+    before = setting.tree()
+    words = (place.weir, "setup", "haproxy", "--file", setting.main, "--config", setting.config, "--backup",
+             place.path("backup"))
+    apart.run(*words, "--apply")
+    assert b"/run/haproxy/weir.sock group weir mode 660 level admin" in read(setting.main)
+    assert json.loads(read(setting.config))["gateways"][0]["to"] == "haproxy:/run/haproxy/weir.sock"
+    assert apart.run("sh", "-c", f"{haproxy_program} -D -f {setting.main} -p /run/pid && stat -c '%g %a' /run/haproxy/weir.sock;"
+                     "kill $(cat /run/pid)").endswith("54321 660\n")
+    assert apart.run(*words, "--apply").startswith("Nothing to do")
+    apart.run(*words, "--remove", "--apply")
+    assert setting.tree() == before
+    # One of this group is as good.
+    place.write("etc/haproxy.cfg", text.replace("mode 600", "mode 660 group weir"))
+    assert "weir.sock" not in apart.run(*words)
+
+
+def test_the_unit_that_looks_at_the_list_is_used(place):
+    """And no other: nginx would not take up another list, and another nginx would not be reloaded."""
+    nginx_folder(place, free_port())
+    wrapper = place.write("bin/nginx", f'#!/bin/sh\nif [ "$1" = -V ]; then echo --conf-path={place.path("etc/nginx.conf")}; fi\n')
+    os.chmod(wrapper, 0o755)
+    setting = Setting(place, "nginx", "nginx.conf")
+    apart = Apart(place, "mkdir -p /run/systemd/system", f"PATH={place.path('bin')}:$PATH",
+                  f"printf '[Path]\\nPathChanged=%s\\n' {setting.list} >/run/systemd/system/weir-own-nginx.path")
+    words = (place.weir, "setup", "nginx", "--config", setting.config, "--backup", place.path("backup"))
+    by_weir = '"reload": "nginx -s reload'
+    assert by_weir in apart.run(*words, "--list", place.path("lib/other.map"))
+    assert by_weir in apart.run(*words, "--list", setting.list, "--file", setting.main)
+    said = apart.run(*words, "--list", setting.list, "--apply")
+    assert by_weir not in said and "systemctl enable --now weir-own-nginx.path" in said, said
+    said = apart.run(*words, "--list", setting.list, "--remove", "--apply")
+    assert "systemctl disable --now weir-own-nginx.path" in said, said
+
+
+def test_a_list_that_comes_within_a_reload_is_taken_up(place):
+    with open(os.path.join(ROOT, "deploy/systemd/weir-nginx.service"), encoding="utf-8") as unit:
+        command = next(line for line in unit if line.startswith("ExecStart=-"))[len("ExecStart=-"):]
+    words = [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(command)]
+    listed = place.write("nginx.map", "")
+    # A systemctl that reloads, while three more lists come, one by one.
+    place.write("bin/systemctl", f"""#!/bin/sh
+echo "$@" >>{place.path("asked")}
+[ $(wc -l <{place.path("asked")}) -gt 3 ] || {{ cp {listed} {listed}.new; mv {listed}.new {listed}; }}
+""")
+    os.chmod(place.path("bin/systemctl"), 0o755)
+    done = place.run(*(word.replace("/var/lib/weir/gateways/nginx.map", listed) for word in words[1:]), program=words[0],
+                     env={**os.environ, "PATH": f"{place.path('bin')}:{os.environ['PATH']}"})
+    assert read(place.path("asked")).decode() == 4 * "reload nginx.service\n", done.said()
+
+
 def test_nft_from_setup_to_a_dropped_connection(place):
     network = Network(place)
     place.write("etc/nftables.conf", "flush ruleset\ntable inet filter {\n\tchain input {\n"
@@ -248,6 +444,11 @@ def test_nft_from_setup_to_a_dropped_connection(place):
     until(lambda: "203.0.113.9" in network.good("nft", "list", "set", "inet", "weir", "blocked4"), "it is listed again",
           running=weir)
     assert weir.stop() == 0, weir.said()
+    # Loaded once more by itself, which a start of weir.service does, it has the same rules and keeps the block.
+    rules = network.good("nft", "list", "chain", "inet", "weir", "early")
+    network.good("nft", "-f", place.path("etc/nftables-weir.conf"))
+    assert network.good("nft", "list", "chain", "inet", "weir", "early") == rules and rules.count("saddr") == 2, rules
+    assert not network.is_let_in("203.0.113.9", patience_s=1) and network.is_let_in("203.0.113.10")
     setting.good("--remove", "--apply", "--reload", env=network.environment)
     assert setting.tree() == before and "inet weir" not in network.good("nft", "list", "tables")
     assert network.is_let_in("203.0.113.9")
@@ -306,6 +507,20 @@ def test_an_entry_names_the_zones_that_a_gateway_can_ask_about(place):
     setting = Setting(place, "haproxy", "haproxy.cfg", zones=zones)
     assert '"zones": ["site"]' in setting.good()
     assert '"zones": ["user"]' in setting.good("--zone", "user")
+    setting.good("--zone", "site", "--zone", "user", "--apply")
+    for more in ((), ("--zone", "user", "--zone", "site")):
+        assert setting.good("--apply", *more).startswith("Nothing to do")
+    for other in (("user",), ("site", "--zone", "both"), ("site", "--zone", "user", "--zone", "both")):
+        done = setting.run("--zone", *other, "--apply")
+        assert done.code() == 1 and 'other zones than --zone names: change its "zones"' in done.said(), done.said()
+    setting.good("--zone", "site", "--remove", "--apply")
+    # Where none is fit, nobody guesses.
+    setting = Setting(place, "haproxy", "haproxy.cfg", zones=zones[1:])
+    before = setting.tree()
+    done = setting.run("--apply")
+    assert done.code() == 2 and "with --zone" in done.said() and setting.tree() == before, done.said()
+    setting.good("--zone", "user", "--apply")
+    assert setting.good().startswith("Nothing to do")
     done = setting.run("--zone", "usr")
     assert done.code() == 2 and 'did you mean "user"' in done.said(), done.said()
 

@@ -142,11 +142,15 @@ class Machine:
             os.mkdir(self.path(name))
         if prepare is not None:
             self._prepare(below, prepare)
+        self._below = below
+        self._boot()
+
+    def _boot(self):
         self._cgroup = _make_cgroup(os.path.basename(self.directory))
         # pylint: disable-next=consider-using-with
         self._unshare = subprocess.Popen(
             ["bash", "-c", 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"', "bash", self._cgroup, "unshare", "--mount",
-             "--pid", "--net", "--ipc", "--uts", "--cgroup", "--fork", "--kill-child", "bash", "-c", _BOOT, "boot", self.path("root"), below, self.path("upper"), self.path("work")],
+             "--pid", "--net", "--ipc", "--uts", "--cgroup", "--fork", "--kill-child", "bash", "-c", _BOOT, "boot", self.path("root"), self._below, self.path("upper"), self.path("work")],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             self._init = until(self._child, "the machine's first process runs", patience_s=30)
@@ -205,14 +209,26 @@ class Machine:
     def __exit__(self, *_):
         self.end()
 
-    def end(self):
-        """Ends all that runs within, and removes the layer."""
+    def restart(self):
+        """Shuts it down, and starts it again with the same files."""
+        self.run("systemctl", "poweroff")  # which may end with the machine
+        until(lambda: self._unshare.poll() is not None, "the machine is off", patience_s=90)
+        self._off()
+        until(lambda: _remove_cgroup(self._cgroup) or not os.path.exists(self._cgroup), "nothing runs", patience_s=30)
+        self._boot()
+
+    def _off(self):
         if self._unshare.poll() is None:
             self._unshare.send_signal(signal.SIGKILL)  # its child goes with it
         self._unshare.wait()
         self._unshare.stdout.close()
         if self._init is not None:
             until(lambda: not os.path.exists(f"/proc/{self._init}/ns"), "the machine has ended", patience_s=30)
+            self._init = None
+
+    def end(self):
+        """Ends all that runs within, and removes the layer."""
+        self._off()
         for _ in range(50):
             shutil.rmtree(self.directory, ignore_errors=True)
             _remove_cgroup(self._cgroup)

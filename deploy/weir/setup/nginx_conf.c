@@ -207,7 +207,7 @@ static enum weir_status read_file(struct reader *reader, const char *path, enum 
 	if (file->before == NULL)
 		return weir_fail(reader->error, WEIR_IO, "there is no %s: name nginx's configuration with --file", path);
 	for (size_t i = 0; reader->strips[i] != NULL; i++)
-		setup_file_strip(file, reader->strips[i]);
+		setup_file_strip(file, SETUP_LINE_BEGINS, reader->strips[i]);
 	struct cursor cursor = {.file = file, .text = file->after.at, .length = file->after.length};
 	while ((status = read_directive(reader, &cursor, &directive)) == WEIR_OK) {
 		bool lua = ends_with(directive.words[0], "_by_lua_block");

@@ -26,7 +26,7 @@ struct nginx_conf {
 /**
  * Reads it.
  *
- * @param strips  marks, ended by NULL: lines up to one are taken out of each file first (setup_file_strip())
+ * @param strips  marks, ended by NULL: what begins a line with one is taken out of each file first (setup_file_strip())
  * @return WEIR_OK; WEIR_INVALID: it cannot be read as one, "FILE:LINE: words"; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status nginx_conf_read(struct setup_files *files, const char *path, const char *const *strips,

@@ -10,6 +10,7 @@
 #include "deploy/gateways/target/exec/program.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/setup/setup_entry.h"
+#include "deploy/weir/setup/setup_list.h"
 #include "deploy/weir/setup/setup_plan.h"
 
 #include <errno.h>
@@ -67,20 +68,22 @@ static const char *const kinds[] = {"nginx", "nft", "haproxy", NULL};
 static setup_make *const makers[] = {setup_nginx, setup_nft, setup_haproxy};
 
 static const struct weir_argument_section sections[] = {
-	{"What it writes", "nginx\n"
-                       "    a geo that holds the list, the answer 429 with Retry-After, one include in\n"
-                       "    each server, and the empty list\n"
-                       "nft\n"
-                       "    a table inet weir with two sets and a chain before all others, and its\n"
-                       "    include in nftables.conf; under systemd, the right of weir.service to\n"
-                       "    change them\n"
-                       "haproxy\n"
-                       "    three lines in each frontend of mode http, a map, and a stats socket of\n"
-                       "    level admin where there is none\n"
-                       "\n"
-                       "It adds the gateway to \"gateways\" of weir's configuration, and leaves every other byte "
-                       "of it as it is. Files are replaced whole, and a copy of each is kept. When the gateway's own "
-                       "check refuses the result, all files are put back.\n"},
+	{"What it writes",
+     "nginx\n"
+     "    a geo that holds the list, the answer 429 with Retry-After, one include in\n"
+     "    each server, and the empty list\n"
+     "nft\n"
+     "    a table inet weir with two sets and a chain before all others, and its\n"
+     "    include in nftables.conf; under systemd, a drop-in by which weir.service\n"
+     "    loads and may change them\n"
+     "haproxy\n"
+     "    three lines in each frontend of mode http, a map, and a stats socket of\n"
+     "    level admin where there is none that weir's units can open\n"
+     "\n"
+     "It adds the gateway to \"gateways\" of weir's configuration, and leaves every other byte "
+     "of it as it is. A file of these names that setup did not make is yours: it is neither "
+     "replaced nor removed. Files are replaced whole, and a copy of each is kept. When the gateway's own "
+     "check refuses the result, all files are put back.\n"},
 	{NULL, NULL},
 };
 
@@ -117,6 +120,8 @@ struct setup {
 	const char *config_path, *backup;
 	const char *zones[SETUP_ZONES_MAX];
 	size_t zone_count;
+	bool zones_named; /* on the command line */
+	bool no_zone;     /* counts by an address, and none is named */
 	bool apply, reload;
 	bool entry_changed;
 	struct weir_text entry; /* as JSON, terminated */
@@ -146,6 +151,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 		if (setup->zone_count == SETUP_ZONES_MAX)
 			return weir_arguments_refuse_value(&line, ZONE, value->text);
 		setup->zones[setup->zone_count++] = value->text;
+		setup->zones_named = true;
 		break;
 	case PORT:
 		if (plan->port_count == SETUP_PORTS_MAX)
@@ -192,16 +198,17 @@ static enum weir_exit parse(struct setup *setup, int argc, char **argv)
 /* Of zones that count by something else no gateway here could ask, so they are not to spoil its list. */
 static void put_zones(struct setup *setup, const struct weir_policy *policy)
 {
-	bool all = setup->zone_count == 0;
 	size_t others = 0;
-	for (uint32_t i = 0; all && policy != NULL && i < policy->zone_count && setup->zone_count < SETUP_ZONES_MAX; i++) {
+	for (uint32_t i = 0;
+	     !setup->zones_named && policy != NULL && i < policy->zone_count && setup->zone_count < SETUP_ZONES_MAX; i++) {
 		const struct weir_zone *zone = &policy->zones[i];
 		if (zone->key_count == 1 && weir_zone_counts_addresses(zone))
 			setup->zones[setup->zone_count++] = zone->name;
 		else
 			others++;
 	}
-	if (all && others == 0)
+	setup->no_zone = setup->zone_count == 0 && others > 0;
+	if (!setup->zones_named && others == 0)
 		setup->zone_count = 0;
 	for (size_t i = 0; i < setup->zone_count; i++) {
 		weir_text_puts(&setup->entry, i == 0 ? ", \"zones\": [" : ", ");
@@ -237,6 +244,32 @@ static enum weir_status check_zones(const struct setup *setup, const struct weir
 	return WEIR_OK;
 }
 
+/* Whether each of some words is one of others. */
+static bool all_in(const char *const *words, size_t count, const char *const *others, size_t other_count)
+{
+	for (size_t i = 0, j; i < count; i++) {
+		for (j = 0; j < other_count && strcmp(words[i], others[j]) != 0;)
+			j++;
+		if (j == other_count)
+			return false;
+	}
+	return true;
+}
+
+/* An entry that is there is the user's to change. */
+static enum weir_status compare_zones(const struct setup *setup, const struct gateway_settings *entry,
+                                      struct weir_error *error)
+{
+	const char *const *named = setup->zones, *const *kept = (const char *const *)entry->zones;
+	if (!setup->zones_named || (all_in(named, setup->zone_count, kept, entry->zone_count) &&
+	                            all_in(kept, entry->zone_count, named, setup->zone_count)))
+		return WEIR_OK;
+	return weir_fail(
+		error, WEIR_IO,
+		"%s: the entry of \"gateways\" for %s has other zones than --zone names: change its \"zones\" there",
+		setup->config_path, setup->plan.to);
+}
+
 /* Where the list already keeps this one, its entry is the user's. */
 static enum weir_status change_entry(struct setup *setup, const struct weir_config *config, struct setup_file *file,
                                      struct weir_error *error)
@@ -248,9 +281,14 @@ static enum weir_status change_entry(struct setup *setup, const struct weir_conf
 	while (status == WEIR_OK && place < list.count && strcmp(list.at[place].to, setup->plan.to) != 0)
 		place++;
 	bool there = status == WEIR_OK && place < list.count;
+	if (there && !setup->plan.remove)
+		status = compare_zones(setup, &list.at[place], error);
 	gateway_list_deinit(&list);
 	if (status != WEIR_OK || there == !setup->plan.remove)
 		return status;
+	if (!there && setup->no_zone)
+		return weir_fail(error, WEIR_INVALID, "%s: no zone counts by one address: name those to block for with --zone",
+		                 setup->config_path);
 	bool done = there ? setup_entry_take(&file->after, place) : setup_entry_put(&file->after, setup->entry.at);
 	if (done)
 		status = weir_config_parse(file->path, file->after.at, file->after.length, &changed, error);
@@ -260,11 +298,13 @@ static enum weir_status change_entry(struct setup *setup, const struct weir_conf
 		gateway_list_deinit(&list);
 	}
 	weir_config_free(changed);
-	setup->entry_changed = true;
-	return done || status != WEIR_OK
-	           ? status
-	           : weir_fail(error, WEIR_INVALID, "%s: cannot find where \"gateways\" goes: write this entry there: %s",
-	                       file->path, setup->entry.at);
+	if (status == WEIR_OK && !done)
+		status = weir_fail(error, WEIR_INVALID, "%s: cannot find where \"gateways\" goes: write this entry there: %s",
+		                   file->path, setup->entry.at);
+	setup->entry_changed = status == WEIR_OK;
+	if (status != WEIR_OK)
+		setup_file_set(file, file->before);
+	return status;
 }
 
 static enum weir_status plan_entry(struct setup *setup, struct weir_error *error)
@@ -291,7 +331,12 @@ static enum weir_status plan_entry(struct setup *setup, struct weir_error *error
 		                 setup->entry.at);
 	}
 	weir_config_free(config);
-	return status;
+	if (status == WEIR_OK || !setup->plan.remove)
+		return status;
+	/* A gateway gets rid of its lines even so. */
+	fprintf(stderr, "weir setup: the entry of \"gateways\" for %s stays, if there is one: %s\n", setup->plan.to,
+	        error->text);
+	return WEIR_OK;
 }
 
 /* ---- carrying it out ---- */
@@ -323,16 +368,28 @@ static enum weir_status check(const struct setup_plan *plan, struct weir_error *
 	return status;
 }
 
+static enum weir_status undo(struct setup_plan *plan, struct weir_error *error)
+{
+	enum weir_status status = setup_files_undo(&plan->files, error);
+	if (status == WEIR_OK && plan->list_change == SETUP_LIST_IS_MADE)
+		status = setup_list_remove(plan->list, error);
+	return status;
+}
+
 static enum weir_status write_all(struct setup *setup, struct weir_error *error)
 {
 	struct setup_plan *plan = &setup->plan;
 	struct weir_error undone;
-	enum weir_status status = setup_files_write(&plan->files, setup->backup, error);
+	enum weir_status status = WEIR_OK;
+	if (plan->list_change == SETUP_LIST_IS_MADE)
+		status = setup_list_make(plan->list, error);
+	if (status == WEIR_OK)
+		status = setup_files_write(&plan->files, setup->backup, error);
 	if (status == WEIR_OK && (status = check(plan, error)) != WEIR_OK)
 		weir_error_prefix(error, "the check refuses");
-	if (status == WEIR_OK)
-		return WEIR_OK;
-	if (setup_files_undo(&plan->files, &undone) != WEIR_OK)
+	if (status == WEIR_OK) /* what is in it nobody could put back */
+		return plan->list_change == SETUP_LIST_GOES ? setup_list_remove(plan->list, error) : WEIR_OK;
+	if (undo(plan, &undone) != WEIR_OK)
 		fprintf(stderr, "weir setup: not all is as it was: %s; copies are in %s\n", undone.text, setup->backup);
 	else
 		fprintf(stderr, "weir setup: everything is as it was before\n");
@@ -375,14 +432,17 @@ static enum weir_status act(struct setup *setup, struct weir_error *error)
 	struct setup_plan *plan = &setup->plan;
 	if (plan->notes.length > 0)
 		fwrite(plan->notes.at, 1, plan->notes.length, stdout);
-	bool changes = setup_files_change(&plan->files);
+	bool changes = setup_files_change(&plan->files) || plan->list_change != SETUP_LIST_STAYS;
 	setup_files_show(&plan->files, stdout);
+	if (plan->list_change != SETUP_LIST_STAYS)
+		printf("The list %s %s.\n", plan->list, plan->list_change == SETUP_LIST_GOES ? "goes" : "is made, empty");
 	fflush(stdout);
 	if (!changes)
 		puts("Nothing to do: everything is in place.");
 	else if (!setup->apply)
 		puts("Nothing is changed yet: add --apply to write this.");
-	if (!setup->apply || (!changes && !setup->reload))
+	/* A gateway that setup has not changed keeps all that it has. */
+	if (!setup->apply || (!changes && (!setup->reload || plan->remove)))
 		return WEIR_OK;
 	enum weir_status status = changes ? write_all(setup, error) : WEIR_OK;
 	if (status != WEIR_OK)

@@ -105,8 +105,7 @@ static void show_one(const struct setup_file *file, FILE *out)
 	fprintf(out, "--- %s\n", file->before != NULL ? file->path : "/dev/null");
 	fprintf(out, "+++ %s%s\n", file->gone ? "/dev/null" : file->path,
 	        !file->gone && length == 0 ? " (an empty file)" : "");
-	if (!file->list)
-		put_parts(out, changes, compare(&old, &new, changes));
+	put_parts(out, changes, compare(&old, &new, changes));
 	free(changes);
 	free(old.at);
 	free(new.at);

@@ -57,8 +57,33 @@ enum weir_status setup_files_read(struct setup_files *files, const char *path, s
 		file->owner = about.st_uid;
 		file->group = about.st_gid;
 	}
+	file->gone = file->before == NULL;
 	weir_text_append(&file->after, file->before, file->before_length);
 	*out = file;
+	return WEIR_OK;
+}
+
+bool setup_file_is_own(const struct setup_file *file, const char *lines)
+{
+	size_t bytes = strcspn(lines, "\n");
+	return file->before == NULL || (file->before_length >= bytes && memcmp(file->before, lines, bytes) == 0 &&
+	                                (file->before_length == bytes || file->before[bytes] == '\n'));
+}
+
+enum weir_status setup_files_own(struct setup_files *files, const char *path, const char *lines, bool gone, bool *own,
+                                 struct weir_error *error)
+{
+	struct setup_file *file;
+	enum weir_status status = setup_files_read(files, path, &file, error);
+	if (status != WEIR_OK)
+		return status;
+	*own = setup_file_is_own(file, lines);
+	if (!*own)
+		return gone ? WEIR_OK
+		            : weir_fail(error, WEIR_INVALID,
+		                        "%s is not of weir setup, which would replace it: give it another name first", path);
+	setup_file_set(file, lines);
+	file->gone = gone;
 	return WEIR_OK;
 }
 
@@ -93,7 +118,7 @@ void setup_file_set(struct setup_file *file, const char *text)
 	weir_text_puts(&file->after, text);
 }
 
-void setup_file_strip(struct setup_file *file, const char *mark)
+void setup_file_strip(struct setup_file *file, enum setup_mark place, const char *mark)
 {
 	struct weir_text *text = &file->after;
 	size_t bytes = strlen(mark), from = 0;
@@ -104,6 +129,13 @@ void setup_file_strip(struct setup_file *file, const char *mark)
 		size_t end = (size_t)(found - text->at) + bytes, start = end - bytes;
 		while (start > 0 && text->at[start] != '\n')
 			start--;
+		from = end;
+		size_t first = start + (text->at[start] == '\n');
+		while (text->at[first] == ' ' || text->at[first] == '\t')
+			first++;
+		if (place == SETUP_LINE_BEGINS ? first + bytes != end
+		                               : text->at[first] == '#' || (end < text->length && text->at[end] != '\n'))
+			continue;
 		memmove(text->at + start, text->at + end, text->length - end);
 		text->length -= end - start;
 		from = start;
@@ -112,8 +144,7 @@ void setup_file_strip(struct setup_file *file, const char *mark)
 
 /* ---- writing ---- */
 
-/* Folders that are not there, each with the owner of the one above it. */
-static enum weir_status make_folders(const char *path, struct weir_error *error)
+enum weir_status setup_files_make_folders(const char *path, struct weir_error *error)
 {
 	char part[PATH_MAX];
 	for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -136,20 +167,11 @@ static enum weir_status make_folders(const char *path, struct weir_error *error)
 	return WEIR_OK;
 }
 
-static bool fill(int fd, const struct setup_file *file, const char *directory, const char *bytes, size_t length)
+static bool fill(int fd, const struct setup_file *file, const char *bytes, size_t length)
 {
 	size_t written;
-	struct stat above;
-	uid_t owner = file->owner;
-	gid_t group = file->group;
-	if (file->list && file->before == NULL) {
-		if (stat(directory, &above) != 0)
-			return false;
-		owner = above.st_uid;
-		group = above.st_gid;
-	}
 	return weir_write_all(fd, bytes, length, &written) == 0 &&
-	       ((owner == geteuid() && group == getegid()) || fchown(fd, owner, group) == 0) &&
+	       ((file->owner == geteuid() && file->group == getegid()) || fchown(fd, file->owner, file->group) == 0) &&
 	       fchmod(fd, file->mode) == 0 && fsync(fd) == 0;
 }
 
@@ -168,7 +190,7 @@ static enum weir_status replace(const struct setup_file *file, const char *bytes
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return weir_fail(error, WEIR_IO, "cannot create %s: %s", temporary, strerror(errno));
-	bool good = fill(fd, file, directory, bytes, length);
+	bool good = fill(fd, file, bytes, length);
 	if (!good)
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", temporary, strerror(errno));
 	close(fd);
@@ -179,7 +201,7 @@ static enum weir_status replace(const struct setup_file *file, const char *bytes
 	return status == WEIR_OK ? weir_directory_sync(directory, error) : status;
 }
 
-/* "%etc%nginx%nginx.conf.20261126T020000Z": which file it was, and when. */
+/* "%etc%nginx%nginx.conf.20261126T020000Z": which file it was, and when; "-2" is the second one of that second. */
 static enum weir_status back_up(const struct setup_file *file, const char *backup, struct weir_error *error)
 {
 	struct setup_file copy = {.mode = file->mode, .owner = file->owner, .group = file->group};
@@ -192,16 +214,18 @@ static enum weir_status back_up(const struct setup_file *file, const char *backu
 	for (char *slash = name; (slash = strchr(slash, '/')) != NULL;)
 		*slash = '%';
 	enum weir_status status = weir_path_format(copy.path, error, "%s/%s.%s", backup, name, moment);
+	for (unsigned i = 2; status == WEIR_OK && access(copy.path, F_OK) == 0; i++)
+		status = weir_path_format(copy.path, error, "%s/%s.%s-%u", backup, name, moment, i);
 	return status == WEIR_OK ? replace(&copy, file->before, file->before_length, error) : status;
 }
 
 static enum weir_status write_one(struct setup_file *file, const char *backup, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
-	if (file->before != NULL && !file->list)
+	if (file->before != NULL)
 		status = back_up(file, backup, error);
-	else if (file->before == NULL)
-		status = make_folders(file->path, error);
+	else
+		status = setup_files_make_folders(file->path, error);
 	if (status != WEIR_OK)
 		return status;
 	file->written = true;
@@ -225,7 +249,7 @@ enum weir_status setup_files_write(struct setup_files *files, const char *backup
 	enum weir_status status = weir_path_format(folder, error, "%s/", backup);
 	bool there = access(backup, F_OK) == 0;
 	if (status == WEIR_OK)
-		status = make_folders(folder, error);
+		status = setup_files_make_folders(folder, error);
 	if (status == WEIR_OK && !there && chmod(backup, BACKUP_MODE) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot set the mode of %s: %s", backup, strerror(errno));
 	for (enum turn turn = NEW; turn <= GONE; turn++)

@@ -5,13 +5,15 @@
  */
 #include "deploy/weir/setup/setup_plan.h"
 
+#include <grp.h>
 #include <string.h>
 
 #define MARK "# weir setup"
+#define SOCKET_PATH "/run/haproxy/weir.sock"
+#define OWN_SOCKET "\n    stats socket " SOCKET_PATH " "
+#define LOOK_UP "\n    http-request set-var(txn.weir_left) src,map_ip_int(%s,0),sub(txn.weir_now) " MARK
 
 enum { PLACES_MAX = 1024 };
-
-static const char socket_path[] = "/run/haproxy/weir.sock";
 
 /* A section, from its first line's end. */
 struct section {
@@ -24,7 +26,8 @@ struct reading {
 	struct section sections[PLACES_MAX];
 	size_t count;
 	bool defaults_http;
-	char socket[WEIR_PATH_BYTES]; /* of level admin; "": none */
+	const char *group;            /* that weir runs as, by its units; NULL: there is none here */
+	char socket[WEIR_PATH_BYTES]; /* of level admin, which weir may open; "": none */
 };
 
 /* The next word of a line; false: none is left. */
@@ -65,18 +68,23 @@ static bool begin_section(struct reading *reading, struct weir_span first, size_
 	return false;
 }
 
-/* "stats socket PATH … level admin"; one of an address is not for a socket's name. */
+/*
+ * "stats socket PATH … level admin"; one of an address is not for a socket's name. HAProxy makes it as root: without
+ * a group it is not for weir's units.
+ */
 static void read_socket(struct reading *reading, const char *at, const char *end)
 {
 	struct weir_span path, span;
-	bool admin = false, level = false;
+	bool admin = false, level = false, group = reading->group == NULL, grouped = false;
 	if (!word(&at, end, &span) || !is(span, "socket") || !word(&at, end, &path))
 		return;
 	while (word(&at, end, &span)) {
 		admin |= level && is(span, "admin");
 		level = is(span, "level");
+		group |= grouped && is(span, reading->group);
+		grouped = is(span, "group");
 	}
-	if (admin && path.length > 0 && path.at[0] == '/' && path.length < sizeof reading->socket)
+	if (admin && group && path.length > 0 && path.at[0] == '/' && path.length < sizeof reading->socket)
 		snprintf(reading->socket, sizeof reading->socket, "%.*s", (int)path.length, path.at);
 }
 
@@ -113,15 +121,15 @@ static size_t insert(struct setup_plan *plan, struct setup_file *file, const str
 	for (size_t i = reading->count; i-- > 0;) {
 		const struct section *section = &reading->sections[i];
 		if (section->kind == 'g' && reading->socket[0] == '\0') {
-			snprintf(lines, sizeof lines, "\n    stats socket %s mode 660 level admin " MARK, socket_path);
+			snprintf(lines, sizeof lines, OWN_SOCKET "%smode 660 level admin " MARK,
+			         reading->group != NULL ? "group weir " : "");
 			setup_file_insert(file, section->end, lines);
 		}
 		if (section->kind != 'f' || !section->http)
 			continue;
 		frontends++;
 		snprintf(lines, sizeof lines,
-		         "\n    http-request set-var(txn.weir_now) date " MARK
-		         "\n    http-request set-var(txn.weir_left) src,map_ip_int(%s,0),sub(txn.weir_now) " MARK
+		         "\n    http-request set-var(txn.weir_now) date " MARK LOOK_UP
 		         "\n    http-request return status 429 content-type text/plain string \"too many requests\\n\" hdr "
 		         "Retry-After \"%%[var(txn.weir_left)]\" if { var(txn.weir_left) -m int gt 0 } " MARK,
 		         plan->map);
@@ -132,12 +140,12 @@ static size_t insert(struct setup_plan *plan, struct setup_file *file, const str
 
 static enum weir_status change(struct setup_plan *plan, struct setup_file *file, struct weir_error *error)
 {
-	struct reading reading = {0};
+	struct reading reading = {.group = !plan->remove && getgrnam("weir") != NULL ? "weir" : NULL};
 	read_text(&reading, &file->after);
-	if (reading.socket[0] != '\0')
+	if (reading.socket[0] != '\0' && (!plan->remove || strstr(file->before, OWN_SOCKET) == NULL))
 		memcpy(plan->own, reading.socket, sizeof reading.socket);
 	else
-		snprintf(plan->own, sizeof plan->own, "%s", socket_path);
+		snprintf(plan->own, sizeof plan->own, "%s", SOCKET_PATH);
 	if (plan->remove)
 		return WEIR_OK;
 	bool global = false;
@@ -161,14 +169,20 @@ enum weir_status setup_haproxy(struct setup_plan *plan, struct weir_error *error
 	    (status = weir_path_format(plan->map, error, "%s/weir.map", directory)) != WEIR_OK ||
 	    (status = setup_files_read(&plan->files, plan->file, &file, error)) != WEIR_OK)
 		return status;
+	if (file->before == NULL && plan->remove)
+		return weir_path_format(plan->to, error, "haproxy:%s", SOCKET_PATH);
 	if (file->before == NULL)
 		return weir_fail(error, WEIR_IO, "there is no %s: name HAProxy's configuration with --file", plan->file);
-	setup_file_strip(file, MARK);
+	char line[WEIR_PATH_BYTES + sizeof LOOK_UP];
+	snprintf(line, sizeof line, LOOK_UP, plan->map);
+	bool named = strstr(file->before, line) != NULL;
+	setup_file_strip(file, SETUP_LINE_ENDS, MARK);
 	if ((status = change(plan, file, error)) != WEIR_OK ||
 	    (status = weir_path_format(plan->to, error, "haproxy:%s", plan->own)) != WEIR_OK ||
 	    (status = setup_files_read(&plan->files, plan->map, &map, error)) != WEIR_OK)
 		return status;
-	map->gone = plan->remove;
+	if (!plan->remove || named)
+		map->gone = plan->remove;
 	plan->checks[plan->check_count++] = (struct setup_command){{"haproxy", "-c", "-f", plan->file, NULL}};
 	plan->reloads[plan->reload_count++] = (struct setup_command){{"systemctl", "reload", "haproxy", NULL}};
 	return WEIR_OK;

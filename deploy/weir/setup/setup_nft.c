@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nftables: a table of weir's own, whose chain looks before all others do, in a file that the machine's rules include.
- * Loaded by itself it touches no other table. weir puts the list back into sets that were made anew.
+ * Loaded by itself it touches no other table, and it keeps what its sets hold.
  */
 #include "deploy/weir/setup/setup_plan.h"
 
@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 static const char head[] = "# Drops the packets of whoever weir blocks: `weir setup nft` made this.\n"
-						   "table inet weir\n"
-						   "delete table inet weir\n"
 						   "table inet weir {\n"
 						   "    set blocked4 {\n"
 						   "        type ipv4_addr\n"
@@ -21,10 +19,16 @@ static const char head[] = "# Drops the packets of whoever weir blocks: `weir se
 						   "        flags interval, timeout\n"
 						   "    }\n"
 						   "    chain early {\n"
-						   "        type filter hook prerouting priority raw; policy accept;\n";
+						   "        type filter hook prerouting priority raw; policy accept;\n"
+						   "    }\n"
+						   "}\n"
+						   "flush chain inet weir early\n"
+						   "table inet weir {\n"
+						   "    chain early {\n";
 
 static void put_rules(struct weir_text *text, const struct setup_plan *plan)
 {
+	weir_text_puts(text, head);
 	for (int v6 = 0; v6 <= 1; v6++) {
 		weir_text_puts(text, "        ");
 		for (size_t i = 0; i < plan->port_count; i++)
@@ -32,14 +36,15 @@ static void put_rules(struct weir_text *text, const struct setup_plan *plan)
 		weir_text_printf(text, "%s%s saddr @blocked%d drop\n", plan->port_count > 0 ? " } " : "", v6 ? "ip6" : "ip",
 		                 v6 ? 6 : 4);
 	}
-	weir_text_puts(text, "    }\n}\n");
+	weir_text_append(text, "    }\n}\n", sizeof "    }\n}\n");
 }
 
 /* Behind the last line: what the machine's rules flush before is made again. */
-static void include(struct setup_plan *plan, struct setup_file *file, const char *mark)
+static void include(struct setup_plan *plan, struct setup_file *file)
 {
-	char line[WEIR_PATH_BYTES + 32];
-	setup_file_strip(file, mark);
+	char line[WEIR_PATH_BYTES + 32], mark[WEIR_PATH_BYTES + 16];
+	snprintf(mark, sizeof mark, "include \"%s\"", plan->own);
+	setup_file_strip(file, SETUP_LINE_BEGINS, mark);
 	if (plan->remove)
 		return;
 	size_t end = file->after.length;
@@ -47,32 +52,40 @@ static void include(struct setup_plan *plan, struct setup_file *file, const char
 	setup_file_insert(file, end > 0 && file->after.at[end - 1] == '\n' ? end - 1 : end, line);
 }
 
-/* weir.service has no right to change rules before a gateway asks for it. */
+/*
+ * weir.service has no right to change rules before a gateway asks for it. It loads the table before it starts, as on many
+ * machines nothing loads the machine's rules.
+ */
 #define RIGHT "/etc/systemd/system/weir.service.d/nft.conf"
 
 static enum weir_status grant(struct setup_plan *plan, struct weir_error *error)
 {
-	struct setup_file *file;
+	char lines[2 * WEIR_PATH_BYTES];
+	bool own;
 	if (plan->file_given || access("/run/systemd/system", F_OK) != 0)
 		return WEIR_OK;
-	enum weir_status status = setup_files_read(&plan->files, RIGHT, &file, error);
+	snprintf(lines, sizeof lines,
+	         "# weir.service keeps a list of nftables: `weir setup nft` made this.\n"
+	         "[Service]\n"
+	         "ExecStartPre=-+nft -f %s\n"
+	         "RestrictAddressFamilies=AF_NETLINK\n"
+	         "CapabilityBoundingSet=CAP_NET_ADMIN\n"
+	         "AmbientCapabilities=CAP_NET_ADMIN\n",
+	         plan->own);
+	enum weir_status status = setup_files_own(&plan->files, RIGHT, lines, plan->remove, &own, error);
 	if (status != WEIR_OK)
 		return status;
-	setup_file_set(file, "# weir.service keeps a list of nftables: `weir setup nft` made this.\n"
-	                     "[Service]\n"
-	                     "RestrictAddressFamilies=AF_NETLINK\n"
-	                     "CapabilityBoundingSet=CAP_NET_ADMIN\n"
-	                     "AmbientCapabilities=CAP_NET_ADMIN\n");
-	file->gone = plan->remove;
 	plan->reloads[plan->reload_count++] = (struct setup_command){{"systemctl", "daemon-reload", NULL}};
 	return WEIR_OK;
 }
 
 enum weir_status setup_nft(struct setup_plan *plan, struct weir_error *error)
 {
-	char directory[WEIR_PATH_BYTES], mark[WEIR_PATH_BYTES + 16];
-	struct setup_file *own, *main_file;
+	char directory[WEIR_PATH_BYTES];
+	struct weir_text lines = {0};
+	struct setup_file *main_file;
 	enum weir_status status;
+	bool own;
 	if (plan->file[0] == '\0')
 		snprintf(plan->file, sizeof plan->file, "%s",
 		         access("/etc/sysconfig/nftables.conf", F_OK) == 0 ? "/etc/sysconfig/nftables.conf"
@@ -80,27 +93,26 @@ enum weir_status setup_nft(struct setup_plan *plan, struct weir_error *error)
 	if ((status = weir_directory_of(plan->file, directory, error)) != WEIR_OK ||
 	    (status = weir_path_format(plan->own, error, "%s/nftables-weir.conf", directory)) != WEIR_OK ||
 	    (status = weir_path_format(plan->to, error, "nft:inet/weir/blocked4,blocked6")) != WEIR_OK ||
-	    (status = setup_files_read(&plan->files, plan->own, &own, error)) != WEIR_OK ||
 	    (status = setup_files_read(&plan->files, plan->file, &main_file, error)) != WEIR_OK)
 		return status;
-	weir_text_clear(&own->after);
-	weir_text_puts(&own->after, head);
-	put_rules(&own->after, plan);
-	own->gone = plan->remove;
-	snprintf(mark, sizeof mark, "include \"%s\"", plan->own);
+	put_rules(&lines, plan);
+	status = setup_files_own(&plan->files, plan->own, lines.at, plan->remove, &own, error);
+	weir_text_deinit(&lines);
+	if (status != WEIR_OK)
+		return status;
 	if (main_file->before != NULL) {
-		include(plan, main_file, mark);
+		if (own)
+			include(plan, main_file);
 		plan->checks[plan->check_count++] = (struct setup_command){{"nft", "-c", "-f", plan->file, NULL}};
-	} else {
-		main_file->gone = true; /* it is none, and stays so */
+	} else if (!plan->remove) {
 		weir_text_printf(&plan->notes, "There is no %s: load %s yourself after each start of the machine.\n",
 		                 plan->file, plan->own);
 	}
-	if (plan->remove) {
+	if (plan->remove && own && access(plan->own, F_OK) == 0)
 		plan->reloads[plan->reload_count++] =
 			(struct setup_command){{"nft", "add table inet weir; delete table inet weir", NULL}};
+	if (plan->remove)
 		return grant(plan, error);
-	}
 	plan->checks[plan->check_count++] = (struct setup_command){{"nft", "-c", "-f", plan->own, NULL}};
 	plan->reloads[plan->reload_count++] = (struct setup_command){{"nft", "-f", plan->own, NULL}};
 	return grant(plan, error);

@@ -8,6 +8,7 @@
 #include "common/base/alloc.h"
 #include "deploy/gateways/target/exec/program.h"
 #include "deploy/weir/setup/nginx_conf.h"
+#include "deploy/weir/setup/setup_list.h"
 #include "deploy/weir/setup/setup_plan.h"
 
 #include <glob.h>
@@ -54,15 +55,29 @@ static enum weir_status find_file(struct setup_plan *plan, struct weir_error *er
 	return status;
 }
 
-/* A unit that reloads nginx whenever the list changes, so that weir need not be allowed to. */
+static bool unit_looks_at(const char *path, const char *list)
+{
+	char line[WEIR_PATH_BYTES + 32], wanted[WEIR_PATH_BYTES + 32];
+	bool found = false;
+	FILE *unit = fopen(path, "re");
+	snprintf(wanted, sizeof wanted, "PathChanged=%s\n", list);
+	while (unit != NULL && !found && fgets(line, sizeof line, unit) != NULL)
+		found = strcmp(line, wanted) == 0;
+	if (unit != NULL)
+		fclose(unit);
+	return found;
+}
+
+/* A unit that reloads the installed nginx whenever this list changes, so that weir need not be allowed to. */
 static void find_unit(struct setup_plan *plan)
 {
 	static const char pattern[] = "/{etc,run,usr/local/lib,usr/lib,lib}/systemd/system/weir*nginx*.path";
 	glob_t found;
-	if (access("/run/systemd/system", F_OK) != 0 || glob(pattern, GLOB_BRACE, NULL, &found) != 0)
+	if (plan->file_given || access("/run/systemd/system", F_OK) != 0 || glob(pattern, GLOB_BRACE, NULL, &found) != 0)
 		return; /* a unit of a machine without systemd does nothing */
-	if (found.gl_pathc > 0)
-		snprintf(plan->unit, sizeof plan->unit, "%s", strrchr(found.gl_pathv[0], '/') + 1);
+	for (size_t i = 0; i < found.gl_pathc && plan->unit[0] == '\0'; i++)
+		if (unit_looks_at(found.gl_pathv[i], plan->list))
+			snprintf(plan->unit, sizeof plan->unit, "%s", strrchr(found.gl_pathv[i], '/') + 1);
 	globfree(&found);
 }
 
@@ -75,33 +90,48 @@ static enum weir_status commands(struct setup_plan *plan, struct weir_error *err
 	if (plan->unit[0] == '\0')
 		return weir_path_format(plan->reload, error, "nginx -s reload%s%s", plan->file_given ? " -c " : "",
 		                        plan->file_given ? plan->file : "");
-	if (!plan->remove)
-		plan->reloads[plan->reload_count++] =
-			(struct setup_command){{"systemctl", "enable", "--now", plan->unit, NULL}};
+	plan->reloads[plan->reload_count++] =
+		(struct setup_command){{"systemctl", plan->remove ? "disable" : "enable", "--now", plan->unit, NULL}};
 	return WEIR_OK;
 }
 
-static enum weir_status own_file(struct setup_plan *plan, const char *path, const char *lines, struct weir_error *error)
+/* A mark of lines that name a file of setup's own; what names somebody else's is not taken out. */
+static enum weir_status add_mark(struct setup_plan *plan, const char *path, const char *lines, const char **strips,
+                                 char mark[static WEIR_PATH_BYTES + 16], struct weir_error *error)
 {
 	struct setup_file *file;
 	enum weir_status status = setup_files_read(&plan->files, path, &file, error);
-	if (status != WEIR_OK)
+	if (status != WEIR_OK || !setup_file_is_own(file, lines))
 		return status;
-	setup_file_set(file, lines);
-	file->gone = plan->remove;
+	snprintf(mark, WEIR_PATH_BYTES + 16, "include %s;", path);
+	while (*strips != NULL)
+		strips++;
+	*strips = mark;
 	return WEIR_OK;
 }
 
-/* The list must be there before nginx looks; what stands in it is weir's. */
-static enum weir_status empty_list(struct setup_plan *plan, struct weir_error *error)
+/* The list must be there before nginx looks. It goes only where setup's lines named it. */
+static enum weir_status own_files(struct setup_plan *plan, const char *http, struct weir_error *error)
 {
 	struct setup_file *file;
-	enum weir_status status = setup_files_read(&plan->files, plan->list, &file, error);
-	if (status != WEIR_OK)
-		return status;
-	file->list = true;
-	file->gone = plan->remove;
-	return WEIR_OK;
+	struct weir_text lines = {0};
+	char named[WEIR_PATH_BYTES + 16];
+	bool own;
+	snprintf(named, sizeof named, "include %s;\n", plan->list);
+	weir_text_printf(&lines, http_lines, plan->list);
+	weir_text_append(&lines, "", 1);
+	enum weir_status status = setup_files_own(&plan->files, http, lines.at, plan->remove, &own, error);
+	if (status == WEIR_OK)
+		status = setup_files_read(&plan->files, http, &file, error);
+	bool there = setup_list_is_there(plan->list);
+	if (status == WEIR_OK && !plan->remove && !there)
+		plan->list_change = SETUP_LIST_IS_MADE;
+	if (status == WEIR_OK && plan->remove && there && own && file->before != NULL &&
+	    strstr(file->before, named) != NULL)
+		plan->list_change = SETUP_LIST_GOES;
+	weir_text_deinit(&lines);
+	return status == WEIR_OK ? setup_files_own(&plan->files, plan->own, server_lines, plan->remove, &own, error)
+	                         : status;
 }
 
 /* Behind a {, on a line of its own, one step further in than the block. */
@@ -132,13 +162,7 @@ static enum weir_status place_lines(struct setup_plan *plan, struct nginx_conf *
                                     struct weir_error *error)
 {
 	char line[WEIR_PATH_BYTES + 16];
-	struct weir_text lines = {0};
-	weir_text_printf(&lines, http_lines, plan->list);
-	weir_text_append(&lines, "", 1);
-	enum weir_status status = own_file(plan, http, lines.at, error);
-	weir_text_deinit(&lines);
-	if (status == WEIR_OK)
-		status = own_file(plan, plan->own, server_lines, error);
+	enum weir_status status = own_files(plan, http, error);
 	if (status != WEIR_OK || plan->remove)
 		return status;
 	if (conf->included[0] == '\0')
@@ -155,16 +179,15 @@ static enum weir_status place_lines(struct setup_plan *plan, struct nginx_conf *
 static enum weir_status make(struct setup_plan *plan, struct nginx_conf *conf, struct weir_error *error)
 {
 	char directory[WEIR_PATH_BYTES], http[WEIR_PATH_BYTES], marks[2][WEIR_PATH_BYTES + 16];
+	const char *strips[] = {NULL, NULL, NULL};
 	enum weir_status status;
 	if ((status = weir_directory_of(plan->file, directory, error)) != WEIR_OK ||
 	    (status = weir_path_format(plan->own, error, "%s/weir-server.conf", directory)) != WEIR_OK ||
 	    (status = weir_path_format(http, error, "%s/weir-http.conf", directory)) != WEIR_OK ||
-	    (status = weir_path_format(plan->to, error, "nginx-geo:%s", plan->list)) != WEIR_OK)
-		return status;
-	snprintf(marks[0], sizeof marks[0], "include %s;", plan->own);
-	snprintf(marks[1], sizeof marks[1], "include %s;", http);
-	const char *const strips[] = {marks[0], marks[1], NULL};
-	if ((status = nginx_conf_read(&plan->files, plan->file, strips, conf, error)) != WEIR_OK)
+	    (status = weir_path_format(plan->to, error, "nginx-geo:%s", plan->list)) != WEIR_OK ||
+	    (status = add_mark(plan, plan->own, server_lines, strips, marks[0], error)) != WEIR_OK ||
+	    (status = add_mark(plan, http, http_lines, strips, marks[1], error)) != WEIR_OK ||
+	    (status = nginx_conf_read(&plan->files, plan->file, strips, conf, error)) != WEIR_OK)
 		return status;
 	if (conf->server_count == 0 && !plan->remove)
 		return weir_fail(error, WEIR_INVALID, "%s and what it includes has no server in its http block", plan->file);
@@ -172,8 +195,6 @@ static enum weir_status make(struct setup_plan *plan, struct nginx_conf *conf, s
 		status = weir_path_format(http, error, "%s/weir.conf", conf->included);
 	if (status == WEIR_OK)
 		status = place_lines(plan, conf, http, error);
-	if (status == WEIR_OK)
-		status = empty_list(plan, error);
 	return status == WEIR_OK ? commands(plan, error) : status;
 }
 

@@ -17,17 +17,20 @@ struct setup_command {
 	const char *words[SETUP_WORDS_MAX];
 };
 
+enum setup_list_change { SETUP_LIST_STAYS, SETUP_LIST_IS_MADE, SETUP_LIST_GOES };
+
 struct setup_plan {
 	/* what is asked for */
 	bool remove;
 	bool file_given;
 	char file[WEIR_PATH_BYTES]; /* the gateway's main configuration; "" until it is found */
-	const char *list;           /* nginx: the file that weir writes */
+	const char *list;           /* nginx: the file that weir writes (setup_list.h) */
 	uint16_t ports[SETUP_PORTS_MAX];
 	size_t port_count; /* nft: 0 is all of them */
 
 	/* what it comes to */
 	struct setup_files files;
+	enum setup_list_change list_change;
 	char own[WEIR_PATH_BYTES];    /* a file of the gateway's that holds weir's lines */
 	char to[WEIR_PATH_BYTES];     /* of the entry */
 	char map[WEIR_PATH_BYTES];    /* of the entry; "": none */
