@@ -139,7 +139,7 @@ WEIR_MUST_USE enum weir_status weir_bus_readers_forget(struct weir_bus_journal *
 void weir_bus_readers_move(struct weir_bus_journal *journal, uint32_t number, uint32_t partition, uint64_t offset);
 /** Writes the readers' file. @thread any */
 WEIR_MUST_USE enum weir_status weir_bus_readers_save(struct weir_bus_journal *journal, struct weir_error *error);
-/** Removes files that no reader needs or, without readers, that exceed the retention. @thread the journal's */
-void weir_bus_journal_trim(struct weir_bus_journal *journal);
+/** Removes files that no reader needs or, without readers, that exceed the retention. @return how many. @thread the journal's */
+uint32_t weir_bus_journal_trim(struct weir_bus_journal *journal);
 
 #endif

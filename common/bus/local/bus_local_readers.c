@@ -233,19 +233,19 @@ static bool oldest_may_go(const struct weir_bus_journal *journal)
 	return bytes > (uint64_t)journal->options.retention_bytes;
 }
 
-void weir_bus_journal_trim(struct weir_bus_journal *journal)
+uint32_t weir_bus_journal_trim(struct weir_bus_journal *journal)
 {
-	for (;;) {
+	for (uint32_t gone_count = 0;; gone_count++) {
 		char path[WEIR_PATH_BYTES];
 		pthread_mutex_lock(&journal->lock);
 		bool go = oldest_may_go(journal);
 		uint64_t sequence = go ? journal->segments[0]->sequence : 0;
 		pthread_mutex_unlock(&journal->lock);
 		if (!go || weir_bus_segment_path(journal->directory, sequence, path, NULL) != WEIR_OK)
-			return;
+			return gone_count;
 		/* One at a time, each removal durable before the next, so that a crash leaves no gap among the files. */
 		if ((unlink(path) != 0 && errno != ENOENT) || weir_directory_sync(journal->directory, NULL) != WEIR_OK)
-			return;
+			return gone_count;
 		pthread_mutex_lock(&journal->lock);
 		struct weir_bus_segment *gone = journal->segments[0];
 		journal->segment_count--;

@@ -28,6 +28,7 @@ enum {
 	READERS_SAVE_MS = 10000,
 	RETRY_FIRST_MS = 50,
 	RETRY_MOST_MS = 1000,
+	OTHERS_TURN_MS = 1500, /* a store tries again each second */
 	IOVECS = 512,
 };
 
@@ -124,7 +125,7 @@ static enum weir_status roll(struct weir_bus_journal *journal, struct weir_error
 	journal->index_bytes += made->index->bytes;
 	weir_bus_journal_bound_indexes(journal, made);
 	pthread_mutex_unlock(&journal->lock);
-	weir_bus_journal_trim(journal);
+	(void)weir_bus_journal_trim(journal);
 	return WEIR_OK;
 }
 
@@ -243,7 +244,7 @@ static void keep_house(struct weir_bus_journal *journal)
 	journal->readers_moved = false;
 	pthread_mutex_unlock(&journal->lock);
 	if (moved)
-		weir_bus_journal_trim(journal);
+		(void)weir_bus_journal_trim(journal);
 	if (!unsaved || weir_monotonic_ms() - journal->readers_saved_ms < READERS_SAVE_MS)
 		return;
 	/* If it fails, the old positions remain, which only delay trimming. The next attempt is soon. */
@@ -278,7 +279,7 @@ void *weir_bus_journal_run(void *context)
 	struct weir_error error;
 	bool gave_up = false; /* when closing: a message was given up, and none after it may be written either */
 	journal->readers_saved_ms = weir_monotonic_ms();
-	weir_bus_journal_trim(journal);
+	(void)weir_bus_journal_trim(journal);
 	while (take(journal, &batch)) {
 		keep_house(journal);
 		if (batch.first == NULL)
@@ -290,8 +291,13 @@ void *weir_bus_journal_run(void *context)
 			gave_up = !wait_to_retry(journal, &delay_ms);
 			if (gave_up)
 				break;
-			weir_bus_journal_trim(journal); /* this may free space */
+			uint32_t freed = weir_bus_journal_trim(journal);
 			keep_house(journal);
+			/* A store on the same disk has its turn first: once it commits, readers move on, and more gives way. */
+			int64_t turn_ms = OTHERS_TURN_MS;
+			gave_up = freed > 0 && !wait_to_retry(journal, &turn_ms);
+			if (gave_up)
+				break;
 			status = write_batch(journal, &batch, &error);
 		}
 		if (status == WEIR_OK)
