@@ -51,7 +51,7 @@ FILL = (
     ("zone_hourly", 8760 * 4, f"SELECT 2, {FIRST_MS} + n / 4 * {HOUR_MS}, n % 4, n % 60, 1, 0"),
     ("decision_history", DECISIONS,
      f"SELECT {FIRST_MS} + n * {STEP_MS}, n % 8, n, 0, substr('site_login', 1 + n % 2 * 5, 4 + n % 2), u(n * 7919 % {USERS}),"
-     f" 'block', {FIRST_MS} + n * {STEP_MS} + 300000, 'enforce', 'sliding_window', 10, 60000, 10, NULL, NULL"),
+     f" 'block', {FIRST_MS} + n * {STEP_MS} + 300000, 'enforce', 'sliding_window', 10, 60000, 10, NULL, NULL, NULL"),
 )
 
 # (name, goal in ms, parameters of the n-th time)
