@@ -183,17 +183,13 @@ static bool is_gone(const struct segment_blob_bucket *bucket, const struct layou
 		layout = layout->next;
 	if (layout == NULL)
 		return true;
-	if (lateness_ms < 0 || bucket->header.clock_s == UINT32_MAX)
+	if (lateness_ms < 0)
 		return false;
-	int64_t until = INT64_C(1000) * bucket->header.clock_s + layout->memory_ms + lateness_ms;
+	int64_t blocked_until_ms = 0;
 	uint32_t decided_at = bucket->header.layout & LAYOUT_SCALED ? SCALE_BYTES : 0;
-	if ((bucket->header.flags & BUCKET_DECIDED) && bucket->body_bytes >= decided_at + 2 * WEIR_TIME_BYTES) {
-		int64_t blocked = weir_time_get((const uint8_t *)bucket->body + decided_at + WEIR_TIME_BYTES);
-		if (layout->forgive_ms > 0)
-			blocked += layout->forgive_ms + lateness_ms;
-		until = blocked > until ? blocked : until;
-	}
-	return clock_ms > until;
+	if ((bucket->header.flags & BUCKET_DECIDED) && bucket->body_bytes >= decided_at + 2 * WEIR_TIME_BYTES)
+		blocked_until_ms = weir_time_get((const uint8_t *)bucket->body + decided_at + WEIR_TIME_BYTES);
+	return clock_ms > bucket_remembered_until(&bucket->header, layout, lateness_ms, blocked_until_ms);
 }
 
 struct merge {
