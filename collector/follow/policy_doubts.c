@@ -354,12 +354,9 @@ static void doubt_decision_value(struct teller *teller, const struct weir_policy
                                  const struct weir_match_value *value)
 {
 	static const char *const actions[] = {"block", "lift", NULL}, *const modes[] = {"enforce", "shadow", NULL};
-	bool zone_is_there = false;
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		zone_is_there |= strcmp(policy->zones[i].name, value->text) == 0;
 	if (value->wildcard || value->network)
 		return;
-	if (strcmp(field, "zone") == 0 && !zone_is_there)
+	if (strcmp(field, "zone") == 0 && weir_policy_zone_named(policy, weir_span_of(value->text)) == NULL)
 		weir_text_printf(&teller->words, "there is no zone \"%.80s\", so none of its decisions comes", value->text);
 	else if (strcmp(field, "action") == 0 && !is_one_of(value->text, actions))
 		weir_text_printf(&teller->words, "\"%.80s\" is no action: there are block and lift", value->text);

@@ -80,27 +80,31 @@ enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t l
 	return status;
 }
 
+const struct weir_zone *weir_policy_zone_named(const struct weir_policy *policy, struct weir_span name)
+{
+	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++)
+		if (weir_span_equal(weir_span_of(policy->zones[i].name), name))
+			return &policy->zones[i];
+	return NULL;
+}
+
 const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, const char *name,
                                               struct weir_error *error)
 {
+	const struct weir_zone *found = weir_policy_zone_named(policy, weir_span_of(name));
+	if (found != NULL)
+		return found;
 	const char **names = weir_alloc(policy->zone_count + 1u, sizeof(const char *));
-	const struct weir_zone *found = NULL;
-	for (uint32_t i = 0; i < policy->zone_count; i++) {
+	for (uint32_t i = 0; i < policy->zone_count; i++)
 		names[i] = policy->zones[i].name;
-		if (strcmp(names[i], name) == 0)
-			found = &policy->zones[i];
-	}
-	if (found == NULL) {
-		const char *near = weir_nearest_name(name, names);
-		char list[256];
-		weir_list_names(names, "\"", list, sizeof list);
-		weir_fail(error, WEIR_INVALID,
-		          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)"
-		                       : "there is no zone \"%s\" (known: %s)",
-		          name, near != NULL ? near : list);
-	}
+	const char *near = weir_nearest_name(name, names);
+	char list[256];
+	weir_list_names(names, "\"", list, sizeof list);
+	weir_fail(error, WEIR_INVALID,
+	          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)" : "there is no zone \"%s\" (known: %s)",
+	          name, near != NULL ? near : list);
 	free(names);
-	return found;
+	return NULL;
 }
 
 bool weir_policy_has_lists(const struct weir_policy *policy)

@@ -108,6 +108,8 @@ WEIR_MUST_USE enum weir_status weir_policy_decode(uint64_t version, const char *
 void weir_policy_free(struct weir_policy *policy);
 
 const struct weir_zone *weir_policy_zone(const struct weir_policy *policy, uint32_t id);
+/** The zone of a name; NULL: there is none, or no policy. */
+const struct weir_zone *weir_policy_zone_named(const struct weir_policy *policy, struct weir_span name);
 /** The zone of a name, NULL: there is none; the words then suggest what was meant. */
 const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, const char *name,
                                               struct weir_error *error);

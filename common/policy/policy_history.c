@@ -13,11 +13,10 @@
 /* The zone of a name in the newest policy that has one. */
 static const struct weir_zone *find_named(const struct weir_policy *const *history, size_t count, const char *name)
 {
-	for (size_t i = count; i-- > 0;)
-		for (uint32_t k = 0; k < history[i]->zone_count; k++)
-			if (strcmp(history[i]->zones[k].name, name) == 0)
-				return &history[i]->zones[k];
-	return NULL;
+	const struct weir_zone *found = NULL;
+	for (size_t i = count; found == NULL && i-- > 0;)
+		found = weir_policy_zone_named(history[i], weir_span_of(name));
+	return found;
 }
 
 struct ids {
@@ -91,7 +90,7 @@ static enum weir_status check_zone(const struct weir_policy *previous, const str
 {
 	unsigned long long version = previous->version;
 	const struct weir_zone *before = weir_policy_zone(previous, zone->id);
-	const struct weir_zone *named = find_named(&previous, 1, zone->name);
+	const struct weir_zone *named = weir_policy_zone_named(previous, weir_span_of(zone->name));
 	if (named != NULL && named->id != zone->id)
 		return weir_fail(error, WEIR_INVALID,
 		                 "zone \"%s\" has id %u in policy %llu: it cannot become %u; give it \"id\": %u, or no id, or "

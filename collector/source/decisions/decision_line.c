@@ -45,14 +45,6 @@ static void put_string(struct weir_text *line, const char *name, struct weir_spa
 	weir_text_append(line, "\"", 1);
 }
 
-static const struct weir_zone *find_zone(const struct weir_policy *policy, const char *name)
-{
-	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++)
-		if (strcmp(policy->zones[i].name, name) == 0)
-			return &policy->zones[i];
-	return NULL;
-}
-
 /* One value of a joined key, without its escapes. @param value  room for all of the key */
 static struct weir_span next_value(struct weir_span *key, char *value)
 {
@@ -116,7 +108,7 @@ static void put_decision(struct weir_text *line, const json_t *decision, struct 
 	put_member(line, decision, "zone");
 	if (json_is_array(json_object_get(decision, "key")))
 		put_key(line, (struct weir_span){.at = message_key.at + head, .length = message_key.length - (uint32_t)head},
-		        find_zone(policy, zone));
+		        weir_policy_zone_named(policy, weir_span_of(zone)));
 	put_member(line, decision, "action");
 	put_member(line, decision, "mode");
 	put_member(line, decision, "by");

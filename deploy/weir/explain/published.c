@@ -260,9 +260,9 @@ static void settle(const struct published *published, struct question *question)
 	json_t *json = json_loadb(question->published.at, question->published.length, JSON_ALLOW_NUL, NULL);
 	const char *name = json_string_value(json_object_get(json, "zone"));
 	const json_t *values = json_object_get(json, "key");
-	for (uint32_t i = 0; name != NULL && i < published->policy->zone_count; i++)
-		if (strcmp(published->policy->zones[i].name, name) == 0)
-			question->zone_id = published->policy->zones[i].id;
+	const struct weir_zone *zone = name != NULL ? weir_policy_zone_named(published->policy, weir_span_of(name)) : NULL;
+	if (zone != NULL)
+		question->zone_id = zone->id;
 	if (!question->key_known && json_is_array(values))
 		question->key_known = join_key(values, &question->key);
 	json_decref(json);

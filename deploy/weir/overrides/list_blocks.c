@@ -66,14 +66,6 @@ static struct weir_span key_in_zone(const struct list_filter *filter, const stru
 	return weir_span_of(weir_network_format(&network, text));
 }
 
-static const struct weir_zone *zone_of(const struct reading *reading, struct weir_span name)
-{
-	for (uint32_t i = 0; reading->policy != NULL && i < reading->policy->zone_count; i++)
-		if (weir_span_equal(weir_span_of(reading->policy->zones[i].name), name))
-			return &reading->policy->zones[i];
-	return NULL;
-}
-
 /* ---- the state of one machine ---- */
 
 /* An operator's block, as the decision that it published. */
@@ -188,7 +180,7 @@ static enum weir_status read_state(struct reading *reading, bool buckets, struct
 /* Notes which bucket a decision is about, so that the state's own word for it is known. */
 static void note_name(struct reading *reading, const struct decision_record *record)
 {
-	const struct weir_zone *zone = zone_of(reading, record->zone);
+	const struct weir_zone *zone = weir_policy_zone_named(reading->policy, record->zone);
 	if (zone == NULL || record->whole_zone)
 		return;
 	if (reading->named_count == reading->named_room) {

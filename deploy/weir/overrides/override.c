@@ -91,11 +91,8 @@ static void put_time(struct weir_text *text, const struct override_command *comm
 /* Whether what its zone decides goes to gateways. */
 static bool is_told(const struct override_run *run)
 {
-	const struct weir_policy *policy = policy_of(run);
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		if (strcmp(policy->zones[i].name, run->command.zone) == 0)
-			return policy->zones[i].mode != WEIR_SHADOW;
-	return true;
+	const struct weir_zone *zone = weir_policy_zone_named(policy_of(run), weir_span_of(run->command.zone));
+	return zone == NULL || zone->mode != WEIR_SHADOW;
 }
 
 static void put_place(struct weir_text *text, const struct override_run *run)

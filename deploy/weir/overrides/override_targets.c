@@ -70,10 +70,8 @@ bool override_targets_take(const struct override_targets *targets, size_t place,
 	command->zone[target->zone_length] = '\0';
 	memcpy(command->key, targets->keys.at + target->key_at, target->key_length);
 	command->key_length = target->key_length;
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		if (strcmp(policy->zones[i].name, command->zone) == 0) {
-			command->value_count = policy->zones[i].key_count;
-			return true;
-		}
-	return false;
+	const struct weir_zone *zone = weir_policy_zone_named(policy, weir_span_of(command->zone));
+	if (zone != NULL)
+		command->value_count = zone->key_count;
+	return zone != NULL;
 }
