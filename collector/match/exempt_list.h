@@ -9,10 +9,10 @@
 #ifndef COLLECTOR_EXEMPT_LIST_H
 #define COLLECTOR_EXEMPT_LIST_H
 
-#include "collector/match/wildcard.h"
 #include "collector/match/word_set.h"
 #include "collector/record/network_set.h"
 #include "common/log/log.h"
+#include "common/match/wildcard.h"
 #include "common/policy/policy.h"
 
 enum {

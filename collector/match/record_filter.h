@@ -3,10 +3,10 @@
 #ifndef COLLECTOR_RECORD_FILTER_H
 #define COLLECTOR_RECORD_FILTER_H
 
-#include "collector/match/wildcard.h"
 #include "collector/match/word_set.h"
 #include "collector/record/network_set.h"
 #include "collector/record/record.h"
+#include "common/match/wildcard.h"
 #include "common/policy/policy.h"
 
 enum { STATUS_COUNT = 1000 };

@@ -5,6 +5,7 @@
  */
 #include "common/base/alloc.h"
 #include "common/base/text.h"
+#include "common/match/wildcard.h"
 #include "common/policy/internal.h"
 
 #include <stdlib.h>
@@ -13,24 +14,11 @@
 /* Whether a text is of a pattern, in which '*' is any run of bytes. */
 static bool is_like(const char *pattern, const char *text)
 {
-	const char *star = NULL, *from = NULL;
-	while (*text != '\0') {
-		if (*pattern == '*') {
-			star = pattern++;
-			from = text;
-		} else if (*pattern == *text) {
-			pattern++;
-			text++;
-		} else if (star != NULL) {
-			pattern = star + 1;
-			text = ++from;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return *pattern == '\0';
+	struct wildcard wildcard;
+	wildcard_init(&wildcard, weir_span_of(pattern));
+	bool like = wildcard_match(&wildcard, weir_span_of(text));
+	wildcard_deinit(&wildcard);
+	return like;
 }
 
 static bool has_value(const struct weir_match_field *field, const char *name)

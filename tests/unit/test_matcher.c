@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From records to events: zones, keys, exemptions, and the sets and patterns that they are made of. */
 #include "collector/match/matcher.h"
-#include "collector/match/wildcard.h"
 #include "collector/match/word_set.h"
 #include "collector/record/network_set.h"
 #include "common/bytes/hash.h"
+#include "common/match/wildcard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * is taken at its first place behind the piece before: if any choice of places
  * works, the first ones do, so nothing is ever tried twice.
  */
-#include "collector/match/wildcard.h"
+#include "common/match/wildcard.h"
 
 #include "common/base/alloc.h"
 

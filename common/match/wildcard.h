@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A text in which each `*` stands for any run of bytes, an empty one too. Case counts; nothing else is special. */
-#ifndef COLLECTOR_WILDCARD_H
-#define COLLECTOR_WILDCARD_H
+#ifndef WEIR_COMMON_WILDCARD_H
+#define WEIR_COMMON_WILDCARD_H
 
 #include "common/base/span.h"
 
