@@ -4,7 +4,7 @@
 string(RANDOM LENGTH 12 own) # two may install at a time
 set(made ${WEIR_BUILD}/install-${own})
 
-file(GLOB units ${WEIR_SOURCE}/deploy/systemd/*.service ${WEIR_SOURCE}/deploy/systemd/*.path)
+file(GLOB units ${WEIR_SOURCE}/deploy/systemd/*.service)
 foreach(unit IN LISTS units)
   cmake_path(GET unit FILENAME name)
   file(READ ${unit} text)

@@ -16,8 +16,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from support import cases, metrics
 from support.place import PATIENCE_S, ROOT, free_port, until
 
-NGINX = ("weir-nginx.path", "weir-nginx.service")
-UNITS = ("weir.service", "weir-collector.service", "weir-limiter.service", "weir-archiver.service", "weir-subscribe@.service")
+UNITS = ("weir.service", "weir-collector.service", "weir-limiter.service", "weir-archiver.service", "weir-subscribe@.service",
+         "weir-nginx.service")
+ROOTS = "weir-nginx.service"  # may ask systemd to reload nginx
 ALERTS = os.path.join(ROOT, "deploy/grafana/weir-alerts.yaml")
 ALERT_TESTS = os.path.join(ROOT, "tests/data/weir-alerts-test.yaml")
 DASHBOARD = os.path.join(ROOT, "deploy/grafana/weir-dashboard.json")
@@ -56,7 +57,7 @@ def program_of(place, name):
 def placed_units(place):
     """The units with the programs that were built: name to path; the template as an instance of it."""
     placed = {}
-    for name in (*UNITS, *NGINX):
+    for name in UNITS:
         text = read("deploy/systemd", name)
         for program in set(re.findall(r"/usr/local/bin/([\w-]+)", text)):
             text = text.replace(f"/usr/local/bin/{program} ", program_of(place, program) + " ")
@@ -94,7 +95,8 @@ def test_units_expose_little(place):
 def test_units_say_what_the_daemons_do(place):
     for name in UNITS:
         lines = read("deploy/systemd", name).splitlines()
-        for line in ("Type=notify", "User=weir", "Group=weir", "Restart=on-failure", "RestartPreventExitStatus=2",
+        users = () if name == ROOTS else ("User=weir", "Group=weir")
+        for line in ("Type=notify", *users, "Restart=on-failure", "RestartPreventExitStatus=2",
                      "ExecReload=/bin/kill -HUP $MAINPID", "ProtectSystem=strict", "NoNewPrivileges=yes",
                      "CapabilityBoundingSet="):
             assert line in lines, f"{name}: {line}"
@@ -131,7 +133,7 @@ def test_install_puts_all_of_it_in_place(place):
              for folder, _, names in os.walk(place.path("usr")) for name in names}
     programs = ("weir", "weir-archiver", "weir-collector", "weir-limiter")
     assert {name for name in found if not name.startswith("share/")} == {
-        *(f"bin/{name}" for name in programs), *(f"lib/systemd/system/{name}" for name in (*UNITS, *NGINX)),
+        *(f"bin/{name}" for name in programs), *(f"lib/systemd/system/{name}" for name in UNITS),
         "lib/sysusers.d/weir.conf", "lib/tmpfiles.d/weir.conf"}, found
     assert {"share/man/man1/weir-run.1", "share/man/man5/weir.json.5", "share/man/man8/weir-limiter.8",
             "share/bash-completion/completions/weir", "share/bash-completion/completions/weir-limiter",

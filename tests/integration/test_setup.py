@@ -398,31 +398,16 @@ def test_the_unit_that_looks_at_the_list_is_used(place):
     os.chmod(wrapper, 0o755)
     setting = Setting(place, "nginx", "nginx.conf")
     apart = Apart(place, "mkdir -p /run/systemd/system", f"PATH={place.path('bin')}:$PATH",
-                  f"printf '[Path]\\nPathChanged=%s\\n' {setting.list} >/run/systemd/system/weir-own-nginx.path")
+                  f"printf '[Service]\\nExecStart=/opt/weir watch %s -- nginx -s reload\\n' {setting.list} "
+                  ">/run/systemd/system/weir-own-nginx.service")
     words = (place.weir, "setup", "nginx", "--config", setting.config, "--backup", place.path("backup"))
     by_weir = '"reload": "nginx -s reload'
     assert by_weir in apart.run(*words, "--list", place.path("lib/other.map"))
     assert by_weir in apart.run(*words, "--list", setting.list, "--file", setting.main)
     said = apart.run(*words, "--list", setting.list, "--apply")
-    assert by_weir not in said and "systemctl enable --now weir-own-nginx.path" in said, said
+    assert by_weir not in said and "systemctl enable --now weir-own-nginx.service" in said, said
     said = apart.run(*words, "--list", setting.list, "--remove", "--apply")
-    assert "systemctl disable --now weir-own-nginx.path" in said, said
-
-
-def test_a_list_that_comes_within_a_reload_is_taken_up(place):
-    with open(os.path.join(ROOT, "deploy/systemd/weir-nginx.service"), encoding="utf-8") as unit:
-        command = next(line for line in unit if line.startswith("ExecStart=-"))[len("ExecStart=-"):]
-    words = [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(command)]
-    listed = place.write("nginx.map", "")
-    # A systemctl that reloads, while three more lists come, one by one.
-    place.write("bin/systemctl", f"""#!/bin/sh
-echo "$@" >>{place.path("asked")}
-[ $(wc -l <{place.path("asked")}) -gt 3 ] || {{ cp {listed} {listed}.new; mv {listed}.new {listed}; }}
-""")
-    os.chmod(place.path("bin/systemctl"), 0o755)
-    done = place.run(*(word.replace("/var/lib/weir/gateways/nginx.map", listed) for word in words[1:]), program=words[0],
-                     env={**os.environ, "PATH": f"{place.path('bin')}:{os.environ['PATH']}"})
-    assert read(place.path("asked")).decode() == 4 * "reload nginx.service\n", done.said()
+    assert "systemctl disable --now weir-own-nginx.service" in said, said
 
 
 def test_nft_from_setup_to_a_dropped_connection(place):

@@ -128,6 +128,13 @@ static const struct target_ops copies_ops = {.kind = "fake",
                                              .copy = fake_copy,
                                              .check = fake_check,
                                              .close = fake_close};
+static const struct target_ops burst_ops = {.kind = "fake",
+                                            .burst = 3,
+                                            .copies_only = true,
+                                            .check_after_ms = 20,
+                                            .copy = fake_copy,
+                                            .check = fake_check,
+                                            .close = fake_close};
 static const struct target_ops each_ops = {.kind = "fake",
                                            .keeps_json = true,
                                            .wants_each = true,
@@ -386,6 +393,22 @@ static void test_a_target_of_copies_waits_for_its_interval(void **state)
 	assert_true(counted(scene, &scene->fake.copies) - before <= 2 + took_ms / 400);
 }
 
+static void test_the_first_changes_do_not_wait(void **state)
+{
+	struct scene *scene = *state;
+	scene->fake.target.ops = &burst_ops;
+	start_with(scene, (struct subscriber_options){.interval_ms = 10 * PATIENCE_MS});
+	AWAIT(is_ready(scene));
+	decide(scene, "site", "a", 1, later(600000));
+	AWAIT(is_blocked(scene, "a"));
+	decide(scene, "site", "b", 2, later(600000));
+	AWAIT(is_blocked(scene, "b"));
+	decide(scene, "site", "c", 3, later(600000));
+	AWAIT(page_has(scene, "decisions_total{" GATEWAY ",result=\"applied\"} 3\n"));
+	assert_int_equal(3, counted(scene, &scene->fake.copies)); /* the one at the start is among them */
+	assert_false(is_blocked(scene, "c"));
+}
+
 static void test_each_change_by_itself(void **state)
 {
 	struct scene *scene = *state;
@@ -485,6 +508,7 @@ int main(void)
 		CASE(test_a_target_that_was_away_gets_a_copy),
 		CASE(test_a_list_that_was_emptied_is_written_again),
 		CASE(test_a_target_of_copies_waits_for_its_interval),
+		CASE(test_the_first_changes_do_not_wait),
 		CASE(test_each_change_by_itself),
 		CASE(test_zones_that_are_not_asked_for),
 		CASE(test_more_than_it_may_hold),

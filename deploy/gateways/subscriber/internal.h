@@ -37,7 +37,8 @@ struct subscriber {
 	bool copy_wanted;
 	bool overflowed; /* more changed than the list of changes is let grow to: a copy instead */
 	int64_t retry_at_ms, retry_wait_ms, in_place_since_ms, apply_at_ms, check_at_ms; /* monotonic */
-	int64_t expire_at_ms;                                                            /* Unix ms */
+	int64_t paid_until_ms; /* monotonic: the changes so far would have come until then, one in each interval */
+	int64_t expire_at_ms;  /* Unix ms */
 	struct weir_fault target_fault, feed_fault, bus_fault;
 	int64_t bus_look_at_ms;
 	int64_t progress_ms; /* monotonic: when something of the topic came */

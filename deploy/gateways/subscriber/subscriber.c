@@ -112,15 +112,22 @@ static void observe_delays(struct subscriber *subscriber)
 			                       now_ms > changes[i]->at_ms ? (double)(now_ms - changes[i]->at_ms) / 1000.0 : 0);
 }
 
-/* What took the target long is not asked of it again at once: meanwhile changes gather, and are cheaper together. */
+/*
+ * Changes gather for an interval, and are cheaper together; the first ones after a time of rest do not wait. What took
+ * the target long is not asked of it again at once.
+ */
 static void settle(struct subscriber *subscriber, int64_t started_ms)
 {
 	block_table_settle(subscriber->table);
 	subscriber->overflowed = false;
-	int64_t now_ms = weir_monotonic_ms(), pause_ms = subscriber->options.interval_ms;
-	if (now_ms - started_ms >= LONG_MS && now_ms - started_ms > pause_ms)
-		pause_ms = now_ms - started_ms;
-	subscriber->apply_at_ms = now_ms + pause_ms;
+	int64_t now_ms = weir_monotonic_ms(), interval_ms = subscriber->options.interval_ms, took_ms = now_ms - started_ms;
+	int64_t burst = subscriber->options.target->ops->burst;
+	if (subscriber->paid_until_ms < now_ms)
+		subscriber->paid_until_ms = now_ms;
+	subscriber->paid_until_ms += interval_ms;
+	subscriber->apply_at_ms = subscriber->paid_until_ms - (burst > 1 ? burst - 1 : 0) * interval_ms;
+	if (took_ms >= LONG_MS && subscriber->apply_at_ms < now_ms + took_ms)
+		subscriber->apply_at_ms = now_ms + took_ms;
 }
 
 static void announce(struct subscriber *subscriber)

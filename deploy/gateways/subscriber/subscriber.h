@@ -22,7 +22,7 @@ struct subscriber_options {
 	const char *const *zones; /* those to keep; none: all */
 	size_t zone_count;
 	uint32_t max;         /* entries of the table */
-	int64_t interval_ms;  /* at least so long between two changes of the target */
+	int64_t interval_ms;  /* at least so long between two changes of the target, on the average (its burst) */
 	bool once;            /* one copy, and done */
 	int64_t once_wait_ms; /* it fails when for so long nothing of the topic came that it holds */
 	/* Called in each turn: whether the whole list is to be written again; NULL: nobody asks. */

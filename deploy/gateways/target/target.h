@@ -22,7 +22,8 @@ struct target;
 
 struct target_ops {
 	const char *kind;
-	int64_t interval_ms;    /* at least so long between two changes, unless one is told otherwise */
+	int64_t interval_ms;    /* at least so long between two changes on the average, unless one is told otherwise */
+	int64_t burst;          /* so many changes may come at once after a time without any; 0 is one */
 	bool keeps_json;        /* wants the decisions' text */
 	bool copies_only;       /* knows no changes: whatever changed, the whole table is copied */
 	bool wants_each;        /* every change by itself, however fast they come */

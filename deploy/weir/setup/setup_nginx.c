@@ -55,14 +55,15 @@ static enum weir_status find_file(struct setup_plan *plan, struct weir_error *er
 	return status;
 }
 
-static bool unit_looks_at(const char *path, const char *list)
+static bool unit_watches(const char *path, const char *list)
 {
-	char line[WEIR_PATH_BYTES + 32], wanted[WEIR_PATH_BYTES + 32];
+	static const char start[] = "ExecStart=";
+	char line[2 * WEIR_PATH_BYTES], wanted[WEIR_PATH_BYTES + 32];
 	bool found = false;
 	FILE *unit = fopen(path, "re");
-	snprintf(wanted, sizeof wanted, "PathChanged=%s\n", list);
+	snprintf(wanted, sizeof wanted, " watch %s -- ", list);
 	while (unit != NULL && !found && fgets(line, sizeof line, unit) != NULL)
-		found = strcmp(line, wanted) == 0;
+		found = strncmp(line, start, sizeof start - 1) == 0 && strstr(line, wanted) != NULL;
 	if (unit != NULL)
 		fclose(unit);
 	return found;
@@ -71,12 +72,12 @@ static bool unit_looks_at(const char *path, const char *list)
 /* A unit that reloads the installed nginx whenever this list changes, so that weir need not be allowed to. */
 static void find_unit(struct setup_plan *plan)
 {
-	static const char pattern[] = "/{etc,run,usr/local/lib,usr/lib,lib}/systemd/system/weir*nginx*.path";
+	static const char pattern[] = "/{etc,run,usr/local/lib,usr/lib,lib}/systemd/system/weir*nginx*.service";
 	glob_t found;
 	if (plan->file_given || access("/run/systemd/system", F_OK) != 0 || glob(pattern, GLOB_BRACE, NULL, &found) != 0)
 		return; /* a unit of a machine without systemd does nothing */
 	for (size_t i = 0; i < found.gl_pathc && plan->unit[0] == '\0'; i++)
-		if (unit_looks_at(found.gl_pathv[i], plan->list))
+		if (unit_watches(found.gl_pathv[i], plan->list))
 			snprintf(plan->unit, sizeof plan->unit, "%s", strrchr(found.gl_pathv[i], '/') + 1);
 	globfree(&found);
 }

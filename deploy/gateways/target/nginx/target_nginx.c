@@ -2,7 +2,7 @@
 /*
  * nginx-map, nginx-geo: a map's or a geo's body that nginx includes, and a
  * command that makes it read it again. nginx has no other way in; so changes
- * are gathered for a second.
+ * are gathered for a second, but for the first few.
  *
  * A map compares texts, by a hash that clients can aim at: what would overfill one
  * of its buckets is left out. A geo takes addresses and networks, of which the
@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-enum { INTERVAL_MS = 1000, CHECK_MS = 1000 };
+enum { INTERVAL_MS = 1000, BURST = 4, CHECK_MS = 1000 };
 
 static const char map_kind[] = "nginx-map", geo_kind[] = "nginx-geo";
 
@@ -98,7 +98,7 @@ static enum weir_status age(struct target *target, int64_t now_ms, struct weir_e
 
 #define OPS(the_kind)                                                                                                 \
 	{                                                                                                                 \
-		.kind = (the_kind), .interval_ms = INTERVAL_MS, .copies_only = true, .may_reload = true,                      \
+		.kind = (the_kind), .interval_ms = INTERVAL_MS, .burst = BURST, .copies_only = true, .may_reload = true,      \
 		.check_after_ms = CHECK_MS, .copy = copy, .check = file_target_check, .age = age, .close = file_target_close, \
 	}
 
