@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir run` with "gateways": one process on one machine reads a log, and keeps the lists of who is blocked."""
 
+import glob
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases, metrics
 from support.gateways import always, ask
+from support.network import Network
 from support.nginx import Nginx
 from support.place import PATIENCE_S, free_port, read, until
 from support.traffic import FORMAT, line, sliding, source, zone
@@ -40,10 +42,10 @@ class Machine:
                                    listen={"http": f"127.0.0.1:{self.port}"}, **sections)
         self.weir = None
 
-    def start(self):
+    def start(self, **more):
         """Starts it, anew too: itself, once it answers."""
         self.weir = self.place.start("run", "--config", self.config, "--state", self.place.path("state"),
-                                     "--decisions", self.place.path("decisions.jsonl"))
+                                     "--decisions", self.place.path("decisions.jsonl"), **more)
         until(lambda: metrics.get(self.port, "/healthz"), "weir answers", running=self.weir)
         return self
 
@@ -64,6 +66,14 @@ class Machine:
     def ready(self):
         """(status, text) of /readyz."""
         return metrics.get(self.port, "/readyz")[::2]
+
+
+def stepped(environment, offset_s):
+    """The environment of a program that finds the wall clock stepped by so much, and the other clocks as they are."""
+    found = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+    if not found or os.environ.get("WEIR_SANITIZED"):  # a sanitizer's library must come first
+        raise cases.Skipped("no libfaketime that a clock can be stepped by (deploy/packages seeds)")
+    return {**environment, "LD_PRELOAD": found[0], "FAKETIME": f"{offset_s:+d}", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
 def flood(user, start_ms, count=6):
@@ -114,6 +124,50 @@ def status_of(port, path):
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as connection:
         connection.sendall(b"GET " + path + b" HTTP/1.0\r\nHost: x\r\n\r\n")
         return int(connection.makefile("rb").read().split(b" ")[1])
+
+
+def test_everything_at_once_while_it_is_away(place):
+    """kill -9, the rules flushed, the log rotated, the clock stepped: who is blocked is so again before a line is judged."""
+    network, nginx = Network(place), Nginx(place, geo=True)
+    stepped(network.environment, 0)
+    kept, ended, late = ("203.0.113.9", "127.0.0.2"), "127.0.0.3", ("203.0.113.10", "203.0.113.11")
+    zones = [zone(name, [sliding(3, "1m")], key=["ip"], match={"path": [f"/{name}"]}, block_for=block_for)
+             for name, block_for in (("ssh", "2h"), ("site", "2h"), ("brief", "5m"))]
+    gateways = [{"to": "nft:inet/weir/blocked", "zones": ["ssh"]},
+                {"to": f"nginx-geo:{nginx.map}", "zones": ["site", "brief"], "interval": "10ms", "reload": nginx.reload}]
+    form = {**FORMAT, "fields": {"ip": "ip"}}
+    machine = Machine(place, gateways, zones, log=place.write("log", ""), form=form).start(env=network.environment)
+
+    def say(address, path, now_ms=START_MS):
+        return "".join(line(now_ms + i, "-", ip=address, path=path) for i in range(6))
+
+    def blocked():
+        """Who is out: the listed of each gateway, by its own word."""
+        return network.elements("blocked").count(kept[0]), kept[1] in read(nginx.map).decode(), \
+            ended in read(nginx.map).decode()
+
+    machine.say(say(kept[0], "/ssh"), say(kept[1], "/site"), say(ended, "/brief"))
+    machine.until(lambda: blocked() == (1, True, True), "three are blocked")
+    machine.until(lambda: (ask(nginx.port, kept[1]) or (0,))[0] == 429, "nginx blocks")
+    # Half an hour later, then an hour and a half too early: the clock says whose block is over.
+    for turn, (offset_s, brief) in enumerate(((1800, False), (-5400, True))):
+        machine.kill()
+        network.good("nft", "flush", "set", "inet", "weir", "blocked")
+        place.write("weir.map", "")
+        machine.say(say(late[turn], "/ssh")[:-10])  # the last line is cut by the kill
+        os.rename(place.path("log"), place.path(f"log.{turn}"))
+        machine.say(say(late[turn], "/ssh", START_MS + 1000))
+        network.let_nft("sleep 0.5\n")  # time for a line to overtake it
+        machine.start(env=stepped(network.environment, offset_s))
+        machine.until(lambda turn=turn: late[turn] in read(place.path("decisions.jsonl")).decode(), "lines are judged")
+        assert blocked() == (1, True, brief), (turn, blocked())
+        network.let_nft("")
+        machine.until(lambda turn=turn: late[turn] in network.elements("blocked"), "the next one is blocked")
+        machine.until(lambda: (ask(nginx.port, kept[1]) or (0,))[0] == 429 and nginx.settled(), "nginx blocks")
+        assert not network.is_let_in(kept[0], patience_s=1)
+        assert ask(nginx.port, ended)[0] == (429 if brief else 200)
+    assert machine.weir.stop() == 0, machine.weir.said()
+    nginx.run.stop()
 
 
 def test_nginx_finds_paths_however_they_are_written(place):
