@@ -75,6 +75,16 @@ void weir_text_printf(struct weir_text *text, const char *format, ...)
 	va_end(again);
 }
 
+void weir_text_size(struct weir_text *text, uint64_t bytes)
+{
+	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+	double size = (double)bytes;
+	size_t unit = 0;
+	for (; size >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+		size /= 1024;
+	weir_text_printf(text, "%.*f %s", unit > 0, size, units[unit]);
+}
+
 /* Bytes of the valid UTF-8 sequence at the start (no surrogates, nothing overlong, up to U+10FFFF), or 0. */
 static size_t utf8_sequence(const unsigned char *at, size_t left)
 {

@@ -39,6 +39,9 @@ void weir_text_int(struct weir_text *text, int64_t number);
 void weir_text_uint(struct weir_text *text, uint64_t number);
 void weir_text_printf(struct weir_text *text, const char *format, ...) WEIR_PRINTF(2, 3);
 
+/** "512 bytes", "26.0 MiB". */
+void weir_text_size(struct weir_text *text, uint64_t bytes);
+
 /** As it stands, but each byte that is not part of valid UTF-8 as U+FFFD. */
 void weir_text_utf8(struct weir_text *text, struct weir_span bytes);
 

@@ -6,6 +6,7 @@
  */
 #include "limiter/daemon/internal.h"
 #include "limiter/daemon/late_note.h"
+#include "limiter/daemon/memory_note.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -202,6 +203,7 @@ static enum weir_status watch(void *self, struct weir_error *error)
 	struct weir_fault no_policy = {0};
 	int64_t policy_since_ms = 0;
 	struct late_note late = {0};
+	struct memory_note memory = {0};
 	const struct limiter_parts parts = {
 		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
 	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
@@ -210,6 +212,7 @@ static enum weir_status watch(void *self, struct weir_error *error)
 		log_policy(limiter, &no_policy, &policy_since_ms);
 		balance_turn(limiter->balance);
 		late_note_watch(&late, &parts, &limiter->daemon->log);
+		memory_note_watch(&memory, &parts, limiter->daemon->config->limiter.memory_bytes, &limiter->daemon->log);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
 	return WEIR_OK;

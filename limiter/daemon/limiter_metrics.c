@@ -23,6 +23,7 @@ enum {
 	BUCKETS_SPILLED,
 	EVICTED_SEGMENTS,
 	STATE_BYTES,
+	INDEX_BYTES,
 	EVICTIONS,
 	SEGMENT_LOADS,
 	FORGOTTEN,
@@ -66,6 +67,9 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                           "Segments (groups of buckets) with some buckets only in the store."},
 	[STATE_BYTES] = {"weir_state_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
                      "Memory of all buckets and their index. limiter.memory is its ceiling."},
+	[INDEX_BYTES] = {"weir_index_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+                     "Of weir_state_bytes, what finds buckets, those that only the store has among them. Above half of "
+                     "limiter.memory it is too small: the log says how much is enough."},
 	[EVICTIONS] = {"weir_evictions_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
                    "Buckets evicted from memory to stay below limiter.memory. The store still has them."},
 	[SEGMENT_LOADS] = {"weir_segment_loads_total", WEIR_COUNTER, "segments", WEIR_NO_LABELS,
@@ -231,6 +235,7 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 	weir_metrics_gauge(page, &metrics[BUCKETS_SPILLED], (double)SUM(parts, spilled));
 	weir_metrics_gauge(page, &metrics[EVICTED_SEGMENTS], (double)SUM(parts, evicted_segments));
 	weir_metrics_gauge(page, &metrics[STATE_BYTES], (double)SUM(parts, bytes));
+	weir_metrics_gauge(page, &metrics[INDEX_BYTES], (double)SUM(parts, index_bytes));
 	weir_metrics_counter(page, &metrics[EVICTIONS], SUM(parts, evictions));
 	weir_metrics_counter(page, &metrics[SEGMENT_LOADS], SUM(parts, loads));
 	weir_metrics_counter(page, &metrics[FORGOTTEN], SUM(parts, forgotten));

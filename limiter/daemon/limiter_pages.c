@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 #include "limiter/daemon/limiter_metrics.h"
+#include "limiter/daemon/memory_note.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -39,6 +40,16 @@ static bool healthy(void *context, struct weir_text *why)
 
 /* ---- ready ---- */
 
+static bool has_memory(const struct limiter *limiter, struct weir_text *why)
+{
+	const struct limiter_parts parts = {
+		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
+	if (!memory_note_words(why, &parts, limiter->daemon->config->limiter.memory_bytes))
+		return true;
+	weir_text_puts(why, "\n");
+	return false;
+}
+
 static bool ready(void *context, struct weir_text *why)
 {
 	const struct limiter *limiter = context;
@@ -66,7 +77,7 @@ static bool ready(void *context, struct weir_text *why)
 	else if (missing > 0)
 		weir_text_printf(why, "%u of %u assigned partitions are not live yet, starting with partition %u\n", missing,
 		                 count, first);
-	return spoken && missing == 0;
+	return spoken && missing == 0 && has_memory(limiter, why);
 }
 
 /* ---- metrics ---- */

@@ -208,6 +208,8 @@ void shard_command_look_up(struct shard *shard, const struct compiled_zone *zone
 
 /** All memory that the shard uses. */
 uint64_t shard_bytes(const struct shard *shard);
+/** Of those, what finds buckets: all but blocks and the snapshot. */
+uint64_t shard_index_bytes(const struct shard *shard);
 
 /** Whether there is room to load buckets that nothing needs yet. */
 bool shard_has_room(const struct shard *shard);

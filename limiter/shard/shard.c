@@ -180,6 +180,7 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats)
 	*stats = (struct shard_stats){.buckets = shard->slab.blocks,
 	                              .evicted_segments = shard->evicted_segments,
 	                              .bytes = shard_bytes(shard),
+	                              .index_bytes = shard_index_bytes(shard),
 	                              .overrides = shard->overrides.count,
 	                              .evictions = shard->evictions,
 	                              .loads = shard->loads,

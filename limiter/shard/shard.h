@@ -202,7 +202,8 @@ struct shard_stats {
 	uint64_t buckets; /* in memory */
 	uint64_t spilled; /* buckets that only the store has; without segments not read since the start */
 	uint64_t evicted_segments;
-	uint64_t bytes; /* all memory of the shard */
+	uint64_t bytes;       /* all memory of the shard */
+	uint64_t index_bytes; /* of those, what finds buckets, those that only the store has among them */
 	uint64_t evictions, loads, forgotten;
 	uint64_t overrides; /* keys and prefixes that have an operator's override */
 };

@@ -13,6 +13,10 @@
  * So the shard wants a checkpoint when changed buckets reach a sixteenth of the
  * ceiling, and reports that it is full at an eighth: most of what is live can
  * then always be evicted.
+ *
+ * Tables and filters grow with the buckets that only the store has, and have no
+ * ceiling of their own. However large they are, an eighth of the ceiling may be
+ * live: with less, each event would wait for the store.
  */
 #include "limiter/shard/internal.h"
 
@@ -33,13 +37,19 @@ static bool is_clean(const struct shard *shard, const struct bucket *bucket)
 	return !(bucket->flags & BUCKET_DIRTY) && !(shard->snapshot_pending && bucket->generation == shard->generation);
 }
 
+uint64_t shard_index_bytes(const struct shard *shard)
+{
+	return shard_bytes(shard) - shard->slab.bytes - shard->snapshot_bytes;
+}
+
 /* The bytes of live blocks that the ceiling allows. */
 static uint64_t live_bytes_allowed(const struct shard *shard)
 {
 	uint64_t ceiling = (uint64_t)shard->options.ceiling_bytes;
-	uint64_t others = shard_bytes(shard) - shard->slab.bytes - shard->snapshot_bytes;
-	uint64_t blocks = ceiling - ceiling / 8;
-	return blocks > others ? (blocks - others) / 5 * 4 : 0;
+	uint64_t index = shard_index_bytes(shard);
+	uint64_t blocks = ceiling - ceiling / 8, least = ceiling / 8;
+	uint64_t left = blocks > index ? (blocks - index) / 5 * 4 : 0;
+	return left > least ? left : least;
 }
 
 static bool is_over(const struct shard *shard)

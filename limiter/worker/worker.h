@@ -86,7 +86,7 @@ struct worker_stats {
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */
 	struct weir_histogram checkpoint; /* seconds that checkpoint I/O took to store one */
 	struct weir_histogram take;       /* seconds from asking for a partition to receiving its messages */
-	struct weir_counter buckets, spilled, bytes, evicted_segments, evictions, loads,
+	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads,
 		forgotten;                         /* gauges, set each second */
 	struct weir_counter checkpoint_age_ms; /* gauge: longest time that something has been in no stored checkpoint */
 };

@@ -15,6 +15,7 @@ static void add_shard(struct shard_stats *sum, const struct shard *shard)
 	sum->buckets += stats.buckets;
 	sum->spilled += stats.spilled;
 	sum->bytes += stats.bytes;
+	sum->index_bytes += stats.index_bytes;
 	sum->evicted_segments += stats.evicted_segments;
 	sum->evictions += stats.evictions;
 	sum->loads += stats.loads;
@@ -46,6 +47,7 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 	weir_counter_set(&stats->buckets, sum.buckets);
 	weir_counter_set(&stats->spilled, sum.spilled);
 	weir_counter_set(&stats->bytes, sum.bytes);
+	weir_counter_set(&stats->index_bytes, sum.index_bytes);
 	weir_counter_set(&stats->evicted_segments, sum.evicted_segments);
 	weir_counter_set(&stats->evictions, sum.evictions);
 	weir_counter_set(&stats->loads, sum.loads);

@@ -5,6 +5,7 @@
 import os
 import random
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -109,6 +110,43 @@ def test_following_holds_its_memory_and_decides_the_same(place):
     wrong = [bucket for bucket in held.keys() | free.keys() if held.get(bucket) != free.get(bucket)]
     assert not wrong, (f"{len(wrong)} of {len(free)} buckets are decided otherwise: "
                        f"{[(bucket, held.get(bucket), free.get(bucket)) for bucket in sorted(wrong)[:5]]}")
+
+
+def test_an_index_larger_than_the_ceiling_leaves_room_to_work(place):
+    """Far more users than memory: that is said with the amount that would do, and users who come often stay in memory."""
+    users, often, port = 60000 if SANITIZED else 1700000, 200, free_port()
+    log = crowded_log(place, users, rounds=1)
+    config = place.config(ZONES, [source(log)], listen={"http": f"127.0.0.1:{port}"},
+                          limiter={"checkpoint_interval": "1s"})
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("held"),
+                       "--memory", str(CEILING_BYTES))
+    verdicts = users + users // 4
+
+    def judged():
+        page = metrics.scrape(port)
+        return page is not None and page.sum("weir_verdicts_total") == verdicts
+
+    until(judged, "the crowd", patience_s=600, running=weir)
+
+    def loads():
+        time.sleep(1.5)  # the page has it anew each second
+        return metrics.scrape(port).value("weir_segment_loads_total")
+
+    if SANITIZED:
+        weir.stop()
+        return
+    before, page, at_ms = loads(), metrics.scrape(port), traffic.START_MS + 2 * users
+    assert page.value("weir_index_bytes") > CEILING_BYTES / 2, "this is no test of an index without room"
+    until(lambda: "limiter.memory, 16.0 MiB, is too small: what finds the buckets takes " in weir.said(), "it is said", running=weir)
+    for turn in range(20):
+        place.append("log", "".join(traffic.line(at_ms + 1000 * turn + i, f"user-{i}") for i in range(often)))
+        verdicts += often
+        until(judged, "those who come often", running=weir)
+    loaded = loads() - before
+    print(f"{users} users: an index of {page.value('weir_index_bytes') / MIB:.1f} MiB, {page.value('weir_buckets'):.0f} buckets "
+          f"in memory; {loaded:.0f} loads for {20 * often} events of {often} users")
+    assert loaded < 4 * often
+    assert weir.stop() == 0, weir.said()
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@
 #include "deploy/weir/terminal/readable.h"
 #include "limiter/daemon/late_note.h"
 #include "limiter/daemon/limiter_metrics.h"
+#include "limiter/daemon/memory_note.h"
 #include "limiter/worker/worker.h"
 
 #include <stdlib.h>
@@ -439,6 +440,7 @@ static void show_progress(struct follow *follow)
 static void watch(struct follow *follow)
 {
 	struct late_note late = {0};
+	struct memory_note memory = {0};
 	const struct limiter_parts parts = {
 		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
 	exempt_watch_set(&follow->exempt, follow->options->config->policy, follow->options->lists, weir_monotonic_ms());
@@ -451,6 +453,7 @@ static void watch(struct follow *follow)
 			exempt_watch_again(&follow->exempt, weir_monotonic_ms());
 		log_bus_problem(follow);
 		late_note_watch(&late, &parts, follow->log);
+		memory_note_watch(&memory, &parts, follow->options->config->limiter.memory_bytes, follow->log);
 		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}

@@ -107,16 +107,6 @@ void progress_draw(struct progress *progress, uint64_t lines, uint64_t done_byte
 	weir_text_deinit(&text);
 }
 
-static void put_size(struct weir_text *text, uint64_t bytes)
-{
-	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-	double amount = (double)bytes;
-	size_t unit = 0;
-	for (; amount >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
-		amount /= 1024;
-	weir_text_printf(text, "%.*f %s", unit > 0, amount, units[unit]);
-}
-
 void progress_draw_endless(struct progress *progress, const struct progress_numbers *numbers)
 {
 	int64_t now_ms = weir_monotonic_ms();
@@ -134,7 +124,7 @@ void progress_draw_endless(struct progress *progress, const struct progress_numb
 	words_amount(&text, numbers->decisions, "decision");
 	if (numbers->lag_bytes > 0) {
 		weir_text_puts(&text, ", ");
-		put_size(&text, numbers->lag_bytes);
+		weir_text_size(&text, numbers->lag_bytes);
 		weir_text_puts(&text, " behind");
 	}
 	put(progress, &text);

@@ -8,18 +8,6 @@
 
 enum { FILES_SHOWN = 10 };
 
-static void put_size(struct weir_text *text, uint64_t bytes)
-{
-	static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-	double size = (double)bytes;
-	int unit = 0;
-	while (size >= 1024 && unit < 4) {
-		size /= 1024;
-		unit++;
-	}
-	weir_text_printf(text, unit == 0 ? "%.0f %s" : "%.1f %s", size, units[unit]);
-}
-
 static void put_duration(struct weir_text *text, int64_t duration_ms)
 {
 	char buffer[24];
@@ -72,7 +60,7 @@ static void put_file(struct weir_text *text, const struct validate_file *file)
 	if (file->problem != NULL)
 		weir_text_puts(text, file->problem);
 	else
-		put_size(text, file->bytes);
+		weir_text_size(text, file->bytes);
 	if (file->sampled)
 		put_sample(text, &file->counts);
 	weir_text_puts(text, "\n");
@@ -106,7 +94,7 @@ static void put_rotation(struct weir_text *text, int64_t rotate_bytes, int64_t k
 	if (rotate_bytes == 0)
 		return;
 	weir_text_puts(text, ", rotated at ");
-	put_size(text, (uint64_t)rotate_bytes);
+	weir_text_size(text, (uint64_t)rotate_bytes);
 	weir_text_printf(text, ", %lld kept", (long long)keep);
 }
 
@@ -153,7 +141,7 @@ static void put_files(struct weir_text *text, const struct weir_config *config)
 		put_rotation(text, config->deadletter.rotate_bytes, config->deadletter.keep);
 	} else {
 		weir_text_puts(text, ", at most ");
-		put_size(text, (uint64_t)config->deadletter.max_bytes);
+		weir_text_size(text, (uint64_t)config->deadletter.max_bytes);
 	}
 	weir_text_puts(text, "\n");
 }
@@ -187,7 +175,7 @@ static void put_where(struct weir_text *text, const struct validate_report *repo
 	weir_text_printf(text, "  %-17s%lld, on %lld thread%s\n", "partitions", (long long)config->bus.partitions,
 	                 (long long)config->limiter.threads, config->limiter.threads == 1 ? "" : "s");
 	weir_text_printf(text, "  %-17s", "memory");
-	put_size(text, (uint64_t)config->limiter.memory_bytes);
+	weir_text_size(text, (uint64_t)config->limiter.memory_bytes);
 	put_capacity(text, report);
 	weir_text_printf(text, "\n  %-17severy ", "checkpoints");
 	put_duration(text, config->limiter.checkpoint_interval_ms);
