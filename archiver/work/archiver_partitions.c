@@ -50,8 +50,11 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 	struct weir_error error;
 	struct partition *partition = &archiver->partitions[number];
 	if (!archiver->options.standalone) /* a standalone log is trimmed only up to what its readers consumed */
-		(void)weir_fail(&error, WEIR_INVALID,
-		                "%s: the messages in between are lost; `weir recover --accept-gap` continues after them", why);
+		(void)weir_fail(
+			&error, WEIR_INVALID,
+			"%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or --all) "
+			"continues after them",
+			why, number);
 	else
 		(void)weir_fail(&error, WEIR_INVALID, "%s", why);
 	archiver_stick(archiver, number, error.text);

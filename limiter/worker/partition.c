@@ -57,14 +57,16 @@ static void take(struct partition *partition, int64_t now_ms)
 }
 
 /* Adds to the error of a gap in the log what a person can do about it; only a person can decide that. */
-static void explain_gap(struct weir_error *error, bool damaged)
+static void explain_gap(struct weir_error *error, uint32_t partition, bool damaged)
 {
 	struct weir_error gap = *error;
 	(void)weir_fail(error, gap.status,
-	                damaged ? "%s: after deleting the records up to it (kafka-delete-records), "
-	                          "`weir recover --accept-gap` continues there"
-	                        : "%s: the messages in between are lost; `weir recover --accept-gap` continues after them",
-	                gap.text);
+	                damaged
+	                    ? "%s: after deleting the records up to it (kafka-delete-records), "
+	                      "`weir recover --accept-gap --partition %u --yes` continues there"
+	                    : "%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or "
+	                      "--all) continues after them",
+	                gap.text, partition);
 }
 
 /* Creates a lane from the checkpoint that was taken, and assigns its messages from there on. */
@@ -83,7 +85,7 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 	if (status == WEIR_OK) {
 		status = core->bus->assign(core->consumer, partition->number, job->state.next_offset, &job->error);
 		if (status == WEIR_INVALID)
-			explain_gap(&job->error, false);
+			explain_gap(&job->error, partition->number, false);
 	}
 	if (status != WEIR_OK) {
 		view_set_place(tools->view, partition->number, lane_next_offset(lane), shard_clock_ms(lane_shard(lane)), 0);
@@ -256,7 +258,7 @@ void partition_meet_gap(struct partition *partition, const struct weir_message *
 	struct weir_error unknown;
 	bool known =
 		core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, partition->number, &first, &next, &unknown) == WEIR_OK;
-	explain_gap(error, known && first <= at->offset && at->offset <= next);
+	explain_gap(error, partition->number, known && first <= at->offset && at->offset <= next);
 	if (known && at->offset <= next) {
 		note_fault(partition, WEIR_INVALID, error);
 		leave(partition);

@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import sys
 import time
 
@@ -55,7 +56,8 @@ def test_a_gap_is_accepted_by_word_alone(place):
         said = recover()
         assert said.code() == USAGE and "messages are lost" in said.out().decode() and "--yes" in said.said(), (
             said.out(), said.said())
-        done = recover("--yes")
+        printed = re.search(r"`weir (recover [^`]*)`", limiter.said()).group(1).split()
+        done = place.run(*printed, "--config", config)
         assert done.code() == DONE and f"continues at offset {end}" in done.out().decode(), (done.out(), done.said())
         roles.override("lift", "--zone", "site", "ann")
         place.append("log", burst("ann", 4))
@@ -131,7 +133,7 @@ def test_a_gap_of_the_archive_is_accepted_by_word_alone(place):
         archiver.until(lambda: archiver.value("weir_archiver_partitions_stuck") == 1, "shows it")
         assert archiver.page("/healthz")[0] == 503
         config = place.write("recover.json", json.dumps(roles.sections()))
-        words = ("recover", "--accept-gap", "--config", config, "--partition", str(partition))
+        words = ("recover", "--accept-gap", "--config", config, "--all")
         said = place.run(*words)
         assert said.code() == USAGE and "are missing from the archive" in said.out().decode(), (said.out(), said.said())
         assert "--yes" in said.said() and "no gap: the checkpoint" in said.out().decode(), (said.out(), said.said())

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum option { ACCEPT_GAP, CONFIG, PARTITION, YES, OPTION_COUNT };
+enum option { ACCEPT_GAP, CONFIG, PARTITION, ALL, YES, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[ACCEPT_GAP] = {.name = "accept-gap",
@@ -34,8 +34,8 @@ static const struct weir_argument_option options_table[] = {
                    .value = "P",
                    .type = WEIR_ARGUMENT_NUMBER,
                    .help = "the partition",
-                   .required = true,
                    .most = WEIR_PARTITIONS_MAX - 1},
+	[ALL] = {.name = "all", .type = WEIR_ARGUMENT_FLAG, .help = "every partition that has a gap"},
 	[YES] = {.name = "yes", .type = WEIR_ARGUMENT_FLAG, .help = "do it (default: only print what would be lost)"},
 	[OPTION_COUNT] = {.name = NULL},
 };
@@ -50,7 +50,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir recover",
 	.summary = "continue a partition after a gap in its log",
-	.usage = "weir recover --accept-gap [--config FILE] --partition P [--yes]",
+	.usage = "weir recover --accept-gap [--config FILE] --partition P | --all [--yes]",
 	.about = "Continues a partition after a gap in its log.\n"
 			 "\n"
 			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
@@ -64,7 +64,8 @@ static const struct weir_command_line line = {
 			 "longer than the longest outage.",
 	.options = options_table,
 	.examples = "weir recover --accept-gap --config weir.json --partition 3\n"
-				"weir recover --accept-gap --config weir.json --partition 3 --yes",
+				"weir recover --accept-gap --config weir.json --partition 3 --yes\n"
+				"weir recover --accept-gap --config weir.json --all --yes",
 	.exits = exits,
 };
 
@@ -72,7 +73,8 @@ enum { WAIT_MS = 30000, POLL_MS = 500 };
 
 struct recover {
 	const char *config_path;
-	uint64_t partition;
+	uint64_t partition; /* the one in hand */
+	bool one, all;      /* what was named */
 	bool yes;
 	struct backend backend;
 	struct policy_registry *registry;
@@ -85,7 +87,11 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	switch (option) {
 	case YES: recover->yes = true; break;
 	case CONFIG: recover->config_path = value->text; break;
-	case PARTITION: recover->partition = value->number; break;
+	case PARTITION:
+		recover->partition = value->number;
+		recover->one = true;
+		break;
+	case ALL: recover->all = true; break;
 	default: break; /* --accept-gap: it is there */
 	}
 	return WEIR_EXIT_NOT_YET;
@@ -180,7 +186,7 @@ static enum weir_status go_behind(struct recover *recover, struct weir_error *er
 	return status;
 }
 
-static enum weir_status check_partition(const struct recover *recover, struct weir_error *error)
+static enum weir_status check(const struct recover *recover, struct weir_error *error)
 {
 	if (recover->backend.kind != BACKEND_CLUSTER)
 		return weir_fail(error, WEIR_INVALID, "%s has a local \"bus\", whose log is trimmed only up to its checkpoint",
@@ -193,10 +199,29 @@ static enum weir_status check_partition(const struct recover *recover, struct we
 	return WEIR_OK;
 }
 
-/* *refused: there is a gap, and --yes is missing. */
-static enum weir_status run(struct recover *recover, bool *refused, struct weir_error *error)
+/* The partition in hand. *refused: there is a gap, and --yes is missing. */
+static enum weir_status recover_partition(struct recover *recover, bool *refused, struct weir_error *error)
 {
 	struct weir_partition_state state;
+	struct backend *backend = &recover->backend;
+	uint32_t partition = (uint32_t)recover->partition;
+	enum weir_status status =
+		backend->bus->ops->extent(backend->bus, WEIR_TOPIC_EVENTS, partition, &recover->first, &recover->next, error);
+	if (status == WEIR_OK)
+		status = backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
+	if (status != WEIR_OK)
+		return status;
+	bool gap = has_gap(recover, &state), archive_gap = false;
+	if (gap && recover->yes)
+		status = go_behind(recover, error);
+	if (status == WEIR_OK && backend->config->archiver.enabled)
+		status = recover_archive(backend, partition, recover->yes, &archive_gap, error);
+	*refused |= (gap || archive_gap) && !recover->yes;
+	return status;
+}
+
+static enum weir_status run(struct recover *recover, bool *refused, struct weir_error *error)
+{
 	struct backend *backend = &recover->backend;
 	recover->registry = policy_registry_new();
 	backend->topic = WEIR_TOPIC_EVENTS;
@@ -204,21 +229,12 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 	if (status == WEIR_OK)
 		status = policy_log_load(backend->store, recover->registry, error);
 	if (status == WEIR_OK)
-		status = check_partition(recover, error);
-	if (status == WEIR_OK)
-		status = backend->bus->ops->extent(backend->bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition,
-		                                   &recover->first, &recover->next, error);
-	if (status == WEIR_OK)
-		status = backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_LIMITER, (uint32_t)recover->partition,
-		                                      &state, error);
-	if (status != WEIR_OK)
-		return status;
-	bool gap = has_gap(recover, &state), archive_gap = false;
-	if (gap && recover->yes)
-		status = go_behind(recover, error);
-	if (status == WEIR_OK && backend->config->archiver.enabled)
-		status = recover_archive(backend, (uint32_t)recover->partition, recover->yes, &archive_gap, error);
-	*refused = (gap || archive_gap) && !recover->yes;
+		status = check(recover, error);
+	if (!recover->all)
+		return status == WEIR_OK ? recover_partition(recover, refused, error) : status;
+	for (recover->partition = 0; status == WEIR_OK && recover->partition < backend->bus->partitions;
+	     recover->partition++)
+		status = recover_partition(recover, refused, error);
 	return status;
 }
 
@@ -230,6 +246,8 @@ static enum weir_exit command_main(int argc, char **argv)
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &recover);
 	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&recover.config_path))
 		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
+	if (code == WEIR_EXIT_NOT_YET && recover.one == recover.all)
+		code = weir_arguments_refuse(&line, "name one partition with --partition, or all that have a gap with --all");
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&recover, &refused, &error);
