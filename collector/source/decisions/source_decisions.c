@@ -349,7 +349,7 @@ static void decisions_describe(const struct weir_json *config, struct weir_text 
 {
 	(void)config;
 	weir_text_puts(place, "weir's own decisions");
-	weir_text_puts(manner, "followed, for zones that name it; --once reads none");
+	weir_text_puts(manner, "followed, for zones that name it; --once takes its own");
 }
 
 static const struct source_metric *const metrics[] = {
