@@ -130,6 +130,17 @@ def test_a_decision_of_one_run_is_explained_with_those_it_counted(place):
         assert one["zone"] == "login" or [event["at"] for event in why["events"]] == blocks[:3], why
 
 
+def test_fields_within_objects_are_those_of_the_decisions_too(place):
+    """Named by JSON pointers, which the decision's own line cannot have as they are."""
+    text = "".join(json.dumps({"time": START_MS + number, "request": {"user": user, "from": "x"}}) + "\n"
+                   for number, user in enumerate(["ann"] * 9 + ["bob"] * 9))
+    key = ("/request/user", "/request/from")
+    zones = [zone("login", [{"algorithm": "uniform", "interval": "2ms"}], key=key, id=1),
+             again("often", 2, "1h", ["login"], key=key, id=2)]
+    config = place.config(zones, [source(place.write("log", text)), DECISIONS])
+    assert [one["key"] for one in once(place, config) if one["zone"] == "often"] == [["ann", "x"], ["bob", "x"]]
+
+
 def killed_rounds(place, zones, above, text, partitions, seed):
     """Runs under SIGKILL until all is decided, then once more: nothing is lost and nothing counts twice."""
     rng = random.Random(seed)
@@ -194,7 +205,8 @@ def test_only_zones_that_name_them_count_decisions(place):
 
 
 def test_they_hide_no_zone_that_no_other_source_can_match(place):
-    zones = [zone("user", [sliding(2, "1m")], key=["session"], id=1), again("often", 1, "1d", ["user"], id=2)]
+    zones = [zone("user", [sliding(2, "1m")], key=["session"], id=1),
+             again("often", 1, "1d", ["user"], key=["session"], id=2)]
     log = {"type": "file", "path": place.write("log", ""), "format": "combined"}
     done = place.good("run", "--once", "--config", place.config(zones, [log, DECISIONS]), "--decisions", "/dev/null")
     assert 'zone "user"' in done.said() and 'zone "often"' not in done.said(), done.said()

@@ -360,6 +360,7 @@ const struct source_ops source_decisions_ops = {
 	.type = "decisions",
 	.own_name = WEIR_SOURCE_DECISIONS,
 	.own_format = "json",
+	.own_fields = decision_line_fields,
 	.members = members,
 	.replayable = true,
 	.metrics = metrics,
