@@ -142,6 +142,8 @@ enum weir_status inputs_format(const struct weir_config *config, const struct fi
 	const struct source_ops *kind = source_kind(&source);
 	if (kind != NULL && kind->own_format != NULL) {
 		json_t *own = json_pack("{s:s, s:s}", "type", kind->own_format, "unit", "ms");
+		if (kind->own_fields != NULL)
+			json_object_set_new(own, "fields", kind->own_fields(fields));
 		at.value = own;
 		enum weir_status status = format_new_behind(NULL, &at, fields, format, error);
 		json_decref(own);

@@ -365,10 +365,52 @@ static void doubt_decision_value(struct teller *teller, const struct weir_policy
 	tell_words(teller);
 }
 
+/* The field of a zone's key, or NULL. */
+static const struct weir_key_field *key_field(const struct weir_zone *zone, const char *field)
+{
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		if (strcmp(zone->key[i].field, field) == 0)
+			return &zone->key[i];
+	return NULL;
+}
+
+/*
+ * The values of a decision's key are those that the zone which made it counts by. A network among them is a word to who
+ * groups addresses, so it stays as it is.
+ */
+static void doubt_decision_key(struct teller *teller, const struct weir_policy *policy,
+                               const struct weir_key_field *field)
+{
+	static const char *const own[] = {"zone", "key", "action", "mode", "by", NULL};
+	bool found = is_one_of(field->field, own);
+	const struct weir_zone *networks = NULL;
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		const struct weir_zone *other = &policy->zones[i];
+		const struct weir_key_field *theirs = key_field(other, field->field);
+		if (theirs == NULL || !weir_zone_counts_those_of(teller->zone, other))
+			continue;
+		found = true;
+		bool wider4 = theirs->prefix4 < 32 && field->prefix4 < theirs->prefix4;
+		bool wider6 = theirs->prefix6 < 128 && field->prefix6 < theirs->prefix6;
+		if (field->grouped && theirs->grouped && (wider4 || wider6))
+			networks = other;
+	}
+	if (!found)
+		weir_text_printf(&teller->words,
+		                 "no zone that it counts the decisions of has \"%.80s\" in its key, so it counts nothing",
+		                 field->field);
+	else if (networks != NULL)
+		weir_text_printf(&teller->words,
+		                 "decisions of the zone \"%.80s\" have networks there, which are not grouped further: each "
+		                 "counts by itself",
+		                 networks->name);
+	tell_words(teller);
+}
+
 static void doubt_decisions(struct teller *teller, const struct weir_policy *policy)
 {
 	const struct weir_match *match = &teller->zone->match;
-	bool by_action = false;
+	bool by_action = false, decisions_alone = teller->zone->source_count == 1;
 	for (uint32_t i = 0; i < match->field_count; i++) {
 		const struct weir_match_field *field = &match->fields[i];
 		weir_text_printf(enter(teller), "match.%s", field->field);
@@ -379,6 +421,9 @@ static void doubt_decisions(struct teller *teller, const struct weir_policy *pol
 		for (uint32_t k = 0; k < field->value_count; k++)
 			doubt_decision_value(teller, policy, field->field, &field->values[k]);
 	}
+	weir_text_puts(enter(teller), "key");
+	for (uint32_t i = 0; decisions_alone && i < teller->zone->key_count; i++)
+		doubt_decision_key(teller, policy, &teller->zone->key[i]);
 	weir_text_puts(enter(teller), "match");
 	if (!by_action)
 		weir_text_puts(&teller->words, "counts lifts, too, so an operator who lets somebody in adds to the count: "

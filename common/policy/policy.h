@@ -135,6 +135,8 @@ struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone,
 bool weir_policy_has_lists(const struct weir_policy *policy);
 /** Whether the zone counts decisions of zones. */
 bool weir_zone_counts_decisions(const struct weir_zone *zone);
+/** Whether it counts those of another zone. What is not certain counts as counted. */
+bool weir_zone_counts_those_of(const struct weir_zone *zone, const struct weir_zone *other);
 /** Whether the zone's key has the field. */
 bool weir_zone_counts_by(const struct weir_zone *zone, const char *field);
 /** Whether some zone's key has it. */

@@ -41,8 +41,7 @@ bool weir_zone_counts_decisions(const struct weir_zone *zone)
 	return false;
 }
 
-/* Whether a zone counts the decisions of another one, or its own. */
-static bool counts(const struct weir_zone *zone, const struct weir_zone *other)
+bool weir_zone_counts_those_of(const struct weir_zone *zone, const struct weir_zone *other)
 {
 	if (!weir_zone_counts_decisions(zone))
 		return false;
@@ -69,7 +68,8 @@ static bool find_circle(struct walk *walk, uint32_t zone)
 	walk->state[zone] = ON_PATH;
 	walk->path[walk->length++] = zone;
 	for (uint32_t i = 0; i < walk->policy->zone_count; i++) {
-		if (walk->state[i] == FREE_OF_CIRCLES || !counts(&walk->policy->zones[zone], &walk->policy->zones[i]))
+		if (walk->state[i] == FREE_OF_CIRCLES ||
+		    !weir_zone_counts_those_of(&walk->policy->zones[zone], &walk->policy->zones[i]))
 			continue;
 		if (walk->state[i] == ON_PATH) {
 			walk->path[walk->length++] = i;

@@ -61,6 +61,8 @@ class Job:
         number = self.rng.randrange(10 ** 6)
         lines = None if small else self.rng.randint(2000, 4000 if SANITIZED else 15000)
         case = random_cases.case(self.one.seed, number, lines)
+        if self.rng.random() < 0.4:
+            case = random_cases.with_decisions(case, self.one.seed, number)
         self.judged = True
         with open(case.write(self.place.directory), encoding="utf-8") as file:
             config = json.load(file)
@@ -88,7 +90,12 @@ class Job:
             self._grow(name, lines)
         elif rng.random() < 0.3:
             sources = [traffic.source(self.place.path("log-*"))]
-        return {"zones": copy.deepcopy(rng.choice(POLICIES)), "sources": sources}
+        zones = copy.deepcopy(rng.choice(POLICIES))
+        if rng.random() < 0.4:  # who is blocked again and again
+            zones.append(traffic.zone("often", [traffic.sliding(2, "1h")], id=99, sources=["decisions"], block_for=["1m", "1h"],
+                                      match={"zone": [one["name"] for one in zones], "action": ["block"]}))
+            sources.append({"type": "decisions"})
+        return {"zones": zones, "sources": sources}
 
     def _grow(self, name, lines):
         """Sometimes: the log's last lines come when the run is done."""

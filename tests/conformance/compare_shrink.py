@@ -73,7 +73,8 @@ def _simpler(case):
         for limit in reversed(range(len(zone["limits"]))):
             yield without("zones", z, "limits", limit)
         for option in ("match", "exempt", "count", "block_for", "mode"):
-            yield without("zones", z, option)
+            if option != "match" or "decisions" not in zone.get("sources", []):  # without it, it counts its own
+                yield without("zones", z, option)
         for option in ("precision", "lateness", "offset", "penalize", "done"):
             for limit in range(len(zone["limits"])):
                 yield without("zones", z, "limits", limit, option)

@@ -124,8 +124,7 @@ def random_logs(weir, seed, first, count):
         case = random_cases.case(seed, number)
         with compare.scratch() as where:
             case.write(where)
-            config = dict(case.config, sources=[dict(source, path=os.path.join(where, source["path"]))
-                                                for source in case.config["sources"]])
+            config = case.placed(where)
             try:
                 some = compare_once(weir, config)
             except Differs as differs:

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance", "oracle"))
 
 # pylint: disable=wrong-import-position
+import decisions
 import model
 import oracle
 import policy
@@ -32,33 +33,17 @@ def again(name, rate, window, of, key=("user",), **more):
     return zone(name, [sliding(rate, window)], key=key, match=match, sources=["decisions"], **more)
 
 
-class Decision:
-    """A decision as a record, for the oracle."""
-
-    source, cost = "decisions", 1
-
-    def __init__(self, decision, fields):
-        self.time = decision["at"]
-        self.fields = {name: decision[name].encode() for name in ("zone", "action", "mode")}
-        self.fields.update(zip(fields, decision["key"]))
-
-    def field(self, name):
-        """The bytes of a field, or None."""
-        return self.fields.get(name)
-
-
 def expected(config, base, above):
     """By bucket, what zones decide of a log and what those above them decide of that, level by level."""
     run = oracle.Run({**config, "zones": base, "sources": config["sources"][:-1]})
     made = [verdict.decision for _, _, events in run.records for _, verdicts in events
             for verdict in verdicts if verdict.decision is not None]
-    fields = {one["name"]: [part if isinstance(part, str) else part["field"] for part in one["key"]]
-              for one in base + above}
+    zones = {one["name"]: policy.Zone(one) for one in base + above}
     total, level = list(made), made
     once = model.Once([policy.Zone(one) for one in above])
     while level:
         level = [verdict.decision for decision in level
-                 for _, verdicts in once.take(Decision(decision, fields[decision["zone"]]))
+                 for _, verdicts in once.take(decisions.Decision(decision, zones))
                  for verdict in verdicts if verdict.decision is not None]
         total += level
     return traffic.by_bucket({**one, "key": [value.decode() for value in one["key"]]} for one in total)
@@ -95,6 +80,65 @@ def test_who_is_blocked_again_and_again(place):
     until(lambda: len(decided(place)) == sum(map(len, wanted.values())), "all decisions", running=weir)
     assert weir.stop() == DONE, weir.said()
     require(place, wanted)
+
+
+def once(place, config, *options):
+    """What a run to the end decides, in both modes."""
+    outs = [place.path("once"), place.path("once-shadow")]
+    place.good("run", "--once", "--config", config, "--decisions", outs[0], "--shadow", outs[1], *options)
+    return [json.loads(text) for out in outs for text in open(out, encoding="utf-8")]
+
+
+def test_one_run_to_the_end_decides_what_the_followed_run_does(place):
+    """Sorting changes nothing, nor does a run that is done in parts."""
+    rng = random.Random(3)
+    text = b"".join(traffic.crowd(rng, 4000 if SANITIZED else 20000, 60, disorder=0)).decode()
+    zones = [zone("site", [sliding(5, "1s")], id=1), zone("quiet", [sliding(9, "10s")], id=2, mode="shadow")]
+    above = [again("often", 3, "1m", ["site"], id=3, block_for=["10s", "1m"], forgive_after="2m"),
+             again("ever", 2, "1h", ["often"], id=4), again("unseen", 2, "1m", ["quiet"], id=5)]
+    log = place.write("log", text)
+    config = place.config(above + zones, [DECISIONS, source(log)])
+    wanted = traffic.by_bucket(once(place, config))
+    assert {"often", "ever", "unseen"} <= {name for name, _ in wanted}, wanted.keys()
+    weir = start(place, config)
+    until(lambda: len(decided(place)) >= sum(map(len, wanted.values())), "all decisions", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    require(place, wanted)
+    assert traffic.by_bucket(once(place, config, "--sort")) == wanted
+    half = text.index("\n", len(text) // 2) + 1
+    place.write("log", text[:half])
+    state = ("--state", place.path("in-parts"))
+    for name in ("once", "once-shadow"):
+        os.unlink(place.path(name))
+    once(place, config, *state)
+    place.append("log", text[half:])
+    assert traffic.by_bucket(once(place, config, *state)) == wanted
+
+
+def test_a_decision_of_one_run_is_explained_with_those_it_counted(place):
+    """By its id, which is a number among all events, and with the blocks that were counted."""
+    text = "".join(burst("ann", 3, START_MS + hour * 3600000) + burst("bob", 3, START_MS + hour * 3600000 + 9)
+                   for hour in range(4))
+    zones = [zone("login", [sliding(2, "1m")], id=1), again("often", 2, "1d", ["login"], id=2, block_for="7d")]
+    config = place.config(zones, [source(place.write("log", text)), DECISIONS])
+    made = once(place, config, "--state", place.path("state"))
+    assert sorted(one["key"][0] for one in made if one["zone"] == "often") == ["ann", "bob"], made
+    for one in made:
+        (why,) = place.run("explain", "--state", place.path("state"), "--json", one["id"]).objects()
+        assert why["equal"] and why["decision"] == one, (one, why)
+        blocks = [other["at"] for other in made if other["zone"] == "login" and other["key"] == one["key"]]
+        assert one["zone"] == "login" or [event["at"] for event in why["events"]] == blocks[:3], why
+
+
+def test_fields_within_objects_are_those_of_the_decisions_too(place):
+    """Named by JSON pointers, which the decision's own line cannot have as they are."""
+    text = "".join(json.dumps({"time": START_MS + number, "request": {"user": user, "from": "x"}}) + "\n"
+                   for number, user in enumerate(["ann"] * 9 + ["bob"] * 9))
+    key = ("/request/user", "/request/from")
+    zones = [zone("login", [{"algorithm": "uniform", "interval": "2ms"}], key=key, id=1),
+             again("often", 2, "1h", ["login"], key=key, id=2)]
+    config = place.config(zones, [source(place.write("log", text)), DECISIONS])
+    assert [one["key"] for one in once(place, config) if one["zone"] == "often"] == [["ann", "x"], ["bob", "x"]]
 
 
 def killed_rounds(place, zones, above, text, partitions, seed):
@@ -160,15 +204,9 @@ def test_only_zones_that_name_them_count_decisions(place):
     assert [one["zone"] for one in decided(place)] == ["login"], decided(place)
 
 
-def test_once_reads_none(place):
-    zones = [zone("login", [sliding(2, "1m")], id=1), again("often", 1, "1d", ["login"], id=2)]
-    log = {**source(place.write("log", burst("ann", 3) * 9)), "follow": False}
-    place.good("run", "--once", "--config", place.config(zones, [log, DECISIONS]), "--decisions", place.path("out"))
-    assert {one["zone"] for one in lines_of(place.path("out"))} == {"login"}
-
-
 def test_they_hide_no_zone_that_no_other_source_can_match(place):
-    zones = [zone("user", [sliding(2, "1m")], key=["session"], id=1), again("often", 1, "1d", ["user"], id=2)]
+    zones = [zone("user", [sliding(2, "1m")], key=["session"], id=1),
+             again("often", 1, "1d", ["user"], key=["session"], id=2)]
     log = {"type": "file", "path": place.write("log", ""), "format": "combined"}
     done = place.good("run", "--once", "--config", place.config(zones, [log, DECISIONS]), "--decisions", "/dev/null")
     assert 'zone "user"' in done.said() and 'zone "often"' not in done.said(), done.said()

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import sys
 import threading
 import time
@@ -175,6 +176,89 @@ def test_json_lines_follow_what_happens(place):
         assert top.said() == ""
 
 
+# 2024-11-20 10:20 UTC, and 30 hours of it: every half hour as many requests of a key as hours have passed.
+PAST_MS = 1732098000000
+
+
+def finished(place, **archiver):
+    """The state of a finished run over a log of some time ago."""
+    log = "".join(f'{{"time": {PAST_MS + half * HOUR_MS // 2}, "ip": "{("ann", "bob")[half % 2]}"}}\n' * (1 + half // 2)
+                  for half in range(60))
+    source = {"type": "file", "path": place.write("past", log), "format": {"type": "json", "unit": "ms"}}
+    config = place.config(ZONES, [source], archiver={"enabled": True, **archiver})
+    place.good("run", "--once", "--config", config, "--state", place.path("finished"), "--decisions", place.path("decided"))
+    return place.path("finished")
+
+
+def counted(since_ms, until_ms):
+    """By key, how many requests a span of the past has."""
+    sums = {}
+    for half in range(60):
+        if since_ms <= PAST_MS + half * HOUR_MS // 2 < until_ms:
+            key = ("ann", "bob")[half % 2]
+            sums[key] = sums.get(key, 0) + 1 + half // 2
+    return sums
+
+
+def require_span(place, state, options, asked, covered, grain="hour", **environment):
+    """The sums of a span, and the blocks that were decided in it."""
+    done = place.good("top", "--state", state, "--json", "--once", *options, env={**os.environ, **environment})
+    (one,) = done.objects()
+    assert (one["asked_from_ms"], one["asked_to_ms"]) == asked, (options, one)
+    assert (one["from_ms"], one["to_ms"], one["grain"]) == (*covered, grain), (options, one)
+    sums = {row["key"]: row["passed"] + row["blocked"] for row in one["top"]}
+    assert sums == counted(*covered), (options, sums)
+    site = one["zones"][0]
+    assert site["passed"] + site["blocked"] == sum(sums.values()) and "hour" not in one["top"][0], one
+    decided = [json.loads(line) for line in open(place.path("decided"), encoding="utf-8")]
+    wanted = [(one["key"][0], one["at"]) for one in decided if asked[0] <= one["at"] < asked[1]]
+    assert sorted((block["key"], block["at_ms"]) for block in one["blocks"]) == sorted(wanted), (options, one["blocks"])
+    return one
+
+
+def test_a_span_of_the_past_is_shown_with_what_it_covers(place):
+    state = finished(place)
+    hour = PAST_MS // HOUR_MS * HOUR_MS
+    one = require_span(place, state, ("--since", "2024-11-20T10:30Z", "--until", "2024-11-20T18:10Z"),
+                       (PAST_MS + 600000, hour + 490 * 60000), (hour, hour + 9 * HOUR_MS))
+    assert one["first_ms"] == hour and one["blocks"], one
+    day = hour // DAY_MS * DAY_MS
+    one = require_span(place, state, ("--since", "2024-11-19", "--until", "2024-11-21 03:00"), (day - DAY_MS, day + 27 * HOUR_MS),
+                       (day - DAY_MS, day + 27 * HOUR_MS), TZ="UTC")
+    assert one["first_ms"] == hour
+    # New York is five hours behind
+    require_span(place, state, ("--since", "2024-11-20 06:00", "--until", "2024-11-20T08:00:00"),
+                 (day + 11 * HOUR_MS, day + 13 * HOUR_MS), (day + 11 * HOUR_MS, day + 13 * HOUR_MS), TZ="America/New_York")
+    require_span(place, state, ("--last", "90m", "--until", str(hour + 4 * HOUR_MS)),
+                 (hour + 150 * 60000, hour + 4 * HOUR_MS), (hour + 2 * HOUR_MS, hour + 4 * HOUR_MS))
+    text = place.good("top", "--state", state, "--since", "2024-11-20 00:10", "--until", "2024-11-20 23:00",
+                      env={**os.environ, "TZ": "UTC"}).out().decode()
+    assert "counts of whole hours: 2024-11-20 00:00:00 UTC to 2024-11-20 23:00:00 UTC; the first is of 2024-11-20 10:00:00 UTC" in text, text
+    assert "BLOCKED from 2024-11-20 00:10:00 UTC to 2024-11-20 23:00:00 UTC" in text and "this hour" not in text, text
+    empty = place.good("top", "--state", state, "--last", "1h").out().decode()
+    assert "the archive has none of them" in empty and "\nnobody\n" in empty, empty
+
+
+def test_a_span_is_of_days_where_no_hours_are_kept(place):
+    state = finished(place)
+    with sqlite3.connect(os.path.join(state, "weir.db")) as archive:
+        archive.execute("DELETE FROM count_hourly")  # as archiver.keep_hourly does
+    day = PAST_MS // DAY_MS * DAY_MS
+    require_span(place, state, ("--since", "2024-11-20T12:30Z", "--until", "2024-11-20T14:00Z"),
+                 (day + 750 * 60000, day + 14 * HOUR_MS), (day, day + DAY_MS), "day")
+    text = place.good("top", "--state", state, "--since", "2024-11-20T12:30Z", "--until", "2024-11-20T14:00Z").out().decode()
+    assert "counts of whole days: " in text, text
+
+
+def test_the_last_hours_of_a_running_one_by_each_source(place):
+    site = filled(place)
+    for source in sources(site):
+        (one,) = place.good("top", *source, "--last", "2h", "--json", "--once").objects()
+        assert one["from_ms"] == one["asked_from_ms"] // HOUR_MS * HOUR_MS and one["to_ms"] - one["at_ms"] <= HOUR_MS
+        assert {row["key"]: row["passed"] + row["blocked"] for row in one["top"]} == {"ann": 2, "bob": 4, "eve": 9}, one
+        assert [block["key"] for block in one["blocks"]] == ["eve"], one
+
+
 def on_screen(site, screen, *options, **environment):
     """A `weir top` on a terminal."""
     return site.place.start("top", "--state", site.state, "--every", "200ms", *options, stdin=screen.fd, stdout=screen.fd,
@@ -310,6 +394,12 @@ def test_what_is_wrong_is_said(place):
             (("--state", site.state, "--by", "late"), "one of passed, blocked"),
             (("--state", site.state, "--rows", "0"), "from 1 to 50"),
             (("--state", site.state, "--every", "1"), "a duration"),
+            (("--state", site.state, "--since", "soon"), "a time, such as"),
+            (("--state", site.state, "--since", "2024-02-30"), "a time, such as"),
+            (("--state", site.state, "--since", "10:00", "--last", "2h"), "not both"),
+            (("--state", site.state, "--until", "10:00"), "needs --since or --last"),
+            (("--state", site.state, "--since", "2024-02-03", "--until", "2024-02-02"), "earlier than --until"),
+            (("--state", site.state, "--since", "2999-01-01"), "earlier than now"),
             (("--state", site.state, "word"), "unexpected argument \"word\""),
             ((), "with --url, or a directory with --state")):
         done = place.run("top", *options)

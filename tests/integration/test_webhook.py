@@ -218,6 +218,72 @@ def test_people_are_told_in_words(place):
         assert machine.weir.stop() == 0, machine.weir.said()
 
 
+def told(machine, name):
+    """A metric of the gateway, 0 before it is there."""
+    page = metrics.get(machine.port, "/metrics")
+    return next((int(float(one.rsplit(" ", 1)[1])) for one in str(page).replace("\\n", "\n").splitlines()
+                 if one.startswith(f"weir_subscribe_{name}{{")), 0)
+
+
+def test_a_part_of_a_list_that_is_refused_for_good_is_given_up(place):
+    """After five tries, and the rest is told; a list that has no place waits for it."""
+    standin = Standin()
+    machine = Machine(place, f"{standin.url}/x").start()
+    machine.until(standin.taken, "it is told of an empty list")
+    standin.answers = [(422, {}, b"")] * 5
+    machine.block("ann")
+    machine.until(lambda: "gave up on 1 changes" in machine.weir.said(), "it is given up")
+    assert [call[0] for call in standin.calls].count(422) == 5 and told(machine, "given_up_total") == 1
+    machine.block("bob")
+    machine.until(lambda: "bob" in standin.live(), "the next one is told")
+    standin.answers = [(404, {}, b"")] * 7
+    machine.block("cid")
+    machine.until(lambda: any(call[0] == 404 for call in standin.calls) and told(machine, "ready") == 0, "it is not ready")
+    standin.answers = []
+    machine.until(lambda: sorted(standin.live()) == ["ann", "bob", "cid"], "all is told in the end")
+    assert told(machine, "given_up_total") == 1
+    assert machine.weir.stop() == 0, machine.weir.said()
+
+
+def test_words_that_are_refused_for_good_are_given_up(place):
+    """Those of one message at once, by whatever status; all that waits once it has waited long enough."""
+    standin = Standin()
+    machine = Machine(place, {"template": "slack", "url": f"{standin.url}/x", "give_up_after": "1s"}).start()
+    standin.answers = [(451, {}, b"")]
+    machine.block("ann")
+    machine.until(lambda: "gave up on 1 messages" in machine.weir.said(), "it is given up")
+    machine.block("bob")
+    machine.until(lambda: "blocked bob" in words_of(standin, ["text"]), "the next one is told")
+    standin.answers = [(403, {}, b"")] * 99
+    machine.block("cid", "dan")
+    machine.until(lambda: "gave up on 2 messages" in machine.weir.said(), "they are given up")
+    standin.answers = []
+    machine.block("eve")
+    machine.until(lambda: "blocked eve" in words_of(standin, ["text"]), "the next one is told")
+    text = words_of(standin, ["text"])
+    assert "ann" not in text and "cid" not in text and "dan" not in text and told(machine, "given_up_total") == 3, text
+    assert machine.weir.stop() == 0, machine.weir.said()
+
+
+def test_mail_that_is_refused_for_good_is_given_up(place):
+    mails, status = place.path("mails"), place.write("status", "67")
+    sendmail = place.write("sendmail", f"#!/bin/sh\ncat >> {mails}\nexit $(cat {status})\n")
+    os.chmod(sendmail, 0o755)
+    machine = Machine(place, {"template": "mail", "to": "nobody@example.com", "sendmail": sendmail, "give_up_after": "1s"}).start()
+    machine.block("ann")
+    machine.until(lambda: "gave up on 1 messages" in machine.weir.said() and "67" in machine.weir.said(), "it is given up")
+    assert read(mails).count(b"blocked ann") == 1
+    place.write("status", "75")
+    machine.block("bob")
+    machine.until(lambda: read(mails).count(b"blocked bob") > 2, "it is tried again")
+    place.write("status", "0")
+    machine.until(lambda: told(machine, "ready") == 1, "it is taken")
+    place.write("status", "78")
+    machine.block("cid")
+    machine.until(lambda: machine.weir.said().count("gave up on 1 messages") == 2, "it is given up after a while")
+    assert told(machine, "given_up_total") == 2 and machine.weir.stop() == 0, machine.weir.said()
+
+
 def test_mail_by_a_local_sendmail(place):
     mails = place.path("mails")
     sendmail = place.write("sendmail", f"#!/bin/sh\n(echo \"ARGUMENTS $*\"; cat; echo ENDED) >> {mails}\n")

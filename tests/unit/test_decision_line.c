@@ -42,6 +42,7 @@ static void assert_read(const struct weir_text *line, int64_t time_ms, const cha
 	for (size_t i = 0; fields[i][0] != NULL; i++)
 		field_table_want(&table, fields[i][0]);
 	json_t *json = json_pack("{s:s, s:s}", "type", "json", "unit", "ms"); /* as inputs_format() does */
+	json_object_set_new(json, "fields", decision_line_fields(&table));
 	struct weir_json config = {.value = json};
 	assert_int_equal(format_new(&config, &table, &format, &error), WEIR_OK);
 	json_decref(json);
@@ -114,6 +115,29 @@ static void a_path_stays_as_it_was_and_own_names_are_kept(void **state)
 	weir_policy_free(policy);
 }
 
+/* Two within one object, and one whose name has what pointers escape. */
+static void fields_that_are_pointers_are_found(void **state)
+{
+	(void)state;
+	static const char json[] =
+		"{\"id\":\"0-0-0\",\"zone\":\"z\",\"key\":[\"\",\"\",\"\"],\"action\":\"block\",\"at\":5,"
+		"\"until\":5,\"mode\":\"enforce\"}";
+	struct weir_message message = {.key = weir_span_of("z|ann|192.0.2.1|c"), .payload = weir_span_of(json)};
+	struct weir_policy *policy = policy_of("[\"/request/user\",\"/request/ip\",\"/a~1b/0\"]");
+	struct weir_text line = {0};
+	uint64_t position;
+	assert_true(decision_line_put(&line, &message, policy, &position));
+	const char *const fields[][2] = {{"/request/user", "ann"},
+	                                 {"/request/ip", "192.0.2.1"},
+	                                 {"/a~1b/0", "c"},
+	                                 {"/request", NULL},
+	                                 {"zone", "z"},
+	                                 {NULL, NULL}};
+	assert_read(&line, 5, fields);
+	weir_text_deinit(&line);
+	weir_policy_free(policy);
+}
+
 static void what_is_no_decision_gives_no_line(void **state)
 {
 	(void)state;
@@ -143,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_decision_has_its_fields),
 		cmocka_unit_test(a_path_stays_as_it_was_and_own_names_are_kept),
+		cmocka_unit_test(fields_that_are_pointers_are_found),
 		cmocka_unit_test(what_is_no_decision_gives_no_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

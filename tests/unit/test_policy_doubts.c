@@ -127,7 +127,7 @@ static const char *doubts_over(const char *match)
 	char zones[4096];
 	told = (struct told){0};
 	snprintf(zones, sizeof zones,
-	         "[{\"name\": \"login\", \"key\": [\"user\"], " LIMITS "}, {\"name\": \"again\", \"key\": [\"ip\"], "
+	         "[{\"name\": \"login\", \"key\": [\"user\"], " LIMITS "}, {\"name\": \"again\", \"key\": [\"user\"], "
 	         "\"sources\": [\"decisions\"], \"match\": %s, " LIMITS "}]",
 	         match);
 	struct weir_policy *policy = policy_of(zones);
@@ -155,6 +155,49 @@ static void what_decisions_never_have_is_told(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		if (strstr(doubts_over(cases[i].match), cases[i].said) == NULL)
 			fail_msg("%s: %s", cases[i].match, doubts_over(cases[i].match));
+}
+
+/* The doubts about a key of a zone over the decisions of two others. */
+static const char *doubts_of_key(const char *theirs, const char *key)
+{
+	static struct told told;
+	char zones[4096];
+	told = (struct told){0};
+	snprintf(zones, sizeof zones,
+	         "[{\"name\": \"login\", \"key\": [%s], " LIMITS "}, {\"name\": \"other\", \"key\": [\"agent\"], " LIMITS
+	         "}, {\"name\": \"again\", \"key\": [%s], \"sources\": [\"decisions\"], "
+	         "\"match\": {\"zone\": [\"login\"], \"action\": [\"block\"]}, " LIMITS "}]",
+	         theirs, key);
+	struct weir_policy *policy = policy_of(zones);
+	policy_doubts(policy, NULL, NULL, tell, &told);
+	weir_policy_free(policy);
+	return told.text;
+}
+
+#define GROUPED(members) "{\"field\": \"ip\", " members "}"
+
+static void a_key_that_decisions_lack_or_do_not_group_by_is_told(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *theirs, *key, *said;
+	} cases[] = {
+		{"\"user\"", "\"ip\"", "2 key: no zone that it counts the decisions of has \"ip\" in its key"},
+		{"\"user\"", "\"agent\"", "2 key: no zone that it counts the decisions of has \"agent\""},
+		{GROUPED("\"prefix6\": 64"), GROUPED("\"prefix4\": 24, \"prefix6\": 48"),
+	     "2 key: decisions of the zone \"login\" have networks there"},
+		{GROUPED("\"prefix4\": 24"), GROUPED("\"prefix4\": 16"),
+	     "2 key: decisions of the zone \"login\" have networks"},
+		{GROUPED("\"prefix4\": 24"), GROUPED("\"prefix4\": 24"), ""},
+		{GROUPED("\"prefix6\": 64"), GROUPED("\"prefix4\": 24, \"prefix6\": 64"), ""},
+		{"\"ip\"", GROUPED("\"prefix4\": 24"), ""},
+		{"\"user\"", "\"zone\", \"key\"", ""},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *said = doubts_of_key(cases[i].theirs, cases[i].key);
+		if (*cases[i].said == '\0' ? *said != '\0' : strstr(said, cases[i].said) == NULL)
+			fail_msg("%s, %s: %s", cases[i].theirs, cases[i].key, said);
+	}
 }
 
 static void what_may_be_meant_is_not_doubted(void **state)
@@ -213,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_never_matches_is_told),
 		cmocka_unit_test(what_decisions_never_have_is_told),
+		cmocka_unit_test(a_key_that_decisions_lack_or_do_not_group_by_is_told),
 		cmocka_unit_test(what_may_be_meant_is_not_doubted),
 		cmocka_unit_test_setup_teardown(lists_and_long_rows_are_told_in_part, scratch_setup, scratch_teardown),
 	};

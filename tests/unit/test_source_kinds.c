@@ -102,7 +102,7 @@ static void each_is_described(void **state)
 	assert_described("{\"type\": \"kafka\", \"topics\": [\"a\", \"b\"], \"brokers\": \"h:1\"}", "topics a, b at h:1",
 	                 "followed from its consumer group's offset; initially from the beginning of what exists");
 	assert_described("{\"type\": \"decisions\"}", "weir's own decisions",
-	                 "followed, for zones that name it; --once reads none");
+	                 "followed, for zones that name it; --once takes its own");
 }
 
 /* There is one standard input, and whoever validates is told what whoever runs is told: both ask source_apart(). */

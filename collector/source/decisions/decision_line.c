@@ -4,14 +4,20 @@
  *
  * A path among them was served: its escapes are decoded. As the format decodes what it reads as a path, "%", "?" and "#"
  * are escaped here, and the path comes out as it was.
+ *
+ * A field's name may be a JSON pointer, as it is where the log has objects within objects. The line has no objects: there
+ * it is a member's name, with another byte for the first slash, and the format is told so.
  */
 #include "collector/source/decisions/decision_line.h"
 
-#include "common/json/json.h"
+#include "common/base/alloc.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define POINTER_BEGIN '\x1f'
 
 enum { INDEX_BITS = 18 }; /* a frame has at most 262,144 pairs */
 
@@ -33,7 +39,7 @@ static void put_string(struct weir_text *line, const char *name, struct weir_spa
 	bool is_path = strcmp(name, "path") == 0 && value.length > 0 && value.at[0] == '/';
 	weir_text_append(line, ",\"", 2);
 	for (const char *at = name; *at != '\0'; at++)
-		put_byte(line, (unsigned char)*at);
+		put_byte(line, (unsigned char)(at == name && *at == '/' ? POINTER_BEGIN : *at));
 	weir_text_puts(line, "\":\"");
 	for (uint32_t i = 0; i < value.length; i++) {
 		unsigned char byte = (unsigned char)value.at[i];
@@ -132,4 +138,19 @@ bool decision_line_put(struct weir_text *line, const struct weir_message *messag
 		put_decision(line, decision, message->key, policy);
 	json_decref(decision);
 	return good;
+}
+
+json_t *decision_line_fields(const struct field_table *fields)
+{
+	json_t *map = json_object();
+	for (uint32_t i = 0; i < fields->count; i++) {
+		const char *name = fields->names[i];
+		if (name[0] != '/')
+			continue;
+		char *plain = weir_copy(name, strlen(name));
+		plain[0] = POINTER_BEGIN;
+		json_object_set_new(map, name, json_string(plain));
+		free(plain);
+	}
+	return map;
 }

@@ -3,8 +3,10 @@
 #ifndef COLLECTOR_SOURCE_DECISION_LINE_H
 #define COLLECTOR_SOURCE_DECISION_LINE_H
 
+#include "collector/record/record.h"
 #include "common/base/text.h"
 #include "common/bus/bus.h"
+#include "common/json/json.h"
 #include "common/policy/policy.h"
 
 /**
@@ -19,5 +21,12 @@
  */
 bool decision_line_put(struct weir_text *line, const struct weir_message *message, const struct weir_policy *policy,
                        uint64_t *position);
+
+/**
+ * How the format `json` reads the line: where a field stands whose name is a JSON pointer.
+ *
+ * @return its "fields": json_decref()
+ */
+json_t *decision_line_fields(const struct field_table *fields);
 
 #endif

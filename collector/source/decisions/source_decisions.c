@@ -349,7 +349,7 @@ static void decisions_describe(const struct weir_json *config, struct weir_text 
 {
 	(void)config;
 	weir_text_puts(place, "weir's own decisions");
-	weir_text_puts(manner, "followed, for zones that name it; --once reads none");
+	weir_text_puts(manner, "followed, for zones that name it; --once takes its own");
 }
 
 static const struct source_metric *const metrics[] = {
@@ -360,6 +360,7 @@ const struct source_ops source_decisions_ops = {
 	.type = "decisions",
 	.own_name = WEIR_SOURCE_DECISIONS,
 	.own_format = "json",
+	.own_fields = decision_line_fields,
 	.members = members,
 	.replayable = true,
 	.metrics = metrics,

@@ -13,6 +13,7 @@ enum {
 	ERRORS,
 	LEFT_OUT,
 	UNFIT,
+	GIVEN_UP,
 	DELAY,
 	METRIC_COUNT,
 };
@@ -49,6 +50,8 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                   "Blocks left out because the list was full. Raise --max."},
 	[UNFIT] = {"weir_subscribe_unfit_total", WEIR_COUNTER, "blocks", WEIR_LABELS(GATEWAY),
                "Times that a block was left out because this kind of target cannot hold its key."},
+	[GIVEN_UP] = {"weir_subscribe_given_up_total", WEIR_COUNTER, "changes", WEIR_LABELS(GATEWAY),
+                  "Changes that a webhook, or a mail program, refused for good, and that it is not told of again."},
 	[DELAY] = {"weir_subscribe_delay_seconds", WEIR_HISTOGRAM, "seconds", WEIR_LABELS(GATEWAY),
                "Time from a decision's own time, which is that of its request, until it is in the target."},
 };
@@ -128,6 +131,11 @@ static double unfit(const struct subscriber *subscriber)
 	return (double)weir_counter_read(&subscriber->options.target->unfit);
 }
 
+static double given_up(const struct subscriber *subscriber)
+{
+	return (double)weir_counter_read(&subscriber->options.target->given_up);
+}
+
 void subscriber_metrics(const struct subscriber_row *rows, size_t count, struct weir_text *page)
 {
 	decision_metrics(rows, count, page);
@@ -140,6 +148,7 @@ void subscriber_metrics(const struct subscriber_row *rows, size_t count, struct 
 	put(rows, count, &metrics[ERRORS], errors, page);
 	put(rows, count, &metrics[LEFT_OUT], left_out, page);
 	put(rows, count, &metrics[UNFIT], unfit, page);
+	put(rows, count, &metrics[GIVEN_UP], given_up, page);
 	weir_metrics_family(page, &metrics[DELAY]);
 	for (size_t i = 0; i < count; i++) {
 		const struct weir_histogram *delay = &rows[i].subscriber->delay;

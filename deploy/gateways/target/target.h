@@ -58,7 +58,8 @@ struct target_ops {
 /* The beginning of every kind's own struct. */
 struct target {
 	const struct target_ops *ops;
-	struct weir_counter unfit; /* entries that this kind cannot hold, each time one was met */
+	struct weir_counter unfit;    /* entries that this kind cannot hold, each time one was met */
+	struct weir_counter given_up; /* what was refused for good, and is not said again */
 };
 
 struct target_options {

@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As run/once.c reads, merges and matches, less what no question needs: nothing is framed, and few keys are judged. */
+/*
+ * As run/once.c reads, merges and matches, less what no question needs: nothing is framed, and few keys are judged.
+ *
+ * Where zones count decisions, those are records, too, so all of them must be known: then everything is judged.
+ */
 #include "deploy/weir/explain/replay_once.h"
 
 #include "collector/follow/inputs.h"
+#include "collector/send/framer.h"
 #include "common/base/alloc.h"
+#include "deploy/weir/decision_events/decision_events.h"
 #include "deploy/weir/explain/replay.h"
+#include "limiter/lane/lane.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+
+/* Judges all records, to know what is decided. */
+struct judging {
+	struct decision_events *events; /* NULL: nobody counts decisions, and nothing is judged */
+	struct framer *framer;
+	struct lane **lanes; /* by partition */
+	uint64_t records;
+	enum weir_status status; /* of the newest record */
+	struct weir_error *error;
+};
 
 struct reading {
 	const struct replay_once *once;
@@ -18,10 +35,11 @@ struct reading {
 	struct merge_input *merge_inputs;
 	size_t stream_count;
 	struct merge *merge;
-	struct replay **replays;            /* by partition; NULL: nothing is asked about it */
-	uint64_t *numbers;                  /* by partition: of its next event */
-	uint64_t *lasts;                    /* by partition: the last event that is asked about */
-	uint32_t open;                      /* partitions whose last event is to come */
+	struct replay **replays; /* by partition; NULL: nothing is asked about it */
+	uint64_t *numbers;       /* by partition: of its next event */
+	uint64_t *lasts;         /* by partition: the last event that is asked about */
+	uint32_t open;           /* partitions whose last event is to come */
+	struct judging judging;
 	bool resolves;                      /* some question's key is not known: this reading only finds it */
 	char failed[WEIR_ERROR_TEXT_BYTES]; /* why a source was not read to its end; "": it was */
 };
@@ -40,7 +58,8 @@ static enum weir_status open_inputs(struct reading *reading, struct weir_error *
 		struct source *source = reading->inputs->sources[i];
 		struct source_stream **streams;
 		size_t count = source->ops->streams(source, &streams);
-		if (!source->ops->names_files)
+		bool read = source->ops->own_name == NULL; /* decisions are not read, but made again */
+		if (read && !source->ops->names_files)
 			return weir_fail(error, WEIR_INVALID, "sources[%zu] is no file: its lines cannot be read again", i);
 		reading->merge_inputs =
 			weir_realloc(reading->merge_inputs, reading->stream_count + count + 1, sizeof *reading->merge_inputs);
@@ -53,6 +72,43 @@ static enum weir_status open_inputs(struct reading *reading, struct weir_error *
 	if (status == WEIR_OK)
 		reading->merge = merge_new(reading->merge_inputs, reading->stream_count);
 	return status;
+}
+
+/* A framer_emit. Nothing is ever evicted, so nothing is waited for. */
+static void judge_frame(void *context, uint32_t partition, struct weir_span frame)
+{
+	struct judging *judging = context;
+	struct lane *lane = judging->lanes[partition];
+	struct lane_result result;
+	if (judging->status == WEIR_OK)
+		judging->status = lane_offer(lane, frame, lane_next_offset(lane), 0, &result, judging->error);
+	for (uint32_t i = 0; judging->status == WEIR_OK && i < result.judged.decision_count; i++)
+		decision_events_add(judging->events, partition, &result.judged.decisions[i]);
+}
+
+static enum weir_status open_judging(struct reading *reading, struct weir_error *error)
+{
+	const struct replay_once *once = reading->once;
+	struct judging *judging = &reading->judging;
+	enum weir_status status = decision_events_new(reading->inputs, &judging->events, error);
+	if (status != WEIR_OK || judging->events == NULL)
+		return status;
+	judging->framer = framer_new(once->partitions, judge_frame, judging);
+	judging->lanes = weir_alloc(once->partitions, sizeof(struct lane *));
+	for (uint32_t i = 0; i < once->partitions; i++) {
+		struct shard_options options = {.partition = i, .lateness_ms = -1, .count_events = true};
+		judging->lanes[i] = lane_new(&options, once->registry, reading->version);
+	}
+	return WEIR_OK;
+}
+
+static void close_judging(struct judging *judging, uint32_t partitions)
+{
+	framer_free(judging->framer);
+	for (uint32_t i = 0; judging->lanes != NULL && i < partitions; i++)
+		lane_free(judging->lanes[i]);
+	free(judging->lanes);
+	decision_events_free(judging->events);
 }
 
 static void open_replays(struct reading *reading)
@@ -87,6 +143,7 @@ static void close_all(struct reading *reading)
 {
 	for (uint32_t i = 0; reading->replays != NULL && i < reading->once->partitions; i++)
 		replay_free(reading->replays[i]);
+	close_judging(&reading->judging, reading->once->partitions);
 	free(reading->replays);
 	free(reading->numbers);
 	free(reading->lasts);
@@ -109,8 +166,14 @@ static void resolve(struct reading *reading, const struct matched_event *event, 
 	}
 }
 
+/* Where a record was read. */
+struct origin {
+	const uint8_t *source;
+	uint64_t position;
+};
+
 static enum weir_status take_event(struct reading *reading, const struct matched_event *event,
-                                   const struct record_reader *reader, struct weir_error *error)
+                                   const struct record *record, struct origin origin, struct weir_error *error)
 {
 	struct replay *replay = reading->replays[event->partition];
 	uint64_t number = reading->numbers[event->partition]++;
@@ -125,20 +188,58 @@ static enum weir_status take_event(struct reading *reading, const struct matched
 	if (number > reading->lasts[event->partition] || !replay_wants(replay, event->key, event->key_hash))
 		return WEIR_OK;
 	struct replay_event one = {.key = event->key,
-	                           .time_ms = reader->record.time_ms,
-	                           .cost = reader->record.cost,
+	                           .time_ms = record->time_ms,
+	                           .cost = record->cost,
 	                           .zones = event->zones,
 	                           .zone_count = event->zone_count,
-	                           .source = reader->stream->id,
-	                           .position = reader->position,
+	                           .source = origin.source,
+	                           .position = origin.position,
 	                           .policy_version = reading->version,
 	                           .id_offset = number};
 	return replay_event(replay, &one, error);
 }
 
-static enum weir_status read_all(struct reading *reading, struct weir_error *error)
+static enum weir_status judge(struct judging *judging, uint64_t version, const struct matched *matched,
+                              const struct record *record, struct weir_error *error)
+{
+	static const uint8_t merged_source[WEIR_SOURCE_ID_BYTES] = {0};
+	judging->records++;
+	if (judging->events == NULL || matched->event_count == 0)
+		return WEIR_OK;
+	judging->status = WEIR_OK;
+	judging->error = error;
+	framer_add(judging->framer, merged_source, version, matched, record, judging->records, 0);
+	framer_flush(judging->framer, 0);
+	return judging->status;
+}
+
+static enum weir_status take_record(struct reading *reading, const struct record *record, struct origin origin,
+                                    struct weir_error *error)
 {
 	struct matched matched;
+	enum weir_status status = WEIR_OK;
+	matcher_match(reading->inputs->matcher, record, &matched);
+	for (uint32_t i = 0; status == WEIR_OK && i < matched.event_count; i++)
+		status = take_event(reading, &matched.events[i], record, origin, error);
+	return status == WEIR_OK ? judge(&reading->judging, reading->version, &matched, record, error) : status;
+}
+
+/* What was decided of the newest record. */
+static enum weir_status take_decisions(struct reading *reading, struct weir_error *error)
+{
+	static const uint8_t decisions_source[WEIR_SOURCE_ID_BYTES] = {0};
+	struct record record;
+	enum weir_status status = WEIR_OK;
+	while (status == WEIR_OK && reading->judging.events != NULL &&
+	       decision_events_next(reading->judging.events, &record)) {
+		struct origin origin = {.source = decisions_source, .position = reading->judging.records + 1};
+		status = take_record(reading, &record, origin, error);
+	}
+	return status;
+}
+
+static enum weir_status read_all(struct reading *reading, struct weir_error *error)
+{
 	struct merge_input *input;
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && reading->open > 0) {
@@ -154,9 +255,11 @@ static enum weir_status read_all(struct reading *reading, struct weir_error *err
 		}
 		if (status != WEIR_OK)
 			break;
-		matcher_match(reading->inputs->matcher, &input->reader->record, &matched);
-		for (uint32_t i = 0; status == WEIR_OK && i < matched.event_count; i++)
-			status = take_event(reading, &matched.events[i], input->reader, error);
+		const struct record_reader *reader = input->reader;
+		struct origin origin = {.source = reader->stream->id, .position = reader->position};
+		status = take_record(reading, &reader->record, origin, error);
+		if (status == WEIR_OK)
+			status = take_decisions(reading, error);
 	}
 	return status == WEIR_END ? WEIR_OK : status;
 }
@@ -179,6 +282,8 @@ static void tell_missing(const struct reading *reading, struct question *questio
 static enum weir_status read_once(struct reading *reading, struct weir_error *error)
 {
 	enum weir_status status = open_inputs(reading, error);
+	if (status == WEIR_OK)
+		status = open_judging(reading, error);
 	if (status == WEIR_OK) {
 		open_replays(reading);
 		status = read_all(reading, error);

@@ -3,6 +3,9 @@
  * The main job: records in merged order, matched, framed, judged by rounds; a
  * cut now and then; a summary at the end. With --sort all are read and matched
  * first, and judged in the order of their times.
+ *
+ * Where zones count decisions, what a record decides comes directly behind it.
+ * So each record is judged before the next one is looked at, on this thread.
  */
 #include "deploy/weir/run/once.h"
 
@@ -36,7 +39,7 @@ static void show_progress(const struct once *once)
 	inputs_progress(once->inputs, &done_bytes, &all_bytes);
 	uint64_t sorted = once->sort != NULL ? weir_record_sort_count(once->sort) : 0;
 	if (sorted > 0) {
-		done_bytes += (uint64_t)((double)all_bytes * (double)once->records / (double)sorted);
+		done_bytes += (uint64_t)((double)all_bytes * (double)once->judged / (double)sorted);
 		all_bytes *= 2;
 	}
 	progress_draw(once->progress, counts.lines - once->lines_before, done_bytes, all_bytes);
@@ -53,14 +56,35 @@ static enum weir_status end_round(struct once *once, struct weir_error *error)
 	return status;
 }
 
-/* One record: its events go into the round. Their position is the record's number in the order of judging. */
-static enum weir_status judge_record(struct once *once, const struct matched *matched, const struct record *record,
-                                     struct weir_error *error)
+/* Its events go into the round. Their position is the record's number in the order of judging. */
+static enum weir_status add_record(struct once *once, const struct matched *matched, const struct record *record,
+                                   struct weir_error *error)
 {
 	static const uint8_t merged_source[WEIR_SOURCE_ID_BYTES] = {0};
 	once->records++;
-	if (matched->event_count > 0)
-		framer_add(once->framer, merged_source, once->policy_version, matched, record, once->records, 0);
+	if (matched->event_count == 0)
+		return WEIR_OK;
+	framer_add(once->framer, merged_source, once->policy_version, matched, record, once->records, 0);
+	if (once->events == NULL)
+		return WEIR_OK;
+	framer_flush(once->framer, 0);
+	return rounds_judge(once->rounds, error);
+}
+
+/* One record, and what it decides. */
+static enum weir_status judge_record(struct once *once, const struct matched *matched, const struct record *record,
+                                     struct weir_error *error)
+{
+	enum weir_status status = add_record(once, matched, record, error);
+	struct record decided;
+	while (status == WEIR_OK && once->events != NULL && decision_events_next(once->events, &decided)) {
+		struct matched again;
+		matcher_match(once->inputs->matcher, &decided, &again);
+		status = add_record(once, &again, &decided, error);
+	}
+	once->judged++;
+	if (status != WEIR_OK)
+		return status;
 	return once->records - once->round_start >= ROUND_RECORDS ? end_round(once, error) : WEIR_OK;
 }
 

@@ -263,6 +263,7 @@ static enum weir_status open_rounds(struct once *once, struct weir_error *error)
 	               .coloured = words_coloured(STDOUT_FILENO)},
 		.files = &once->files,
 		.archive = once->archive,
+		.events = once->events,
 		.archive_bytes = (size_t)options->config->archiver.memory_bytes / 2 / once->partition_count,
 	};
 	enum weir_status status = rounds_new(&rounds, &once->rounds, error);
@@ -294,6 +295,8 @@ enum weir_status once_open(struct once *once, struct weir_error *error)
 	if (status == WEIR_OK)
 		status = open_archive(once, error);
 	if (status == WEIR_OK)
+		status = decision_events_new(once->inputs, &once->events, error);
+	if (status == WEIR_OK)
 		status = open_rounds(once, error);
 	open_sort(once);
 	once->records = once->round_start = once->before.records;
@@ -311,6 +314,7 @@ static void close_file(struct once *once, struct weir_line_file *file)
 void once_close(struct once *once)
 {
 	rounds_free(once->rounds);
+	decision_events_free(once->events);
 	once_archive_free(once->archive);
 	framer_free(once->framer);
 	weir_record_sort_free(once->sort);

@@ -45,14 +45,16 @@ struct once {
 	struct output_files files;
 	struct weir_line_file *dead_file;
 	struct dead_letters *dead;
-	struct once_archive *archive; /* NULL: none is kept */
+	struct once_archive *archive;   /* NULL: none is kept */
+	struct decision_events *events; /* NULL: no zone counts decisions */
 	struct rounds *rounds;
 	struct framer *framer;
 	struct weir_record_sort *sort; /* NULL: records are judged as they are read */
 	struct weir_text sort_text;    /* of a record */
 
-	uint64_t records;      /* in the merged order, all runs */
+	uint64_t records;      /* in the merged order, all runs, with the decisions that are records */
 	uint64_t round_start;  /* records when the round at work began */
+	uint64_t judged;       /* records that this run read, and judged */
 	uint64_t lines_before; /* lines that earlier runs read */
 	int64_t started_ms, checkpoint_due_ms;
 	bool source_failed;

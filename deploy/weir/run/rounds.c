@@ -67,6 +67,12 @@ static void archive(struct rounds *rounds, const struct lane *lane, const struct
 		atomic_store_explicit(&rounds->want_cut, true, memory_order_relaxed);
 }
 
+static void tell_decisions(const struct rounds *rounds, const struct lane *lane, const struct lane_result *result)
+{
+	for (uint32_t i = 0; rounds->options.events != NULL && i < result->judged.decision_count; i++)
+		decision_events_add(rounds->options.events, lane_partition(lane), &result->judged.decisions[i]);
+}
+
 static enum weir_status judge_frame(struct worker *worker, struct lane *lane, struct weir_span frame,
                                     struct output_batch *batch, struct weir_error *error)
 {
@@ -80,6 +86,7 @@ static enum weir_status judge_frame(struct worker *worker, struct lane *lane, st
 	if (status == WEIR_OK && result.frame != NULL) {
 		output_batch_add(batch, &worker->rounds->options.choice, lane, &result);
 		archive(worker->rounds, lane, &result);
+		tell_decisions(worker->rounds, lane, &result);
 	}
 	shard_sweep(lane_shard(lane), 2 * result.judged.buckets_made);
 	if (shard_wants_checkpoint(lane_shard(lane)))
@@ -212,6 +219,14 @@ void rounds_emit(void *context, uint32_t partition, struct weir_span frame)
 	struct weir_text *frames = &rounds->ring[rounds->submitted % ROUND_COUNT].frames[partition];
 	weir_text_append(frames, &frame.length, sizeof frame.length);
 	weir_text_append(frames, frame.at, frame.length);
+}
+
+enum weir_status rounds_judge(struct rounds *rounds, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; status == WEIR_OK && i < rounds->options.threads; i++)
+		status = judge_round(&rounds->workers[i], &rounds->ring[rounds->submitted % ROUND_COUNT], error);
+	return status;
 }
 
 /* Waits for the oldest round that is not yet written, and writes it. */

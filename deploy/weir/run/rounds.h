@@ -14,6 +14,7 @@
 #ifndef DEPLOY_WEIR_RUN_ROUNDS_H
 #define DEPLOY_WEIR_RUN_ROUNDS_H
 
+#include "deploy/weir/decision_events/decision_events.h"
 #include "deploy/weir/run/once_archive.h"
 #include "deploy/weir/run/outputs.h"
 #include "limiter/checkpoint/checkpoint.h"
@@ -27,9 +28,10 @@ struct rounds_options {
 	uint32_t threads;
 	const char *state_directory; /* where workers read evicted segments; NULL: none are */
 	struct output_choice choice;
-	struct output_files *files;   /* borrowed */
-	struct once_archive *archive; /* NULL: none is kept; borrowed */
-	size_t archive_bytes;         /* of one partition's rows: more of them want a cut */
+	struct output_files *files;     /* borrowed */
+	struct once_archive *archive;   /* NULL: none is kept; borrowed */
+	size_t archive_bytes;           /* of one partition's rows: more of them want a cut */
+	struct decision_events *events; /* are given all decisions; NULL: nobody counts them; borrowed */
 };
 
 /** Starts the workers. */
@@ -40,6 +42,12 @@ void rounds_free(struct rounds *rounds);
 
 /** Adds a frame to the round being filled: a framer_emit. */
 void rounds_emit(void *context, uint32_t partition, struct weir_span frame);
+
+/**
+ * Judges what is in the round being filled, on this thread: for who must know what was decided before the next record.
+ * The workers have been given nothing else.
+ */
+WEIR_MUST_USE enum weir_status rounds_judge(struct rounds *rounds, struct weir_error *error);
 
 /** Hands the filled round to the workers; waits for the oldest one, and writes its lines, if all are under way. */
 WEIR_MUST_USE enum weir_status rounds_submit(struct rounds *rounds, struct weir_error *error);

@@ -7,6 +7,7 @@
 #include "common/files/durable_file.h"
 #include "common/json/units.h"
 #include "deploy/weir/command.h"
+#include "deploy/weir/terminal/when.h"
 #include "deploy/weir/top/top_sample.h"
 #include "deploy/weir/top/top_screen.h"
 #include "deploy/weir/top/top_view.h"
@@ -17,9 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum option { URL, TOKEN, STATE, ZONE, BY, ROWS, EVERY, ONCE, JSON, OPTION_COUNT };
+enum option { URL, TOKEN, STATE, ZONE, BY, ROWS, SINCE, UNTIL, LAST, EVERY, ONCE, JSON, OPTION_COUNT };
 
 enum { EVERY_LEAST_MS = 100 };
+
+#define TIME_EXPECTED "a time, such as \"2026-11-21 10:00\", 10:00 or 2026-11-21T10:00:00Z"
 
 static const char *const orders[] = {"passed", "blocked", NULL};
 
@@ -52,6 +55,21 @@ static const struct weir_argument_option options_table[] = {
               .help = "show at most N keys and N blocks (default 10, at most 50); a terminal shows what fits",
               .least = 1,
               .most = TOP_ROWS_MAX},
+	[SINCE] = {.name = "since",
+               .value = "TIME",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "show a span of time from here on, instead of now",
+               .expected = TIME_EXPECTED},
+	[UNTIL] = {.name = "until",
+               .value = "TIME",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the span's end (default: now)",
+               .expected = TIME_EXPECTED},
+	[LAST] = {.name = "last",
+              .value = "DURATION",
+              .type = WEIR_ARGUMENT_DURATION,
+              .help = "show a span of this length up to --until",
+              .least = 1},
 	[EVERY] = {.name = "every",
                .value = "DURATION",
                .type = WEIR_ARGUMENT_DURATION,
@@ -67,6 +85,10 @@ static const struct weir_argument_option options_table[] = {
 };
 
 static const struct weir_argument_section sections[] = {
+	{"Spans of time",
+     "A time without a zone is local time (TZ), one without a date is today's; Z and +01:00 are "
+     "understood. Counts are of whole hours, or of whole days where the archive keeps no hours of keys "
+     "any more, and the table says from when to when. Blocks are those decided in the span itself."},
 	{"Keys on a terminal", "q quits, z shows the next zone, b sorts by blocked, t by passed. NO_COLOR is respected."},
 	{NULL, NULL},
 };
@@ -86,12 +108,15 @@ static const struct weir_command_line line = {
 	.about = "Shows the busiest keys and who is blocked.\n"
 			 "\n"
 			 "It shows each zone's requests of this hour, today's busiest keys, and every block that is in "
-			 "force. The figures are the archiver's, so they lag by archiver.interval.",
+			 "force; or, of a span of time, its sums, its busiest keys and who was blocked in it. The figures are the "
+			 "archiver's, so they lag by archiver.interval.",
 	.operand = {.hint = "give a source with --url or --state"},
 	.options = options_table,
 	.sections = sections,
 	.examples = "weir top --state /var/lib/weir\n"
 				"weir top --url http://127.0.0.1:8642 --token api.token --zone login\n"
+				"weir top --state /var/lib/weir --last 2h\n"
+				"weir top --state /var/lib/weir --since '2026-11-20 18:00' --until 2026-11-21\n"
 				"weir top --state /var/lib/weir --json --once | jq '.blocks[].key'",
 	.exits = exits,
 };
@@ -101,6 +126,7 @@ enum { EVERY_MS = 2000, ROWS_DEFAULT = 10, TICK_MS = 100, TOKEN_MAX_BYTES = 64 *
 struct top_command {
 	const char *url, *token_path, *state;
 	bool once, json, interactive;
+	bool since; /* --since is given */
 	int64_t every_ms;
 	struct top_source *source;
 	struct top_question question;
@@ -111,6 +137,12 @@ struct top_command {
 };
 
 /* ---- the command line ---- */
+
+static enum weir_exit take_time(int option, const char *text, int64_t *time_ms)
+{
+	return when_read(text, weir_wall_ms(), time_ms) ? WEIR_EXIT_NOT_YET
+	                                                : weir_arguments_refuse_value(&line, option, text);
+}
 
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
 {
@@ -126,6 +158,9 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 		break;
 	case BY: command->question.by_blocked = value->number == 1; break;
 	case ROWS: command->question.top_rows = command->question.block_rows = (unsigned)value->number; break;
+	case SINCE: command->since = true; return take_time(option, value->text, &command->question.since_ms);
+	case UNTIL: return take_time(option, value->text, &command->question.until_ms);
+	case LAST: command->question.last_ms = (int64_t)value->number; break;
 	case EVERY: command->every_ms = (int64_t)value->number; break;
 	case ONCE: command->once = true; break;
 	case JSON: command->json = true; break;
@@ -144,6 +179,14 @@ static enum weir_exit parse(struct top_command *command, int argc, char **argv)
 		                             command->url != NULL ? ", not both" : "");
 	if (command->token_path != NULL && command->url == NULL)
 		return weir_arguments_refuse(&line, "--token needs --url");
+	struct top_question *question = &command->question;
+	if (command->since && question->last_ms != 0)
+		return weir_arguments_refuse(&line, "give --since or --last, not both");
+	question->spanned = command->since || question->last_ms != 0;
+	if (question->until_ms != 0 && !question->spanned)
+		return weir_arguments_refuse(&line, "--until needs --since or --last");
+	if (question->until_ms != 0 && command->since && question->since_ms >= question->until_ms)
+		return weir_arguments_refuse(&line, "--since must be earlier than --until");
 	return WEIR_EXIT_NOT_YET;
 }
 

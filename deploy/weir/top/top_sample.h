@@ -8,6 +8,14 @@
  *    "zone", "by",                               whose keys these are, and what they are sorted by
  *    "top": [{"key", "passed", "blocked", "late", "hour": {"passed", "blocked", "late"}}],  today, and this hour
  *    "blocks": [{"zone", "key", "at_ms", "until_ms", "limit", …}], "more_blocks"}           as GET /api/v1/blocks
+ *
+ * Of a span of time, whose sums are of whole hours, or of whole days where the archive has no more of its keys:
+ *
+ *   {"at_ms", "asked_from_ms", "asked_to_ms",
+ *    "from_ms", "to_ms", "grain",                what the sums cover, and "hour" or "day"
+ *    "first_ms",                                 the first hour or day in it that has a count of any zone; null: none has
+ *    "zones", "zone", "by", "top",               as above, but of the span, without "hour"; "per_second" is its average
+ *    "blocks", "more_blocks"}                    decided from asked_from_ms on and before asked_to_ms, the newest first
  */
 #ifndef DEPLOY_WEIR_TOP_TOP_SAMPLE_H
 #define DEPLOY_WEIR_TOP_TOP_SAMPLE_H
@@ -20,6 +28,8 @@ struct top_question {
 	char zone[TOP_ZONE_BYTES]; /* "": the first of those in force; set to the one that is shown */
 	bool by_blocked;           /* else by passed */
 	unsigned top_rows, block_rows;
+	bool spanned;                        /* a span of time is asked for, not what is now */
+	int64_t since_ms, until_ms, last_ms; /* until 0: now; last: so much before that; 0: since */
 };
 
 /* Zones' sums of the last samples, to tell rates by. Zero-initialised is empty. */
@@ -37,7 +47,7 @@ void top_rates_deinit(struct top_rates *rates);
  * Asks the source.
  *
  * @param sample  returned: json_decref()
- * @return as top_source_ask(); WEIR_INVALID also: there is no zone of that name, or none at all
+ * @return as top_source_ask(); WEIR_INVALID also: there is no zone of that name, or none at all; the span is none
  */
 WEIR_MUST_USE enum weir_status top_sample_read(struct top_source *source, struct top_question *question,
                                                struct top_rates *rates, json_t **sample, struct weir_error *error);

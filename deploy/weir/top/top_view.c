@@ -83,7 +83,33 @@ static void put_word(struct weir_text *line, const json_t *object, const char *n
 	pad(line, from, width);
 }
 
+/* Whether a sample is of a span of time, not of what is now. */
+static bool is_span(const json_t *sample)
+{
+	return json_object_get(sample, "from_ms") != NULL;
+}
+
 /* ---- the parts ---- */
+
+/* Which time the sums are of: more than was asked for, as they are of whole hours or days. */
+static void put_span(struct view *view, const json_t *sample)
+{
+	struct weir_text *line = &view->line;
+	const json_t *first = json_object_get(sample, "first_ms");
+	weir_text_puts(line, "counts of whole ");
+	put_word(line, sample, "grain", 0);
+	weir_text_puts(line, "s: ");
+	words_time(line, number_of(sample, "from_ms"));
+	weir_text_puts(line, " to ");
+	words_time(line, number_of(sample, "to_ms"));
+	if (json_is_null(first)) {
+		weir_text_puts(line, "; the archive has none of them");
+	} else if (json_integer_value(first) > number_of(sample, "from_ms")) {
+		weir_text_puts(line, "; the first is of ");
+		words_time(line, json_integer_value(first));
+	}
+	end_line(view, PLAIN);
+}
 
 static void put_zones(struct view *view, const json_t *sample)
 {
@@ -91,8 +117,8 @@ static void put_zones(struct view *view, const json_t *sample)
 	const char *shown = json_string_value(json_object_get(sample, "zone"));
 	size_t i;
 	json_t *zone;
-	weir_text_printf(line, "%-*s%12s%12s%12s%12s", KEY_WIDTH, "ZONE (this hour)", "PASSED", "BLOCKED", "LATE",
-	                 "A SECOND");
+	weir_text_printf(line, "%-*s%12s%12s%12s%12s", KEY_WIDTH, is_span(sample) ? "ZONE" : "ZONE (this hour)", "PASSED",
+	                 "BLOCKED", "LATE", "A SECOND");
 	end_line(view, HEAD);
 	json_array_foreach(json_object_get(sample, "zones"), i, zone)
 	{
@@ -119,19 +145,26 @@ static void put_top(struct view *view, const json_t *sample)
 	json_t *row;
 	weir_text_puts(line, "KEY, by ");
 	put_word(line, sample, "by", 0);
-	weir_text_puts(line, " today");
+	weir_text_puts(line, is_span(sample) ? "" : " today");
 	pad(line, 0, KEY_WIDTH);
-	weir_text_printf(line, "%12s%12s%12s%12s", "PASSED/H", "BLOCKED/H", "PASSED", "BLOCKED");
+	if (is_span(sample))
+		weir_text_printf(line, "%12s%12s%12s", "PASSED", "BLOCKED", "LATE");
+	else
+		weir_text_printf(line, "%12s%12s%12s%12s", "PASSED/H", "BLOCKED/H", "PASSED", "BLOCKED");
 	end_line(view, HEAD);
 	json_array_foreach(json_object_get(sample, "top"), i, row)
 	{
 		const json_t *hour = json_object_get(row, "hour");
 		put_key(line, json_object_get(row, "key"));
-		put_count(line, hour, "passed");
-		put_count(line, hour, "blocked");
+		if (!is_span(sample)) {
+			put_count(line, hour, "passed");
+			put_count(line, hour, "blocked");
+		}
 		put_count(line, row, "passed");
 		put_count(line, row, "blocked");
-		end_line(view, number_of(hour, "blocked") > 0 ? ALARM : PLAIN);
+		if (is_span(sample))
+			put_count(line, row, "late");
+		end_line(view, number_of(is_span(sample) ? row : hour, "blocked") > 0 ? ALARM : PLAIN);
 	}
 }
 
@@ -163,14 +196,23 @@ static void put_blocks(struct view *view, const json_t *sample)
 	const json_t *blocks = json_object_get(sample, "blocks");
 	size_t i;
 	json_t *block;
-	weir_text_printf(line, "%-*s  %-23s  %-16s  %s", KEY_WIDTH, "BLOCKED NOW", "UNTIL", "ZONE", "LIMIT");
+	bool span = is_span(sample);
+	if (span) {
+		weir_text_puts(line, "BLOCKED from ");
+		words_time(line, number_of(sample, "asked_from_ms"));
+		weir_text_puts(line, " to ");
+		words_time(line, number_of(sample, "asked_to_ms"));
+		end_line(view, STRONG);
+	}
+	weir_text_printf(line, "%-*s  %-23s  %-16s  %s", KEY_WIDTH, span ? "KEY" : "BLOCKED NOW", span ? "AT" : "UNTIL",
+	                 "ZONE", "LIMIT");
 	end_line(view, HEAD);
 	json_array_foreach(blocks, i, block)
 	{
 		put_key(line, json_object_get(block, "key"));
 		weir_text_puts(line, "  ");
 		size_t from = line->length;
-		words_time(line, number_of(block, "until_ms"));
+		words_time(line, number_of(block, span ? "at_ms" : "until_ms"));
 		pad(line, from, 23);
 		weir_text_puts(line, "  ");
 		put_word(line, block, "zone", 16);
@@ -201,6 +243,8 @@ void top_view_put(struct weir_text *text, const struct top_form *form, const cha
 		words_text(&view.line, note);
 	end_line(&view, ALARM);
 	if (sample != NULL) {
+		if (is_span(sample))
+			put_span(&view, sample);
 		put_zones(&view, sample);
 		end_line(&view, PLAIN);
 		put_top(&view, sample);

@@ -22,6 +22,6 @@ void top_view_put(struct weir_text *text, const struct top_form *form, const cha
                   const char *note);
 
 /** The lines that are always there: what a screen has beside its rows of keys and blocks, and of zones. */
-enum { TOP_VIEW_LINES = 9 };
+enum { TOP_VIEW_LINES = 11 };
 
 #endif

@@ -28,6 +28,7 @@ import sys
 
 import json_out
 import sources
+from decisions import Decision, are_counted
 from keys import partition_of
 from model import Once
 from policy import Zone
@@ -49,7 +50,23 @@ class Run:
         self.zones = [Zone(zone) for zone in config["zones"]]
         self.once = Once(self.zones)
         records, self.tally = read or read_sources(config, logs)
-        self.records = [(record.time, record.cost, self.once.take(record)) for record in records]
+        self.counted = are_counted(config)
+        self.records = [taken for record in records for taken in self._take(record)]
+
+    def _take(self, record):
+        """A record, and behind it the decisions that come of it where zones count them:
+        (time, cost, events) of each."""
+        place = {zone.name: i for i, zone in enumerate(self.zones)}
+        named = {zone.name: zone for zone in self.zones}
+        waiting = [record]
+        while waiting:
+            one = waiting.pop(0)
+            events = self.once.take(one)
+            yield one.time, one.cost, events
+            made = [verdict.decision for _, verdicts in events for verdict in verdicts if verdict.decision is not None]
+            if self.counted:
+                made.sort(key=lambda decision: place[decision["zone"]])
+                waiting += [Decision(decision, named) for decision in made]
 
     def numbered(self, partitions):
         """(time, cost, [(partition, offset, joined key, verdicts), …]) of each record:

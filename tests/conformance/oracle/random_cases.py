@@ -23,11 +23,14 @@ class Case:
     def __init__(self, config, files):
         self.config, self.files = config, files
 
+    def placed(self, where):
+        """The configuration with its sources in a directory."""
+        return dict(self.config, sources=[dict(source, path=os.path.join(where, source["path"]))
+                                          if "path" in source else source for source in self.config["sources"]])
+
     def write(self, where):
         """Writes logs and configuration into a directory; the configuration's path."""
-        config = dict(self.config)
-        config["sources"] = [dict(source, path=os.path.join(where, source["path"]))
-                             for source in config["sources"]]
+        config = self.placed(where)
         for name, lines in self.files.items():
             data = b"".join(lines)
             with open(os.path.join(where, name), "wb") as out:
@@ -241,3 +244,34 @@ def case(seed, number, lines=None):
         if rng.random() < 0.5:
             source["name"] = rng.choice(["one", "two"])
     return Case(config, names)
+
+
+def _counting(rng, policy, number, counted):
+    """A zone over decisions of others, most of which are of a few."""
+    zone = policy.zone(number)
+    for limit in zone["limits"]:
+        limit.pop("done", None)
+        for name in ("rate", "length"):
+            if name in limit:
+                limit[name] = rng.choice([1, 1, 2, 3])
+    zone["key"] = [name for name in zone["key"] if rng.random() < 0.7]
+    if rng.random() < 0.2:
+        zone["key"] = [rng.choice(["zone", "key", "mode"])]
+    zone["match"] = {"zone": rng.sample(counted, rng.randint(1, len(counted)))}
+    if rng.random() < 0.2:
+        zone["match"]["mode"] = [rng.choice(["shadow", "enforce"])]
+    zone["sources"] = ["decisions"] + rng.choice([[], [], [], ["one"], ["one", "two"]])
+    return zone
+
+
+def with_decisions(base, seed, number):
+    """A case with more zones, which count the decisions of others, among its zones."""
+    rng = random.Random(f"{seed}/{number}/decisions")
+    policy = _Policy(rng, rng.choice(_SCALES), None)
+    zones = list(base.config["zones"])
+    for more in range(rng.choice([1, 1, 2, 3])):
+        zone = _counting(rng, policy, 100 + more, [one["name"] for one in zones])
+        zones.insert(rng.randint(0, len(zones)), zone)
+    sources = list(base.config["sources"])
+    sources.insert(rng.randint(0, len(sources)), {"type": "decisions"})
+    return Case(dict(base.config, zones=zones, sources=sources), base.files)

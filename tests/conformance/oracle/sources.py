@@ -75,6 +75,8 @@ def open_all(specs, tally):
     seen = set()
     streams = []
     for spec in specs:
+        if spec.get("type") == "decisions":
+            continue
         paths = ["-"] if spec.get("type") == "stdin" else spec["path"]
         for path in [paths] if isinstance(paths, str) else paths:
             for name in _files(path):

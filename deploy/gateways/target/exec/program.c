@@ -69,7 +69,8 @@ static enum weir_status judge(const char *name, int result, struct weir_error *e
 	return WEIR_OK;
 }
 
-enum weir_status program_ended(pid_t pid, const char *name, struct weir_error *error)
+/* @param left_with  set once it has ended, where it left by itself */
+static enum weir_status ended(pid_t pid, const char *name, int *left_with, struct weir_error *error)
 {
 	int result;
 	pid_t found;
@@ -79,30 +80,44 @@ enum weir_status program_ended(pid_t pid, const char *name, struct weir_error *e
 		return WEIR_AGAIN;
 	if (found < 0)
 		return weir_fail(error, WEIR_IO, "cannot wait for %s: %s", name, strerror(errno));
+	*left_with = WIFEXITED(result) ? WEXITSTATUS(result) : -1;
 	return judge(name, result, error);
 }
 
+enum weir_status program_ended(pid_t pid, const char *name, struct weir_error *error)
+{
+	int left_with;
+	return ended(pid, name, &left_with, error);
+}
+
 /* WEIR_AGAIN: it runs still. */
-static enum weir_status await(pid_t pid, const char *name, int64_t wait_ms, struct weir_error *error)
+static enum weir_status await(pid_t pid, const char *name, int64_t wait_ms, int *left_with, struct weir_error *error)
 {
 	int64_t end_ms = weir_monotonic_ms() + wait_ms;
 	enum weir_status status;
-	while ((status = program_ended(pid, name, error)) == WEIR_AGAIN && weir_monotonic_ms() < end_ms)
+	while ((status = ended(pid, name, left_with, error)) == WEIR_AGAIN && weir_monotonic_ms() < end_ms)
 		nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
 	return status;
 }
 
-enum weir_status program_end(pid_t pid, const char *name, int64_t wait_ms, struct weir_error *error)
+static enum weir_status end(pid_t pid, const char *name, int64_t wait_ms, int *left_with, struct weir_error *error)
 {
-	enum weir_status status = await(pid, name, wait_ms, error);
+	enum weir_status status = await(pid, name, wait_ms, left_with, error);
 	if (status != WEIR_AGAIN)
 		return status;
 	kill(-pid, SIGTERM);
-	if (await(pid, name, TERM_MS, error) == WEIR_AGAIN) {
+	if (await(pid, name, TERM_MS, left_with, error) == WEIR_AGAIN) {
 		kill(-pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
+	*left_with = -1;
 	return weir_fail(error, WEIR_IO, "%s did not exit within %lld ms and was killed", name, (long long)wait_ms);
+}
+
+enum weir_status program_end(pid_t pid, const char *name, int64_t wait_ms, struct weir_error *error)
+{
+	int left_with;
+	return end(pid, name, wait_ms, &left_with, error);
 }
 
 static int memory_file(const char *bytes, size_t length)
@@ -122,8 +137,11 @@ enum weir_status program_run(const struct program_run *run, struct weir_error *e
 	int input = memory_file(run->input, run->input_bytes);
 	int output = memfd_create("weir", MFD_CLOEXEC);
 	pid_t pid = input >= 0 && output >= 0 ? start(run->arguments, input, output) : -1;
-	enum weir_status status = pid > 0 ? program_end(pid, name, run->timeout_ms, error)
+	int left_with = -1;
+	enum weir_status status = pid > 0 ? end(pid, name, run->timeout_ms, &left_with, error)
 	                                  : weir_fail(error, WEIR_IO, "cannot start %s: %s", name, strerror(errno));
+	if (run->left_with != NULL)
+		*run->left_with = left_with;
 	if (pid > 0 && (run->said != NULL || status != WEIR_OK)) {
 		struct weir_text text = {0};
 		off_t length = lseek(output, 0, SEEK_END);

@@ -16,6 +16,7 @@ struct program_run {
 	const char *input;            /* its standard input */
 	size_t input_bytes;
 	int64_t timeout_ms;     /* then it is killed, with all that it started */
+	int *left_with;         /* set to its exit status, or -1: it was not let end by itself; NULL: not wanted */
 	struct weir_text *said; /* its output and error output, at most PROGRAM_OUTPUT_MAX_BYTES; NULL: not wanted */
 };
 

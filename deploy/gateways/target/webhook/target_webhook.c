@@ -6,6 +6,11 @@
  * forgotten. People are not told of what they were told: of each partition the newest decision that was said is known,
  * and what was in force at the start is not said at all. What is said waits in a bounded buffer until it was taken.
  *
+ * What is refused for good holds up no other. A server that refuses a part of the list five times does without it. A
+ * message that is refused for what it says is left out at once. Where the place is wrong or the right is missing, which
+ * is the configuration's fault, the server's list waits for as long as it takes, as nothing is lost of it; what people
+ * were to be told is given up after "give_up_after". All that is left out is told and counted.
+ *
  * One question at a time, so that the order is kept. While a server says that it wants a pause (Retry-After), it is not
  * asked.
  */
@@ -35,6 +40,20 @@ enum {
 	NOTICE_BYTES = 950,
 	WAITING_MOST_BYTES = 64 << 10,
 	PAUSE_MOST_MS = 600000,
+	REFUSALS_MOST = 5, /* of a list, one copy after another */
+};
+
+/* What <sysexits.h> says of a message that no later try can change. */
+enum { MAIL_BAD_DATA = 65, MAIL_NO_USER = 67, MAIL_NO_HOST = 68 };
+
+/* ... and of the program itself: how it is called, that it is there, what it may do, how it is configured. */
+enum {
+	MAIL_USAGE = 64,
+	MAIL_UNAVAILABLE = 69,
+	MAIL_SOFTWARE = 70,
+	MAIL_CANNOT_CREATE = 73,
+	MAIL_NO_RIGHT = 77,
+	MAIL_CONFIG = 78
 };
 
 struct webhook_target {
@@ -43,17 +62,21 @@ struct webhook_target {
 	struct weir_http_client *client; /* NULL: mail */
 	struct weir_hmac *hmac;          /* NULL: nothing is signed */
 	char *authorization;             /* NULL: none */
-	int64_t pause_end_ms;            /* monotonic */
+	const struct weir_log *log;
+	int64_t pause_end_ms; /* monotonic */
+	bool misconfigured;   /* the newest answer says so */
 	/* of a list */
 	struct weir_text body;
 	size_t changes;
 	bool first;
+	unsigned refusals; /* of copies, one after another */
 	/* of words for people */
 	struct weir_text waiting;
 	uint64_t left_out; /* that found no room there */
 	struct decision_version *said;
 	uint32_t partitions;
 	bool begun;
+	int64_t refused_ms; /* monotonic: since when it is misconfigured; 0: it is not */
 };
 
 /* ---- sending ---- */
@@ -67,18 +90,39 @@ static void note_pause(struct webhook_target *webhook, int64_t pause_ms)
 		webhook->pause_end_ms = weir_monotonic_ms() + pause_ms;
 }
 
+/* What no later try changes: that the place is wrong or a right is missing, or else what was sent. */
+static bool is_configured_wrong(long code)
+{
+	return (code >= 300 && code < 400) || code == 401 || code == 403 || code == 404 || code == 405 || code == 407 ||
+	       code == 410;
+}
+
+static bool is_refused(long code)
+{
+	return code >= 400 && code < 500 && code != 408 && code != 425 && code != 429 && !is_configured_wrong(code);
+}
+
 static enum weir_status judge(struct webhook_target *webhook, const struct weir_http_answer *answer,
                               struct weir_error *error)
 {
+	webhook->misconfigured = is_configured_wrong(answer->code);
 	if (answer->code >= 200 && answer->code < 300)
 		return WEIR_OK;
 	note_pause(webhook, answer->retry_after_ms);
 	/* Its words may repeat what was sent, a secret too, so they are not shown. */
-	return weir_fail(error, answer->code == 400 || answer->code == 413 || answer->code == 422 ? WEIR_INVALID : WEIR_IO,
-	                 "%s answered with status %ld%s", webhook->settings.name, answer->code,
-	                 answer->code == 401 || answer->code == 403  ? ": are url, token and secret right?"
-	                 : answer->code >= 300 && answer->code < 400 ? ": name the address that it leads to"
-	                                                             : "");
+	return weir_fail(error, is_refused(answer->code) ? WEIR_INVALID : WEIR_IO, "%s answered with status %ld%s",
+	                 webhook->settings.name, answer->code,
+	                 answer->code == 401 || answer->code == 403   ? ": are url, token and secret right?"
+	                 : answer->code == 404 || answer->code == 410 ? ": is the url right?"
+	                 : answer->code >= 300 && answer->code < 400  ? ": name the address that it leads to"
+	                                                              : "");
+}
+
+/* Tells that something is left out for good. */
+static void give_up(struct webhook_target *webhook, size_t count, const char *what, const char *why)
+{
+	weir_counter_add(&webhook->target.given_up, count);
+	weir_log(webhook->log, WEIR_LOG_WARNING, "target", "gave up on %zu %s: %s", count, what, why);
 }
 
 /* @return WEIR_OK; WEIR_INVALID: this body is refused; WEIR_IO: later again */
@@ -107,6 +151,7 @@ static enum weir_status post(struct webhook_target *webhook, const struct weir_t
 		call.headers[headers++] = moment;
 		call.headers[headers++] = signature;
 	}
+	webhook->misconfigured = false;
 	enum weir_status status = weir_http_client_call(webhook->client, &call, &answer, error);
 	weir_text_deinit(&answer.body);
 	if (status == WEIR_OK)
@@ -122,11 +167,17 @@ static enum weir_status send_mail(struct webhook_target *webhook, struct weir_sp
 	webhook_notice_mail(&mail, &webhook->settings, words, count);
 	const char *program = webhook->settings.sendmail != NULL ? webhook->settings.sendmail : "/usr/sbin/sendmail";
 	const char *const arguments[] = {program, "-i", "--", webhook->settings.to, NULL};
-	const struct program_run run = {
-		.arguments = arguments, .input = mail.at, .input_bytes = mail.length, .timeout_ms = TARGET_TIMEOUT_MS};
+	int left_with;
+	const struct program_run run = {.arguments = arguments,
+	                                .input = mail.at,
+	                                .input_bytes = mail.length,
+	                                .timeout_ms = TARGET_TIMEOUT_MS,
+	                                .left_with = &left_with};
 	enum weir_status status = program_run(&run, error);
 	weir_text_deinit(&mail);
-	return status;
+	webhook->misconfigured = left_with == MAIL_USAGE || left_with == MAIL_UNAVAILABLE || left_with == MAIL_SOFTWARE ||
+	                         left_with == MAIL_CANNOT_CREATE || left_with == MAIL_NO_RIGHT || left_with == MAIL_CONFIG;
+	return left_with == MAIL_BAD_DATA || left_with == MAIL_NO_USER || left_with == MAIL_NO_HOST ? WEIR_INVALID : status;
 }
 
 static enum weir_status wait_for_pause(const struct webhook_target *webhook, struct weir_error *error)
@@ -148,10 +199,24 @@ static enum weir_status flush(struct webhook_target *webhook, struct weir_error 
 	weir_text_puts(&whole, "]}\n");
 	enum weir_status status = post(webhook, &whole, error);
 	weir_text_deinit(&whole);
+	size_t changes = webhook->changes;
 	weir_text_clear(&webhook->body);
 	webhook->changes = 0;
-	webhook->first = false;
+	if (status == WEIR_INVALID && webhook->refusals + 1 >= REFUSALS_MOST && changes > 0) {
+		give_up(webhook, changes, "changes of the list", error->text);
+		return WEIR_OK; /* a later part is the first one */
+	}
+	webhook->refusals += status == WEIR_INVALID;
+	webhook->first = webhook->first && status != WEIR_OK;
 	return status == WEIR_INVALID ? WEIR_IO : status; /* it is all sent again */
+}
+
+/* The end of a copy, or of changes. */
+static enum weir_status end_list(struct webhook_target *webhook, enum weir_status status)
+{
+	if (status == WEIR_OK)
+		webhook->refusals = 0;
+	return status;
 }
 
 static enum weir_status add(struct webhook_target *webhook, const struct block_entry *entry, struct weir_error *error)
@@ -183,7 +248,8 @@ static enum weir_status copy_list(struct target *target, const struct block_tabl
 	webhook->first = true;
 	while (status == WEIR_OK && (entry = block_table_next(table, &walk)) != NULL)
 		status = add(webhook, entry, error);
-	return status == WEIR_OK && (webhook->changes > 0 || webhook->first) ? flush(webhook, error) : status;
+	return end_list(webhook,
+	                status == WEIR_OK && (webhook->changes > 0 || webhook->first) ? flush(webhook, error) : status);
 }
 
 static enum weir_status apply_list(struct target *target, const struct block_table *table, int64_t now_ms,
@@ -197,7 +263,7 @@ static enum weir_status apply_list(struct target *target, const struct block_tab
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
 		if (changes[i]->json != NULL)
 			status = add(webhook, changes[i], error);
-	return status == WEIR_OK && webhook->changes > 0 ? flush(webhook, error) : status;
+	return end_list(webhook, status == WEIR_OK && webhook->changes > 0 ? flush(webhook, error) : status);
 }
 
 /* A server is heard of when something is to be said. */
@@ -250,6 +316,28 @@ static enum weir_status send_words(struct webhook_target *webhook, struct weir_s
 	return status;
 }
 
+static size_t lines_of(const struct weir_text *text)
+{
+	size_t lines = 0;
+	for (size_t i = 0; i < text->length; i++)
+		lines += text->at[i] == '\n';
+	return lines;
+}
+
+/* What is old by now is no news to people once the configuration is right. */
+static void give_up_old(struct webhook_target *webhook, const char *why)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (webhook->refused_ms == 0)
+		webhook->refused_ms = now_ms;
+	if (now_ms - webhook->refused_ms < webhook->settings.give_up_after_ms)
+		return;
+	give_up(webhook, lines_of(&webhook->waiting) + webhook->left_out, "messages", why);
+	weir_text_clear(&webhook->waiting);
+	webhook->left_out = 0;
+	webhook->refused_ms = 0;
+}
+
 /* What waits; a message that is refused for what it says is left out, so that it holds up no other. */
 static enum weir_status deliver(struct webhook_target *webhook, struct weir_error *error)
 {
@@ -258,10 +346,13 @@ static enum weir_status deliver(struct webhook_target *webhook, struct weir_erro
 		size_t count;
 		struct weir_span words = next_message(webhook, &count);
 		status = send_words(webhook, words, count, error);
+		if (status == WEIR_IO && webhook->misconfigured)
+			give_up_old(webhook, error->text);
 		if (status == WEIR_IO)
 			return status;
+		webhook->refused_ms = 0;
 		if (status == WEIR_INVALID)
-			weir_counter_add(&webhook->target.unfit, count);
+			give_up(webhook, count, "messages", error->text);
 		memmove(webhook->waiting.at, webhook->waiting.at + words.length, webhook->waiting.length - words.length);
 		webhook->waiting.length -= words.length;
 		status = WEIR_OK;
@@ -375,6 +466,7 @@ enum weir_status target_webhook_make(const char *rest, const struct target_optio
 	struct weir_error ignored;
 	enum weir_status status = webhook_settings_read(rest, &made->settings, error);
 	made->target.ops = made->settings.template == WEBHOOK_JSON ? &list_ops : &words_ops;
+	made->log = options->log;
 	made->partitions = options->partitions;
 	made->said = weir_alloc(options->partitions > 0 ? options->partitions : 1, sizeof *made->said);
 	if (status == WEIR_OK)

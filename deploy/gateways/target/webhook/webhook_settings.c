@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+enum { GIVE_UP_AFTER_MS = 3600 * 1000, GIVE_UP_MOST_MS = 7 * 24 * 3600 * 1000 };
+
 static void forget(char *secret)
 {
 	if (secret != NULL)
@@ -100,11 +102,12 @@ static enum weir_status check(const struct weir_json *root, struct webhook_setti
 static enum weir_status read_root(const struct weir_json *root, struct webhook_settings *settings,
                                   struct weir_error *error)
 {
-	static const char *const names[] = {"template", "url",  "secret",   "token", "chat",
-	                                    "to",       "from", "sendmail", "ca",    NULL};
+	static const char *const names[] = {"template", "url",      "secret", "token",         "chat", "to",
+	                                    "from",     "sendmail", "ca",     "give_up_after", NULL};
 	static const char *const templates[] = {"json", "slack", "discord", "telegram", "mail", NULL};
 	struct weir_json template = weir_json_member(root, "template"), chat = weir_json_member(root, "chat");
 	struct weir_json to = weir_json_member(root, "to"), from = weir_json_member(root, "from");
+	struct weir_json give_up = weir_json_member(root, "give_up_after");
 	struct weir_json sendmail = weir_json_member(root, "sendmail"), ca = weir_json_member(root, "ca");
 	int word = WEBHOOK_JSON;
 	enum weir_status status;
@@ -117,7 +120,8 @@ static enum weir_status read_root(const struct weir_json *root, struct webhook_s
 	    (status = read_text(&to, &settings->to, error)) != WEIR_OK ||
 	    (status = read_text(&from, &settings->from, error)) != WEIR_OK ||
 	    (status = read_text(&sendmail, &settings->sendmail, error)) != WEIR_OK ||
-	    (status = read_text(&ca, &settings->ca, error)) != WEIR_OK)
+	    (status = read_text(&ca, &settings->ca, error)) != WEIR_OK ||
+	    (status = weir_json_duration(&give_up, 0, GIVE_UP_MOST_MS, &settings->give_up_after_ms, error)) != WEIR_OK)
 		return status;
 	settings->template = (enum webhook_template)word;
 	return check(root, settings, error);
@@ -127,7 +131,7 @@ enum weir_status webhook_settings_read(const char *rest, struct webhook_settings
 {
 	struct weir_json_document *document;
 	struct weir_text name = {0};
-	*settings = (struct webhook_settings){0};
+	*settings = (struct webhook_settings){.give_up_after_ms = GIVE_UP_AFTER_MS};
 	if (rest[0] == '/') {
 		enum weir_status status = weir_json_load(rest, &document, error);
 		if (status != WEIR_OK)

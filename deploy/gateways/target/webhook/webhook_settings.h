@@ -24,6 +24,7 @@ struct webhook_settings {
 	char *chat;                 /* telegram */
 	char *to, *from, *sendmail; /* mail */
 	char *ca;
+	int64_t give_up_after_ms; /* what people could not be told for so long, as it was refused, is not said any more */
 };
 
 /** @return WEIR_OK; WEIR_INVALID: the words show no secret. In both cases webhook_settings_deinit() is due */
