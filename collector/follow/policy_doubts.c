@@ -379,6 +379,13 @@ static void doubt_decisions(struct teller *teller, const struct weir_policy *pol
 		for (uint32_t k = 0; k < field->value_count; k++)
 			doubt_decision_value(teller, policy, field->field, &field->values[k]);
 	}
+	for (uint32_t i = 0; i < teller->zone->history_field_count; i++) {
+		const char *field = teller->zone->history_fields[i];
+		weir_text_puts(enter(teller), "history.fields");
+		if (!is_of_decisions(policy, field))
+			weir_text_printf(&teller->words, "decisions have no field \"%.80s\"", field);
+		tell_words(teller);
+	}
 	weir_text_puts(enter(teller), "match");
 	if (!by_action)
 		weir_text_puts(&teller->words, "counts lifts, too, so an operator who lets somebody in adds to the count: "

@@ -109,7 +109,7 @@ static void resolve(struct reading *reading, const struct matched_event *event, 
 	}
 }
 
-static enum weir_status take_event(struct reading *reading, const struct matched_event *event,
+static enum weir_status take_event(struct reading *reading, const struct matched_event *event, struct weir_span fields,
                                    const struct record_reader *reader, struct weir_error *error)
 {
 	struct replay *replay = reading->replays[event->partition];
@@ -132,6 +132,7 @@ static enum weir_status take_event(struct reading *reading, const struct matched
 	                           .source = reader->stream->id,
 	                           .position = reader->position,
 	                           .policy_version = reading->version,
+	                           .fields = fields,
 	                           .id_offset = number};
 	return replay_event(replay, &one, error);
 }
@@ -156,7 +157,7 @@ static enum weir_status read_all(struct reading *reading, struct weir_error *err
 			break;
 		matcher_match(reading->inputs->matcher, &input->reader->record, &matched);
 		for (uint32_t i = 0; status == WEIR_OK && i < matched.event_count; i++)
-			status = take_event(reading, &matched.events[i], input->reader, error);
+			status = take_event(reading, &matched.events[i], matched.fields, input->reader, error);
 	}
 	return status == WEIR_END ? WEIR_OK : status;
 }
