@@ -50,7 +50,7 @@ const columns = {
   action: { name: "Action", cell: (row) => h("span", {}, h("span", { class: `action ${row.action}` }, row.action), shadow(row)) },
   until: { name: "Until", cell: (row) => (row.action === "lift" ? "–" : time(row.until_ms)) },
   lasting: { name: "For", cell: whole },
-  why: { name: "Why", cell: (row) => [reason_of(row), " ", why_button(row)] },
+  why: { name: "Why", cell: (row) => h("span", { class: "with-why" }, reason_of(row), " ", why_button(row)) },
 };
 
 /** Columns by name. */
