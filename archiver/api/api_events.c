@@ -3,19 +3,33 @@
 #include "archiver/api/api_listing.h"
 #include "archiver/api/api_resources.h"
 
-#include <inttypes.h>
+#include "common/json/json.h"
 
 enum { PART_ROWS = 2000 };
 
-/* Columns: at_ms, partition_id, log_offset, pair, blocked. */
-enum { COLUMN_AT, COLUMN_BLOCKED = 4 };
+/* Columns: at_ms, partition_id, log_offset, pair, blocked, fields. */
+enum { COLUMN_AT, COLUMN_BLOCKED = 4, COLUMN_FIELDS };
 
 static void compose(const struct api_view *view, struct api_sql *sql)
 {
-	api_sql_number(sql, API_SELECT "at_ms, partition_id, log_offset, pair, blocked FROM zone_txn WHERE zone_id = ?",
+	api_sql_number(sql,
+	               API_SELECT "at_ms, partition_id, log_offset, pair, blocked, fields FROM zone_txn WHERE zone_id = ?",
 	               view->zone.id);
 	api_sql_text(sql, " AND bucket = ?", api_view_key(view));
 	api_sql_newest_first(sql, view);
+}
+
+/* Whoever may write the table may have put something there that is no object: then there are none. */
+static void write_fields(struct weir_json_writer *json, const struct weir_sql_value *fields)
+{
+	struct weir_json_document *document = NULL;
+	bool parsed = fields->type == WEIR_SQL_TEXT &&
+	              weir_json_parse_record("fields", fields->text.at, fields->text.length, &document, NULL) == WEIR_OK;
+	if (parsed && json_is_object(weir_json_root(document).value))
+		weir_text_append(weir_json_write_value(json, "fields"), fields->text.at, fields->text.length);
+	else
+		weir_json_write_null(json, "fields");
+	weir_json_document_free(document);
 }
 
 static void write_json(const struct api_view *view, const struct weir_sql_value *columns, struct weir_json_writer *json)
@@ -25,6 +39,7 @@ static void write_json(const struct api_view *view, const struct weir_sql_value 
 	api_json_id(json, columns);
 	weir_json_write_int(json, "at_ms", columns[COLUMN_AT].number);
 	weir_json_write_bool(json, "blocked", columns[COLUMN_BLOCKED].number != 0);
+	write_fields(json, &columns[COLUMN_FIELDS]);
 	weir_json_write_end(json);
 }
 
@@ -33,13 +48,15 @@ static void write_csv(const struct api_view *view, const struct weir_sql_value *
 	api_id(text, columns);
 	weir_text_puts(text, ",");
 	api_csv_time(text, columns[COLUMN_AT].number, view->parameters.format == API_SPREADSHEET);
-	weir_text_printf(text, ",%d\r\n", columns[COLUMN_BLOCKED].number != 0);
+	weir_text_printf(text, ",%d,", columns[COLUMN_BLOCKED].number != 0);
+	api_csv_value(text, &columns[COLUMN_FIELDS], view->parameters.format == API_SPREADSHEET);
+	weir_text_puts(text, "\r\n");
 }
 
 static const struct api_listing listing = {
 	.name = "events",
-	.csv_columns = "id,at_ms,blocked",
-	.sheet_columns = "id,at_utc,blocked",
+	.csv_columns = "id,at_ms,blocked,fields",
+	.sheet_columns = "id,at_utc,blocked,fields",
 	.part_rows = PART_ROWS,
 	.compose = compose,
 	.json = write_json,

@@ -76,6 +76,10 @@ static void describe_zone(struct weir_text *text, const struct weir_zone *zone)
 	weir_json_write_words(&json, "mode", weir_mode_name(zone->mode));
 	weir_json_write_words(&json, "count", zone->count_all ? "all" : "passed");
 	weir_json_write_bool(&json, "history", zone->history);
+	weir_json_write_array(&json, "history_fields");
+	for (uint32_t i = 0; i < zone->history_field_count; i++)
+		weir_json_write_words(&json, NULL, zone->history_fields[i]);
+	weir_json_write_end(&json);
 	weir_json_write_int(&json, "block_for_ms", zone->block_for_ms);
 	weir_json_write_array(&json, "block_list_ms");
 	for (uint32_t i = 0; i < zone->block_list_count; i++)

@@ -9,7 +9,7 @@
 
 struct version {
 	uint64_t version;
-	uint32_t *zones; /* ascending */
+	struct history *zones; /* ascending */
 	size_t count;
 };
 
@@ -27,10 +27,26 @@ void histories_free(struct histories *histories)
 {
 	if (histories == NULL)
 		return;
-	for (size_t i = 0; i < histories->count; i++)
-		free(histories->versions[i].zones);
+	for (size_t i = 0; i < histories->count; i++) {
+		struct version *version = &histories->versions[i];
+		for (size_t k = 0; k < version->count; k++) {
+			for (uint32_t f = 0; f < version->zones[k].field_count; f++)
+				free(version->zones[k].fields[f]);
+			free(version->zones[k].fields);
+		}
+		free(version->zones);
+	}
 	free(histories->versions);
 	free(histories);
+}
+
+static struct history of_zone(const struct weir_zone *zone)
+{
+	struct history history = {.zone = zone->id, .field_count = zone->history_field_count};
+	history.fields = weir_alloc(history.field_count + (size_t)1, sizeof *history.fields);
+	for (uint32_t i = 0; i < history.field_count; i++)
+		history.fields[i] = weir_copy(zone->history_fields[i], strlen(zone->history_fields[i]));
+	return history;
 }
 
 /* A text that this program does not read has no zones for it: what it cannot match it has not judged either. */
@@ -46,7 +62,7 @@ static enum weir_status take_policy(void *context, uint64_t number, struct weir_
 	version->zones = weir_alloc(policy->zone_count + 1, sizeof *version->zones);
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (policy->zones[i].history)
-			version->zones[version->count++] = policy->zones[i].id;
+			version->zones[version->count++] = of_zone(&policy->zones[i]);
 	weir_policy_free(policy);
 	return WEIR_OK;
 }
@@ -74,11 +90,11 @@ bool histories_any(const struct histories *histories, uint64_t version)
 	return found != NULL && found->count > 0;
 }
 
-bool histories_has(const struct histories *histories, uint64_t version, uint32_t zone)
+const struct history *histories_find(const struct histories *histories, uint64_t version, uint32_t zone)
 {
 	const struct version *found = find(histories, version);
 	for (size_t i = 0; found != NULL && i < found->count; i++)
-		if (found->zones[i] == zone)
-			return true;
-	return false;
+		if (found->zones[i].zone == zone)
+			return &found->zones[i];
+	return NULL;
 }

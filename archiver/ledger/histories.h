@@ -22,8 +22,16 @@ void histories_free(struct histories *histories);
 WEIR_MUST_USE enum weir_status histories_know(struct histories *histories, struct weir_store *store, uint64_t version,
                                               struct weir_error *error);
 
-/** Whether any zone of a version does; then histories_has() tells of each. */
+/* A zone that keeps one, and the fields that go with each event. */
+struct history {
+	uint32_t zone;
+	char **fields;
+	uint32_t field_count;
+};
+
+/** Whether any zone of a version does; then histories_find() tells of each. */
 bool histories_any(const struct histories *histories, uint64_t version);
-bool histories_has(const struct histories *histories, uint64_t version, uint32_t zone);
+/** @return NULL: the zone keeps none; else valid until histories_know() */
+const struct history *histories_find(const struct histories *histories, uint64_t version, uint32_t zone);
 
 #endif

@@ -106,7 +106,7 @@ void ledger_stored(struct ledger *ledger)
 /* ---- what comes ---- */
 
 static void keep_event(struct ledger *ledger, const struct weir_frame *frame, const struct weir_frame_event *event,
-                       uint32_t zone, uint64_t offset, uint32_t pair, bool blocked)
+                       const struct history *history, struct weir_span fields, struct weir_archive_id id, bool blocked)
 {
 	struct weir_span bucket = frame->keys[event->key];
 	if (ledger->event_count == ledger->event_room) {
@@ -114,14 +114,17 @@ static void keep_event(struct ledger *ledger, const struct weir_frame *frame, co
 		ledger->events = weir_realloc(ledger->events, ledger->event_room, sizeof *ledger->events);
 	}
 	ledger->events[ledger->event_count++] = (struct ledger_event){
-		.row = {.id = {ledger->partition, offset, pair},
-	            .zone = zone,
+		.row = {.id = id,
+	            .zone = history->zone,
 	            .bucket = {NULL, bucket.length},
 	            .at_ms = event->time_ms,
 	            .blocked = blocked},
 		.bucket_at = ledger->names.length,
 	};
 	weir_text_append(&ledger->names, bucket.at, bucket.length);
+	size_t before = ledger->names.length;
+	weir_fields_json(&ledger->names, fields, history->fields, history->field_count);
+	ledger->events[ledger->event_count - 1].row.fields.length = (uint32_t)(ledger->names.length - before);
 }
 
 void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const struct histories *histories,
@@ -131,11 +134,12 @@ void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const s
 	uint64_t *hashes = weir_alloc(frame->key_count + 1, sizeof *hashes);
 	for (uint32_t i = 0; i < frame->key_count; i++)
 		hashes[i] = counts_hash(frame->keys[i]);
-	uint32_t pair = 0;
+	uint32_t pair = 0, run = 0;
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
 		int64_t hour_ms = weir_begin_of(event->time_ms, WEIR_HOUR_MS);
+		struct weir_span fields = weir_frame_fields(frame, i, &run);
 		for (uint32_t z = 0; z < set->count; z++, pair++) {
 			unsigned bits = frame->verdicts[pair / 2] >> (pair % 2 * 4) & 15;
 			if ((bits & WEIR_VERDICT_NONE) != 0)
@@ -144,9 +148,11 @@ void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const s
 			uint32_t zone = set->zones[z].id;
 			counts_add(ledger->counts, zone, frame->keys[event->key], hashes[event->key], hour_ms, !blocked, blocked,
 			           (bits & WEIR_VERDICT_LATE) != 0);
-			if (keeps && histories_has(histories, frame->policy_version, zone))
-				keep_event(ledger, frame, event, zone, frame->judged_offset + (by_event ? i : 0), by_event ? z : pair,
-				           blocked);
+			const struct history *history = keeps ? histories_find(histories, frame->policy_version, zone) : NULL;
+			struct weir_archive_id id = {ledger->partition, frame->judged_offset + (by_event ? i : 0),
+			                             by_event ? z : pair};
+			if (history != NULL)
+				keep_event(ledger, frame, event, history, fields, id, blocked);
 			ledger->event_total++;
 		}
 	}

@@ -25,7 +25,7 @@
 #include "common/store/store.h"
 
 struct ledger_event {
-	struct weir_archive_event row; /* its bucket lies in `names`, at bucket_at */
+	struct weir_archive_event row; /* its bucket lies in `names`, at bucket_at, and its fields behind that */
 	size_t bucket_at;
 };
 

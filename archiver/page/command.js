@@ -9,6 +9,9 @@ const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 const bytes = (letter) => [...new TextEncoder().encode(letter)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 
+/** What a stranger wrote, so that nothing in it is unseen or changes the order of what stands beside it. */
+export const seen = (text) => [...text].map((letter) => (UNSEEN.test(letter) ? bytes(letter) : letter)).join("");
+
 /** A word as a shell takes it, whoever wrote it: bash, zsh and ksh; plain words in any. */
 export function quoted(word) {
   if (PLAIN.test(word)) return word;

@@ -5,6 +5,7 @@ import { get, save } from "./api.js";
 import { DAY_MS, day_begin } from "./clock.js";
 import { empty, h, table } from "./dom.js";
 import { custom_span, span_fields, span_of, span_query } from "./span.js";
+import { why_button } from "./why.js";
 import { clock, day_title, lasting, limit, named_time, number, time } from "./words.js";
 
 const PAGE = 100;
@@ -30,7 +31,7 @@ const around = ({ at_ms }) => (Date.now() - at_ms < 6 * DAY_MS ? {} : span_query
 const whole = ({ action, at_ms, until_ms }) => (action === "lift" || until_ms <= at_ms ? "–" : lasting(at_ms, until_ms));
 
 /** The limit that was over; or who ordered it, in whose words. */
-function why({ limit: over, held, ordered_by, reason, nth }) {
+function reason_of({ limit: over, held, ordered_by, reason, nth }) {
   if (over !== null)
     return h("span", { class: "words" }, limit(over),
       h("span", { class: "soft" }, ", held ", number(held), nth !== null && `, block ${nth}`));
@@ -49,7 +50,7 @@ const columns = {
   action: { name: "Action", cell: (row) => h("span", {}, h("span", { class: `action ${row.action}` }, row.action), shadow(row)) },
   until: { name: "Until", cell: (row) => (row.action === "lift" ? "–" : time(row.until_ms)) },
   lasting: { name: "For", cell: whole },
-  why: { name: "Why", cell: why },
+  why: { name: "Why", cell: (row) => h("span", { class: "with-why" }, reason_of(row), " ", why_button(row)) },
 };
 
 /** Columns by name. */

@@ -3,7 +3,7 @@
 
 import { get } from "./api.js";
 import { chart } from "./chart.js";
-import { command, copy_button } from "./command.js";
+import { command, copy_button, seen } from "./command.js";
 import { counts_of } from "./counts.js";
 import { by_day, decision_columns, paged, story } from "./decisions.js";
 import { empty, figures, h } from "./dom.js";
@@ -40,13 +40,19 @@ export async function load(parameters, { zones, status }, signal) {
     known.history ? get("events", { ...asked, limit: PAGE }, signal) : null,
     get("held", asked, signal),
   ]);
-  return { asked, span, counts, decisions, events, held, status };
+  return { asked, span, counts, decisions, events, held, status, kept: known.history_fields };
 }
 
-const event_columns = [
+/** The zone's fields, and those that an earlier policy kept. */
+const field_columns = (events, kept) => [...new Set([...kept, ...events.flatMap(({ fields }) => Object.keys(fields ?? {}))])]
+  .map((field) => ({ name: field, cell: ({ fields }) => (fields?.[field] === undefined ? "–" :
+    h("span", { class: "words few", title: seen(fields[field]) }, seen(fields[field]))) }));
+
+const event_columns = (events, kept) => [
   { name: "When", cell: (row) => time(row.at_ms) },
   { name: "Verdict", cell: (row) => h("span", { class: `action ${row.blocked ? "block" : "pass"}` },
     row.blocked ? "blocked" : "passed") },
+  ...field_columns(events, kept),
   { name: "Position in the log", cell: (row) => h("code", {}, row.id) },
 ];
 
@@ -54,7 +60,7 @@ export function draw(data, parameters, tools) {
   if (data === null)
     return [empty("Which user?", "Choose a zone and type a key above: an address, a user name, or whatever the zone counts by " +
       "(several values are joined by “|”). Keys in Talkers, Decisions and Blocks link here too.")];
-  const { asked, span, counts, decisions, events, held, status } = data;
+  const { asked, span, counts, decisions, events, held, status, kept } = data;
   const { total } = counts;
   const { zone, key } = parameters;
   const came = total.passed + total.blocked;
@@ -79,6 +85,6 @@ export function draw(data, parameters, tools) {
   ];
   if (events !== null && events.events.length > 0)
     parts.push(h("h2", {}, "Every request"),
-      paged("Requests, newest first", event_columns, "events", asked, events, "events", tools, { page: PAGE }));
+      paged("Requests, newest first", event_columns(events.events, kept), "events", asked, events, "events", tools, { page: PAGE }));
   return parts.filter(Boolean).flat();
 }

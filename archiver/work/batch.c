@@ -17,6 +17,7 @@ struct place {
 	const char *bucket;
 	uint32_t length, zone;
 	const struct weir_archive_event *event;
+	const char *fields; /* NULL: none */
 };
 
 struct batch {
@@ -123,11 +124,13 @@ static void gather(struct batch *batch, const struct ledger *ledger)
 		batch->decisions[rows->decision_count++] = ledger->decisions[i].row;
 	for (size_t i = 0; i < ledger->event_count; i++) {
 		const struct weir_archive_event *event = &ledger->events[i].row;
+		const char *bucket = ledger->names.at + ledger->events[i].bucket_at;
 		batch->places[rows->event_count++] =
-			(struct place){.bucket = event->bucket.length > 0 ? ledger->names.at + ledger->events[i].bucket_at : "",
+			(struct place){.bucket = event->bucket.length > 0 ? bucket : "",
 		                   .length = event->bucket.length,
 		                   .zone = event->zone,
-		                   .event = event};
+		                   .event = event,
+		                   .fields = event->fields.length > 0 ? bucket + event->bucket.length : NULL};
 	}
 }
 
@@ -192,6 +195,7 @@ static void sort_events(struct batch *batch)
 		const struct place *place = &batch->places[i];
 		batch->events[i] = *place->event;
 		batch->events[i].bucket = (struct weir_span){place->bucket, place->length};
+		batch->events[i].fields.at = place->fields;
 	}
 }
 

@@ -53,9 +53,16 @@ void policies_free(struct policies *policies)
 	free(policies);
 }
 
-static void log_unmatched(void *context, const struct weir_zone *zone, const char *field)
+static void log_lack(void *context, const struct weir_zone *zone, const char *field, bool kept)
 {
 	const struct policies *policies = context;
+	if (kept) {
+		weir_log(
+			policies->log, WEIR_LOG_WARNING, "policy",
+			"zone \"%s\", history: no source of this collector provides the field \"%s\", so none is kept from here",
+			zone->name, field);
+		return;
+	}
 	weir_log(policies->log, WEIR_LOG_WARNING, "policy",
 	         "zone \"%s\" never matches here: no source of this collector provides the field \"%s\"", zone->name,
 	         field);
@@ -67,7 +74,7 @@ static bool usable(struct policies *policies, const struct weir_policy *policy)
 	struct weir_error error;
 	enum weir_status status = inputs_check_policy(policies->config, policy, policies->lists, &error);
 	if (status == WEIR_OK)
-		status = inputs_each_unmatched(policies->config, policy, policies->lists, log_unmatched, policies, &error);
+		status = inputs_each_lack(policies->config, policy, policies->lists, log_lack, policies, &error);
 	if (status == WEIR_OK) {
 		policy_doubts_log(policy, NULL, policies->lists, policies->log);
 		return true;

@@ -83,16 +83,21 @@ WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *con
 WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields,
                                              size_t place, struct format **format, struct weir_error *error);
 
-/** Called with a zone that no record can ever match, and a field that the sources lack. */
-typedef void inputs_unmatched(void *context, const struct weir_zone *zone, const char *field);
+/**
+ * Called with a field that the sources lack.
+ *
+ * @param kept  only the zone's "history" names it; else no record can ever match the zone
+ */
+typedef void inputs_lack(void *context, const struct weir_zone *zone, const char *field, bool kept);
 
 /**
  * Calls for each zone of a policy that no source can match, as every source's format lacks a field of the zone's key or
- * match. In a cluster other collectors may have it. Opens nothing.
+ * match; else for each field of its history that every format lacks. In a cluster other collectors may have it. Opens
+ * nothing.
  */
-WEIR_MUST_USE enum weir_status inputs_each_unmatched(const struct weir_config *config, const struct weir_policy *policy,
-                                                     struct exempt_lists *lists, inputs_unmatched *call, void *context,
-                                                     struct weir_error *error);
+WEIR_MUST_USE enum weir_status inputs_each_lack(const struct weir_config *config, const struct weir_policy *policy,
+                                                struct exempt_lists *lists, inputs_lack *call, void *context,
+                                                struct weir_error *error);
 
 /** The streams of sources[place]. @return how many; 0 if it is not open */
 size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_stream ***streams);

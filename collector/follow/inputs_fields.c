@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the zones of a policy that the sources of one collector can never match. Formats are created as readers would
+ * Finds the zones of a policy that the sources of one collector can never match, and what they ask to keep in vain. Formats are created as readers would
  * create them, and asked what they lack.
  */
 #include "collector/follow/inputs.h"
@@ -22,23 +22,35 @@ static const char *lacking(const struct format *format, const struct field_table
 	return NULL;
 }
 
-static void judge_zone(struct format *const *formats, size_t count, const struct field_table *fields,
-                       const struct weir_zone *zone, inputs_unmatched *call, void *context)
+/* Whether every format lacks a field. */
+static bool all_lack(struct format *const *formats, size_t count, const struct field_table *fields, const char *field)
 {
-	const char *field = NULL;
-	for (size_t i = 0; i < count; i++) {
-		const char *lacks = lacking(formats[i], fields, zone);
-		if (lacks == NULL)
-			return;
-		field = field != NULL ? field : lacks;
-	}
-	if (field != NULL)
-		call(context, zone, field);
+	for (size_t i = 0; i < count; i++)
+		if (!format_lacks(formats[i], (uint32_t)field_table_find(fields, weir_span_of(field))))
+			return false;
+	return count > 0;
 }
 
-enum weir_status inputs_each_unmatched(const struct weir_config *config, const struct weir_policy *policy,
-                                       struct exempt_lists *lists, inputs_unmatched *call, void *context,
-                                       struct weir_error *error)
+static void judge_zone(struct format *const *formats, size_t count, const struct field_table *fields,
+                       const struct weir_zone *zone, inputs_lack *call, void *context)
+{
+	const char *field = NULL;
+	bool matches = false;
+	for (size_t i = 0; i < count; i++) {
+		const char *lacks = lacking(formats[i], fields, zone);
+		matches = matches || lacks == NULL;
+		field = field != NULL ? field : lacks;
+	}
+	if (field != NULL && !matches)
+		call(context, zone, field, false);
+	for (uint32_t i = 0; matches && i < zone->history_field_count; i++)
+		if (all_lack(formats, count, fields, zone->history_fields[i]))
+			call(context, zone, zone->history_fields[i], true);
+}
+
+enum weir_status inputs_each_lack(const struct weir_config *config, const struct weir_policy *policy,
+                                  struct exempt_lists *lists, inputs_lack *call, void *context,
+                                  struct weir_error *error)
 {
 	struct field_table fields;
 	struct matcher *matcher = NULL;

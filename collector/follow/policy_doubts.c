@@ -424,6 +424,13 @@ static void doubt_decisions(struct teller *teller, const struct weir_policy *pol
 	weir_text_puts(enter(teller), "key");
 	for (uint32_t i = 0; decisions_alone && i < teller->zone->key_count; i++)
 		doubt_decision_key(teller, policy, &teller->zone->key[i]);
+	for (uint32_t i = 0; i < teller->zone->history_field_count; i++) {
+		const char *field = teller->zone->history_fields[i];
+		weir_text_puts(enter(teller), "history.fields");
+		if (!is_of_decisions(policy, field))
+			weir_text_printf(&teller->words, "decisions have no field \"%.80s\"", field);
+		tell_words(teller);
+	}
 	weir_text_puts(enter(teller), "match");
 	if (!by_action)
 		weir_text_puts(&teller->words, "counts lifts, too, so an operator who lets somebody in adds to the count: "

@@ -36,6 +36,7 @@ struct zone_matcher {
 	struct exempt_list **exempt_lists; /* the zone's own entries, and behind them the lists that it names */
 	uint32_t exempt_list_count;
 	uint64_t address_fields; /* a bit each: those whose addresses the exempt networks and lists are about */
+	uint64_t kept_fields;    /* likewise: those that "history" names */
 	bool exempts;
 };
 
@@ -45,6 +46,7 @@ struct matcher {
 	struct key_group *groups;
 	uint32_t group_count;
 	uint32_t partitions;
+	const struct field_table *fields;
 	/* of the newest record */
 	uint64_t record_number;
 	struct address_cache addresses;
@@ -54,6 +56,7 @@ struct matcher {
 	uint32_t *taken_event;
 	uint32_t taken_count;
 	struct weir_frame_zone *sorted; /* the same by event, where there is more than one */
+	struct weir_text kept;          /* what "history" keeps of it */
 };
 
 static enum weir_status init_done(struct zone_matcher *matcher, const struct weir_zone *zone,
@@ -117,6 +120,19 @@ static enum weir_status init_address_fields(struct zone_matcher *matcher, const 
 	return status;
 }
 
+static enum weir_status init_kept_fields(struct zone_matcher *matcher, const struct weir_zone *zone,
+                                         struct field_table *fields, struct weir_error *error)
+{
+	uint32_t field;
+	for (uint32_t i = 0; i < zone->history_field_count; i++) {
+		enum weir_status status = record_field_want(fields, zone->history_fields[i], &field, error);
+		if (status != WEIR_OK)
+			return status;
+		matcher->kept_fields |= UINT64_C(1) << field;
+	}
+	return WEIR_OK;
+}
+
 /* The zone's template among those that are there, or a new one. */
 static enum weir_status join_group(struct matcher *matcher, struct zone_matcher *zone, const struct weir_zone *source,
                                    struct field_table *fields, struct weir_error *error)
@@ -148,6 +164,7 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lis
 	made->taken_event = weir_alloc(count, sizeof *made->taken_event);
 	made->sorted = weir_alloc(count, sizeof *made->sorted);
 	made->partitions = partitions;
+	made->fields = fields;
 	enum weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		const struct weir_zone *source = &policy->zones[i];
@@ -158,6 +175,7 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lis
 		    (status = join_group(made, zone, source, fields, error)) == WEIR_OK &&
 		    (status = init_address_fields(zone, source, &made->groups[zone->group].template, fields, error)) ==
 		        WEIR_OK &&
+		    (status = init_kept_fields(zone, source, fields, error)) == WEIR_OK &&
 		    (status = record_filter_init(&zone->match, &source->match, fields, error)) == WEIR_OK)
 			status = init_done(zone, source, fields, error);
 	}
@@ -194,6 +212,7 @@ void matcher_free(struct matcher *matcher)
 	free(matcher->taken);
 	free(matcher->taken_event);
 	free(matcher->sorted);
+	weir_text_deinit(&matcher->kept);
 	free(matcher);
 }
 
@@ -299,11 +318,25 @@ static void hand_out_zones(struct matcher *matcher)
 	}
 }
 
+/* The fields that some zone of the record keeps, where the record has them. */
+static __attribute__((noinline)) struct weir_span keep_fields(struct matcher *matcher, const struct record *record,
+                                                              uint64_t kept)
+{
+	weir_text_clear(&matcher->kept);
+	for (uint64_t left = kept; left != 0; left &= left - 1) {
+		unsigned field = (unsigned)__builtin_ctzll(left);
+		if (record->fields[field].at != NULL)
+			weir_fields_put(&matcher->kept, weir_span_of(matcher->fields->names[field]), record->fields[field]);
+	}
+	return weir_text_span(&matcher->kept);
+}
+
 void matcher_match(struct matcher *matcher, const struct record *record, struct matched *matched)
 {
 	matcher->record_number++;
 	matcher->addresses.known = 0;
 	matcher->event_count = matcher->taken_count = 0;
+	uint64_t kept = 0;
 	for (uint32_t i = 0; i < matcher->zone_count; i++) {
 		struct zone_matcher *zone = &matcher->zones[i];
 		struct key_group *group = &matcher->groups[zone->group];
@@ -320,9 +353,12 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 			group->event = find_or_add_event(matcher, key_template_join(&group->template, record, &matcher->addresses));
 			group->record_number = matcher->record_number;
 		}
+		kept |= zone->kept_fields;
 		matcher->taken_event[matcher->taken_count] = group->event;
 		matcher->taken[matcher->taken_count++] = (struct weir_frame_zone){.id = zone->id, .done = done};
 	}
 	hand_out_zones(matcher);
 	*matched = (struct matched){.events = matcher->events, .event_count = matcher->event_count};
+	if (kept != 0)
+		matched->fields = keep_fields(matcher, record, kept);
 }

@@ -35,12 +35,15 @@ struct matched_event {
 struct matched {
 	const struct matched_event *events;
 	uint32_t event_count; /* 0: the record is in no zone */
+	struct weir_span
+		fields; /* that "history" of one of these zones names (common/frame/frame_fields.h); mostly empty */
 };
 
 /**
  * @param policy      borrowed, must outlive the matcher
  * @param lists       of its "exempt"; NULL: this matcher reads its own
- * @param fields      the fields of keys, matches and done are added as wanted, before any format is made
+ * @param fields      the fields of keys, matches, done and history are added as wanted, before any format is made;
+ *                    borrowed, must outlive the matcher
  * @param partitions  1..WEIR_PARTITIONS_MAX
  * @param matcher     returned: matcher_free()
  * @return WEIR_OK; WEIR_INVALID: the zones name more than FIELD_MAX fields; WEIR_INVALID, WEIR_IO: of a list

@@ -97,6 +97,9 @@ void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_ve
 		enum weir_status status = weir_frame_add(writer, event->key, event->key_hash, record->time_ms, position,
 		                                         record->cost, event->zones, event->zone_count);
 		assert(status == WEIR_OK);
+		if (matched->fields.length > 0)
+			status = weir_frame_add_fields(writer, matched->fields);
+		assert(status == WEIR_OK);
 		(void)status;
 		framer->pending++;
 	}

@@ -9,7 +9,7 @@
  *
  *   bytes  what
  *   2      magic "wF"
- *   1      version (WEIR_FRAME_VERSION; a reader takes n and n-1)
+ *   1      version: 2 where events have fields, else 1 (a reader takes WEIR_FRAME_VERSION and the one before it)
  *   1      kind (enum weir_frame_kind)
  *   4      checksum: low half of XXH3-64 of everything after it
  *   8      sending time, Unix ms: the partition's clock is the highest so far
@@ -26,6 +26,10 @@
  *          varint position - the position before it
  *          varint zone set index << 1 | (1: a cost follows)
  *          varint cost, if said so; else it is 1
+ *   in version 2 runs of events with the same fields (frame_fields.h): count, then for each:
+ *          varint how many events before it, after the run before, have none
+ *          varint how many events have them
+ *          varint length, bytes
  *   -- judged only:
  *   8      offset of the events frame that was judged
  *   bytes  for each (event, zone) pair, 4 bits, low half first: enum weir_verdict_bits
@@ -37,9 +41,10 @@
 #include "common/base/span.h"
 #include "common/base/status.h"
 #include "common/bytes/bits.h"
+#include "common/frame/frame_fields.h"
 
 enum {
-	WEIR_FRAME_VERSION = 1,
+	WEIR_FRAME_VERSION = 2,
 	WEIR_SOURCE_ID_BYTES = 16,
 	WEIR_FRAME_TARGET_BYTES = 64 * 1024,    /* a frame is sent when it reaches this */
 	WEIR_FRAME_MAX_BYTES = 2 * 1024 * 1024, /* the target and the largest record, with room to spare */
@@ -90,6 +95,14 @@ WEIR_MUST_USE enum weir_status weir_frame_add(struct weir_frame_writer *writer, 
                                               int64_t time_ms, uint64_t position, int64_t cost,
                                               const struct weir_frame_zone *zones, uint32_t zone_count);
 
+/**
+ * Gives the newest event its fields. Events that lie beside each other and have the same ones share them.
+ *
+ * @param fields  as weir_fields_put() makes them, at most WEIR_FIELDS_MAX_BYTES; not empty; borrowed
+ * @return WEIR_OK; WEIR_FULL: the event stays without
+ */
+WEIR_MUST_USE enum weir_status weir_frame_add_fields(struct weir_frame_writer *writer, struct weir_span fields);
+
 uint32_t weir_frame_events(const struct weir_frame_writer *writer);
 /** Bytes the finished frame would have, but for a few. */
 size_t weir_frame_size(const struct weir_frame_writer *writer);
@@ -117,6 +130,12 @@ struct weir_frame_event {
 	uint64_t position;
 };
 
+/* Events that lie beside each other and have the same fields. */
+struct weir_frame_run {
+	uint32_t first, count; /* events */
+	struct weir_span fields;
+};
+
 /* A decoded frame; arrays live in the reader until its next decode, keys point into the message. */
 struct weir_frame {
 	enum weir_frame_kind kind;
@@ -129,11 +148,22 @@ struct weir_frame {
 	uint32_t key_count;
 	const struct weir_frame_event *events;
 	uint32_t event_count;
+	const struct weir_frame_run *runs; /* of events with fields, ascending; mostly none */
+	uint32_t run_count;
 	uint32_t pair_count;     /* (event, zone) pairs in all */
 	uint64_t judged_offset;  /* judged */
 	const uint8_t *verdicts; /* judged: pair_count times 4 bits */
 	struct weir_span body;   /* policy and command: their text */
 };
+
+/** An event's fields. @param run  0 at first; events are asked about in order @return at NULL: it has none */
+static inline struct weir_span weir_frame_fields(const struct weir_frame *frame, uint32_t event, uint32_t *run)
+{
+	while (*run < frame->run_count && frame->runs[*run].first + frame->runs[*run].count <= event)
+		++*run;
+	return *run < frame->run_count && frame->runs[*run].first <= event ? frame->runs[*run].fields
+	                                                                   : (struct weir_span){.at = NULL};
+}
 
 struct weir_frame_reader;
 

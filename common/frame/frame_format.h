@@ -46,12 +46,14 @@ static inline uint32_t weir_frame_checksum(const uint8_t *frame, size_t length)
 	return (uint32_t)weir_hash64(frame + WEIR_FRAME_AT_SENDING_TIME, length - WEIR_FRAME_AT_SENDING_TIME);
 }
 
+enum { WEIR_FRAME_PLAIN = 1, WEIR_FRAME_WITH_FIELDS = 2 }; /* versions */
+
 /** Magic, version and kind, and then, when all behind it is in place, the checksum. */
-static inline void weir_frame_seal(uint8_t *frame, size_t length, enum weir_frame_kind kind)
+static inline void weir_frame_seal(uint8_t *frame, size_t length, uint8_t version, enum weir_frame_kind kind)
 {
 	frame[0] = 'w';
 	frame[1] = 'F';
-	frame[WEIR_FRAME_AT_VERSION] = WEIR_FRAME_VERSION;
+	frame[WEIR_FRAME_AT_VERSION] = version;
 	frame[WEIR_FRAME_AT_KIND] = (uint8_t)kind;
 	uint32_t checksum = htole32(weir_frame_checksum(frame, length));
 	memcpy(frame + WEIR_FRAME_AT_CHECKSUM, &checksum, sizeof checksum);

@@ -22,6 +22,8 @@ struct weir_frame_reader {
 	size_t key_capacity;
 	struct weir_frame_event *events;
 	size_t event_capacity;
+	struct weir_frame_run *runs;
+	size_t run_capacity;
 };
 
 /* What is left to read. After a failure `why` says what was wrong, and `at` is NULL. */
@@ -43,6 +45,7 @@ void weir_frame_reader_free(struct weir_frame_reader *reader)
 	free(reader->sets);
 	free(reader->keys);
 	free(reader->events);
+	free(reader->runs);
 	free(reader);
 }
 
@@ -175,7 +178,43 @@ static bool read_events(struct weir_frame_reader *reader, struct input *input, s
 	return true;
 }
 
-static bool read_lists(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
+/* Whether the bytes are fields to their end. */
+static bool are_fields(struct weir_span fields)
+{
+	struct weir_span name, value;
+	while (fields.length > 0)
+		if (!weir_fields_next(&fields, &name, &value))
+			return false;
+	return true;
+}
+
+static bool read_runs(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
+{
+	uint64_t count, without, events, length, end = 0;
+	if (!get_count(input, WEIR_FRAME_EVENTS_MAX, 4, &count))
+		return false;
+	reader->runs = room(reader->runs, &reader->run_capacity, count, sizeof *reader->runs);
+	for (uint64_t i = 0; i < count; i++) {
+		if (!get(input, &without) || !get(input, &events) || !get(input, &length))
+			return false;
+		if (events == 0 || without > frame->event_count - end || events > frame->event_count - end - without)
+			return refuse(input, "fields of events that are not there");
+		if (length > WEIR_FIELDS_MAX_BYTES || length > (size_t)(input->end - input->at))
+			return refuse(input, "fields are longer than a frame may hold");
+		struct weir_span fields = {.at = (const char *)input->at, .length = (uint32_t)length};
+		if (!are_fields(fields))
+			return refuse(input, "a field is cut off");
+		reader->runs[i] =
+			(struct weir_frame_run){.first = (uint32_t)(end + without), .count = (uint32_t)events, .fields = fields};
+		end += without + events;
+		input->at += length;
+	}
+	frame->runs = reader->runs;
+	frame->run_count = (uint32_t)count;
+	return true;
+}
+
+static bool read_lists(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame, bool has_runs)
 {
 	if (input->end - input->at < WEIR_FRAME_EVENTS_HEADER_BYTES - WEIR_FRAME_HEADER_BYTES)
 		return refuse(input, "the header is cut off");
@@ -183,7 +222,8 @@ static bool read_lists(struct weir_frame_reader *reader, struct input *input, st
 	uint64_t base_position = weir_frame_get64(input->at + 8);
 	input->at += WEIR_FRAME_EVENTS_HEADER_BYTES - WEIR_FRAME_HEADER_BYTES;
 	return read_zone_sets(reader, input, frame) && read_keys(reader, input, frame) &&
-	       read_events(reader, input, frame, base_time_ms, base_position);
+	       read_events(reader, input, frame, base_time_ms, base_position) &&
+	       (!has_runs || read_runs(reader, input, frame));
 }
 
 static bool read_verdicts(struct input *input, struct weir_frame *frame)
@@ -197,14 +237,15 @@ static bool read_verdicts(struct input *input, struct weir_frame *frame)
 	return true;
 }
 
-static bool read_body(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
+static bool read_body(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame, uint8_t version)
 {
+	bool has_runs = version >= WEIR_FRAME_WITH_FIELDS;
 	switch (frame->kind) {
 	case WEIR_FRAME_EVENTS:
-		if (!read_lists(reader, input, frame))
+		if (!read_lists(reader, input, frame, has_runs))
 			return false;
 		return input->at == input->end || refuse(input, "bytes follow the last event");
-	case WEIR_FRAME_JUDGED: return read_lists(reader, input, frame) && read_verdicts(input, frame);
+	case WEIR_FRAME_JUDGED: return read_lists(reader, input, frame, has_runs) && read_verdicts(input, frame);
 	case WEIR_FRAME_POLICY:
 	case WEIR_FRAME_COMMAND:
 		frame->body = (struct weir_span){.at = (const char *)input->at, .length = (uint32_t)(input->end - input->at)};
@@ -234,7 +275,7 @@ enum weir_status weir_frame_decode(struct weir_frame_reader *reader, struct weir
 	struct input input = {.at = bytes + WEIR_FRAME_HEADER_BYTES, .end = bytes + message.length};
 	if (frame->sending_time_ms < 0 || frame->sending_time_ms >= WEIR_TIME_END_MS)
 		return weir_fail(error, WEIR_INVALID, "damaged frame: sending time out of range");
-	if (!read_body(reader, &input, frame))
+	if (!read_body(reader, &input, frame, bytes[WEIR_FRAME_AT_VERSION]))
 		return weir_fail(error, WEIR_INVALID, "damaged frame: %s", input.why);
 	return WEIR_OK;
 }

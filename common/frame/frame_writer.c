@@ -22,7 +22,9 @@ enum {
 	/* The most that one event adds beside its key and its zone set's members: counts, lengths, five numbers. */
 	EVENT_MOST_BYTES = 8 * WEIR_VARINT_MAX_BYTES,
 	SET_MEMBER_MOST_BYTES = 3, /* a zone id has 16 bits */
-	RECORD_MOST_BYTES = WEIR_ZONES_MAX * (EVENT_MOST_BYTES + WEIR_KEY_MAX_BYTES + SET_MEMBER_MOST_BYTES),
+	RUN_MOST_BYTES = 3 * WEIR_VARINT_MAX_BYTES,
+	RECORD_MOST_BYTES = WEIR_ZONES_MAX * (EVENT_MOST_BYTES + WEIR_KEY_MAX_BYTES + SET_MEMBER_MOST_BYTES) +
+	                    RUN_MOST_BYTES + WEIR_FIELDS_MAX_BYTES,
 };
 
 _Static_assert(WEIR_FRAME_TARGET_BYTES + RECORD_MOST_BYTES <= WEIR_FRAME_MAX_BYTES,
@@ -58,8 +60,14 @@ struct set_entry {
 	uint32_t count;
 };
 
+/* Events that share their fields. */
+struct run {
+	uint32_t first, count;
+	uint32_t offset, length; /* of the fields, in writer->fields */
+};
+
 struct weir_frame_writer {
-	struct bytes keys, sets, events, frame;
+	struct bytes keys, sets, events, fields, frame;
 	struct dictionary key_table, set_table;
 	struct key_entry *key_entries; /* WEIR_FRAME_EVENTS_MAX of them at most, as of set_entries */
 	uint32_t key_count, key_capacity;
@@ -68,6 +76,8 @@ struct weir_frame_writer {
 	uint32_t newest_set;             /* that of the event before: mostly that of the next one too */
 	struct weir_frame_zone *members; /* of all sets, one after another */
 	uint32_t member_count, member_capacity;
+	struct run *runs; /* by events, ascending */
+	uint32_t run_count, run_capacity;
 	uint32_t event_count, pair_count;
 	int64_t base_time_ms, time_ms;
 	uint64_t base_position, position, policy_version;
@@ -268,6 +278,8 @@ void weir_frame_writer_free(struct weir_frame_writer *writer)
 	free(writer->keys.at);
 	free(writer->sets.at);
 	free(writer->events.at);
+	free(writer->fields.at);
+	free(writer->runs);
 	free(writer->frame.at);
 	free(writer);
 }
@@ -277,7 +289,8 @@ void weir_frame_begin(struct weir_frame_writer *writer, const uint8_t source[WEI
 {
 	dictionary_begin(&writer->key_table);
 	dictionary_begin(&writer->set_table);
-	writer->keys.length = writer->sets.length = writer->events.length = 0;
+	writer->keys.length = writer->sets.length = writer->events.length = writer->fields.length = 0;
+	writer->run_count = 0;
 	writer->key_count = writer->set_count = writer->member_count = 0;
 	writer->newest_set = 0;
 	writer->event_count = writer->pair_count = 0;
@@ -317,6 +330,29 @@ enum weir_status weir_frame_add(struct weir_frame_writer *writer, struct weir_sp
 	return WEIR_OK;
 }
 
+enum weir_status weir_frame_add_fields(struct weir_frame_writer *writer, struct weir_span fields)
+{
+	assert(writer->event_count > 0 && fields.length > 0 && fields.length <= WEIR_FIELDS_MAX_BYTES);
+	uint32_t event = writer->event_count - 1;
+	struct run *newest = writer->run_count > 0 ? &writer->runs[writer->run_count - 1] : NULL;
+	if (newest != NULL && newest->first + newest->count == event && newest->length == fields.length &&
+	    memcmp(writer->fields.at + newest->offset, fields.at, fields.length) == 0) {
+		newest->count++;
+		return WEIR_OK;
+	}
+	if (weir_frame_size(writer) + RUN_MOST_BYTES + fields.length > WEIR_FRAME_MAX_BYTES)
+		return WEIR_FULL;
+	if (writer->run_count == writer->run_capacity) {
+		writer->run_capacity = 2 * writer->run_capacity + 16;
+		writer->runs = weir_realloc(writer->runs, writer->run_capacity, sizeof *writer->runs);
+	}
+	memcpy(reserve(&writer->fields, fields.length), fields.at, fields.length);
+	writer->runs[writer->run_count++] =
+		(struct run){.first = event, .count = 1, .offset = (uint32_t)writer->fields.length, .length = fields.length};
+	writer->fields.length += fields.length;
+	return WEIR_OK;
+}
+
 uint32_t weir_frame_events(const struct weir_frame_writer *writer)
 {
 	return writer->event_count;
@@ -324,7 +360,8 @@ uint32_t weir_frame_events(const struct weir_frame_writer *writer)
 
 size_t weir_frame_size(const struct weir_frame_writer *writer)
 {
-	return WEIR_FRAME_EVENTS_HEADER_BYTES + 3 * 3 + writer->sets.length + writer->keys.length + writer->events.length;
+	return WEIR_FRAME_EVENTS_HEADER_BYTES + 3 * 3 + writer->sets.length + writer->keys.length + writer->events.length +
+	       writer->fields.length + (size_t)writer->run_count * RUN_MOST_BYTES;
 }
 
 bool weir_frame_due(const struct weir_frame_writer *writer)
@@ -343,6 +380,22 @@ static uint8_t *put_list(uint8_t *at, uint32_t count, const struct bytes *list)
 	return at + list->length;
 }
 
+static uint8_t *put_runs(uint8_t *at, const struct weir_frame_writer *writer)
+{
+	uint32_t end = 0; /* of the run before */
+	at = weir_varint_put(at, writer->run_count);
+	for (uint32_t i = 0; i < writer->run_count; i++) {
+		const struct run *run = &writer->runs[i];
+		at = weir_varint_put(at, run->first - end);
+		at = weir_varint_put(at, run->count);
+		at = weir_varint_put(at, run->length);
+		memcpy(at, writer->fields.at + run->offset, run->length);
+		at += run->length;
+		end = run->first + run->count;
+	}
+	return at;
+}
+
 struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sending_time_ms)
 {
 	writer->frame.length = 0;
@@ -356,8 +409,11 @@ struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sen
 	at = put_list(at, writer->set_count, &writer->sets);
 	at = put_list(at, writer->key_count, &writer->keys);
 	at = put_list(at, writer->event_count, &writer->events);
+	if (writer->run_count > 0)
+		at = put_runs(at, writer);
 	size_t length = (size_t)(at - frame);
-	weir_frame_seal(frame, length, WEIR_FRAME_EVENTS);
+	weir_frame_seal(frame, length, writer->run_count > 0 ? WEIR_FRAME_WITH_FIELDS : WEIR_FRAME_PLAIN,
+	                WEIR_FRAME_EVENTS);
 	return (struct weir_span){.at = (const char *)frame, .length = (uint32_t)length};
 }
 
@@ -371,7 +427,7 @@ char *weir_frame_control(enum weir_frame_kind kind, int64_t sending_time_ms, uin
 	if (body.length > 0)
 		memcpy(frame + WEIR_FRAME_HEADER_BYTES, body.at, body.length);
 	*length = WEIR_FRAME_HEADER_BYTES + (size_t)body.length;
-	weir_frame_seal(frame, *length, kind);
+	weir_frame_seal(frame, *length, WEIR_FRAME_PLAIN, kind);
 	return (char *)frame;
 }
 
@@ -386,6 +442,6 @@ size_t weir_frame_judged(struct weir_span message, uint64_t offset, const uint8_
 	if (verdict_bytes > 0)
 		memcpy(frame + length, verdicts, verdict_bytes);
 	length += verdict_bytes;
-	weir_frame_seal(frame, length, WEIR_FRAME_JUDGED);
+	weir_frame_seal(frame, length, frame[WEIR_FRAME_AT_VERSION], WEIR_FRAME_JUDGED);
 	return length;
 }

@@ -25,6 +25,7 @@ enum {
 	WEIR_ZONE_SOURCES_MAX = 256,
 	WEIR_ZONE_BLOCKS_MAX = 16,
 	WEIR_ZONE_EXEMPT_MATCHES_MAX = 256,
+	WEIR_ZONE_HISTORY_FIELDS_MAX = 16,
 	WEIR_ZONE_NAME_MAX_BYTES = 64,
 	WEIR_ZONE_DESCRIPTION_MAX_BYTES = 1024,
 	WEIR_POLICY_TEXT_MAX_BYTES = 1000000, /* one policy is one record of the log: exempt lists included */
@@ -83,7 +84,9 @@ struct weir_zone {
 	uint32_t block_list_count;                   /* 0: every block is like the first */
 	int64_t forgive_after_ms;                    /* from the end of a block on, until the next is a first one */
 	enum weir_zone_mode mode;
-	bool history;
+	bool history;          /* the archiver keeps every event */
+	char **history_fields; /* and, of its record, these fields, each once */
+	uint32_t history_field_count;
 };
 
 struct weir_policy {

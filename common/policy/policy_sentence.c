@@ -100,6 +100,12 @@ char *weir_zone_describe(const struct weir_zone *zone)
 		weir_text_puts(&text, "; in shadow mode: decisions go only to the shadow stream");
 	if (zone->history)
 		weir_text_puts(&text, "; every event is kept as history");
+	for (uint32_t i = 0; i < zone->history_field_count; i++)
+		weir_text_printf(&text, "%s%s",
+		                 i == 0                              ? ", with "
+		                 : i + 1 < zone->history_field_count ? ", "
+		                                                     : " and ",
+		                 zone->history_fields[i]);
 	weir_text_append(&text, "", 1);
 	return text.at;
 }

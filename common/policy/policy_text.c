@@ -78,6 +78,17 @@ static json_t *sources_json(const struct weir_zone *zone)
 	return list;
 }
 
+static json_t *history_json(const struct weir_zone *zone)
+{
+	if (zone->history_field_count == 0)
+		return json_boolean(zone->history);
+	json_t *object = json_object(), *fields = json_array();
+	for (uint32_t i = 0; i < zone->history_field_count; i++)
+		json_array_append_new(fields, json_string(zone->history_fields[i]));
+	json_object_set_new(object, "fields", fields);
+	return object;
+}
+
 static json_t *zone_json(const struct weir_zone *zone)
 {
 	json_t *object = json_object(), *limits = json_array();
@@ -95,7 +106,7 @@ static json_t *zone_json(const struct weir_zone *zone)
 	json_object_set_new(object, "mode", json_string(weir_mode_name(zone->mode)));
 	if (zone->source_count > 0) /* else it is left out, so that a weir that does not know it reads the policy too */
 		json_object_set_new(object, "sources", sources_json(zone));
-	json_object_set_new(object, "history", json_boolean(zone->history));
+	json_object_set_new(object, "history", history_json(zone));
 	return object;
 }
 

@@ -172,7 +172,6 @@ static enum weir_status parse_block_for(const struct weir_json *object, struct w
 /* What a zone does, beside what it counts. */
 struct behaviour {
 	int count, mode; /* as the words of the rules have them */
-	bool history;
 };
 
 static const char *const counts[] = {"passed", "all", NULL};
@@ -222,6 +221,24 @@ static json_t *block_for_shape(void)
 	return weir_shape_either(weir_shape_time(), weir_shape_list(1, WEIR_ZONE_BLOCKS_MAX, weir_shape_time()));
 }
 
+static json_t *history_fields_shape(void)
+{
+	return weir_shape_list(1, WEIR_ZONE_HISTORY_FIELDS_MAX, field_name_shape());
+}
+
+static const struct weir_json_rule history_members[] = {
+	{.name = "fields",
+     .needed = "names of fields, such as [\"path\", \"status\"]",
+     .meaning = "fields of the record that are kept with each event, such as path, method, status, agent",
+     .shape = history_fields_shape},
+	{.name = NULL},
+};
+
+static json_t *history_shape(void)
+{
+	return weir_shape_either(weir_shape_flag(), weir_shape_object(history_members));
+}
+
 #define AT(member) offsetof(struct behaviour, member)
 
 static const struct weir_json_rule zone_members[] = {
@@ -262,9 +279,8 @@ static const struct weir_json_rule zone_members[] = {
      .words = modes,
      .meaning = "\"enforce\" (the default), or \"shadow\": nobody is blocked, and decisions go elsewhere"},
 	{.name = "history",
-     .kind = WEIR_JSON_FLAG,
-     .offset = AT(history),
-     .meaning = "whether the archiver keeps every event"},
+     .meaning = "whether the archiver keeps every event; of an object, with the fields that it names",
+     .shape = history_shape},
 	{.name = "sources", .meaning = "names of sources: only their records are in the zone", .shape = sources_shape},
 	{.name = NULL},
 };
@@ -274,6 +290,44 @@ json_t *weir_zone_shape(void)
 	return weir_shape_object(zone_members);
 }
 
+static enum weir_status parse_history_field(const struct weir_json *at, struct weir_zone *zone,
+                                            struct weir_error *error)
+{
+	const char *name = "";
+	enum weir_status status = weir_json_string(at, &name, error);
+	size_t length = strlen(name);
+	if (status == WEIR_OK && (length == 0 || length > WEIR_FIELD_NAME_MAX_BYTES))
+		status = weir_json_fail(at, error, "a field's name must have 1 to %d bytes", WEIR_FIELD_NAME_MAX_BYTES);
+	for (uint32_t i = 0; status == WEIR_OK && i < zone->history_field_count; i++)
+		if (strcmp(zone->history_fields[i], name) == 0)
+			status = weir_json_fail(at, error, "\"%s\" is named twice", name);
+	if (status == WEIR_OK)
+		zone->history_fields[zone->history_field_count++] = weir_copy(name, length);
+	return status;
+}
+
+/* true, false, or {"fields": [...]}, which is true as well. */
+static enum weir_status parse_history(const struct weir_json *object, struct weir_zone *zone, struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(object, "history"), fields;
+	size_t count = 0;
+	if (!json_is_object(at.value))
+		return weir_json_bool(&at, &zone->history, error);
+	fields = weir_json_member(&at, "fields");
+	enum weir_status status = weir_json_known(&at, history_members, error);
+	if (status == WEIR_OK)
+		status = weir_json_require(&fields, history_members[0].needed, error);
+	if (status == WEIR_OK)
+		status = weir_json_list(&fields, 1, WEIR_ZONE_HISTORY_FIELDS_MAX, &count, error);
+	zone->history = true;
+	zone->history_fields = weir_alloc(count, sizeof *zone->history_fields);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		struct weir_json element = weir_json_element(&fields, i);
+		status = parse_history_field(&element, zone, error);
+	}
+	return status;
+}
+
 static enum weir_status parse_behaviour(const struct weir_json *object, struct weir_zone *zone,
                                         struct weir_error *error)
 {
@@ -281,7 +335,6 @@ static enum weir_status parse_behaviour(const struct weir_json *object, struct w
 	enum weir_status status = weir_json_read(object, zone_members, &behaviour, error);
 	zone->count_all = behaviour.count == 1;
 	zone->mode = (enum weir_zone_mode)behaviour.mode;
-	zone->history = behaviour.history;
 	return status == WEIR_OK ? parse_block_for(object, zone, error) : status;
 }
 
@@ -314,7 +367,8 @@ static enum weir_status parse_zone(const struct weir_json *at, struct weir_zone 
 	    (status = parse_key(at, zone, error)) != WEIR_OK ||
 	    (status = weir_match_parse(&match, &zone->match, error)) != WEIR_OK ||
 	    (status = weir_exempt_parse(&exempt, zone, error)) != WEIR_OK ||
-	    (status = parse_sources(at, zone, error)) != WEIR_OK || (status = parse_limits(at, zone, error)) != WEIR_OK)
+	    (status = parse_sources(at, zone, error)) != WEIR_OK || (status = parse_history(at, zone, error)) != WEIR_OK ||
+	    (status = parse_limits(at, zone, error)) != WEIR_OK)
 		return status;
 	return parse_behaviour(at, zone, error);
 }

@@ -70,6 +70,7 @@ struct weir_archive_event {
 	struct weir_span bucket;
 	int64_t at_ms;
 	bool blocked;
+	struct weir_span fields; /* that the zone's "history" names, a JSON object; at NULL: none */
 };
 
 /* Everything borrowed. Sorted as the tables are, rows go in faster; they need not be. */

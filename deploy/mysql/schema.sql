@@ -233,3 +233,25 @@ SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, zone,
   FROM decision_history;
 
 UPDATE schema_version SET version = 2 WHERE program = 'weir' AND version < 2;
+
+-- ---- step 3 ----
+
+-- fields: what a zone's "history" names of the record, as a JSON object. Not added again where it is.
+SET @weir_step = IF((SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = DATABASE()
+                        AND table_name = 'zone_txn' AND column_name = 'fields') = 0,
+                    'ALTER TABLE zone_txn ADD COLUMN fields MEDIUMTEXT NULL', 'DO 0');
+PREPARE weir_step FROM @weir_step;
+EXECUTE weir_step;
+DEALLOCATE PREPARE weir_step;
+
+CREATE OR REPLACE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW events AS
+SELECT CONCAT(partition_id, '-', log_offset, '-', pair) AS id, name AS zone,
+       CASE WHEN CONVERT(CONVERT(bucket USING utf8mb4) USING binary) = bucket
+            THEN CONVERT(bucket USING utf8mb4) COLLATE utf8mb4_bin ELSE HEX(bucket) END AS key_text,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATE) AS day,
+       CAST(TIMESTAMP '1970-01-01 00:00:00' + INTERVAL at_ms * 0.001 SECOND AS DATETIME(3)) AS at,
+       blocked, fields, c.zone_id, bucket, at_ms
+  FROM zone_txn AS c
+  LEFT JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;
+
+UPDATE schema_version SET version = 3 WHERE program = 'weir' AND version < 3;

@@ -53,7 +53,7 @@ DROP TABLE past;
 """
 INDEX = "CREATE INDEX passed ON zone_txn (bucket_key, zone_id, blocked, created_at);"
 WEIR_PAST = """
-INSERT INTO zone_txn SELECT 1, k, 1000 * at_s, 4294967295, UUID_SHORT(), 0, blocked FROM past;
+INSERT INTO zone_txn SELECT 1, k, 1000 * at_s, 4294967295, UUID_SHORT(), 0, blocked, NULL FROM past;
 INSERT INTO zone_bucket_lock SELECT 1, k, UNHEX(LPAD(HEX(1000 * MAX(at_s)), 12, '0')) FROM past GROUP BY k;
 DROP TABLE past;
 """

@@ -30,16 +30,25 @@ static void check_ranges(const struct weir_frame *frame)
 			assert(set->zones[k].id >= 1 && set->zones[k].id <= WEIR_ZONE_ID_MAX);
 		pairs += set->count;
 	}
+	for (uint32_t i = 0; i < frame->run_count; i++) {
+		const struct weir_frame_run *run = &frame->runs[i];
+		assert(run->count > 0 && run->first + run->count <= frame->event_count);
+		assert(i == 0 || run->first >= run[-1].first + run[-1].count);
+		assert(run->fields.length <= WEIR_FIELDS_MAX_BYTES);
+	}
 	assert(pairs == frame->pair_count && pairs <= WEIR_FRAME_PAIRS_MAX);
 }
 
 static void check_same(const struct weir_frame *a, const struct weir_frame *b)
 {
 	assert(a->event_count == b->event_count && a->pair_count == b->pair_count);
+	uint32_t mine = 0, its = 0;
 	for (uint32_t i = 0; i < a->event_count; i++) {
 		const struct weir_frame_event *x = &a->events[i], *y = &b->events[i];
 		assert(x->time_ms == y->time_ms && x->cost == y->cost && x->position == y->position);
 		assert(weir_span_equal(a->keys[x->key], b->keys[y->key]));
+		struct weir_span one = weir_frame_fields(a, i, &mine), other = weir_frame_fields(b, i, &its);
+		assert(one.length == other.length && (one.length == 0 || weir_span_equal(one, other)));
 		const struct weir_frame_zone_set *s = &a->zone_sets[x->zone_set], *t = &b->zone_sets[y->zone_set];
 		assert(s->count == t->count);
 		for (uint32_t k = 0; k < s->count; k++)
@@ -53,6 +62,7 @@ static void write_again(const struct weir_frame *frame)
 	struct weir_frame_reader *reader = weir_frame_reader_new();
 	struct weir_frame again;
 	enum weir_status status = WEIR_OK;
+	uint32_t run = 0;
 	weir_frame_begin(writer, frame->source, frame->policy_version, 0,
 	                 frame->event_count > 0 ? frame->events[0].position : 0);
 	for (uint32_t i = 0; i < frame->event_count && status == WEIR_OK; i++) {
@@ -61,6 +71,9 @@ static void write_again(const struct weir_frame *frame)
 		struct weir_span key = frame->keys[event->key];
 		status = weir_frame_add(writer, key, weir_hash64(key.at, key.length), event->time_ms, event->position,
 		                        event->cost, set->zones, set->count);
+		struct weir_span fields = weir_frame_fields(frame, i, &run);
+		if (status == WEIR_OK && fields.length > 0)
+			status = weir_frame_add_fields(writer, fields);
 	}
 	if (status == WEIR_OK) { /* a frame close to its bound may not fit again, as bounds are kept with a margin */
 		status = weir_frame_decode(reader, weir_frame_finish(writer, frame->sending_time_ms), &again, NULL);
@@ -80,8 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size > 0)
 		memcpy(message, data, size);
 	struct weir_span span = {.at = (const char *)message, .length = (uint32_t)size};
-	if (size >= WEIR_FRAME_HEADER_BYTES && message[WEIR_FRAME_AT_VERSION] == WEIR_FRAME_VERSION)
-		weir_frame_seal(message, size, message[WEIR_FRAME_AT_KIND]);
+	if (size >= WEIR_FRAME_HEADER_BYTES && message[WEIR_FRAME_AT_VERSION] <= WEIR_FRAME_VERSION)
+		weir_frame_seal(message, size, message[WEIR_FRAME_AT_VERSION], message[WEIR_FRAME_AT_KIND]);
 	if (weir_frame_decode(reader, span, &frame, &error) == WEIR_OK &&
 	    (frame.kind == WEIR_FRAME_EVENTS || frame.kind == WEIR_FRAME_JUDGED)) {
 		check_ranges(&frame);

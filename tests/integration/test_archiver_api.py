@@ -4,6 +4,7 @@
 
 import csv
 import io
+import json
 import os
 import re
 import sys
@@ -65,7 +66,8 @@ def test_a_spreadsheet_gets_times(_):
             sheet = api.ask(resource, {**asked, "format": "spreadsheet"}).body.decode()
             first, *rows = csv.reader(io.StringIO(sheet, newline=""))
             assert columns[place] == "at_ms" and first == [*columns[:place], "at_utc", *columns[place + 1:]]
-            assert rows == [[*line[:place], as_time(line[place]), *line[place + 1:]] for line in lines] and rows
+            told = [[*line[:place], as_time(line[place]), *line[place + 1:]] for line in lines]
+            assert rows == for_spreadsheet(told) and rows
 
 
 def test_zones(_):
@@ -249,15 +251,20 @@ def test_events(_):
     for api in APIS:
         for key in ROWS.keys[:3] + ODD_KEYS[:8]:
             rows = sorted((row for row in ROWS.events if row[1] == key), key=lambda row: row[2:6], reverse=True)
-            wanted = [{"id": f"{row[3]}-{row[4]}-{row[5]}", "at_ms": row[2], "blocked": bool(row[6])} for row in rows]
+            wanted = [{"id": f"{row[3]}-{row[4]}-{row[5]}", "at_ms": row[2], "blocked": bool(row[6]),
+                       "fields": json.loads(row[7] or "null")} for row in rows]
             found, after = [], None
             while found == [] or after is not None:
                 said = api.get("events", zone="login", key=key, limit=600, after=after)
                 found, after = found + said["events"], said["next"]
             assert found == wanted and said["history"] and said["key"] == shown(key)
             lines = table(api, "events", zone="login", key=key)
-            assert lines == (["id", "at_ms", "blocked"],
-                             texts([[one["id"], one["at_ms"], int(one["blocked"])] for one in wanted]))
+            assert lines == (["id", "at_ms", "blocked", "fields"],
+                             texts([[one["id"], one["at_ms"], int(one["blocked"]), row[7] or ""]
+                                    for one, row in zip(wanted, rows)]))
+            sheet = api.ask("events", {"zone": "login", "key": key, "format": "spreadsheet"}).body.decode()
+            assert [row[3] for row in csv.reader(io.StringIO(sheet, newline=""))][1:] == \
+                [row[0] for row in for_spreadsheet([[row[7] or ""] for row in rows])]
             some = api.get("events", zone="login", key=key, limit=1000, from_=FIRST_MS + 500, to=FIRST_MS + 900)
             assert some["events"] == [one for one in wanted if FIRST_MS + 500 <= one["at_ms"] < FIRST_MS + 900]
         said = api.get("events", zone="site", key="192.0.2.1")
@@ -268,7 +275,7 @@ def test_status(_):
     for api, kind in zip(APIS, ("sqlite", "mysql")):
         answer = api.ask("status")
         said = answer.json()
-        assert said["store"] == kind and said["policy_version"] == 2 and said["schema_version"] == 2
+        assert said["store"] == kind and said["policy_version"] == 2 and said["schema_version"] == 3
         assert said["newest_hour_ms"] == max(hour for _, _, hour in ROWS.hourly)
         assert said["figures"] == {"weir_test_figure": 42}
         assert [(one["role"], one["partition"], one["epoch"], one["checkpoint"], one["next_offset"])

@@ -137,7 +137,7 @@ def test_a_user_has_a_story(_):
         rows = view.rows("Decisions, newest first")  # in each day those that are alike together
         assert sorted((row[0], row[1], row[3]) for row in rows) == \
             sorted((one["at_ms"], one["action"], one["until_ms"]) for one in decisions) and len(rows) > 3
-        assert {(row[2], row[4]) for row in rows} == {("5 min", "5 in 1 min (gcra), held 6")}
+        assert {(row[2], row[4]) for row in rows} == {("5 min", "5 in 1 min (gcra), held 6 Why?")}
         events = STAGE[1].get("events", **span, limit=1000)["events"]
         assert len(events) > 100
         for _ in range(len(events) // 50):
@@ -146,7 +146,8 @@ def test_a_user_has_a_story(_):
                           " one.textContent === 'Show older').click()")
             view.page.until(f"[...document.querySelectorAll('table')].at(-1).tBodies[0].rows.length > {count}")
         assert view.rows("Requests, newest first") == \
-            [[one["at_ms"], "blocked" if one["blocked"] else "passed", one["id"]] for one in events]
+            [[one["at_ms"], "blocked" if one["blocked"] else "passed",
+              *((one["fields"] or {}).get(name, "–") for name in ("method", "path", "status")), one["id"]] for one in events]
         view.shot("user")
         view.open("user", zone="login", key="nobody")
         assert "No requests of this user" in view.text() and "No decisions about this user" in view.text()
@@ -161,7 +162,7 @@ def test_blocks_are_live_and_leave_the_focus(_):
         rows = view.rows("Blocked keys")
         assert [(row[0], row[1], row[3], row[4]) for row in rows] == \
             [(one["key"], one["zone"], one["until_ms"], one["at_ms"]) for one in said]
-        assert rows[-1][5] == "ordered by jo: a scraper – “again”" and view.figures()["Blocked now"] == len(rows)
+        assert rows[-1][5] == "ordered by jo: a scraper – “again” Why?" and view.figures()["Blocked now"] == len(rows)
         view.shot("blocks")
         view.page.run("document.querySelector('#content td a, #content tbody a').focus()")
         focus = view.page.run("document.activeElement.href")

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 from support import axe, cases
 from support.archiver_api import on_sqlite
-from support.archiver_page import looking, shared
+from support.archiver_page import Explained, looking, shared
 from support.page_rows import Week
 
 STAGE = []  # the browser and the API of all tests
@@ -52,6 +52,20 @@ def test_nothing_is_found_where_there_is_little(place):
         api.program.kill()
         view.page.until("document.querySelector('[role=alert]') !== null")
         assert axe.found(view.page, script) == []
+
+
+def test_nothing_is_found_where_a_decision_says_why(place):
+    """With lines, without them, and without a token."""
+    script = axe.source()
+    told = Explained(place, tokens=[Explained.TOKEN])
+    for gone in (False, True):
+        for width, dark in ((390, True), (768, False), (1440, False), (1440, True)):
+            with told.told(STAGE[0], width=width, dark=dark, **(BERLIN if dark else {})) as view:
+                found = axe.found(view.page, script)
+                assert found == [], (width, dark, gone, found)
+        if not gone:
+            os.remove(told.run.log)
+    told.run.stop()
 
 
 def main(browser, api):

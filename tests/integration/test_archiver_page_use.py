@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 from support import cases
 from support.archiver_api import on_sqlite
-from support.archiver_page import looking, shared
+from support.archiver_page import Explained, looking, shared
 from support.page_rows import Week
 from support.place import ROOT, until
 
@@ -91,6 +91,56 @@ def test_the_keyboard_reaches_everything(_):
         assert view.page.run("document.activeElement.tagName") == "H1"
         assert view.page.run("document.querySelector('nav [aria-current]').textContent") == "System"
         view.page.until("document.getElementById('news').textContent === 'System: loaded.'")
+
+
+BERLIN = {"locale": "de-DE", "zone": "Europe/Berlin"}
+
+
+def test_a_decision_says_why(place):
+    """At any width, in both colours and in another language; as the API has it; after the log is gone, in words."""
+    told = Explained(place, tokens=[Explained.TOKEN])
+    identity = told.decision["id"]
+    for width, dark in ((390, False), (390, True), (768, False), (768, True), (1440, False), (1440, True)):
+        with told.told(STAGE[0], width=width, dark=dark, **(BERLIN if dark else {})) as view:
+            assert view.wide() == width, (width, view.wide())
+            inner = view.page.run("(() => { const one = document.querySelector('dialog.why'); return [one.scrollWidth, one.clientWidth]; })()")
+            assert inner[0] <= inner[1], (width, inner)
+            view.shot(f"why-{width}-{'dark-de' if dark else 'light-en'}")
+    with told.told(STAGE[0]) as view:
+        rows = view.rows("5 counted events")
+        log = view.text("dialog.why")
+        assert "the same decision, byte for byte. Policy 1 was in force." in log and f"weir explain {identity}" in log, log
+        with open(told.run.log, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        assert [row[2] for row in rows] == lines, rows
+        assert rows[1][1] == f"{told.run.log}, byte {len(lines[0]) + 1}", rows
+        assert "decided" in view.text("dialog.why tbody tr:last-child") and view.text("dialog.why tbody").count("decided") == 1
+        view.page.press("Escape", 27)
+        view.page.until("document.querySelector('dialog.why') === null")
+        assert view.page.run("document.activeElement.className").endswith("why-button")
+        kept = view.rows("Requests, newest first")
+        assert [row[2:5] for row in kept] == [["POST", "/login", json.loads(lines[i])["agent"]
+                                               .replace("\u202e", "\\xe2\\x80\\xae").replace("\x1b", "\\x1b")]
+                                              for i in (4, 3, 2, 1, 0)], kept
+    os.remove(told.run.log)
+    for width, dark in ((390, True), (1440, False)):
+        with told.told(STAGE[0], width=width, dark=dark, **(BERLIN if dark else {})) as view:
+            said = view.text("dialog.why")
+            assert "What is missing" in said and "5 of 5 lines" in said and "The line is gone. Kept: method POST" in said.replace("\n", " "), said
+            view.shot(f"why-gone-{width}-{'dark-de' if dark else 'light-en'}")
+    told.run.stop()
+
+
+def test_without_tokens_the_page_says_how_to_ask(place):
+    told = Explained(place)
+    with told.told(STAGE[0], allowed=["403 (Forbidden)"], width=390) as view:
+        said = view.text("dialog.why")
+        assert "archiver.tokens" in said and f"weir explain {told.decision['id']}" in said, said
+        view.shot("why-no-token")
+    told.run.stop()
+    with look(width=1440) as view:  # an archiver alone has no log of events
+        view.open("decisions")
+        view.shot("why-decisions")
 
 
 def test_a_token_is_asked_for_and_an_empty_store_says_what_to_do(place):

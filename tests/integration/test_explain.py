@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir explain` as people use it: beside a run that follows, after a rotation, of an operator's block; what is missing."""
 
+import contextlib
+import csv
 import gzip
+import io
 import json
 import os
+import sqlite3
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -366,6 +370,50 @@ def test_the_api_says_why(place):
     status, answer = ask_why(port, f"?id={identity}")
     assert status == 404 and "hashed" in answer["error"]["message"], answer
     hashed.stop()
+
+
+def test_fields_of_the_history_outlive_the_log(place):
+    """As strangers write them: a terminal, a spreadsheet, raw bytes and what is too long break nothing."""
+    port = free_port()
+    tokens = {"enabled": True, "api": f"127.0.0.1:{port}", "interval": "100ms", "tokens": ["0123456789abcdef"]}
+    run = Run(place, archiver=tokens,
+              zones=[zone("site", [sliding(3, "1h")], id=1, history={"fields": ["agent", "path", "tls"]}),
+                     zone("other", [sliding(99, "1h")], id=2, history=True)]).start()
+    paths = ["=1+1\x1b[2J", "/<b>\u009b", "/" + "\u00e4" * 300, "/x\n"]
+    kept = [{"agent": "y", "path": path} for path in (*paths[:2], "/" + "\u00e4" * 254 + "\u2026", paths[3])]
+    run.append("".join(line(START_MS + i, "ann", path=path, agent="y", host="unkept") for i, path in enumerate(paths)))
+    decision = run.published(key=["ann"], zone="site")
+    answer, = explained(run, decision["id"])
+    assert answer["equal"] and [event["fields"] for event in answer["events"]] == kept, answer
+    assert ask_why(port, f"?id={decision['id']}") == (200, answer)
+    os.remove(run.log)
+    answer, = explained(run, decision["id"], code=FAILED)
+    assert [(event["line"], event["fields"]) for event in answer["events"]] == [(None, one) for one in kept], answer
+    words = run.command("explain", decision["id"], code=FAILED).out().decode()
+    assert '(line not found) kept: {"agent":"y","path":"=1+1\\u001b[2J"}' in words and "\x1b" not in words, words
+    asked = {"Authorization": "Bearer 0123456789abcdef"}
+    ask = lambda more: metrics.get(port, f"/api/v1/events?key=ann{more}", asked)[2]
+    found = until(lambda: len(json.loads(ask("&zone=site"))["events"]) == 4 and json.loads(ask("&zone=site")), "4 events")
+    assert [event["fields"] for event in reversed(found["events"])] == kept, found
+    assert [event["fields"] for event in json.loads(ask("&zone=other"))["events"]] == [None] * 4
+    rows = list(csv.reader(io.StringIO(ask("&zone=site&format=spreadsheet"), newline="")))
+    assert rows[0][3] == "fields" and rows[4][3] == '{"agent":"y","path":"\'=1+1\\u001b[2J"}', rows
+    decoded = [json.loads(one) for one in run.command("decode", "--flat").out().decode().splitlines()]
+    assert [one["fields"] for one in decoded if one.get("kind") == "events"] == kept, decoded
+    run.stop()
+
+
+def test_a_finished_run_keeps_fields_of_its_history(place):
+    place.write("log", "".join(line(START_MS + i, "ann", path=f"/{i}") for i in range(4)))
+    zones = [zone("site", [sliding(3, "1h")], id=1, history={"fields": ["path"]})]
+    config, state = place.config(zones, [source(place.path("log"), follow=False)], archiver={"enabled": True}), place.path("state")
+    place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("out"))
+    with contextlib.closing(sqlite3.connect(os.path.join(state, "weir.db"))) as database:
+        rows = database.execute("SELECT at_ms, fields FROM events WHERE zone = 'site' AND key_text = 'ann' ORDER BY 1").fetchall()
+    assert rows == [(START_MS + i, f'{{"path":"/{i}"}}') for i in range(4)], rows
+    decision, = lines_of(place.path("out"))
+    answer = json.loads(place.good("explain", decision["id"], "--state", state, "--json").out())
+    assert [event["fields"] for event in answer["events"]] == [{"path": f"/{i}"} for i in range(4)], answer
 
 
 def test_what_is_wrong_is_said(place):

@@ -85,7 +85,7 @@ def test_a_key_goes_through_limiter_and_archiver(place):
                            " VALUES (900, 0, 'velocity', 'sliding_window', 5, 60000)")
             for user in ("ann", "bob"):
                 cursor.execute("INSERT INTO zone_bucket_lock VALUES (900, %s, '')", (user,))
-                cursor.execute("INSERT INTO zone_txn VALUES (900, %s, %s, 4294967295, 7, 0, 1)", (user, now))
+                cursor.execute("INSERT INTO zone_txn VALUES (900, %s, %s, 4294967295, 7, 0, 1, NULL)", (user, now))
             connection.commit()
         before = {table: buckets(servers, table) for table in TABLES}
         done = forget(roles, "ann")

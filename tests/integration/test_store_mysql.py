@@ -125,17 +125,17 @@ def with_next_step(place, sql):
     """A file of the schema of today and one more step."""
     with open(SCHEMA, encoding="utf-8") as file:
         text = file.read()
-    assert "-- ---- step 2" in text and "-- ---- step 3" not in text
-    return place.write(f"schema-{abs(hash(sql))}.sql", f"{text}\n-- ---- step 3 ----\n\n{sql}")
+    assert "-- ---- step 3" in text and "-- ---- step 4" not in text
+    return place.write(f"schema-{abs(hash(sql))}.sql", f"{text}\n-- ---- step 4 ----\n\n{sql}")
 
 
-TODAY = "2"  # the steps of the schema
+TODAY = "3"  # the steps of the schema
 
 NEXT_STEP = ("CREATE TABLE IF NOT EXISTS owner (zone_id INT PRIMARY KEY, name VARCHAR(64) NOT NULL DEFAULT 'none; yet');\n"
           "INSERT IGNORE INTO owner (zone_id) SELECT zone_id FROM zone_master; -- of the rows; that there are\n"
           "CREATE OR REPLACE VIEW owners AS SELECT zone_master.name AS zone, owner.name\n"
           "  FROM zone_master JOIN owner USING (zone_id);\n"
-          "UPDATE schema_version SET version = 3 WHERE program = 'weir' AND version < 3;\n")
+          "UPDATE schema_version SET version = 4 WHERE program = 'weir' AND version < 4;\n")
 
 
 def test_a_step_that_was_cut_off_is_done_again(place):
@@ -153,38 +153,42 @@ def test_a_step_that_was_cut_off_is_done_again(place):
 
 
 def test_the_first_version_is_brought_up_to_date(place):
-    """Made by hand by the first step alone, with a decision in it; the second step may be run twice."""
+    """Made by hand by the first step alone, with a decision and an event in it; later steps may be run twice."""
     config, database = configure(place)
     server().sql(f"CREATE DATABASE {database}")
     with open(SCHEMA, encoding="utf-8") as file:
-        first, _, second = file.read().partition("-- ---- step 2")
+        first, _, later = file.read().partition("-- ---- step 2")
+    second, _, third = later.partition("-- ---- step 3")
     server().sql(first, database)
     assert version(database) == [["1"]] and not [row for row in described(database)[0] if "nth" in str(row)]
     server().sql("INSERT INTO decision_history VALUES (5, 1, 2, 3, 'site', 'ann', 'block', 9, 'enforce', 'gcra', 3, 1, 3, NULL, NULL)",
                  database)
-    server().sql("--" + second.partition("UPDATE schema_version")[0], database)  # cut off before its end
+    server().sql("INSERT INTO zone_txn VALUES (7, 'ann', 5, 1, 2, 3, 1)", database)
+    for step in (second, third):
+        server().sql("--" + step.partition("UPDATE schema_version")[0], database)  # cut off before its end
     Shell(place, config).end()
     assert version(database) == [[TODAY]]
     assert server().sql("SELECT zone, nth FROM decisions", database) == [["site", "NULL"]]
+    assert server().sql("SELECT bucket, fields FROM events", database) == [["ann", "NULL"]]
 
 
 def test_an_older_schema_is_brought_up_to_date(place):
-    """From 2 to 3, with rows in it; a weir that knows only 2 then refuses it."""
+    """From 3 to 4, with rows in it; a weir that knows only 3 then refuses it."""
     config, database = configure(place)
     shell = Shell(place, config)
     server().sql("INSERT INTO zone_master (zone_id, limit_number, name, algorithm, rate, window_ms, policy_version)"
                  " VALUES (4, 1, 'site', 'gcra', 3, 1000, 1)", database)
     newer = with_next_step(place, NEXT_STEP)
-    assert "schema 3 in " in shell.good("missing", newer)
+    assert "schema 4 in " in shell.good("missing", newer)
     assert version(database) == [[TODAY]]
     for _ in range(2):
         shell.good("upgrade", newer)
-        assert version(database) == [["3"]]
+        assert version(database) == [["4"]]
         assert server().sql("SELECT * FROM owners", database) == [["site", "none; yet"]]
         assert shell.good("missing", newer) == ""
     shell.end()
     other = Shell(place, config, opened=False)
-    assert "written by a newer version of weir (schema 3, known: 2)" in other.gives("NEWER", "open")
+    assert "written by a newer version of weir (schema 4, known: 3)" in other.gives("NEWER", "open")
     other.end()
 
 
@@ -196,7 +200,7 @@ def test_all_steps_are_run_on_an_empty_database(place):
     assert "the tables of " in shell.good("missing", newer)
     assert server().sql("SHOW TABLES", database) == []
     shell.good("upgrade", newer)
-    assert version(database) == [["3"]] and server().sql("SELECT * FROM owners", database) == []
+    assert version(database) == [["4"]] and server().sql("SELECT * FROM owners", database) == []
     shell.end()
 
 
@@ -211,7 +215,7 @@ def test_a_step_that_fails_is_said_and_run_again(place):
     assert server().sql("SELECT count(*) FROM owner", database) == [["0"]]
     server().sql("DROP TABLE owners", database)
     shell.good("upgrade", newer)
-    assert version(database) == [["3"]] and server().sql("SELECT * FROM owners", database) == []
+    assert version(database) == [["4"]] and server().sql("SELECT * FROM owners", database) == []
     shell.end()
 
 

@@ -360,6 +360,10 @@ def test_outputs_that_cannot_be_written_are_said(place):
 
 def test_a_short_block_is_said(place):
     assert "zones[0].block_for" in warnings(place, [zone("site", [sliding(5, "1h")], block_for="10m")])
+    kept = {"fields": ["path", "tls", "agent"]}
+    said = warnings(place, [zone("site", [sliding(5, "1m")], key=("user",), history=kept)],
+                    [source(place.write("few.log", b""), format="combined")])
+    assert said["zones[0].history.fields"] == 'no source has the field "tls", so none is kept', said
     assert not warnings(place, [zone("site", [sliding(5, "1h")], block_for="1h")])
     assert not warnings(place, [zone("site", [sliding(5, "1h")])])
 

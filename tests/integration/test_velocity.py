@@ -222,7 +222,7 @@ def test_trimming(_place):
             for zone, key in ((short, b"idle"), (short, b"held"), (long, b"busy")):
                 check_at(caller, zone, key, START_MS + at)
         check_at(caller, short, b"new", START_MS + 20_500)
-        velocity.sql(f"INSERT INTO zone_txn VALUES ({short}, 'idle', {START_MS}, 3, 1, 0, 0)")  # another's
+        velocity.sql(f"INSERT INTO zone_txn VALUES ({short}, 'idle', {START_MS}, 3, 1, 0, 0, NULL)")  # another's
         buckets = "SELECT bucket FROM zone_bucket_lock ORDER BY zone_id, bucket"
         older = "SELECT bucket, COUNT(*) FROM zone_txn GROUP BY zone_id, bucket ORDER BY zone_id, bucket"
 

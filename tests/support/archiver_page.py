@@ -4,12 +4,16 @@
 import contextlib
 import json
 import os
+import time
 import urllib.parse
 
+from support import metrics
 from support.archiver_api import ZONES, OnSqlite
 from support.cases import SKIPPED, Skipped
 from support.chromium import Chromium
-from support.place import ROOT, Place
+from support.place import ROOT, Place, free_port, until
+from support.run_local import Run
+from support.traffic import line, sliding, zone
 
 SHOTS = os.path.join(os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release")), "page")
 
@@ -124,6 +128,37 @@ def filled(place, rows, **archiver):
     for table, some in rows.tables().items():
         api.insert(table, some)
     return api
+
+
+class Explained:
+    """A `weir run` that has blocked ann, of an hour ago, with its API: what View and looking() need."""
+
+    TOKEN = "a-secret-of-16-letters"
+
+    def __init__(self, place, **archiver):
+        self.port = free_port()
+        begin = int(time.time() * 1000) - 3600_000
+        self.run = Run(place, archiver={"enabled": True, "api": f"127.0.0.1:{self.port}", "interval": "100ms", **archiver},
+                       zones=[zone("login", [sliding(4, "1h")], id=1, history={"fields": ["method", "path", "agent"]})]).start()
+        agents = ("curl/8.5", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0 Safari/537.36",
+                  "<img src=x onerror=alert(1)>", "\u202egnihton\x1b[2J", "curl/8.5")
+        self.run.append("".join(line(begin + 1000 * i, "ann", method="POST", path=f"/login?next={i}", agent=agent)
+                                for i, agent in enumerate(agents)))
+        self.decision = self.run.published(key=["ann"])
+        self.program = self.run.weir
+        asked = {"Authorization": f"Bearer {self.TOKEN}"}
+        until(lambda: json.loads(metrics.get(self.port, "/api/v1/decisions", asked)[2])["decisions"], "it is archived")
+
+    @contextlib.contextmanager
+    def told(self, browser, allowed=(), **window):
+        """A View of ann's story with the dialog that says why."""
+        with looking(browser, self, allowed=[*allowed, "favicon.ico"], **window) as view:
+            view.page.open(f"{view.origin}page/icon.svg")
+            view.page.run(f"sessionStorage.setItem('weir-token', {json.dumps(self.TOKEN)})")
+            view.open("user", zone="login", key="ann", span="24h")
+            view.press(".why-button")
+            view.page.until("document.querySelector('.why-results')?.hasAttribute('aria-busy') === false")
+            yield view
 
 
 def shared(rows, test):

@@ -34,7 +34,8 @@ def shown(key):
 def policies():
     """[(version, text)]: the second has removed a zone."""
     zones = [{"id": 1, "name": "site", "key": ["ip"], "limits": [_LIMIT]},
-             {"id": 2, "name": "login", "description": "who \"logs\" in", "key": ["user", "ip"], "history": True,
+             {"id": 2, "name": "login", "description": "who \"logs\" in", "key": ["user", "ip"],
+              "history": {"fields": ["path", "agent"]},
               "mode": "shadow", "block_for": "5m", "limits": [
                   {"algorithm": "gcra", "rate": 5, "window": "1m", "burst": 3},
                   {"algorithm": "queue", "length": 7, "hold": "10s"},
@@ -52,6 +53,10 @@ def count_tables(hourly):
             row[:] = (one + more for one, more in zip(row, counts))
     return {"count_hourly": hourly, "count_daily": [(*where, *counts) for where, counts in daily.items()],
             "zone_hourly": [(*where, *counts) for where, counts in zones.items()]}
+
+# What was kept with an event: nothing, as of an older policy; a formula of a stranger's; markup, quotes and line ends.
+FIELDS = [None, '{"path":"/login"}', '{"path":"=HYPERLINK(1)","agent":"@x"}',
+          '{"path":"/<script>\\"\\n,\u00e9","agent":"\ufffd"}']
 
 
 class Rows:
@@ -72,9 +77,10 @@ class Rows:
         for key in self.crowd:
             self.hourly[1, key, FIRST_MS + (DAYS + 1) * DAY_MS] = [self.random.randint(0, 3), self.random.randint(0, 1), 0]
         self.decisions = [self._decision(number) for number in range(2300)] + self._blocks()
-        self.events = {(2, self.random.choice([self.keys[0], self.random.choice(self.keys[1:3] + ODD_KEYS[:8])]),
-                        FIRST_MS + self.random.randrange(3000), self.random.randrange(3), number, 0,
-                        self.random.randrange(2)) for number in range(4600)}
+        events = {(2, self.random.choice([self.keys[0], self.random.choice(self.keys[1:3] + ODD_KEYS[:8])]),
+                   FIRST_MS + self.random.randrange(3000), self.random.randrange(3), number, 0,
+                   self.random.randrange(2)) for number in range(4600)}
+        self.events = [(*event, FIELDS[event[4] % len(FIELDS)]) for event in sorted(events)]
 
     def _decision(self, number, **more):
         """A row of decision_history, as a dictionary."""
@@ -129,7 +135,7 @@ class Rows:
         return {"policy_version": policies(), **count_tables([(*at, *counts) for at, counts in self.hourly.items()]),
                 "decision_history": with_key, "decision_history (at_ms, partition_id, log_offset, pair, zone, bucket,"
                 " action, until_ms, mode, algorithm, rate, window_ms, held, ordered_by, reason, nth)": without,
-                "zone_txn": sorted(self.events),
+                "zone_txn": self.events,
                 "partition_state": [(role, partition, 3, 40 + partition, 1000 + partition, FIRST_MS, 2, b"\x00secret")
                                     for role in (1, 2) for partition in range(3)]}
 

@@ -8,6 +8,8 @@ import struct
 _HEADER = struct.Struct("<2sBBIq16sQ")
 _BASE = struct.Struct("<qQ")
 _VERSION = 1
+_WITH_FIELDS = 2  # where events have fields of their records
+_WITH_FIELDS = 2  # where events have fields of their records
 _TIME_END_MS = 253402300800000  # the year 10000
 _KINDS = {1: "events", 2: "judged", 3: "policy", 4: "command"}
 
@@ -87,7 +89,7 @@ def _decode(message):
     magic, version, kind, checksum, sent_ms, source, policy = _HEADER.unpack_from(message)
     if magic != b"wF" or kind not in _KINDS:
         raise Malformed("not a frame")
-    if version != _VERSION:
+    if version not in (_VERSION, _WITH_FIELDS):
         raise Malformed(f"version {version}")
     if _HASH is not None and _HASH(message[8:], len(message) - 8) & 0xFFFFFFFF != checksum:
         raise Malformed("checksum")
@@ -110,6 +112,18 @@ def _decode(message):
         cost = data.varint() if word & 1 else 1
         frame.events.append({"key": key, "time": time_ms, "cost": cost, "position": position,
                              "zones": sets[word >> 1]})
+    if version == _WITH_FIELDS:
+        at = 0
+        for _ in range(data.varint()):
+            at += data.varint()
+            shared, fields = data.varint(), _Bytes(bytes(data.take(data.varint())), 0)
+            named = {}
+            while fields.at < len(fields.data):
+                name = bytes(fields.take(fields.varint()))
+                named[name] = bytes(fields.take(fields.varint()))
+            for event in frame.events[at:at + shared]:
+                event["fields"] = named
+            at += shared
     if frame.kind == "judged":
         frame.judged_offset, = struct.unpack("<Q", data.take(8))
         pairs = frame.pairs

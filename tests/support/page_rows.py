@@ -27,13 +27,17 @@ def policies():
               "limits": [{"algorithm": "sliding_window", "rate": 600, "window": "1m"},
                          {"algorithm": "fixed_window", "rate": 10000, "window": "1h"}]},
              {"id": 2, "name": "login", "description": "attempts to log in, by user and address", "key": ["user", "ip"],
-              "history": True, "block_for": "5m",
+              "history": {"fields": ["method", "path", "status"]}, "block_for": "5m",
               "limits": [{"algorithm": "gcra", "rate": 5, "window": "1m", "burst": 3}]},
              {"id": 3, "name": "search", "key": ["ip"], "mode": "shadow",
               "limits": [{"algorithm": "token_bucket", "rate": 100, "window": "1s", "burst": 200}]},
              {"id": 4, "name": "old-login", "key": ["ip"],
               "limits": [{"algorithm": "fixed_window", "rate": 10, "window": "1h"}]}]
     return [(1, json.dumps({"zones": zones})), (2, json.dumps({"zones": zones[:3]}))]
+
+# What requests asked for: of a user, of a stranger, and of one who would break the page.
+PATHS = ["/login", "/api/session?next=%2Faccount%2Forders%2F2026&lang=de", "/<img src=x onerror=alert(1)>",
+         "/" + "very-long-" * 45 + "\u2026", "=cmd|' /C calc'!A0"]
 
 
 class Week:
@@ -71,8 +75,10 @@ class Week:
 
     def _requests(self, zone, key, hour, count):
         for _ in range(count):
-            self.events.append((zone, key, hour + self.random.randrange(HOUR_MS), 0, len(self.events), 0,
-                                self.random.randrange(2)))
+            number = len(self.events)
+            fields = {"method": "POST", "path": PATHS[number % len(PATHS)], "status": "401"} if number % 7 else None
+            self.events.append((zone, key, hour + self.random.randrange(HOUR_MS), 0, number, 0,
+                                self.random.randrange(2), fields and json.dumps(fields)))
 
     def _block(self, zone, key, at_ms, **more):
         algorithm, rate, window_ms = LIMITS[zone]

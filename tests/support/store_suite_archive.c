@@ -89,7 +89,8 @@ void what_is_archived_is_added_once(void **place)
 void who_was_fenced_archives_nothing(void **place)
 {
 	struct weir_store *store = open_store(*place);
-	const struct weir_archive_event event = {{0, 5, 1}, 1, weir_span_of("k"), 1000, true};
+	const struct weir_archive_event event = {{0, 5, 1}, 1,    weir_span_of("k"),
+	                                         1000,      true, weir_span_of("{\"path\":\"/\"}")};
 	const struct weir_archive_batch batch = {.events = &event, .event_count = 1};
 	struct weir_partition_state states[2] = {take(store, ARCHIVER, 0), take(store, ARCHIVER, 1)};
 	states[0].checkpoint = states[1].checkpoint = 1;
@@ -97,8 +98,8 @@ void who_was_fenced_archives_nothing(void **place)
 	assert_int_equal(store->ops->archive(store, ARCHIVER, &batch, states, 2, NULL, NULL, 0, &error), WEIR_FENCED);
 	assert_rows(store, "SELECT count(*) FROM zone_txn", NULL, 0, "0; ");
 	assert_int_equal(store->ops->archive(store, ARCHIVER, &batch, states, 1, NULL, NULL, 0, &error), WEIR_OK);
-	assert_rows(store, "SELECT zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked FROM zone_txn", NULL, 0,
-	            "1 k 1000 0 5 1 1; ");
+	assert_rows(store, "SELECT zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked, fields FROM zone_txn",
+	            NULL, 0, "1 k 1000 0 5 1 1 {\"path\":\"/\"}; ");
 	struct weir_partition_state stored;
 	assert_int_equal(store->ops->inspect(store, ARCHIVER, 0, &stored, &error), WEIR_OK);
 	assert_int_equal(stored.checkpoint, 1);
@@ -278,7 +279,7 @@ void old_rows_go(void **place)
 	for (int i = 0; i < DAYS; i++) {
 		int64_t at_ms = first_ms + i * (int64_t)WEIR_DAY_MS;
 		counts[i] = (struct weir_archive_count){1, weir_span_of("k"), at_ms, 1, 0, 0};
-		events[i] = (struct weir_archive_event){{0, 1, (uint32_t)i}, 1, weir_span_of("k"), at_ms, false};
+		events[i] = (struct weir_archive_event){{0, 1, (uint32_t)i}, 1, weir_span_of("k"), at_ms, false, {.at = NULL}};
 	}
 	const struct weir_archive_batch batch = {
 		.hours = counts, .hour_count = DAYS, .events = events, .event_count = DAYS};
@@ -330,7 +331,7 @@ static void fill_buckets(struct weir_store *store)
 		uint32_t zone = 1 + (uint32_t)(i / BUCKETS % ZONES);
 		int64_t at_ms = i / (BUCKETS * ZONES) * (int64_t)WEIR_DAY_MS;
 		counts[i] = (struct weir_archive_count){zone, bucket, at_ms, 1, 0, 0};
-		events[i] = (struct weir_archive_event){{0, 1, (uint32_t)i}, zone, bucket, at_ms, false};
+		events[i] = (struct weir_archive_event){{0, 1, (uint32_t)i}, zone, bucket, at_ms, false, {.at = NULL}};
 		decisions[i] = (struct weir_archive_decision){.id = {0, 1, (uint32_t)i},
 		                                              .at_ms = at_ms,
 		                                              .until_ms = at_ms,
@@ -397,7 +398,8 @@ void a_bucket_of_many_rows_goes_in_steps(void **place)
 	struct weir_archive_event *events = malloc((ROWS + 1) * sizeof *events);
 	assert_non_null(events);
 	for (uint32_t i = 0; i <= ROWS; i++)
-		events[i] = (struct weir_archive_event){{0, i, 0}, 1, weir_span_of(i < ROWS ? "u" : "v"), i / 3, false};
+		events[i] =
+			(struct weir_archive_event){{0, i, 0}, 1, weir_span_of(i < ROWS ? "u" : "v"), i / 3, false, {.at = NULL}};
 	const struct weir_archive_batch batch = {.events = events, .event_count = ROWS + 1};
 	const struct weir_archive_bucket bucket = {1, "site", weir_span_of("u")};
 	int steps;

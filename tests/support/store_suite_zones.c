@@ -80,7 +80,7 @@ void views_have_names_and_times(void **place)
 	put(store, 1, POLICY(SITE "," DOOR), WEIR_OK);
 	const struct weir_archive_count counts[] = {{1, weir_span_of("ä|b"), hour_ms, 5, 2, 1},
 	                                            {7, weir_span_of("k"), -WEIR_HOUR_MS, 1, 0, 0}};
-	const struct weir_archive_event event = {{3, 5, 1}, 7, weir_span_of("A"), at_ms, true};
+	const struct weir_archive_event event = {{3, 5, 1}, 7, weir_span_of("A"), at_ms, true, {.at = NULL}};
 	const struct weir_archive_decision decisions[] = {{.id = {1, 7, 0},
 	                                                   .at_ms = at_ms,
 	                                                   .until_ms = at_ms + 5000,
@@ -121,7 +121,7 @@ void views_have_names_and_times(void **place)
 	            "1-7-0 site ä|b 2009-02-13 2009-02-13 23:31:30.123 block 2009-02-13 23:31:35.123 enforce"
 	            " gcra 3 1000 8 - - 2 ä|b 1234567890123 1234567895123; ");
 	assert_rows(store, "SELECT * FROM events", NULL, 0,
-	            "3-5-1 door A 2009-02-13 2009-02-13 23:31:30.123 1 7 A 1234567890123; ");
+	            "3-5-1 door A 2009-02-13 2009-02-13 23:31:30.123 1 - 7 A 1234567890123; ");
 	assert_rows(store, "SELECT count(*) FROM events WHERE key_text = 'a'", NULL, 0, "0; ");
 	store->ops->close(store);
 }

@@ -314,7 +314,7 @@ static void damage_is_refused(void **state)
 		assert_int_equal(weir_frame_decode(reader, (struct weir_span){.at = cut, .length = length}, &frame, &error),
 		                 WEIR_INVALID);
 		if (length >= WEIR_FRAME_HEADER_BYTES) { /* with a right checksum, as if written so */
-			weir_frame_seal((uint8_t *)cut, length, WEIR_FRAME_EVENTS);
+			weir_frame_seal((uint8_t *)cut, length, WEIR_FRAME_PLAIN, WEIR_FRAME_EVENTS);
 			assert_int_equal(weir_frame_decode(reader, (struct weir_span){.at = cut, .length = length}, &frame, &error),
 			                 WEIR_INVALID);
 		}
@@ -338,7 +338,7 @@ static struct weir_span crafted(uint8_t *frame, const uint8_t *lists, size_t len
 {
 	memset(frame, 0, WEIR_FRAME_EVENTS_HEADER_BYTES);
 	memcpy(frame + WEIR_FRAME_EVENTS_HEADER_BYTES, lists, length);
-	weir_frame_seal(frame, WEIR_FRAME_EVENTS_HEADER_BYTES + length, WEIR_FRAME_EVENTS);
+	weir_frame_seal(frame, WEIR_FRAME_EVENTS_HEADER_BYTES + length, WEIR_FRAME_PLAIN, WEIR_FRAME_EVENTS);
 	return (struct weir_span){.at = (const char *)frame, .length = (uint32_t)(WEIR_FRAME_EVENTS_HEADER_BYTES + length)};
 }
 
@@ -378,6 +378,106 @@ static void what_is_out_of_range_is_refused(void **state)
 	weir_frame_reader_free(reader);
 }
 
+/* Raw bytes, long values and neighbours that share; what has no fields is written as it ever was. */
+static void fields_come_back(void **state)
+{
+	(void)state;
+	struct weir_frame_writer *writer = weir_frame_writer_new();
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	struct weir_text some = {0}, json = {0};
+	char endless[2 * WEIR_FIELD_VALUE_MAX_BYTES];
+	for (size_t i = 0; i < sizeof endless; i += 2)
+		memcpy(endless + i, "\xc3\xa4", 2);
+	weir_fields_put(&some, weir_span_of("path"), (struct weir_span){.at = "/\xff\0\"\n", .length = 5});
+	weir_fields_put(&some, weir_span_of("agent"), (struct weir_span){.at = endless + 1, .length = sizeof endless - 1});
+	weir_fields_put(&some, weir_span_of("user"), weir_span_of(""));
+	static const bool has[] = {false, true, true, false, true};
+	for (int judged = 0; judged < 2; judged++) {
+		struct weir_frame frame;
+		char out[4096];
+		weir_frame_begin(writer, source, 1, 1000, 0);
+		for (uint32_t i = 0; i < 5; i++) {
+			assert_int_equal(add(writer, "u", 1000, i), WEIR_OK);
+			if (has[i])
+				assert_int_equal(weir_frame_add_fields(writer, weir_text_span(&some)), WEIR_OK);
+		}
+		struct weir_span message = weir_frame_finish(writer, 9);
+		assert_int_equal(message.at[WEIR_FRAME_AT_VERSION], 2);
+		static const uint8_t verdicts[3] = {0x10, 0x10, 0x01};
+		if (judged) {
+			size_t length = weir_frame_judged(message, 77, verdicts, 5, out);
+			message = (struct weir_span){.at = out, .length = (uint32_t)length};
+		}
+		decode(reader, message, &frame);
+		assert_int_equal(frame.run_count, 2);
+		if (judged)
+			assert_memory_equal(frame.verdicts, verdicts, sizeof verdicts);
+		uint32_t run = 0;
+		for (uint32_t i = 0; i < frame.event_count; i++) {
+			struct weir_span fields = weir_frame_fields(&frame, i, &run);
+			assert_int_equal(fields.at != NULL, has[i]);
+			if (has[i])
+				assert_true(weir_span_equal(fields, weir_text_span(&some)));
+		}
+	}
+	struct weir_span agent = weir_fields_find(weir_text_span(&some), "agent");
+	assert_in_range(agent.length, WEIR_FIELD_VALUE_MAX_BYTES - 3, WEIR_FIELD_VALUE_MAX_BYTES);
+	assert_memory_equal(agent.at + agent.length - 5, "\xc3\xa4\xe2\x80\xa6",
+	                    5); /* whole characters, and that it was cut */
+	char *names[] = {"user", "status", "path"};
+	assert_true(weir_fields_json(&json, weir_text_span(&some), names, 3));
+	weir_text_append(&json, "", 1);
+	assert_string_equal(json.at, "{\"user\":\"\",\"path\":\"/\xef\xbf\xbd\\u0000\\\"\\n\"}");
+	char *others[] = {"status"};
+	weir_text_clear(&json);
+	assert_false(weir_fields_json(&json, weir_text_span(&some), others, 1));
+	assert_int_equal(json.length, 0);
+	weir_frame_begin(writer, source, 1, 1000, 0);
+	assert_int_equal(add(writer, "u", 1000, 1), WEIR_OK);
+	assert_int_equal(weir_frame_finish(writer, 9).at[WEIR_FRAME_AT_VERSION], 1);
+	weir_text_deinit(&some);
+	weir_text_deinit(&json);
+	weir_frame_writer_free(writer);
+	weir_frame_reader_free(reader);
+}
+
+static void damaged_fields_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *words;
+		uint8_t bytes[12];
+		size_t length;
+	} cases[] = {
+		{"a number is cut off or too long", {0}, 0},
+		{"a list is longer than a frame may hold", {9, 0, 1, 0}, 4},
+		{"fields of events that are not there", {1, 1, 1, 4, 1, 'a', 1, 'b'}, 8},
+		{"fields of events that are not there", {1, 0, 2, 4, 1, 'a', 1, 'b'}, 8},
+		{"fields of events that are not there", {1, 0, 0, 4, 1, 'a', 1, 'b'}, 8},
+		{"fields are longer than a frame may hold", {1, 0, 1, 5, 1, 'a', 1, 'b'}, 8},
+		{"a field is cut off", {1, 0, 1, 4, 1, 'a', 2, 'b'}, 8},
+		{"a field is cut off", {1, 0, 1, 2, 1, 'a', 1, 'b'}, 6},
+		{"bytes follow the last event", {1, 0, 1, 4, 1, 'a', 1, 'b', 0}, 9},
+	};
+	struct weir_frame_writer *writer = weir_frame_writer_new();
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	weir_frame_begin(writer, source, 1, 1000, 0);
+	assert_int_equal(add(writer, "u", 1000, 1), WEIR_OK);
+	struct weir_span plain = weir_frame_finish(writer, 9);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint8_t frame[512];
+		char words[160];
+		memcpy(frame, plain.at, plain.length);
+		memcpy(frame + plain.length, cases[i].bytes, cases[i].length);
+		weir_frame_seal(frame, plain.length + cases[i].length, WEIR_FRAME_WITH_FIELDS, WEIR_FRAME_EVENTS);
+		snprintf(words, sizeof words, "damaged frame: %s", cases[i].words);
+		expect_refusal(
+			reader, (struct weir_span){.at = (char *)frame, .length = plain.length + (uint32_t)cases[i].length}, words);
+	}
+	weir_frame_writer_free(writer);
+	weir_frame_reader_free(reader);
+}
+
 static void a_newer_version_is_no_damage(void **state)
 {
 	(void)state;
@@ -389,7 +489,7 @@ static void a_newer_version_is_no_damage(void **state)
 	struct weir_frame frame;
 	struct weir_error error;
 	assert_int_equal(weir_frame_decode(reader, message, &frame, &error), WEIR_NEWER);
-	assert_string_equal(error.text, "frame version 2 is newer than this program, which reads up to 1");
+	assert_string_equal(error.text, "frame version 3 is newer than this program, which reads up to 2");
 	((char *)message.at)[WEIR_FRAME_AT_VERSION] = 0;
 	assert_int_equal(weir_frame_decode(reader, message, &frame, &error), WEIR_INVALID);
 	weir_frame_writer_free(writer);
@@ -408,6 +508,8 @@ int main(void)
 		cmocka_unit_test(a_judged_frame_is_its_events_with_verdicts),
 		cmocka_unit_test(damage_is_refused),
 		cmocka_unit_test(what_is_out_of_range_is_refused),
+		cmocka_unit_test(fields_come_back),
+		cmocka_unit_test(damaged_fields_are_refused),
 		cmocka_unit_test(a_newer_version_is_no_damage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,12 +61,18 @@ static struct arrived send(uint32_t records, uint32_t events, uint32_t zones, ui
 	}
 	struct matched matched = {.events = made, .event_count = events};
 	struct record record = {.time_ms = NOW_MS, .cost = 2};
+	struct weir_text fields = {0};
+	for (int i = 0; i < 64 && key_bytes == WEIR_KEY_MAX_BYTES; i++) /* the most that a record can have */
+		weir_fields_put(&fields, (struct weir_span){.at = keys, .length = WEIR_FIELD_NAME_MAX_BYTES},
+		                (struct weir_span){.at = keys, .length = WEIR_FIELD_VALUE_MAX_BYTES});
+	matched.fields = weir_text_span(&fields);
 	for (uint64_t position = 1; position <= records; position++)
 		framer_add(framer, source, 1, &matched, &record, position * 200, NOW_MS);
 	framer_flush(framer, NOW_MS);
 	assert_int_equal(framer_pending(framer), 0);
 	framer_free(framer);
 	weir_frame_reader_free(arrived.reader);
+	weir_text_deinit(&fields);
 	free(made);
 	free(keys);
 	return arrived;
@@ -87,6 +93,7 @@ static void every_event_of_any_record_arrives(void **state)
 		/* Every zone a key of its own. */
 		{50, WEIR_ZONES_MAX, 1, 12},
 		{3, WEIR_ZONES_MAX, 1, WEIR_KEY_MAX_BYTES},
+		{50, 1, 1, WEIR_KEY_MAX_BYTES},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct arrived arrived = send(cases[i].records, cases[i].events, cases[i].zones, cases[i].key_bytes);

@@ -87,6 +87,39 @@ static const char *match(struct fixture *fixture)
 #define LIMITS "\"limits\": [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": \"1m\"}]"
 #define ZONE(name, members) "{\"name\": \"" name "\", " members ", " LIMITS "}"
 
+/* What zones ask to keep goes with the record, once, and only where one of them takes it. */
+static void history_names_fields_that_are_kept(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	struct weir_text json = {0};
+	setup(
+		&fixture,
+		"[" ZONE("a", "\"key\": [\"ip\"], \"history\": {\"fields\": [\"tls\", \"path\"]}") "," ZONE(
+			"b",
+			"\"key\": [\"user\"], \"match\": {\"method\": \"POST\"}, "
+			"\"history\": {\"fields\": [\"path\", \"status\"]}") "," ZONE("c",
+	                                                                      "\"key\": [\"user\"], \"history\": true") "]");
+	set_field(&fixture, "user", "ann");
+	set_field(&fixture, "path", "/login");
+	set_field(&fixture, "status", "401");
+	set_field(&fixture, "method", "GET");
+	assert_string_equal(match(&fixture), "ann: 3");
+	assert_int_equal(fixture.matched.fields.length, 0);
+	set_field(&fixture, "method", "POST");
+	assert_string_equal(match(&fixture), "ann: 2 3");
+	assert_true(weir_fields_json(&json, fixture.matched.fields, NULL, 0));
+	set_field(&fixture, "ip", "192.0.2.1");
+	set_field(&fixture, "tls", "1.3");
+	assert_string_equal(match(&fixture), "192.0.2.1: 1; ann: 2 3");
+	assert_true(weir_fields_json(&json, fixture.matched.fields, NULL, 0));
+	weir_text_append(&json, "", 1);
+	assert_string_equal(json.at, "{\"path\":\"/login\",\"status\":\"401\"}"
+	                             "{\"path\":\"/login\",\"status\":\"401\",\"tls\":\"1.3\"}");
+	weir_text_deinit(&json);
+	teardown(&fixture);
+}
+
 static void zones_with_the_same_key_share_an_event(void **state)
 {
 	(void)state;
@@ -653,6 +686,7 @@ static void network_sets_agree_with_their_networks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(history_names_fields_that_are_kept),
 		cmocka_unit_test(zones_with_the_same_key_share_an_event),
 		cmocka_unit_test(keys_are_escaped_and_joined),
 		cmocka_unit_test(long_values_are_shortened_where_the_key_is_too_long),

@@ -136,6 +136,24 @@ static void reads_every_part_of_a_zone(void **state)
 	weir_policy_free(policy);
 }
 
+static void history_may_name_fields(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(ZONE(LIMITS ", \"history\": {\"fields\": [\"path\", \"tls\", \"agent\"]}")),
+					   *again = NULL;
+	struct weir_error error;
+	assert_true(policy->zones[0].history);
+	assert_non_null(strstr(policy->text, "\"history\":{\"fields\":[\"path\",\"tls\",\"agent\"]}"));
+	assert_int_equal(weir_policy_decode(1, policy->text, strlen(policy->text), &again, &error), WEIR_OK);
+	assert_string_equal(again->text, policy->text);
+	assert_true(again->zones[0].history && again->zones[0].history_field_count == 3);
+	char *words = weir_zone_describe(&again->zones[0]);
+	assert_non_null(strstr(words, "; every event is kept as history, with path, tls and agent"));
+	free(words);
+	weir_policy_free(policy);
+	weir_policy_free(again);
+}
+
 static void the_canonical_text_is_the_policy(void **state)
 {
 	(void)state;
@@ -245,6 +263,18 @@ static void refuses_zones_in_words(void **state)
 		"[{\"name\": \"a\", \"key\": []}]",
 		"weir.json:1: [0].limits: is missing; for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": "
 		"\"1m\"}]");
+	refuse(ZONE(LIMITS ", \"history\": {}"),
+	       "weir.json:1: [0].history.fields: is missing; names of fields, such as [\"path\", \"status\"]");
+	refuse(ZONE(LIMITS ", \"history\": {\"fields\": []}"),
+	       "weir.json:1: [0].history.fields: must be a list of 1 to 16 elements, not of 0");
+	refuse(ZONE(LIMITS ", \"history\": {\"field\": [\"path\"]}"),
+	       "weir.json:1: [0].history: unknown key \"field\"; did you mean \"fields\"? (known: fields)");
+	refuse(ZONE(LIMITS ", \"history\": {\"fields\": [\"path\", \"path\"]}"),
+	       "weir.json:1: [0].history.fields[1]: \"path\" is named twice");
+	refuse(ZONE(LIMITS ", \"history\": {\"fields\": [\"\"]}"),
+	       "weir.json:1: [0].history.fields[0]: a field's name must have 1 to 256 bytes");
+	refuse(ZONE(LIMITS ", \"history\": {\"fields\": [7]}"),
+	       "weir.json:1: [0].history.fields[0]: must be a string, not 7");
 	refuse(ZONE("\"limits\": []"), "weir.json:1: [0].limits: must be a list of 1 to 8 elements, not of 0");
 	refuse(
 		ZONE(LIMITS ", \"mode\": \"enforced\""),
@@ -602,6 +632,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_every_part_of_a_zone),
+		cmocka_unit_test(history_may_name_fields),
 		cmocka_unit_test(the_canonical_text_is_the_policy),
 		cmocka_unit_test(ids_are_given_by_place_where_there_are_none),
 		cmocka_unit_test(a_name_keeps_its_id),

@@ -132,7 +132,8 @@ static void old_events_of_one_bucket_go_in_steps(void **folder)
 	static struct weir_archive_event events[MANY];
 	struct weir_store *store = open_store(*folder);
 	for (uint32_t i = 0; i < MANY; i++)
-		events[i] = (struct weir_archive_event){{0, 1, i}, 1, weir_span_of("hot"), (int64_t)(i / 2) * 720, false};
+		events[i] =
+			(struct weir_archive_event){{0, 1, i}, 1, weir_span_of("hot"), (int64_t)(i / 2) * 720, false, {.at = NULL}};
 	add(store, &(const struct weir_archive_batch){.events = events, .event_count = MANY});
 	int64_t young = number(store, "SELECT count(*) FROM zone_txn WHERE at_ms >= 2 * 3600000");
 	assert_in_range(young, 1, MANY - 1);

@@ -85,6 +85,7 @@ static void put_event(struct weir_mysql_statement *statement, const struct weir_
 	weir_mysql_put_signed(statement, row->at_ms);
 	put_id(statement, &row->id);
 	weir_mysql_put_number(statement, row->blocked);
+	weir_mysql_put_bytes(statement, row->fields);
 }
 
 /* A server that takes one row at a time gets as many as fit by the statement for many, the rest one by one. */

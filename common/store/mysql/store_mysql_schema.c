@@ -46,8 +46,9 @@ extern const unsigned long weir_mysql_schema_bytes;
 	" algorithm, rate, window_ms, held, ordered_by, reason, nth) VALUES "
 #define DECISION_ROW "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #define KEEP_FIRST " ON DUPLICATE KEY UPDATE decision_history.pair = decision_history.pair"
-#define ADD_EVENT "INSERT INTO zone_txn (zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked) VALUES "
-#define EVENT_ROW "(?, ?, ?, ?, ?, ?, ?)"
+#define ADD_EVENT \
+	"INSERT INTO zone_txn (zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked, fields) VALUES "
+#define EVENT_ROW "(?, ?, ?, ?, ?, ?, ?, ?)"
 
 const struct weir_mysql_sql weir_mysql_statements[WEIR_MYSQL_STATEMENTS] = {
 	[WEIR_MYSQL_TAKE] = {.before =

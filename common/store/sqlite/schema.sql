@@ -170,3 +170,15 @@ SELECT partition_id || '-' || log_offset || '-' || pair AS id, zone, bucket AS k
        strftime('%Y-%m-%d %H:%M:%f', until_ms / 1000.0, 'unixepoch') AS until,
        mode, algorithm, rate, window_ms, held, ordered_by, reason, nth, bucket, at_ms, until_ms
   FROM decision_history;
+
+-- ---- step 3 ----
+
+ALTER TABLE zone_txn ADD COLUMN fields TEXT;
+DROP VIEW IF EXISTS events;
+CREATE VIEW events AS
+SELECT partition_id || '-' || log_offset || '-' || pair AS id, name AS zone, bucket AS key_text,
+       date(at_ms / 1000.0, 'unixepoch') AS day,
+       strftime('%Y-%m-%d %H:%M:%f', at_ms / 1000.0, 'unixepoch') AS at,
+       blocked, fields, c.zone_id, bucket, at_ms
+  FROM zone_txn AS c
+  JOIN zone_master ON zone_master.zone_id = c.zone_id AND limit_number = 1;

@@ -73,6 +73,7 @@ static enum weir_status add_event(struct weir_store_sqlite *store, const struct 
 	weir_statement_number(statement, 3, (uint64_t)row->at_ms);
 	put_id(statement, 4, &row->id);
 	weir_statement_number(statement, 7, row->blocked);
+	weir_statement_text(statement, 8, row->fields);
 	return weir_statement_run(store->database, statement, NULL, error);
 }
 

@@ -70,7 +70,7 @@ const char *const weir_store_statements[WEIR_STORE_STATEMENTS] = {
 	[WEIR_STORE_ADD_DECISION] = "INSERT INTO decision_history"
 								" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
 								" ON CONFLICT DO NOTHING",
-	[WEIR_STORE_ADD_EVENT] = "INSERT INTO zone_txn VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[WEIR_STORE_ADD_EVENT] = "INSERT INTO zone_txn VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 	[WEIR_STORE_NEXT_HOURLY] = NEXT_BUCKET("count_hourly", "hour_ms"),
 	[WEIR_STORE_NEXT_EVENTS] = NEXT_BUCKET("zone_txn", "at_ms"),
 	[WEIR_STORE_REMOVE_HOURLY] = REMOVE_OLD("count_hourly", "hour_ms"),

@@ -52,6 +52,10 @@ static void put_event(struct weir_json_writer *json, const struct explained_even
 		weir_json_write_null(json, "offset");
 		weir_json_write_null(json, "line");
 	}
+	if (event->fields != NULL)
+		weir_text_puts(weir_json_write_value(json, "fields"), event->fields);
+	else
+		weir_json_write_null(json, "fields");
 	weir_json_write_end(json);
 }
 

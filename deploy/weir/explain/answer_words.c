@@ -2,58 +2,10 @@
 /* The first sentence says it all to whoever reads no further: who, from when until when, and because of what. */
 #include "deploy/weir/explain/answer.h"
 
-#include "common/base/words.h"
 #include "common/json/json.h"
 #include "deploy/weir/terminal/readable.h"
 
-#include <stdio.h>
-#include <time.h>
-
 enum { EVENTS_SHOWN = 40, INDENT = 2 };
-
-/* "2026-11-26 04:12:07 CET", and milliseconds where they are wanted. */
-static void put_time(struct weir_text *text, int64_t time_ms, bool with_ms)
-{
-	time_t seconds = (time_t)(time_ms / 1000);
-	struct tm parts;
-	char day[40], zone[20];
-	if (localtime_r(&seconds, &parts) == NULL)
-		return;
-	strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &parts);
-	strftime(zone, sizeof zone, "%Z", &parts);
-	weir_text_puts(text, day);
-	if (with_ms)
-		weir_text_printf(text, ".%03d", (int)(time_ms % 1000));
-	weir_text_printf(text, " %s", zone);
-}
-
-/* What a stranger wrote, so that no byte of it moves a terminal's cursor. At most so many columns. */
-static void put_stranger(struct weir_text *text, struct weir_span bytes, unsigned columns)
-{
-	struct weir_text valid = {0};
-	unsigned used = 0;
-	weir_text_utf8(&valid, bytes);
-	for (size_t i = 0; i < valid.length;) {
-		const char *at = valid.at + i;
-		size_t control = weir_control_bytes(at, valid.length - i), bytes_here = 1;
-		unsigned width = control > 0 ? 4 : 1;
-		if (columns > 0 && used + width > columns - 1) {
-			weir_text_puts(text, "…");
-			break;
-		}
-		if (control > 0) {
-			weir_text_printf(text, "\\x%02x", (unsigned char)at[control - 1]);
-			bytes_here = control;
-		} else {
-			while (i + bytes_here < valid.length && ((unsigned char)at[bytes_here] & 0xC0) == 0x80)
-				bytes_here++;
-			weir_text_append(text, at, bytes_here);
-		}
-		used += width;
-		i += bytes_here;
-	}
-	weir_text_deinit(&valid);
-}
 
 static void put_key(struct weir_text *text, const json_t *key)
 {
@@ -163,12 +115,12 @@ static void put_verdict(struct weir_text *text, const struct question *question,
 	words_text(text, zone != NULL ? zone : "?");
 	weir_text_puts(text, " ");
 	weir_text_puts(text, block ? "from " : "at ");
-	put_time(text, json_integer_value(json_object_get(decision, "at")), false);
+	words_time(text, json_integer_value(json_object_get(decision, "at")));
 	if (block && until_ms >= WEIR_TIME_END_MS) {
 		weir_text_puts(text, " until it is lifted");
 	} else if (block) {
 		weir_text_puts(text, " until ");
-		put_time(text, until_ms, false);
+		words_time(text, until_ms);
 	}
 	if (json_is_object(json_object_get(decision, "limit")))
 		put_limit(text, question, decision);
@@ -219,23 +171,28 @@ static void put_event(struct weir_text *text, const struct explained_event *even
 {
 	size_t begin = text->length;
 	weir_text_puts(text, event->decided ? "> " : "  ");
-	put_time(text, event->time_ms, with_ms);
+	if (with_ms)
+		words_time_ms(text, event->time_ms);
+	else
+		words_time(text, event->time_ms);
 	weir_text_puts(text, "  ");
 	if (event->cost != 1)
 		weir_text_printf(text, "cost %lld  ", (long long)event->cost);
 	put_place(text, event);
 	weir_text_puts(text, "  ");
 	unsigned used = width_of(text->at + begin, text->length - begin);
+	struct weir_span shown = {.at = event->line, .length = event->line_length};
 	if (event->line == NULL) {
-		weir_text_puts(text, "(line not found)");
-	} else {
-		if (columns > 0 && used + 20 > columns) { /* no room beside it */
-			weir_text_puts(text, "\n    ");
-			used = 4;
-		}
-		put_stranger(text, (struct weir_span){.at = event->line, .length = event->line_length},
-		             columns > 0 ? columns - used : 0);
+		const char *words = event->fields != NULL ? "(line not found) kept: " : "(line not found)";
+		weir_text_puts(text, words);
+		used += width_of(words, strlen(words));
+		shown = weir_span_of(event->fields != NULL ? event->fields : "");
 	}
+	if (columns > 0 && used + 20 > columns && shown.length > 0) { /* no room beside it */
+		weir_text_puts(text, "\n    ");
+		used = 4;
+	}
+	words_bytes(text, shown, columns > 0 ? columns - used : 0);
 	weir_text_puts(text, "\n");
 }
 
@@ -265,7 +222,7 @@ static void put_missing(struct weir_text *text, const struct question *question)
 	for (const char *newline; at < end; at = newline + 1) {
 		newline = memchr(at, '\n', (size_t)(end - at));
 		weir_text_puts(text, "Missing: ");
-		put_stranger(text, (struct weir_span){.at = at, .length = (uint32_t)(newline - at)}, 0);
+		words_bytes(text, (struct weir_span){.at = at, .length = (uint32_t)(newline - at)}, 0);
 		weir_text_puts(text, "\n");
 	}
 }
@@ -276,10 +233,10 @@ static void put_judged(struct weir_text *text, const struct question *question)
 		weir_text_puts(text, "Judged again: the same decision, byte for byte.\n");
 	} else if (question->again.length > 0 && question->published.length > 0) {
 		weir_text_puts(text, "Judged again, the decision differs:\n  published ");
-		put_stranger(
+		words_bytes(
 			text, (struct weir_span){.at = question->published.at, .length = (uint32_t)question->published.length}, 0);
 		weir_text_puts(text, "\n  again     ");
-		put_stranger(text, (struct weir_span){.at = question->again.at, .length = (uint32_t)question->again.length}, 0);
+		words_bytes(text, (struct weir_span){.at = question->again.at, .length = (uint32_t)question->again.length}, 0);
 		weir_text_puts(text, "\n");
 	}
 }

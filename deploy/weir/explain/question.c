@@ -40,6 +40,7 @@ static void free_events(struct question *question)
 		free(question->events[i].stream);
 		free(question->events[i].file);
 		free(question->events[i].line);
+		free(question->events[i].fields);
 	}
 	free(question->events);
 	question->events = NULL;

@@ -25,6 +25,8 @@ struct explained_event {
 	uint64_t policy_version; /* that it was matched under */
 	int64_t gone;            /* entries of it that have left a queue, while others of its cost stay */
 	bool decided;            /* it made the decision */
+	struct weir_span kept;   /* what its frame has of its record, while it is judged; borrowed from the replay */
+	char *fields;            /* owned: of these, those that the zone's "history" names, a JSON object; NULL: none */
 	/* the line */
 	enum explained_line found;
 	char *stream; /* owned: the source's stream for people; NULL: unknown */

@@ -48,6 +48,8 @@ struct replay {
 	uint64_t steps;    /* messages given to the lane */
 	int64_t since_ms;  /* events of before this time may not be judged; INT64_MAX: no frame was read yet */
 	struct weir_text line;
+	char **kept; /* the fields of events that were judged: as many as these have any */
+	size_t kept_count;
 };
 
 static struct watch *find(const struct replay *replay, struct weir_span key, uint64_t hash)
@@ -115,6 +117,9 @@ void replay_free(struct replay *replay)
 	weir_frame_reader_free(replay->reader);
 	weir_frame_writer_free(replay->writer);
 	weir_text_deinit(&replay->line);
+	for (size_t i = 0; i < replay->kept_count; i++)
+		free(replay->kept[i]);
+	free(replay->kept);
 	free(replay);
 }
 
@@ -211,12 +216,28 @@ struct basis {
 	const struct explained_event *event;
 };
 
+/* What the zone keeps of each event's record, by the policy that the event was matched under. */
+static void take_fields(struct replay *replay, struct question *question)
+{
+	for (size_t i = 0; i < question->event_count; i++) {
+		struct explained_event *event = &question->events[i];
+		const struct weir_policy *policy =
+			event->kept.length > 0 ? policy_registry_policy(replay->options.registry, event->policy_version) : NULL;
+		const struct weir_zone *zone = policy != NULL ? weir_policy_zone(policy, question->zone_id) : NULL;
+		struct weir_text json = {0};
+		if (zone != NULL && weir_fields_json(&json, event->kept, zone->history_fields, zone->history_field_count)) {
+			weir_text_append(&json, "", 1);
+			event->fields = json.at;
+		}
+		event->kept = (struct weir_span){.at = NULL};
+	}
+}
+
 static void explain_limit(struct replay *replay, struct question *question, const void *context)
 {
 	const struct basis *basis = context;
 	const struct shard_decision *decision = basis->decision;
 	struct explained_event *events;
-	(void)replay;
 	question->has_limit = true;
 	question->limit = *decision->rule;
 	size_t count = counted_of(basis->counted, decision->rule, decision->at_ms, decision->count, question, &events);
@@ -226,6 +247,7 @@ static void explain_limit(struct replay *replay, struct question *question, cons
 		events[count++] = *basis->event;
 	events[count - 1].decided = true;
 	question_set_events(question, events, count);
+	take_fields(replay, question);
 	free(events);
 }
 
@@ -292,6 +314,18 @@ static void take_decisions(struct replay *replay, const struct replay_event *eve
 	}
 }
 
+/* The reader's message goes; what was judged stays until the end. */
+static struct weir_span keep(struct replay *replay, struct weir_span fields)
+{
+	if (fields.length == 0)
+		return (struct weir_span){.at = NULL};
+	if ((replay->kept_count & (replay->kept_count - 1)) == 0)
+		replay->kept = weir_realloc(replay->kept, 2 * replay->kept_count + 1, sizeof *replay->kept);
+	char *copy = weir_copy(fields.at, fields.length);
+	replay->kept[replay->kept_count++] = copy;
+	return (struct weir_span){.at = copy, .length = fields.length};
+}
+
 enum weir_status replay_event(struct replay *replay, const struct replay_event *event, struct weir_error *error)
 {
 	static const uint8_t one_source[WEIR_SOURCE_ID_BYTES] = {0};
@@ -312,7 +346,8 @@ enum weir_status replay_event(struct replay *replay, const struct replay_event *
 		struct explained_event shown = {.time_ms = event->time_ms,
 		                                .cost = event->cost,
 		                                .position = event->position,
-		                                .policy_version = event->policy_version};
+		                                .policy_version = event->policy_version,
+		                                .kept = keep(replay, event->fields)};
 		memcpy(shown.source, event->source, WEIR_SOURCE_ID_BYTES);
 		for (uint32_t i = 0; i < event->zone_count; i++)
 			take_pair(replay, event, i, &before[i], &result, watch, &shown);
@@ -368,6 +403,7 @@ static enum weir_status take_events(struct replay *replay, const struct weir_mes
 {
 	enum weir_status status = WEIR_OK;
 	uint64_t *position = position_of(replay, frame->source), before = *position, pair = 0;
+	uint32_t run = 0;
 	bool *wanted = wanted_keys(replay, frame);
 	if (replay->since_ms == INT64_MAX)
 		replay->since_ms = frame->sending_time_ms;
@@ -386,6 +422,7 @@ static enum weir_status take_events(struct replay *replay, const struct weir_mes
 		                           .policy_version = frame->policy_version,
 		                           .sent_ms = frame->sending_time_ms,
 		                           .appended_ms = message->appended_ms,
+		                           .fields = weir_frame_fields(frame, i, &run),
 		                           .id_offset = message->offset,
 		                           .id_index = (uint32_t)pair};
 		if (wanted[event->key] && event->position > before)

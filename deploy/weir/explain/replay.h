@@ -44,8 +44,9 @@ struct replay_event {
 	uint64_t position;
 	uint64_t policy_version;
 	int64_t sent_ms, appended_ms;
-	uint64_t id_offset; /* of its decisions' ids */
-	uint32_t id_index;  /* that of its first zone */
+	struct weir_span fields; /* that the frame has of its record; at NULL: none */
+	uint64_t id_offset;      /* of its decisions' ids */
+	uint32_t id_index;       /* that of its first zone */
 };
 
 /** Judges an event. @return WEIR_OK; WEIR_INVALID, WEIR_NEWER: it cannot be judged, the words say why */

@@ -172,7 +172,7 @@ struct origin {
 	uint64_t position;
 };
 
-static enum weir_status take_event(struct reading *reading, const struct matched_event *event,
+static enum weir_status take_event(struct reading *reading, const struct matched_event *event, struct weir_span fields,
                                    const struct record *record, struct origin origin, struct weir_error *error)
 {
 	struct replay *replay = reading->replays[event->partition];
@@ -195,6 +195,7 @@ static enum weir_status take_event(struct reading *reading, const struct matched
 	                           .source = origin.source,
 	                           .position = origin.position,
 	                           .policy_version = reading->version,
+	                           .fields = fields,
 	                           .id_offset = number};
 	return replay_event(replay, &one, error);
 }
@@ -220,7 +221,7 @@ static enum weir_status take_record(struct reading *reading, const struct record
 	enum weir_status status = WEIR_OK;
 	matcher_match(reading->inputs->matcher, record, &matched);
 	for (uint32_t i = 0; status == WEIR_OK && i < matched.event_count; i++)
-		status = take_event(reading, &matched.events[i], record, origin, error);
+		status = take_event(reading, &matched.events[i], matched.fields, record, origin, error);
 	return status == WEIR_OK ? judge(&reading->judging, reading->version, &matched, record, error) : status;
 }
 

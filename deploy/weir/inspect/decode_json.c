@@ -18,8 +18,9 @@
 
 struct decode_json {
 	struct weir_frame_reader *reader;
-	struct weir_text head; /* of the frame, an object: flat, each event repeats its members */
-	struct weir_text key;  /* a key as JSON */
+	struct weir_text head;   /* of the frame, an object: flat, each event repeats its members */
+	struct weir_text key;    /* a key as JSON */
+	struct weir_text fields; /* an event's, likewise */
 	bool flat;
 };
 
@@ -38,6 +39,7 @@ void decode_json_free(struct decode_json *decoder)
 	weir_frame_reader_free(decoder->reader);
 	weir_text_deinit(&decoder->head);
 	weir_text_deinit(&decoder->key);
+	weir_text_deinit(&decoder->fields);
 	free(decoder);
 }
 
@@ -81,7 +83,7 @@ static void put_verdict(struct weir_json_writer *json, const struct weir_frame *
 
 /* @param pair  number of the event's first (event, zone) pair */
 static void put_event(struct decode_json *decoder, struct weir_json_writer *json, const struct weir_frame *frame,
-                      const struct weir_frame_event *event, uint32_t pair)
+                      const struct weir_frame_event *event, uint32_t pair, struct weir_span fields)
 {
 	const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
 	weir_json_write_object(json, NULL);
@@ -102,6 +104,11 @@ static void put_event(struct decode_json *decoder, struct weir_json_writer *json
 		weir_json_write_end(json);
 	}
 	weir_json_write_end(json);
+	if (fields.at != NULL) {
+		weir_text_clear(&decoder->fields);
+		if (weir_fields_json(&decoder->fields, fields, NULL, 0))
+			weir_text_append(weir_json_write_value(json, "fields"), decoder->fields.at, decoder->fields.length);
+	}
 	weir_json_write_end(json);
 }
 
@@ -179,7 +186,7 @@ static void make_head(struct decode_json *decoder, const struct weir_message *me
 
 static void put_events(struct decode_json *decoder, struct weir_json_writer *json, const struct weir_frame *frame)
 {
-	uint32_t pair = 0;
+	uint32_t pair = 0, run = 0;
 	if (!decoder->flat) {
 		weir_json_write_object(json, NULL);
 		weir_json_write_members(json, span_of(&decoder->head));
@@ -187,7 +194,7 @@ static void put_events(struct decode_json *decoder, struct weir_json_writer *jso
 	}
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
-		put_event(decoder, json, frame, event, pair);
+		put_event(decoder, json, frame, event, pair, weir_frame_fields(frame, i, &run));
 		if (decoder->flat)
 			weir_json_write_newline(json);
 		pair += frame->zone_sets[event->zone_set].count;

@@ -9,9 +9,14 @@ struct teller {
 	const struct weir_log *log;
 };
 
-static void tell(void *context, const struct weir_zone *zone, const char *field)
+static void tell(void *context, const struct weir_zone *zone, const char *field, bool kept)
 {
 	const struct teller *teller = context;
+	if (kept) {
+		weir_log(teller->log, WEIR_LOG_WARNING, "policy",
+		         "zone \"%s\", history: no source provides the field \"%s\", so none is kept", zone->name, field);
+		return;
+	}
 	weir_log(teller->log, WEIR_LOG_WARNING, "policy", "zone \"%s\" never matches: no source provides the field \"%s\"",
 	         zone->name, field);
 }
@@ -21,7 +26,7 @@ void unmatched_tell(const struct weir_config *config, const struct weir_policy *
 {
 	struct teller teller = {.log = log};
 	struct weir_error error;
-	if (inputs_each_unmatched(config, policy, lists, tell, &teller, &error) != WEIR_OK)
+	if (inputs_each_lack(config, policy, lists, tell, &teller, &error) != WEIR_OK)
 		weir_log(log, WEIR_LOG_WARNING, "policy", "%s", error.text);
 	policy_doubts_log(policy, config, lists, log);
 }

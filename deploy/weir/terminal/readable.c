@@ -12,13 +12,28 @@
 #include <time.h>
 #include <unistd.h>
 
-void words_time(struct weir_text *text, int64_t time_ms)
+static void put_time(struct weir_text *text, int64_t time_ms, bool with_ms)
 {
 	time_t seconds = (time_t)(time_ms / 1000);
 	struct tm parts;
-	char buffer[80];
-	if (localtime_r(&seconds, &parts) != NULL && strftime(buffer, sizeof buffer, "%Y-%m-%d %H:%M:%S %Z", &parts) > 0)
-		weir_text_puts(text, buffer);
+	char day[40], zone[40];
+	if (localtime_r(&seconds, &parts) == NULL || strftime(day, sizeof day, "%Y-%m-%d %H:%M:%S", &parts) == 0 ||
+	    strftime(zone, sizeof zone, " %Z", &parts) == 0)
+		return;
+	weir_text_puts(text, day);
+	if (with_ms)
+		weir_text_printf(text, ".%03d", (int)(time_ms % 1000));
+	weir_text_puts(text, zone);
+}
+
+void words_time(struct weir_text *text, int64_t time_ms)
+{
+	put_time(text, time_ms, false);
+}
+
+void words_time_ms(struct weir_text *text, int64_t time_ms)
+{
+	put_time(text, time_ms, true);
 }
 
 bool words_coloured(int fd)
@@ -58,14 +73,35 @@ void words_key(struct weir_text *text, struct weir_span key)
 
 void words_text(struct weir_text *text, const char *string)
 {
-	for (const char *at = string, *end = string + strlen(string); at < end; at++) {
-		size_t control = weir_control_bytes(at, (size_t)(end - at));
-		at += control == 2;
-		if (control == 0)
-			weir_text_append(text, at, 1);
-		else
-			weir_text_printf(text, "\\x%02x", (unsigned char)*at);
+	words_bytes(text, weir_span_of(string), 0);
+}
+
+/* So that no byte of it moves a terminal's cursor. */
+void words_bytes(struct weir_text *text, struct weir_span bytes, unsigned columns)
+{
+	struct weir_text valid = {0};
+	unsigned used = 0;
+	weir_text_utf8(&valid, bytes);
+	for (size_t i = 0; i < valid.length;) {
+		const char *at = valid.at + i;
+		size_t control = weir_control_bytes(at, valid.length - i), bytes_here = 1;
+		unsigned width = control > 0 ? 4 : 1;
+		if (columns > 0 && used + width > columns - 1) {
+			weir_text_puts(text, "…");
+			break;
+		}
+		if (control > 0) {
+			weir_text_printf(text, "\\x%02x", (unsigned char)at[control - 1]);
+			bytes_here = control;
+		} else {
+			while (i + bytes_here < valid.length && ((unsigned char)at[bytes_here] & 0xC0) == 0x80)
+				bytes_here++;
+			weir_text_append(text, at, bytes_here);
+		}
+		used += width;
+		i += bytes_here;
 	}
+	weir_text_deinit(&valid);
 }
 
 /* "55s", "2h 5m": two units at most, seconds rounded up. */

@@ -24,12 +24,16 @@ void words_amount(struct weir_text *text, uint64_t number, const char *one);
 
 /** "2026-11-21 11:00:00 CET": in the time zone of whoever reads it (TZ). Machines get Unix time, or UTC. */
 void words_time(struct weir_text *text, int64_t time_ms);
+/** The same with milliseconds. */
+void words_time_ms(struct weir_text *text, int64_t time_ms);
 
 /** A joined key: printable bytes as they stand, all others as \xNN. */
 void words_key(struct weir_text *text, struct weir_span key);
 
 /** What a person wrote, in UTF-8: as it stands, but for control characters, which are \xNN. */
 void words_text(struct weir_text *text, const char *string);
+/** The same of any bytes: those that are no UTF-8 are U+FFFD. @param columns  at most so many, then "…"; 0: all */
+void words_bytes(struct weir_text *text, struct weir_span bytes, unsigned columns);
 
 /** The same of a decision's "limit"; false (and nothing appended) where it is none. */
 bool words_limit_json(struct weir_text *text, const json_t *limit);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a zone says of clients and may not mean: IPv6 addresses that are counted one by one, values that nothing has. */
+#include "collector/follow/inputs.h"
 #include "collector/follow/policy_doubts.h"
 #include "deploy/weir/validate/validate_report.h"
 
@@ -36,9 +37,26 @@ static void warn_doubt(void *context, uint32_t zone, const char *member, const c
 	validate_warn(context, path, &words);
 }
 
+/* An inputs_lack: what a zone keeps in vain. Whether it ever matches is told of the lines that were looked at. */
+static void warn_kept(void *context, const struct weir_zone *zone, const char *field, bool kept)
+{
+	struct validate_report *report = context;
+	struct weir_text words = {0};
+	char path[64];
+	if (!kept)
+		return;
+	snprintf(path, sizeof path, "zones[%u].history.fields", (unsigned)(zone - report->policy->zones));
+	weir_text_printf(&words, "no source has the field \"%.80s\", so none is kept", field);
+	validate_warn(report, path, &words);
+}
+
 void validate_clients(struct validate_report *report)
 {
 	for (uint32_t i = 0; i < report->zone_count; i++)
 		check_grouping(report, i);
 	policy_doubts(report->policy, report->config, report->lists, warn_doubt, report);
+	struct weir_error error; /* what is wrong with a source is told where sources are looked at */
+	enum weir_status status =
+		inputs_each_lack(report->config, report->policy, report->lists, warn_kept, report, &error);
+	(void)status;
 }
