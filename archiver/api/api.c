@@ -68,6 +68,7 @@ struct route_use {
 
 struct api {
 	struct api_options options;
+	struct weir_secrets tokens;
 	struct weir_http *http;
 	struct api_zones *zones;
 	struct api_rate *rate;
@@ -90,7 +91,7 @@ bool api_hashes_keys(const struct api *api)
 
 bool api_is_open(const struct api *api)
 {
-	return api->options.config->archiver.tokens.count == 0;
+	return api->tokens.count == 0;
 }
 
 void api_figures(struct api *api, struct weir_json_writer *json)
@@ -199,7 +200,7 @@ static bool is_asked_by_address(const char *host)
 
 static bool admit(struct api_call *call, const struct route *route)
 {
-	const struct weir_secrets *tokens = &call->api->options.config->archiver.tokens;
+	const struct weir_secrets *tokens = &call->api->tokens;
 	const char *field = weir_http_field(call->request, "Authorization");
 	size_t token = find_token(tokens, field);
 	unsigned wait_s = 1;
@@ -443,20 +444,37 @@ static enum weir_status listen_on(struct api *api, struct weir_error *error)
 	return status;
 }
 
+enum weir_status api_check(const struct weir_config *config, struct weir_error *error)
+{
+	struct weir_secrets tokens = {0};
+	enum weir_status status = WEIR_OK;
+	if (config->archiver.api_host != NULL)
+		status = weir_config_open_tokens(config, &tokens, error);
+	weir_secrets_deinit(&tokens);
+	return status;
+}
+
 enum weir_status api_start(const struct api_options *options, struct api **api, struct weir_error *error)
 {
 	*api = NULL;
 	if (options->config->archiver.api_host == NULL)
 		return WEIR_OK;
+	struct weir_secrets tokens;
+	enum weir_status status = weir_config_open_tokens(options->config, &tokens, error);
+	if (status != WEIR_OK) {
+		weir_secrets_deinit(&tokens);
+		return status;
+	}
 	struct api *started = weir_alloc(1, sizeof *started);
 	started->options = *options;
+	started->tokens = tokens;
 	started->zones = api_zones_new(options->log);
 	started->rate = api_rate_new(options->config->archiver.api_rate);
 	started->stores = weir_alloc((size_t)options->config->archiver.api_workers, sizeof *started->stores);
 	pthread_mutex_init(&started->mutex, NULL);
 	if (getrandom(&started->seed, sizeof started->seed, 0) != sizeof started->seed)
 		started->seed = (uint64_t)weir_monotonic_ms();
-	enum weir_status status = listen_on(started, error);
+	status = listen_on(started, error);
 	if (status != WEIR_OK) {
 		api_stop(started);
 		return status;
@@ -481,6 +499,7 @@ void api_stop(struct api *api)
 		if (api->stores[i] != NULL)
 			api->stores[i]->ops->close(api->stores[i]);
 	free(api->stores);
+	weir_secrets_deinit(&api->tokens);
 	api_rate_free(api->rate);
 	api_zones_free(api->zones);
 	pthread_mutex_destroy(&api->mutex);

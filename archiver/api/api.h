@@ -50,6 +50,9 @@ struct api_options {
 
 struct api;
 
+/** Whether what the API asks for is there: its tokens. @return WEIR_OK, also where no API is configured; WEIR_INVALID */
+WEIR_MUST_USE enum weir_status api_check(const struct weir_config *config, struct weir_error *error);
+
 /**
  * Listens on archiver.api.
  *

@@ -250,10 +250,12 @@ static void metrics(void *context, struct weir_text *page)
 
 /* ---- the role ---- */
 
-/* @return WEIR_INVALID: the secret of archiver.hash_keys cannot serve, too */
+/* @return WEIR_INVALID: a secret that it uses is not there, or cannot serve, too */
 static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
 {
 	enum weir_status status = weir_connect_check(daemon->config, daemon->name, error);
+	if (status == WEIR_OK)
+		status = api_check(daemon->config, error);
 	if (status != WEIR_OK)
 		return status;
 	struct process *process = weir_alloc(1, sizeof *process);

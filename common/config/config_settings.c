@@ -89,7 +89,7 @@ static const struct setting settings[] = {
      "the database; created if it is missing and the user may create it"},
 	{"store", "tls_ca", TEXT, AT(store.tls_ca), NULL, 0, 0, NULL, "TLS is not requested",
      "file of the certificate authority that must have issued the server's certificate"},
-	{"redis", "url", TEXT, AT(redis.url), NULL, 0, 0, NULL, "none",
+	{"redis", "url", SECRET, AT(redis.url), NULL, 0, 0, NULL, "none",
      "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, by TLS `rediss://…[?ca=FILE]`, where `weir subscribe` writes without `--to`"},
 	{"collector", "max_skew", TIME, AT(collector.max_skew_ms), "5s", 0, 366 * DAY_MS, NULL, NULL,
      "an event whose time is further ahead of the clock gets the clock's time"},
@@ -183,8 +183,8 @@ void weir_settings_default(struct weir_config *config)
 		case SIZE: known = weir_parse_size(setting->fallback, place); break;
 		case FLAG: *(bool *)place = strcmp(setting->fallback, "true") == 0; break;
 		case WORD: *(int *)place = find_word(setting->words, setting->fallback); break;
-		case TEXT:
-		case SECRET: *(char **)place = weir_copy(setting->fallback, strlen(setting->fallback)); break;
+		case TEXT: *(char **)place = weir_copy(setting->fallback, strlen(setting->fallback)); break;
+		case SECRET:
 		case SECRETS:
 		case OBJECT: break;
 		}
@@ -206,16 +206,20 @@ static enum weir_status read_text(const struct weir_json *at, char **place, stru
 	return WEIR_OK;
 }
 
-static enum weir_status read_secrets(const struct weir_json *at, struct weir_secrets *secrets, struct weir_error *error)
+static enum weir_status read_secret(const struct weir_json *at, struct weir_json *secret, struct weir_error *error)
 {
-	size_t count = 0;
-	enum weir_status status = weir_json_list(at, 0, SECRETS_MAX, &count, error);
-	if (status != WEIR_OK || count == 0)
-		return status;
-	secrets->at = weir_alloc(count, sizeof *secrets->at);
-	for (; secrets->count < count && status == WEIR_OK; secrets->count += status == WEIR_OK) {
-		struct weir_json element = weir_json_element(at, secrets->count);
-		status = weir_json_secret(&element, &secrets->at[secrets->count], error);
+	*secret = *at;
+	return weir_json_check_secret(at, error);
+}
+
+static enum weir_status read_secrets(const struct weir_json *at, struct weir_secret_list *secrets,
+                                     struct weir_error *error)
+{
+	secrets->at = *at;
+	enum weir_status status = weir_json_list(at, 0, SECRETS_MAX, &secrets->count, error);
+	for (size_t i = 0; i < secrets->count && status == WEIR_OK; i++) {
+		struct weir_json element = weir_json_element(at, i);
+		status = weir_json_check_secret(&element, error);
 	}
 	return status;
 }
@@ -231,8 +235,8 @@ static enum weir_status read_setting(const struct setting *setting, const struct
 	case FLAG: return weir_json_bool(at, place, error);
 	case WORD: return weir_json_word(at, setting->words, place, error);
 	case TEXT: return read_text(at, place, error);
-	case SECRET: return weir_json_exists(at) ? weir_json_secret(at, place, error) : WEIR_OK;
-	case SECRETS: return weir_json_exists(at) ? read_secrets(at, place, error) : WEIR_OK;
+	case SECRET: return read_secret(at, place, error);
+	case SECRETS: return read_secrets(at, place, error);
 	case OBJECT:
 		if (weir_json_exists(at) && !json_is_object(at->value))
 			return weir_json_fail(at, error, "must be an object");
@@ -264,20 +268,11 @@ enum weir_status weir_settings_read(const struct weir_json *root, const char *se
 	return status;
 }
 
-static void free_secrets(struct weir_secrets *secrets)
-{
-	for (size_t i = 0; i < secrets->count; i++)
-		free(secrets->at[i]);
-	free(secrets->at);
-}
-
 void weir_settings_free(struct weir_config *config)
 {
 	for (size_t i = 0; i < SETTING_COUNT; i++)
-		if (settings[i].kind == TEXT || settings[i].kind == SECRET)
+		if (settings[i].kind == TEXT)
 			free(*(char **)place_of(&settings[i], config));
-		else if (settings[i].kind == SECRETS)
-			free_secrets(place_of(&settings[i], config));
 }
 
 /* "number, 1 to 1024" */
