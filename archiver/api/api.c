@@ -402,6 +402,15 @@ static void refuse(void *context, const char *words, struct weir_http_reply *rep
 
 /* ---- starting and stopping ---- */
 
+enum { CERTIFICATE_EXPIRES, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[CERTIFICATE_EXPIRES] = {"weir_api_certificate_expires_timestamp_seconds", WEIR_GAUGE, "Unix time", WEIR_NO_LABELS,
+                             "When the API's certificate expires. Only an API that speaks TLS has it."},
+};
+
+const struct weir_metric_table api_metric_table = {metrics, METRIC_COUNT};
+
 /* As many connections as the process may have descriptors for: all that it is allowed, as nothing here counts on few. */
 static unsigned connection_limit(void)
 {
@@ -417,6 +426,14 @@ static unsigned connection_limit(void)
 	if (limit.rlim_cur >= wanted)
 		return CONNECTIONS_MAX;
 	return limit.rlim_cur > 2 * DESCRIPTORS_LEFT ? (unsigned)limit.rlim_cur - DESCRIPTORS_LEFT : DESCRIPTORS_LEFT;
+}
+
+static struct weir_http_tls tls_of(const struct weir_config *config)
+{
+	return (struct weir_http_tls){.certificate = config->archiver.api_tls.certificate,
+	                              .key = config->archiver.api_tls.key,
+	                              .client_ca = config->archiver.api_tls.client_ca,
+	                              .prefix = "archiver.api_"};
 }
 
 static enum weir_status listen_on(struct api *api, struct weir_error *error)
@@ -438,20 +455,23 @@ static enum weir_status listen_on(struct api *api, struct weir_error *error)
 	                                 .request_bytes = REQUEST_BYTES,
 	                                 .workers = (unsigned)options->config->archiver.api_workers,
 	                                 .waiting = WAITING_MAX,
-	                                 .refuse = refuse};
+	                                 .refuse = refuse,
+	                                 .tls = tls_of(options->config),
+	                                 .log = options->log};
 	enum weir_status status = weir_http_start(&http, &api->http, error);
 	free(paths);
 	return status;
 }
 
-enum weir_status api_check(const struct weir_config *config, struct weir_error *error)
+enum weir_status api_check(const struct weir_config *config, struct weir_text *doubts, struct weir_error *error)
 {
 	struct weir_secrets tokens = {0};
-	enum weir_status status = WEIR_OK;
-	if (config->archiver.api_host != NULL)
-		status = weir_config_open_tokens(config, &tokens, error);
+	if (config->archiver.api_host == NULL)
+		return WEIR_OK;
+	enum weir_status status = weir_config_open_tokens(config, &tokens, error);
 	weir_secrets_deinit(&tokens);
-	return status;
+	const struct weir_http_tls tls = tls_of(config);
+	return status == WEIR_OK ? weir_http_tls_check(&tls, doubts, error) : status;
 }
 
 enum weir_status api_start(const struct api_options *options, struct api **api, struct weir_error *error)
@@ -483,6 +503,13 @@ enum weir_status api_start(const struct api_options *options, struct api **api, 
 	         api_port(started));
 	*api = started;
 	return WEIR_OK;
+}
+
+void api_metrics(const struct api *api, struct weir_text *page)
+{
+	int64_t expires_s = api != NULL ? weir_http_certificate_expires_s(api->http) : 0;
+	if (expires_s != 0)
+		weir_metrics_gauge(page, &metrics[CERTIFICATE_EXPIRES], (double)expires_s);
 }
 
 uint16_t api_port(const struct api *api)

@@ -39,6 +39,20 @@ void weir_config_free(struct weir_config *config)
 	free(config);
 }
 
+/* A certificate and its key, together, or neither. @param prefix  of their names */
+static enum weir_status check_tls(const struct weir_json *root, const char *section, const char *prefix,
+                                  const struct weir_config_tls *tls, struct weir_error *error)
+{
+	char name[64];
+	const char *lacking = tls->certificate == NULL ? "certificate" : "key";
+	bool asked = tls->certificate != NULL || tls->key != NULL || tls->client_ca != NULL;
+	if (!asked || (tls->certificate != NULL && tls->key != NULL))
+		return WEIR_OK;
+	snprintf(name, sizeof name, "%s%s", prefix, lacking);
+	struct weir_json object = weir_json_member(root, section), at = weir_json_member(&object, name);
+	return weir_json_require(&at, "TLS needs a certificate and its key, each a file in PEM form", error);
+}
+
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
 	if (config->listen.http == NULL ||
@@ -243,7 +257,10 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 	if (status == WEIR_OK && (weir_json_exists(&zones) || config->bus.type == WEIR_BUS_LOCAL))
 		status = weir_policy_parse(&zones, &config->policy, error);
 	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
-	    (status = read_api(root, config, error)) != WEIR_OK || (status = check_servers(root, config, error)) != WEIR_OK)
+	    (status = read_api(root, config, error)) != WEIR_OK ||
+	    (status = check_tls(root, "listen", "", &config->listen.tls, error)) != WEIR_OK ||
+	    (status = check_tls(root, "archiver", "api_", &config->archiver.api_tls, error)) != WEIR_OK ||
+	    (status = check_servers(root, config, error)) != WEIR_OK)
 		return status;
 	if (config->bus.min_insync > config->bus.replication)
 		config->bus.min_insync = config->bus.replication; /* the default of one, beside a configured other */

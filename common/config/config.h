@@ -34,6 +34,11 @@ struct weir_secret_list {
 	size_t count;
 };
 
+/* Files of a listener that speaks TLS; certificate NULL: it does not, and the others are NULL, too. */
+struct weir_config_tls {
+	char *certificate, *key, *client_ca;
+};
+
 /* Strings are NULL where nothing is set and there is no default. */
 struct weir_config {
 	struct weir_json_document *document; /* owned: the cursors below point into it */
@@ -89,11 +94,13 @@ struct weir_config {
 		struct weir_secret_list tokens; /* weir_config_open_tokens(); none: api_host is of this machine alone */
 		int64_t api_rate;               /* requests a second of one client; 0: any */
 		int64_t api_workers;
+		struct weir_config_tls api_tls;
 	} archiver;
 	struct {
 		char *http;
 		char *http_host; /* "*" for every address */
 		uint16_t http_port;
+		struct weir_config_tls tls;
 	} listen;
 	struct {
 		int level; /* enum weir_log_level */

@@ -12,6 +12,7 @@
 #include "common/bytes/listen_address.h"
 #include "common/config/arguments.h"
 #include "common/config/config.h"
+#include "common/daemon/daemon.h"
 #include "common/daemon/notify.h"
 #include "common/http/http.h"
 #include "common/json/units.h"
@@ -391,12 +392,12 @@ static enum weir_status open_bus(struct subscribe *subscribe, struct weir_error 
 
 static void show_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
-	(void)request;
 	const struct subscribe *subscribe = context;
 	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	char *name = gateway_name(subscribe->gateway.to);
 	const struct subscriber_row row = {subscribe->subscriber, weir_span_of(name)};
 	subscriber_metrics(&row, 1, &reply->body);
+	weir_http_metrics(request, &reply->body);
 	free(name);
 }
 
@@ -425,8 +426,13 @@ static enum weir_status start_pages(struct subscribe *subscribe, struct weir_err
 		{"/healthz", show_health, subscribe},
 		{"/readyz", show_readiness, subscribe},
 	};
-	struct weir_http_options http = {
-		.host = subscribe->http_host, .port = subscribe->http_port, .paths = paths, .path_count = 3};
+	struct weir_http_options http = {.host = subscribe->http_host,
+	                                 .port = subscribe->http_port,
+	                                 .paths = paths,
+	                                 .path_count = 3,
+	                                 .log = &subscribe->log};
+	if (subscribe->config != NULL)
+		http.tls = weir_daemon_tls(subscribe->config);
 	return weir_http_start(&http, &subscribe->http, error);
 }
 
