@@ -68,6 +68,7 @@ struct route_use {
 
 struct api {
 	struct api_options options;
+	struct weir_secrets tokens;
 	struct weir_http *http;
 	struct api_zones *zones;
 	struct api_rate *rate;
@@ -90,7 +91,7 @@ bool api_hashes_keys(const struct api *api)
 
 bool api_is_open(const struct api *api)
 {
-	return api->options.config->archiver.tokens.count == 0;
+	return api->tokens.count == 0;
 }
 
 void api_figures(struct api *api, struct weir_json_writer *json)
@@ -199,7 +200,7 @@ static bool is_asked_by_address(const char *host)
 
 static bool admit(struct api_call *call, const struct route *route)
 {
-	const struct weir_secrets *tokens = &call->api->options.config->archiver.tokens;
+	const struct weir_secrets *tokens = &call->api->tokens;
 	const char *field = weir_http_field(call->request, "Authorization");
 	size_t token = find_token(tokens, field);
 	unsigned wait_s = 1;
@@ -401,6 +402,15 @@ static void refuse(void *context, const char *words, struct weir_http_reply *rep
 
 /* ---- starting and stopping ---- */
 
+enum { CERTIFICATE_EXPIRES, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[CERTIFICATE_EXPIRES] = {"weir_api_certificate_expires_timestamp_seconds", WEIR_GAUGE, "Unix time", WEIR_NO_LABELS,
+                             "When the API's certificate expires. Only an API that speaks TLS has it."},
+};
+
+const struct weir_metric_table api_metric_table = {metrics, METRIC_COUNT};
+
 /* As many connections as the process may have descriptors for: all that it is allowed, as nothing here counts on few. */
 static unsigned connection_limit(void)
 {
@@ -416,6 +426,14 @@ static unsigned connection_limit(void)
 	if (limit.rlim_cur >= wanted)
 		return CONNECTIONS_MAX;
 	return limit.rlim_cur > 2 * DESCRIPTORS_LEFT ? (unsigned)limit.rlim_cur - DESCRIPTORS_LEFT : DESCRIPTORS_LEFT;
+}
+
+static struct weir_http_tls tls_of(const struct weir_config *config)
+{
+	return (struct weir_http_tls){.certificate = config->archiver.api_tls.certificate,
+	                              .key = config->archiver.api_tls.key,
+	                              .client_ca = config->archiver.api_tls.client_ca,
+	                              .prefix = "archiver.api_"};
 }
 
 static enum weir_status listen_on(struct api *api, struct weir_error *error)
@@ -437,10 +455,23 @@ static enum weir_status listen_on(struct api *api, struct weir_error *error)
 	                                 .request_bytes = REQUEST_BYTES,
 	                                 .workers = (unsigned)options->config->archiver.api_workers,
 	                                 .waiting = WAITING_MAX,
-	                                 .refuse = refuse};
+	                                 .refuse = refuse,
+	                                 .tls = tls_of(options->config),
+	                                 .log = options->log};
 	enum weir_status status = weir_http_start(&http, &api->http, error);
 	free(paths);
 	return status;
+}
+
+enum weir_status api_check(const struct weir_config *config, struct weir_text *doubts, struct weir_error *error)
+{
+	struct weir_secrets tokens = {0};
+	if (config->archiver.api_host == NULL)
+		return WEIR_OK;
+	enum weir_status status = weir_config_open_tokens(config, &tokens, error);
+	weir_secrets_deinit(&tokens);
+	const struct weir_http_tls tls = tls_of(config);
+	return status == WEIR_OK ? weir_http_tls_check(&tls, doubts, error) : status;
 }
 
 enum weir_status api_start(const struct api_options *options, struct api **api, struct weir_error *error)
@@ -448,15 +479,22 @@ enum weir_status api_start(const struct api_options *options, struct api **api, 
 	*api = NULL;
 	if (options->config->archiver.api_host == NULL)
 		return WEIR_OK;
+	struct weir_secrets tokens;
+	enum weir_status status = weir_config_open_tokens(options->config, &tokens, error);
+	if (status != WEIR_OK) {
+		weir_secrets_deinit(&tokens);
+		return status;
+	}
 	struct api *started = weir_alloc(1, sizeof *started);
 	started->options = *options;
+	started->tokens = tokens;
 	started->zones = api_zones_new(options->log);
 	started->rate = api_rate_new(options->config->archiver.api_rate);
 	started->stores = weir_alloc((size_t)options->config->archiver.api_workers, sizeof *started->stores);
 	pthread_mutex_init(&started->mutex, NULL);
 	if (getrandom(&started->seed, sizeof started->seed, 0) != sizeof started->seed)
 		started->seed = (uint64_t)weir_monotonic_ms();
-	enum weir_status status = listen_on(started, error);
+	status = listen_on(started, error);
 	if (status != WEIR_OK) {
 		api_stop(started);
 		return status;
@@ -465,6 +503,13 @@ enum weir_status api_start(const struct api_options *options, struct api **api, 
 	         api_port(started));
 	*api = started;
 	return WEIR_OK;
+}
+
+void api_metrics(const struct api *api, struct weir_text *page)
+{
+	int64_t expires_s = api != NULL ? weir_http_certificate_expires_s(api->http) : 0;
+	if (expires_s != 0)
+		weir_metrics_gauge(page, &metrics[CERTIFICATE_EXPIRES], (double)expires_s);
 }
 
 uint16_t api_port(const struct api *api)
@@ -481,6 +526,7 @@ void api_stop(struct api *api)
 		if (api->stores[i] != NULL)
 			api->stores[i]->ops->close(api->stores[i]);
 	free(api->stores);
+	weir_secrets_deinit(&api->tokens);
 	api_rate_free(api->rate);
 	api_zones_free(api->zones);
 	pthread_mutex_destroy(&api->mutex);

@@ -12,6 +12,7 @@
 #include "common/cluster/key_hash.h"
 #include "common/config/config.h"
 #include "common/log/log.h"
+#include "common/log/metrics.h"
 #include "common/store/store.h"
 
 /* A file that is served to everybody, as it stands: a page's, which asks for a token itself. */
@@ -49,6 +50,19 @@ struct api_options {
 };
 
 struct api;
+
+/**
+ * Whether what the API asks for is there: its tokens, its certificate.
+ *
+ * @param doubts  appended to, as weir_http_tls_check() does
+ * @return WEIR_OK, also where no API is configured; WEIR_INVALID
+ */
+WEIR_MUST_USE enum weir_status api_check(const struct weir_config *config, struct weir_text *doubts,
+                                         struct weir_error *error);
+
+extern const struct weir_metric_table api_metric_table;
+/** Appends the API's metrics. NULL is fine. */
+void api_metrics(const struct api *api, struct weir_text *page);
 
 /**
  * Listens on archiver.api.

@@ -244,16 +244,21 @@ static void metrics(void *context, struct weir_text *page)
 	weir_assignment_get(process->assignment, NULL, &given);
 	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_PARTITIONS_GIVEN], given);
 	archiver_metrics(archiver_stats(process->archiver), page);
+	api_metrics(process->api, page);
 	weir_lag_metrics(process->lag, page, &archiver_daemon_metrics[ARCHIVER_LAG_MESSAGES],
 	                 &archiver_daemon_metrics[ARCHIVER_LAG_SECONDS]);
 }
 
 /* ---- the role ---- */
 
-/* @return WEIR_INVALID: the secret of archiver.hash_keys cannot serve, too */
+/* @return WEIR_INVALID: a secret that it uses is not there, or cannot serve, too */
 static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
 {
 	enum weir_status status = weir_connect_check(daemon->config, daemon->name, error);
+	struct weir_text doubts = {0};
+	if (status == WEIR_OK)
+		status = api_check(daemon->config, &doubts, error);
+	weir_text_deinit(&doubts); /* the API says them when it starts */
 	if (status != WEIR_OK)
 		return status;
 	struct process *process = weir_alloc(1, sizeof *process);

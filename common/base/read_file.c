@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BYTES = 64 << 10 };
+enum { FIRST_BYTES = 64 << 10, LINE_MAX_BYTES = 64 << 10 };
 
 enum weir_status weir_read_file(const char *path, size_t most, char **text, size_t *length, struct weir_error *error)
 {
@@ -37,5 +37,19 @@ enum weir_status weir_read_file(const char *path, size_t most, char **text, size
 	}
 	*text = bytes;
 	*length = used;
+	return WEIR_OK;
+}
+
+enum weir_status weir_read_first_line(const char *path, char **line, struct weir_error *error)
+{
+	char *text;
+	size_t length;
+	enum weir_status status = weir_read_file(path, LINE_MAX_BYTES, &text, &length, error);
+	if (status != WEIR_OK)
+		return status;
+	const char *end = memchr(text, '\n', length);
+	size_t bytes = end != NULL ? (size_t)(end - text) : length;
+	*line = weir_copy(text, bytes > 0 && text[bytes - 1] == '\r' ? bytes - 1 : bytes);
+	free(text);
 	return WEIR_OK;
 }

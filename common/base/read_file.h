@@ -15,4 +15,12 @@
 WEIR_MUST_USE enum weir_status weir_read_file(const char *path, size_t most, char **text, size_t *length,
                                               struct weir_error *error);
 
+/**
+ * The first line of a file, without its end, as a secret is written.
+ *
+ * @param line  returned, the caller frees
+ * @return as weir_read_file(), of 64 KiB
+ */
+WEIR_MUST_USE enum weir_status weir_read_first_line(const char *path, char **line, struct weir_error *error);
+
 #endif

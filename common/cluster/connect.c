@@ -6,6 +6,8 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/store/mysql/store_mysql.h"
 
+#include <stdlib.h>
+
 enum { RETRY_MS = 1000, NAP_MS = 50 };
 
 enum weir_status weir_connect_check_bus(const struct weir_config *config, const char *who, struct weir_error *error)
@@ -17,13 +19,25 @@ enum weir_status weir_connect_check_bus(const struct weir_config *config, const 
 	return weir_json_fail(&type, error, "must be \"kafka\" for %s; only `weir run` works without a server", who);
 }
 
+static enum weir_status check_password(const struct weir_config *config, const char *who, struct weir_error *error)
+{
+	char *password = NULL;
+	struct weir_error words;
+	if (weir_json_secret(&config->store.password, &password, &words) != WEIR_OK)
+		return weir_fail(error, WEIR_INVALID, "%s; %s needs it to log in to the store", words.text, who);
+	free(password);
+	return WEIR_OK;
+}
+
 enum weir_status weir_connect_check(const struct weir_config *config, const char *who, struct weir_error *error)
 {
 	struct weir_json root = weir_json_root(config->document);
 	struct weir_json store = weir_json_member(&root, "store"), type = weir_json_member(&store, "type");
 	enum weir_status status = weir_connect_check_bus(config, who, error);
-	if (status != WEIR_OK || config->store.type == WEIR_STORE_MYSQL)
+	if (status != WEIR_OK)
 		return status;
+	if (config->store.type == WEIR_STORE_MYSQL)
+		return check_password(config, who, error);
 	return weir_json_fail(&type, error, "must be \"mysql\" for %s; only `weir run` works without a server", who);
 }
 

@@ -9,7 +9,8 @@
 #include "common/store/store.h"
 
 /**
- * Refuses a configuration that a cluster cannot use: bus.type must be kafka and store.type mysql.
+ * Refuses a configuration that a cluster cannot use: bus.type must be kafka and store.type mysql, and the store's
+ * password must be there.
  *
  * @param who  "weir-limiter", for the error
  */

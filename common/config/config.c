@@ -39,6 +39,20 @@ void weir_config_free(struct weir_config *config)
 	free(config);
 }
 
+/* A certificate and its key, together, or neither. @param prefix  of their names */
+static enum weir_status check_tls(const struct weir_json *root, const char *section, const char *prefix,
+                                  const struct weir_config_tls *tls, struct weir_error *error)
+{
+	char name[64];
+	const char *lacking = tls->certificate == NULL ? "certificate" : "key";
+	bool asked = tls->certificate != NULL || tls->key != NULL || tls->client_ca != NULL;
+	if (!asked || (tls->certificate != NULL && tls->key != NULL))
+		return WEIR_OK;
+	snprintf(name, sizeof name, "%s%s", prefix, lacking);
+	struct weir_json object = weir_json_member(root, section), at = weir_json_member(&object, name);
+	return weir_json_require(&at, "TLS needs a certificate and its key, each a file in PEM form", error);
+}
+
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
 	if (config->listen.http == NULL ||
@@ -70,7 +84,8 @@ static enum weir_status read_api(const struct weir_json *root, struct weir_confi
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < config->archiver.tokens.count && status == WEIR_OK; i++) {
 		struct weir_json token = weir_json_element(&tokens, i);
-		status = check_token(&token, config->archiver.tokens.at[i], error);
+		if (json_is_string(token.value))
+			status = check_token(&token, json_string_value(token.value), error);
 	}
 	if (status != WEIR_OK || config->archiver.api == NULL)
 		return status;
@@ -83,6 +98,29 @@ static enum weir_status read_api(const struct weir_json *root, struct weir_confi
 			"must be a loopback address such as \"127.0.0.1:8642\" unless \"tokens\" is set: anyone who can "
 			"reach the API can read everything");
 	return WEIR_OK;
+}
+
+enum weir_status weir_config_open_tokens(const struct weir_config *config, struct weir_secrets *tokens,
+                                         struct weir_error *error)
+{
+	const struct weir_secret_list *list = &config->archiver.tokens;
+	enum weir_status status = WEIR_OK;
+	*tokens = (struct weir_secrets){.at = weir_alloc(list->count > 0 ? list->count : 1, sizeof *tokens->at)};
+	while (tokens->count < list->count && status == WEIR_OK) {
+		struct weir_json at = weir_json_element(&list->at, tokens->count);
+		status = weir_json_secret(&at, &tokens->at[tokens->count], error);
+		if (status == WEIR_OK)
+			status = check_token(&at, tokens->at[tokens->count++], error);
+	}
+	return status;
+}
+
+void weir_secrets_deinit(struct weir_secrets *secrets)
+{
+	for (size_t i = 0; i < secrets->count; i++)
+		free(secrets->at[i]);
+	free(secrets->at);
+	*secrets = (struct weir_secrets){0};
 }
 
 static enum weir_status read_sources(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
@@ -219,7 +257,10 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 	if (status == WEIR_OK && (weir_json_exists(&zones) || config->bus.type == WEIR_BUS_LOCAL))
 		status = weir_policy_parse(&zones, &config->policy, error);
 	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
-	    (status = read_api(root, config, error)) != WEIR_OK || (status = check_servers(root, config, error)) != WEIR_OK)
+	    (status = read_api(root, config, error)) != WEIR_OK ||
+	    (status = check_tls(root, "listen", "", &config->listen.tls, error)) != WEIR_OK ||
+	    (status = check_tls(root, "archiver", "api_", &config->archiver.api_tls, error)) != WEIR_OK ||
+	    (status = check_servers(root, config, error)) != WEIR_OK)
 		return status;
 	if (config->bus.min_insync > config->bus.replication)
 		config->bus.min_insync = config->bus.replication; /* the default of one, beside a configured other */

@@ -5,7 +5,8 @@
  *
  * Its sections are "zones" (common/policy/policy.h), "sources" (collector/source/source.h),
  * "gateways" (deploy/gateways/gateway/gateway_settings.h) and those of the struct
- * below, under the names that it has. Every setting in them has a default. Name, kind, bounds, default and meaning of each stand in
+ * below, under the names that it has. A secret is opened by whoever uses it, and not before: of what a role does not
+ * use, nothing need be on its machine. Every setting in them has a default. Name, kind, bounds, default and meaning of each stand in
  * one table (config_settings.c), from which settings are read, checked and
  * documented: weir_config_describe() writes the table of settings.md.
  */
@@ -21,10 +22,21 @@
 enum weir_bus_type { WEIR_BUS_LOCAL, WEIR_BUS_KAFKA };
 enum weir_store_type { WEIR_STORE_SQLITE, WEIR_STORE_MYSQL };
 
-/* A list of secrets; owned by the configuration. */
+/* Secrets that were opened. */
 struct weir_secrets {
 	char **at;
 	size_t count;
+};
+
+/* Where secrets stand. */
+struct weir_secret_list {
+	struct weir_json at;
+	size_t count;
+};
+
+/* Files of a listener that speaks TLS; certificate NULL: it does not, and the others are NULL, too. */
+struct weir_config_tls {
+	char *certificate, *key, *client_ca;
 };
 
 /* Strings are NULL where nothing is set and there is no default. */
@@ -53,11 +65,11 @@ struct weir_config {
 		int64_t port;
 		char *socket; /* instead of host and port */
 		char *user, *database;
-		char *password; /* NULL: none */
-		char *tls_ca;   /* NULL: no TLS is asked for */
+		struct weir_json password; /* a secret: weir_json_secret() */
+		char *tls_ca;              /* NULL: no TLS is asked for */
 	} store;
 	struct {
-		char *url; /* redis://[:PASSWORD@]HOST:PORT[/DATABASE]; NULL: none */
+		struct weir_json url; /* a secret: redis://[:PASSWORD@]HOST:PORT[/DATABASE] */
 	} redis;
 	struct {
 		int64_t max_skew_ms;
@@ -79,14 +91,16 @@ struct weir_config {
 		char *api;                            /* NULL: none */
 		char *api_host;
 		uint16_t api_port;
-		struct weir_secrets tokens; /* none: api_host is of this machine alone */
-		int64_t api_rate;           /* requests a second of one client; 0: any */
+		struct weir_secret_list tokens; /* weir_config_open_tokens(); none: api_host is of this machine alone */
+		int64_t api_rate;               /* requests a second of one client; 0: any */
 		int64_t api_workers;
+		struct weir_config_tls api_tls;
 	} archiver;
 	struct {
 		char *http;
 		char *http_host; /* "*" for every address */
 		uint16_t http_port;
+		struct weir_config_tls tls;
 	} listen;
 	struct {
 		int level; /* enum weir_log_level */
@@ -151,6 +165,16 @@ void weir_config_mistakes(const char *path, const struct weir_config_check *chec
 WEIR_MUST_USE enum weir_status weir_config_parse(const char *name, const char *text, size_t length,
                                                  struct weir_config **config, struct weir_error *error);
 void weir_config_free(struct weir_config *config);
+
+/**
+ * Opens archiver.tokens.
+ *
+ * @param tokens  returned, on failure too: weir_secrets_deinit()
+ * @return WEIR_OK; WEIR_INVALID: one is not there, or cannot be a token
+ */
+WEIR_MUST_USE enum weir_status weir_config_open_tokens(const struct weir_config *config, struct weir_secrets *tokens,
+                                                       struct weir_error *error);
+void weir_secrets_deinit(struct weir_secrets *secrets);
 
 /** What `weir run` takes instead of a file. */
 struct weir_shorthand {

@@ -89,7 +89,7 @@ static const struct setting settings[] = {
      "the database; created if it is missing and the user may create it"},
 	{"store", "tls_ca", TEXT, AT(store.tls_ca), NULL, 0, 0, NULL, "TLS is not requested",
      "file of the certificate authority that must have issued the server's certificate"},
-	{"redis", "url", TEXT, AT(redis.url), NULL, 0, 0, NULL, "none",
+	{"redis", "url", SECRET, AT(redis.url), NULL, 0, 0, NULL, "none",
      "`redis://[:PASSWORD@]HOST:PORT[/DATABASE]`, by TLS `rediss://…[?ca=FILE]`, where `weir subscribe` writes without `--to`"},
 	{"collector", "max_skew", TIME, AT(collector.max_skew_ms), "5s", 0, 366 * DAY_MS, NULL, NULL,
      "an event whose time is further ahead of the clock gets the clock's time"},
@@ -131,8 +131,20 @@ static const struct setting settings[] = {
      "average requests per second for each client (token and address); 0: no limit"},
 	{"archiver", "api_workers", NUMBER, AT(archiver.api_workers), "4", 1, 64, NULL, NULL,
      "threads that answer API requests, each with a connection to the store"},
+	{"archiver", "api_certificate", TEXT, AT(archiver.api_tls.certificate), NULL, 0, 0, NULL, "plain HTTP",
+     "file of the API's certificate, followed by those that issued it, in PEM form: the API then speaks TLS. Changed "
+     "files are read again"},
+	{"archiver", "api_key", TEXT, AT(archiver.api_tls.key), NULL, 0, 0, NULL, "needed with a certificate",
+     "file of that certificate's private key, in PEM form, without a passphrase"},
+	{"archiver", "api_client_ca", TEXT, AT(archiver.api_tls.client_ca), NULL, 0, 0, NULL, "clients show no certificate",
+     "file of the certificate authority that must have issued a client's certificate"},
 	{"listen", "http", TEXT, AT(listen.http), NULL, 0, 0, NULL, "off",
      "`HOST:PORT` for `/metrics`, `/healthz` and `/readyz`, such as `127.0.0.1:9464`"},
+	{"listen", "certificate", TEXT, AT(listen.tls.certificate), NULL, 0, 0, NULL, "plain HTTP",
+     "as `archiver.api_certificate`, for these pages; `weir subscribe --http` takes it, too"},
+	{"listen", "key", TEXT, AT(listen.tls.key), NULL, 0, 0, NULL, "needed with a certificate", "as `archiver.api_key`"},
+	{"listen", "client_ca", TEXT, AT(listen.tls.client_ca), NULL, 0, 0, NULL, "clients show no certificate",
+     "as `archiver.api_client_ca`"},
 	{"log", "level", WORD, AT(log.level), "info", 0, 0, log_levels, NULL, "lowest level to log"},
 	{"log", "format", WORD, AT(log.json), "text", 0, 0, log_formats, NULL, "plain text, or one JSON object per line"},
 	{"decisions", "path", TEXT, AT(decisions.path), "-", 0, 0, NULL, NULL,
@@ -183,8 +195,8 @@ void weir_settings_default(struct weir_config *config)
 		case SIZE: known = weir_parse_size(setting->fallback, place); break;
 		case FLAG: *(bool *)place = strcmp(setting->fallback, "true") == 0; break;
 		case WORD: *(int *)place = find_word(setting->words, setting->fallback); break;
-		case TEXT:
-		case SECRET: *(char **)place = weir_copy(setting->fallback, strlen(setting->fallback)); break;
+		case TEXT: *(char **)place = weir_copy(setting->fallback, strlen(setting->fallback)); break;
+		case SECRET:
 		case SECRETS:
 		case OBJECT: break;
 		}
@@ -206,16 +218,20 @@ static enum weir_status read_text(const struct weir_json *at, char **place, stru
 	return WEIR_OK;
 }
 
-static enum weir_status read_secrets(const struct weir_json *at, struct weir_secrets *secrets, struct weir_error *error)
+static enum weir_status read_secret(const struct weir_json *at, struct weir_json *secret, struct weir_error *error)
 {
-	size_t count = 0;
-	enum weir_status status = weir_json_list(at, 0, SECRETS_MAX, &count, error);
-	if (status != WEIR_OK || count == 0)
-		return status;
-	secrets->at = weir_alloc(count, sizeof *secrets->at);
-	for (; secrets->count < count && status == WEIR_OK; secrets->count += status == WEIR_OK) {
-		struct weir_json element = weir_json_element(at, secrets->count);
-		status = weir_json_secret(&element, &secrets->at[secrets->count], error);
+	*secret = *at;
+	return weir_json_check_secret(at, error);
+}
+
+static enum weir_status read_secrets(const struct weir_json *at, struct weir_secret_list *secrets,
+                                     struct weir_error *error)
+{
+	secrets->at = *at;
+	enum weir_status status = weir_json_list(at, 0, SECRETS_MAX, &secrets->count, error);
+	for (size_t i = 0; i < secrets->count && status == WEIR_OK; i++) {
+		struct weir_json element = weir_json_element(at, i);
+		status = weir_json_check_secret(&element, error);
 	}
 	return status;
 }
@@ -231,8 +247,8 @@ static enum weir_status read_setting(const struct setting *setting, const struct
 	case FLAG: return weir_json_bool(at, place, error);
 	case WORD: return weir_json_word(at, setting->words, place, error);
 	case TEXT: return read_text(at, place, error);
-	case SECRET: return weir_json_exists(at) ? weir_json_secret(at, place, error) : WEIR_OK;
-	case SECRETS: return weir_json_exists(at) ? read_secrets(at, place, error) : WEIR_OK;
+	case SECRET: return read_secret(at, place, error);
+	case SECRETS: return read_secrets(at, place, error);
 	case OBJECT:
 		if (weir_json_exists(at) && !json_is_object(at->value))
 			return weir_json_fail(at, error, "must be an object");
@@ -264,20 +280,11 @@ enum weir_status weir_settings_read(const struct weir_json *root, const char *se
 	return status;
 }
 
-static void free_secrets(struct weir_secrets *secrets)
-{
-	for (size_t i = 0; i < secrets->count; i++)
-		free(secrets->at[i]);
-	free(secrets->at);
-}
-
 void weir_settings_free(struct weir_config *config)
 {
 	for (size_t i = 0; i < SETTING_COUNT; i++)
-		if (settings[i].kind == TEXT || settings[i].kind == SECRET)
+		if (settings[i].kind == TEXT)
 			free(*(char **)place_of(&settings[i], config));
-		else if (settings[i].kind == SECRETS)
-			free_secrets(place_of(&settings[i], config));
 }
 
 /* "number, 1 to 1024" */

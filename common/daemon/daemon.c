@@ -113,10 +113,10 @@ void weir_daemon_reload(struct weir_daemon *daemon)
 
 static void show_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
-	(void)request;
 	const struct weir_daemon_pages *pages = context;
 	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	pages->metrics(pages->context, &reply->body);
+	weir_http_metrics(request, &reply->body);
 }
 
 static void show_state(bool good, struct weir_http_reply *reply)
@@ -142,6 +142,22 @@ static void show_readiness(void *context, const struct weir_http_request *reques
 	show_state(pages->ready(pages->context, &reply->body), reply);
 }
 
+struct weir_http_tls weir_daemon_tls(const struct weir_config *config)
+{
+	return (struct weir_http_tls){.certificate = config->listen.tls.certificate,
+	                              .key = config->listen.tls.key,
+	                              .client_ca = config->listen.tls.client_ca,
+	                              .prefix = "listen."};
+}
+
+/* Before the servers are waited for. @param doubts  appended to */
+static enum weir_status check_pages(const struct weir_daemon *daemon, struct weir_text *doubts,
+                                    struct weir_error *error)
+{
+	const struct weir_http_tls tls = weir_daemon_tls(daemon->config);
+	return daemon->config->listen.http_host != NULL ? weir_http_tls_check(&tls, doubts, error) : WEIR_OK;
+}
+
 static enum weir_status serve(struct weir_daemon *daemon, const struct weir_daemon_pages *pages,
                               struct weir_error *error)
 {
@@ -156,7 +172,9 @@ static enum weir_status serve(struct weir_daemon *daemon, const struct weir_daem
 	struct weir_http_options http = {.host = daemon->config->listen.http_host,
 	                                 .port = daemon->config->listen.http_port,
 	                                 .paths = paths,
-	                                 .path_count = sizeof paths / sizeof *paths};
+	                                 .path_count = sizeof paths / sizeof *paths,
+	                                 .tls = weir_daemon_tls(daemon->config),
+	                                 .log = &daemon->log};
 	enum weir_status status = weir_http_start(&http, &daemon->http, error);
 	if (status == WEIR_OK)
 		weir_log(&daemon->log, WEIR_LOG_INFO, "http", "listening on %s port %u", http.host,
@@ -191,7 +209,13 @@ static enum weir_exit fail(const struct weir_daemon *daemon, const struct weir_d
 static enum weir_exit check(const struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
 {
 	struct weir_error error;
-	enum weir_status status = role->check(self, &error);
+	struct weir_text doubts = {0};
+	enum weir_status status = check_pages(daemon, &doubts, &error);
+	if (doubts.length > 0)
+		printf("pages: %.*s\n", (int)doubts.length, doubts.at);
+	weir_text_deinit(&doubts);
+	if (status == WEIR_OK)
+		status = role->check(self, &error);
 	if (status != WEIR_OK)
 		fprintf(stderr, "%s: %s\n", daemon->name, error.text);
 	return weir_exit_of(status);
@@ -200,10 +224,15 @@ static enum weir_exit check(const struct weir_daemon *daemon, const struct weir_
 static enum weir_exit work(struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
 {
 	struct weir_error error;
+	struct weir_text doubts = {0}; /* the server says them when it starts */
+	enum weir_status status = check_pages(daemon, &doubts, &error);
+	weir_text_deinit(&doubts);
+	if (status != WEIR_OK)
+		return fail(daemon, role, &error, WEIR_EXIT_USAGE);
 	if (open_state(daemon, &error) != WEIR_OK || (role->open != NULL && role->open(self, &error) != WEIR_OK) ||
 	    serve(daemon, role->pages(self), &error) != WEIR_OK)
 		return fail(daemon, role, &error, WEIR_EXIT_FAILED);
-	enum weir_status status = role->start(self, &error);
+	status = role->start(self, &error);
 	if (status == WEIR_END)
 		return WEIR_EXIT_DONE;
 	if (status != WEIR_OK)

@@ -53,6 +53,9 @@ static inline enum weir_status weir_daemon_of_server(enum weir_status status)
 	return status == WEIR_INVALID ? WEIR_IO : status;
 }
 
+/** The files of the pages' TLS; borrowed from the configuration. */
+struct weir_http_tls weir_daemon_tls(const struct weir_config *config);
+
 /**
  * Reads the configuration again (SIGHUP): log.level takes effect; what else has changed waits for a restart, and a bad
  * file changes nothing: both are said.

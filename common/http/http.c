@@ -120,7 +120,12 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 		*client = info != NULL ? weir_http_pool_join(http->pool, info->connect_fd) : NULL;
+		info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+		if (http->tls != NULL && *client != NULL && info != NULL)
+			weir_http_tls_join(http->tls, *client, info->tls_session);
 	} else if (*client != NULL) {
+		if (http->tls != NULL)
+			weir_http_tls_leave(http->tls, *client);
 		weir_http_pool_leave(http->pool, *client);
 		*client = NULL;
 	}
@@ -227,18 +232,29 @@ enum weir_status weir_http_start(const struct weir_http_options *given, struct w
 	const struct weir_http_options options = with_defaults(*given);
 	int fd = -1;
 	uint16_t port = 0;
-	enum weir_status status = weir_http_listen(options.host, options.port, &fd, &port, error);
-	if (status != WEIR_OK)
+	struct weir_http_tls_server *tls = NULL;
+	enum weir_status status = WEIR_OK;
+	if (options.tls.certificate != NULL)
+		status = weir_http_tls_open(&options.tls, options.log, &tls, error);
+	if (status == WEIR_OK)
+		status = weir_http_listen(options.host, options.port, &fd, &port, error);
+	if (status != WEIR_OK) {
+		weir_http_tls_close(tls);
 		return status;
+	}
 	struct weir_http *started = http_new(&options);
+	struct MHD_OptionItem tls_options[WEIR_HTTP_TLS_OPTIONS] = {{MHD_OPTION_END, 0, NULL}};
+	if (tls != NULL)
+		weir_http_tls_options(tls_options);
 	started->port = port;
+	started->tls = tls;
 	started->pool = weir_http_pool_start(started, &options);
-	started->daemon =
-		MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, answer, started,
-	                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, options.connections,
-	                     MHD_OPTION_CONNECTION_TIMEOUT, options.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-	                     (size_t)options.request_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-	                     MHD_OPTION_NOTIFY_CONNECTION, on_connection, started, MHD_OPTION_END);
+	started->daemon = MHD_start_daemon(
+		MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (tls != NULL ? MHD_USE_TLS : 0), 0, NULL, NULL,
+		answer, started, MHD_OPTION_ARRAY, tls_options, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		options.connections, MHD_OPTION_CONNECTION_TIMEOUT, options.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)options.request_bytes, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, started, MHD_OPTION_END);
 	if (started->daemon == NULL) {
 		status = weir_fail(error, WEIR_IO, "cannot start the HTTP server on port %u", port);
 		close(fd);
@@ -254,6 +270,29 @@ uint16_t weir_http_port(const struct weir_http *http)
 	return http->port;
 }
 
+/* ---- metrics ---- */
+
+enum { CERTIFICATE_EXPIRES, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[CERTIFICATE_EXPIRES] = {"weir_http_certificate_expires_timestamp_seconds", WEIR_GAUGE, "Unix time", WEIR_NO_LABELS,
+                             "When the certificate of these pages expires. Only a server that speaks TLS has it."},
+};
+
+const struct weir_metric_table weir_http_metric_table = {metrics, METRIC_COUNT};
+
+int64_t weir_http_certificate_expires_s(const struct weir_http *http)
+{
+	return http->tls != NULL ? weir_http_tls_expires_s(http->tls) : 0;
+}
+
+void weir_http_metrics(const struct weir_http_request *request, struct weir_text *page)
+{
+	int64_t expires_s = weir_http_certificate_expires_s(request->exchange->http);
+	if (expires_s != 0)
+		weir_metrics_gauge(page, &metrics[CERTIFICATE_EXPIRES], (double)expires_s);
+}
+
 void weir_http_stop(struct weir_http *http)
 {
 	if (http == NULL)
@@ -262,6 +301,7 @@ void weir_http_stop(struct weir_http *http)
 	if (http->daemon != NULL)
 		MHD_stop_daemon(http->daemon);
 	weir_http_pool_free(http->pool);
+	weir_http_tls_close(http->tls);
 	free(http->paths);
 	free(http);
 }

@@ -16,6 +16,7 @@
 
 #include "common/base/status.h"
 #include "common/base/text.h"
+#include "common/log/metrics.h"
 
 enum {
 	WEIR_HTTP_CONNECTIONS_DEFAULT = 64,
@@ -75,18 +76,33 @@ struct weir_http_path {
 	void *context;
 };
 
+/*
+ * The files of a server that speaks TLS, in PEM form. They are read again when they change: connections that come from then
+ * on have the new certificate, and none is cut. A change that cannot serve is said, and the previous one stays.
+ */
+struct weir_http_tls {
+	const char *certificate; /* the server's own, then those that issued it; NULL: the server speaks no TLS */
+	const char *key;         /* of the former; without a passphrase */
+	const char *client_ca;   /* who must have issued the certificate that a client shows; NULL: it need not show one */
+	const char *prefix;      /* of the settings that name these, for errors: "listen."; NULL: none */
+};
+
+struct weir_log;
+
 struct weir_http_options {
 	const char *host;                   /* a name or address; NULL or "*": every address of the machine */
 	uint16_t port;                      /* 0: any free one, see weir_http_port */
 	const struct weir_http_path *paths; /* copied; strings and contexts are borrowed while it runs */
 	size_t path_count;
-	unsigned connections;   /* at most, the last quarter for who comes newly; 0: WEIR_HTTP_CONNECTIONS_DEFAULT */
-	unsigned timeout_s;     /* 0: WEIR_HTTP_TIMEOUT_DEFAULT_S */
-	unsigned request_bytes; /* of memory for a connection; 0: WEIR_HTTP_REQUEST_DEFAULT_BYTES */
-	unsigned workers;       /* at most WEIR_HTTP_WORKERS_MAX; 0: one, for callbacks that do not wait */
-	unsigned turn_s;        /* within it a request comes, and a reply or a part is read, or the connection is cut;
+	struct weir_http_tls tls;   /* its files are borrowed while it runs */
+	const struct weir_log *log; /* for what becomes of its certificate; borrowed likewise; NULL: nothing is said */
+	unsigned connections;       /* at most, the last quarter for who comes newly; 0: WEIR_HTTP_CONNECTIONS_DEFAULT */
+	unsigned timeout_s;         /* 0: WEIR_HTTP_TIMEOUT_DEFAULT_S */
+	unsigned request_bytes;     /* of memory for a connection; 0: WEIR_HTTP_REQUEST_DEFAULT_BYTES */
+	unsigned workers;           /* at most WEIR_HTTP_WORKERS_MAX; 0: one, for callbacks that do not wait */
+	unsigned turn_s;            /* within it a request comes, and a reply or a part is read, or the connection is cut;
 	                     0: WEIR_HTTP_TURN_DEFAULT_S, or timeout_s where no workers are asked for */
-	unsigned waiting;       /* requests that may wait for a worker; 0: WEIR_HTTP_WAITING_DEFAULT */
+	unsigned waiting;           /* requests that may wait for a worker; 0: WEIR_HTTP_WAITING_DEFAULT */
 	/*
 	 * Makes the reply where no path's callback does: its status is set (404, 405, 414, 431, 503) and the words are
 	 * what a plain one would say. NULL: plain ones. Runs on the server's thread: it must not wait.
@@ -100,12 +116,28 @@ struct weir_http;
 /** Which of the workers this callback runs on, from 0. */
 unsigned weir_http_worker(const struct weir_http_request *request);
 
-/** @return WEIR_OK; WEIR_INVALID: the host has no address; WEIR_IO: the port is taken or not allowed */
+/**
+ * Whether a server could start with these files.
+ *
+ * @param doubts  appended to, in sentences: what clients will refuse, such as an expired certificate
+ * @return WEIR_OK, also without any; WEIR_INVALID: the words name the file and what to do
+ */
+WEIR_MUST_USE enum weir_status weir_http_tls_check(const struct weir_http_tls *files, struct weir_text *doubts,
+                                                   struct weir_error *error);
+
+/** @return WEIR_OK; WEIR_INVALID: the host has no address, or the certificate cannot serve; WEIR_IO: the port is taken or not allowed */
 WEIR_MUST_USE enum weir_status weir_http_start(const struct weir_http_options *options, struct weir_http **http,
                                                struct weir_error *error);
 
 /** The port that it listens on. */
 uint16_t weir_http_port(const struct weir_http *http);
+
+/** When the certificate expires that new connections are served with, Unix time; 0: there is none. */
+int64_t weir_http_certificate_expires_s(const struct weir_http *http);
+
+extern const struct weir_metric_table weir_http_metric_table;
+/** Appends the metrics of the server that answers a request. */
+void weir_http_metrics(const struct weir_http_request *request, struct weir_text *page);
 
 /** Ends all connections; no callback runs when it returns. NULL is fine. */
 void weir_http_stop(struct weir_http *http);

@@ -101,15 +101,20 @@ void weir_http_client_extend(struct weir_http_client *client)
 		client->deadline_ms = weir_monotonic_ms() + client->turn_ms;
 }
 
-/* Cuts those whose time is over: the server's thread then finds them closed. The mutex keeps the descriptors open. */
-static void sweep(struct weir_http_pool *pool, int64_t now_ms)
+/*
+ * Cuts those whose time is over: the server's thread then finds them closed. The mutex keeps the descriptors open.
+ *
+ * @return false: it was done just before
+ */
+static bool sweep(struct weir_http_pool *pool, int64_t now_ms)
 {
 	if (now_ms < pool->sweep_at_ms)
-		return;
+		return false;
 	pool->sweep_at_ms = now_ms + SWEEP_MS;
 	for (struct weir_http_client *client = pool->clients; client != NULL; client = client->next)
 		if (client->deadline_ms < now_ms)
 			shutdown(client->fd, SHUT_RDWR);
+	return true;
 }
 
 /* ---- the queue ---- */
@@ -219,7 +224,12 @@ static void *work(void *context)
 	pthread_mutex_lock(&pool->mutex);
 	while (!pool->stopping) {
 		int64_t now_ms = weir_monotonic_ms();
-		sweep(pool, now_ms);
+		if (sweep(pool, now_ms) && pool->http->tls != NULL) {
+			pthread_mutex_unlock(&pool->mutex);
+			weir_http_tls_look(pool->http->tls);
+			pthread_mutex_lock(&pool->mutex);
+			continue;
+		}
 		struct weir_http_exchange *exchange = pop(pool);
 		if (exchange != NULL) {
 			pthread_mutex_unlock(&pool->mutex);

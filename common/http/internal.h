@@ -15,6 +15,8 @@
 #include <microhttpd.h>
 
 struct weir_http_pool;
+struct weir_http_tls_pair;
+struct weir_http_tls_server;
 
 struct weir_http {
 	struct MHD_Daemon *daemon;
@@ -24,15 +26,18 @@ struct weir_http {
 	void (*refuse)(void *context, const char *words, struct weir_http_reply *reply);
 	void *refuse_context;
 	struct weir_http_pool *pool;
+	struct weir_http_tls_server *tls; /* NULL: plain */
 };
 
 /* A connection; it is cut when its time is over. */
 struct weir_http_client {
 	int fd;
 	int64_t turn_ms;
-	_Atomic int64_t deadline_ms; /* monotonic */
-	_Atomic bool heard;          /* its request is whole: it waits for its reply, or takes it */
-	bool cut;                    /* to make room */
+	_Atomic int64_t deadline_ms;     /* monotonic */
+	_Atomic bool heard;              /* its request is whole: it waits for its reply, or takes it */
+	bool cut;                        /* to make room */
+	bool spoke;                      /* it has sent a byte; the server's thread */
+	struct weir_http_tls_pair *pair; /* it is served by; NULL: plain */
 	struct weir_http_client *previous, *next;
 };
 
@@ -94,5 +99,24 @@ struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd
 void weir_http_pool_leave(struct weir_http_pool *pool, struct weir_http_client *client);
 /** Gives it a whole turn again. NULL is fine. */
 void weir_http_client_extend(struct weir_http_client *client);
+
+/* ---- http_tls.c ---- */
+
+enum { WEIR_HTTP_TLS_OPTIONS = 3 };
+
+/** @return WEIR_OK; WEIR_INVALID: the files cannot serve */
+WEIR_MUST_USE enum weir_status weir_http_tls_open(const struct weir_http_tls *files, const struct weir_log *log,
+                                                  struct weir_http_tls_server **tls, struct weir_error *error);
+/** When all connections have ended. NULL is fine. */
+void weir_http_tls_close(struct weir_http_tls_server *tls);
+/** What libmicrohttpd is started with: WEIR_HTTP_TLS_OPTIONS of them. */
+void weir_http_tls_options(struct MHD_OptionItem *options);
+/** Takes up what has changed: once a second. @thread any worker */
+void weir_http_tls_look(struct weir_http_tls_server *tls);
+/** A connection begins, and ends. @param session  GnuTLS's, of libmicrohttpd @thread the server's */
+void weir_http_tls_join(struct weir_http_tls_server *tls, struct weir_http_client *client, void *session);
+void weir_http_tls_leave(struct weir_http_tls_server *tls, struct weir_http_client *client);
+/** Unix time. @thread any */
+int64_t weir_http_tls_expires_s(struct weir_http_tls_server *tls);
 
 #endif

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON_FILE_MAX_BYTES = 16 << 20, SECRET_MAX_BYTES = 64 << 10, SHOWN_BYTES = 64 };
+enum { JSON_FILE_MAX_BYTES = 16 << 20, SHOWN_BYTES = 64 };
 
 /* ---- documents ---- */
 
@@ -348,24 +348,43 @@ enum weir_status weir_json_word(const struct weir_json *at, const char *const *w
 	                      near != NULL ? "; did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?" : "");
 }
 
+/* @param path, variable  returned, borrowed; neither: it is a string */
+static enum weir_status read_secret(const struct weir_json *at, struct weir_json *file, struct weir_json *env,
+                                    const char **path, const char **variable, struct weir_error *error)
+{
+	static const char *const names[] = {"file", "env", NULL};
+	*file = weir_json_member(at, "file");
+	*env = weir_json_member(at, "env");
+	if (json_is_string(at->value))
+		return WEIR_OK;
+	if (!json_is_object(at->value) || weir_json_exists(file) == weir_json_exists(env))
+		return weir_json_fail(at, error, "must be a string, {\"file\": PATH} or {\"env\": NAME}");
+	enum weir_status status = weir_json_only(at, names, error);
+	if (status == WEIR_OK)
+		status = weir_json_string(file, path, error);
+	return status == WEIR_OK ? weir_json_string(env, variable, error) : status;
+}
+
+enum weir_status weir_json_check_secret(const struct weir_json *at, struct weir_error *error)
+{
+	struct weir_json file, env;
+	const char *path = NULL, *variable = NULL;
+	return at->value == NULL ? WEIR_OK : read_secret(at, &file, &env, &path, &variable, error);
+}
+
 enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct weir_error *error)
 {
+	struct weir_json file, env;
+	const char *path = NULL, *variable = NULL;
 	if (at->value == NULL)
 		return WEIR_OK;
+	enum weir_status status = read_secret(at, &file, &env, &path, &variable, error);
+	if (status != WEIR_OK)
+		return status;
 	if (json_is_string(at->value)) {
 		*out = weir_copy(json_string_value(at->value), json_string_length(at->value));
 		return WEIR_OK;
 	}
-	static const char *const names[] = {"file", "env", NULL};
-	struct weir_json file = weir_json_member(at, "file"), env = weir_json_member(at, "env");
-	if (!json_is_object(at->value) || weir_json_exists(&file) == weir_json_exists(&env))
-		return weir_json_fail(at, error, "must be a string, {\"file\": PATH} or {\"env\": NAME}");
-	const char *path = NULL, *variable = NULL;
-	enum weir_status status;
-	if ((status = weir_json_only(at, names, error)) != WEIR_OK ||
-	    (status = weir_json_string(&file, &path, error)) != WEIR_OK ||
-	    (status = weir_json_string(&env, &variable, error)) != WEIR_OK)
-		return status;
 	if (variable != NULL) {
 		const char *value = getenv(variable);
 		if (value == NULL)
@@ -373,14 +392,8 @@ enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct
 		*out = weir_copy(value, strlen(value));
 		return WEIR_OK;
 	}
-	char *text;
-	size_t length;
 	struct weir_error failure;
-	if (weir_read_file(path, SECRET_MAX_BYTES, &text, &length, &failure) != WEIR_OK)
+	if (weir_read_first_line(path, out, &failure) != WEIR_OK)
 		return weir_json_fail(&file, error, "%s", failure.text);
-	const char *line_end = memchr(text, '\n', length);
-	size_t line = line_end != NULL ? (size_t)(line_end - text) : length;
-	*out = weir_copy(text, line > 0 && text[line - 1] == '\r' ? line - 1 : line);
-	free(text);
 	return WEIR_OK;
 }

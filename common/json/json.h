@@ -115,7 +115,12 @@ WEIR_MUST_USE enum weir_status weir_json_list(const struct weir_json *at, size_t
 /** One of the NULL-terminated words; *out is its index. */
 WEIR_MUST_USE enum weir_status weir_json_word(const struct weir_json *at, const char *const *words, int *out,
                                               struct weir_error *error);
-/** A string, {"file": PATH} (its first line) or {"env": NAME}; *out is returned, the caller frees. */
+/**
+ * Whether a value says what a secret is, or where: a string, {"file": PATH} or {"env": NAME}. What it names is not looked
+ * at: it need not be on this machine.
+ */
+WEIR_MUST_USE enum weir_status weir_json_check_secret(const struct weir_json *at, struct weir_error *error);
+/** Opens such a secret, of a file the first line; *out is returned, the caller frees. */
 WEIR_MUST_USE enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct weir_error *error);
 
 #endif

@@ -24,7 +24,9 @@ import yaml
 COMPOSE = os.path.join(ROOT, "deploy/compose")
 KUBERNETES = os.path.join(ROOT, "deploy/kubernetes")
 KUBERNETES_VERSIONS = ("1.30", "1.34")
-SECRETS = {"WEIR_STORE_PASSWORD": "secret", "WEIR_API_TOKEN": "a-token-of-a-test"}
+SECRETS = {"store-password": "secret", "api-token": "a-token-of-a-test"}
+# Where a container has them.
+MOUNTED = {"compose": "/run/secrets", "kubernetes": "/run/secrets/weir"}
 
 
 def load(path):
@@ -37,12 +39,26 @@ def run(*command, **more):
                           timeout=10 * PATIENCE_S, **more)
 
 
-def validate_configuration(place, path):
+def put_secrets(place, folder, names):
+    """A directory that has these alone, as a container has what is mounted into it."""
+    for name in names:
+        place.write(f"{folder}/{name}", SECRETS[name] + "\n")
+    os.makedirs(place.path(folder), exist_ok=True)
+    return place.path(folder)
+
+
+def validate_configuration(place, text, mounted):
     """weir itself says what it thinks of a configuration; the log files it names are not there, nor its servers."""
-    done = run(place.weir, "validate", "--offline", "--config", path, env={**os.environ, **SECRETS})
+    moved = text.replace(f'"{mounted}/', f'"{put_secrets(place, "all", SECRETS)}/')
+    path = place.write("whole.json", moved)
+    done = run(place.weir, "validate", "--offline", "--config", path)
     assert done.returncode == 0 and re.search(r" is valid(\.|, with 1 warning\.)$", done.stdout.strip()), done.stdout
-    with open(path, encoding="utf-8") as file:
-        whole = json.load(file)
+    # A machine need not have what its roles do not open, so what lacks is no mistake; but it is told, with who needs it.
+    os.remove(place.path("all/api-token"))
+    done = run(place.weir, "validate", "--offline", "--config", path)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"archiver.tokens\[0\].*all/api-token.*weir-archiver would not start", done.stdout), done.stdout
+    whole = json.loads(text)
     assert whole["bus"]["type"] == "kafka" and whole["store"]["type"] == "mysql"
     return whole
 
@@ -51,7 +67,42 @@ def check_archive(whole):
     """It is kept, for a while, and shown to who has the token."""
     archiver = whole["archiver"]
     assert archiver["enabled"] and {"keep_hourly", "keep_decisions", "keep_history"} <= set(archiver)
-    assert archiver["tokens"] == [{"env": "WEIR_API_TOKEN"}]
+    assert [os.path.basename(token["file"]) for token in archiver["tokens"]] == ["api-token"]
+
+
+def starts(place, name, command, config):
+    """Starts a role with servers that are not there: the code that it ends with, or None once it asks for one of them."""
+    program = os.path.join(os.path.dirname(place.weir), command[0])
+    if not os.access(program, os.X_OK):
+        raise cases.Skipped(f"{command[0]} is not built")
+    words = [{"/etc/weir/weir.json": config, "0.0.0.0:9464": f"127.0.0.1:{free_port()}"}.get(word, word)
+             for word in command[1:]]
+    words = [place.path(f"state-{name}") if word.startswith("/var/lib/weir/") else word for word in words]
+    started = place.start(*words, program=program)
+    until(lambda: started.code() is not None or "retrying" in started.said(), f"{name} starts")
+    code = started.code()
+    started.kill()
+    return code, started.said()
+
+
+def check_secrets(place, text, mounted, roles):
+    """A role has the secrets that it opens, and no others: {name: (command, the names of what is mounted)}."""
+    closed = free_port()
+    whole = json.loads(text)
+    whole["bus"]["brokers"] = f"127.0.0.1:{closed}"
+    whole["store"].update(host="127.0.0.1", port=closed)
+    whole["redis"]["url"] = f"redis://127.0.0.1:{closed}"
+    whole["listen"]["http"] = "127.0.0.1:0"
+    for name, (command, own) in roles.items():
+        for left_out in (None, *sorted(own)):
+            folder = put_secrets(place, f"{name}-{left_out}", set(own) - {left_out})
+            config = place.write(f"{name}.json", json.dumps(whole).replace(f'"{mounted}/', f'"{folder}/'))
+            code, said = starts(place, name, command, config)
+            if left_out is None:
+                assert code is None, f"{name} opens more than {sorted(own)}: {said}"
+            else:
+                assert code == 2 and f"{folder}/{left_out}" in said, f"{name} does not open {left_out}: {code} {said}"
+    assert set().union(*[own for _, own in roles.values()]) == set(SECRETS)
 
 
 def check_command(place, command):
@@ -123,20 +174,33 @@ def load_environment(path):
 
 
 def test_compose_configuration_names_its_services(place):
-    whole, services = validate_configuration(place, os.path.join(COMPOSE, "weir.json")), compose()["services"]
+    with open(os.path.join(COMPOSE, "weir.json"), encoding="utf-8") as file:
+        whole, services = validate_configuration(place, file.read(), MOUNTED["compose"]), compose()["services"]
     kafka = services["kafka"]["environment"]
     assert kafka["KAFKA_ADVERTISED_LISTENERS"] == f"CLIENTS://{whole['bus']['brokers']}"
     assert whole["bus"]["replication"] == whole["bus"]["min_insync"] == 1
-    assert whole["store"]["host"] in services and whole["store"]["password"] == {"env": "WEIR_STORE_PASSWORD"}
+    assert whole["store"]["host"] in services
+    assert whole["store"]["password"] == {"file": "/run/secrets/store-password"}
     assert whole["redis"]["url"].split("//")[1].split(":")[0] in services
     maria = services["mariadb"]["environment"]
     assert maria["MARIADB_USER"] == "weir" and maria["MARIADB_DATABASE"] == "weir"
-    assert maria["MARIADB_PASSWORD"] == services["limiter"]["environment"]["WEIR_STORE_PASSWORD"]
+    assert maria["MARIADB_PASSWORD_FILE"] == whole["store"]["password"]["file"]
+    assert services["mariadb"]["secrets"] == ["store-password"]
     check_archive(whole)
     host, port = whole["archiver"]["api"].split(":")
     assert host == "0.0.0.0" and services["archiver"]["ports"] == [f"127.0.0.1:{port}:{port}"]
-    example = load_environment(os.path.join(COMPOSE, "env.example"))
-    assert len(example["WEIR_API_TOKEN"]) >= 16, "the example's own would be refused"
+
+
+def test_compose_gives_each_role_its_own_secrets(place):
+    whole = compose()
+    assert set(whole["secrets"]) == set(SECRETS)
+    roles = {name: (service["command"], set(service.get("secrets", ()))) for name, service in
+             whole["services"].items() if service["image"] == "weir"}
+    for name, service in whole["services"].items():
+        for variable in service.get("environment", {}):
+            assert not re.search(r"PASSWORD$|TOKEN|SECRET", variable) or variable == "MARIADB_RANDOM_ROOT_PASSWORD", name
+    with open(os.path.join(COMPOSE, "weir.json"), encoding="utf-8") as file:
+        check_secrets(place, file.read(), MOUNTED["compose"], roles)
 
 
 def test_the_containers_ask_how_a_daemon_is(place):
@@ -211,6 +275,23 @@ def workloads():
             if "template" in one.get("spec", {})]
 
 
+def mounted_secrets(spec):
+    """The keys of the secret that a pod has, each as a file of its name."""
+    (container,) = spec["containers"]
+    sources = [volume["secret"] for volume in spec["volumes"] if "secret" in volume]
+    assert all(source["secretName"] == "weir" and source["defaultMode"] == 0o440 for source in sources)
+    places = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "secrets"]
+    assert places == [MOUNTED["kubernetes"]] * len(sources)
+    assert all(item["key"] == item["path"] for source in sources for item in source["items"])
+    return {item["key"] for source in sources for item in source["items"]}
+
+
+def test_kubernetes_gives_each_role_its_own_secrets(place):
+    roles = {one["metadata"]["name"]: (spec["containers"][0]["command"], mounted_secrets(spec))
+             for _, spec, one in workloads()}
+    check_secrets(place, objects()["ConfigMap", "weir"]["data"]["weir.json"], MOUNTED["kubernetes"], roles)
+
+
 def test_kubernetes_objects_are_valid(_place):
     for (kind, name), one in objects().items():
         for version in KUBERNETES_VERSIONS:
@@ -239,8 +320,8 @@ def test_kubernetes_objects_fit_together(place):
         assert container["securityContext"]["capabilities"]["drop"] == ["ALL"], name
         assert not container["securityContext"]["allowPrivilegeEscalation"], name
         assert "memory" in container["resources"]["limits"], name
-        for variable in container.get("env", ()):
-            assert variable["valueFrom"]["secretKeyRef"]["key"] in secret["stringData"], name
+        assert "env" not in container, f"{name}: an environment is shown with the pod"
+        assert set(mounted_secrets(spec)) <= set(secret["stringData"]), name
         volumes = {volume["name"]: volume for volume in spec["volumes"]}
         assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes), name
         assert ("ConfigMap", volumes["config"]["configMap"]["name"]) in whole
@@ -286,7 +367,7 @@ def test_the_limiters_are_disrupted_one_at_a_time(_place):
 
 def test_kubernetes_configuration_is_good(place):
     text = objects()["ConfigMap", "weir"]["data"]["weir.json"]
-    whole = validate_configuration(place, place.write("weir.json", text))
+    whole = validate_configuration(place, text, MOUNTED["kubernetes"])
     for _, spec, _ in workloads():
         (container,) = spec["containers"]
         if "ports" in container:

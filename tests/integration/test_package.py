@@ -154,8 +154,11 @@ def test_it_comes_and_goes(place):
                                 machine.do("curl -sS http://127.0.0.1:9464/metrics"), re.M), f"{lines}1")
 
         # A second service of the package, which the operator has started.
-        machine.do("echo 'TARGET=file:/var/lib/weir/subscribe-edge/list\nOPTIONS=--state /var/lib/weir' "
-                   ">/etc/weir/subscribe-edge.env && systemctl start weir-subscribe@edge")
+        machine.do("echo file:/var/lib/weir/subscribe-edge/list >/etc/weir/subscribe-edge.target && "
+                   "echo 'OPTIONS=--state /var/lib/weir' >/etc/weir/subscribe-edge.env && "
+                   "systemctl start weir-subscribe@edge")
+        # And one as it was written before: its target, and the password in it, were in the command line.
+        machine.do("echo 'TARGET=\"redis://:pass word@127.0.0.1:1\"\nOPTIONS=--zone site' >/etc/weir/subscribe-old.env")
         second = main_pid(machine, "weir-subscribe@edge")
 
         # An upgrade: what was edited stays, and the new programs run.
@@ -165,6 +168,9 @@ def test_it_comes_and_goes(place):
         until(lambda: is_running(machine), "weir runs again")
         assert main_pid(machine, "weir") not in (first, "0")
         assert main_pid(machine, "weir-subscribe@edge") not in (second, "0")
+        assert machine.do("cat /etc/weir/subscribe-old.target") == "redis://:pass word@127.0.0.1:1\n"
+        assert machine.do("cat /etc/weir/subscribe-old.env") == "OPTIONS=--zone site\n"
+        assert machine.do("stat -c '%U %G %a' /etc/weir/subscribe-old.target").strip() == "root weir 640"
         assert '"block_for": "20m"' in machine.do("cat /etc/weir/weir.json")
         assert machine.do("stat -c '%U %G %a' /etc/weir/weir.json").strip() == "root weir 640"
         assert machine.do("weir list --state /var/lib/weir"), "the state can be read"

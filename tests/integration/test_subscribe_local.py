@@ -147,6 +147,31 @@ def test_redis_holds_what_weir_list_says_whoever_is_killed(place):
     assert subscriber.weir.stop() == 0, subscriber.weir.said()
 
 
+def test_a_target_with_a_password_stays_out_of_the_command_line(place):
+    url, client, _ = own_redis(place)
+    client.call("ACL", "SETUSER", "weir", "on", ">hush-hush", "~*", "&*", "+@all")
+    secret = url.replace("redis://", "redis://weir:hush-hush@")
+    config = place.config([zone("site", [sliding(3, "1m")], id=1, block_for="1h")], [], name="redis.json",
+                          redis={"url": {"file": place.write("in-config", secret + "\r\n")}})
+    machine = Machine(place, [zone("site", [sliding(3, "1m")], id=1, block_for="1h")]).start()
+    machine.say("".join(line(START_MS + i, "ann") for i in range(4)))
+    until(lambda: machine.listed(), "ann is blocked", running=machine.weir)
+    with_file = ["--to-file", place.write("target", secret + "\nnot this\n")]
+    for words, config_words in ((with_file, []), ([], ["--config", config])):
+        client.call("FLUSHALL")
+        done = place.good("subscribe", *config_words, "--state", machine.state, *words, "--once")
+        assert set(in_redis(client)) == {("site", "ann")} and "warning" not in done.said(), done.said()
+    done = place.good("subscribe", "--state", machine.state, "--to", secret, "--once")
+    assert "can see the secret" in done.said() and "--to-file FILE" in done.said(), done.said()
+    assert "hush-hush" not in done.said()
+    done = place.run("subscribe", "--state", machine.state, "--to", url, *with_file)
+    assert done.code() == 2 and "--to and --to-file" in done.said(), done.said()
+    done = place.run("subscribe", "--state", machine.state, "--to-file", place.path("nothing"))
+    assert done.code() == 2 and f"cannot open {place.path('nothing')}" in done.said(), done.said()
+    done = place.run("subscribe", "--state", machine.state, "--to-file", place.write("empty", "\n"))
+    assert done.code() == 2 and "empty: its first line must be a target" in done.said(), done.said()
+
+
 def certificate(place, name, subject):
     """A certificate that signs itself: its path and its key's."""
     paths = place.path(f"{name}.crt"), place.path(f"{name}.key")

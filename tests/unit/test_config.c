@@ -2,6 +2,7 @@
 /* The configuration: defaults, every setting, refusals; and the options that stand for a file. */
 #include "common/base/machine.h"
 #include "common/base/suggest.h"
+#include "common/cluster/connect.h"
 #include "common/config/config.h"
 
 #include <setjmp.h>
@@ -119,8 +120,13 @@ static void every_setting_can_be_set(void **state)
 	assert_string_equal(config->archiver.api_host, "*");
 	assert_int_equal(config->archiver.api_port, 8642);
 	assert_int_equal(config->archiver.tokens.count, 2);
-	assert_string_equal(config->archiver.tokens.at[0], "0123456789abcdef");
-	assert_string_equal(config->archiver.tokens.at[1], "/home/of/somebody");
+	struct weir_secrets tokens;
+	struct weir_error error;
+	assert_int_equal(weir_config_open_tokens(config, &tokens, &error), WEIR_OK);
+	assert_int_equal(tokens.count, 2);
+	assert_string_equal(tokens.at[0], "0123456789abcdef");
+	assert_string_equal(tokens.at[1], "/home/of/somebody");
+	weir_secrets_deinit(&tokens);
 	assert_int_equal(config->archiver.api_rate, 0);
 	assert_int_equal(config->archiver.api_workers, 2);
 	assert_int_equal(config->archiver.threads, 8); /* a partition has one */
@@ -209,6 +215,42 @@ static void the_api_is_open_to_others_by_tokens_alone(void **state)
 	       "weir.json:1: archiver.tokens[1]: a token must be 16 to 1024 printable ASCII characters without spaces");
 	refuse("{" ZONES ", \"archiver\": {\"tokens\": [1]}}",
 	       "weir.json:1: archiver.tokens[0]: must be a string, {\"file\": PATH} or {\"env\": NAME}");
+}
+
+/* Of a secret that another role uses, nothing need be here. */
+static void a_secret_is_opened_by_who_uses_it(void **state)
+{
+	(void)state;
+	unsetenv("WEIR_TEST_ABSENT");
+	struct weir_config *config =
+		accept("{" ZONES ",\n\"bus\": {\"type\": \"kafka\", \"brokers\": \"127.0.0.1:1\"},\n"
+	           "\"store\": {\"type\": \"mysql\", \"password\": {\"file\": \"/nonexistent/p\"}},\n"
+	           "\"redis\": {\"url\": {\"env\": \"WEIR_TEST_ABSENT\"}},\n"
+	           "\"archiver\": {\"api\": \"0.0.0.0:1\", \"tokens\": [\"0123456789abcdef\",\n"
+	           "{\"env\": \"WEIR_TEST_ABSENT\"}]}}");
+	struct weir_secrets tokens;
+	struct weir_error error;
+	char *url = NULL;
+	assert_int_equal(weir_config_open_tokens(config, &tokens, &error), WEIR_INVALID);
+	assert_string_equal(error.text,
+	                    "weir.json:6: archiver.tokens[1].env: environment variable WEIR_TEST_ABSENT is not set");
+	weir_secrets_deinit(&tokens);
+	assert_int_equal(weir_json_secret(&config->redis.url, &url, &error), WEIR_INVALID);
+	assert_string_equal(error.text, "weir.json:4: redis.url.env: environment variable WEIR_TEST_ABSENT is not set");
+	assert_int_equal(weir_connect_check_bus(config, "weir-collector", &error), WEIR_OK);
+	assert_int_equal(weir_connect_check(config, "weir-limiter", &error), WEIR_INVALID);
+	assert_string_equal(error.text, "weir.json:3: store.password.file: cannot open /nonexistent/p: No such file or "
+	                                "directory; weir-limiter needs it to log in to the store");
+	setenv("WEIR_TEST_ABSENT", "short", 1);
+	assert_int_equal(weir_config_open_tokens(config, &tokens, &error), WEIR_INVALID);
+	assert_string_equal(
+		error.text,
+		"weir.json:6: archiver.tokens[1]: a token must be 16 to 1024 printable ASCII characters without spaces");
+	weir_secrets_deinit(&tokens);
+	unsetenv("WEIR_TEST_ABSENT");
+	weir_config_free(config);
+	refuse("{" ZONES ", \"store\": {\"password\": {\"fil\": \"x\"}}}",
+	       "weir.json:1: store.password: must be a string, {\"file\": PATH} or {\"env\": NAME}");
 }
 
 static void listen_addresses_are_split(void **state)
@@ -444,6 +486,7 @@ int main(void)
 		cmocka_unit_test(threads_are_no_more_than_partitions),
 		cmocka_unit_test(refuses_in_words),
 		cmocka_unit_test(the_api_is_open_to_others_by_tokens_alone),
+		cmocka_unit_test(a_secret_is_opened_by_who_uses_it),
 		cmocka_unit_test(listen_addresses_are_split),
 		cmocka_unit_test(files_are_read),
 		cmocka_unit_test(the_settings_are_documented),

@@ -211,10 +211,19 @@ enum weir_status weir_mysql_connect(struct weir_mysql *mysql, bool database, str
 		return weir_fail(error, WEIR_IO, "%s: out of memory", mysql->name);
 	const struct weir_config *config = mysql->config;
 	bool socket = config->store.socket != NULL;
+	char *password = NULL;
+	/* One that is being replaced is there at the next try. */
+	if (weir_json_secret(&config->store.password, &password, error) != WEIR_OK) {
+		mysql_close(handle);
+		return WEIR_IO;
+	}
 	set_options(handle, config);
-	if (mysql_real_connect(handle, socket ? NULL : config->store.host, config->store.user, config->store.password,
+	MYSQL *connected =
+		mysql_real_connect(handle, socket ? NULL : config->store.host, config->store.user, password,
 	                       database ? config->store.database : NULL, socket ? 0 : (unsigned)config->store.port,
-	                       config->store.socket, CLIENT_FOUND_ROWS) == NULL) {
+	                       config->store.socket, CLIENT_FOUND_ROWS);
+	free(password);
+	if (connected == NULL) {
 		enum weir_status status = weir_mysql_failed(mysql, mysql_errno(handle), mysql_error(handle), error);
 		mysql_close(handle);
 		return status;

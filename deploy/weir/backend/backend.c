@@ -63,7 +63,8 @@ static enum weir_status open_cluster(struct backend *backend, const char *comman
                                      struct weir_error *error)
 {
 	backend->kind = BACKEND_CLUSTER;
-	enum weir_status status = weir_connect_check(backend->config, command, error);
+	enum weir_status status = need == BACKEND_LOG ? weir_connect_check_bus(backend->config, command, error)
+	                                              : weir_connect_check(backend->config, command, error);
 	if (status == WEIR_OK && need == BACKEND_MAKES)
 		status = weir_connect_store(backend->config, WAIT_MS, NULL, &backend->log, &backend->store, error);
 	else if (status == WEIR_OK && need != BACKEND_LOG)

@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/bus/local/bus_local.h"
+#include "common/daemon/daemon.h"
 #include "common/daemon/notify.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "deploy/gateways/gateway/gateways.h"
@@ -325,11 +326,14 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 		struct monitor_options monitor = {
 			.host = options->config->listen.http_host,
 			.port = options->config->listen.http_port,
+			.tls = weir_daemon_tls(options->config),
+			.log = follow->log,
 			.collector = follow->collector,
 			.workers = follow->workers,
 			.worker_count = follow->worker_count,
 			.registry = follow->registry,
 			.archiver = follow->archiver,
+			.api = follow->api,
 			.gateways = follow->gateways,
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);

@@ -19,7 +19,6 @@ struct monitor {
 
 static void handle_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
-	(void)request;
 	const struct monitor *monitor = context;
 	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	collector_metrics(monitor->options.collector, &reply->body);
@@ -29,7 +28,9 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	limiter_metrics(&parts, &reply->body);
 	if (monitor->options.archiver != NULL)
 		archiver_metrics(archiver_stats(monitor->options.archiver), &reply->body);
+	api_metrics(monitor->options.api, &reply->body);
 	gateways_metrics(monitor->options.gateways, &reply->body);
+	weir_http_metrics(request, &reply->body);
 }
 
 static bool healthy(const struct monitor *monitor)
@@ -74,7 +75,12 @@ enum weir_status monitor_start(const struct monitor_options *options, struct mon
 		{"/healthz", handle_health, monitor},
 		{"/readyz", handle_ready, monitor},
 	};
-	struct weir_http_options http = {.host = options->host, .port = options->port, .paths = paths, .path_count = 3};
+	struct weir_http_options http = {.host = options->host,
+	                                 .port = options->port,
+	                                 .paths = paths,
+	                                 .path_count = 3,
+	                                 .tls = options->tls,
+	                                 .log = options->log};
 	enum weir_status status = weir_http_start(&http, &monitor->http, error);
 	if (status != WEIR_OK) {
 		free(monitor);

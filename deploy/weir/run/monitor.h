@@ -6,8 +6,10 @@
 #ifndef DEPLOY_WEIR_RUN_MONITOR_H
 #define DEPLOY_WEIR_RUN_MONITOR_H
 
+#include "archiver/api/api.h"
 #include "archiver/work/archiver.h"
 #include "collector/follow/collector.h"
+#include "common/http/http.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "limiter/worker/worker.h"
 
@@ -16,11 +18,14 @@ struct monitor;
 struct monitor_options {
 	const char *host; /* "127.0.0.1" */
 	uint16_t port;
+	struct weir_http_tls tls;
+	const struct weir_log *log;
 	struct collector *collector;
 	struct worker *const *workers;
 	uint32_t worker_count;
 	struct policy_registry *registry;
 	struct archiver *archiver; /* NULL: none */
+	const struct api *api;     /* NULL: none */
 	const struct gateways *gateways;
 };
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `weir run`: the command line, then one of the two ways to run. */
+#include "archiver/api/api.h"
 #include "collector/follow/inputs.h"
 #include "common/base/stop.h"
+#include "common/daemon/daemon.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/follow.h"
 #include "deploy/weir/run/once.h"
@@ -11,11 +13,25 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* What the listeners of a run that follows ask for. What is said of it, they say when they start. */
+static enum weir_status check_listeners(const struct weir_config *config, struct weir_error *error)
+{
+	const struct weir_http_tls tls = weir_daemon_tls(config);
+	struct weir_text doubts = {0};
+	enum weir_status status = config->listen.http_host != NULL ? weir_http_tls_check(&tls, &doubts, error) : WEIR_OK;
+	if (status == WEIR_OK && config->archiver.enabled)
+		status = api_check(config, &doubts, error);
+	weir_text_deinit(&doubts);
+	return status;
+}
+
 static enum weir_status check_config(struct run_options *options, struct weir_error *error)
 {
 	enum weir_status status = inputs_check_lists(options->config, options->lists, error);
 	if (status == WEIR_OK)
 		status = run_check(options, error);
+	if (status == WEIR_OK && !options->once)
+		status = check_listeners(options->config, error);
 	if (status == WEIR_OK)
 		status = inputs_check_policy(options->config, options->config->policy, options->lists, error);
 	return status == WEIR_OK ? gateway_list_read(options->config, &options->gateways, error) : status;

@@ -158,8 +158,8 @@ static void announce(const struct serve *serve)
 	bool every = strcmp(serve->host, "*") == 0 || strcmp(serve->host, "0.0.0.0") == 0;
 	bool v6 = strchr(serve->host, ':') != NULL;
 	bool held = weir_directory_look(serve->state) == WEIR_DIRECTORY_HELD;
-	printf("http://%s%s%s:%u/\n", v6 ? "[" : "", every ? "127.0.0.1" : serve->host, v6 ? "]" : "",
-	       api_port(serve->api));
+	printf("http%s://%s%s%s:%u/\n", serve->config.archiver.api_tls.certificate != NULL ? "s" : "", v6 ? "[" : "",
+	       every ? "127.0.0.1" : serve->host, v6 ? "]" : "", api_port(serve->api));
 	fflush(stdout);
 	fprintf(stderr, "weir serve: shows %s%s, read-only; Ctrl-C ends it\n", serve->state,
 	        held ? ", which a running weir holds: what it stores is seen as it comes" : "");

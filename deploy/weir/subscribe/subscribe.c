@@ -5,12 +5,14 @@
  */
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/read_file.h"
 #include "common/base/stop.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/bus/local/bus_local_view.h"
 #include "common/bytes/listen_address.h"
 #include "common/config/arguments.h"
 #include "common/config/config.h"
+#include "common/daemon/daemon.h"
 #include "common/daemon/notify.h"
 #include "common/http/http.h"
 #include "common/json/units.h"
@@ -29,6 +31,7 @@ enum option {
 	OPTION_CONFIG,
 	OPTION_STATE,
 	OPTION_TO,
+	OPTION_TO_FILE,
 	OPTION_ZONE,
 	OPTION_HTTP,
 	OPTION_INTERVAL,
@@ -53,6 +56,11 @@ static const struct weir_argument_option options[] = {
                    .value = "TARGET",
                    .type = WEIR_ARGUMENT_TEXT,
                    .help = "where the list is kept, see below (default: redis.url of the configuration)"},
+	[OPTION_TO_FILE] = {.name = "to-file",
+                        .value = "FILE",
+                        .type = WEIR_ARGUMENT_TEXT,
+                        .help = "a file whose first line is that: for a target with a password or a token, which the "
+                                "command line would show to everybody on this machine"},
 	[OPTION_ZONE] = {.name = "zone",
                      .value = "NAME",
                      .type = WEIR_ARGUMENT_TEXT,
@@ -141,7 +149,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir subscribe",
 	.summary = "keep a gateway's list of who is blocked: Redis, nginx, HAProxy, nft",
-	.usage = "weir subscribe [--config FILE] --to TARGET [OPTION...]\n"
+	.usage = "weir subscribe [--config FILE] --to TARGET | --to-file FILE [OPTION...]\n"
 			 "weir subscribe --state DIR --to TARGET [OPTION...]",
 	.about = "Keeps a gateway's list of who is blocked, from the decisions topic of a cluster, or from the log of a "
 			 "`weir run` on this machine.",
@@ -150,6 +158,7 @@ static const struct weir_command_line line = {
 	.sections = sections,
 	.examples = "weir subscribe --config weir.json --to redis://127.0.0.1:6379\n"
 				"redis-cli EXISTS weir:site:203.0.113.9\n"
+				"weir subscribe --config weir.json --to-file /etc/weir/redis.target\n"
 				"weir subscribe --state /var/lib/weir --to redis://127.0.0.1:6379\n"
 				"weir subscribe --config weir.json --to file:/var/lib/weir/blocked.jsonl\n"
 				"weir subscribe --config weir.json --to nginx-map:/etc/nginx/weir.map \\\n"
@@ -166,6 +175,8 @@ static const struct weir_command_line line = {
 
 struct subscribe {
 	const char *config_path, *state_path;
+	const char *to_file;
+	char *to; /* owned: what was read */
 	struct gateway_settings gateway;
 	const char *zones[ZONES_MAX]; /* the gateway's */
 	char *http_host;
@@ -198,6 +209,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case OPTION_CONFIG: subscribe->config_path = value->text; break;
 	case OPTION_STATE: subscribe->state_path = value->text; break;
 	case OPTION_TO: subscribe->gateway.to = value->text; break;
+	case OPTION_TO_FILE: subscribe->to_file = value->text; break;
 	case OPTION_RELOAD: subscribe->gateway.reload = value->text; break;
 	case OPTION_MAP: subscribe->gateway.map = value->text; break;
 	case OPTION_ONCE: subscribe->once = true; break;
@@ -233,6 +245,44 @@ static enum weir_status find_log(struct subscribe *subscribe, struct weir_error 
 	                         : status;
 }
 
+/* Whether a target holds what opens it: an account's password, or an address that is one. */
+static bool has_secret(const char *to)
+{
+	static const char webhook[] = "webhook:";
+	const char *host = strstr(to, "://"), *account = host != NULL ? strrchr(host, '@') : NULL;
+	if (strncmp(to, webhook, sizeof webhook - 1) == 0)
+		return host != NULL;
+	return strncmp(to, "redis", 5) == 0 && account != NULL &&
+	       memchr(host + 3, ':', (size_t)(account - host - 3)) != NULL;
+}
+
+/* --to, --to-file, or redis.url: one of them. */
+static enum weir_status find_target(struct subscribe *subscribe, struct weir_error *error)
+{
+	const struct weir_config *config = subscribe->config;
+	enum weir_status status = WEIR_OK;
+	if (subscribe->gateway.to != NULL && subscribe->to_file != NULL)
+		return weir_fail(error, WEIR_INVALID, "--to and --to-file: give one of them");
+	if (subscribe->gateway.to != NULL && has_secret(subscribe->gateway.to))
+		weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe",
+		         "--to: everybody on this machine can see the secret in this command line: write the target into a "
+		         "file that only this user can read, and give --to-file FILE");
+	if (subscribe->gateway.to != NULL)
+		return WEIR_OK;
+	if (subscribe->to_file != NULL)
+		status = weir_read_first_line(subscribe->to_file, &subscribe->to, error);
+	else if (config != NULL)
+		status = weir_json_secret(&config->redis.url, &subscribe->to, error);
+	subscribe->gateway.to = subscribe->to;
+	if (status == WEIR_OK && subscribe->to_file != NULL && subscribe->to[0] == '\0')
+		return weir_fail(error, WEIR_INVALID, "%s: its first line must be a target, as --to takes it",
+		                 subscribe->to_file);
+	if (status != WEIR_OK || subscribe->to != NULL)
+		return status;
+	return weir_fail(error, WEIR_INVALID, "missing --to TARGET%s%s", config != NULL ? ", or redis.url in " : "",
+	                 config != NULL ? subscribe->config_path : "");
+}
+
 static enum weir_status read_config(struct subscribe *subscribe, struct weir_error *error)
 {
 	subscribe->log = (struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_INFO};
@@ -250,11 +300,8 @@ static enum weir_status read_config(struct subscribe *subscribe, struct weir_err
 	if (config != NULL && config->bus.type == WEIR_BUS_KAFKA && subscribe->state_path != NULL)
 		return weir_fail(error, WEIR_INVALID, "--state is for one machine, and %s is a cluster's configuration",
 		                 subscribe->config_path);
-	if (subscribe->gateway.to == NULL && config != NULL)
-		subscribe->gateway.to = config->redis.url;
-	if (subscribe->gateway.to == NULL)
-		return weir_fail(error, WEIR_INVALID, "missing --to TARGET%s%s", config != NULL ? ", or redis.url in " : "",
-		                 config != NULL ? subscribe->config_path : "");
+	if ((status = find_target(subscribe, error)) != WEIR_OK)
+		return status;
 	return config == NULL || config->bus.type == WEIR_BUS_LOCAL ? find_log(subscribe, error) : WEIR_OK;
 }
 
@@ -345,12 +392,12 @@ static enum weir_status open_bus(struct subscribe *subscribe, struct weir_error 
 
 static void show_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
-	(void)request;
 	const struct subscribe *subscribe = context;
 	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	char *name = gateway_name(subscribe->gateway.to);
 	const struct subscriber_row row = {subscribe->subscriber, weir_span_of(name)};
 	subscriber_metrics(&row, 1, &reply->body);
+	weir_http_metrics(request, &reply->body);
 	free(name);
 }
 
@@ -379,8 +426,13 @@ static enum weir_status start_pages(struct subscribe *subscribe, struct weir_err
 		{"/healthz", show_health, subscribe},
 		{"/readyz", show_readiness, subscribe},
 	};
-	struct weir_http_options http = {
-		.host = subscribe->http_host, .port = subscribe->http_port, .paths = paths, .path_count = 3};
+	struct weir_http_options http = {.host = subscribe->http_host,
+	                                 .port = subscribe->http_port,
+	                                 .paths = paths,
+	                                 .path_count = 3,
+	                                 .log = &subscribe->log};
+	if (subscribe->config != NULL)
+		http.tls = weir_daemon_tls(subscribe->config);
 	return weir_http_start(&http, &subscribe->http, error);
 }
 
@@ -396,6 +448,7 @@ static enum weir_status close_all(struct subscribe *subscribe, struct weir_error
 	if (subscribe->bus != NULL)
 		subscribe->bus->ops->close(subscribe->bus);
 	weir_config_free(subscribe->config);
+	free(subscribe->to);
 	free(subscribe->http_host);
 	return status;
 }

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum option { URL, TOKEN, STATE, ZONE, BY, ROWS, SINCE, UNTIL, LAST, EVERY, ONCE, JSON, OPTION_COUNT };
+enum option { URL, TOKEN, CA, STATE, ZONE, BY, ROWS, SINCE, UNTIL, LAST, EVERY, ONCE, JSON, OPTION_COUNT };
 
 enum { EVERY_LEAST_MS = 100 };
 
@@ -35,6 +35,10 @@ static const struct weir_argument_option options_table[] = {
                .value = "FILE",
                .type = WEIR_ARGUMENT_TEXT,
                .help = "a file whose first line is one of archiver.tokens (default: WEIR_TOKEN in the environment)"},
+	[CA] = {.name = "ca",
+            .value = "FILE",
+            .type = WEIR_ARGUMENT_TEXT,
+            .help = "the certificates to trust in place of the system's, for an API by https://"},
 	[STATE] = {.name = "state",
                .value = "DIR",
                .type = WEIR_ARGUMENT_TEXT,
@@ -124,7 +128,7 @@ static const struct weir_command_line line = {
 enum { EVERY_MS = 2000, ROWS_DEFAULT = 10, TICK_MS = 100, TOKEN_MAX_BYTES = 64 * 1024 };
 
 struct top_command {
-	const char *url, *token_path, *state;
+	const char *url, *token_path, *ca_path, *state;
 	bool once, json, interactive;
 	bool since; /* --since is given */
 	int64_t every_ms;
@@ -150,6 +154,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	switch (option) {
 	case URL: command->url = value->text; break;
 	case TOKEN: command->token_path = value->text; break;
+	case CA: command->ca_path = value->text; break;
 	case STATE: command->state = value->text; break;
 	case ZONE:
 		if (value->text[0] == '\0' || strlen(value->text) >= sizeof command->question.zone)
@@ -177,8 +182,8 @@ static enum weir_exit parse(struct top_command *command, int argc, char **argv)
 	if ((command->url == NULL) == (command->state == NULL))
 		return weir_arguments_refuse(&line, "give an archiver's API with --url, or a directory with --state%s",
 		                             command->url != NULL ? ", not both" : "");
-	if (command->token_path != NULL && command->url == NULL)
-		return weir_arguments_refuse(&line, "--token needs --url");
+	if ((command->token_path != NULL || command->ca_path != NULL) && command->url == NULL)
+		return weir_arguments_refuse(&line, "%s needs --url", command->token_path != NULL ? "--token" : "--ca");
 	struct top_question *question = &command->question;
 	if (command->since && question->last_ms != 0)
 		return weir_arguments_refuse(&line, "give --since or --last, not both");
@@ -366,7 +371,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	if (command.state != NULL)
 		command.source = top_source_state(command.state);
 	else if ((status = read_token(command.token_path, &token, &command.failure)) == WEIR_OK)
-		status = top_source_url(command.url, token, &command.source, &command.failure);
+		status = top_source_url(command.url, token, command.ca_path, &command.source, &command.failure);
 	free(token);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir top: %s\n", command.failure.text);

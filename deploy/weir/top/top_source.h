@@ -25,8 +25,8 @@ struct top_source {
 };
 
 /** @param url, token  borrowed; the token may be NULL. @return WEIR_INVALID: it is no URL of HTTP */
-WEIR_MUST_USE enum weir_status top_source_url(const char *url, const char *token, struct top_source **source,
-                                              struct weir_error *error);
+WEIR_MUST_USE enum weir_status top_source_url(const char *url, const char *token, const char *ca_path,
+                                              struct top_source **source, struct weir_error *error);
 /** A state directory, which a `weir run` may hold meanwhile. It is opened anew for each question. */
 struct top_source *top_source_state(const char *directory);
 

@@ -106,13 +106,14 @@ static void close_url(struct top_source *base)
 	free(source);
 }
 
-enum weir_status top_source_url(const char *url, const char *token, struct top_source **source,
+enum weir_status top_source_url(const char *url, const char *token, const char *ca_path, struct top_source **source,
                                 struct weir_error *error)
 {
 	const struct weir_http_client_options options = {.connect_ms = CONNECT_MS,
 	                                                 .answer_ms = ANSWER_MS,
 	                                                 .body_most_bytes = BODY_MAX_BYTES,
 	                                                 .agent = "weir-top/" WEIR_VERSION,
+	                                                 .ca_file = ca_path,
 	                                                 .stop = weir_stop_flag()};
 	struct weir_text field = {0};
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)

@@ -122,6 +122,8 @@ static enum weir_status inspect(const struct validate_options *options, struct w
 		status = validate_report_begin(config, report, error);
 	if (status == WEIR_OK)
 		status = validate_report_make(report, error);
+	if (status == WEIR_OK)
+		status = validate_secrets(report, error);
 	if (status == WEIR_OK && !options->offline)
 		status = validate_state(config, options->state_path, report, error);
 	return status;

@@ -5,12 +5,14 @@
  */
 #include "deploy/weir/validate/validate_metrics.h"
 
+#include "archiver/api/api.h"
 #include "archiver/work/archiver_metrics.h"
 #include "collector/daemon/policies.h"
 #include "collector/daemon/service.h"
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
 #include "collector/send/sender.h"
+#include "common/http/http.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "limiter/daemon/limiter_metrics.h"
 
@@ -45,6 +47,10 @@ static const struct {
 	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`", NULL, {&archiver_metric_table, NULL}},
 	{"Archiving in a cluster: `weir-archiver`", NULL, {&archiver_daemon_metric_table, NULL}},
 	{"A gateway's list: `weir subscribe`, `weir run` with `gateways`", NULL, {&subscriber_metric_table, NULL}},
+	{"These pages by TLS: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
+     NULL,
+     {&weir_http_metric_table, NULL}},
+	{"The API by TLS: `weir-archiver`, `weir run`", NULL, {&api_metric_table, NULL}},
 };
 
 void validate_metrics(struct weir_text *text)

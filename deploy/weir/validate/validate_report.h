@@ -93,6 +93,12 @@ void validate_limits(struct validate_report *report);
 /** validate_clients.c: warnings about clients that are counted one by one, and values that nothing has. */
 void validate_clients(struct validate_report *report);
 
+/**
+ * validate_secrets.c: secrets that cannot be opened here. `weir run` would not start; in a cluster they are warnings, as
+ * nobody knows which roles this machine has.
+ */
+WEIR_MUST_USE enum weir_status validate_secrets(struct validate_report *report, struct weir_error *error);
+
 /** validate_words.c, validate_json.c: the report for people, and for programs. */
 void validate_words(struct weir_text *text, const char *name, const struct validate_report *report);
 void validate_json(struct weir_text *text, const struct validate_report *report);

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TLS of an HTTP server: its certificate and key, read again when their files
+ * change. GnuTLS, which libmicrohttpd speaks it by, is met here.
+ *
+ * A connection keeps the pair that it began with; the next one has the newest. The
+ * files are looked at once a second, and taken once they have stayed as they are
+ * from one look to the next, so that what is half written is not read. A pair
+ * that cannot serve changes nothing and is said.
+ *
+ * The handshake is libmicrohttpd's: on the server's thread, without waiting. What
+ * has not finished it counts as a connection that asked nothing: it makes room,
+ * and is cut when its turn is over. Bytes pass through here, so that whoever asks
+ * without TLS is told, and no pipe's signal is raised.
+ */
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/read_file.h"
+#include "common/http/internal.h"
+#include "common/log/log.h"
+
+#include <errno.h>
+#include <gnutls/abstract.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { FILE_MAX_BYTES = 1 << 20, DATE_BYTES = 32, DRAIN_BYTES = 16 << 10 };
+
+/* Secrecy of what was sent outlives the key; nothing older than TLS 1.2. */
+static const char priorities[] =
+	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA:-DHE-RSA:-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:"
+	"%SERVER_PRECEDENCE";
+
+/* What a connection serves with. */
+struct weir_http_tls_pair {
+	gnutls_certificate_credentials_t credentials;
+	bool asks_clients; /* for a certificate of theirs */
+	int64_t expires_s; /* Unix time */
+	unsigned users;    /* connections, and being the newest */
+};
+
+struct stamp {
+	struct {
+		dev_t device;
+		ino_t inode;
+		off_t bytes;
+		struct timespec modified, changed;
+	} files[3];
+};
+
+struct weir_http_tls_server {
+	struct weir_http_tls files;
+	const struct weir_log *log; /* NULL: nothing is said */
+	pthread_mutex_t looking;    /* of both stamps */
+	struct stamp seen, taken;
+	pthread_mutex_t mutex; /* of what follows */
+	struct weir_http_tls_pair *newest;
+};
+
+/* ---- reading the files ---- */
+
+/* "listen.key" */
+static enum weir_status refuse(const struct weir_http_tls *files, struct weir_error *error, const char *name,
+                               const char *format, ...) WEIR_PRINTF(4, 5);
+
+static enum weir_status refuse(const struct weir_http_tls *files, struct weir_error *error, const char *name,
+                               const char *format, ...)
+{
+	char words[sizeof error->text];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(words, sizeof words, format, args);
+	va_end(args);
+	return weir_fail(error, WEIR_INVALID, "%s%s: %s", files->prefix != NULL ? files->prefix : "", name, words);
+}
+
+static enum weir_status read_pem(const struct weir_http_tls *files, const char *name, const char *path,
+                                 gnutls_datum_t *datum, struct weir_error *error)
+{
+	char *text;
+	size_t length;
+	struct weir_error words;
+	if (weir_read_file(path, FILE_MAX_BYTES, &text, &length, &words) != WEIR_OK)
+		return refuse(files, error, name, "%s; it must be there, and uid %u must be able to read it", words.text,
+		              (unsigned)geteuid());
+	*datum = (gnutls_datum_t){.data = (unsigned char *)text, .size = (unsigned)length};
+	return WEIR_OK;
+}
+
+static void free_pem(gnutls_datum_t *datum)
+{
+	if (datum->data != NULL)
+		explicit_bzero(datum->data, datum->size);
+	free(datum->data);
+}
+
+static enum weir_status read_key(const struct weir_http_tls *files, gnutls_x509_privkey_t *key,
+                                 struct weir_error *error)
+{
+	gnutls_datum_t datum = {0};
+	enum weir_status status = read_pem(files, "key", files->key, &datum, error);
+	if (status != WEIR_OK)
+		return status;
+	gnutls_x509_privkey_init(key);
+	int code = gnutls_x509_privkey_import2(*key, &datum, GNUTLS_X509_FMT_PEM, NULL, 0);
+	free_pem(&datum);
+	if (code == GNUTLS_E_DECRYPTION_FAILED)
+		status = refuse(files, error, "key",
+		                "%s has a passphrase, which nobody could give at a start: take it off by openssl pkey -in %s "
+		                "-out FILE",
+		                files->key, files->key);
+	else if (code < 0)
+		status = refuse(files, error, "key", "%s is no private key in PEM form: %s", files->key, gnutls_strerror(code));
+	if (status != WEIR_OK)
+		gnutls_x509_privkey_deinit(*key);
+	return status;
+}
+
+/* The certificate and those that issued it. @param list  returned: free_list() */
+static enum weir_status read_chain(const struct weir_http_tls *files, gnutls_x509_crt_t **list, unsigned *count,
+                                   struct weir_error *error)
+{
+	gnutls_datum_t datum = {0};
+	enum weir_status status = read_pem(files, "certificate", files->certificate, &datum, error);
+	if (status != WEIR_OK)
+		return status;
+	int code = gnutls_x509_crt_list_import2(list, count, &datum, GNUTLS_X509_FMT_PEM, 0);
+	free_pem(&datum);
+	if (code < 0)
+		return refuse(files, error, "certificate", "%s has no certificate in PEM form: %s", files->certificate,
+		              gnutls_strerror(code));
+	return WEIR_OK;
+}
+
+static void free_list(gnutls_x509_crt_t *list, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		gnutls_x509_crt_deinit(list[i]);
+	gnutls_free(list);
+}
+
+static enum weir_status read_client_ca(const struct weir_http_tls *files, struct weir_http_tls_pair *pair,
+                                       struct weir_error *error)
+{
+	gnutls_datum_t datum = {0};
+	if (files->client_ca == NULL)
+		return WEIR_OK;
+	enum weir_status status = read_pem(files, "client_ca", files->client_ca, &datum, error);
+	if (status != WEIR_OK)
+		return status;
+	int code = gnutls_certificate_set_x509_trust_mem(pair->credentials, &datum, GNUTLS_X509_FMT_PEM);
+	free_pem(&datum);
+	pair->asks_clients = true;
+	if (code <= 0)
+		return refuse(files, error, "client_ca", "%s has no certificate in PEM form", files->client_ca);
+	return WEIR_OK;
+}
+
+static void pair_free(struct weir_http_tls_pair *pair)
+{
+	gnutls_certificate_free_credentials(pair->credentials);
+	free(pair);
+}
+
+/* @param begins_s, pair  returned */
+static enum weir_status pair_read(const struct weir_http_tls *files, int64_t *begins_s,
+                                  struct weir_http_tls_pair **pair, struct weir_error *error)
+{
+	gnutls_x509_crt_t *list;
+	gnutls_x509_privkey_t key;
+	unsigned count;
+	enum weir_status status = read_chain(files, &list, &count, error);
+	if (status != WEIR_OK)
+		return status;
+	if ((status = read_key(files, &key, error)) != WEIR_OK) {
+		free_list(list, count);
+		return status;
+	}
+	struct weir_http_tls_pair *made = weir_alloc(1, sizeof *made);
+	gnutls_certificate_allocate_credentials(&made->credentials);
+	made->users = 1;
+	made->expires_s = (int64_t)gnutls_x509_crt_get_expiration_time(list[0]);
+	*begins_s = (int64_t)gnutls_x509_crt_get_activation_time(list[0]);
+	int code = gnutls_certificate_set_x509_key(made->credentials, list, (int)count, key);
+	gnutls_x509_privkey_deinit(key);
+	free_list(list, count);
+	if (code == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
+		status = refuse(files, error, "key",
+		                "%s is not the key of the first certificate in %s: name two that belong together", files->key,
+		                files->certificate);
+	else if (code < 0)
+		status = refuse(files, error, "certificate", "%s: %s", files->certificate, gnutls_strerror(code));
+	if (status == WEIR_OK)
+		status = read_client_ca(files, made, error);
+	if (status == WEIR_OK)
+		*pair = made;
+	else
+		pair_free(made);
+	return status;
+}
+
+static const char *format_date(int64_t at_s, char *room)
+{
+	time_t at = (time_t)at_s;
+	struct tm parts;
+	if (gmtime_r(&at, &parts) == NULL || strftime(room, DATE_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0)
+		snprintf(room, DATE_BYTES, "%lld", (long long)at_s);
+	return room;
+}
+
+/* What clients will refuse, and who else may be the server. */
+static void find_doubts(const struct weir_http_tls *files, const struct weir_http_tls_pair *pair, int64_t begins_s,
+                        struct weir_text *words)
+{
+	char date[DATE_BYTES];
+	struct stat key;
+	int64_t now_s = weir_wall_ms() / 1000;
+	if (pair->expires_s <= now_s)
+		weir_text_printf(words, "%s expired on %s, so clients refuse it: renew it. ", files->certificate,
+		                 format_date(pair->expires_s, date));
+	if (begins_s > now_s)
+		weir_text_printf(words, "%s is not valid before %s, so clients refuse it: look at the clock. ",
+		                 files->certificate, format_date(begins_s, date));
+	if (stat(files->key, &key) == 0 && (key.st_mode & S_IRWXO) != 0)
+		weir_text_printf(words, "every user on this machine can read or change %s: run chmod o-rwx %s. ", files->key,
+		                 files->key);
+}
+
+enum weir_status weir_http_tls_check(const struct weir_http_tls *files, struct weir_text *doubts,
+                                     struct weir_error *error)
+{
+	struct weir_http_tls_pair *pair;
+	int64_t begins_s;
+	if (files->certificate == NULL)
+		return WEIR_OK;
+	enum weir_status status = pair_read(files, &begins_s, &pair, error);
+	if (status != WEIR_OK)
+		return status;
+	find_doubts(files, pair, begins_s, doubts);
+	pair_free(pair);
+	return WEIR_OK;
+}
+
+/* ---- the newest pair ---- */
+
+static void leave(struct weir_http_tls_pair *pair)
+{
+	if (--pair->users == 0)
+		pair_free(pair);
+}
+
+/* Bytes that are equal are the same files, untouched; a file that is not there is all zeros. */
+static void look_at(const struct weir_http_tls *files, struct stamp *stamp)
+{
+	const char *const paths[] = {files->certificate, files->key, files->client_ca};
+	memset(stamp, 0, sizeof *stamp);
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		struct stat found;
+		if (paths[i] == NULL || stat(paths[i], &found) != 0)
+			continue;
+		stamp->files[i].device = found.st_dev;
+		stamp->files[i].inode = found.st_ino;
+		stamp->files[i].bytes = found.st_size;
+		stamp->files[i].modified = found.st_mtim;
+		stamp->files[i].changed = found.st_ctim;
+	}
+}
+
+static bool is_same(const struct stamp *one, const struct stamp *other)
+{
+	return memcmp(one, other, sizeof *one) == 0;
+}
+
+static void say(const struct weir_http_tls_server *tls, enum weir_log_level level, const char *words)
+{
+	if (tls->log != NULL)
+		weir_log(tls->log, level, "http", "%s", words);
+}
+
+static enum weir_status take_pair(struct weir_http_tls_server *tls, struct weir_error *error)
+{
+	struct weir_http_tls_pair *pair;
+	int64_t begins_s;
+	enum weir_status status = pair_read(&tls->files, &begins_s, &pair, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_text doubts = {0};
+	find_doubts(&tls->files, pair, begins_s, &doubts);
+	pthread_mutex_lock(&tls->mutex);
+	struct weir_http_tls_pair *previous = tls->newest;
+	tls->newest = pair;
+	if (previous != NULL)
+		leave(previous);
+	pthread_mutex_unlock(&tls->mutex);
+	weir_text_append(&doubts, "", 1);
+	if (doubts.length > 1)
+		say(tls, WEIR_LOG_WARNING, doubts.at);
+	weir_text_deinit(&doubts);
+	return WEIR_OK;
+}
+
+enum weir_status weir_http_tls_open(const struct weir_http_tls *files, const struct weir_log *log,
+                                    struct weir_http_tls_server **tls, struct weir_error *error)
+{
+	struct weir_http_tls_server *made = weir_alloc(1, sizeof *made);
+	made->files = *files;
+	made->log = log;
+	pthread_mutex_init(&made->looking, NULL);
+	pthread_mutex_init(&made->mutex, NULL);
+	look_at(files, &made->taken);
+	made->seen = made->taken;
+	enum weir_status status = take_pair(made, error);
+	if (status == WEIR_OK)
+		*tls = made;
+	else
+		weir_http_tls_close(made);
+	return status;
+}
+
+void weir_http_tls_close(struct weir_http_tls_server *tls)
+{
+	if (tls == NULL)
+		return;
+	if (tls->newest != NULL)
+		leave(tls->newest);
+	pthread_mutex_destroy(&tls->mutex);
+	pthread_mutex_destroy(&tls->looking);
+	free(tls);
+}
+
+int64_t weir_http_tls_expires_s(struct weir_http_tls_server *tls)
+{
+	pthread_mutex_lock(&tls->mutex);
+	int64_t expires_s = tls->newest->expires_s;
+	pthread_mutex_unlock(&tls->mutex);
+	return expires_s;
+}
+
+static void renew(struct weir_http_tls_server *tls)
+{
+	struct weir_error error;
+	char date[DATE_BYTES], words[sizeof error.text + 128];
+	enum weir_status status = take_pair(tls, &error);
+	format_date(weir_http_tls_expires_s(tls), date);
+	if (status == WEIR_OK)
+		snprintf(words, sizeof words, "the certificate was read again; it expires on %s", date);
+	else
+		snprintf(words, sizeof words, "%s. The previous certificate stays in use; it expires on %s", error.text, date);
+	say(tls, status == WEIR_OK ? WEIR_LOG_INFO : WEIR_LOG_WARNING, words);
+}
+
+void weir_http_tls_look(struct weir_http_tls_server *tls)
+{
+	struct stamp stamp;
+	if (pthread_mutex_trylock(&tls->looking) != 0)
+		return; /* another worker does, from slow files */
+	look_at(&tls->files, &stamp);
+	if (!is_same(&stamp, &tls->taken) && is_same(&stamp, &tls->seen)) {
+		tls->taken = stamp;
+		renew(tls);
+	}
+	tls->seen = stamp;
+	pthread_mutex_unlock(&tls->looking);
+}
+
+/* ---- connections ---- */
+
+static void refuse_plain(int fd)
+{
+	static const char answer[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n"
+								 "Content-Length: 41\r\nConnection: close\r\n\r\n"
+								 "this port speaks TLS: ask it by https://\n";
+	char rest[1024];
+	/* What stays unread would cut the answer off. */
+	for (size_t read = 0; read < DRAIN_BYTES && recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0; read += sizeof rest)
+		;
+	(void)!send(fd, answer, sizeof answer - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	shutdown(fd, SHUT_RDWR);
+}
+
+static ssize_t pull(gnutls_transport_ptr_t context, void *room, size_t bytes)
+{
+	struct weir_http_client *client = context;
+	ssize_t got = recv(client->fd, room, bytes, 0);
+	if (got <= 0 || client->spoke)
+		return got;
+	client->spoke = true;
+	char first = *(const char *)room;
+	if (first < 'A' || first > 'Z') /* no method of HTTP */
+		return got;
+	refuse_plain(client->fd);
+	errno = ECONNABORTED;
+	return -1;
+}
+
+static ssize_t push(gnutls_transport_ptr_t context, const void *bytes, size_t length)
+{
+	const struct weir_http_client *client = context;
+	return send(client->fd, bytes, length, MSG_NOSIGNAL);
+}
+
+static int wait_to_pull(gnutls_transport_ptr_t context, unsigned wait_ms)
+{
+	const struct weir_http_client *client = context;
+	struct pollfd one = {.fd = client->fd, .events = POLLIN};
+	return poll(&one, 1, wait_ms == GNUTLS_INDEFINITE_TIMEOUT ? -1 : (int)wait_ms);
+}
+
+/* A client must have been given its certificate for that. */
+static void ask_for_certificate(gnutls_session_t session)
+{
+	static const gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+	                                              .data = (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT};
+	gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
+	gnutls_session_set_verify_cert2(session, (gnutls_typed_vdata_st *)(uintptr_t)&purpose, 1, 0);
+}
+
+void weir_http_tls_join(struct weir_http_tls_server *tls, struct weir_http_client *client, void *session)
+{
+	pthread_mutex_lock(&tls->mutex);
+	client->pair = tls->newest;
+	client->pair->users++;
+	pthread_mutex_unlock(&tls->mutex);
+	gnutls_credentials_clear(session);
+	gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, client->pair->credentials);
+	if (client->pair->asks_clients)
+		ask_for_certificate(session);
+	gnutls_transport_set_ptr(session, client);
+	gnutls_transport_set_pull_function(session, pull);
+	gnutls_transport_set_push_function(session, push);
+	gnutls_transport_set_pull_timeout_function(session, wait_to_pull);
+}
+
+void weir_http_tls_leave(struct weir_http_tls_server *tls, struct weir_http_client *client)
+{
+	pthread_mutex_lock(&tls->mutex);
+	if (client->pair != NULL)
+		leave(client->pair);
+	pthread_mutex_unlock(&tls->mutex);
+	client->pair = NULL;
+}
+
+/* Each session is given its own pair as it begins; one that was not has none. */
+static int no_certificate(gnutls_session_t session, const gnutls_datum_t *names, int name_count,
+                          const gnutls_pk_algorithm_t *kinds, int kind_count, gnutls_pcert_st **certificates,
+                          unsigned *certificate_count, gnutls_privkey_t *key)
+{
+	(void)session, (void)names, (void)name_count, (void)kinds, (void)kind_count;
+	(void)certificates, (void)certificate_count, (void)key;
+	return -1;
+}
+
+void weir_http_tls_options(struct MHD_OptionItem *options)
+{
+	union {
+		gnutls_certificate_retrieve_function2 *function;
+		void *pointer;
+	} callback = {.function = no_certificate};
+	options[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK, 0, callback.pointer};
+	options[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)priorities};
+	options[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+}

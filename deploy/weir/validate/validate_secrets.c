@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which role opens which secret. */
+#include "archiver/api/api.h"
+#include "common/cluster/key_hash.h"
+#include "common/daemon/daemon.h"
+#include "deploy/weir/validate/validate_report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void warn_secret(struct validate_report *report, const struct weir_json *at, const char *users)
+{
+	char *secret = NULL;
+	struct weir_error error;
+	if (weir_json_secret(at, &secret, &error) != WEIR_OK) {
+		const char *where = strstr(error.text, at->path), *why = where != NULL ? strstr(where, ": ") : NULL;
+		struct weir_text words = {0};
+		weir_text_printf(&words, "%s: %s would not start here; no other role needs it",
+		                 why != NULL ? why + 2 : error.text, users);
+		validate_warn(report, at->path, &words);
+	}
+	free(secret);
+}
+
+static void warn_file(struct validate_report *report, const char *name, const char *path, const char *users)
+{
+	if (path == NULL || access(path, R_OK) == 0)
+		return;
+	struct weir_text words = {0};
+	weir_text_printf(&words, "this user cannot read %s: %s would not start here; no other role needs it", path, users);
+	validate_warn(report, name, &words);
+}
+
+static void take_doubts(struct validate_report *report, const char *path, struct weir_text *doubts)
+{
+	while (doubts->length > 0 && doubts->at[doubts->length - 1] == ' ')
+		doubts->length--;
+	if (doubts->length > 0)
+		validate_warn(report, path, doubts);
+	else
+		weir_text_deinit(doubts);
+}
+
+/* What a start would refuse: here it is a mistake, in a cluster that of a role that may be elsewhere. */
+static enum weir_status settle(struct validate_report *report, const char *path, const char *users,
+                               enum weir_status status, const struct weir_error *words, struct weir_error *error)
+{
+	if (status == WEIR_OK)
+		return WEIR_OK;
+	if (report->config->bus.type == WEIR_BUS_LOCAL)
+		return weir_fail(error, status, "%s", words->text);
+	struct weir_text text = {0};
+	weir_text_printf(&text, "%s; %s would not start here", words->text, users);
+	validate_warn(report, path, &text);
+	return WEIR_OK;
+}
+
+static enum weir_status check_certificates(struct validate_report *report, struct weir_error *error)
+{
+	const struct weir_config *config = report->config;
+	const struct weir_http_tls tls = weir_daemon_tls(config);
+	struct weir_text pages = {0}, api = {0};
+	struct weir_error words;
+	enum weir_status status = WEIR_OK;
+	if (config->listen.http_host != NULL)
+		status =
+			settle(report, "listen", "who has these pages", weir_http_tls_check(&tls, &pages, &words), &words, error);
+	if (status == WEIR_OK && config->archiver.enabled)
+		status = settle(report, "archiver", "weir-archiver", api_check(config, &api, &words), &words, error);
+	take_doubts(report, "listen.certificate", &pages);
+	take_doubts(report, "archiver.api_certificate", &api);
+	return status;
+}
+
+enum weir_status validate_secrets(struct validate_report *report, struct weir_error *error)
+{
+	const struct weir_config *config = report->config;
+	struct weir_key_hash *hash = NULL;
+	enum weir_status status = check_certificates(report, error);
+	if (status == WEIR_OK && config->bus.type == WEIR_BUS_LOCAL && config->archiver.enabled)
+		status = weir_key_hash_open(config->archiver.hash_keys, &hash, error);
+	weir_key_hash_free(hash);
+	if (status != WEIR_OK || config->bus.type == WEIR_BUS_LOCAL)
+		return status;
+	if (config->store.type == WEIR_STORE_MYSQL)
+		warn_secret(report, &config->store.password, "weir-limiter, weir-archiver and the commands that ask the store");
+	warn_secret(report, &config->redis.url, "weir subscribe without --to");
+	warn_file(report, "archiver.hash_keys", config->archiver.hash_keys, "weir-archiver");
+	return WEIR_OK;
+}
