@@ -163,6 +163,11 @@ static const struct weir_json_rule members[] = {
      .shape = weir_shape_text},
 	{.name = "zones", .meaning = "what to count, by which key, against which limits", .shape = zones_shape},
 	{.name = "sources", .meaning = "where lines come from, and which format they have", .shape = sources_shape},
+	{.name = "exempt",
+     .meaning =
+         "who is counted in no zone, beside each zone's own \"exempt\": networks, ranges, records by their fields, "
+         "or lists of these",
+     .shape = weir_exempt_shared_shape},
 	{.name = "gateways", .meaning = "block lists that `weir run` keeps", .shape = gateways_shape},
 	{.name = NULL},
 };
@@ -206,7 +211,7 @@ json_t *weir_config_schema(const struct weir_config_shapes *shapes)
 
 static enum weir_status read_all(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
-	struct weir_json zones = weir_json_member(root, "zones");
+	struct weir_json zones = weir_json_member(root, "zones"), exempt = weir_json_member(root, "exempt");
 	enum weir_status status = check_sections(root, error);
 	if (status != WEIR_OK || (status = read_sources(root, config, error)) != WEIR_OK)
 		return status;
@@ -217,7 +222,11 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 		status = weir_settings_read(root, weir_config_sections[i], config, error);
 	/* In a cluster the zones in force are the log's: `weir policy apply` puts them there. */
 	if (status == WEIR_OK && (weir_json_exists(&zones) || config->bus.type == WEIR_BUS_LOCAL))
-		status = weir_policy_parse(&zones, &config->policy, error);
+		status = weir_policy_parse(&zones, &exempt, &config->policy, error);
+	else if (status == WEIR_OK && weir_json_exists(&exempt))
+		status = weir_json_fail(&exempt, error,
+		                        "is about the zones beside it, and there are none: in a cluster, give it to the "
+		                        "configuration of `weir policy apply`");
 	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
 	    (status = read_api(root, config, error)) != WEIR_OK || (status = check_servers(root, config, error)) != WEIR_OK)
 		return status;

@@ -3,7 +3,7 @@
  * The configuration: one JSON file for all roles, parsed once, immutable
  * afterwards, and passed down.
  *
- * Its sections are "zones" (common/policy/policy.h), "sources" (collector/source/source.h),
+ * Its sections are "zones" and "exempt" (common/policy/policy.h), "sources" (collector/source/source.h),
  * "gateways" (deploy/gateways/gateway/gateway_settings.h) and those of the struct
  * below, under the names that it has. Every setting in them has a default. Name, kind, bounds, default and meaning of each stand in
  * one table (config_settings.c), from which settings are read, checked and
@@ -30,7 +30,7 @@ struct weir_secrets {
 /* Strings are NULL where nothing is set and there is no default. */
 struct weir_config {
 	struct weir_json_document *document; /* owned: the cursors below point into it */
-	struct weir_policy *policy; /* of "zones"; owned, not numbered; NULL: bus.type is kafka, and there are none */
+	struct weir_policy *policy; /* of "zones", "exempt"; owned, not numbered; NULL: bus.type is kafka without zones */
 	struct weir_json sources;   /* "sources": a list of objects, read by the collector */
 	size_t source_count;
 	struct weir_json gateways; /* "gateways": a list, read by weir run */

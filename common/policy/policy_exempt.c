@@ -59,8 +59,12 @@ static char **add_path(char **paths, uint32_t *count, const char *path)
 	return paths;
 }
 
+/* A zone may name the list that all zones have. */
 static void add_list(struct weir_zone *zone, const char *path)
 {
+	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
+		if (strcmp(zone->exempt_lists[i], path) == 0)
+			return;
 	zone->exempt_lists = add_path(zone->exempt_lists, &zone->exempt_list_count, path);
 }
 
@@ -124,20 +128,28 @@ static enum weir_status parse_file(const struct weir_json *at, const struct weir
 	return WEIR_OK;
 }
 
-struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path)
+/* Where an "exempt" names a list; else itself. */
+static struct weir_json place_in(const struct weir_json *exempt, const char *path)
 {
 	static const char *const kinds[] = {"file", "list"};
-	struct weir_json at = weir_json_element(zones, zone), exempt = weir_json_member(&at, "exempt");
-	size_t count = json_is_array(exempt.value) ? json_array_size(exempt.value) : 0;
-	for (size_t i = 0; i < count || (i == 0 && json_is_object(exempt.value)); i++) {
-		struct weir_json entry = count > 0 ? weir_json_element(&exempt, i) : exempt;
+	size_t count = json_is_array(exempt->value) ? json_array_size(exempt->value) : 0;
+	for (size_t i = 0; i < count || (i == 0 && json_is_object(exempt->value)); i++) {
+		struct weir_json entry = count > 0 ? weir_json_element(exempt, i) : *exempt;
 		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
 			struct weir_json named = weir_json_member(&entry, kinds[k]);
 			if (json_is_string(named.value) && strcmp(json_string_value(named.value), path) == 0)
 				return named;
 		}
 	}
-	return exempt;
+	return *exempt;
+}
+
+struct weir_json weir_exempt_place(const struct weir_json *root, uint32_t zone, const char *path)
+{
+	struct weir_json zones = weir_json_member(root, "zones"), at = weir_json_element(&zones, zone);
+	struct weir_json own = weir_json_member(&at, "exempt"), shared = weir_json_member(root, "exempt");
+	struct weir_json place = place_in(&own, path);
+	return place.value != own.value ? place : place_in(&shared, path);
 }
 
 static int compare_networks(const void *a, const void *b)
@@ -201,31 +213,65 @@ static json_t *object_shape(void)
 	                 weir_shape_object(file_members), "else", shape);
 }
 
-json_t *weir_exempt_shape(void)
+static json_t *exempt_shape(json_t *text)
 {
-	json_t *entry = weir_shape_either(weir_shape_name(0), object_shape());
+	json_t *entry = weir_shape_either(text, object_shape());
 	return weir_shape_either(weir_shape_list(0, EXEMPT_MAX, entry), object_shape());
 }
 
-enum weir_status weir_exempt_parse(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+json_t *weir_exempt_shape(void)
 {
-	if (!weir_json_exists(at))
-		return WEIR_OK;
-	enum weir_status status = WEIR_OK;
-	if (json_is_object(at->value)) {
-		status = parse_object(at, zone, error);
-	} else {
-		size_t count = 0;
-		status = weir_json_list(at, 0, EXEMPT_MAX, &count, error);
-		for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-			struct weir_json element = weir_json_element(at, i);
-			const char *text = NULL;
-			if (json_is_object(element.value))
-				status = parse_object(&element, zone, error);
-			else if ((status = weir_json_string(&element, &text, error)) == WEIR_OK)
-				status = add_entry(&element, zone, text, error);
-		}
+	return exempt_shape(weir_shape_name(0));
+}
+
+json_t *weir_exempt_shared_shape(void)
+{
+	return exempt_shape(weir_shape_pattern("^\\[?[0-9A-Fa-f]*[.:]"));
+}
+
+static enum weir_status parse_entry(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+{
+	const char *text = NULL;
+	if (json_is_object(at->value))
+		return parse_object(at, zone, error);
+	enum weir_status status = weir_json_string(at, &text, error);
+	return status == WEIR_OK ? add_entry(at, zone, text, error) : status;
+}
+
+/* A word is a value of one zone's key: among the entries of all zones it would be meant for one and taken by others. */
+static enum weir_status refuse_word(const struct weir_json *at, const char *word, struct weir_error *error)
+{
+	return weir_json_fail(at, error,
+	                      "\"%.80s\" is no address: a word is compared with the key of a zone, so give it to that "
+	                      "zone's \"exempt\", or name its field, as in {\"user\": [\"...\"]}",
+	                      word);
+}
+
+/* @param words  whether words may be among the entries */
+static enum weir_status parse_exempt(const struct weir_json *at, bool words, struct weir_zone *zone,
+                                     struct weir_error *error)
+{
+	bool one = json_is_object(at->value);
+	size_t count = one ? 1 : 0;
+	enum weir_status status = one ? WEIR_OK : weir_json_list(at, 0, EXEMPT_MAX, &count, error);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		struct weir_json entry = one ? *at : weir_json_element(at, i);
+		uint32_t before = zone->exempt_word_count;
+		status = parse_entry(&entry, zone, error);
+		if (status == WEIR_OK && !words && zone->exempt_word_count > before)
+			status = refuse_word(&entry, zone->exempt_words[before], error);
 	}
+	return status;
+}
+
+enum weir_status weir_exempt_parse(const struct weir_json *own, const struct weir_json *shared, struct weir_zone *zone,
+                                   struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	if (shared != NULL && weir_json_exists(shared))
+		status = parse_exempt(shared, false, zone, error);
+	if (status == WEIR_OK && weir_json_exists(own))
+		status = parse_exempt(own, true, zone, error);
 	sort_entries(zone);
 	return status;
 }

@@ -41,6 +41,7 @@ RICH = {
                     {"algorithm": "queue", "length": 2, "hold": "1m", "done": {"path": ["/done"]}}]},
         {"id": 2, "name": "site", "key": [], "exempt": {"agent": "x"}, "block_for": ["1m", "1h"], "forgive_after": "1d",
          "limits": [{"algorithm": "uniform", "interval": "5ms"}]}],
+    "exempt": ["192.0.2.0/24", {"agent": ["probe*"]}],
     "sources": [
         {"type": "file", "name": "web", "path": ["/nonexistent/a*.log"], "exclude": "*.gz", "olddir": "old", "follow": True,
          "start": "end", "line_max": "8KiB",

@@ -23,7 +23,7 @@ static struct weir_policy *policy_of(const char *zones)
 	if (weir_json_parse("zones", zones, strlen(zones), &document, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	struct weir_json root = weir_json_root(document);
-	if (weir_policy_parse(&root, &policy, &error) != WEIR_OK)
+	if (weir_policy_parse(&root, NULL, &policy, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	weir_json_document_free(document);
 	return policy;

@@ -340,13 +340,16 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 	return status;
 }
 
-/* Whether two configurations differ in more than their zones. */
+/* Whether two configurations differ in more than their policies. */
 static bool others_changed(const struct weir_config *running, const struct weir_config *next)
 {
+	static const char *const of_policy[] = {"zones", "exempt"};
 	const json_t *one = weir_json_root(running->document).value, *other = weir_json_root(next->document).value;
 	json_t *a = json_copy((json_t *)(uintptr_t)one), *b = json_copy((json_t *)(uintptr_t)other);
-	json_object_del(a, "zones");
-	json_object_del(b, "zones");
+	for (size_t i = 0; i < sizeof of_policy / sizeof *of_policy; i++) {
+		json_object_del(a, of_policy[i]);
+		json_object_del(b, of_policy[i]);
+	}
 	bool changed = json_equal(a, b) == 0;
 	json_decref(a);
 	json_decref(b);
@@ -399,7 +402,7 @@ static bool reload(struct follow *follow)
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
 	if (others)
 		weir_log(follow->log, WEIR_LOG_WARNING, "policy",
-		         "sections other than \"zones\" have changed too: they take effect at a restart");
+		         "sections other than \"zones\" and \"exempt\" have changed too: they take effect at a restart");
 	return true;
 }
 

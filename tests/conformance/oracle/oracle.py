@@ -30,7 +30,7 @@ import json_out
 import sources
 from keys import partition_of
 from model import Once
-from policy import Zone
+from policy import zones_of
 
 
 def read_sources(config, logs=()):
@@ -46,7 +46,7 @@ class Run:
     """The outcome of a run: what each output must hold, for any number of partitions."""
 
     def __init__(self, config, logs=(), read=None):
-        self.zones = [Zone(zone) for zone in config["zones"]]
+        self.zones = zones_of(config)
         self.once = Once(self.zones)
         records, self.tally = read or read_sources(config, logs)
         self.records = [(record.time, record.cost, self.once.take(record)) for record in records]
