@@ -62,6 +62,7 @@ struct weir_config {
 	struct {
 		int64_t max_skew_ms;
 		int64_t line_max_bytes;
+		int64_t list_interval_ms;
 	} collector;
 	struct {
 		int64_t threads;      /* 1..bus.partitions */

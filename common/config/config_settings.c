@@ -95,6 +95,8 @@ static const struct setting settings[] = {
      "an event whose time is further ahead of the clock gets the clock's time"},
 	{"collector", "line_max", SIZE, AT(collector.line_max_bytes), "256KiB", KIB, MIB, NULL, NULL,
      "a longer line is cut there; it counts if its time and client stand before that, else it is malformed"},
+	{"collector", "list_interval", TIME, AT(collector.list_interval_ms), "1h", 60000, 30 * DAY_MS, NULL, NULL,
+     "how often a list of `exempt` that another server has is fetched"},
 	{"limiter", "threads", NUMBER, AT(limiter.threads), NULL, 1, WEIR_PARTITIONS_MAX, NULL, "number of processors",
      "worker threads; each owns some of the partitions"},
 	{"limiter", "memory", SIZE, AT(limiter.memory_bytes), NULL, 16 * MIB, 1024 * TIB, NULL,

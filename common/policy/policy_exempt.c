@@ -6,6 +6,7 @@
  * other machines need no file. One of more stays a file: the policy names it, and who matches records reads it.
  */
 #include "common/base/alloc.h"
+#include "common/bytes/http_address.h"
 #include "common/json/json_shape.h"
 #include "common/policy/exempt_entries.h"
 #include "common/policy/internal.h"
@@ -108,11 +109,33 @@ static const struct weir_json_rule file_members[] = {
 	{.name = NULL},
 };
 static const struct weir_json_rule list_members[] = {
-	{.name = "list", .kind = WEIR_JSON_TEXT, .needed = PATH_NEEDED, .meaning = "a file that every collector reads"},
+	{.name = "list",
+     .kind = WEIR_JSON_TEXT,
+     .needed = PATH_NEEDED,
+     .meaning = "a file that every collector reads, or an address of HTTP that it fetches"},
 	{.name = NULL},
 };
 
-/* {"file": PATH}, or {"list": PATH}, which is not read here. */
+/* A list may be another server's. */
+static enum weir_status check_address(const struct weir_json *at, const char *address, bool list,
+                                      struct weir_error *error)
+{
+	struct weir_text host = {0};
+	if (!weir_http_address_meant(address))
+		return WEIR_OK;
+	bool good = weir_http_address_host(address, &host);
+	weir_text_deinit(&host);
+	if (!list)
+		return weir_json_fail(at, error, "is the address of a server: lists that are fetched are {\"list\": ADDRESS}");
+	for (const char *c = address; *c != '\0'; c++)
+		good &= (unsigned char)*c > ' ' && *c != 0x7f;
+	return good ? WEIR_OK
+	            : weir_json_fail(
+					  at, error,
+					  "must be https://HOST/..., or http:// on this machine: who is between could exempt anybody");
+}
+
+/* {"file": PATH}, or {"list": PATH or ADDRESS}, which is not read here. */
 static enum weir_status parse_file(const struct weir_json *at, const struct weir_json_rule *members,
                                    struct weir_zone *zone, struct weir_error *error)
 {
@@ -120,7 +143,8 @@ static enum weir_status parse_file(const struct weir_json *at, const struct weir
 	const char *path = NULL;
 	enum weir_status status;
 	if ((status = weir_json_known(at, members, error)) != WEIR_OK ||
-	    (status = weir_json_read(at, members, &path, error)) != WEIR_OK)
+	    (status = weir_json_read(at, members, &path, error)) != WEIR_OK ||
+	    (status = check_address(&file, path, members == list_members, error)) != WEIR_OK)
 		return status;
 	if (members == file_members)
 		return read_file(&file, zone, path, error);

@@ -42,7 +42,7 @@ static int setup(void **state)
 	if (weir_config_parse("config", text, strlen(text), &scene->config, &error) != WEIR_OK ||
 	    weir_bus_local_open(scene->directory, &options, &scene->bus, &error) != WEIR_OK ||
 	    scene->bus->ops->producer_new(scene->bus, &scene->producer, &error) != WEIR_OK ||
-	    policies_new(scene->config, scene->bus, &scene->log, &scene->policies, &error) != WEIR_OK)
+	    policies_new(scene->config, scene->bus, NULL, &scene->log, &scene->policies, &error) != WEIR_OK)
 		return -1;
 	*state = scene;
 	return 0;

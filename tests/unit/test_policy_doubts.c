@@ -191,7 +191,7 @@ static void lists_and_long_rows_are_told_in_part(void **state)
 	         "}, {\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [{\"list\": \"%s\"}], " LIMITS "}]",
 	         path);
 	struct weir_policy *policy = policy_of(zones);
-	struct exempt_lists *lists = exempt_lists_new(NULL);
+	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
 	policy_doubts(policy, NULL, lists, tell, &told);
 	assert_non_null(strstr(told.text, "1 exempt: 2 entries of "));
 	assert_non_null(strstr(told.text, "such as \"gate.example\""));

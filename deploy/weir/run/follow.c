@@ -11,6 +11,7 @@
 #include "archiver/work/archiver_metrics.h"
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
+#include "collector/match/exempt_fetch.h"
 #include "collector/match/exempt_watch.h"
 #include "collector/source/decisions/source_decisions.h"
 #include "collector/source/kinds/source_kinds.h"
@@ -305,6 +306,8 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 	const struct run_options *options = follow->options;
 	enum weir_status status = open_state(follow, error);
 	if (status == WEIR_OK)
+		status = run_options_fetch(options, options->config->policy, error);
+	if (status == WEIR_OK)
 		status = open_policy(follow, error);
 	if (status == WEIR_OK)
 		status = start_workers(follow, error);
@@ -330,6 +333,7 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 			.registry = follow->registry,
 			.archiver = follow->archiver,
 			.gateways = follow->gateways,
+			.fetch = options->fetch,
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);
 	}
@@ -374,6 +378,7 @@ static bool reload(struct follow *follow)
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
 		status = run_options_check_bus(NULL, next, &error);
+		exempt_fetch_set(follow->options->fetch, next->policy, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
 		/* the sources that run go on, and must be able to give what the new zones ask for */
 		if (status == WEIR_OK)
 			status = inputs_check(next, follow->options->lists, &error);
@@ -391,6 +396,7 @@ static bool reload(struct follow *follow)
 		weir_log(follow->log, WEIR_LOG_ERROR, "policy", "%s; policy %llu stays in force", error.text,
 		         (unsigned long long)before);
 		follow->policy_version = before;
+		exempt_fetch_set(follow->options->fetch, policy_registry_policy(follow->registry, before), 0, weir_stop_flag());
 		return false;
 	}
 	const struct weir_policy *policy = policy_registry_policy(follow->registry, follow->policy_version);

@@ -30,6 +30,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	if (monitor->options.archiver != NULL)
 		archiver_metrics(archiver_stats(monitor->options.archiver), &reply->body);
 	gateways_metrics(monitor->options.gateways, &reply->body);
+	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
 }
 
 static bool healthy(const struct monitor *monitor)

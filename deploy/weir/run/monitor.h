@@ -8,6 +8,7 @@
 
 #include "archiver/work/archiver.h"
 #include "collector/follow/collector.h"
+#include "collector/match/exempt_fetch.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "limiter/worker/worker.h"
 
@@ -22,6 +23,7 @@ struct monitor_options {
 	struct policy_registry *registry;
 	struct archiver *archiver; /* NULL: none */
 	const struct gateways *gateways;
+	struct exempt_fetch *fetch;
 };
 
 /** Everything in the options is borrowed until monitor_stop(). */

@@ -10,6 +10,7 @@
 #include "collector/daemon/service.h"
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
+#include "collector/match/exempt_fetch.h"
 #include "collector/send/sender.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "limiter/daemon/limiter_metrics.h"
@@ -38,7 +39,7 @@ static const struct {
 } sections[] = {
 	{"Collecting: `weir-collector`, `weir run`",
      inputs_metrics_describe,
-     {&collector_metric_table, &sender_metric_table, NULL}},
+     {&collector_metric_table, &sender_metric_table, &exempt_fetch_metric_table, NULL}},
 	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
 	{"Limiting: `weir-limiter`, `weir run`", NULL, {&limiter_metric_table, NULL}},
 	{"Limiting in a cluster: `weir-limiter`", NULL, {&limiter_daemon_metric_table, NULL}},

@@ -80,7 +80,7 @@ class Exempt:
                 with open(entry["file"], "rb") as listing:
                     lines = [line.strip() for line in listing.read().split(b"\n")]
                 for line in lines:
-                    if line and not line.startswith(b"#"):
+                    if line and not line.startswith((b"#", b";")):
                         self._add(line)
             else:
                 self.filters.append(Filter(entry))
