@@ -9,6 +9,7 @@
 #include "collector/follow/policy_doubts.h"
 #include "collector/match/exempt_fetch.h"
 #include "collector/match/exempt_watch.h"
+#include "collector/match/verified_hosts.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
@@ -49,6 +50,9 @@ enum weir_status policies_new(const struct weir_config *config, struct weir_bus 
 	                                           .interval_ms = config->collector.list_interval_ms,
 	                                           .again_ms = EXEMPT_FETCH_AGAIN_MS,
 	                                           .log = log};
+	const struct verified_hosts_options hosts = verified_hosts_usual(config->collector.resolver, log);
+	if (folder != NULL)
+		exempt_lists_verify(policies->lists, &hosts);
 	policies->fetch = folder != NULL ? exempt_fetch_new(&fetch) : NULL;
 	*out = policies;
 	return WEIR_OK;
@@ -176,4 +180,5 @@ void policies_metrics(const struct policies *policies, struct weir_text *page)
 	weir_metrics_gauge(page, &metrics[NEWEST_VERSION], (double)(refused > given ? refused : given));
 	weir_metrics_counter(page, &metrics[BAD_MESSAGES], weir_policy_feed_bad(policies->feed));
 	exempt_fetch_metrics(policies->fetch, page);
+	verified_hosts_metrics(exempt_lists_hosts(policies->lists), page);
 }

@@ -17,7 +17,8 @@ struct policies;
 
 /**
  * @param config, bus, log  borrowed
- * @param folder            of the copies of lists that are fetched (collector/match/exempt_fetch.h); NULL: none is
+ * @param folder            of the copies of lists that are fetched (collector/match/exempt_fetch.h); NULL: none is, and no robot
+ *                          is verified
  */
 WEIR_MUST_USE enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const char *folder,
                                             const struct weir_log *log, struct policies **policies,

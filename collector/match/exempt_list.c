@@ -35,6 +35,7 @@ struct shared_list {
 
 struct exempt_lists {
 	char *folder; /* of copies; NULL: none */
+	struct verified_hosts *hosts;
 	const struct weir_log *log;
 	pthread_mutex_t lock;
 	struct shared_list *newest;
@@ -248,9 +249,20 @@ void exempt_lists_free(struct exempt_lists *lists)
 		next = list->next;
 		release(list);
 	}
+	verified_hosts_free(lists->hosts);
 	pthread_mutex_destroy(&lists->lock);
 	free(lists->folder);
 	free(lists);
+}
+
+void exempt_lists_verify(struct exempt_lists *lists, const struct verified_hosts_options *options)
+{
+	lists->hosts = verified_hosts_new(options);
+}
+
+struct verified_hosts *exempt_lists_hosts(const struct exempt_lists *lists)
+{
+	return lists != NULL ? lists->hosts : NULL;
 }
 
 /* Where the newest list of a path is linked, or where it would be. */

@@ -10,6 +10,7 @@
 #ifndef COLLECTOR_EXEMPT_LIST_H
 #define COLLECTOR_EXEMPT_LIST_H
 
+#include "collector/match/verified_hosts.h"
 #include "collector/match/word_set.h"
 #include "collector/record/network_set.h"
 #include "common/files/durable_file.h"
@@ -44,6 +45,10 @@ struct exempt_lists;
  * @param log     borrowed; says which lists stay as they were, as they cannot be read any more. NULL: nobody hears it
  */
 struct exempt_lists *exempt_lists_new(const char *folder, const struct weir_log *log);
+/** Asks for the names of robots' hosts, too. Without it, none is verified. Before the first matcher is made. */
+void exempt_lists_verify(struct exempt_lists *lists, const struct verified_hosts_options *options);
+/** Borrowed; NULL: none is verified. @param lists  may be NULL */
+struct verified_hosts *exempt_lists_hosts(const struct exempt_lists *lists);
 /** What is open stays so. @param lists  may be NULL */
 void exempt_lists_free(struct exempt_lists *lists);
 

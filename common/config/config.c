@@ -63,6 +63,23 @@ static enum weir_status check_token(const struct weir_json *at, const char *toke
 	return WEIR_OK;
 }
 
+static enum weir_status check_resolver(const struct weir_json *root, const struct weir_config *config,
+                                       struct weir_error *error)
+{
+	struct weir_json collector = weir_json_member(root, "collector"), at = weir_json_member(&collector, "resolver");
+	struct weir_address address;
+	char *host = NULL;
+	uint16_t port;
+	if (config->collector.resolver == NULL)
+		return WEIR_OK;
+	bool good = weir_listen_address(config->collector.resolver, &host, &port) &&
+	            weir_address_parse(weir_span_of(host), &address) && weir_address_is_v4(&address);
+	free(host);
+	return good ? WEIR_OK
+	            : weir_json_fail(&at, error, "must be IPv4:PORT, such as \"127.0.0.1:53\", not \"%.80s\"",
+	                             config->collector.resolver);
+}
+
 static enum weir_status read_api(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
 	struct weir_json archiver = weir_json_member(root, "archiver");
@@ -228,6 +245,7 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 		                        "is about the zones beside it, and there are none: in a cluster, give it to the "
 		                        "configuration of `weir policy apply`");
 	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
+	    (status = check_resolver(root, config, error)) != WEIR_OK ||
 	    (status = read_api(root, config, error)) != WEIR_OK || (status = check_servers(root, config, error)) != WEIR_OK)
 		return status;
 	if (config->bus.min_insync > config->bus.replication)

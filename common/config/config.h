@@ -63,6 +63,7 @@ struct weir_config {
 		int64_t max_skew_ms;
 		int64_t line_max_bytes;
 		int64_t list_interval_ms;
+		char *resolver; /* IPv4:PORT; NULL: the system's */
 	} collector;
 	struct {
 		int64_t threads;      /* 1..bus.partitions */

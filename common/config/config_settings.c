@@ -97,6 +97,8 @@ static const struct setting settings[] = {
      "a longer line is cut there; it counts if its time and client stand before that, else it is malformed"},
 	{"collector", "list_interval", TIME, AT(collector.list_interval_ms), "1h", 60000, 30 * DAY_MS, NULL, NULL,
      "how often a list of `exempt` that another server has is fetched"},
+	{"collector", "resolver", TEXT, AT(collector.resolver), NULL, 0, 0, NULL, "the system's",
+     "`IPv4:PORT` of the name server that is asked for the hosts of `verified` robots"},
 	{"limiter", "threads", NUMBER, AT(limiter.threads), NULL, 1, WEIR_PARTITIONS_MAX, NULL, "number of processors",
      "worker threads; each owns some of the partitions"},
 	{"limiter", "memory", SIZE, AT(limiter.memory_bytes), NULL, 16 * MIB, 1024 * TIB, NULL,

@@ -23,12 +23,15 @@ static void free_zone(struct weir_zone *zone)
 	weir_match_free(&zone->match);
 	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
 		weir_match_free(&zone->exempt_matches[i]);
+	for (uint32_t i = 0; i < zone->exempt_verified_count; i++)
+		weir_verified_free(&zone->exempt_verified[i]);
 	for (uint32_t i = 0; i < zone->source_count; i++)
 		free(zone->sources[i]);
 	for (uint32_t i = 0; i < zone->exempt_file_count; i++)
 		free(zone->exempt_files[i].path);
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 		free(zone->exempt_lists[i]);
+	free(zone->exempt_verified);
 	free(zone->exempt_lists);
 	free(zone->exempt_files);
 	free(zone->exempt_matches);

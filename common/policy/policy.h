@@ -16,6 +16,7 @@
 #include "common/json/json.h"
 #include "common/match/match.h"
 #include "common/policy/exempt_entries.h"
+#include "common/policy/verified.h"
 
 enum {
 	WEIR_ZONES_MAX = 1024,
@@ -69,6 +70,8 @@ struct weir_zone {
 	uint32_t exempt_word_count;
 	struct weir_match *exempt_matches; /* records, by any of their fields */
 	uint32_t exempt_match_count;
+	struct weir_verified *exempt_verified; /* robots, whose hosts are asked for by name */
+	uint32_t exempt_verified_count;
 	struct weir_exempt_file *exempt_files; /* that were read for it; none in a policy that comes from a record */
 	uint32_t exempt_file_count;
 	char **exempt_lists; /* paths of more entries, which are not read here: collector/match/exempt_list.h */

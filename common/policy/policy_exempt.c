@@ -116,6 +116,18 @@ static const struct weir_json_rule list_members[] = {
 	{.name = NULL},
 };
 
+static json_t *verified_shape(void)
+{
+	return weir_shape_list(1, WEIR_VERIFIED_MAX, weir_verified_shape());
+}
+
+static const struct weir_json_rule verified_members[] = {
+	{.name = "verified",
+     .meaning = "robots whose hosts are asked for by name: search engines, or {\"agent\": ..., \"hosts\": [...]}",
+     .shape = verified_shape},
+	{.name = NULL},
+};
+
 /* A list may be another server's. */
 static enum weir_status check_address(const struct weir_json *at, const char *address, bool list,
                                       struct weir_error *error)
@@ -207,14 +219,36 @@ static void sort_entries(struct weir_zone *zone)
 	zone->exempt_word_count = kept;
 }
 
-/* {"file": PATH}, {"list": PATH}, or fields as in "match". */
+/* {"verified": [...]}. All zones and a zone may name the same robot. */
+static enum weir_status parse_verified(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+{
+	struct weir_json list = weir_json_member(at, "verified");
+	size_t count = 0;
+	enum weir_status status = weir_json_known(at, verified_members, error);
+	if (status == WEIR_OK)
+		status = weir_json_list(&list, 1, WEIR_VERIFIED_MAX, &count, error);
+	if (zone->exempt_verified == NULL)
+		zone->exempt_verified = weir_alloc(WEIR_VERIFIED_MAX, sizeof *zone->exempt_verified);
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		struct weir_json entry = weir_json_element(&list, i);
+		if (zone->exempt_verified_count == WEIR_VERIFIED_MAX)
+			return weir_json_fail(&entry, error, "is one too many: at most %d are allowed", WEIR_VERIFIED_MAX);
+		status = weir_verified_parse(&entry, &zone->exempt_verified[zone->exempt_verified_count++], error);
+	}
+	return status;
+}
+
+/* {"file": PATH}, {"list": PATH}, {"verified": ROBOTS}, or fields as in "match". */
 static enum weir_status parse_object(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
 {
-	struct weir_json file = weir_json_member(at, "file"), list = weir_json_member(at, "list");
+	struct weir_json file = weir_json_member(at, "file"), list = weir_json_member(at, "list"),
+					 verified = weir_json_member(at, "verified");
 	if (weir_json_exists(&file))
 		return parse_file(at, file_members, zone, error);
 	if (json_is_string(list.value))
 		return parse_file(at, list_members, zone, error);
+	if (json_is_array(verified.value))
+		return parse_verified(at, zone, error);
 	if (json_object_size(at->value) == 0)
 		return weir_json_fail(
 			at, error, "must be {\"file\": PATH}, {\"list\": PATH}, or fields such as {\"agent\": [\"monitor/*\"]}");
@@ -226,13 +260,15 @@ static enum weir_status parse_object(const struct weir_json *at, struct weir_zon
 	return weir_match_parse(at, &zone->exempt_matches[zone->exempt_match_count++], error);
 }
 
-/* As parse_object() chooses: by "file", by a "list" that is a string, else as "match". */
+/* As parse_object() chooses: by "file", by a "list" that is a string, by a "verified" that is a list, else as "match". */
 static json_t *object_shape(void)
 {
 	json_t *match = weir_shape_named("match");
 	json_object_set_new(match, "minProperties", json_integer(1));
+	json_t *other = json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:o, s:o}", "if", "properties", "verified", "type", "array",
+	                          "required", "verified", "then", weir_shape_object(verified_members), "else", match);
 	json_t *shape = json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:o, s:o}", "if", "properties", "list", "type", "string",
-	                          "required", "list", "then", weir_shape_object(list_members), "else", match);
+	                          "required", "list", "then", weir_shape_object(list_members), "else", other);
 	return json_pack("{s:s, s:{s:[s]}, s:o, s:o}", "type", "object", "if", "required", "file", "then",
 	                 weir_shape_object(file_members), "else", shape);
 }

@@ -465,6 +465,42 @@ static void what_all_zones_exempt_stands_in_each(void **state)
 	weir_json_document_free(document);
 }
 
+static void robots_are_named_or_described(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(
+		ZONE(LIMITS
+	         ", \"exempt\": {\"verified\": [\"bingbot\", {\"agent\": \"Ours\", \"hosts\": [\"bots.example.org\"]}]}"));
+	static const char entry[] = "{\"verified\":[\"bingbot\",{\"agent\":\"Ours\",\"hosts\":[\"bots.example.org\"]}]}";
+	assert_non_null(strstr(policy->text, entry));
+	const struct weir_verified *bing = &policy->zones[0].exempt_verified[0], *ours = bing + 1;
+	assert_true(weir_verified_claims(bing, weir_span_of("Mozilla/5.0 (compatible; BINGbot/2.0)")));
+	assert_false(weir_verified_claims(bing, weir_span_of("bin")));
+	assert_true(weir_verified_is_host(bing, "msnbot-1.search.MSN.com") &&
+	            weir_verified_is_host(bing, "search.msn.com"));
+	assert_false(weir_verified_is_host(bing, "evilsearch.msn.com") || weir_verified_is_host(bing, "msn.com") ||
+	             weir_verified_is_host(bing, "search.msn.com.evil.example"));
+	assert_true(weir_verified_is_host(ours, "a.bots.example.org"));
+	struct weir_policy *again = NULL;
+	struct weir_error error;
+	assert_int_equal(weir_policy_decode(1, policy->text, strlen(policy->text), &again, &error), WEIR_OK);
+	assert_string_equal(again->text, policy->text);
+	weir_policy_free(again);
+	weir_policy_free(policy);
+	refuse_with(ZONE(LIMITS ", \"exempt\": {\"verified\": [\"googelbot\"]}"),
+	            "weir.json:1: [0].exempt.verified[0]: must be one of \"googlebot\", \"bingbot\"");
+	refuse(ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"x\", \"hosts\": [\"com\"]}]}"),
+	       "weir.json:1: [0].exempt.verified[0].hosts[0]: must be a domain such as \"crawl.example.org\", not \"com\"");
+	refuse(ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"\", \"hosts\": [\"a.b\"]}]}"),
+	       "weir.json:1: [0].exempt.verified[0].agent: must not be empty: every client would be asked for by name");
+	refuse(
+		ZONE(LIMITS ", \"exempt\": {\"list\": \"http://192.0.2.1/x\"}"),
+		"weir.json:1: [0].exempt.list: must be https://HOST/..., or http:// on this machine: who is between could exempt "
+		"anybody");
+	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"https://example.org/x\"}"),
+	       "weir.json:1: [0].exempt.file: is the address of a server: lists that are fetched are {\"list\": ADDRESS}");
+}
+
 static void exempt_entries_are_networks_or_words(void **state)
 {
 	(void)state;
@@ -650,6 +686,7 @@ int main(void)
 		cmocka_unit_test(a_single_value_stands_for_a_list_of_one),
 		cmocka_unit_test(an_address_is_itself_however_it_is_written),
 		cmocka_unit_test(what_all_zones_exempt_stands_in_each),
+		cmocka_unit_test(robots_are_named_or_described),
 		cmocka_unit_test(exempt_entries_are_networks_or_words),
 		cmocka_unit_test(exempt_lists_are_read_from_files),
 		cmocka_unit_test(a_policy_must_fit_into_one_record),

@@ -334,6 +334,7 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 			.archiver = follow->archiver,
 			.gateways = follow->gateways,
 			.fetch = options->fetch,
+			.hosts = exempt_lists_hosts(options->lists),
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);
 	}

@@ -31,6 +31,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 		archiver_metrics(archiver_stats(monitor->options.archiver), &reply->body);
 	gateways_metrics(monitor->options.gateways, &reply->body);
 	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
+	verified_hosts_metrics(monitor->options.hosts, &reply->body);
 }
 
 static bool healthy(const struct monitor *monitor)

@@ -58,6 +58,9 @@ static void open_lists(struct run_options *options, const struct weir_log *log)
 	                                           .again_ms = EXEMPT_FETCH_AGAIN_MS,
 	                                           .log = log};
 	options->fetch = kept ? exempt_fetch_new(&fetch) : NULL;
+	const struct verified_hosts_options hosts = verified_hosts_usual(options->config->collector.resolver, log);
+	if (!options->once) /* whose output depends on its input alone */
+		exempt_lists_verify(options->lists, &hosts);
 }
 
 static bool names_servers(const struct weir_policy *policy)
@@ -66,6 +69,14 @@ static bool names_servers(const struct weir_policy *policy)
 		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
 			if (weir_http_address_meant(policy->zones[z].exempt_lists[i]))
 				return true;
+	return false;
+}
+
+static bool names_robots(const struct weir_policy *policy)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		if (policy->zones[z].exempt_verified_count > 0)
+			return true;
 	return false;
 }
 
@@ -89,6 +100,8 @@ static enum weir_exit run(struct run_options *options)
 	weir_stop_install();
 	if (options->once && options->config->gateway_count > 0)
 		weir_log(&log, WEIR_LOG_WARNING, "gateways", "--once judges a log of the past: no gateway's list is written");
+	if (options->once && names_robots(options->config->policy))
+		weir_log(&log, WEIR_LOG_WARNING, "exempt", "--once asks no name server: no robot is exempt as verified");
 	unmatched_tell(options->config, options->config->policy, options->lists, &log);
 	return options->once ? run_once(options, &log, &progress) : run_follow(options, &log, &progress);
 }

@@ -76,8 +76,10 @@ class Exempt:
         for entry in spec:
             if not isinstance(entry, dict):
                 self._add(entry.encode())
-            elif "file" in entry:
-                with open(entry["file"], "rb") as listing:
+            elif isinstance(entry.get("verified"), list):
+                pass  # a run to the end asks no name server
+            elif "file" in entry or isinstance(entry.get("list"), str):
+                with open(entry.get("file", entry.get("list")), "rb") as listing:
                     lines = [line.strip() for line in listing.read().split(b"\n")]
                 for line in lines:
                     if line and not line.startswith((b"#", b";")):
