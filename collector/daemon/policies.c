@@ -7,12 +7,16 @@
 
 #include "collector/follow/inputs.h"
 #include "collector/follow/policy_doubts.h"
+#include "collector/match/exempt_fetch.h"
 #include "collector/match/exempt_watch.h"
+#include "collector/match/verified_hosts.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/stop.h"
 #include "common/cluster/policy_feed.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct policies {
 	const struct weir_config *config;
@@ -20,14 +24,16 @@ struct policies {
 	struct weir_policy_feed *feed;
 	uint64_t judged; /* the newest version that was looked at */
 	struct exempt_lists *lists;
+	struct exempt_fetch *fetch; /* NULL: nothing is fetched */
+	char *folder;               /* of what it keeps */
 	struct exempt_watch exempt; /* of that version's lists */
 	struct weir_fault reading, waiting;
 	/* The newest versions of each kind; 0: none. Equal: one of its lists was missing at first. */
 	_Atomic uint64_t given, refused;
 };
 
-enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const struct weir_log *log,
-                              struct policies **out, struct weir_error *error)
+enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const char *folder,
+                              const struct weir_log *log, struct policies **out, struct weir_error *error)
 {
 	struct policies *policies = weir_alloc(1, sizeof *policies);
 	policies->config = config;
@@ -38,7 +44,16 @@ enum weir_status policies_new(const struct weir_config *config, struct weir_bus 
 		free(policies);
 		return status;
 	}
-	policies->lists = exempt_lists_new(log);
+	policies->lists = exempt_lists_new(folder, log);
+	policies->folder = folder != NULL ? weir_copy(folder, strlen(folder)) : NULL;
+	const struct exempt_fetch_options fetch = {.folder = policies->folder,
+	                                           .interval_ms = config->collector.list_interval_ms,
+	                                           .again_ms = EXEMPT_FETCH_AGAIN_MS,
+	                                           .log = log};
+	const struct verified_hosts_options hosts = verified_hosts_usual(config->collector.resolver, log);
+	if (folder != NULL)
+		exempt_lists_verify(policies->lists, &hosts);
+	policies->fetch = folder != NULL ? exempt_fetch_new(&fetch) : NULL;
 	*out = policies;
 	return WEIR_OK;
 }
@@ -49,7 +64,9 @@ void policies_free(struct policies *policies)
 		return;
 	weir_policy_feed_free(policies->feed);
 	exempt_watch_deinit(&policies->exempt);
+	exempt_fetch_free(policies->fetch);
 	exempt_lists_free(policies->lists);
+	free(policies->folder);
 	free(policies);
 }
 
@@ -111,6 +128,8 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 	if (!newer && !changed)
 		return NULL;
 	policies->judged = newest->version;
+	if (newer)
+		exempt_fetch_set(policies->fetch, newest, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
 	bool judged = usable(policies, newest);
 	exempt_watch_set(&policies->exempt, newest, policies->lists, now_ms);
 	if (!judged) {
@@ -167,4 +186,6 @@ void policies_metrics(const struct policies *policies, struct weir_text *page)
 	uint64_t given = atomic_load(&policies->given), refused = atomic_load(&policies->refused);
 	weir_metrics_gauge(page, &metrics[NEWEST_VERSION], (double)(refused > given ? refused : given));
 	weir_metrics_counter(page, &metrics[BAD_MESSAGES], weir_policy_feed_bad(policies->feed));
+	exempt_fetch_metrics(policies->fetch, page);
+	verified_hosts_metrics(exempt_lists_hosts(policies->lists), page);
 }

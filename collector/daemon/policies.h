@@ -15,8 +15,12 @@
 
 struct policies;
 
-/** @param config, bus, log  borrowed */
-WEIR_MUST_USE enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus,
+/**
+ * @param config, bus, log  borrowed
+ * @param folder            of the copies of lists that are fetched (collector/match/exempt_fetch.h); NULL: none is, and no robot
+ *                          is verified
+ */
+WEIR_MUST_USE enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const char *folder,
                                             const struct weir_log *log, struct policies **policies,
                                             struct weir_error *error);
 void policies_free(struct policies *policies);

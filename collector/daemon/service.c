@@ -55,8 +55,12 @@ static enum weir_status open_bus(struct service *service, struct weir_error *err
 static enum weir_status open_policies(struct service *service, struct weir_error *error)
 {
 	struct policies *policies;
-	enum weir_status status =
-		policies_new(service->daemon->config, service->bus, &service->daemon->log, &policies, error);
+	const struct weir_daemon *daemon = service->daemon;
+	char folder[WEIR_PATH_BYTES];
+	enum weir_status status = weir_path_format(folder, error, "%s/" EXEMPT_LISTS_FOLDER, daemon->state);
+	if (status == WEIR_OK)
+		status =
+			policies_new(daemon->config, service->bus, daemon->check ? NULL : folder, &daemon->log, &policies, error);
 	if (status == WEIR_OK)
 		atomic_store(&service->policies, policies);
 	return status;

@@ -156,14 +156,14 @@ enum weir_status inputs_check_lists(const struct weir_config *config, struct exe
                                     struct weir_error *error)
 {
 	const struct weir_policy *policy = config->policy;
-	struct weir_json root = weir_json_root(config->document), zones = weir_json_member(&root, "zones");
+	struct weir_json root = weir_json_root(config->document);
 	for (uint32_t z = 0; policy != NULL && z < policy->zone_count; z++)
 		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
 			const char *path = policy->zones[z].exempt_lists[i];
 			struct exempt_list *list;
 			struct weir_error wrong;
 			if (exempt_list_open(lists, path, &list, &wrong) != WEIR_OK) {
-				struct weir_json at = weir_exempt_place(&zones, z, path);
+				struct weir_json at = weir_exempt_place(&root, z, path);
 				return weir_json_fail(&at, error, "%s", wrong.text);
 			}
 			exempt_list_close(list);

@@ -289,12 +289,14 @@ static void doubt_object(struct teller *teller, const struct weir_match *object)
 static void doubt_list(struct teller *teller, struct exempt_lists *lists, const char *path)
 {
 	struct exempt_list_facts facts = exempt_lists_facts(lists, path);
-	if (facts.words > 0)
+	if (facts.words > 0 && weir_zone_counts_addresses(teller->zone))
 		weir_text_printf(
 			&teller->words,
 			"%u entries of %s are no addresses, such as \"%.80s\", and addresses are what they are compared with: "
 			"%s, so these exempt nobody whose address is logged",
 			facts.words, path, facts.first_word, why_no_address(facts.first_word));
+	else if (facts.read && facts.networks + facts.words == 0)
+		weir_text_printf(&teller->words, "%s has no entries: it exempts nobody", path);
 	tell_words(teller);
 }
 
@@ -312,7 +314,7 @@ static void doubt_exempt(struct teller *teller, struct exempt_lists *lists)
 			doubt_word(teller, zone->exempt_words[i], "exempts");
 		tell_words(teller);
 	}
-	for (uint32_t i = 0; addresses && lists != NULL && i < zone->exempt_list_count; i++)
+	for (uint32_t i = 0; lists != NULL && i < zone->exempt_list_count; i++)
 		doubt_list(teller, lists, zone->exempt_lists[i]);
 	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
 		doubt_object(teller, &zone->exempt_matches[i]);

@@ -4,6 +4,8 @@
 
 #include "collector/record/field_value.h"
 #include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+#include "common/bytes/http_address.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -32,6 +34,8 @@ struct shared_list {
 };
 
 struct exempt_lists {
+	char *folder; /* of copies; NULL: none */
+	struct verified_hosts *hosts;
 	const struct weir_log *log;
 	pthread_mutex_t lock;
 	struct shared_list *newest;
@@ -157,13 +161,58 @@ struct exempt_list *exempt_list_of_zone(const struct weir_zone *zone)
 	return &loading.shared->list;
 }
 
-static enum weir_status load(const char *path, struct shared_list **loaded, struct weir_error *error)
+enum weir_status exempt_list_copy(const char *folder, const char *address, char path[WEIR_PATH_BYTES],
+                                  struct weir_error *error)
 {
+	uint8_t hash[16];
+	char name[2 * sizeof hash + 1];
+	weir_hash128(address, strlen(address), hash);
+	for (size_t i = 0; i < sizeof hash; i++)
+		snprintf(name + 2 * i, 3, "%02x", hash[i]);
+	return weir_path_format(path, error, "%s/%s.list", folder, name);
+}
+
+const char *exempt_lists_file(const struct exempt_lists *lists, const char *path, char copy[WEIR_PATH_BYTES])
+{
+	struct weir_error ignored;
+	if (!weir_http_address_meant(path))
+		return path;
+	bool kept = lists != NULL && lists->folder != NULL;
+	return kept && exempt_list_copy(lists->folder, path, copy, &ignored) == WEIR_OK ? copy : NULL;
+}
+
+/* Whether a list is a copy that is not there, or not yet. */
+static bool is_away(const struct exempt_lists *lists, const char *path)
+{
+	char copy[WEIR_PATH_BYTES];
+	struct weir_exempt_file_state state;
+	const char *file = exempt_lists_file(lists, path, copy);
+	return weir_http_address_meant(path) && (file == NULL || !weir_exempt_file_look(file, &state));
+}
+
+/* Whether the file is as it was read. A copy that is gone is as it was. */
+static bool is_fresh(const struct exempt_lists *lists, const struct shared_list *list)
+{
+	char copy[WEIR_PATH_BYTES];
+	struct weir_exempt_file_state now;
+	if (is_away(lists, list->path))
+		return true;
+	return weir_exempt_file_look(exempt_lists_file(lists, list->path, copy), &now) &&
+	       weir_exempt_file_same(&now, &list->list.state);
+}
+
+static enum weir_status load(const struct exempt_lists *lists, const char *path, struct shared_list **loaded,
+                             struct weir_error *error)
+{
+	char copy[WEIR_PATH_BYTES];
 	struct shared_list *shared = new_list(path);
 	struct loading loading = {.shared = shared, .wildcards_most = EXEMPT_LIST_WILDCARDS_MAX};
 	const struct weir_exempt_taker taker = {
 		.context = &loading, .network = take_network, .word = take_word, .most = WEIR_EXEMPT_FILE_ENTRIES_MAX};
-	enum weir_status status = weir_exempt_file_read(path, &taker, &shared->list.state, &shared->list.count, error);
+	enum weir_status status = WEIR_OK;
+	if (!is_away(lists, path))
+		status = weir_exempt_file_read(exempt_lists_file(lists, path, copy), &taker, &shared->list.state,
+		                               &shared->list.count, error);
 	if (status == WEIR_OK)
 		status = check_loaded(&loading, path, error);
 	if (status == WEIR_OK)
@@ -183,9 +232,10 @@ static void release(struct shared_list *shared)
 		free_list(shared);
 }
 
-struct exempt_lists *exempt_lists_new(const struct weir_log *log)
+struct exempt_lists *exempt_lists_new(const char *folder, const struct weir_log *log)
 {
 	struct exempt_lists *lists = weir_alloc(1, sizeof *lists);
+	lists->folder = folder != NULL ? weir_copy(folder, strlen(folder)) : NULL;
 	lists->log = log;
 	pthread_mutex_init(&lists->lock, NULL);
 	return lists;
@@ -199,8 +249,20 @@ void exempt_lists_free(struct exempt_lists *lists)
 		next = list->next;
 		release(list);
 	}
+	verified_hosts_free(lists->hosts);
 	pthread_mutex_destroy(&lists->lock);
+	free(lists->folder);
 	free(lists);
+}
+
+void exempt_lists_verify(struct exempt_lists *lists, const struct verified_hosts_options *options)
+{
+	lists->hosts = verified_hosts_new(options);
+}
+
+struct verified_hosts *exempt_lists_hosts(const struct exempt_lists *lists)
+{
+	return lists != NULL ? lists->hosts : NULL;
 }
 
 /* Where the newest list of a path is linked, or where it would be. */
@@ -229,13 +291,12 @@ static void replace(struct shared_list **place, struct shared_list *loaded)
 static enum weir_status read_newest(struct exempt_lists *lists, const char *path, bool fresh, struct shared_list **list,
                                     struct weir_error *error)
 {
-	struct weir_exempt_file_state now;
 	struct shared_list **place = place_of(lists, path), *loaded;
 	bool known = *place != NULL;
 	if (known && fresh)
-		known = weir_exempt_file_look(path, &now) && weir_exempt_file_same(&now, &(*place)->list.state);
+		known = is_fresh(lists, *place);
 	if (!known) {
-		enum weir_status status = load(path, &loaded, error);
+		enum weir_status status = load(lists, path, &loaded, error);
 		if (status != WEIR_OK)
 			return status;
 		replace(place, loaded);
@@ -250,7 +311,7 @@ enum weir_status exempt_list_open(struct exempt_lists *lists, const char *path, 
 	struct shared_list *found;
 	enum weir_status status;
 	if (lists == NULL) {
-		status = load(path, &found, error);
+		status = load(lists, path, &found, error);
 	} else {
 		pthread_mutex_lock(&lists->lock);
 		status = read_newest(lists, path, false, &found, error);
@@ -346,6 +407,7 @@ struct exempt_list_facts exempt_lists_facts(struct exempt_lists *lists, const ch
 	if (read_newest(lists, path, false, &found, &ignored) == WEIR_OK) {
 		const struct exempt_list *list = &found->list;
 		facts.networks = list->networks.count4 + list->networks.count6;
+		facts.read = list->state.inode != 0;
 		facts.words = list->words.count + list->wildcard_count;
 		snprintf(facts.first_word, sizeof facts.first_word, "%s", list->first_word != NULL ? list->first_word : "");
 	}

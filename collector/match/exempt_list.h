@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of "exempt" that stay files, in memory: up to WEIR_EXEMPT_FILE_ENTRIES_MAX networks, words and patterns each.
+ * Lists of "exempt" that stay files, in memory: up to WEIR_EXEMPT_FILE_ENTRIES_MAX networks, words and patterns each. The
+ * path of one may be an address of HTTP: then its file is the copy that exempt_fetch.h keeps.
  *
  * A file is read when its path is first opened, and anew when that is asked for and it has changed. Between, all who open
  * the path share one list: so a policy's check, its matchers and its reports read it once, and a check that passed holds
@@ -9,8 +10,10 @@
 #ifndef COLLECTOR_EXEMPT_LIST_H
 #define COLLECTOR_EXEMPT_LIST_H
 
+#include "collector/match/verified_hosts.h"
 #include "collector/match/word_set.h"
 #include "collector/record/network_set.h"
+#include "common/files/durable_file.h"
 #include "common/log/log.h"
 #include "common/match/wildcard.h"
 #include "common/policy/policy.h"
@@ -19,6 +22,8 @@ enum {
 	EXEMPT_LIST_WILDCARDS_MAX = 1000,    /* of a file; each is tried against every value */
 	EXEMPT_LIST_NETWORKS_MAX = 40000000, /* a range of addresses comes to several */
 };
+
+#define EXEMPT_LISTS_FOLDER "lists" /* of a state, for copies of what is fetched */
 
 /* Immutable: the entries of a file, or those that a policy has. */
 struct exempt_list {
@@ -34,8 +39,16 @@ struct exempt_list {
 /* The newest list of each path. */
 struct exempt_lists;
 
-/** @param log  borrowed; says which lists stay as they were, as they cannot be read any more. NULL: nobody hears it */
-struct exempt_lists *exempt_lists_new(const struct weir_log *log);
+/**
+ * @param folder  copied: of the copies of lists that other servers have (exempt_fetch.h). NULL: these are empty, as where
+ *                there is no copy yet
+ * @param log     borrowed; says which lists stay as they were, as they cannot be read any more. NULL: nobody hears it
+ */
+struct exempt_lists *exempt_lists_new(const char *folder, const struct weir_log *log);
+/** Asks for the names of robots' hosts, too. Without it, none is verified. Before the first matcher is made. */
+void exempt_lists_verify(struct exempt_lists *lists, const struct verified_hosts_options *options);
+/** Borrowed; NULL: none is verified. @param lists  may be NULL */
+struct verified_hosts *exempt_lists_hosts(const struct exempt_lists *lists);
 /** What is open stays so. @param lists  may be NULL */
 void exempt_lists_free(struct exempt_lists *lists);
 
@@ -73,11 +86,19 @@ struct weir_exempt_file_state exempt_lists_state(struct exempt_lists *lists, con
 /* Of a list's entries. */
 struct exempt_list_facts {
 	uint32_t networks, words; /* words: what is no address */
+	bool read;                /* there is such a file */
 	char first_word[96];      /* its beginning; "" where there is none */
 };
 
 /** What a list has: so that a zone of addresses can say that words exempt nobody. @thread any */
 struct exempt_list_facts exempt_lists_facts(struct exempt_lists *lists, const char *path);
+
+/** Where the copy of a list is that has such an address. @return WEIR_IO: the path is too long */
+WEIR_MUST_USE enum weir_status exempt_list_copy(const char *folder, const char *address, char path[WEIR_PATH_BYTES],
+                                                struct weir_error *error);
+
+/** The file that a list is read from: its path, or that of its copy. @return NULL: it is a copy, and none is kept. @thread any */
+const char *exempt_lists_file(const struct exempt_lists *lists, const char *path, char copy[WEIR_PATH_BYTES]);
 
 /** Whether a value is one of its words, or matches one of its patterns. */
 bool exempt_list_has_word(const struct exempt_list *list, struct weir_span value);

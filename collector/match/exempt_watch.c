@@ -10,7 +10,7 @@
 enum { LOOK_PERIOD_MS = 1000, AGAIN_MS = 30000 };
 
 struct watched_file {
-	char *path;                          /* owned */
+	char *path, *file;                   /* owned: of the list, and what it is read from */
 	struct weir_exempt_file_state known; /* as it was read, or reported */
 	struct weir_exempt_file_state seen;  /* at the last look */
 };
@@ -18,7 +18,7 @@ struct watched_file {
 void exempt_watch_deinit(struct exempt_watch *watch)
 {
 	for (size_t i = 0; i < watch->count; i++)
-		free(watch->files[i].path);
+		free(watch->files[i].path), free(watch->files[i].file);
 	free(watch->files);
 	*watch = (struct exempt_watch){0};
 }
@@ -31,24 +31,29 @@ static struct watched_file *find(const struct exempt_watch *watch, const char *p
 	return NULL;
 }
 
-static void add(struct exempt_watch *watch, const char *path, const struct weir_exempt_file_state *known)
+static void add(struct exempt_watch *watch, const char *path, const char *file,
+                const struct weir_exempt_file_state *known)
 {
 	if (find(watch, path) != NULL)
 		return;
 	watch->files = weir_realloc(watch->files, watch->count + 1, sizeof *watch->files);
-	watch->files[watch->count++] =
-		(struct watched_file){.path = weir_copy(path, strlen(path)), .known = *known, .seen = *known};
+	watch->files[watch->count++] = (struct watched_file){
+		.path = weir_copy(path, strlen(path)), .file = weir_copy(file, strlen(file)), .known = *known, .seen = *known};
 }
 
 /* A list that was reported and has still not the state that was reported could not be read. */
 static void add_list(struct exempt_watch *watch, const struct exempt_watch *before, const char *path,
                      struct exempt_lists *lists, int64_t now_ms)
 {
+	char copy[WEIR_PATH_BYTES];
+	const char *file = exempt_lists_file(lists, path, copy);
+	if (file == NULL)
+		return;
 	struct weir_exempt_file_state read = exempt_lists_state(lists, path);
 	const struct watched_file *reported = find(before, path);
 	bool failed = reported != NULL && !weir_exempt_file_same(&reported->known, &read) &&
 	              weir_exempt_file_same(&reported->known, &reported->seen);
-	add(watch, path, failed ? &reported->known : &read);
+	add(watch, path, file, failed ? &reported->known : &read);
 	if (failed)
 		watch->again_ms = now_ms + AGAIN_MS;
 }
@@ -61,7 +66,7 @@ void exempt_watch_set(struct exempt_watch *watch, const struct weir_policy *poli
 	for (uint32_t z = 0; z < policy->zone_count; z++) {
 		const struct weir_zone *zone = &policy->zones[z];
 		for (uint32_t i = 0; i < zone->exempt_file_count; i++)
-			add(watch, zone->exempt_files[i].path, &zone->exempt_files[i].state);
+			add(watch, zone->exempt_files[i].path, zone->exempt_files[i].path, &zone->exempt_files[i].state);
 		for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 			add_list(watch, &before, zone->exempt_lists[i], lists, now_ms);
 	}
@@ -77,7 +82,7 @@ bool exempt_watch_changed(struct exempt_watch *watch, int64_t now_ms)
 	for (size_t i = 0; i < watch->count; i++) {
 		struct watched_file *file = &watch->files[i];
 		struct weir_exempt_file_state now = {0}; /* of a file that is gone */
-		(void)weir_exempt_file_look(file->path, &now);
+		(void)weir_exempt_file_look(file->file, &now);
 		bool settled = weir_exempt_file_same(&now, &file->seen);
 		file->seen = now;
 		if (!settled || weir_exempt_file_same(&now, &file->known))

@@ -37,10 +37,12 @@ struct zone_matcher {
 	uint32_t exempt_list_count;
 	uint64_t address_fields; /* a bit each: those whose addresses the exempt networks and lists are about */
 	uint64_t kept_fields;    /* likewise: those that "history" names */
+	uint32_t agent_field;    /* where robots are exempt that are verified */
 	bool exempts;
 };
 
 struct matcher {
+	struct verified_hosts *hosts;
 	struct zone_matcher *zones; /* in the policy's order */
 	uint32_t zone_count;
 	struct key_group *groups;
@@ -77,8 +79,9 @@ static enum weir_status init_done(struct zone_matcher *matcher, const struct wei
 static enum weir_status init_exempt(struct zone_matcher *matcher, const struct weir_zone *zone,
                                     struct exempt_lists *lists, struct field_table *fields, struct weir_error *error)
 {
-	matcher->exempts =
-		zone->exempt_word_count + zone->exempt_network_count + zone->exempt_match_count + zone->exempt_list_count > 0;
+	matcher->exempts = zone->exempt_word_count + zone->exempt_network_count + zone->exempt_match_count +
+	                       zone->exempt_list_count + zone->exempt_verified_count >
+	                   0;
 	matcher->exempt_lists = weir_alloc(zone->exempt_list_count + (size_t)1, sizeof(struct exempt_list *));
 	matcher->exempt_lists[matcher->exempt_list_count++] = exempt_list_of_zone(zone);
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++) {
@@ -108,8 +111,10 @@ static enum weir_status init_address_fields(struct zone_matcher *matcher, const 
 {
 	uint32_t ip = FIELD_IP;
 	enum weir_status status = WEIR_OK;
-	if (zone->exempt_network_count == 0 && zone->exempt_list_count == 0)
-		return WEIR_OK;
+	if (zone->exempt_verified_count > 0)
+		status = record_field_want(fields, "agent", &matcher->agent_field, error);
+	if (status != WEIR_OK || zone->exempt_network_count + zone->exempt_list_count + zone->exempt_verified_count == 0)
+		return status;
 	for (uint32_t i = 0; i < template->part_count; i++)
 		if (template->parts[i].field == FIELD_IP || template->parts[i].grouped)
 			matcher->address_fields |= UINT64_C(1) << template->parts[i].field;
@@ -165,6 +170,7 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lis
 	made->sorted = weir_alloc(count, sizeof *made->sorted);
 	made->partitions = partitions;
 	made->fields = fields;
+	made->hosts = exempt_lists_hosts(lists);
 	enum weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		const struct weir_zone *source = &policy->zones[i];
@@ -256,6 +262,19 @@ static bool is_of_source(const struct weir_zone *zone, const struct record *reco
 	return false;
 }
 
+/* Whether it says that it is a robot which its address is, too. */
+static bool is_verified(const struct matcher *matcher, const struct zone_matcher *zone, const struct record *record,
+                        const struct weir_address *address)
+{
+	struct weir_span agent = record->fields[zone->agent_field];
+	for (uint32_t i = 0; i < zone->zone->exempt_verified_count && agent.at != NULL; i++) {
+		const struct weir_verified *verified = &zone->zone->exempt_verified[i];
+		if (weir_verified_claims(verified, agent) && verified_hosts_has(matcher->hosts, address, verified))
+			return true;
+	}
+	return false;
+}
+
 static bool is_exempt(struct matcher *matcher, const struct zone_matcher *zone, const struct key_template *template,
                       const struct record *record)
 {
@@ -268,7 +287,7 @@ static bool is_exempt(struct matcher *matcher, const struct zone_matcher *zone, 
 	for (uint64_t left = zone->address_fields; left != 0; left &= left - 1) {
 		uint32_t field = (uint32_t)__builtin_ctzll(left);
 		const struct weir_address *address = address_cache_get(&matcher->addresses, record, field);
-		if (address != NULL && is_exempt_address(zone, address))
+		if (address != NULL && (is_exempt_address(zone, address) || is_verified(matcher, zone, record, address)))
 			return true;
 	}
 	return false;

@@ -77,6 +77,23 @@ static enum weir_status check_token(const struct weir_json *at, const char *toke
 	return WEIR_OK;
 }
 
+static enum weir_status check_resolver(const struct weir_json *root, const struct weir_config *config,
+                                       struct weir_error *error)
+{
+	struct weir_json collector = weir_json_member(root, "collector"), at = weir_json_member(&collector, "resolver");
+	struct weir_address address;
+	char *host = NULL;
+	uint16_t port;
+	if (config->collector.resolver == NULL)
+		return WEIR_OK;
+	bool good = weir_listen_address(config->collector.resolver, &host, &port) &&
+	            weir_address_parse(weir_span_of(host), &address) && weir_address_is_v4(&address);
+	free(host);
+	return good ? WEIR_OK
+	            : weir_json_fail(&at, error, "must be IPv4:PORT, such as \"127.0.0.1:53\", not \"%.80s\"",
+	                             config->collector.resolver);
+}
+
 static enum weir_status read_api(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
 	struct weir_json archiver = weir_json_member(root, "archiver");
@@ -201,6 +218,11 @@ static const struct weir_json_rule members[] = {
      .shape = weir_shape_text},
 	{.name = "zones", .meaning = "what to count, by which key, against which limits", .shape = zones_shape},
 	{.name = "sources", .meaning = "where lines come from, and which format they have", .shape = sources_shape},
+	{.name = "exempt",
+     .meaning =
+         "who is counted in no zone, beside each zone's own \"exempt\": networks, ranges, records by their fields, "
+         "or lists of these",
+     .shape = weir_exempt_shared_shape},
 	{.name = "gateways", .meaning = "block lists that `weir run` keeps", .shape = gateways_shape},
 	{.name = NULL},
 };
@@ -244,7 +266,7 @@ json_t *weir_config_schema(const struct weir_config_shapes *shapes)
 
 static enum weir_status read_all(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
-	struct weir_json zones = weir_json_member(root, "zones");
+	struct weir_json zones = weir_json_member(root, "zones"), exempt = weir_json_member(root, "exempt");
 	enum weir_status status = check_sections(root, error);
 	if (status != WEIR_OK || (status = read_sources(root, config, error)) != WEIR_OK)
 		return status;
@@ -255,8 +277,13 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 		status = weir_settings_read(root, weir_config_sections[i], config, error);
 	/* In a cluster the zones in force are the log's: `weir policy apply` puts them there. */
 	if (status == WEIR_OK && (weir_json_exists(&zones) || config->bus.type == WEIR_BUS_LOCAL))
-		status = weir_policy_parse(&zones, &config->policy, error);
+		status = weir_policy_parse(&zones, &exempt, &config->policy, error);
+	else if (status == WEIR_OK && weir_json_exists(&exempt))
+		status = weir_json_fail(&exempt, error,
+		                        "is about the zones beside it, and there are none: in a cluster, give it to the "
+		                        "configuration of `weir policy apply`");
 	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
+	    (status = check_resolver(root, config, error)) != WEIR_OK ||
 	    (status = read_api(root, config, error)) != WEIR_OK ||
 	    (status = check_tls(root, "listen", "", &config->listen.tls, error)) != WEIR_OK ||
 	    (status = check_tls(root, "archiver", "api_", &config->archiver.api_tls, error)) != WEIR_OK ||

@@ -3,7 +3,7 @@
  * The configuration: one JSON file for all roles, parsed once, immutable
  * afterwards, and passed down.
  *
- * Its sections are "zones" (common/policy/policy.h), "sources" (collector/source/source.h),
+ * Its sections are "zones" and "exempt" (common/policy/policy.h), "sources" (collector/source/source.h),
  * "gateways" (deploy/gateways/gateway/gateway_settings.h) and those of the struct
  * below, under the names that it has. A secret is opened by whoever uses it, and not before: of what a role does not
  * use, nothing need be on its machine. Every setting in them has a default. Name, kind, bounds, default and meaning of each stand in
@@ -42,7 +42,7 @@ struct weir_config_tls {
 /* Strings are NULL where nothing is set and there is no default. */
 struct weir_config {
 	struct weir_json_document *document; /* owned: the cursors below point into it */
-	struct weir_policy *policy; /* of "zones"; owned, not numbered; NULL: bus.type is kafka, and there are none */
+	struct weir_policy *policy; /* of "zones", "exempt"; owned, not numbered; NULL: bus.type is kafka without zones */
 	struct weir_json sources;   /* "sources": a list of objects, read by the collector */
 	size_t source_count;
 	struct weir_json gateways; /* "gateways": a list, read by weir run */
@@ -74,6 +74,8 @@ struct weir_config {
 	struct {
 		int64_t max_skew_ms;
 		int64_t line_max_bytes;
+		int64_t list_interval_ms;
+		char *resolver; /* IPv4:PORT; NULL: the system's */
 	} collector;
 	struct {
 		int64_t threads;      /* 1..bus.partitions */

@@ -4,12 +4,12 @@
 
 #include "common/base/alloc.h"
 #include "common/base/words.h"
-#include "common/bytes/listen_address.h"
 
 #include <curl/curl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct weir_http_client {
 	struct weir_http_client_options options;
@@ -117,6 +117,15 @@ static const char *why(struct weir_http_client *client, CURLcode done)
 	return client->words[0] != '\0' ? client->words : curl_easy_strerror(done);
 }
 
+static void take_etag(CURL *curl, struct weir_http_answer *answer)
+{
+	struct curl_header *header;
+	answer->etag[0] = '\0';
+	if (curl_easy_header(curl, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
+	    strlen(header->value) < sizeof answer->etag)
+		snprintf(answer->etag, sizeof answer->etag, "%s", header->value);
+}
+
 enum weir_status weir_http_client_call(struct weir_http_client *client, const struct weir_http_call *call,
                                        struct weir_http_answer *answer, struct weir_error *error)
 {
@@ -137,6 +146,7 @@ enum weir_status weir_http_client_call(struct weir_http_client *client, const st
 	curl_off_t after_s = 0;
 	if (curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK && after_s > 0)
 		answer->retry_after_ms = after_s < INT_MAX ? (int64_t)after_s * 1000 : INT_MAX;
+	take_etag(client->curl, answer);
 	return WEIR_OK;
 }
 
@@ -150,36 +160,4 @@ bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *
 	weir_text_puts(text, escaped);
 	curl_free(escaped);
 	return true;
-}
-
-/* Whether a host, with its port, is this machine. */
-static bool is_here(const char *at, size_t length)
-{
-	char host[64];
-	const char *colon = memrchr(at, ':', length);
-	if (*at == '[') { /* [::1]:8080 */
-		const char *closing = memchr(at, ']', length);
-		length = closing != NULL ? (size_t)(closing - at) - 1 : 0;
-		at++;
-	} else if (colon != NULL) {
-		length = (size_t)(colon - at);
-	}
-	snprintf(host, sizeof host, "%.*s", (int)(length < sizeof host ? length : 0), at);
-	return weir_listen_is_loopback(host);
-}
-
-bool weir_http_address_host(const char *address, struct weir_text *host)
-{
-	size_t scheme = strncmp(address, "https://", 8) == 0 ? 8 : strncmp(address, "http://", 7) == 0 ? 7 : 0;
-	size_t length = strcspn(address + scheme, "/?#");
-	if (scheme == 0 || length == 0)
-		return false;
-	const char *at = address + scheme, *account = memrchr(at, '@', length);
-	if (account != NULL) {
-		length -= (size_t)(account + 1 - at);
-		at = account + 1;
-	}
-	weir_text_append(host, address, scheme);
-	weir_text_append(host, at, length);
-	return length > 0 && (scheme == 8 || is_here(at, length));
 }

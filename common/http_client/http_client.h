@@ -11,10 +11,11 @@
 #define WEIR_COMMON_HTTP_CLIENT_H
 
 #include "common/base/text.h"
+#include "common/bytes/http_address.h"
 
 #include <stdatomic.h>
 
-enum { WEIR_HTTP_HEADERS_MAX = 16 };
+enum { WEIR_HTTP_HEADERS_MAX = 16, WEIR_HTTP_ETAG_BYTES = 160 };
 
 struct weir_http_client;
 
@@ -37,8 +38,9 @@ struct weir_http_call {
 
 struct weir_http_answer {
 	long code;
-	int64_t retry_after_ms; /* -1: it does not say */
-	struct weir_text body;  /* what is there already stays before it; the caller frees */
+	int64_t retry_after_ms;          /* -1: it does not say */
+	char etag[WEIR_HTTP_ETAG_BYTES]; /* what it calls this state of the document; "": nothing, or it is too long */
+	struct weir_text body;           /* what is there already stays before it; the caller frees */
 };
 
 WEIR_MUST_USE enum weir_status weir_http_client_new(const struct weir_http_client_options *options,
@@ -56,12 +58,5 @@ WEIR_MUST_USE enum weir_status weir_http_client_call(struct weir_http_client *cl
 
 /** Appends a value as an address holds it. @return false: it is too long */
 bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *text, struct weir_span value);
-
-/**
- * Whether an address is https:// and a host, or http:// and this machine: nothing goes in clear over a network.
- *
- * @param host  set to "https://HOST:PORT", without an account
- */
-bool weir_http_address_host(const char *address, struct weir_text *host);
 
 #endif

@@ -100,7 +100,7 @@ static enum weir_status take_line(char *line, char *end, const struct weir_exemp
 		end--;
 	while (line < end && (*line == ' ' || *line == '\t'))
 		line++;
-	if (line == end || *line == '#')
+	if (line == end || *line == '#' || *line == ';')
 		return WEIR_OK;
 	end = remark_of(line, end);
 	if (!is_text(line, (size_t)(end - line)))

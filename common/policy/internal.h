@@ -5,20 +5,24 @@
 
 #include "common/policy/policy.h"
 
-/** policy_exempt.c: "exempt", a list or {"file": PATH}. */
-WEIR_MUST_USE enum weir_status weir_exempt_parse(const struct weir_json *at, struct weir_zone *zone,
-                                                 struct weir_error *error);
+/**
+ * policy_exempt.c: a zone's "exempt", and the one of all zones, beside one another.
+ *
+ * @param shared  NULL: there is none
+ */
+WEIR_MUST_USE enum weir_status weir_exempt_parse(const struct weir_json *own, const struct weir_json *shared,
+                                                 struct weir_zone *zone, struct weir_error *error);
+
+/** What the "exempt" of a zone may be (common/json/json_shape.h). */
+json_t *weir_exempt_shape(void);
 
 /** policy_circle.c: refuses zones that count their own decisions, directly or through others. */
 WEIR_MUST_USE enum weir_status weir_policy_check_circles(const struct weir_json *zones,
                                                          const struct weir_policy *policy, struct weir_error *error);
 
-/** What it takes (common/json/json_shape.h). */
-json_t *weir_exempt_shape(void);
-
 /** policy_zone.c: zones without the checks that are of a configuration alone. A record was checked when it was written. */
-WEIR_MUST_USE enum weir_status weir_policy_read(const struct weir_json *zones, struct weir_policy **policy,
-                                                struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_policy_read(const struct weir_json *zones, const struct weir_json *exempt,
+                                                struct weir_policy **policy, struct weir_error *error);
 
 /** policy_history.c: whether a policy's text fits into a record. */
 WEIR_MUST_USE enum weir_status weir_policy_check_size(const struct weir_policy *policy, struct weir_error *error);

@@ -23,6 +23,8 @@ static void free_zone(struct weir_zone *zone)
 	weir_match_free(&zone->match);
 	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
 		weir_match_free(&zone->exempt_matches[i]);
+	for (uint32_t i = 0; i < zone->exempt_verified_count; i++)
+		weir_verified_free(&zone->exempt_verified[i]);
 	for (uint32_t i = 0; i < zone->source_count; i++)
 		free(zone->sources[i]);
 	for (uint32_t i = 0; i < zone->history_field_count; i++)
@@ -32,6 +34,7 @@ static void free_zone(struct weir_zone *zone)
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 		free(zone->exempt_lists[i]);
 	free(zone->history_fields);
+	free(zone->exempt_verified);
 	free(zone->exempt_lists);
 	free(zone->exempt_files);
 	free(zone->exempt_matches);
@@ -76,7 +79,7 @@ enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t l
 	struct weir_json zones = weir_json_member(&root, "zones");
 	status = weir_json_only(&root, names, error);
 	if (status == WEIR_OK)
-		status = weir_policy_read(&zones, policy, error);
+		status = weir_policy_read(&zones, NULL, policy, error);
 	if (status == WEIR_OK)
 		(*policy)->version = version;
 	weir_json_document_free(document);

@@ -16,6 +16,7 @@
 #include "common/json/json.h"
 #include "common/match/match.h"
 #include "common/policy/exempt_entries.h"
+#include "common/policy/verified.h"
 
 enum {
 	WEIR_ZONES_MAX = 1024,
@@ -70,6 +71,8 @@ struct weir_zone {
 	uint32_t exempt_word_count;
 	struct weir_match *exempt_matches; /* records, by any of their fields */
 	uint32_t exempt_match_count;
+	struct weir_verified *exempt_verified; /* robots, whose hosts are asked for by name */
+	uint32_t exempt_verified_count;
 	struct weir_exempt_file *exempt_files; /* that were read for it; none in a policy that comes from a record */
 	uint32_t exempt_file_count;
 	char **exempt_lists; /* paths of more entries, which are not read here: collector/match/exempt_list.h */
@@ -100,11 +103,15 @@ struct weir_policy {
 /**
  * Parses "zones" (an array). A zone without an id gets one that is free.
  * {"file": …} in exempt is read here; of one with more than 10,000 entries the canonical text holds its path alone.
+ *
+ * @param exempt  what every zone has beside its own "exempt", without words; NULL: nothing
  */
-WEIR_MUST_USE enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_policy **policy,
-                                                 struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_policy_parse(const struct weir_json *zones, const struct weir_json *exempt,
+                                                 struct weir_policy **policy, struct weir_error *error);
 /** What an element of "zones" may be (common/json/json_shape.h); it names "match" and "limit". */
 json_t *weir_zone_shape(void);
+/** What the "exempt" of all zones may be. */
+json_t *weir_exempt_shared_shape(void);
 /** From a policy record's canonical text. */
 WEIR_MUST_USE enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t length,
                                                   struct weir_policy **policy, struct weir_error *error);
@@ -132,8 +139,8 @@ WEIR_MUST_USE enum weir_status weir_policy_check_successor(const struct weir_pol
 /** Gives the ids, and checks against every earlier policy, the newest first. @return as those two */
 WEIR_MUST_USE enum weir_status weir_policy_follow(struct weir_policy *policy, const struct weir_policy *const *history,
                                                   size_t count, struct weir_error *error);
-/** Where a configuration's zone names a file or list of "exempt", so that an error about it can say so. */
-struct weir_json weir_exempt_place(const struct weir_json *zones, uint32_t zone, const char *path);
+/** Where a configuration names a zone's list of "exempt", so that an error about it can say so. */
+struct weir_json weir_exempt_place(const struct weir_json *root, uint32_t zone, const char *path);
 /** Whether some zone's "exempt" names a list that stays a file. */
 bool weir_policy_has_lists(const struct weir_policy *policy);
 /** Whether the zone counts decisions of zones. */

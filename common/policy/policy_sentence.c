@@ -54,6 +54,11 @@ static void put_exempt(struct weir_text *text, const struct weir_zone *zone)
 	for (uint32_t i = 0; i < zone->exempt_list_count && i < EXEMPT_SHOWN; i++)
 		weir_text_printf(text, "%sthe entries of %s", total == 0 && i == 0 ? "; exempt: " : ", ",
 		                 zone->exempt_lists[i]);
+	total += zone->exempt_list_count;
+	for (uint32_t i = 0; i < zone->exempt_verified_count && i < EXEMPT_SHOWN; i++)
+		weir_text_printf(text, "%sverified %s", total == 0 && i == 0 ? "; exempt: " : ", ",
+		                 zone->exempt_verified[i].name != NULL ? zone->exempt_verified[i].name
+		                                                       : zone->exempt_verified[i].agent);
 }
 
 static void put_sources(struct weir_text *text, const struct weir_zone *zone)

@@ -67,6 +67,12 @@ static json_t *exempt_json(const struct weir_zone *zone)
 		json_array_append_new(list, weir_match_json(&zone->exempt_matches[i]));
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 		json_array_append_new(list, json_pack("{s:s}", "list", zone->exempt_lists[i]));
+	json_t *verified = json_array();
+	for (uint32_t i = 0; i < zone->exempt_verified_count; i++)
+		json_array_append_new(verified, weir_verified_json(&zone->exempt_verified[i]));
+	if (zone->exempt_verified_count > 0)
+		json_array_append_new(list, json_pack("{s:O}", "verified", verified));
+	json_decref(verified);
 	return list;
 }
 

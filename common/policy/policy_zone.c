@@ -358,7 +358,8 @@ static enum weir_status parse_sources(const struct weir_json *object, struct wei
 	return status;
 }
 
-static enum weir_status parse_zone(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+static enum weir_status parse_zone(const struct weir_json *at, const struct weir_json *shared_exempt,
+                                   struct weir_zone *zone, struct weir_error *error)
 {
 	struct weir_json match = weir_json_member(at, "match"), exempt = weir_json_member(at, "exempt");
 	enum weir_status status;
@@ -366,7 +367,7 @@ static enum weir_status parse_zone(const struct weir_json *at, struct weir_zone 
 	    (status = parse_name(at, zone, error)) != WEIR_OK || (status = parse_description(at, zone, error)) != WEIR_OK ||
 	    (status = parse_key(at, zone, error)) != WEIR_OK ||
 	    (status = weir_match_parse(&match, &zone->match, error)) != WEIR_OK ||
-	    (status = weir_exempt_parse(&exempt, zone, error)) != WEIR_OK ||
+	    (status = weir_exempt_parse(&exempt, shared_exempt, zone, error)) != WEIR_OK ||
 	    (status = parse_sources(at, zone, error)) != WEIR_OK || (status = parse_history(at, zone, error)) != WEIR_OK ||
 	    (status = parse_limits(at, zone, error)) != WEIR_OK)
 		return status;
@@ -400,7 +401,8 @@ static enum weir_status check_unique(const struct weir_json *zones, const struct
 	return WEIR_OK;
 }
 
-enum weir_status weir_policy_read(const struct weir_json *zones, struct weir_policy **policy, struct weir_error *error)
+enum weir_status weir_policy_read(const struct weir_json *zones, const struct weir_json *exempt,
+                                  struct weir_policy **policy, struct weir_error *error)
 {
 	size_t count = 0;
 	enum weir_status status =
@@ -414,7 +416,7 @@ enum weir_status weir_policy_read(const struct weir_json *zones, struct weir_pol
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_json at = weir_json_element(zones, i);
 		made->zone_count++;
-		status = parse_zone(&at, &made->zones[i], error);
+		status = parse_zone(&at, exempt, &made->zones[i], error);
 		if (status == WEIR_OK)
 			status = parse_id(&at, &made->zones[i], error);
 		if (status == WEIR_OK)
@@ -430,11 +432,12 @@ enum weir_status weir_policy_read(const struct weir_json *zones, struct weir_pol
 	return WEIR_OK;
 }
 
-enum weir_status weir_policy_parse(const struct weir_json *zones, struct weir_policy **policy, struct weir_error *error)
+enum weir_status weir_policy_parse(const struct weir_json *zones, const struct weir_json *exempt,
+                                   struct weir_policy **policy, struct weir_error *error)
 {
 	struct weir_policy *made;
 	struct weir_error words;
-	enum weir_status status = weir_policy_read(zones, &made, error);
+	enum weir_status status = weir_policy_read(zones, exempt, &made, error);
 	if (status != WEIR_OK)
 		return status;
 	status = weir_policy_check_circles(zones, made, error);

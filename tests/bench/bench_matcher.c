@@ -78,7 +78,7 @@ static void measure(const struct bench_case *bench, const struct weir_span *addr
 	if (weir_json_parse(bench->name, bench->zones, strlen(bench->zones), &document, NULL) != WEIR_OK)
 		abort();
 	struct weir_json root = weir_json_root(document);
-	if (weir_policy_parse(&root, &policy, NULL) != WEIR_OK ||
+	if (weir_policy_parse(&root, NULL, &policy, NULL) != WEIR_OK ||
 	    matcher_new(policy, NULL, &fields, 16, &matcher, NULL) != WEIR_OK)
 		abort();
 	double seconds[RUNS];

@@ -78,6 +78,7 @@ def _simpler(case):
         for option in ("precision", "lateness", "offset", "penalize", "done"):
             for limit in range(len(zone["limits"])):
                 yield without("zones", z, "limits", limit, option)
+    yield without("exempt")
     for s in reversed(range(len(case.config["sources"]))):
         yield without("sources", s)
 

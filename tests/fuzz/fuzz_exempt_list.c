@@ -58,12 +58,12 @@ static bool read_lines(const char *at, const char *end, struct taken *taken, uin
 		/* what is in a remark does not matter */
 		bool whole = cut_remark(begin) || memchr(at, '\0', (size_t)(last - at)) == NULL;
 		json_t *text = whole ? json_string(begin) : NULL; /* NULL: no UTF-8 */
-		if (whole && (*begin == '\0' || *begin == '#')) {
+		if (whole && (*begin == '\0' || *begin == '#' || *begin == ';')) {
 			good = true;
 		} else if (!whole) {
-			/* a zero behind '#' is part of a remark */
+			/* a zero behind '#' or ';' is part of a remark */
 			const char *first = at + strspn(at, " \t");
-			good = first < last && *first == '#';
+			good = first < last && (*first == '#' || *first == ';');
 		} else {
 			++*count;
 			good = text != NULL && weir_exempt_entry(begin, &taker, NULL) == WEIR_OK;

@@ -107,7 +107,7 @@ static void keep_policy(struct replay *replay, json_t *zones, int64_t sent_ms, u
 	struct weir_error error;
 	must(weir_json_parse("log", text, strlen(text), &document, &error) == WEIR_OK, "a policy is no JSON");
 	struct weir_json root = weir_json_root(document);
-	must(weir_policy_parse(&root, &policy, &error) == WEIR_OK, error.text);
+	must(weir_policy_parse(&root, NULL, &policy, &error) == WEIR_OK, error.text);
 	keep_control(replay, WEIR_FRAME_POLICY, sent_ms, version, policy->text);
 	weir_policy_free(policy);
 	weir_json_document_free(document);

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir run` as a daemon: it follows, reopens, reloads, goes on where it was, and ends when it is told."""
 
+import http.server
 import json
 import os
 import signal
 import statistics
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -283,6 +285,40 @@ def test_a_long_list_of_exempt_users_is_read_again_when_it_changes(place):
     until(lambda: "users:20001: \"10.0.0.1/8\" is not a network" in weir.said(), "a bad list is refused", running=weir)
     place.append("log", burst("eve", 4) + burst("user7", 4) + burst("joe", 4))
     until_keys(place, weir, "bob", "ann", "joe")
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_list_of_another_server_is_fetched_and_kept(place):
+    answers = {"/bots": b"198.51.100.0/24 # ours\nbob\n192.0.2.1\n"}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):  # pylint: disable=invalid-name
+            body = answers.get(self.path, b"")
+            self.send_response(200 if body else 404)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):  # pylint: disable=arguments-differ
+            pass
+
+    log, server = place.write("log", ""), http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    zones = site()
+    zones[0]["key"] = ["ip"]
+    config = place.config(zones, [source(log)],
+                          exempt=[{"list": f"http://127.0.0.1:{server.server_port}/bots"}])
+    lines = "".join(burst("joe", 4, ip=ip) for ip in ("198.51.100.7", "192.0.2.1", "192.0.2.2"))
+    weir = follow(place, config)
+    until(lambda: "1 entries of the list" in weir.said(), "the list is there", running=weir)
+    place.append("log", lines)
+    until_keys(place, weir, "192.0.2.2")
+    assert weir.stop() == DONE, weir.said()
+    server.shutdown()
+    server.server_close()
+    weir = follow(place, config)
+    until(lambda: "stays in use" in weir.said(), "the copy stays", running=weir)
+    place.append("log", lines + burst("joe", 4, ip="192.0.2.3"))
+    until_keys(place, weir, "192.0.2.2", "192.0.2.3")
     assert weir.stop() == DONE, weir.said()
 
 

@@ -41,6 +41,8 @@ RICH = {
                     {"algorithm": "queue", "length": 2, "hold": "1m", "done": {"path": ["/done"]}}]},
         {"id": 2, "name": "site", "key": [], "exempt": {"agent": "x"}, "block_for": ["1m", "1h"], "forgive_after": "1d",
          "limits": [{"algorithm": "uniform", "interval": "5ms"}]}],
+    "exempt": ["192.0.2.0/24", {"agent": ["probe*"]}, {"list": "https://example.org/networks"},
+               {"verified": ["googlebot", {"agent": "Ours", "hosts": ["bots.example.org"]}]}],
     "sources": [
         {"type": "file", "name": "web", "path": ["/nonexistent/a*.log"], "exclude": "*.gz", "olddir": "old", "follow": True,
          "start": "end", "line_max": "8KiB",
@@ -67,7 +69,7 @@ RICH = {
     "bus": {"partitions": 4, "linger": "1ms", "prefix": "w", "kafka": {"client.id": "x"}},
     "store": {"type": "sqlite", "port": 3306, "password": {"file": "/dev/null"}},
     "redis": {"url": "redis://127.0.0.1:6379"},
-    "collector": {"max_skew": "5s", "line_max": "64KiB"},
+    "collector": {"max_skew": "5s", "line_max": "64KiB", "list_interval": "2h", "resolver": "127.0.0.1:53"},
     "limiter": {"threads": 2, "memory": "64MiB"},
     "archiver": {"enabled": True, "api": "127.0.0.1:8642", "tokens": ["0123456789abcdef"], "keep_daily": "1d"},
     "listen": {"http": "127.0.0.1:9464"},

@@ -160,9 +160,12 @@ static void refuses_in_words(void **state)
 	refuse("{}",
 	       "weir.json:1: zones: is missing; for example [{\"name\": \"site\", \"key\": [\"ip\"], \"limits\": [...]}]");
 	refuse("[]", "weir.json:1: must be an object, not an array");
+	refuse("{\"bus\": {\"type\": \"kafka\", \"brokers\": \"a:1\"}, \"exempt\": [\"10.0.0.0/8\"]}",
+	       "weir.json:1: exempt: is about the zones beside it, and there are none: in a cluster, give it to the "
+	       "configuration of `weir policy apply`");
 	refuse(
 		"{" ZONES ",\n\"zone\": 1}",
-		"weir.json:2: unknown key \"zone\"; did you mean \"zones\"? (known: $schema, zones, sources, gateways, bus, store, redis, collector, "
+		"weir.json:2: unknown key \"zone\"; did you mean \"zones\"? (known: $schema, zones, sources, exempt, gateways, bus, store, redis, collector, "
 		"limiter, archiver, listen, log, decisions, deadletter)");
 	refuse(
 		"{" ZONES ",\n\"bus\": {\n\"partition\": 1}}",

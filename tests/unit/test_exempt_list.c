@@ -50,7 +50,7 @@ static struct weir_policy *policy_of(const char *kind, const char *path)
 	         kind, path);
 	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, &error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
-	if (weir_policy_parse(&root, &policy, &error) != WEIR_OK)
+	if (weir_policy_parse(&root, NULL, &policy, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	weir_json_document_free(document);
 	return policy;
@@ -84,7 +84,7 @@ static void a_list_holds_its_entries_alone(void **state)
 {
 	static struct weir_network networks[NETWORKS];
 	char *path = path_in(state, "list"), text[WEIR_ADDRESS_TEXT_BYTES + 4];
-	struct exempt_lists *lists = exempt_lists_new(NULL);
+	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
 	struct exempt_list *list;
 	struct weir_error error;
 	srandom(1);
@@ -151,7 +151,7 @@ static void a_list_is_shared_until_it_is_read_anew(void **state)
 	char *path = path_in(state, "list");
 	FILE *said = tmpfile();
 	struct weir_log log = {.fd = fileno(said), .level = WEIR_LOG_INFO};
-	struct exempt_lists *lists = exempt_lists_new(&log);
+	struct exempt_lists *lists = exempt_lists_new(NULL, &log);
 	struct exempt_list *first, *second, *third;
 	struct weir_error error;
 	struct weir_policy *policy = policy_of("list", path);
@@ -202,7 +202,7 @@ static void a_list_is_shared_until_it_is_read_anew(void **state)
 static void refuse(void **state, const char *text, size_t length, const char *words)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new(NULL);
+	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
 	struct exempt_list *list;
 	struct weir_error error;
 	FILE *file = fopen(path, "w");
@@ -218,7 +218,7 @@ static void what_is_no_entry_is_refused_with_its_line(void **state)
 {
 	static char longest[WEIR_EXEMPT_LINE_MAX_BYTES + 3];
 	char *patterns = malloc((EXEMPT_LIST_WILDCARDS_MAX + 1) * (size_t)8), *end = patterns;
-	struct exempt_lists *lists = exempt_lists_new(NULL);
+	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
 	struct exempt_list *list;
 	struct weir_error error;
 	refuse(state, "ok\n\n192.0.2.*\n", 14, "list:3: \"192.0.2.*\" is a wildcard in an address");
@@ -272,7 +272,7 @@ static bool is_matched(struct matcher *matcher, const char *ip)
 static void who_is_in_a_list_is_in_no_zone(void **state)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new(NULL);
+	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
 	struct field_table fields;
 	struct matcher *matcher;
 	struct weir_error error;
@@ -298,7 +298,7 @@ static void who_is_in_a_list_is_in_no_zone(void **state)
 static void a_change_is_told_once_it_has_settled(void **state)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new(NULL);
+	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
 	struct exempt_watch watch = {0};
 	struct weir_error error;
 	int64_t now_ms = 1000000;

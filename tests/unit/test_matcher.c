@@ -29,7 +29,7 @@ static enum weir_status try_setup(struct fixture *fixture, const char *zones, st
 	struct weir_json_document *document;
 	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
-	if (weir_policy_parse(&root, &fixture->policy, error) != WEIR_OK)
+	if (weir_policy_parse(&root, NULL, &fixture->policy, error) != WEIR_OK)
 		fail_msg("%s", error->text);
 	weir_json_document_free(document);
 	field_table_init(&fixture->fields);

@@ -42,7 +42,7 @@ static int setup(void **state)
 	if (weir_config_parse("config", text, strlen(text), &scene->config, &error) != WEIR_OK ||
 	    weir_bus_local_open(scene->directory, &options, &scene->bus, &error) != WEIR_OK ||
 	    scene->bus->ops->producer_new(scene->bus, &scene->producer, &error) != WEIR_OK ||
-	    policies_new(scene->config, scene->bus, &scene->log, &scene->policies, &error) != WEIR_OK)
+	    policies_new(scene->config, scene->bus, NULL, &scene->log, &scene->policies, &error) != WEIR_OK)
 		return -1;
 	*state = scene;
 	return 0;
@@ -69,7 +69,7 @@ static void apply_zones(struct scene *scene, uint64_t version, const char *zones
 	struct weir_policy *policy;
 	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, &error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
-	assert_int_equal(weir_policy_parse(&root, &policy, &error), WEIR_OK);
+	assert_int_equal(weir_policy_parse(&root, NULL, &policy, &error), WEIR_OK);
 	size_t length;
 	char *message = weir_frame_control(WEIR_FRAME_POLICY, 1, version, weir_span_of(policy->text), &length);
 	struct weir_delivery delivery;

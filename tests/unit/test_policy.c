@@ -21,7 +21,7 @@ static enum weir_status parse(const char *zones, struct weir_policy **policy, st
 	if (status != WEIR_OK)
 		fail_msg("%s", error->text);
 	struct weir_json root = weir_json_root(document);
-	status = weir_policy_parse(&root, policy, error);
+	status = weir_policy_parse(&root, NULL, policy, error);
 	weir_json_document_free(document);
 	return status;
 }
@@ -323,7 +323,7 @@ static void no_zone_counts_its_own_decisions(void **state)
 		snprintf(text, sizeof text, "[%s]", bad[i].zones);
 		assert_int_equal(weir_json_parse("weir.json", text, strlen(text), &document, &error), WEIR_OK);
 		struct weir_json root = weir_json_root(document);
-		assert_int_equal(weir_policy_parse(&root, &policy, &error), WEIR_INVALID);
+		assert_int_equal(weir_policy_parse(&root, NULL, &policy, &error), WEIR_INVALID);
 		if (strstr(error.text, bad[i].words) == NULL)
 			fail_msg("\"%s\" is not in \"%s\"", bad[i].words, error.text);
 		weir_json_document_free(document);
@@ -455,6 +455,80 @@ static void an_address_is_itself_however_it_is_written(void **state)
 		"range such as 192.0.2.1-192.0.2.9");
 	refuse(ZONE(LIMITS ", \"match\": {\"ip\": \"192.0.2.1/x\"}"),
 	       "weir.json:1: [0].match.ip: \"192.0.2.1/x\" is not a network: the part after \"/\" is not a prefix length");
+}
+
+/* What all zones have is in each of them as if it stood there, whichever way it is given; words are refused. */
+static void what_all_zones_exempt_stands_in_each(void **state)
+{
+	(void)state;
+	static const char
+		text[] =
+			"{\"exempt\": [\"192.0.2.0/24\", {\"agent\": [\"monitor*\"]}, {\"list\": \"/a/list\"}],"
+			" \"zones\": [{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [\"10.0.0.0/8\", {\"list\": \"/a/list\"}]," LIMITS
+			"}, {\"name\": \"b\", \"key\": [\"user\"]," LIMITS "}]}",
+		own[] = "[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [\"192.0.2.0/24\", \"10.0.0.0/8\", {\"agent\": "
+				"[\"monitor*\"]}, {\"list\": \"/a/list\"}]," LIMITS
+				"}, {\"name\": \"b\", \"key\": [\"user\"], \"exempt\": [\"192.0.2.0/24\", {\"agent\": "
+				"[\"monitor*\"]}, {\"list\": \"/a/list\"}]," LIMITS "}]",
+		word[] = "{\"exempt\": [\"10.0.0.0/8\", \"alice\"], \"zones\": " ZONE(LIMITS) "}";
+	struct weir_policy *policy = NULL, *same = accept(own);
+	struct weir_json_document *document = NULL;
+	struct weir_error error;
+	assert_int_equal(weir_json_parse("weir.json", text, strlen(text), &document, &error), WEIR_OK);
+	struct weir_json root = weir_json_root(document), zones = weir_json_member(&root, "zones"),
+					 exempt = weir_json_member(&root, "exempt");
+	assert_int_equal(weir_policy_parse(&zones, &exempt, &policy, &error), WEIR_OK);
+	assert_string_equal(policy->text, same->text);
+	assert_string_equal(weir_exempt_place(&root, 0, "/a/list").path, "zones[0].exempt[1].list");
+	assert_string_equal(weir_exempt_place(&root, 1, "/a/list").path, "exempt[2].list");
+	weir_policy_free(policy);
+	weir_policy_free(same);
+	weir_json_document_free(document);
+	assert_int_equal(weir_json_parse("weir.json", word, strlen(word), &document, &error), WEIR_OK);
+	root = weir_json_root(document), zones = weir_json_member(&root, "zones"),
+	exempt = weir_json_member(&root, "exempt");
+	assert_int_equal(weir_policy_parse(&zones, &exempt, &policy, &error), WEIR_INVALID);
+	assert_string_equal(error.text,
+	                    "weir.json:1: exempt[1]: \"alice\" is no address: a word is compared with the key of a "
+	                    "zone, so give it to that zone's \"exempt\", or name its field, as in {\"user\": "
+	                    "[\"...\"]}");
+	weir_json_document_free(document);
+}
+
+static void robots_are_named_or_described(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(
+		ZONE(LIMITS
+	         ", \"exempt\": {\"verified\": [\"bingbot\", {\"agent\": \"Ours\", \"hosts\": [\"bots.example.org\"]}]}"));
+	static const char entry[] = "{\"verified\":[\"bingbot\",{\"agent\":\"Ours\",\"hosts\":[\"bots.example.org\"]}]}";
+	assert_non_null(strstr(policy->text, entry));
+	const struct weir_verified *bing = &policy->zones[0].exempt_verified[0], *ours = bing + 1;
+	assert_true(weir_verified_claims(bing, weir_span_of("Mozilla/5.0 (compatible; BINGbot/2.0)")));
+	assert_false(weir_verified_claims(bing, weir_span_of("bin")));
+	assert_true(weir_verified_is_host(bing, "msnbot-1.search.MSN.com") &&
+	            weir_verified_is_host(bing, "search.msn.com"));
+	assert_false(weir_verified_is_host(bing, "evilsearch.msn.com") || weir_verified_is_host(bing, "msn.com") ||
+	             weir_verified_is_host(bing, "search.msn.com.evil.example"));
+	assert_true(weir_verified_is_host(ours, "a.bots.example.org"));
+	struct weir_policy *again = NULL;
+	struct weir_error error;
+	assert_int_equal(weir_policy_decode(1, policy->text, strlen(policy->text), &again, &error), WEIR_OK);
+	assert_string_equal(again->text, policy->text);
+	weir_policy_free(again);
+	weir_policy_free(policy);
+	refuse_with(ZONE(LIMITS ", \"exempt\": {\"verified\": [\"googelbot\"]}"),
+	            "weir.json:1: [0].exempt.verified[0]: must be one of \"googlebot\", \"bingbot\"");
+	refuse(ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"x\", \"hosts\": [\"com\"]}]}"),
+	       "weir.json:1: [0].exempt.verified[0].hosts[0]: must be a domain such as \"crawl.example.org\", not \"com\"");
+	refuse(ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"\", \"hosts\": [\"a.b\"]}]}"),
+	       "weir.json:1: [0].exempt.verified[0].agent: must not be empty: every client would be asked for by name");
+	refuse(
+		ZONE(LIMITS ", \"exempt\": {\"list\": \"http://192.0.2.1/x\"}"),
+		"weir.json:1: [0].exempt.list: must be https://HOST/..., or http:// on this machine: who is between could exempt "
+		"anybody");
+	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"https://example.org/x\"}"),
+	       "weir.json:1: [0].exempt.file: is the address of a server: lists that are fetched are {\"list\": ADDRESS}");
 }
 
 static void exempt_entries_are_networks_or_words(void **state)
@@ -642,6 +716,8 @@ int main(void)
 		cmocka_unit_test(refuses_matches_in_words),
 		cmocka_unit_test(a_single_value_stands_for_a_list_of_one),
 		cmocka_unit_test(an_address_is_itself_however_it_is_written),
+		cmocka_unit_test(what_all_zones_exempt_stands_in_each),
+		cmocka_unit_test(robots_are_named_or_described),
 		cmocka_unit_test(exempt_entries_are_networks_or_words),
 		cmocka_unit_test(exempt_lists_are_read_from_files),
 		cmocka_unit_test(a_policy_must_fit_into_one_record),

@@ -23,7 +23,7 @@ static struct weir_policy *policy_of(const char *zones)
 	if (weir_json_parse("zones", zones, strlen(zones), &document, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	struct weir_json root = weir_json_root(document);
-	if (weir_policy_parse(&root, &policy, &error) != WEIR_OK)
+	if (weir_policy_parse(&root, NULL, &policy, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	weir_json_document_free(document);
 	return policy;
@@ -234,7 +234,7 @@ static void lists_and_long_rows_are_told_in_part(void **state)
 	         "}, {\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [{\"list\": \"%s\"}], " LIMITS "}]",
 	         path);
 	struct weir_policy *policy = policy_of(zones);
-	struct exempt_lists *lists = exempt_lists_new(NULL);
+	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
 	policy_doubts(policy, NULL, lists, tell, &told);
 	assert_non_null(strstr(told.text, "1 exempt: 2 entries of "));
 	assert_non_null(strstr(told.text, "such as \"gate.example\""));

@@ -82,7 +82,7 @@ static void send_policy(struct scene *scene, uint64_t version)
 	                    (unsigned long long)version);
 	assert_int_equal(weir_json_parse("zones", zones, (size_t)used, &document, &error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
-	assert_int_equal(weir_policy_parse(&root, &policy, &error), WEIR_OK);
+	assert_int_equal(weir_policy_parse(&root, NULL, &policy, &error), WEIR_OK);
 	size_t length;
 	char *message = weir_frame_control(WEIR_FRAME_POLICY, 1, version, weir_span_of(policy->text), &length);
 	send(scene, message, length);

@@ -2,6 +2,7 @@
 /* Each step asks more of the questions than the one before; none of them stops at what is missing. */
 #include "deploy/weir/explain/explain_work.h"
 
+#include "collector/match/exempt_list.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
@@ -244,12 +245,19 @@ static void tell_unpublished(const struct explain *explain, struct question *que
 /* Reads the sources again; that they cannot be is missing from the answers. */
 static enum weir_status read_again(struct explain *explain, const struct weir_config *config, struct weir_error *error)
 {
+	char folder[WEIR_PATH_BYTES] = "";
+	if (explain->backend.state_path != NULL &&
+	    weir_path_format(folder, error, "%s/" EXEMPT_LISTS_FOLDER, explain->backend.state_path) != WEIR_OK)
+		return WEIR_IO;
+	struct exempt_lists *lists = exempt_lists_new(folder[0] != '\0' ? folder : NULL, NULL);
 	struct replay_once once = {.config = config,
 	                           .registry = explain->registry,
+	                           .lists = lists,
 	                           .partitions = explain->partitions,
 	                           .memory = explain->memory,
 	                           .patience = explain->asked->patience};
 	enum weir_status status = replay_once(&once, explain->questions, explain->count, error);
+	exempt_lists_free(lists);
 	if (status != WEIR_INVALID)
 		return status;
 	for (size_t i = 0; i < explain->count; i++)

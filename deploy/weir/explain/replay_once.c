@@ -53,7 +53,7 @@ static enum weir_status open_inputs(struct reading *reading, struct weir_error *
 	                                 .again = true,
 	                                 .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
 	enum weir_status status = inputs_new(config, policy_registry_policy(reading->once->registry, reading->version),
-	                                     NULL, &context, NULL, &reading->inputs, error);
+	                                     reading->once->lists, &context, NULL, &reading->inputs, error);
 	for (size_t i = 0; status == WEIR_OK && i < reading->inputs->source_count; i++) {
 		struct source *source = reading->inputs->sources[i];
 		struct source_stream **streams;

@@ -6,6 +6,7 @@
  */
 #include "collector/follow/policy_doubts.h"
 #include "common/base/clock.h"
+#include "common/bytes/http_address.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "common/json/json_writer.h"
@@ -212,7 +213,10 @@ static void print_lists(const struct weir_policy *policy)
 {
 	for (uint32_t z = 0; z < policy->zone_count; z++)
 		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
-			fprintf(stderr, "weir: zone \"%s\": the exempt list %s stays a file: every collector needs it there\n",
+			fprintf(stderr,
+			        weir_http_address_meant(policy->zones[z].exempt_lists[i])
+			            ? "weir: zone \"%s\": the exempt list %s is fetched by every collector\n"
+			            : "weir: zone \"%s\": the exempt list %s stays a file: every collector needs it there\n",
 			        policy->zones[z].name, policy->zones[z].exempt_lists[i]);
 }
 

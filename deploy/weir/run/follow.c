@@ -11,6 +11,7 @@
 #include "archiver/work/archiver_metrics.h"
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
+#include "collector/match/exempt_fetch.h"
 #include "collector/match/exempt_watch.h"
 #include "collector/source/decisions/source_decisions.h"
 #include "collector/source/kinds/source_kinds.h"
@@ -307,6 +308,8 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 	const struct run_options *options = follow->options;
 	enum weir_status status = open_state(follow, error);
 	if (status == WEIR_OK)
+		status = run_options_fetch(options, options->config->policy, error);
+	if (status == WEIR_OK)
 		status = open_policy(follow, error);
 	if (status == WEIR_OK)
 		status = start_workers(follow, error);
@@ -335,6 +338,8 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 			.archiver = follow->archiver,
 			.api = follow->api,
 			.gateways = follow->gateways,
+			.fetch = options->fetch,
+			.hosts = exempt_lists_hosts(options->lists),
 		};
 		status = monitor_start(&monitor, &follow->monitor, error);
 	}
@@ -345,13 +350,16 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 	return status;
 }
 
-/* Whether two configurations differ in more than their zones. */
+/* Whether two configurations differ in more than their policies. */
 static bool others_changed(const struct weir_config *running, const struct weir_config *next)
 {
+	static const char *const of_policy[] = {"zones", "exempt"};
 	const json_t *one = weir_json_root(running->document).value, *other = weir_json_root(next->document).value;
 	json_t *a = json_copy((json_t *)(uintptr_t)one), *b = json_copy((json_t *)(uintptr_t)other);
-	json_object_del(a, "zones");
-	json_object_del(b, "zones");
+	for (size_t i = 0; i < sizeof of_policy / sizeof *of_policy; i++) {
+		json_object_del(a, of_policy[i]);
+		json_object_del(b, of_policy[i]);
+	}
 	bool changed = json_equal(a, b) == 0;
 	json_decref(a);
 	json_decref(b);
@@ -376,6 +384,7 @@ static bool reload(struct follow *follow)
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
 		status = run_options_check_bus(NULL, next, &error);
+		exempt_fetch_set(follow->options->fetch, next->policy, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
 		/* the sources that run go on, and must be able to give what the new zones ask for */
 		if (status == WEIR_OK)
 			status = inputs_check(next, follow->options->lists, &error);
@@ -393,6 +402,7 @@ static bool reload(struct follow *follow)
 		weir_log(follow->log, WEIR_LOG_ERROR, "policy", "%s; policy %llu stays in force", error.text,
 		         (unsigned long long)before);
 		follow->policy_version = before;
+		exempt_fetch_set(follow->options->fetch, policy_registry_policy(follow->registry, before), 0, weir_stop_flag());
 		return false;
 	}
 	const struct weir_policy *policy = policy_registry_policy(follow->registry, follow->policy_version);
@@ -404,7 +414,7 @@ static bool reload(struct follow *follow)
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");
 	if (others)
 		weir_log(follow->log, WEIR_LOG_WARNING, "policy",
-		         "sections other than \"zones\" have changed too: they take effect at a restart");
+		         "sections other than \"zones\" and \"exempt\" have changed too: they take effect at a restart");
 	return true;
 }
 

@@ -31,6 +31,8 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	api_metrics(monitor->options.api, &reply->body);
 	gateways_metrics(monitor->options.gateways, &reply->body);
 	weir_http_metrics(request, &reply->body);
+	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
+	verified_hosts_metrics(monitor->options.hosts, &reply->body);
 }
 
 static bool healthy(const struct monitor *monitor)

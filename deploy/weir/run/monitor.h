@@ -9,6 +9,8 @@
 #include "archiver/api/api.h"
 #include "archiver/work/archiver.h"
 #include "collector/follow/collector.h"
+#include "collector/match/exempt_fetch.h"
+#include "collector/match/verified_hosts.h"
 #include "common/http/http.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "limiter/worker/worker.h"
@@ -27,6 +29,8 @@ struct monitor_options {
 	struct archiver *archiver; /* NULL: none */
 	const struct api *api;     /* NULL: none */
 	const struct gateways *gateways;
+	struct exempt_fetch *fetch;
+	struct verified_hosts *hosts;
 };
 
 /** Everything in the options is borrowed until monitor_stop(). */

@@ -2,7 +2,9 @@
 /* `weir run`: the command line, then one of the two ways to run. */
 #include "archiver/api/api.h"
 #include "collector/follow/inputs.h"
+#include "collector/match/exempt_fetch.h"
 #include "common/base/stop.h"
+#include "common/bytes/http_address.h"
 #include "common/daemon/daemon.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/follow.h"
@@ -59,6 +61,41 @@ static enum weir_exit check(struct run_options *options)
 	return error.status == WEIR_INVALID ? WEIR_EXIT_USAGE : WEIR_EXIT_FAILED;
 }
 
+/* Without a state there is no place for copies of other servers' lists. */
+static void open_lists(struct run_options *options, const struct weir_log *log)
+{
+	struct weir_error ignored; /* a path that is too long is told by who opens the state */
+	bool kept =
+		options->state_directory != NULL && weir_path_format(options->lists_folder, &ignored, "%s/" EXEMPT_LISTS_FOLDER,
+	                                                         options->state_directory) == WEIR_OK;
+	options->lists = exempt_lists_new(kept ? options->lists_folder : NULL, log);
+	const struct exempt_fetch_options fetch = {.folder = options->lists_folder,
+	                                           .interval_ms = options->config->collector.list_interval_ms,
+	                                           .again_ms = EXEMPT_FETCH_AGAIN_MS,
+	                                           .log = log};
+	options->fetch = kept ? exempt_fetch_new(&fetch) : NULL;
+	const struct verified_hosts_options hosts = verified_hosts_usual(options->config->collector.resolver, log);
+	if (!options->once) /* whose output depends on its input alone */
+		exempt_lists_verify(options->lists, &hosts);
+}
+
+static bool names_servers(const struct weir_policy *policy)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
+			if (weir_http_address_meant(policy->zones[z].exempt_lists[i]))
+				return true;
+	return false;
+}
+
+static bool names_robots(const struct weir_policy *policy)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		if (policy->zones[z].exempt_verified_count > 0)
+			return true;
+	return false;
+}
+
 static enum weir_exit run(struct run_options *options)
 {
 	struct progress progress;
@@ -67,13 +104,20 @@ static enum weir_exit run(struct run_options *options)
 	                       .level = (enum weir_log_level)options->config->log.level,
 	                       .json = options->config->log.json != 0,
 	                       .unfinished = &progress.drawn};
-	options->lists = exempt_lists_new(&log);
+	open_lists(options, &log);
 	enum weir_exit code = check(options);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
+	if (options->fetch == NULL && names_servers(options->config->policy)) {
+		fputs("weir run: an \"exempt\" names a list of another server, and its copy needs a place: give --state DIR\n",
+		      stderr);
+		return WEIR_EXIT_USAGE;
+	}
 	weir_stop_install();
 	if (options->once && options->config->gateway_count > 0)
 		weir_log(&log, WEIR_LOG_WARNING, "gateways", "--once judges a log of the past: no gateway's list is written");
+	if (options->once && names_robots(options->config->policy))
+		weir_log(&log, WEIR_LOG_WARNING, "exempt", "--once asks no name server: no robot is exempt as verified");
 	unmatched_tell(options->config, options->config->policy, options->lists, &log);
 	return options->once ? run_once(options, &log, &progress) : run_follow(options, &log, &progress);
 }

@@ -17,6 +17,7 @@ extern const struct weir_command_line run_line;
 struct run_options {
 	struct weir_config *config;   /* owned */
 	struct exempt_lists *lists;   /* owned: of its "exempt" */
+	struct exempt_fetch *fetch;   /* owned: of those that other servers have; NULL: there is no state */
 	struct gateway_list gateways; /* owned: of its "gateways" */
 	const char *config_path;      /* NULL: the command line said it all */
 	bool once;
@@ -30,7 +31,7 @@ struct run_options {
 	bool summary_json;
 	bool memory_set; /* a ceiling was asked for: --once without a state then spills to a temporary one */
 	bool quiet;      /* no progress, no summary */
-	char state_path[WEIR_PATH_BYTES];
+	char state_path[WEIR_PATH_BYTES], lists_folder[WEIR_PATH_BYTES];
 	char dead_letters_default[WEIR_PATH_BYTES];
 };
 
@@ -45,6 +46,10 @@ void run_options_deinit(struct run_options *options);
 /** A weir_config_check: whether the configuration is one of `weir run`. @param context  not used */
 WEIR_MUST_USE enum weir_status run_options_check_bus(void *context, struct weir_config *config,
                                                      struct weir_error *error);
+
+/** Fetches the lists of "exempt" that other servers have, of which there is no copy yet, and goes on with what there is. */
+WEIR_MUST_USE enum weir_status run_options_fetch(const struct run_options *options, const struct weir_policy *policy,
+                                                 struct weir_error *error);
 
 /** Whether decisions are written as words: to a terminal, unless --json was given. */
 bool run_options_words(const struct run_options *options);

@@ -11,6 +11,8 @@
 #include "collector/daemon/service.h"
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
+#include "collector/match/exempt_fetch.h"
+#include "collector/match/verified_hosts.h"
 #include "collector/send/sender.h"
 #include "common/http/http.h"
 #include "deploy/gateways/subscriber/subscriber.h"
@@ -36,11 +38,11 @@ static const char opening[] =
 static const struct {
 	const char *heading;
 	void (*describe)(struct weir_text *text); /* appends what stands in no table, before those in tables */
-	const struct weir_metric_table *tables[4];
+	const struct weir_metric_table *tables[5];
 } sections[] = {
 	{"Collecting: `weir-collector`, `weir run`",
      inputs_metrics_describe,
-     {&collector_metric_table, &sender_metric_table, NULL}},
+     {&collector_metric_table, &sender_metric_table, &exempt_fetch_metric_table, &verified_hosts_metric_table, NULL}},
 	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
 	{"Limiting: `weir-limiter`, `weir run`", NULL, {&limiter_metric_table, NULL}},
 	{"Limiting in a cluster: `weir-limiter`", NULL, {&limiter_daemon_metric_table, NULL}},

@@ -94,7 +94,7 @@ enum weir_status validate_report_begin(const struct weir_config *config, struct 
 	static const struct weir_policy no_zones;
 	*report = (struct validate_report){.config = config,
 	                                   .policy = config->policy != NULL ? config->policy : &no_zones,
-	                                   .lists = exempt_lists_new(NULL)};
+	                                   .lists = exempt_lists_new(NULL, NULL)};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
 	return inputs_check_lists(config, report->lists, error);
 }

@@ -25,7 +25,7 @@ from keys import joined
 from limits import state_of
 from model import Bucket, Counts, Verdict, judge_event
 from overrides import Command, Malformed, Overrides, scaled
-from policy import Zone, duration_ms
+from policy import Zone, duration_ms, zones_of
 
 
 def split_key(zone, key):
@@ -231,7 +231,7 @@ def replay(config, lines):
     """The partitions (a dict of Follow) and their results ([(id, Verdict)] each) of
     what `weir decode` printed."""
     lateness_ms = duration_ms(config.get("limiter", {}).get("lateness", "10m"))
-    zones = [Zone(zone) for zone in config["zones"]]
+    zones = zones_of(config)
     logs, results = {}, {}
     for line in lines:
         frame = json.loads(line)

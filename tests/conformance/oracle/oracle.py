@@ -31,7 +31,7 @@ import sources
 from decisions import Decision, are_counted
 from keys import partition_of
 from model import Once
-from policy import Zone
+from policy import zones_of
 
 
 def read_sources(config, logs=()):
@@ -47,7 +47,7 @@ class Run:
     """The outcome of a run: what each output must hold, for any number of partitions."""
 
     def __init__(self, config, logs=(), read=None):
-        self.zones = [Zone(zone) for zone in config["zones"]]
+        self.zones = zones_of(config)
         self.once = Once(self.zones)
         records, self.tally = read or read_sources(config, logs)
         self.counted = are_counted(config)

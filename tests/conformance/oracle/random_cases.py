@@ -140,6 +140,12 @@ class _Policy:
                    {"path": ["/a*"]}, {"user": {"not": ["u*"]}, "ip": ["10.0.0.0/8"]}]
         return rng.sample(choices, rng.randint(1, 3))
 
+    def shared_exempt(self):
+        """What all zones exempt: networks and records, no words."""
+        choices = ["198.51.100.0/24", "192.0.2.7", "2001:db8::/40", "192.0.2.9-192.0.2.30", {"path": ["/b*"]},
+                   {"user": ["u1*"]}]
+        return self.rng.sample(choices, self.rng.randint(1, 2))
+
     def escalate(self, zone, ms):
         """A block that is longer each time; times should lie at the edge of forgiveness, too."""
         rng, blocks = self.rng, [ms]
@@ -243,6 +249,8 @@ def case(seed, number, lines=None):
     for source in config["sources"]:
         if rng.random() < 0.5:
             source["name"] = rng.choice(["one", "two"])
+    if rng.random() < 0.1:
+        config["exempt"] = policy.shared_exempt()
     return Case(config, names)
 
 

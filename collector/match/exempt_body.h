@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a server gives as a list of addresses, as the lines that a file of "exempt" has.
+ *
+ * It is text with an address, a network or a range on each line, where '#' and ';' begin remarks; or JSON as publishers
+ * of their crawlers' or services' networks write it: networks under "ipv4Prefix", "ipv6Prefix", "ip_prefix" and
+ * "ipv6_prefix" at any depth, or a list of texts.
+ *
+ * A stranger's list exempts addresses and nothing else: a word is a mistake in it, and so is a network wider than
+ * EXEMPT_BODY_PREFIX4 or EXEMPT_BODY_PREFIX6, with which nobody would be counted any more.
+ */
+#ifndef COLLECTOR_EXEMPT_BODY_H
+#define COLLECTOR_EXEMPT_BODY_H
+
+#include "common/base/span.h"
+#include "common/base/status.h"
+#include "common/base/text.h"
+
+enum {
+	EXEMPT_BODY_MAX_BYTES = 16 << 20,
+	EXEMPT_BODY_NETWORKS_MAX = 2000000,
+	EXEMPT_BODY_PREFIX4 = 8,
+	EXEMPT_BODY_PREFIX6 = 16,
+	EXEMPT_BODY_MISTAKES_TOLD = 3,
+};
+
+/* Zero-initialised; deinitialised by exempt_body_deinit(), after a failure, too. */
+struct exempt_body {
+	struct weir_text lines; /* a network each, ended by '\n' */
+	uint32_t networks;
+	uint32_t entries, bad;     /* entries: good ones */
+	struct weir_text mistakes; /* the first bad ones: "line 3: words; line 7: words" */
+};
+
+/**
+ * Reads one.
+ *
+ * @return WEIR_OK: there is an entry, and there are not more bad ones than good ones; WEIR_INVALID: it is no list, in words
+ *         that continue "the answer "
+ */
+WEIR_MUST_USE enum weir_status exempt_body_read(struct weir_span bytes, struct exempt_body *body,
+                                                struct weir_error *error);
+void exempt_body_deinit(struct exempt_body *body);
+
+#endif

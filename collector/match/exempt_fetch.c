@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One thread asks for one list after the other. Its entries are under the lock, but for the answer that it waits for: a list
+ * that is dropped meanwhile is marked, and freed when the answer has come.
+ */
+#include "collector/match/exempt_fetch.h"
+
+#include "collector/match/exempt_body.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/deadline.h"
+#include "common/bytes/http_address.h"
+#include "common/files/durable_file.h"
+#include "common/http_client/http_client.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CONNECT_MS = 5000, ANSWER_MS = 30000, LOOK_MS = 100 };
+
+struct fetched_list {
+	char *address;
+	char *shown; /* without an account and a query, which may be secrets */
+	char path[WEIR_PATH_BYTES];
+	char etag[WEIR_HTTP_ETAG_BYTES];
+	int64_t due_ms;      /* monotonic */
+	int64_t good_ms;     /* wall clock: when the copy was last known to be what the server has; 0: there is none */
+	uint32_t networks;   /* of the copy */
+	bool shrunk;         /* the answer before had far fewer */
+	bool asked, dropped; /* asked: at least once */
+	struct weir_fault fault;
+};
+
+struct exempt_fetch {
+	struct exempt_fetch_options options;
+	struct weir_http_client *client;
+	_Atomic bool stop;
+	bool started;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct fetched_list **lists;
+	size_t count;
+	struct fetched_list *busy; /* that it waits for */
+	uint64_t failures;         /* of all lists, dropped ones, too */
+};
+
+static void free_list(struct fetched_list *list)
+{
+	free(list->address);
+	free(list->shown);
+	free(list);
+}
+
+static char *shown_of(const char *address)
+{
+	struct weir_text shown = {0};
+	const char *path = strstr(address, "://") + 3;
+	(void)weir_http_address_host(address, &shown);
+	path += strcspn(path, "/?#");
+	weir_text_append(&shown, path, strcspn(path, "?#"));
+	weir_text_append(&shown, "", 1);
+	return shown.at;
+}
+
+/* The copy that was left by a process before. */
+static void find_copy(struct fetched_list *list)
+{
+	struct stat about;
+	struct weir_error ignored; /* there is none that can be used */
+	char *bytes = NULL;
+	size_t length = 0;
+	if (stat(list->path, &about) != 0 ||
+	    weir_durable_read(list->path, (size_t)EXEMPT_BODY_NETWORKS_MAX * WEIR_NETWORK_TEXT_BYTES, &bytes, &length,
+	                      &ignored) != WEIR_OK)
+		return;
+	for (size_t i = 0; i < length; i++)
+		list->networks += bytes[i] == '\n';
+	free(bytes);
+	list->good_ms = (int64_t)about.st_mtim.tv_sec * 1000 + about.st_mtim.tv_nsec / 1000000;
+}
+
+static struct fetched_list *new_list(const struct exempt_fetch *fetch, const char *address)
+{
+	struct fetched_list *list = weir_alloc(1, sizeof *list);
+	struct weir_error ignored; /* a path that is too long cannot be written, and that is told then */
+	list->address = weir_copy(address, strlen(address));
+	list->shown = shown_of(address);
+	if (exempt_list_copy(fetch->options.folder, address, list->path, &ignored) == WEIR_OK)
+		find_copy(list);
+	return list;
+}
+
+/* What is kept meanwhile, in words. */
+static void put_copy(const struct fetched_list *list, char words[96])
+{
+	struct tm parts;
+	char day[32] = "";
+	time_t seconds = (time_t)(list->good_ms / 1000);
+	if (list->good_ms == 0 || gmtime_r(&seconds, &parts) == NULL)
+		snprintf(words, 96, "there is no copy yet, so nobody is exempt by it");
+	else if (strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%SZ", &parts) > 0)
+		snprintf(words, 96, "the copy of %s stays in use", day);
+}
+
+static void fail(struct exempt_fetch *fetch, struct fetched_list *list, const char *why)
+{
+	char copy[96] = "";
+	put_copy(list, copy);
+	fetch->failures++;
+	weir_fault_raise(&list->fault, fetch->options.log, "exempt", "cannot fetch the list %s: %s; %s", list->shown, why,
+	                 copy);
+}
+
+/* With a good list. */
+static enum weir_status keep(struct exempt_fetch *fetch, struct fetched_list *list, const struct exempt_body *body,
+                             struct weir_error *error)
+{
+	char *before = NULL;
+	size_t length = 0;
+	enum weir_status status = weir_directory_make(fetch->options.folder, error);
+	if (status == WEIR_OK)
+		status = weir_durable_read(list->path, (size_t)EXEMPT_BODY_NETWORKS_MAX * WEIR_NETWORK_TEXT_BYTES, &before,
+		                           &length, error);
+	bool same = before != NULL && length == body->lines.length && memcmp(before, body->lines.at, length) == 0;
+	free(before);
+	if (status != WEIR_OK || same)
+		return status;
+	status = weir_durable_write(list->path, body->lines.at, body->lines.length, error);
+	if (status == WEIR_OK)
+		weir_log(fetch->options.log, WEIR_LOG_INFO, "exempt", "the list %s has %u networks", list->shown,
+		         body->networks);
+	if (status == WEIR_OK && body->bad > 0)
+		weir_log(fetch->options.log, WEIR_LOG_WARNING, "exempt", "%u entries of the list %s are left out: %.*s",
+		         body->bad, list->shown, (int)body->mistakes.length, body->mistakes.at);
+	return status;
+}
+
+/* Whether a list that lost more than half of its networks waits until the server has given the same once more. */
+static bool is_doubtful(struct fetched_list *list, const struct exempt_body *body)
+{
+	bool fewer = list->good_ms != 0 && body->networks < list->networks / 2;
+	bool first = fewer && !list->shrunk;
+	list->shrunk = first;
+	return first;
+}
+
+/* A new list, or one that is none. */
+static void take_body(struct exempt_fetch *fetch, struct fetched_list *list, const struct weir_http_answer *answer)
+{
+	struct exempt_body body = {0};
+	struct weir_error error;
+	char words[WEIR_ERROR_TEXT_BYTES + 32];
+	enum weir_status status = exempt_body_read(weir_text_span(&answer->body), &body, &error);
+	if (status != WEIR_OK) {
+		snprintf(words, sizeof words, "the answer %s", error.text);
+		fail(fetch, list, words);
+	} else if (is_doubtful(list, &body)) {
+		snprintf(words, sizeof words, "it has %u networks, and had %u: it is taken if the next answer is as short",
+		         body.networks, list->networks);
+		fail(fetch, list, words);
+	} else if (keep(fetch, list, &body, &error) != WEIR_OK) {
+		fail(fetch, list, error.text);
+	} else {
+		list->networks = body.networks;
+		list->good_ms = weir_wall_ms();
+		snprintf(list->etag, sizeof list->etag, "%s", answer->etag);
+		weir_fault_clear(&list->fault, fetch->options.log, "exempt");
+	}
+	exempt_body_deinit(&body);
+}
+
+static void take_answer(struct exempt_fetch *fetch, struct fetched_list *list, const struct weir_http_answer *answer)
+{
+	char words[96];
+	if (answer->code == 200) {
+		take_body(fetch, list, answer);
+	} else if (answer->code == 304 && list->good_ms != 0) {
+		list->good_ms = weir_wall_ms();
+		weir_fault_clear(&list->fault, fetch->options.log, "exempt");
+	} else {
+		snprintf(words, sizeof words, "the server answers %ld%s", answer->code,
+		         answer->code / 100 == 3 ? ": it is elsewhere, so name that address" : "");
+		fail(fetch, list, words);
+	}
+}
+
+/* With the lock held, which it gives back while it waits. */
+static void ask(struct exempt_fetch *fetch, struct fetched_list *list)
+{
+	char known[WEIR_HTTP_ETAG_BYTES + 32];
+	struct weir_http_answer answer = {0};
+	struct weir_error error;
+	snprintf(known, sizeof known, "If-None-Match: %s", list->etag);
+	bool has = list->etag[0] != '\0' && access(list->path, R_OK) == 0;
+	const struct weir_http_call call = {.address = list->address, .headers = {has ? known : NULL}};
+	fetch->busy = list;
+	pthread_mutex_unlock(&fetch->lock);
+	enum weir_status status = weir_http_client_call(fetch->client, &call, &answer, &error);
+	pthread_mutex_lock(&fetch->lock);
+	fetch->busy = NULL;
+	uint64_t failures = fetch->failures;
+	if (!list->dropped && !atomic_load(&fetch->stop)) {
+		if (status == WEIR_OK)
+			take_answer(fetch, list, &answer);
+		else
+			fail(fetch, list, error.text);
+	}
+	const struct exempt_fetch_options *options = &fetch->options;
+	int64_t wait_ms = options->interval_ms;
+	if (fetch->failures > failures && wait_ms > options->again_ms)
+		wait_ms = options->again_ms > answer.retry_after_ms ? options->again_ms : answer.retry_after_ms;
+	list->due_ms = weir_monotonic_ms() + wait_ms;
+	list->asked = true;
+	weir_text_deinit(&answer.body);
+	if (list->dropped)
+		free_list(list);
+	pthread_cond_broadcast(&fetch->changed);
+}
+
+static struct fetched_list *next_due(const struct exempt_fetch *fetch)
+{
+	struct fetched_list *next = NULL;
+	for (size_t i = 0; i < fetch->count; i++)
+		if (next == NULL || fetch->lists[i]->due_ms < next->due_ms)
+			next = fetch->lists[i];
+	return next;
+}
+
+static void *run(void *context)
+{
+	struct exempt_fetch *fetch = context;
+	pthread_mutex_lock(&fetch->lock);
+	while (!atomic_load(&fetch->stop)) {
+		struct fetched_list *next = next_due(fetch);
+		int64_t wait_ms = next != NULL ? next->due_ms - weir_monotonic_ms() : INT64_C(3600000);
+		if (next != NULL && wait_ms <= 0) {
+			ask(fetch, next);
+			continue;
+		}
+		struct weir_deadline deadline = weir_deadline_in_ms(wait_ms);
+		(void)weir_condition_wait(&fetch->changed, &fetch->lock, &deadline);
+	}
+	pthread_mutex_unlock(&fetch->lock);
+	return NULL;
+}
+
+struct exempt_fetch *exempt_fetch_new(const struct exempt_fetch_options *options)
+{
+	struct exempt_fetch *fetch = weir_alloc(1, sizeof *fetch);
+	fetch->options = *options;
+	pthread_mutex_init(&fetch->lock, NULL);
+	weir_condition_init(&fetch->changed);
+	return fetch;
+}
+
+/* With the lock held. What fails is tried again with the next policy. */
+static void start(struct exempt_fetch *fetch)
+{
+	const struct weir_http_client_options client = {.connect_ms = CONNECT_MS,
+	                                                .answer_ms = ANSWER_MS,
+	                                                .body_most_bytes = EXEMPT_BODY_MAX_BYTES,
+	                                                .agent = "weir",
+	                                                .stop = &fetch->stop};
+	struct weir_error error;
+	enum weir_status status = weir_http_client_new(&client, &fetch->client, &error);
+	if (status == WEIR_OK && pthread_create(&fetch->thread, NULL, run, fetch) != 0) {
+		status = weir_fail(&error, WEIR_IO, "cannot start a thread");
+		weir_http_client_free(fetch->client);
+	}
+	fetch->started = status == WEIR_OK;
+	if (status != WEIR_OK)
+		weir_log(fetch->options.log, WEIR_LOG_ERROR, "exempt", "no list is fetched: %s", error.text);
+}
+
+void exempt_fetch_free(struct exempt_fetch *fetch)
+{
+	if (fetch == NULL)
+		return;
+	pthread_mutex_lock(&fetch->lock);
+	atomic_store(&fetch->stop, true);
+	pthread_cond_broadcast(&fetch->changed);
+	pthread_mutex_unlock(&fetch->lock);
+	if (fetch->started) {
+		pthread_join(fetch->thread, NULL);
+		weir_http_client_free(fetch->client);
+	}
+	for (size_t i = 0; i < fetch->count; i++)
+		free_list(fetch->lists[i]);
+	free(fetch->lists);
+	pthread_cond_destroy(&fetch->changed);
+	pthread_mutex_destroy(&fetch->lock);
+	free(fetch);
+}
+
+/* Moves the list of an address from those of before, or makes one. */
+static void put_list(struct exempt_fetch *fetch, const char *address, struct fetched_list **before, size_t count)
+{
+	struct fetched_list *found = NULL;
+	for (size_t i = 0; i < fetch->count; i++)
+		if (strcmp(fetch->lists[i]->address, address) == 0)
+			return;
+	for (size_t i = 0; i < count && found == NULL; i++)
+		if (before[i] != NULL && strcmp(before[i]->address, address) == 0) {
+			found = before[i];
+			before[i] = NULL;
+		}
+	fetch->lists = weir_realloc(fetch->lists, fetch->count + 1, sizeof(struct fetched_list *));
+	fetch->lists[fetch->count++] = found != NULL ? found : new_list(fetch, address);
+}
+
+static bool all_asked(const struct exempt_fetch *fetch)
+{
+	for (size_t i = 0; i < fetch->count; i++)
+		if (!fetch->lists[i]->asked && fetch->lists[i]->good_ms == 0)
+			return false;
+	return true;
+}
+
+void exempt_fetch_set(struct exempt_fetch *fetch, const struct weir_policy *policy, int64_t wait_ms,
+                      const _Atomic bool *stop)
+{
+	if (fetch == NULL)
+		return;
+	pthread_mutex_lock(&fetch->lock);
+	struct fetched_list **before = fetch->lists;
+	size_t count = fetch->count;
+	fetch->lists = NULL;
+	fetch->count = 0;
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
+			if (weir_http_address_meant(policy->zones[z].exempt_lists[i]))
+				put_list(fetch, policy->zones[z].exempt_lists[i], before, count);
+	for (size_t i = 0; i < count; i++) {
+		if (before[i] != NULL && before[i] == fetch->busy)
+			before[i]->dropped = true;
+		else if (before[i] != NULL)
+			free_list(before[i]);
+	}
+	free(before);
+	if (fetch->count > 0 && !fetch->started)
+		start(fetch);
+	pthread_cond_broadcast(&fetch->changed);
+	int64_t end_ms = weir_monotonic_ms() + wait_ms;
+	while (fetch->started && !all_asked(fetch) && !atomic_load(stop) && weir_monotonic_ms() < end_ms) {
+		struct weir_deadline deadline = weir_deadline_in_ms(LOOK_MS);
+		(void)weir_condition_wait(&fetch->changed, &fetch->lock, &deadline);
+	}
+	pthread_mutex_unlock(&fetch->lock);
+}
+
+enum { LISTS, MISSING, AGE, FAILURES, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[LISTS] = {"weir_exempt_fetched_lists", WEIR_GAUGE, "lists", WEIR_NO_LABELS,
+               "Lists of \"exempt\" that are fetched from other servers."},
+	[MISSING] = {"weir_exempt_fetched_missing", WEIR_GAUGE, "lists", WEIR_NO_LABELS,
+                 "Those that were never fetched, so that they exempt nobody: see the log."},
+	[AGE] = {"weir_exempt_fetched_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+             "How long ago a server confirmed the list for which that is longest; above twice "
+             "`collector.list_interval`, its server fails: see the log."},
+	[FAILURES] = {"weir_exempt_fetch_failures_total", WEIR_COUNTER, "failures", WEIR_NO_LABELS,
+                  "Answers that did not come or were no list; the copies of before stayed in use."},
+};
+
+const struct weir_metric_table exempt_fetch_metric_table = {metrics, METRIC_COUNT};
+
+void exempt_fetch_metrics(struct exempt_fetch *fetch, struct weir_text *page)
+{
+	if (fetch == NULL)
+		return;
+	uint64_t missing = 0;
+	int64_t now_ms = weir_wall_ms(), age_ms = 0;
+	pthread_mutex_lock(&fetch->lock);
+	size_t count = fetch->count;
+	for (size_t i = 0; i < count; i++) {
+		const struct fetched_list *list = fetch->lists[i];
+		missing += list->good_ms == 0;
+		if (list->good_ms != 0 && now_ms - list->good_ms > age_ms)
+			age_ms = now_ms - list->good_ms;
+	}
+	uint64_t failures = fetch->failures;
+	pthread_mutex_unlock(&fetch->lock);
+	weir_metrics_gauge(page, &metrics[LISTS], (double)count);
+	weir_metrics_gauge(page, &metrics[MISSING], (double)missing);
+	weir_metrics_gauge(page, &metrics[AGE], (double)age_ms / 1000);
+	weir_metrics_counter(page, &metrics[FAILURES], failures);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists of "exempt" that other servers have: fetched by a thread of its own, and kept as files.
+ *
+ * A list is asked for at a start and every interval from then on, and a file takes what came (exempt_body.h). So who
+ * watches the files (exempt_watch.h) sees a new list as any other that has changed, and a start without a network goes on
+ * with the last good copy. An answer that is no list changes nothing: the copy stays, however old it is.
+ */
+#ifndef COLLECTOR_EXEMPT_FETCH_H
+#define COLLECTOR_EXEMPT_FETCH_H
+
+#include "collector/match/exempt_list.h"
+#include "common/log/metrics.h"
+
+#include <stdatomic.h>
+
+struct exempt_fetch;
+
+struct exempt_fetch_options {
+	const char *folder; /* of the copies; made when there is one */
+	int64_t interval_ms;
+	int64_t again_ms; /* after a failure, if that is sooner */
+	const struct weir_log *log;
+};
+
+enum {
+	EXEMPT_FETCH_AGAIN_MS = 60000,
+	EXEMPT_FETCH_WAIT_MS = 20000, /* so long a start waits for a first copy */
+};
+
+/** @param options  what it points to is borrowed until exempt_fetch_free() */
+struct exempt_fetch *exempt_fetch_new(const struct exempt_fetch_options *options);
+/** Ends an answer that is waited for. NULL is fine. */
+void exempt_fetch_free(struct exempt_fetch *fetch);
+
+/**
+ * Fetches the lists that this policy names, and no others. The first one starts the thread.
+ *
+ * It waits until each of which there is no copy has been asked for once: records that are matched meanwhile would be
+ * counted for good.
+ *
+ * @param fetch    NULL: nothing is done
+ * @param wait_ms  at most
+ * @param stop     ends waiting
+ */
+void exempt_fetch_set(struct exempt_fetch *fetch, const struct weir_policy *policy, int64_t wait_ms,
+                      const _Atomic bool *stop);
+
+extern const struct weir_metric_table exempt_fetch_metric_table;
+
+/** Appends its metrics. @param fetch  may be NULL. @thread any */
+void exempt_fetch_metrics(struct exempt_fetch *fetch, struct weir_text *page);
+
+#endif

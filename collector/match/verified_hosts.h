@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which name an address has that leads back to it: asked of DNS by a thread of its own, and remembered.
+ *
+ * Whoever has an address may give it any name, so a name counts only if DNS gives the address for it (forward-confirmed
+ * reverse DNS). An answer is there some time after the first question; until then, and where there is none, an address has
+ * no name. What a stranger can make it do is bounded: VERIFIED_QUEUE_MAX addresses wait, VERIFIED_PERIOD_MS lies between
+ * two, and VERIFIED_NAMES_MAX are remembered.
+ */
+#ifndef COLLECTOR_VERIFIED_HOSTS_H
+#define COLLECTOR_VERIFIED_HOSTS_H
+
+#include "common/bytes/address.h"
+#include "common/log/log.h"
+#include "common/log/metrics.h"
+#include "common/policy/policy.h"
+
+enum {
+	VERIFIED_QUEUE_MAX = 1024,
+	VERIFIED_NAMES_MAX = 16384,
+	VERIFIED_POINTERS_MAX = 4, /* names of one address that are looked at */
+};
+
+struct verified_hosts;
+
+struct verified_hosts_options {
+	const char *resolver; /* "127.0.0.1:53", IPv4; NULL: the system's */
+	int64_t period_ms;    /* between two addresses */
+	int64_t known_ms;     /* until an address that has a name is asked for again; its name holds meanwhile */
+	int64_t nameless_ms;  /* until one that has none is */
+	int64_t failed_ms;    /* until one is of which the servers said nothing; a name from before holds */
+	int64_t patience_ms;  /* for one answer of a server */
+	const struct weir_log *log;
+};
+
+/** What a process uses. @param resolver, log  borrowed by the table that is made */
+struct verified_hosts_options verified_hosts_usual(const char *resolver, const struct weir_log *log);
+
+/** Makes a table. The first question starts the thread. */
+struct verified_hosts *verified_hosts_new(const struct verified_hosts_options *options);
+/** NULL is fine. */
+void verified_hosts_free(struct verified_hosts *hosts);
+
+/**
+ * Whether an address has a name that the robot's hosts have, as far as is known. An address that is not known is asked for.
+ *
+ * @param hosts  NULL: nothing is known, and nothing is asked
+ * @thread any
+ */
+bool verified_hosts_has(struct verified_hosts *hosts, const struct weir_address *address,
+                        const struct weir_verified *verified);
+
+extern const struct weir_metric_table verified_hosts_metric_table;
+
+/** Appends its metrics. @param hosts  may be NULL. @thread any */
+void verified_hosts_metrics(struct verified_hosts *hosts, struct weir_text *page);
+
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Robots that are exempt if their hosts are theirs: a small name server says what DNS says, and liars say what they like. */
+#include "collector/match/exempt_list.h"
+#include "collector/match/matcher.h"
+#include "collector/match/record_filter.h"
+#include "common/bytes/hash.h"
+#include "common/policy/policy.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { A = 1, PTR = 12, AAAA = 28, SERVFAIL = 2, NXDOMAIN = 3 };
+
+#define V4(last) last ".2.0.192.in-addr.arpa"
+#define V6 "7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa"
+
+static const struct {
+	const char *name;
+	int type;
+	const char *value;
+} zone[] = {
+	{V4("1"), PTR, "crawl-1.GoogleBot.com"},
+	{"crawl-1.GoogleBot.com", A, "192.0.2.1"},
+	{V4("2"), PTR, "googlebot.com.evil.example"},
+	{"googlebot.com.evil.example", A, "192.0.2.2"},
+	{V4("3"), PTR, "evilgooglebot.com"},
+	{"evilgooglebot.com", A, "192.0.2.3"},
+	{V4("4"), PTR, "crawl-4.googlebot.com"},
+	{"crawl-4.googlebot.com", A, "192.0.2.99"},
+	{"crawl-4.googlebot.com", AAAA, "2001:db8::4"},
+	{V4("6"), PTR, "other.example"},
+	{V4("6"), PTR, "crawl-6.googlebot.com"},
+	{"crawl-6.googlebot.com", A, "192.0.2.66"},
+	{"crawl-6.googlebot.com", A, "192.0.2.6"},
+	{V6, PTR, "msnbot-7.search.msn.com"},
+	{"msnbot-7.search.msn.com", AAAA, "2001:db8::7"},
+	{V4("9"), PTR, "crawl-9.googlebot.com"},
+	{V4("10"), PTR, "crawl.partner.example"},
+	{"crawl.partner.example", A, "192.0.2.10"},
+};
+
+struct server {
+	int socket, port;
+	pthread_t thread;
+	_Atomic int code;         /* of every answer; 0: as the zone says */
+	_Atomic bool silent;      /* answers nothing */
+	_Atomic unsigned queries; /* that came */
+};
+
+static size_t put_name(unsigned char *at, const char *name)
+{
+	size_t length = 0;
+	while (*name != '\0') {
+		size_t label = strcspn(name, ".");
+		at[length++] = (unsigned char)label;
+		memcpy(at + length, name, label);
+		length += label;
+		name += label + (name[label] == '.');
+	}
+	at[length++] = 0;
+	return length;
+}
+
+static size_t put_record(unsigned char *at, int type, const char *value)
+{
+	const unsigned char head[] = {0xc0, 12, 0, (unsigned char)type, 0, 1, 0, 0, 0, 60};
+	memcpy(at, head, sizeof head);
+	unsigned char *data = at + sizeof head + 2;
+	size_t length = type == A ? 4 : type == AAAA ? 16 : put_name(data, value);
+	if (type != PTR)
+		inet_pton(type == A ? AF_INET : AF_INET6, value, data);
+	at[sizeof head] = 0;
+	at[sizeof head + 1] = (unsigned char)length;
+	return sizeof head + 2 + length;
+}
+
+static size_t answer(const struct server *server, const unsigned char *query, size_t length, unsigned char *out)
+{
+	char name[300] = "";
+	size_t at = 12, count = 0;
+	for (; at < length && query[at] != 0; at += query[at] + 1u)
+		snprintf(name + strlen(name), sizeof name - strlen(name), "%s%.*s", name[0] != '\0' ? "." : "", query[at],
+		         (const char *)query + at + 1);
+	int type = query[at + 2], code = server->code;
+	size_t end = at + 5;
+	memcpy(out, query, end);
+	for (size_t i = 0; i < sizeof zone / sizeof *zone && code == 0; i++)
+		if (zone[i].type == type && strcasecmp(zone[i].name, name) == 0) {
+			end += put_record(out + end, type, zone[i].value);
+			count++;
+		}
+	if (code == 0 && count == 0)
+		code = strcmp(name, V4("8")) == 0 ? SERVFAIL : NXDOMAIN;
+	out[2] = 0x81, out[3] = (unsigned char)(0x80 | code);
+	memset(out + 4, 0, 8);
+	out[5] = 1, out[7] = (unsigned char)count;
+	return end;
+}
+
+static void *serve(void *context)
+{
+	struct server *server = context;
+	unsigned char query[1024], out[4096];
+	struct sockaddr_in client;
+	for (;;) {
+		socklen_t size = sizeof client;
+		ssize_t length = recvfrom(server->socket, query, sizeof query, 0, (struct sockaddr *)&client, &size);
+		if (length < 17)
+			return NULL; /* the test's end */
+		server->queries++;
+		if (!server->silent)
+			(void)!sendto(server->socket, out, answer(server, query, (size_t)length, out), 0,
+			              (struct sockaddr *)&client, size);
+	}
+}
+
+static void server_start(struct server *server)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof address;
+	*server = (struct server){.socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+	assert_int_equal(bind(server->socket, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(getsockname(server->socket, (struct sockaddr *)&address, &length), 0);
+	server->port = ntohs(address.sin_port);
+	assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
+}
+
+static void server_stop(struct server *server)
+{
+	struct sockaddr_in self = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)server->port)};
+	int sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(sendto(sender, "end", 3, 0, (struct sockaddr *)&self, sizeof self), 3);
+	close(sender);
+	pthread_join(server->thread, NULL);
+	close(server->socket);
+}
+
+struct scene {
+	struct server server;
+	char resolver[32];
+	struct weir_log log;
+	struct verified_hosts_options options;
+	struct weir_verified google, bing, partner;
+};
+
+static struct weir_verified robot(const char *text)
+{
+	struct weir_json_document *document;
+	struct weir_error error;
+	struct weir_verified verified = {0};
+	char whole[256];
+	snprintf(whole, sizeof whole, "[%s]", text);
+	assert_int_equal(weir_json_parse("robot", whole, strlen(whole), &document, &error), WEIR_OK);
+	struct weir_json root = weir_json_root(document), at = weir_json_element(&root, 0);
+	if (weir_verified_parse(&at, &verified, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	weir_json_document_free(document);
+	return verified;
+}
+
+static void scene_start(struct scene *scene)
+{
+	*scene = (struct scene){.log = {.fd = -1}};
+	server_start(&scene->server);
+	snprintf(scene->resolver, sizeof scene->resolver, "127.0.0.1:%d", scene->server.port);
+	scene->options = verified_hosts_usual(scene->resolver, &scene->log);
+	scene->options.period_ms = 0;
+	scene->google = robot("\"googlebot\"");
+	scene->bing = robot("\"bingbot\"");
+	scene->partner = robot("{\"agent\": \"Partner\", \"hosts\": [\"crawl.partner.example\"]}");
+}
+
+static void scene_end(struct scene *scene)
+{
+	weir_verified_free(&scene->google);
+	weir_verified_free(&scene->bing);
+	weir_verified_free(&scene->partner);
+	server_stop(&scene->server);
+}
+
+static uint64_t figure(struct verified_hosts *hosts, const char *name)
+{
+	struct weir_text page = {0};
+	char line[128];
+	verified_hosts_metrics(hosts, &page);
+	weir_text_append(&page, "", 1);
+	snprintf(line, sizeof line, "\n%s ", name);
+	const char *at = strstr(page.at, line);
+	assert_non_null(at);
+	uint64_t value = strtoull(at + strlen(line), NULL, 10);
+	weir_text_deinit(&page);
+	return value;
+}
+
+static void await_asked(struct verified_hosts *hosts, uint64_t count)
+{
+	while (figure(hosts, "weir_verified_asked_total") < count)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static bool is(struct verified_hosts *hosts, const char *text, const struct weir_verified *verified)
+{
+	struct weir_address address;
+	assert_true(weir_address_parse(weir_span_of(text), &address));
+	return verified_hosts_has(hosts, &address, verified);
+}
+
+static void who_lies_about_its_name_is_not_verified(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *address;
+		bool google, bing;
+	} cases[] = {
+		{"192.0.2.1", true, false},   {"192.0.2.2", false, false}, {"192.0.2.3", false, false},
+		{"192.0.2.4", false, false},  {"192.0.2.5", false, false}, {"192.0.2.6", true, false},
+		{"2001:db8::7", false, true}, {"192.0.2.8", false, false}, {"192.0.2.9", false, false},
+		{"192.0.2.10", false, false},
+	};
+	enum { COUNT = sizeof cases / sizeof *cases };
+	struct scene scene;
+	scene_start(&scene);
+	struct verified_hosts *hosts = verified_hosts_new(&scene.options);
+	for (size_t i = 0; i < COUNT; i++) /* until an answer is there, nobody is anybody */
+		assert_false(is(hosts, cases[i].address, &scene.google));
+	await_asked(hosts, COUNT);
+	unsigned queries = scene.server.queries;
+	for (size_t i = 0; i < COUNT; i++) {
+		if (is(hosts, cases[i].address, &scene.google) != cases[i].google)
+			fail_msg("%s", cases[i].address);
+		assert_int_equal(is(hosts, cases[i].address, &scene.bing), cases[i].bing);
+	}
+	assert_true(is(hosts, "192.0.2.10", &scene.partner));
+	assert_int_equal(figure(hosts, "weir_verified_failed_total"), 1);
+	assert_int_equal(scene.server.queries, queries); /* what is known, also that there is no name, is not asked again */
+	verified_hosts_free(hosts);
+	scene_end(&scene);
+}
+
+/* A name holds until DNS says another thing: not while servers fail, or do not answer. */
+static void a_name_holds_while_servers_are_away(void **state)
+{
+	(void)state;
+	struct scene scene;
+	scene_start(&scene);
+	scene.options.known_ms = scene.options.failed_ms = scene.options.nameless_ms = 0;
+	scene.options.patience_ms = 1000;
+	struct verified_hosts *hosts = verified_hosts_new(&scene.options);
+	assert_false(is(hosts, "192.0.2.1", &scene.google));
+	await_asked(hosts, 1);
+	scene.server.code = SERVFAIL;
+	assert_true(is(hosts, "192.0.2.1", &scene.google));
+	await_asked(hosts, 2);
+	scene.server.silent = true;
+	assert_true(is(hosts, "192.0.2.1", &scene.google));
+	await_asked(hosts, 3);
+	assert_int_equal(figure(hosts, "weir_verified_failed_total"), 2);
+	assert_true(is(hosts, "192.0.2.1", &scene.google));
+	verified_hosts_free(hosts);
+	scene.server.silent = false;
+	scene.server.code = 0;
+	hosts = verified_hosts_new(&scene.options);
+	assert_false(is(hosts, "192.0.2.1", &scene.google));
+	await_asked(hosts, 1);
+	scene.server.code = NXDOMAIN;
+	assert_true(is(hosts, "192.0.2.1", &scene.google));
+	while (is(hosts, "192.0.2.1", &scene.google))
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	verified_hosts_free(hosts);
+	scene_end(&scene);
+}
+
+static uint64_t set_of(const char *text)
+{
+	struct weir_address address;
+	assert_true(weir_address_parse(weir_span_of(text), &address));
+	return weir_hash64(address.bytes, sizeof address.bytes) % (VERIFIED_NAMES_MAX / 4);
+}
+
+/* Strangers who claim to be a robot from everywhere: what waits, what is asked and what is remembered is bounded. */
+static void strangers_cannot_make_it_grow(void **state)
+{
+	(void)state;
+	struct scene scene;
+	scene_start(&scene);
+	scene.options.period_ms = 3600000;
+	struct verified_hosts *hosts = verified_hosts_new(&scene.options);
+	assert_false(is(hosts, "192.0.2.1", &scene.google));
+	await_asked(hosts, 1);
+	assert_true(is(hosts, "192.0.2.1", &scene.google));
+	char text[64];
+	for (unsigned i = 0; i < VERIFIED_QUEUE_MAX + 500; i++) {
+		snprintf(text, sizeof text, "2001:db8:%x::1", i);
+		assert_false(is(hosts, text, &scene.google));
+	}
+	assert_int_equal(figure(hosts, "weir_verified_dropped_total"), 500);
+	assert_true(scene.server.queries == 2);
+	assert_true(is(hosts, "192.0.2.1", &scene.google));
+	verified_hosts_free(hosts);
+	scene.options.period_ms = 0;
+	hosts = verified_hosts_new(&scene.options);
+	assert_false(is(hosts, "192.0.2.1", &scene.google));
+	await_asked(hosts, 1);
+	/* whoever finds addresses of its set drives out the nameless alone */
+	for (unsigned i = 0, asked = 1; asked < 12; i++) {
+		snprintf(text, sizeof text, "2001:db8:%x:%x::1", i >> 16, i & 0xffff);
+		if (set_of(text) != set_of("192.0.2.1"))
+			continue;
+		assert_false(is(hosts, text, &scene.google));
+		await_asked(hosts, ++asked);
+	}
+	unsigned queries = scene.server.queries;
+	assert_true(is(hosts, "192.0.2.1", &scene.google));
+	assert_int_equal(scene.server.queries, queries);
+	verified_hosts_free(hosts);
+	scene_end(&scene);
+}
+
+/* One whose agent claims a robot, and whose host is one, is in no zone; the same address with another agent is. */
+static void a_verified_robot_is_in_no_zone(void **state)
+{
+	(void)state;
+	static const char zones[] =
+		"[{\"name\": \"a\", \"key\": [{\"field\": \"ip\", \"prefix4\": 24}], \"exempt\": {\"verified\": [\"googlebot\", "
+		"\"bingbot\"]}, \"limits\": [{\"algorithm\": \"uniform\", \"interval\": \"1s\"}]}]";
+	struct scene scene;
+	struct weir_json_document *document;
+	struct weir_policy *policy;
+	struct weir_error error;
+	struct field_table fields;
+	struct matcher *matcher;
+	scene_start(&scene);
+	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, &error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	if (weir_policy_parse(&root, NULL, &policy, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	weir_json_document_free(document);
+	struct exempt_lists *lists = exempt_lists_new(NULL, &scene.log);
+	exempt_lists_verify(lists, &scene.options);
+	field_table_init(&fields);
+	assert_int_equal(matcher_new(policy, lists, &fields, 1, &matcher, &error), WEIR_OK);
+	uint32_t ip, agent;
+	assert_int_equal(record_field_want(&fields, "ip", &ip, &error), WEIR_OK);
+	assert_int_equal(record_field_want(&fields, "agent", &agent, &error), WEIR_OK);
+	static const struct {
+		const char *ip, *agent;
+		bool counted;
+	} cases[] = {
+		{"192.0.2.1", "Mozilla/5.0 (compatible; GoogleBot/2.1)", false},
+		{"192.0.2.1", "curl/8", true},
+		{"192.0.2.1", NULL, true},
+		{"192.0.2.1", "bingbot", true},
+		{"192.0.2.2", "Googlebot/2.1", true},
+		{"192.0.2.1", "google", false},
+	};
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			struct record record = {.source = NULL};
+			struct matched matched;
+			record.fields[ip] = weir_span_of(cases[i].ip);
+			if (cases[i].agent != NULL)
+				record.fields[agent] = weir_span_of(cases[i].agent);
+			matcher_match(matcher, &record, &matched);
+			if (round == 1 && (matched.event_count == 1) != cases[i].counted)
+				fail_msg("%s %s", cases[i].ip, cases[i].agent);
+		}
+		await_asked(exempt_lists_hosts(lists), 2);
+	}
+	matcher_free(matcher);
+	field_table_deinit(&fields);
+	exempt_lists_free(lists);
+	weir_policy_free(policy);
+	scene_end(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_lies_about_its_name_is_not_verified),
+		cmocka_unit_test(a_name_holds_while_servers_are_away),
+		cmocka_unit_test(strangers_cannot_make_it_grow),
+		cmocka_unit_test(a_verified_robot_is_in_no_zone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
