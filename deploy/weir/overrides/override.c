@@ -5,6 +5,7 @@
  */
 #include "common/base/clock.h"
 #include "common/files/durable_file.h"
+#include "common/json/json.h"
 #include "common/json/json_writer.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
@@ -95,6 +96,18 @@ static bool is_told(const struct override_run *run)
 	return zone == NULL || zone->mode != WEIR_SHADOW;
 }
 
+/* The lists of this machine that compare texts, and so find no member of a network. */
+static void put_blind_lists(struct weir_text *text, const struct weir_config *config)
+{
+	static const char kind[] = "nginx-map:";
+	for (size_t i = 0; i < json_array_size(config->gateways.value); i++) {
+		const json_t *gateway = json_array_get(config->gateways.value, i);
+		const char *to = json_string_value(json_is_object(gateway) ? json_object_get(gateway, "to") : gateway);
+		if (to != NULL && strncmp(to, kind, sizeof kind - 1) == 0)
+			weir_text_printf(text, "; %s finds no members of a network: use nginx-geo", to);
+	}
+}
+
 static void put_place(struct weir_text *text, const struct override_run *run)
 {
 	if (run->place_count == 1)
@@ -104,6 +117,8 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
 	if (run->command.kind == OVERRIDE_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
+	if (run->command.kind == OVERRIDE_BLOCK && run->command.scope == OVERRIDE_OF_NETWORK && run->backend.config != NULL)
+		put_blind_lists(text, run->backend.config);
 	weir_text_puts(text, run->backend.kind == BACKEND_STATE
 	                         ? "; no process is running there: it takes effect at the next start\n"
 	                         : "\n");
