@@ -217,6 +217,11 @@ def test_a_network_blocks_its_members(place):
             assert (found["by"], found["reason"]) == ("op", "why") and found["key"][0].endswith(("/8", "/32")), found
     assert "10.0.0.0/8" in run.command("list", "--key", members[3]).out().decode()
     assert "that key is not blocked" in run.command("list", "--key", "12.0.0.1").said()
+    for address, network in ((members[3], "10.0.0.0/8"), ("2001:db8:ffff::1", "2001:db8::/32")):
+        why = run.command("explain", address, "--zone", "single")
+        assert f"Blocked {network} in zone single" in why.out().decode() and "op commanded: why" in why.out().decode(), why.out()
+        (answer,) = run.command("explain", address, "--zone", "single", "--json").objects()
+        assert answer["equal"] and answer["decision"]["key"] == [network], answer
     run.override("lift", "--zone", "net", "10.0.0.0/8")
     run.override("block", "--zone", "net", "10.1.2.0/23")
     run.published(zone="net", key=["10.1.2.0/23"])
