@@ -56,9 +56,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_malformed_frames_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
          "Messages on the events topic that are not frames, and commands that failed. The dead letters hold "
          "them; something other than weir may be writing there."},
-	[OVERRIDES] = {"weir_orders_total", WEIR_COUNTER, "commands",
-                   WEIR_LABELS({"command", "`block`, `lift`, `allow`, `override`"}),
-                   "Operators' commands that took effect. A command for a prefix counts once in each partition."},
+	[OVERRIDES] =
+		{"weir_orders_total", WEIR_COUNTER, "commands",
+         WEIR_LABELS({"command", "`block`, `lift`, `allow`, `override`"}),
+         "Operators' commands that took effect. A command for a prefix or a network counts once in each partition."},
 	[BUCKETS] = {"weir_buckets", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
                  "Buckets in memory: one for each key of a zone that still has state."},
 	[BUCKETS_SPILLED] = {"weir_buckets_spilled", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,

@@ -174,7 +174,7 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 	if (lane->frame.kind == WEIR_FRAME_COMMAND) {
 		status = refuse(shard_command_apply(lane->shard, &result->override, error));
 		result->command = status == WEIR_OK ? &lane->command : NULL;
-		if (status == WEIR_OK && lane->command.kind == OVERRIDE_LIFT)
+		if (status == WEIR_OK && lane->command.kind == OVERRIDE_LIFT && result->override != NULL)
 			top_keys_forget(tally_keys(lane->tally), result->override->zone->id, override_key(&lane->command));
 	} else {
 		shard_frame_judge(lane->shard, &result->judged);

@@ -44,7 +44,8 @@ static void find_blocks(struct policy_switch *change, const struct weir_policy *
 		const struct weir_zone *old = weir_policy_zone(before, override->zone_id);
 		const struct weir_zone *zone = weir_policy_zone(after, override->zone_id);
 		if (old == NULL || old->mode != WEIR_SHADOW || zone == NULL || zone->mode == WEIR_SHADOW ||
-		    !override->block.active || override->block.until_ms <= clock_ms)
+		    !override->block.active || override->block.until_ms <= clock_ms ||
+		    !overrides_publish(overrides, override->scope, override->key))
 			continue;
 		change->blocks[change->block_count++] = (struct shard_override_decision){.zone = zone,
 		                                                                         .key = override->key,

@@ -11,11 +11,11 @@
 
 #include <stdio.h>
 
-enum { RATE_ONE = 1000, RATE_MAX = 100 * RATE_ONE };
+enum { RATE_ONE = 1000, RATE_MAX = 100 * RATE_ONE, MAPPED_BITS = 96 };
 
 static const char *const kind_names[] = {"block", "lift", "allow", "override", NULL};
-static const char *const members[] = {"command", "zone", "key",    "key_hex", "until", "rate",
-                                      "prefix",  "by",   "reason", "id",      NULL};
+static const char *const members[] = {"command", "zone",    "key", "key_hex", "until", "rate",
+                                      "prefix",  "network", "by",  "reason",  "id",    NULL};
 
 const char *override_kind_name(enum override_kind kind)
 {
@@ -142,6 +142,34 @@ static enum weir_status read_key(const struct weir_json *root, struct override_c
 	return status == WEIR_OK ? read_values(&values, command, error) : status;
 }
 
+bool override_network_parse(struct weir_span text, struct weir_network *network)
+{
+	const char *why;
+	char canonical[WEIR_NETWORK_TEXT_BYTES];
+	if (!weir_network_parse(text, network, &why) || network->prefix == 128)
+		return false;
+	bool v4 = weir_address_is_v4(&network->base) && network->prefix >= MAPPED_BITS;
+	return network->prefix > (v4 ? MAPPED_BITS : 0) &&
+	       weir_span_equal(text, weir_span_of(weir_network_format(network, canonical)));
+}
+
+static enum weir_status read_network(const struct weir_json *root, struct override_command *command,
+                                     struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(root, "network");
+	struct weir_network network;
+	bool is_network = false;
+	enum weir_status status = weir_json_bool(&at, &is_network, error);
+	if (status != WEIR_OK || !is_network)
+		return status;
+	if (command->kind == OVERRIDE_RATE)
+		return weir_json_fail(&at, error, "is not for override");
+	if (command->value_count != 1 || !override_network_parse(override_key(command), &network))
+		return weir_json_fail(&at, error, "needs a key of one network, such as \"10.0.0.0/8\" or \"2001:db8::/32\"");
+	command->scope = OVERRIDE_OF_NETWORK;
+	return WEIR_OK;
+}
+
 static enum weir_status read_rate(const struct weir_json *root, struct override_command *command,
                                   struct weir_error *error)
 {
@@ -157,7 +185,12 @@ static enum weir_status read_rate(const struct weir_json *root, struct override_
 		status = weir_json_string(&rate, &text, error);
 	if (status == WEIR_OK && !override_rate_parse(text, &command->thousandths))
 		status = weir_json_fail(&rate, error, "must be from \"0.001\" to \"100\", with at most three decimal places");
-	return status == WEIR_OK ? weir_json_bool(&prefix, &command->prefix, error) : status;
+	bool is_prefix = false;
+	if (status == WEIR_OK)
+		status = weir_json_bool(&prefix, &is_prefix, error);
+	if (is_prefix)
+		command->scope = OVERRIDE_OF_PREFIX;
+	return status;
 }
 
 static enum weir_status read_members(const struct weir_json *root, struct override_command *command,
@@ -185,6 +218,8 @@ static enum weir_status read_members(const struct weir_json *root, struct overri
 	if (status == WEIR_OK)
 		status = read_rate(root, command, error);
 	if (status == WEIR_OK)
+		status = read_network(root, command, error);
+	if (status == WEIR_OK)
 		status = weir_json_require(&by, "who gives the command", error);
 	if (status == WEIR_OK)
 		status = read_text(root, "by", command->by, sizeof command->by, error);
@@ -210,15 +245,45 @@ enum weir_status override_command_parse(struct weir_span body, struct override_c
 	return status;
 }
 
+bool override_zone_takes_networks(const struct weir_zone *zone)
+{
+	return zone->key_count == 1 && weir_zone_counts_addresses(zone);
+}
+
+uint8_t override_zone_bits(const struct weir_zone *zone, const struct weir_address *address)
+{
+	const struct weir_key_field *field = &zone->key[0];
+	if (!field->grouped)
+		return 128;
+	return weir_address_is_v4(address) ? (uint8_t)(MAPPED_BITS + field->prefix4) : field->prefix6;
+}
+
+static enum weir_status check_network(const struct override_command *command, const struct weir_zone *zone,
+                                      struct weir_error *error)
+{
+	struct weir_network network;
+	if (!override_zone_takes_networks(zone))
+		return weir_fail(error, WEIR_INVALID, "zone %s does not count by one address, so it takes no network",
+		                 zone->name);
+	if (override_network_parse(override_key(command), &network) &&
+	    network.prefix < override_zone_bits(zone, &network.base))
+		return WEIR_OK;
+	return weir_fail(error, WEIR_INVALID, "%.*s is not wider than the networks that zone %s counts by",
+	                 (int)command->key_length, command->key, zone->name);
+}
+
 enum weir_status override_command_check(const struct override_command *command, const struct weir_zone *zone,
                                         struct weir_error *error)
 {
 	/* A key of no fields joins to nothing at all, as one empty value does. */
 	uint32_t count = command->key_length == 0 && zone->key_count == 0 ? 0 : command->value_count;
-	if (command->prefix && zone->key_count == 0)
+	if (command->scope == OVERRIDE_OF_NETWORK)
+		return check_network(command, zone, error);
+	bool is_prefix = command->scope == OVERRIDE_OF_PREFIX;
+	if (is_prefix && zone->key_count == 0)
 		return weir_fail(error, WEIR_INVALID, "zone %s has one bucket for all events, so there are no prefixes",
 		                 zone->name);
-	if (command->prefix ? count >= 1 && count <= zone->key_count : count == zone->key_count)
+	if (is_prefix ? count >= 1 && count <= zone->key_count : count == zone->key_count)
 		return WEIR_OK;
 	return weir_fail(error, WEIR_INVALID, "the key of zone %s has %u value%s, not %u", zone->name, zone->key_count,
 	                 zone->key_count == 1 ? "" : "s", count);
@@ -282,10 +347,12 @@ void override_command_json(struct weir_text *text, const struct override_command
 		weir_json_write_hex(&json, "key_hex", command->key, command->key_length);
 	if (command->until_ms < OVERRIDE_NO_END)
 		weir_json_write_int(&json, "until", command->until_ms);
+	if (command->scope == OVERRIDE_OF_NETWORK)
+		weir_json_write_bool(&json, "network", true);
 	if (command->kind == OVERRIDE_RATE) {
 		override_rate_format(command->thousandths, rate);
 		weir_json_write_words(&json, "rate", rate);
-		if (command->prefix)
+		if (command->scope == OVERRIDE_OF_PREFIX)
 			weir_json_write_bool(&json, "prefix", true);
 	}
 	weir_json_write_words(&json, "by", command->by);

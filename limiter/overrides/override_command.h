@@ -15,17 +15,20 @@
  *   until     Unix ms, exclusive; absent: no end
  *   rate      of an override: "0.5", "10"; at most three decimal places, 0.001 to 100
  *   prefix    true, of an override: for every key whose joined form begins with that of these values
+ *   network   true, of a block, lift or allow: the key's one value is a network, "10.0.0.0/8", and every key of the zone
+ *             that lies in it is meant
  *   by        who gives the command
  *   reason    why; "" by default
  *   id        of the command, so that people can tell two alike apart; any word
  *
- * A command goes to the key's partition, one for a prefix to every partition.
+ * A command goes to the key's partition, one for a prefix or a network to every partition.
  */
 #ifndef LIMITER_OVERRIDE_COMMAND_H
 #define LIMITER_OVERRIDE_COMMAND_H
 
 #include "common/base/span.h"
 #include "common/base/text.h"
+#include "common/bytes/address.h"
 #include "common/frame/frame.h"
 #include "common/policy/policy.h"
 
@@ -44,13 +47,20 @@ enum override_kind { OVERRIDE_BLOCK, OVERRIDE_LIFT, OVERRIDE_ALLOW, OVERRIDE_RAT
 
 enum { OVERRIDE_KIND_COUNT = OVERRIDE_RATE + 1 };
 
+/* What a command is about. */
+enum override_scope {
+	OVERRIDE_OF_KEY,
+	OVERRIDE_OF_PREFIX,  /* every key that begins with it; only rates */
+	OVERRIDE_OF_NETWORK, /* every key that lies in it; never rates */
+};
+
 struct override_command {
 	enum override_kind kind;
 	char zone[WEIR_ZONE_NAME_MAX_BYTES + 1];
 	char key[WEIR_KEY_MAX_BYTES]; /* joined */
 	uint32_t key_length;
 	uint32_t value_count;
-	bool prefix;
+	enum override_scope scope;
 	int64_t until_ms;     /* OVERRIDE_NO_END */
 	uint32_t thousandths; /* override */
 	char by[OVERRIDE_BY_MAX_BYTES + 1];
@@ -70,7 +80,10 @@ const char *override_kind_name(enum override_kind kind);
 WEIR_MUST_USE enum weir_status override_command_parse(struct weir_span body, struct override_command *command,
                                                       struct weir_error *error);
 
-/** Whether a zone takes the command: its key must have as many values (a prefix: at most as many). */
+/**
+ * Whether a zone takes the command: its key must have as many values (a prefix: at most as many). It takes a network if
+ * its key is one address, and the network is wider than what the zone counts as one.
+ */
 WEIR_MUST_USE enum weir_status override_command_check(const struct override_command *command,
                                                       const struct weir_zone *zone, struct weir_error *error);
 
@@ -82,6 +95,15 @@ bool override_rate_parse(const char *text, uint32_t *thousandths);
 
 /** The other way: the shortest form. @param text  of at least 12 bytes */
 void override_rate_format(uint32_t thousandths, char *text);
+
+/** A network as commands write it: canonical, of several addresses, not of all. @return false: it is none */
+bool override_network_parse(struct weir_span text, struct weir_network *network);
+
+/** Whether a zone's key is one address, which may lie in networks. */
+bool override_zone_takes_networks(const struct weir_zone *zone);
+
+/** How many leading bits the zone tells addresses of this one's family apart by, in the 128-bit form. */
+uint8_t override_zone_bits(const struct weir_zone *zone, const struct weir_address *address);
 
 /** How many values a joined key has: escapes are taken off as they come. */
 uint32_t override_value_count(struct weir_span key);

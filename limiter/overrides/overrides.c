@@ -2,62 +2,131 @@
 /*
  * A list with a hash index over it. Overrides are few and change seldom, while
  * every key of every frame asks whether there is one for it: so looking up is
- * one probe and one more for each length of prefix that there is, and changing
- * may cost a walk over all.
+ * one probe and one more for each length of prefix, and of network, that there
+ * is, and changing may cost a walk over all. A key is read as an address only
+ * where there are networks.
  */
 #include "limiter/overrides/overrides.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/address.h"
 #include "common/bytes/hash.h"
 
 #include <stdlib.h>
 
-enum { INDEX_LEAST = 16, RATE_ONE = 1000 };
+enum { INDEX_LEAST = 16, RATE_ONE = 1000, MAPPED_BITS = 96 };
 
-static uint64_t hash_of(uint32_t zone_id, bool prefix, struct weir_span key)
+/* What the index knows an override by: its key, or its network in one form. */
+static struct weir_span name_of(const struct override *override)
 {
-	uint64_t place = ((uint64_t)zone_id << 1 | prefix) * UINT64_C(0x9e3779b97f4a7c15);
-	return weir_hash64(key.at, key.length) ^ place;
+	if (override->scope != OVERRIDE_OF_NETWORK)
+		return override->key;
+	return (struct weir_span){.at = override->network, .length = OVERRIDE_NETWORK_BYTES};
 }
 
-static bool is_of(const struct override *override, uint32_t zone_id, bool prefix, struct weir_span key)
+/* A network's name. */
+static struct weir_span network_name(const struct weir_network *network, char name[OVERRIDE_NETWORK_BYTES])
 {
-	return override->zone_id == zone_id && override->prefix == prefix && weir_span_equal(override->key, key);
+	memcpy(name, network->base.bytes, sizeof network->base.bytes);
+	name[sizeof network->base.bytes] = (char)network->prefix;
+	return (struct weir_span){.at = name, .length = OVERRIDE_NETWORK_BYTES};
 }
 
-static struct override *find(const struct overrides *overrides, uint32_t zone_id, bool prefix, struct weir_span key)
+static uint64_t hash_of(uint32_t zone_id, enum override_scope scope, struct weir_span name)
+{
+	uint64_t place = ((uint64_t)zone_id << 2 | scope) * UINT64_C(0x9e3779b97f4a7c15);
+	return weir_hash64(name.at, name.length) ^ place;
+}
+
+static bool is_of(const struct override *override, uint32_t zone_id, enum override_scope scope, struct weir_span name)
+{
+	return override->zone_id == zone_id && override->scope == scope && weir_span_equal(name_of(override), name);
+}
+
+static struct override *find(const struct overrides *overrides, uint32_t zone_id, enum override_scope scope,
+                             struct weir_span name)
 {
 	if (overrides->count == 0)
 		return NULL;
-	uint64_t hash = hash_of(zone_id, prefix, key);
+	uint64_t hash = hash_of(zone_id, scope, name);
 	for (uint32_t at = (uint32_t)hash & (overrides->index_room - 1); overrides->index[at] != 0;
 	     at = (at + 1) & (overrides->index_room - 1)) {
 		struct override *override = overrides->list[overrides->index[at] - 1];
-		if (override->hash == hash && is_of(override, zone_id, prefix, key))
+		if (override->hash == hash && is_of(override, zone_id, scope, name))
 			return override;
 	}
 	return NULL;
 }
 
-/* The longest prefix of a key from some length on. @param from  place in prefix_lengths; gives that behind the found */
+/* That of a key as commands write it. */
+static struct override *find_written(const struct overrides *overrides, uint32_t zone_id, enum override_scope scope,
+                                     struct weir_span key)
+{
+	char name[OVERRIDE_NETWORK_BYTES];
+	struct weir_network network;
+	if (scope == OVERRIDE_OF_NETWORK)
+		key = override_network_parse(key, &network) ? network_name(&network, name) : (struct weir_span){0};
+	return find(overrides, zone_id, scope, key);
+}
+
+/* The longest prefix of a key from some length on. @param from  place in the lengths; gives that behind the found */
 static struct override *find_prefix(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
                                     uint32_t *from)
 {
-	while (*from < overrides->prefix_length_count) {
-		uint16_t length = overrides->prefix_lengths[(*from)++];
+	while (*from < overrides->prefixes.count) {
+		uint16_t length = overrides->prefixes.all[(*from)++];
 		if (length > key.length)
 			continue;
-		struct override *override = find(overrides, zone_id, true, (struct weir_span){.at = key.at, .length = length});
+		struct override *override =
+			find(overrides, zone_id, OVERRIDE_OF_PREFIX, (struct weir_span){.at = key.at, .length = length});
 		if (override != NULL)
 			return override;
 	}
 	return NULL;
 }
 
+/* The narrowest network that a key lies in, from some length on. @param from  as find_prefix() */
+static struct override *find_network(const struct overrides *overrides, uint32_t zone_id,
+                                     const struct weir_network *key, uint32_t *from)
+{
+	char name[OVERRIDE_NETWORK_BYTES];
+	bool v4 = weir_address_is_v4(&key->base);
+	while (*from < overrides->networks.count) {
+		uint8_t length = (uint8_t)overrides->networks.all[(*from)++];
+		if (length > key->prefix || (v4 && length < MAPPED_BITS))
+			continue;
+		struct weir_network wider = {.base = key->base, .prefix = length};
+		weir_address_mask(&wider.base, v4 ? (uint8_t)(length - MAPPED_BITS) : 0, length);
+		struct override *override = find(overrides, zone_id, OVERRIDE_OF_NETWORK, network_name(&wider, name));
+		if (override != NULL)
+			return override;
+	}
+	return NULL;
+}
+
+/* A key as what may lie in networks. @return false: there are none, or it is no address */
+static bool read_address(const struct overrides *overrides, struct weir_span key, struct weir_network *network)
+{
+	const char *why;
+	return overrides->networks.count > 0 && weir_network_parse(key, network, &why);
+}
+
 bool overrides_touch(const struct overrides *overrides, uint32_t zone_id, struct weir_span key)
 {
 	uint32_t from = 0;
-	return find(overrides, zone_id, false, key) != NULL || find_prefix(overrides, zone_id, key, &from) != NULL;
+	struct weir_network network;
+	if (find(overrides, zone_id, OVERRIDE_OF_KEY, key) != NULL || find_prefix(overrides, zone_id, key, &from) != NULL)
+		return true;
+	from = 0;
+	return read_address(overrides, key, &network) && find_network(overrides, zone_id, &network, &from) != NULL;
+}
+
+/* Takes an override's block or allow if it is for an event of that time. @return whether it is */
+static bool take_verdict(const struct override *override, int64_t t, struct override_effect *effect)
+{
+	effect->blocked = override->block.active && t < override->block.until_ms;
+	effect->allowed = override->allow.active && t < override->allow.until_ms;
+	return effect->blocked || effect->allowed;
 }
 
 struct override_effect overrides_effect(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
@@ -65,11 +134,12 @@ struct override_effect overrides_effect(const struct overrides *overrides, uint3
 {
 	struct override_effect effect = {.thousandths = RATE_ONE};
 	uint32_t from = 0;
-	const struct override *override = find(overrides, zone_id, false, key);
-	if (override != NULL) {
-		effect.blocked = override->block.active && t < override->block.until_ms;
-		effect.allowed = override->allow.active && t < override->allow.until_ms;
-	}
+	struct weir_network network;
+	const struct override *override = find(overrides, zone_id, OVERRIDE_OF_KEY, key), *wider;
+	if ((override == NULL || !take_verdict(override, t, &effect)) && read_address(overrides, key, &network))
+		while ((wider = find_network(overrides, zone_id, &network, &from)) != NULL && !take_verdict(wider, t, &effect))
+			continue;
+	from = 0;
 	if (override == NULL || !override->rate.active)
 		override = find_prefix(overrides, zone_id, key, &from);
 	if (override != NULL)
@@ -78,10 +148,16 @@ struct override_effect overrides_effect(const struct overrides *overrides, uint3
 }
 
 const struct override_setting *overrides_block_after(const struct overrides *overrides, uint32_t zone_id,
-                                                     struct weir_span key, int64_t at_ms)
+                                                     enum override_scope scope, struct weir_span key, int64_t at_ms)
 {
-	const struct override *override = find(overrides, zone_id, false, key);
+	const struct override *override = find_written(overrides, zone_id, scope, key);
 	return override != NULL && override->block.active && override->block.until_ms > at_ms ? &override->block : NULL;
+}
+
+bool overrides_publish(const struct overrides *overrides, enum override_scope scope, struct weir_span key)
+{
+	return scope != OVERRIDE_OF_NETWORK || overrides->partitions <= 1 ||
+	       weir_partition(weir_slot(key), overrides->partitions) == overrides->partition;
 }
 
 /* ---- changing ---- */
@@ -118,14 +194,14 @@ static void free_override(struct overrides *overrides, struct override *override
 	clear_setting(overrides, &override->allow);
 	clear_setting(overrides, &override->rate);
 	overrides->bytes -= sizeof *override + override->key.length;
-	overrides->prefix_count -= override->prefix;
 	free((char *) override->key.at);
 	free(override);
 }
 
-void overrides_init(struct overrides *overrides, int64_t lateness_ms)
+void overrides_init(struct overrides *overrides, int64_t lateness_ms, uint32_t partition, uint32_t partitions)
 {
-	*overrides = (struct overrides){.lateness_ms = lateness_ms, .next_end_ms = INT64_MAX};
+	*overrides = (struct overrides){
+		.lateness_ms = lateness_ms, .next_end_ms = INT64_MAX, .partition = partition, .partitions = partitions};
 }
 
 void overrides_deinit(struct overrides *overrides)
@@ -134,8 +210,9 @@ void overrides_deinit(struct overrides *overrides)
 		free_override(overrides, overrides->list[i]);
 	free(overrides->list);
 	free(overrides->index);
-	free(overrides->prefix_lengths);
-	overrides_init(overrides, overrides->lateness_ms);
+	free(overrides->prefixes.all);
+	free(overrides->networks.all);
+	overrides_init(overrides, overrides->lateness_ms, overrides->partition, overrides->partitions);
 }
 
 static void index_add(struct overrides *overrides, uint32_t place)
@@ -158,19 +235,22 @@ static void rebuild_index(struct overrides *overrides)
 		index_add(overrides, i);
 }
 
-struct override *overrides_make(struct overrides *overrides, uint32_t zone_id, bool prefix, struct weir_span key)
+struct override *overrides_make(struct overrides *overrides, uint32_t zone_id, enum override_scope scope,
+                                struct weir_span key)
 {
-	struct override *override = find(overrides, zone_id, prefix, key);
+	struct override *override = find_written(overrides, zone_id, scope, key);
+	struct weir_network network;
 	if (override != NULL)
 		return override;
 	override = weir_alloc(1, sizeof *override);
 	*override = (struct override){.zone_id = zone_id,
-	                              .prefix = prefix,
+	                              .scope = scope,
 	                              .key = {.at = weir_copy(key.at, key.length), .length = key.length},
-	                              .hash = hash_of(zone_id, prefix, key),
 	                              .thousandths = RATE_ONE};
+	if (scope == OVERRIDE_OF_NETWORK && override_network_parse(key, &network))
+		network_name(&network, override->network);
+	override->hash = hash_of(zone_id, scope, name_of(override));
 	overrides->bytes += sizeof *override + key.length;
-	overrides->prefix_count += prefix;
 	if (overrides->count == overrides->room) {
 		overrides->room = overrides->room == 0 ? INDEX_LEAST : overrides->room * 2;
 		overrides->list = weir_realloc(overrides->list, overrides->room, sizeof(struct override *));
@@ -187,20 +267,30 @@ static int longer_first(const void *a, const void *b)
 	return (*left < *right) - (*left > *right);
 }
 
-static void note_prefixes(struct overrides *overrides)
+static void note_lengths_of(const struct overrides *overrides, enum override_scope scope,
+                            struct override_lengths *lengths)
 {
 	uint32_t count = 0, each = 0;
-	overrides->prefix_lengths =
-		weir_realloc(overrides->prefix_lengths, overrides->prefix_count, sizeof *overrides->prefix_lengths);
-	for (uint32_t i = 0; i < overrides->count; i++)
-		if (overrides->list[i]->prefix)
-			overrides->prefix_lengths[count++] = (uint16_t)overrides->list[i]->key.length;
+	lengths->all = weir_realloc(lengths->all, overrides->count, sizeof *lengths->all);
+	for (uint32_t i = 0; i < overrides->count; i++) {
+		const struct override *override = overrides->list[i];
+		if (override->scope == scope)
+			lengths->all[count++] = scope == OVERRIDE_OF_NETWORK
+			                            ? (unsigned char) override->network[OVERRIDE_NETWORK_BYTES - 1]
+			                            : (uint16_t) override->key.length;
+	}
 	if (count > 0)
-		qsort(overrides->prefix_lengths, count, sizeof *overrides->prefix_lengths, longer_first);
+		qsort(lengths->all, count, sizeof *lengths->all, longer_first);
 	for (uint32_t i = 0; i < count; i++)
-		if (i == 0 || overrides->prefix_lengths[i] != overrides->prefix_lengths[each - 1])
-			overrides->prefix_lengths[each++] = overrides->prefix_lengths[i];
-	overrides->prefix_length_count = each;
+		if (i == 0 || lengths->all[i] != lengths->all[each - 1])
+			lengths->all[each++] = lengths->all[i];
+	lengths->count = each;
+}
+
+static void note_lengths(struct overrides *overrides)
+{
+	note_lengths_of(overrides, OVERRIDE_OF_PREFIX, &overrides->prefixes);
+	note_lengths_of(overrides, OVERRIDE_OF_NETWORK, &overrides->networks);
 }
 
 /* The first clock at which a block or an allow is forgotten, INT64_MAX: never. */
@@ -233,7 +323,7 @@ void overrides_settle(struct overrides *overrides)
 	overrides->next_end_ms = INT64_MAX;
 	for (uint32_t i = 0; i < overrides->count; i++)
 		overrides->next_end_ms = earlier(overrides->next_end_ms, next_end(overrides, overrides->list[i]));
-	note_prefixes(overrides);
+	note_lengths(overrides);
 }
 
 /* Takes out the overrides of which nothing is in force. */
@@ -309,7 +399,7 @@ enum weir_status overrides_apply(struct overrides *overrides, uint32_t zone_id, 
                                  int64_t at_ms, struct weir_error *error)
 {
 	struct weir_span key = override_key(command);
-	struct override *override = find(overrides, zone_id, command->prefix, key);
+	struct override *override = find_written(overrides, zone_id, command->scope, key);
 	bool ends = ends_something(command, at_ms);
 	if (!ends && is_full(overrides, override, command))
 		return weir_fail(error, WEIR_FULL,
@@ -319,7 +409,7 @@ enum weir_status overrides_apply(struct overrides *overrides, uint32_t zone_id, 
 		return WEIR_OK;
 	bool is_new = override == NULL;
 	if (is_new)
-		override = overrides_make(overrides, zone_id, command->prefix, key);
+		override = overrides_make(overrides, zone_id, command->scope, key);
 	struct override_setting *setting = command->kind == OVERRIDE_RATE    ? &override->rate
 	                                   : command->kind == OVERRIDE_ALLOW ? &override->allow
 	                                                                     : &override->block;
@@ -337,7 +427,7 @@ enum weir_status overrides_apply(struct overrides *overrides, uint32_t zone_id, 
 	overrides_set(overrides, setting, at_ms, command->until_ms, command->offset, command->by, command->reason);
 	/* What ended sooner and was replaced costs a walk too many later, not one now. */
 	overrides->next_end_ms = earlier(overrides->next_end_ms, next_end(overrides, override));
-	if (is_new && command->prefix)
-		note_prefixes(overrides);
+	if (is_new && command->scope != OVERRIDE_OF_KEY)
+		note_lengths(overrides);
 	return WEIR_OK;
 }

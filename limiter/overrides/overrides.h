@@ -5,7 +5,9 @@
  * change them, and only the log's clock ends them.
  *
  * For one key there may be a block or an allow (the later command counts), and
- * beside it an override of its rates; for a prefix of joined keys an override.
+ * beside it an override of its rates; for a prefix of joined keys an override; for
+ * a network a block or an allow. Of a key and the networks that it lies in, the
+ * narrowest whose block or allow is for an event counts.
  *
  *   a block or an allow is for events whose time is before its end, whenever
  *   they come; it is forgotten once the clock is past that and the lateness
@@ -24,7 +26,7 @@
 #include "limiter/overrides/override_command.h"
 
 enum {
-	OVERRIDES_MAX = 10000,                 /* keys and prefixes of one partition */
+	OVERRIDES_MAX = 10000,                 /* keys, prefixes and networks of one partition */
 	OVERRIDES_BYTES_MAX = 4 * 1024 * 1024, /* of their keys and words: they are in every checkpoint */
 };
 
@@ -37,14 +39,23 @@ struct override_setting {
 	char *by, *reason;
 };
 
-/* What is in force for a key, or a prefix of keys, in a zone. */
+enum { OVERRIDE_NETWORK_BYTES = 17 }; /* an address and a number of bits */
+
+/* What is in force for a key, or a prefix of keys, or a network, in a zone. */
 struct override {
 	uint32_t zone_id;
-	bool prefix;
-	struct weir_span key; /* joined; owned */
+	enum override_scope scope;
+	struct weir_span key; /* joined, or a network's text; owned */
+	char network[OVERRIDE_NETWORK_BYTES];
 	uint64_t hash;
 	struct override_setting block, allow, rate; /* block and allow never both */
 	uint32_t thousandths;                       /* of the rate */
+};
+
+/* The lengths that prefixes have, or networks: each once, the longest first. */
+struct override_lengths {
+	uint16_t *all; /* owned */
+	uint32_t count;
 };
 
 struct overrides {
@@ -55,12 +66,12 @@ struct overrides {
 	uint32_t index_room;
 	size_t bytes;
 	int64_t next_end_ms; /* the clock at which some setting ends; INT64_MAX: none does */
-	uint32_t prefix_count;
-	uint16_t *prefix_lengths; /* that there are, each once, the longest first */
-	uint32_t prefix_length_count;
+	struct override_lengths prefixes, networks;
+	uint32_t partition, partitions;
 };
 
-void overrides_init(struct overrides *overrides, int64_t lateness_ms);
+/** @param partitions  of the log */
+void overrides_init(struct overrides *overrides, int64_t lateness_ms, uint32_t partition, uint32_t partitions);
 void overrides_deinit(struct overrides *overrides);
 
 static inline bool overrides_any(const struct overrides *overrides)
@@ -80,9 +91,15 @@ struct override_effect {
 struct override_effect overrides_effect(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
                                         int64_t t);
 
-/** The block of a key that ends after a time, NULL if there is none; valid until the next command or purge. */
+/**
+ * Whether this partition publishes what is commanded for a key: of a network, which every partition has, the one that
+ * its text as a key would have.
+ */
+bool overrides_publish(const struct overrides *overrides, enum override_scope scope, struct weir_span key);
+
+/** The block of a key or a network that ends after a time, NULL if there is none; valid until the next command or purge. */
 const struct override_setting *overrides_block_after(const struct overrides *overrides, uint32_t zone_id,
-                                                     struct weir_span key, int64_t at_ms);
+                                                     enum override_scope scope, struct weir_span key, int64_t at_ms);
 
 /**
  * Changes the overrides as a command says.
@@ -110,8 +127,9 @@ bool overrides_import(struct overrides *overrides, struct weir_span bytes);
 
 /* ---- for overrides_blob.c ---- */
 
-/** An override of a key, made if there is none yet. */
-struct override *overrides_make(struct overrides *overrides, uint32_t zone_id, bool prefix, struct weir_span key);
+/** An override of a key, made if there is none yet. @param key  of a network: override_network_parse() takes it */
+struct override *overrides_make(struct overrides *overrides, uint32_t zone_id, enum override_scope scope,
+                                struct weir_span key);
 void overrides_set(struct overrides *overrides, struct override_setting *setting, int64_t at_ms, int64_t until_ms,
                    uint64_t offset, const char *by, const char *reason);
 /** To be called when overrides were made or changed. */

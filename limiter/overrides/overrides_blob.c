@@ -4,7 +4,8 @@
  * its buckets (shard_extra.c): varints, and bytes with their length before them.
  *
  *   overrides: count, then for each, in the order of their first commands:
- *     zone id, bits (1: of a prefix, 2: a block, 4: an allow, 8: an override), the joined key
+ *     zone id, bits (1: of a prefix, 2: a block, 4: an allow, 8: an override, 16: of a network), the joined key, or the
+ *       network's text
  *     for each of block, allow, override that there is: given at, until, offset, by, reason
  *     of an override: thousandths
  */
@@ -13,7 +14,7 @@
 #include "common/bytes/varint.h"
 #include "common/frame/frame.h"
 
-enum { IS_PREFIX = 1, HAS_BLOCK = 2, HAS_ALLOW = 4, HAS_RATE = 8, BITS_END = 16 };
+enum { IS_PREFIX = 1, HAS_BLOCK = 2, HAS_ALLOW = 4, HAS_RATE = 8, IS_NETWORK = 16, BITS_END = 32 };
 enum { RATE_ONE = 1000, RATE_MAX = 100 * RATE_ONE };
 
 static void put(struct weir_text *bytes, uint64_t number)
@@ -45,8 +46,10 @@ void overrides_export(const struct overrides *overrides, struct weir_text *bytes
 	for (uint32_t i = 0; i < overrides->count; i++) {
 		const struct override *override = overrides->list[i];
 		put(bytes, override->zone_id);
-		put(bytes, (override->prefix ? IS_PREFIX : 0u) | (override->block.active ? HAS_BLOCK : 0u) |
-		               (override->allow.active ? HAS_ALLOW : 0u) | (override->rate.active ? HAS_RATE : 0u));
+		put(bytes, (override->scope == OVERRIDE_OF_PREFIX ? IS_PREFIX : 0u) |
+		               (override->scope == OVERRIDE_OF_NETWORK ? IS_NETWORK : 0u) |
+		               (override->block.active ? HAS_BLOCK : 0u) | (override->allow.active ? HAS_ALLOW : 0u) |
+		               (override->rate.active ? HAS_RATE : 0u));
 		put_bytes(bytes, override->key.at, override->key.length);
 		put_setting(bytes, &override->block);
 		put_setting(bytes, &override->allow);
@@ -109,11 +112,17 @@ static bool get_override(struct weir_span *bytes, struct overrides *overrides)
 	if (!get(bytes, WEIR_ZONE_ID_MAX, &zone_id) || !get(bytes, BITS_END - 1, &bits) ||
 	    !get_bytes(bytes, WEIR_KEY_MAX_BYTES, &key))
 		return false;
-	/* Something is in force; not both a block and an allow; of a prefix nothing but an override. */
-	if ((bits & ~(uint64_t)IS_PREFIX) == 0 || (bits & (HAS_BLOCK | HAS_ALLOW)) == (HAS_BLOCK | HAS_ALLOW) ||
-	    ((bits & IS_PREFIX) && bits != (IS_PREFIX | HAS_RATE)))
+	/* Something is in force; not both a block and an allow; of a prefix nothing but an override, of a network none. */
+	struct weir_network network;
+	enum override_scope scope = bits & IS_PREFIX    ? OVERRIDE_OF_PREFIX
+	                            : bits & IS_NETWORK ? OVERRIDE_OF_NETWORK
+	                                                : OVERRIDE_OF_KEY;
+	if ((bits & (HAS_BLOCK | HAS_ALLOW | HAS_RATE)) == 0 ||
+	    (bits & (HAS_BLOCK | HAS_ALLOW)) == (HAS_BLOCK | HAS_ALLOW) ||
+	    ((bits & IS_PREFIX) && bits != (IS_PREFIX | HAS_RATE)) || ((bits & IS_NETWORK) && (bits & HAS_RATE)) ||
+	    (scope == OVERRIDE_OF_NETWORK && !override_network_parse(key, &network)))
 		return false;
-	struct override *override = overrides_make(overrides, (uint32_t)zone_id, bits & IS_PREFIX, key);
+	struct override *override = overrides_make(overrides, (uint32_t)zone_id, scope, key);
 	if (overrides->count == before)
 		return false; /* the same one twice */
 	if (((bits & HAS_BLOCK) && !get_setting(bytes, overrides, &override->block)) ||

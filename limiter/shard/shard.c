@@ -42,7 +42,7 @@ struct shard *shard_new(const struct shard_options *options, const struct compil
 	shard->compiled = compiled;
 	shard->policy_version = compiled_policy_version(compiled);
 	reset_paces(shard);
-	overrides_init(&shard->overrides, options->lateness_ms);
+	overrides_init(&shard->overrides, options->lateness_ms, options->partition, options->partitions);
 	slab_init(&shard->slab);
 	table_init(&shard->table);
 	return shard;

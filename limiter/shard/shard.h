@@ -33,6 +33,7 @@ struct overrides;
 
 struct shard_options {
 	uint32_t partition;
+	uint32_t partitions;   /* of the log; 0: as 1 */
 	uint64_t seed;         /* of the fingerprints: one per state directory or cluster, stored with the state */
 	int64_t ceiling_bytes; /* of all this shard's memory (shard_bytes()); 0: none */
 	int64_t lateness_ms;   /* added to the time that a bucket is remembered; < 0: nothing is forgotten (--once) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators' commands: what each does to the overrides, and to the one bucket that
- * it is about. They come through the log like frames, and wait like frames if that
+ * it is about; one for a network or a prefix is about none. They come through the log like frames, and wait like frames if that
  * bucket is not in memory.
  */
 #include "limiter/shard/shard_frame.h"
@@ -48,7 +48,7 @@ enum weir_status shard_command_begin(struct shard *shard, const struct override_
 	work->command_at_ms = at_ms;
 	work->command_zone = zone;
 	work->lookup_count = work->asked = work->guessed = work->fetched = 0;
-	if (command->kind != OVERRIDE_RATE)
+	if (command->kind != OVERRIDE_RATE && command->scope == OVERRIDE_OF_KEY)
 		shard_command_look_up(shard, zone, override_key(command));
 	return WEIR_OK;
 }
@@ -104,12 +104,12 @@ static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 	return true;
 }
 
-/* Applies the command to its bucket. @param decision  its end and `lift` are set @return whether it is published */
+/* Applies the command to its bucket. @param lookup  NULL: it is about none @param decision  its end and `lift` are set @return whether it is published */
 static bool apply_to_bucket(struct shard *shard, struct lookup *lookup, bool was_blocked,
                             struct shard_override_decision *decision)
 {
 	const struct override_command *command = shard->work.command;
-	struct bucket *bucket = find_bucket(shard, lookup);
+	struct bucket *bucket = lookup != NULL ? find_bucket(shard, lookup) : NULL;
 	int64_t blocked_until_ms = bucket != NULL ? shard_blocked_until(shard, bucket) : 0;
 	decision->lift = command->kind != OVERRIDE_BLOCK;
 	decision->until_ms = decision->at_ms;
@@ -142,11 +142,13 @@ enum weir_status shard_command_apply(struct shard *shard, const struct shard_ove
 	                                                           .at_ms = work->command_at_ms,
 	                                                           .by = command->by,
 	                                                           .reason = command->reason};
-	bool was_blocked =
-		overrides_block_after(&shard->overrides, zone_id, override_key(command), work->command_at_ms) != NULL;
+	bool was_blocked = overrides_block_after(&shard->overrides, zone_id, command->scope, override_key(command),
+	                                         work->command_at_ms) != NULL;
+	struct lookup *lookup = work->lookup_count > 0 ? &work->lookups[0] : NULL;
 	enum weir_status status = overrides_apply(&shard->overrides, zone_id, command, work->command_at_ms, error);
 	if (status == WEIR_OK && command->kind != OVERRIDE_RATE &&
-	    apply_to_bucket(shard, &work->lookups[0], was_blocked, &work->override_decision))
+	    apply_to_bucket(shard, lookup, was_blocked, &work->override_decision) &&
+	    overrides_publish(&shard->overrides, command->scope, override_key(command)))
 		*decision = &work->override_decision;
 	work->frame = NULL;
 	work->command = NULL;

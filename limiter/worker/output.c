@@ -122,7 +122,8 @@ void output_remind(struct output *output, struct lane *lane)
 	int64_t now_ms = weir_wall_ms(), remind_ms = output->publisher->core->options.remind_ms;
 	const struct overrides *overrides = shard_overrides(lane_shard(lane));
 	for (uint32_t i = 0; i < overrides->count; i++)
-		if (is_to_be_reminded(&overrides->list[i]->block, remind_ms, now_ms))
+		if (is_to_be_reminded(&overrides->list[i]->block, remind_ms, now_ms) &&
+		    overrides_publish(overrides, overrides->list[i]->scope, overrides->list[i]->key))
 			remind_of(output, lane, overrides->list[i]);
 }
 

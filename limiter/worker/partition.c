@@ -76,6 +76,7 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 	const struct worker_core *core = tools->core;
 	struct shard_options options = {
 		.partition = partition->number,
+		.partitions = core->options.bus->partitions,
 		.seed = core->options.seed,
 		.ceiling_bytes = core->ceiling_bytes,
 		.lateness_ms = core->options.config->limiter.lateness_ms,

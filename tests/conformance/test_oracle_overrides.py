@@ -24,8 +24,18 @@ import json_out
 import keys
 import policy
 
-PARTITION = 3
+PARTITION, PARTITIONS = 3, 4
+ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.1.1", "10.0.0.0/24", "10.0.0.1/24", "2001:db8::1", "2001:db8::/64",
+             "2001:db8:0:1::/64", "::1", "gate.example")
+NETWORKS = ("10.0.0.0/31", "10.0.0.0/30", "10.0.0.0/23", "10.0.0.0/8", "0.0.0.0/1", "2001:db8::/127", "2001:db8::/63",
+            "2001:db8::/32", "::/1", "2000::/3")
 RATES = ("0.001", "0.1", "0.5", "0.999", "1", "1", "1.5", "2", "10", "100")
+
+
+def is_by_address(zone):
+    """Whether a zone counts by one address."""
+    (field,) = zone["key"] if len(zone["key"]) == 1 else ("",)
+    return field == "ip" or isinstance(field, dict)
 
 
 class Log:
@@ -35,7 +45,7 @@ class Log:
         self.rng = rng = random.Random(f"orders/{seed}/{number}")
         self.scale = rng.choice(((1, 20), (20, 2000), (1000, 60000), (60000, 3600000)))
         self.draw = random_cases._Policy(rng, self.scale, None)  # pylint: disable=protected-access
-        self.zones = [self.draw.zone(i + 1) for i in range(rng.choice([1, 1, 2, 3]))]
+        self.zones = [self.zone(i + 1) for i in range(rng.choice([1, 1, 2, 3]))]
         self.next_id = len(self.zones) + 1
         self.in_force = list(self.zones)
         self.pool = ["a", "ab", "abc", "a|b", "\\", "10.0.0.1", "10.0.0.2", "10.0.1.1", "", "é"]
@@ -44,6 +54,13 @@ class Log:
         self.positions = {"s": 1, "t": 1}
         self.lateness = rng.choice([0, 1, self.scale[0], self.scale[1], 600000])
         self.frames = [self.frame(offset) for offset in range(rng.choice([10, 60, 250]))]
+
+    def zone(self, number):
+        """A zone, often one that counts by address alone."""
+        zone = self.draw.zone(number)
+        if self.rng.random() < 0.5:
+            zone["key"] = [self.rng.choice(["ip", {"field": "ip", "prefix4": 24, "prefix6": 64}, {"field": "user", "prefix6": 64}])]
+        return zone
 
     def config(self):
         """What both are started with."""
@@ -85,7 +102,7 @@ class Log:
         if len(zones) > 1 and rng.random() < 0.3:
             zones.remove(rng.choice(zones))
         if rng.random() < 0.3:
-            zones.append(self.draw.zone(self.next_id))
+            zones.append(self.zone(self.next_id))
             self.next_id += 1
         zone = rng.choice(zones)
         zone["limits"][rng.randrange(len(zone["limits"]))] = self.draw.limit(
@@ -104,6 +121,8 @@ class Log:
 
     def key(self, zone):
         """The values of a key of the zone."""
+        if is_by_address(zone) and self.rng.random() < 0.8:
+            return [self.rng.choice(ADDRESSES)]
         return [self.value() for _ in zone["key"]]
 
     def events(self, source):
@@ -141,6 +160,8 @@ class Log:
                 body["key"] = body["key"][:rng.randint(1, len(body["key"]))]
                 body["key"][-1] = body["key"][-1][:rng.randint(0, 3)]
                 body["prefix"] = True
+        elif rng.random() < (0.6 if is_by_address(zone) else 0.03):
+            body["key"], body["network"] = [rng.choice(NETWORKS)], True
         if kind != "lift" and rng.random() < 0.7:
             span = rng.choice(self.draw.spans)
             body["until"] = sent + rng.choice([1, 2, span, span, 5 * span, 50 * span])
@@ -151,7 +172,9 @@ class Log:
         if rng.random() < 0.05:
             body.update(rng.choice([{"zone": "nowhere"}, {"key": body["key"] + ["x"]},
                                     {"until": sent}, {"rate": "1.2345"}, {"command": "bloc"},
-                                    {"by": "b" * 65}, {"more": 1}, {"prefix": True}]))
+                                    {"by": "b" * 65}, {"more": 1}, {"prefix": True},
+                                    {"network": True}, {"network": 1}, {"key": ["10.0.0.1/8"], "network": True},
+                                    {"key": ["2001:DB8::/32"], "network": True}]))
         return body
 
     def nonsense(self):
@@ -165,7 +188,7 @@ def expected(log):
     """What replay_log must print."""
     lines = [json.dumps(frame) for frame in log.frames]
     config, out = log.config(), []
-    lane = follow.Follow([policy.Zone(zone) for zone in config["zones"]], PARTITION, log.lateness)
+    lane = follow.Follow([policy.Zone(zone) for zone in config["zones"]], PARTITION, log.lateness, PARTITIONS)
     for line in lines:
         frame = json.loads(line)
         malformed = lane.malformed

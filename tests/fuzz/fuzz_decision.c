@@ -35,7 +35,7 @@ static void write_lists(const struct decision_record *record)
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		struct nft_set set = {.v6 = i & 1, .interval = i & 2};
-		if (nft_set_element(&set, record->key, element))
+		if (nft_set_element(&set, record->key, record->by_operator, element))
 			assert(strspn(element, "0123456789abcdef.:/") == strlen(element));
 	}
 	weir_text_deinit(&text);

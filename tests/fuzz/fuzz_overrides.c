@@ -22,7 +22,7 @@ static void command_overrides(const struct override_command *command)
 {
 	struct overrides overrides;
 	struct weir_error error;
-	overrides_init(&overrides, 0);
+	overrides_init(&overrides, 0, 0, 1);
 	enum weir_status status = overrides_apply(&overrides, 1, command, 1000, &error);
 	assert(status == WEIR_OK);
 	(void)status;
@@ -43,7 +43,7 @@ static void try_command(struct weir_span body)
 	override_command_json(&text, &command);
 	enum weir_status status = override_command_parse(span_of_text(&text), &again, &error);
 	assert(status == WEIR_OK && again.kind == command.kind && again.until_ms == command.until_ms);
-	assert(weir_span_equal(override_key(&again), override_key(&command)) && again.prefix == command.prefix);
+	assert(weir_span_equal(override_key(&again), override_key(&command)) && again.scope == command.scope);
 	assert(again.thousandths == command.thousandths && strcmp(again.reason, command.reason) == 0);
 	(void)status;
 	weir_text_deinit(&text);
@@ -53,8 +53,8 @@ static void try_overrides(struct weir_span bytes)
 {
 	struct overrides overrides, again;
 	struct weir_text text = {0}, twice = {0};
-	overrides_init(&overrides, 0);
-	overrides_init(&again, 0);
+	overrides_init(&overrides, 0, 0, 1);
+	overrides_init(&again, 0, 0, 1);
 	if (overrides_import(&overrides, bytes)) {
 		overrides_export(&overrides, &text);
 		bool good = overrides_import(&again, span_of_text(&text));

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHECKPOINT_ONE_IN = 7, RESTART_ONE_IN = 19, CEILING_BYTES = 160000 };
+enum { PARTITION = 3, PARTITIONS = 4, CHECKPOINT_ONE_IN = 7, RESTART_ONE_IN = 19, CEILING_BYTES = 160000 };
 
 struct replay {
 	struct weir_store *store;
@@ -257,7 +257,8 @@ int main(int argc, char **argv)
 	must(weir_config_load(argv[1], &config, &error) == WEIR_OK, error.text);
 	struct replay replay = {
 		.registry = policy_registry_new(), .writer = weir_frame_writer_new(), .random = strtoull(argv[3], NULL, 10)};
-	replay.options = (struct shard_options){.partition = 3,
+	replay.options = (struct shard_options){.partition = PARTITION,
+	                                        .partitions = PARTITIONS,
 	                                        .seed = replay.random,
 	                                        .ceiling_bytes = CEILING_BYTES,
 	                                        .lateness_ms = config->limiter.lateness_ms};

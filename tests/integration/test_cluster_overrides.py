@@ -23,14 +23,17 @@ PARTITIONS = 4
 
 
 def zones(rate=3):
-    """Two keys."""
-    return [zone("site", [sliding(rate, "1h")], id=1), zone("pair", [sliding(5, "1h")], key=("user", "path"), id=2)]
+    """Two keys, and addresses."""
+    return [zone("site", [sliding(rate, "1h")], id=1), zone("pair", [sliding(5, "1h")], key=("user", "path"), id=2),
+            zone("client", [sliding(20, "1h")], key=({"field": "ip", "prefix6": 64},), id=3)]
 
 
 def test_commands_are_judged_through_kills(place):
     """Random commands while logs come in and limiters are killed: decisions, verdicts and buckets as the oracle has them."""
     rng = random.Random(11)
     users = [f"u{i}" for i in range(12)]
+    addresses = [f"10.0.{i}.{i}" for i in range(8)] + [f"2001:db8:{i}::1" for i in range(4)]
+    networks = ["10.0.0.0/8", "10.0.0.0/22", "10.0.2.0/24", "2001:db8::/47", "2001:db8::/32"]
     with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS},
                                         archiver={"enabled": True},
                                         limiter={"checkpoint_interval": "300ms"}) as roles:
@@ -41,7 +44,8 @@ def test_commands_are_judged_through_kills(place):
         now = int(time.time() * 1000)
         for number in range(24):
             now += rng.randint(0, 400)
-            place.append("log", "".join(line(now - rng.randint(0, 50), rng.choice(users), path="/" + rng.choice("ab"))
+            place.append("log", "".join(line(now - rng.randint(0, 50), rng.choice(users), path="/" + rng.choice("ab"),
+                                             ip=rng.choice(addresses))
                                         for _ in range(rng.randint(5, 40))))
             kind = rng.choice(["block", "lift", "allow", "override", "override"])
             words = [kind, "--zone", "site", rng.choice(users)]
@@ -49,6 +53,8 @@ def test_commands_are_judged_through_kills(place):
                 words += ["--rate", rng.choice(["0.5", "2", "10", "1"])]
                 if rng.random() < 0.4:
                     words = [kind, "--zone", "site", "u" + rng.choice(["", "1"]), "--prefix", *words[4:]]
+            elif number % 2:
+                words = [kind, "--zone", "client", rng.choice(networks)]
             if kind != "lift" and rng.random() < 0.6:
                 words += ["--for", rng.choice(["100ms", "1s", "1h"])]
             roles.override(*words, "--by", f"op{number}")
@@ -69,15 +75,22 @@ def test_commands_are_judged_through_kills(place):
         check.decisions()
         check.judged()
         check.state(place)
-        overrides = {(text["order"], text["zone"], tuple(text["key"]), text.get("prefix", False))
-                  for text in roles.command("state", "--orders").objects()}
-        want = set()
-        for partition in check.partitions.values():
+        listed = roles.command("state", "--orders").objects()
+        overrides = {(text["order"], text["zone"], tuple(text["key"]), text.get("prefix", False), text["partition"])
+                     for text in listed if "network" not in text}
+        ranges = {(text["order"], text["key"][0], text["partition"]) for text in listed if "network" in text}
+        want, want_ranges = set(), set()
+        for number, partition in check.partitions.items():
             held = partition.log.overrides
-            want |= {("block", "site", (key.decode(),), False) for _, key in held.blocks}
-            want |= {("allow", "site", (key.decode(),), False) for _, key in held.allows}
-            want |= {("override", "site", (key.decode(),), prefix) for _, key, prefix in held.rates}
+            want_ranges |= {("block", key.decode(), number) for _, key in held.net_blocks}
+            want_ranges |= {("allow", key.decode(), number) for _, key in held.net_allows}
+            want |= {("block", "site", (key.decode(),), False, number) for _, key in held.blocks}
+            want |= {("allow", "site", (key.decode(),), False, number) for _, key in held.allows}
+            want |= {("override", "site", (key.decode(),), prefix, number) for _, key, prefix in held.rates}
         assert overrides == want, (overrides, want)
+        assert ranges == want_ranges and ranges, (ranges, want_ranges)
+        network_blocks = [one for one in decisions if one["key"][0] in networks and one["action"] == "block"]
+        assert network_blocks and len({one["id"] for one in network_blocks}) == len(network_blocks)
 
 
 def test_list_says_who_is_blocked(place):
@@ -99,6 +112,15 @@ def test_list_says_who_is_blocked(place):
         assert limiter.stop() == DONE
         rows = roles.command("list", "--zone", "site").out().decode().splitlines()
         assert len(rows) == 3 and "3 in 1h (held 3)" in rows[1] and "by op: why" in rows[2], rows
+        roles.override("block", "--zone", "client", "10.0.0.0/8")
+        roles.override("block", "--zone", "client", "2001:db8::/32", "--reason", "why")
+        limiter = roles.limiter().until_ready()
+        until(lambda: len(roles.command("list", "--zone", "client", "--json").objects()) == 2, "both networks are listed", 240)
+        (found,) = roles.command("list", "--key", "2001:db8:5::/64", "--json").objects()
+        assert found["key"] == ["2001:db8::/32"] and found["reason"] == "why", found
+        roles.override("lift", "--zone", "client", "2001:db8::/32")
+        until(lambda: not roles.command("list", "--key", "2001:db8:5::1", "--json").objects(), "it is lifted", 240)
+        assert limiter.stop() == DONE
         rows = roles.command("list", "--key", "eve|/x").out().decode().splitlines()
         assert len(rows) == 2 and "eve|/x" in rows[1], rows
 

@@ -85,6 +85,19 @@ def test_sets_hold_who_is_blocked(place):
     assert sets.weir.stop() == 0, sets.weir.said()
 
 
+def test_a_set_holds_networks_that_an_operator_blocks(place):
+    """Of any size, beside addresses in them: each goes when its own block does."""
+    sets = Sets(place, "four,six", "four hash:net timeout 0", "six hash:ip family inet6 timeout 0")
+    state = place.path("state")
+    for words in (("block", "10.0.0.0/8"), ("block", "10.1.2.3"), ("block", "2001:db8::/32")):
+        place.good(*words, "--zone", "site", "--state", state)
+    sets.until(lambda: set(sets.held("four")) == {"10.0.0.0/8", "10.1.2.3"}, "both are listed")
+    assert not sets.held("six") and sets.value("unfit_total") == 1, "that one takes no networks"
+    place.good("lift", "10.0.0.0/8", "--zone", "site", "--state", state)
+    sets.until(lambda: set(sets.held("four")) == {"10.1.2.3"}, "the network is let in")
+    assert sets.value("errors_total") == 0 and sets.weir.stop() == 0, sets.weir.said()
+
+
 def test_a_set_that_is_full_holds_what_ends_last(place):
     sets = Sets(place, "small", "small hash:ip timeout 0 maxelem 8")
     sets.say(*[f"10.0.0.{i}" for i in range(30)])

@@ -170,9 +170,118 @@ def test_a_network_that_nobody_is_counted_as_is_refused(place):
         run.override("lift", "--zone", "net", value, "ann")
     assert run.override("block", "--zone", "net", "--key-hex", b"10.0.0.0/25|ann".hex())["key"] == ["10.0.0.0/25", "ann"]
     assert run.override("block", "--zone", "single", "10.0.0.7/32")["key"] == ["10.0.0.7"]
-    assert "by /32" in run.command("block", "--zone", "single", "10.0.0.0/24", code=USAGE).said()
+    assert "by /64" in run.command("block", "--zone", "single", "2001:db8::/65", code=USAGE).said()
     run.stop()
     run.compare()
+
+
+# ---- networks ----
+
+def by_address():
+    """Two zones by one address, and two that are not."""
+    return [zone("net", [sliding(3, "1m")], key=({"field": "ip", "prefix4": 24, "prefix6": 64},), id=1),
+            zone("single", [sliding(3, "1m")], key=("ip",), id=2),
+            zone("name", [sliding(1000, "1m")], id=3),
+            zone("pair", [sliding(1000, "1m")], key=("ip", "user"), id=4)]
+
+
+def calls(*addresses, count=1):
+    """Requests of addresses, a minute apart from all others."""
+    calls.at_ms += HOUR_MS
+    return "".join(burst("u", count, start_ms=calls.at_ms, ip=address) for address in addresses)
+
+
+calls.at_ms = 1700000000000
+
+
+def test_a_network_blocks_its_members(place):
+    """In every zone by address, in every partition, through kill -9; one decision, found by a member, lifted by name."""
+    run = Run(place, zones=by_address(), archiver={"enabled": True}).start()
+    members = [f"10.{i}.2.{i}" for i in range(12)] + ["2001:db8:7::1", "2001:DB8:0:0::2"]
+    others = ["11.0.0.1", "2001:db9::1"]
+    said = [run.override("block", "--zone", name, network, "--by", "op", "--reason", "why")
+            for network in ("10.0.0.0/8", "2001:DB8::/32") for name in ("net", "single")]
+    assert all(one["network"] and len(one["placed"]) == PARTITIONS for one in said), said
+    assert [one["key"] for one in said] == [["10.0.0.0/8"]] * 2 + [["2001:db8::/32"]] * 2, said
+    run.published(zone="single", key=["2001:db8::/32"], action="block")
+    run.weir.kill()
+    run.append(calls(*members, *others, count=5))
+    run.start()
+    run.override("allow", "--zone", "single", "10.0.2.0/24")
+    run.append(calls(*members, *others))
+    for name in ("net", "single"):
+        rows = listed(run, "--zone", name)
+        assert set(rows) == {("10.0.0.0/8",), ("2001:db8::/32",)}, rows
+        for member in (members[3], "10.200.0.0/24", "2001:db8:ffff::1"):
+            (found,) = [one for one in listed(run, "--key", member, "--zone", name).values()]
+            assert (found["by"], found["reason"]) == ("op", "why") and found["key"][0].endswith(("/8", "/32")), found
+    assert "10.0.0.0/8" in run.command("list", "--key", members[3]).out().decode()
+    assert "that key is not blocked" in run.command("list", "--key", "12.0.0.1").said()
+    for address, network in ((members[3], "10.0.0.0/8"), ("2001:db8:ffff::1", "2001:db8::/32")):
+        why = run.command("explain", address, "--zone", "single")
+        assert f"Blocked {network} in zone single" in why.out().decode() and "op commanded: why" in why.out().decode(), why.out()
+        (answer,) = run.command("explain", address, "--zone", "single", "--json").objects()
+        assert answer["equal"] and answer["decision"]["key"] == [network], answer
+    run.override("lift", "--zone", "net", "10.0.0.0/8")
+    run.override("block", "--zone", "net", "10.1.2.0/23")
+    run.published(zone="net", key=["10.1.2.0/23"])
+    run.append(calls(*members, *others))
+    run.stop()
+    decisions = run.compare()
+    assert sum(one["key"] == ["10.0.0.0/8"] for one in decisions) == 3, "a block of each zone and a lift of one"
+    assert not [one for one in decisions if "limit" in one and one["key"][0] not in ("11.0.0.0/24", "11.0.0.1",
+                "2001:db9::/64", "2001:db9::1")], decisions
+    judged = [json.loads(row) for row in run.command("decode", "--topic", "judged", "--flat").out().splitlines()]
+    words = {1: {}, 2: {}}
+    for one in judged:
+        for found in one["zones"]:
+            if found["id"] in words:
+                words[found["id"]].setdefault(one["key"], []).append(found["verdict"])
+    assert words[2]["10.3.2.3"] == ["block"] * 7 and words[2]["10.0.2.0"] == ["block"] * 5 + ["pass"] * 2, words
+    assert words[1]["10.3.2.0/24"] == ["block"] * 6 + ["pass"] and words[1]["10.1.2.0/24"] == ["block"] * 7, words
+    assert words[2]["11.0.0.1"] == ["pass"] * 3 + ["block"] * 2 + ["pass"] * 2, words
+    assert words[1]["2001:db8:7::/64"] == words[2]["2001:db8:7::1"] == ["block"] * 7, words
+    kept = [json.loads(row) for row in run.command("state", "--orders").out().splitlines()]
+    assert {(one["order"], one["zone"], one["key"][0], one["network"]) for one in kept} == {
+        ("block", "single", "10.0.0.0/8", True), ("allow", "single", "10.0.2.0/24", True),
+        ("block", "net", "10.1.2.0/23", True), ("block", "net", "2001:db8::/32", True),
+        ("block", "single", "2001:db8::/32", True)}, kept
+    assert len(kept) == 5 * PARTITIONS, kept
+
+
+def test_a_network_is_for_every_zone_by_address_or_refused_in_words(place):
+    """Without --zone for all of them, or none. What nobody is counted by is not taken, nor what is no network."""
+    run = Run(place, zones=by_address()).start()
+    said = run.command("block", "10.0.0.0/8", "--for", "1h").out().decode().splitlines()
+    assert [line.split()[:3] for line in said] == [["net", "10.0.0.0/8", "blocked"], ["single", "10.0.0.0/8", "blocked"]], said
+    assert f"in all {PARTITIONS} partitions" in said[0], said
+    assert run.override("block", "--zone", "single", "::FFFF:10.9.0.0/112")["key"] == ["10.9.0.0/16"]
+    assert run.override("block", "--zone", "net", "10.8.1.0/24").get("network") is None, "it is a key of the zone"
+    for words, wanted in (
+            (("10.1.2.3/8",), "for the network give 10.0.0.0/8"), (("2001:db8::1/32",), "give 2001:db8::/32"),
+            (("10.0.0.0/33",), "prefix above 32"), (("010.0.0.0/8",), '"010.0.0.0/8" is not a network'),
+            (("10.0.0.0/",), "not a prefix length"), (("10.0/8",), "is not a network"),
+            (("0.0.0.0/0",), "every address"), (("::/0",), "every address"),
+            (("10.0.0.0/25",), "zone net counts ip by /24"), (("2001:db8::/65", "--zone", "net"), "by /64"),
+            (("10.0.0.0/8", "--zone", "name"), "zone name does not count by one address"),
+            (("10.0.0.0/8", "--zone", "name"), "these zones do: net, single"),
+            (("1.2.3", "--zone", "single"), '"1.2.3" is not an address'),
+            (("010.1.2.3", "--zone", "single"), '"010.1.2.3" is not an address')):
+        for kind in ("block", "allow"):
+            done = run.command(kind, *words, code=USAGE)
+            assert wanted in done.said() and not done.out(), (words, done.said())
+    until(lambda: len(listed(run)) == 3, "all are blocked", running=run.weir)
+    assert len(run.command("lift", "--all").out().splitlines()) == 4
+    until(lambda: not listed(run), "nobody is blocked", running=run.weir)
+    run.command("allow", "10.0.0.0/8")
+    said = run.command("lift", "10.0.0.0/8").out().decode()
+    assert [line.split()[0] for line in said.splitlines()] == ["net", "single", "name"], said
+    run.stop()
+    run.compare()
+    os.remove(run.out)
+    nobody = Run(place, zones=[zone("name", [sliding(3, "1m")], id=1)], state="other").start()
+    assert "no zone counts by one address" in nobody.command("block", "10.0.0.0/8", code=USAGE).said()
+    nobody.stop()
 
 
 # ---- what is refused ----

@@ -35,8 +35,8 @@ def refused_in(place, config, *words):
 class Machine:
     """A weir that follows one log and keeps some lists."""
 
-    def __init__(self, place, gateways, zones, log=None, form=FORMAT, **sections):
-        self.place, self.port = place, free_port()
+    def __init__(self, place, gateways, zones, log=None, form=FORMAT, env=None, **sections):
+        self.place, self.port, self.env = place, free_port(), env
         self.log = log or place.write("log", "")
         self.config = place.config(zones, [source(self.log, format=form)], gateways=gateways,
                                    listen={"http": f"127.0.0.1:{self.port}"}, **sections)
@@ -45,7 +45,7 @@ class Machine:
     def start(self, **more):
         """Starts it, anew too: itself, once it answers."""
         self.weir = self.place.start("run", "--config", self.config, "--state", self.place.path("state"),
-                                     "--decisions", self.place.path("decisions.jsonl"), **more)
+                                     "--decisions", self.place.path("decisions.jsonl"), **{"env": self.env, **more})
         until(lambda: metrics.get(self.port, "/healthz"), "weir answers", running=self.weir)
         return self
 
@@ -117,6 +117,74 @@ def test_nginx_blocks_who_floods_it(place):
     machine.until(lambda: (ask(nginx.port) or (0,))[0] == 200, "the client is let in")
     assert machine.weir.stop() == 0, machine.weir.said()
     nginx.run.stop()
+
+
+def check_networks(machine, network, one, other, is_out):
+    """An address that its own block and its network's keep out stays out until the last of them is over.
+
+    one and other are of the network; is_out(address) says whether the gateway keeps it out."""
+    def command(*words):
+        machine.place.good(*words, "--zone", "site", "--state", machine.place.path("state"))
+
+    def until_out(*wanted):
+        machine.until(lambda: (is_out(one), is_out(other)) == wanted, f"{one}, {other} are out: {wanted}")
+
+    until_out(False, False)
+    command("block", network, "--reason", "why")
+    until_out(True, True)
+    command("block", one)
+    command("lift", one)
+    until_out(True, True)
+    command("block", one)
+    command("lift", network)
+    until_out(True, False)
+    command("block", network, "--for", "2s")
+    until_out(True, True)
+    until_out(True, False)
+    command("block", network)
+    until_out(True, True)
+    machine.kill()
+    machine.start()
+    until_out(True, True)
+    command("lift", one)
+    command("lift", network)
+    until_out(False, False)
+    assert machine.weir.stop() == 0, machine.weir.said()
+
+
+def by_address():
+    """A zone in which an operator blocks."""
+    return [zone("site", [sliding(5, "1m")], key=["ip"], id=1)]
+
+
+def test_nginx_blocks_the_members_of_a_network(place):
+    nginx = Nginx(place, geo=True)
+    gateways = [{"to": f"nginx-geo:{nginx.map}", "interval": "100ms", "reload": nginx.reload}]
+    machine = Machine(place, gateways, by_address(), env=os.environ).start()
+
+    def is_out(address):
+        return (nginx.settled() or None) and ask(nginx.port, address)[0] == 429
+
+    check_networks(machine, "127.0.0.0/9", "127.0.0.9", "127.9.1.2", is_out)
+    nginx.run.stop()
+
+
+def test_a_list_that_finds_no_members_is_said(place):
+    """A map compares texts: who blocks a network hears that this list does not help."""
+    machine = Machine(place, [f"nginx-map:{place.path('weir.map')}"], by_address()).start()
+    words = ("--zone", "site", "--config", machine.config, "--state", place.path("state"))
+    said = place.good("block", "10.0.0.0/8", *words).out().decode()
+    assert f"nginx-map:{place.path('weir.map')} finds no members of a network: use nginx-geo" in said, said
+    assert "nginx-geo" not in place.good("block", "10.0.0.7", *words).out().decode()
+    assert machine.weir.stop() == 0, machine.weir.said()
+
+
+def test_nft_blocks_the_members_of_a_network(place):
+    network = Network(place)
+    network.nft("add set inet weir nets { type ipv4_addr; flags interval, timeout; }\n"
+                "add rule inet weir input tcp dport 8080 ip saddr @nets reject with tcp reset")
+    machine = Machine(place, ["nft:inet/weir/nets,blocked6"], by_address(), env=network.environment).start()
+    check_networks(machine, "203.0.0.0/8", "203.0.113.9", "203.0.113.10", lambda address: not network.is_let_in(address))
 
 
 def status_of(port, path):

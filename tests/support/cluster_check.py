@@ -38,9 +38,9 @@ _WORDS = {"block": frames.BLOCK}
 class _Partition:
     """What one partition's log comes to."""
 
-    def __init__(self, number, lateness_ms, knows):
+    def __init__(self, number, lateness_ms, knows, partitions):
         self.knows = knows  # of a policy's number, whether the store has it
-        self.log = follow.Follow([], number, lateness_ms)
+        self.log = follow.Follow([], number, lateness_ms, partitions)
         self.decisions, self.shadow = [], []  # (id, key, line)
         self.judged = {}  # offset: (events, bits)
         self.keys = set()
@@ -117,9 +117,10 @@ class Check:
         self.cluster, self._foreign = cluster, frozenset(foreign)
         self.partitions = {}
         self.events = self.malformed = self.again = 0
-        for number in cluster.kafka.extents(cluster.topic("events")):
+        extents = cluster.kafka.extents(cluster.topic("events"))
+        for number in extents:
             self.partitions[number] = _Partition(number, lateness_ms,
-                                                 lambda version: policies is None or version in policies)
+                                                 lambda version: policies is None or version in policies, len(extents))
         for message in cluster.kafka.stream(cluster.topic("events")):
             try:
                 frame = frames.decode(message.value or b"")

@@ -79,7 +79,7 @@ class Run:
     def compare(self):
         """The decisions file is what the oracle makes of the log, each decision once."""
         frames = self.command("decode").out().splitlines()
-        config = {"zones": self.zones}
+        config = {"zones": self.zones, "bus": {"partitions": PARTITIONS}}
         _, results = follow.replay(config, frames)
         want = sorted(json_out.decision_line(name, verdict.decision) for number in results
                       for name, verdict in results[number] if verdict.decision is not None)

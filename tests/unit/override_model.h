@@ -14,10 +14,10 @@
 
 enum { MODEL_OVERRIDES = 4096 };
 
-/* What was commanded last for a key, or a prefix; an end of 0 holds for nothing. */
+/* What was commanded last for a key, a prefix or a network; an end of 0 holds for nothing. */
 struct model_override {
 	uint32_t zone_id;
-	bool prefix;
+	enum override_scope scope;
 	char key[64];
 	uint32_t key_length;
 	int64_t block_until, allow_until, rate_until;
@@ -34,26 +34,26 @@ struct model_effect {
 	int64_t thousandths;
 };
 
-static inline struct model_override *model_override_of(struct model_overrides *overrides, uint32_t zone_id, bool prefix,
-                                                       struct weir_span key)
+static inline struct model_override *model_override_of(struct model_overrides *overrides, uint32_t zone_id,
+                                                       enum override_scope scope, struct weir_span key)
 {
 	for (uint32_t i = 0; i < overrides->count; i++) {
 		struct model_override *override = &overrides->all[i];
-		if (override->zone_id == zone_id && override->prefix == prefix && override->key_length == key.length &&
+		if (override->zone_id == zone_id && override->scope == scope && override->key_length == key.length &&
 		    memcmp(override->key, key.at, key.length) == 0)
 			return override;
 	}
 	assert(overrides->count < MODEL_OVERRIDES && key.length < sizeof overrides->all[0].key);
 	struct model_override *override = &overrides->all[overrides->count++];
-	*override = (struct model_override){.zone_id = zone_id, .prefix = prefix, .key_length = key.length};
+	*override = (struct model_override){.zone_id = zone_id, .scope = scope, .key_length = key.length};
 	memcpy(override->key, key.at, key.length);
 	return override;
 }
 
 static inline bool model_override_matches(const struct model_override *override, uint32_t zone_id, struct weir_span key)
 {
-	if (override->zone_id != zone_id || override->key_length > key.length ||
-	    (!override->prefix && override->key_length < key.length))
+	if (override->zone_id != zone_id || override->scope == OVERRIDE_OF_NETWORK || override->key_length > key.length ||
+	    (override->scope == OVERRIDE_OF_KEY && override->key_length < key.length))
 		return false;
 	return memcmp(override->key, key.at, override->key_length) == 0;
 }
@@ -64,20 +64,43 @@ static inline bool model_holds(int64_t until, int64_t t, int64_t clock_ms, int64
 	return t < until && (until >= OVERRIDE_NO_END || lateness_ms < 0 || clock_ms <= until + lateness_ms);
 }
 
+/* How many bits of a network a key shares, all of them; -1: it does not lie in it. Bit by bit, and IPv4 in no IPv6. */
+static inline int model_bits(const struct model_override *override, struct weir_span key)
+{
+	struct weir_network network, member;
+	const char *why;
+	bool read = weir_network_parse((struct weir_span){override->key, override->key_length}, &network, &why);
+	assert(read);
+	if (!weir_network_parse(key, &member, &why) || member.prefix < network.prefix ||
+	    weir_address_is_v4(&member.base) != weir_address_is_v4(&network.base))
+		return -1;
+	for (int bit = 0; bit < network.prefix; bit++)
+		if (((network.base.bytes[bit / 8] ^ member.base.bytes[bit / 8]) >> (7 - bit % 8)) & 1)
+			return -1;
+	return network.prefix;
+}
+
 static inline struct model_effect model_effect(const struct model_overrides *overrides, uint32_t zone_id,
                                                struct weir_span key, int64_t t, int64_t clock_ms, int64_t lateness_ms)
 {
 	struct model_effect effect = {.thousandths = 1000};
-	int64_t best = -1;
+	int64_t best = -1, best_bits = -1;
 	for (uint32_t i = 0; i < overrides->count; i++) {
 		const struct model_override *override = &overrides->all[i];
+		bool blocks = model_holds(override->block_until, t, clock_ms, lateness_ms);
+		bool allows = model_holds(override->allow_until, t, clock_ms, lateness_ms);
+		int64_t bits = override->scope == OVERRIDE_OF_KEY ? 1000 : -1;
+		if (override->zone_id == zone_id && override->scope == OVERRIDE_OF_NETWORK)
+			bits = model_bits(override, key);
+		if ((blocks || allows) && bits > best_bits &&
+		    (override->scope == OVERRIDE_OF_NETWORK || model_override_matches(override, zone_id, key))) {
+			effect.blocked = blocks;
+			effect.allowed = allows;
+			best_bits = bits;
+		}
 		if (!model_override_matches(override, zone_id, key))
 			continue;
-		if (!override->prefix) {
-			effect.blocked = model_holds(override->block_until, t, clock_ms, lateness_ms);
-			effect.allowed = model_holds(override->allow_until, t, clock_ms, lateness_ms);
-		}
-		int64_t weight = override->prefix ? override->key_length : INT64_MAX;
+		int64_t weight = override->scope == OVERRIDE_OF_PREFIX ? override->key_length : INT64_MAX;
 		if ((clock_ms < override->rate_until || override->rate_until >= OVERRIDE_NO_END) && weight > best) {
 			effect.thousandths = override->thousandths;
 			best = weight;

@@ -348,7 +348,7 @@ static inline struct model_published model_command(struct model *model, const st
                                                    const struct override_command *command, int64_t at)
 {
 	struct weir_span key = override_key(command);
-	struct model_override *override = model_override_of(&model->overrides, zone->id, command->prefix, key);
+	struct model_override *override = model_override_of(&model->overrides, zone->id, command->scope, key);
 	struct model_published published = {.lift = command->kind != OVERRIDE_BLOCK, .at = at, .until = at};
 	if (at > model->clock_ms)
 		model->clock_ms = at;
@@ -357,7 +357,9 @@ static inline struct model_published model_command(struct model *model, const st
 		override->thousandths = command->thousandths;
 		return published;
 	}
-	struct model_bucket *bucket = model_find(model, zone, key);
+	/* A command for a network is about no bucket. */
+	struct model_bucket nobody = {.blocked_at = -1, .blocked_until = -1};
+	struct model_bucket *bucket = command->scope == OVERRIDE_OF_NETWORK ? &nobody : model_find(model, zone, key);
 	/* A block that is forgotten by the clock ended before it: it is over at any time from here on but an earlier one. */
 	bool was_blocked = model_holds(override->block_until, at, model->clock_ms, model->lateness_ms);
 	switch (command->kind) {
@@ -373,7 +375,8 @@ static inline struct model_published model_command(struct model *model, const st
 		int64_t began = bucket->blocked_at;
 		if (nth > 0 && bucket->blocked_until > began)
 			nth--;
-		model_empty(bucket, zone);
+		if (bucket != &nobody)
+			model_empty(bucket, zone);
 		if (nth > 0) {
 			bucket->nth = nth;
 			bucket->blocked_at = bucket->blocked_until = began;

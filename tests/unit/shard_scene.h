@@ -111,7 +111,9 @@ static inline struct weir_zone scene_zone(struct scene_random *random, uint32_t 
 {
 	/* What most people ask for has a way of its own (bucket_fast.h). */
 	static const enum model_kind usual[] = {MODEL_SLIDING_WINDOW, MODEL_FIXED_WINDOW, MODEL_FIXED_WINDOW};
+	static char ip[] = "ip";
 	struct weir_zone zone = {.id = id, .name = scene_zone_name(id), .description = "", .key_count = 1};
+	zone.key[0] = (struct weir_key_field){.field = ip, .prefix4 = 32, .prefix6 = 128};
 	zone.limit_count = (uint32_t)(1 + scene_below(random, scene_below(random, 4) == 0 ? WEIR_ZONE_LIMITS_MAX : 3));
 	bool is_usual = scene_below(random, 4) == 0;
 	if (is_usual)
@@ -173,7 +175,7 @@ enum { SCENE_KEYS = 12, SCENE_SETS = 6, SCENE_EVENTS = 64, SCENE_SET_ZONES = 6, 
 struct scene_frame {
 	struct weir_frame frame;
 	struct weir_span keys[SCENE_KEYS];
-	char key_bytes[SCENE_KEYS][16];
+	char key_bytes[SCENE_KEYS][32];
 	struct weir_frame_zone_set sets[SCENE_SETS];
 	struct weir_frame_zone zones[SCENE_SETS][SCENE_SET_ZONES];
 	struct weir_frame_event events[SCENE_EVENTS];
@@ -191,6 +193,17 @@ struct scene {
 	bool costs;
 };
 
+/* Words, and addresses of both families that lie close together. @return the length */
+static inline int scene_key(int64_t number, char text[32])
+{
+	long long low = (long long)(number / 3 % 256), high = (long long)(number / 3 / 256);
+	switch (number % 3) {
+	case 0: return snprintf(text, 32, "k%lld", (long long)number);
+	case 1: return snprintf(text, 32, "10.0.%lld.%lld", high, low);
+	default: return snprintf(text, 32, "2001:db8::%llx", (unsigned long long)number);
+	}
+}
+
 static inline void scene_fill(struct scene *scene, const struct weir_policy *policy, struct scene_frame *out)
 {
 	struct scene_random *random = &scene->random;
@@ -204,7 +217,7 @@ static inline void scene_fill(struct scene *scene, const struct weir_policy *pol
 	for (uint32_t i = 0; i < frame->key_count; i++) {
 		/* Each key once a frame, as the writer gives them; sometimes as a stranger might. */
 		int64_t key = scene_below(random, scene->key_space);
-		int length = snprintf(out->key_bytes[i], sizeof out->key_bytes[i], "k%lld", (long long)key);
+		int length = scene_key(key, out->key_bytes[i]);
 		out->keys[i] = (struct weir_span){.at = out->key_bytes[i], .length = (uint32_t)length};
 		for (uint32_t j = 0; !strange && j < i; j++)
 			if (weir_span_equal(out->keys[j], out->keys[i]))
@@ -255,21 +268,40 @@ static inline void scene_fill(struct scene *scene, const struct weir_policy *pol
 	frame->events = out->events;
 }
 
-/* A command about a key that frames may have, or a prefix of some. @return its zone */
+/* Makes of a key that is an address some network around it; of another it does nothing. */
+static inline void scene_network(struct scene_random *random, struct override_command *command, char key[32])
+{
+	struct weir_network network;
+	char text[WEIR_NETWORK_TEXT_BYTES];
+	if (!weir_address_parse(weir_span_of(key), &network.base))
+		return;
+	bool v4 = weir_address_is_v4(&network.base);
+	/* Most of them as long as some keys' common part is. */
+	int64_t least = scene_below(random, 3) == 0 ? 1 : v4 ? 20 : 116;
+	uint8_t prefix = (uint8_t)(least + scene_below(random, (v4 ? 32 : 128) - least));
+	weir_address_mask(&network.base, prefix, prefix);
+	network.prefix = (uint8_t)(v4 ? 96 + prefix : prefix);
+	snprintf(key, 32, "%s", weir_network_format(&network, text));
+	command->scope = OVERRIDE_OF_NETWORK;
+}
+
+/* A command about a key that frames may have, a prefix of some, or a network. @return its zone */
 static inline const struct weir_zone *scene_command(struct scene *scene, const struct weir_policy *policy,
                                                     struct override_command *command, int64_t *at_ms)
 {
 	static const int64_t rates[] = {1, 100, 500, 999, 1000, 1500, 3000, 10000, 100000};
 	struct scene_random *random = &scene->random;
 	const struct weir_zone *zone = &policy->zones[scene_below(random, policy->zone_count)];
-	char key[16];
+	char key[32];
 	*at_ms = scene->sent_ms > 0 ? scene->sent_ms : 0;
 	*command =
 		(struct override_command){.kind = (enum override_kind)scene_below(random, 4), .by = "ann", .reason = "why"};
 	snprintf(command->zone, sizeof command->zone, "%s", zone->name);
-	snprintf(key, sizeof key, "k%lld", (long long)scene_below(random, scene->key_space));
+	scene_key(scene_below(random, scene->key_space), key);
+	if (command->kind != OVERRIDE_RATE && scene_below(random, 2))
+		scene_network(random, command, key);
 	if (command->kind == OVERRIDE_RATE && scene_below(random, 2)) {
-		command->prefix = true;
+		command->scope = OVERRIDE_OF_PREFIX;
 		key[scene_below(random, 4)] = '\0';
 	}
 	override_key_add(command, weir_span_of(key));

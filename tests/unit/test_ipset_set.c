@@ -39,7 +39,7 @@ static void assert_element(bool v6, bool networks, const char *key, const char *
 {
 	char text[IPSET_ELEMENT_BYTES];
 	const struct ipset_set set = {.v6 = v6, .networks = networks};
-	bool good = ipset_set_element(&set, weir_span_of(key), text);
+	bool good = ipset_set_element(&set, weir_span_of(key), false, text);
 	assert_int_equal(expected != NULL, good);
 	if (good)
 		assert_string_equal(expected, text);

@@ -40,7 +40,7 @@ static void test_listings(void **state)
 static void assert_element(struct nft_set set, const char *key, const char *expected)
 {
 	char text[NFT_SET_ELEMENT_BYTES];
-	bool found = nft_set_element(&set, weir_span_of(key), text);
+	bool found = nft_set_element(&set, weir_span_of(key), false, text);
 	assert_int_equal(expected != NULL, found);
 	if (found)
 		assert_string_equal(expected, text);

@@ -108,7 +108,7 @@ static void test_what_was_not_written_here_is_not_read(void **state)
 static void assert_geo(const char *key, const char *expected)
 {
 	char text[NGINX_GEO_KEY_BYTES];
-	bool good = nginx_geo_key(weir_span_of(key), text);
+	bool good = nginx_geo_key(weir_span_of(key), false, text);
 	assert_int_equal(expected != NULL, good);
 	if (good)
 		assert_string_equal(expected, text);
@@ -124,6 +124,15 @@ static void test_keys_of_a_geo(void **state)
 	assert_geo("::/64", "::/64");
 	assert_geo("0.0.0.0/0", NULL);
 	assert_geo("2001:db8::/31", NULL);
+	/* An operator may mean more than a stranger may write. */
+	char text[NGINX_GEO_KEY_BYTES];
+	assert_geo("10.0.0.0/8", NULL);
+	assert_true(nginx_geo_key(weir_span_of("10.0.0.0/8"), true, text));
+	assert_string_equal("10.0.0.0/8", text);
+	assert_true(nginx_geo_key(weir_span_of("2000::/3"), true, text));
+	assert_string_equal("2000::/3", text);
+	assert_false(nginx_geo_key(weir_span_of("10.0.0.1/8"), true, text));
+	assert_false(nginx_geo_key(weir_span_of("default"), true, text));
 	assert_geo("default", NULL);
 	assert_geo("203.0.113.9|/", NULL);
 	assert_geo("", NULL);

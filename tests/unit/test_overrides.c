@@ -49,7 +49,7 @@ static void a_body_says_what_is_commanded(void **state)
 	assert_int_equal(command.value_count, 2);
 	assert_int_equal(command.until_ms, 5);
 	assert_int_equal(command.thousandths, 500);
-	assert_true(command.prefix);
+	assert_int_equal(command.scope, OVERRIDE_OF_PREFIX);
 	assert_string_equal(command.by, "ann");
 	assert_string_equal(command.reason, "why");
 	struct weir_text text = {0};
@@ -111,6 +111,20 @@ static void a_body_that_is_not_understood_whole_is_refused(void **state)
 	     "three decimal places"},
 		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"rate\":2}", "string"},
 		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[],\"by\":\"a\",\"unti\":5}", "until"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"10.0.0.0/8\"],\"by\":\"a\",\"network\":1}", "network"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"10.0.0.1/8\"],\"by\":\"a\",\"network\":true}",
+	     "one network"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"10.0.0.1\"],\"by\":\"a\",\"network\":true}", "one network"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"10.0.0.1/32\"],\"by\":\"a\",\"network\":true}",
+	     "one network"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"0.0.0.0/0\"],\"by\":\"a\",\"network\":true}", "one network"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"::/0\"],\"by\":\"a\",\"network\":true}", "one network"},
+		{"{\"command\":\"block\",\"zone\":\"z\",\"key\":[\"2001:DB8::/32\"],\"by\":\"a\",\"network\":true}",
+	     "one network"},
+		{"{\"command\":\"lift\",\"zone\":\"z\",\"key\":[\"10.0.0.0/8\",\"a\"],\"by\":\"a\",\"network\":true}",
+	     "one network"},
+		{"{\"command\":\"override\",\"zone\":\"z\",\"key\":[\"10.0.0.0/8\"],\"by\":\"a\",\"rate\":\"2\",\"network\":true}",
+	     "not for override"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct override_command command;
@@ -204,7 +218,7 @@ static void overrides_hold_from_command_to_end(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct overrides overrides;
-		overrides_init(&overrides, LATENESS);
+		overrides_init(&overrides, LATENESS, 0, 1);
 		for (size_t j = 0; j < 4 && cases[i].commands[j] != NULL; j++)
 			apply(&overrides, cases[i].commands[j]);
 		overrides_purge(&overrides, cases[i].clock_ms);
@@ -223,10 +237,12 @@ static void the_longest_prefix_wins(void **state)
 {
 	(void)state;
 	struct overrides overrides;
-	overrides_init(&overrides, LATENESS);
+	overrides_init(&overrides, LATENESS, 0, 1);
 	for (int length = 0; length <= 9; length += 3) {
-		struct override_command command = {
-			.kind = OVERRIDE_RATE, .prefix = true, .until_ms = OVERRIDE_NO_END, .thousandths = 2000 + (uint32_t)length};
+		struct override_command command = {.kind = OVERRIDE_RATE,
+		                                   .scope = OVERRIDE_OF_PREFIX,
+		                                   .until_ms = OVERRIDE_NO_END,
+		                                   .thousandths = 2000 + (uint32_t)length};
 		struct weir_error error;
 		override_key_add(&command, (struct weir_span){"aaaaaaaaa", (uint32_t)length});
 		assert_int_equal(overrides_apply(&overrides, 1, &command, AT, &error), WEIR_OK);
@@ -238,6 +254,117 @@ static void the_longest_prefix_wins(void **state)
 	assert_int_equal(overrides_effect(&overrides, 1, weir_span_of("b"), AT).thousandths, 2000);
 	assert_int_equal(overrides_effect(&overrides, 2, weir_span_of("aaa"), AT).thousandths, 1000);
 	overrides_deinit(&overrides);
+}
+
+#define NET(COMMAND, NETWORK, REST) \
+	"{\"command\":\"" COMMAND "\",\"zone\":\"z\",\"key\":[\"" NETWORK "\"],\"by\":\"a\"" REST ",\"network\":true}"
+
+static void the_narrowest_network_that_holds_wins(void **state)
+{
+	(void)state;
+	struct overrides overrides;
+	overrides_init(&overrides, LATENESS, 0, 1);
+	apply(&overrides, NET("block", "10.0.0.0/8", ""));
+	apply(&overrides, NET("allow", "10.1.0.0/16", ",\"until\":1001000"));
+	apply(&overrides, NET("block", "10.1.2.0/23", ",\"until\":1000500"));
+	apply(&overrides, NET("block", "2001:db8::/32", ""));
+	apply(&overrides, NET("block", "::/8", ""));
+	apply(&overrides, "{\"command\":\"allow\",\"zone\":\"z\",\"key\":[\"10.1.3.9\"],\"by\":\"a\",\"until\":1000200}");
+	static const struct {
+		const char *key;
+		int64_t t;
+		char verdict; /* b: blocked, a: allowed, -: judged */
+	} cases[] = {
+		{"10.200.0.1", AT, 'b'},
+		{"11.0.0.1", AT, '-'},
+		{"10.1.9.9", AT, 'a'},
+		{"10.1.9.9", 1001000, 'b'},
+		{"10.1.2.9", AT, 'b'},
+		{"10.1.2.9", 1000500, 'a'}, /* the narrow one ended, the one around it holds */
+		{"10.1.2.9", 1001000, 'b'},
+		{"10.1.3.9", AT, 'a'}, /* an address is the narrowest of all */
+		{"10.1.3.9", 1000200, 'b'},
+		{"10.1.2.0/24", AT, 'b'}, /* as zones that group have keys */
+		{"10.1.0.0/16", AT, 'a'},
+		{"10.0.0.0/7", AT, '-'},
+		{"2001:db8:ffff::1", AT, 'b'},
+		{"2001:db9::1", AT, '-'},
+		{"2001:db8:1::/48", AT, 'b'},
+		{"::1", AT, 'b'},
+		{"ann", AT, '-'},
+		{"", AT, '-'},
+		{"10.1.2", AT, '-'},
+		{"10.1.2.9|ann", AT, '-'},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct weir_span key = weir_span_of(cases[i].key);
+		struct override_effect effect = overrides_effect(&overrides, 1, key, cases[i].t);
+		char verdict = effect.blocked ? 'b' : effect.allowed ? 'a' : '-';
+		if (verdict != cases[i].verdict || (effect.blocked && effect.allowed))
+			fail_msg("%s at %lld: %c", cases[i].key, (long long)cases[i].t, verdict);
+		assert_true(verdict == '-' || overrides_touch(&overrides, 1, key));
+		assert_false(overrides_touch(&overrides, 2, key));
+	}
+	/* The later command about one network counts. */
+	apply(&overrides, NET("allow", "10.0.0.0/8", ""));
+	assert_true(overrides_effect(&overrides, 1, weir_span_of("10.200.0.1"), AT).allowed);
+	assert_null(overrides_block_after(&overrides, 1, OVERRIDE_OF_NETWORK, weir_span_of("10.0.0.0/8"), AT));
+	apply(&overrides, NET("allow", "10.0.0.0/8", ",\"until\":1"));
+	apply(&overrides, NET("lift", "2001:db8::/32", ""));
+	apply(&overrides, NET("lift", "::/8", ""));
+	overrides_purge(&overrides, 2000000);
+	assert_int_equal(overrides.count, 0);
+	assert_int_equal(overrides.networks.count, 0);
+	assert_int_equal(overrides.bytes, 0);
+	overrides_deinit(&overrides);
+}
+
+static void one_partition_publishes_for_a_network(void **state)
+{
+	(void)state;
+	enum { PARTITIONS = 7 };
+	static const char *const networks[] = {"10.0.0.0/8", "2001:db8::/32", "192.0.2.0/24"};
+	for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+		struct weir_span key = weir_span_of(networks[i]);
+		uint32_t count = 0;
+		for (uint32_t partition = 0; partition < PARTITIONS; partition++) {
+			struct overrides overrides;
+			overrides_init(&overrides, LATENESS, partition, PARTITIONS);
+			count += overrides_publish(&overrides, OVERRIDE_OF_NETWORK, key);
+			assert_true(overrides_publish(&overrides, OVERRIDE_OF_KEY, key));
+			overrides_deinit(&overrides);
+		}
+		assert_int_equal(count, 1);
+	}
+}
+
+static void a_zone_takes_networks_wider_than_its_own(void **state)
+{
+	(void)state;
+	static char ip[] = "ip", peer[] = "peer", user[] = "user";
+	struct weir_zone single = {.name = (char *)"z", .key = {{.field = ip}}, .key_count = 1}, grouped = single;
+	struct weir_zone word = single, pair = single;
+	grouped.key[0] = (struct weir_key_field){.field = peer, .grouped = true, .prefix4 = 24, .prefix6 = 64};
+	word.key[0].field = user;
+	pair.key[1].field = ip;
+	pair.key_count = 2;
+	const struct {
+		const struct weir_zone *zone;
+		const char *body, *refused;
+	} cases[] = {
+		{&single, NET("block", "10.0.0.0/31", ""), NULL},       {&grouped, NET("block", "10.0.0.0/23", ""), NULL},
+		{&grouped, NET("block", "10.0.0.0/24", ""), "wider"},   {&grouped, NET("lift", "10.0.0.0/25", ""), "wider"},
+		{&grouped, NET("block", "2001:db8::/63", ""), NULL},    {&grouped, NET("block", "2001:db8::/64", ""), "wider"},
+		{&word, NET("block", "10.0.0.0/8", ""), "one address"}, {&pair, NET("block", "10.0.0.0/8", ""), "one address"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct override_command command = parse(cases[i].body);
+		struct weir_error error;
+		enum weir_status status = override_command_check(&command, cases[i].zone, &error);
+		assert_int_equal(status, cases[i].refused == NULL ? WEIR_OK : WEIR_INVALID);
+		if (status != WEIR_OK && strstr(error.text, cases[i].refused) == NULL)
+			fail_msg("%s: %s", cases[i].body, error.text);
+	}
 }
 
 static void make_key(struct override_command *command, int number)
@@ -254,7 +381,7 @@ static void a_full_table_refuses_what_is_new(void **state)
 	struct overrides overrides;
 	struct weir_error error;
 	struct override_command command = {.kind = OVERRIDE_BLOCK, .until_ms = AT + 5};
-	overrides_init(&overrides, LATENESS);
+	overrides_init(&overrides, LATENESS, 0, 1);
 	for (int i = 0; i < OVERRIDES_MAX; i++) {
 		make_key(&command, i);
 		assert_int_equal(overrides_apply(&overrides, 1, &command, AT, &error), WEIR_OK);
@@ -290,7 +417,7 @@ static void words_have_a_bound_too(void **state)
 	char long_key[900];
 	memset(command.reason, 'r', OVERRIDE_REASON_MAX_BYTES);
 	memset(long_key, 'k', sizeof long_key);
-	overrides_init(&overrides, LATENESS);
+	overrides_init(&overrides, LATENESS, 0, 1);
 	enum weir_status status = WEIR_OK;
 	int count = 0;
 	for (; status == WEIR_OK && count < OVERRIDES_MAX; count++) {
@@ -312,12 +439,13 @@ static void overrides_are_what_they_were_after_a_checkpoint(void **state)
 	(void)state;
 	struct overrides overrides, again;
 	struct weir_text bytes = {0}, twice = {0};
-	overrides_init(&overrides, LATENESS);
-	overrides_init(&again, LATENESS);
+	overrides_init(&overrides, LATENESS, 0, 1);
+	overrides_init(&again, LATENESS, 0, 1);
 	apply(&overrides, BLOCK);
 	apply(&overrides, TWICE);
 	apply(&overrides, PREFIX);
 	apply(&overrides, OTHERS);
+	apply(&overrides, NET("block", "10.0.0.0/8", ""));
 	overrides_export(&overrides, &bytes);
 	struct weir_span span = {bytes.at, (uint32_t)bytes.length};
 	assert_true(overrides_import(&again, span));
@@ -328,6 +456,7 @@ static void overrides_are_what_they_were_after_a_checkpoint(void **state)
 	assert_int_equal(again.next_end_ms, overrides.next_end_ms);
 	struct override_effect effect = overrides_effect(&again, 1, weir_span_of("k"), AT);
 	assert_true(effect.blocked && effect.thousandths == 2000);
+	assert_true(overrides_effect(&again, 1, weir_span_of("10.9.9.9"), AT).blocked);
 	assert_int_equal(overrides_effect(&again, 1, weir_span_of("kk7"), AT).thousandths, 4000);
 	for (uint32_t length = 0; length < span.length; length++) {
 		struct weir_span cut = {weir_copy(span.at, length), length};
@@ -351,6 +480,8 @@ static void bytes_that_are_no_overrides_are_refused(void **state)
 		{"\x01\x01\x00\x00", 4},                                                      /* nothing holds */
 		{"\x01\x01\x06\x00\x00\x01\x00\x00\x00\x00\x01\x00\x00\x00", 14},             /* both a block and an allow */
 		{"\x01\x01\x03\x00\x00\x01\x00\x00\x00", 9},                                  /* a block of a prefix */
+		{"\x01\x01\x12\x01k\x00\x01\x00\x00\x00", 10},                                /* a network that is none */
+		{"\x01\x01\x19\x04::/8\x00\x01\x00\x00\x00\x02", 13},                         /* of a network and a prefix */
 		{"\x01\x01\x08\x00\x00\x01\x00\x00\x00\x00", 10},                             /* multiplied by nothing */
 		{"\x01\x01\x02\x00\x00\x01\x00\x00\x00\x00", 10},                             /* bytes behind */
 		{"\x02\x01\x02\x00\x00\x01\x00\x00\x00\x01\x02\x00\x00\x01\x00\x00\x00", 17}, /* the same one twice */
@@ -358,13 +489,13 @@ static void bytes_that_are_no_overrides_are_refused(void **state)
 	/* What they would be without their faults. */
 	static const char good[] = {1, 1, 2, 0, 0, 1, 0, 0, 0};
 	struct overrides read;
-	overrides_init(&read, LATENESS);
+	overrides_init(&read, LATENESS, 0, 1);
 	assert_true(overrides_import(&read, (struct weir_span){good, sizeof good}));
 	assert_int_equal(read.count, 1);
 	overrides_deinit(&read);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct overrides overrides;
-		overrides_init(&overrides, LATENESS);
+		overrides_init(&overrides, LATENESS, 0, 1);
 		assert_false(overrides_import(&overrides, (struct weir_span){cases[i].bytes, cases[i].length}));
 		overrides_deinit(&overrides);
 	}
@@ -415,6 +546,9 @@ int main(void)
 		cmocka_unit_test(a_key_has_a_bound),
 		cmocka_unit_test(overrides_hold_from_command_to_end),
 		cmocka_unit_test(the_longest_prefix_wins),
+		cmocka_unit_test(the_narrowest_network_that_holds_wins),
+		cmocka_unit_test(one_partition_publishes_for_a_network),
+		cmocka_unit_test(a_zone_takes_networks_wider_than_its_own),
 		cmocka_unit_test(a_full_table_refuses_what_is_new),
 		cmocka_unit_test(words_have_a_bound_too),
 		cmocka_unit_test(overrides_are_what_they_were_after_a_checkpoint),

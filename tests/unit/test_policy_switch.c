@@ -33,7 +33,7 @@ static struct weir_policy *policy(uint64_t version, const char *text)
 static void scene_init(struct scene *scene, const char *before, const char *after)
 {
 	*scene = (struct scene){.before = policy(1, before), .after = policy(2, after)};
-	overrides_init(&scene->overrides, -1);
+	overrides_init(&scene->overrides, -1, 0, 1);
 }
 
 static void scene_deinit(struct scene *scene)

@@ -253,6 +253,7 @@ static void begin(struct block_table *table, struct block_entry *entry, const st
 		atomic_fetch_add_explicit(&table->live, 1, memory_order_relaxed);
 	entry->state = BLOCK_LIVE;
 	entry->until_ms = record->until_ms;
+	entry->by_operator = record->by_operator;
 	if (record->until_ms > entry->guard_ms)
 		entry->guard_ms = record->until_ms;
 	if (table->options.keep_json)

@@ -42,9 +42,10 @@ struct block_entry {
 	struct block_entry *next;
 	uint64_t hash;
 	enum block_state state;
-	bool changed; /* in the list of changes */
-	bool told;    /* live at the last settle: whoever carries out changes has it */
-	bool gone;    /* out of the table, and freed at the next settle */
+	bool changed;     /* in the list of changes */
+	bool told;        /* live at the last settle: whoever carries out changes has it */
+	bool gone;        /* out of the table, and freed at the next settle */
+	bool by_operator; /* what blocks it, or did last */
 	uint32_t partition;
 	struct decision_version version;
 	int64_t at_ms;

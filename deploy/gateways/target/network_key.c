@@ -2,11 +2,11 @@
 /* Bounds on what strangers may have blocked. */
 #include "deploy/gateways/target/network_key.h"
 
-bool network_key(struct weir_span key, struct weir_network *network)
+bool network_key(struct weir_span key, bool any_size, struct weir_network *network)
 {
 	const char *why;
 	if (key.length == 0 || !weir_network_parse(key, network, &why))
 		return false;
 	bool v4 = weir_address_is_v4(&network->base) && network->prefix >= 96;
-	return network->prefix >= (v4 ? 96 + NETWORK_KEY_LEAST4 : NETWORK_KEY_LEAST6);
+	return any_size || network->prefix >= (v4 ? 96 + NETWORK_KEY_LEAST4 : NETWORK_KEY_LEAST6);
 }

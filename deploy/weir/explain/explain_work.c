@@ -342,6 +342,7 @@ static enum weir_status judge(struct explain *explain, struct weir_error *error)
 	                         .store = backend->store,
 	                         .registry = explain->registry,
 	                         .patience = explain->asked->patience,
+	                         .partitions = explain->partitions,
 	                         .lateness_ms =
 	                             explain->noted ? explain->note.config->limiter.lateness_ms : backend->lateness_ms};
 	if (backend->once)

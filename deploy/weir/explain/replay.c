@@ -84,7 +84,8 @@ static void watch_keys(struct replay *replay)
 struct replay *replay_new(const struct replay_options *options)
 {
 	struct replay *replay = weir_alloc(1, sizeof *replay);
-	struct shard_options shard = {.partition = options->partition, .lateness_ms = options->lateness_ms};
+	struct shard_options shard = {
+		.partition = options->partition, .partitions = options->partitions, .lateness_ms = options->lateness_ms};
 	replay->options = *options;
 	replay->since_ms = options->whole ? INT64_MIN : INT64_MAX;
 	replay->lane = lane_new(&shard, options->registry, options->version);

@@ -21,9 +21,9 @@ struct replay;
 struct replay_options {
 	struct policy_registry *registry; /* borrowed, with every policy */
 	uint64_t version;                 /* in force at first */
-	uint32_t partition;
-	int64_t lateness_ms;        /* limiter.lateness; < 0: nothing is forgotten */
-	bool whole;                 /* nothing was before what is judged */
+	uint32_t partition, partitions;   /* which of how many */
+	int64_t lateness_ms;              /* limiter.lateness; < 0: nothing is forgotten */
+	bool whole;                       /* nothing was before what is judged */
 	struct question *questions; /* borrowed: those of this partition get their answers, the others are left alone */
 	size_t question_count;
 };

@@ -137,6 +137,7 @@ static enum weir_status judge(struct part *part, struct weir_error *error)
 	struct replay_options options = {.registry = part->log->registry,
 	                                 .version = part->version,
 	                                 .partition = part->partition,
+	                                 .partitions = part->log->partitions,
 	                                 .lateness_ms = part->log->lateness_ms,
 	                                 .whole = part->from == 0,
 	                                 .questions = part->questions,

@@ -13,6 +13,7 @@ struct replay_log {
 	const char *directory;    /* borrowed */
 	struct weir_store *store; /* borrowed */
 	struct policy_registry *registry;
+	uint32_t partitions;
 	int64_t lateness_ms;
 	const struct patience *patience; /* borrowed */
 };

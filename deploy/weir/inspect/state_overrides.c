@@ -21,7 +21,7 @@ uint32_t state_override_settings(const struct override *override,
 void state_override_key_json(struct weir_text *text, const struct weir_zone *zone, const struct override *override)
 {
 	struct weir_zone part = *zone;
-	if (override->prefix)
+	if (override->scope == OVERRIDE_OF_PREFIX)
 		part.key_count = override_value_count(override->key);
 	decision_key_json(text, &part, override->key);
 }
@@ -35,8 +35,10 @@ void state_override_json(struct weir_text *text, const struct state_override *en
 	weir_json_write_words(&json, "order", override_kind_name(entry->kind));
 	weir_json_write_words(&json, "zone", zone->name);
 	state_override_key_json(weir_json_write_value(&json, "key"), zone, entry->override);
-	if (entry->override->prefix)
+	if (entry->override->scope == OVERRIDE_OF_PREFIX)
 		weir_json_write_bool(&json, "prefix", true);
+	if (entry->override->scope == OVERRIDE_OF_NETWORK)
+		weir_json_write_bool(&json, "network", true);
 	weir_json_write_uint(&json, "partition", partition);
 	if (entry->kind == OVERRIDE_RATE) {
 		override_rate_format(entry->override->thousandths, rate);

@@ -59,8 +59,10 @@ static enum weir_status read_lane(const struct state_read *read, const struct we
                                   struct weir_error *error)
 {
 	struct giving giving = {.read = read, .partition = state->partition};
-	struct shard_options options = {
-		.partition = state->partition, .seed = read->seed, .lateness_ms = read->lateness_ms};
+	struct shard_options options = {.partition = state->partition,
+	                                .partitions = read->partitions,
+	                                .seed = read->seed,
+	                                .lateness_ms = read->lateness_ms};
 	if (policy_registry_compiled(read->registry, state->policy_version) == NULL)
 		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not have",
 		                 state->partition, (unsigned long long)state->policy_version);

@@ -16,6 +16,7 @@ struct state_read {
 	struct weir_store *store;
 	struct policy_registry *registry; /* with every policy of the store */
 	uint64_t seed;
+	uint32_t partitions;           /* of the log, where it matters who publishes for networks; 0: as 1 */
 	int64_t lateness_ms;           /* < 0: nothing counts as forgotten */
 	const struct state_keys *only; /* the buckets of these keys; NULL: all */
 	/** Each bucket that is not forgotten; the image is borrowed. NULL: none is read */

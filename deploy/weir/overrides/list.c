@@ -33,7 +33,7 @@ static const struct weir_argument_option options[] = {
              .type = WEIR_ARGUMENT_TEXT,
              .help =
                  "only this key: its values joined by |, with \\ before a | or \\ of their own. An address also finds "
-                 "the network that a zone counts it in"},
+                 "the networks that it is in"},
 	[JSON] = {.name = "json",
               .type = WEIR_ARGUMENT_FLAG,
               .help = "print a JSON line for each: the decision as it was published"},

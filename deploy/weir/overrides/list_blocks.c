@@ -41,12 +41,11 @@ static bool wanted(const struct list_filter *filter, struct weir_span zone, stru
 {
 	if (filter->zone != NULL && !weir_span_equal(zone, weir_span_of(filter->zone)))
 		return false;
-	struct weir_address asked;
-	struct weir_network network;
+	struct weir_network asked, network;
 	const char *why;
 	return filter->key.at == NULL || weir_span_equal(key, filter->key) ||
-	       (weir_address_parse(filter->key, &asked) && weir_network_parse(key, &network, &why) &&
-	        weir_network_contains(&network, &asked));
+	       (weir_network_parse(filter->key, &asked, &why) && weir_network_parse(key, &network, &why) &&
+	        network.prefix <= asked.prefix && weir_network_contains(&network, &asked.base));
 }
 
 /* The key that is asked for, as a zone has it: of an address, in the zone's spelling, or the network that it is in. */
@@ -104,6 +103,7 @@ static void take_overrides(void *context, uint32_t partition, const struct overr
 		const struct override *override = overrides->list[i];
 		const struct weir_zone *zone = weir_policy_zone(reading->policy, override->zone_id);
 		if (zone == NULL || zone->mode == WEIR_SHADOW || !override->block.active ||
+		    !overrides_publish(overrides, override->scope, override->key) ||
 		    !wanted(reading->filter, weir_span_of(zone->name), override->key))
 			continue;
 		take_block(reading, partition, override, zone);
@@ -168,9 +168,8 @@ static enum weir_status read_state(struct reading *reading, bool buckets, struct
 	                          .each = buckets ? take_bucket : NULL,
 	                          .overrides = buckets ? NULL : take_overrides,
 	                          .context = reading};
-	uint32_t count;
-	enum weir_status status = backend_partitions(backend, &count, error);
-	for (uint32_t i = 0; status == WEIR_OK && i < count; i++)
+	enum weir_status status = backend_partitions(backend, &read.partitions, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < read.partitions; i++)
 		status = state_read_partition(&read, i, error);
 	return status;
 }

@@ -5,6 +5,7 @@
  */
 #include "common/base/clock.h"
 #include "common/files/durable_file.h"
+#include "common/json/json.h"
 #include "common/json/json_writer.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
@@ -95,6 +96,18 @@ static bool is_told(const struct override_run *run)
 	return zone == NULL || zone->mode != WEIR_SHADOW;
 }
 
+/* The lists of this machine that compare texts, and so find no member of a network. */
+static void put_blind_lists(struct weir_text *text, const struct weir_config *config)
+{
+	static const char kind[] = "nginx-map:";
+	for (size_t i = 0; i < json_array_size(config->gateways.value); i++) {
+		const json_t *gateway = json_array_get(config->gateways.value, i);
+		const char *to = json_string_value(json_is_object(gateway) ? json_object_get(gateway, "to") : gateway);
+		if (to != NULL && strncmp(to, kind, sizeof kind - 1) == 0)
+			weir_text_printf(text, "; %s finds no members of a network: use nginx-geo", to);
+	}
+}
+
 static void put_place(struct weir_text *text, const struct override_run *run)
 {
 	if (run->place_count == 1)
@@ -104,6 +117,8 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
 	if (run->command.kind == OVERRIDE_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
+	if (run->command.kind == OVERRIDE_BLOCK && run->command.scope == OVERRIDE_OF_NETWORK && run->backend.config != NULL)
+		put_blind_lists(text, run->backend.config);
 	weir_text_puts(text, run->backend.kind == BACKEND_STATE
 	                         ? "; no process is running there: it takes effect at the next start\n"
 	                         : "\n");
@@ -118,7 +133,7 @@ static void put_words(struct weir_text *text, const struct override_run *run)
 	override_rate_format(command->thousandths, rate);
 	weir_text_printf(text, "%s  ", command->zone);
 	words_key(text, override_key(command));
-	weir_text_puts(text, command->prefix ? "*  " : "  ");
+	weir_text_puts(text, command->scope == OVERRIDE_OF_PREFIX ? "*  " : "  ");
 	if (command->kind == OVERRIDE_RATE && command->thousandths == 1000)
 		weir_text_puts(text, "its override ends");
 	else if (ends)
@@ -161,16 +176,33 @@ static enum weir_status command_one(struct override_run *run, struct weir_error 
 	return status == WEIR_OK ? finish(run, error) : status;
 }
 
-/* In every zone whose key takes the values: where nothing is blocked, to lift it does no harm. */
-static enum weir_status lift_everywhere(struct override_run *run, struct weir_error *error)
+/* Whether the command is for every zone that takes its key: where nothing is blocked, to lift it does no harm. */
+static bool is_for_every_zone(const struct override_options *options)
+{
+	bool lift = options->kind == OVERRIDE_LIFT;
+	return options->zone == NULL && options->key_hex == NULL && (lift || override_key_is_network(options));
+}
+
+static bool is_for_zone(const struct override_run *run, const struct weir_zone *zone)
+{
+	return override_key_fits(&run->options, zone) &&
+	       (run->options.kind == OVERRIDE_LIFT || override_zone_takes_networks(zone));
+}
+
+static enum weir_status command_everywhere(struct override_run *run, struct weir_error *error)
 {
 	const struct weir_policy *policy = policy_of(run);
 	enum weir_status status = WEIR_OK;
+	/* What a zone refuses is commanded in none. */
 	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++) {
-		if (!override_key_fits(&run->options, &policy->zones[i]))
-			continue;
 		run->options.zone = policy->zones[i].name;
-		status = command_one(run, error);
+		if (is_for_zone(run, &policy->zones[i]))
+			status = override_key_make(&run->options, policy, &run->command, error);
+	}
+	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++) {
+		run->options.zone = policy->zones[i].name;
+		if (is_for_zone(run, &policy->zones[i]))
+			status = command_one(run, error);
 	}
 	run->options.zone = NULL;
 	return status == WEIR_OK && run->done == 0 ? command_one(run, error) : status; /* whose words say why */
@@ -211,9 +243,7 @@ static enum weir_status execute(struct override_run *run, struct weir_error *err
 		return status;
 	if (options->all)
 		return lift_all(run, error);
-	return options->kind == OVERRIDE_LIFT && options->zone == NULL && options->key_hex == NULL
-	           ? lift_everywhere(run, error)
-	           : command_one(run, error);
+	return is_for_every_zone(options) ? command_everywhere(run, error) : command_one(run, error);
 }
 
 static enum weir_exit run_kind(enum override_kind kind, int argc, char **argv)

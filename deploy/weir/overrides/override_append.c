@@ -82,7 +82,8 @@ enum weir_status override_append(struct weir_bus *bus, const struct weir_policy 
 	char *message = weir_frame_control(WEIR_FRAME_COMMAND, now_ms, policy->version,
 	                                   (struct weir_span){.at = body.at, .length = (uint32_t)body.length}, &length);
 	uint32_t partition = weir_partition(weir_slot(override_key(command)), bus->partitions);
-	uint32_t first = command->prefix ? 0 : partition, end = command->prefix ? bus->partitions : partition + 1;
+	bool one = command->scope == OVERRIDE_OF_KEY;
+	uint32_t first = one ? partition : 0, end = one ? partition + 1 : bus->partitions;
 	status = send(bus, producer, first, end, (struct weir_span){.at = message, .length = (uint32_t)length}, wait_ms,
 	              places, count, error);
 	bus->ops->producer_free(producer);

@@ -54,6 +54,34 @@ static void list_zones(struct weir_text *text, const struct weir_policy *policy)
 	}
 }
 
+bool override_key_is_network(const struct override_options *options)
+{
+	struct weir_network network;
+	const char *why;
+	if (options->value_count != 1 || options->prefix || options->kind == OVERRIDE_RATE ||
+	    strchr(options->values[0], '/') == NULL)
+		return false;
+	return weir_network_parse(weir_span_of(options->values[0]), &network, &why) ||
+	       weir_network_meant(options->values[0]);
+}
+
+/* A network in a zone whose events are not counted by an address. */
+static enum weir_status refuse_network(const struct override_options *options, const struct weir_policy *policy,
+                                       const struct weir_zone *zone, struct weir_error *error)
+{
+	struct weir_text zones = {0};
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (override_zone_takes_networks(&policy->zones[i]))
+			weir_text_printf(&zones, "%s%s", zones.length > 0 ? ", " : "", policy->zones[i].name);
+	weir_fail(error, WEIR_INVALID, "%s%s%s count%s by one address, so nobody lies in \"%s\"; %s%.*s",
+	          zone != NULL ? "zone " : "no zone", zone != NULL ? zone->name : "", zone != NULL ? " does not" : "",
+	          zone != NULL ? "" : "s", options->values[0],
+	          zones.length > 0 ? "these zones do: " : "give a key of a zone", (int)zones.length,
+	          zones.length > 0 ? zones.at : "");
+	weir_text_deinit(&zones);
+	return WEIR_INVALID;
+}
+
 static const struct weir_zone *find_zone(const struct override_options *options, const struct weir_policy *policy,
                                          struct weir_error *error)
 {
@@ -66,6 +94,10 @@ static const struct weir_zone *find_zone(const struct override_options *options,
 			found = &policy->zones[i];
 			fitting++;
 		}
+	if (override_key_is_network(options) && options->kind != OVERRIDE_LIFT) {
+		(void)refuse_network(options, policy, NULL, error);
+		return NULL;
+	}
 	if (fitting == 1)
 		return found;
 	struct weir_text zones = {0};
@@ -116,6 +148,46 @@ static enum weir_status take_address(const struct override_options *options, con
 	return weir_fail(error, WEIR_INVALID,
 	                 "zone %s counts %s by /%u: \"%s\" is not such a network; give an address, or its /%u", zone->name,
 	                 field->field, v4 ? field->prefix4 : field->prefix6, given, v4 ? field->prefix4 : field->prefix6);
+}
+
+/*
+ * A network that is wider than what its zone counts as one: its members are meant. One that the zone counts as one is a
+ * key, and one that is narrower is nobody's.
+ *
+ * @param taken  whether it is one
+ */
+static enum weir_status take_network(const struct override_options *options, const struct weir_policy *policy,
+                                     const struct weir_zone *zone, struct override_command *command, bool *taken,
+                                     struct weir_error *error)
+{
+	const char *given = options->values[0], *why;
+	char text[WEIR_NETWORK_TEXT_BYTES];
+	struct weir_network network;
+	*taken = false;
+	if (!override_key_is_network(options))
+		return WEIR_OK;
+	if (!override_zone_takes_networks(zone))
+		/* To lift what has that for a key does no harm. */
+		return options->kind == OVERRIDE_LIFT || zone->key_count != 1 ? WEIR_OK
+		                                                              : refuse_network(options, policy, zone, error);
+	if (!weir_network_parse(weir_span_of(given), &network, &why)) {
+		if (strcmp(why, "host bits are set") != 0)
+			return weir_fail(error, WEIR_INVALID, "\"%s\" is not a network: %s", given, why);
+		bool v4 = weir_address_is_v4(&network.base) && network.prefix >= 96;
+		weir_address_mask(&network.base, v4 ? (uint8_t)(network.prefix - 96) : 0, network.prefix);
+		return weir_fail(error, WEIR_INVALID, "\"%s\" is an address in a network: for the network give %s", given,
+		                 weir_network_format(&network, text));
+	}
+	if (network.prefix >= override_zone_bits(zone, &network.base))
+		return WEIR_OK;
+	struct weir_span canonical = weir_span_of(weir_network_format(&network, text));
+	if (!override_network_parse(canonical, &network))
+		return weir_fail(error, WEIR_INVALID,
+		                 "\"%s\" is every address there is: change the zone's mode or limits instead", given);
+	*taken = true;
+	command->scope = OVERRIDE_OF_NETWORK;
+	command->key_length = command->value_count = 0;
+	return override_key_add(command, canonical) ? WEIR_OK : weir_fail(error, WEIR_INVALID, "the key is too long");
 }
 
 /* The joined key of a zone's record with these values. */
@@ -183,8 +255,11 @@ enum weir_status override_key_make(const struct override_options *options, const
 	if (!override_key_fits(options, zone))
 		return refuse_values(options, zone, error);
 	snprintf(command->zone, sizeof command->zone, "%s", zone->name);
-	command->prefix = options->prefix;
-	enum weir_status status = WEIR_OK;
+	command->scope = options->prefix ? OVERRIDE_OF_PREFIX : OVERRIDE_OF_KEY;
+	bool taken;
+	enum weir_status status = take_network(options, policy, zone, command, &taken, error);
+	if (status != WEIR_OK || taken)
+		return status;
 	if (options->key_hex != NULL)
 		status = override_key_hex(options->key_hex, command, error);
 	else if (!options->prefix)

@@ -8,7 +8,7 @@
 /**
  * Finds the zone and joins the key.
  *
- * @param command  its kind is set; zone, key and prefix are filled in
+ * @param command  its kind is set; zone, key and scope are filled in
  * @return WEIR_INVALID: the words say which zones there are and what their keys are made of
  */
 WEIR_MUST_USE enum weir_status override_key_make(const struct override_options *options,
@@ -17,6 +17,9 @@ WEIR_MUST_USE enum weir_status override_key_make(const struct override_options *
 
 /** Whether so many values can be a key of the zone. */
 bool override_key_fits(const struct override_options *options, const struct weir_zone *zone);
+
+/** Whether one value was given, and meant as a network of addresses. */
+bool override_key_is_network(const struct override_options *options);
 
 /** A joined key from the digits of --key-hex: fills in the command's key. @return WEIR_INVALID: it is none */
 WEIR_MUST_USE enum weir_status override_key_hex(const char *text, struct override_command *command,

@@ -86,9 +86,13 @@ static const struct weir_argument_option override_options[] = {
 		.word = "VALUE",                                                                                                      \
 		.help =                                                                                                               \
 			"the values of the zone's key, in its order, as the log has them; an address is grouped and written as the zone " \
-			"does it. After --, a value may begin with a dash",                                                               \
+			"does it. A network (10.0.0.0/8) stands for its members. After --, a value may begin with a dash",                \
 		.most = WEIR_ZONE_KEY_MAX, .hint = "a key has at most four values"                                                    \
 	}
+
+#define NETWORKS                                                                                                    \
+	"A network is for its members, in every zone that counts by one address, or in that of --zone. Of a key's own " \
+	"command and those of the networks that it is in, the narrowest counts.\n"
 
 #define DONE_WHEN "The command is done once it is on disk in the log. It prints the partition and the offset."
 
@@ -103,17 +107,18 @@ const struct weir_command_line override_lines[] = {
 	[OVERRIDE_BLOCK] =
 		{
 			.name = "weir block",
-			.summary = "block a key",
+			.summary = "block a key or a network",
 			.usage = "weir block VALUE... [--config FILE] [OPTION...]\n"
 					 "weir block VALUE... --state DIR [OPTION...]",
 			.about = "Blocks a key until the given time, or until it is lifted if none is given.\n"
 					 "\n"
 					 "A decision is published, and every request of the key is blocked. Meanwhile, its limits publish "
 					 "nothing. An allow of the key ends.\n"
-					 "\n" DONE_WHEN,
+					 "\n" NETWORKS "\n" DONE_WHEN,
 			.operand = OPERAND,
 			.options = timed_options,
 			.examples = "weir block 203.0.113.9 --config weir.json --for 1h --reason scraping\n"
+						"weir block 10.0.0.0/8 --config weir.json --reason \"not from here\"\n"
 						"weir block --zone login 2001:db8::7 ann --state /var/lib/weir",
 			.exits = exits,
 		},
@@ -128,7 +133,7 @@ const struct weir_command_line override_lines[] = {
 				"Ends the block of a key, whether a limit or an operator set it, and empties its bucket.\n"
 				"\n"
 				"Without --zone, it does so in every zone whose key takes these values. The key starts from zero. A lift is published in any case. An allow and an override of the key "
-				"stay in force.\n"
+				"stay in force. A network's lift ends the network's own block, and no block of a member.\n"
 				"\n" DONE_WHEN,
 			.operand = OPERAND,
 			.options = lift_options,
@@ -146,6 +151,8 @@ const struct weir_command_line override_lines[] = {
 					 "\n"
 					 "Meanwhile, nothing is recorded. A block that is in force is lifted, and the lift is published. "
 					 "--for 0s ends an allow; a block ends it too.\n"
+					 "\n" NETWORKS
+					 "Blocks of members that are in force are not lifted, and a gateway that has one keeps it.\n"
 					 "\n" DONE_WHEN,
 			.operand = OPERAND,
 			.options = timed_options,

@@ -21,7 +21,7 @@ import json
 import sys
 
 import json_out
-from keys import joined
+from keys import joined, partition_of
 from limits import state_of
 from model import Bucket, Counts, Verdict, judge_event
 from overrides import Command, Malformed, Overrides, scaled
@@ -54,9 +54,9 @@ class Follow:
 
     LATENESS_MS = 600000
 
-    def __init__(self, zones, partition, lateness_ms=LATENESS_MS):
+    def __init__(self, zones, partition, lateness_ms=LATENESS_MS, partitions=1):
         self.zones = {zone.id: zone for zone in zones}
-        self.partition, self.lateness_ms = partition, lateness_ms
+        self.partition, self.lateness_ms, self.partitions = partition, lateness_ms, partitions
         self.clock_ms = 0
         self.positions = {}
         self.buckets = {}
@@ -112,12 +112,14 @@ class Follow:
             command.check(zone, sent_ms)
             self.overrides.purge(self.clock_ms)
             place = (zone.id, command.key)
-            was_blocked = self.overrides.blocked(*place, sent_ms)
+            was_blocked = self.overrides.blocked_alone(*place, sent_ms, command.network)
             self.overrides.apply(zone.id, command, sent_ms)
         except Malformed:
             self.malformed += 1
             return []
-        bucket = self.buckets.get(place)
+        if command.network and not self._publishes(command.key):
+            return []
+        bucket = None if command.network else self.buckets.get(place)
         if bucket is not None and self._is_forgotten(bucket):
             bucket = None
         until = bucket.blocked_until if bucket and bucket.blocked_until else 0
@@ -173,11 +175,19 @@ class Follow:
         return [(f"{self.partition}-{offset}-{index}", verdict)
                 for index, verdict in enumerate(published)]
 
+    def _publishes(self, network):
+        """Whether this partition speaks for a network, which every partition has."""
+        return self.partitions == 1 or partition_of(network, self.partitions) == self.partition
+
     def _blocks(self, zone, sent_ms):
         """What operators block in a zone, as decisions: by the bytes of the keys."""
-        for (zone_id, key), until in sorted(self.overrides.blocks.items()):
-            if zone_id == zone.id and until > self.clock_ms:
-                by, reason = self.overrides.words[zone_id, key]
+        held = self.overrides
+        blocks = [(key, until, held.words[zone_id, key]) for (zone_id, key), until in held.blocks.items()
+                  if zone_id == zone.id]
+        blocks += [(key, until, held.net_words[zone_id, key]) for (zone_id, key), until in held.net_blocks.items()
+                   if zone_id == zone.id and self._publishes(key)]
+        for key, until, (by, reason) in sorted(blocks):
+            if until > self.clock_ms:
                 yield Verdict(zone, "order", decision={
                     "zone": zone.name, "key": list(split_key(zone, key)), "action": "block",
                     "at": sent_ms, "until": until, "by": by, "reason": reason, "mode": zone.mode})
@@ -232,12 +242,13 @@ def replay(config, lines):
     what `weir decode` printed."""
     lateness_ms = duration_ms(config.get("limiter", {}).get("lateness", "10m"))
     zones = zones_of(config)
+    partitions = config.get("bus", {}).get("partitions", 1)
     logs, results = {}, {}
     for line in lines:
         frame = json.loads(line)
         number = frame["partition"]
         if number not in logs:
-            logs[number] = Follow(zones, number, lateness_ms)
+            logs[number] = Follow(zones, number, lateness_ms, partitions)
             results[number] = []
         if frame["kind"] == "events":
             results[number] += logs[number].take_frame(

@@ -8,11 +8,14 @@ lateness; overrides hold while the clock is before their end.
 
 import copy
 
+import addresses
+
 NO_END = 253402300800000
 BY_MAX, REASON_MAX, ID_MAX, KEY_MAX = 64, 256, 64, 1024
 OVERRIDES_MAX = 10000
 KINDS = ("block", "lift", "allow", "override")
-MEMBERS = {"command", "zone", "key", "key_hex", "until", "rate", "prefix", "by", "reason", "id"}
+MEMBERS = {"command", "zone", "key", "key_hex", "until", "rate", "prefix", "network", "by",
+           "reason", "id"}
 RATE_MAX = 10 ** 9
 BURST_WINDOW_MAX = 4 * 10 ** 18
 
@@ -65,6 +68,14 @@ def scaled(limit, times):
     return changed
 
 
+def network_of(text):
+    """(packed, bits) of an address or a network without host bits, or None."""
+    network = addresses.parse_network(text)
+    if network is None or addresses.masked(*network) != network[0]:
+        return None
+    return network
+
+
 class Command:
     """A command that was read and checked, without a policy."""
 
@@ -95,6 +106,12 @@ class Command:
             self.times = thousandths(body["rate"])
             self.prefix = body.get("prefix", False)
             _need(isinstance(self.prefix, bool), "prefix")
+        self.network = body.get("network", False)
+        _need(isinstance(self.network, bool), "network")
+        if self.network:
+            packed, bits = network_of(self.key) or (b"", 0)
+            _need(self.kind != "override" and self.count == 1 and 0 < bits < 8 * len(packed)
+                  and self.key == addresses.text_of(packed) + b"/%d" % bits, "network")
         _need("by" in body, "by")
         self.by, self.reason = _text(body, "by", BY_MAX), _text(body, "reason", REASON_MAX)
         _text(body, "id", ID_MAX)
@@ -103,22 +120,28 @@ class Command:
         """Whether it is for this zone, and ends after it was given."""
         fields = len(zone.key)
         count = 0 if not fields and not self.key else self.count
+        if self.network:
+            packed, bits = network_of(self.key)
+            _need(fields == 1 and (zone.key[0].grouped or zone.key[0].name == "ip"), "by address")
+            _need(bits < (zone.key[0].prefix4 if len(packed) == 4 else zone.key[0].prefix6), "wider")
         _need(1 <= count <= fields if self.prefix else count == fields, "key")
         _need(self.kind == "allow" or self.until > sent_ms, "until")
 
 
 class Overrides:
-    """What was commanded last for each key and each prefix of keys of one partition."""
+    """What was commanded last for each key, prefix of keys and network of one partition."""
 
     def __init__(self, lateness_ms):
         self.lateness_ms = lateness_ms
         self.blocks, self.allows = {}, {}  # (zone id, key): until
+        self.net_blocks, self.net_allows = {}, {}  # (zone id, a network's text): until
         self.words = {}  # of blocks: by whom, and why
+        self.net_words = {}
         self.rates = {}  # (zone id, key, is a prefix): (until, thousandths)
 
     def purge(self, clock_ms):
         """Forgets what has ended."""
-        for kept in (self.blocks, self.allows):
+        for kept in (self.blocks, self.allows, self.net_blocks, self.net_allows):
             for place in [place for place, until in kept.items()
                           if until < NO_END and clock_ms > until + self.lateness_ms]:
                 del kept[place]
@@ -128,23 +151,41 @@ class Overrides:
 
     def keep_zones(self, zone_ids):
         """Drops what is commanded for other zones."""
-        for kept in (self.blocks, self.allows, self.rates):
+        for kept in (self.blocks, self.allows, self.net_blocks, self.net_allows, self.rates):
             for place in [place for place in kept if place[0] not in zone_ids]:
                 del kept[place]
 
     def count(self):
-        """Keys and prefixes that something holds for."""
+        """Keys, prefixes and networks that something holds for."""
         exact = set(self.blocks) | set(self.allows)
         exact |= {(zone, key) for zone, key, is_prefix in self.rates if not is_prefix}
-        return len(exact) + sum(is_prefix for _, _, is_prefix in self.rates)
+        return (len(exact) + sum(is_prefix for _, _, is_prefix in self.rates)
+                + len(set(self.net_blocks) | set(self.net_allows)))
+
+    def blocked_alone(self, zone_id, key, t, network):
+        """Whether there is a block of just this key, or network."""
+        return t < (self.net_blocks if network else self.blocks).get((zone_id, key), -1)
+
+    def _word(self, zone_id, key, t):
+        """What is commanded for an event: by the narrowest of its key and the networks that hold it."""
+        found = [(1000, word) for word, kept in (("block", self.blocks), ("allow", self.allows))
+                 if t < kept.get((zone_id, key), -1)]
+        member = network_of(key)
+        for word, kept in (("block", self.net_blocks), ("allow", self.net_allows)):
+            for (zone, text), until in kept.items():
+                network = network_of(text)
+                if (zone == zone_id and t < until and member and network[1] <= member[1]
+                        and addresses.contains(network, member[0])):
+                    found.append((network[1], word))
+        return max(found)[1] if found else None
 
     def blocked(self, zone_id, key, t):
         """Whether an operator blocks an event."""
-        return t < self.blocks.get((zone_id, key), -1)
+        return self._word(zone_id, key, t) == "block"
 
     def allowed(self, zone_id, key, t):
         """Whether an operator lets an event pass, whatever its limits say."""
-        return t < self.allows.get((zone_id, key), -1)
+        return self._word(zone_id, key, t) == "allow"
 
     def times(self, zone_id, key):
         """Thousandths that a key's rates are multiplied by."""
@@ -159,6 +200,9 @@ class Overrides:
     def apply(self, zone_id, command, sent_ms):
         """Changes the overrides; raises Malformed where there are too many."""
         place = (zone_id, command.key)
+        blocks, allows, words = self.blocks, self.allows, self.words
+        if command.network:
+            blocks, allows, words = self.net_blocks, self.net_allows, self.net_words
         ends = (command.kind == "lift" or (command.kind == "override" and command.times == 1000)
                 or (command.kind == "allow" and command.until <= sent_ms))
         if command.kind == "override":
@@ -166,21 +210,21 @@ class Overrides:
             known = place in self.rates or (not command.prefix and (
                 place[:2] in self.blocks or place[:2] in self.allows))
         else:
-            known = (place in self.blocks or place in self.allows
-                     or place + (False,) in self.rates)
+            known = (place in blocks or place in allows
+                     or (not command.network and place + (False,) in self.rates))
         _need(ends or known or self.count() < OVERRIDES_MAX, "too many orders")
         if command.kind == "override":
             self.rates.pop(place, None)
             if not ends:
                 self.rates[place] = (command.until, command.times)
         elif command.kind == "block":
-            self.allows.pop(place, None)
-            self.blocks[place] = command.until
-            self.words[place] = command.by, command.reason
+            allows.pop(place, None)
+            blocks[place] = command.until
+            words[place] = command.by, command.reason
         elif command.kind == "lift":
-            self.blocks.pop(place, None)
+            blocks.pop(place, None)
         elif ends:
-            self.allows.pop(place, None)
+            allows.pop(place, None)
         else:
-            self.blocks.pop(place, None)
-            self.allows[place] = command.until
+            blocks.pop(place, None)
+            allows[place] = command.until

@@ -112,7 +112,7 @@ static bool take(struct address *address, const struct block_entry *entry, cloud
                  bool all_as_networks)
 {
 	struct weir_network network;
-	if (!network_key(block_entry_key(entry), &network) || !fits(context, &network))
+	if (!network_key(block_entry_key(entry), entry->by_operator, &network) || !fits(context, &network))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base) && network.prefix >= 96;
 	uint32_t length = weir_address_format(&network.base, address->text);

@@ -154,15 +154,16 @@ static void command(struct haproxy_target *haproxy, const char *verb, const char
 	haproxy_map_word(&haproxy->request, key);
 }
 
-static bool can_hold(const struct haproxy_target *haproxy, struct weir_span key)
+static bool can_hold(const struct haproxy_target *haproxy, const struct block_entry *entry)
 {
+	struct weir_span key = block_entry_key(entry);
 	struct weir_network network;
-	return haproxy_map_fits(key) && (!haproxy->addresses || network_key(key, &network));
+	return haproxy_map_fits(key) && (!haproxy->addresses || network_key(key, entry->by_operator, &network));
 }
 
-static bool fits(struct haproxy_target *haproxy, struct weir_span key)
+static bool fits(struct haproxy_target *haproxy, const struct block_entry *entry)
 {
-	if (can_hold(haproxy, key))
+	if (can_hold(haproxy, entry))
 		return true;
 	weir_counter_add(&haproxy->target.unfit, 1);
 	return false;
@@ -180,7 +181,7 @@ static enum weir_status fill(struct haproxy_target *haproxy, const struct block_
 	while (status == WEIR_OK && (entry = block_table_next(table, &walk)) != NULL) {
 		struct weir_span key = block_entry_key(entry);
 		/* Of one key in several zones the block that ends last speaks for all. */
-		if (haproxy_map_is_plain(key) != plain || block_table_find_key(table, key) != entry || !fits(haproxy, key))
+		if (haproxy_map_is_plain(key) != plain || block_table_find_key(table, key) != entry || !fits(haproxy, entry))
 			continue;
 		status = make_room(haproxy, key, error);
 		if (plain && haproxy->request.length == 0)
@@ -275,9 +276,9 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	weir_text_clear(&haproxy->request);
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_span key = block_entry_key(changes[i]);
-		if (!fits(haproxy, key))
-			continue;
 		const struct block_entry *now = block_table_find_key(table, key);
+		if (!fits(haproxy, now != NULL ? now : changes[i]))
+			continue;
 		status = make_room(haproxy, key, error);
 		if (may_be_there(table, changes[i]))
 			command(haproxy, "del", "", key);
@@ -298,7 +299,7 @@ static const struct block_entry *one_told(const struct haproxy_target *haproxy, 
 	struct block_walk walk = {0};
 	const struct block_entry *entry;
 	while ((entry = block_table_next(table, &walk)) != NULL)
-		if (entry->told && !entry->changed && can_hold(haproxy, block_entry_key(entry)))
+		if (entry->told && !entry->changed && can_hold(haproxy, entry))
 			return entry;
 	return NULL;
 }

@@ -45,10 +45,10 @@ enum weir_status ipset_set_read(const char *name, struct weir_span listing, stru
 	return WEIR_OK;
 }
 
-bool ipset_set_element(const struct ipset_set *set, struct weir_span key, char text[IPSET_ELEMENT_BYTES])
+bool ipset_set_element(const struct ipset_set *set, struct weir_span key, bool any_size, char text[IPSET_ELEMENT_BYTES])
 {
 	struct weir_network network;
-	if (!network_key(key, &network))
+	if (!network_key(key, any_size, &network))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base) && network.prefix >= 96;
 	if (v4 == set->v6 || (network.prefix < 128 && !set->networks))

@@ -30,8 +30,9 @@ bool ipset_is_name(struct weir_span name);
 WEIR_MUST_USE enum weir_status ipset_set_read(const char *name, struct weir_span listing, struct ipset_set *set,
                                               struct weir_error *error);
 
-/** A key as an element's text; false: it cannot be one of this set. */
-bool ipset_set_element(const struct ipset_set *set, struct weir_span key, char text[IPSET_ELEMENT_BYTES]);
+/** A key as an element's text; false: it cannot be one of this set. @param any_size  as network_key() */
+bool ipset_set_element(const struct ipset_set *set, struct weir_span key, bool any_size,
+                       char text[IPSET_ELEMENT_BYTES]);
 
 /** Seconds until a block ends, rounded up; 0: the kernel is not to end it. */
 uint32_t ipset_timeout_s(int64_t until_ms, int64_t now_ms);

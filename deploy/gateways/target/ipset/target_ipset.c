@@ -84,7 +84,7 @@ static struct element *take_all(const struct ipset_set *set, const struct block_
 		struct element *element = &elements[*count];
 		/* Of one key in several zones the block that ends last speaks for all. */
 		if (block_table_find_key(table, block_entry_key(entry)) != entry ||
-		    !ipset_set_element(set, block_entry_key(entry), element->text))
+		    !ipset_set_element(set, block_entry_key(entry), entry->by_operator, element->text))
 			continue;
 		element->until_ms = entry->until_ms;
 		++*count;
@@ -123,7 +123,7 @@ static void count_unfit(struct ipset_target *ipset, const struct block_table *ta
 	while ((entry = block_table_next(table, &walk)) != NULL) {
 		bool fits = false;
 		for (size_t i = 0; i < ipset->set_count; i++)
-			fits |= ipset_set_element(&ipset->sets[i], block_entry_key(entry), text);
+			fits |= ipset_set_element(&ipset->sets[i], block_entry_key(entry), entry->by_operator, text);
 		weir_counter_add(&ipset->target.unfit, !fits);
 	}
 }
@@ -148,7 +148,8 @@ static void put_change(struct ipset_target *ipset, size_t i, const struct block_
 {
 	char text[IPSET_ELEMENT_BYTES];
 	const struct block_entry *now = block_table_find_key(table, block_entry_key(entry));
-	if (!ipset_set_element(&ipset->sets[i], block_entry_key(entry), text))
+	bool any_size = now != NULL ? now->by_operator : entry->by_operator;
+	if (!ipset_set_element(&ipset->sets[i], block_entry_key(entry), any_size, text))
 		return;
 	if (now != NULL)
 		put_add(&ipset->script, ipset->names[i], text, now->until_ms, now_ms);
@@ -168,7 +169,7 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 		bool fits = false;
 		for (size_t i = 0; i < ipset->set_count; i++) {
 			put_change(ipset, i, table, changes[j], now_ms);
-			fits |= ipset_set_element(&ipset->sets[i], block_entry_key(changes[j]), text);
+			fits |= ipset_set_element(&ipset->sets[i], block_entry_key(changes[j]), changes[j]->by_operator, text);
 			room |= ipset->full[i] && changes[j]->state != BLOCK_LIVE;
 		}
 		weir_counter_add(&ipset->target.unfit, !fits && changes[j]->state == BLOCK_LIVE);
@@ -190,9 +191,9 @@ static const struct block_entry *find_sample(const struct ipset_set *set, const 
 	while ((entry = block_table_next(table, &walk)) != NULL)
 		if (entry->told && !entry->changed && entry->until_ms > now_ms + MARGIN_MS &&
 		    (sample == NULL || entry->until_ms > sample->until_ms) &&
-		    ipset_set_element(set, block_entry_key(entry), text))
+		    ipset_set_element(set, block_entry_key(entry), entry->by_operator, text))
 			sample = entry;
-	return sample != NULL && ipset_set_element(set, block_entry_key(sample), text) ? sample : NULL;
+	return sample != NULL && ipset_set_element(set, block_entry_key(sample), sample->by_operator, text) ? sample : NULL;
 }
 
 /* One element that ought to be there stands for all: a set that was flushed or made anew has lost it too. */

@@ -67,10 +67,10 @@ bool nft_set_read(struct weir_span listing, struct nft_set *set)
 	return true;
 }
 
-bool nft_set_element(const struct nft_set *set, struct weir_span key, char text[NFT_SET_ELEMENT_BYTES])
+bool nft_set_element(const struct nft_set *set, struct weir_span key, bool any_size, char text[NFT_SET_ELEMENT_BYTES])
 {
 	struct weir_network network;
-	if (!network_key(key, &network))
+	if (!network_key(key, any_size, &network))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base) && network.prefix >= 96;
 	if (v4 == set->v6 || (network.prefix < 128 && !set->interval))

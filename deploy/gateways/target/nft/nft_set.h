@@ -25,8 +25,8 @@ bool nft_set_read(struct weir_span listing, struct nft_set *set);
 
 enum { NFT_SET_ELEMENT_BYTES = WEIR_ADDRESS_TEXT_BYTES + 4 };
 
-/** A key as an element's text; false: it cannot be one of this set. */
-bool nft_set_element(const struct nft_set *set, struct weir_span key, char text[NFT_SET_ELEMENT_BYTES]);
+/** A key as an element's text; false: it cannot be one of this set. @param any_size  as network_key() */
+bool nft_set_element(const struct nft_set *set, struct weir_span key, bool any_size, char text[NFT_SET_ELEMENT_BYTES]);
 
 /** Appends " timeout 1234ms" as of now; for what does not end nothing, or a hundred years where the set ends it. */
 void nft_set_timeout(const struct nft_set *set, struct weir_text *text, int64_t until_ms, int64_t now_ms);

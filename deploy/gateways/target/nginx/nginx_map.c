@@ -27,10 +27,10 @@ bool nginx_map_fits(struct weir_span key)
 	return key.length <= NGINX_MAP_KEY_MAX_BYTES && (key.length == 0 || memchr(key.at, '\0', key.length) == NULL);
 }
 
-bool nginx_geo_key(struct weir_span key, char text[NGINX_GEO_KEY_BYTES])
+bool nginx_geo_key(struct weir_span key, bool any_size, char text[NGINX_GEO_KEY_BYTES])
 {
 	struct weir_network network;
-	if (!network_key(key, &network))
+	if (!network_key(key, any_size, &network))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base) && network.prefix >= 96;
 	uint32_t length = weir_address_format(&network.base, text);

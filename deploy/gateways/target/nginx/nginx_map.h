@@ -25,8 +25,8 @@ enum {
 /** Whether a map can hold this key. */
 bool nginx_map_fits(struct weir_span key);
 
-/** A key as a `geo` takes it, an address or a network; false: it is none. */
-bool nginx_geo_key(struct weir_span key, char text[NGINX_GEO_KEY_BYTES]);
+/** A key as a `geo` takes it, an address or a network; false: it is none. @param any_size  as network_key() */
+bool nginx_geo_key(struct weir_span key, bool any_size, char text[NGINX_GEO_KEY_BYTES]);
 
 /** Appends a line for a key that fits. */
 void nginx_map_line(struct weir_text *text, struct weir_span key, int64_t until_ms);

@@ -28,10 +28,11 @@ static int compare(const void *a, const void *b)
 	return order != 0 ? order : (x->until_ms < y->until_ms) - (x->until_ms > y->until_ms);
 }
 
-static bool fits(const struct target *target, struct weir_span key)
+static bool fits(const struct target *target, const struct block_entry *entry)
 {
 	char text[NGINX_GEO_KEY_BYTES];
-	return target->ops->kind == geo_kind ? nginx_geo_key(key, text) : nginx_map_fits(key);
+	struct weir_span key = block_entry_key(entry);
+	return target->ops->kind == geo_kind ? nginx_geo_key(key, entry->by_operator, text) : nginx_map_fits(key);
 }
 
 static const struct block_entry **sorted(struct file_target *file, const struct block_table *table, size_t *count)
@@ -42,7 +43,7 @@ static const struct block_entry **sorted(struct file_target *file, const struct 
 	const struct block_entry *entry;
 	*count = 0;
 	while ((entry = block_table_next(table, &walk)) != NULL) {
-		if (fits(&file->target, block_entry_key(entry)))
+		if (fits(&file->target, entry))
 			entries[(*count)++] = entry;
 		else
 			weir_counter_add(&file->target.unfit, 1);
@@ -55,7 +56,7 @@ static void write_line(struct file_target *file, const struct block_entry *entry
 {
 	char text[NGINX_GEO_KEY_BYTES];
 	struct weir_span key = block_entry_key(entry);
-	if (file->target.ops->kind == geo_kind && nginx_geo_key(key, text))
+	if (file->target.ops->kind == geo_kind && nginx_geo_key(key, entry->by_operator, text))
 		key = weir_span_of(text);
 	nginx_map_line(&file->file.buffer, key, entry->until_ms);
 }
