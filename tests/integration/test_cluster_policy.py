@@ -167,7 +167,7 @@ def test_what_only_reads_makes_nothing(place):
         place.good("policy", "apply", "--config", with_zones)
         sections = one.sections(bus={"partitions": PARTITIONS, "prefix": one.prefix + ".x"})
         mistyped = place.write("m.json", json.dumps(sections))
-        for words, code in ((("list",), 0), (("block", "ann", "--zone", "site"), USAGE), (("decode",), USAGE)):
+        for words, code in ((("list",), 1), (("block", "ann", "--zone", "site"), USAGE), (("decode",), USAGE)):
             done = place.run(*words, "--config", mistyped)
             assert done.code() == code and ".x." in done.said() and "does not exist yet" in done.said(), done.said()
         assert not [name for name in one.kafka.topics() if name.startswith(one.prefix + ".x")]

@@ -271,10 +271,13 @@ def test_the_broker_goes_and_comes(place):
                          6 * PATIENCE_S)
         assert subscriber.is_ready()  # the list is as true as can be
         subscriber.until(lambda: subscriber.value("ends_age_seconds") > 5, "it shows how long it has heard nothing")
+        subscriber.until(lambda: not subscriber.is_ready(), "it says that it is blind", 6 * PATIENCE_S)
+        assert "has not been heard of for" in metrics.get(subscriber.port, "/readyz")[2]
         c.part("start", "kafka")
         topic.block("10.0.0.2")
         subscriber.until(lambda: c.redis.keys("weir:*") == keys_of(topic), "it goes on", 6 * PATIENCE_S)
         subscriber.until(lambda: subscriber.value("ends_age_seconds") < 5, "it hears of the ends again")
+        assert subscriber.is_ready()
         assert subscriber.weir.stop() == 0
 
 

@@ -42,7 +42,7 @@ static const struct weir_argument_option options[] = {
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "a server failed; try again"},
+	{WEIR_EXIT_FAILED, "it cannot know: a server failed, or the topic of decisions has been deleted"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong, or there is no such zone"},
 	{WEIR_EXIT_DONE, NULL},
 };
@@ -289,9 +289,11 @@ static enum weir_exit command_main(int argc, char **argv)
 	enum weir_status status =
 		backend_open(&command.backend, "weir list", command.config_path, command.state_path, BACKEND_TOPIC, &error);
 	if (command.backend.absent) {
-		fprintf(stderr, "nobody is blocked: %s\n", error.text);
+		/* With a policy there is a topic of decisions, or there was one. */
+		bool known = command.backend.store == NULL;
+		fprintf(stderr, known ? "nobody is blocked: %s\n" : "weir list: cannot tell who is blocked: %s\n", error.text);
 		backend_close(&command.backend);
-		return WEIR_EXIT_DONE;
+		return known ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 	}
 	if (status == WEIR_OK)
 		status = list_blocks_check_zone(&command.backend, command.filter.zone, &error);
