@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 int weir_write_all(int fd, const void *bytes, size_t length, size_t *written)
@@ -195,6 +196,8 @@ enum weir_status weir_directory_make(const char *path, struct weir_error *error)
 	return WEIR_OK;
 }
 
+enum { LOCK_TRIES = 10, LOCK_NAP_NS = 10 * 1000 * 1000 };
+
 enum weir_status weir_directory_lock(const char *directory, struct weir_directory_lock *lock, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
@@ -207,7 +210,12 @@ enum weir_status weir_directory_lock(const char *directory, struct weir_director
 		return weir_fail(error, WEIR_IO, "cannot open %s: %s", path, strerror(errno));
 
 	char text[32];
-	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+	int taken = flock(fd, LOCK_EX | LOCK_NB);
+	for (int tries = 0; taken != 0 && errno == EWOULDBLOCK && tries < LOCK_TRIES; tries++) {
+		nanosleep(&(struct timespec){.tv_nsec = LOCK_NAP_NS}, NULL); /* it may be somebody who looks (see below) */
+		taken = flock(fd, LOCK_EX | LOCK_NB);
+	}
+	if (taken != 0) {
 		ssize_t count = errno == EWOULDBLOCK ? pread(fd, text, sizeof text - 1, 0) : -1;
 		text[count > 0 ? strspn(text, "0123456789") : 0] = '\0';
 		if (errno != EWOULDBLOCK)

@@ -10,6 +10,7 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/base/clock.h"
 #include "common/base/text.h"
+#include "tests/support/driver_watch.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -287,7 +288,9 @@ static void run(struct driver *driver, char *line)
 		fprintf(stderr, "bus_kafka: no such command: %s with %d words\n", words[0], count);
 		exit(2);
 	}
+	driver_watch(commands[i].name);
 	commands[i].run(driver, words);
+	driver_watch_over();
 	weir_text_puts(&driver->out, "}");
 	printf("%.*s\n", (int)driver->out.length, driver->out.at);
 	fflush(stdout);
@@ -295,6 +298,7 @@ static void run(struct driver *driver, char *line)
 
 static void close_all(struct driver *driver)
 {
+	driver_watch("closing");
 	for (int i = 0; i < SLOTS; i++) {
 		driver->ops->producer_free(driver->producers[i]);
 		driver->ops->consumer_free(driver->consumers[i]);
@@ -314,6 +318,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	enum weir_status status = weir_config_load(argv[1], &driver.config, &driver.error);
+	driver_watch("opening");
 	if (status == WEIR_OK)
 		status = weir_bus_kafka_open(driver.config, "bus_kafka", argc > 2 ? atoi(argv[2]) : 60000, NULL, &log,
 		                             &driver.bus, &driver.error);
@@ -321,6 +326,7 @@ int main(int argc, char **argv)
 	answer(&driver, status);
 	printf("%.*s}\n", (int)driver.out.length, driver.out.at);
 	fflush(stdout);
+	driver_watch_over();
 	if (status == WEIR_OK) {
 		driver.ops = driver.bus->ops;
 		driver.owned = calloc(driver.bus->partitions, sizeof *driver.owned);

@@ -13,6 +13,7 @@
  */
 #include "common/base/clock.h"
 #include "common/bus/kafka/bus_kafka.h"
+#include "tests/support/driver_watch.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -248,6 +249,7 @@ static int follow_all(struct load *load, uint64_t seed)
 	bool whole = read_to_end(&follower);
 	fprintf(load->file, "end %" PRIu64 " received %" PRIu64 " troubles %" PRIu64 " actions\n", follower.received,
 	        follower.faults, follower.actions);
+	driver_watch("closing the consumer");
 	load->ops->consumer_free(follower.consumer);
 	free(follower.due);
 	free(follower.on);
@@ -263,7 +265,9 @@ int main(int argc, char **argv)
 	if (argc != 5)
 		return 2;
 	must(weir_config_load(argv[1], &config, &load.error), &load.error);
+	driver_watch("opening");
 	must(weir_bus_kafka_open(config, "load", 60000, NULL, &log, &load.bus, &load.error), &load.error);
+	driver_watch_over();
 	load.ops = load.bus->ops;
 	load.file = fopen(argv[4], "w");
 	if (load.file == NULL)
@@ -272,6 +276,7 @@ int main(int argc, char **argv)
 	int code = strcmp(argv[2], "send") == 0 ? send_all(&load, number <= MOST_BYTES ? number : MOST_BYTES)
 	                                        : follow_all(&load, number);
 	fclose(load.file);
+	driver_watch("closing");
 	load.ops->close(load.bus);
 	weir_config_free(config);
 	return code;

@@ -24,6 +24,7 @@
 #include "common/base/text.h"
 #include "common/store/mysql/internal.h"
 #include "common/store/mysql/store_mysql.h"
+#include "tests/support/driver_watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,7 +218,9 @@ static void serve_line(struct shell *shell, char *line)
 	if (count == 0)
 		return;
 	weir_text_clear(&shell->answer);
+	driver_watch(word[0]);
 	enum weir_status status = run(shell, word);
+	driver_watch_over();
 	if (status == WEIR_OK)
 		printf("OK %.*s\n", (int)shell->answer.length, shell->answer.at != NULL ? shell->answer.at : "");
 	else

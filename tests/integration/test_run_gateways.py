@@ -370,6 +370,36 @@ def test_what_cannot_be_meant_is_refused(place):
     assert done.code() == 2 and "gateways: is for `weir run`" in done.said(), done.said()
 
 
+def test_one_list_under_two_names_is_refused(place):
+    """Both are named; lists that only look alike are not."""
+    os.makedirs(place.path("deep", "er"))
+    os.symlink(place.path("deep"), place.path("link"))
+    os.symlink(place.path("deep", "map"), place.path("other"))
+    deep = place.write("deep/map", "")
+    hook = place.write("hook.json", json.dumps({"url": "https://h.example/x"}))
+    os.symlink(hook, place.path("same.json"))
+    zones, log = [zone("site", [sliding(3, "1m")], id=1)], [source(place.write("log", ""))]
+    for one, other in ((f"nginx-map:{deep}", "nginx-map:" + place.path("deep", "er", "..", "map")),
+                       (f"nginx-map:{deep}", "nginx-geo:" + place.path("link", ".", "map")),
+                       (f"file:{deep}", "file:" + place.path("other")),
+                       ("file:" + place.path("none", "map"), "nginx-map:" + place.path("none", "x", "..", "map")),
+                       ("file:x", f"file:{os.path.realpath(place.directory)}/x"),
+                       ("redis://h/0", "redis://H"), ("redis://h:6379", "redis://u:secret@h"),
+                       ("redis://localhost/2", "redis://127.0.0.1:6379/2"),
+                       ("nft:inet/filter/a,b", "nft:inet/filter/c,b"), ("ipset:a", "ipset:b,a"),
+                       ("haproxy:" + place.path("deep", "socket"), "haproxy:" + place.path("link", "socket")),
+                       (f"webhook:{hook}", "webhook:" + place.path("same.json")), (f"webhook:{hook}", "webhook:https://h.example/x")):
+        more = [{"to": one, "map": "m"}, {"to": other, "map": "m"}] if one.startswith("haproxy") else [one, other]
+        config = place.config(zones, log, gateways=more)
+        done = place.run("validate", "--config", config, cwd=place.directory)
+        assert done.code() == 2 and "gateways[0] keeps the same list" in done.said(), (one, other, done.said())
+        assert "secret" not in done.said() and (one.split(":")[0] in done.said()), done.said()
+    apart = ["nginx-map:" + place.path("a"), "nginx-map:" + place.path("ab"), "redis://h/0", "redis://h/1", "redis://h:1",
+             "nft:inet/filter/a", "nft:ip/filter/a", "ipset:a", "ipset:ab", {"to": "haproxy:/s", "map": "a"},
+             {"to": "haproxy:/s/../s", "map": "b"}]
+    assert "keeps the same list" not in place.run("validate", "--config", place.config(zones, log, gateways=apart)).said()
+
+
 def test_validate_shows_them(place):
     config = place.config([zone("site", [sliding(3, "1m")], id=1)], [source(place.write("log", ""))],
                           gateways=["redis://u:secret@h:1", {"to": "nft:inet/filter/weir", "zones": ["site"]}])

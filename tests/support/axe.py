@@ -9,7 +9,7 @@ import subprocess
 import tarfile
 
 from support.cases import SKIPPED, Skipped
-from support.place import ROOT
+from support.place import PATIENCE_S, ROOT
 
 _VERSION, _SHA256 = "4.14.1", "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"
 
@@ -17,7 +17,7 @@ _VERSION, _SHA256 = "4.14.1", "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf4
 def source():
     """The script that a page runs."""
     done = subprocess.run([os.path.join(ROOT, "deploy", "npm_package"), "axe-core", _VERSION, _SHA256],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=10 * PATIENCE_S)
     if done.returncode == SKIPPED:
         raise Skipped(done.stderr.strip())
     assert done.returncode == 0, done.stderr

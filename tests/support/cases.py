@@ -8,7 +8,9 @@ is `N passed, N failed`; the exit code is 1 if one failed, 77 if none ran.
 """
 
 import argparse
+import faulthandler
 import inspect
+import os
 import signal
 import sys
 import time
@@ -17,6 +19,8 @@ import traceback
 from support.place import Place, find_weir
 
 SKIPPED = 77
+# Of one test: somewhat less than ctest gives its script (tests/CMakeLists.txt); 0: by hand a test may take its time.
+LIMIT_S = int(os.environ.get("WEIR_TEST_LIMIT_S", 0))
 
 
 class Skipped(Exception):
@@ -26,12 +30,17 @@ class Skipped(Exception):
 def _run(test, weir, parent):
     """What became of a test: "passed", "FAILED" or "skipped"."""
     with Place(weir, parent) as place:
+        # Whatever waits has a limit of its own. This one ends even a library that waits, and shows where.
+        if LIMIT_S > 0:
+            faulthandler.dump_traceback_later(LIMIT_S, exit=True)
         try:
             test(place)
         except Skipped as why:
             return "skipped", str(why)
         except Exception:  # pylint: disable=broad-exception-caught
             return "FAILED", traceback.format_exc()
+        finally:
+            faulthandler.cancel_dump_traceback_later()
     return "passed", ""
 
 

@@ -69,7 +69,7 @@ class Chromium:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        self._process.wait()
+        self._process.wait(PATIENCE_S)
         self._log.close()
 
     def call(self, method, session=None, **parameters):

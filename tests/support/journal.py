@@ -4,6 +4,8 @@
 import os
 import subprocess
 
+from support.place import PATIENCE_S
+
 REMOTE = "/lib/systemd/systemd-journal-remote"
 BOOT_ID = "0123456789abcdef0123456789abcdef"
 START_US = 1700000000000000
@@ -53,7 +55,7 @@ class Journal:
         """Ends it wherever it is."""
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE_S)
         if not self.process.stdin.closed:
             try:
                 self.process.stdin.close()

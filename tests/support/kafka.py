@@ -2,7 +2,9 @@
 """Kafka for tests: topics, messages in, messages out, offsets. A connection a call, unless said otherwise."""
 
 import collections
+import concurrent.futures
 import contextlib
+import threading
 import time
 
 from support import venv
@@ -13,7 +15,7 @@ venv.enter()
 import confluent_kafka
 from confluent_kafka import admin
 
-from support.place import PATIENCE_S, until
+from support.place import PATIENCE_S, joined, until
 
 Message = collections.namedtuple("Message", "topic partition offset key value time_ms appended_ms")
 _LARGEST = 8 * 1024 * 1024
@@ -72,13 +74,13 @@ class Kafka:
             return
         for future in self.admin().delete_topics(topics, operation_timeout=PATIENCE_S).values():
             with contextlib.suppress(confluent_kafka.KafkaException):
-                future.result()
+                _result(future, "removing topics")
 
     def settings_of(self, topic):
         """{name: value} of a topic's configuration."""
         resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
         (future,) = self.admin().describe_configs([resource]).values()
-        return {name: entry.value for name, entry in future.result().items()}
+        return {name: entry.value for name, entry in _result(future, f"the settings of {topic}").items()}
 
     def change_settings(self, topic, **settings):
         """Sets some of a topic's configuration, names with _ for dots, and waits until the broker shows it."""
@@ -145,7 +147,7 @@ class Kafka:
         try:
             yield consumer
         finally:
-            consumer.close()
+            _close(consumer)
 
     def extents(self, topic):
         """{partition: (first offset, next offset)}; {} of a topic that is not there."""
@@ -217,11 +219,26 @@ class Kafka:
         """{member id: sorted partitions} of a group, as (topic, partition); {} of one that is not there."""
         (future,) = self.admin().describe_consumer_groups([group], request_timeout=PATIENCE_S).values()
         try:
-            described = future.result()
+            described = _result(future, f"the members of {group}")
         except confluent_kafka.KafkaException:
             return {}
         return {member.member_id: sorted((one.topic, one.partition) for one in member.assignment.topic_partitions)
                 for member in described.members}
+
+
+def _result(future, what):
+    """What a future gives: librdkafka may wait for longer than it was asked to."""
+    try:
+        return future.result(timeout=4 * PATIENCE_S)
+    except concurrent.futures.TimeoutError:
+        raise AssertionError(f"Kafka did not answer within {4 * PATIENCE_S} s: {what}") from None
+
+
+def _close(consumer):
+    """Ends a consumer, which waits in librdkafka, where nothing ends it."""
+    closing = threading.Thread(target=consumer.close, daemon=True)
+    closing.start()
+    joined(closing, "the closing of a consumer", 4 * PATIENCE_S)
 
 
 def _again(ask):
@@ -237,5 +254,5 @@ def _again(ask):
 
 
 def _done(futures):
-    for future in futures.values():
-        future.result()
+    for what, future in futures.items():
+        _result(future, what)

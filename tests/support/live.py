@@ -19,7 +19,7 @@ import threading
 import time
 
 from support.kafka import confluent_kafka
-from support.place import PATIENCE_S
+from support.place import PATIENCE_S, joined
 
 _TICK_S = 0.02
 _POOL = 20000  # lines that are used again and again, with other times
@@ -94,7 +94,7 @@ class GeneratedLog(threading.Thread):
     def finish(self):
         """Waits until all is written."""
         assert self._weir.wait(self._bound_s) == 0, self._weir.said()
-        self.join()
+        joined(self, "the writing")
 
 
 class SyslogSender:
@@ -156,7 +156,7 @@ class Traffic(threading.Thread):
 
     def __exit__(self, *_):
         self._over.set()
-        self.join()
+        joined(self, "the thread")
 
     def finish(self):
         """Writes no more, and waits until what was written has left."""

@@ -17,7 +17,7 @@ import tempfile
 import time
 
 from support import cases
-from support.place import ROOT, until
+from support.place import PATIENCE_S, ROOT, until
 
 _BASE = os.path.join(ROOT, "build", "machine")
 _PACKAGES = ("systemd", "systemd-sysv", "dbus", "init-system-helpers", "ca-certificates", "curl", "nginx-light",
@@ -220,7 +220,7 @@ class Machine:
     def _off(self):
         if self._unshare.poll() is None:
             self._unshare.send_signal(signal.SIGKILL)  # its child goes with it
-        self._unshare.wait()
+        self._unshare.wait(PATIENCE_S)
         self._unshare.stdout.close()
         if self._init is not None:
             until(lambda: not os.path.exists(f"/proc/{self._init}/ns"), "the machine has ended", patience_s=30)

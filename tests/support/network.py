@@ -7,7 +7,7 @@ import sys
 
 from support import cases
 from support.gateways import program
-from support.place import until
+from support.place import PATIENCE_S, until
 
 
 class Network:
@@ -26,7 +26,8 @@ class Network:
         self.place = place
         nft, unshare, nsenter = program("nft"), program("unshare"), program("nsenter")
         words = ["--net"] if os.geteuid() == 0 else ["--net", "--user", "--map-root-user"]
-        may = subprocess.run([unshare, *words, nft, "add", "table", "inet", "weir"], capture_output=True, check=False)
+        may = subprocess.run([unshare, *words, nft, "add", "table", "inet", "weir"], capture_output=True, check=False,
+                             timeout=PATIENCE_S)
         if may.returncode != 0:
             raise cases.Skipped(f"nft cannot be used here, in a network namespace: {may.stderr.decode().strip()}")
         self.holder = place.start(*words, "sh", "-c", "echo ready; exec sleep 3600", program=unshare)
@@ -53,6 +54,7 @@ class Network:
 
     def good(self, *words, **more):
         """Runs a program in the namespace: its output."""
+        more.setdefault("timeout", 4 * PATIENCE_S)
         done = subprocess.run([*self.enter, *words], capture_output=True, check=False, **more)
         assert done.returncode == 0, (words, done.stderr)
         return done.stdout.decode()
@@ -71,6 +73,6 @@ class Network:
                   "try: socket.create_connection((sys.argv[1], 8080), float(sys.argv[3]), (sys.argv[2], 0)).close()\n"
                   "except OSError: sys.exit(9)\n")
         done = subprocess.run([*self.enter, sys.executable, "-c", script, host, source, str(patience_s)],
-                              check=False)
+                              check=False, timeout=patience_s + PATIENCE_S)
         assert done.returncode in (0, 9)
         return done.returncode == 0

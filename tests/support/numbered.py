@@ -4,7 +4,7 @@
 import threading
 
 from support import frames, traffic
-from support.place import PATIENCE_S, until
+from support.place import PATIENCE_S, joined, until
 
 LONG_S = 6 * PATIENCE_S
 _INCARNATION = 1 << 40  # a position is the file's incarnation, then the offset behind the line
@@ -63,7 +63,7 @@ class Writer:
 
     def __exit__(self, *_):
         self._over.set()
-        self._thread.join()
+        joined(self._thread, "the writing")
 
     def _write(self):
         while not self._over.wait(self._pause_s):

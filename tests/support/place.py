@@ -49,6 +49,12 @@ def until(condition, what, patience_s=PATIENCE_S, running=None):
         time.sleep(0.005)
 
 
+def joined(thread, what, patience_s=PATIENCE_S):
+    """Waits for a thread's end."""
+    thread.join(patience_s)
+    assert not thread.is_alive(), f"not within {patience_s} s: the end of {what}"
+
+
 def free_port():
     """A port of this machine that nobody listens on."""
     return free_ports(1)[0]
@@ -130,7 +136,7 @@ class Weir:
         """Ends it at once, wherever it is."""
         if self.code() is None:
             self.process.kill()
-        self.process.wait()
+        self.wait()
 
     def summary(self):
         """The object that --summary json wrote."""

@@ -10,6 +10,8 @@ import socket
 import struct
 import threading
 
+from support.place import joined
+
 _CHUNK = 65536
 UP, DOWN = "up", "down"  # from the client to the server, and back
 
@@ -84,7 +86,7 @@ class Proxy:
         if self._listener is not None:
             listener, self._listener = self._listener, None
             listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
-            self._accepting.join()
+            joined(self._accepting, "the accepting thread")
             listener.close()
         self.drop()
 

@@ -3,6 +3,7 @@
 
 import threading
 
+from support.place import PATIENCE_S, joined
 from support.traffic import START_MS
 
 
@@ -35,11 +36,11 @@ class Feed(threading.Thread):
 
     def __exit__(self, *_):
         self._stop.set()
-        self.join()
+        joined(self, "the writing")
 
     def finish(self):
         """Waits until all is written."""
-        self.join()
+        joined(self, "the writing", self.length_s + PATIENCE_S)
         if self.failed:
             raise self.failed
 

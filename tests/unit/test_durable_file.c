@@ -5,11 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -103,6 +105,31 @@ static void a_path_knows_its_directory(void **state)
 	}
 }
 
+static void *look_for_a_while(void *context)
+{
+	usleep(50 * 1000);
+	close(*(int *)context);
+	return NULL;
+}
+
+/* Who looks holds the lock, too, but not for long. */
+static void who_looks_is_not_in_the_way(void **state)
+{
+	struct weir_directory_lock lock;
+	struct weir_error error;
+	char file[520];
+	pthread_t thread;
+	assert_int_equal(WEIR_OK, weir_directory_lock(*state, &lock, &error));
+	weir_directory_unlock(&lock);
+	snprintf(file, sizeof file, "%s/lock", (const char *)*state);
+	int fd = open(file, O_RDONLY);
+	assert_int_equal(0, flock(fd, LOCK_SH));
+	assert_int_equal(0, pthread_create(&thread, NULL, look_for_a_while, &fd));
+	assert_int_equal(WEIR_OK, weir_directory_lock(*state, &lock, &error));
+	pthread_join(thread, NULL);
+	weir_directory_unlock(&lock);
+}
+
 static void a_second_owner_is_refused_with_the_first_ones_id(void **state)
 {
 	struct weir_directory_lock lock, second;
@@ -146,6 +173,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_failed_write_leaves_the_old_bytes, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_directory_is_made_with_those_above, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_path_knows_its_directory, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(who_looks_is_not_in_the_way, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_second_owner_is_refused_with_the_first_ones_id, scratch_setup,
 	                                    scratch_teardown),
 	};

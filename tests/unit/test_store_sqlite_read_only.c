@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking at a store from beside its owner: one moment of it, and not a byte changed. */
 #include "common/bytes/hash.h"
+#include "common/files/durable_file.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "common/store/store.h"
 #include "scratch.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,8 +135,8 @@ static void nothing_is_made(void **state)
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);
-	assert_int_equal(WEIR_INVALID, weir_store_sqlite_open_read_only(*state, &store, &error));
-	assert_non_null(strstr(error.text, "older version"));
+	assert_int_equal(WEIR_IO, weir_store_sqlite_open_read_only(*state, &store, &error));
+	assert_non_null(strstr(error.text, "this state is empty"));
 	struct stat about;
 	assert_int_equal(0, stat(path, &about));
 	assert_int_equal(0, about.st_size);
@@ -145,6 +147,47 @@ static void nothing_is_made(void **state)
 	fclose(file);
 	assert_int_equal(WEIR_INVALID, weir_store_sqlite_open_read_only(*state, &store, &error));
 	assert_non_null(strstr(error.text, path));
+}
+
+/* Another process: it has the directory, and makes the store after a while. */
+static void *start_late(void *context)
+{
+	struct weir_store *store;
+	struct weir_error late;
+	usleep(150 * 1000);
+	return weir_store_sqlite_open(context, &store, &late) == WEIR_OK ? store : NULL;
+}
+
+static void what_is_just_being_made_is_waited_for(void **state)
+{
+	char path[512];
+	struct weir_directory_lock lock;
+	struct weir_store *store;
+	for (int there = 0; there < 2; there++) {
+		pthread_t thread;
+		void *made;
+		snprintf(path, sizeof path, "%s/%d", (const char *)*state, there);
+		assert_int_equal(WEIR_OK, weir_directory_make(path, &error));
+		assert_int_equal(WEIR_OK, weir_directory_lock(path, &lock, &error));
+		char file[520];
+		snprintf(file, sizeof file, "%s/weir.db", path);
+		FILE *empty = there ? fopen(file, "w") : NULL;
+		assert_true(!there || (empty != NULL && fclose(empty) == 0));
+		assert_int_equal(0, pthread_create(&thread, NULL, start_late, path));
+		assert_int_equal(WEIR_OK, weir_store_sqlite_open_read_only(path, &store, &error));
+		store->ops->close(store);
+		pthread_join(thread, &made);
+		assert_non_null(made);
+		((struct weir_store *)made)->ops->close(made);
+		weir_directory_unlock(&lock);
+	}
+	/* Nobody waits for ever. */
+	snprintf(path, sizeof path, "%s/never", (const char *)*state);
+	assert_int_equal(WEIR_OK, weir_directory_make(path, &error));
+	assert_int_equal(WEIR_OK, weir_directory_lock(path, &lock, &error));
+	assert_int_equal(WEIR_IO, weir_store_sqlite_open_read_only(path, &store, &error));
+	assert_non_null(strstr(error.text, "just being made"));
+	weir_directory_unlock(&lock);
 }
 
 /* Copies a file, and gives its length; 0: there is none. */
@@ -241,6 +284,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_moment_is_seen, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(nothing_can_be_written, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(nothing_is_made, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(what_is_just_being_made_is_waited_for, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(what_nobody_has_open_stays_as_it_is, scratch_setup, scratch_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

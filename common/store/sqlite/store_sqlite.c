@@ -16,6 +16,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* A state is made within milliseconds, on a slow disk within seconds. */
+enum { MAKING_TRIES = 40, MAKING_NAP_US = 50 * 1000 };
+
 /* ---- partitions ---- */
 
 /* The partition's row, its `extra` copied into the store's memory. WEIR_END: there is none. */
@@ -265,33 +268,54 @@ enum weir_status weir_store_sqlite_open(const char *directory, struct weir_store
 	return status;
 }
 
+/* Why the file cannot be read. */
+static enum weir_status fail_access(const char *directory, int reason, struct weir_error *error)
+{
+	if (reason == EACCES)
+		return weir_fail(error, WEIR_INVALID,
+		                 "the state in %s belongs to another user: only its owner, its group and root can read it",
+		                 directory);
+	if (weir_directory_look(directory) == WEIR_DIRECTORY_HELD)
+		return weir_fail(error, WEIR_AGAIN, "the state in %s is just being made by a `weir run` that starts: try again",
+		                 directory);
+	return weir_fail(error, WEIR_INVALID,
+	                 "there is no state in %s: `weir run` creates it; choose another directory with --state (%s)",
+	                 directory, strerror(reason));
+}
+
+/* WEIR_AGAIN: it is being made, or somebody has begun to use what was read as a file that nobody changes. */
+static enum weir_status try_read_only(const char *directory, const char *path, struct weir_store **store,
+                                      struct weir_error *error)
+{
+	if (access(path, R_OK) != 0)
+		return fail_access(directory, errno, error);
+	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);
+	opened->store.ops = &operations;
+	bool unused = weir_directory_look(directory) == WEIR_DIRECTORY_FREE;
+	enum weir_status status = weir_database_open_read_only(path, unused, weir_store_statements, WEIR_STORE_STATEMENTS,
+	                                                       &opened->database, error);
+	if (status == WEIR_OK)
+		status = weir_store_schema_check(opened->database, path, weir_store_schema_steps(), error);
+	if (unused && weir_directory_look(directory) == WEIR_DIRECTORY_HELD)
+		status = weir_fail(error, WEIR_AGAIN, "%s: a `weir run` is just starting: try again", path);
+	if (status == WEIR_OK)
+		*store = &opened->store;
+	else
+		store_close(&opened->store);
+	return status;
+}
+
 enum weir_status weir_store_sqlite_open_read_only(const char *directory, struct weir_store **store,
                                                   struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
 	enum weir_status status = weir_path_format(path, error, "%s/weir.db", directory);
-	if (status == WEIR_OK && access(path, R_OK) != 0)
-		status = errno == EACCES
-		             ? weir_fail(error, WEIR_INVALID,
-		                         "the state in %s belongs to another user: only its owner, "
-		                         "its group and root can read it",
-		                         directory)
-		             : weir_fail(
-						   error, WEIR_INVALID,
-						   "there is no state in %s: `weir run` creates it; choose another directory with --state (%s)",
-						   directory, strerror(errno));
 	if (status != WEIR_OK)
 		return status;
-	struct weir_store_sqlite *opened = weir_alloc(1, sizeof *opened);
-	opened->store.ops = &operations;
-	bool unused = weir_directory_look(directory) == WEIR_DIRECTORY_FREE;
-	status = weir_database_open_read_only(path, unused, weir_store_statements, WEIR_STORE_STATEMENTS, &opened->database,
-	                                      error);
-	if (status == WEIR_OK)
-		status = weir_store_schema_check(opened->database, path, weir_store_schema_steps(), error);
-	if (status == WEIR_OK)
-		*store = &opened->store;
-	else
-		store_close(&opened->store);
+	for (int tries = 0; (status = try_read_only(directory, path, store, error)) == WEIR_AGAIN; tries++) {
+		if (tries == MAKING_TRIES || weir_directory_look(directory) != WEIR_DIRECTORY_HELD)
+			return WEIR_IO;
+		usleep(MAKING_NAP_US);
+	}
 	return status;
 }

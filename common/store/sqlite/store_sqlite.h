@@ -17,7 +17,8 @@ WEIR_MUST_USE enum weir_status weir_store_sqlite_open(const char *directory, str
  * Opens what is there to look at it, beside the process that may be writing: everything is read as of this moment, and
  * nothing can be written.
  *
- * @return as weir_store_sqlite_open; WEIR_INVALID also: there is no database, or one of an older weir
+ * @return as weir_store_sqlite_open; WEIR_INVALID also: there is no database, or one of an older weir; WEIR_IO also:
+ *         the process that starts has not made it yet, though that was waited for
  */
 WEIR_MUST_USE enum weir_status weir_store_sqlite_open_read_only(const char *directory, struct weir_store **store,
                                                                 struct weir_error *error);

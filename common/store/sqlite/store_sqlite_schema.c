@@ -150,6 +150,9 @@ enum weir_status weir_store_schema_check(struct weir_database *database, const c
 	enum weir_status status = find_version(database, path, &version, error);
 	if (status == WEIR_OK && version > known)
 		return refuse_newer(path, version, known, error);
+	if (status == WEIR_OK && version == 0)
+		return weir_fail(error, WEIR_AGAIN,
+		                 "%s: this state is empty: `weir run` makes it, and one that starts may just be at it", path);
 	if (status == WEIR_OK && version < known)
 		return weir_fail(error, WEIR_INVALID, "%s: written by an older version of weir; `weir run` upgrades it", path);
 	return status;

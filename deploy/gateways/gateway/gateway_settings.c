@@ -104,7 +104,7 @@ enum weir_status gateway_open(const struct gateway_settings *settings, uint32_t 
 }
 
 /* Only its words: what it leads to need not be there yet. */
-static enum weir_status check_target(const struct gateway_settings *settings, const struct weir_config *config,
+static enum weir_status check_target(struct gateway_settings *settings, const struct weir_config *config,
                                      struct weir_error *error)
 {
 	const struct weir_log silent = {.fd = -1, .level = WEIR_LOG_ERROR};
@@ -112,6 +112,10 @@ static enum weir_status check_target(const struct gateway_settings *settings, co
 	struct weir_error words;
 	if (gateway_open(settings, (uint32_t)config->bus.partitions, &silent, NULL, &target, &words) != WEIR_OK)
 		return weir_json_fail(&settings->at, error, "%s", words.text);
+	if (target->ops->lists != NULL)
+		target->ops->lists(target, &settings->lists);
+	else
+		weir_text_printf(&settings->lists, "%s\n", settings->to);
 	(void)!target->ops->close(target, &words);
 	return WEIR_OK;
 }
@@ -127,6 +131,35 @@ static enum weir_status read_one(const struct weir_config *config, struct gatewa
 	return status == WEIR_OK ? check_target(settings, config, error) : status;
 }
 
+/* Whether two gateways keep a list in common: some line is in both. */
+static bool keep_one_list(const struct weir_text *one, const struct weir_text *other)
+{
+	const char *end = one->at + one->length;
+	for (const char *at = one->at, *next; at < end; at = next) {
+		next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+		const char *found = other->at, *last = other->at + other->length;
+		while ((found = memmem(found, (size_t)(last - found), at, (size_t)(next - at))) != NULL) {
+			if (found == other->at || found[-1] == '\n')
+				return true;
+			found++;
+		}
+	}
+	return false;
+}
+
+static enum weir_status refuse_list_twice(const struct gateway_list *list, size_t first, size_t second,
+                                          struct weir_error *error)
+{
+	char *name = gateway_name(list->at[first].to), *other = gateway_name(list->at[second].to);
+	enum weir_status status = weir_json_fail(&list->at[second].at, error,
+	                                         "gateways[%zu] keeps the same list (%s, and here %s): name it once, with "
+	                                         "the zones of both",
+	                                         first, name, other);
+	free(name);
+	free(other);
+	return status;
+}
+
 enum weir_status gateway_list_read(const struct weir_config *config, struct gateway_list *list,
                                    struct weir_error *error)
 {
@@ -137,9 +170,8 @@ enum weir_status gateway_list_read(const struct weir_config *config, struct gate
 		settings->at = weir_json_element(&config->gateways, i);
 		enum weir_status status = read_one(config, settings, error);
 		for (size_t j = 0; status == WEIR_OK && j < i; j++)
-			if (strcmp(list->at[j].to, settings->to) == 0)
-				status = weir_json_fail(&settings->at, error,
-				                        "gateways[%zu] keeps the same list: name it once, with the zones of both", j);
+			if (strcmp(list->at[j].to, settings->to) == 0 || keep_one_list(&list->at[j].lists, &settings->lists))
+				status = refuse_list_twice(list, j, i, error);
 		if (status != WEIR_OK)
 			return status;
 	}
@@ -148,8 +180,10 @@ enum weir_status gateway_list_read(const struct weir_config *config, struct gate
 
 void gateway_list_deinit(struct gateway_list *list)
 {
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = 0; i < list->count; i++) {
 		free(list->at[i].zones);
+		weir_text_deinit(&list->at[i].lists);
+	}
 	free(list->at);
 	*list = (struct gateway_list){0};
 }

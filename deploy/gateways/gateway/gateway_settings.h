@@ -19,8 +19,9 @@ struct gateway_settings {
 	const char *to, *reload, *map;
 	const char **zones; /* owned; those to keep; none: all */
 	size_t zone_count;
-	int64_t interval_ms; /* -1: the target's own */
-	int64_t max;         /* entries of its list */
+	int64_t interval_ms;    /* -1: the target's own */
+	int64_t max;            /* entries of its list */
+	struct weir_text lists; /* which it keeps (target.h), or its name */
 };
 
 struct gateway_list {

@@ -51,6 +51,11 @@ struct target_ops {
 	 * @thread any, one at a time, and while nobody uses the target
 	 */
 	enum weir_status (*age)(struct target *target, int64_t now_ms, struct weir_error *error);
+	/**
+	 * Appends which lists it keeps, a line each: the same whatever the target was called by. NULL: that is all there is
+	 * to tell two of them apart.
+	 */
+	void (*lists)(const struct target *target, struct weir_text *lines);
 	/** Ends; the list stays as it is. @return WEIR_OK; WEIR_IO: what it was told may not have been carried out */
 	enum weir_status (*close)(struct target *target, struct weir_error *error);
 };

@@ -115,7 +115,14 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	return WEIR_OK;
 }
 
+static void lists(const struct target *target, struct weir_text *lines)
+{
+	const struct aws *aws = (const struct aws *)target;
+	weir_text_printf(lines, "aws %s %s %s\n", aws->region, aws->scope, aws->id);
+}
+
 static const struct target_ops ops = {
+	.lists = lists,
 	.kind = "aws-waf-ipset",
 	.interval_ms = INTERVAL_MS,
 	.copies_only = true,

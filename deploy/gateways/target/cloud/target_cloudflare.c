@@ -136,7 +136,14 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	return WEIR_OK;
 }
 
+static void lists(const struct target *target, struct weir_text *lines)
+{
+	const struct cloudflare *cloudflare = (const struct cloudflare *)target;
+	weir_text_printf(lines, "cloudflare %s %s\n", cloudflare->account, cloudflare->list);
+}
+
 static const struct target_ops ops = {
+	.lists = lists,
 	.kind = "cloudflare-list",
 	.interval_ms = INTERVAL_MS,
 	.copies_only = true,

@@ -6,6 +6,7 @@
 #include "common/base/read_file.h"
 #include "common/json/json.h"
 #include "deploy/gateways/target/exec/program.h"
+#include "deploy/gateways/target/list_place.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -168,7 +169,15 @@ static enum weir_status age(struct target *target, int64_t now_ms, struct weir_e
 	return file_target_age((struct file_target *)target, read_line, now_ms, error);
 }
 
+void file_target_lists(const struct target *target, struct weir_text *lines)
+{
+	weir_text_puts(lines, "file ");
+	list_place_put(lines, ((const struct file_target *)target)->file.path);
+	weir_text_puts(lines, "\n");
+}
+
 static const struct target_ops ops = {
+	.lists = file_target_lists,
 	.kind = "file",
 	.interval_ms = INTERVAL_MS,
 	.keeps_json = true,

@@ -19,6 +19,9 @@ typedef bool file_target_entry(const char **at, const char *end, int64_t *until_
 
 target_make target_file_make;
 
+/** The ops' lists. */
+void file_target_lists(const struct target *target, struct weir_text *lines);
+
 enum weir_status file_target_make(const struct target_ops *ops, const char *path, const struct target_options *options,
                                   struct target **target, struct weir_error *error);
 /** Ends the new file, and runs the command if it is another than the old. */

@@ -17,6 +17,7 @@
 #include "common/base/alloc.h"
 #include "deploy/gateways/target/haproxy/haproxy_map.h"
 #include "deploy/gateways/target/haproxy/haproxy_socket.h"
+#include "deploy/gateways/target/list_place.h"
 #include "deploy/gateways/target/network_key.h"
 
 #include <inttypes.h>
@@ -360,7 +361,17 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	return WEIR_OK;
 }
 
+/* One socket may have several maps. */
+static void lists(const struct target *target, struct weir_text *lines)
+{
+	const struct haproxy_target *haproxy = (const struct haproxy_target *)target;
+	weir_text_puts(lines, "haproxy ");
+	list_place_put(lines, haproxy->path);
+	weir_text_printf(lines, " %s\n", haproxy->map);
+}
+
 static const struct target_ops ops = {
+	.lists = lists,
 	.kind = "haproxy",
 	.check_after_ms = CHECK_MS,
 	.copy = copy,

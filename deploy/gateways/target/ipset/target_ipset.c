@@ -224,7 +224,15 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	return WEIR_OK;
 }
 
+static void lists(const struct target *target, struct weir_text *lines)
+{
+	const struct ipset_target *ipset = (const struct ipset_target *)target;
+	for (size_t i = 0; i < ipset->set_count; i++)
+		weir_text_printf(lines, "ipset %s\n", ipset->names[i]);
+}
+
 static const struct target_ops ops = {
+	.lists = lists,
 	.kind = "ipset",
 	.interval_ms = INTERVAL_MS,
 	.check_after_ms = CHECK_MS,

@@ -446,7 +446,15 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	return WEIR_OK;
 }
 
+static void lists(const struct target *target, struct weir_text *lines)
+{
+	const struct nft_target *nft = (const struct nft_target *)target;
+	for (size_t i = 0; i < nft->set_count; i++)
+		weir_text_printf(lines, "nft %s\n", nft->sets[i].name);
+}
+
 static const struct target_ops ops = {
+	.lists = lists,
 	.kind = "nft",
 	.interval_ms = INTERVAL_MS,
 	.check_after_ms = CHECK_MS,

@@ -101,6 +101,7 @@ static enum weir_status age(struct target *target, int64_t now_ms, struct weir_e
 	{                                                                                                                 \
 		.kind = (the_kind), .interval_ms = INTERVAL_MS, .burst = BURST, .copies_only = true, .may_reload = true,      \
 		.check_after_ms = CHECK_MS, .copy = copy, .check = file_target_check, .age = age, .close = file_target_close, \
+		.lists = file_target_lists,                                                                                   \
 	}
 
 static const struct target_ops map_ops = OPS(map_kind), geo_ops = OPS(geo_kind);

@@ -392,7 +392,19 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	return WEIR_OK;
 }
 
+/* Names are resolved when it is reached; the one that every machine has is known. */
+static void lists(const struct target *target, struct weir_text *lines)
+{
+	const struct redis_url *url = &((const struct redis_target *)target)->url;
+	bool here = strcasecmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0;
+	weir_text_puts(lines, "redis ");
+	for (const char *at = here ? "127.0.0.1" : url->host; *at != '\0'; at++)
+		weir_text_printf(lines, "%c", *at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at);
+	weir_text_printf(lines, ":%u/%u\n", url->port, url->database);
+}
+
 static const struct target_ops ops = {
+	.lists = lists,
 	.kind = "redis",
 	.keeps_json = true,
 	.check_after_ms = CHECK_MS,

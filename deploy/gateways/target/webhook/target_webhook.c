@@ -414,7 +414,14 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	return WEIR_OK;
 }
 
+/* People may be told of several zones apart. */
+static void lists(const struct target *target, struct weir_text *lines)
+{
+	weir_text_printf(lines, "webhook %s\n", ((const struct webhook_target *)target)->settings.url);
+}
+
 static const struct target_ops list_ops = {
+	.lists = lists,
 	.kind = "webhook",
 	.interval_ms = LIST_INTERVAL_MS,
 	.keeps_json = true,
