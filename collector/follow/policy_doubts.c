@@ -16,6 +16,7 @@
 struct teller {
 	policy_doubt *tell;
 	void *context;
+	const struct weir_policy *policy;
 	const struct weir_zone *zone;
 	uint32_t number; /* the zone's */
 	struct weir_text member;
@@ -269,6 +270,28 @@ static void doubt_match(struct teller *teller, const char *prefix, const struct 
 
 /* ---- a zone ---- */
 
+static bool has_object(const struct weir_zone *zone, json_t *object)
+{
+	bool has = false;
+	for (uint32_t i = 0; i < zone->exempt_match_count && !has; i++) {
+		json_t *own = weir_match_json(&zone->exempt_matches[i]);
+		has = json_equal(own, object);
+		json_decref(own);
+	}
+	return has;
+}
+
+/* Whether all zones have it, as if it stood in the configuration's own "exempt": it need not be about each of them. */
+static bool is_of_all(const struct weir_policy *policy, const struct weir_match *object)
+{
+	json_t *sought = weir_match_json(object);
+	uint32_t zones = 0;
+	while (zones < policy->zone_count && has_object(&policy->zones[zones], sought))
+		zones++;
+	json_decref(sought);
+	return policy->zone_count > 1 && zones == policy->zone_count;
+}
+
 /* An object of "exempt" whose field the zone's "match" asks to be another. */
 static void doubt_object(struct teller *teller, const struct weir_match *object)
 {
@@ -277,7 +300,8 @@ static void doubt_object(struct teller *teller, const struct weir_match *object)
 	for (uint32_t i = 0; i < object->field_count; i++)
 		for (uint32_t k = 0; k < match->field_count; k++) {
 			const struct weir_match_field *a = &object->fields[i], *b = &match->fields[k];
-			if (a->negated || b->negated || strcmp(a->field, b->field) != 0 || may_meet(a, b))
+			if (a->negated || b->negated || strcmp(a->field, b->field) != 0 || may_meet(a, b) ||
+			    is_of_all(teller->policy, object))
 				continue;
 			weir_text_printf(enter(teller), "exempt.%s", a->field);
 			weir_text_printf(&teller->words, "exempts nobody: the zone's \"match\" asks for other values of \"%s\"",
@@ -444,7 +468,8 @@ void policy_doubts(const struct weir_policy *policy, const struct weir_config *c
                    policy_doubt *tell, void *context)
 {
 	for (uint32_t z = 0; z < policy->zone_count; z++) {
-		struct teller teller = {.tell = tell, .context = context, .zone = &policy->zones[z], .number = z};
+		struct teller teller = {
+			.tell = tell, .context = context, .policy = policy, .zone = &policy->zones[z], .number = z};
 		char done[32];
 		doubt_match(&teller, "match", &teller.zone->match);
 		doubt_exempt(&teller, lists);

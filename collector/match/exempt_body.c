@@ -69,7 +69,7 @@ static struct weir_span entry_of(const char *at, const char *end)
 
 static void read_lines(struct exempt_body *body, const char *at, const char *end)
 {
-	for (uint64_t number = 1; at < end; number++) {
+	for (uint64_t number = 1; at < end && body->networks <= EXEMPT_BODY_NETWORKS_MAX; number++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at)), *last = newline != NULL ? newline : end;
 		struct weir_span entry = entry_of(at, last);
 		if (entry.length > 0)

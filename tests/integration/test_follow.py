@@ -6,10 +6,13 @@ import http.server
 import json
 import os
 import signal
+import socket
 import statistics
+import struct
 import sys
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -319,6 +322,63 @@ def test_a_list_of_another_server_is_fetched_and_kept(place):
     until(lambda: "stays in use" in weir.said(), "the copy stays", running=weir)
     place.append("log", lines + burst("joe", 4, ip="192.0.2.3"))
     until_keys(place, weir, "192.0.2.2", "192.0.2.3")
+    assert weir.stop() == DONE, weir.said()
+
+
+class NameServer:
+    """A name server of few names: {(name, type): bytes of the answer}."""
+
+    def __init__(self, records):
+        self._records = records
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @staticmethod
+    def name(text):
+        """A name as messages have it."""
+        return b"".join(bytes([len(part)]) + part.encode() for part in text.split(".")) + b"\0"
+
+    def _serve(self):
+        while True:
+            query, client = self._socket.recvfrom(1024)
+            end = query.index(b"\0", 12) + 1
+            question, kind = query[12:end + 4], query[end + 1]
+            data = self._records.get((query[12:end].lower(), kind))
+            answer = b"" if data is None else b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 60, len(data)) + data
+            code = 0x8180 if data is not None else 0x8183
+            self._socket.sendto(query[:2] + struct.pack(">HHHHH", code, 1, data is not None, 0, 0) + question + answer, client)
+
+
+def test_a_robot_is_exempt_once_its_name_is_known(place):
+    name = NameServer.name
+    server = NameServer({(name("1.2.0.192.in-addr.arpa"), 12): name("crawl-1.googlebot.com"),
+                         (name("crawl-1.googlebot.com"), 1): bytes([192, 0, 2, 1]),
+                         (name("2.2.0.192.in-addr.arpa"), 12): name("googlebot.com.evil.example"),
+                         (name("googlebot.com.evil.example"), 1): bytes([192, 0, 2, 2])})
+    log, port = place.write("log", ""), free_port()
+    zones = site()
+    zones[0]["key"] = ["ip"]
+    weir = follow(place, place.config(zones, [source(log)], exempt=[{"verified": ["googlebot"]}],
+                                      collector={"resolver": f"127.0.0.1:{server.port}"},
+                                      listen={"http": f"127.0.0.1:{port}"}))
+
+    def answered():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+                return b"\nweir_verified_confirmed_total 2\n" in page.read()
+        except OSError:
+            return False  # it does not serve yet
+
+    claims = [burst("x", 1, ip=ip, agent="Googlebot/2.1") for ip in ("192.0.2.1", "192.0.2.2")]
+    place.append("log", "".join(claims))
+    until(answered, "the names are known", running=weir)
+    place.append("log", claims[0] * 5 + burst("x", 5, ip="192.0.2.1", agent="curl", start_ms=traffic.START_MS + 3600000)
+                 + claims[1] * 5)
+    until_keys(place, weir, "192.0.2.1", "192.0.2.2")
+    late = {decision["key"][0]: decision["at"] >= traffic.START_MS + 3600000 for decision in lines_of(place.path("out"))}
+    assert late == {"192.0.2.1": True, "192.0.2.2": False}  # the robot for what it said as somebody else
     assert weir.stop() == DONE, weir.said()
 
 

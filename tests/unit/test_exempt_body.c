@@ -94,16 +94,10 @@ static void what_is_large_is_bounded(void **state)
 	struct weir_text bytes = {0};
 	struct exempt_body body = {0};
 	struct weir_error error;
-	for (int i = 0; i < EXEMPT_BODY_NETWORKS_MAX / 200 + 10000; i++) /* ranges of some 200 networks each */
-		weir_text_puts(&bytes, "1::1-fffe:ffff:ffff:ffff:ffff:ffff:ffff:fffe\n1.0.0.0/8\n");
-	assert_int_equal(exempt_body_read(weir_text_span(&bytes), &body, &error), WEIR_OK); /* the ranges are too wide */
-	assert_int_equal(body.networks, EXEMPT_BODY_NETWORKS_MAX / 200 + 10000);
-	exempt_body_deinit(&body);
-	weir_text_clear(&bytes);
 	for (int i = 0; i < EXEMPT_BODY_NETWORKS_MAX / 100; i++)
 		weir_text_puts(&bytes, "2001:db8::1-2001:db8:ffff:ffff:ffff:ffff:ffff:fffe\n");
 	assert_int_equal(exempt_body_read(weir_text_span(&bytes), &body, &error), WEIR_INVALID);
-	assert_string_equal(error.text, "has more than 2000000 networks");
+	assert_string_equal(error.text, "has more than 1000000 networks");
 	exempt_body_deinit(&body);
 	weir_text_deinit(&bytes);
 }

@@ -25,6 +25,7 @@ struct scene {
 	struct policies *policies;
 	struct weir_log log;
 	FILE *said;
+	char lists[300];
 };
 
 static int setup(void **state)
@@ -38,11 +39,12 @@ static int setup(void **state)
 	struct weir_error error;
 	scene->directory = scratch_new();
 	scene->said = tmpfile();
+	snprintf(scene->lists, sizeof scene->lists, "%s/lists", scene->directory);
 	scene->log = (struct weir_log){.fd = fileno(scene->said), .level = WEIR_LOG_INFO};
 	if (weir_config_parse("config", text, strlen(text), &scene->config, &error) != WEIR_OK ||
 	    weir_bus_local_open(scene->directory, &options, &scene->bus, &error) != WEIR_OK ||
 	    scene->bus->ops->producer_new(scene->bus, &scene->producer, &error) != WEIR_OK ||
-	    policies_new(scene->config, scene->bus, NULL, &scene->log, &scene->policies, &error) != WEIR_OK)
+	    policies_new(scene->config, scene->bus, scene->lists, &scene->log, &scene->policies, &error) != WEIR_OK)
 		return -1;
 	*state = scene;
 	return 0;
@@ -237,6 +239,23 @@ static void a_list_that_changes_gives_the_policy_again(void **state)
 	assert_true(is_ready(scene, ""));
 }
 
+/* A list that cannot be fetched holds no policy back: it was asked for before the policy is given. */
+static void a_list_that_is_away_is_asked_for_first(void **state)
+{
+	struct scene *scene = *state;
+	apply_zones(scene, 1,
+	            "[{\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": {\"list\": \"http://127.0.0.1:1/bots\"}, " LIMITS
+	            "}]");
+	assert_int_equal(await_policy(scene)->version, 1);
+	assert_int_equal(times_said(scene, "cannot fetch the list http://127.0.0.1:1/bots: "), 1);
+	struct weir_text page = {0};
+	policies_metrics(scene->policies, &page);
+	weir_text_append(&page, "", 1);
+	assert_non_null(strstr(page.at, "\nweir_exempt_fetched_missing 1\n"));
+	assert_non_null(strstr(page.at, "\nweir_verified_asked_total 0\n"));
+	weir_text_deinit(&page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +264,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(fields_that_no_source_gives_are_a_warning, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_used_leaves_the_one_before_in_use, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_list_that_changes_gives_the_policy_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_list_that_is_away_is_asked_for_first, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,6 +242,11 @@ static void lists_and_long_rows_are_told_in_part(void **state)
 	policy_doubts(policy, NULL, NULL, tell, &told);
 	assert_string_equal(told.text, "");
 	exempt_lists_free(lists);
+	assert_int_equal(truncate(path, 0), 0);
+	lists = exempt_lists_new(NULL, NULL);
+	policy_doubts(policy, NULL, lists, tell, &told);
+	assert_non_null(strstr(told.text, "/list has no entries: it exempts nobody"));
+	exempt_lists_free(lists);
 	weir_policy_free(policy);
 	unsigned lines = 0;
 	for (const char *at =
@@ -251,6 +256,27 @@ static void lists_and_long_rows_are_told_in_part(void **state)
 	assert_int_equal(lines, DOUBTS_TOLD);
 }
 
+/* What all zones exempt may be about some of them alone; what one has is meant for it. */
+static void what_all_zones_exempt_need_not_be_about_each(void **state)
+{
+	(void)state;
+	static const char login[] =
+		"{\"name\": \"a\", \"key\": [\"ip\"], \"match\": {\"path\": \"/login\"}, \"exempt\": [{\"path\": "
+		"\"/health\"}], " LIMITS "}",
+					  site[] = "{\"name\": \"b\", \"key\": [\"ip\"], %s" LIMITS "}";
+	static const char *const exempts[] = {"\"exempt\": {\"path\": [\"/health\"]}, ", ""};
+	for (size_t i = 0; i < 2; i++) {
+		struct told told = {.used = 0};
+		char second[512], zones[1024];
+		snprintf(second, sizeof second, site, exempts[i]);
+		snprintf(zones, sizeof zones, "[%s, %s]", login, second);
+		struct weir_policy *policy = policy_of(zones);
+		policy_doubts(policy, NULL, NULL, tell, &told);
+		assert_int_equal(strstr(told.text, "0 exempt.path: exempts nobody") != NULL, i == 1);
+		weir_policy_free(policy);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +284,7 @@ int main(void)
 		cmocka_unit_test(what_decisions_never_have_is_told),
 		cmocka_unit_test(a_key_that_decisions_lack_or_do_not_group_by_is_told),
 		cmocka_unit_test(what_may_be_meant_is_not_doubted),
+		cmocka_unit_test(what_all_zones_exempt_need_not_be_about_each),
 		cmocka_unit_test_setup_teardown(lists_and_long_rows_are_told_in_part, scratch_setup, scratch_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
