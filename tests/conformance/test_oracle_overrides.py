@@ -59,7 +59,8 @@ class Log:
         """A zone, often one that counts by address alone."""
         zone = self.draw.zone(number)
         if self.rng.random() < 0.5:
-            zone["key"] = [self.rng.choice(["ip", {"field": "ip", "prefix4": 24, "prefix6": 64}, {"field": "user", "prefix6": 64}])]
+            zone["key"] = [self.rng.choice(["ip", {"field": "ip", "prefix4": 24, "prefix6": 64},
+                                            {"field": "user", "prefix6": 64}])]
         return zone
 
     def config(self):

@@ -273,6 +273,10 @@ def test_a_network_is_for_every_zone_by_address_or_refused_in_words(place):
     until(lambda: len(listed(run)) == 3, "all are blocked", running=run.weir)
     assert len(run.command("lift", "--all").out().splitlines()) == 4
     until(lambda: not listed(run), "nobody is blocked", running=run.weir)
+    assert run.override("block", "--zone", "net", "--key-hex", b"10.0.0.0/8".hex())["network"], "the same network"
+    done = run.command("forget", "10.0.0.0/8", "--zone", "net", code=USAGE)
+    assert "weir lift ends its block" in done.said(), done.said()
+    assert ("10.0.0.0/8",) in listed(run, "--zone", "net"), "it is blocked still"
     run.command("allow", "10.0.0.0/8")
     said = run.command("lift", "10.0.0.0/8").out().decode()
     assert [line.split()[0] for line in said.splitlines()] == ["net", "single", "name"], said

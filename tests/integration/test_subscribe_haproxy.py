@@ -185,19 +185,22 @@ def test_a_map_of_addresses_leaves_out_what_is_none(place):
         words = ["unknown", "unix:", "gate.example", "a b", "10.0.0.1/8"]
         topic.publish([topic.decision((key,)) for key in [*words, *(f"10.0.0.{n}" for n in range(1, 200)), *words]])
         topic.block("127.0.0.0/24")
+        topic.block("198.0.0.0/8", by="op", reason="")  # wide: an operator may, a limit would be left out
+        topic.block("199.0.0.0/8")
         subscriber = topic.subscribe(f"haproxy:{haproxy.socket}", "--map", haproxy.map).until_ready()
-        assert len(haproxy.entries()) == 200 and subscriber.value("unfit_total") == 5
+        assert len(haproxy.entries()) == 201 and subscriber.value("unfit_total") == 6
+        assert "198.0.0.0/8" in haproxy.entries() and "199.0.0.0/8" not in haproxy.entries()
         assert ask(haproxy.port)[0] == 429
         topic.publish([topic.decision((key,)) for key in ("nobody", "127.0.1.0/24", "<<", "2001:db8::/32")])
         subscriber.until(lambda: {"127.0.1.0/24", "2001:db8::/32"} <= set(haproxy.entries()), "the changes")
         assert ask(haproxy.port, "127.0.1.1")[0] == 429
-        subscriber.until(lambda: subscriber.value("unfit_total") == 7, "what does not fit is counted")
+        subscriber.until(lambda: subscriber.value("unfit_total") == 8, "what does not fit is counted")
         topic.publish([topic.decision((key,), for_s=0) for key in ("127.0.0.0/24", "nobody", "unknown")])
         subscriber.until(lambda: "127.0.0.0/24" not in haproxy.entries(), "a lift")
         assert subscriber.value("rebuilds_total") == 1 and subscriber.value("errors_total") == 0
         haproxy.tell(f"clear map {haproxy.map}")
         subscriber.until(lambda: subscriber.value("rebuilds_total") == 2, "a copy after it was emptied")
-        assert len(haproxy.entries()) == 201
+        assert len(haproxy.entries()) == 202
 
 
 def test_what_a_failed_copy_has_put_in_haproxy_is_taken_out(place):

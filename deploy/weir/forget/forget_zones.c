@@ -47,7 +47,7 @@ static void take_zone(struct forget *forget, const struct weir_policy *policy, c
 	if (is_known(forget, zone->id, zone->name) || (options.key_hex == NULL && options.value_count != zone->key_count))
 		return;
 	options.zone = zone->name;
-	if (override_key_make(&options, policy, &command, NULL) != WEIR_OK)
+	if (override_key_make(&options, policy, &command, NULL) != WEIR_OK || command.scope != OVERRIDE_OF_KEY)
 		return;
 	struct forget_zone *added = add_zone(forget, zone->id, zone->name, override_key(&command));
 	added->live = policy == forget->history.policies[forget->history.count - 1];
@@ -135,5 +135,7 @@ enum weir_status forget_find_zones(struct forget *forget, struct weir_error *err
 		return weir_fail(error, WEIR_INVALID, "no policy yet, so no zone has keys");
 	/* By the words of weir lift: which zones there are, and what their keys are made of. */
 	status = override_key_make(&forget->options, forget->history.policies[forget->history.count - 1], &command, error);
+	if (status == WEIR_OK && command.scope == OVERRIDE_OF_NETWORK)
+		return weir_fail(error, WEIR_INVALID, "a network is no key, and has no counts: weir lift ends its block");
 	return status == WEIR_OK ? weir_fail(error, WEIR_INVALID, "no zone's key takes these values") : status;
 }

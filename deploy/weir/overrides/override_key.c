@@ -246,6 +246,14 @@ enum weir_status override_key_hex(const char *text, struct override_command *com
 	return WEIR_OK;
 }
 
+void override_key_find_scope(struct override_command *command, const struct weir_zone *zone)
+{
+	struct weir_network network;
+	bool wider = override_zone_takes_networks(zone) && override_network_parse(override_key(command), &network) &&
+	             network.prefix < override_zone_bits(zone, &network.base);
+	command->scope = wider ? OVERRIDE_OF_NETWORK : OVERRIDE_OF_KEY;
+}
+
 enum weir_status override_key_make(const struct override_options *options, const struct weir_policy *policy,
                                    struct override_command *command, struct weir_error *error)
 {
@@ -264,6 +272,8 @@ enum weir_status override_key_make(const struct override_options *options, const
 		status = override_key_hex(options->key_hex, command, error);
 	else if (!options->prefix)
 		return join(options, zone, command, error);
+	if (status == WEIR_OK && options->key_hex != NULL && !options->prefix && options->kind != OVERRIDE_RATE)
+		override_key_find_scope(command, zone);
 	for (uint32_t i = 0; status == WEIR_OK && options->key_hex == NULL && i < options->value_count; i++)
 		if (!override_key_add(command, weir_span_of(options->values[i])))
 			status = weir_fail(error, WEIR_INVALID, "the prefix is too long: a key has at most %d bytes",

@@ -21,6 +21,9 @@ bool override_key_fits(const struct override_options *options, const struct weir
 /** Whether one value was given, and meant as a network of addresses. */
 bool override_key_is_network(const struct override_options *options);
 
+/** Of a key that is there already: whether it is one of the zone's, or a network whose members are meant. */
+void override_key_find_scope(struct override_command *command, const struct weir_zone *zone);
+
 /** A joined key from the digits of --key-hex: fills in the command's key. @return WEIR_INVALID: it is none */
 WEIR_MUST_USE enum weir_status override_key_hex(const char *text, struct override_command *command,
                                                 struct weir_error *error);

@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "deploy/weir/overrides/list_blocks.h"
+#include "deploy/weir/overrides/override_key.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,13 +74,7 @@ bool override_targets_take(const struct override_targets *targets, size_t place,
 	const struct weir_zone *zone = weir_policy_zone_named(policy, weir_span_of(command->zone));
 	if (zone != NULL)
 		command->value_count = zone->key_count;
-	struct weir_network network;
-	struct weir_error error;
-	command->scope = OVERRIDE_OF_KEY;
-	if (zone != NULL && override_zone_takes_networks(zone) && override_network_parse(override_key(command), &network)) {
-		command->scope = OVERRIDE_OF_NETWORK;
-		if (override_command_check(command, zone, &error) != WEIR_OK)
-			command->scope = OVERRIDE_OF_KEY;
-	}
+	if (zone != NULL)
+		override_key_find_scope(command, zone);
 	return zone != NULL;
 }
