@@ -312,6 +312,12 @@ def test_a_log_that_was_deleted_is_told(place):
     run.append(burst("eve", 4))
     assert explained(run, run.published(key=["eve"])["id"])[0]["equal"]
     run.stop()
+    os.remove(run.log)
+    for name in (".1", ".1.gz"):  # it is compressed at this moment: each line is there once
+        with (gzip.open if name.endswith("gz") else open)(run.log + name, "wb") as file:
+            file.write(("eve\n" + burst("ann", 2)).encode())
+    found = shown(explained(run, decision["id"], code=FAILED)[0])
+    assert sorted(one[2] for one in found) == sorted(burst("ann", 2).splitlines()), found
 
 
 def explained_missing(run, identity):

@@ -137,12 +137,15 @@ static void take(struct explained_event *event, const char *path, struct weir_sp
 	event->line_length = line.length;
 }
 
-/* Another file of the stream may have a line of the same key and time at the same offset. */
+/*
+ * Another file of the stream may have a line of the same key and time at the same offset. A file that is there both plain
+ * and compressed has each line once.
+ */
 static bool is_shown(const struct question *question, const char *path, uint64_t begin)
 {
 	for (size_t i = 0; i < question->event_count; i++) {
 		const struct explained_event *event = &question->events[i];
-		if (event->found != LINE_SOUGHT && event->offset == begin && strcmp(event->file, path) == 0)
+		if (event->found != LINE_SOUGHT && event->offset == begin && line_files_are_one(event->file, path))
 			return true;
 	}
 	return false;
