@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import socket
 import sqlite3
 import sys
 
@@ -87,7 +88,7 @@ def test_lines_are_found_after_rotations_and_in_compressed_files(place):
     os.remove(run.log + ".1")
     answer, = explained(run, "ann", code=FAILED)
     assert answer["equal"] and [event["line"] is None for event in answer["events"]] == [False, False, True, False], answer
-    assert answer["missing"] == ["1 of 4 lines: no file of the sources has them any more, or their source keeps no lines."]
+    assert answer["missing"] == ["1 of 4 lines: no file of the sources has them any more."]
     place.write("log.1", burst("eve", 1, START_MS + 10))  # another file with a line that ends there
     assert explained(run, "ann", code=FAILED)[0]["events"][2]["line"] is None
     joined = burst("eve", 1, START_MS) + burst("ann", 1, START_MS + 9) + second
@@ -406,6 +407,25 @@ def test_fields_of_the_history_outlive_the_log(place):
     assert rows[0][3] == "fields" and rows[4][3] == '{"agent":"y","path":"\'=1+1\\u001b[2J"}', rows
     decoded = [json.loads(one) for one in run.command("decode", "--flat").out().decode().splitlines()]
     assert [one["fields"] for one in decoded if one.get("kind") == "events"] == kept, decoded
+    run.stop()
+
+
+def test_lines_that_nothing_can_read_again_are_told(place):
+    """Of syslog: their position, and what the history keeps."""
+    port, run = free_port(), Run(place)
+    run.config = place.config([zone("site", [sliding(3, "1h")], id=1, history={"fields": ["path"]})],
+                              [source(run.log), {"type": "syslog", "listen": f"udp://127.0.0.1:{port}", "format": "json"}],
+                              bus={"partitions": 4})
+    run.start()
+    until(lambda: "following" in run.weir.said(), "it listens", running=run.weir)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for _ in range(4):
+            sender.sendto(b'<190>1 2024-01-01T00:00:00Z www app - - - {"user": "ann", "path": "/p"}', ("127.0.0.1", port))
+    decision = run.published(key=["ann"])
+    answer, = explained(run, decision["id"], code=FAILED)
+    assert answer["equal"] and [(one["line"], one["fields"]) for one in answer["events"]] == [(None, {"path": "/p"})] * 4, answer
+    assert answer["missing"] == ['4 of 4 lines came from a source that is no file (syslog) and are not read again: of these, '
+                                 'what the zone\'s "history" names is all that is known.'], answer
     run.stop()
 
 

@@ -2,6 +2,7 @@
 /* Each step asks more of the questions than the one before; none of them stops at what is missing. */
 #include "deploy/weir/explain/explain_work.h"
 
+#include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
@@ -360,6 +361,56 @@ static bool has_costs(const struct question *question)
 	return false;
 }
 
+static const char *type_of(const struct weir_config *config, size_t place)
+{
+	struct weir_json source = weir_json_element(&config->sources, place), type = weir_json_member(&source, "type");
+	const struct source_ops *kind = source_kind(&source);
+	return kind != NULL && !kind->names_files ? json_string_value(type.value) : NULL;
+}
+
+/* The kinds of sources that are no files, each once: "syslog, kafka". Empty: there are none. */
+static void put_fileless(struct weir_text *text, const struct weir_config *config)
+{
+	for (size_t i = 0; i < config->source_count; i++) {
+		const char *type = type_of(config, i), *earlier;
+		bool known = type == NULL;
+		for (size_t j = 0; j < i && !known; j++)
+			known = (earlier = type_of(config, j)) != NULL && strcmp(earlier, type) == 0;
+		if (!known)
+			weir_text_printf(text, "%s%s", text->length > 0 ? ", " : "", type);
+	}
+}
+
+/* How many events without a line are of no file that the collector knows. */
+static size_t count_fileless(const struct question *question)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < question->event_count; i++) {
+		const struct explained_event *event = &question->events[i];
+		count += event->found == LINE_SOUGHT &&
+		         (event->stream == NULL || strncmp(event->stream, SOURCE_JOURNAL_PREFIX, 8) == 0);
+	}
+	return count;
+}
+
+/* @return how many lines are told to be gone with it */
+static size_t tell_fileless(const struct weir_config *config, struct question *question)
+{
+	struct weir_text kinds = {0};
+	size_t count = count_fileless(question);
+	if (count > 0)
+		put_fileless(&kinds, config);
+	if (kinds.length == 0)
+		count = 0;
+	if (count > 0)
+		question_lacks(question,
+		               "%zu of %zu lines came from a source that is no file (%.*s) and are not read again: of these, "
+		               "what the zone's \"history\" names is all that is known.",
+		               count, question->event_count, (int)kinds.length, kinds.at);
+	weir_text_deinit(&kinds);
+	return count;
+}
+
 static void tell_lines(const struct explain *explain, struct question *question, bool judged, bool searched)
 {
 	size_t lost = count_found(question, LINE_SOUGHT), by_time = count_found(question, LINE_BY_TIME);
@@ -371,10 +422,10 @@ static void tell_lines(const struct explain *explain, struct question *question,
 	if (lost > 0 && explain->sources == NULL)
 		question_lacks(question, "%zu of %zu lines: the sources are not known, name the configuration with --config.",
 		               lost, question->event_count);
-	else if (lost > 0)
-		question_lacks(question,
-		               "%zu of %zu lines: no file of the sources has them any more, or their source keeps no lines.",
-		               lost, question->event_count);
+	size_t fileless = explain->sources != NULL ? tell_fileless(explain->sources, question) : 0;
+	if (explain->sources != NULL && lost > fileless)
+		question_lacks(question, "%zu of %zu lines: no file of the sources has them any more.", lost - fileless,
+		               question->event_count);
 	if (question->left_out > 0)
 		question_lacks(question, "%s%lld earlier counted events are left out: the newest %d are shown.",
 		               has_costs(question) ? "Up to " : "", (long long)question->left_out, QUESTION_EVENTS_MAX);
