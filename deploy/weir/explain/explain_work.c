@@ -361,39 +361,39 @@ static bool has_costs(const struct question *question)
 	return false;
 }
 
-static const char *type_of(const struct weir_config *config, size_t place)
+/* Of a source whose lines are gone once they are read; NULL: it is another. */
+static const char *fileless_type(const struct weir_config *config, size_t place)
 {
 	struct weir_json source = weir_json_element(&config->sources, place), type = weir_json_member(&source, "type");
 	const struct source_ops *kind = source_kind(&source);
-	return kind != NULL && !kind->names_files ? json_string_value(type.value) : NULL;
+	const char *name = json_string_value(type.value);
+	return kind != NULL && !kind->names_files && name != NULL && strcmp(name, "journal") != 0 ? name : NULL;
 }
 
-/* The kinds of sources that are no files, each once: "syslog, kafka". Empty: there are none. */
+/* The kinds of such sources, each once: "syslog, kafka". Empty: there are none. */
 static void put_fileless(struct weir_text *text, const struct weir_config *config)
 {
 	for (size_t i = 0; i < config->source_count; i++) {
-		const char *type = type_of(config, i), *earlier;
+		const char *type = fileless_type(config, i), *earlier;
 		bool known = type == NULL;
 		for (size_t j = 0; j < i && !known; j++)
-			known = (earlier = type_of(config, j)) != NULL && strcmp(earlier, type) == 0;
+			known = (earlier = fileless_type(config, j)) != NULL && strcmp(earlier, type) == 0;
 		if (!known)
 			weir_text_printf(text, "%s%s", text->length > 0 ? ", " : "", type);
 	}
 }
 
-/* How many events without a line are of no file that the collector knows. */
+/* How many events without a line are of no file or journal that the collector knows. */
 static size_t count_fileless(const struct question *question)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < question->event_count; i++) {
-		const struct explained_event *event = &question->events[i];
-		count += event->found == LINE_SOUGHT &&
-		         (event->stream == NULL || strncmp(event->stream, SOURCE_JOURNAL_PREFIX, 8) == 0);
+		count += question->events[i].found == LINE_SOUGHT && question->events[i].stream == NULL;
 	}
 	return count;
 }
 
-/* @return how many lines are told to be gone with it */
+/* @return how many lines it told of */
 static size_t tell_fileless(const struct weir_config *config, struct question *question)
 {
 	struct weir_text kinds = {0};
