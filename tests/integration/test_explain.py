@@ -432,7 +432,8 @@ def test_lines_that_nothing_can_read_again_are_told(place):
 def test_a_finished_run_keeps_fields_of_its_history(place):
     place.write("log", "".join(line(START_MS + i, "ann", path=f"/{i}") for i in range(4)))
     zones = [zone("site", [sliding(3, "1h")], id=1, history={"fields": ["path"]})]
-    config, state = place.config(zones, [source(place.path("log"), follow=False)], archiver={"enabled": True}), place.path("state")
+    config = place.config(zones, [source(place.path("log"), follow=False)], archiver={"enabled": True})
+    state = place.path("state")
     place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("out"))
     with contextlib.closing(sqlite3.connect(os.path.join(state, "weir.db"))) as database:
         rows = database.execute("SELECT at_ms, fields FROM events WHERE zone = 'site' AND key_text = 'ann' ORDER BY 1").fetchall()
