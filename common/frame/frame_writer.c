@@ -347,6 +347,7 @@ enum weir_status weir_frame_add_fields(struct weir_frame_writer *writer, struct 
 		writer->runs = weir_realloc(writer->runs, writer->run_capacity, sizeof *writer->runs);
 	}
 	memcpy(reserve(&writer->fields, fields.length), fields.at, fields.length);
+	assert(writer->runs != NULL);
 	writer->runs[writer->run_count++] =
 		(struct run){.first = event, .count = 1, .offset = (uint32_t)writer->fields.length, .length = fields.length};
 	writer->fields.length += fields.length;

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import socket
 import sqlite3
 import sys
 
@@ -87,7 +88,7 @@ def test_lines_are_found_after_rotations_and_in_compressed_files(place):
     os.remove(run.log + ".1")
     answer, = explained(run, "ann", code=FAILED)
     assert answer["equal"] and [event["line"] is None for event in answer["events"]] == [False, False, True, False], answer
-    assert answer["missing"] == ["1 of 4 lines: no file of the sources has them any more, or their source keeps no lines."]
+    assert answer["missing"] == ["1 of 4 lines: no file of the sources has them any more."]
     place.write("log.1", burst("eve", 1, START_MS + 10))  # another file with a line that ends there
     assert explained(run, "ann", code=FAILED)[0]["events"][2]["line"] is None
     joined = burst("eve", 1, START_MS) + burst("ann", 1, START_MS + 9) + second
@@ -312,6 +313,12 @@ def test_a_log_that_was_deleted_is_told(place):
     run.append(burst("eve", 4))
     assert explained(run, run.published(key=["eve"])["id"])[0]["equal"]
     run.stop()
+    os.remove(run.log)
+    for name in (".1", ".1.gz"):  # it is compressed at this moment: each line is there once
+        with (gzip.open if name.endswith("gz") else open)(run.log + name, "wb") as file:
+            file.write(("eve\n" + burst("ann", 2)).encode())
+    found = shown(explained(run, decision["id"], code=FAILED)[0])
+    assert sorted(one[2] for one in found) == sorted(burst("ann", 2).splitlines()), found
 
 
 def explained_missing(run, identity):
@@ -403,10 +410,30 @@ def test_fields_of_the_history_outlive_the_log(place):
     run.stop()
 
 
+def test_lines_that_nothing_can_read_again_are_told(place):
+    """Of syslog: their position, and what the history keeps."""
+    port, run = free_port(), Run(place)
+    run.config = place.config([zone("site", [sliding(3, "1h")], id=1, history={"fields": ["path"]})],
+                              [source(run.log), {"type": "syslog", "listen": f"udp://127.0.0.1:{port}", "format": "json"}],
+                              bus={"partitions": 4})
+    run.start()
+    until(lambda: "following" in run.weir.said(), "it listens", running=run.weir)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for _ in range(4):
+            sender.sendto(b'<190>1 2024-01-01T00:00:00Z www app - - - {"user": "ann", "path": "/p"}', ("127.0.0.1", port))
+    decision = run.published(key=["ann"])
+    answer, = explained(run, decision["id"], code=FAILED)
+    assert answer["equal"] and [(one["line"], one["fields"]) for one in answer["events"]] == [(None, {"path": "/p"})] * 4, answer
+    assert answer["missing"] == ['4 of 4 lines came from a source that is no file (syslog) and are not read again: of these, '
+                                 'what the zone\'s "history" names is all that is known.'], answer
+    run.stop()
+
+
 def test_a_finished_run_keeps_fields_of_its_history(place):
     place.write("log", "".join(line(START_MS + i, "ann", path=f"/{i}") for i in range(4)))
     zones = [zone("site", [sliding(3, "1h")], id=1, history={"fields": ["path"]})]
-    config, state = place.config(zones, [source(place.path("log"), follow=False)], archiver={"enabled": True}), place.path("state")
+    config = place.config(zones, [source(place.path("log"), follow=False)], archiver={"enabled": True})
+    state = place.path("state")
     place.good("run", "--once", "--config", config, "--state", state, "--decisions", place.path("out"))
     with contextlib.closing(sqlite3.connect(os.path.join(state, "weir.db"))) as database:
         rows = database.execute("SELECT at_ms, fields FROM events WHERE zone = 'site' AND key_text = 'ann' ORDER BY 1").fetchall()

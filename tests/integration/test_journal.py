@@ -101,6 +101,26 @@ def test_entries_become_decisions(place):
     assert weir.summary()["zones"]["site"]["matched"] == 8, weir.summary()
 
 
+def test_entries_are_found_again_to_explain_a_decision(place):
+    """By their numbers, also in a file that was rotated since; one whose file is gone is told."""
+    require_journals()
+    with journal.Journal(place.path("journal", "system.journal")) as writer:
+        writer.write(*(user(i, "ann") for i in range(4)))
+        weir, _ = start(place, [source(place)], until_following=True)
+        until_keys(place, weir, "ann")
+        assert weir.stop() == DONE, weir.said()
+        writer.close()
+    decision, = lines_of(place.path("out"))
+    answer = json.loads(place.good("explain", decision["id"], "--state", place.path("state"), "--json").out())
+    assert answer["equal"] and not answer["missing"], answer
+    assert [(event["file"], event["offset"], json.loads(json.loads(event["line"])["MESSAGE"])) for event in answer["events"]] == \
+        [(place.path("journal", "system.journal"), number, {"user": "ann"}) for number in (1, 2, 3, 4)], answer
+    os.remove(place.path("journal", "system.journal"))
+    done = place.run("explain", decision["id"], "--state", place.path("state"), "--json")
+    answer = json.loads(done.out())
+    assert done.code() == 1 and answer["missing"] == ["4 of 4 lines: no file of the sources has them any more."], answer
+
+
 def test_fields_of_the_journal_are_fields(place):
     require_journals()
     with journal.Journal(place.path("journal", "system.journal")) as writer:

@@ -88,6 +88,17 @@ static void put_event(struct weir_mysql_statement *statement, const struct weir_
 	weir_mysql_put_bytes(statement, row->fields);
 }
 
+enum { MANY_BYTES = 1 << 20 }; /* a server's max_allowed_packet may be 4 MiB */
+
+/* Whether as many rows as the statement for many has are small: an event's fields are what strangers wrote. */
+static bool are_small(const struct weir_archive_batch *batch, size_t first, put_row *put)
+{
+	size_t bytes = 0;
+	for (size_t i = first; put == put_event && i < first + WEIR_MYSQL_ARCHIVE_ROWS; i++)
+		bytes += batch->events[i].fields.length;
+	return bytes <= MANY_BYTES;
+}
+
 /* A server that takes one row at a time gets as many as fit by the statement for many, the rest one by one. */
 static enum weir_status add_rows(struct weir_mysql *mysql, const struct weir_archive_batch *batch, size_t count,
                                  put_row *put, enum weir_mysql_statement_number one,
@@ -95,7 +106,8 @@ static enum weir_status add_rows(struct weir_mysql *mysql, const struct weir_arc
 {
 	enum weir_status status = WEIR_OK;
 	for (size_t done = 0; done < count && status == WEIR_OK;) {
-		bool single = weir_mysql_takes_rows(mysql) || count - done < WEIR_MYSQL_ARCHIVE_ROWS;
+		bool single =
+			weir_mysql_takes_rows(mysql) || count - done < WEIR_MYSQL_ARCHIVE_ROWS || !are_small(batch, done, put);
 		struct weir_mysql_statement *statement = weir_mysql_use(mysql, single ? one : many);
 		do
 			put(statement, batch, done++);

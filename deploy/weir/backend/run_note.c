@@ -13,14 +13,14 @@
 
 static const char note_name[] = "run";
 
-/* Sources of files as they are; of others what they are called. */
+/* Sources of files and journals, which have no secrets and can be read again, as they are; of others what they are called. */
 static json_t *copy_sources(const struct weir_config *config)
 {
 	json_t *sources = json_array();
 	for (size_t i = 0; i < config->source_count; i++) {
 		json_t *source = json_array_get(config->sources.value, i);
 		const char *type = json_string_value(json_object_get(source, "type"));
-		if (type != NULL && strcmp(type, "file") == 0) {
+		if (type != NULL && (strcmp(type, "file") == 0 || strcmp(type, "journal") == 0)) {
 			json_array_append(sources, source);
 			continue;
 		}

@@ -3,6 +3,7 @@
 #include "deploy/weir/explain/explain_work.h"
 
 #include "collector/match/exempt_list.h"
+#include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
@@ -369,6 +370,56 @@ static bool has_costs(const struct question *question)
 	return false;
 }
 
+/* Of a source whose lines are gone once they are read; NULL: it is another. */
+static const char *fileless_type(const struct weir_config *config, size_t place)
+{
+	struct weir_json source = weir_json_element(&config->sources, place), type = weir_json_member(&source, "type");
+	const struct source_ops *kind = source_kind(&source);
+	const char *name = json_string_value(type.value);
+	return kind != NULL && !kind->names_files && name != NULL && strcmp(name, "journal") != 0 ? name : NULL;
+}
+
+/* The kinds of such sources, each once: "syslog, kafka". Empty: there are none. */
+static void put_fileless(struct weir_text *text, const struct weir_config *config)
+{
+	for (size_t i = 0; i < config->source_count; i++) {
+		const char *type = fileless_type(config, i), *earlier;
+		bool known = type == NULL;
+		for (size_t j = 0; j < i && !known; j++)
+			known = (earlier = fileless_type(config, j)) != NULL && strcmp(earlier, type) == 0;
+		if (!known)
+			weir_text_printf(text, "%s%s", text->length > 0 ? ", " : "", type);
+	}
+}
+
+/* How many events without a line are of no file or journal that the collector knows. */
+static size_t count_fileless(const struct question *question)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < question->event_count; i++) {
+		count += question->events[i].found == LINE_SOUGHT && question->events[i].stream == NULL;
+	}
+	return count;
+}
+
+/* @return how many lines it told of */
+static size_t tell_fileless(const struct weir_config *config, struct question *question)
+{
+	struct weir_text kinds = {0};
+	size_t count = count_fileless(question);
+	if (count > 0)
+		put_fileless(&kinds, config);
+	if (kinds.length == 0)
+		count = 0;
+	if (count > 0)
+		question_lacks(question,
+		               "%zu of %zu lines came from a source that is no file (%.*s) and are not read again: of these, "
+		               "what the zone's \"history\" names is all that is known.",
+		               count, question->event_count, (int)kinds.length, kinds.at);
+	weir_text_deinit(&kinds);
+	return count;
+}
+
 static void tell_lines(const struct explain *explain, struct question *question, bool judged, bool searched)
 {
 	size_t lost = count_found(question, LINE_SOUGHT), by_time = count_found(question, LINE_BY_TIME);
@@ -380,10 +431,10 @@ static void tell_lines(const struct explain *explain, struct question *question,
 	if (lost > 0 && explain->sources == NULL)
 		question_lacks(question, "%zu of %zu lines: the sources are not known, name the configuration with --config.",
 		               lost, question->event_count);
-	else if (lost > 0)
-		question_lacks(question,
-		               "%zu of %zu lines: no file of the sources has them any more, or their source keeps no lines.",
-		               lost, question->event_count);
+	size_t fileless = explain->sources != NULL ? tell_fileless(explain->sources, question) : 0;
+	if (explain->sources != NULL && lost > fileless)
+		question_lacks(question, "%zu of %zu lines: no file of the sources has them any more.", lost - fileless,
+		               question->event_count);
 	if (question->left_out > 0)
 		question_lacks(question, "%s%lld earlier counted events are left out: the newest %d are shown.",
 		               has_costs(question) ? "Up to " : "", (long long)question->left_out, QUESTION_EVENTS_MAX);

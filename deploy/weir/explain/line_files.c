@@ -120,6 +120,25 @@ static void use_memory(struct listing *listing, const struct source_memory *memo
 			add_beside(listing, stream->files[i]->home, listing->stream);
 }
 
+/* A path without what a compressor puts behind it: its length. */
+static size_t plain_length(const char *path)
+{
+	static const char *const endings[] = {".gz", ".bz2", ".xz", ".zst", NULL};
+	size_t length = strlen(path);
+	for (size_t i = 0; endings[i] != NULL; i++) {
+		size_t ending = strlen(endings[i]);
+		if (length > ending && strcmp(path + length - ending, endings[i]) == 0)
+			return length - ending;
+	}
+	return length;
+}
+
+bool line_files_are_one(const char *path, const char *other)
+{
+	size_t length = plain_length(path);
+	return length == plain_length(other) && memcmp(path, other, length) == 0;
+}
+
 /* The patterns of a source of files: a text, or a list of them. */
 static const char *pattern_of(const struct weir_config *config, size_t place, size_t number)
 {

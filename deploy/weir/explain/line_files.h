@@ -27,6 +27,9 @@ void line_files_find(struct line_files *files, const struct weir_config *config,
                      const char *stream, uint32_t incarnation);
 void line_files_deinit(struct line_files *files);
 
+/** Whether two paths are of one file, plain and compressed: then they have the same line at the same offset. */
+bool line_files_are_one(const char *path, const char *other);
+
 /** Whether an element of "sources" reads files, and its path or pattern names this one. @param path  NULL: any */
 bool line_files_source_names(const struct weir_config *config, size_t place, const char *path);
 

@@ -69,7 +69,7 @@ static void mark_taken(struct search *search, uint64_t offset)
 	search->taken_count++;
 }
 
-/* What events of the question were found in a file, under whatever name. */
+/* What events of the question were found in a file, under whatever name, plain or compressed. */
 static void mark_known(struct search *search, const char *path)
 {
 	const char *last = NULL;
@@ -84,7 +84,8 @@ static void mark_known(struct search *search, const char *path)
 			continue;
 		if (last == NULL || strcmp(last, event->file) != 0) {
 			last = event->file;
-			same = stat(last, &other) == 0 && other.st_dev == about.st_dev && other.st_ino == about.st_ino;
+			same = line_files_are_one(last, path) ||
+			       (stat(last, &other) == 0 && other.st_dev == about.st_dev && other.st_ino == about.st_ino);
 		}
 		if (same && !is_taken(search, event->offset))
 			mark_taken(search, event->offset);

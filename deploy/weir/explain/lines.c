@@ -5,6 +5,7 @@
 #include "collector/follow/inputs.h"
 #include "collector/format/format.h"
 #include "collector/match/key_template.h"
+#include "collector/source/journal/journal_lines.h"
 #include "common/base/alloc.h"
 #include "deploy/weir/explain/line_files.h"
 #include "deploy/weir/explain/line_window.h"
@@ -137,12 +138,15 @@ static void take(struct explained_event *event, const char *path, struct weir_sp
 	event->line_length = line.length;
 }
 
-/* Another file of the stream may have a line of the same key and time at the same offset. */
+/*
+ * Another file of the stream may have a line of the same key and time at the same offset. A file that is there both plain
+ * and compressed has each line once.
+ */
 static bool is_shown(const struct question *question, const char *path, uint64_t begin)
 {
 	for (size_t i = 0; i < question->event_count; i++) {
 		const struct explained_event *event = &question->events[i];
-		if (event->found != LINE_SOUGHT && event->offset == begin && strcmp(event->file, path) == 0)
+		if (event->found != LINE_SOUGHT && event->offset == begin && line_files_are_one(event->file, path))
 			return true;
 	}
 	return false;
@@ -176,6 +180,43 @@ static size_t look_into(struct finder *finder, const char *path, size_t place, s
 		left -= group[i].event->found != LINE_SOUGHT;
 	line_window_close(&window);
 	return left;
+}
+
+/* ---- in a journal ---- */
+
+/* Looks for the events of a group among the entries of a source's journal. */
+static void look_into_journal(struct finder *finder, size_t place, const char *stream, struct sought *group,
+                              size_t count)
+{
+	const struct weir_config *config = finder->options->config;
+	struct weir_json source = weir_json_element(&config->sources, place);
+	struct format *format = format_of(finder, place);
+	struct weir_text line = {0};
+	struct record record;
+	const char *path;
+	if (format == NULL)
+		return;
+	struct journal_lines *lines = journal_lines_new(&source);
+	for (size_t i = 0; i < count && !patience_ended(finder->options->patience); i++) {
+		struct explained_event *event = group[i].event;
+		if (event->found == LINE_SOUGHT &&
+		    journal_lines_read(lines, stream, event->position, (size_t)config->collector.line_max_bytes, &line,
+		                       &path) &&
+		    parses(finder, format, weir_text_span(&line), &group[i], &record))
+			take(event, path, weir_text_span(&line), event->position - (UINT64_C(1) << SOURCE_OFFSET_BITS));
+	}
+	weir_text_deinit(&line);
+	journal_lines_free(lines);
+}
+
+static void look_into_journals(struct finder *finder, const char *stream, struct sought *group, size_t count)
+{
+	const struct weir_config *config = finder->options->config;
+	for (size_t place = 0; config != NULL && place < config->source_count; place++) {
+		struct weir_json source = weir_json_element(&config->sources, place), type = weir_json_member(&source, "type");
+		if (json_is_string(type.value) && strcmp(json_string_value(type.value), "journal") == 0)
+			look_into_journal(finder, place, stream, group, count);
+	}
 }
 
 /* ---- a group ---- */
@@ -222,7 +263,11 @@ static void find_group(struct finder *finder, struct sought *group, size_t count
 	struct line_files files;
 	for (size_t i = 0; i < count && stream != NULL; i++)
 		group[i].event->stream = weir_copy(stream, strlen(stream));
-	if (config == NULL || (stream != NULL && strncmp(stream, SOURCE_JOURNAL_PREFIX, 8) == 0))
+	if (stream != NULL && strncmp(stream, SOURCE_JOURNAL_PREFIX, 8) == 0) {
+		look_into_journals(finder, stream, group, count);
+		return;
+	}
+	if (config == NULL)
 		return;
 	bool named = some_source_names(config, stream);
 	line_files_find(&files, config, memory, stream, source_position_incarnation(first->position));
