@@ -408,11 +408,13 @@ static ssize_t push(gnutls_transport_ptr_t context, const void *bytes, size_t le
 	return send(client->fd, bytes, length, MSG_NOSIGNAL);
 }
 
-static int wait_to_pull(gnutls_transport_ptr_t context, unsigned wait_ms)
+/* Says whether there are bytes, and waits for none, whatever it is asked: all connections are on this thread. */
+static int look_before_pull(gnutls_transport_ptr_t context, unsigned wait_ms)
 {
 	const struct weir_http_client *client = context;
 	struct pollfd one = {.fd = client->fd, .events = POLLIN};
-	return poll(&one, 1, wait_ms == GNUTLS_INDEFINITE_TIMEOUT ? -1 : (int)wait_ms);
+	(void)wait_ms;
+	return poll(&one, 1, 0);
 }
 
 /* A client must have been given its certificate for that. */
@@ -437,7 +439,7 @@ void weir_http_tls_join(struct weir_http_tls_server *tls, struct weir_http_clien
 	gnutls_transport_set_ptr(session, client);
 	gnutls_transport_set_pull_function(session, pull);
 	gnutls_transport_set_push_function(session, push);
-	gnutls_transport_set_pull_timeout_function(session, wait_to_pull);
+	gnutls_transport_set_pull_timeout_function(session, look_before_pull);
 }
 
 void weir_http_tls_leave(struct weir_http_tls_server *tls, struct weir_http_client *client)
