@@ -68,20 +68,9 @@ struct weir_http_tls_server {
 
 /* ---- reading the files ---- */
 
-/* "listen.key" */
-static enum weir_status refuse(const struct weir_http_tls *files, struct weir_error *error, const char *name,
-                               const char *format, ...) WEIR_PRINTF(4, 5);
-
-static enum weir_status refuse(const struct weir_http_tls *files, struct weir_error *error, const char *name,
-                               const char *format, ...)
-{
-	char words[sizeof error->text];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(words, sizeof words, format, args);
-	va_end(args);
-	return weir_fail(error, WEIR_INVALID, "%s%s: %s", files->prefix != NULL ? files->prefix : "", name, words);
-}
+/* "listen.key: words" */
+#define REFUSE(files, error, name, words, ...) \
+	weir_fail(error, WEIR_INVALID, "%s" name ": " words, (files)->prefix != NULL ? (files)->prefix : "", __VA_ARGS__)
 
 static enum weir_status read_pem(const struct weir_http_tls *files, const char *name, const char *path,
                                  gnutls_datum_t *datum, struct weir_error *error)
@@ -90,8 +79,8 @@ static enum weir_status read_pem(const struct weir_http_tls *files, const char *
 	size_t length;
 	struct weir_error words;
 	if (weir_read_file(path, FILE_MAX_BYTES, &text, &length, &words) != WEIR_OK)
-		return refuse(files, error, name, "%s; it must be there, and uid %u must be able to read it", words.text,
-		              (unsigned)geteuid());
+		return weir_fail(error, WEIR_INVALID, "%s%s: %s; it must be there, and uid %u must be able to read it",
+		                 files->prefix != NULL ? files->prefix : "", name, words.text, (unsigned)geteuid());
 	*datum = (gnutls_datum_t){.data = (unsigned char *)text, .size = (unsigned)length};
 	return WEIR_OK;
 }
@@ -114,12 +103,12 @@ static enum weir_status read_key(const struct weir_http_tls *files, gnutls_x509_
 	int code = gnutls_x509_privkey_import2(*key, &datum, GNUTLS_X509_FMT_PEM, NULL, 0);
 	free_pem(&datum);
 	if (code == GNUTLS_E_DECRYPTION_FAILED)
-		status = refuse(files, error, "key",
+		status = REFUSE(files, error, "key",
 		                "%s has a passphrase, which nobody could give at a start: take it off by openssl pkey -in %s "
 		                "-out FILE",
 		                files->key, files->key);
 	else if (code < 0)
-		status = refuse(files, error, "key", "%s is no private key in PEM form: %s", files->key, gnutls_strerror(code));
+		status = REFUSE(files, error, "key", "%s is no private key in PEM form: %s", files->key, gnutls_strerror(code));
 	if (status != WEIR_OK)
 		gnutls_x509_privkey_deinit(*key);
 	return status;
@@ -136,7 +125,7 @@ static enum weir_status read_chain(const struct weir_http_tls *files, gnutls_x50
 	int code = gnutls_x509_crt_list_import2(list, count, &datum, GNUTLS_X509_FMT_PEM, 0);
 	free_pem(&datum);
 	if (code < 0)
-		return refuse(files, error, "certificate", "%s has no certificate in PEM form: %s", files->certificate,
+		return REFUSE(files, error, "certificate", "%s has no certificate in PEM form: %s", files->certificate,
 		              gnutls_strerror(code));
 	return WEIR_OK;
 }
@@ -161,7 +150,7 @@ static enum weir_status read_client_ca(const struct weir_http_tls *files, struct
 	free_pem(&datum);
 	pair->asks_clients = true;
 	if (code <= 0)
-		return refuse(files, error, "client_ca", "%s has no certificate in PEM form", files->client_ca);
+		return REFUSE(files, error, "client_ca", "%s has no certificate in PEM form", files->client_ca);
 	return WEIR_OK;
 }
 
@@ -194,11 +183,11 @@ static enum weir_status pair_read(const struct weir_http_tls *files, int64_t *be
 	gnutls_x509_privkey_deinit(key);
 	free_list(list, count);
 	if (code == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
-		status = refuse(files, error, "key",
+		status = REFUSE(files, error, "key",
 		                "%s is not the key of the first certificate in %s: name two that belong together", files->key,
 		                files->certificate);
 	else if (code < 0)
-		status = refuse(files, error, "certificate", "%s: %s", files->certificate, gnutls_strerror(code));
+		status = REFUSE(files, error, "certificate", "%s: %s", files->certificate, gnutls_strerror(code));
 	if (status == WEIR_OK)
 		status = read_client_ca(files, made, error);
 	if (status == WEIR_OK)
@@ -408,11 +397,13 @@ static ssize_t push(gnutls_transport_ptr_t context, const void *bytes, size_t le
 	return send(client->fd, bytes, length, MSG_NOSIGNAL);
 }
 
-static int wait_to_pull(gnutls_transport_ptr_t context, unsigned wait_ms)
+/* Says whether there are bytes, and waits for none, whatever it is asked: all connections are on this thread. */
+static int look_before_pull(gnutls_transport_ptr_t context, unsigned wait_ms)
 {
 	const struct weir_http_client *client = context;
 	struct pollfd one = {.fd = client->fd, .events = POLLIN};
-	return poll(&one, 1, wait_ms == GNUTLS_INDEFINITE_TIMEOUT ? -1 : (int)wait_ms);
+	(void)wait_ms;
+	return poll(&one, 1, 0);
 }
 
 /* A client must have been given its certificate for that. */
@@ -437,7 +428,7 @@ void weir_http_tls_join(struct weir_http_tls_server *tls, struct weir_http_clien
 	gnutls_transport_set_ptr(session, client);
 	gnutls_transport_set_pull_function(session, pull);
 	gnutls_transport_set_push_function(session, push);
-	gnutls_transport_set_pull_timeout_function(session, wait_to_pull);
+	gnutls_transport_set_pull_timeout_function(session, look_before_pull);
 }
 
 void weir_http_tls_leave(struct weir_http_tls_server *tls, struct weir_http_client *client)

@@ -53,6 +53,9 @@ def validate_configuration(place, text, mounted):
     path = place.write("whole.json", moved)
     done = run(place.weir, "validate", "--offline", "--config", path)
     assert done.returncode == 0 and re.search(r" is valid(\.|, with 1 warning\.)$", done.stdout.strip()), done.stdout
+    for name, users in (("store.password", "weir-limiter, weir-archiver"), ("archiver.tokens", "weir-archiver"),
+                        ("redis.url", "weir subscribe")):
+        assert re.search(rf"^  (secrets)? +{re.escape(name)}: {users}", done.stdout, re.M), done.stdout
     # A machine need not have what its roles do not open, so what lacks is no mistake; but it is told, with who needs it.
     os.remove(place.path("all/api-token"))
     done = run(place.weir, "validate", "--offline", "--config", path)

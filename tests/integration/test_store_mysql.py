@@ -282,6 +282,34 @@ def test_a_user_works_without_making_databases(place):
         server().sql("DROP USER IF EXISTS narrow@'127.0.0.1', looker@'127.0.0.1'")
 
 
+def test_a_new_password_is_taken_at_the_next_connection(place):
+    database, secret = new_database(), place.write("password", "one\n")
+    server().sql(f"CREATE DATABASE {database}; CREATE USER turned@'127.0.0.1' IDENTIFIED BY 'one';"
+                 f"GRANT ALL ON {database}.* TO turned@'127.0.0.1'")
+
+    def cut():
+        (mine,) = server().sql(f"SELECT id FROM information_schema.processlist WHERE db = '{database}'")
+        server().sql(f"KILL {mine[0]}")
+
+    try:
+        config, _ = configure(place, database=database, user="turned", password={"file": secret})
+        shell = Shell(place, config)
+        epoch = shell.take(0)
+        server().sql("ALTER USER turned@'127.0.0.1' IDENTIFIED BY 'two'")
+        place.write("password", "two\n")
+        cut()
+        assert shell.state()[0] == epoch
+        # One that is away for a moment is waited for, as a server would be.
+        os.remove(secret)
+        cut()
+        assert f"store.password.file: cannot open {secret}" in shell.gives("IO", "look", 0)
+        place.write("password", "two\n")
+        assert shell.state()[0] == epoch
+        shell.end()
+    finally:
+        server().sql("DROP USER turned@'127.0.0.1'")
+
+
 def certificates(place):
     """An authority, another one, and a certificate for 127.0.0.1."""
     def openssl(*words):

@@ -378,7 +378,11 @@ def test_a_servers_words_do_not_reach_the_terminal_as_they_are(place):
 def test_what_is_wrong_is_said(place):
     site = filled(place, tokens=[TOKEN])
     token = place.write("token", TOKEN + "\n")
-    assert place.good("top", "--url", site.url, "--token", token).out()
+    done = place.good("top", "--url", site.url, "--token", token)
+    assert done.out() and "in clear" not in done.said()
+    # An address that is not this machine's by its words may be anyone's on the way.
+    done = place.good("top", "--url", site.url.replace("127.0.0.1", "0.0.0.0"), "--token", token)
+    assert done.out() and "the token goes through the network in clear" in done.said(), done.said()
     assert place.good("top", "--url", site.url + "/", env={**os.environ, "WEIR_TOKEN": TOKEN}).out()
     for options, words in (
             (("--url", site.url), "Authorization: missing"),

@@ -5,6 +5,7 @@
 #include "common/base/stop.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
+#include "common/http_client/http_client.h"
 #include "common/json/units.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/terminal/when.h"
@@ -217,6 +218,15 @@ static enum weir_status read_token(const char *path, char **token, struct weir_e
 	return end > 0 ? WEIR_OK : weir_fail(error, WEIR_INVALID, "%s: its first line is not a token", path);
 }
 
+static void warn_in_clear(const char *url, const char *token)
+{
+	struct weir_text host = {0};
+	if (token != NULL && strncmp(url, "http://", 7) == 0 && !weir_http_address_host(url, &host))
+		fprintf(stderr, "weir top: warning: the token goes through the network in clear: let the API speak TLS "
+		                "(archiver.api_certificate), and ask it by https://\n");
+	weir_text_deinit(&host);
+}
+
 /* ---- looking ---- */
 
 /* How many rows there is room for; three quarters are keys'. */
@@ -372,6 +382,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		command.source = top_source_state(command.state);
 	else if ((status = read_token(command.token_path, &token, &command.failure)) == WEIR_OK)
 		status = top_source_url(command.url, token, command.ca_path, &command.source, &command.failure);
+	warn_in_clear(command.url, token);
 	free(token);
 	if (status != WEIR_OK) {
 		fprintf(stderr, "weir top: %s\n", command.failure.text);

@@ -158,5 +158,6 @@ void validate_report_deinit(struct validate_report *report)
 	free(report->zones);
 	free(report->sources);
 	free(report->warnings);
+	weir_text_deinit(&report->secrets);
 	*report = (struct validate_report){0};
 }

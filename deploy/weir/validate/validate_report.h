@@ -61,6 +61,7 @@ struct validate_report {
 	uint64_t in_force; /* the policy that the state, or the cluster, has in force; 0: none, or nobody was asked */
 	bool differs;      /* these zones from it */
 	struct weir_text changes; /* how */
+	struct weir_text secrets; /* of a cluster's configuration: lines that say which role opens which */
 	uint64_t sampled;         /* records of all samples */
 	struct validate_warning *warnings;
 	size_t warning_count;

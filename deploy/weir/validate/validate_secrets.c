@@ -10,10 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
+static void note_users(struct validate_report *report, const char *name, const char *users)
+{
+	weir_text_printf(&report->secrets, "  %-17s%s: %s\n", report->secrets.length == 0 ? "secrets" : "", name, users);
+}
+
 static void warn_secret(struct validate_report *report, const struct weir_json *at, const char *users)
 {
 	char *secret = NULL;
 	struct weir_error error;
+	if (!weir_json_exists(at))
+		return;
+	note_users(report, at->path, users);
 	if (weir_json_secret(at, &secret, &error) != WEIR_OK) {
 		const char *where = strstr(error.text, at->path), *why = where != NULL ? strstr(where, ": ") : NULL;
 		struct weir_text words = {0};
@@ -26,7 +34,10 @@ static void warn_secret(struct validate_report *report, const struct weir_json *
 
 static void warn_file(struct validate_report *report, const char *name, const char *path, const char *users)
 {
-	if (path == NULL || access(path, R_OK) == 0)
+	if (path == NULL)
+		return;
+	note_users(report, name, users);
+	if (access(path, R_OK) == 0)
 		return;
 	struct weir_text words = {0};
 	weir_text_printf(&words, "this user cannot read %s: %s would not start here; no other role needs it", path, users);
@@ -87,6 +98,8 @@ enum weir_status validate_secrets(struct validate_report *report, struct weir_er
 	if (config->store.type == WEIR_STORE_MYSQL)
 		warn_secret(report, &config->store.password, "weir-limiter, weir-archiver and the commands that ask the store");
 	warn_secret(report, &config->redis.url, "weir subscribe without --to");
+	if (config->archiver.api_host != NULL && config->archiver.tokens.count > 0)
+		note_users(report, "archiver.tokens", "weir-archiver");
 	warn_file(report, "archiver.hash_keys", config->archiver.hash_keys, "weir-archiver");
 	return WEIR_OK;
 }

@@ -172,6 +172,7 @@ static void put_where(struct weir_text *text, const struct validate_report *repo
 	put_gateways(text, &report->gateways);
 	put_output(text, "metrics", config->listen.http, "not served");
 	weir_text_puts(text, config->listen.http != NULL ? ": /metrics, /healthz, /readyz\n" : "\n");
+	weir_text_append(text, report->secrets.at, report->secrets.length);
 	weir_text_printf(text, "  %-17s%lld, on %lld thread%s\n", "partitions", (long long)config->bus.partitions,
 	                 (long long)config->limiter.threads, config->limiter.threads == 1 ? "" : "s");
 	weir_text_printf(text, "  %-17s", "memory");
