@@ -168,10 +168,11 @@ bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why
 	else if (!atomic_load(&subscriber->in_place))
 		weir_text_puts(why, "the target's list is not up to date: see the log\n");
 	else if (feed_ends_age_ms(feed) > BLIND_MS)
-		weir_text_printf(why,
-		                 "the bus has not been heard of for %lld s: new blocks and lifts do not reach the list; blocks on "
-		                 "it still end on time. The log says why\n",
-		                 (long long)feed_ends_age_ms(feed) / 1000);
+		weir_text_printf(
+			why,
+			"the bus has not been heard of for %lld s: new blocks and lifts do not reach the list; blocks on "
+			"it still end on time. The log says why\n",
+			(long long)feed_ends_age_ms(feed) / 1000);
 	else
 		return true;
 	return false;
