@@ -66,8 +66,9 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                          "Buckets in the store but not in memory, in the segments read since the start."},
 	[EVICTED_SEGMENTS] = {"weir_evicted_segments", WEIR_GAUGE, "segments", WEIR_NO_LABELS,
                           "Segments (groups of buckets) with some buckets only in the store."},
-	[STATE_BYTES] = {"weir_state_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
-                     "Memory of all buckets and their index. limiter.memory is its ceiling."},
+	[STATE_BYTES] =
+		{"weir_state_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+         "Memory of all buckets and their index. limiter.memory is its ceiling, unless the index alone exceeds it."},
 	[INDEX_BYTES] = {"weir_index_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
                      "Of weir_state_bytes, what finds buckets, those that only the store has among them. Above half of "
                      "limiter.memory it is too small: the log says how much is enough."},

@@ -7,7 +7,6 @@
 
 #include "common/base/alloc.h"
 #include "limiter/daemon/limiter_metrics.h"
-#include "limiter/daemon/memory_note.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -40,16 +39,6 @@ static bool healthy(void *context, struct weir_text *why)
 
 /* ---- ready ---- */
 
-static bool has_memory(const struct limiter *limiter, struct weir_text *why)
-{
-	const struct limiter_parts parts = {
-		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
-	if (!memory_note_words(why, &parts, limiter->daemon->config->limiter.memory_bytes))
-		return true;
-	weir_text_puts(why, "\n");
-	return false;
-}
-
 static bool ready(void *context, struct weir_text *why)
 {
 	const struct limiter *limiter = context;
@@ -77,7 +66,7 @@ static bool ready(void *context, struct weir_text *why)
 	else if (missing > 0)
 		weir_text_printf(why, "%u of %u assigned partitions are not live yet, starting with partition %u\n", missing,
 		                 count, first);
-	return spoken && missing == 0 && has_memory(limiter, why);
+	return spoken && missing == 0;
 }
 
 /* ---- metrics ---- */

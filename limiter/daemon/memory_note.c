@@ -6,15 +6,18 @@
 #include "limiter/daemon/memory_note.h"
 
 #include "common/base/clock.h"
+#include "common/base/text.h"
 
 #include <stddef.h>
 
 enum { LOOK_PERIOD_MS = 1000, ENOUGH = 4 /* times the index: then most of the memory is for buckets */ };
 
-bool memory_note_words(struct weir_text *text, const struct limiter_parts *parts, int64_t memory_bytes)
+/* Nothing where there is room. @return whether it is too small: the index takes more than half of it */
+static bool put_words(struct weir_text *text, const struct limiter_parts *parts, int64_t memory_bytes)
 {
 	uint64_t index = limiter_sum(parts, offsetof(struct worker_stats, index_bytes));
-	if (index <= (uint64_t)memory_bytes / 2)
+	uint64_t spilled = limiter_sum(parts, offsetof(struct worker_stats, spilled));
+	if (spilled == 0 || index <= (uint64_t)memory_bytes / 2)
 		return false;
 	weir_text_puts(text, "limiter.memory, ");
 	weir_text_size(text, (uint64_t)memory_bytes);
@@ -22,7 +25,7 @@ bool memory_note_words(struct weir_text *text, const struct limiter_parts *parts
 	weir_text_size(text, index);
 	weir_text_printf(text,
 	                 ", as the store alone has %llu of them. Verdicts are right, but wait for the store. Raise it to ",
-	                 (unsigned long long)limiter_sum(parts, offsetof(struct worker_stats, spilled)));
+	                 (unsigned long long)spilled);
 	weir_text_size(text, ENOUGH * index);
 	weir_text_puts(text, ", or add a limiter");
 	return true;
@@ -36,7 +39,7 @@ void memory_note_watch(struct memory_note *note, const struct limiter_parts *par
 		return;
 	note->look_ms = now_ms + LOOK_PERIOD_MS;
 	struct weir_text words = {0};
-	if (!memory_note_words(&words, parts, memory_bytes)) {
+	if (!put_words(&words, parts, memory_bytes)) {
 		weir_fault_clear(&note->fault, log, "memory");
 	} else if (!note->fault.on) { /* its numbers change with every look */
 		weir_text_append(&words, "", 1);

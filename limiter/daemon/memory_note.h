@@ -3,16 +3,8 @@
 #ifndef LIMITER_MEMORY_NOTE_H
 #define LIMITER_MEMORY_NOTE_H
 
-#include "common/base/text.h"
 #include "common/log/log.h"
 #include "limiter/daemon/limiter_metrics.h"
-
-/**
- * Appends what is too small, what it means and what helps; nothing where there is room. @thread any
- *
- * @return whether it is too small: the index takes more than half of it
- */
-bool memory_note_words(struct weir_text *text, const struct limiter_parts *parts, int64_t memory_bytes);
 
 /* What a process has said. Zero-initialised; of the thread that watches. */
 struct memory_note {
@@ -20,7 +12,7 @@ struct memory_note {
 	int64_t look_ms;
 };
 
-/** Logs it when it begins and when it is over. Called often: it looks once a second. */
+/** Logs it when it begins and when it is over: what is too small, what it means and what helps. Called often: it looks once a second. */
 void memory_note_watch(struct memory_note *note, const struct limiter_parts *parts, int64_t memory_bytes,
                        const struct weir_log *log);
 

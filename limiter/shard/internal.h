@@ -208,7 +208,7 @@ void shard_command_look_up(struct shard *shard, const struct compiled_zone *zone
 
 /** All memory that the shard uses. */
 uint64_t shard_bytes(const struct shard *shard);
-/** Of those, what finds buckets: all but blocks and the snapshot. */
+/** Of those, what finds buckets: the table, and what is known of buckets that only the store has. */
 uint64_t shard_index_bytes(const struct shard *shard);
 
 /** Whether there is room to load buckets that nothing needs yet. */

@@ -39,16 +39,16 @@ static bool is_clean(const struct shard *shard, const struct bucket *bucket)
 
 uint64_t shard_index_bytes(const struct shard *shard)
 {
-	return shard_bytes(shard) - shard->slab.bytes - shard->snapshot_bytes;
+	return shard->table.bytes + shard->filter_bytes;
 }
 
 /* The bytes of live blocks that the ceiling allows. */
 static uint64_t live_bytes_allowed(const struct shard *shard)
 {
 	uint64_t ceiling = (uint64_t)shard->options.ceiling_bytes;
-	uint64_t index = shard_index_bytes(shard);
+	uint64_t others = shard_bytes(shard) - shard->slab.bytes - shard->snapshot_bytes;
 	uint64_t blocks = ceiling - ceiling / 8, least = ceiling / 8;
-	uint64_t left = blocks > index ? (blocks - index) / 5 * 4 : 0;
+	uint64_t left = blocks > others ? (blocks - others) / 5 * 4 : 0;
 	return left > least ? left : least;
 }
 

@@ -159,6 +159,9 @@ def test_it_comes_and_goes(place):
                    "systemctl start weir-subscribe@edge")
         # And one as it was written before: its target, and the password in it, were in the command line.
         machine.do("echo 'TARGET=\"redis://:pass word@127.0.0.1:1\"\nOPTIONS=--zone site' >/etc/weir/subscribe-old.env")
+        # nginx was reloaded by a path unit.
+        wants = "/etc/systemd/system/multi-user.target.wants/weir-nginx.path"
+        machine.do(f"ln -s /lib/systemd/system/weir-nginx.path {wants}")
         second = main_pid(machine, "weir-subscribe@edge")
 
         # An upgrade: what was edited stays, and the new programs run.
@@ -168,6 +171,8 @@ def test_it_comes_and_goes(place):
         until(lambda: is_running(machine), "weir runs again")
         assert main_pid(machine, "weir") not in (first, "0")
         assert main_pid(machine, "weir-subscribe@edge") not in (second, "0")
+        assert machine.do("systemctl is-enabled weir-nginx && systemctl is-active weir-nginx") == "enabled\nactive\n"
+        machine.do(f"! ls -l {wants}")
         assert machine.do("cat /etc/weir/subscribe-old.target") == "redis://:pass word@127.0.0.1:1\n"
         assert machine.do("cat /etc/weir/subscribe-old.env") == "OPTIONS=--zone site\n"
         assert machine.do("stat -c '%U %G %a' /etc/weir/subscribe-old.target").strip() == "root weir 640"
