@@ -508,8 +508,9 @@ enum weir_status api_start(const struct api_options *options, struct api **api, 
 void api_metrics(const struct api *api, struct weir_text *page)
 {
 	int64_t expires_s = api != NULL ? weir_http_certificate_expires_s(api->http) : 0;
+	weir_metrics_family(page, &metrics[CERTIFICATE_EXPIRES]);
 	if (expires_s != 0)
-		weir_metrics_gauge(page, &metrics[CERTIFICATE_EXPIRES], (double)expires_s);
+		weir_metrics_double(page, &metrics[CERTIFICATE_EXPIRES], NULL, (double)expires_s);
 }
 
 uint16_t api_port(const struct api *api)

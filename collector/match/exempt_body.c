@@ -143,6 +143,8 @@ static bool is_json(const char *at, const char *end)
 
 enum weir_status exempt_body_read(struct weir_span bytes, struct exempt_body *body, struct weir_error *error)
 {
+	if (bytes.length == 0)
+		return weir_fail(error, WEIR_INVALID, "is empty");
 	bool marked = bytes.length >= 3 && memcmp(bytes.at, "\xef\xbb\xbf", 3) == 0;
 	const char *begin = bytes.at + (marked ? 3 : 0), *end = bytes.at + bytes.length, *at = skip_blanks(begin, end);
 	enum weir_status status = WEIR_OK;

@@ -289,8 +289,9 @@ int64_t weir_http_certificate_expires_s(const struct weir_http *http)
 void weir_http_metrics(const struct weir_http_request *request, struct weir_text *page)
 {
 	int64_t expires_s = weir_http_certificate_expires_s(request->exchange->http);
+	weir_metrics_family(page, &metrics[CERTIFICATE_EXPIRES]);
 	if (expires_s != 0)
-		weir_metrics_gauge(page, &metrics[CERTIFICATE_EXPIRES], (double)expires_s);
+		weir_metrics_double(page, &metrics[CERTIFICATE_EXPIRES], NULL, (double)expires_s);
 }
 
 void weir_http_stop(struct weir_http *http)
