@@ -79,7 +79,7 @@ enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t l
 	struct weir_json zones = weir_json_member(&root, "zones");
 	status = weir_json_only(&root, names, error);
 	if (status == WEIR_OK)
-		status = weir_policy_read(&zones, NULL, policy, error);
+		status = weir_policy_read(&zones, NULL, true, policy, error);
 	if (status == WEIR_OK)
 		(*policy)->version = version;
 	weir_json_document_free(document);
