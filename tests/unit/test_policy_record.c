@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A policy as a record: written so that it is read as the same, by this weir and by others. */
-#include "common/policy/policy.h"
+#include "common/cluster/policy_log.h"
+#include "common/frame/frame.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -118,12 +120,49 @@ static void what_could_not_be_read_again_is_not_stored(void **state)
 	weir_policy_free(policy);
 }
 
+/* What a weir of frame version 1 would refuse, or take for something else, it must not take. */
+static void only_a_policy_that_says_more_is_of_the_newer_version(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *zones;
+		char version;
+	} cases[] = {
+		{ZONE(LIMITS), 1},
+		{ZONE(LIMITS ", \"history\": true, \"sources\": [\"a\"]"), 1},
+		{ZONE(LIMITS ", \"exempt\": [\"10.0.0.0/8\", {\"agent\": \"a\"}, {\"list\": \"/a/list\"}]"), 1},
+		{ZONE(LIMITS ", \"exempt\": {\"list\": \"https://example.org/list\"}"), 2},
+		{ZONE(LIMITS ", \"exempt\": {\"verified\": [\"googlebot\"]}"), 2},
+		{ZONE(LIMITS ", \"history\": {\"fields\": [\"path\"]}"), 2},
+		{"[{\"name\": \"a\", \"key\": [\"ip\"]," LIMITS "}, {\"name\": \"b\", \"key\": [\"ip\"]," LIMITS
+	     ", \"exempt\": {\"verified\": [\"bingbot\"]}}]",
+	     2},
+	};
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct weir_policy *policy = accept(cases[i].zones);
+		struct weir_frame frame;
+		struct weir_error error;
+		size_t length;
+		char *message = weir_policy_message(policy, weir_span_of(policy->text), 5, &length);
+		if (message[2] != cases[i].version)
+			fail_msg("%s: %d", cases[i].zones, message[2]);
+		assert_int_equal(weir_frame_decode(reader, (struct weir_span){message, (uint32_t)length}, &frame, &error),
+		                 WEIR_OK);
+		assert_true(weir_span_equal(frame.body, weir_span_of(policy->text)));
+		free(message);
+		weir_policy_free(policy);
+	}
+	weir_frame_reader_free(reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_exempt_is_read_as_it_was_written),
 		cmocka_unit_test(an_older_record_may_match_a_field_called_verified),
 		cmocka_unit_test(what_could_not_be_read_again_is_not_stored),
+		cmocka_unit_test(only_a_policy_that_says_more_is_of_the_newer_version),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
