@@ -148,13 +148,25 @@ static enum weir_status keep_pending(void *context, uint64_t version, struct wei
 	return WEIR_OK;
 }
 
-static enum weir_status append_one(const struct appending *appending, const struct pending *policy)
+char *weir_policy_message(const struct weir_policy *policy, struct weir_span text, int64_t now_ms, size_t *length)
+{
+	char *message = weir_frame_control(WEIR_FRAME_POLICY, now_ms, policy->version, text, length);
+	if (weir_policy_is_extended(policy))
+		weir_frame_extend(message, *length);
+	return message;
+}
+
+static enum weir_status append_one(const struct appending *appending, const struct pending *pending)
 {
 	size_t length;
 	char version[24];
-	snprintf(version, sizeof version, "%llu", (unsigned long long)policy->version);
-	char *message =
-		weir_frame_control(WEIR_FRAME_POLICY, appending->now_ms, policy->version, weir_span_of(policy->text), &length);
+	struct weir_policy *policy;
+	snprintf(version, sizeof version, "%llu", (unsigned long long)pending->version);
+	if (weir_policy_decode(pending->version, pending->text, strlen(pending->text), &policy, appending->error) !=
+	    WEIR_OK)
+		return WEIR_INVALID;
+	char *message = weir_policy_message(policy, weir_span_of(pending->text), appending->now_ms, &length);
+	weir_policy_free(policy);
 	struct weir_span payload = {.at = message, .length = (uint32_t)length}, no_key = {0};
 	enum weir_status status = send_everywhere(appending->bus, appending->producer, WEIR_TOPIC_EVENTS, no_key, payload,
 	                                          appending->wait_ms, appending->error);

@@ -41,6 +41,9 @@ WEIR_MUST_USE enum weir_status weir_policy_number(struct weir_store *store, cons
                                                   size_t count, struct weir_policy *policy, uint64_t *version,
                                                   struct weir_error *error);
 
+/** A policy's record. @return the message; the caller frees */
+char *weir_policy_message(const struct weir_policy *policy, struct weir_span text, int64_t now_ms, size_t *length);
+
 /** Reads the newest version that is in every partition and in the policy topic; 0: none. */
 WEIR_MUST_USE enum weir_status weir_policy_appended(struct weir_store *store, uint64_t *version,
                                                     struct weir_error *error);

@@ -9,7 +9,8 @@
  *
  *   bytes  what
  *   2      magic "wF"
- *   1      version: 2 where events have fields, else 1 (a reader takes WEIR_FRAME_VERSION and the one before it)
+ *   1      version: 2 where events have fields, or where a policy or a command says what readers of version 1 do not
+ *          know; else 1 (a reader takes WEIR_FRAME_VERSION and the one before it)
  *   1      kind (enum weir_frame_kind)
  *   4      checksum: low half of XXH3-64 of everything after it
  *   8      sending time, Unix ms: the partition's clock is the highest so far
@@ -182,6 +183,9 @@ WEIR_MUST_USE enum weir_status weir_frame_decode(struct weir_frame_reader *reade
 /** A control record's message; returned, the caller frees. */
 char *weir_frame_control(enum weir_frame_kind kind, int64_t sending_time_ms, uint64_t policy_version,
                          struct weir_span body, size_t *length);
+
+/** Makes a control record's message one of version 2: who knows version 1 alone waits for a newer weir. */
+void weir_frame_extend(char *message, size_t length);
 
 /**
  * Turns an events message into its judged one: the same bytes, offset and verdicts behind; appended to a buffer.

@@ -46,7 +46,7 @@ static inline uint32_t weir_frame_checksum(const uint8_t *frame, size_t length)
 	return (uint32_t)weir_hash64(frame + WEIR_FRAME_AT_SENDING_TIME, length - WEIR_FRAME_AT_SENDING_TIME);
 }
 
-enum { WEIR_FRAME_PLAIN = 1, WEIR_FRAME_WITH_FIELDS = 2 }; /* versions */
+enum { WEIR_FRAME_PLAIN = 1, WEIR_FRAME_EXTENDED = 2 }; /* versions */
 
 /** Magic, version and kind, and then, when all behind it is in place, the checksum. */
 static inline void weir_frame_seal(uint8_t *frame, size_t length, uint8_t version, enum weir_frame_kind kind)

@@ -239,7 +239,7 @@ static bool read_verdicts(struct input *input, struct weir_frame *frame)
 
 static bool read_body(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame, uint8_t version)
 {
-	bool has_runs = version >= WEIR_FRAME_WITH_FIELDS;
+	bool has_runs = version >= WEIR_FRAME_EXTENDED;
 	switch (frame->kind) {
 	case WEIR_FRAME_EVENTS:
 		if (!read_lists(reader, input, frame, has_runs))

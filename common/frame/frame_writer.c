@@ -413,8 +413,7 @@ struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sen
 	if (writer->run_count > 0)
 		at = put_runs(at, writer);
 	size_t length = (size_t)(at - frame);
-	weir_frame_seal(frame, length, writer->run_count > 0 ? WEIR_FRAME_WITH_FIELDS : WEIR_FRAME_PLAIN,
-	                WEIR_FRAME_EVENTS);
+	weir_frame_seal(frame, length, writer->run_count > 0 ? WEIR_FRAME_EXTENDED : WEIR_FRAME_PLAIN, WEIR_FRAME_EVENTS);
 	return (struct weir_span){.at = (const char *)frame, .length = (uint32_t)length};
 }
 
@@ -430,6 +429,12 @@ char *weir_frame_control(enum weir_frame_kind kind, int64_t sending_time_ms, uin
 	*length = WEIR_FRAME_HEADER_BYTES + (size_t)body.length;
 	weir_frame_seal(frame, *length, WEIR_FRAME_PLAIN, kind);
 	return (char *)frame;
+}
+
+void weir_frame_extend(char *message, size_t length)
+{
+	uint8_t *frame = (uint8_t *)message;
+	weir_frame_seal(frame, length, WEIR_FRAME_EXTENDED, (enum weir_frame_kind)frame[WEIR_FRAME_AT_KIND]);
 }
 
 size_t weir_frame_judged(struct weir_span message, uint64_t offset, const uint8_t *verdicts, uint32_t pair_count,

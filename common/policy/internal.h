@@ -9,9 +9,10 @@
  * policy_exempt.c: a zone's "exempt", and the one of all zones, beside one another.
  *
  * @param shared  NULL: there is none
+ * @param record  whether weir_policy_text() wrote it, perhaps an older one
  */
 WEIR_MUST_USE enum weir_status weir_exempt_parse(const struct weir_json *own, const struct weir_json *shared,
-                                                 struct weir_zone *zone, struct weir_error *error);
+                                                 bool record, struct weir_zone *zone, struct weir_error *error);
 
 /** What the "exempt" of a zone may be (common/json/json_shape.h). */
 json_t *weir_exempt_shape(void);
@@ -22,10 +23,10 @@ WEIR_MUST_USE enum weir_status weir_policy_check_circles(const struct weir_json 
 
 /** policy_zone.c: zones without the checks that are of a configuration alone. A record was checked when it was written. */
 WEIR_MUST_USE enum weir_status weir_policy_read(const struct weir_json *zones, const struct weir_json *exempt,
-                                                struct weir_policy **policy, struct weir_error *error);
+                                                bool record, struct weir_policy **policy, struct weir_error *error);
 
-/** policy_history.c: whether a policy's text fits into a record. */
-WEIR_MUST_USE enum weir_status weir_policy_check_size(const struct weir_policy *policy, struct weir_error *error);
+/** policy_history.c: whether a policy's text fits into a record, and gives that policy again. */
+WEIR_MUST_USE enum weir_status weir_policy_check_record(const struct weir_policy *policy, struct weir_error *error);
 
 /** policy_text.c: the canonical text; returned, the caller frees. */
 char *weir_policy_text(const struct weir_policy *policy);

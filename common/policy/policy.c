@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/suggest.h"
+#include "common/bytes/http_address.h"
 #include "common/policy/internal.h"
 
 #include <stdlib.h>
@@ -79,7 +80,7 @@ enum weir_status weir_policy_decode(uint64_t version, const char *text, size_t l
 	struct weir_json zones = weir_json_member(&root, "zones");
 	status = weir_json_only(&root, names, error);
 	if (status == WEIR_OK)
-		status = weir_policy_read(&zones, NULL, policy, error);
+		status = weir_policy_read(&zones, NULL, true, policy, error);
 	if (status == WEIR_OK)
 		(*policy)->version = version;
 	weir_json_document_free(document);
@@ -118,6 +119,19 @@ bool weir_policy_has_lists(const struct weir_policy *policy)
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (policy->zones[i].exempt_list_count > 0)
 			return true;
+	return false;
+}
+
+bool weir_policy_is_extended(const struct weir_policy *policy)
+{
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		if (zone->exempt_verified_count > 0 || zone->history_field_count > 0)
+			return true;
+		for (uint32_t k = 0; k < zone->exempt_list_count; k++)
+			if (weir_http_address_meant(zone->exempt_lists[k]))
+				return true;
+	}
 	return false;
 }
 

@@ -143,6 +143,11 @@ WEIR_MUST_USE enum weir_status weir_policy_follow(struct weir_policy *policy, co
 struct weir_json weir_exempt_place(const struct weir_json *root, uint32_t zone, const char *path);
 /** Whether some zone's "exempt" names a list that stays a file. */
 bool weir_policy_has_lists(const struct weir_policy *policy);
+/**
+ * Whether a weir that reads frames of version 1 alone would refuse it or take it for another: a zone has robots, a list
+ * that is fetched, or fields of its history.
+ */
+bool weir_policy_is_extended(const struct weir_policy *policy);
 /** Whether the zone counts decisions of zones. */
 bool weir_zone_counts_decisions(const struct weir_zone *zone);
 /** Whether it counts those of another zone. What is not certain counts as counted. */

@@ -238,8 +238,15 @@ static enum weir_status parse_verified(const struct weir_json *at, struct weir_z
 	return status;
 }
 
+/* A record describes each robot, where a field of "match" has values: one that an older weir wrote may have that field. */
+static bool has_robots(const struct weir_json *verified, bool record)
+{
+	return record ? json_is_object(json_array_get(verified->value, 0)) : weir_json_exists(verified);
+}
+
 /* {"file": PATH}, {"list": PATH}, {"verified": ROBOTS}, or fields as in "match". */
-static enum weir_status parse_object(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+static enum weir_status parse_object(const struct weir_json *at, bool record, struct weir_zone *zone,
+                                     struct weir_error *error)
 {
 	struct weir_json file = weir_json_member(at, "file"), list = weir_json_member(at, "list"),
 					 verified = weir_json_member(at, "verified");
@@ -247,7 +254,7 @@ static enum weir_status parse_object(const struct weir_json *at, struct weir_zon
 		return parse_file(at, file_members, zone, error);
 	if (json_is_string(list.value))
 		return parse_file(at, list_members, zone, error);
-	if (json_is_array(verified.value))
+	if (has_robots(&verified, record))
 		return parse_verified(at, zone, error);
 	if (json_object_size(at->value) == 0)
 		return weir_json_fail(
@@ -260,13 +267,13 @@ static enum weir_status parse_object(const struct weir_json *at, struct weir_zon
 	return weir_match_parse(at, &zone->exempt_matches[zone->exempt_match_count++], error);
 }
 
-/* As parse_object() chooses: by "file", by a "list" that is a string, by a "verified" that is a list, else as "match". */
+/* As parse_object() chooses: by "file", by a "list" that is a string, by "verified", else as "match". */
 static json_t *object_shape(void)
 {
 	json_t *match = weir_shape_named("match");
 	json_object_set_new(match, "minProperties", json_integer(1));
-	json_t *other = json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:o, s:o}", "if", "properties", "verified", "type", "array",
-	                          "required", "verified", "then", weir_shape_object(verified_members), "else", match);
+	json_t *other = json_pack("{s:{s:[s]}, s:o, s:o}", "if", "required", "verified", "then",
+	                          weir_shape_object(verified_members), "else", match);
 	json_t *shape = json_pack("{s:{s:{s:{s:s}}, s:[s]}, s:o, s:o}", "if", "properties", "list", "type", "string",
 	                          "required", "list", "then", weir_shape_object(list_members), "else", other);
 	return json_pack("{s:s, s:{s:[s]}, s:o, s:o}", "type", "object", "if", "required", "file", "then",
@@ -289,11 +296,12 @@ json_t *weir_exempt_shared_shape(void)
 	return exempt_shape(weir_shape_pattern("^\\[?[0-9A-Fa-f]*[.:]"));
 }
 
-static enum weir_status parse_entry(const struct weir_json *at, struct weir_zone *zone, struct weir_error *error)
+static enum weir_status parse_entry(const struct weir_json *at, bool record, struct weir_zone *zone,
+                                    struct weir_error *error)
 {
 	const char *text = NULL;
 	if (json_is_object(at->value))
-		return parse_object(at, zone, error);
+		return parse_object(at, record, zone, error);
 	enum weir_status status = weir_json_string(at, &text, error);
 	return status == WEIR_OK ? add_entry(at, zone, text, error) : status;
 }
@@ -308,7 +316,7 @@ static enum weir_status refuse_word(const struct weir_json *at, const char *word
 }
 
 /* @param words  whether words may be among the entries */
-static enum weir_status parse_exempt(const struct weir_json *at, bool words, struct weir_zone *zone,
+static enum weir_status parse_exempt(const struct weir_json *at, bool words, bool record, struct weir_zone *zone,
                                      struct weir_error *error)
 {
 	bool one = json_is_object(at->value);
@@ -317,21 +325,21 @@ static enum weir_status parse_exempt(const struct weir_json *at, bool words, str
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_json entry = one ? *at : weir_json_element(at, i);
 		uint32_t before = zone->exempt_word_count;
-		status = parse_entry(&entry, zone, error);
+		status = parse_entry(&entry, record, zone, error);
 		if (status == WEIR_OK && !words && zone->exempt_word_count > before)
 			status = refuse_word(&entry, zone->exempt_words[before], error);
 	}
 	return status;
 }
 
-enum weir_status weir_exempt_parse(const struct weir_json *own, const struct weir_json *shared, struct weir_zone *zone,
-                                   struct weir_error *error)
+enum weir_status weir_exempt_parse(const struct weir_json *own, const struct weir_json *shared, bool record,
+                                   struct weir_zone *zone, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	if (shared != NULL && weir_json_exists(shared))
-		status = parse_exempt(shared, false, zone, error);
+		status = parse_exempt(shared, false, record, zone, error);
 	if (status == WEIR_OK && weir_json_exists(own))
-		status = parse_exempt(own, true, zone, error);
+		status = parse_exempt(own, true, record, zone, error);
 	sort_entries(zone);
 	return status;
 }

@@ -120,15 +120,24 @@ enum weir_status weir_policy_check_successor(const struct weir_policy *previous,
 	return status;
 }
 
-enum weir_status weir_policy_check_size(const struct weir_policy *policy, struct weir_error *error)
+enum weir_status weir_policy_check_record(const struct weir_policy *policy, struct weir_error *error)
 {
 	size_t length = strlen(policy->text);
-	if (length <= WEIR_POLICY_TEXT_MAX_BYTES)
-		return WEIR_OK;
-	return weir_fail(error, WEIR_INVALID,
-	                 "are %zu bytes long with their exempt files included; at most %d fit in a record: a {\"list\": "
-	                 "PATH} stays a file that each collector reads",
-	                 length, WEIR_POLICY_TEXT_MAX_BYTES);
+	struct weir_policy *again;
+	struct weir_error why;
+	if (length > WEIR_POLICY_TEXT_MAX_BYTES)
+		return weir_fail(
+			error, WEIR_INVALID,
+			"are %zu bytes long with their exempt files included; at most %d fit in a record: a {\"list\": "
+			"PATH} stays a file that each collector reads",
+			length, WEIR_POLICY_TEXT_MAX_BYTES);
+	/* What cannot be read again would make the state useless for good. */
+	if (weir_policy_decode(policy->version, policy->text, length, &again, &why) != WEIR_OK)
+		return weir_fail(error, WEIR_INVALID, "would be stored as what no weir reads, please report this: %s",
+		                 why.text);
+	bool same = strcmp(again->text, policy->text) == 0;
+	weir_policy_free(again);
+	return same ? WEIR_OK : weir_fail(error, WEIR_INVALID, "would be stored as other zones, please report this");
 }
 
 enum weir_status weir_policy_follow(struct weir_policy *policy, const struct weir_policy *const *history, size_t count,
@@ -137,7 +146,7 @@ enum weir_status weir_policy_follow(struct weir_policy *policy, const struct wei
 	enum weir_status status = weir_policy_give_ids(policy, history, count, error);
 	for (size_t i = count; status == WEIR_OK && i-- > 0;)
 		status = weir_policy_check_successor(history[i], policy, error);
-	if (status == WEIR_OK && weir_policy_check_size(policy, error) != WEIR_OK) { /* ids may have grown */
+	if (status == WEIR_OK && weir_policy_check_record(policy, error) != WEIR_OK) { /* ids may have grown */
 		weir_error_prefix(error, "zones");
 		status = WEIR_INVALID;
 	}

@@ -358,7 +358,7 @@ static enum weir_status parse_sources(const struct weir_json *object, struct wei
 	return status;
 }
 
-static enum weir_status parse_zone(const struct weir_json *at, const struct weir_json *shared_exempt,
+static enum weir_status parse_zone(const struct weir_json *at, const struct weir_json *shared_exempt, bool record,
                                    struct weir_zone *zone, struct weir_error *error)
 {
 	struct weir_json match = weir_json_member(at, "match"), exempt = weir_json_member(at, "exempt");
@@ -367,7 +367,7 @@ static enum weir_status parse_zone(const struct weir_json *at, const struct weir
 	    (status = parse_name(at, zone, error)) != WEIR_OK || (status = parse_description(at, zone, error)) != WEIR_OK ||
 	    (status = parse_key(at, zone, error)) != WEIR_OK ||
 	    (status = weir_match_parse(&match, &zone->match, error)) != WEIR_OK ||
-	    (status = weir_exempt_parse(&exempt, shared_exempt, zone, error)) != WEIR_OK ||
+	    (status = weir_exempt_parse(&exempt, shared_exempt, record, zone, error)) != WEIR_OK ||
 	    (status = parse_sources(at, zone, error)) != WEIR_OK || (status = parse_history(at, zone, error)) != WEIR_OK ||
 	    (status = parse_limits(at, zone, error)) != WEIR_OK)
 		return status;
@@ -401,7 +401,7 @@ static enum weir_status check_unique(const struct weir_json *zones, const struct
 	return WEIR_OK;
 }
 
-enum weir_status weir_policy_read(const struct weir_json *zones, const struct weir_json *exempt,
+enum weir_status weir_policy_read(const struct weir_json *zones, const struct weir_json *exempt, bool record,
                                   struct weir_policy **policy, struct weir_error *error)
 {
 	size_t count = 0;
@@ -416,7 +416,7 @@ enum weir_status weir_policy_read(const struct weir_json *zones, const struct we
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_json at = weir_json_element(zones, i);
 		made->zone_count++;
-		status = parse_zone(&at, exempt, &made->zones[i], error);
+		status = parse_zone(&at, exempt, record, &made->zones[i], error);
 		if (status == WEIR_OK)
 			status = parse_id(&at, &made->zones[i], error);
 		if (status == WEIR_OK)
@@ -437,11 +437,11 @@ enum weir_status weir_policy_parse(const struct weir_json *zones, const struct w
 {
 	struct weir_policy *made;
 	struct weir_error words;
-	enum weir_status status = weir_policy_read(zones, exempt, &made, error);
+	enum weir_status status = weir_policy_read(zones, exempt, false, &made, error);
 	if (status != WEIR_OK)
 		return status;
 	status = weir_policy_check_circles(zones, made, error);
-	if (status == WEIR_OK && weir_policy_check_size(made, &words) != WEIR_OK)
+	if (status == WEIR_OK && weir_policy_check_record(made, &words) != WEIR_OK)
 		status = weir_json_fail(zones, error, "%s", words.text);
 	if (status != WEIR_OK) {
 		weir_policy_free(made);

@@ -118,13 +118,29 @@ static enum weir_status take_own(const struct weir_json *at, struct weir_verifie
 	return status;
 }
 
+static bool is_engine(const struct weir_verified *verified, const struct engine *engine)
+{
+	const uint32_t most = sizeof engine->hosts / sizeof *engine->hosts;
+	bool same = strcmp(verified->agent, engine->agent) == 0 && verified->host_count <= most;
+	for (uint32_t i = 0; same && i < most && (i < verified->host_count || engine->hosts[i] != NULL); i++)
+		same =
+			i < verified->host_count && engine->hosts[i] != NULL && strcmp(verified->hosts[i], engine->hosts[i]) == 0;
+	return same;
+}
+
 enum weir_status weir_verified_parse(const struct weir_json *at, struct weir_verified *verified,
                                      struct weir_error *error)
 {
 	const char *name = NULL;
-	if (json_is_object(at->value))
-		return take_own(at, verified, error);
-	enum weir_status status = weir_json_string(at, &name, error);
+	enum weir_status status;
+	if (json_is_object(at->value)) {
+		status = take_own(at, verified, error);
+		for (size_t i = 0; i < ENGINES && status == WEIR_OK && verified->name == NULL; i++)
+			if (is_engine(verified, &engines[i]))
+				verified->name = weir_copy(engines[i].name, strlen(engines[i].name));
+		return status;
+	}
+	status = weir_json_string(at, &name, error);
 	return status == WEIR_OK ? take_engine(at, name, verified, error) : status;
 }
 
@@ -139,8 +155,6 @@ void weir_verified_free(struct weir_verified *verified)
 
 json_t *weir_verified_json(const struct weir_verified *verified)
 {
-	if (verified->name != NULL)
-		return json_string(verified->name);
 	json_t *hosts = json_array();
 	for (uint32_t i = 0; i < verified->host_count; i++)
 		json_array_append_new(hosts, json_string(verified->hosts[i]));

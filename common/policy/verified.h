@@ -24,7 +24,7 @@ struct weir_verified {
 WEIR_MUST_USE enum weir_status weir_verified_parse(const struct weir_json *at, struct weir_verified *verified,
                                                    struct weir_error *error);
 void weir_verified_free(struct weir_verified *verified);
-/** As an entry has it. */
+/** In full, by agent and hosts, so that a weir that knows other engines reads it as it was meant. */
 json_t *weir_verified_json(const struct weir_verified *verified);
 /** What an entry may be (common/json/json_shape.h). */
 json_t *weir_verified_shape(void);

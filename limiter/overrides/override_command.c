@@ -6,6 +6,7 @@
 #include "limiter/overrides/override_command.h"
 
 #include "common/config/arguments.h"
+#include "common/frame/frame.h"
 #include "common/json/json.h"
 #include "common/json/json_writer.h"
 
@@ -359,4 +360,18 @@ void override_command_json(struct weir_text *text, const struct override_command
 	weir_json_write_words(&json, "reason", command->reason);
 	weir_json_write_words(&json, "id", command->id);
 	weir_json_write_end(&json);
+}
+
+char *override_command_message(const struct override_command *command, uint64_t policy_version, int64_t now_ms,
+                               size_t *length)
+{
+	struct weir_text body = {0};
+	override_command_json(&body, command);
+	char *message = weir_frame_control(WEIR_FRAME_COMMAND, now_ms, policy_version,
+	                                   (struct weir_span){.at = body.at, .length = (uint32_t)body.length}, length);
+	/* A limiter that knows no networks would put it aside, and go on without the block. */
+	if (command->scope == OVERRIDE_OF_NETWORK)
+		weir_frame_extend(message, *length);
+	weir_text_deinit(&body);
+	return message;
 }

@@ -90,6 +90,10 @@ WEIR_MUST_USE enum weir_status override_command_check(const struct override_comm
 /** Appends the body. What is joined in `key` is written as its values, or in hexadecimal digits. */
 void override_command_json(struct weir_text *text, const struct override_command *command);
 
+/** Its record. @return the message; the caller frees */
+char *override_command_message(const struct override_command *command, uint64_t policy_version, int64_t now_ms,
+                               size_t *length);
+
 /** "0.5", "10" to thousandths; false: it is none, or not from 0.001 to 100. */
 bool override_rate_parse(const char *text, uint32_t *thousandths);
 

@@ -79,6 +79,11 @@ static inline bool overrides_any(const struct overrides *overrides)
 	return overrides->count > 0;
 }
 
+static inline bool overrides_have_networks(const struct overrides *overrides)
+{
+	return overrides->networks.count > 0;
+}
+
 /** Whether anything may hold for a key. */
 bool overrides_touch(const struct overrides *overrides, uint32_t zone_id, struct weir_span key);
 

@@ -3,7 +3,7 @@
  * What a checkpoint stores of a shard besides its buckets, as bytes:
  * little-endian u64s; a source's id is 16 bytes.
  *
- *   version of this form, clock, events judged, policy version
+ *   version of this form (2 where a network has an override, else 1), clock, events judged, policy version
  *   policy switches: count, then for each: version, clock
  *   sources: count, then for each, by id: id, position, clock at its last frame with events
  *   the operators' overrides (overrides_blob.c)
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { EXTRA_VERSION = 1, NUMBER = 8 };
+enum { EXTRA_PLAIN = 1, EXTRA_WITH_NETWORKS = 2, NUMBER = 8 };
 
 static uint8_t *put(uint8_t *at, uint64_t number)
 {
@@ -29,7 +29,7 @@ char *shard_export_extra(const struct shard *shard, size_t *length)
 	*length = (6 + 2 * (size_t)shard->switch_count) * NUMBER +
 	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER) + overrides.length;
 	char *extra = weir_alloc(*length, 1);
-	uint8_t *at = put((uint8_t *)extra, EXTRA_VERSION);
+	uint8_t *at = put((uint8_t *)extra, overrides_have_networks(&shard->overrides) ? EXTRA_WITH_NETWORKS : EXTRA_PLAIN);
 	at = put(at, (uint64_t)shard->clock_ms);
 	at = put(at, shard->events);
 	at = put(at, shard->policy_version);
@@ -105,10 +105,10 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 	uint64_t version;
 	if (!get(&extra, &version))
 		return weir_fail(error, WEIR_INVALID, "the partition state is truncated");
-	if (version > EXTRA_VERSION)
+	if (version > EXTRA_WITH_NETWORKS)
 		return weir_fail(error, WEIR_NEWER,
 		                 "partition state version %llu is newer than this program, which reads up to %d",
-		                 (unsigned long long)version, EXTRA_VERSION);
+		                 (unsigned long long)version, EXTRA_WITH_NETWORKS);
 	shard->source_count = shard->switch_count = 0;
 	if (version > 0 && get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) &&
 	    get(&extra, &shard->policy_version) && import_switches(shard, &extra) && import_sources(shard, &extra) &&

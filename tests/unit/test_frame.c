@@ -264,6 +264,12 @@ static void control_records_come_back(void **state)
 	decode(reader, (struct weir_span){.at = message, .length = (uint32_t)length}, &frame);
 	assert_int_equal(frame.kind, WEIR_FRAME_COMMAND);
 	assert_int_equal(frame.body.length, 0);
+	assert_int_equal(message[WEIR_FRAME_AT_VERSION], WEIR_FRAME_PLAIN);
+	weir_frame_extend(message, length);
+	assert_int_equal(message[WEIR_FRAME_AT_VERSION], WEIR_FRAME_EXTENDED);
+	decode(reader, (struct weir_span){.at = message, .length = (uint32_t)length}, &frame);
+	assert_int_equal(frame.kind, WEIR_FRAME_COMMAND);
+	assert_int_equal(frame.body.length, 0);
 	free(message);
 	weir_frame_reader_free(reader);
 }
@@ -469,7 +475,7 @@ static void damaged_fields_are_refused(void **state)
 		char words[160];
 		memcpy(frame, plain.at, plain.length);
 		memcpy(frame + plain.length, cases[i].bytes, cases[i].length);
-		weir_frame_seal(frame, plain.length + cases[i].length, WEIR_FRAME_WITH_FIELDS, WEIR_FRAME_EVENTS);
+		weir_frame_seal(frame, plain.length + cases[i].length, WEIR_FRAME_EXTENDED, WEIR_FRAME_EVENTS);
 		snprintf(words, sizeof words, "damaged frame: %s", cases[i].words);
 		expect_refusal(
 			reader, (struct weir_span){.at = (char *)frame, .length = plain.length + (uint32_t)cases[i].length}, words);

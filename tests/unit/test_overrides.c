@@ -5,6 +5,7 @@
  * the obvious model elsewhere (test_shard.c, test_shard_store.c).
  */
 #include "common/base/alloc.h"
+#include "common/frame/frame.h"
 #include "limiter/overrides/overrides.h"
 #include "limiter/shard/shard.h"
 
@@ -259,6 +260,34 @@ static void the_longest_prefix_wins(void **state)
 #define NET(COMMAND, NETWORK, REST) \
 	"{\"command\":\"" COMMAND "\",\"zone\":\"z\",\"key\":[\"" NETWORK "\"],\"by\":\"a\"" REST ",\"network\":true}"
 
+/* A limiter that does not know networks would put the command aside, and go on without it. */
+static void only_a_command_for_a_network_is_of_the_newer_version(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *body;
+		char version;
+	} cases[] = {
+		{BLOCK, 1}, {PREFIX, 1}, {TWICE, 1}, {NET("block", "10.0.0.0/8", ""), 2}, {NET("lift", "::/3", ""), 2}};
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct override_command command = parse(cases[i].body), again;
+		struct weir_frame frame;
+		struct weir_error error;
+		size_t length;
+		char *message = override_command_message(&command, 7, AT, &length);
+		assert_int_equal(message[2], cases[i].version);
+		assert_int_equal(weir_frame_decode(reader, (struct weir_span){message, (uint32_t)length}, &frame, &error),
+		                 WEIR_OK);
+		assert_int_equal(frame.kind, WEIR_FRAME_COMMAND);
+		assert_int_equal(frame.policy_version, 7);
+		assert_int_equal(override_command_parse(frame.body, &again, &error), WEIR_OK);
+		assert_int_equal(again.scope, command.scope);
+		free(message);
+	}
+	weir_frame_reader_free(reader);
+}
+
 static void the_narrowest_network_that_holds_wins(void **state)
 {
 	(void)state;
@@ -507,6 +536,7 @@ static void they_are_a_part_of_a_shards_state(void **state)
 {
 	(void)state;
 	struct weir_zone zone = {.id = 1, .name = (char *)"z", .key_count = 1, .limit_count = 1};
+	zone.key[0].field = (char *)"ip";
 	zone.limits[0] =
 		(struct weir_limit){.algorithm = weir_algorithm_named("fixed_window"), .rate = 1, .window_ms = 1000};
 	struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 1};
@@ -526,12 +556,24 @@ static void they_are_a_part_of_a_shards_state(void **state)
 	assert_int_equal(saved[0], 1);
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_OK);
 	assert_true(overrides_effect(shard_overrides(restarted), 1, weir_span_of("k"), AT).blocked);
-	saved[0] = 2;
+	saved[0] = 3;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_NEWER);
-	assert_non_null(strstr(error.text, "partition state version 2 is newer than this program, which reads up to 1"));
+	assert_non_null(strstr(error.text, "partition state version 3 is newer than this program, which reads up to 2"));
 	saved[0] = 0;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_INVALID);
 	free(saved);
+	/* A program that knows no networks says so, not that the state is damaged; once there are none, it reads it. */
+	for (int lifted = 0; lifted < 2; lifted++) {
+		command = lifted ? parse(NET("lift", "10.0.0.0/8", "")) : parse(NET("block", "10.0.0.0/8", ""));
+		assert_int_equal(shard_command_begin(shard, &command, AT, &error), WEIR_OK);
+		assert_int_equal(shard_command_apply(shard, &decision, &error), WEIR_OK);
+		saved = shard_export_extra(shard, &length);
+		assert_int_equal(saved[0], lifted ? 1 : 2);
+		assert_int_equal(shard_import_extra(restarted, (struct weir_span){saved, (uint32_t)length}, &error), WEIR_OK);
+		assert_int_equal(overrides_effect(shard_overrides(restarted), 1, weir_span_of("10.1.2.3"), AT).blocked,
+		                 !lifted);
+		free(saved);
+	}
 	shard_free(restarted);
 	shard_free(shard);
 	compiled_policy_free(compiled);
@@ -546,6 +588,7 @@ int main(void)
 		cmocka_unit_test(a_key_has_a_bound),
 		cmocka_unit_test(overrides_hold_from_command_to_end),
 		cmocka_unit_test(the_longest_prefix_wins),
+		cmocka_unit_test(only_a_command_for_a_network_is_of_the_newer_version),
 		cmocka_unit_test(the_narrowest_network_that_holds_wins),
 		cmocka_unit_test(one_partition_publishes_for_a_network),
 		cmocka_unit_test(a_zone_takes_networks_wider_than_its_own),

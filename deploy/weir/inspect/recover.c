@@ -8,8 +8,8 @@
  * it again, and continues from the offset that is written here.
  */
 #include "common/base/clock.h"
+#include "common/cluster/policy_log.h"
 #include "common/config/arguments.h"
-#include "common/frame/frame.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/recover_archive.h"
@@ -158,8 +158,7 @@ static enum weir_status append_policy(struct recover *recover, struct weir_error
 	enum weir_status status = bus->ops->producer_new(bus, &producer, error);
 	if (status != WEIR_OK)
 		return status;
-	char *message =
-		weir_frame_control(WEIR_FRAME_POLICY, weir_wall_ms(), policy->version, weir_span_of(policy->text), &length);
+	char *message = weir_policy_message(policy, weir_span_of(policy->text), weir_wall_ms(), &length);
 	status = bus->ops->send(producer, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition, no_key,
 	                        (struct weir_span){.at = message, .length = (uint32_t)length}, 0, error);
 	while (status == WEIR_OK && count == 0 && weir_monotonic_ms() < end_ms)

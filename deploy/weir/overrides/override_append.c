@@ -5,7 +5,6 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bytes/hash.h"
-#include "common/frame/frame.h"
 
 #include <stdlib.h>
 
@@ -76,11 +75,8 @@ enum weir_status override_append(struct weir_bus *bus, const struct weir_policy 
 		status = bus->ops->producer_new(bus, &producer, error);
 	if (status != WEIR_OK)
 		return status;
-	struct weir_text body = {0};
 	size_t length;
-	override_command_json(&body, command);
-	char *message = weir_frame_control(WEIR_FRAME_COMMAND, now_ms, policy->version,
-	                                   (struct weir_span){.at = body.at, .length = (uint32_t)body.length}, &length);
+	char *message = override_command_message(command, policy->version, now_ms, &length);
 	uint32_t partition = weir_partition(weir_slot(override_key(command)), bus->partitions);
 	bool one = command->scope == OVERRIDE_OF_KEY;
 	uint32_t first = one ? partition : 0, end = one ? partition + 1 : bus->partitions;
@@ -89,7 +85,6 @@ enum weir_status override_append(struct weir_bus *bus, const struct weir_policy 
 	bus->ops->producer_free(producer);
 	qsort(places, *count, sizeof *places, by_partition);
 	free(message);
-	weir_text_deinit(&body);
 	return status;
 }
 
