@@ -217,7 +217,7 @@ def test_a_hangup_with_a_cluster_s_configuration_changes_nothing(place):
     weir = follow(place, config)
     place.append("log", burst("ann", 4))
     until_keys(place, weir, "ann")
-    place.write("weir.json", json.dumps({"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}}))
+    place.write("weir.json", json.dumps({"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}, "sources": [source(log)]}))
     weir.signal(signal.SIGHUP)
     until(lambda: 'bus.type: must be "local" for weir run' in weir.said(), "it is refused", running=weir)
     place.append("log", burst("bob", 4))
