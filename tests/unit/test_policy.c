@@ -521,6 +521,14 @@ static void robots_are_named_or_described(void **state)
 	            "weir.json:1: [0].exempt.verified[0]: must be one of \"googlebot\", \"bingbot\"");
 	refuse(ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"x\", \"hosts\": [\"com\"]}]}"),
 	       "weir.json:1: [0].exempt.verified[0].hosts[0]: must be a domain such as \"crawl.example.org\", not \"com\"");
+	static const char *const no_domains[] = {"*.example.org", "x*.com", "crawl*example.org", "a.b*.example.org",
+	                                         "a..b"};
+	for (size_t i = 0; i < sizeof no_domains / sizeof *no_domains; i++) {
+		char text[512];
+		snprintf(text, sizeof text,
+		         ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"x\", \"hosts\": [\"%s\"]}]}"), no_domains[i]);
+		refuse_with(text, "weir.json:1: [0].exempt.verified[0].hosts[0]: must be a domain such as");
+	}
 	refuse(ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"\", \"hosts\": [\"a.b\"]}]}"),
 	       "weir.json:1: [0].exempt.verified[0].agent: must not be empty: every client would be asked for by name");
 	refuse(

@@ -363,7 +363,7 @@ static void a_verified_robot_is_in_no_zone(void **state)
 		{"192.0.2.1", NULL, true},
 		{"192.0.2.1", "bingbot", true},
 		{"192.0.2.2", "Googlebot/2.1", true},
-		{"192.0.2.1", "google", false},
+		{"192.0.2.1", "google", true},
 	};
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -385,6 +385,42 @@ static void a_verified_robot_is_in_no_zone(void **state)
 	scene_end(&scene);
 }
 
+/* Whoever can have an address there, or a proxy that asks for him, is not the robot. */
+static void an_engine_s_other_hosts_are_not_its_robot_s(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *robot, *host;
+		bool is;
+	} cases[] = {
+		{"\"googlebot\"", "crawl-66-249-66-1.googlebot.com", true},
+		{"\"googlebot\"", "geo-crawl-34-100-182-96.geo.googlebot.com", true},
+		{"\"googlebot\"", "google-proxy-66-249-81-1.google.com", false},
+		{"\"googlebot\"", "rate-limited-proxy-66-249-90-77.google.com", false},
+		{"\"yandexbot\"", "5-255-253-1.spider.yandex.com", true},
+		{"\"yandexbot\"", "spider-5-255-253-1.yandex.com", true},
+		{"\"yandexbot\"", "spider-5.user.yandex.com", false},
+		{"\"yandexbot\"", "proxy.yandex.net", false},
+		{"\"yandexbot\"", "mail.yandex.ru", false},
+		{"\"baiduspider\"", "baiduspider-180-76-15-5.crawl.baidu.com", true},
+		{"\"baiduspider\"", "proxy.baidu.com", false},
+		{"\"seznambot\"", "FullTextRobot-77-75-77-1.Seznam.cz", true},
+		{"\"seznambot\"", "fulltextrobot-", false},
+		{"\"seznambot\"", "mxd1.seznam.cz", false},
+		{"\"petalbot\"", "petalbot-114-119-136-1.petalsearch.com", true},
+		{"\"petalbot\"", "www.petalsearch.com", false},
+		{"{\"agent\": \"x\", \"hosts\": [\"crawl-*.example.org\"]}", "crawl-1.example.org", true},
+		{"{\"agent\": \"x\", \"hosts\": [\"crawl-*.example.org\"]}", "crawl-1.evil.example.org", false},
+		{"{\"agent\": \"x\", \"hosts\": [\"crawl-*.example.org\"]}", "crawl-1.evil.example", false},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct weir_verified verified = robot(cases[i].robot);
+		if (weir_verified_is_host(&verified, cases[i].host) != cases[i].is)
+			fail_msg("%s: %s", cases[i].robot, cases[i].host);
+		weir_verified_free(&verified);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -392,6 +428,7 @@ int main(void)
 		cmocka_unit_test(a_name_holds_while_servers_are_away),
 		cmocka_unit_test(strangers_cannot_make_it_grow),
 		cmocka_unit_test(a_verified_robot_is_in_no_zone),
+		cmocka_unit_test(an_engine_s_other_hosts_are_not_its_robot_s),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
