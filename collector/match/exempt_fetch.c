@@ -21,7 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONNECT_MS = 5000, ANSWER_MS = 30000, LOOK_MS = 100 };
+enum { CONNECT_MS = 5000, ANSWER_MS = 30000, LOOK_MS = 100, IDLE_MS = 3600000 };
+
+#define NEVER_MS INT64_MAX
 
 struct fetched_list {
 	char *address;
@@ -93,6 +95,8 @@ static struct fetched_list *new_list(const struct exempt_fetch *fetch, const cha
 	list->shown = shown_of(address);
 	if (exempt_list_copy(fetch->options.folder, address, list->path, &ignored) == WEIR_OK)
 		find_copy(list);
+	if (fetch->options.once && list->good_ms != 0)
+		list->due_ms = NEVER_MS;
 	return list;
 }
 
@@ -215,7 +219,7 @@ static void ask(struct exempt_fetch *fetch, struct fetched_list *list)
 	int64_t wait_ms = options->interval_ms;
 	if (fetch->failures > failures && wait_ms > options->again_ms)
 		wait_ms = options->again_ms > answer.retry_after_ms ? options->again_ms : answer.retry_after_ms;
-	list->due_ms = weir_monotonic_ms() + wait_ms;
+	list->due_ms = options->once ? NEVER_MS : weir_monotonic_ms() + wait_ms;
 	list->asked = true;
 	weir_text_deinit(&answer.body);
 	if (list->dropped)
@@ -238,8 +242,10 @@ static void *run(void *context)
 	pthread_mutex_lock(&fetch->lock);
 	while (!atomic_load(&fetch->stop)) {
 		struct fetched_list *next = next_due(fetch);
-		int64_t wait_ms = next != NULL ? next->due_ms - weir_monotonic_ms() : INT64_C(3600000);
-		if (next != NULL && wait_ms <= 0) {
+		int64_t wait_ms = next != NULL ? next->due_ms - weir_monotonic_ms() : IDLE_MS;
+		if (wait_ms > IDLE_MS)
+			wait_ms = IDLE_MS;
+		if (wait_ms <= 0) {
 			ask(fetch, next);
 			continue;
 		}

@@ -13,6 +13,7 @@
 #include "common/log/metrics.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct exempt_fetch;
 
@@ -20,6 +21,7 @@ struct exempt_fetch_options {
 	const char *folder; /* of the copies; made when there is one */
 	int64_t interval_ms;
 	int64_t again_ms; /* after a failure, if that is sooner */
+	bool once;        /* a list of which there is no copy is asked for once, and no other is */
 	const struct weir_log *log;
 };
 
