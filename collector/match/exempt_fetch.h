@@ -27,7 +27,8 @@ struct exempt_fetch_options {
 
 enum {
 	EXEMPT_FETCH_AGAIN_MS = 60000,
-	EXEMPT_FETCH_WAIT_MS = 20000, /* so long a start waits for a first copy */
+	EXEMPT_FETCH_DOUBT_MS = 3600000, /* a list that shrinks must stay so, or for the interval if that is shorter */
+	EXEMPT_FETCH_WAIT_MS = 20000,    /* so long a start waits for a first copy */
 };
 
 /** @param options  what it points to is borrowed until exempt_fetch_free() */
