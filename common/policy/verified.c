@@ -188,16 +188,18 @@ static bool is_in(const char *name, const char *domain)
 	       (length == tail || name[length - tail - 1] == '.');
 }
 
+bool weir_verified_host(const char *hosts, const char *name)
+{
+	size_t prefix = strcspn(hosts, "*");
+	if (hosts[prefix] == '\0')
+		return is_in(name, hosts);
+	return strncasecmp(name, hosts, prefix) == 0 && strcasecmp(name + strcspn(name, "."), hosts + prefix + 1) == 0;
+}
+
 bool weir_verified_is_host(const struct weir_verified *verified, const char *name)
 {
-	for (uint32_t i = 0; i < verified->host_count; i++) {
-		const char *hosts = verified->hosts[i], *star = strchr(hosts, '*');
-		size_t prefix = star != NULL ? (size_t)(star - hosts) : 0;
-		if (star == NULL && is_in(name, hosts))
+	for (uint32_t i = 0; i < verified->host_count; i++)
+		if (weir_verified_host(verified->hosts[i], name))
 			return true;
-		if (star != NULL && strncasecmp(name, hosts, prefix) == 0 &&
-		    strcasecmp(name + strcspn(name, "."), star + 1) == 0)
-			return true;
-	}
 	return false;
 }

@@ -367,7 +367,7 @@ def test_a_robot_is_exempt_once_its_name_is_known(place):
     def answered():
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
-                return b"\nweir_verified_confirmed_total 2\n" in page.read()
+                return b"\nweir_verified_asked_total 2\n" in page.read()
         except OSError:
             return False  # it does not serve yet
 
