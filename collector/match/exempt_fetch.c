@@ -65,17 +65,6 @@ static void free_list(struct fetched_list *list)
 	free(list);
 }
 
-static char *shown_of(const char *address)
-{
-	struct weir_text shown = {0};
-	const char *path = strstr(address, "://") + 3;
-	(void)weir_http_address_host(address, &shown);
-	path += strcspn(path, "/?#");
-	weir_text_append(&shown, path, strcspn(path, "?#"));
-	weir_text_append(&shown, "", 1);
-	return shown.at;
-}
-
 static int64_t modified_ms(const struct stat *about)
 {
 	return (int64_t)about->st_mtim.tv_sec * 1000 + about->st_mtim.tv_nsec / 1000000;
@@ -105,7 +94,10 @@ static struct fetched_list *new_list(const struct exempt_fetch *fetch, const cha
 	struct fetched_list *list = weir_alloc(1, sizeof *list);
 	struct weir_error ignored; /* a path that is too long cannot be written, and that is told then */
 	list->address = weir_copy(address, strlen(address));
-	list->shown = shown_of(address);
+	struct weir_text shown = {0};
+	weir_http_address_show(address, &shown);
+	list->shown = weir_copy(shown.at, shown.length);
+	weir_text_deinit(&shown);
 	if (exempt_list_copy(fetch->options.folder, address, list->path, &ignored) == WEIR_OK &&
 	    weir_path_format(list->confirmed, &ignored, "%s.confirmed", list->path) == WEIR_OK)
 		find_copy(list);

@@ -117,13 +117,19 @@ static void take_word(void *context, struct weir_span word)
 
 static enum weir_status check_loaded(const struct loading *loading, const char *path, struct weir_error *error)
 {
+	struct weir_text shown = {0};
+	enum weir_status status = WEIR_OK;
+	weir_http_address_show(path, &shown);
 	if (loading->wildcards > EXEMPT_LIST_WILDCARDS_MAX)
-		return weir_fail(error, WEIR_INVALID, "%s: %llu entries have a '*'; at most %d are allowed in a list", path,
-		                 (unsigned long long)loading->wildcards, EXEMPT_LIST_WILDCARDS_MAX);
-	if (loading->networks > EXEMPT_LIST_NETWORKS_MAX)
-		return weir_fail(error, WEIR_INVALID, "%s: its ranges come to %llu networks; at most %d are allowed in a list",
-		                 path, (unsigned long long)loading->networks, EXEMPT_LIST_NETWORKS_MAX);
-	return WEIR_OK;
+		status =
+			weir_fail(error, WEIR_INVALID, "%.*s: %llu entries have a '*'; at most %d are allowed in a list",
+		              (int)shown.length, shown.at, (unsigned long long)loading->wildcards, EXEMPT_LIST_WILDCARDS_MAX);
+	else if (loading->networks > EXEMPT_LIST_NETWORKS_MAX)
+		status =
+			weir_fail(error, WEIR_INVALID, "%.*s: its ranges come to %llu networks; at most %d are allowed in a list",
+		              (int)shown.length, shown.at, (unsigned long long)loading->networks, EXEMPT_LIST_NETWORKS_MAX);
+	weir_text_deinit(&shown);
+	return status;
 }
 
 static struct shared_list *new_list(const char *path)
