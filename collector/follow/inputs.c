@@ -5,6 +5,7 @@
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
+#include "common/bytes/http_address.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -162,10 +163,12 @@ enum weir_status inputs_check_lists(const struct weir_config *config, struct exe
 			const char *path = policy->zones[z].exempt_lists[i];
 			struct exempt_list *list;
 			struct weir_error wrong;
-			if (exempt_list_open(lists, path, &list, &wrong) != WEIR_OK) {
-				struct weir_json at = weir_exempt_place(&root, z, path);
+			struct weir_json at = weir_exempt_place(&root, z, path);
+			if (weir_http_address_has_account(path))
+				return weir_json_fail(&at, error,
+				                      "must have no account: it would stand in the policy for all who read it");
+			if (exempt_list_open(lists, path, &list, &wrong) != WEIR_OK)
 				return weir_json_fail(&at, error, "%s", wrong.text);
-			}
 			exempt_list_close(list);
 		}
 	return WEIR_OK;

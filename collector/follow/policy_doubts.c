@@ -8,6 +8,7 @@
 
 #include "collector/source/kinds/source_kinds.h"
 #include "common/base/text.h"
+#include "common/bytes/http_address.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -313,14 +314,17 @@ static void doubt_object(struct teller *teller, const struct weir_match *object)
 static void doubt_list(struct teller *teller, struct exempt_lists *lists, const char *path)
 {
 	struct exempt_list_facts facts = exempt_lists_facts(lists, path);
+	struct weir_text shown = {0};
+	weir_http_address_show(path, &shown);
 	if (facts.words > 0 && weir_zone_counts_addresses(teller->zone))
 		weir_text_printf(
 			&teller->words,
-			"%u entries of %s are no addresses, such as \"%.80s\", and addresses are what they are compared with: "
+			"%u entries of %.*s are no addresses, such as \"%.80s\", and addresses are what they are compared with: "
 			"%s, so these exempt nobody whose address is logged",
-			facts.words, path, facts.first_word, why_no_address(facts.first_word));
+			facts.words, (int)shown.length, shown.at, facts.first_word, why_no_address(facts.first_word));
 	else if (facts.read && facts.networks + facts.words == 0)
-		weir_text_printf(&teller->words, "%s has no entries: it exempts nobody", path);
+		weir_text_printf(&teller->words, "%.*s has no entries: it exempts nobody", (int)shown.length, shown.at);
+	weir_text_deinit(&shown);
 	tell_words(teller);
 }
 

@@ -4,10 +4,12 @@
 
 #include "collector/match/verified_hosts.h"
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/bytes/listen_address.h"
 
 #include <arpa/inet.h>
 #include <arpa/nameser.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <resolv.h>
@@ -15,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_BYTES = 8192, RECORDS_MAX = 64, TRIES = 2 };
+enum { ANSWER_BYTES = 8192, RECORDS_MAX = 64, TRIES = 2, SERVERS_MAX = 2 };
 
 struct dns {
 	struct __res_state state;
+	int64_t patience_ms;
 };
 
 static enum weir_status set_resolver(struct dns *dns, const char *resolver, struct weir_error *error)
@@ -47,6 +50,10 @@ enum weir_status dns_new(const char *resolver, int64_t patience_ms, struct dns *
 	}
 	dns->state.retrans = patience_ms >= 1000 ? (int)(patience_ms / 1000) : 1;
 	dns->state.retry = TRIES;
+	dns->state.options |= RES_IGNTC; /* a connection would be waited for without end */
+	if (dns->state.nscount > SERVERS_MAX)
+		dns->state.nscount = SERVERS_MAX;
+	dns->patience_ms = patience_ms;
 	if (resolver != NULL)
 		status = set_resolver(dns, resolver, error);
 	if (status != WEIR_OK) {
@@ -68,24 +75,31 @@ void dns_free(struct dns *dns)
 /* Takes one record of the type asked for. @return true: it is enough */
 typedef bool take_record(void *context, const ns_msg *message, const ns_rr *record);
 
-enum outcome { ANSWERED, NOTHING, FAILED };
+/* The library does not tell a server that cannot answer from none: one that answers does so sooner. */
+static enum dns_outcome failure(const struct dns *dns, int64_t asked_ms)
+{
+	return errno == ECONNREFUSED || weir_monotonic_ms() - asked_ms >= dns->patience_ms ? DNS_SILENT : DNS_FAILED;
+}
 
-static enum outcome ask(struct dns *dns, const char *name, ns_type type, take_record *take, void *context)
+static enum dns_outcome ask(struct dns *dns, const char *name, ns_type type, take_record *take, void *context)
 {
 	unsigned char answer[ANSWER_BYTES];
 	ns_msg message;
 	ns_rr record;
+	int64_t asked_ms = weir_monotonic_ms();
+	errno = 0;
 	int length = res_nquery(&dns->state, name, ns_c_in, (int)type, answer, sizeof answer);
 	if (length < 0)
-		return dns->state.res_h_errno == HOST_NOT_FOUND || dns->state.res_h_errno == NO_DATA ? NOTHING : FAILED;
+		return dns->state.res_h_errno == HOST_NOT_FOUND || dns->state.res_h_errno == NO_DATA ? DNS_SAID
+		                                                                                     : failure(dns, asked_ms);
 	if (length > (int)sizeof answer || ns_initparse(answer, length, &message) != 0)
-		return FAILED;
+		return DNS_FAILED;
 	int count = ns_msg_count(message, ns_s_an);
 	for (int i = 0; i < count && i < RECORDS_MAX; i++)
 		if (ns_parserr(&message, ns_s_an, i, &record) == 0 && ns_rr_type(record) == type &&
 		    take(context, &message, &record))
 			break;
-	return ANSWERED;
+	return DNS_SAID;
 }
 
 /* The name that DNS has for an address's own names. */
@@ -103,6 +117,8 @@ static void reverse_name(const struct weir_address *address, char name[80])
 }
 
 struct pointers {
+	dns_wanted *wanted;
+	void *context;
 	char names[VERIFIED_POINTERS_MAX][WEIR_HOST_MAX_BYTES + 1];
 	int count;
 };
@@ -119,7 +135,7 @@ static bool take_pointer(void *context, const ns_msg *message, const ns_rr *reco
 	struct pointers *pointers = context;
 	char name[NS_MAXDNAME];
 	if (ns_name_uncompress(ns_msg_base(*message), ns_msg_end(*message), ns_rr_rdata(*record), name, sizeof name) < 0 ||
-	    !is_host(name))
+	    !is_host(name) || !pointers->wanted(pointers->context, name))
 		return false;
 	memcpy(pointers->names[pointers->count++], name, strlen(name) + 1);
 	return pointers->count == VERIFIED_POINTERS_MAX;
@@ -142,23 +158,36 @@ static bool take_address(void *context, const ns_msg *message, const ns_rr *reco
 	return sought->found;
 }
 
-bool dns_confirmed_name(struct dns *dns, const struct weir_address *address, char name[WEIR_HOST_MAX_BYTES + 1])
+enum dns_outcome dns_confirmed_name(struct dns *dns, const struct weir_address *address, dns_wanted *wanted,
+                                    void *context, char name[WEIR_HOST_MAX_BYTES + 1])
 {
 	char reverse[80];
-	struct pointers pointers = {.count = 0};
+	struct pointers pointers = {.wanted = wanted, .context = context};
+	int64_t end_ms = weir_monotonic_ms() + DNS_MOST_MS;
+	ns_type type = weir_address_is_v4(address) ? ns_t_a : ns_t_aaaa;
 	reverse_name(address, reverse);
 	name[0] = '\0';
-	if (ask(dns, reverse, ns_t_ptr, take_pointer, &pointers) == FAILED)
-		return false;
-	bool failed = false;
-	ns_type type = weir_address_is_v4(address) ? ns_t_a : ns_t_aaaa;
+	enum dns_outcome outcome = ask(dns, reverse, ns_t_ptr, take_pointer, &pointers);
 	for (int i = 0; i < pointers.count; i++) {
 		struct sought sought = {.address = address};
-		failed |= ask(dns, pointers.names[i], type, take_address, &sought) == FAILED;
+		enum dns_outcome said =
+			weir_monotonic_ms() < end_ms ? ask(dns, pointers.names[i], type, take_address, &sought) : DNS_FAILED;
+		outcome = outcome > said ? outcome : said;
 		if (!sought.found)
 			continue;
 		memcpy(name, pointers.names[i], WEIR_HOST_MAX_BYTES + 1);
-		return true;
+		return DNS_SAID;
 	}
-	return !failed;
+	return outcome;
+}
+
+static bool take_none(void *context, const ns_msg *message, const ns_rr *record)
+{
+	(void)context, (void)message, (void)record;
+	return true;
+}
+
+enum dns_outcome dns_probe(struct dns *dns)
+{
+	return ask(dns, ".", ns_t_ns, take_none, NULL);
 }

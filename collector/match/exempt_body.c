@@ -5,11 +5,13 @@
  */
 #include "collector/match/exempt_body.h"
 
+#include "common/base/alloc.h"
 #include "common/base/words.h"
-#include "common/bytes/address.h"
 #include "common/json/json.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ENTRY_MAX_BYTES = 256, SHOWN_BYTES = 40, JSON_DEPTH_MAX = 16 };
@@ -22,10 +24,23 @@ static void refuse(struct exempt_body *body, const char *place, uint64_t number,
 		                 (unsigned long long)number, why);
 }
 
+static bool is_v4(const struct weir_network *network)
+{
+	return network->prefix >= 96 && weir_address_is_v4(&network->base);
+}
+
 static bool is_too_wide(const struct weir_network *network)
 {
-	bool v4 = network->prefix >= 96 && weir_address_is_v4(&network->base);
-	return network->prefix < (v4 ? 96 + EXEMPT_BODY_PREFIX4 : EXEMPT_BODY_PREFIX6);
+	return network->prefix < (is_v4(network) ? 96 + EXEMPT_BODY_PREFIX4 : EXEMPT_BODY_PREFIX6);
+}
+
+static void add_space(struct exempt_body *body, const struct weir_network *network)
+{
+	if (body->space_count == body->space_room) {
+		body->space_room = body->space_room == 0 ? 64 : 2 * body->space_room;
+		body->spaces = weir_realloc(body->spaces, body->space_room, sizeof *body->spaces);
+	}
+	body->spaces[body->space_count++] = *network;
 }
 
 static void take_entry(struct exempt_body *body, struct weir_span entry, const char *place, uint64_t number)
@@ -48,8 +63,10 @@ static void take_entry(struct exempt_body *body, struct weir_span entry, const c
 			refuse(body, place, number, words);
 			return;
 		}
-	for (uint32_t i = 0; i < count && body->networks < EXEMPT_BODY_NETWORKS_MAX; i++)
+	for (uint32_t i = 0; i < count && body->networks < EXEMPT_BODY_NETWORKS_MAX; i++) {
 		weir_text_printf(&body->lines, "%s\n", weir_network_format(&networks[i], text));
+		add_space(body, &networks[i]);
+	}
 	body->networks += count;
 	body->entries++;
 }
@@ -114,6 +131,29 @@ static enum weir_status read_json(struct exempt_body *body, const char *at, cons
 	return WEIR_OK;
 }
 
+static int compare_networks(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct weir_network));
+}
+
+/* Of all that there is of IPv4, and of IPv6, the part that the networks cover. What lies in another counts once. */
+static void sum_spaces(const struct exempt_body *body, double *part4, double *part6)
+{
+	const struct weir_network *outer = NULL;
+	if (body->space_count > 0)
+		qsort(body->spaces, body->space_count, sizeof *body->spaces, compare_networks);
+	for (uint32_t i = 0; i < body->space_count; i++) {
+		const struct weir_network *network = &body->spaces[i];
+		if (outer != NULL && weir_network_contains(outer, &network->base))
+			continue;
+		outer = network;
+		if (is_v4(network))
+			*part4 += ldexp(1, 96 - network->prefix);
+		else
+			*part6 += ldexp(1, -network->prefix);
+	}
+}
+
 static enum weir_status check(const struct exempt_body *body, struct weir_error *error)
 {
 	if (body->networks > EXEMPT_BODY_NETWORKS_MAX)
@@ -124,6 +164,13 @@ static enum weir_status check(const struct exempt_body *body, struct weir_error 
 		                 body->mistakes.at);
 	if (body->entries == 0)
 		return weir_fail(error, WEIR_INVALID, "has no address in it");
+	double part4 = 0, part6 = 0;
+	sum_spaces(body, &part4, &part6);
+	if (part4 > ldexp(1, -EXEMPT_BODY_ALL4) || part6 > ldexp(1, -EXEMPT_BODY_ALL6))
+		return weir_fail(error, WEIR_INVALID,
+		                 "exempts too many: its networks are wider together than a list that is fetched may be (/%d of "
+		                 "IPv4, /%d of IPv6)",
+		                 EXEMPT_BODY_ALL4, EXEMPT_BODY_ALL6);
 	return WEIR_OK;
 }
 
@@ -163,5 +210,6 @@ void exempt_body_deinit(struct exempt_body *body)
 {
 	weir_text_deinit(&body->lines);
 	weir_text_deinit(&body->mistakes);
+	free(body->spaces);
 	*body = (struct exempt_body){0};
 }

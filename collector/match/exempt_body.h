@@ -7,7 +7,8 @@
  * "ipv6_prefix" at any depth, or a list of texts.
  *
  * A stranger's list exempts addresses and nothing else: a word is a mistake in it, and so is a network wider than
- * EXEMPT_BODY_PREFIX4 or EXEMPT_BODY_PREFIX6, with which nobody would be counted any more.
+ * EXEMPT_BODY_PREFIX4 or EXEMPT_BODY_PREFIX6. All its networks together may be as wide as EXEMPT_BODY_ALL4 and
+ * EXEMPT_BODY_ALL6 say: with more, few would be counted any more.
  */
 #ifndef COLLECTOR_EXEMPT_BODY_H
 #define COLLECTOR_EXEMPT_BODY_H
@@ -15,12 +16,15 @@
 #include "common/base/span.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
+#include "common/bytes/address.h"
 
 enum {
 	EXEMPT_BODY_MAX_BYTES = 16 << 20,
 	EXEMPT_BODY_NETWORKS_MAX = 1000000,
 	EXEMPT_BODY_PREFIX4 = 8,
 	EXEMPT_BODY_PREFIX6 = 16,
+	EXEMPT_BODY_ALL4 = 4,  /* a sixteenth of IPv4 */
+	EXEMPT_BODY_ALL6 = 14, /* four of the widest networks */
 	EXEMPT_BODY_MISTAKES_TOLD = 3,
 };
 
@@ -28,6 +32,8 @@ enum {
 struct exempt_body {
 	struct weir_text lines; /* a network each, ended by '\n' */
 	uint32_t networks;
+	struct weir_network *spaces; /* the same, for what they come to */
+	uint32_t space_count, space_room;
 	uint32_t entries, bad;     /* entries: good ones */
 	struct weir_text mistakes; /* the first bad ones: "line 3: words; line 7: words" */
 };
@@ -35,7 +41,7 @@ struct exempt_body {
 /**
  * Reads one.
  *
- * @return WEIR_OK: there is an entry, and there are not more bad ones than good ones; WEIR_INVALID: it is no list, in words
+ * @return WEIR_OK: there is an entry, and there are not more bad ones than good ones, which are not too wide together; WEIR_INVALID: it is no list, in words
  *         that continue "the answer "
  */
 WEIR_MUST_USE enum weir_status exempt_body_read(struct weir_span bytes, struct exempt_body *body,

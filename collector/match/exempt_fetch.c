@@ -9,10 +9,13 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
+#include "common/bytes/hash.h"
 #include "common/bytes/http_address.h"
 #include "common/files/durable_file.h"
 #include "common/http_client/http_client.h"
+#include "common/json/units.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,17 +24,22 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONNECT_MS = 5000, ANSWER_MS = 30000, LOOK_MS = 100 };
+enum { CONNECT_MS = 5000, ANSWER_MS = 30000, LOOK_MS = 100, IDLE_MS = 3600000 };
+
+#define NEVER_MS INT64_MAX
 
 struct fetched_list {
 	char *address;
 	char *shown; /* without an account and a query, which may be secrets */
 	char path[WEIR_PATH_BYTES];
+	char confirmed
+		[WEIR_PATH_BYTES]; /* an empty file: when the copy was confirmed. The copy's own times say that it is another */
 	char etag[WEIR_HTTP_ETAG_BYTES];
 	int64_t due_ms;      /* monotonic */
 	int64_t good_ms;     /* wall clock: when the copy was last known to be what the server has; 0: there is none */
 	uint32_t networks;   /* of the copy */
-	bool shrunk;         /* the answer before had far fewer */
+	uint64_t doubtful;   /* hash of an answer with far fewer; 0: there is none */
+	int64_t doubted_ms;  /* monotonic: since when no other one came */
 	bool asked, dropped; /* asked: at least once */
 	struct weir_fault fault;
 };
@@ -57,15 +65,9 @@ static void free_list(struct fetched_list *list)
 	free(list);
 }
 
-static char *shown_of(const char *address)
+static int64_t modified_ms(const struct stat *about)
 {
-	struct weir_text shown = {0};
-	const char *path = strstr(address, "://") + 3;
-	(void)weir_http_address_host(address, &shown);
-	path += strcspn(path, "/?#");
-	weir_text_append(&shown, path, strcspn(path, "?#"));
-	weir_text_append(&shown, "", 1);
-	return shown.at;
+	return (int64_t)about->st_mtim.tv_sec * 1000 + about->st_mtim.tv_nsec / 1000000;
 }
 
 /* The copy that was left by a process before. */
@@ -82,7 +84,9 @@ static void find_copy(struct fetched_list *list)
 	for (size_t i = 0; i < length; i++)
 		list->networks += bytes[i] == '\n';
 	free(bytes);
-	list->good_ms = (int64_t)about.st_mtim.tv_sec * 1000 + about.st_mtim.tv_nsec / 1000000;
+	list->good_ms = modified_ms(&about);
+	if (stat(list->confirmed, &about) == 0 && modified_ms(&about) > list->good_ms)
+		list->good_ms = modified_ms(&about);
 }
 
 static struct fetched_list *new_list(const struct exempt_fetch *fetch, const char *address)
@@ -90,9 +94,15 @@ static struct fetched_list *new_list(const struct exempt_fetch *fetch, const cha
 	struct fetched_list *list = weir_alloc(1, sizeof *list);
 	struct weir_error ignored; /* a path that is too long cannot be written, and that is told then */
 	list->address = weir_copy(address, strlen(address));
-	list->shown = shown_of(address);
-	if (exempt_list_copy(fetch->options.folder, address, list->path, &ignored) == WEIR_OK)
+	struct weir_text shown = {0};
+	weir_http_address_show(address, &shown);
+	list->shown = weir_copy(shown.at, shown.length);
+	weir_text_deinit(&shown);
+	if (exempt_list_copy(fetch->options.folder, address, list->path, &ignored) == WEIR_OK &&
+	    weir_path_format(list->confirmed, &ignored, "%s.confirmed", list->path) == WEIR_OK)
 		find_copy(list);
+	if (fetch->options.once && list->good_ms != 0)
+		list->due_ms = NEVER_MS;
 	return list;
 }
 
@@ -141,13 +151,33 @@ static enum weir_status keep(struct exempt_fetch *fetch, struct fetched_list *li
 	return status;
 }
 
-/* Whether a list that lost more than half of its networks waits until the server has given the same once more. */
-static bool is_doubtful(struct fetched_list *list, const struct exempt_body *body)
+static int64_t doubt_ms(const struct exempt_fetch *fetch)
 {
+	return fetch->options.interval_ms < EXEMPT_FETCH_DOUBT_MS ? fetch->options.interval_ms : EXEMPT_FETCH_DOUBT_MS;
+}
+
+/* The copy is what the server has. A restart that cannot see when shows its age as more than it is. */
+static void confirm(struct exempt_fetch *fetch, struct fetched_list *list)
+{
+	int file = open(list->confirmed, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+	list->good_ms = weir_wall_ms();
+	if (file >= 0) {
+		(void)futimens(file, NULL);
+		close(file);
+	}
+	weir_fault_clear(&list->fault, fetch->options.log, "exempt");
+}
+
+/* Whether a list that lost more than half of its networks waits: until the server has given nothing but the same for long. */
+static bool is_doubtful(const struct exempt_fetch *fetch, struct fetched_list *list, const struct exempt_body *body)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	uint64_t hash = weir_hash64(body->lines.at, body->lines.length) | 1;
 	bool fewer = list->good_ms != 0 && body->networks < list->networks / 2;
-	bool first = fewer && !list->shrunk;
-	list->shrunk = first;
-	return first;
+	if (fewer && hash != list->doubtful)
+		list->doubted_ms = now_ms;
+	list->doubtful = fewer ? hash : 0;
+	return fewer && (now_ms == list->doubted_ms || now_ms - list->doubted_ms < doubt_ms(fetch));
 }
 
 /* A new list, or one that is none. */
@@ -155,22 +185,23 @@ static void take_body(struct exempt_fetch *fetch, struct fetched_list *list, con
 {
 	struct exempt_body body = {0};
 	struct weir_error error;
-	char words[WEIR_ERROR_TEXT_BYTES + 32];
+	char words[WEIR_ERROR_TEXT_BYTES + 32], buffer[24];
 	enum weir_status status = exempt_body_read(weir_text_span(&answer->body), &body, &error);
 	if (status != WEIR_OK) {
+		list->doubtful = 0;
 		snprintf(words, sizeof words, "the answer %s", error.text);
 		fail(fetch, list, words);
-	} else if (is_doubtful(list, &body)) {
-		snprintf(words, sizeof words, "it has %u networks, and had %u: it is taken if the next answer is as short",
-		         body.networks, list->networks);
+	} else if (is_doubtful(fetch, list, &body)) {
+		snprintf(words, sizeof words, "it has %u networks, and had %u: it is taken if it stays so for %s",
+		         body.networks, list->networks, weir_format_duration(doubt_ms(fetch), buffer, sizeof buffer));
 		fail(fetch, list, words);
 	} else if (keep(fetch, list, &body, &error) != WEIR_OK) {
 		fail(fetch, list, error.text);
 	} else {
 		list->networks = body.networks;
-		list->good_ms = weir_wall_ms();
+		list->doubtful = 0;
 		snprintf(list->etag, sizeof list->etag, "%s", answer->etag);
-		weir_fault_clear(&list->fault, fetch->options.log, "exempt");
+		confirm(fetch, list);
 	}
 	exempt_body_deinit(&body);
 }
@@ -180,9 +211,11 @@ static void take_answer(struct exempt_fetch *fetch, struct fetched_list *list, c
 	char words[96];
 	if (answer->code == 200) {
 		take_body(fetch, list, answer);
-	} else if (answer->code == 304 && list->good_ms != 0) {
-		list->good_ms = weir_wall_ms();
-		weir_fault_clear(&list->fault, fetch->options.log, "exempt");
+		return;
+	}
+	list->doubtful = 0;
+	if (answer->code == 304 && list->good_ms != 0) {
+		confirm(fetch, list);
 	} else {
 		snprintf(words, sizeof words, "the server answers %ld%s", answer->code,
 		         answer->code / 100 == 3 ? ": it is elsewhere, so name that address" : "");
@@ -215,7 +248,7 @@ static void ask(struct exempt_fetch *fetch, struct fetched_list *list)
 	int64_t wait_ms = options->interval_ms;
 	if (fetch->failures > failures && wait_ms > options->again_ms)
 		wait_ms = options->again_ms > answer.retry_after_ms ? options->again_ms : answer.retry_after_ms;
-	list->due_ms = weir_monotonic_ms() + wait_ms;
+	list->due_ms = options->once ? NEVER_MS : weir_monotonic_ms() + wait_ms;
 	list->asked = true;
 	weir_text_deinit(&answer.body);
 	if (list->dropped)
@@ -238,8 +271,10 @@ static void *run(void *context)
 	pthread_mutex_lock(&fetch->lock);
 	while (!atomic_load(&fetch->stop)) {
 		struct fetched_list *next = next_due(fetch);
-		int64_t wait_ms = next != NULL ? next->due_ms - weir_monotonic_ms() : INT64_C(3600000);
-		if (next != NULL && wait_ms <= 0) {
+		int64_t wait_ms = next != NULL ? next->due_ms - weir_monotonic_ms() : IDLE_MS;
+		if (wait_ms > IDLE_MS)
+			wait_ms = IDLE_MS;
+		if (wait_ms <= 0) {
 			ask(fetch, next);
 			continue;
 		}

@@ -13,6 +13,7 @@
 #include "common/log/metrics.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct exempt_fetch;
 
@@ -20,12 +21,14 @@ struct exempt_fetch_options {
 	const char *folder; /* of the copies; made when there is one */
 	int64_t interval_ms;
 	int64_t again_ms; /* after a failure, if that is sooner */
+	bool once;        /* a list of which there is no copy is asked for once, and no other is */
 	const struct weir_log *log;
 };
 
 enum {
 	EXEMPT_FETCH_AGAIN_MS = 60000,
-	EXEMPT_FETCH_WAIT_MS = 20000, /* so long a start waits for a first copy */
+	EXEMPT_FETCH_DOUBT_MS = 3600000, /* a list that shrinks must stay so, or for the interval if that is shorter */
+	EXEMPT_FETCH_WAIT_MS = 20000,    /* so long a start waits for a first copy */
 };
 
 /** @param options  what it points to is borrowed until exempt_fetch_free() */

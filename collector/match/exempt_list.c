@@ -8,6 +8,7 @@
 #include "common/bytes/http_address.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -116,13 +117,19 @@ static void take_word(void *context, struct weir_span word)
 
 static enum weir_status check_loaded(const struct loading *loading, const char *path, struct weir_error *error)
 {
+	struct weir_text shown = {0};
+	enum weir_status status = WEIR_OK;
+	weir_http_address_show(path, &shown);
 	if (loading->wildcards > EXEMPT_LIST_WILDCARDS_MAX)
-		return weir_fail(error, WEIR_INVALID, "%s: %llu entries have a '*'; at most %d are allowed in a list", path,
-		                 (unsigned long long)loading->wildcards, EXEMPT_LIST_WILDCARDS_MAX);
-	if (loading->networks > EXEMPT_LIST_NETWORKS_MAX)
-		return weir_fail(error, WEIR_INVALID, "%s: its ranges come to %llu networks; at most %d are allowed in a list",
-		                 path, (unsigned long long)loading->networks, EXEMPT_LIST_NETWORKS_MAX);
-	return WEIR_OK;
+		status =
+			weir_fail(error, WEIR_INVALID, "%.*s: %llu entries have a '*'; at most %d are allowed in a list",
+		              (int)shown.length, shown.at, (unsigned long long)loading->wildcards, EXEMPT_LIST_WILDCARDS_MAX);
+	else if (loading->networks > EXEMPT_LIST_NETWORKS_MAX)
+		status =
+			weir_fail(error, WEIR_INVALID, "%.*s: its ranges come to %llu networks; at most %d are allowed in a list",
+		              (int)shown.length, shown.at, (unsigned long long)loading->networks, EXEMPT_LIST_NETWORKS_MAX);
+	weir_text_deinit(&shown);
+	return status;
 }
 
 static struct shared_list *new_list(const char *path)
@@ -188,6 +195,37 @@ static bool is_away(const struct exempt_lists *lists, const char *path)
 	struct weir_exempt_file_state state;
 	const char *file = exempt_lists_file(lists, path, copy);
 	return weir_http_address_meant(path) && (file == NULL || !weir_exempt_file_look(file, &state));
+}
+
+static enum weir_status hash_file(const char *path, uint64_t *hash, struct weir_error *error)
+{
+	char bytes[1 << 16];
+	FILE *file = fopen(path, "re");
+	if (file == NULL)
+		return weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
+	for (size_t got; (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
+		*hash = weir_hash64((uint64_t[]){*hash, weir_hash64(bytes, got)}, 2 * sizeof(uint64_t));
+	bool failed = ferror(file) != 0;
+	fclose(file);
+	return failed ? weir_fail(error, WEIR_IO, "cannot read %s", path) : WEIR_OK;
+}
+
+enum weir_status exempt_lists_hash(const struct exempt_lists *lists, const struct weir_policy *policy, uint64_t *hash,
+                                   struct weir_error *error)
+{
+	char copy[WEIR_PATH_BYTES];
+	*hash = 0;
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
+			const char *path = policy->zones[z].exempt_lists[i];
+			enum weir_status status = WEIR_OK;
+			*hash = weir_hash64((uint64_t[]){*hash, weir_hash64(path, strlen(path))}, 2 * sizeof(uint64_t));
+			if (!is_away(lists, path))
+				status = hash_file(exempt_lists_file(lists, path, copy), hash, error);
+			if (status != WEIR_OK)
+				return status;
+		}
+	return WEIR_OK;
 }
 
 /* Whether the file is as it was read. A copy that is gone is as it was. */

@@ -93,6 +93,15 @@ struct exempt_list_facts {
 /** What a list has: so that a zone of addresses can say that words exempt nobody. @thread any */
 struct exempt_list_facts exempt_lists_facts(struct exempt_lists *lists, const char *path);
 
+/**
+ * A hash of what the files have that a policy names as lists, copies that are not there, too.
+ *
+ * @param hash  set to it; 0: the policy names none
+ * @return WEIR_OK; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status exempt_lists_hash(const struct exempt_lists *lists, const struct weir_policy *policy,
+                                                 uint64_t *hash, struct weir_error *error);
+
 /** Where the copy of a list is that has such an address. @return WEIR_IO: the path is too long */
 WEIR_MUST_USE enum weir_status exempt_list_copy(const char *folder, const char *address, char path[WEIR_PATH_BYTES],
                                                 struct weir_error *error);

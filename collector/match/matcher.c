@@ -171,6 +171,9 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lis
 	made->partitions = partitions;
 	made->fields = fields;
 	made->hosts = exempt_lists_hosts(lists);
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < policy->zones[i].exempt_verified_count; k++)
+			verified_hosts_want(made->hosts, &policy->zones[i].exempt_verified[k]);
 	enum weir_status status = WEIR_OK;
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		const struct weir_zone *source = &policy->zones[i];

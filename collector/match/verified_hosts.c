@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Addresses stand in sets of WAYS places by their hash; a new one takes the place of one without a name, or of that which was
- * looked for least lately. A name that was confirmed holds while it is asked for again, and while no server answers: a robot is not counted for that.
+ * looked for least lately. A name that was confirmed holds while it is asked for again, and while no server answers: a robot
+ * is not counted for that.
+ *
+ * Several threads ask, as some strangers' servers never answer. No thread is joined, as an answer is waited for in the
+ * library: the last who uses the table frees it.
  */
 #include "collector/match/verified_hosts.h"
 
@@ -16,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAYS = 4, SETS = VERIFIED_NAMES_MAX / WAYS };
+enum { WAYS = 4, SETS = VERIFIED_NAMES_MAX / WAYS, SILENT_MAX = 5, DOUBLINGS_MAX = 8 };
 
 struct host {
 	struct weir_address address;
@@ -24,14 +28,21 @@ struct host {
 	bool used, waits;  /* waits: it is in the queue */
 	int64_t until_ms;  /* when it is asked for again */
 	int64_t looked_ms; /* for the last time */
+	uint32_t failures; /* in a row */
 };
 
 struct verified_hosts {
 	struct verified_hosts_options options;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	pthread_t thread;
 	bool started, stop;
+	uint32_t users;  /* the owner and the threads */
+	int64_t next_ms; /* when the next address may be asked for */
+	char *resolver;  /* owned: of options */
+	char **wanted;   /* domains of robots; owned, as they are */
+	size_t wanted_count;
+	uint32_t silent; /* addresses in a row for which the server did not answer */
+	struct weir_fault fault;
 	struct host (*sets)[WAYS];
 	struct weir_address queue[VERIFIED_QUEUE_MAX]; /* a ring */
 	uint32_t first, waiting;
@@ -45,7 +56,7 @@ struct verified_hosts_options verified_hosts_usual(const char *resolver, const s
 	                                       .known_ms = INT64_C(6) * 3600000,
 	                                       .nameless_ms = INT64_C(3600000),
 	                                       .failed_ms = 60000,
-	                                       .patience_ms = 2000,
+	                                       .patience_ms = 1000,
 	                                       .log = log};
 }
 
@@ -53,10 +64,33 @@ struct verified_hosts *verified_hosts_new(const struct verified_hosts_options *o
 {
 	struct verified_hosts *hosts = weir_alloc(1, sizeof *hosts);
 	hosts->options = *options;
+	hosts->users = 1;
+	if (options->resolver != NULL)
+		hosts->options.resolver = hosts->resolver = weir_copy(options->resolver, strlen(options->resolver));
 	hosts->sets = weir_alloc(SETS, sizeof *hosts->sets);
 	pthread_mutex_init(&hosts->lock, NULL);
 	weir_condition_init(&hosts->changed);
 	return hosts;
+}
+
+/* With the lock held, which it gives back for good. */
+static void leave(struct verified_hosts *hosts)
+{
+	bool last = --hosts->users == 0;
+	pthread_mutex_unlock(&hosts->lock);
+	if (!last)
+		return;
+	for (size_t s = 0; s < SETS; s++)
+		for (size_t w = 0; w < WAYS; w++)
+			free(hosts->sets[s][w].name);
+	for (size_t i = 0; i < hosts->wanted_count; i++)
+		free(hosts->wanted[i]);
+	free(hosts->wanted);
+	free(hosts->resolver);
+	free(hosts->sets);
+	pthread_cond_destroy(&hosts->changed);
+	pthread_mutex_destroy(&hosts->lock);
+	free(hosts);
 }
 
 void verified_hosts_free(struct verified_hosts *hosts)
@@ -66,16 +100,7 @@ void verified_hosts_free(struct verified_hosts *hosts)
 	pthread_mutex_lock(&hosts->lock);
 	hosts->stop = true;
 	pthread_cond_broadcast(&hosts->changed);
-	pthread_mutex_unlock(&hosts->lock);
-	if (hosts->started)
-		pthread_join(hosts->thread, NULL);
-	for (size_t s = 0; s < SETS; s++)
-		for (size_t w = 0; w < WAYS; w++)
-			free(hosts->sets[s][w].name);
-	free(hosts->sets);
-	pthread_cond_destroy(&hosts->changed);
-	pthread_mutex_destroy(&hosts->lock);
-	free(hosts);
+	leave(hosts);
 }
 
 static struct host *set_of(struct verified_hosts *hosts, const struct weir_address *address)
@@ -113,10 +138,36 @@ static struct host *make(struct verified_hosts *hosts, const struct weir_address
 	return oldest;
 }
 
-/* With an answer. The address may have lost its place meanwhile. */
+static bool is_wanted(const struct verified_hosts *hosts, const char *name)
+{
+	for (size_t i = 0; i < hosts->wanted_count; i++)
+		if (weir_verified_host(hosts->wanted[i], name))
+			return true;
+	return false;
+}
+
+/* A dns_wanted. Once it is to stop, nothing more is asked. */
+static bool wants(void *context, const char *name)
+{
+	struct verified_hosts *hosts = context;
+	pthread_mutex_lock(&hosts->lock);
+	bool wanted = !hosts->stop && is_wanted(hosts, name);
+	pthread_mutex_unlock(&hosts->lock);
+	return wanted;
+}
+
+/* Until a host is asked for again. */
+static int64_t wait_ms(const struct verified_hosts *hosts, const struct host *host)
+{
+	uint32_t doublings = host->failures > DOUBLINGS_MAX ? DOUBLINGS_MAX : host->failures - 1;
+	if (host->failures > 0)
+		return hosts->options.failed_ms << doublings;
+	return host->name != NULL ? hosts->options.known_ms : hosts->options.nameless_ms;
+}
+
+/* With the lock held. */
 static void take(struct verified_hosts *hosts, const struct weir_address *address, bool said, const char *name)
 {
-	const struct verified_hosts_options *options = &hosts->options;
 	struct host *host = find(hosts, address);
 	hosts->asked++;
 	hosts->failed += !said;
@@ -124,55 +175,87 @@ static void take(struct verified_hosts *hosts, const struct weir_address *addres
 	if (host == NULL)
 		return;
 	host->waits = false;
+	host->failures = said ? 0 : host->failures + 1;
 	if (said) {
 		free(host->name);
 		host->name = name[0] != '\0' ? weir_copy(name, strlen(name)) : NULL;
 	}
-	int64_t wait_ms = !said ? options->failed_ms : host->name != NULL ? options->known_ms : options->nameless_ms;
-	host->until_ms = weir_monotonic_ms() + wait_ms;
+	host->until_ms = weir_monotonic_ms() + wait_ms(hosts, host);
+}
+
+/*
+ * With the lock held, which it gives back while it asks. Some addresses' servers never answer, which is nobody's fault here:
+ * only if it is so for one after the other, the name server is asked for what it knows itself.
+ */
+static void tell_silence(struct verified_hosts *hosts, struct dns *dns, enum dns_outcome outcome)
+{
+	hosts->silent = outcome == DNS_SILENT ? hosts->silent + 1 : 0;
+	if (hosts->silent >= SILENT_MAX && !hosts->stop) {
+		pthread_mutex_unlock(&hosts->lock);
+		bool away = dns_probe(dns) == DNS_SILENT;
+		pthread_mutex_lock(&hosts->lock);
+		hosts->silent = away ? hosts->silent : 0;
+	}
+	if (hosts->stop)
+		return; /* whose log it was may be gone */
+	if (hosts->silent >= SILENT_MAX)
+		weir_fault_raise(&hosts->fault, hosts->options.log, "exempt",
+		                 "the name server does not answer: robots that are not known yet are counted like anybody");
+	else if (hosts->silent == 0)
+		weir_fault_clear(&hosts->fault, hosts->options.log, "exempt");
 }
 
 /* With the lock held, which it gives back while it waits. */
-static void ask_next(struct verified_hosts *hosts, struct dns *dns, struct weir_fault *fault)
+static void ask_next(struct verified_hosts *hosts, struct dns *dns)
 {
 	char name[WEIR_HOST_MAX_BYTES + 1];
 	struct weir_address address = hosts->queue[hosts->first];
 	hosts->first = (hosts->first + 1) % VERIFIED_QUEUE_MAX;
 	hosts->waiting--;
+	hosts->next_ms = weir_monotonic_ms() + hosts->options.period_ms;
 	pthread_mutex_unlock(&hosts->lock);
-	bool said = dns_confirmed_name(dns, &address, name);
-	if (said)
-		weir_fault_clear(fault, hosts->options.log, "exempt");
-	else
-		weir_fault_raise(fault, hosts->options.log, "exempt",
-		                 "the name server does not answer: robots that are not known yet are counted like anybody");
+	enum dns_outcome outcome = dns_confirmed_name(dns, &address, wants, hosts, name);
 	pthread_mutex_lock(&hosts->lock);
-	take(hosts, &address, said, name);
-	struct weir_deadline deadline = weir_deadline_in_ms(hosts->options.period_ms);
-	while (!hosts->stop && weir_condition_wait(&hosts->changed, &hosts->lock, &deadline))
-		;
+	if (hosts->stop)
+		return;
+	take(hosts, &address, outcome == DNS_SAID, name);
+	tell_silence(hosts, dns, outcome);
 }
 
 static void *run(void *context)
 {
 	struct verified_hosts *hosts = context;
-	struct weir_fault fault = {0};
 	struct weir_error error;
-	struct dns *dns;
-	if (dns_new(hosts->options.resolver, hosts->options.patience_ms, &dns, &error) != WEIR_OK) {
-		weir_log(hosts->options.log, WEIR_LOG_ERROR, "exempt", "no robot is verified: %s", error.text);
-		return NULL;
-	}
+	struct dns *dns = NULL;
+	enum weir_status status = dns_new(hosts->options.resolver, hosts->options.patience_ms, &dns, &error);
 	pthread_mutex_lock(&hosts->lock);
-	while (!hosts->stop) {
-		if (hosts->waiting > 0)
-			ask_next(hosts, dns, &fault);
-		else
+	if (status != WEIR_OK && !hosts->stop)
+		weir_fault_raise(&hosts->fault, hosts->options.log, "exempt", "no robot is verified: %s", error.text);
+	while (status == WEIR_OK && !hosts->stop) {
+		int64_t early_ms = hosts->next_ms - weir_monotonic_ms();
+		struct weir_deadline deadline = weir_deadline_in_ms(early_ms);
+		if (hosts->waiting == 0)
 			pthread_cond_wait(&hosts->changed, &hosts->lock);
+		else if (early_ms > 0)
+			(void)weir_condition_wait(&hosts->changed, &hosts->lock, &deadline);
+		else
+			ask_next(hosts, dns);
 	}
-	pthread_mutex_unlock(&hosts->lock);
+	leave(hosts);
 	dns_free(dns);
 	return NULL;
+}
+
+/* With the lock held. Where not all of them can be started, those that can do. */
+static void start(struct verified_hosts *hosts)
+{
+	pthread_t thread;
+	hosts->started = true;
+	for (int i = 0; i < VERIFIED_THREADS; i++)
+		if (pthread_create(&thread, NULL, run, hosts) == 0) {
+			hosts->users++;
+			pthread_detach(thread);
+		}
 }
 
 /* With the lock held. */
@@ -183,13 +266,39 @@ static void enqueue(struct verified_hosts *hosts, const struct weir_address *add
 		return;
 	}
 	if (!hosts->started)
-		hosts->started = pthread_create(&hosts->thread, NULL, run, hosts) == 0;
+		start(hosts);
 	if (host == NULL)
 		host = make(hosts, address);
 	host->waits = true;
 	host->looked_ms = weir_monotonic_ms();
 	hosts->queue[(hosts->first + hosts->waiting++) % VERIFIED_QUEUE_MAX] = *address;
-	pthread_cond_signal(&hosts->changed);
+	pthread_cond_broadcast(&hosts->changed);
+}
+
+/* With the lock held. What had no name may have one among those that are wanted now. */
+static void want(struct verified_hosts *hosts, const char *domain)
+{
+	hosts->wanted = weir_realloc(hosts->wanted, hosts->wanted_count + 1, sizeof(char *));
+	hosts->wanted[hosts->wanted_count++] = weir_copy(domain, strlen(domain));
+	for (size_t s = 0; s < SETS; s++)
+		for (size_t w = 0; w < WAYS; w++)
+			if (hosts->sets[s][w].name == NULL && hosts->sets[s][w].failures == 0)
+				hosts->sets[s][w].until_ms = 0;
+}
+
+void verified_hosts_want(struct verified_hosts *hosts, const struct weir_verified *verified)
+{
+	if (hosts == NULL)
+		return;
+	pthread_mutex_lock(&hosts->lock);
+	for (uint32_t i = 0; i < verified->host_count; i++) {
+		bool known = false;
+		for (size_t k = 0; k < hosts->wanted_count; k++)
+			known |= strcmp(hosts->wanted[k], verified->hosts[i]) == 0;
+		if (!known)
+			want(hosts, verified->hosts[i]);
+	}
+	pthread_mutex_unlock(&hosts->lock);
 }
 
 bool verified_hosts_has(struct verified_hosts *hosts, const struct weir_address *address,
@@ -216,7 +325,7 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_verified_asked_total", WEIR_COUNTER, "addresses", WEIR_NO_LABELS,
          "Addresses whose names were asked for, as their user agents claim a robot that is exempt if \"verified\"."},
 	[CONFIRMED] = {"weir_verified_confirmed_total", WEIR_COUNTER, "addresses", WEIR_NO_LABELS,
-                   "Those that have a name which leads back to them."},
+                   "Those that have a name of a robot's hosts which leads back to them."},
 	[FAILED_TO_ASK] = {"weir_verified_failed_total", WEIR_COUNTER, "addresses", WEIR_NO_LABELS,
                        "Those of which the name servers said nothing: is the resolver reached?"},
 	[DROPPED] = {"weir_verified_dropped_total", WEIR_COUNTER, "questions", WEIR_NO_LABELS,

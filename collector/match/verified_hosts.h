@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which name an address has that leads back to it: asked of DNS by a thread of its own, and remembered.
+ * Which name an address has that leads back to it: asked of DNS by threads of its own, and remembered.
  *
  * Whoever has an address may give it any name, so a name counts only if DNS gives the address for it (forward-confirmed
  * reverse DNS). An answer is there some time after the first question; until then, and where there is none, an address has
- * no name. What a stranger can make it do is bounded: VERIFIED_QUEUE_MAX addresses wait, VERIFIED_PERIOD_MS lies between
- * two, and VERIFIED_NAMES_MAX are remembered.
+ * no name. What a stranger can make it do is bounded: VERIFIED_QUEUE_MAX addresses wait, a period lies between two, an
+ * address takes DNS_MOST_MS of one thread of several, and is asked for more and more rarely while that fails. A name that
+ * no robot's hosts have is none. VERIFIED_NAMES_MAX addresses are remembered.
  */
 #ifndef COLLECTOR_VERIFIED_HOSTS_H
 #define COLLECTOR_VERIFIED_HOSTS_H
@@ -18,7 +19,8 @@
 enum {
 	VERIFIED_QUEUE_MAX = 1024,
 	VERIFIED_NAMES_MAX = 16384,
-	VERIFIED_POINTERS_MAX = 4, /* names of one address that are looked at */
+	VERIFIED_POINTERS_MAX = 4, /* names of one address that are asked for */
+	VERIFIED_THREADS = 8,
 };
 
 struct verified_hosts;
@@ -28,8 +30,8 @@ struct verified_hosts_options {
 	int64_t period_ms;    /* between two addresses */
 	int64_t known_ms;     /* until an address that has a name is asked for again; its name holds meanwhile */
 	int64_t nameless_ms;  /* until one that has none is */
-	int64_t failed_ms;    /* until one is of which the servers said nothing; a name from before holds */
-	int64_t patience_ms;  /* for one answer of a server */
+	int64_t failed_ms; /* until one is of which the servers said nothing, doubled each time; a name from before holds */
+	int64_t patience_ms; /* for one answer of a server */
 	const struct weir_log *log;
 };
 
@@ -38,8 +40,11 @@ struct verified_hosts_options verified_hosts_usual(const char *resolver, const s
 
 /** Makes a table. The first question starts the thread. */
 struct verified_hosts *verified_hosts_new(const struct verified_hosts_options *options);
-/** NULL is fine. */
+/** Waits for no answer. NULL is fine. */
 void verified_hosts_free(struct verified_hosts *hosts);
+
+/** Takes the names of a robot's hosts for names, from now on. @param hosts  may be NULL. @thread any */
+void verified_hosts_want(struct verified_hosts *hosts, const struct weir_verified *verified);
 
 /**
  * Whether an address has a name that the robot's hosts have, as far as is known. An address that is not known is asked for.

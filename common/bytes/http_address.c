@@ -43,3 +43,21 @@ bool weir_http_address_host(const char *address, struct weir_text *host)
 	weir_text_append(host, at, length);
 	return length > 0 && (scheme == 8 || is_here(at, length));
 }
+
+bool weir_http_address_has_account(const char *address)
+{
+	const char *at = weir_http_address_meant(address) ? strstr(address, "://") + 3 : "";
+	return memchr(at, '@', strcspn(at, "/?#")) != NULL;
+}
+
+void weir_http_address_show(const char *text, struct weir_text *shown)
+{
+	if (!weir_http_address_meant(text)) {
+		weir_text_puts(shown, text);
+		return;
+	}
+	const char *path = strstr(text, "://") + 3;
+	path += strcspn(path, "/?#");
+	(void)weir_http_address_host(text, shown);
+	weir_text_append(shown, path, strcspn(path, "?#"));
+}

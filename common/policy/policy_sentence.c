@@ -4,6 +4,7 @@
  * configuration can see whether it means what was meant.
  */
 #include "common/base/text.h"
+#include "common/bytes/http_address.h"
 #include "common/json/units.h"
 #include "common/policy/internal.h"
 
@@ -51,9 +52,10 @@ static void put_exempt(struct weir_text *text, const struct weir_zone *zone)
 		weir_match_describe(text, &zone->exempt_matches[i]);
 	}
 	total += zone->exempt_match_count;
-	for (uint32_t i = 0; i < zone->exempt_list_count && i < EXEMPT_SHOWN; i++)
-		weir_text_printf(text, "%sthe entries of %s", total == 0 && i == 0 ? "; exempt: " : ", ",
-		                 zone->exempt_lists[i]);
+	for (uint32_t i = 0; i < zone->exempt_list_count && i < EXEMPT_SHOWN; i++) {
+		weir_text_printf(text, "%sthe entries of ", total == 0 && i == 0 ? "; exempt: " : ", ");
+		weir_http_address_show(zone->exempt_lists[i], text);
+	}
 	total += zone->exempt_list_count;
 	for (uint32_t i = 0; i < zone->exempt_verified_count && i < EXEMPT_SHOWN; i++)
 		weir_text_printf(text, "%sverified %s", total == 0 && i == 0 ? "; exempt: " : ", ",

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engines, by what they publish about their crawlers' names. One whose addresses anybody can rent is not among them. */
+/*
+ * The engines, by the names that their crawlers' hosts have. A domain is left out if others are in it, too: whoever can rent
+ * an address there, or have a proxy or a tool there ask for him, would be exempt as the robot. So google.com and yandex.com
+ * are none, and no engine whose crawlers have names of a cloud.
+ */
 #include "common/policy/verified.h"
 
 #include "common/base/alloc.h"
@@ -14,13 +18,13 @@ static const struct engine {
 	const char *name, *agent;
 	const char *hosts[4];
 } engines[] = {
-	{"googlebot", "google", {"googlebot.com", "google.com"}},
-	{"bingbot", "bing", {"search.msn.com"}},
+	{"googlebot", "googlebot", {"googlebot.com"}},
+	{"bingbot", "bingbot", {"search.msn.com"}},
 	{"applebot", "applebot", {"applebot.apple.com"}},
-	{"yandexbot", "yandex", {"yandex.ru", "yandex.net", "yandex.com"}},
-	{"baiduspider", "baidu", {"baidu.com", "baidu.jp"}},
-	{"seznambot", "seznam", {"seznam.cz"}},
-	{"petalbot", "petalbot", {"petalsearch.com"}},
+	{"yandexbot", "yandexbot", {"spider.yandex.com", "spider-*.yandex.com", "spider.yandex.ru", "spider.yandex.net"}},
+	{"baiduspider", "baiduspider", {"crawl.baidu.com", "crawl.baidu.jp"}},
+	{"seznambot", "seznambot", {"fulltextrobot-*.seznam.cz"}},
+	{"petalbot", "petalbot", {"petalbot-*.petalsearch.com"}},
 	{"yahoo", "slurp", {"crawl.yahoo.net"}},
 	{"amazonbot", "amazonbot", {"crawl.amazonbot.amazon"}},
 };
@@ -34,7 +38,8 @@ static json_t *agent_shape(void)
 
 static json_t *hosts_shape(void)
 {
-	return weir_shape_list(1, WEIR_VERIFIED_HOSTS_MAX, weir_shape_pattern("^[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)+$"));
+	return weir_shape_list(1, WEIR_VERIFIED_HOSTS_MAX,
+	                       weir_shape_pattern("^[A-Za-z0-9_-]+(\\*\\.[A-Za-z0-9_-]+)?(\\.[A-Za-z0-9_-]+)+$"));
 }
 
 static const struct weir_json_rule members[] = {
@@ -76,20 +81,31 @@ static enum weir_status take_engine(const struct weir_json *at, const char *name
 	                      list, name);
 }
 
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
 /* A domain below a top level: below "com" there is everybody. */
 static bool is_domain(const char *text)
 {
-	size_t length = strlen(text), dots = 0;
-	for (size_t i = 0; i < length; i++) {
-		bool dot = text[i] == '.';
-		bool plain = strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", text[i]) != NULL;
-		if (!dot && !plain)
+	size_t dots = 0;
+	for (const char *label = text;; label++, dots++) {
+		size_t length = strspn(label, plain);
+		if (length == 0 || label[length] == '\0')
+			return length > 0 && dots > 0;
+		label += length;
+		if (*label != '.')
 			return false;
-		if (dot && (i == 0 || i + 1 == length || text[i - 1] == '.'))
-			return false;
-		dots += dot;
 	}
-	return dots > 0 && length <= WEIR_HOST_MAX_BYTES;
+}
+
+/* One, or "crawl-*.DOMAIN": the names in it that begin so. */
+static bool is_hosts(const char *text)
+{
+	size_t prefix = strcspn(text, "*");
+	if (strlen(text) > WEIR_HOST_MAX_BYTES)
+		return false;
+	if (text[prefix] == '\0')
+		return is_domain(text);
+	return prefix > 0 && strspn(text, plain) == prefix && text[prefix + 1] == '.' && is_domain(text + prefix + 2);
 }
 
 static enum weir_status take_own(const struct weir_json *at, struct weir_verified *verified, struct weir_error *error)
@@ -111,7 +127,7 @@ static enum weir_status take_own(const struct weir_json *at, struct weir_verifie
 		struct weir_json host = weir_json_element(&hosts, i);
 		if ((status = weir_json_string(&host, &text, error)) != WEIR_OK)
 			return status;
-		if (!is_domain(text))
+		if (!is_hosts(text))
 			return weir_json_fail(&host, error, "must be a domain such as \"crawl.example.org\", not \"%.80s\"", text);
 		add_host(verified, text);
 	}
@@ -178,14 +194,26 @@ bool weir_verified_claims(const struct weir_verified *verified, struct weir_span
 	return false;
 }
 
+/* Whether a name is equal to a domain, or below it. */
+static bool is_in(const char *name, const char *domain)
+{
+	size_t length = strlen(name), tail = strlen(domain);
+	return length >= tail && strcasecmp(name + length - tail, domain) == 0 &&
+	       (length == tail || name[length - tail - 1] == '.');
+}
+
+bool weir_verified_host(const char *hosts, const char *name)
+{
+	size_t prefix = strcspn(hosts, "*");
+	if (hosts[prefix] == '\0')
+		return is_in(name, hosts);
+	return strncasecmp(name, hosts, prefix) == 0 && strcasecmp(name + strcspn(name, "."), hosts + prefix + 1) == 0;
+}
+
 bool weir_verified_is_host(const struct weir_verified *verified, const char *name)
 {
-	size_t length = strlen(name);
-	for (uint32_t i = 0; i < verified->host_count; i++) {
-		size_t domain = strlen(verified->hosts[i]);
-		if (length >= domain && strcasecmp(name + length - domain, verified->hosts[i]) == 0 &&
-		    (length == domain || name[length - domain - 1] == '.'))
+	for (uint32_t i = 0; i < verified->host_count; i++)
+		if (weir_verified_host(verified->hosts[i], name))
 			return true;
-	}
 	return false;
 }

@@ -14,9 +14,9 @@
 enum { WEIR_VERIFIED_MAX = 32, WEIR_VERIFIED_HOSTS_MAX = 8, WEIR_HOST_MAX_BYTES = 253 };
 
 struct weir_verified {
-	char *name;  /* of an engine; NULL: the configuration's own */
-	char *agent; /* a part of its user agent, whatever the case of letters */
-	char *hosts[WEIR_VERIFIED_HOSTS_MAX];
+	char *name;                           /* of an engine; NULL: the configuration's own */
+	char *agent;                          /* a part of its user agent, whatever the case of letters */
+	char *hosts[WEIR_VERIFIED_HOSTS_MAX]; /* "DOMAIN", or "PREFIX*.DOMAIN": the names right in it that begin so */
 	uint32_t host_count;
 };
 
@@ -31,7 +31,9 @@ json_t *weir_verified_shape(void);
 
 /** Whether a user agent is one that the robot has. */
 bool weir_verified_claims(const struct weir_verified *verified, struct weir_span agent);
-/** Whether a host's name is in one of its domains: equal, or below it. */
+/** Whether a host's name is one of those that an element of `hosts` says. */
+bool weir_verified_host(const char *hosts, const char *name);
+/** Whether a host's name is one of its hosts: a domain, below it, or of the prefix in it. */
 bool weir_verified_is_host(const struct weir_verified *verified, const char *name);
 
 #endif

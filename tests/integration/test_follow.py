@@ -217,7 +217,7 @@ def test_a_hangup_with_a_cluster_s_configuration_changes_nothing(place):
     weir = follow(place, config)
     place.append("log", burst("ann", 4))
     until_keys(place, weir, "ann")
-    place.write("weir.json", json.dumps({"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}}))
+    place.write("weir.json", json.dumps({"bus": {"type": "kafka", "brokers": "127.0.0.1:1"}, "sources": [source(log)]}))
     weir.signal(signal.SIGHUP)
     until(lambda: 'bus.type: must be "local" for weir run' in weir.said(), "it is refused", running=weir)
     place.append("log", burst("bob", 4))
@@ -367,7 +367,7 @@ def test_a_robot_is_exempt_once_its_name_is_known(place):
     def answered():
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
-                return b"\nweir_verified_confirmed_total 2\n" in page.read()
+                return b"\nweir_verified_asked_total 2\n" in page.read()
         except OSError:
             return False  # it does not serve yet
 

@@ -3,7 +3,9 @@
 """`weir run --once`: what it reads, writes, refuses and says, and its exit codes."""
 
 import contextlib
+import glob
 import gzip
+import http.server
 import json
 import os
 import random
@@ -11,6 +13,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -126,6 +129,46 @@ def test_a_closed_standard_output_is_nobody_elses(place):
     place.good("run", "--once", *LIMIT, "--state", place.path("state"), "--judged", place.path("judged"), log,
                prepare=lambda: os.close(1))
     assert b"block" not in read(place.path("state", "lock")), read(place.path("state", "lock"))
+
+
+def test_a_run_goes_on_with_the_lists_that_it_began_with(place):
+    """What another server has by then is another run's, and so is a copy that somebody changed."""
+    bodies = [b"192.0.2.1\n", b"192.0.2.2\n"]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):  # pylint: disable=invalid-name
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(bodies.pop(0))
+
+        def log_message(self, *_):  # pylint: disable=arguments-differ
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    zones = site()
+    zones[0] |= {"key": ["ip"], "exempt": {"list": f"http://127.0.0.1:{server.server_port}/bots"}}
+    log = place.write("log", "".join(burst("x", 5, ip=ip) for ip in ("192.0.2.1", "192.0.2.2", "192.0.2.3")))
+    arguments = ("run", "--once", "--config", place.config(zones, [source(log), {"type": "stdin", "format": "json"}]),
+                 "--state", place.path("state"), "--decisions", place.path("out"))
+    weir = place.start(*arguments, stdin=subprocess.PIPE)
+    until(lambda: not weir.process.poll() and os.path.exists(place.path("out")), "it reads", running=weir)
+    assert weir.stop() == STOPPED, weir.said()
+    copy, = glob.glob(place.path("state", "lists", "*.list"))
+    place.write("lines", burst("x", 1, ip="192.0.2.9"))
+    kept = read(copy)
+    with open(copy, "ab") as file:
+        file.write(b"192.0.2.3\n")
+    with open(place.path("lines"), "rb") as lines:
+        refused(place.run(*arguments, stdin=lines), 'holds an unfinished run with different lists of "exempt": use the same')
+    with open(copy, "wb") as file:
+        file.write(kept)
+    with open(place.path("lines"), "rb") as lines:
+        place.good(*arguments, stdin=lines)
+    server.shutdown()
+    server.server_close()
+    assert sorted(blocked(lines_of(place.path("out")))) == ["192.0.2.2", "192.0.2.3"]
+    assert bodies == [b"192.0.2.2\n"]  # it was asked for once
 
 
 def test_a_newer_state_is_refused_and_left_as_it_is(place):

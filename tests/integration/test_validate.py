@@ -288,6 +288,16 @@ def test_a_list_that_cannot_be_read_is_a_mistake_at_its_place(place):
             assert f"zones[1].{where}: {words}" in done.said() and "weir.json:" in done.said(), (command, done.said())
 
 
+def test_a_list_s_address_keeps_its_secret(place):
+    """An account is refused, as all who read the policy would have it; a query is not said."""
+    log = place.write("access.log", burst("ann", 5))
+    for address, code in (("https://ann:secret@lists.example/bots", USAGE), ("https://lists.example/bots?token=secret", DONE)):
+        config = place.config([zone("site", [sliding(1, "1m")], exempt={"list": address})], [source(log)])
+        done = place.run("validate", "--config", config)
+        assert done.code() == code and "secret" not in done.said() + done.out().decode(), (done.said(), done.out())
+        assert ("zones[0].exempt.list: must have no account" in done.said()) == (code == USAGE), done.said()
+
+
 def test_doubts_are_said_by_a_check_and_by_a_run(place):
     """Values that nothing can have: the same words in both."""
     zones = [zone("site", [sliding(1, "1m")], match={"method": "get", "path": ["/a?b"], "status": {"is": "4xx", "not": ["4xx"]}},

@@ -88,6 +88,44 @@ static void what_is_no_list_is_refused(void **state)
 		"\"retry later\" is no address)");
 }
 
+/* Each network may be as wide as one may be, but all of them together are not everybody. */
+static void a_list_of_everybody_is_none(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *line;
+		int count;
+		bool good;
+	} cases[] = {
+		{"%d.0.0.0/8\n", 256, false},
+		{"%d.0.0.0/8\n", 17, false},
+		{"%d.0.0.0/8\n", 16, true},
+		{"20%02d::/16\n", 5, false},
+		{"20%02d::/16\n", 4, true},
+		{"1.0.0.0/8 ; %d\n", 40, true},
+		{"1.%d.0.0/16\n1.0.0.0/8\n", 200, true},
+		{"2001:%d::/32\n2001::/16\n", 300, true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct weir_text bytes = {0};
+		struct exempt_body body = {0};
+		struct weir_error error;
+		for (int k = 0; k < cases[i].count; k++) {
+			char line[64];
+			snprintf(line, sizeof line, cases[i].line, k);
+			weir_text_puts(&bytes, line);
+		}
+		if ((exempt_body_read(weir_text_span(&bytes), &body, &error) == WEIR_OK) != cases[i].good)
+			fail_msg("%d of %s", cases[i].count, cases[i].line);
+		exempt_body_deinit(&body);
+		weir_text_deinit(&bytes);
+	}
+	is_none(
+		"1.0.0.0/8\n2.0.0.0/8\n16.0.0.0/8\n20.0.0.0/8\n30.0.0.0/8\n31.0.0.0/8\n32.0.0.0/8\n33.0.0.0/8\n34.0.0.0/8\n"
+		"35.0.0.0/8\n36.0.0.0/8\n37.0.0.0/8\n38.0.0.0/8\n39.0.0.0/8\n40.0.0.0/8\n41.0.0.0/8\n192.0.2.1\n",
+		"exempts too many: its networks are wider together than a list that is fetched may be (/4 of IPv4, /14 of IPv6)");
+}
+
 static void what_is_large_is_bounded(void **state)
 {
 	(void)state;
@@ -107,7 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_are_addresses),      cmocka_unit_test(bad_entries_are_left_out_by_their_lines),
 		cmocka_unit_test(publishers_write_json),    cmocka_unit_test(what_is_no_list_is_refused),
-		cmocka_unit_test(what_is_large_is_bounded),
+		cmocka_unit_test(what_is_large_is_bounded), cmocka_unit_test(a_list_of_everybody_is_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

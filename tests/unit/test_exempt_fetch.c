@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "scratch.h"
@@ -29,8 +31,8 @@ struct server {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t asked;
-	const char *answer;
-	char request[4096]; /* the newest */
+	const char *answer, *other; /* other: in turns with it; NULL: always the one */
+	char request[4096];         /* the newest */
 	unsigned requests;
 	bool stop;
 };
@@ -46,7 +48,7 @@ static void answer_one(struct server *server, int client)
 		request[held] = '\0';
 	}
 	pthread_mutex_lock(&server->lock);
-	const char *answer = server->answer;
+	const char *answer = server->other != NULL && server->requests % 2 != 0 ? server->other : server->answer;
 	memcpy(server->request, request, sizeof request);
 	pthread_mutex_unlock(&server->lock);
 	(void)!write(client, answer, strlen(answer));
@@ -220,6 +222,18 @@ static void only_a_list_changes_the_copy(void **state)
 	scene_end(&scene);
 }
 
+/* All files of a folder were last changed some time ago. */
+static void age_files(const char *folder, time_t seconds)
+{
+	struct timespec times[2] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
+	DIR *directory = opendir(folder);
+	assert_non_null(directory);
+	for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+		if (entry->d_name[0] != '.')
+			assert_int_equal(utimensat(dirfd(directory), entry->d_name, times, 0), 0);
+	closedir(directory);
+}
+
 static void what_has_not_changed_is_not_sent_again(void **state)
 {
 	struct scene scene;
@@ -228,27 +242,69 @@ static void what_has_not_changed_is_not_sent_again(void **state)
 	struct exempt_fetch *fetch = exempt_fetch_new(&scene.options);
 	scene.server.answer = GOOD("ETag: \"one\"\r\n", "192.0.2.0/24\n");
 	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	char copy[WEIR_PATH_BYTES];
+	struct weir_error error;
+	struct stat before, after;
+	assert_int_equal(exempt_list_copy(scene.folder, scene.address, copy, &error), WEIR_OK);
+	age_files(scene.folder, 100000);
+	assert_int_equal(stat(copy, &before), 0);
 	answers(&scene.server, "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n");
 	assert_non_null(strstr(scene.server.request, "\r\nIf-None-Match: \"one\"\r\n"));
 	assert_true(has(&scene, lists, "192.0.2.1"));
 	assert_int_equal(figure(fetch, "weir_exempt_fetch_failures_total"), 0);
+	exempt_fetch_free(fetch);
+	/* that it was confirmed is known after a restart, and the file is the one that was read */
+	assert_int_equal(stat(copy, &after), 0);
+	assert_int_equal(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
+	scene.server.answer = "";
+	fetch = exempt_fetch_new(&scene.options);
+	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	assert_true(figure(fetch, "weir_exempt_fetched_age_seconds") < 50000);
+	exempt_fetch_free(fetch);
+	age_files(scene.folder, 100000);
+	fetch = exempt_fetch_new(&scene.options);
+	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	assert_true(figure(fetch, "weir_exempt_fetched_age_seconds") > 50000);
 	exempt_fetch_free(fetch);
 	exempt_lists_free(lists);
 	server_stop(&scene.server);
 	scene_end(&scene);
 }
 
-static void a_list_that_shrinks_is_asked_for_twice(void **state)
+/* A list that is cut for a time is as good a list as any: it is taken once nothing else was given for long. */
+static void a_list_that_shrinks_must_stay_so(void **state)
 {
 	struct scene scene;
 	scene_start(&scene, *state);
+	scene.options.interval_ms = 3600000;
 	struct exempt_lists *lists = exempt_lists_new(scene.folder, &scene.log);
 	struct exempt_fetch *fetch = exempt_fetch_new(&scene.options);
 	scene.server.answer = GOOD("", "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n192.0.2.5\n192.0.2.6\n");
 	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	exempt_fetch_free(fetch);
+	scene.server.answer = GOOD("", "192.0.2.1\n192.0.2.2\n");
+	fetch = exempt_fetch_new(&scene.options);
+	exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	answers(&scene.server, GOOD("", "192.0.2.1\n192.0.2.2\n"));
-	assert_true(said(&scene, "it has 2 networks, and had 6: it is taken if the next answer is as short"));
-	assert_false(has(&scene, lists, "192.0.2.6"));
+	answers(&scene.server, GOOD("", "192.0.2.1\n192.0.2.2\n"));
+	assert_true(said(&scene, "it has 2 networks, and had 6: it is taken if it stays so for 1h"));
+	assert_true(has(&scene, lists, "192.0.2.6"));
+	exempt_fetch_free(fetch);
+
+	/* and not if answers take turns, however long they do */
+	scene.options.interval_ms = PERIOD_MS;
+	scene.server.other = GOOD("", "192.0.2.2\n");
+	scene.server.answer = GOOD("", "192.0.2.1\n");
+	fetch = exempt_fetch_new(&scene.options);
+	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	for (int round = 0; round < 10; round++) {
+		answers(&scene.server, scene.server.answer);
+		assert_true(has(&scene, lists, "192.0.2.6"));
+	}
+	scene.server.other = NULL;
+	while (has(&scene, lists, "192.0.2.6"))
+		answers(&scene.server, scene.server.answer);
+	assert_true(has(&scene, lists, "192.0.2.1"));
 	exempt_fetch_free(fetch);
 	exempt_lists_free(lists);
 	server_stop(&scene.server);
@@ -315,7 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(only_a_list_changes_the_copy, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(what_has_not_changed_is_not_sent_again, scratch_setup, scratch_teardown),
-		cmocka_unit_test_setup_teardown(a_list_that_shrinks_is_asked_for_twice, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(a_list_that_shrinks_must_stay_so, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_start_goes_on_with_the_copy, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(a_list_that_is_dropped_is_not_fetched, scratch_setup, scratch_teardown),
 	};

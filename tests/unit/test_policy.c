@@ -522,6 +522,14 @@ static void robots_are_named_or_described(void **state)
 	            "weir.json:1: [0].exempt.verified[0]: must be one of \"googlebot\", \"bingbot\"");
 	refuse(ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"x\", \"hosts\": [\"com\"]}]}"),
 	       "weir.json:1: [0].exempt.verified[0].hosts[0]: must be a domain such as \"crawl.example.org\", not \"com\"");
+	static const char *const no_domains[] = {"*.example.org", "x*.com", "crawl*example.org", "a.b*.example.org",
+	                                         "a..b"};
+	for (size_t i = 0; i < sizeof no_domains / sizeof *no_domains; i++) {
+		char text[512];
+		snprintf(text, sizeof text,
+		         ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"x\", \"hosts\": [\"%s\"]}]}"), no_domains[i]);
+		refuse_with(text, "weir.json:1: [0].exempt.verified[0].hosts[0]: must be a domain such as");
+	}
 	refuse(ZONE(LIMITS ", \"exempt\": {\"verified\": [{\"agent\": \"\", \"hosts\": [\"a.b\"]}]}"),
 	       "weir.json:1: [0].exempt.verified[0].agent: must not be empty: every client would be asked for by name");
 	refuse(
@@ -530,6 +538,19 @@ static void robots_are_named_or_described(void **state)
 		"anybody");
 	refuse(ZONE(LIMITS ", \"exempt\": {\"file\": \"https://example.org/x\"}"),
 	       "weir.json:1: [0].exempt.file: is the address of a server: lists that are fetched are {\"list\": ADDRESS}");
+}
+
+static void a_list_s_address_is_shown_without_its_secret(void **state)
+{
+	(void)state;
+	struct weir_policy *policy =
+		accept(ZONE(LIMITS ", \"exempt\": {\"list\": \"https://lists.example/bots?token=secret\"}"));
+	char *words = weir_zone_describe(&policy->zones[0]);
+	assert_non_null(strstr(words, "the entries of https://lists.example/bots"));
+	assert_null(strstr(words, "secret"));
+	assert_non_null(strstr(policy->text, "secret")); /* whoever fetches it needs it */
+	free(words);
+	weir_policy_free(policy);
 }
 
 static void exempt_entries_are_networks_or_words(void **state)
@@ -719,6 +740,7 @@ int main(void)
 		cmocka_unit_test(an_address_is_itself_however_it_is_written),
 		cmocka_unit_test(what_all_zones_exempt_stands_in_each),
 		cmocka_unit_test(robots_are_named_or_described),
+		cmocka_unit_test(a_list_s_address_is_shown_without_its_secret),
 		cmocka_unit_test(exempt_entries_are_networks_or_words),
 		cmocka_unit_test(exempt_lists_are_read_from_files),
 		cmocka_unit_test(a_policy_must_fit_into_one_record),

@@ -212,12 +212,16 @@ static void print_result(struct policy_command *command, const struct weir_polic
 static void print_lists(const struct weir_policy *policy)
 {
 	for (uint32_t z = 0; z < policy->zone_count; z++)
-		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
+			struct weir_text shown = {0};
+			weir_http_address_show(policy->zones[z].exempt_lists[i], &shown);
 			fprintf(stderr,
 			        weir_http_address_meant(policy->zones[z].exempt_lists[i])
-			            ? "weir: zone \"%s\": the exempt list %s is fetched by every collector\n"
-			            : "weir: zone \"%s\": the exempt list %s stays a file: every collector needs it there\n",
-			        policy->zones[z].name, policy->zones[z].exempt_lists[i]);
+			            ? "weir: zone \"%s\": the exempt list %.*s is fetched by every collector\n"
+			            : "weir: zone \"%s\": the exempt list %.*s stays a file: every collector needs it there\n",
+			        policy->zones[z].name, (int)shown.length, shown.at);
+			weir_text_deinit(&shown);
+		}
 }
 
 /* A policy_doubt. */

@@ -2,6 +2,7 @@
 /* Zones are compared by their canonical text, in which every default is filled in: what differs there differs. */
 #include "deploy/weir/policy/policy_changes.h"
 
+#include "common/bytes/http_address.h"
 #include "common/json/json.h"
 
 #include <stdio.h>
@@ -43,14 +44,25 @@ static void put_comma(struct weir_text *text, size_t start)
 	weir_text_puts(text, text->length > start ? ", " : "");
 }
 
+/* An address of HTTP is shown without what may be secret in it. */
 static void put_value(struct weir_text *text, const json_t *value)
 {
-	char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
+	const char *list = json_string_value(json_object_get(value, "list"));
+	json_t *copy = NULL;
+	if (list != NULL) {
+		struct weir_text shown = {0};
+		weir_http_address_show(list, &shown);
+		copy = json_copy((json_t *)(uintptr_t)value);
+		json_object_set_new(copy, "list", json_stringn(shown.at, shown.length));
+		weir_text_deinit(&shown);
+	}
+	char *dumped = json_dumps(copy != NULL ? copy : value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
 	if (json_is_string(value))
-		weir_text_puts(text, json_string_value(value));
+		weir_http_address_show(json_string_value(value), text);
 	else
 		weir_text_puts(text, dumped != NULL ? dumped : "nothing");
 	free(dumped);
+	json_decref(copy);
 }
 
 static bool contains(const json_t *list, const json_t *value)

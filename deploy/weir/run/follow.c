@@ -384,10 +384,11 @@ static bool reload(struct follow *follow)
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
 		status = run_options_check_bus(NULL, next, &error);
-		exempt_fetch_set(follow->options->fetch, next->policy, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
-		/* the sources that run go on, and must be able to give what the new zones ask for */
 		if (status == WEIR_OK)
 			status = inputs_check(next, follow->options->lists, &error);
+		if (status == WEIR_OK)
+			exempt_fetch_set(follow->options->fetch, next->policy, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
+		/* the sources that run go on, and must be able to give what the new zones ask for */
 		if (status == WEIR_OK)
 			status = inputs_check_policy(follow->options->config, next->policy, follow->options->lists, &error);
 		if (status == WEIR_OK)

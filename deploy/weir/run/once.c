@@ -209,9 +209,7 @@ enum weir_exit run_once(const struct run_options *options, const struct weir_log
 	struct weir_error error;
 	bool finished = false;
 
-	enum weir_status status = run_options_fetch(options, options->config->policy, &error);
-	if (status == WEIR_OK)
-		status = once_open(&once, &error);
+	enum weir_status status = once_open(&once, &error);
 	/* before the first line is written, so that after a crash the files are known to be this run's own */
 	if (status == WEIR_OK && options->state_directory != NULL && !once.resumed)
 		status = once_cut(&once, false, &error);

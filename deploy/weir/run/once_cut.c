@@ -52,6 +52,7 @@ static void fill_note(const struct once *once, bool finished, struct once_note *
 	*note = (struct once_note){
 		.zones = once->before.zones,
 		.sources = once->before.sources,
+		.lists = once->before.lists,
 		.partitions = once->partition_count,
 		.finished = finished,
 		.records = once->records,

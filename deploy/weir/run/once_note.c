@@ -101,6 +101,7 @@ char *once_note_encode(const struct once_note *note)
 	json_object_set_new(json, "version", number(NOTE_VERSION));
 	json_object_set_new(json, "zones", number(note->zones));
 	json_object_set_new(json, "sources", number(note->sources));
+	json_object_set_new(json, "lists", number(note->lists));
 	json_object_set_new(json, "partitions", number(note->partitions));
 	json_object_set_new(json, "finished", json_boolean(note->finished));
 	json_object_set_new(json, "records", number(note->records));
@@ -169,6 +170,7 @@ static bool get_note(const json_t *json, struct once_note *note)
 {
 	note->zones = get(json, "zones");
 	note->sources = get(json, "sources");
+	note->lists = get(json, "lists");
 	note->partitions = (uint32_t)get(json, "partitions");
 	note->finished = json_is_true(json_object_get(json, "finished"));
 	note->records = get(json, "records");

@@ -25,6 +25,7 @@ struct once_stream {
 struct once_note {
 	uint64_t zones;   /* hash of the policy's text */
 	uint64_t sources; /* hash of the sources' configuration */
+	uint64_t lists;   /* hash of the lists of its "exempt" (exempt_lists_hash) */
 	uint32_t partitions;
 	bool finished;
 	uint64_t records; /* in the merged order so far */

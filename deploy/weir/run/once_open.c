@@ -30,6 +30,13 @@ static uint64_t hash_sources(const struct weir_config *config)
 	return hash;
 }
 
+static enum weir_status refuse(const struct once *once, const char *what, struct weir_error *error)
+{
+	return weir_fail(error, WEIR_INVALID,
+	                 "%s holds %s run with different %s: use the same again, or choose another --state directory",
+	                 once->options->state_directory, once->before.finished ? "a finished" : "an unfinished", what);
+}
+
 /* The note of an earlier run, checked against this one. */
 static enum weir_status read_note(struct once *once, struct weir_error *error)
 {
@@ -51,9 +58,7 @@ static enum weir_status read_note(struct once *once, struct weir_error *error)
 	if (once->resumed && once->before.partitions != once->partition_count)
 		what = "a number of partitions";
 	if (once->resumed && what != NULL)
-		return weir_fail(error, WEIR_INVALID,
-		                 "%s holds %s run with different %s: use the same again, or choose another --state directory",
-		                 once->options->state_directory, once->before.finished ? "a finished" : "an unfinished", what);
+		return refuse(once, what, error);
 	once->before.zones = zones;
 	once->before.sources = sources;
 	return WEIR_OK;
@@ -76,6 +81,23 @@ static enum weir_status open_state(struct once *once, struct weir_error *error)
 	return status == WEIR_OK ? run_note_put(once->store, once->config, once->options->decisions_path,
 	                                        once->options->shadow_path, error)
 	                         : status;
+}
+
+/* A run that goes on does so with the lists that it began with, whatever other servers have by now. */
+static enum weir_status open_lists(struct once *once, struct weir_error *error)
+{
+	const struct run_options *options = once->options;
+	const struct weir_policy *policy = once->config->policy;
+	bool goes_on = once->resumed && !once->before.finished;
+	uint64_t hash = 0;
+	enum weir_status status =
+		goes_on ? exempt_lists_refresh(options->lists, policy, error) : run_options_fetch(options, policy, error);
+	if (status == WEIR_OK && once->store != NULL)
+		status = exempt_lists_hash(options->lists, policy, &hash, error);
+	if (status == WEIR_OK && goes_on && once->before.lists != 0 && once->before.lists != hash)
+		return refuse(once, "lists of \"exempt\"", error);
+	once->before.lists = hash;
+	return status;
 }
 
 static enum weir_status open_memory(struct once *once, struct weir_error *error)
@@ -284,6 +306,8 @@ enum weir_status once_open(struct once *once, struct weir_error *error)
 	once->partition_count = (uint32_t)once->config->bus.partitions;
 	once->started_ms = weir_monotonic_ms();
 	enum weir_status status = open_state(once, error);
+	if (status == WEIR_OK)
+		status = open_lists(once, error);
 	if (status == WEIR_OK)
 		status = open_memory(once, error);
 	if (status == WEIR_OK)

@@ -72,6 +72,7 @@ static void open_lists(struct run_options *options, const struct weir_log *log)
 	const struct exempt_fetch_options fetch = {.folder = options->lists_folder,
 	                                           .interval_ms = options->config->collector.list_interval_ms,
 	                                           .again_ms = EXEMPT_FETCH_AGAIN_MS,
+	                                           .once = options->once,
 	                                           .log = log};
 	options->fetch = kept ? exempt_fetch_new(&fetch) : NULL;
 	const struct verified_hosts_options hosts = verified_hosts_usual(options->config->collector.resolver, log);
