@@ -126,6 +126,8 @@ def test_what_cannot_serve_is_refused_before_a_start(place):
     for done in (place.run("validate", "--config", mixed.config), mixed.start()):
         done.wait()
         assert done.code() == 2 and f"listen.key: {other[1]} is not the key of" in done.said(), done.said()
+    done = place.run("subscribe", "--config", mixed.config, "--to", f"file:{place.path('list')}", "--http", "127.0.0.1:0", "--once")
+    assert done.code() == 2 and "is not the key of" in done.said(), done.said()
     missing = Served(place, (pair[0], place.path("nothing")))
     done = place.run("validate", "--config", missing.config)
     assert done.code() == 2 and f"listen.key: cannot open {place.path('nothing')}" in done.said(), done.said()
@@ -145,6 +147,20 @@ def test_what_cannot_serve_is_refused_before_a_start(place):
     for words in (["--check"], ["--state", place.path("collector")]):
         done = place.run("--config", place.write("cluster.json", json.dumps(whole)), *words, program=collector)
         assert done.code() == 2 and "is not the key of" in done.said(), done.said()
+
+
+def test_a_check_says_what_clients_of_the_api_will_refuse(place):
+    archiver = os.path.join(os.path.dirname(place.weir), "weir-archiver")
+    if not os.access(archiver, os.X_OK):
+        raise cases.Skipped("weir-archiver is not built")
+    pair = certificate(place, "own")
+    os.chmod(pair[1], 0o644)
+    with open(Served(place, pair).config, encoding="utf-8") as file:
+        whole = json.load(file)
+    whole.update(bus={"type": "kafka", "brokers": "127.0.0.1:1"}, store={"type": "mysql", "host": "127.0.0.1"})
+    del whole["listen"]
+    done = place.run("--config", place.write("cluster.json", json.dumps(whole)), "--check", program=archiver)
+    assert "\nAPI: " in done.out().decode() and "every user on this machine can read" in done.out().decode(), done.out() + done.said().encode()
 
 
 if __name__ == "__main__":
