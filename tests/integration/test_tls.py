@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 from support import cases
 from support.gateways import program
-from support.place import free_port, until
+from support.place import ROOT, free_port, until
 from support.traffic import line, sliding, source, zone
 
 TOKEN = "a-token-of-a-test"
@@ -118,6 +118,20 @@ def test_a_renewal_as_certbot_does_it_needs_no_restart(place):
     assert not trusts(pairs[0])
     until(lambda: weir.said().count("the certificate was read again") == 2, "both listeners have said it", running=weir)
     assert weir.stop() == 0, weir.said()
+
+
+def test_a_containers_check_asks_by_tls(place):
+    served = Served(place, certificate(place, "own"))
+    weir = served.start()
+
+    def ask(page):
+        done = subprocess.run([program("bash"), os.path.join(ROOT, "deploy/compose/ask"), page, str(served.pages)],
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    until(lambda: ask("/readyz") == (0, ""), "it is ready", running=weir)
+    code, words = ask("/nothing")
+    assert code == 1 and "404" in words and weir.stop() == 0, (words, weir.said())
 
 
 def test_what_cannot_serve_is_refused_before_a_start(place):
