@@ -184,12 +184,25 @@ static bool stop(void *self)
 	return good;
 }
 
+/* What clients of the API will refuse. */
+static enum weir_status check_api(const struct weir_config *config, struct weir_error *error)
+{
+	struct weir_text doubts = {0};
+	enum weir_status status = api_check(config, &doubts, error);
+	if (doubts.length > 0)
+		printf("API: %.*s\n", (int)doubts.length, doubts.at);
+	weir_text_deinit(&doubts);
+	return status;
+}
+
 static enum weir_status check(void *self, struct weir_error *error)
 {
 	struct process *process = self;
 	struct weir_store *store = NULL;
 	printf("%s: the configuration is valid\n", process->daemon->config_path);
-	enum weir_status status = weir_daemon_check_bus(process->daemon, &process->bus, error);
+	enum weir_status status = check_api(process->daemon->config, error);
+	if (status == WEIR_OK)
+		status = weir_daemon_check_bus(process->daemon, &process->bus, error);
 	if (status == WEIR_OK)
 		status = weir_daemon_check_store(process->daemon, &store, error);
 	if (status == WEIR_OK && store != NULL)
@@ -258,7 +271,7 @@ static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct 
 	struct weir_text doubts = {0};
 	if (status == WEIR_OK)
 		status = api_check(daemon->config, &doubts, error);
-	weir_text_deinit(&doubts); /* the API says them when it starts */
+	weir_text_deinit(&doubts); /* the API says them when it starts, and check() */
 	if (status != WEIR_OK)
 		return status;
 	struct process *process = weir_alloc(1, sizeof *process);

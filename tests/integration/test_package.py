@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from support import cases
 from support.machine import Machine
 from support.package import fetched, packed, run
-from support.place import until
+from support.place import ROOT, until
 
 PROGRAMS = ("weir", "weir-collector", "weir-limiter", "weir-archiver")
 UNITS = ("weir.service", "weir-collector.service", "weir-limiter.service", "weir-archiver.service", "weir-nginx.service",
@@ -35,6 +35,27 @@ def unpacked(place, deb):
     root = place.path("unpacked")
     assert run("dpkg-deb", "-R", deb, root).returncode == 0
     return root
+
+
+def test_a_target_is_moved_as_systemd_read_it(place):
+    """The piece of the package's script, in a folder of its own."""
+    with open(os.path.join(ROOT, "deploy/debian/postinst"), encoding="utf-8") as file:
+        piece = re.search(r"\n(\tfor env in .*?\n\tdone\n)", file.read(), re.S)[1]
+    for name, env in {"last": "TARGET=file:/a\nOPTIONS=x\n  TARGET=file:/b  \n", "quoted": "TARGET='redis://:a b@c'\t\n",
+                      "none": "OPTIONS=--to TARGET=\n", "dropped": "TARGET=file:/c\n", "full": "TARGET=file:/d\n"}.items():
+        place.write(f"etc/weir/subscribe-{name}.env", env)
+    place.write("etc/weir/subscribe-full.target", "file:/e\n")
+    place.write("etc/systemd/system/weir-subscribe@dropped.service.d/own.conf", "ExecStart=weir subscribe --to ${TARGET}\n")
+    place.write("etc/systemd/system/weir-subscribe@last.service.d/own.conf", "WantedBy=multi-user.target\n")
+    done = run("sh", "-ec", "chgrp() { :; }\n" + piece.replace("/etc/", place.path("etc") + "/"))
+    assert done.returncode == 0, done
+    written = {name: open(place.path("etc/weir", name), encoding="utf-8").read() for name in os.listdir(place.path("etc/weir"))}
+    assert written == {
+        "subscribe-last.target": "file:/b\n", "subscribe-last.env": "OPTIONS=x\n",
+        "subscribe-quoted.target": "redis://:a b@c\n", "subscribe-quoted.env": "",
+        "subscribe-none.env": "OPTIONS=--to TARGET=\n",
+        "subscribe-dropped.target": "file:/c\n", "subscribe-dropped.env": "TARGET=file:/c\n",
+        "subscribe-full.target": "file:/e\n", "subscribe-full.env": "TARGET=file:/d\n"}, written
 
 
 def test_it_holds_what_a_machine_needs(place):

@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases
-from support.place import PATIENCE_S, free_port, until
+from support.place import PATIENCE_S, ROOT, free_port, until
 
 DONE, FAILED, USAGE = 0, 1, 2
 ZONES = [{"name": "site", "key": ["ip"], "block_for": "3h",
@@ -208,6 +208,10 @@ def test_errors_teach(place):
             done = place.run("serve", *arguments)
         assert done.code() == code and words in done.said() and done.out() == b"", (arguments, done.code(), done.said())
         assert done.said().count("\n") <= 2, done.said()
+    with open(os.path.join(ROOT, "common/settings.md"), encoding="utf-8") as file:
+        taken = set(re.findall(r"^\| `archiver\.(api_\w+)`", file.read(), re.M))
+    said = place.good("serve", "--help").out().decode()
+    assert taken and all(name in said for name in taken), (taken, said)
 
 
 def test_it_is_guarded_as_the_archivers_api(place):

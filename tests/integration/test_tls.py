@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 from support import cases
 from support.gateways import program
-from support.place import free_port, until
+from support.place import ROOT, free_port, until
 from support.traffic import line, sliding, source, zone
 
 TOKEN = "a-token-of-a-test"
@@ -120,12 +120,28 @@ def test_a_renewal_as_certbot_does_it_needs_no_restart(place):
     assert weir.stop() == 0, weir.said()
 
 
+def test_a_containers_check_asks_by_tls(place):
+    served = Served(place, certificate(place, "own"))
+    weir = served.start()
+
+    def ask(page):
+        done = subprocess.run([program("bash"), os.path.join(ROOT, "deploy/compose/ask"), page, str(served.pages)],
+                              capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    until(lambda: ask("/readyz") == (0, ""), "it is ready", running=weir)
+    code, words = ask("/nothing")
+    assert code == 1 and "404" in words and weir.stop() == 0, (words, weir.said())
+
+
 def test_what_cannot_serve_is_refused_before_a_start(place):
     pair, other = certificate(place, "own"), certificate(place, "other")
     mixed = Served(place, (pair[0], other[1]))
     for done in (place.run("validate", "--config", mixed.config), mixed.start()):
         done.wait()
         assert done.code() == 2 and f"listen.key: {other[1]} is not the key of" in done.said(), done.said()
+    done = place.run("subscribe", "--config", mixed.config, "--to", f"file:{place.path('list')}", "--http", "127.0.0.1:0", "--once")
+    assert done.code() == 2 and "is not the key of" in done.said(), done.said()
     missing = Served(place, (pair[0], place.path("nothing")))
     done = place.run("validate", "--config", missing.config)
     assert done.code() == 2 and f"listen.key: cannot open {place.path('nothing')}" in done.said(), done.said()
@@ -145,6 +161,20 @@ def test_what_cannot_serve_is_refused_before_a_start(place):
     for words in (["--check"], ["--state", place.path("collector")]):
         done = place.run("--config", place.write("cluster.json", json.dumps(whole)), *words, program=collector)
         assert done.code() == 2 and "is not the key of" in done.said(), done.said()
+
+
+def test_a_check_says_what_clients_of_the_api_will_refuse(place):
+    archiver = os.path.join(os.path.dirname(place.weir), "weir-archiver")
+    if not os.access(archiver, os.X_OK):
+        raise cases.Skipped("weir-archiver is not built")
+    pair = certificate(place, "own")
+    os.chmod(pair[1], 0o644)
+    with open(Served(place, pair).config, encoding="utf-8") as file:
+        whole = json.load(file)
+    whole.update(bus={"type": "kafka", "brokers": "127.0.0.1:1"}, store={"type": "mysql", "host": "127.0.0.1"})
+    del whole["listen"]
+    done = place.run("--config", place.write("cluster.json", json.dumps(whole)), "--check", program=archiver)
+    assert "\nAPI: " in done.out().decode() and "every user on this machine can read" in done.out().decode(), done.out() + done.said().encode()
 
 
 if __name__ == "__main__":

@@ -221,11 +221,11 @@ def test_a_span_of_the_past_is_shown_with_what_it_covers(place):
     hour = PAST_MS // HOUR_MS * HOUR_MS
     one = require_span(place, state, ("--since", "2024-11-20T10:30Z", "--until", "2024-11-20T18:10Z"),
                        (PAST_MS + 600000, hour + 490 * 60000), (hour, hour + 9 * HOUR_MS))
-    assert one["first_ms"] == hour and one["blocks"], one
+    assert one["zones"][0]["first_ms"] == hour and one["blocks"], one
     day = hour // DAY_MS * DAY_MS
     one = require_span(place, state, ("--since", "2024-11-19", "--until", "2024-11-21 03:00"), (day - DAY_MS, day + 27 * HOUR_MS),
                        (day - DAY_MS, day + 27 * HOUR_MS), TZ="UTC")
-    assert one["first_ms"] == hour
+    assert one["zones"][0]["first_ms"] == hour
     # New York is five hours behind
     require_span(place, state, ("--since", "2024-11-20 06:00", "--until", "2024-11-20T08:00:00"),
                  (day + 11 * HOUR_MS, day + 13 * HOUR_MS), (day + 11 * HOUR_MS, day + 13 * HOUR_MS), TZ="America/New_York")
@@ -233,10 +233,34 @@ def test_a_span_of_the_past_is_shown_with_what_it_covers(place):
                  (hour + 150 * 60000, hour + 4 * HOUR_MS), (hour + 2 * HOUR_MS, hour + 4 * HOUR_MS))
     text = place.good("top", "--state", state, "--since", "2024-11-20 00:10", "--until", "2024-11-20 23:00",
                       env={**os.environ, "TZ": "UTC"}).out().decode()
-    assert "counts of whole hours: 2024-11-20 00:00:00 UTC to 2024-11-20 23:00:00 UTC; the first is of 2024-11-20 10:00:00 UTC" in text, text
+    assert "counts of whole hours: 2024-11-20 00:00:00 UTC to 2024-11-20 23:00:00 UTC\n" in text, text
+    assert re.search(r"\n> site .* 2024-11-20 10:00:00 UTC\n", text), text
     assert "BLOCKED from 2024-11-20 00:10:00 UTC to 2024-11-20 23:00:00 UTC" in text and "this hour" not in text, text
     empty = place.good("top", "--state", state, "--last", "1h").out().decode()
     assert "the archive has none of them" in empty and "\nnobody\n" in empty, empty
+
+
+def test_a_time_of_day_is_of_today_in_its_own_zone(place):
+    state = finished(place)
+    within_a_day()
+    day = int(time.time() * 1000) // DAY_MS * DAY_MS
+    for zone in ("AAA12", "BBB-12"):  # it is another day there than in UTC, in one of them
+        for since in ("00:00Z", "00:00:00+00:00"):
+            (one,) = place.good("top", "--state", state, "--json", "--once", "--since", since,
+                                env={**os.environ, "TZ": zone}).objects()
+            assert one["asked_from_ms"] == day, (zone, since, one["asked_from_ms"], day)
+
+
+def test_zones_begin_apart_and_a_span_has_366_days(place):
+    state = finished(place)
+    hour = PAST_MS // HOUR_MS * HOUR_MS
+    with sqlite3.connect(os.path.join(state, "weir.db")) as archive:
+        zones = [one for one, in archive.execute("SELECT DISTINCT zone_id FROM zone_hourly ORDER BY zone_id")]
+        archive.execute("DELETE FROM zone_hourly WHERE zone_id = ? AND hour_ms < ?", (zones[1], hour + 3 * HOUR_MS))
+    (one,) = place.good("top", "--state", state, "--json", "--once", "--since", "2023-11-21", "--until", "2024-11-21",
+                        env={**os.environ, "TZ": "UTC"}).objects()
+    assert [zone["first_ms"] for zone in one["zones"]] == [hour, hour + 3 * HOUR_MS] and "first_ms" not in one, one
+    assert one["to_ms"] - one["from_ms"] == 366 * DAY_MS
 
 
 def test_a_span_is_of_days_where_no_hours_are_kept(place):
@@ -404,6 +428,8 @@ def test_what_is_wrong_is_said(place):
             (("--state", site.state, "--until", "10:00"), "needs --since or --last"),
             (("--state", site.state, "--since", "2024-02-03", "--until", "2024-02-02"), "earlier than --until"),
             (("--state", site.state, "--since", "2999-01-01"), "earlier than now"),
+            (("--state", site.state, "--last", "367d"), "give a shorter one"),
+            (("--state", site.state, "--since", "2021-01-01", "--until", "2024-01-01"), "with this --since it covers more than 366"),
             (("--state", site.state, "word"), "unexpected argument \"word\""),
             ((), "with --url, or a directory with --state")):
         done = place.run("top", *options)

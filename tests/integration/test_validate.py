@@ -449,4 +449,22 @@ def test_what_is_wrong_with_the_command_line_is_said(place):
     assert "The smallest configuration" in place.good("validate", "--help").out().decode()
 
 
+def test_a_missing_secret_of_kafka_is_its_users(place):
+    """In a cluster a warning that names who would not start, and hides no other; on one machine a mistake."""
+    sasl = {"file": place.path("nowhere", "sasl")}
+    topic = {"type": "kafka", "brokers": "127.0.0.1:1", "topics": ["access"], "format": "combined",
+             "kafka": {"sasl.password": {"env": "NOT_SET_HERE"}, "client.rack": "a"}}
+    bus = {"type": "kafka", "brokers": "127.0.0.1:1", "kafka": {"sasl.password": sasl}}
+    said = warnings(place, [zone("site", [sliding(3, "1m")], id=1)], [topic], bus=bus, decisions={"path": "/nowhere/decisions"})
+    assert "nowhere/sasl" in said["bus.kafka.sasl.password"], said
+    assert "whatever connects to the brokers would not start here" in said["bus.kafka.sasl.password"], said
+    assert "NOT_SET_HERE is not set: weir-collector would not start here" in said["sources[0].kafka.sasl.password"], said
+    assert "does not exist" in said["decisions.path"], said
+    wrong = place.config([zone("site", [sliding(3, "1m")], id=1)], [topic], bus={**bus, "kafka": {"sasl.password": {"fil": "x"}}})
+    done = place.run("validate", "--config", wrong)
+    assert done.code() == USAGE and "bus.kafka.sasl.password" in done.said(), done.said()
+    done = place.run("validate", "--config", place.config([zone("site", [sliding(3, "1m")], id=1)], [topic]))
+    assert done.code() == USAGE and "NOT_SET_HERE is not set" in done.said(), done.said()
+
+
 cases.main(globals())

@@ -246,7 +246,7 @@ def test_a_part_of_a_list_that_is_refused_for_good_is_given_up(place):
 
 
 def test_words_that_are_refused_for_good_are_given_up(place):
-    """Those of one message at once, by whatever status; all that waits once it has waited long enough."""
+    """Those of one message at once, by whatever status; others once they have waited long enough."""
     standin = Standin()
     machine = Machine(place, {"template": "slack", "url": f"{standin.url}/x", "give_up_after": "1s"}).start()
     standin.answers = [(451, {}, b"")]
@@ -257,12 +257,24 @@ def test_words_that_are_refused_for_good_are_given_up(place):
     standin.answers = [(403, {}, b"")] * 99
     machine.block("cid", "dan")
     machine.until(lambda: "gave up on 2 messages" in machine.weir.said(), "they are given up")
+    failed = told(machine, "errors_total")
+    machine.until(lambda: told(machine, "errors_total") > failed + 1, "it fails still, though nothing waits")
+    assert told(machine, "ready") == 0 and "recovered" not in machine.weir.said(), machine.weir.said()
     standin.answers = []
     machine.block("eve")
     machine.until(lambda: "blocked eve" in words_of(standin, ["text"]), "the next one is told")
     text = words_of(standin, ["text"])
     assert "ann" not in text and "cid" not in text and "dan" not in text and told(machine, "given_up_total") == 3, text
     assert machine.weir.stop() == 0, machine.weir.said()
+
+
+def test_words_are_not_given_up_for_refusals_far_apart(place):
+    standin = Standin()
+    machine = Machine(place, {"template": "slack", "url": f"{standin.url}/x", "give_up_after": "1s"}).start()
+    standin.answers = [(404, {}, b"")] + [(503, {}, b"")] * 3 + [(404, {}, b"")]  # 200 ms, 400 ms, ... after one another
+    machine.block("ann")
+    machine.until(lambda: "blocked ann" in words_of(standin, ["text"]), "it is told in the end")
+    assert told(machine, "given_up_total") == 0 and machine.weir.stop() == 0, machine.weir.said()
 
 
 def test_mail_that_is_refused_for_good_is_given_up(place):

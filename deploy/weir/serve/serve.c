@@ -40,12 +40,12 @@ static const struct weir_argument_option options_table[] = {
               .type = WEIR_ARGUMENT_TEXT,
               .help = "listen there (default " HTTP_DEFAULT "); port 0: any that is free",
               .expected = "HOST:PORT, such as 127.0.0.1:8642"},
-	[CONFIG] = {.name = "config",
-                .value = "FILE",
-                .type = WEIR_ARGUMENT_TEXT,
-                .help =
-                    "take archiver.tokens, hash_keys, api_rate and api_workers from this configuration (default: no "
-                    "tokens, so only this machine may ask)"},
+	[CONFIG] =
+		{.name = "config",
+         .value = "FILE",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help = "take archiver.tokens, hash_keys, api_certificate, api_key, api_client_ca, api_rate and api_workers "
+                 "from this configuration (default: no tokens, so only this machine may ask)"},
 	[OPTION_COUNT] = {.name = NULL},
 };
 

@@ -283,6 +283,18 @@ static enum weir_status find_target(struct subscribe *subscribe, struct weir_err
 	                 config != NULL ? subscribe->config_path : "");
 }
 
+/* A certificate that cannot serve is the configuration's fault, which another start does not change. */
+static enum weir_status check_pages(const struct subscribe *subscribe, struct weir_error *error)
+{
+	struct weir_text doubts = {0};
+	if (subscribe->http_host == NULL || subscribe->config == NULL)
+		return WEIR_OK;
+	const struct weir_http_tls tls = weir_daemon_tls(subscribe->config);
+	enum weir_status status = weir_http_tls_check(&tls, &doubts, error);
+	weir_text_deinit(&doubts); /* the server says them when it starts */
+	return status;
+}
+
 static enum weir_status read_config(struct subscribe *subscribe, struct weir_error *error)
 {
 	subscribe->log = (struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_INFO};
@@ -300,7 +312,7 @@ static enum weir_status read_config(struct subscribe *subscribe, struct weir_err
 	if (config != NULL && config->bus.type == WEIR_BUS_KAFKA && subscribe->state_path != NULL)
 		return weir_fail(error, WEIR_INVALID, "--state is for one machine, and %s is a cluster's configuration",
 		                 subscribe->config_path);
-	if ((status = find_target(subscribe, error)) != WEIR_OK)
+	if ((status = check_pages(subscribe, error)) != WEIR_OK || (status = find_target(subscribe, error)) != WEIR_OK)
 		return status;
 	return config == NULL || config->bus.type == WEIR_BUS_LOCAL ? find_log(subscribe, error) : WEIR_OK;
 }

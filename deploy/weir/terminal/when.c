@@ -31,16 +31,31 @@ static bool localise(int64_t *time_ms)
 	return true;
 }
 
+/* The day that it is where a time of day is from: its zone's, or that of whoever writes it. */
+static bool find_today(const char *text, int64_t now_ms, struct tm *today)
+{
+	char zoned[TEXT_BYTES + DATE_LENGTH];
+	const char *zone = text + strspn(text, "0123456789:.,");
+	int64_t behind_ms; /* UTC */
+	time_t now = (time_t)(now_ms / 1000);
+	if (*zone == '\0')
+		return localtime_r(&now, today) != NULL;
+	snprintf(zoned, sizeof zoned, "1970-01-01T00:00%s", zone);
+	if (!api_time_read(weir_span_of(zoned), &behind_ms))
+		return false;
+	now = (time_t)((now_ms - behind_ms) / 1000);
+	return gmtime_r(&now, today) != NULL;
+}
+
 bool when_read(const char *text, int64_t now_ms, int64_t *time_ms)
 {
 	char dated[TEXT_BYTES];
-	time_t now = (time_t)(now_ms / 1000);
 	struct tm today;
 	if (strlen(text) >= TEXT_BYTES - DATE_LENGTH - 1)
 		return false;
-	bool of_today = strlen(text) >= 5 && text[2] == ':';
-	if (of_today && localtime_r(&now, &today) != NULL &&
-	    strftime(dated, DATE_LENGTH + 1, "%Y-%m-%d", &today) == DATE_LENGTH) {
+	if (strlen(text) >= 5 && text[2] == ':') {
+		if (!find_today(text, now_ms, &today) || strftime(dated, DATE_LENGTH + 1, "%Y-%m-%d", &today) != DATE_LENGTH)
+			return false;
 		snprintf(dated + DATE_LENGTH, sizeof dated - DATE_LENGTH, "T%s", text);
 		text = dated;
 	}

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 /**
- * Reads Unix ms, ISO 8601, or a time of day of today. A time without a zone is in the time zone of whoever writes it (TZ).
+ * Reads Unix ms, ISO 8601, or a time of day of today, in its own zone. A time without a zone is in the time zone of whoever
+ * writes it (TZ).
  *
  * @param now_ms  which day is today
  * @return false: it is none of these

@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SPAN_DAYS_MAX = 366 }; /* of which the API lists top keys */
+
 static struct api_argument argument(const char *name, const char *value)
 {
 	return (struct api_argument){name, weir_span_of(value)};
@@ -104,14 +106,10 @@ void top_rates_deinit(struct top_rates *rates)
 }
 
 /* Since when the archive has counts of the span. */
-static void note_first(json_t *first, const json_t *counts)
+static json_t *first_of(const json_t *counts)
 {
 	const json_t *row = json_array_get(counts, 0);
-	int64_t at_ms = number_of(row, "at_ms");
-	if (row != NULL && (json_array_size(first) == 0 || at_ms < json_integer_value(json_array_get(first, 0)))) {
-		json_array_clear(first);
-		json_array_append_new(first, json_integer(at_ms));
-	}
+	return row != NULL ? json_integer(number_of(row, "at_ms")) : json_null();
 }
 
 /* What zones did in a span: this hour, or one that was asked for. */
@@ -120,7 +118,6 @@ struct sums {
 	const struct top_rates *rates; /* NULL: rates are the span's average */
 	int64_t at_ms;
 	json_t *zones;
-	json_t *first; /* an array: empty, or the earliest time that has a count */
 };
 
 static json_t *average(const struct sums *sums, int64_t total)
@@ -143,8 +140,9 @@ static enum weir_status add_zone(struct top_source *source, const char *name, co
 	json_object_set_new(zone, "per_second",
 	                    sums->rates != NULL ? rate_of(sums->rates, name, total, sums->at_ms, sums->span.from_ms)
 	                                        : average(sums, total));
+	if (sums->rates == NULL)
+		json_object_set_new(zone, "first_ms", first_of(json_object_get(answer, "counts")));
 	json_array_append_new(sums->zones, zone);
-	note_first(sums->first, json_object_get(answer, "counts"));
 	json_decref(answer);
 	return WEIR_OK;
 }
@@ -248,11 +246,8 @@ static enum weir_status read_now(struct top_source *source, struct top_question 
 {
 	int64_t at_ms = number_of(blocks, "now_ms"), hour_ms = weir_begin_of(at_ms, WEIR_HOUR_MS);
 	json_t *top = NULL;
-	struct sums sums = {.span = {hour_ms, hour_ms + WEIR_HOUR_MS, "hour"},
-	                    .rates = rates,
-	                    .at_ms = at_ms,
-	                    .zones = json_array(),
-	                    .first = json_array()};
+	struct sums sums = {
+		.span = {hour_ms, hour_ms + WEIR_HOUR_MS, "hour"}, .rates = rates, .at_ms = at_ms, .zones = json_array()};
 	enum weir_status status = read_zones(source, question, list, &sums, error);
 	if (status == WEIR_OK)
 		status = read_top(source, question, &sums.span, &top, error);
@@ -264,7 +259,6 @@ static enum weir_status read_now(struct top_source *source, struct top_question 
 		                    json_object_get(blocks, "blocks"), "more_blocks", json_object_get(blocks, "more"));
 	}
 	json_decref(sums.zones);
-	json_decref(sums.first);
 	json_decref(top);
 	return status;
 }
@@ -343,28 +337,29 @@ static enum weir_status read_span(struct top_source *source, struct top_question
 {
 	struct span asked;
 	json_t *top = NULL, *decisions = NULL;
-	struct sums sums = {.at_ms = now_ms, .zones = json_array(), .first = json_array()};
+	struct sums sums = {.at_ms = now_ms, .zones = json_array()};
 	enum weir_status status = settle_span(question, now_ms, &asked, error);
 	sums.span = asked;
 	if (status == WEIR_OK)
 		status = choose_grain(source, question, &sums.span, error);
+	if (status == WEIR_OK && sums.span.to_ms - sums.span.from_ms > SPAN_DAYS_MAX * (int64_t)WEIR_DAY_MS)
+		status = weir_fail(error, WEIR_INVALID, "the span is too long: with %s it covers more than %d days; give a %s",
+		                   question->last_ms != 0 ? "this --last" : "this --since", SPAN_DAYS_MAX,
+		                   question->last_ms != 0 ? "shorter one" : "later one, or an earlier --until");
 	if (status == WEIR_OK)
 		status = read_zones(source, question, list, &sums, error);
 	if (status == WEIR_OK)
 		status = read_top(source, question, &sums.span, &top, error);
 	if (status == WEIR_OK)
 		status = read_decisions(source, question, &asked, &decisions, error);
-	json_t *first = json_array_get(sums.first, 0);
 	if (status == WEIR_OK)
-		*sample = json_pack("{s:I,s:I,s:I,s:I,s:I,s:s,s:o,s:O,s:s,s:s,s:O,s:O,s:b}", "at_ms", (json_int_t)now_ms,
-		                    "asked_from_ms", (json_int_t)asked.from_ms, "asked_to_ms", (json_int_t)asked.to_ms,
-		                    "from_ms", (json_int_t)sums.span.from_ms, "to_ms", (json_int_t)sums.span.to_ms, "grain",
-		                    sums.span.grain, "first_ms", first != NULL ? json_incref(first) : json_null(), "zones",
-		                    sums.zones, "zone", question->zone, "by", question->by_blocked ? "blocked" : "passed",
-		                    "top", top, "blocks", json_object_get(decisions, "decisions"), "more_blocks",
-		                    json_is_string(json_object_get(decisions, "next")));
+		*sample = json_pack(
+			"{s:I,s:I,s:I,s:I,s:I,s:s,s:O,s:s,s:s,s:O,s:O,s:b}", "at_ms", (json_int_t)now_ms, "asked_from_ms",
+			(json_int_t)asked.from_ms, "asked_to_ms", (json_int_t)asked.to_ms, "from_ms", (json_int_t)sums.span.from_ms,
+			"to_ms", (json_int_t)sums.span.to_ms, "grain", sums.span.grain, "zones", sums.zones, "zone", question->zone,
+			"by", question->by_blocked ? "blocked" : "passed", "top", top, "blocks",
+			json_object_get(decisions, "decisions"), "more_blocks", json_is_string(json_object_get(decisions, "next")));
 	json_decref(sums.zones);
-	json_decref(sums.first);
 	json_decref(top);
 	json_decref(decisions);
 	return status;

@@ -13,8 +13,8 @@
  *
  *   {"at_ms", "asked_from_ms", "asked_to_ms",
  *    "from_ms", "to_ms", "grain",                what the sums cover, and "hour" or "day"
- *    "first_ms",                                 the first hour or day in it that has a count of any zone; null: none has
- *    "zones", "zone", "by", "top",               as above, but of the span, without "hour"; "per_second" is its average
+ *    "zones", "zone", "by", "top",               as above, but of the span, without "hour"; "per_second" is its average;
+ *                                                a zone has "first_ms", its first hour or day with a count; null: none
  *    "blocks", "more_blocks"}                    decided from asked_from_ms on and before asked_to_ms, the newest first
  */
 #ifndef DEPLOY_WEIR_TOP_TOP_SAMPLE_H

@@ -95,20 +95,31 @@ static bool is_span(const json_t *sample)
 static void put_span(struct view *view, const json_t *sample)
 {
 	struct weir_text *line = &view->line;
-	const json_t *first = json_object_get(sample, "first_ms");
+	bool some = false;
+	size_t i;
+	json_t *zone;
 	weir_text_puts(line, "counts of whole ");
 	put_word(line, sample, "grain", 0);
 	weir_text_puts(line, "s: ");
 	words_time(line, number_of(sample, "from_ms"));
 	weir_text_puts(line, " to ");
 	words_time(line, number_of(sample, "to_ms"));
-	if (json_is_null(first)) {
-		weir_text_puts(line, "; the archive has none of them");
-	} else if (json_integer_value(first) > number_of(sample, "from_ms")) {
-		weir_text_puts(line, "; the first is of ");
-		words_time(line, json_integer_value(first));
+	json_array_foreach(json_object_get(sample, "zones"), i, zone)
+	{
+		some |= json_is_integer(json_object_get(zone, "first_ms"));
 	}
+	weir_text_puts(line, some ? "" : "; the archive has none of them");
 	end_line(view, PLAIN);
+}
+
+/* Since when a zone has counts of a span: it may be younger than others, or its counts are kept for less. */
+static void put_first(struct weir_text *line, const json_t *first)
+{
+	weir_text_puts(line, "  ");
+	if (json_is_integer(first))
+		words_time(line, json_integer_value(first));
+	else
+		weir_text_puts(line, "-");
 }
 
 static void put_zones(struct view *view, const json_t *sample)
@@ -119,6 +130,7 @@ static void put_zones(struct view *view, const json_t *sample)
 	json_t *zone;
 	weir_text_printf(line, "%-*s%12s%12s%12s%12s", KEY_WIDTH, is_span(sample) ? "ZONE" : "ZONE (this hour)", "PASSED",
 	                 "BLOCKED", "LATE", "A SECOND");
+	weir_text_puts(line, is_span(sample) ? "  FIRST COUNT" : "");
 	end_line(view, HEAD);
 	json_array_foreach(json_object_get(sample, "zones"), i, zone)
 	{
@@ -134,6 +146,8 @@ static void put_zones(struct view *view, const json_t *sample)
 			weir_text_printf(line, "%12.1f", json_real_value(rate));
 		else
 			weir_text_printf(line, "%12s", "-");
+		if (is_span(sample))
+			put_first(line, json_object_get(zone, "first_ms"));
 		end_line(view, chosen ? STRONG : PLAIN);
 	}
 }

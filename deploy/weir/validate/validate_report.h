@@ -85,6 +85,11 @@ void validate_report_deinit(struct validate_report *report);
 /** Adds a warning; path by printf, words taken (an allocated text). */
 void validate_warn(struct validate_report *report, const char *path, struct weir_text *words);
 
+/**
+ * validate_secrets.c: of a cluster's configuration, warns of properties of Kafka whose secret is not on this machine, and
+ * removes them from the configuration, so that the rest is looked at. On one machine they are mistakes.
+ */
+void validate_set_secrets_aside(struct validate_report *report);
 /** validate_sources.c: fills the report's sources, and what their samples say of the zones. */
 WEIR_MUST_USE enum weir_status validate_sources(struct validate_report *report, struct weir_error *error);
 

@@ -15,14 +15,16 @@ static void note_users(struct validate_report *report, const char *name, const c
 	weir_text_printf(&report->secrets, "  %-17s%s: %s\n", report->secrets.length == 0 ? "secrets" : "", name, users);
 }
 
-static void warn_secret(struct validate_report *report, const struct weir_json *at, const char *users)
+/* @return whether it is here */
+static bool warn_secret(struct validate_report *report, const struct weir_json *at, const char *users)
 {
 	char *secret = NULL;
 	struct weir_error error;
 	if (!weir_json_exists(at))
-		return;
+		return true;
 	note_users(report, at->path, users);
-	if (weir_json_secret(at, &secret, &error) != WEIR_OK) {
+	bool here = weir_json_secret(at, &secret, &error) == WEIR_OK;
+	if (!here) {
 		const char *where = strstr(error.text, at->path), *why = where != NULL ? strstr(where, ": ") : NULL;
 		struct weir_text words = {0};
 		weir_text_printf(&words, "%s: %s would not start here; no other role needs it",
@@ -30,6 +32,38 @@ static void warn_secret(struct validate_report *report, const struct weir_json *
 		validate_warn(report, at->path, &words);
 	}
 	free(secret);
+	return here;
+}
+
+/* Of properties of librdkafka; one that is said wrongly stays, and is a mistake. */
+static void set_aside(struct validate_report *report, const struct weir_json *properties, const char *users)
+{
+	const char *name;
+	json_t *value;
+	void *next;
+	struct weir_error ignored;
+	if (!weir_json_exists(properties) || !json_is_object(properties->value))
+		return;
+	json_object_foreach_safe(properties->value, next, name, value)
+	{
+		const struct weir_json at = weir_json_member(properties, name);
+		if (json_is_object(value) && weir_json_check_secret(&at, &ignored) == WEIR_OK &&
+		    !warn_secret(report, &at, users))
+			json_object_del(properties->value, name);
+	}
+}
+
+void validate_set_secrets_aside(struct validate_report *report)
+{
+	const struct weir_config *config = report->config;
+	if (config->bus.type == WEIR_BUS_LOCAL)
+		return;
+	set_aside(report, &config->bus.kafka, "whatever connects to the brokers");
+	for (size_t i = 0; i < config->source_count; i++) {
+		const struct weir_json source = weir_json_element(&config->sources, i);
+		const struct weir_json properties = weir_json_member(&source, "kafka");
+		set_aside(report, &properties, "weir-collector");
+	}
 }
 
 static void warn_file(struct validate_report *report, const char *name, const char *path, const char *users)
@@ -96,8 +130,9 @@ enum weir_status validate_secrets(struct validate_report *report, struct weir_er
 	if (status != WEIR_OK || config->bus.type == WEIR_BUS_LOCAL)
 		return status;
 	if (config->store.type == WEIR_STORE_MYSQL)
-		warn_secret(report, &config->store.password, "weir-limiter, weir-archiver and the commands that ask the store");
-	warn_secret(report, &config->redis.url, "weir subscribe without --to");
+		(void)warn_secret(report, &config->store.password,
+		                  "weir-limiter, weir-archiver and the commands that ask the store");
+	(void)warn_secret(report, &config->redis.url, "weir subscribe without --to");
 	if (config->archiver.api_host != NULL && config->archiver.tokens.count > 0)
 		note_users(report, "archiver.tokens", "weir-archiver");
 	warn_file(report, "archiver.hash_keys", config->archiver.hash_keys, "weir-archiver");

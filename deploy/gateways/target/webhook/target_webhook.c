@@ -8,8 +8,9 @@
  *
  * What is refused for good holds up no other. A server that refuses a part of the list five times does without it. A
  * message that is refused for what it says is left out at once. Where the place is wrong or the right is missing, which
- * is the configuration's fault, the server's list waits for as long as it takes, as nothing is lost of it; what people
- * were to be told is given up after "give_up_after". All that is left out is told and counted.
+ * is the configuration's fault, the server's list waits for as long as it takes, as nothing is lost of it; each line
+ * that people were to be told is given up once it was refused so for "give_up_after". All that is left out is told and
+ * counted.
  *
  * One question at a time, so that the order is kept. While a server says that it wants a pause (Retry-After), it is not
  * asked.
@@ -23,6 +24,7 @@
 #include "deploy/gateways/target/exec/program.h"
 #include "deploy/gateways/target/webhook/webhook_notice.h"
 #include "deploy/gateways/target/webhook/webhook_settings.h"
+#include "deploy/gateways/target/webhook/webhook_waiting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +38,6 @@ enum {
 	ANSWER_MOST_BYTES = 64 << 10,
 	BATCH_CHANGES = 500,
 	BATCH_BYTES = 256 << 10,
-	NOTICE_LINES = 20, /* of one message: Discord takes 2,000 characters, with a backslash before each at most */
-	NOTICE_BYTES = 950,
-	WAITING_MOST_BYTES = 64 << 10,
 	PAUSE_MOST_MS = 600000,
 	REFUSALS_MOST = 5, /* of a list, one copy after another */
 };
@@ -71,12 +70,11 @@ struct webhook_target {
 	bool first;
 	unsigned refusals; /* of copies, one after another */
 	/* of words for people */
-	struct weir_text waiting;
-	uint64_t left_out; /* that found no room there */
+	struct webhook_waiting waiting;
 	struct decision_version *said;
 	uint32_t partitions;
 	bool begun;
-	int64_t refused_ms; /* monotonic: since when it is misconfigured; 0: it is not */
+	struct weir_error refusal; /* the newest answer that says that it is misconfigured */
 };
 
 /* ---- sending ---- */
@@ -281,27 +279,11 @@ static void say(struct webhook_target *webhook, const struct block_entry *entry)
 	if (entry->partition < webhook->partitions &&
 	    decision_version_newer(entry->version, webhook->said[entry->partition]))
 		webhook->said[entry->partition] = entry->version;
-	if (webhook->waiting.length < WAITING_MOST_BYTES) {
-		webhook_notice_line(&webhook->waiting, entry);
-		return;
-	}
-	webhook->left_out++;
-	weir_counter_add(&webhook->target.unfit, 1);
-}
-
-/* The first lines that one message holds. @param count  how many */
-static struct weir_span next_message(const struct webhook_target *webhook, size_t *count)
-{
-	const char *at = webhook->waiting.at, *end = at + webhook->waiting.length;
-	*count = 0;
-	while (at < end && *count < NOTICE_LINES) {
-		const char *next = (const char *)memchr(at, '\n', (size_t)(end - at)) + 1;
-		if (*count > 0 && next - webhook->waiting.at > NOTICE_BYTES)
-			break;
-		at = next;
-		++*count;
-	}
-	return (struct weir_span){webhook->waiting.at, (uint32_t)(at - webhook->waiting.at)};
+	struct weir_text *lines = webhook_waiting_add(&webhook->waiting, weir_monotonic_ms());
+	if (lines != NULL)
+		webhook_notice_line(lines, entry);
+	else
+		weir_counter_add(&webhook->target.unfit, 1);
 }
 
 static enum weir_status send_words(struct webhook_target *webhook, struct weir_span words, size_t count,
@@ -316,52 +298,40 @@ static enum weir_status send_words(struct webhook_target *webhook, struct weir_s
 	return status;
 }
 
-static size_t lines_of(const struct weir_text *text)
+/* Where the configuration is wrong, what is old by now is given up. */
+static void note_refusal(struct webhook_target *webhook, const struct weir_error *why)
 {
-	size_t lines = 0;
-	for (size_t i = 0; i < text->length; i++)
-		lines += text->at[i] == '\n';
-	return lines;
-}
-
-/* What is old by now is no news to people once the configuration is right. */
-static void give_up_old(struct webhook_target *webhook, const char *why)
-{
-	int64_t now_ms = weir_monotonic_ms();
-	if (webhook->refused_ms == 0)
-		webhook->refused_ms = now_ms;
-	if (now_ms - webhook->refused_ms < webhook->settings.give_up_after_ms)
+	if (!webhook->misconfigured) {
+		webhook_waiting_not_refused(&webhook->waiting);
 		return;
-	give_up(webhook, lines_of(&webhook->waiting) + webhook->left_out, "messages", why);
-	weir_text_clear(&webhook->waiting);
-	webhook->left_out = 0;
-	webhook->refused_ms = 0;
+	}
+	webhook->refusal = *why;
+	size_t old = webhook_waiting_refused(&webhook->waiting, weir_monotonic_ms(), webhook->settings.give_up_after_ms);
+	if (old > 0)
+		give_up(webhook, old, "messages", why->text);
 }
 
-/* What waits; a message that is refused for what it says is left out, so that it holds up no other. */
+/*
+ * What waits; a message that is refused for what it says is left out, so that it holds up no other. That nothing waits
+ * any more, as it was given up, is no success: it fails until something gets through.
+ */
 static enum weir_status deliver(struct webhook_target *webhook, struct weir_error *error)
 {
 	enum weir_status status = wait_for_pause(webhook, error);
-	while (status == WEIR_OK && webhook->waiting.length > 0) {
+	while (status == WEIR_OK && webhook->waiting.lines.length > 0) {
 		size_t count;
-		struct weir_span words = next_message(webhook, &count);
+		struct weir_span words = webhook_waiting_message(&webhook->waiting, &count);
 		status = send_words(webhook, words, count, error);
-		if (status == WEIR_IO && webhook->misconfigured)
-			give_up_old(webhook, error->text);
+		note_refusal(webhook, error);
 		if (status == WEIR_IO)
 			return status;
-		webhook->refused_ms = 0;
 		if (status == WEIR_INVALID)
 			give_up(webhook, count, "messages", error->text);
-		memmove(webhook->waiting.at, webhook->waiting.at + words.length, webhook->waiting.length - words.length);
-		webhook->waiting.length -= words.length;
+		webhook_waiting_remove(&webhook->waiting, count);
 		status = WEIR_OK;
-		if (webhook->waiting.length == 0 && webhook->left_out > 0) {
-			weir_text_printf(&webhook->waiting, "and %llu more that found no room\n",
-			                 (unsigned long long)webhook->left_out);
-			webhook->left_out = 0;
-		}
 	}
+	if (status == WEIR_OK && webhook->waiting.refused_ms != 0)
+		return weir_fail(error, WEIR_IO, "%s", webhook->refusal.text);
 	return status;
 }
 
@@ -408,7 +378,7 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	webhook_settings_deinit(&webhook->settings);
 	free(webhook->authorization);
 	weir_text_deinit(&webhook->body);
-	weir_text_deinit(&webhook->waiting);
+	webhook_waiting_deinit(&webhook->waiting);
 	free(webhook->said);
 	free(webhook);
 	return WEIR_OK;
