@@ -47,6 +47,13 @@ struct question {
 	struct weir_text key; /* joined */
 	bool key_known;
 
+	/* what operators' commands hold for the key now */
+	struct weir_text order; /* the block or allow that counts, as `weir state --orders` has it; empty: there is none */
+	struct weir_text held;  /* of an allowed one, a blocked network around it, which gateways hold; empty: none */
+	struct weir_text unknown; /* why that is not known, a sentence; empty: it is */
+	bool shadow;              /* the zone is in shadow mode: what was blocked is no more */
+	size_t network;           /* the question about the network that blocks it; 0: none does */
+
 	/* what was published */
 	struct weir_text published; /* the line; empty: it was not found */
 	char *published_in;         /* owned: where it was found */
@@ -78,6 +85,9 @@ void question_set_events(struct question *question, const struct explained_event
 
 /** Whether the decision came out again as it was published, with all its events. */
 bool question_is_equal(const struct question *question);
+
+/** Whether nothing is left to say: its decision came out again, or there is none, and an operator's command says it all. */
+bool question_is_explained(const struct question *question);
 
 /** Forgets what judging again gave, and what is missing. */
 void question_reset(struct question *question);
