@@ -267,6 +267,22 @@ def test_the_newest_of_many_events_are_kept(place):
         assert answer["missing"] == ["15000 earlier counted events are left out: the newest 10000 are shown."], answer["missing"]
 
 
+def test_fields_of_the_newest_events_are_kept(place):
+    """Bounded in bytes: control characters take six times their room in an answer."""
+    names, many = [f"f{i}" for i in range(16)], 900
+    text = "".join(line(START_MS + i, "ann", **{name: "\x01" * 500 for name in names}) for i in range(many + 1))
+    form = {"type": "json", "unit": "ms", "fields": {name: name for name in names}}
+    config = place.config([zone("site", [fixed(many, "1h")], id=1, history={"fields": names})],
+                          [source(place.write("log", text), format=form, follow=False)])
+    out = place.good("run", "--once", "--config", config, "--state", place.path("once")).out()
+    done = place.run("explain", "ann", "--state", place.path("once"), "--decisions", place.write("kept", out), "--json")
+    answer = json.loads(done.out())
+    gone = [event["fields"] is None for event in answer["events"]]
+    assert done.code() == FAILED and answer["equal"] and gone == sorted(gone, reverse=True), answer["missing"]
+    assert 0 < gone.count(True) < many / 2 and len(done.out()) < 90 << 20, gone.count(True)
+    assert f"The fields of {gone.count(True)} of {many + 1} events are left out" in answer["missing"][0], answer["missing"]
+
+
 def trim(run):
     """Fills the log of events until its beginning is deleted."""
     identity = run.decisions()[0]["id"]

@@ -11,6 +11,7 @@
 #include "common/json/json.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/backend/run_note.h"
+#include "deploy/weir/explain/kept_fields.h"
 #include "deploy/weir/explain/line_files.h"
 #include "deploy/weir/explain/line_search.h"
 #include "deploy/weir/explain/orders.h"
@@ -467,6 +468,9 @@ static void tell_lines(const struct explain *explain, struct question *question,
 	if (question->left_out > 0)
 		question_lacks(question, "%s%lld earlier counted events are left out: the newest %d are shown.",
 		               has_costs(question) ? "Up to " : "", (long long)question->left_out, QUESTION_EVENTS_MAX);
+	if (question->fields_left_out > 0)
+		question_lacks(question, "The fields of %zu of %zu events are left out: at most %d MiB of them are kept.",
+		               question->fields_left_out, question->event_count, KEPT_FIELDS_MAX_BYTES >> 20);
 	if (question->skips_files && (lost > 0 || !judged))
 		question_lacks(question, "More files than %d may have the lines: only the newest were read.", LINE_FILES_MAX);
 	if (!searched)

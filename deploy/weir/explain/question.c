@@ -77,6 +77,7 @@ void question_reset(struct question *question)
 	question->policy_version = 0;
 	question->lacking = question->left_out = 0;
 	question->may_lack = question->skips_files = false;
+	question->fields_left_out = 0;
 	question->has_limit = false;
 }
 

@@ -26,6 +26,7 @@ struct explained_event {
 	int64_t gone;            /* entries of it that have left a queue, while others of its cost stay */
 	bool decided;            /* it made the decision */
 	struct weir_span kept;   /* what its frame has of its record, while it is judged; borrowed from the replay */
+	bool fields_left_out;    /* it has more of its record than can be kept */
 	char *fields;            /* owned: of these, those that the zone's "history" names, a JSON object; NULL: none */
 	/* the line */
 	enum explained_line found;
@@ -68,7 +69,8 @@ struct question {
 	int64_t lacking;  /* counted events that are known to be missing */
 	int64_t left_out; /* earlier counted events, which are not among `events`: where costs are not 1, at most so many */
 	bool may_lack;    /* events from before what was judged may have a share in the level */
-	bool skips_files; /* there were more files than are looked into */
+	size_t fields_left_out; /* events whose fields are more than can be kept */
+	bool skips_files;       /* there were more files than are looked into */
 
 	struct weir_text missing; /* sentences, each ended by a newline */
 };
