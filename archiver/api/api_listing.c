@@ -15,7 +15,11 @@ struct reading {
 	struct api_view *view;
 	struct weir_text *text;        /* of CSV; NULL: */
 	struct weir_json_writer *json; /* of a page */
-	int64_t rows;                  /* beyond the view's part, a row only shows that there are more */
+	const struct weir_text *out;   /* of either */
+	size_t begin;                  /* what it had before */
+	bool whole;                    /* bytes do not end it */
+	int64_t rows;                  /* that were written */
+	bool more;                     /* there are others behind them */
 };
 
 void api_view_init(struct api_view *view, const struct api_call *call, const struct api_listing *listing)
@@ -35,8 +39,12 @@ static enum weir_status take_row(void *context, const struct weir_sql_value *col
 	struct reading *reading = context;
 	const struct api_listing *listing = reading->view->listing;
 	(void)count;
-	if (reading->rows++ == reading->view->part)
-		return WEIR_OK;
+	if (reading->rows == reading->view->part ||
+	    (!reading->whole && reading->out->length - reading->begin > API_PART_BYTES)) {
+		reading->more = true;
+		return WEIR_END;
+	}
+	reading->rows++;
 	if (reading->text != NULL)
 		listing->csv(reading->view, columns, reading->text);
 	else
@@ -51,17 +59,20 @@ static enum weir_status read_rows(struct reading *reading, struct weir_store *st
 	struct api_sql sql = {.count = 0};
 	reading->view->listing->compose(reading->view, &sql);
 	api_sql_number(&sql, " LIMIT ?", reading->view->part + 1);
-	return api_sql_run(&sql, store, take_row, reading, error);
+	reading->begin = reading->out->length;
+	enum weir_status status = api_sql_run(&sql, store, take_row, reading, error);
+	return status == WEIR_END ? WEIR_OK : status;
 }
 
 bool api_listing_page(struct api_call *call, struct api_view *view, struct weir_json_writer *json, bool *more)
 {
-	struct reading reading = {.view = view, .json = json};
+	struct reading reading = {.view = view, .json = json, .out = &call->reply->body, .whole = more == NULL};
 	struct weir_error error;
 	view->part = view->left;
 	if (read_rows(&reading, call->store, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
-	*more = reading.rows > view->part;
+	if (more != NULL)
+		*more = reading.more;
 	return true;
 }
 
@@ -70,13 +81,13 @@ bool api_listing_page(struct api_call *call, struct api_view *view, struct weir_
 static enum weir_status read_part(struct api_view *view, struct weir_store *store, struct weir_text *part,
                                   struct weir_error *error)
 {
-	struct reading reading = {.view = view, .text = part};
+	struct reading reading = {.view = view, .text = part, .out = part};
 	view->part = view->left < view->listing->part_rows ? view->left : view->listing->part_rows;
 	enum weir_status status = read_rows(&reading, store, error);
 	if (status != WEIR_OK)
 		return status;
-	view->left -= view->part;
-	return reading.rows > view->part && view->left > 0 ? WEIR_OK : WEIR_END;
+	view->left -= reading.rows;
+	return reading.more && view->left > 0 ? WEIR_OK : WEIR_END;
 }
 
 static enum weir_status next_part(void *stream, unsigned worker, struct weir_text *part)

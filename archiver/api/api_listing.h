@@ -9,7 +9,12 @@
 
 #include "archiver/api/api_answer.h"
 
-enum { API_PAGE_DEFAULT = 100, API_PAGE_MAX = 1000, API_CSV_ROWS_MAX = 1000000 };
+enum {
+	API_PAGE_DEFAULT = 100,
+	API_PAGE_MAX = 1000,
+	API_CSV_ROWS_MAX = 1000000,
+	API_PART_BYTES = 1024 * 1024, /* a page, or a part of CSV, ends with the row that goes beyond */
+};
 
 /* What is asked for, and where the reading stands. Owns its bytes: it outlives the request. */
 struct api_view {
@@ -58,7 +63,7 @@ void api_view_init(struct api_view *view, const struct api_call *call, const str
 /**
  * Writes a page: the rows' objects, as elements of the array that is open.
  *
- * @param more  set: whether there are rows after it
+ * @param more  set: whether there are rows after it; NULL: no page leads on from here, and API_PART_BYTES do not end it
  */
 bool api_listing_page(struct api_call *call, struct api_view *view, struct weir_json_writer *json, bool *more);
 

@@ -174,7 +174,6 @@ bool api_top_answer(struct api_call *call)
 	struct weir_json_writer json = weir_json_writer(&call->reply->body);
 	const struct api_parameters *asked = &call->parameters;
 	struct api_view view;
-	bool more;
 	if (!settle_range(call))
 		return false;
 	api_view_init(&view, call, &listing);
@@ -187,7 +186,7 @@ bool api_top_answer(struct api_call *call)
 	weir_json_write_int(&json, "from_ms", asked->from_ms);
 	weir_json_write_int(&json, "to_ms", asked->to_ms);
 	weir_json_write_array(&json, "top");
-	if (!api_listing_page(call, &view, &json, &more))
+	if (!api_listing_page(call, &view, &json, NULL))
 		return false;
 	weir_json_write_end(&json);
 	weir_json_write_end(&json);

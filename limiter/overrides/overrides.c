@@ -147,6 +147,23 @@ struct override_effect overrides_effect(const struct overrides *overrides, uint3
 	return effect;
 }
 
+const struct override *overrides_next(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
+                                      int64_t t, struct overrides_walk *walk)
+{
+	struct override_effect effect;
+	struct weir_network network;
+	const struct override *override = walk->begun ? NULL : find(overrides, zone_id, OVERRIDE_OF_KEY, key);
+	walk->begun = true;
+	if (override != NULL && take_verdict(override, t, &effect))
+		return override;
+	if (!read_address(overrides, key, &network))
+		return NULL;
+	while ((override = find_network(overrides, zone_id, &network, &walk->from)) != NULL)
+		if (take_verdict(override, t, &effect))
+			return override;
+	return NULL;
+}
+
 const struct override_setting *overrides_block_after(const struct overrides *overrides, uint32_t zone_id,
                                                      enum override_scope scope, struct weir_span key, int64_t at_ms)
 {

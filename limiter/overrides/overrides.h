@@ -96,6 +96,20 @@ struct override_effect {
 struct override_effect overrides_effect(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
                                         int64_t t);
 
+/* Goes over what holds for a key: zero-initialised is before the first. The overrides must not change meanwhile. */
+struct overrides_walk {
+	bool begun;
+	uint32_t from;
+};
+
+/**
+ * Of the blocks and allows that are for an event of a key, the next: that of the key itself, then those of the networks
+ * that it lies in, from the narrowest on. The first of all is what counts. @param key  a network's text is fine
+ * @return NULL: there are no more
+ */
+const struct override *overrides_next(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
+                                      int64_t t, struct overrides_walk *walk);
+
 /**
  * Whether this partition publishes what is commanded for a key: of a network, which every partition has, the one that
  * its text as a key would have.

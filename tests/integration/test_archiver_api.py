@@ -271,6 +271,22 @@ def test_events(_):
         assert said["events"] == [] and not said["history"] and said["from_ms"] is None
 
 
+def test_large_events_come_in_parts(_):
+    """A page, and a part of CSV, ends once its text exceeds 1 MiB: it goes on from there, and nothing is left out."""
+    for api in APIS:
+        found, after, pages = [], None, 0
+        while pages == 0 or after is not None:
+            answer = api.ask("events", {"zone": "login", "key": "large", "limit": 1000, **({"after": after} if after else {})})
+            assert len(answer.body) < 1_200_000, len(answer.body)
+            said = answer.json()
+            found, after, pages = found + said["events"], said["next"], pages + 1
+        assert [one["at_ms"] for one in found] == [FIRST_MS + number for number in reversed(range(90))] and pages == 5, pages
+        _, lines = table(api, "events", zone="login", key="large")
+        assert [line[0] for line in lines] == [one["id"] for one in found]
+        _, lines = table(api, "events", zone="login", key="large", limit=50)
+        assert [line[0] for line in lines] == [one["id"] for one in found[:50]]
+
+
 def test_status(_):
     for api, kind in zip(APIS, ("sqlite", "mysql")):
         answer = api.ask("status")

@@ -128,6 +128,41 @@ def test_operators_and_policies_are_explained(place):
     run.stop()
 
 
+def test_what_operators_hold_for_a_member_of_a_network_is_explained(place):
+    """The narrowest counts, the key's own first; an allow that ends no block is published nowhere."""
+    def client(mode="enforce"):
+        return zone("client", [fixed(3, "1h")], key=("ip",), id=1, mode=mode)
+    run = Run(place, zones=[client()]).start()
+    for words in (("block", "10.0.0.0/8"), ("allow", "10.2.0.0/16"), ("allow", "10.1.2.3"), ("block", "10.2.7.0/24")):
+        run.override(*words, "--zone", "client", "--by", "kim")
+    network = run.published(key=["10.2.7.0/24"])
+    asked = {"10.9.9.9": ("block", "10.0.0.0/8", None), "10.1.2.3": ("allow", "10.1.2.3", "10.0.0.0/8"),
+             "10.2.2.3": ("allow", "10.2.0.0/16", "10.0.0.0/8"), "10.2.7.1": ("block", "10.2.7.0/24", None)}
+    for key, (order, holder, held) in asked.items():
+        answer, = explained(run, key)
+        assert (answer["order"]["order"], answer["order"]["key"], answer["gateways_hold"]) == (order, [holder], held), answer
+        assert (answer["decision"] is None) == (order == "allow") and not answer["missing"], answer
+    assert explained(run, "10.2.7.1")[0]["decision"] == network
+    words = run.command("explain", "10.2.2.3").out().decode()
+    assert words.startswith("10.2.2.3 is allowed in zone client, as part of 10.2.0.0/16, as kim commanded.\n"), words
+    assert "they hold 10.0.0.0/8" in words and "Blocked" not in words, words
+    run.append(burst("10.9.9.8", 1) + burst("10.1.2.3", 9))  # an allowed one's own limit blocks nobody
+    run.override("block", "--zone", "client", "10.9.9.8", "--by", "ann")
+    run.published(key=["10.9.9.8"])
+    assert explained(run, "10.9.9.8")[0]["order"]["by"] == "ann", "its own counts first"
+    run.override("allow", "--zone", "client", "10.0.0.0/8")
+    run.published(key=["10.0.0.0/8"], action="lift")
+    assert explained(run, "10.9.9.9")[0]["order"]["order"] == "allow", "all of it"
+    run.stop()
+    assert explained(run, "10.1.2.3")[0]["gateways_hold"] is None, "a stopped run's state says it"
+    place.config([client("shadow")], [source(run.log)], bus={"partitions": 4})
+    run.start()
+    run.published(key=None, action="lift")
+    words = run.command("explain", "10.2.7.1").out().decode()
+    assert "10.2.7.1 would be blocked in zone client" in words and "Blocked" not in words, words
+    run.stop()
+
+
 def test_a_finished_run_is_explained_by_its_sources(place):
     log = place.write("access.log", combined("192.0.2.1", 5, agent="\x1b]0;you\x07\x1b[2J\x9b"))
     here = {"cwd": place.directory}
@@ -230,6 +265,22 @@ def test_the_newest_of_many_events_are_kept(place):
         assert done.code() == FAILED and answer["equal"] and len(answer["events"]) == 10_001, (algorithm, answer["missing"])
         assert shown(answer) == at(log, text)[-10_001:], algorithm
         assert answer["missing"] == ["15000 earlier counted events are left out: the newest 10000 are shown."], answer["missing"]
+
+
+def test_fields_of_the_newest_events_are_kept(place):
+    """Bounded in bytes: control characters take six times their room in an answer."""
+    names, many = [f"f{i}" for i in range(16)], 900
+    text = "".join(line(START_MS + i, "ann", **{name: "\x01" * 500 for name in names}) for i in range(many + 1))
+    form = {"type": "json", "unit": "ms", "fields": {name: name for name in names}}
+    config = place.config([zone("site", [fixed(many, "1h")], id=1, history={"fields": names})],
+                          [source(place.write("log", text), format=form, follow=False)])
+    out = place.good("run", "--once", "--config", config, "--state", place.path("once")).out()
+    done = place.run("explain", "ann", "--state", place.path("once"), "--decisions", place.write("kept", out), "--json")
+    answer = json.loads(done.out())
+    gone = [event["fields"] is None for event in answer["events"]]
+    assert done.code() == FAILED and answer["equal"] and gone == sorted(gone, reverse=True), answer["missing"]
+    assert 0 < gone.count(True) < many / 2 and len(done.out()) < 90 << 20, gone.count(True)
+    assert f"The fields of {gone.count(True)} of {many + 1} events are left out" in answer["missing"][0], answer["missing"]
 
 
 def trim(run):

@@ -170,13 +170,18 @@ def test_nginx_blocks_the_members_of_a_network(place):
 
 
 def test_a_list_that_finds_no_members_is_said(place):
-    """A map compares texts: who blocks a network hears that this list does not help."""
-    machine = Machine(place, [f"nginx-map:{place.path('weir.map')}"], by_address()).start()
+    """A map compares texts: who blocks a network hears that this list does not help, or which form of it does."""
+    others = ("nft:inet/weir/nets", "ipset:weir", f"haproxy:{place.path('none')}", "redis://:hush@127.0.0.1:1")
+    machine = Machine(place, [f"nginx-map:{place.path('weir.map')}", *others], by_address()).start()
     words = ("--zone", "site", "--config", machine.config, "--state", place.path("state"))
     said = place.good("block", "10.0.0.0/8", *words).out().decode()
     assert f"nginx-map:{place.path('weir.map')} finds no members of a network: use nginx-geo" in said, said
+    for one, why in zip(others, ("`flags interval`", "hash:net", "map_ip_int", "networks around")):
+        name = one.replace(":hush@", "")
+        assert name in said and why in said.split(name)[1].split(";")[0], (name, said)
+    assert "hush" not in said, "no password"
     assert "nginx-geo" not in place.good("block", "10.0.0.7", *words).out().decode()
-    assert machine.weir.stop() == 0, machine.weir.said()
+    machine.kill()  # the lists that are not there are tried until then
 
 
 def test_nft_blocks_the_members_of_a_network(place):

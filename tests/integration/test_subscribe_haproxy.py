@@ -15,6 +15,7 @@ from support import cases, cluster
 from support.decisions import Topic
 from support.gateways import Site, Stage, always, ask, check_block_and_return, example, program
 from support.place import PATIENCE_S, free_port, until
+from support.traffic import sliding, source, zone
 
 
 class HAProxy:
@@ -28,7 +29,7 @@ class HAProxy:
         self.program, self.port = program("haproxy"), free_port()
         self.socket, self.map = place.path("weir.sock"), place.write("weir.map", "")
         text = example("haproxy.cfg", ("bind :80", f"bind 127.0.0.1:{self.port}"),
-                       ("map_str_int(/etc/haproxy/weir.map", f"map_{keys}_int({self.map}"),
+                       ("map_ip_int(/etc/haproxy/weir.map", f"map_{keys}_int({self.map}"),
                        ("/run/haproxy/weir.sock mode", f"{self.socket} mode"),
                        ("127.0.0.1:8080", f"127.0.0.1:{Site().port}"),
                        ("mode http\n", "mode http\nlog stdout format raw local0\noption httplog\n"))
@@ -85,6 +86,24 @@ def test_a_client_that_goes_over_the_limit(place):
     with cluster.shared() as c, Stage(place, c) as stage:
         subscriber = stage.start(haproxy.run.out_path, "haproxy", f"haproxy:{haproxy.socket}", "--zone", "site")
         stage.check(subscriber, haproxy.port)
+
+
+def test_the_example_finds_the_members_of_a_network(place):
+    """As it is shipped: an operator's network keeps its members out, beside a block of one of them."""
+    haproxy = HAProxy(place, keys="ip")
+    config = place.config([zone("site", [sliding(99, "1m")], key=["ip"], id=1)], [source(place.write("log", ""))],
+                          gateways=[f"haproxy:{haproxy.socket}"])
+    words, state = ("--zone", "site", "--state", place.path("state")), place.path("state")
+    weir = place.start("run", "--config", config, "--state", state)
+    until(lambda: "following 1 source" in weir.said() or None, "it runs", running=weir)
+    assert ask(haproxy.port) == (200, None)
+    said = place.good("block", "127.0.0.0/8", *words, "--config", config).out().decode()
+    assert "map_ip_int" in said and haproxy.socket in said, said
+    until(lambda: ask(haproxy.port)[0] == 429 or None, "a member is out", running=weir)
+    place.good("block", "127.0.0.9", *words)
+    place.good("lift", "127.0.0.0/8", *words)
+    until(lambda: ask(haproxy.port)[0] == 200 or None, "it is in again", running=weir)
+    assert weir.stop() == 0, weir.said()
 
 
 def test_haproxy_that_was_reloaded_or_emptied_gets_the_list_again(place):

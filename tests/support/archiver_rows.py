@@ -81,6 +81,9 @@ class Rows:
                    FIRST_MS + self.random.randrange(3000), self.random.randrange(3), number, 0,
                    self.random.randrange(2)) for number in range(4600)}
         self.events = [(*event, FIELDS[event[4] % len(FIELDS)]) for event in sorted(events)]
+        # As large as a stranger can make them.
+        self.events += [(2, b"large", FIRST_MS + number, 0, 9000 + number, 0, 0, json.dumps({"path": "x" * 50_000}))
+                        for number in range(90)]
 
     def _decision(self, number, **more):
         """A row of decision_history, as a dictionary."""

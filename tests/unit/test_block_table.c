@@ -48,6 +48,14 @@ static bool is_live(const struct block_table *table, const char *zone, const cha
 	return block_table_find(table, weir_span_of(zone), weir_span_of(key)) != NULL;
 }
 
+static void give_by(struct block_table *table, const char *zone, const char *key, uint64_t offset, int64_t until_ms,
+                    bool by_operator)
+{
+	struct decision_record record = record_of(zone, key, offset, until_ms);
+	record.by_operator = by_operator;
+	assert_int_equal(BLOCK_APPLIED, block_table_apply(table, &record, START_MS));
+}
+
 static uint32_t change_count(const struct block_table *table)
 {
 	uint32_t count;
@@ -251,6 +259,23 @@ static void test_what_was_told_is_known(void **state)
 	block_table_free(table);
 }
 
+/* Though another zone's block of the same key ends later, or came later. */
+static void test_an_operators_block_is_known_beside_others(void **state)
+{
+	(void)state;
+	struct block_table *table = table_of(100);
+	struct weir_span key = weir_span_of("10.0.0.0/8");
+	give_by(table, "net", "10.0.0.0/8", 1, START_MS + 5000, false);
+	assert_false(block_table_has_operators(table, key));
+	give_by(table, "site", "10.0.0.0/8", 2, START_MS + 1000, true);
+	assert_true(block_table_has_operators(table, key));
+	assert_false(block_table_find_key(table, key)->by_operator); /* that one ends last */
+	assert_false(block_table_has_operators(table, weir_span_of("10.0.0.0/9")));
+	give_by(table, "site", "10.0.0.0/8", 3, 0, true);
+	assert_false(block_table_has_operators(table, key));
+	block_table_free(table);
+}
+
 static void test_a_block_without_end_stays_until_it_is_lifted(void **state)
 {
 	(void)state;
@@ -451,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_a_cleared_table_takes_in_what_it_had),
 		cmocka_unit_test(test_changes_are_a_list_of_buckets),
 		cmocka_unit_test(test_what_was_told_is_known),
+		cmocka_unit_test(test_an_operators_block_is_known_beside_others),
 		cmocka_unit_test(test_a_block_without_end_stays_until_it_is_lifted),
 		cmocka_unit_test(test_random_decisions_as_the_model),
 		cmocka_unit_test(test_many_entries_are_found_again),

@@ -334,6 +334,22 @@ static void the_narrowest_network_that_holds_wins(void **state)
 		assert_true(verdict == '-' || overrides_touch(&overrides, 1, key));
 		assert_false(overrides_touch(&overrides, 2, key));
 	}
+	/* All that holds for a key, from the narrowest on: the first is what counts. */
+	static const char *const around[] = {"10.1.3.9", "10.1.2.0/23", "10.1.0.0/16", "10.0.0.0/8"};
+	static const int64_t ends[] = {1000200, 1000500, 1001000, OVERRIDE_NO_END};
+	for (int64_t t = AT; t <= 1001000; t += 100) {
+		struct overrides_walk walk = {0};
+		const struct override *override;
+		for (size_t i = 0; i < sizeof around / sizeof *around; i++) {
+			if (ends[i] <= t)
+				continue;
+			override = overrides_next(&overrides, 1, weir_span_of("10.1.3.9"), t, &walk);
+			assert_non_null(override);
+			assert_true(weir_span_equal(override->key, weir_span_of(around[i])));
+		}
+		assert_null(overrides_next(&overrides, 1, weir_span_of("10.1.3.9"), t, &walk));
+		assert_null(overrides_next(&overrides, 1, weir_span_of("10.1.3.9"), t, &walk));
+	}
 	/* The later command about one network counts. */
 	apply(&overrides, NET("allow", "10.0.0.0/8", ""));
 	assert_true(overrides_effect(&overrides, 1, weir_span_of("10.200.0.1"), AT).allowed);

@@ -344,6 +344,15 @@ const struct block_entry *block_table_find_key(const struct block_table *table, 
 	return found;
 }
 
+bool block_table_has_operators(const struct block_table *table, struct weir_span key)
+{
+	uint64_t hash = key_hash(table, key);
+	const struct block_entry *entry = *slot_of(table, hash);
+	while (entry != NULL && !(entry->state == BLOCK_LIVE && entry->by_operator && is_of_key(entry, hash, key)))
+		entry = entry->next;
+	return entry != NULL;
+}
+
 bool block_table_was_told(const struct block_table *table, struct weir_span key)
 {
 	uint64_t hash = key_hash(table, key);

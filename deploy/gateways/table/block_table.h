@@ -119,6 +119,9 @@ const struct block_entry *block_table_find(const struct block_table *table, stru
 /** The live entry of this key that ends last, of all zones; NULL: there is none. For lists that know keys alone. */
 const struct block_entry *block_table_find_key(const struct block_table *table, struct weir_span key);
 
+/** Whether an operator made a live entry of this key, in any zone: then lists hold it however wide it is. */
+bool block_table_has_operators(const struct block_table *table, struct weir_span key);
+
 /** Whether an entry of this key was live at the last settle, in any zone, but for those that are gone. */
 bool block_table_was_told(const struct block_table *table, struct weir_span key);
 

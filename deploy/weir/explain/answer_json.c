@@ -66,6 +66,11 @@ void answer_json(struct weir_text *text, const struct question *question)
 	weir_json_write_object(&json, NULL);
 	put_value(&json, "decision", &question->published);
 	put_value(&json, "again", &question->again);
+	put_value(&json, "order", &question->order);
+	if (question->held.length > 0)
+		weir_json_write_string(&json, "gateways_hold", span_of(&question->held));
+	else
+		weir_json_write_null(&json, "gateways_hold");
 	weir_json_write_bool(&json, "equal", question_is_equal(question));
 	weir_json_write_words(&json, "found_in", question->published_in);
 	if (question->policy_version > 0)

@@ -129,7 +129,46 @@ static void put_verdict(struct weir_text *text, const struct question *question,
 	else
 		weir_text_printf(text, ", as policy %llu has no such zone, or has it in shadow mode.",
 		                 (unsigned long long)question->policy_version);
+	if (block && !shadow && question->shadow)
+		weir_text_puts(text, " The zone is in shadow mode since: nobody is blocked.");
 	weir_text_puts(text, "\n");
+}
+
+/* What an operator's command holds, where no decision says it. */
+static void put_order(struct weir_text *text, const struct question *question)
+{
+	json_t *order = json_loadb(question->order.at, question->order.length, JSON_ALLOW_NUL, NULL);
+	const char *kind = json_string_value(json_object_get(order, "order"));
+	const char *zone = json_string_value(json_object_get(order, "zone"));
+	const json_t *until = json_object_get(order, "until");
+	bool allow = kind != NULL && strcmp(kind, "allow") == 0;
+	words_key(text, (struct weir_span){.at = question->key.at, .length = (uint32_t)question->key.length});
+	weir_text_puts(text, allow              ? " is allowed in zone "
+	                     : question->shadow ? " would be blocked in zone "
+	                                        : " is blocked in zone ");
+	words_text(text, zone != NULL ? zone : "?");
+	if (json_is_integer(until)) {
+		weir_text_puts(text, " until ");
+		words_time(text, json_integer_value(until));
+	}
+	if (json_is_true(json_object_get(order, "network"))) {
+		weir_text_puts(text, ", as part of ");
+		put_key(text, json_object_get(order, "key"));
+	}
+	put_who(text, order);
+	weir_text_puts(text, "\n");
+	if (question->held.length > 0)
+		weir_text_printf(text,
+		                 "Gateways keep it out all the same: they hold %.*s, which is blocked. To let it in, lift that "
+		                 "and block smaller networks.\n",
+		                 (int)question->held.length, question->held.at);
+	json_decref(order);
+}
+
+static bool is_allowed(const struct question *question)
+{
+	static const char allow[] = "{\"order\":\"allow\"";
+	return question->order.length >= sizeof allow && memcmp(question->order.at, allow, sizeof allow - 1) == 0;
 }
 
 /* ---- events ---- */
@@ -244,6 +283,8 @@ static void put_judged(struct weir_text *text, const struct question *question)
 void answer_words(struct weir_text *text, const struct question *question, unsigned columns)
 {
 	const struct weir_text *line = question->published.length > 0 ? &question->published : &question->again;
+	if (question->order.length > 0 && (line->length == 0 || is_allowed(question)))
+		put_order(text, question);
 	if (line->length > 0) {
 		json_t *decision = json_loadb(line->at, line->length, JSON_ALLOW_NUL, NULL);
 		put_verdict(text, question, decision);

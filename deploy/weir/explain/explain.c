@@ -134,7 +134,7 @@ static enum weir_exit print(const struct explain_command *command, struct explai
 			answer_json(&text, questions[i]);
 		else
 			answer_words(&text, questions[i], columns());
-		if (!question_is_equal(questions[i]) || questions[i]->missing.length > 0)
+		if (!question_is_explained(questions[i]))
 			code = WEIR_EXIT_FAILED;
 	}
 	if (count == 0) {

@@ -6,12 +6,15 @@
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/bytes/hash.h"
 #include "common/json/json.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/backend/run_note.h"
+#include "deploy/weir/explain/kept_fields.h"
 #include "deploy/weir/explain/line_files.h"
 #include "deploy/weir/explain/line_search.h"
+#include "deploy/weir/explain/orders.h"
 #include "deploy/weir/explain/published.h"
 #include "deploy/weir/explain/replay_log.h"
 #include "deploy/weir/explain/replay_once.h"
@@ -44,6 +47,7 @@ struct explain {
 	struct weir_config *renamed; /* the sources under another name; or NULL */
 	struct question *questions;
 	size_t count;
+	size_t asked_count; /* of them; behind these are questions about networks that some of these keys lie in */
 	const struct question **answers;
 	size_t answer_count;
 };
@@ -168,7 +172,7 @@ static enum weir_status ask(struct explain *explain, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	explain->questions =
-		weir_alloc(explain->asked->count * explain->policy->zone_count + 1, sizeof *explain->questions);
+		weir_alloc(2 * explain->asked->count * explain->policy->zone_count + 1, sizeof *explain->questions);
 	if (explain->asked->zone != NULL && weir_policy_find_zone(explain->policy, explain->asked->zone, error) == NULL)
 		return WEIR_INVALID;
 	for (size_t i = 0; status == WEIR_OK && i < explain->asked->count; i++) {
@@ -182,6 +186,28 @@ static enum weir_status ask(struct explain *explain, struct weir_error *error)
 			explain->count++;
 	}
 	return status;
+}
+
+/* A run with --once takes no commands. */
+static void find_orders(struct explain *explain)
+{
+	const struct backend *backend = &explain->backend;
+	const struct patience *patience = explain->asked->patience;
+	struct orders orders = {.read = {.store = backend->store,
+	                                 .bus = backend->bus,
+	                                 .directory = backend->state_path,
+	                                 .registry = explain->registry,
+	                                 .partitions = explain->partitions,
+	                                 .lateness_ms = backend->lateness_ms,
+	                                 .until_ms = patience != NULL ? patience->until_ms : INT64_MAX},
+	                        .policy = explain->policy,
+	                        .questions = explain->questions,
+	                        .count = explain->count,
+	                        .now_ms = weir_wall_ms()};
+	explain->asked_count = explain->count;
+	if (!backend->once)
+		orders_find(&orders);
+	explain->count = orders.count;
 }
 
 /* ---- the published decision ---- */
@@ -233,6 +259,10 @@ static void tell_unpublished(const struct explain *explain, struct question *que
 	bool to_file = explain->decisions != NULL || (explain->noted && explain->note.decisions != NULL);
 	if (question->published.length > 0)
 		return;
+	if (question->again.length == 0 && question->order.length > 0) {
+		weir_text_clear(&question->missing); /* no decision is to be expected */
+		return;
+	}
 	if (explain->backend.kind == BACKEND_CLUSTER)
 		question_lacks(question, "The topics of decisions no longer have it.");
 	else if (to_file)
@@ -438,6 +468,9 @@ static void tell_lines(const struct explain *explain, struct question *question,
 	if (question->left_out > 0)
 		question_lacks(question, "%s%lld earlier counted events are left out: the newest %d are shown.",
 		               has_costs(question) ? "Up to " : "", (long long)question->left_out, QUESTION_EVENTS_MAX);
+	if (question->fields_left_out > 0)
+		question_lacks(question, "The fields of %zu of %zu events are left out: at most %d MiB of them are kept.",
+		               question->fields_left_out, question->event_count, KEPT_FIELDS_MAX_BYTES >> 20);
 	if (question->skips_files && (lost > 0 || !judged))
 		question_lacks(question, "More files than %d may have the lines: only the newest were read.", LINE_FILES_MAX);
 	if (!searched)
@@ -469,20 +502,45 @@ static void find_lines(struct explain *explain)
 
 /* ---- all ---- */
 
-/* A zone in which a key has no decision is no answer. */
+/* Whether a block of the key's own is in force. */
+static bool is_blocked(const struct question *question)
+{
+	const struct weir_text *published = &question->published;
+	json_t *json = published->length > 0 ? json_loadb(published->at, published->length, JSON_ALLOW_NUL, NULL) : NULL;
+	const char *action = json_string_value(json_object_get(json, "action"));
+	bool blocked = action != NULL && strcmp(action, "block") == 0 &&
+	               json_integer_value(json_object_get(json, "until")) > weir_wall_ms();
+	json_decref(json);
+	return blocked;
+}
+
+/* A zone in which a key has no decision is no answer, nor is what a key had where a network blocks it. */
 static bool is_answer(const struct question *question)
 {
-	return question->by_id || question->published.length > 0 || question->again.length > 0;
+	if (question->network > 0)
+		return is_blocked(question);
+	return question->by_id || question->published.length > 0 || question->again.length > 0 ||
+	       question->order.length > 0;
+}
+
+static void gather_one(struct explain *explain, struct question *question)
+{
+	if (!is_answer(question))
+		return;
+	tell_unpublished(explain, question);
+	if (question->unknown.length > 0)
+		question_lacks(question, "%.*s", (int)question->unknown.length, question->unknown.at);
+	explain->answers[explain->answer_count++] = question;
 }
 
 static void gather(struct explain *explain)
 {
 	explain->answers = weir_alloc(explain->count + 1, sizeof(const struct question *));
-	for (size_t i = 0; i < explain->count; i++) {
-		if (!is_answer(&explain->questions[i]))
-			continue;
-		tell_unpublished(explain, &explain->questions[i]);
-		explain->answers[explain->answer_count++] = &explain->questions[i];
+	for (size_t i = 0; i < explain->asked_count; i++) {
+		struct question *question = &explain->questions[i];
+		gather_one(explain, question);
+		if (question->network > 0)
+			gather_one(explain, &explain->questions[question->network]);
 	}
 }
 
@@ -493,8 +551,10 @@ enum weir_status explain_work(const struct explain_asked *asked, struct explain 
 	enum weir_status status = open_all(explain, error);
 	if (status == WEIR_OK)
 		status = ask(explain, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		find_orders(explain);
 		status = find_published(explain, error);
+	}
 	if (status == WEIR_OK)
 		status = judge(explain, error);
 	if (status == WEIR_OK) {

@@ -6,10 +6,8 @@
 #include "deploy/weir/explain/published.h"
 
 #include "common/base/alloc.h"
-#include "common/base/clock.h"
 #include "common/files/durable_file.h"
 #include "common/json/json.h"
-#include "deploy/weir/explain/around.h"
 #include "deploy/weir/inspect/topic_read.h"
 #include "limiter/lane/decision.h"
 #include "limiter/overrides/override_command.h"
@@ -34,7 +32,6 @@ struct published {
 	size_t by_id_count;
 	struct question **by_key;
 	struct weir_text *heads; /* of those: what a decision of theirs has behind its id */
-	struct around *arounds;  /* of those: the networks that they are in */
 	size_t by_key_count;
 	const struct patience *patience;
 	const char *place; /* what is read now, for people */
@@ -62,7 +59,6 @@ struct published *published_new(struct question *questions, size_t count, const 
 	published->by_id = weir_alloc(count + 1, sizeof(struct question *));
 	published->by_key = weir_alloc(count + 1, sizeof(struct question *));
 	published->heads = weir_alloc(count + 1, sizeof *published->heads);
-	published->arounds = weir_alloc(count + 1, sizeof *published->arounds);
 	for (size_t i = 0; i < count; i++) {
 		struct question *question = &questions[i];
 		if (question->by_id) {
@@ -75,7 +71,6 @@ struct published *published_new(struct question *questions, size_t count, const 
 		decision_key_json(head, zone,
 		                  (struct weir_span){.at = question->key.at, .length = (uint32_t)question->key.length});
 		weir_text_puts(head, ",");
-		around_init(&published->arounds[published->by_key_count], question, zone);
 		published->by_key[published->by_key_count++] = question;
 	}
 	if (published->by_id_count > 0)
@@ -130,10 +125,6 @@ static void consider(struct published *published, struct weir_span line)
 	for (size_t i = 0; i < published->by_key_count; i++) {
 		struct question *question = published->by_key[i];
 		const struct weir_text *wanted = &published->heads[i];
-		if (rest > 2)
-			around_consider(&published->arounds[i], line,
-			                (struct weir_span){.at = quote + 2, .length = (uint32_t)rest - 2}, &found,
-			                published->place);
 		if (rest < wanted->length + 2 || memcmp(quote + 2, wanted->at, wanted->length) != 0)
 			continue;
 		if (question->published.length > 0 &&
@@ -158,9 +149,6 @@ enum weir_status published_read_topic(struct published *published, struct weir_b
 	uint32_t partition = published->count > 0 ? published->questions[0].partition : 0;
 	for (size_t i = 0; i < published->count; i++)
 		if (published->questions[i].partition != partition)
-			partition = WEIR_BUS_EVERY_PARTITION;
-	for (size_t i = 0; i < published->by_key_count; i++)
-		if (published->arounds[i].lies) /* a network's decision may be in any */
 			partition = WEIR_BUS_EVERY_PARTITION;
 	enum weir_status status = topic_read_open(bus, directory, topic, partition, 0, &read, error);
 	published->place = topic == WEIR_TOPIC_SHADOW ? "the topic decisions.shadow" : "the topic decisions";
@@ -282,16 +270,11 @@ static void settle(const struct published *published, struct question *question)
 
 void published_end(struct published *published)
 {
-	for (size_t i = 0; i < published->by_key_count; i++)
-		around_settle(&published->arounds[i], published->by_key[i], weir_wall_ms());
 	for (size_t i = 0; i < published->count; i++)
 		settle(published, &published->questions[i]);
-	for (size_t i = 0; i < published->by_key_count; i++) {
+	for (size_t i = 0; i < published->by_key_count; i++)
 		weir_text_deinit(&published->heads[i]);
-		around_deinit(&published->arounds[i]);
-	}
 	free(published->heads);
-	free(published->arounds);
 	free(published->by_key);
 	free(published->by_id);
 	free(published);

@@ -63,6 +63,12 @@ bool question_is_equal(const struct question *question)
 	       memcmp(question->published.at, question->again.at, question->again.length) == 0;
 }
 
+bool question_is_explained(const struct question *question)
+{
+	bool decided = question->published.length > 0 || question->again.length > 0;
+	return question->missing.length == 0 && (question_is_equal(question) || (!decided && question->order.length > 0));
+}
+
 void question_reset(struct question *question)
 {
 	free_events(question);
@@ -71,6 +77,7 @@ void question_reset(struct question *question)
 	question->policy_version = 0;
 	question->lacking = question->left_out = 0;
 	question->may_lack = question->skips_files = false;
+	question->fields_left_out = 0;
 	question->has_limit = false;
 }
 
@@ -79,6 +86,9 @@ void question_deinit(struct question *question)
 	free_events(question);
 	free(question->published_in);
 	weir_text_deinit(&question->key);
+	weir_text_deinit(&question->order);
+	weir_text_deinit(&question->held);
+	weir_text_deinit(&question->unknown);
 	weir_text_deinit(&question->published);
 	weir_text_deinit(&question->again);
 	weir_text_deinit(&question->missing);

@@ -26,6 +26,7 @@ struct explained_event {
 	int64_t gone;            /* entries of it that have left a queue, while others of its cost stay */
 	bool decided;            /* it made the decision */
 	struct weir_span kept;   /* what its frame has of its record, while it is judged; borrowed from the replay */
+	bool fields_left_out;    /* it has more of its record than can be kept */
 	char *fields;            /* owned: of these, those that the zone's "history" names, a JSON object; NULL: none */
 	/* the line */
 	enum explained_line found;
@@ -47,6 +48,13 @@ struct question {
 	struct weir_text key; /* joined */
 	bool key_known;
 
+	/* what operators' commands hold for the key now */
+	struct weir_text order; /* the block or allow that counts, as `weir state --orders` has it; empty: there is none */
+	struct weir_text held;  /* of an allowed one, a blocked network around it, which gateways hold; empty: none */
+	struct weir_text unknown; /* why that is not known, a sentence; empty: it is */
+	bool shadow;              /* the zone is in shadow mode: what was blocked is no more */
+	size_t network;           /* the question about the network that blocks it; 0: none does */
+
 	/* what was published */
 	struct weir_text published; /* the line; empty: it was not found */
 	char *published_in;         /* owned: where it was found */
@@ -61,7 +69,8 @@ struct question {
 	int64_t lacking;  /* counted events that are known to be missing */
 	int64_t left_out; /* earlier counted events, which are not among `events`: where costs are not 1, at most so many */
 	bool may_lack;    /* events from before what was judged may have a share in the level */
-	bool skips_files; /* there were more files than are looked into */
+	size_t fields_left_out; /* events whose fields are more than can be kept */
+	bool skips_files;       /* there were more files than are looked into */
 
 	struct weir_text missing; /* sentences, each ended by a newline */
 };
@@ -78,6 +87,9 @@ void question_set_events(struct question *question, const struct explained_event
 
 /** Whether the decision came out again as it was published, with all its events. */
 bool question_is_equal(const struct question *question);
+
+/** Whether nothing is left to say: its decision came out again, or there is none, and an operator's command says it all. */
+bool question_is_explained(const struct question *question);
 
 /** Forgets what judging again gave, and what is missing. */
 void question_reset(struct question *question);

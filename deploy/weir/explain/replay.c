@@ -8,6 +8,7 @@
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
 #include "deploy/weir/explain/counted.h"
+#include "deploy/weir/explain/kept_fields.h"
 #include "limiter/lane/decision.h"
 #include "limiter/lane/lane.h"
 #include "limiter/lane/policy_switch.h"
@@ -48,8 +49,7 @@ struct replay {
 	uint64_t steps;    /* messages given to the lane */
 	int64_t since_ms;  /* events of before this time may not be judged; INT64_MAX: no frame was read yet */
 	struct weir_text line;
-	char **kept; /* the fields of events that were judged: as many as these have any */
-	size_t kept_count;
+	struct kept_fields kept; /* the fields of events that were judged */
 };
 
 static struct watch *find(const struct replay *replay, struct weir_span key, uint64_t hash)
@@ -118,9 +118,7 @@ void replay_free(struct replay *replay)
 	weir_frame_reader_free(replay->reader);
 	weir_frame_writer_free(replay->writer);
 	weir_text_deinit(&replay->line);
-	for (size_t i = 0; i < replay->kept_count; i++)
-		free(replay->kept[i]);
-	free(replay->kept);
+	kept_fields_deinit(&replay->kept);
 	free(replay);
 }
 
@@ -217,11 +215,17 @@ struct basis {
 	const struct explained_event *event;
 };
 
-/* What the zone keeps of each event's record, by the policy that the event was matched under. */
+/* What the zone keeps of each event's record, by the policy that the event was matched under; of the newest, if it is much. */
 static void take_fields(struct replay *replay, struct question *question)
 {
-	for (size_t i = 0; i < question->event_count; i++) {
+	size_t bytes = 0;
+	question->fields_left_out = 0;
+	for (size_t i = question->event_count; i-- > 0;) {
 		struct explained_event *event = &question->events[i];
+		event->fields_left_out |= event->kept.at != NULL && bytes > KEPT_FIELDS_MAX_BYTES;
+		question->fields_left_out += event->fields_left_out;
+		if (event->fields_left_out)
+			event->kept = (struct weir_span){.at = NULL};
 		const struct weir_policy *policy =
 			event->kept.length > 0 ? policy_registry_policy(replay->options.registry, event->policy_version) : NULL;
 		const struct weir_zone *zone = policy != NULL ? weir_policy_zone(policy, question->zone_id) : NULL;
@@ -229,6 +233,7 @@ static void take_fields(struct replay *replay, struct question *question)
 		if (zone != NULL && weir_fields_json(&json, event->kept, zone->history_fields, zone->history_field_count)) {
 			weir_text_append(&json, "", 1);
 			event->fields = json.at;
+			bytes += json.length;
 		}
 		event->kept = (struct weir_span){.at = NULL};
 	}
@@ -315,16 +320,26 @@ static void take_decisions(struct replay *replay, const struct replay_event *eve
 	}
 }
 
-/* The reader's message goes; what was judged stays until the end. */
+static void each_event(struct replay *replay, void (*visit)(struct explained_event *event))
+{
+	for (uint32_t i = 0; i < replay->watch_room; i++)
+		for (struct tracker *tracker = replay->watches[i].trackers; tracker != NULL; tracker = tracker->next)
+			for (uint32_t j = 0; j < tracker->limit_count; j++)
+				for (size_t k = 0; k < tracker->limits[j].count; k++)
+					visit(&tracker->limits[j].events[k]);
+}
+
+/* The reader's message goes; what the limits still count stays. */
 static struct weir_span keep(struct replay *replay, struct weir_span fields)
 {
-	if (fields.length == 0)
-		return (struct weir_span){.at = NULL};
-	if ((replay->kept_count & (replay->kept_count - 1)) == 0)
-		replay->kept = weir_realloc(replay->kept, 2 * replay->kept_count + 1, sizeof *replay->kept);
-	char *copy = weir_copy(fields.at, fields.length);
-	replay->kept[replay->kept_count++] = copy;
-	return (struct weir_span){.at = copy, .length = fields.length};
+	if (kept_fields_is_full(&replay->kept)) {
+		each_event(replay, kept_fields_mark);
+		if (kept_fields_sweep(&replay->kept)) {
+			each_event(replay, kept_fields_let_go);
+			kept_fields_drop(&replay->kept);
+		}
+	}
+	return kept_fields_add(&replay->kept, fields);
 }
 
 enum weir_status replay_event(struct replay *replay, const struct replay_event *event, struct weir_error *error)

@@ -7,6 +7,7 @@
 #include "common/files/durable_file.h"
 #include "common/json/json.h"
 #include "common/json/json_writer.h"
+#include "deploy/gateways/gateway/gateway_settings.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/overrides/override_author.h"
@@ -96,15 +97,25 @@ static bool is_told(const struct override_run *run)
 	return zone == NULL || zone->mode != WEIR_SHADOW;
 }
 
-/* The lists of this machine that compare texts, and so find no member of a network. */
+/* The lists of this machine that compare texts, or may, and so find no member of a network. */
 static void put_blind_lists(struct weir_text *text, const struct weir_config *config)
 {
-	static const char kind[] = "nginx-map:";
+	static const char *const kinds[][2] = {
+		{"nginx-map:", "finds no members of a network: use nginx-geo"},
+		{"redis://", "finds no members by itself: its clients have to ask for the networks around an address too"},
+		{"rediss://", "finds no members by itself: its clients have to ask for the networks around an address too"},
+		{"haproxy:", "finds members by map_ip_int alone, not by map_str_int"},
+		{"nft:", "holds networks only in sets with `flags interval`"},
+		{"ipset:", "holds networks only in sets of type hash:net"},
+	};
 	for (size_t i = 0; i < json_array_size(config->gateways.value); i++) {
 		const json_t *gateway = json_array_get(config->gateways.value, i);
 		const char *to = json_string_value(json_is_object(gateway) ? json_object_get(gateway, "to") : gateway);
-		if (to != NULL && strncmp(to, kind, sizeof kind - 1) == 0)
-			weir_text_printf(text, "; %s finds no members of a network: use nginx-geo", to);
+		char *name = to != NULL ? gateway_name(to) : NULL;
+		for (size_t j = 0; name != NULL && j < sizeof kinds / sizeof *kinds; j++)
+			if (strncmp(to, kinds[j][0], strlen(kinds[j][0])) == 0)
+				weir_text_printf(text, "; %s %s", name, kinds[j][1]);
+		free(name);
 	}
 }
 

@@ -108,11 +108,12 @@ static int last_first(const void *a, const void *b)
 	return order != 0 ? order : strcmp(x->text, y->text); /* the same list is the same bytes */
 }
 
-static bool take(struct address *address, const struct block_entry *entry, cloud_fits *fits, const void *context,
-                 bool all_as_networks)
+static bool take(struct address *address, const struct block_table *table, const struct block_entry *entry,
+                 cloud_fits *fits, const void *context, bool all_as_networks)
 {
+	struct weir_span key = block_entry_key(entry);
 	struct weir_network network;
-	if (!network_key(block_entry_key(entry), entry->by_operator, &network) || !fits(context, &network))
+	if (!network_key(key, block_table_has_operators(table, key), &network) || !fits(context, &network))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base) && network.prefix >= 96;
 	uint32_t length = weir_address_format(&network.base, address->text);
@@ -134,7 +135,7 @@ void cloud_put_addresses(struct cloud_target *cloud, const struct block_table *t
 		/* Of one key in several zones the block that ends last speaks for all. */
 		if (block_table_find_key(table, block_entry_key(entry)) != entry)
 			continue;
-		if (take(&addresses[count], entry, fits, context, all_as_networks))
+		if (take(&addresses[count], table, entry, fits, context, all_as_networks))
 			count++;
 		else
 			weir_counter_add(&cloud->target.unfit, 1);

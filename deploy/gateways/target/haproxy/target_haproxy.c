@@ -155,16 +155,15 @@ static void command(struct haproxy_target *haproxy, const char *verb, const char
 	haproxy_map_word(&haproxy->request, key);
 }
 
-static bool can_hold(const struct haproxy_target *haproxy, const struct block_entry *entry)
+static bool can_hold(const struct haproxy_target *haproxy, struct weir_span key, bool any_size)
 {
-	struct weir_span key = block_entry_key(entry);
 	struct weir_network network;
-	return haproxy_map_fits(key) && (!haproxy->addresses || network_key(key, entry->by_operator, &network));
+	return haproxy_map_fits(key) && (!haproxy->addresses || network_key(key, any_size, &network));
 }
 
-static bool fits(struct haproxy_target *haproxy, const struct block_entry *entry)
+static bool fits(struct haproxy_target *haproxy, const struct block_table *table, struct weir_span key)
 {
-	if (can_hold(haproxy, entry))
+	if (can_hold(haproxy, key, block_table_has_operators(table, key)))
 		return true;
 	weir_counter_add(&haproxy->target.unfit, 1);
 	return false;
@@ -182,7 +181,8 @@ static enum weir_status fill(struct haproxy_target *haproxy, const struct block_
 	while (status == WEIR_OK && (entry = block_table_next(table, &walk)) != NULL) {
 		struct weir_span key = block_entry_key(entry);
 		/* Of one key in several zones the block that ends last speaks for all. */
-		if (haproxy_map_is_plain(key) != plain || block_table_find_key(table, key) != entry || !fits(haproxy, entry))
+		if (haproxy_map_is_plain(key) != plain || block_table_find_key(table, key) != entry ||
+		    !fits(haproxy, table, key))
 			continue;
 		status = make_room(haproxy, key, error);
 		if (plain && haproxy->request.length == 0)
@@ -278,7 +278,10 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_span key = block_entry_key(changes[i]);
 		const struct block_entry *now = block_table_find_key(table, key);
-		if (!fits(haproxy, now != NULL ? now : changes[i]))
+		if (now != NULL && !fits(haproxy, table, key))
+			now = NULL;
+		/* What an operator let go may stay another zone's block, which is too wide to be held. */
+		if (now == NULL && !can_hold(haproxy, key, changes[i]->by_operator))
 			continue;
 		status = make_room(haproxy, key, error);
 		if (may_be_there(table, changes[i]))
@@ -300,7 +303,8 @@ static const struct block_entry *one_told(const struct haproxy_target *haproxy, 
 	struct block_walk walk = {0};
 	const struct block_entry *entry;
 	while ((entry = block_table_next(table, &walk)) != NULL)
-		if (entry->told && !entry->changed && can_hold(haproxy, entry))
+		if (entry->told && !entry->changed &&
+		    can_hold(haproxy, block_entry_key(entry), block_table_has_operators(table, block_entry_key(entry))))
 			return entry;
 	return NULL;
 }

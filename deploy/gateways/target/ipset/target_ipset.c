@@ -74,6 +74,14 @@ static int compare(const void *a, const void *b)
 	return (x->until_ms > y->until_ms) - (x->until_ms < y->until_ms);
 }
 
+/* Whether the set holds what is live of a key. @param text  gets the element */
+static bool can_hold(const struct ipset_set *set, const struct block_table *table, const struct block_entry *entry,
+                     char text[IPSET_ELEMENT_BYTES])
+{
+	struct weir_span key = block_entry_key(entry);
+	return ipset_set_element(set, key, block_table_has_operators(table, key), text);
+}
+
 static struct element *take_all(const struct ipset_set *set, const struct block_table *table, size_t *count)
 {
 	struct element *elements = weir_alloc((size_t)block_table_count(table) + 1, sizeof *elements);
@@ -83,8 +91,7 @@ static struct element *take_all(const struct ipset_set *set, const struct block_
 	while ((entry = block_table_next(table, &walk)) != NULL) {
 		struct element *element = &elements[*count];
 		/* Of one key in several zones the block that ends last speaks for all. */
-		if (block_table_find_key(table, block_entry_key(entry)) != entry ||
-		    !ipset_set_element(set, block_entry_key(entry), entry->by_operator, element->text))
+		if (block_table_find_key(table, block_entry_key(entry)) != entry || !can_hold(set, table, entry, element->text))
 			continue;
 		element->until_ms = entry->until_ms;
 		++*count;
@@ -123,7 +130,7 @@ static void count_unfit(struct ipset_target *ipset, const struct block_table *ta
 	while ((entry = block_table_next(table, &walk)) != NULL) {
 		bool fits = false;
 		for (size_t i = 0; i < ipset->set_count; i++)
-			fits |= ipset_set_element(&ipset->sets[i], block_entry_key(entry), entry->by_operator, text);
+			fits |= can_hold(&ipset->sets[i], table, entry, text);
 		weir_counter_add(&ipset->target.unfit, !fits);
 	}
 }
@@ -148,10 +155,11 @@ static void put_change(struct ipset_target *ipset, size_t i, const struct block_
 {
 	char text[IPSET_ELEMENT_BYTES];
 	const struct block_entry *now = block_table_find_key(table, block_entry_key(entry));
-	bool any_size = now != NULL ? now->by_operator : entry->by_operator;
-	if (!ipset_set_element(&ipset->sets[i], block_entry_key(entry), any_size, text))
+	bool held = now != NULL && can_hold(&ipset->sets[i], table, now, text);
+	/* What an operator let go may stay another zone's block, which is too wide to be held. */
+	if (!held && !ipset_set_element(&ipset->sets[i], block_entry_key(entry), entry->by_operator, text))
 		return;
-	if (now != NULL)
+	if (held)
 		put_add(&ipset->script, ipset->names[i], text, now->until_ms, now_ms);
 	else if (entry->state != BLOCK_ENDED || entry->until_ms - entry->at_ms > IPSET_TIMEOUT_MOST_MS)
 		weir_text_printf(&ipset->script, "del %s %s\n", ipset->names[i], text); /* else the kernel ends it */
@@ -169,7 +177,7 @@ static enum weir_status apply(struct target *target, const struct block_table *t
 		bool fits = false;
 		for (size_t i = 0; i < ipset->set_count; i++) {
 			put_change(ipset, i, table, changes[j], now_ms);
-			fits |= ipset_set_element(&ipset->sets[i], block_entry_key(changes[j]), changes[j]->by_operator, text);
+			fits |= can_hold(&ipset->sets[i], table, changes[j], text);
 			room |= ipset->full[i] && changes[j]->state != BLOCK_LIVE;
 		}
 		weir_counter_add(&ipset->target.unfit, !fits && changes[j]->state == BLOCK_LIVE);
@@ -190,10 +198,9 @@ static const struct block_entry *find_sample(const struct ipset_set *set, const 
 	const struct block_entry *entry, *sample = NULL;
 	while ((entry = block_table_next(table, &walk)) != NULL)
 		if (entry->told && !entry->changed && entry->until_ms > now_ms + MARGIN_MS &&
-		    (sample == NULL || entry->until_ms > sample->until_ms) &&
-		    ipset_set_element(set, block_entry_key(entry), entry->by_operator, text))
+		    (sample == NULL || entry->until_ms > sample->until_ms) && can_hold(set, table, entry, text))
 			sample = entry;
-	return sample != NULL && ipset_set_element(set, block_entry_key(sample), sample->by_operator, text) ? sample : NULL;
+	return sample != NULL && can_hold(set, table, sample, text) ? sample : NULL;
 }
 
 /* One element that ought to be there stands for all: a set that was flushed or made anew has lost it too. */

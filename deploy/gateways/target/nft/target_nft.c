@@ -235,13 +235,11 @@ static enum weir_status change_in_halves(struct nft_target *nft, struct one_set 
 
 /* ---- elements ---- */
 
-static bool take(struct one_set *set, const struct block_entry *entry, int64_t until_ms, bool told)
+static bool take(struct one_set *set, struct weir_span key, bool any_size, int64_t until_ms, bool told)
 {
-	struct weir_span key = block_entry_key(entry);
 	struct element element = {.until_ms = until_ms, .told = told};
 	const char *why;
-	if (!nft_set_element(&set->set, key, entry->by_operator, element.text) ||
-	    !weir_network_parse(key, &element.network, &why))
+	if (!nft_set_element(&set->set, key, any_size, element.text) || !weir_network_parse(key, &element.network, &why))
 		return false;
 	if (set->count == set->capacity) {
 		set->capacity = set->capacity > 0 ? 2 * set->capacity : 256;
@@ -251,13 +249,22 @@ static bool take(struct one_set *set, const struct block_entry *entry, int64_t u
 	return true;
 }
 
-static void take_key(struct nft_target *nft, const struct block_entry *entry, int64_t until_ms, bool told)
+/* @return whether some set can hold it */
+static bool take_key(struct nft_target *nft, struct weir_span key, bool any_size, int64_t until_ms, bool told)
 {
 	bool taken = false;
 	for (size_t i = 0; i < nft->set_count; i++)
-		taken |= take(&nft->sets[i], entry, until_ms, told);
+		taken |= take(&nft->sets[i], key, any_size, until_ms, told);
 	if (!taken)
 		weir_counter_add(&nft->target.unfit, 1);
+	return taken;
+}
+
+static bool take_live(struct nft_target *nft, const struct block_table *table, const struct block_entry *entry,
+                      bool told)
+{
+	struct weir_span key = block_entry_key(entry);
+	return take_key(nft, key, block_table_has_operators(table, key), entry->until_ms, told);
 }
 
 static enum weir_status begin(struct nft_target *nft, struct weir_error *error)
@@ -336,7 +343,7 @@ static enum weir_status copy(struct target *target, const struct block_table *ta
 	while ((entry = block_table_next(table, &walk)) != NULL)
 		/* Of one key in several zones the block that ends last speaks for all. */
 		if (block_table_find_key(table, block_entry_key(entry)) == entry)
-			take_key(nft, entry, entry->until_ms, false);
+			(void)take_live(nft, table, entry, false);
 	for (size_t i = 0; i < nft->set_count && status == WEIR_OK; i++)
 		status = copy_set(nft, &nft->sets[i], now_ms, error);
 	return status;
@@ -356,11 +363,12 @@ static bool take_changes(struct nft_target *nft, const struct block_table *table
 		struct weir_span key = block_entry_key(changes[i]);
 		const struct block_entry *now = block_table_find_key(table, key);
 		bool told = changes[i]->told || block_table_was_told(table, key);
-		if (now != NULL)
-			take_key(nft, now, now->until_ms, told);
-		else if (changes[i]->state != BLOCK_ENDED) /* that the kernel does */
-			take_key(nft, changes[i], 0, true);
-		for (size_t j = 0; j < nft->set_count && now == NULL; j++)
+		bool held = now != NULL && take_live(nft, table, now, told);
+		/* What an operator let go may stay another zone's block, which is too wide to be held. */
+		bool gone = !held && changes[i]->state != BLOCK_LIVE;
+		if (gone && changes[i]->state != BLOCK_ENDED) /* that the kernel does */
+			(void)take_key(nft, key, changes[i]->by_operator, 0, true);
+		for (size_t j = 0; j < nft->set_count && gone; j++)
 			/* A network; or an address that the set may have under another of its spellings. */
 			room |= nft->sets[j].overlaps && weir_network_parse(key, &network, &why) &&
 			        (network.prefix < 128 || changes[i]->state != BLOCK_ENDED);
@@ -402,8 +410,8 @@ static void find_sample(struct one_set *set, const struct block_table *table, in
 		char text[NFT_SET_ELEMENT_BYTES];
 		if (!entry->told || entry->changed || entry->until_ms <= now_ms + MARGIN_MS ||
 		    entry->until_ms <= set->sample.until_ms || block_table_find_key(table, key) != entry ||
-		    !nft_set_element(&set->set, key, entry->by_operator, text) || !weir_network_parse(key, &network, &why) ||
-		    (set->overlaps && network.prefix < 128))
+		    !nft_set_element(&set->set, key, block_table_has_operators(table, key), text) ||
+		    !weir_network_parse(key, &network, &why) || (set->overlaps && network.prefix < 128))
 			continue;
 		set->sample = (struct element){.network = network, .until_ms = entry->until_ms};
 		memcpy(set->sample.text, text, sizeof text);

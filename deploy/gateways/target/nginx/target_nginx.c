@@ -28,11 +28,12 @@ static int compare(const void *a, const void *b)
 	return order != 0 ? order : (x->until_ms < y->until_ms) - (x->until_ms > y->until_ms);
 }
 
-static bool fits(const struct target *target, const struct block_entry *entry)
+static bool fits(const struct target *target, const struct block_table *table, const struct block_entry *entry)
 {
 	char text[NGINX_GEO_KEY_BYTES];
 	struct weir_span key = block_entry_key(entry);
-	return target->ops->kind == geo_kind ? nginx_geo_key(key, entry->by_operator, text) : nginx_map_fits(key);
+	return target->ops->kind == geo_kind ? nginx_geo_key(key, block_table_has_operators(table, key), text)
+	                                     : nginx_map_fits(key);
 }
 
 static const struct block_entry **sorted(struct file_target *file, const struct block_table *table, size_t *count)
@@ -43,7 +44,7 @@ static const struct block_entry **sorted(struct file_target *file, const struct 
 	const struct block_entry *entry;
 	*count = 0;
 	while ((entry = block_table_next(table, &walk)) != NULL) {
-		if (fits(&file->target, entry))
+		if (fits(&file->target, table, entry))
 			entries[(*count)++] = entry;
 		else
 			weir_counter_add(&file->target.unfit, 1);
@@ -56,7 +57,7 @@ static void write_line(struct file_target *file, const struct block_entry *entry
 {
 	char text[NGINX_GEO_KEY_BYTES];
 	struct weir_span key = block_entry_key(entry);
-	if (file->target.ops->kind == geo_kind && nginx_geo_key(key, entry->by_operator, text))
+	if (file->target.ops->kind == geo_kind && nginx_geo_key(key, true, text)) /* it fits */
 		key = weir_span_of(text);
 	nginx_map_line(&file->file.buffer, key, entry->until_ms);
 }
