@@ -118,6 +118,8 @@ def test_list_says_who_is_blocked(place):
         until(lambda: len(roles.command("list", "--zone", "client", "--json").objects()) == 2, "both networks are listed", 240)
         (found,) = roles.command("list", "--key", "2001:db8:5::/64", "--json").objects()
         assert found["key"] == ["2001:db8::/32"] and found["reason"] == "why", found
+        said = roles.command("allow", "--zone", "client", "10.7.7.7").out().decode()
+        assert "10.0.0.0/8 stays blocked" in said, said
         roles.override("lift", "--zone", "client", "2001:db8::/32")
         until(lambda: not roles.command("list", "--key", "2001:db8:5::1", "--json").objects(), "it is lifted", 240)
         assert limiter.stop() == DONE

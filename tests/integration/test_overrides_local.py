@@ -249,6 +249,26 @@ def test_a_network_blocks_its_members(place):
     assert len(kept) == 5 * PARTITIONS, kept
 
 
+def test_whoever_lets_a_member_in_hears_of_its_network(place):
+    """Gateways hold the network whatever is allowed in it: at once after the block, and of a state that nothing runs on."""
+    run = Run(place, zones=by_address()).start()
+
+    def said(*words):
+        return run.command(*words, "--zone", "single").out().decode()
+
+    assert "stays blocked" not in said("allow", "10.1.2.3")
+    for network in ("10.0.0.0/8", "10.1.0.0/16"):
+        said("block", network)
+    for words in (("allow", "10.1.2.3"), ("lift", "10.1.2.9"), ("allow", "10.1.2.0/24"), ("allow", "10.1.2.3", "--for", "1h")):
+        assert "; 10.1.0.0/16, 10.0.0.0/8 stay blocked, and gateways keep" in said(*words), words
+    assert "; 10.0.0.0/8 stays blocked" in said("lift", "10.1.0.0/16")
+    for words in (("allow", "11.1.2.3"), ("lift", "10.0.0.0/8"), ("lift", "10.1.2.9"), ("allow", "10.1.2.3", "--for", "0s")):
+        assert "stays blocked" not in said(*words), words
+    said("block", "10.0.0.0/8")
+    run.stop()
+    assert "; 10.0.0.0/8 stays blocked" in said("lift", "10.1.2.3")
+
+
 def test_a_network_is_for_every_zone_by_address_or_refused_in_words(place):
     """Without --zone for all of them, or none. What nobody is counted by is not taken, nor what is no network."""
     run = Run(place, zones=by_address()).start()

@@ -10,6 +10,7 @@
 #include "deploy/gateways/gateway/gateway_settings.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
+#include "deploy/weir/overrides/override_around.h"
 #include "deploy/weir/overrides/override_author.h"
 #include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/overrides/override_key.h"
@@ -119,6 +120,28 @@ static void put_blind_lists(struct weir_text *text, const struct weir_config *co
 	}
 }
 
+/* The networks that keep a key out which is let in: a list has no exceptions. */
+static void put_around(struct weir_text *text, const struct override_run *run)
+{
+	const struct override_command *command = &run->command;
+	const struct weir_zone *zone = weir_policy_zone_named(policy_of(run), weir_span_of(command->zone));
+	struct weir_text networks = {0};
+	struct weir_error error;
+	bool lets_in = command->kind == OVERRIDE_LIFT || (command->kind == OVERRIDE_ALLOW && run->options.for_ms != 0);
+	if (!lets_in || run->options.all || zone == NULL || !is_told(run) || !override_zone_takes_networks(zone))
+		return;
+	if (override_around(&run->backend, command, zone->id, run->places[0].partition, &networks, &error) != WEIR_OK)
+		weir_text_printf(text, "; whether a network around it stays blocked is not known (%s): ask weir list --key",
+		                 error.text);
+	else if (networks.length > 0)
+		weir_text_printf(
+			text,
+			"; %.*s %s blocked, and gateways keep all members out: to let this one in there, lift that and "
+			"block smaller networks",
+			(int)networks.length, networks.at, memchr(networks.at, ',', networks.length) != NULL ? "stay" : "stays");
+	weir_text_deinit(&networks);
+}
+
 static void put_place(struct weir_text *text, const struct override_run *run)
 {
 	if (run->place_count == 1)
@@ -130,6 +153,7 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
 	if (run->command.kind == OVERRIDE_BLOCK && run->command.scope == OVERRIDE_OF_NETWORK && run->backend.config != NULL)
 		put_blind_lists(text, run->backend.config);
+	put_around(text, run);
 	weir_text_puts(text, run->backend.kind == BACKEND_STATE
 	                         ? "; no process is running there: it takes effect at the next start\n"
 	                         : "\n");
