@@ -70,19 +70,28 @@ void policies_free(struct policies *policies)
 	free(policies);
 }
 
-static void log_lack(void *context, const struct weir_zone *zone, const char *field, bool kept)
+static void log_lack(void *context, const struct weir_zone *zone, const char *field, enum inputs_use use)
 {
-	const struct policies *policies = context;
-	if (kept) {
-		weir_log(
-			policies->log, WEIR_LOG_WARNING, "policy",
-			"zone \"%s\", history: no source of this collector provides the field \"%s\", so none is kept from here",
-			zone->name, field);
-		return;
+	const struct weir_log *log = ((const struct policies *)context)->log;
+	switch (use) {
+	case INPUTS_MATCHES:
+		weir_log(log, WEIR_LOG_WARNING, "policy",
+		         "zone \"%s\" never matches here: no source of this collector provides the field \"%s\"", zone->name,
+		         field);
+		break;
+	case INPUTS_KEEPS:
+		weir_log(log, WEIR_LOG_WARNING, "policy",
+		         "zone \"%s\", history: no source of this collector provides the field \"%s\", so none is kept from "
+		         "here",
+		         zone->name, field);
+		break;
+	case INPUTS_VERIFIES:
+		weir_log(log, WEIR_LOG_WARNING, "policy",
+		         "zone \"%s\", exempt: no source of this collector provides the field \"%s\", so no robot is exempt as "
+		         "verified here",
+		         zone->name, field);
+		break;
 	}
-	weir_log(policies->log, WEIR_LOG_WARNING, "policy",
-	         "zone \"%s\" never matches here: no source of this collector provides the field \"%s\"", zone->name,
-	         field);
 }
 
 /* Whether the sources can be matched by it. */

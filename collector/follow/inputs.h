@@ -83,16 +83,19 @@ WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *con
 WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields,
                                              size_t place, struct format **format, struct weir_error *error);
 
-/**
- * Called with a field that the sources lack.
- *
- * @param kept  only the zone's "history" names it; else no record can ever match the zone
- */
-typedef void inputs_lack(void *context, const struct weir_zone *zone, const char *field, bool kept);
+/* What a zone asks a field for. */
+enum inputs_use {
+	INPUTS_MATCHES,  /* its key or match: no record can ever match it */
+	INPUTS_KEEPS,    /* its history */
+	INPUTS_VERIFIES, /* the user agents of robots that are exempt: none is */
+};
+
+/** Called with a field that the sources lack. */
+typedef void inputs_lack(void *context, const struct weir_zone *zone, const char *field, enum inputs_use use);
 
 /**
  * Calls for each zone of a policy that no source can match, as every source's format lacks a field of the zone's key or
- * match; else for each field of its history that every format lacks. In a cluster other collectors may have it. Opens
+ * match; else for each field of its history, and for that of robots' agents, that every format lacks. In a cluster other collectors may have it. Opens
  * nothing.
  */
 WEIR_MUST_USE enum weir_status inputs_each_lack(const struct weir_config *config, const struct weir_policy *policy,

@@ -42,10 +42,12 @@ static void judge_zone(struct format *const *formats, size_t count, const struct
 		field = field != NULL ? field : lacks;
 	}
 	if (field != NULL && !matches)
-		call(context, zone, field, false);
+		call(context, zone, field, INPUTS_MATCHES);
 	for (uint32_t i = 0; matches && i < zone->history_field_count; i++)
 		if (all_lack(formats, count, fields, zone->history_fields[i]))
-			call(context, zone, zone->history_fields[i], true);
+			call(context, zone, zone->history_fields[i], INPUTS_KEEPS);
+	if (matches && zone->exempt_verified_count > 0 && all_lack(formats, count, fields, "agent"))
+		call(context, zone, "agent", INPUTS_VERIFIES);
 }
 
 enum weir_status inputs_each_lack(const struct weir_config *config, const struct weir_policy *policy,

@@ -295,7 +295,9 @@ void exempt_lists_free(struct exempt_lists *lists)
 
 void exempt_lists_verify(struct exempt_lists *lists, const struct verified_hosts_options *options)
 {
-	lists->hosts = verified_hosts_new(options);
+	struct verified_hosts_options kept = *options;
+	kept.folder = lists->folder;
+	lists->hosts = verified_hosts_new(&kept);
 }
 
 struct verified_hosts *exempt_lists_hosts(const struct exempt_lists *lists)

@@ -45,7 +45,7 @@ struct exempt_lists;
  * @param log     borrowed; says which lists stay as they were, as they cannot be read any more. NULL: nobody hears it
  */
 struct exempt_lists *exempt_lists_new(const char *folder, const struct weir_log *log);
-/** Asks for the names of robots' hosts, too. Without it, none is verified. Before the first matcher is made. */
+/** Asks for the names of robots' hosts, too, and keeps them beside the copies. Without it, none is verified. Before the first matcher is made. */
 void exempt_lists_verify(struct exempt_lists *lists, const struct verified_hosts_options *options);
 /** Borrowed; NULL: none is verified. @param lists  may be NULL */
 struct verified_hosts *exempt_lists_hosts(const struct exempt_lists *lists);

@@ -14,21 +14,24 @@
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
 #include "common/bytes/hash.h"
+#include "common/files/durable_file.h"
+#include "common/json/json.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAYS = 4, SETS = VERIFIED_NAMES_MAX / WAYS, SILENT_MAX = 5, DOUBLINGS_MAX = 8 };
+enum { WAYS = 4, SETS = VERIFIED_NAMES_MAX / WAYS, SILENT_MAX = 5, DOUBLINGS_MAX = 8, FILE_MAX_BYTES = 8 << 20 };
 
 struct host {
 	struct weir_address address;
-	char *name;        /* NULL: it has none, or is not known */
-	bool used, waits;  /* waits: it is in the queue */
-	int64_t until_ms;  /* when it is asked for again */
-	int64_t looked_ms; /* for the last time */
-	uint32_t failures; /* in a row */
+	char *name;           /* NULL: it has none, or is not known */
+	bool used, waits;     /* waits: it is in the queue */
+	int64_t until_ms;     /* when it is asked for again */
+	int64_t looked_ms;    /* for the last time */
+	uint32_t failures;    /* in a row */
+	int64_t confirmed_ms; /* wall clock: when its name was */
 };
 
 struct verified_hosts {
@@ -46,6 +49,10 @@ struct verified_hosts {
 	struct host (*sets)[WAYS];
 	struct weir_address queue[VERIFIED_QUEUE_MAX]; /* a ring */
 	uint32_t first, waiting;
+	char *folder; /* owned: of options */
+	bool changed_names, saving;
+	int64_t save_ms; /* monotonic: before, they are not written again */
+	struct weir_fault save_fault;
 	uint64_t asked, confirmed, failed, dropped;
 };
 
@@ -58,49 +65,6 @@ struct verified_hosts_options verified_hosts_usual(const char *resolver, const s
 	                                       .failed_ms = 60000,
 	                                       .patience_ms = 1000,
 	                                       .log = log};
-}
-
-struct verified_hosts *verified_hosts_new(const struct verified_hosts_options *options)
-{
-	struct verified_hosts *hosts = weir_alloc(1, sizeof *hosts);
-	hosts->options = *options;
-	hosts->users = 1;
-	if (options->resolver != NULL)
-		hosts->options.resolver = hosts->resolver = weir_copy(options->resolver, strlen(options->resolver));
-	hosts->sets = weir_alloc(SETS, sizeof *hosts->sets);
-	pthread_mutex_init(&hosts->lock, NULL);
-	weir_condition_init(&hosts->changed);
-	return hosts;
-}
-
-/* With the lock held, which it gives back for good. */
-static void leave(struct verified_hosts *hosts)
-{
-	bool last = --hosts->users == 0;
-	pthread_mutex_unlock(&hosts->lock);
-	if (!last)
-		return;
-	for (size_t s = 0; s < SETS; s++)
-		for (size_t w = 0; w < WAYS; w++)
-			free(hosts->sets[s][w].name);
-	for (size_t i = 0; i < hosts->wanted_count; i++)
-		free(hosts->wanted[i]);
-	free(hosts->wanted);
-	free(hosts->resolver);
-	free(hosts->sets);
-	pthread_cond_destroy(&hosts->changed);
-	pthread_mutex_destroy(&hosts->lock);
-	free(hosts);
-}
-
-void verified_hosts_free(struct verified_hosts *hosts)
-{
-	if (hosts == NULL)
-		return;
-	pthread_mutex_lock(&hosts->lock);
-	hosts->stop = true;
-	pthread_cond_broadcast(&hosts->changed);
-	leave(hosts);
 }
 
 static struct host *set_of(struct verified_hosts *hosts, const struct weir_address *address)
@@ -136,6 +100,147 @@ static struct host *make(struct verified_hosts *hosts, const struct weir_address
 	free(oldest->name);
 	*oldest = (struct host){.address = *address, .used = true};
 	return oldest;
+}
+
+/* ---- what is kept over a restart ---- */
+
+static enum weir_status file_path(const struct verified_hosts *hosts, char path[WEIR_PATH_BYTES],
+                                  struct weir_error *error)
+{
+	return weir_path_format(path, error, "%s/" VERIFIED_FILE, hosts->folder);
+}
+
+/* One element: [ADDRESS, NAME, the time of its confirmation]. */
+static void load_host(struct verified_hosts *hosts, const json_t *element)
+{
+	struct weir_address address;
+	const char *text = json_string_value(json_array_get(element, 0)),
+			   *name = json_string_value(json_array_get(element, 1));
+	int64_t confirmed_ms = json_integer_value(json_array_get(element, 2)), age_ms = weir_wall_ms() - confirmed_ms;
+	if (text == NULL || name == NULL || strlen(name) > WEIR_HOST_MAX_BYTES ||
+	    !weir_address_parse(weir_span_of(text), &address) || age_ms < 0 || age_ms > VERIFIED_KEPT_MS)
+		return;
+	struct host *host = make(hosts, &address);
+	host->name = weir_copy(name, strlen(name));
+	host->confirmed_ms = confirmed_ms;
+	host->until_ms = weir_monotonic_ms() + hosts->options.known_ms - age_ms;
+}
+
+/* Where there is no such file, or a bad one, names are asked for. */
+static void load(struct verified_hosts *hosts)
+{
+	char path[WEIR_PATH_BYTES], *bytes = NULL;
+	size_t length = 0;
+	struct weir_error error;
+	enum weir_status status = file_path(hosts, path, &error);
+	if (status == WEIR_OK)
+		status = weir_durable_read(path, FILE_MAX_BYTES, &bytes, &length, &error);
+	json_t *root = bytes != NULL ? json_loadb(bytes, length, 0, NULL) : NULL;
+	if (status == WEIR_OK && bytes != NULL && !json_is_array(root))
+		status = weir_fail(&error, WEIR_INVALID, "%s has no names of robots' hosts", path);
+	if (status != WEIR_OK)
+		weir_log(hosts->options.log, WEIR_LOG_WARNING, "exempt", "%s: all are asked for again", error.text);
+	for (size_t i = 0; i < json_array_size(root); i++)
+		load_host(hosts, json_array_get(root, i));
+	json_decref(root);
+	free(bytes);
+}
+
+static char *names_text(const struct verified_hosts *hosts)
+{
+	json_t *root = json_array();
+	char text[WEIR_ADDRESS_TEXT_BYTES];
+	for (size_t s = 0; s < SETS; s++)
+		for (size_t w = 0; w < WAYS; w++) {
+			const struct host *host = &hosts->sets[s][w];
+			if (host->name == NULL)
+				continue;
+			weir_address_format(&host->address, text);
+			json_array_append_new(root, json_pack("[s, s, I]", text, host->name, (json_int_t)host->confirmed_ms));
+		}
+	char *names = json_dumps(root, JSON_COMPACT);
+	json_decref(root);
+	return names;
+}
+
+/* With the lock held, which it gives back while it writes. */
+static void save(struct verified_hosts *hosts)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_error error;
+	if (hosts->folder == NULL || !hosts->changed_names)
+		return;
+	char *names = names_text(hosts);
+	hosts->changed_names = false;
+	hosts->saving = true;
+	hosts->save_ms = weir_monotonic_ms() + VERIFIED_SAVE_MS;
+	pthread_mutex_unlock(&hosts->lock);
+	enum weir_status status = weir_directory_make(hosts->folder, &error);
+	if (status == WEIR_OK)
+		status = file_path(hosts, path, &error);
+	if (status == WEIR_OK)
+		status = weir_durable_write(path, names, strlen(names), &error);
+	free(names);
+	pthread_mutex_lock(&hosts->lock);
+	hosts->saving = false;
+	hosts->changed_names |= status != WEIR_OK;
+	if (status == WEIR_OK)
+		weir_fault_clear(&hosts->save_fault, hosts->options.log, "exempt");
+	else
+		weir_fault_raise(&hosts->save_fault, hosts->options.log, "exempt",
+		                 "cannot keep the names of robots' hosts for a restart: %s", error.text);
+	pthread_cond_broadcast(&hosts->changed);
+}
+
+struct verified_hosts *verified_hosts_new(const struct verified_hosts_options *options)
+{
+	struct verified_hosts *hosts = weir_alloc(1, sizeof *hosts);
+	hosts->options = *options;
+	hosts->users = 1;
+	if (options->resolver != NULL)
+		hosts->options.resolver = hosts->resolver = weir_copy(options->resolver, strlen(options->resolver));
+	hosts->sets = weir_alloc(SETS, sizeof *hosts->sets);
+	pthread_mutex_init(&hosts->lock, NULL);
+	weir_condition_init(&hosts->changed);
+	if (options->folder != NULL) {
+		hosts->options.folder = hosts->folder = weir_copy(options->folder, strlen(options->folder));
+		load(hosts);
+	}
+	return hosts;
+}
+
+/* With the lock held, which it gives back for good. */
+static void leave(struct verified_hosts *hosts)
+{
+	bool last = --hosts->users == 0;
+	pthread_mutex_unlock(&hosts->lock);
+	if (!last)
+		return;
+	for (size_t s = 0; s < SETS; s++)
+		for (size_t w = 0; w < WAYS; w++)
+			free(hosts->sets[s][w].name);
+	for (size_t i = 0; i < hosts->wanted_count; i++)
+		free(hosts->wanted[i]);
+	free(hosts->wanted);
+	free(hosts->resolver);
+	free(hosts->folder);
+	free(hosts->sets);
+	pthread_cond_destroy(&hosts->changed);
+	pthread_mutex_destroy(&hosts->lock);
+	free(hosts);
+}
+
+void verified_hosts_free(struct verified_hosts *hosts)
+{
+	if (hosts == NULL)
+		return;
+	pthread_mutex_lock(&hosts->lock);
+	while (hosts->saving)
+		pthread_cond_wait(&hosts->changed, &hosts->lock);
+	save(hosts);
+	hosts->stop = true;
+	pthread_cond_broadcast(&hosts->changed);
+	leave(hosts);
 }
 
 static bool is_wanted(const struct verified_hosts *hosts, const char *name)
@@ -177,8 +282,11 @@ static void take(struct verified_hosts *hosts, const struct weir_address *addres
 	host->waits = false;
 	host->failures = said ? 0 : host->failures + 1;
 	if (said) {
+		bool had = host->name != NULL;
 		free(host->name);
 		host->name = name[0] != '\0' ? weir_copy(name, strlen(name)) : NULL;
+		host->confirmed_ms = weir_wall_ms();
+		hosts->changed_names |= had || host->name != NULL;
 	}
 	host->until_ms = weir_monotonic_ms() + wait_ms(hosts, host);
 }
@@ -219,6 +327,8 @@ static void ask_next(struct verified_hosts *hosts, struct dns *dns)
 	if (hosts->stop)
 		return;
 	take(hosts, &address, outcome == DNS_SAID, name);
+	if (!hosts->saving && weir_monotonic_ms() >= hosts->save_ms)
+		save(hosts);
 	tell_silence(hosts, dns, outcome);
 }
 

@@ -32,15 +32,23 @@ struct verified_hosts_options {
 	int64_t nameless_ms;  /* until one that has none is */
 	int64_t failed_ms; /* until one is of which the servers said nothing, doubled each time; a name from before holds */
 	int64_t patience_ms; /* for one answer of a server */
+	const char *folder;  /* that keeps the names over a restart, made when there are some; NULL: none does */
 	const struct weir_log *log;
 };
+
+enum {
+	VERIFIED_SAVE_MS = 60000,            /* between two times that names are written */
+	VERIFIED_KEPT_MS = 7 * 24 * 3600000, /* a name that was not confirmed for longer is not taken from there */
+};
+
+#define VERIFIED_FILE "verified.json"
 
 /** What a process uses. @param resolver, log  borrowed by the table that is made */
 struct verified_hosts_options verified_hosts_usual(const char *resolver, const struct weir_log *log);
 
-/** Makes a table. The first question starts the thread. */
+/** Makes a table, with the names that the folder keeps. The first question starts the thread. */
 struct verified_hosts *verified_hosts_new(const struct verified_hosts_options *options);
-/** Waits for no answer. NULL is fine. */
+/** Writes the names, and waits for no answer. NULL is fine. */
 void verified_hosts_free(struct verified_hosts *hosts);
 
 /** Takes the names of a robot's hosts for names, from now on. @param hosts  may be NULL. @thread any */

@@ -378,6 +378,20 @@ def test_a_short_block_is_said(place):
     assert not warnings(place, [zone("site", [sliding(5, "1h")])])
 
 
+def test_robots_of_logs_without_agents_are_said(place):
+    robots = {"verified": ["googlebot"]}
+    for form, lacks in (("nginx_error", True), ("combined", False)):
+        log = place.write(f"{form}.log", "")
+        config = place.config([zone("site", [sliding(5, "1m")], key=("ip",), exempt=robots)],
+                              [{"type": "file", "path": log, "format": form}], name=f"{form}.json")
+        done = place.run("validate", "--config", config)
+        words = 'no source has the field "agent", so no robot is exempt as verified'
+        assert (words in done.said() + done.out().decode()) == lacks, (done.said(), done.out())
+        done = place.run("run", "--once", "--config", config, "--decisions", "/dev/null")
+        words = 'zone "site", exempt: no source provides the field "agent", so no robot is exempt as verified'
+        assert (words in done.said()) == lacks, done.said()
+
+
 def test_a_costly_window_is_said_with_what_helps(place):
     said = warnings(place, [zone("site", [sliding(5000, "1h")])])
     assert '"precision": "1m"' in said["zones[0].limits[0]"], said

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "scratch.h"
+
 #include <cmocka.h>
 
 enum { A = 1, PTR = 12, AAAA = 28, SERVFAIL = 2, NXDOMAIN = 3 };
@@ -503,6 +505,60 @@ static void a_name_that_no_robot_has_is_none(void **state)
 	scene_end(&scene);
 }
 
+static void put_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* A robot is one still after a restart, before anything was asked; but a name of long ago is none, and a bad file has none. */
+static void a_name_holds_over_a_restart(void **state)
+{
+	struct scene scene;
+	char folder[300], path[400], text[400];
+	scene_start(&scene);
+	snprintf(folder, sizeof folder, "%s/state/lists", (const char *)*state);
+	snprintf(path, sizeof path, "%s/" VERIFIED_FILE, folder);
+	scene.options.folder = folder;
+	struct verified_hosts *hosts = table(&scene);
+	assert_false(is(hosts, "192.0.2.1", &scene.google));
+	assert_false(is(hosts, "192.0.2.5", &scene.google));
+	assert_false(is(hosts, "2001:db8::7", &scene.bing));
+	await_asked(hosts, 3);
+	verified_hosts_free(hosts);
+	unsigned queries = scene.server.queries;
+	hosts = table(&scene);
+	assert_true(is(hosts, "192.0.2.1", &scene.google));
+	assert_true(is(hosts, "2001:db8::7", &scene.bing));
+	assert_false(is(hosts, "192.0.2.1", &scene.bing));
+	assert_int_equal(scene.server.queries, queries);
+	verified_hosts_free(hosts);
+	assert_false(said(&scene, "exempt"));
+
+	int64_t now_ms = (int64_t)time(NULL) * 1000;
+	snprintf(
+		text, sizeof text,
+		"[[\"192.0.2.5\", \"a.googlebot.com\", %lld], [\"192.0.2.9\", \"b.googlebot.com\", %lld], 7, [\"x\", \"y\", 1], "
+		"[\"192.0.2.3\", \"c.googlebot.com\", %lld]]",
+		(long long)now_ms - VERIFIED_KEPT_MS - 1000, (long long)now_ms - 86400000, (long long)now_ms + 3600000);
+	put_file(path, text);
+	hosts = table(&scene);
+	assert_false(is(hosts, "192.0.2.5", &scene.google));
+	assert_false(is(hosts, "192.0.2.3", &scene.google));
+	assert_true(is(hosts, "192.0.2.9", &scene.google)); /* until it is said that it is none */
+	await_asked(hosts, 3);
+	assert_false(is(hosts, "192.0.2.9", &scene.google));
+	verified_hosts_free(hosts);
+	put_file(path, "[[");
+	hosts = table(&scene);
+	assert_false(is(hosts, "192.0.2.9", &scene.google));
+	verified_hosts_free(hosts);
+	assert_true(said(&scene, VERIFIED_FILE " has no names of robots' hosts: all are asked for again"));
+	scene_end(&scene);
+}
+
 /* Nobody waits at the end for an answer that does not come: else the question would have been sent again. */
 static void an_end_waits_for_no_answer(void **state)
 {
@@ -566,6 +622,7 @@ int main(void)
 		cmocka_unit_test(a_name_server_that_is_away_is_told),
 		cmocka_unit_test(an_address_that_fails_is_asked_for_more_rarely),
 		cmocka_unit_test(a_name_that_no_robot_has_is_none),
+		cmocka_unit_test_setup_teardown(a_name_holds_over_a_restart, scratch_setup, scratch_teardown),
 		cmocka_unit_test(an_end_waits_for_no_answer),
 		cmocka_unit_test(an_engine_s_other_hosts_are_not_its_robot_s),
 	};

@@ -9,16 +9,24 @@ struct teller {
 	const struct weir_log *log;
 };
 
-static void tell(void *context, const struct weir_zone *zone, const char *field, bool kept)
+static void tell(void *context, const struct weir_zone *zone, const char *field, enum inputs_use use)
 {
-	const struct teller *teller = context;
-	if (kept) {
-		weir_log(teller->log, WEIR_LOG_WARNING, "policy",
+	const struct weir_log *log = ((const struct teller *)context)->log;
+	switch (use) {
+	case INPUTS_MATCHES:
+		weir_log(log, WEIR_LOG_WARNING, "policy", "zone \"%s\" never matches: no source provides the field \"%s\"",
+		         zone->name, field);
+		break;
+	case INPUTS_KEEPS:
+		weir_log(log, WEIR_LOG_WARNING, "policy",
 		         "zone \"%s\", history: no source provides the field \"%s\", so none is kept", zone->name, field);
-		return;
+		break;
+	case INPUTS_VERIFIES:
+		weir_log(log, WEIR_LOG_WARNING, "policy",
+		         "zone \"%s\", exempt: no source provides the field \"%s\", so no robot is exempt as verified",
+		         zone->name, field);
+		break;
 	}
-	weir_log(teller->log, WEIR_LOG_WARNING, "policy", "zone \"%s\" never matches: no source provides the field \"%s\"",
-	         zone->name, field);
 }
 
 void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,

@@ -37,16 +37,19 @@ static void warn_doubt(void *context, uint32_t zone, const char *member, const c
 	validate_warn(context, path, &words);
 }
 
-/* An inputs_lack: what a zone keeps in vain. Whether it ever matches is told of the lines that were looked at. */
-static void warn_kept(void *context, const struct weir_zone *zone, const char *field, bool kept)
+/* An inputs_lack: what a zone keeps or verifies in vain. Whether it ever matches is told of the lines that were looked at. */
+static void warn_lack(void *context, const struct weir_zone *zone, const char *field, enum inputs_use use)
 {
 	struct validate_report *report = context;
 	struct weir_text words = {0};
 	char path[64];
-	if (!kept)
+	if (use == INPUTS_MATCHES)
 		return;
-	snprintf(path, sizeof path, "zones[%u].history.fields", (unsigned)(zone - report->policy->zones));
-	weir_text_printf(&words, "no source has the field \"%.80s\", so none is kept", field);
+	bool kept = use == INPUTS_KEEPS;
+	snprintf(path, sizeof path, "zones[%u].%s", (unsigned)(zone - report->policy->zones),
+	         kept ? "history.fields" : "exempt");
+	weir_text_printf(&words, "no source has the field \"%.80s\", so %s", field,
+	                 kept ? "none is kept" : "no robot is exempt as verified");
 	validate_warn(report, path, &words);
 }
 
@@ -57,6 +60,6 @@ void validate_clients(struct validate_report *report)
 	policy_doubts(report->policy, report->config, report->lists, warn_doubt, report);
 	struct weir_error error; /* what is wrong with a source is told where sources are looked at */
 	enum weir_status status =
-		inputs_each_lack(report->config, report->policy, report->lists, warn_kept, report, &error);
+		inputs_each_lack(report->config, report->policy, report->lists, warn_lack, report, &error);
 	(void)status;
 }
