@@ -92,7 +92,7 @@ def test_commands_are_judged_through_kills(place):
         # Every partition took it, and one of them published it; whoever was killed may have published it again, as it was.
         ids = {}
         for decision in decisions:
-            if decision["key"][0] in networks and decision["action"] == "block":
+            if decision["action"] == "block" and decision["key"][0] in networks:
                 ids.setdefault(decision["by"], set()).add(decision["id"])
         assert ids and all(len(each) == 1 for each in ids.values()), ids
 
