@@ -76,7 +76,8 @@ def insert_rate(servers):
     with servers.mariadb.connect() as connection, connection.cursor() as cursor:
         begun = time.monotonic()
         for number in range(INSERTS):
-            cursor.execute("INSERT INTO one_by_one VALUES (1, %s, %s, 0, %s, 0, 0)",
+            cursor.execute("INSERT INTO one_by_one (zone_id, bucket, at_ms, partition_id, log_offset, pair, blocked)"
+                           " VALUES (1, %s, %s, 0, %s, 0, 0)",
                            (f"u{number * 7919 % 1000}", number, number))
         return INSERTS / (time.monotonic() - begun)
 

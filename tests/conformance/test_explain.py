@@ -26,7 +26,7 @@ import random_cases
 import test_oracle_data
 
 import explained  # pylint: disable=wrong-import-order
-from policy import Zone  # pylint: disable=wrong-import-order
+from policy import zones_of  # pylint: disable=wrong-import-order
 
 MOST_AT_ONCE, SAMPLE = 50, 1000  # a level may rest on all events of a day: answers to many take much memory
 PARTITIONS, SHOWN_MOST = 4, 10_000
@@ -93,7 +93,7 @@ def check(wanted, answers, why):
 
 def oracle(config, wanted_line=None):
     """Why each decision was made, by the oracle."""
-    model = explained.Explained([Zone(zone) for zone in config["zones"]])
+    model = explained.Explained(zones_of(config))
     for record in explained.read(config["sources"], wanted_line):
         model.take(record)
     return model.why
