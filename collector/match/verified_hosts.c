@@ -450,8 +450,9 @@ void verified_hosts_metrics(struct verified_hosts *hosts, struct weir_text *page
 	if (hosts == NULL)
 		return;
 	pthread_mutex_lock(&hosts->lock);
-	const uint64_t figures[METRIC_COUNT] = {hosts->asked, hosts->confirmed, hosts->failed, hosts->dropped};
+	weir_metrics_counter(page, &metrics[ASKED], hosts->asked);
+	weir_metrics_counter(page, &metrics[CONFIRMED], hosts->confirmed);
+	weir_metrics_counter(page, &metrics[FAILED_TO_ASK], hosts->failed);
+	weir_metrics_counter(page, &metrics[DROPPED], hosts->dropped);
 	pthread_mutex_unlock(&hosts->lock);
-	for (int i = 0; i < METRIC_COUNT; i++)
-		weir_metrics_counter(page, &metrics[i], figures[i]);
 }
