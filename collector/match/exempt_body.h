@@ -41,8 +41,8 @@ struct exempt_body {
 /**
  * Reads one.
  *
- * @return WEIR_OK: there is an entry, and there are not more bad ones than good ones, which are not too wide together; WEIR_INVALID: it is no list, in words
- *         that continue "the answer "
+ * @return WEIR_OK: there is an entry, there are not more bad ones than good ones, and these are not too wide together;
+ *         WEIR_INVALID: it is no list, in words that continue "the answer "
  */
 WEIR_MUST_USE enum weir_status exempt_body_read(struct weir_span bytes, struct exempt_body *body,
                                                 struct weir_error *error);

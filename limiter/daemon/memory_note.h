@@ -12,7 +12,10 @@ struct memory_note {
 	int64_t look_ms;
 };
 
-/** Logs it when it begins and when it is over: what is too small, what it means and what helps. Called often: it looks once a second. */
+/**
+ * Logs it when it begins and when it is over: what is too small, what it means and what helps. Called often: it looks
+ * once a second.
+ */
 void memory_note_watch(struct memory_note *note, const struct limiter_parts *parts, int64_t memory_bytes,
                        const struct weir_log *log);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operators' commands: what each does to the overrides, and to the one bucket that
- * it is about; one for a network or a prefix is about none. They come through the log like frames, and wait like frames if that
- * bucket is not in memory.
+ * it is about; one for a network or a prefix is about none. They come through the
+ * log like frames, and wait like frames if that bucket is not in memory.
  */
 #include "limiter/shard/shard_frame.h"
 
@@ -104,7 +104,13 @@ static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 	return true;
 }
 
-/* Applies the command to its bucket. @param lookup  NULL: it is about none @param decision  its end and `lift` are set @return whether it is published */
+/*
+ * Applies the command to its bucket.
+ *
+ * @param lookup    NULL: it is about none
+ * @param decision  its end and `lift` are set
+ * @return whether it is published
+ */
 static bool apply_to_bucket(struct shard *shard, struct lookup *lookup, bool was_blocked,
                             struct shard_override_decision *decision)
 {

@@ -3,6 +3,7 @@
 #include "common/policy/policy.h"
 
 #include "common/base/suggest.h"
+#include "tests/unit/policy_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,27 +14,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static enum weir_status parse(const char *zones, struct weir_policy **policy, struct weir_error *error)
-{
-	struct weir_json_document *document = NULL;
-	enum weir_status status = weir_json_parse("weir.json", zones, strlen(zones), &document, error);
-	if (status != WEIR_OK)
-		fail_msg("%s", error->text);
-	struct weir_json root = weir_json_root(document);
-	status = weir_policy_parse(&root, NULL, policy, error);
-	weir_json_document_free(document);
-	return status;
-}
-
-static struct weir_policy *accept(const char *zones)
-{
-	struct weir_policy *policy = NULL;
-	struct weir_error error;
-	if (parse(zones, &policy, &error) != WEIR_OK)
-		fail_msg("%s", error.text);
-	return policy;
-}
 
 static void refuse(const char *zones, const char *words)
 {

@@ -2,6 +2,7 @@
 /* A policy as a record: written so that it is read as the same, by this weir and by others. */
 #include "common/cluster/policy_log.h"
 #include "common/frame/frame.h"
+#include "tests/unit/policy_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,27 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static enum weir_status parse(const char *zones, struct weir_policy **policy, struct weir_error *error)
-{
-	struct weir_json_document *document = NULL;
-	enum weir_status status = weir_json_parse("weir.json", zones, strlen(zones), &document, error);
-	if (status != WEIR_OK)
-		fail_msg("%s", error->text);
-	struct weir_json root = weir_json_root(document);
-	status = weir_policy_parse(&root, NULL, policy, error);
-	weir_json_document_free(document);
-	return status;
-}
-
-static struct weir_policy *accept(const char *zones)
-{
-	struct weir_policy *policy = NULL;
-	struct weir_error error;
-	if (parse(zones, &policy, &error) != WEIR_OK)
-		fail_msg("%s", error.text);
-	return policy;
-}
 
 /* @param words  how they begin */
 static void refuse_with(const char *zones, const char *words)
