@@ -18,9 +18,9 @@ export const load = (_, { zones }, signal) => get("status", {}, signal).then((st
 
 // Those that are read first, by a person's words.
 const TOLD = [
-  ["weir_buckets", "Buckets in memory"],
-  ["weir_buckets_spilled", "Buckets only in the store"],
-  ["weir_checkpoint_age_seconds", "Checkpoint age", (seconds) => duration(1000 * seconds)],
+  ["weir_limiter_buckets", "Buckets in memory"],
+  ["weir_limiter_buckets_spilled", "Buckets only in the store"],
+  ["weir_limiter_unsaved_age_seconds", "Checkpoint age", (seconds) => duration(1000 * seconds)],
   ["weir_archiver_waiting_rows", "Rows not stored yet"],
 ];
 
@@ -51,7 +51,7 @@ function troubles({ partitions, policy_version, figures: own = {} }) {
     ["weir_archiver_lag_seconds", LATE_S, "The archiver is behind its topics by"],
     ["weir_archiver_waiting_seconds", STORE_LATE_S, "The oldest row that is not stored yet waits for"],
     ["weir_limiter_lag_seconds", LATE_S, "A limiter is behind the log by"],
-    ["weir_checkpoint_age_seconds", STORE_LATE_S, "The last checkpoint is of before"],
+    ["weir_limiter_unsaved_age_seconds", STORE_LATE_S, "The last checkpoint is of before"],
   ];
   for (const [figure, most_s, words] of late)
     if (own[figure] > most_s) told.push(`${words} ${duration(1000 * own[figure])}.`);

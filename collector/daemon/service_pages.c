@@ -7,10 +7,10 @@ enum { POLICY_VERSION, DEAD_LETTERS, DEAD_LETTERS_DROPPED, METRIC_COUNT };
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[POLICY_VERSION] = {"weir_policy_version", WEIR_GAUGE, "version", WEIR_NO_LABELS,
                         "Version of the policy that records are matched against; 0 while there is none."},
-	[DEAD_LETTERS] = {"weir_dead_letters_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+	[DEAD_LETTERS] = {"weir_collector_dead_letters_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
                       "Malformed lines that were kept on the dead-letter topic."},
 	[DEAD_LETTERS_DROPPED] =
-		{"weir_dead_letters_dropped_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+		{"weir_collector_dead_letters_dropped_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
          "Malformed lines that were counted but not kept, because they exceeded deadletter.rate or "
          "deadletter.max_size."},
 };

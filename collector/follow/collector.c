@@ -436,7 +436,7 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                     "Lines in flight when a delivery failed, from sources that cannot be read again. They are lost "
                     "unless they arrived despite the failure."},
 	[LOW_WATER_AGE] =
-		{"weir_low_water_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+		{"weir_collector_low_water_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
          "Everything read longer ago than this is acknowledged, and a restart continues after it. If this "
          "grows, the brokers are down or slow."},
 };

@@ -24,17 +24,17 @@ enum {
 };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
-	[LINES] = {"weir_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
+	[LINES] = {"weir_collector_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
                "Lines read from all sources, each counted once."},
-	[RECORDS] = {"weir_records_total", WEIR_COUNTER, "records", WEIR_NO_LABELS, "Lines that became records."},
+	[RECORDS] = {"weir_collector_records_total", WEIR_COUNTER, "records", WEIR_NO_LABELS, "Lines that became records."},
 	[WORDS] =
-		{"weir_ip_not_address_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
+		{"weir_collector_ip_not_address_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
          "Records whose ip is no address, but a host name or any other word, and is counted as it stands. If this "
          "grows, the field ip may be the wrong one, or a list that needs client_ip."},
-	[CLAMPED] = {"weir_clamped_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
+	[CLAMPED] = {"weir_collector_clamped_total", WEIR_COUNTER, "records", WEIR_NO_LABELS,
                  "Records whose time was more than collector.max_skew ahead of the clock and was set to the clock. "
                  "If this grows, a clock is wrong, here or where the log is written."},
-	[MALFORMED] = {"weir_malformed_total", WEIR_COUNTER, "lines",
+	[MALFORMED] = {"weir_collector_malformed_total", WEIR_COUNTER, "lines",
                    WEIR_LABELS({"reason", "those of the formats that there are: put_reasons()"}),
                    "Lines that could not be read as records, by reason. If this grows, a format no longer fits its "
                    "log: see the lines in the dead letters."},

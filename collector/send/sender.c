@@ -211,13 +211,14 @@ enum sender_state sender_renew(struct sender *sender)
 enum { FRAMES, FRAME_BYTES, RESTARTS, ACKNOWLEDGEMENT, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
-	[FRAMES] = {"weir_sent_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
+	[FRAMES] = {"weir_collector_sent_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
                 "Frames sent to the events topic; each holds events of one partition."},
-	[FRAME_BYTES] = {"weir_sent_bytes_total", WEIR_COUNTER, "bytes", WEIR_NO_LABELS, "Size of the frames sent."},
-	[RESTARTS] = {"weir_producer_restarts_total", WEIR_COUNTER, "producers", WEIR_NO_LABELS,
+	[FRAME_BYTES] = {"weir_collector_sent_bytes_total", WEIR_COUNTER, "bytes", WEIR_NO_LABELS,
+                     "Size of the frames sent."},
+	[RESTARTS] = {"weir_collector_producer_restarts_total", WEIR_COUNTER, "producers", WEIR_NO_LABELS,
                   "Producers replaced because a delivery failed. Reading resumes after the last acknowledged line. "
                   "If this keeps growing, see the log for what the brokers reject."},
-	[ACKNOWLEDGEMENT] = {"weir_acknowledgement_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+	[ACKNOWLEDGEMENT] = {"weir_collector_acknowledgement_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                          "Time from sending a frame to its acknowledgement, which makes it durable."},
 };
 

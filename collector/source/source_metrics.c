@@ -72,7 +72,7 @@ static bool lag_bytes(const struct source_status *status, double *value)
 
 const struct source_metric source_metric_lag_bytes = {&lag_bytes_row, lag_bytes, false, false};
 
-ROW(lag_records) = {"weir_source_lag_records", WEIR_GAUGE, "records", SOURCE_METRIC_LABELS,
+ROW(lag_records) = {"weir_source_lag_messages", WEIR_GAUGE, "records", SOURCE_METRIC_LABELS,
                     "Upper bound of the records that have not been read. Only topics and journals have it."};
 
 static bool lag_records(const struct source_status *status, double *value)
@@ -110,7 +110,7 @@ static bool lost_bytes(const struct source_status *status, double *value)
 const struct source_metric source_metric_lost_bytes = {&lost_bytes_row, lost_bytes, false, false};
 
 ROW(lost_records) = {
-	"weir_source_lost_records_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
+	"weir_source_lost_messages_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
 	"Upper bound of the records of a topic or journal that were removed before they were read. Keep it "
 	"for longer."};
 

@@ -35,57 +35,60 @@ enum {
 };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
-	[VERDICTS] = {"weir_verdicts_total", WEIR_COUNTER, "verdicts",
+	[VERDICTS] = {"weir_limiter_verdicts_total", WEIR_COUNTER, "verdicts",
                   WEIR_LABELS({"zone", "the zone's name"}, {"verdict", "`pass`, `block`"}),
                   "Verdicts on events, by zone. An event has one in each of its zones."},
 	[LATE] =
-		{"weir_late_total", WEIR_COUNTER, "events", WEIR_LABELS({"zone", "the zone's name"}),
+		{"weir_limiter_late_total", WEIR_COUNTER, "events", WEIR_LABELS({"zone", "the zone's name"}),
          "Events that came too late for at least one of the zone's limits, which let them pass. If this grows, a "
          "source is far behind, a clock is wrong, or a window is too short for how the logs arrive: a sliding window's "
          "lateness judges them all the same."},
-	[DECISIONS] = {"weir_decisions_total", WEIR_COUNTER, "decisions", WEIR_LABELS({"zone", "the zone's name"}),
+	[DECISIONS] = {"weir_limiter_decisions_total", WEIR_COUNTER, "decisions", WEIR_LABELS({"zone", "the zone's name"}),
                    "Decisions published."},
-	[EVENTS] = {"weir_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS, "Events judged."},
+	[EVENTS] = {"weir_limiter_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS, "Events judged."},
 	[REPEATED_EVENTS] =
-		{"weir_repeated_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
+		{"weir_limiter_repeated_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
          "Events dropped because they had been judged before: after a failure, a collector resends what was "
          "not acknowledged."},
-	[FRAMES] = {"weir_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
+	[FRAMES] = {"weir_limiter_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
                 "Frames judged: messages on the events topic."},
 	[MALFORMED_FRAMES] =
-		{"weir_malformed_frames_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
+		{"weir_limiter_malformed_frames_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
          "Messages on the events topic that are not frames, and commands that failed. The dead letters hold "
          "them; something other than weir may be writing there."},
 	[OVERRIDES] =
-		{"weir_orders_total", WEIR_COUNTER, "commands",
+		{"weir_limiter_overrides_total", WEIR_COUNTER, "commands",
          WEIR_LABELS({"command", "`block`, `lift`, `allow`, `override`"}),
          "Operators' commands that took effect. A command for a prefix or a network counts once in each partition."},
-	[BUCKETS] = {"weir_buckets", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
+	[BUCKETS] = {"weir_limiter_buckets", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
                  "Buckets in memory: one for each key of a zone that still has state."},
-	[BUCKETS_SPILLED] = {"weir_buckets_spilled", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
+	[BUCKETS_SPILLED] = {"weir_limiter_buckets_spilled", WEIR_GAUGE, "buckets", WEIR_NO_LABELS,
                          "Buckets in the store but not in memory, in the segments read since the start."},
-	[EVICTED_SEGMENTS] = {"weir_evicted_segments", WEIR_GAUGE, "segments", WEIR_NO_LABELS,
+	[EVICTED_SEGMENTS] = {"weir_limiter_evicted_segments", WEIR_GAUGE, "segments", WEIR_NO_LABELS,
                           "Segments (groups of buckets) with some buckets only in the store."},
 	[STATE_BYTES] =
-		{"weir_state_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+		{"weir_limiter_state_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
          "Memory of all buckets and their index. limiter.memory is its ceiling, unless the index alone exceeds it."},
-	[INDEX_BYTES] = {"weir_index_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
-                     "Of weir_state_bytes, what finds buckets, those that only the store has among them. Above half of "
-                     "limiter.memory it is too small: the log says how much is enough."},
-	[EVICTIONS] = {"weir_evictions_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
+	[INDEX_BYTES] =
+		{"weir_limiter_index_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+         "Of weir_limiter_state_bytes, what finds buckets, those that only the store has among them. Above half of "
+         "limiter.memory it is too small: the log says how much is enough."},
+	[EVICTIONS] = {"weir_limiter_evictions_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
                    "Buckets evicted from memory to stay below limiter.memory. The store still has them."},
-	[SEGMENT_LOADS] = {"weir_segment_loads_total", WEIR_COUNTER, "segments", WEIR_NO_LABELS,
-                       "Segments read back from the store. If this keeps growing together with weir_evictions_total, "
-                       "the buckets in use do not fit limiter.memory: raise it, or add a limiter."},
-	[FORGOTTEN] = {"weir_forgotten_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
+	[SEGMENT_LOADS] =
+		{"weir_limiter_segment_loads_total", WEIR_COUNTER, "segments", WEIR_NO_LABELS,
+         "Segments read back from the store. If this keeps growing together with weir_limiter_evictions_total, "
+         "the buckets in use do not fit limiter.memory: raise it, or add a limiter."},
+	[FORGOTTEN] = {"weir_limiter_forgotten_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
                    "Buckets removed because no verdict can depend on them anymore."},
-	[CHECKPOINTS] = {"weir_checkpoints_total", WEIR_COUNTER, "checkpoints", WEIR_NO_LABELS, "Checkpoints stored."},
-	[CHECKPOINT_AGE] = {"weir_checkpoint_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+	[CHECKPOINTS] = {"weir_limiter_checkpoints_total", WEIR_COUNTER, "checkpoints", WEIR_NO_LABELS,
+                     "Checkpoints stored."},
+	[CHECKPOINT_AGE] = {"weir_limiter_unsaved_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
                         "Age of the oldest change that is in no stored checkpoint. If this grows, the store is slow or "
                         "down; a restart judges everything since then again."},
-	[CHECKPOINT] = {"weir_checkpoint_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+	[CHECKPOINT] = {"weir_limiter_checkpoint_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                     "Time that storing a checkpoint takes, with its retries."},
-	[BATCH] = {"weir_batch_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+	[BATCH] = {"weir_limiter_batch_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                "Time from receiving a batch of frames to the last verdict on it."},
 };
 
@@ -109,10 +112,10 @@ const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
          "session timeout. Nothing is lost or counted twice."},
 	[LIMITER_DEAD_LETTERS] =
 		{"weir_limiter_dead_letters_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-         "Messages counted by weir_malformed_frames_total that were kept on the dead-letter topic."},
+         "Messages counted by weir_limiter_malformed_frames_total that were kept on the dead-letter topic."},
 	[LIMITER_DEAD_LETTERS_DROPPED] =
 		{"weir_limiter_dead_letters_dropped_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-         "Messages counted by weir_malformed_frames_total that were not kept, because they exceeded "
+         "Messages counted by weir_limiter_malformed_frames_total that were not kept, because they exceeded "
          "deadletter.rate."},
 	[LIMITER_REMINDERS] =
 		{"weir_limiter_reminders_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,

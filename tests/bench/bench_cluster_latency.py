@@ -180,10 +180,10 @@ def measure(place):
         watches = [watch_topic(servers), watch_redis(servers)]
         trips = RoundTrips(servers)
         trips.settle()
-        begun, before, stolen = time.monotonic(), limiter.value("weir_events_total"), bench.steal_s()
+        begun, before, stolen = time.monotonic(), limiter.value("weir_limiter_events_total"), bench.steal_s()
         written = write_probes(path)
         seconds = time.monotonic() - begun
-        rate = (limiter.value("weir_events_total") - before) / seconds
+        rate = (limiter.value("weir_limiter_events_total") - before) / seconds
         steal = round((bench.steal_s() - stolen) / seconds / os.cpu_count(), 3)
         bare = trips.end()
         for watch in watches:

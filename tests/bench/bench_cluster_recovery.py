@@ -78,7 +78,7 @@ def rate_with(servers, roles, interval):
     events = FIRST_LINES + BEHIND_LINES + MORE_LINES
     limiter, samples = run_to_end(roles, events, checkpoint_interval=interval)
     page = limiter.metrics()
-    spent, count = page.sum("weir_checkpoint_seconds_sum"), page.sum("weir_checkpoint_seconds_count")
+    spent, count = page.sum("weir_limiter_checkpoint_seconds_sum"), page.sum("weir_limiter_checkpoint_seconds_count")
     limiter.kill()
     return samples.rate(0.3, 0.98), spent, count
 

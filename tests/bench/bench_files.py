@@ -66,7 +66,7 @@ class Run:
     def lines(self):
         """How many lines it has read; -1 while it cannot say."""
         page = metrics.scrape(self.port)
-        return page.value("weir_lines_total") if page is not None else -1
+        return page.value("weir_collector_lines_total") if page is not None else -1
 
     def until_lines(self, count):
         """Waits until it has read so many."""

@@ -144,7 +144,7 @@ class Stage:
         self.subscriber = decisions.start(self.one.place, config, self._redis_url)
         for number, role in enumerate(self.collectors):
             first = self.load.count(number)
-            role.until(lambda role=role, first=first: role.value("weir_lines_total") >= first, "has seen its logs")
+            role.until(lambda role=role, first=first: role.value("weir_collector_lines_total") >= first, "has seen its logs")
         self.load.start()
         self.one.tell(f"{len(self.collectors)} collectors with {len(self.load.writers)} logs, "
                       f"{self._limiters} limiters, {self.partitions} partitions, {len(self.zones)} zones")
@@ -168,7 +168,7 @@ class Stage:
 
     def judged(self):
         """How many events the limiters have judged, again and again included."""
-        return sum(role.value("weir_events_total") for role in self.limiters)
+        return sum(role.value("weir_limiter_events_total") for role in self.limiters)
 
     def until_judges_on(self, what):
         """Waits until more is judged."""
@@ -200,8 +200,8 @@ class Stage:
     @staticmethod
     def _has_sent(role, lines, began):
         """Whether it has read so many lines, and all that it had read by then is acknowledged."""
-        return (role.value("weir_lines_total") >= lines and role.is_ready()
-                and role.value("weir_low_water_age_seconds") < time.monotonic() - began)
+        return (role.value("weir_collector_lines_total") >= lines and role.is_ready()
+                and role.value("weir_collector_low_water_age_seconds") < time.monotonic() - began)
 
     def _ends(self):
         """{partition: next offset} once the brokers know all partitions again."""

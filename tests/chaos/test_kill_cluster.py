@@ -194,7 +194,7 @@ def play(one):
             crew = Crew(one, roles, load, rng.choice([1, 2, 3]))
             for number, role in enumerate(crew.collectors):
                 logs = len(load.of[number])
-                role.until(lambda role=role, logs=logs: role.value("weir_lines_total") >= logs, "has seen its logs")
+                role.until(lambda role=role, logs=logs: role.value("weir_collector_lines_total") >= logs, "has seen its logs")
             for writer in load.writers:
                 writer.start()
             deeds = 0

@@ -175,12 +175,12 @@ class Service:
     def lines(self):
         """How many lines it has read since its start; -1 while it does not answer."""
         page = metrics.scrape(self.port)
-        return page.value("weir_lines_total") if page else -1
+        return page.value("weir_collector_lines_total") if page else -1
 
     def verdicts(self):
         """How many verdicts it has given in all its lives; -1 while it does not answer."""
         page = metrics.scrape(self.port)
-        return page.sum("weir_verdicts_total") if page else -1
+        return page.sum("weir_limiter_verdicts_total") if page else -1
 
 
 def place_of(decision_line):

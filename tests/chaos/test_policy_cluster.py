@@ -144,7 +144,7 @@ def test_a_policy_that_changes_under_load_and_kills(place):
         lines = live.Traffic([(0.5, log) for log in town.logs], RATE, USERS)
         lines.begin()
         for collector in town.collectors:
-            collector.until(lambda collector=collector: collector.value("weir_lines_total") >= 1, "has seen its log")
+            collector.until(lambda collector=collector: collector.value("weir_collector_lines_total") >= 1, "has seen its log")
         with lines:
             for _ in range(CHANGES):
                 time.sleep(town.dice.uniform(0.2, 1))  # moments are what is drawn

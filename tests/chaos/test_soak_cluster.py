@@ -102,13 +102,13 @@ class Soak:
         return Watching({**roles, **targets}, {
             "lag_messages": lambda: self.total("weir_limiter_lag_messages"),
             "lag_bytes": lambda: sum(one.value("weir_source_lag_bytes") for one in self.collectors),
-            "lag_records": lambda: sum(one.value("weir_source_lag_records") for one in self.collectors),
+            "lag_records": lambda: sum(one.value("weir_source_lag_messages") for one in self.collectors),
             "lag_decisions": lambda: sum(one.value("lag_records") or 0 for one in self.subscribers),
-            "checkpoint_age_s": lambda: max(one.value("weir_checkpoint_age_seconds") for one in self.limiters)})
+            "checkpoint_age_s": lambda: max(one.value("weir_limiter_unsaved_age_seconds") for one in self.limiters)})
 
     def until_judged(self, verdicts):
         """Waits until every line has its verdicts, and there is nothing behind."""
-        self.limiters[0].until(lambda: all(self.total("weir_verdicts_total", zone=zone["name"]) >= count
+        self.limiters[0].until(lambda: all(self.total("weir_limiter_verdicts_total", zone=zone["name"]) >= count
                                            for zone, count in zip(ZONES, verdicts)), "all is judged", 4 * PATIENCE_S)
         self.limiters[0].until(lambda: self.total("weir_limiter_lag_messages") == 0, "nothing is behind")
 
@@ -185,7 +185,7 @@ def test_everything_at_once_for_a_while(place):
         lines = live.Traffic(soak.outlets, RATE)
         lines.begin()
         for collector, count in zip(soak.collectors, (2, 3)):
-            collector.until(lambda collector=collector, count=count: collector.value("weir_lines_total") >= count,
+            collector.until(lambda collector=collector, count=count: collector.value("weir_collector_lines_total") >= count,
                             "has seen what it reads")
         with lines:
             watched.during(SECONDS)

@@ -46,7 +46,7 @@ def lose_an_answer(place, when):
         place.append("log", burst("bob", 4, start_ms=now))
         until(cut.is_set, "a commit is cut off", running=archiver.run)
         place.append("log", burst("ann", 7, start_ms=now) + burst("eve", 2, start_ms=now))
-        limiter.until(lambda: limiter.value("weir_events_total") == 18, "all is judged")
+        limiter.until(lambda: limiter.value("weir_limiter_events_total") == 18, "all is judged")
         time.sleep(TAKEN_S)
         proxy.refuse(False)
         archiver.until(lambda: is_stored(servers, {"ann": (3, 9), "bob": (3, 1), "eve": (2, 0)}, 18), "all is stored once")

@@ -57,10 +57,10 @@ def users_that_fit(place):
     log = crowded_log(place, few)
     config = place.config(ZONES, [source(log)], listen={"http": f"127.0.0.1:{port}"})
     weir = place.start("run", "--config", config, "--state", place.path("sizing"), "--decisions", place.path("sizing-out"))
-    until(lambda: (page := metrics.scrape(port)) and page.value("weir_buckets") == few, "all buckets", running=weir)
+    until(lambda: (page := metrics.scrape(port)) and page.value("weir_limiter_buckets") == few, "all buckets", running=weir)
     page = metrics.scrape(port)
     weir.kill()
-    return int(CEILING_BYTES / (page.value("weir_state_bytes") / few))
+    return int(CEILING_BYTES / (page.value("weir_limiter_state_bytes") / few))
 
 
 def test_once_holds_its_memory_and_decides_the_same(place):
@@ -97,11 +97,11 @@ def test_following_holds_its_memory_and_decides_the_same(place):
     def done():
         page = metrics.scrape(port)
         pages.append(page)
-        return page is not None and page.sum("weir_verdicts_total") == verdicts
+        return page is not None and page.sum("weir_limiter_verdicts_total") == verdicts
 
     until(done, "all verdicts", patience_s=600, running=weir)
     peak = weir.peak_bytes()
-    most = max(page.value("weir_state_bytes") for page in pages if page is not None)
+    most = max(page.value("weir_limiter_state_bytes") for page in pages if page is not None)
     print(f"{users} users: {most / MIB:.1f} MiB of buckets, resident {peak / MIB:.0f} MiB")
     assert weir.stop() == 0, weir.said()
     # A partition that is full is held behind a whole frame, and frames are the larger the busier the machine is.
@@ -124,26 +124,26 @@ def test_an_index_larger_than_the_ceiling_leaves_room_to_work(place):
 
     def judged():
         page = metrics.scrape(port)
-        return page is not None and page.sum("weir_verdicts_total") == verdicts
+        return page is not None and page.sum("weir_limiter_verdicts_total") == verdicts
 
     until(judged, "the crowd", patience_s=600, running=weir)
 
     def loads():
         time.sleep(1.5)  # the page has it anew each second
-        return metrics.scrape(port).value("weir_segment_loads_total")
+        return metrics.scrape(port).value("weir_limiter_segment_loads_total")
 
     if SANITIZED:
         weir.stop()
         return
     before, page, at_ms = loads(), metrics.scrape(port), traffic.START_MS + 2 * users
-    assert page.value("weir_index_bytes") > CEILING_BYTES / 2, "this is no test of an index without room"
+    assert page.value("weir_limiter_index_bytes") > CEILING_BYTES / 2, "this is no test of an index without room"
     until(lambda: "limiter.memory, 16.0 MiB, is too small: what finds the buckets takes " in weir.said(), "it is said", running=weir)
     for turn in range(20):
         place.append("log", "".join(traffic.line(at_ms + 1000 * turn + i, f"user-{i}") for i in range(often)))
         verdicts += often
         until(judged, "those who come often", running=weir)
     loaded = loads() - before
-    print(f"{users} users: an index of {page.value('weir_index_bytes') / MIB:.1f} MiB, {page.value('weir_buckets'):.0f} buckets "
+    print(f"{users} users: an index of {page.value('weir_limiter_index_bytes') / MIB:.1f} MiB, {page.value('weir_limiter_buckets'):.0f} buckets "
           f"in memory; {loaded:.0f} loads for {20 * often} events of {often} users")
     assert loaded < 4 * often
     assert weir.stop() == 0, weir.said()

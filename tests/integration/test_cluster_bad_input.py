@@ -146,12 +146,12 @@ def test_foreign_messages_on_every_topic(place):
         town.check()
 
         # Each reader has counted just what it met.
-        until(lambda: limiters_total(town, "weir_malformed_frames_total") >= len(bad), "the limiters have counted")
-        assert limiters_total(town, "weir_malformed_frames_total") == len(bad)
+        until(lambda: limiters_total(town, "weir_limiter_malformed_frames_total") >= len(bad), "the limiters have counted")
+        assert limiters_total(town, "weir_limiter_malformed_frames_total") == len(bad)
         town.collector.until(lambda: town.collector.value("weir_policy_bad_messages_total") >= len(placed["policy"]),
                              "the collector has counted")
         assert town.collector.value("weir_policy_bad_messages_total") == len(placed["policy"])
-        town.collector.until(lambda: town.collector.value("weir_malformed_total") == 3, "and its lines")
+        town.collector.until(lambda: town.collector.value("weir_collector_malformed_total") == 3, "and its lines")
         for subscriber in town.subscribers:
             subscriber.until(lambda of=subscriber: of.value("decisions_total", result="malformed")
                              >= len(placed["decisions"]), "the subscriber has counted")
@@ -188,7 +188,7 @@ def test_dead_letters_of_frames_are_capped(place):
         limiter = roles.limiter().until_ready()
         began_s = time.monotonic()
         one.kafka.produce(one.topic("events"), [b"nothing"] * 3000)
-        limiter.until(lambda: limiter.value("weir_malformed_frames_total") == 3000, "all are counted")
+        limiter.until(lambda: limiter.value("weir_limiter_malformed_frames_total") == 3000, "all are counted")
         most = 5 * (2 + time.monotonic() - began_s)
         kept, dropped = (limiter.value(f"weir_limiter_dead_letters{name}_total") for name in ("", "_dropped"))
         assert kept + dropped == 3000 and kept >= 1, (kept, dropped)
@@ -214,7 +214,7 @@ def test_a_frame_of_a_newer_weir_stops_its_partition_alone(place):
             limiter.until(lambda: stage.stored() == due, "the others go on")
             limiter.until(lambda: words in limiter.page("/healthz")[1], "it says so")
             assert limiter.page("/healthz")[0] == 503
-            assert limiter.value("weir_malformed_frames_total") == 0
+            assert limiter.value("weir_limiter_malformed_frames_total") == 0
             assert limiter.stop() == DONE, limiter.said()[-2000:]
             limiter.start().until_ready()
         assert limiter.stop() == DONE, limiter.said()[-2000:]

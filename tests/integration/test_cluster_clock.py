@@ -45,7 +45,7 @@ def test_a_sender_far_ahead_makes_nothing_forgotten(place):
         send(one, b"a" * 16, 1, 1, AHEAD_MS)
         roles.override("block", "--zone", "site", "eve", "--for", "1h")
         send(one, b"h" * 16, 4, 2)
-        limiter.until(lambda: limiter.value("weir_events_total") == 6, "all is judged")
+        limiter.until(lambda: limiter.value("weir_limiter_events_total") == 6, "all is judged")
         assert limiter.value("weir_limiter_ahead_total") == 1
         assert f"(source {'61' * 16}) is ahead of the brokers' by" in limiter.said()
         assert caught_up(one, roles).wanted == 3
@@ -64,7 +64,7 @@ def test_a_topic_without_the_brokers_clock_is_named(place):
         limiter = roles.limiter().until_ready()
         assert "has message.timestamp.type CreateTime" in limiter.said()
         send(one, b"a" * 16, 1, 1, AHEAD_MS)
-        limiter.until(lambda: limiter.value("weir_events_total") == 1, "it is judged")
+        limiter.until(lambda: limiter.value("weir_limiter_events_total") == 1, "it is judged")
         assert limiter.value("weir_limiter_ahead_total") == 0
         assert limiter.stop() == DONE
 

@@ -110,8 +110,8 @@ def test_a_stop_leaves_nothing_to_send_again(place):
         arrived = Arrived(one)
         with Writer(log):
             for _ in range(4):
-                before = collector.until(lambda: collector.value("weir_lines_total"), "reads")
-                collector.until(lambda seen=before: collector.value("weir_lines_total") > seen, "reads on")
+                before = collector.until(lambda: collector.value("weir_collector_lines_total"), "reads")
+                collector.until(lambda seen=before: collector.value("weir_collector_lines_total") > seen, "reads on")
                 assert collector.stop() == 0, collector.said()
                 collector.start()
         arrived.await_all(log, collector)
@@ -135,7 +135,7 @@ def test_bad_lines_go_to_the_dead_letter_topic(place):
             garbage += 2
         log.feed(500)
         Arrived(one).await_all(log, collector)
-        collector.until(lambda: collector.value("weir_malformed_total") == garbage, "counts all of them")
+        collector.until(lambda: collector.value("weir_collector_malformed_total") == garbage, "counts all of them")
         letters = [json.loads(message.value) for message in one.kafka.consume(one.topic("deadletter"))]
         assert len(letters) == garbage
         assert all(set(letter) == {"host", "source", "position", "reason", "text"} for letter in letters)
@@ -143,7 +143,7 @@ def test_bad_lines_go_to_the_dead_letter_topic(place):
         assert sum(letter["reason"] == "line too long" for letter in letters) == 4
         assert all(len(letter["text"]) <= 1024 for letter in letters)
         assert sorted(letter["position"] for letter in letters) == [letter["position"] for letter in letters]
-        assert collector.value("weir_dead_letters_total") == garbage
+        assert collector.value("weir_collector_dead_letters_total") == garbage
         assert collector.stop() == 0, collector.said()
 
 
@@ -156,10 +156,10 @@ def test_dead_letters_past_the_rate_are_only_counted(place):
         log.spoil(b"nothing\n" * 1000)
         log.feed(100)
         Arrived(one).await_all(log, collector)
-        collector.until(lambda: collector.value("weir_malformed_total") == 1000, "counts all of them")
+        collector.until(lambda: collector.value("weir_collector_malformed_total") == 1000, "counts all of them")
         kept = one.kafka.count(one.topic("deadletter"))
         assert 1 <= kept <= 15, kept
-        assert collector.value("weir_dead_letters_total") + collector.value("weir_dead_letters_dropped_total") == 1000
+        assert collector.value("weir_collector_dead_letters_total") + collector.value("weir_collector_dead_letters_dropped_total") == 1000
 
 
 def test_messages_that_the_brokers_refuse_for_a_while_come_once(place):
@@ -172,9 +172,9 @@ def test_messages_that_the_brokers_refuse_for_a_while_come_once(place):
         arrived.await_all(log, collector)
         with Writer(log, lines=1000):
             for _ in range(2):
-                before = collector.value("weir_producer_restarts_total")
+                before = collector.value("weir_collector_producer_restarts_total")
                 one.kafka.change_settings(one.topic("events"), max_message_bytes=500)
-                collector.until(lambda seen=before: collector.value("weir_producer_restarts_total") > seen + 1,
+                collector.until(lambda seen=before: collector.value("weir_collector_producer_restarts_total") > seen + 1,
                                 "makes new producers")
                 one.kafka.change_settings(one.topic("events"), max_message_bytes=4 << 20)
                 sent = len(log.ends)

@@ -25,8 +25,8 @@ def test_brokers_that_stop_and_start_cost_nothing(place):
         arrived = Arrived(one)
         for action in ("stop", "kill"):
             with Writer(log, lines=1000):
-                seen = collector.value("weir_lines_total")
-                collector.until(lambda before=seen: collector.value("weir_lines_total") > before, "reads")
+                seen = collector.value("weir_collector_lines_total")
+                collector.until(lambda before=seen: collector.value("weir_collector_lines_total") > before, "reads")
                 one.part(action, "kafka")
                 collector.until(lambda: not collector.is_ready(), "is not ready")
             assert collector.page("/healthz")[0] == 200
@@ -43,7 +43,7 @@ def fill_what_may_be_in_flight(log, collector):
     held = collector.run.peak_bytes()
     while log.bytes < 40 * MIB:
         log.feed(1000, pad="x" * 900)
-    collector.until(lambda: collector.value("weir_low_water_age_seconds") > 3, "its marks grow old")
+    collector.until(lambda: collector.value("weir_collector_low_water_age_seconds") > 3, "its marks grow old")
     collector.until(lambda: is_at_rest(collector), "reads no more")
     assert collector.value("weir_source_lag_bytes") > MIB
     assert collector.run.peak_bytes() < held + 100 * MIB, (held, collector.run.peak_bytes())
@@ -69,7 +69,7 @@ def test_a_stop_without_brokers_is_bounded_and_the_next_start_sends_the_rest(pla
         arrived.await_all(log, collector)
         one.part("kill", "kafka")
         log.feed(5000)
-        collector.until(lambda: collector.value("weir_lines_total") == 6000, "reads")
+        collector.until(lambda: collector.value("weir_collector_lines_total") == 6000, "reads")
         assert collector.stop(40 + LONG_S) == 0, collector.said()
         assert "has not acknowledged everything in time" in collector.run.said()
         # It may be started before the brokers are: it waits, and says so.

@@ -40,7 +40,7 @@ def each(proxies, deed):
 
 def lag(collector):
     """(records, seconds) that its source is behind."""
-    return collector.value("weir_source_lag_records"), collector.value("weir_source_lag_seconds")
+    return collector.value("weir_source_lag_messages"), collector.value("weir_source_lag_seconds")
 
 
 def test_a_source_says_how_far_behind_it_is(place):
@@ -53,7 +53,7 @@ def test_a_source_says_how_far_behind_it_is(place):
                                       "group": one.topic("collectors"), "kafka": one.kafka_properties,
                                       "format": traffic.FORMAT}]).until_ready()
         one.kafka.produce(topic, [(None, traffic.line(traffic.START_MS, "bob").encode(), 0)])
-        collector.until(lambda: collector.value("weir_lines_total") == 1, "reads")
+        collector.until(lambda: collector.value("weir_collector_lines_total") == 1, "reads")
         collector.until(lambda: lag(collector) == (0, 0), "is behind with nothing")
         each(brokers, "cut")
         pad = "x" * 1000
@@ -61,7 +61,7 @@ def test_a_source_says_how_far_behind_it_is(place):
                                   for number in range(FLOOD)])
         collector.until(lambda: lag(collector)[0] > FLOOD // 4 and lag(collector)[1] > 1, "shows what it has not read")
         each(brokers, "mend")
-        collector.until(lambda: collector.value("weir_lines_total") == 1 + FLOOD and lag(collector) == (0, 0),
+        collector.until(lambda: collector.value("weir_collector_lines_total") == 1 + FLOOD and lag(collector) == (0, 0),
                         "has read all", 4 * PATIENCE_S)
         assert collector.stop() == 0, collector.said()[-2000:]
 
@@ -89,7 +89,7 @@ def test_a_limiter_ends_in_time_without_its_servers(place):
             if part == "store":
                 place.append("log", traffic.burst("bob", 100))
                 lines += 100
-                limiter.until(lambda seen=lines: limiter.value("weir_verdicts_total") == seen, "judges on")
+                limiter.until(lambda seen=lines: limiter.value("weir_limiter_verdicts_total") == seen, "judges on")
             limiter.until_says(f"WARNING {part}: ")
             end_in_time(limiter)
             each(proxies, "mend")

@@ -49,7 +49,7 @@ def judge(place, served, zones, sources, partitions, limiters=3):
         collectors = [roles.collector(own) for own in sources]
         whole = once(place, zones, [source for own in sources for source in own])
         matched = sum(counts["matched"] for counts in whole["zones"].values())
-        crew[0].until(lambda: sum(role.value("weir_verdicts_total") for role in crew) >= matched,
+        crew[0].until(lambda: sum(role.value("weir_limiter_verdicts_total") for role in crew) >= matched,
                       f"{matched} verdicts", PATIENCE)
         for role in collectors + crew:
             assert role.stop(PATIENCE) == 0, role.said()[-2000:]

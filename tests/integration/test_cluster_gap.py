@@ -76,7 +76,7 @@ def test_what_was_judged_before_a_gap_counts_behind_it(place):
         log = place.write("log", burst("ann", 2))
         limiter = roles.limiter().until_ready()
         collector = roles.collector([source(log)])
-        limiter.until(lambda: limiter.value("weir_verdicts_total", zone="site") == 2, "judges two")
+        limiter.until(lambda: limiter.value("weir_limiter_verdicts_total", zone="site") == 2, "judges two")
         limiter.run.pause()
         time.sleep(2)  # what it has asked the broker for is answered by then, with nothing
         place.append("log", burst("ann", 5))
@@ -92,7 +92,7 @@ def test_what_was_judged_before_a_gap_counts_behind_it(place):
         place.append("log", burst("ann", 2))
         until(lambda: [json.loads(m.value)["key"] for m in one.kafka.consume(one.topic("decisions"))] == [["ann"]],
               "the fourth that is left is one too many", 240, limiter.run)
-        assert limiter.value("weir_verdicts_total", zone="site") == 4
+        assert limiter.value("weir_limiter_verdicts_total", zone="site") == 4
         assert collector.stop() == DONE and limiter.stop() == DONE
 
 

@@ -26,8 +26,8 @@ def test_one_limiter_judges_everything(place):
         limiter = stage.limiter("one").until_ready()
         stage.until_stored(limiter)
         limiter.until(lambda: limiter.value("weir_limiter_lag_messages") == 0, "no lag is shown")
-        assert limiter.value("weir_events_total") == 400 * EVENTS
-        assert limiter.value("weir_verdicts_total", zone="site") == 400 * EVENTS
+        assert limiter.value("weir_limiter_events_total") == 400 * EVENTS
+        assert limiter.value("weir_limiter_verdicts_total", zone="site") == 400 * EVENTS
         limiter.until(lambda: limiter.value("weir_limiter_partitions_taken_total")
                       == PARTITIONS + limiter.value("weir_limiter_moves_total"), "each is taken once, and at each move")
         assert limiter.page("/healthz")[0] == 200
@@ -48,9 +48,9 @@ def test_a_store_that_is_cut_off_stops_only_checkpoints(place):
         limiter = stage.limiter("one", limiter={"threads": 1}).until_ready()
         stage.until_stored(limiter)
         proxy.cut()
-        before = limiter.value("weir_events_total")
+        before = limiter.value("weir_limiter_events_total")
         stage.feed(400)
-        limiter.until(lambda: limiter.value("weir_events_total") == before + 400 * EVENTS, "judges on")
+        limiter.until(lambda: limiter.value("weir_limiter_events_total") == before + 400 * EVENTS, "judges on")
         limiter.until_says("retrying every second")
         assert stage.stored() != stage.ends()
         proxy.mend()
@@ -116,8 +116,8 @@ def test_what_is_no_frame_is_kept_in_the_dead_letters(place):
                                                         (None, b"", 2)])
         stage.feed(80)
         stage.until_stored(limiter)
-        assert limiter.value("weir_malformed_frames_total") == 3
-        assert limiter.value("weir_events_total") == 160 * EVENTS
+        assert limiter.value("weir_limiter_malformed_frames_total") == 3
+        assert limiter.value("weir_limiter_events_total") == 160 * EVENTS
         letters = servers.kafka.consume(servers.topic("deadletter"))
         assert len(letters) == 3 and all(b'"partition":2' in letter.value for letter in letters), letters
         assert limiter.stop() == 0

@@ -76,7 +76,7 @@ def test_only_the_partitions_of_who_is_killed_wait(place):
         assert 0 < had < PARTITIONS, had
         since_ms = int(1000 * time.time())
         feed = stage.start_feed(8000, rate=400)
-        victim.until(lambda: victim.value("weir_events_total") > 100 * EVENTS, "judges")
+        victim.until(lambda: victim.value("weir_limiter_events_total") > 100 * EVENTS, "judges")
         victim.kill()
         until_all_live(others)
         end_feed(feed)
@@ -96,7 +96,7 @@ def test_a_zombie_is_fenced_and_joins_again(place):
         zombie = stage.limiter("zombie", limiter={"checkpoint_interval": "5s"}).until_ready()
         other = stage.limiter("other")
         until_all_live([zombie, other])
-        zombie.until(lambda: 0.5 < zombie.value("weir_checkpoint_age_seconds") < 2, "has changes that are not stored")
+        zombie.until(lambda: 0.5 < zombie.value("weir_limiter_unsaved_age_seconds") < 2, "has changes that are not stored")
         zombie.pause()
         other.until(lambda: all_live([other]), "has everything")
         assert zombie.value("weir_limiter_fenced_total") == 0
@@ -133,7 +133,7 @@ def test_a_hot_partition_moves_others_to_another_thread(place):
 
         def moves_after_more():
             feed = stage.start_feed(2000)
-            limiter.until(lambda: limiter.value("weir_events_total") > (stage.fed - 1900) * EVENTS, "judges")
+            limiter.until(lambda: limiter.value("weir_limiter_events_total") > (stage.fed - 1900) * EVENTS, "judges")
             limiter.pause()
             end_feed(feed)
             time.sleep(0.6)  # longer than the balance looks back: this is what is measured

@@ -45,7 +45,7 @@ def test_ends_behind_marks_are_reached(place):
         for name in ("events", "decisions", "policy"):
             end_with_marks(one, name)
         judged = sum(last - 1 for last in one.ends().values())  # all but the marks
-        limiter.until(lambda: limiter.value("weir_frames_total") == judged, "judges the copies", PATIENCE_S)
+        limiter.until(lambda: limiter.value("weir_limiter_frames_total") == judged, "judges the copies", PATIENCE_S)
         limiter.until(lambda: limiter.metrics().value("weir_limiter_lag_messages") == 0, "lags no longer", PATIENCE_S)
         listed = roles.command("list", "--json").objects()  # one that waits in vain fails
         assert sorted(block["key"][0] for block in listed) == ["ann", "bob", "eve"], listed

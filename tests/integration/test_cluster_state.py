@@ -57,7 +57,7 @@ def test_state_of_a_cluster(place):
         logs = [work.generated(place, f"log-{number}", LINES, seed=number) for number in (1, 2)]
         collectors = [roles.collector([work.source(log)]) for log in logs]
         for collector in collectors:
-            collector.until(lambda role=collector: role.value("weir_lines_total") == LINES, "all is read")
+            collector.until(lambda role=collector: role.value("weir_collector_lines_total") == LINES, "all is read")
         for _ in range(5):  # checkpoints go on meanwhile
             place.good("state", "--config", config)
         other = place.write("other.json", json.dumps(roles.sections(bus={"partitions": 8})))

@@ -52,7 +52,7 @@ class Whole:
         for role in (self.collector, self.limiter, self.archiver):
             role.until_ready()
         self.subscriber.until_ready()
-        self.limiter.until(lambda: self.limiter.value("weir_verdicts_total", zone="site") == OF_LOG + OF_TOPIC,
+        self.limiter.until(lambda: self.limiter.value("weir_limiter_verdicts_total", zone="site") == OF_LOG + OF_TOPIC,
                            "every request is judged")
         self.subscriber.until(lambda: held(one.redis).keys() == {block_key("site", user) for user in (b"ann", b"bob")},
                               "Redis has who is blocked")

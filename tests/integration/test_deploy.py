@@ -172,7 +172,7 @@ def test_a_live_page_is_as_prometheus_wants_it(place):
 
     def judged():
         page = metrics.scrape(port)
-        return page is not None and page.value("weir_events_total") == 200
+        return page is not None and page.value("weir_limiter_events_total") == 200
     until(judged, "all lines are judged", running=weir)
     status, _, text = metrics.get(port, "/metrics")
     assert status == 200

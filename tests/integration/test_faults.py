@@ -70,7 +70,7 @@ class Following:
     def verdicts(self):
         """How many events have been judged, by /metrics; -1 while it does not answer."""
         page = metrics.scrape(self.port)
-        return page.sum("weir_verdicts_total") if page else -1
+        return page.sum("weir_limiter_verdicts_total") if page else -1
 
     def await_all(self):
         """Waits until every user was blocked, each once, and every line was counted once."""

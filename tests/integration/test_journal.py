@@ -67,7 +67,7 @@ def until_keys(place, weir, *wanted):
 def verdicts(port):
     """How many were given in all of weir's lives; -1 while it does not answer."""
     page = metrics.scrape(port)
-    return page.sum("weir_verdicts_total") if page else -1
+    return page.sum("weir_limiter_verdicts_total") if page else -1
 
 
 def positions(place):
@@ -95,7 +95,7 @@ def test_entries_become_decisions(place):
         writer.write(*(user(10 + i, "bob") for i in range(4)))
         until_keys(place, weir, "ann", "bob")
         page = metrics.scrape(port)
-        assert page.sum("weir_source_replayable") == 1 and page.sum("weir_source_lost_records_total") == 0
+        assert page.sum("weir_source_replayable") == 1 and page.sum("weir_source_lost_messages_total") == 0
         until(lambda: metrics.scrape(port).sum("weir_source_lines_total") == 8, "the lines", running=weir)
         assert weir.stop() == DONE, weir.said()
     assert weir.summary()["zones"]["site"]["matched"] == 8, weir.summary()
@@ -187,7 +187,7 @@ def test_rotations_lose_and_double_nothing(place):
         writer.close()
     assert len(glob.glob(place.path("journal", "*.journal"))) >= 5, os.listdir(place.path("journal"))
     page = metrics.scrape(port)
-    assert page.sum("weir_source_lost_records_total") == 0 and page.sum("weir_source_errors_total") == 0
+    assert page.sum("weir_source_lost_messages_total") == 0 and page.sum("weir_source_errors_total") == 0
     assert weir.stop() == DONE, weir.said()
     assert weir.summary()["zones"]["site"]["matched"] == count
     # and so when it is read again from the beginning
@@ -216,7 +216,7 @@ def test_kills_at_any_moment_lose_and_double_nothing(place):
         weir, port = start(place, [source(place)])
         until(lambda: verdicts(port) >= count, f"{count} verdicts", running=weir)
         page = metrics.scrape(port)
-        assert page.sum("weir_source_lost_records_total") == 0
+        assert page.sum("weir_source_lost_messages_total") == 0
         assert weir.stop() == DONE, weir.said()
     assert weir.summary()["zones"]["site"]["matched"] == count, (weir.summary(), count)
     seen = positions(place)
@@ -244,7 +244,7 @@ def test_what_was_removed_before_it_was_read_is_counted(place):
     weir, port = start(place, [source(place)])
     until(lambda: "eve" in keys(place), "eve is blocked", running=weir)
     page = metrics.scrape(port)
-    assert page.sum("weir_source_lost_records_total") == oldest - 3
+    assert page.sum("weir_source_lost_messages_total") == oldest - 3
     assert page.sum("weir_source_problem") == 0 and metrics.get(port, "/readyz")[0] == 200
     until(lambda: f"up to {oldest - 3} entries after number 2 are lost" in weir.said(), "it is said", running=weir)
     assert weir.stop() == DONE, weir.said()
@@ -266,7 +266,7 @@ def test_a_removed_file_that_was_read_is_no_loss(place):
         weir, port = start(place, [source(place)])
         writer.write(*(rotating(i, f"u{i}") for i in range(400, 500)))
         until(lambda: verdicts(port) == 500, "all verdicts", running=weir)
-        assert metrics.scrape(port).sum("weir_source_lost_records_total") == 0
+        assert metrics.scrape(port).sum("weir_source_lost_messages_total") == 0
         assert weir.stop() == DONE, weir.said()
 
 

@@ -44,34 +44,34 @@ def await_page(weir, port, condition, what):
 
 def test_counts_are_those_of_the_input(place):
     weir, port = serve(place, ZONES, TEXT)
-    page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19 and
-                      page.value("weir_lines_total") == 10, "all verdicts")
-    assert page.value("weir_records_total") == 6
+    page = await_page(weir, port, lambda page: page.sum("weir_limiter_verdicts_total") == 19 and
+                      page.value("weir_collector_lines_total") == 10, "all verdicts")
+    assert page.value("weir_collector_records_total") == 6
     assert page.value("weir_source_lines_total", source=place.path(LOG)) == 10
-    assert page.value("weir_events_total") >= 6
+    assert page.value("weir_limiter_events_total") >= 6
     for zone_name, passed, blocked, late, decisions in (
             ("site", 4, 2, 1, 1), ("late", 6, 0, 1, 0), ("quiet", 3, 3, 1, 1), ("odd", 1, 0, 0, 0)):
-        seen = (page.value("weir_verdicts_total", zone=zone_name, verdict="pass"),
-                page.value("weir_verdicts_total", zone=zone_name, verdict="block"),
-                page.value("weir_late_total", zone=zone_name), page.value("weir_decisions_total", zone=zone_name))
+        seen = (page.value("weir_limiter_verdicts_total", zone=zone_name, verdict="pass"),
+                page.value("weir_limiter_verdicts_total", zone=zone_name, verdict="block"),
+                page.value("weir_limiter_late_total", zone=zone_name), page.value("weir_limiter_decisions_total", zone=zone_name))
         assert seen == (passed, blocked, late, decisions), f"{zone_name}: {seen}"
     for reason in ("not json", "no time", "bad time", "time out of range"):
-        assert page.value("weir_malformed_total", reason=reason) == 1, reason
-    assert page.sum("weir_malformed_total") == 4
+        assert page.value("weir_collector_malformed_total", reason=reason) == 1, reason
+    assert page.sum("weir_collector_malformed_total") == 4
     assert weir.stop() == 0, weir.said()
     assert weir.summary()["zones"]["site"]["passed"] == 4
 
 
 def test_every_series_that_is_promised_is_there_and_described(place):
     weir, port = serve(place, ZONES, TEXT, limiter={"checkpoint_interval": "100ms"})
-    page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19 and
-                      page.sum("weir_checkpoint_seconds_count") > 0 and
-                      page.sum("weir_buckets") == 7, "all verdicts and a checkpoint")
-    kinds = {"weir_events_total": "counter", "weir_verdicts_total": "counter", "weir_decisions_total": "counter",
-             "weir_late_total": "counter", "weir_malformed_total": "counter", "weir_source_lag_seconds": "gauge",
-             "weir_buckets": "gauge", "weir_buckets_spilled": "gauge", "weir_state_bytes": "gauge",
-             "weir_checkpoint_age_seconds": "gauge", "weir_checkpoint_seconds": "histogram",
-             "weir_batch_seconds": "histogram"}
+    page = await_page(weir, port, lambda page: page.sum("weir_limiter_verdicts_total") == 19 and
+                      page.sum("weir_limiter_checkpoint_seconds_count") > 0 and
+                      page.sum("weir_limiter_buckets") == 7, "all verdicts and a checkpoint")
+    kinds = {"weir_limiter_events_total": "counter", "weir_limiter_verdicts_total": "counter", "weir_limiter_decisions_total": "counter",
+             "weir_limiter_late_total": "counter", "weir_collector_malformed_total": "counter", "weir_source_lag_seconds": "gauge",
+             "weir_limiter_buckets": "gauge", "weir_limiter_buckets_spilled": "gauge", "weir_limiter_state_bytes": "gauge",
+             "weir_limiter_unsaved_age_seconds": "gauge", "weir_limiter_checkpoint_seconds": "histogram",
+             "weir_limiter_batch_seconds": "histogram"}
     for name, kind in kinds.items():
         assert page.types.get(name) == kind, f"{name} is {page.types.get(name)}, not {kind}"
     for name in page.types:
@@ -79,23 +79,23 @@ def test_every_series_that_is_promised_is_there_and_described(place):
         assert (page.types[name] == "counter") == name.endswith("_total"), f"{name} is {page.types[name]}"
     assert page.value("weir_source_lag_seconds", source=place.path(LOG)) == 0
     assert page.value("weir_source_lag_bytes", source=place.path(LOG)) == 0
-    assert page.value("weir_buckets_spilled") == 0
-    assert page.value("weir_state_bytes") > 0
-    assert page.value("weir_batch_seconds_count") > 0
-    assert page.value("weir_checkpoint_age_seconds") < 60
+    assert page.value("weir_limiter_buckets_spilled") == 0
+    assert page.value("weir_limiter_state_bytes") > 0
+    assert page.value("weir_limiter_batch_seconds_count") > 0
+    assert page.value("weir_limiter_unsaved_age_seconds") < 60
 
 
 def test_the_page_is_that_of_the_reference(place):
     """It shows all that common/metrics.md says of it, and nothing else."""
     weir, port = serve(place, ZONES, TEXT, archiver={"enabled": True}, gateways=["file:" + place.path("list")])
-    page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19, "all verdicts")
+    page = await_page(weir, port, lambda page: page.sum("weir_limiter_verdicts_total") == 19, "all verdicts")
     page.check_whole("weir run")
     assert weir.stop() == 0, weir.said()
 
 
 def test_a_page_that_differs_from_the_reference_is_refused(_place):
-    text = "# HELP weir_frames_total {}\n# TYPE weir_frames_total {}\nweir_frames_total{} 1\n"
-    good = metrics.reference()["weir_frames_total"].help
+    text = "# HELP weir_limiter_frames_total {}\n# TYPE weir_limiter_frames_total {}\nweir_frames_total{} 1\n"
+    good = metrics.reference()["weir_limiter_frames_total"].help
     metrics.Metrics(text.format(good, "counter", "")).check_reference()
     for other in (text.format("Frames.", "counter", ""), text.format(good, "gauge", ""),
                   text.format(good, "counter", '{zone="site"}'),
@@ -115,13 +115,13 @@ def refuses(check):
 
 def test_counts_of_zones_go_on_after_a_restart(place):
     weir, port = serve(place, site(2), burst("ann", 4))
-    await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 4, "four verdicts")
+    await_page(weir, port, lambda page: page.sum("weir_limiter_verdicts_total") == 4, "four verdicts")
     assert weir.stop() == 0, weir.said()
     weir = place.start("run", "--config", place.path("weir.json"), "--state", place.path("state"),
                        "--decisions", place.path("out"))
     place.append(LOG, burst("bob", 3))
-    page = await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 7, "seven verdicts")
-    assert page.value("weir_decisions_total", zone="site") == 2
+    page = await_page(weir, port, lambda page: page.sum("weir_limiter_verdicts_total") == 7, "seven verdicts")
+    assert page.value("weir_limiter_decisions_total", zone="site") == 2
     until(lambda: len(lines_of(place.path("out"))) == 2, "two decisions in the file", running=weir)
 
 
@@ -138,11 +138,11 @@ def test_health_and_readiness(place):
 
 def test_readers_at_once_and_in_bulk_do_not_disturb(place):
     weir, port = serve(place, ZONES, TEXT)
-    await_page(weir, port, lambda page: page.sum("weir_verdicts_total") == 19, "all verdicts")
+    await_page(weir, port, lambda page: page.sum("weir_limiter_verdicts_total") == 19, "all verdicts")
     for number in range(50):
         place.append(LOG, burst(f"user-{number}", 3))
         assert metrics.scrape(port) is not None
-    await_page(weir, port, lambda page: page.value("weir_lines_total") == 160, "all lines")
+    await_page(weir, port, lambda page: page.value("weir_collector_lines_total") == 160, "all lines")
     assert weir.stop() == 0, weir.said()
 
 

@@ -48,7 +48,7 @@ def test_a_running_weir_does_what_is_commanded(place):
     until(lambda: len([one for one in run.decisions() if one["key"] == ["max"]]) == 3, "max is blocked again",
           running=run.weir)
     page = metrics.scrape(port)
-    overrides = {kind: page.value("weir_orders_total", command=kind) for kind in ("block", "lift", "allow", "override")}
+    overrides = {kind: page.value("weir_limiter_overrides_total", command=kind) for kind in ("block", "lift", "allow", "override")}
     assert overrides == {"block": 1, "lift": 1, "allow": 1, "override": 1 + PARTITIONS}, overrides
     run.stop()
     decisions = run.compare()

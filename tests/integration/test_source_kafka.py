@@ -103,10 +103,10 @@ def test_each_message_is_one_record(place):
         name = f"kafka:{one.topic('logs')}"
         assert [(letter["source"], letter["position"], letter["reason"]) for letter in letters] == [
             (f"{name}/2", 1, "not json"), (f"{name}/2", 2, "line too long")], letters
-        collector.until(lambda: collector.value("weir_lines_total") == 8, "the lines are counted")
+        collector.until(lambda: collector.value("weir_collector_lines_total") == 8, "the lines are counted")
         assert collector.value("weir_source_skipped_total", source=f"{name}/1") == 3
         assert collector.value("weir_source_position", source=f"{name}/0") == 3
-        assert collector.value("weir_source_lag_records") == 0
+        assert collector.value("weir_source_lag_messages") == 0
         assert collector.value("weir_source_replayable") == PARTITIONS
         assert collector.stop() == 0
 
@@ -119,8 +119,8 @@ def test_marks_of_transactions_are_no_lag(place):
         for number in range(1, 3):
             one.kafka.produce(one.topic("logs"), [record("a"), record("b")], transactional_id=one.topic("writer"))
             until(lambda: ends(one) == {0: 3 * number}, "the mark is there")  # pylint: disable=cell-var-from-loop
-            collector.until(lambda: collector.value("weir_lines_total") == 2 * number, "all is read")  # pylint: disable=cell-var-from-loop
-            collector.until(lambda: collector.metrics().value("weir_source_lag_records", source=f"kafka:{one.topic('logs')}/0")
+            collector.until(lambda: collector.value("weir_collector_lines_total") == 2 * number, "all is read")  # pylint: disable=cell-var-from-loop
+            collector.until(lambda: collector.metrics().value("weir_source_lag_messages", source=f"kafka:{one.topic('logs')}/0")
                             == 0, "lags no longer")
         assert collector.stop() == 0
         assert taken(one)[0] == {"a": 2, "b": 2}
@@ -154,7 +154,7 @@ def test_a_restart_goes_on_where_the_group_is(place):
         users = [f"u{number}" for number in range(2000)]
         one.kafka.produce(one.topic("logs"), [(None, record(user), number % 4) for number, user in enumerate(users[:1000])])
         collector = roles.collector([source(one)])
-        collector.until(lambda: collector.value("weir_records_total") == 1000, "all is read")
+        collector.until(lambda: collector.value("weir_collector_records_total") == 1000, "all is read")
         assert collector.stop() == 0
         assert committed(one) == ends(one)
         one.kafka.produce(one.topic("logs"), [(None, record(user), number % 4) for number, user in enumerate(users[1000:])])
@@ -193,7 +193,7 @@ def test_partitions_that_are_added_begin_at_their_beginning(place):
         assert collector.stop() == 0
         # So do all under another generation: what was read under the one before is read again, and nothing is left out.
         again = roles.collector([source(one, start="end", generation=2)], name="generation-2")
-        again.until(lambda: again.value("weir_records_total") == 14, "all is read")
+        again.until(lambda: again.value("weir_collector_records_total") == 14, "all is read")
         assert again.stop() == 0
         assert taken(one)[0] == {**{f"old{n}": 1 for n in range(10)}, **{f"new{n}": 2 for n in range(4)}}
 
@@ -242,7 +242,7 @@ def test_collectors_share_come_and_go(place):
         one_of.until(lambda: shared_out(one, 1), "one has all")
         other = roles.collector([source(one)])
         other.until(lambda: shared_out(one, 2), "two share")
-        other.until(lambda: other.value("weir_records_total") > 0, "the second reads, too")
+        other.until(lambda: other.value("weir_collector_records_total") > 0, "the second reads, too")
         assert other.stop() == 0
         one_of.until(lambda: shared_out(one, 1), "one has all again")
         other.start()
@@ -251,7 +251,7 @@ def test_collectors_share_come_and_go(place):
         one_of.until(lambda: shared_out(one, 1), "the dead one is replaced")
         other.start()
         other.until(lambda: shared_out(one, 2), "two share once more")
-        other.until(lambda: other.value("weir_records_total") > 0, "the second reads again")
+        other.until(lambda: other.value("weir_collector_records_total") > 0, "the second reads again")
         other.pause()
         one_of.until(lambda: shared_out(one, 1), "the one that stands still is replaced")
         other.resume()
@@ -277,7 +277,7 @@ def test_a_trimmed_log_is_counted_and_gone_on_with(place):
         one.kafka.trim(one.topic("logs"), {0: 15})
         collector.start()
         collector.until(lambda: committed(one) == {0: 20}, "the rest is committed")
-        assert collector.value("weir_source_lost_records_total") == 5
+        assert collector.value("weir_source_lost_messages_total") == 5
         assert taken(one)[0] == {**{f"a{n}": 1 for n in range(10)}, **{f"b{n}": 1 for n in range(5, 10)}}
 
 
@@ -369,7 +369,7 @@ def test_through_an_outage_of_the_broker(place):
         one.kafka.produce(one.topic("logs"), [
             (None, record(user), number % PARTITIONS) for number, user in enumerate(users[:10000])])
         collector = roles.collector([source(one)])
-        collector.until(lambda: collector.value("weir_records_total") > 0, "reading has begun")
+        collector.until(lambda: collector.value("weir_collector_records_total") > 0, "reading has begun")
         one.part("kill", "kafka")
         collector.until_says("no broker of ")
         one.part("start", "kafka")

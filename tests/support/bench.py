@@ -113,13 +113,13 @@ def steal_s():
 def fill(roles, path, lines, patience_s):
     """Lets a collector send a log whole, and end."""
     collector = roles.collector([combined(path, follow=True)])
-    collector.until(lambda: collector.value("weir_lines_total") >= lines, "all lines are read", patience_s)
+    collector.until(lambda: collector.value("weir_collector_lines_total") >= lines, "all lines are read", patience_s)
     assert collector.stop(patience_s) == 0
 
 
 def judged(limiter):
     """The counter that shows how far a limiter is."""
-    return lambda: limiter.value("weir_events_total")
+    return lambda: limiter.value("weir_limiter_events_total")
 
 
 # ---- counters as they go ----

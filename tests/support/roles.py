@@ -5,7 +5,7 @@
         roles.apply()
         limiter = roles.limiter(bus={"partitions": 4})
         collector = roles.collector([traffic.source(path)])
-        limiter.until(lambda: limiter.metrics().value("weir_events_total") == 1000, "all is judged")
+        limiter.until(lambda: limiter.metrics().value("weir_limiter_events_total") == 1000, "all is judged")
 """
 
 import json

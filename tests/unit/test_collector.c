@@ -312,16 +312,16 @@ static void every_line_arrives_once_through_broken_producers(void **state)
 	await_all(scene);
 	assert_int_equal(scene->bus.broken, 6);
 	assert_int_equal(scene->bus.producers_refused, 0);
-	assert_int_equal(metric(scene, "weir_producer_restarts_total"), scene->bus.broken + 1);
+	assert_int_equal(metric(scene, "weir_collector_producer_restarts_total"), scene->bus.broken + 1);
 	assert_int_equal(metric(scene, "weir_source_lost_lines_total"), 0);
 	stop(scene);
 	print_message("%llu events came again\n", (unsigned long long)scene->repeated);
 	/* what was read again for them counts no more */
-	assert_int_equal(metric(scene, "weir_lines_total"), scene->lines);
-	assert_int_equal(metric(scene, "weir_records_total"), scene->lines - scene->garbage);
-	assert_int_equal(metric(scene, "weir_malformed_total{reason=\"not combined\"}"), scene->garbage);
+	assert_int_equal(metric(scene, "weir_collector_lines_total"), scene->lines);
+	assert_int_equal(metric(scene, "weir_collector_records_total"), scene->lines - scene->garbage);
+	assert_int_equal(metric(scene, "weir_collector_malformed_total{reason=\"not combined\"}"), scene->garbage);
 	assert_int_equal(scene->memory->streams[0]->low_water, file_end(scene));
-	assert_true(metric(scene, "weir_low_water_age_seconds") < 60);
+	assert_true(metric(scene, "weir_collector_low_water_age_seconds") < 60);
 	check_dead_letters(scene);
 }
 
@@ -448,7 +448,7 @@ static void a_chunk_that_cannot_be_read_again_is_read_to_its_end(void **state)
 	fclose(pipe_file);
 	await_end(scene);
 	assert_int_equal(scene->bus.broken, 5);
-	assert_int_equal(metric(scene, "weir_lines_total"), scene->lines);
+	assert_int_equal(metric(scene, "weir_collector_lines_total"), scene->lines);
 	assert_true(scene->distinct + metric(scene, "weir_source_lost_lines_total") >= good_lines(scene));
 }
 
@@ -464,7 +464,7 @@ static void what_a_stop_leaves_of_a_chunk_is_counted_as_lost(void **state)
 	while (scene->bus.fulls == 0)
 		nap();
 	stop(scene);
-	assert_int_equal(metric(scene, "weir_lines_total"), scene->lines);
+	assert_int_equal(metric(scene, "weir_collector_lines_total"), scene->lines);
 	assert_int_equal(metric(scene, "weir_source_lost_lines_total"), scene->lines);
 }
 
@@ -478,7 +478,7 @@ static void a_stop_while_no_producer_can_be_had_loses_nothing(void **state)
 	scene->bus.producers_refused = 1000000;
 	start(scene);
 	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
-	     metric(scene, "weir_producer_restarts_total") < 3 && weir_monotonic_ms() < end_ms;)
+	     metric(scene, "weir_collector_producer_restarts_total") < 3 && weir_monotonic_ms() < end_ms;)
 		nap();
 	assert_false(collector_ended(scene->collector));
 	stop(scene);

@@ -33,7 +33,7 @@ static int teardown(void **state)
 		weir_text_clear(&page);               \
 	} while (0)
 
-static const struct weir_metric verdicts = {"weir_verdicts_total", WEIR_COUNTER, "verdicts",
+static const struct weir_metric verdicts = {"weir_limiter_verdicts_total", WEIR_COUNTER, "verdicts",
                                             WEIR_LABELS({"zone", "its name"}, {"verdict", "`pass`, `block`"}),
                                             "Verdicts on events."};
 static const struct weir_metric of_source = {"m", WEIR_GAUGE, "seconds", WEIR_LABELS({"source", "its name"}), ""};
@@ -43,7 +43,7 @@ static const struct weir_metric delays = {"h", WEIR_HISTOGRAM, "seconds", WEIR_N
 static void families_and_samples_read_as_prometheus_wants(void **state)
 {
 	(void)state;
-	const struct weir_metric events = {"weir_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
+	const struct weir_metric events = {"weir_limiter_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
 	                                   "Events read \\ judged."};
 	const struct weir_metric age = {"weir_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS, "Age."};
 	const struct weir_metric lag = {"weir_lag", WEIR_GAUGE, "seconds", WEIR_LABELS({"zone", "its name"}), ""};
@@ -52,13 +52,13 @@ static void families_and_samples_read_as_prometheus_wants(void **state)
 	weir_metrics_gauge(&page, &age, 0.25);
 	weir_metrics_uint(&page, &verdicts, values, UINT64_MAX);
 	weir_metrics_double(&page, &lag, values, 0.1);
-	assert_page("# HELP weir_events_total Events read \\\\ judged.\n"
-	            "# TYPE weir_events_total counter\n"
-	            "weir_events_total 17\n"
+	assert_page("# HELP weir_limiter_events_total Events read \\\\ judged.\n"
+	            "# TYPE weir_limiter_events_total counter\n"
+	            "weir_limiter_events_total 17\n"
 	            "# HELP weir_age_seconds Age.\n"
 	            "# TYPE weir_age_seconds gauge\n"
 	            "weir_age_seconds 0.25\n"
-	            "weir_verdicts_total{zone=\"site\",verdict=\"block\"} 18446744073709551615\n"
+	            "weir_limiter_verdicts_total{zone=\"site\",verdict=\"block\"} 18446744073709551615\n"
 	            "weir_lag{zone=\"site\"} 0.1\n");
 }
 
@@ -116,7 +116,7 @@ static void a_table_is_a_row_of_markdown_for_each_metric(void **state)
 	(void)state;
 	const struct weir_metric metrics[] = {verdicts, delays};
 	weir_metrics_describe(&page, &(const struct weir_metric_table){metrics, 2});
-	assert_page("| `weir_verdicts_total` | counter | verdicts | `zone`: its name; `verdict`: `pass`, `block` "
+	assert_page("| `weir_limiter_verdicts_total` | counter | verdicts | `zone`: its name; `verdict`: `pass`, `block` "
 	            "| Verdicts on events. |\n"
 	            "| `h` | histogram | seconds | | Delays. |\n");
 }

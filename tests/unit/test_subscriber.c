@@ -320,7 +320,7 @@ static void test_what_there_was_is_copied_once(void **state)
 	assert_int_equal(0, counted(scene, &scene->fake.applies));
 	assert_true(page_has(scene, "decisions_total{" GATEWAY ",result=\"malformed\"} 1\n"));
 	assert_true(page_has(scene, "weir_subscribe_entries{" GATEWAY "} 1\n"));
-	assert_true(page_has(scene, "weir_subscribe_lag_records{" GATEWAY "} 0\n"));
+	assert_true(page_has(scene, "weir_subscribe_lag_messages{" GATEWAY "} 0\n"));
 }
 
 static void test_changes_reach_the_target(void **state)

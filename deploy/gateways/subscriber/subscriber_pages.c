@@ -36,7 +36,7 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[ENTRIES] = {"weir_subscribe_entries", WEIR_GAUGE, "blocks", WEIR_LABELS(GATEWAY), "Blocks in force."},
 	[READY] = {"weir_subscribe_ready", WEIR_GAUGE, "1 or 0", WEIR_LABELS(GATEWAY),
                "1 while the target's list is up to date. Otherwise 0: /readyz and the log say why."},
-	[LAG_RECORDS] = {"weir_subscribe_lag_records", WEIR_GAUGE, "records", WEIR_LABELS(GATEWAY),
+	[LAG_RECORDS] = {"weir_subscribe_lag_messages", WEIR_GAUGE, "records", WEIR_LABELS(GATEWAY),
                      "Unread records on the decisions topic, as of weir_subscribe_ends_age_seconds ago."},
 	[ENDS_AGE] = {"weir_subscribe_ends_age_seconds", WEIR_GAUGE, "seconds", WEIR_LABELS(GATEWAY),
                   "Time since the bus last said where the topic ends. If this grows, the bus is down: new blocks and "
