@@ -94,7 +94,7 @@ def test_the_page_is_that_of_the_reference(place):
 
 
 def test_a_page_that_differs_from_the_reference_is_refused(_place):
-    text = "# HELP weir_limiter_frames_total {}\n# TYPE weir_limiter_frames_total {}\nweir_frames_total{} 1\n"
+    text = "# HELP weir_limiter_frames_total {}\n# TYPE weir_limiter_frames_total {}\nweir_limiter_frames_total{} 1\n"
     good = metrics.reference()["weir_limiter_frames_total"].help
     metrics.Metrics(text.format(good, "counter", "")).check_reference()
     for other in (text.format("Frames.", "counter", ""), text.format(good, "gauge", ""),
