@@ -21,6 +21,7 @@ enum bus_kafka_absent {
 	BUS_KAFKA_TRY,   /* ask the brokers whether they could be created */
 	BUS_KAFKA_AWAIT, /* wait for them */
 	BUS_KAFKA_LEAVE, /* return WEIR_END */
+	BUS_KAFKA_LOOK,  /* leave them, tell of them in bus->looks, and refuse nothing else either */
 };
 
 struct bus_kafka {
@@ -32,8 +33,9 @@ struct bus_kafka {
 	char names[WEIR_TOPIC_COUNT][WEIR_BUS_KAFKA_TOPIC_BYTES];
 	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of `control`: the topics of its metadata; NULL: not needed here */
 	enum bus_kafka_absent absent;
-	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY: it does not exist, and could be created */
-	int replicas[WEIR_TOPIC_COUNT]; /* how many brokers have a topic, as read when the bus was opened */
+	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY, _LOOK: it does not exist, and (of the first) could be created */
+	struct weir_bus_kafka_look *looks; /* BUS_KAFKA_LOOK: what is found, by topic; borrowed, only while it is opened */
+	int replicas[WEIR_TOPIC_COUNT];    /* how many brokers have a topic, as read when the bus was opened */
 	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read when the bus was opened */
 
 	/* bus_kafka_watch.c */
@@ -94,6 +96,15 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_check_settings(const struct weir_c
 /** Reads the settings of all topics and checks them. @return as weir_bus_kafka_make_topics() */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms,
                                                            struct weir_error *error);
+
+/* ---- bus_kafka_look.c: what was found of a topic is told in bus->looks ---- */
+
+void weir_bus_kafka_look_topic(const struct bus_kafka *bus, enum weir_topic topic,
+                               const rd_kafka_metadata_topic_t *metadata, enum weir_status status,
+                               const struct weir_error *error);
+void weir_bus_kafka_look_settings(const struct bus_kafka *bus, enum weir_topic topic,
+                                  const struct weir_bus_kafka_settings *settings, const struct weir_text *warning,
+                                  enum weir_status status, const struct weir_error *error);
 
 /* ---- bus_kafka_watch.c ---- */
 
