@@ -32,7 +32,7 @@ static void add_unreachable(const struct weir_check *check, const char *words)
 		                  "password that the brokers know into \"bus.kafka\" (sasl.username, sasl.password), then "
 		                  "restart the daemons (runbook: credentials)",
 		                  words);
-	else if (contains(words, "SSL") || contains(words, "certificate") || contains(words, "TLS"))
+	else if (contains(words, "handshake") || contains(words, "certificate"))
 		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, brokers_check,
 		                  "%s\nNo daemon that starts now reaches the brokers; what is connected works until its "
 		                  "connection ends\nsee what is said of certificates; renew the brokers' certificate, or name "

@@ -58,17 +58,22 @@ static void cut(struct weir_finding *finding)
 	finding->runbook = runbook;
 }
 
+/* Allocated. */
+static char *print(const char *words, va_list args)
+{
+	char *text = NULL;
+	if (vasprintf(&text, words, args) < 0)
+		abort(); /* there is no memory: as weir_alloc() */
+	return text;
+}
+
 void weir_findings_add(struct weir_findings *findings, enum weir_severity severity, const char *check,
                        const char *words, ...)
 {
-	va_list args, again;
+	va_list args;
 	va_start(args, words);
-	va_copy(again, args);
-	int length = vsnprintf(NULL, 0, words, args);
+	char *text = print(words, args);
 	va_end(args);
-	char *text = weir_alloc((size_t)length + 1, 1);
-	vsnprintf(text, (size_t)length + 1, words, again);
-	va_end(again);
 	findings->at = weir_realloc(findings->at, findings->count + 1, sizeof *findings->at);
 	struct weir_finding *finding = &findings->at[findings->count++];
 	*finding = (struct weir_finding){.severity = severity, .check = check, .words = text};
@@ -78,11 +83,11 @@ void weir_findings_add(struct weir_findings *findings, enum weir_severity severi
 void weir_findings_good(struct weir_findings *findings, const char *words, ...)
 {
 	va_list args;
-	char line[WEIR_ERROR_TEXT_BYTES];
 	va_start(args, words);
-	vsnprintf(line, sizeof line, words, args);
+	char *text = print(words, args);
 	va_end(args);
-	weir_text_printf(&findings->good, "%s\n", line);
+	weir_text_printf(&findings->good, "%s\n", text);
+	free(text);
 }
 
 void weir_findings_take(struct weir_findings *findings, struct weir_findings *from)

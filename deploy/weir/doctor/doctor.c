@@ -67,8 +67,8 @@ static const struct {
 	int round; /* those of the later ones use what the first has opened; the store is one thread's at a time */
 } checks[] = {
 	{"configuration", doctor_check_configuration, CLUSTER | LOCAL, 0},
-	{"brokers", doctor_check_brokers, CLUSTER, 0},
 	{"certificates", doctor_check_certificates, CLUSTER | LOCAL, 0},
+	{"brokers", doctor_check_brokers, CLUSTER, 0},
 	{"store", doctor_check_store, CLUSTER, 0},
 	{"state", doctor_check_state, LOCAL, 0},
 	{"disk", doctor_check_disk, CLUSTER | LOCAL, 0},
