@@ -47,8 +47,23 @@ enum weir_status limiter_check_policy(struct weir_bus *bus, struct weir_store *s
 
 /* ---- the checks ---- */
 
-static void check_policy(const struct weir_check *check, struct weir_bus *bus, struct weir_store *store,
-                         struct limiter_state *state)
+/* A topic that was created anew: what was appended to the one before is gone. @return whether it has something */
+static bool check_policy_topic(const struct weir_check *check, struct weir_bus *bus)
+{
+	struct weir_error error;
+	uint64_t first, next;
+	if (bus->ops->extent(bus, WEIR_TOPIC_POLICY, 0, &first, &next, &error) != WEIR_OK || next > 0)
+		return true;
+	weir_findings_add(
+		check->findings, WEIR_SEVERITY_TICKET, "policy",
+		"topic %s.policy is empty, although there are policies\nA collector that starts finds no policy, and reads "
+		"nothing\nweir policy apply %s (runbook: topic-recreated)",
+		check->config->bus.prefix, check->config_words);
+	return false;
+}
+
+static void check_policy(const struct weir_check *check, struct weir_bus *bus, const bool good[WEIR_TOPIC_COUNT],
+                         struct weir_store *store, struct limiter_state *state)
 {
 	struct weir_error error;
 	uint64_t appended = 0;
@@ -78,7 +93,7 @@ static void check_policy(const struct weir_check *check, struct weir_bus *bus, s
 			"policy %llu is stored, but only policy %llu is in every partition\nPartitions and collectors "
 			"work by different policies\nweir policy apply %s (runbook: policy-rollback)",
 			(unsigned long long)state->policy, (unsigned long long)appended, check->config_words);
-	else
+	else if (!good[WEIR_TOPIC_POLICY] || check_policy_topic(check, bus))
 		weir_findings_good(check->findings, "policy: version %llu is in every partition",
 		                   (unsigned long long)state->policy);
 }
@@ -152,7 +167,7 @@ void limiter_check_state(const struct weir_check *check, struct weir_bus *bus, c
 			"%s\nNo limiter with this configuration starts\nset \"bus.partitions\" back to what the store "
 			"was made for (runbook: partitions-changed)",
 			error.text);
-	check_policy(check, bus, store, state);
+	check_policy(check, bus, good, store, state);
 	if (status != WEIR_INVALID)
 		check_positions(check, bus, good[WEIR_TOPIC_EVENTS], store, state);
 }

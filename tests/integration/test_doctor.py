@@ -151,6 +151,11 @@ def test_what_servers_have_lost(place):
         found = doctor.finds("page", "topic-deleted", f"topic {one.topic('decisions')} does not exist")
         assert found["remedy"] == f"weir policy apply --config {doctor.config}", found
         doctor.heals()
+        kafka.delete([one.topic("policy")])
+        until(lambda: one.topic("policy") not in kafka.topics(), "it is gone")
+        doctor.heals()
+        assert at.collector.stop() == DONE
+        at.collector.start().until_ready()  # the policies are in the new topic
         # Settings that lose records.
         kafka.change_settings(one.topic("events"), retention_ms=100)
         found = doctor.finds("page", "retention", f"topic {one.topic('events')} keeps its messages for 100ms")
