@@ -31,6 +31,19 @@ static const struct weir_argument_option options_table[] = {
 	[OPTION_COUNT] = {.name = NULL},
 };
 
+static const struct weir_argument_section sections[] = {
+	{"The object of --json", "    good      whether nothing is wrong\n"
+                             "    findings  a list, the worst first, each with:\n"
+                             "      severity  \"page\", \"ticket\" or \"note\"\n"
+                             "      check     its subject: \"topics\", \"store\", ...\n"
+                             "      what      what is wrong\n"
+                             "      means     what it costs\n"
+                             "      remedy    the command that ends it, or what to do\n"
+                             "      runbook   the heading of the runbook, or null\n"
+                             "    fine      a list of lines about what is good\n"},
+	{NULL, NULL},
+};
+
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "nothing is wrong; there may be notes"},
 	{WEIR_EXIT_FAILED, "something is wrong, or could not be asked"},
@@ -52,6 +65,7 @@ static const struct weir_command_line line = {
 		"It only reads, and ends within 20 s: what does not answer is said to be silent. A page costs verdicts or "
 		"data; a ticket can wait for the morning; a note is no fault.",
 	.options = options_table,
+	.sections = sections,
 	.examples = "weir doctor --config weir.json\n"
 				"weir doctor --config weir.json --json | jq -r '.findings[].remedy'",
 	.exits = exits,

@@ -25,8 +25,11 @@ void doctor_check_brokers(struct doctor *doctor, const struct weir_check *check)
 void doctor_check_store(struct doctor *doctor, const struct weir_check *check)
 {
 	struct weir_store *store;
-	if (doctor->config->store.type != WEIR_STORE_MYSQL)
-		return; /* a collector's configuration needs none */
+	if (doctor->config->store.type != WEIR_STORE_MYSQL) {
+		weir_findings_good(check->findings,
+		                   "store: none is named, as a collector needs none: checkpoints were not asked");
+		return;
+	}
 	weir_check_store(check, true, doctor->config->archiver.enabled, &store);
 	doctor->store_writable = store != NULL && weir_findings_count(check->findings, WEIR_SEVERITY_PAGE) == 0;
 	doctor->store = store;
