@@ -184,10 +184,10 @@ static enum weir_status find_appended(struct weir_store *store, struct weir_bus 
                                       struct weir_error *error)
 {
 	uint64_t first, next;
+	struct weir_error unknown;
 	enum weir_status status = weir_policy_appended(store, version, error);
-	if (status == WEIR_OK)
-		status = bus->ops->extent(bus, WEIR_TOPIC_POLICY, 0, &first, &next, error);
-	if (status == WEIR_OK && next == 0)
+	if (status == WEIR_OK && *version > 0 &&
+	    bus->ops->extent(bus, WEIR_TOPIC_POLICY, 0, &first, &next, &unknown) == WEIR_OK && next == 0)
 		*version = 0;
 	return status;
 }
