@@ -4,7 +4,6 @@
 #include "common/http_client/http_client.h"
 #include "deploy/weir/doctor/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { DAY_S = 86400, SOON_DAYS = 14, BROKERS_MOST = 5, LOOK_MS = 3000 };
@@ -14,25 +13,6 @@ struct looking {
 	const char *ca;
 	unsigned looked;
 };
-
-void doctor_each_address(const char *list, void (*call)(void *context, const char *host, unsigned port), void *context)
-{
-	char one[300];
-	for (const char *at = list; *at != '\0';) {
-		size_t length = strcspn(at, ",");
-		if (length < sizeof one) {
-			memcpy(one, at, length);
-			one[length] = '\0';
-			char *colon = strrchr(one, ':'), *host = one + strspn(one, " [");
-			if (colon != NULL && colon > host) {
-				*colon = '\0';
-				host[strcspn(host, "] ")] = '\0';
-				call(context, host, (unsigned)strtoul(colon + 1, NULL, 10));
-			}
-		}
-		at += length + (at[length] == ',');
-	}
-}
 
 static void look_at_broker(void *context, const char *host, unsigned port)
 {

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the gateways that the configuration names can be reached, and their lists are there. Nothing is written. */
-#include "common/base/clock.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
 #include "deploy/weir/doctor/internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-enum { CONNECT_MS = 2000 };
 
 /* Targets that keep a file: what follows is its path. */
 static const char *const file_kinds[] = {"file:", "nginx-map:", "nginx-geo:"};
@@ -30,29 +21,6 @@ static void add_away(const struct weir_check *check, const char *name, const cha
 		name, why);
 }
 
-/* @return 0, or why not */
-static int wait_connected(int fd)
-{
-	struct pollfd one = {.fd = fd, .events = POLLOUT};
-	int reason = 0;
-	socklen_t size = sizeof reason;
-	if (poll(&one, 1, CONNECT_MS) != 1)
-		return ETIMEDOUT;
-	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &size) == 0 ? reason : errno;
-}
-
-static int try_connect(int family, const struct sockaddr *address, socklen_t length)
-{
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return errno;
-	int reason = connect(fd, address, length) == 0 ? 0 : errno;
-	if (reason == EINPROGRESS)
-		reason = wait_connected(fd);
-	close(fd);
-	return reason;
-}
-
 struct reaching {
 	const struct weir_check *check;
 	const char *name;
@@ -61,31 +29,18 @@ struct reaching {
 static void reach(void *context, const char *host, unsigned port)
 {
 	const struct reaching *reaching = context;
-	struct addrinfo wanted = {.ai_socktype = SOCK_STREAM}, *found;
-	char service[12];
-	snprintf(service, sizeof service, "%u", port);
-	int failed = getaddrinfo(host, service, &wanted, &found);
-	if (failed != 0) {
-		add_away(reaching->check, reaching->name, gai_strerror(failed));
-		return;
-	}
-	int reason = try_connect(found->ai_family, found->ai_addr, found->ai_addrlen);
-	freeaddrinfo(found);
-	if (reason != 0)
-		add_away(reaching->check, reaching->name, strerror(reason));
+	const char *reason = doctor_reach(host, port);
+	if (reason != NULL)
+		add_away(reaching->check, reaching->name, reason);
 	else
 		weir_findings_good(reaching->check->findings, "gateways: %s answers", reaching->name);
 }
 
 static void reach_socket(const struct weir_check *check, const char *name, const char *path)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof address.sun_path)
-		return;
-	memcpy(address.sun_path, path, strlen(path));
-	int reason = try_connect(AF_UNIX, (const struct sockaddr *)&address, sizeof address);
-	if (reason != 0)
-		add_away(check, name, strerror(reason));
+	const char *reason = doctor_reach_socket(path);
+	if (reason != NULL)
+		add_away(check, name, reason);
 	else
 		weir_findings_good(check->findings, "gateways: %s answers", name);
 }

@@ -38,6 +38,10 @@ void doctor_json(struct weir_text *text, const struct weir_findings *findings);
 /** Those of the brokers, where they speak TLS. */
 void doctor_check_broker_certificates(const struct weir_check *check);
 
+/** Whether somebody listens there: NULL; else why not, in words. */
+const char *doctor_reach(const char *host, unsigned port);
+const char *doctor_reach_socket(const char *path);
+
 /** Calls for each HOST:PORT of a list; the host without brackets. */
 void doctor_each_address(const char *list, void (*call)(void *context, const char *host, unsigned port), void *context);
 
