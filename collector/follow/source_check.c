@@ -242,13 +242,15 @@ void source_check(const struct weir_check *check)
 		                  error.text, check->config_words);
 		return;
 	}
+	size_t files = 0;
 	for (size_t i = 0; i < inputs->source_count; i++) {
+		files += inputs->sources[i]->ops->names_files;
 		if (inputs->sources[i]->ops->names_files)
 			check_files(check, inputs, i);
 		else
 			check_other(check, i, inputs->sources[i]);
 	}
 	inputs_free(inputs);
-	if (weir_findings_count(check->findings, WEIR_SEVERITY_NOTE) == before)
-		weir_findings_good(check->findings, "sources: this user can read all %zu", config->source_count);
+	if (files > 0 && weir_findings_count(check->findings, WEIR_SEVERITY_NOTE) == before)
+		weir_findings_good(check->findings, "sources: this user can read the files of %zu", files);
 }
