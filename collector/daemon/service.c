@@ -11,6 +11,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/connect.h"
 #include "common/daemon/daemon_check.h"
 #include "common/daemon/notify.h"
@@ -48,9 +49,13 @@ static enum weir_status open_bus(struct service *service, struct weir_error *err
 	struct weir_bus *bus;
 	enum weir_status status = weir_connect_bus(service->daemon->config, service->daemon->name, CONNECT_WAIT_MS,
 	                                           weir_stop_flag(), &service->daemon->log, &bus, error);
-	if (status == WEIR_OK)
-		atomic_store(&service->bus, bus);
-	return status;
+	static const bool needed[WEIR_TOPIC_COUNT] = {
+		[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_POLICY] = true, [WEIR_TOPIC_DEADLETTER] = true};
+	if (status != WEIR_OK)
+		return status;
+	weir_bus_kafka_use(bus, needed);
+	atomic_store(&service->bus, bus);
+	return WEIR_OK;
 }
 
 static enum weir_status open_policies(struct service *service, struct weir_error *error)
