@@ -60,6 +60,9 @@ struct weir_check_positions {
 	bool asked;        /* all partitions were */
 };
 
+/** Whether this machine's clock is behind the brokers'. @param bus  its topic of events is there */
+void weir_check_bus_clock(const struct weir_check *check, struct weir_bus *bus);
+
 /** Finds gaps and topics that were made anew. @param bus  its topic is there */
 void weir_check_positions(const struct weir_check *check, struct weir_bus *bus, struct weir_check_positions *positions);
 
