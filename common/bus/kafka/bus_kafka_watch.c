@@ -12,6 +12,7 @@
 
 #include "common/base/deadline.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +87,8 @@ static void *watch(void *context)
 	struct weir_error error;
 	while (wait_for_next(bus)) {
 		if (ask(bus, &error) == WEIR_OK) {
+			if (atomic_exchange(&bus->suspect, false) || fault.on)
+				atomic_fetch_add(&bus->found, 1);
 			weir_fault_clear(&fault, bus->log, "bus");
 			note(bus, "");
 			continue;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir recover --accept-gap`: lets a partition whose log was trimmed behind its
- * checkpoint continue at what the log still has. Only a person can say that what
- * lies between may be lost, so it is asked for twice.
+ * checkpoint, or made anew, continue at what the log has. Only a person can say
+ * that what is missing may be lost, so it is asked for twice.
+ *
+ * A topic that was made anew is read from its first message, and its records'
+ * numbers begin above all that were given before (limiter/lane/lane_place.h). So
+ * neither the archive nor a gateway takes what it causes for something old.
  *
  * Taking the partition raises its epoch: a limiter that holds it is fenced, takes
  * it again, and continues from the offset that is written here.
@@ -55,8 +59,8 @@ static const struct weir_command_line line = {
 			 "\n"
 			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
 			 "the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
-			 "the limiters continue at the first one that is left. Counts, blocks and orders of the checkpoint "
-			 "are kept. If \"archiver\" is enabled, the archive continues in the same way, without the lost "
+			 "the limiters continue at the first one that is left. So they do if the topic was recreated: it is "
+			 "read from its first message. Counts, blocks and orders of the checkpoint are kept. If \"archiver\" is enabled, the archive continues in the same way, without the lost "
 			 "messages.\n"
 			 "\n"
 			 "Limiters and archivers may be running: they take the partition again within half a minute. "
@@ -79,6 +83,8 @@ struct recover {
 	struct backend backend;
 	struct policy_registry *registry;
 	uint64_t first, next; /* what the log has */
+	struct lane_place place;
+	bool anew; /* the topic is another one than was judged */
 };
 
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
@@ -97,49 +103,77 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
-/* Whether there is a gap, in words if there is none. */
-static bool has_gap(const struct recover *recover, const struct weir_partition_state *state)
+/* Whether there is a gap, in words also if there is none. *anew: set if the topic was made anew. */
+static enum weir_status find_gap(struct recover *recover, const struct weir_partition_state *state, bool *gap,
+                                 struct weir_error *error)
 {
 	unsigned partition = (unsigned)recover->partition;
 	unsigned long long at = state->next_offset, first = recover->first, next = recover->next;
-	if (state->next_offset > recover->next) {
-		printf("partition %u: the checkpoint continues at offset %llu, but the log ends at %llu: it was recreated "
-		       "and has lost %s\n",
-		       partition, at, next, first == next ? "all its messages" : "its earlier messages");
-		return true;
-	}
-	if (state->next_offset >= recover->first) {
+	struct weir_error why;
+	enum weir_status status = weir_bus_verify(recover->backend.bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition,
+	                                          state->next_offset, &recover->place.last, WAIT_MS, &why);
+	recover->anew = status == WEIR_ANEW;
+	*gap = status == WEIR_ANEW || status == WEIR_INVALID;
+	if (recover->anew)
+		printf("partition %u: %s: its %llu messages are judged from the first one on; what the earlier topic had behind "
+		       "offset %llu is lost\n",
+		       partition, why.text, next - first, at);
+	else if (*gap)
+		printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "
+		       "are lost\n",
+		       partition, at, first, first - at);
+	else if (status == WEIR_OK)
 		printf("partition %u: no gap: the checkpoint continues at offset %llu, and the log has %llu to %llu\n",
 		       partition, at, first, next);
-		return false;
-	}
-	printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "
-	       "are lost\n",
-	       partition, at, first, first - at);
-	return true;
+	else
+		*error = why;
+	return *gap ? WEIR_OK : status;
 }
 
-/* The row that goes on behind the gap. A partition without a checkpoint begins there, empty. */
-static enum weir_status commit_behind(struct recover *recover, struct weir_partition_state *state,
+/* The mark of the message that comes next: a position behind a gap has none before it. None where nothing answers. */
+static void mark_first(struct recover *recover, struct lane_place *place)
+{
+	struct weir_error ignored;
+	if (weir_bus_read_mark(recover->backend.bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition, recover->first, WAIT_MS,
+	                       &place->last, &ignored) != WEIR_OK ||
+	    place->last.offset != recover->first)
+		place->last = (struct weir_mark){0};
+}
+
+/* The `extra` of a partition without a checkpoint: it begins behind the gap, empty. */
+static void make_empty(const struct recover *recover, struct weir_partition_state *row, struct weir_text *extra)
+{
+	struct shard_options options = {.partition = (uint32_t)recover->partition, .seed = recover->backend.seed};
+	struct lane *lane = lane_new(&options, recover->registry, 1);
+	lane_state(lane, row, extra);
+	lane_free(lane);
+}
+
+/* The row that goes on behind the gap: the state that was taken, at another place. */
+static enum weir_status commit_behind(struct recover *recover, const struct weir_partition_state *state,
                                       struct weir_error *error)
 {
 	struct weir_store *store = recover->backend.store;
-	struct weir_text extra = {0};
-	struct weir_partition_state row;
-	if (state->checkpoint == 0) {
-		struct shard_options options = {.partition = (uint32_t)recover->partition, .seed = recover->backend.seed};
-		struct lane *lane = lane_new(&options, recover->registry, 1);
-		lane_state(lane, &row, &extra);
-		lane_free(lane);
-	} else {
-		row = *state;
-		weir_text_append(&extra, state->extra.at, state->extra.length);
+	struct weir_text empty = {0}, extra = {0};
+	struct weir_partition_state row = *state;
+	struct lane_place place;
+	if (state->checkpoint == 0)
+		make_empty(recover, &row, &empty);
+	struct weir_span rest = row.extra;
+	enum weir_status status = lane_place_read(&rest, &place, error);
+	if (status == WEIR_OK) {
+		if (recover->anew)
+			place.base = lane_place_next_base(place.base + state->next_offset);
+		mark_first(recover, &place);
+		lane_place_write(&place, &extra);
+		weir_text_append(&extra, rest.at, rest.length);
 		row.extra = (struct weir_span){.at = extra.at, .length = (uint32_t)extra.length};
+		row.epoch = state->epoch;
+		row.checkpoint = state->checkpoint + 1;
+		row.next_offset = recover->first;
+		status = store->ops->commit(store, WEIR_STORE_ROLE_LIMITER, &row, 1, NULL, NULL, 0, error);
 	}
-	row.epoch = state->epoch;
-	row.checkpoint = state->checkpoint + 1;
-	row.next_offset = recover->first;
-	enum weir_status status = store->ops->commit(store, WEIR_STORE_ROLE_LIMITER, &row, 1, NULL, NULL, 0, error);
+	weir_text_deinit(&empty);
 	weir_text_deinit(&extra);
 	return status;
 }
@@ -210,8 +244,12 @@ static enum weir_status recover_partition(struct recover *recover, bool *refused
 		status = backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
 	if (status != WEIR_OK)
 		return status;
-	bool gap = has_gap(recover, &state), archive_gap = false;
-	if (gap && recover->yes)
+	bool gap = false, archive_gap = false;
+	struct weir_span extra = state.extra;
+	status = lane_place_read(&extra, &recover->place, error);
+	if (status == WEIR_OK)
+		status = find_gap(recover, &state, &gap, error);
+	if (status == WEIR_OK && gap && recover->yes)
 		status = go_behind(recover, error);
 	if (status == WEIR_OK && backend->config->archiver.enabled)
 		status = recover_archive(backend, partition, recover->yes, &archive_gap, error);
