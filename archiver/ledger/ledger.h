@@ -33,15 +33,15 @@ struct ledger_event {
 
 struct ledger {
 	uint32_t partition;
-	uint64_t epoch, checkpoint; /* stored */
-	uint64_t judged_next;       /* the judged topic's next offset */
-	uint64_t decisions_next;    /* likewise of decisions */
+	uint64_t epoch, checkpoint;                   /* stored */
+	uint64_t judged_next;                         /* the judged topic's next offset */
+	uint64_t decisions_next;                      /* likewise of decisions */
 	struct weir_mark judged_last, decisions_last; /* of the messages before these: whether a topic is still the same */
-	uint64_t events_next;       /* the first number of a record of events whose judged frame has not been taken */
-	int64_t clock_ms;           /* the highest sending time so far */
-	uint64_t policy_version;    /* of the newest frame */
-	bool fresh;                 /* nothing was ever stored: it begins where the topics begin */
-	bool changed;               /* since it was last stored */
+	uint64_t events_next;    /* the first number of a record of events whose judged frame has not been taken */
+	int64_t clock_ms;        /* the highest sending time so far */
+	uint64_t policy_version; /* of the newest frame */
+	bool fresh;              /* nothing was ever stored: it begins where the topics begin */
+	bool changed;            /* since it was last stored */
 	/* What is to be stored. */
 	struct counts *counts;
 	struct decision_row *decisions;

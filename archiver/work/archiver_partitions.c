@@ -115,11 +115,12 @@ static enum weir_status find_beginning(struct archiver *archiver, const struct l
 static enum weir_status assign(struct archiver *archiver, const struct ledger *ledger, struct weir_error *error)
 {
 	const struct weir_bus_ops *bus = bus_of(archiver);
-	enum weir_status status = bus->resume(archiver->judged, ledger->partition, ledger->judged_next,
-	                                      &ledger->judged_last, error);
+	enum weir_status status =
+		bus->resume(archiver->judged, ledger->partition, ledger->judged_next, &ledger->judged_last, error);
 	if (status != WEIR_OK)
 		return status;
-	status = bus->resume(archiver->decisions, ledger->partition, ledger->decisions_next, &ledger->decisions_last, error);
+	status =
+		bus->resume(archiver->decisions, ledger->partition, ledger->decisions_next, &ledger->decisions_last, error);
 	if (status != WEIR_OK)
 		bus->unassign(archiver->judged, ledger->partition);
 	return status;

@@ -271,10 +271,7 @@ void partition_meet_gap(struct partition *partition, const struct weir_message *
 	bool known =
 		core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, partition->number, &first, &next, &unknown) == WEIR_OK;
 	bool inside = known && first <= at->offset && at->offset <= next;
-	explain(error, partition->number,
-	        error->status == WEIR_ANEW ? LOG_IS_ANEW
-	        : inside                   ? LOG_IS_DAMAGED
-	                                   : LOG_HAS_GAP);
+	explain(error, partition->number, error->status == WEIR_ANEW ? LOG_IS_ANEW : inside ? LOG_IS_DAMAGED : LOG_HAS_GAP);
 	if (known && at->offset <= next) {
 		note_fault(partition, WEIR_INVALID, error);
 		leave(partition);

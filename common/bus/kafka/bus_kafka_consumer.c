@@ -38,15 +38,15 @@ enum {
 
 struct assigned {
 	bool on, paused, fetching;
-	bool broken, told;  /* broken: it cannot be read on (`why`); told: receive has reported it */
-	bool verifying;     /* what comes first is to be compared with `mark` */
-	bool suspect;       /* it was found to be another topic: a resume waits for the answer */
+	bool broken, told;     /* broken: it cannot be read on (`why`); told: receive has reported it */
+	bool verifying;        /* what comes first is to be compared with `mark` */
+	bool suspect;          /* it was found to be another topic: a resume waits for the answer */
 	struct weir_mark mark; /* of the last message taken from librdkafka, or as given to resume */
 	enum weir_status why;  /* if broken: WEIR_INVALID, WEIR_ANEW */
-	uint64_t next;      /* the next offset to take from librdkafka */
-	uint64_t end;       /* the partition's end when last reached; if above `next`, there is no message in between */
-	uint64_t at_assign; /* the partition's end when it was assigned; 0: not known */
-	char *words;        /* if broken: why */
+	uint64_t next;         /* the next offset to take from librdkafka */
+	uint64_t end;          /* the partition's end when last reached; if above `next`, there is no message in between */
+	uint64_t at_assign;    /* the partition's end when it was assigned; 0: not known */
+	char *words;           /* if broken: why */
 	/* Messages that came while it was paused, in order. */
 	rd_kafka_message_t **aside;
 	size_t aside_first, aside_count;

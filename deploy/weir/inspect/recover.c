@@ -55,17 +55,18 @@ static const struct weir_command_line line = {
 	.name = "weir recover",
 	.summary = "continue a partition after a gap in its log",
 	.usage = "weir recover --accept-gap [--config FILE] --partition P | --all [--yes]",
-	.about = "Continues a partition after a gap in its log.\n"
-			 "\n"
-			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
-			 "the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
-			 "the limiters continue at the first one that is left. So they do if the topic was recreated: it is "
-			 "read from its first message. Counts, blocks and orders of the checkpoint are kept. If \"archiver\" is enabled, the archive continues in the same way, without the lost "
-			 "messages.\n"
-			 "\n"
-			 "Limiters and archivers may be running: they take the partition again within half a minute. "
-			 "Positions of sources are kept, so what a collector resends is not counted twice. Make retention "
-			 "longer than the longest outage.",
+	.about =
+		"Continues a partition after a gap in its log.\n"
+		"\n"
+		"There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
+		"the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
+		"the limiters continue at the first one that is left. So they do if the topic was recreated: it is "
+		"read from its first message. Counts, blocks and orders of the checkpoint are kept. If \"archiver\" is enabled, the archive continues in the same way, without the lost "
+		"messages.\n"
+		"\n"
+		"Limiters and archivers may be running: they take the partition again within half a minute. "
+		"Positions of sources are kept, so what a collector resends is not counted twice. Make retention "
+		"longer than the longest outage.",
 	.options = options_table,
 	.examples = "weir recover --accept-gap --config weir.json --partition 3\n"
 				"weir recover --accept-gap --config weir.json --partition 3 --yes\n"
@@ -115,9 +116,10 @@ static enum weir_status find_gap(struct recover *recover, const struct weir_part
 	recover->anew = status == WEIR_ANEW;
 	*gap = status == WEIR_ANEW || status == WEIR_INVALID;
 	if (recover->anew)
-		printf("partition %u: %s: its %llu messages are judged from the first one on; what the earlier topic had behind "
-		       "offset %llu is lost\n",
-		       partition, why.text, next - first, at);
+		printf(
+			"partition %u: %s: its %llu messages are judged from the first one on; what the earlier topic had behind "
+			"offset %llu is lost\n",
+			partition, why.text, next - first, at);
 	else if (*gap)
 		printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "
 		       "are lost\n",
@@ -134,8 +136,8 @@ static enum weir_status find_gap(struct recover *recover, const struct weir_part
 static void mark_first(struct recover *recover, struct lane_place *place)
 {
 	struct weir_error ignored;
-	if (weir_bus_read_mark(recover->backend.bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition, recover->first, WAIT_MS,
-	                       &place->last, &ignored) != WEIR_OK ||
+	if (weir_bus_read_mark(recover->backend.bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition, recover->first,
+	                       WAIT_MS, &place->last, &ignored) != WEIR_OK ||
 	    place->last.offset != recover->first)
 		place->last = (struct weir_mark){0};
 }
