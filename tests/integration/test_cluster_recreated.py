@@ -5,6 +5,8 @@
 import contextlib
 import json
 import os
+import shutil
+import sqlite3
 import sys
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -15,10 +17,19 @@ from support import cases, cluster, decisions, frames
 from support.blocks_in_redis import block_key, held
 from support.place import until
 from support.roles import Roles
+from support.run_local import PARTITIONS, Run
 from support.traffic import burst, sliding, source, zone
 
 DONE, USAGE = 0, 2
 LONG_S = 120  # a partition that is parked is tried again after half a minute
+
+
+def ask_archive(one):
+    """What the archive of one machine has: (requests, decisions)."""
+    with contextlib.closing(sqlite3.connect(f"file:{one.state}/weir.db?mode=ro", uri=True, timeout=30)) as store:
+        (total,), = store.execute("SELECT coalesce(sum(passed + blocked), 0) FROM zone_hourly")
+        (count,), = store.execute("SELECT count(*) FROM decision_history")
+    return total, count
 
 
 class Site:
@@ -177,6 +188,48 @@ def test_decisions_made_anew(place):
 def test_judged_made_anew(place):
     """Likewise."""
     topic_of_the_archive_is_made_anew(place, "judged")
+
+
+def test_the_log_of_one_machine_is_removed(place):
+    """Beside a store that is kept: nothing is judged until a person says so, and then all that comes."""
+    one = Run(place, zones=[zone("site", [sliding(3, "1h")], id=1)], archiver={"enabled": True, "interval": "100ms"})
+    one.start()
+    for number in range(6):
+        one.append(burst("ann", 1, decisions.now_ms()))
+        until(lambda number=number: ask_archive(one)[0] == number + 1, "it is archived", running=one.weir)
+    before = one.published(key=["ann"])["id"]
+    one.stop()
+    shutil.rmtree(os.path.join(one.state, "log"))
+    run = place.run("run", "--config", one.config, "--state", one.state, "--decisions", one.out)
+    assert run.code() not in (None, DONE) and "was recreated" in run.said(), run.said()
+    told = one.command("recover", "--accept-gap", "--all", code=USAGE)
+    assert "was recreated" in told.out().decode(), told.out()
+    one.command("recover", "--accept-gap", "--all", "--yes")
+    one.start()
+    one.append(burst("bob", 4, decisions.now_ms()))
+    after = one.published(key=["bob"])["id"]
+    assert int(after.split("-")[1]) >= 10 ** 10, (before, after)
+    until(lambda: ask_archive(one) == (10, 2), "the archive counts on", running=one.weir)
+    assert [decision["id"] for decision in one.decisions()] == [before, after]
+    one.stop()
+    done = one.command("recover", "--accept-gap", "--all", "--yes")
+    assert done.out().count(b"no gap: the checkpoint") == PARTITIONS and b"archive: no gap" in done.out(), done.out()
+
+
+def test_the_store_of_one_machine_is_removed(place):
+    """Beside a log that is kept: it is judged again from its beginning, with the same ids."""
+    one = Run(place, zones=[zone("site", [sliding(3, "1h")], id=1)])
+    one.start()
+    one.append(burst("ann", 5, decisions.now_ms()))
+    before = one.published(key=["ann"])
+    one.stop()
+    for name in os.listdir(one.state):
+        if name.startswith("weir.db"):
+            os.remove(os.path.join(one.state, name))
+    os.rename(one.out, one.out + ".before")
+    one.start()
+    assert one.published(key=["ann"]) == before
+    one.stop()
 
 
 if __name__ == "__main__":

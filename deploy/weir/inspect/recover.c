@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum option { ACCEPT_GAP, CONFIG, PARTITION, ALL, YES, OPTION_COUNT };
+enum option { ACCEPT_GAP, CONFIG, STATE, PARTITION, ALL, YES, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[ACCEPT_GAP] = {.name = "accept-gap",
@@ -34,6 +34,10 @@ static const struct weir_argument_option options_table[] = {
                 .value = "FILE",
                 .type = WEIR_ARGUMENT_TEXT,
                 .help = "the configuration of the cluster"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of one machine, whose log was removed; nothing else may be using it"},
 	[PARTITION] = {.name = "partition",
                    .value = "P",
                    .type = WEIR_ARGUMENT_NUMBER,
@@ -54,7 +58,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir recover",
 	.summary = "continue a partition after a gap in its log",
-	.usage = "weir recover --accept-gap [--config FILE] --partition P | --all [--yes]",
+	.usage = "weir recover --accept-gap [--config FILE | --state DIR] --partition P | --all [--yes]",
 	.about =
 		"Continues a partition after a gap in its log.\n"
 		"\n"
@@ -77,7 +81,7 @@ static const struct weir_command_line line = {
 enum { WAIT_MS = 30000, POLL_MS = 500 };
 
 struct recover {
-	const char *config_path;
+	const char *config_path, *state_path;
 	uint64_t partition; /* the one in hand */
 	bool one, all;      /* what was named */
 	bool yes;
@@ -94,6 +98,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	switch (option) {
 	case YES: recover->yes = true; break;
 	case CONFIG: recover->config_path = value->text; break;
+	case STATE: recover->state_path = value->text; break;
 	case PARTITION:
 		recover->partition = value->number;
 		recover->one = true;
@@ -223,9 +228,8 @@ static enum weir_status go_behind(struct recover *recover, struct weir_error *er
 
 static enum weir_status check(const struct recover *recover, struct weir_error *error)
 {
-	if (recover->backend.kind != BACKEND_CLUSTER)
-		return weir_fail(error, WEIR_INVALID, "%s has a local \"bus\", whose log is trimmed only up to its checkpoint",
-		                 recover->config_path);
+	if (recover->backend.kind == BACKEND_RUNNING)
+		return weir_fail(error, WEIR_INVALID, "`weir run` is using %s: stop it first", recover->backend.state_path);
 	if (recover->partition >= recover->backend.bus->partitions)
 		return weir_fail(error, WEIR_INVALID, "there is no partition %llu; expected 0 to %u",
 		                 (unsigned long long)recover->partition, recover->backend.bus->partitions - 1);
@@ -253,7 +257,7 @@ static enum weir_status recover_partition(struct recover *recover, bool *refused
 		status = find_gap(recover, &state, &gap, error);
 	if (status == WEIR_OK && gap && recover->yes)
 		status = go_behind(recover, error);
-	if (status == WEIR_OK && backend->config->archiver.enabled)
+	if (status == WEIR_OK && (backend->kind == BACKEND_STATE || backend->config->archiver.enabled))
 		status = recover_archive(backend, partition, recover->yes, &archive_gap, error);
 	*refused |= (gap || archive_gap) && !recover->yes;
 	return status;
@@ -264,7 +268,8 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 	struct backend *backend = &recover->backend;
 	recover->registry = policy_registry_new();
 	backend->topic = WEIR_TOPIC_EVENTS;
-	enum weir_status status = backend_open(backend, "weir recover", recover->config_path, NULL, BACKEND_TOPIC, error);
+	enum weir_status status =
+		backend_open(backend, "weir recover", recover->config_path, recover->state_path, BACKEND_APPENDS, error);
 	if (status == WEIR_OK)
 		status = policy_log_load(backend->store, recover->registry, error);
 	if (status == WEIR_OK)
@@ -283,8 +288,8 @@ static enum weir_exit command_main(int argc, char **argv)
 	struct weir_error error;
 	bool refused = false;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &recover);
-	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&recover.config_path))
-		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
+	if (code == WEIR_EXIT_NOT_YET && recover.state_path == NULL && !weir_config_find(&recover.config_path))
+		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	if (code == WEIR_EXIT_NOT_YET && recover.one == recover.all)
 		code = weir_arguments_refuse(&line, "name one partition with --partition, or all that have a gap with --all");
 	if (code != WEIR_EXIT_NOT_YET)
