@@ -58,7 +58,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir recover",
 	.summary = "continue a partition after a gap in its log",
-	.usage = "weir recover --accept-gap [--config FILE | --state DIR] --partition P | --all [--yes]",
+	.usage = "weir recover --accept-gap --partition P | --all [--config FILE | --state DIR]",
 	.about =
 		"Continues a partition after a gap in its log.\n"
 		"\n"
