@@ -17,11 +17,11 @@ enum weir_status {
 	WEIR_END,     /* no more will come */
 	WEIR_FULL,    /* a stated bound is reached; nothing was taken */
 	WEIR_INVALID, /* the input breaks its format; another try gives the same */
-	WEIR_ANEW,    /* what was read before was replaced by another of that name: a stored position means nothing in it */
 	WEIR_NEWER,   /* written by a newer version than this program reads */
 	WEIR_IO,      /* the operating system or a server failed; a retry may help */
 	WEIR_FENCED,  /* another owner took over; drop the state and rejoin */
 	WEIR_LOCKED,  /* another process holds it */
+	WEIR_ANEW,    /* what was read before was replaced by another of that name: a stored position means nothing in it */
 };
 
 enum { WEIR_ERROR_TEXT_BYTES = 512 };
