@@ -22,6 +22,7 @@ enum bus_kafka_absent {
 	BUS_KAFKA_TRY,   /* ask the brokers whether they could be created */
 	BUS_KAFKA_AWAIT, /* wait for them */
 	BUS_KAFKA_LEAVE, /* return WEIR_END */
+	BUS_KAFKA_LOOK,  /* leave them, tell of them in bus->looks, and refuse nothing else either */
 };
 
 struct bus_kafka {
@@ -33,8 +34,9 @@ struct bus_kafka {
 	char names[WEIR_TOPIC_COUNT][WEIR_BUS_KAFKA_TOPIC_BYTES];
 	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of `control`: the topics of its metadata; NULL: not needed here */
 	enum bus_kafka_absent absent;
-	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY: it does not exist, and could be created */
-	int replicas[WEIR_TOPIC_COUNT]; /* how many brokers have a topic, as read when the bus was opened */
+	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY, _LOOK: it does not exist, and (of the first) could be created */
+	struct weir_bus_kafka_look *looks; /* BUS_KAFKA_LOOK: what is found, by topic; borrowed, only while it is opened */
+	int replicas[WEIR_TOPIC_COUNT];    /* how many brokers have a topic, as read when the bus was opened */
 
 	/* bus_kafka_watch.c */
 	pthread_t watch;
@@ -110,6 +112,15 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus
  * readiness ends while a start would refuse it. If no broker answers, all stays as it is.
  */
 void weir_bus_kafka_check_again(struct bus_kafka *bus, int timeout_ms);
+
+/* ---- bus_kafka_look.c: what was found of a topic is told in bus->looks ---- */
+
+void weir_bus_kafka_look_topic(const struct bus_kafka *bus, enum weir_topic topic,
+                               const rd_kafka_metadata_topic_t *metadata, enum weir_status status,
+                               const struct weir_error *error);
+void weir_bus_kafka_look_settings(const struct bus_kafka *bus, enum weir_topic topic,
+                                  const struct weir_bus_kafka_settings *settings, const struct weir_text *warning,
+                                  enum weir_status status, const struct weir_error *error);
 
 /* ---- bus_kafka_signals.c ---- */
 
