@@ -13,9 +13,11 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/connect.h"
 #include "common/cluster/lag.h"
 #include "common/cluster/membership.h"
+#include "common/cluster/store_metrics.h"
 #include "common/daemon/daemon_check.h"
 #include "common/daemon/notify.h"
 
@@ -25,6 +27,10 @@
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
 enum process_phase { PROCESS_CONNECTING, PROCESS_WORKING, PROCESS_STOPPING };
+
+/* Of the events only how many partitions they have: the consumer group gives those. */
+static const bool needed_topics[WEIR_TOPIC_COUNT] = {
+	[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_JUDGED] = true, [WEIR_TOPIC_DECISIONS] = true};
 
 struct process {
 	struct weir_daemon *daemon;
@@ -115,6 +121,7 @@ static enum weir_status start(void *self, struct weir_error *error)
 	                                           &daemon->log, &process->bus, error);
 	if (status != WEIR_OK)
 		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
+	weir_bus_kafka_use(process->bus, needed_topics);
 	process->assignment = weir_assignment_new(process->bus->partitions);
 	struct archiver_options options = {
 		.config = daemon->config,
@@ -251,12 +258,17 @@ static void metrics(void *context, struct weir_text *page)
 	const struct process *process = context;
 	int phase = atomic_load(&process->phase);
 	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_IS_WORKING], phase == PROCESS_WORKING);
+	weir_bus_kafka_metrics(phase != PROCESS_CONNECTING ? process->bus : NULL,
+	                       (uint32_t)process->daemon->config->bus.partitions, page);
 	if (phase == PROCESS_CONNECTING)
 		return;
 	uint32_t given;
 	weir_assignment_get(process->assignment, NULL, &given);
 	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_PARTITIONS_GIVEN], given);
-	archiver_metrics(archiver_stats(process->archiver), page);
+	const struct archiver_stats *stats = archiver_stats(process->archiver);
+	weir_store_metrics(weir_counter_read(&stats->store_tries) > 0, weir_counter_read(&stats->store_fails) == 0,
+	                   weir_counter_read(&stats->store_failures), page);
+	archiver_metrics(stats, process->daemon->config->archiver.memory_bytes, page);
 	api_metrics(process->api, page);
 	weir_lag_metrics(process->lag, page, &archiver_daemon_metrics[ARCHIVER_LAG_MESSAGES],
 	                 &archiver_daemon_metrics[ARCHIVER_LAG_SECONDS]);

@@ -125,6 +125,7 @@ static enum weir_status take(struct archiver *archiver, uint32_t number, struct 
 	struct ledger *ledger = ledger_new(number);
 	enum weir_status status =
 		archiver->store->ops->take(archiver->store, WEIR_STORE_ROLE_ARCHIVER, number, &state, error);
+	archiver_note_store(archiver, status);
 	if (status == WEIR_OK)
 		status = ledger_restore(ledger, &state, error);
 	if (status == WEIR_OK)

@@ -27,6 +27,14 @@ static void set(struct weir_counter *gauge, uint64_t value)
 	atomic_store_explicit(&gauge->value, value, memory_order_relaxed);
 }
 
+void archiver_note_store(struct archiver *archiver, enum weir_status status)
+{
+	bool failed = status == WEIR_IO || status == WEIR_INVALID;
+	weir_counter_add(&archiver->stats.store_tries, 1);
+	weir_counter_add(&archiver->stats.store_failures, failed);
+	set(&archiver->stats.store_fails, failed);
+}
+
 /* The memory of rows that are not stored yet. @param rows  set to their number */
 static size_t count_waiting(const struct archiver *archiver, size_t *rows)
 {
@@ -128,6 +136,7 @@ bool archiver_store(struct archiver *archiver)
 	do
 		status = try_to_store(archiver, &error);
 	while (status == WEIR_FENCED && drop_fenced(archiver));
+	archiver_note_store(archiver, status);
 	archiver->unsettled = status != WEIR_OK;
 	if (status == WEIR_OK) {
 		set(&archiver->stats.oldest_ms, 0);

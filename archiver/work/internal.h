@@ -85,6 +85,8 @@ uint64_t *archiver_ends(struct archiver *archiver);
 
 /* ---- archiver_store.c ---- */
 
+/** Counts an attempt with the store, and whether it failed. */
+void archiver_note_store(struct archiver *archiver, enum weir_status status);
 /** Counts what waits to be stored, and stores it if that is due. */
 void archiver_store_if_due(struct archiver *archiver);
 /** Deletes rows older than archiver.keep_* says, if that is due. */

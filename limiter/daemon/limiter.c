@@ -42,6 +42,17 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	                          error);
 }
 
+/* All that it writes: a message that cannot be written stops those after it. */
+static void use_topics(const struct limiter *limiter)
+{
+	const bool needed[WEIR_TOPIC_COUNT] = {
+		[WEIR_TOPIC_EVENTS] = true,     [WEIR_TOPIC_JUDGED] = limiter->daemon->config->archiver.enabled,
+		[WEIR_TOPIC_DECISIONS] = true,  [WEIR_TOPIC_SHADOW] = true,
+		[WEIR_TOPIC_DEADLETTER] = true,
+	};
+	weir_bus_kafka_use(limiter->bus, needed);
+}
+
 /* Waits for servers that are not there yet. @return WEIR_END: asked to stop meanwhile */
 static enum weir_status connect_servers(struct limiter *limiter, struct weir_error *error)
 {
@@ -50,8 +61,11 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 	uint64_t policy;
 	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
 	                                           &daemon->log, &limiter->bus, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		use_topics(limiter);
+		atomic_store(&limiter->phase, LIMITER_OPENING);
 		status = weir_daemon_of_server(open_store(limiter, &store, error));
+	}
 	if (status == WEIR_OK)
 		status = cluster_metadata_establish(store, limiter->bus->partitions, &limiter->seed, error);
 	if (status == WEIR_OK)
@@ -127,7 +141,7 @@ static bool inspect_partition(void *context, enum weir_topic topic, uint32_t par
 	limiter_view(limiter, partition, &look);
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
 	/* One that stands still is behind, too; one without an error is another's. */
-	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
+	return look.state == WORKER_LIVE || look.state == WORKER_PAUSED || look.state == WORKER_LEAVING ||
 	       (look.state == WORKER_PARKED && look.error[0] != '\0');
 }
 

@@ -6,6 +6,8 @@
 #include "limiter/daemon/internal.h"
 
 #include "common/base/alloc.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "common/cluster/store_metrics.h"
 #include "limiter/daemon/limiter_metrics.h"
 
 #include <stddef.h>
@@ -17,7 +19,7 @@
 static bool healthy(void *context, struct weir_text *why)
 {
 	const struct limiter *limiter = context;
-	if (atomic_load(&limiter->phase) == LIMITER_CONNECTING)
+	if (atomic_load(&limiter->phase) < LIMITER_WORKING)
 		return true; /* it waits for its servers, which are not its fault: not ready, but well */
 	bool good = true;
 	for (uint32_t i = 0; i < limiter->worker_count && good; i++)
@@ -82,11 +84,19 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 	uint32_t given;
 	weir_assignment_get(limiter->assignment, NULL, &given);
 	weir_metrics_gauge(page, &limiter_daemon_metrics[LIMITER_PARTITIONS_GIVEN], given);
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	uint64_t waiting = 0;
+	if (limiter->bus->ops->problem(limiter->bus, problem, sizeof problem)) { /* they would judge, but nothing comes */
+		waiting = counts[WORKER_LIVE];
+		counts[WORKER_LIVE] = 0;
+	}
 	weir_metrics_family(page, &limiter_daemon_metrics[LIMITER_PARTITIONS]);
 	for (int state = WORKER_TAKING; state < WORKER_STATE_COUNT; state++) {
 		struct weir_span name = weir_span_of(worker_state_name((enum worker_state)state));
 		weir_metrics_uint(page, &limiter_daemon_metrics[LIMITER_PARTITIONS], &name, counts[state]);
 	}
+	struct weir_span name = weir_span_of("waiting");
+	weir_metrics_uint(page, &limiter_daemon_metrics[LIMITER_PARTITIONS], &name, waiting);
 }
 
 static void counter_metrics(const struct limiter_parts *parts, struct weir_text *page)
@@ -102,6 +112,8 @@ static void counter_metrics(const struct limiter_parts *parts, struct weir_text 
 		{LIMITER_DEAD_LETTERS_DROPPED, offsetof(struct worker_stats, dead_letters_dropped)},
 		{LIMITER_REMINDERS, offsetof(struct worker_stats, reminders)},
 		{LIMITER_AHEAD, offsetof(struct worker_stats, ahead)},
+		{LIMITER_PUBLISH_FAILURES, offsetof(struct worker_stats, publish_failures)},
+		{LIMITER_PRODUCER_RESTARTS, offsetof(struct worker_stats, producer_restarts)},
 	};
 	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
 		weir_metrics_counter(page, &limiter_daemon_metrics[counters[i].metric],
@@ -115,9 +127,24 @@ static void thread_metrics(const struct limiter_parts *parts, struct weir_text *
 		char number[12];
 		snprintf(number, sizeof number, "%u", i);
 		struct weir_span thread = weir_span_of(number);
-		double seconds = atomic_load(&worker_stats(parts->workers[i])->batch.sum);
+		double seconds = (double)weir_counter_read(&worker_stats(parts->workers[i])->busy_us) / 1e6;
 		weir_metrics_double(page, &limiter_daemon_metrics[LIMITER_BUSY], &thread, seconds);
 	}
+	weir_metrics_family(page, &limiter_daemon_metrics[LIMITER_LOAD_WAIT]);
+	weir_metrics_double(page, &limiter_daemon_metrics[LIMITER_LOAD_WAIT], NULL,
+	                    (double)limiter_sum(parts, offsetof(struct worker_stats, load_us)) / 1e6);
+}
+
+static void store_metrics(const struct limiter *limiter, int phase, struct weir_text *page)
+{
+	uint64_t failures = 0;
+	bool up = false;
+	if (phase >= LIMITER_WORKING) {
+		up = !checkpoint_io_fails(limiter->checkpoint_writer) && !checkpoint_io_fails(limiter->checkpoint_reader);
+		failures =
+			checkpoint_io_failures(limiter->checkpoint_writer) + checkpoint_io_failures(limiter->checkpoint_reader);
+	}
+	weir_store_metrics(phase > LIMITER_CONNECTING, up, failures, page);
 }
 
 static void metrics(void *context, struct weir_text *page)
@@ -125,16 +152,22 @@ static void metrics(void *context, struct weir_text *page)
 	const struct limiter *limiter = context;
 	int phase = atomic_load(&limiter->phase);
 	weir_metrics_gauge(page, &limiter_daemon_metrics[LIMITER_IS_WORKING], phase == LIMITER_WORKING);
-	if (phase == LIMITER_CONNECTING)
+	weir_bus_kafka_metrics(phase > LIMITER_CONNECTING ? limiter->bus : NULL,
+	                       (uint32_t)limiter->daemon->config->bus.partitions, page);
+	store_metrics(limiter, phase, page);
+	if (phase < LIMITER_WORKING)
 		return;
-	struct limiter_parts parts = {
-		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
+	struct limiter_parts parts = {.workers = limiter->workers,
+	                              .worker_count = limiter->worker_count,
+	                              .registry = limiter->registry,
+	                              .memory_bytes = limiter->daemon->config->limiter.memory_bytes};
 	limiter_metrics(&parts, page);
 	partition_metrics(limiter, page);
 	counter_metrics(&parts, page);
 	weir_metrics_counter(page, &limiter_daemon_metrics[LIMITER_MOVES], balance_moves(limiter->balance));
 	thread_metrics(&parts, page);
-	limiter_histogram(&parts, page, &limiter_daemon_metrics[LIMITER_TAKE], offsetof(struct worker_stats, take));
+	limiter_histogram(&parts, page, &limiter_daemon_metrics[LIMITER_TAKE], &weir_latency_scale,
+	                  offsetof(struct worker_stats, take));
 	weir_lag_metrics(limiter->lag, page, &limiter_daemon_metrics[LIMITER_LAG_MESSAGES],
 	                 &limiter_daemon_metrics[LIMITER_LAG_SECONDS]);
 }

@@ -22,16 +22,32 @@ enum {
 
 /* ---- steps ---- */
 
+/* Adds the time since then to what the thread has spent judging. @return seconds */
+static double be_busy(struct worker *worker, const struct timespec *began)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	double seconds = (double)(now.tv_sec - began->tv_sec) + (double)(now.tv_nsec - began->tv_nsec) / 1e9;
+	weir_counter_add(&worker->core.stats.busy_us, (uint64_t)(seconds * 1e6));
+	return seconds;
+}
+
 /* Takes answers for ANSWERS_MOST_MS at most; all of them once the worker has failed. */
 static void take_answers(struct worker *worker)
 {
 	struct checkpoint_job *job;
+	struct timespec began;
+	bool any = false;
+	clock_gettime(CLOCK_MONOTONIC, &began);
 	int64_t end_ms = weir_monotonic_ms() + ANSWERS_MOST_MS;
 	while ((worker->core.status != WEIR_OK || weir_monotonic_ms() < end_ms) &&
 	       (job = checkpoint_replies_take(&worker->core.replies)) != NULL) {
 		partition_take_answer(&worker->partitions[job->partition], job);
 		checkpoint_job_free(job);
+		any = true;
 	}
+	if (any) /* messages that waited for segments are judged here */
+		(void)be_busy(worker, &began);
 }
 
 /* A broken producer may have lost messages after the last checkpoints, so every partition goes back to its last one. */
@@ -114,13 +130,11 @@ static void take_messages(struct worker *worker)
 	if (count == 0) /* no sign that a fault is over: the brokers may not have been asked again yet */
 		return;
 	weir_fault_clear(&worker->consumer_fault, core->options.log, "limiter");
-	struct timespec began, ended;
+	struct timespec began;
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	for (size_t i = 0; i < count && publisher_works(&worker->publisher); i++)
 		partition_take_message(&worker->partitions[messages[i].partition], &messages[i]);
-	clock_gettime(CLOCK_MONOTONIC, &ended);
-	double seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
-	weir_histogram_observe(&core->stats.batch, &weir_latency_scale, seconds);
+	weir_histogram_observe(&core->stats.batch, &weir_latency_scale, be_busy(worker, &began));
 }
 
 static void checkpoint(struct worker *worker)

@@ -108,7 +108,7 @@ static void observe_delays(struct subscriber *subscriber)
 	int64_t now_ms = weir_wall_ms();
 	for (uint32_t i = 0; i < count; i++)
 		if (changes[i]->state == BLOCK_LIVE || changes[i]->state == BLOCK_LIFTED)
-			weir_histogram_observe(&subscriber->delay, &weir_latency_scale,
+			weir_histogram_observe(&subscriber->delay, &weir_delay_scale,
 			                       now_ms > changes[i]->at_ms ? (double)(now_ms - changes[i]->at_ms) / 1000.0 : 0);
 }
 
