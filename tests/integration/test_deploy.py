@@ -216,7 +216,7 @@ def traffic_lines(count):
 # ---- names ----
 
 def named_metrics(text):
-    return set(re.findall(r"\bweir_[a-z_]+\b", text))
+    return set(re.findall(r"\b(?:weir|process)_[a-z_]+\b", text))
 
 
 def test_every_metric_that_is_named_exists(_place):
@@ -251,11 +251,11 @@ def test_every_metric_of_the_reference_is_written(_place):
     """A row that no page asks for would promise what nobody ever sees."""
     codes, rows = list(c_files()), {}
     for code in codes:
-        rows.update((name, (index, code)) for index, name in re.findall(r'\[(\w+)\] =\s*\{\s*"(weir_[a-z_]+)"', code))
-        rows.update((name, (row + "_row", code)) for row, name in re.findall(r'(?:ROW\(|struct weir_metric )(\w+?)(?:_row|\)) =\s*\{\s*"(weir_[a-z_]+)"', code))
+        rows.update((name, (index, code)) for index, name in re.findall(r'\[(\w+)\] =\s*\{\s*"((?:weir|process)_[a-z_]+)"', code))
+        rows.update((name, (row + "_row", code)) for row, name in re.findall(r'(?:ROW\(|struct weir_metric )(\w+?)(?:_row|\)) =\s*\{\s*"((?:weir|process)_[a-z_]+)"', code))
     assert rows.keys() == metrics.reference().keys(), rows.keys() ^ metrics.reference().keys()
     for name, (index, code) in rows.items():
-        use = re.compile(rf"metrics\[{index}\]|&{index}\b|\{{{index}, |\[{index}\] = \w")
+        use = re.compile(rf"metrics\[{index}\]|&{index}\b|\{{{index}, |\(page, {index}, |\[{index}\] = \w")
         own = index.startswith(("LIMITER_", "ARCHIVER_"))  # for the daemon, in another file
         assert any(use.search(other) for other in (codes if own else [code])), f"{name}: its row is never written"
 

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The faults of a night, one a row: what is done, what is undone, which alert tells of it, which words name the cause.
+
+What costs verdicts or data is to page within 90 s; what costs neither is a ticket, or nothing at all.
+"""
+
+import collections
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from night import ZONES
+from support.place import PATIENCE_S, ROOT, until
+
+VERDICTS, DATA, NOTHING = "verdicts", "data", "nothing"
+WITHIN_S = 90
+
+# alert: which tells of it first, or None; words: a pattern that a log line or a page has; also: pages that may follow.
+Fault = collections.namedtuple("Fault", "name inject repair alert words cost also")
+
+
+def part(action, server):
+    """A server of the cluster: stop, kill, start, pause, resume."""
+    return lambda night: night.part(action, server)
+
+
+def delete(topic):
+    """A topic that somebody deletes."""
+    return lambda night: night.delete(topic)
+
+
+def make_topics(night):
+    """Makes missing topics, and goes on behind what was lost."""
+    night.roles.apply()
+    night.recover()
+
+
+def root(statement):
+    """A statement of the store's administrator."""
+    return lambda night: night.served.mariadb_root.query(statement)
+
+
+# ---- what is done ----
+
+def fill_broker(night):
+    night.served.disks["broker-1"].fill()
+
+
+def drain_broker(night):
+    night.served.disks["broker-1"].drain()
+    night.part("kill", "broker-1")
+    night.part("start", "broker-1")
+
+
+def trim_unjudged(night):
+    for limiter in night.limiters:
+        limiter.stop()
+    held = night.served.stored()
+
+    def grown():
+        ends = night.served.ends()
+        return all(ends.get(number, 0) > offset for number, offset in held.items()) and ends
+    ends = until(grown, "every partition has more", 2 * PATIENCE_S)
+    night.served.kafka.trim(night.served.topic("events"), ends)
+    for limiter in night.limiters:
+        night.start(limiter)
+
+
+def recreate_events(night):
+    for limiter in night.limiters:
+        limiter.stop()
+    held = night.served.stored()
+    night.delete("events")
+    night.roles.apply()
+    night.burst(3 * sum(held.values()) * 40)
+
+    def grown():
+        ends = night.served.ends()
+        return ends and all(ends.get(number, 0) > offset for number, offset in held.items())
+    until(grown, "every partition has grown past its checkpoint", 4 * PATIENCE_S)
+    for limiter in night.limiters:
+        night.start(limiter)
+
+
+def keep_events(milliseconds):
+    return lambda night: night.served.kafka.change_settings(night.served.topic("events"), retention_ms=milliseconds)
+
+
+def start_with_short_retention(night):
+    keep_events(1000)(night)
+    night.restart(night.limiters[0])
+
+
+def start_limiter_with_retention(night):
+    keep_events(7 * 86400 * 1000)(night)
+    night.start(night.limiters[0])
+
+
+def change_password(night):
+    night.restart(night.limiters[0], lambda: password(night, "another"))
+
+
+def password(night, word):
+    night.served.mariadb_root.query(f"ALTER USER '{night.roles.sections()['store']['user']}'@'%' IDENTIFIED BY '{word}'")
+
+
+def restore_password(night):
+    password(night, night.roles.sections()["store"]["password"])
+    night.start(night.limiters[0])
+
+
+def lock_row(night):
+    night.lock = night.served.mariadb.connect()
+    cursor = night.lock.cursor()
+    cursor.execute("BEGIN")
+    cursor.execute("SELECT * FROM partition_state WHERE role = 1 AND partition_id = 0 FOR UPDATE")
+
+
+def unlock_row(night):
+    night.lock.close()
+
+
+CLOCK = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *at)
+{
+	static int (*real)(clockid_t, struct timespec *);
+	if (real == NULL)
+		real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+	int status = real(id, at);
+	if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
+		at->tv_sec += 7200;
+	return status;
+}
+int gettimeofday(struct timeval *at, void *zone)
+{
+	struct timespec now;
+	(void)zone;
+	clock_gettime(CLOCK_REALTIME, &now);
+	at->tv_sec = now.tv_sec;
+	at->tv_usec = now.tv_nsec / 1000;
+	return 0;
+}
+time_t time(time_t *at)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (at != NULL)
+		*at = now.tv_sec;
+	return now.tv_sec;
+}
+"""
+
+
+def set_clock(night):
+    source, library = night.place.write("clock.c", CLOCK), night.place.path("clock.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True, timeout=PATIENCE_S)
+    night.restart(night.limiters[0], env={**os.environ, "LD_PRELOAD": library})
+
+
+def remove_logs(night):
+    night.stop_writing()
+    night.restart(night.collector, lambda: os.rename(night.place.path("logs"), night.place.path("logs-away")))
+
+
+def restore_logs(night):
+    os.rename(night.place.path("logs-away"), night.place.path("logs"))
+    night.write()
+
+
+def rotate_twice(night):
+    path = night.place.path("logs", "access.log")
+    for number in (1, 2):
+        os.rename(path, f"{path}.{number}")
+        night.load.signal(signal.SIGHUP)
+        until(lambda: os.path.exists(path), "the log is begun anew")
+        subprocess.run(["gzip", f"{path}.{number}"], check=True, timeout=PATIENCE_S)
+
+
+def change_format(night):
+    night.stop_writing()
+    night.write("--format", "json")
+
+
+def write_again(night):
+    night.stop_writing()
+    night.write()
+
+
+def truncate_log(night):
+    night.collector.pause()
+    night.burst(20000)
+    (name,) = [name for name in os.listdir(night.place.path("logs")) if name.startswith("burst-")][-1:]
+    night.collector.resume()
+    night.collector.until(lambda: night.collector.value("weir_source_lag_bytes") > 0 or True, "has seen it")
+    with open(night.place.path("logs", "access.log"), "rb+") as log:
+        night.collector.pause()
+        night.place.append(f"logs/{name}", b"x" * 1000)
+        log.seek(0, 2)
+        until(lambda: log.seek(0, 2) > 0, "more lines")
+        log.truncate(0)
+    night.collector.resume()
+
+
+def small_memory(night):
+    for limiter in night.limiters:
+        with open(limiter.config, encoding="utf-8") as file:
+            sections = json.load(file)
+        sections["limiter"]["memory"] = "16MiB"
+        night.place.write(os.path.basename(limiter.config), json.dumps(sections))
+        night.restart(limiter)
+    night.burst(2_000_000, "--users", 2_000_000, "--zipf", 0)
+
+
+def large_memory(night):
+    for limiter in night.limiters:
+        with open(limiter.config, encoding="utf-8") as file:
+            sections = json.load(file)
+        sections["limiter"]["memory"] = "512MiB"
+        night.place.write(os.path.basename(limiter.config), json.dumps(sections))
+        night.restart(limiter)
+
+
+def restart_redis(night):
+    night.part("kill", "redis")
+    night.part("start", "redis")
+
+
+def redis_memory(size):
+    def change(night):
+        night.served.redis.close()
+        night.served.redis.call("CONFIG", "SET", "maxmemory", size)
+    return change
+
+
+def apply_typo(night):
+    path = night.place.write("typo.json", json.dumps(night.roles.sections(zones=[{**ZONES[0], "blok_for": "1m"}])))
+    done = night.place.run("policy", "apply", "--config", path)
+    assert done.code() == 2 and "blok_for" in done.said(), done.said()
+
+
+def apply(**change):
+    return lambda night: night.roles.apply([{**ZONES[0], **change}])
+
+
+def copy_collector(night):
+    state = night.place.path("copied.state")
+    shutil.copytree(night.collector.state, state, ignore=shutil.ignore_patterns("*.lock", "lock"))
+    with open(night.collector.config, encoding="utf-8") as file:
+        sections = json.load(file)
+    del sections["listen"]
+    config = night.place.write("copied.json", json.dumps(sections))
+    night.second = night.place.start("--config", config, "--state", state,
+                                     program=os.path.join(os.path.dirname(night.place.weir), "weir-collector"))
+
+
+def end_second(night):
+    night.second.stop()
+
+
+def fewer_partitions(night):
+    config = night.place.write("fewer.json", json.dumps(night.roles.sections(bus={"partitions": 4})))
+    done = night.place.run("--config", config, "--state", night.place.path("fewer.state"),
+                           program=os.path.join(os.path.dirname(night.place.weir), "weir-limiter"))
+    assert done.code() == 2 and "partitions" in done.said(), done.said()
+
+
+def one_state(night):
+    with open(night.limiters[0].config, encoding="utf-8") as file:
+        sections = json.load(file)
+    del sections["listen"]
+    config = night.place.write("same.json", json.dumps(sections))
+    night.second = night.place.start("--config", config, "--state", night.limiters[0].state,
+                                     program=os.path.join(os.path.dirname(night.place.weir), "weir-limiter"))
+
+
+def remove_gateway(night):
+    os.rename(night.place.path("gateway"), night.place.path("gateway-away"))
+
+
+def restore_gateway(night):
+    os.rename(night.place.path("gateway-away"), night.place.path("gateway"))
+
+
+def fill_state(night):
+    night.disks["collector"].fill()
+
+
+def drain_state(night):
+    night.disks["collector"].drain()
+
+
+def nothing(_night):
+    """It ends by itself."""
+
+
+# ---- the table ----
+
+BUS, STORE = r"(?i)broker.*(refused|away|answer|reach)|no (Kafka )?broker", r"(?i)store|mariadb|3306|mysql"
+
+FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
+    # name, inject, repair, the alert, its words, what it costs, pages that may follow
+    # -- of the 24 of NIGHT.md --
+    ("broker stopped", part("stop", "kafka"), part("start", "kafka"), "WeirBusAway", BUS, VERDICTS),
+    ("broker's disk full", fill_broker, drain_broker, "WeirBusAway", BUS, VERDICTS),
+    ("topic decisions deleted", delete("decisions"), make_topics, "WeirNotPublishing", r"decisions.*no longer exists", VERDICTS,
+     ("WeirListBlind", "WeirListNotTrue", "WeirNothingJudged", "WeirLimiterLag")),
+    ("gap", trim_unjudged, lambda night: night.recover(), "WeirPartitionsStuck", r"deleted before they were judged", VERDICTS),
+    ("retention of a second at a start", start_with_short_retention, start_limiter_with_retention, "WeirDown", r"keeps.*1s", VERDICTS),
+    ("store stopped", part("stop", "mariadb"), part("start", "mariadb"), "WeirStoreAway", STORE, NOTHING),
+    ("store read-only", root("SET GLOBAL read_only = 1"), root("SET GLOBAL read_only = 0"), "WeirStoreAway", r"(?i)read.only", NOTHING),
+    ("store's password changed", change_password, restore_password, "WeirDown", r"Access denied", VERDICTS),
+    ("row of the store locked", lock_row, unlock_row, None, r"1205|[Ll]ock", NOTHING),
+    ("limiter suspended", lambda night: night.limiters[0].pause(), lambda night: night.limiters[0].resume(), "WeirDown",
+     r"limiter-1 /readyz: none", VERDICTS),
+    ("limiter's clock two hours ahead", set_clock, lambda night: night.restart(night.limiters[0]), "WeirClock", r"clock", NOTHING),
+    ("directory of the logs gone", remove_logs, restore_logs, "WeirSourcesUnreadable", r"No such file", VERDICTS, ("WeirNothingRead",)),
+    ("log rotated and compressed, twice", rotate_twice, nothing, None, "", NOTHING),
+    ("log in another format", change_format, write_again, "WeirFormatChanged", r"format", VERDICTS, ("WeirMostMalformed", "WeirNothingJudged")),
+    ("flood of keys, 16 MiB", small_memory, large_memory, "WeirMemoryTooSmall", r"limiter\.memory", VERDICTS, ("WeirLimiterLag",)),
+    ("Redis restarted empty", restart_redis, nothing, None, r"(?i)redis", NOTHING),
+    ("Redis out of memory", redis_memory(1), redis_memory(0), "WeirListNotTrue", r"OOM|maxmemory", VERDICTS),
+    ("policy with a typo", apply_typo, nothing, None, "", NOTHING),
+    ("policy that matches nothing", apply(match={"method": ["PSOT"]}), apply(), "WeirPolicyMatchesNothing", r"policy", VERDICTS,
+     ("WeirNothingJudged",)),
+    ("two collectors of one identity", copy_collector, end_second, "WeirDuplicateCollector", "", NOTHING),
+    ("limiter with other bus.partitions", fewer_partitions, nothing, None, "", NOTHING),
+    ("archiver stopped", lambda night: night.archiver.stop(), lambda night: night.start(night.archiver), "WeirArchiverDown", "", NOTHING),
+    ("topic events deleted", delete("events"), make_topics, "WeirNothingJudged", r"events.*no longer exists", VERDICTS,
+     ("WeirLowWater", "WeirPartitionsNotLive", "WeirPartitionsStuck", "WeirSourceLag")),
+    ("retention lowered", keep_events(15000), keep_events(7 * 86400 * 1000), "WeirRetentionShort", "", NOTHING),
+    ("topic events made anew and grown", recreate_events, lambda night: night.recover(), "WeirPartitionsStuck", r"recreated", VERDICTS,
+     ("WeirDown", "WeirSourceLag", "WeirLowWater", "WeirLimiterLag", "WeirPartitionsNotLive")),
+    # -- ten more --
+    ("limiter killed", lambda night: night.limiters[0].kill(), lambda night: night.start(night.limiters[0]), "WeirDown", "", VERDICTS),
+    ("collector's disk full", fill_state, drain_state, None, r"No space left", NOTHING),
+    ("topic policy deleted", delete("policy"), make_topics, None, r"policy", NOTHING),
+    ("topic judged deleted", delete("judged"), make_topics, "WeirNotPublishing", r"judged.*no longer exists", VERDICTS,
+     ("WeirNothingJudged", "WeirLimiterLag")),
+    ("broker suspended", part("pause", "kafka"), part("resume", "kafka"), "WeirBusAway", BUS, VERDICTS),
+    ("store suspended", part("pause", "mariadb"), part("resume", "mariadb"), "WeirStoreAway", STORE, NOTHING),
+    ("Redis suspended", part("pause", "redis"), part("resume", "redis"), "WeirListNotTrue", r"(?i)redis", VERDICTS),
+    ("gateway's directory gone", remove_gateway, restore_gateway, "WeirListNotTrue", r"gateway.*No such file", VERDICTS),
+    ("two limiters of one state directory", one_state, end_second, None, "", NOTHING),
+    ("log truncated while it was read", truncate_log, nothing, "WeirLost", r"truncated", DATA),
+    ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS),
+))
+CI = ("store read-only", "log in another format", "gateway's directory gone", "broker stopped", "topic decisions deleted")
+
+assert {fault.name for fault in FAULTS} >= set(CI) and len(FAULTS) >= 34 and os.path.isdir(ROOT) and contextlib
