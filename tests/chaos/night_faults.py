@@ -5,7 +5,6 @@ What costs verdicts or data is to page within 90 s; what costs neither is a tick
 """
 
 import collections
-import contextlib
 import json
 import os
 import shutil
@@ -13,7 +12,7 @@ import signal
 import subprocess
 
 from night import ZONES
-from support.place import PATIENCE_S, ROOT, until
+from support.place import PATIENCE_S, until
 
 VERDICTS, DATA, NOTHING = "verdicts", "data", "nothing"
 WITHIN_S = 90
@@ -46,16 +45,19 @@ def root(statement):
 # ---- what is done ----
 
 def fill_broker(night):
+    """Takes all room on the broker's disk."""
     night.served.disks["broker-1"].fill()
 
 
 def drain_broker(night):
+    """Gives it back; a broker that halted itself is started."""
     night.served.disks["broker-1"].drain()
     night.part("kill", "broker-1")
     night.part("start", "broker-1")
 
 
 def trim_unjudged(night):
+    """Deletes messages while nobody judges them."""
     for limiter in night.limiters:
         limiter.stop()
     held = night.served.stored()
@@ -70,6 +72,7 @@ def trim_unjudged(night):
 
 
 def recreate_events(night):
+    """Makes the topic anew while nobody judges, and lets it grow past the checkpoints."""
     for limiter in night.limiters:
         limiter.stop()
     held = night.served.stored()
@@ -86,33 +89,40 @@ def recreate_events(night):
 
 
 def keep_events(milliseconds):
+    """How long the topic of events keeps its messages."""
     return lambda night: night.served.kafka.change_settings(night.served.topic("events"), retention_ms=milliseconds)
 
 
 def start_with_short_retention(night):
+    """A limiter does not start on a topic that keeps nothing."""
     keep_events(1000)(night)
     night.restart(night.limiters[0])
 
 
 def start_limiter_with_retention(night):
+    """What the topic kept before, and the limiter."""
     keep_events(7 * 86400 * 1000)(night)
     night.start(night.limiters[0])
 
 
 def change_password(night):
+    """A limiter starts with a password that is no longer good."""
     night.restart(night.limiters[0], lambda: password(night, "another"))
 
 
 def password(night, word):
+    """The store's password."""
     night.served.mariadb_root.query(f"ALTER USER '{night.roles.sections()['store']['user']}'@'%' IDENTIFIED BY '{word}'")
 
 
 def restore_password(night):
+    """The password that weir has, and the limiter."""
     password(night, night.roles.sections()["store"]["password"])
     night.start(night.limiters[0])
 
 
 def lock_row(night):
+    """Somebody's transaction holds the checkpoint of a partition."""
     night.lock = night.served.mariadb.connect()
     cursor = night.lock.cursor()
     cursor.execute("BEGIN")
@@ -120,6 +130,7 @@ def lock_row(night):
 
 
 def unlock_row(night):
+    """It ends."""
     night.lock.close()
 
 
@@ -158,22 +169,26 @@ time_t time(time_t *at)
 
 
 def set_clock(night):
+    """A limiter whose clock is two hours ahead."""
     source, library = night.place.write("clock.c", CLOCK), night.place.path("clock.so")
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True, timeout=PATIENCE_S)
     night.restart(night.limiters[0], env={**os.environ, "LD_PRELOAD": library})
 
 
 def remove_logs(night):
+    """A collector that starts where no logs are, as if a disk was not mounted."""
     night.stop_writing()
     night.restart(night.collector, lambda: os.rename(night.place.path("logs"), night.place.path("logs-away")))
 
 
 def restore_logs(night):
+    """They are there again."""
     os.rename(night.place.path("logs-away"), night.place.path("logs"))
     night.write()
 
 
 def rotate_twice(night):
+    """Renames and compresses the log at once."""
     path = night.place.path("logs", "access.log")
     for number in (1, 2):
         os.rename(path, f"{path}.{number}")
@@ -183,55 +198,51 @@ def rotate_twice(night):
 
 
 def change_format(night):
+    """The service logs in another form from now on."""
     night.stop_writing()
     night.write("--format", "json")
 
 
 def write_again(night):
+    """It logs as before."""
     night.stop_writing()
     night.write()
 
 
 def truncate_log(night):
+    """What was not read yet is cut off."""
+    path = night.place.path("logs", "access.log")
     night.collector.pause()
-    night.burst(20000)
-    (name,) = [name for name in os.listdir(night.place.path("logs")) if name.startswith("burst-")][-1:]
-    night.collector.resume()
-    night.collector.until(lambda: night.collector.value("weir_source_lag_bytes") > 0 or True, "has seen it")
-    with open(night.place.path("logs", "access.log"), "rb+") as log:
-        night.collector.pause()
-        night.place.append(f"logs/{name}", b"x" * 1000)
-        log.seek(0, 2)
-        until(lambda: log.seek(0, 2) > 0, "more lines")
-        log.truncate(0)
+    size = os.path.getsize(path)
+    until(lambda: os.path.getsize(path) > size + 10000, "there is more to read")
+    os.truncate(path, 0)
     night.collector.resume()
 
 
-def small_memory(night):
+def set_memory(night, size):
+    """Starts the limiters with so much memory."""
     for limiter in night.limiters:
         with open(limiter.config, encoding="utf-8") as file:
             sections = json.load(file)
-        sections["limiter"]["memory"] = "16MiB"
+        sections["limiter"]["memory"] = size
         night.place.write(os.path.basename(limiter.config), json.dumps(sections))
         night.restart(limiter)
+
+
+def flood(night):
+    """More new keys than the least memory finds."""
+    set_memory(night, "16MiB")
     night.burst(2_000_000, "--users", 2_000_000, "--zipf", 0)
 
 
-def large_memory(night):
-    for limiter in night.limiters:
-        with open(limiter.config, encoding="utf-8") as file:
-            sections = json.load(file)
-        sections["limiter"]["memory"] = "512MiB"
-        night.place.write(os.path.basename(limiter.config), json.dumps(sections))
-        night.restart(limiter)
-
-
 def restart_redis(night):
+    """It forgets everything."""
     night.part("kill", "redis")
     night.part("start", "redis")
 
 
 def redis_memory(size):
+    """How much Redis may hold."""
     def change(night):
         night.served.redis.close()
         night.served.redis.call("CONFIG", "SET", "maxmemory", size)
@@ -239,16 +250,19 @@ def redis_memory(size):
 
 
 def apply_typo(night):
+    """A key that no policy has: refused."""
     path = night.place.write("typo.json", json.dumps(night.roles.sections(zones=[{**ZONES[0], "blok_for": "1m"}])))
     done = night.place.run("policy", "apply", "--config", path)
     assert done.code() == 2 and "blok_for" in done.said(), done.said()
 
 
 def apply(**change):
+    """The policy with a change."""
     return lambda night: night.roles.apply([{**ZONES[0], **change}])
 
 
 def copy_collector(night):
+    """A second collector starts from a copy of the state directory."""
     state = night.place.path("copied.state")
     shutil.copytree(night.collector.state, state, ignore=shutil.ignore_patterns("*.lock", "lock"))
     with open(night.collector.config, encoding="utf-8") as file:
@@ -260,10 +274,12 @@ def copy_collector(night):
 
 
 def end_second(night):
+    """Ends it."""
     night.second.stop()
 
 
 def fewer_partitions(night):
+    """Refused: the topic has another number."""
     config = night.place.write("fewer.json", json.dumps(night.roles.sections(bus={"partitions": 4})))
     done = night.place.run("--config", config, "--state", night.place.path("fewer.state"),
                            program=os.path.join(os.path.dirname(night.place.weir), "weir-limiter"))
@@ -271,6 +287,7 @@ def fewer_partitions(night):
 
 
 def one_state(night):
+    """A second limiter starts on the first one's state directory."""
     with open(night.limiters[0].config, encoding="utf-8") as file:
         sections = json.load(file)
     del sections["listen"]
@@ -280,18 +297,22 @@ def one_state(night):
 
 
 def remove_gateway(night):
+    """The directory of a gateway's file is gone."""
     os.rename(night.place.path("gateway"), night.place.path("gateway-away"))
 
 
 def restore_gateway(night):
+    """It is there again."""
     os.rename(night.place.path("gateway-away"), night.place.path("gateway"))
 
 
 def fill_state(night):
+    """Takes all room where the collector keeps its state."""
     night.disks["collector"].fill()
 
 
 def drain_state(night):
+    """Gives it back."""
     night.disks["collector"].drain()
 
 
@@ -308,8 +329,7 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     # -- of the 24 of NIGHT.md --
     ("broker stopped", part("stop", "kafka"), part("start", "kafka"), "WeirBusAway", BUS, VERDICTS),
     ("broker's disk full", fill_broker, drain_broker, "WeirBusAway", BUS, VERDICTS),
-    ("topic decisions deleted", delete("decisions"), make_topics, "WeirNotPublishing", r"decisions.*no longer exists", VERDICTS,
-     ("WeirListBlind", "WeirListNotTrue", "WeirNothingJudged", "WeirLimiterLag")),
+    ("topic decisions deleted", delete("decisions"), make_topics, "WeirTopicAway", r"decisions.*no longer exists", VERDICTS),
     ("gap", trim_unjudged, lambda night: night.recover(), "WeirPartitionsStuck", r"deleted before they were judged", VERDICTS),
     ("retention of a second at a start", start_with_short_retention, start_limiter_with_retention, "WeirDown", r"keeps.*1s", VERDICTS),
     ("store stopped", part("stop", "mariadb"), part("start", "mariadb"), "WeirStoreAway", STORE, NOTHING),
@@ -322,7 +342,7 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("directory of the logs gone", remove_logs, restore_logs, "WeirSourcesUnreadable", r"No such file", VERDICTS, ("WeirNothingRead",)),
     ("log rotated and compressed, twice", rotate_twice, nothing, None, "", NOTHING),
     ("log in another format", change_format, write_again, "WeirFormatChanged", r"format", VERDICTS, ("WeirMostMalformed", "WeirNothingJudged")),
-    ("flood of keys, 16 MiB", small_memory, large_memory, "WeirMemoryTooSmall", r"limiter\.memory", VERDICTS, ("WeirLimiterLag",)),
+    ("flood of keys, 16 MiB", flood, lambda night: set_memory(night, "512MiB"), "WeirMemoryTooSmall", r"limiter\.memory", VERDICTS, ("WeirLimiterLag",)),
     ("Redis restarted empty", restart_redis, nothing, None, r"(?i)redis", NOTHING),
     ("Redis out of memory", redis_memory(1), redis_memory(0), "WeirListNotTrue", r"OOM|maxmemory", VERDICTS),
     ("policy with a typo", apply_typo, nothing, None, "", NOTHING),
@@ -331,17 +351,15 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("two collectors of one identity", copy_collector, end_second, "WeirDuplicateCollector", "", NOTHING),
     ("limiter with other bus.partitions", fewer_partitions, nothing, None, "", NOTHING),
     ("archiver stopped", lambda night: night.archiver.stop(), lambda night: night.start(night.archiver), "WeirArchiverDown", "", NOTHING),
-    ("topic events deleted", delete("events"), make_topics, "WeirNothingJudged", r"events.*no longer exists", VERDICTS,
-     ("WeirLowWater", "WeirPartitionsNotLive", "WeirPartitionsStuck", "WeirSourceLag")),
+    ("topic events deleted", delete("events"), make_topics, "WeirTopicAway", r"events.*no longer exists", VERDICTS),
     ("retention lowered", keep_events(15000), keep_events(7 * 86400 * 1000), "WeirRetentionShort", "", NOTHING),
     ("topic events made anew and grown", recreate_events, lambda night: night.recover(), "WeirPartitionsStuck", r"recreated", VERDICTS,
      ("WeirDown", "WeirSourceLag", "WeirLowWater", "WeirLimiterLag", "WeirPartitionsNotLive")),
     # -- ten more --
     ("limiter killed", lambda night: night.limiters[0].kill(), lambda night: night.start(night.limiters[0]), "WeirDown", "", VERDICTS),
     ("collector's disk full", fill_state, drain_state, None, r"No space left", NOTHING),
-    ("topic policy deleted", delete("policy"), make_topics, None, r"policy", NOTHING),
-    ("topic judged deleted", delete("judged"), make_topics, "WeirNotPublishing", r"judged.*no longer exists", VERDICTS,
-     ("WeirNothingJudged", "WeirLimiterLag")),
+    ("topic policy deleted", delete("policy"), make_topics, "WeirOtherTopicAway", r"policy", NOTHING),
+    ("topic judged deleted", delete("judged"), make_topics, "WeirTopicAway", r"judged.*no longer exists", VERDICTS),
     ("broker suspended", part("pause", "kafka"), part("resume", "kafka"), "WeirBusAway", BUS, VERDICTS),
     ("store suspended", part("pause", "mariadb"), part("resume", "mariadb"), "WeirStoreAway", STORE, NOTHING),
     ("Redis suspended", part("pause", "redis"), part("resume", "redis"), "WeirListNotTrue", r"(?i)redis", VERDICTS),
@@ -351,5 +369,7 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS),
 ))
 CI = ("store read-only", "log in another format", "gateway's directory gone", "broker stopped", "topic decisions deleted")
-
-assert {fault.name for fault in FAULTS} >= set(CI) and len(FAULTS) >= 34 and os.path.isdir(ROOT) and contextlib
+LASTING = {"WeirLost"}  # alerts that go on for half an hour after what they tell of
+# After these the log does not hold each line once: it was deleted, or cut, or lines are no lines of the format.
+INEXACT = ("gap", "topic events deleted", "topic events made anew and grown", "log truncated while it was read",
+           "retention of a second at a start", "retention lowered", "policy that matches nothing")
