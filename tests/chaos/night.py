@@ -83,6 +83,7 @@ class Night:
         self.roles = Roles(place, served, ZONES, bus={"partitions": PARTITIONS}, deadletter={"rate": 10},
                            limiter={"threads": 2}, archiver={"enabled": True})
         self.began_s, self._marks, self._loads = time.time(), {}, 0
+        self.fault_s = self.began_s  # when the fault began
         self.disks = {}  # {name: its SmallDisk}
         self.known = {"WeirRestarts"}  # alerts that say no more: faults restart the same processes again and again
         self.load = self.collector = self.limiters = self.archiver = self.redis = self.file = self.prometheus = None

@@ -37,7 +37,7 @@ NEED_DISKS = ("broker's disk full", "collector's disk full")
 def look(night, fault, fire):
     """Injects a fault and waits for its signs: (seconds to its alert, seconds to its words, the words)."""
     night.mark()
-    began, began_s = time.monotonic(), time.time()
+    night.fault_s = time.time()  # a fault that needs preparation says when it began
     fault.inject(night)
     alert_s, words_s, words = None, None, None
 
@@ -45,11 +45,11 @@ def look(night, fault, fire):
         nonlocal alert_s, words_s, words
         if words_s is None:
             words = night.find(fault.words)
-            words_s = words and time.monotonic() - began
+            words_s = words and time.time() - night.fault_s
         if alert_s is None and fault.alert:
             since_s, fires = night.prometheus.alerts().get(fault.alert, (None, False))
             if since_s is not None and (fires or not fire):
-                alert_s = since_s + night.prometheus.pending_s[fault.alert] - began_s
+                alert_s = since_s + night.prometheus.pending_s[fault.alert] - night.fault_s
         time.sleep(0.25)
         return words_s is not None and (alert_s is not None or not fault.alert)
     try:
