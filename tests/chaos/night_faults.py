@@ -289,13 +289,14 @@ def fewer_partitions(night):
 
 
 def one_state(night):
-    """A second limiter starts on the first one's state directory."""
+    """Refused: the directory is the first one's."""
     with open(night.limiters[0].config, encoding="utf-8") as file:
         sections = json.load(file)
     del sections["listen"]
     config = night.place.write("same.json", json.dumps(sections))
-    night.second = night.place.start("--config", config, "--state", night.limiters[0].state,
-                                     program=os.path.join(os.path.dirname(night.place.weir), "weir-limiter"))
+    done = night.place.run("--config", config, "--state", night.limiters[0].state,
+                           program=os.path.join(os.path.dirname(night.place.weir), "weir-limiter"))
+    assert done.code() != 0 and "in use" in done.said(), done.said()
 
 
 def remove_gateway(night):
@@ -366,7 +367,7 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("store suspended", part("pause", "mariadb"), part("resume", "mariadb"), "WeirStoreAway", STORE, NOTHING),
     ("Redis suspended", part("pause", "redis"), part("resume", "redis"), "WeirListNotTrue", r"(?i)redis", VERDICTS),
     ("gateway's directory gone", remove_gateway, restore_gateway, "WeirListNotTrue", r"gateway.*No such file", VERDICTS),
-    ("two limiters of one state directory", one_state, end_second, None, "", NOTHING),
+    ("two limiters of one state directory", one_state, nothing, None, "", NOTHING),
     ("log truncated while it was read", truncate_log, nothing, "WeirLost", r"truncated", DATA),
     ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS),
 ))
