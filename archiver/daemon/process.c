@@ -228,11 +228,14 @@ static bool healthy(void *context, struct weir_text *why)
 	const struct process *process = context;
 	if (atomic_load(&process->phase) != PROCESS_WORKING)
 		return true; /* it waits for its servers, which are not its fault: not ready, but well */
-	uint64_t parked = weir_counter_read(&archiver_stats(process->archiver)->parked);
-	if (archiver_ended(process->archiver) || weir_membership_failed(process->membership))
+	if (archiver_ended(process->archiver) || weir_membership_failed(process->membership)) {
 		weir_text_puts(why, "one of its threads has stopped\n");
-	else if (parked > 0)
-		weir_text_printf(why, "%llu partitions are parked: see the log\n", (unsigned long long)parked);
+		return false;
+	}
+	char reason[ARCHIVER_REASON_BYTES];
+	for (uint32_t partition = 0; partition < process->bus->partitions; partition++)
+		if (archiver_parked(process->archiver, partition, reason))
+			weir_text_printf(why, "partition %u is parked: %s\n", partition, reason);
 	return why->length == 0;
 }
 
@@ -240,14 +243,28 @@ static bool ready(void *context, struct weir_text *why)
 {
 	const struct process *process = context;
 	int phase = atomic_load(&process->phase);
+	if (phase == PROCESS_CONNECTING)
+		return weir_bus_kafka_ready(NULL, why);
 	if (phase != PROCESS_WORKING) {
-		weir_text_puts(why, phase == PROCESS_CONNECTING ? "waiting for the servers\n" : "stopping\n");
+		weir_text_puts(why, "stopping\n");
 		return false;
 	}
 	uint32_t given = 0;
-	uint64_t live = weir_counter_read(&archiver_stats(process->archiver)->partitions);
+	const struct archiver_stats *stats = archiver_stats(process->archiver);
+	uint64_t live = weir_counter_read(&stats->partitions), parked = weir_counter_read(&stats->parked);
+	char reason[ARCHIVER_REASON_BYTES];
+	bool good = weir_bus_kafka_ready(process->bus, why);
+	if (archiver_store_failed(process->archiver, reason))
+		weir_text_printf(why, "nothing is stored meanwhile, and the topics keep what comes: %s\n", reason);
+	if (!good)
+		return false;
 	if (weir_assignment_get(process->assignment, NULL, &given) == 0)
 		weir_text_puts(why, "the consumer group has not assigned partitions yet\n");
+	else if (parked > 0)
+		weir_text_printf(why, "%llu of %u assigned partitions are stuck: /healthz says why\n",
+		                 (unsigned long long)parked, given);
+	else if (live < given && weir_counter_read(&stats->store_tries) == 0)
+		weir_text_puts(why, "the store has not answered yet\n");
 	else if (live < given)
 		weir_text_printf(why, "%llu of %u assigned partitions are live\n", (unsigned long long)live, given);
 	return why->length == 0;

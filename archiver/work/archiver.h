@@ -65,6 +65,13 @@ struct archiver_stats {
 };
 const struct archiver_stats *archiver_stats(const struct archiver *archiver);
 
+enum { ARCHIVER_REASON_BYTES = WEIR_ERROR_TEXT_BYTES };
+
+/** Why a partition is parked. @return false: it is not @thread any */
+bool archiver_parked(struct archiver *archiver, uint32_t partition, char text[ARCHIVER_REASON_BYTES]);
+/** Why the store failed at the last attempt. @return false: it did not @thread any */
+bool archiver_store_failed(struct archiver *archiver, char text[ARCHIVER_REASON_BYTES]);
+
 /**
  * Up to where a partition of the topic of judged frames, or of decisions, has been read; false: it is not archived
  * here.

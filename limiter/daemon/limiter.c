@@ -85,11 +85,22 @@ static int64_t retention_ms(const struct limiter *limiter, enum weir_topic topic
 	return kept.known && kept.ms >= 0 && kept.ms < configured_ms ? kept.ms : configured_ms;
 }
 
+/* By how long the topics keep their messages, which someone may change at any time. */
+static int64_t age_limit_ms(const struct limiter *limiter)
+{
+	return retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2;
+}
+
+static int64_t remind_ms(const struct limiter *limiter)
+{
+	int64_t decisions_ms = retention_ms(limiter, WEIR_TOPIC_DECISIONS);
+	int64_t shadow_ms = retention_ms(limiter, WEIR_TOPIC_SHADOW);
+	return (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3;
+}
+
 static enum weir_status start_worker(struct limiter *limiter, uint32_t number, struct weir_error *error)
 {
 	const struct weir_config *config = limiter->daemon->config;
-	int64_t decisions_ms = retention_ms(limiter, WEIR_TOPIC_DECISIONS);
-	int64_t shadow_ms = retention_ms(limiter, WEIR_TOPIC_SHADOW);
 	struct worker_options options = {
 		.config = config,
 		.bus = limiter->bus,
@@ -100,8 +111,8 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.placement = limiter->placement,
 		.assignment = limiter->assignment,
 		.dead_letters = true,
-		.age_limit_ms = retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2,
-		.remind_ms = (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3,
+		.age_limit_ms = age_limit_ms(limiter),
+		.remind_ms = remind_ms(limiter),
 		.checkpoint_writer = limiter->checkpoint_writer,
 		.checkpoint_reader = limiter->checkpoint_reader,
 		.log = &limiter->daemon->log,
@@ -224,6 +235,8 @@ static enum weir_status watch(void *self, struct weir_error *error)
 		if (weir_stop_take_reload())
 			weir_daemon_reload(limiter->daemon);
 		log_policy(limiter, &no_policy, &policy_since_ms);
+		for (uint32_t i = 0; i < limiter->worker_count; i++)
+			worker_set_limits(limiter->workers[i], age_limit_ms(limiter), remind_ms(limiter));
 		balance_turn(limiter->balance);
 		late_note_watch(&late, &parts, &limiter->daemon->log);
 		memory_note_watch(&memory, &parts, limiter->daemon->config->limiter.memory_bytes, &limiter->daemon->log);

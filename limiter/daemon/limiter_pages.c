@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- healthy ---- */
 
@@ -41,34 +42,92 @@ static bool healthy(void *context, struct weir_text *why)
 
 /* ---- ready ---- */
 
+/* The assigned partitions, by what is done with them. */
+struct summary {
+	bool spoken; /* the consumer group has assigned some, or none */
+	uint32_t given, held, paused, parked, missing;
+	uint32_t first_parked, first_missing;
+	char error[sizeof((struct worker_partition *)NULL)->error]; /* of first_parked */
+};
+
+static void summarize(const struct limiter *limiter, struct summary *sum)
+{
+	*sum = (struct summary){0};
+	bool *given = weir_alloc(limiter->bus->partitions, sizeof *given);
+	sum->spoken = weir_assignment_get(limiter->assignment, given, &sum->given) > 0;
+	for (uint32_t partition = limiter->bus->partitions; partition-- > 0;) {
+		struct worker_partition look;
+		limiter_view(limiter, partition, &look);
+		sum->held += look.state == WORKER_LIVE || look.state == WORKER_PAUSED;
+		if (!given[partition] || look.state == WORKER_LIVE)
+			continue;
+		if (look.state == WORKER_PAUSED) {
+			sum->paused++;
+		} else if (look.state == WORKER_PARKED && look.error[0] != '\0') {
+			sum->parked++;
+			sum->first_parked = partition;
+			memcpy(sum->error, look.error, sizeof sum->error);
+		} else {
+			sum->missing++;
+			sum->first_missing = partition;
+		}
+	}
+	free(given);
+}
+
+static void put_paused(const struct limiter *limiter, const struct summary *sum, struct weir_text *why)
+{
+	struct checkpoint_io *failing = checkpoint_io_fails(limiter->checkpoint_writer)   ? limiter->checkpoint_writer
+	                                : checkpoint_io_fails(limiter->checkpoint_reader) ? limiter->checkpoint_reader
+	                                                                                  : NULL;
+	char text[WEIR_ERROR_TEXT_BYTES] = "";
+	if (failing != NULL)
+		checkpoint_io_failure(failing, text, sizeof text);
+	weir_text_printf(why, "judging is paused in %u of %u assigned partitions: they wait for the store%s%s\n",
+	                 sum->paused, sum->given, failing != NULL ? ": " : "", text);
+}
+
+/* Of a bus that works. @return whether all that is assigned is judged */
+static bool partitions_ready(const struct limiter *limiter, const struct summary *sum, struct weir_text *why)
+{
+	if (!sum->spoken) {
+		weir_text_puts(why, "the consumer group has not assigned partitions yet\n");
+		return false;
+	}
+	if (sum->missing > 0 && policy_registry_newest(limiter->registry) == 0) {
+		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");
+		return false;
+	}
+	if (sum->parked > 0)
+		weir_text_printf(why, "%u of %u assigned partitions are stuck, starting with partition %u: %s\n", sum->parked,
+		                 sum->given, sum->first_parked, sum->error);
+	if (sum->paused > 0)
+		put_paused(limiter, sum, why);
+	if (sum->missing > 0)
+		weir_text_printf(why, "%u of %u assigned partitions are not live yet, starting with partition %u\n",
+		                 sum->missing, sum->given, sum->first_missing);
+	return sum->parked + sum->paused + sum->missing == 0;
+}
+
 static bool ready(void *context, struct weir_text *why)
 {
 	const struct limiter *limiter = context;
 	int phase = atomic_load(&limiter->phase);
+	if (phase == LIMITER_CONNECTING)
+		return weir_bus_kafka_ready(NULL, why);
 	if (phase != LIMITER_WORKING) {
-		weir_text_puts(why, phase == LIMITER_CONNECTING ? "waiting for the servers\n" : "stopping\n");
+		weir_text_puts(why, phase == LIMITER_OPENING ? "the store has not answered yet\n" : "stopping\n");
 		return false;
 	}
-	bool *given = weir_alloc(limiter->bus->partitions, sizeof *given);
-	uint32_t count, missing = 0, first = 0;
-	bool spoken = weir_assignment_get(limiter->assignment, given, &count) > 0;
-	for (uint32_t partition = limiter->bus->partitions; partition-- > 0;) {
-		struct worker_partition look;
-		limiter_view(limiter, partition, &look);
-		if (!given[partition] || look.state == WORKER_LIVE)
-			continue;
-		missing++;
-		first = partition;
+	struct summary sum;
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	summarize(limiter, &sum);
+	bool good = weir_bus_kafka_ready(limiter->bus, why);
+	if (limiter->bus->ops->problem(limiter->bus, problem, sizeof problem)) {
+		weir_text_printf(why, "%u partitions last held\n", sum.held);
+		return false;
 	}
-	free(given);
-	if (!spoken)
-		weir_text_puts(why, "the consumer group has not assigned partitions yet\n");
-	else if (missing > 0 && policy_registry_newest(limiter->registry) == 0)
-		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");
-	else if (missing > 0)
-		weir_text_printf(why, "%u of %u assigned partitions are not live yet, starting with partition %u\n", missing,
-		                 count, first);
-	return spoken && missing == 0;
+	return partitions_ready(limiter, &sum, why) && good;
 }
 
 /* ---- metrics ---- */

@@ -121,7 +121,7 @@ static void remind_of(struct output *output, const struct lane *lane, const stru
 
 void output_remind(struct output *output, struct lane *lane)
 {
-	int64_t now_ms = weir_wall_ms(), remind_ms = output->publisher->core->options.remind_ms;
+	int64_t now_ms = weir_wall_ms(), remind_ms = atomic_load(&output->publisher->core->remind_ms);
 	const struct overrides *overrides = shard_overrides(lane_shard(lane));
 	for (uint32_t i = 0; i < overrides->count; i++)
 		if (is_to_be_reminded(&overrides->list[i]->block, remind_ms, now_ms) &&

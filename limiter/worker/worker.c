@@ -147,7 +147,7 @@ static void checkpoint(struct worker *worker)
 static void remind(struct worker *worker)
 {
 	int64_t now_ms = weir_monotonic_ms();
-	if (worker->core.options.remind_ms == 0 || now_ms < worker->remind_due_ms)
+	if (atomic_load(&worker->core.remind_ms) == 0 || now_ms < worker->remind_due_ms)
 		return;
 	worker->remind_due_ms = now_ms + REMIND_LOOK_MS;
 	for (uint32_t i = 0; i < worker->partition_count && publisher_works(&worker->publisher); i++)
@@ -250,6 +250,7 @@ enum weir_status worker_new(const struct worker_options *options, struct worker 
 	core->options = *options;
 	core->bus = options->bus->ops;
 	core->ceiling_bytes = options->config->limiter.memory_bytes / partitions;
+	worker_set_limits(worker, options->age_limit_ms, options->remind_ms);
 	checkpoint_replies_init(&core->replies);
 	output_init(&worker->output, &worker->publisher);
 	view_init(&worker->view, partitions);
@@ -283,6 +284,12 @@ enum weir_status worker_start(struct worker *worker, struct weir_error *error)
 void worker_stop(struct worker *worker, bool drain_first)
 {
 	atomic_store(&worker->core.asked, drain_first ? WORKER_DRAINING : WORKER_ENDING);
+}
+
+void worker_set_limits(struct worker *worker, int64_t age_limit_ms, int64_t remind_ms)
+{
+	atomic_store(&worker->core.age_limit_ms, age_limit_ms);
+	atomic_store(&worker->core.remind_ms, remind_ms);
 }
 
 bool worker_ended(const struct worker *worker)

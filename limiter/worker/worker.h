@@ -63,6 +63,13 @@ WEIR_MUST_USE enum weir_status worker_start(struct worker *worker, struct weir_e
  */
 void worker_stop(struct worker *worker, bool drain);
 
+/**
+ * Sets other values for these two options, as the topics' retention has changed. They hold from the next message on.
+ *
+ * @thread any
+ */
+void worker_set_limits(struct worker *worker, int64_t age_limit_ms, int64_t remind_ms);
+
 /** Whether its thread has ended; before worker_stop() that is a failure. @thread any */
 bool worker_ended(const struct worker *worker);
 

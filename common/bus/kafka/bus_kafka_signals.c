@@ -151,7 +151,7 @@ void weir_bus_kafka_metrics(struct weir_bus *base, uint32_t partitions, struct w
 bool weir_bus_kafka_ready(struct weir_bus *base, struct weir_text *why)
 {
 	if (base == NULL) {
-		weir_text_puts(why, "waiting for the Kafka brokers: none has answered since the start; the log says why\n");
+		weir_text_puts(why, "the brokers have not answered yet\n");
 		return false;
 	}
 	struct bus_kafka *bus = weir_bus_kafka_of(base);

@@ -165,7 +165,25 @@ void subscriber_metrics(const struct subscriber_row *rows, size_t count, struct 
 	}
 }
 
-bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why)
+static void put_target_fault(struct subscriber *subscriber, struct weir_text *why)
+{
+	pthread_mutex_lock(&subscriber->reason_lock);
+	weir_text_printf(why, "the target's list is not up to date%s%s\n", subscriber->reason[0] != '\0' ? ": " : "",
+	                 subscriber->reason);
+	pthread_mutex_unlock(&subscriber->reason_lock);
+}
+
+/* Ends the line, with what hinders the bus if it says so. */
+static void put_cause(const struct subscriber *subscriber, struct weir_text *why)
+{
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	struct weir_bus *bus = subscriber->bus; /* it is there, as its feed is */
+	if (bus->ops->problem(bus, problem, sizeof problem))
+		weir_text_printf(why, ": %s", problem);
+	weir_text_puts(why, "\n");
+}
+
+bool subscriber_ready(struct subscriber *subscriber, struct weir_text *why)
 {
 	const struct feed *feed = atomic_load(&subscriber->feed);
 	if (feed == NULL)
@@ -173,14 +191,15 @@ bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why
 	else if (!atomic_load(&subscriber->caught_up))
 		weir_text_printf(why, "reading existing decisions: %llu records to go\n", (unsigned long long)feed_lag(feed));
 	else if (!atomic_load(&subscriber->in_place))
-		weir_text_puts(why, "the target's list is not up to date: see the log\n");
-	else if (feed_ends_age_ms(feed) > BLIND_MS)
+		put_target_fault(subscriber, why);
+	else if (feed_ends_age_ms(feed) > BLIND_MS) {
 		weir_text_printf(
 			why,
 			"the bus has not been heard of for %lld s: new blocks and lifts do not reach the list; blocks on "
-			"it still end on time. The log says why\n",
+			"it still end on time",
 			(long long)feed_ends_age_ms(feed) / 1000);
-	else
+		put_cause(subscriber, why);
+	} else
 		return true;
 	return false;
 }
