@@ -58,6 +58,14 @@ static enum weir_status open_for_api(void *context, struct weir_store **store, s
 	return weir_connect_store(daemon->config, SHORT_WAIT_MS, weir_stop_flag(), &daemon->log, store, error);
 }
 
+/* What /healthz and /readyz say. */
+static void tell_troubles(void *context, struct weir_text *lines)
+{
+	const struct weir_daemon_pages *pages = context;
+	(void)pages->healthy(pages->context, lines);
+	(void)pages->ready(pages->context, lines);
+}
+
 static enum weir_status start_api(struct process *process, struct weir_error *error)
 {
 	struct api_options options = {
@@ -68,6 +76,8 @@ static enum weir_status start_api(struct process *process, struct weir_error *er
 		.context = process->daemon,
 		.figures = archiver_figures,
 		.figures_context = (void *)(uintptr_t)archiver_stats(process->archiver),
+		.troubles = tell_troubles,
+		.troubles_context = &process->pages,
 		.files = page_files,
 		.file_count = page_file_count,
 	};

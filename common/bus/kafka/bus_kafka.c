@@ -132,6 +132,7 @@ static const struct weir_bus_ops operations = {
 	.producer_free = weir_kafka_producer_free,
 	.consumer_new = weir_kafka_consumer_new,
 	.assign = weir_kafka_consumer_assign,
+	.resume = weir_kafka_consumer_resume,
 	.unassign = weir_kafka_consumer_unassign,
 	.pause = weir_kafka_consumer_pause,
 	.receive = weir_kafka_consumer_receive,

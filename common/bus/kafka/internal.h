@@ -52,6 +52,9 @@ struct bus_kafka {
 	bool down[WEIR_TOPIC_COUNT];          /* the topic does not exist, or some partition cannot be written */
 	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read last */
 	struct weir_clock_skew skew;
+
+	_Atomic uint64_t found; /* how often brokers or topics were lost and found: consumers verify their topic again */
+	_Atomic bool suspect;   /* a consumer had an error that may mean that its topic was lost */
 };
 
 static inline struct bus_kafka *weir_bus_kafka_of(struct weir_bus *bus)
@@ -154,6 +157,9 @@ WEIR_MUST_USE enum weir_status weir_kafka_consumer_new(struct weir_bus *bus, enu
                                                        struct weir_consumer **consumer, struct weir_error *error);
 WEIR_MUST_USE enum weir_status weir_kafka_consumer_assign(struct weir_consumer *consumer, uint32_t partition,
                                                           uint64_t offset, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_kafka_consumer_resume(struct weir_consumer *consumer, uint32_t partition,
+                                                          uint64_t offset, const struct weir_mark *mark,
+                                                          struct weir_error *error);
 void weir_kafka_consumer_unassign(struct weir_consumer *consumer, uint32_t partition);
 void weir_kafka_consumer_pause(struct weir_consumer *consumer, uint32_t partition, bool paused);
 WEIR_MUST_USE enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer,
