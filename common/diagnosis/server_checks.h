@@ -51,8 +51,9 @@ struct weir_check_positions {
 	const char *role; /* "limiter" */
 	enum weir_topic topic;
 	uint32_t partitions;
-	const bool *known;    /* by partition: whether `next` is */
-	const uint64_t *next; /* by partition: the first offset that is not stored as done */
+	const bool *known;             /* by partition: whether `next` is */
+	const uint64_t *next;          /* by partition: the first offset that is not stored as done */
+	const struct weir_mark *marks; /* by partition: by which the topic is known again, as for weir_bus_verify() */
 	/* returned */
 	uint32_t stuck;    /* partitions that cannot go on */
 	uint64_t behind;   /* messages that wait, over all partitions */
