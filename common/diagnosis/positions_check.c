@@ -52,9 +52,9 @@ static void tell(const struct weir_check *check, const struct weir_check_positio
 	if (gap->count > 0)
 		weir_findings_add(
 			check->findings, severity(positions), "partitions",
-			"%s: %llu message%s of %s lost: deleted before they were done, in partition%s %.*s\n%s\nweir recover "
+			"%s: topic %s lost %llu message%s before they were done, in partition%s %.*s\n%s\nweir recover "
 			"--accept-gap %s --all --yes (runbook: gap)",
-			positions->role, (unsigned long long)gap->lost, gap->lost == 1 ? "" : "s", name, gap->count > 1 ? "s" : "",
+			positions->role, name, (unsigned long long)gap->lost, gap->lost == 1 ? "" : "s", gap->count > 1 ? "s" : "",
 			(int)gap->numbers.length, gap->numbers.at, meaning(positions), check->config_words);
 	if (anew->count > 0)
 		weir_findings_add(
