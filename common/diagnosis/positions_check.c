@@ -48,6 +48,7 @@ static void tell(const struct weir_check *check, const struct weir_check_positio
                  struct gaps *anew)
 {
 	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
+	const char *details = strchr(anew->why, '('); /* what is before it has the topic's name without the prefix */
 	weir_bus_kafka_topic_name(check->config->bus.prefix, positions->topic, name);
 	if (gap->count > 0)
 		weir_findings_add(
@@ -59,10 +60,10 @@ static void tell(const struct weir_check *check, const struct weir_check_positio
 	if (anew->count > 0)
 		weir_findings_add(
 			check->findings, severity(positions), "partitions",
-			"%s: topic %s was recreated, which stops partition%s %.*s: %s\n%s\nweir recover --accept-gap %s --all "
+			"%s: topic %s was recreated, which stops partition%s %.*s %s\n%s\nweir recover --accept-gap %s --all "
 			"--yes (runbook: topic-recreated)",
-			positions->role, name, anew->count > 1 ? "s" : "", (int)anew->numbers.length, anew->numbers.at, anew->why,
-			meaning(positions), check->config_words);
+			positions->role, name, anew->count > 1 ? "s" : "", (int)anew->numbers.length, anew->numbers.at,
+			details != NULL ? details : "", meaning(positions), check->config_words);
 }
 
 /* How long the oldest message that waits has been waiting, by the log's own times. */
