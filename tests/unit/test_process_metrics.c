@@ -26,6 +26,7 @@ static double sample(const char *name)
 	char wanted[128];
 	weir_process_metrics("test", &page);
 	weir_text_append(&page, "", 1);
+	assert_non_null(page.at);
 	snprintf(wanted, sizeof wanted, "\n%s ", name);
 	const char *found = strstr(page.at, wanted);
 	if (found == NULL)
