@@ -7,6 +7,7 @@
 #include "archiver/daemon/process.h"
 
 #include "archiver/api/api.h"
+#include "archiver/daemon/archiver_check.h"
 #include "archiver/page/page.h"
 #include "archiver/work/archiver.h"
 #include "archiver/work/archiver_metrics.h"
@@ -57,6 +58,14 @@ static enum weir_status open_for_api(void *context, struct weir_store **store, s
 	return weir_connect_store(daemon->config, SHORT_WAIT_MS, weir_stop_flag(), &daemon->log, store, error);
 }
 
+/* What /healthz and /readyz say. */
+static void tell_troubles(void *context, struct weir_text *lines)
+{
+	const struct weir_daemon_pages *pages = context;
+	(void)pages->healthy(pages->context, lines);
+	(void)pages->ready(pages->context, lines);
+}
+
 static enum weir_status start_api(struct process *process, struct weir_error *error)
 {
 	struct api_options options = {
@@ -67,6 +76,8 @@ static enum weir_status start_api(struct process *process, struct weir_error *er
 		.context = process->daemon,
 		.figures = archiver_figures,
 		.figures_context = (void *)(uintptr_t)archiver_stats(process->archiver),
+		.troubles = tell_troubles,
+		.troubles_context = &process->pages,
 		.files = page_files,
 		.file_count = page_file_count,
 	};
@@ -202,14 +213,32 @@ static enum weir_status check_api(const struct weir_config *config, struct weir_
 	return status;
 }
 
+/* What `weir doctor` would find of an archiver. */
+static enum weir_status check_state(const struct process *process, const bool missing[WEIR_TOPIC_COUNT],
+                                    struct weir_store *store, struct weir_error *error)
+{
+	struct weir_findings findings = {0};
+	struct weir_check shared = weir_daemon_check_begin(process->daemon, &findings);
+	bool good[WEIR_TOPIC_COUNT];
+	int64_t oldest_ms;
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+		good[topic] = !missing[topic];
+	if (store != NULL) {
+		weir_check_writes(&shared, store, false, true);
+		archiver_check_state(&shared, process->bus, good, store, &oldest_ms);
+	}
+	return weir_daemon_check_end(process->daemon, &shared, WEIR_SEVERITY_TICKET, error);
+}
+
 static enum weir_status check(void *self, struct weir_error *error)
 {
 	struct process *process = self;
 	struct weir_store *store = NULL;
-	printf("%s: the configuration is valid\n", process->daemon->config_path);
+	bool missing[WEIR_TOPIC_COUNT];
+	printf("%s: no mistake in the configuration\n", process->daemon->config_path);
 	enum weir_status status = check_api(process->daemon->config, error);
 	if (status == WEIR_OK)
-		status = weir_daemon_check_bus(process->daemon, &process->bus, error);
+		status = weir_daemon_check_bus(process->daemon, missing, &process->bus, error);
 	if (status == WEIR_OK)
 		status = weir_daemon_check_store(process->daemon, &store, error);
 	if (status == WEIR_OK && store != NULL)
@@ -218,6 +247,10 @@ static enum weir_status check(void *self, struct weir_error *error)
 		printf("store: database \"%s\" exists\n", process->daemon->config->store.database);
 	else if (status == WEIR_OK)
 		printf("none of its tables exists yet\n");
+	if (status == WEIR_OK)
+		status = check_state(process, missing, store, error);
+	if (store != NULL)
+		store->ops->close(store);
 	return status;
 }
 

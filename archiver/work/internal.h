@@ -77,8 +77,14 @@ void archiver_drop(struct archiver *archiver, uint32_t partition, enum partition
 /** Parks a partition, and logs the reason. */
 void archiver_stick(struct archiver *archiver, uint32_t partition, const char *why);
 
-/** Parks a partition at a gap in its topics. It is taken again after `weir recover --accept-gap` has moved past it. */
-void archiver_stand_at_gap(struct archiver *archiver, uint32_t partition, uint64_t checkpoint, const char *why);
+/**
+ * Parks a partition at a gap in its topics, or because one was made anew. It is taken again after `weir recover
+ * --accept-gap` has moved it.
+ *
+ * @param why  WEIR_INVALID, WEIR_ANEW
+ */
+void archiver_stand_at_gap(struct archiver *archiver, uint32_t partition, uint64_t checkpoint,
+                           const struct weir_error *why);
 
 /* ---- archiver_messages.c ---- */
 

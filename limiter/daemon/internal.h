@@ -41,8 +41,8 @@ void limiter_view(const struct limiter *limiter, uint32_t partition, struct work
  *
  * @param version  set: the policy's; 0: there is none
  */
-WEIR_MUST_USE enum weir_status limiter_check_policy(const struct limiter *limiter, struct weir_store *store,
-                                                    uint64_t *version, struct weir_error *error);
+WEIR_MUST_USE enum weir_status limiter_check_policy(struct weir_bus *bus, struct weir_store *store, uint64_t *version,
+                                                    struct weir_error *error);
 
 /** --check: says on standard output what a start would meet. @param self  a struct limiter */
 WEIR_MUST_USE enum weir_status limiter_check(void *self, struct weir_error *error);

@@ -69,7 +69,7 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 	if (status == WEIR_OK)
 		status = cluster_metadata_establish(store, limiter->bus->partitions, &limiter->seed, error);
 	if (status == WEIR_OK)
-		status = limiter_check_policy(limiter, store, &policy, error);
+		status = limiter_check_policy(limiter->bus, store, &policy, error);
 	if (store != NULL)
 		store->ops->close(store);
 	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;

@@ -64,11 +64,11 @@ static void send_change(struct output *output, uint32_t partition, const struct 
 	const struct policy_switch *change = result->change;
 	for (uint32_t i = 0; i < change->lifted_count; i++) {
 		weir_text_clear(&output->text);
-		decision_lift_json(&output->text, partition, result->offset, i, change->lifted[i], result->at_ms);
+		decision_lift_json(&output->text, partition, result->number, i, change->lifted[i], result->at_ms);
 		send_decision(output, partition, change->lifted[i], (struct weir_span){.at = "", .length = 0}, 0);
 	}
 	for (uint32_t i = 0; i < change->block_count; i++)
-		send_override(output, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
+		send_override(output, partition, result->number, change->lifted_count + i, &change->blocks[i]);
 }
 
 void output_result(struct output *output, uint32_t partition, const struct lane_result *result,
@@ -83,13 +83,13 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 	if (result->change != NULL)
 		send_change(output, partition, result);
 	if (result->override != NULL)
-		send_override(output, partition, result->offset, 0, result->override);
+		send_override(output, partition, result->number, 0, result->override);
 	if (result->frame == NULL || !output->publisher->core->options.config->archiver.enabled)
 		return;
 	uint32_t pairs = result->judged.pair_count;
 	weir_text_clear(&output->judged);
 	char *out = weir_text_reserve(&output->judged, message.length + 8 + (pairs + 1) / 2);
-	size_t length = weir_frame_judged(message, result->offset, result->judged.verdicts, pairs, out);
+	size_t length = weir_frame_judged(message, result->number, result->judged.verdicts, pairs, out);
 	publisher_send(output->publisher, partition, WEIR_TOPIC_JUDGED, partition, (struct weir_span){0},
 	               (struct weir_span){.at = out, .length = (uint32_t)length}, 0);
 }

@@ -204,7 +204,13 @@ static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigRe
 	if (bus->replicas[topic] < bus->config->bus.replication)
 		weir_text_printf(warning, "topic %s has replication factor %d, not the %" PRId64 " of \"bus.replication\". ",
 		                 name, bus->replicas[topic], bus->config->bus.replication);
-	return weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, name, &settings, warning, error);
+	enum weir_status status =
+		weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, name, &settings, warning, error);
+	if (bus->absent != BUS_KAFKA_LOOK)
+		return status;
+	weir_bus_kafka_look_settings(bus, (enum weir_topic)topic, &settings, warning, status, error);
+	weir_text_clear(warning);
+	return WEIR_OK;
 }
 
 struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *base, enum weir_topic topic)

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,6 +113,8 @@ static void *watch(void *context)
 	int64_t settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 	while (wait_for_next(bus)) {
 		if (ask(bus, &error) == WEIR_OK) {
+			if (atomic_exchange(&bus->suspect, false) || fault.on)
+				atomic_fetch_add(&bus->found, 1);
 			weir_fault_clear(&fault, bus->log, "bus");
 			note(bus, "");
 			weir_bus_kafka_tell_skew(bus, &skew);
