@@ -10,8 +10,9 @@
 #include <stdlib.h>
 
 enum {
-	EXTRA_VERSION = 1,
-	EXTRA_BYTES = 1 + 8 + 8,
+	EXTRA_VERSION = 2,
+	EXTRA_BYTES_BEFORE = 1 + 2 * 8, /* version 1 has no marks */
+	EXTRA_BYTES = EXTRA_BYTES_BEFORE + 2 * 3 * 8,
 	DECISION_TEXT_BYTES = 256, /* of one decision, about */
 };
 
@@ -44,7 +45,7 @@ void ledger_free(struct ledger *ledger)
 	free(ledger);
 }
 
-/* ---- its state: version, decisions' next offset, events' next offset ---- */
+/* ---- its state: version, decisions' next offset, events' next number, the marks of judged and of decisions ---- */
 
 static void append_u64(struct weir_text *text, uint64_t number)
 {
@@ -60,6 +61,25 @@ static uint64_t read_u64(const char *at)
 	return number;
 }
 
+static void append_mark(struct weir_text *text, const struct weir_mark *mark)
+{
+	append_u64(text, mark->offset);
+	append_u64(text, (uint64_t)mark->appended_ms);
+	append_u64(text, mark->hash);
+}
+
+static struct weir_mark read_mark(const char *at)
+{
+	return (struct weir_mark){
+		.offset = read_u64(at), .appended_ms = (int64_t)read_u64(at + 8), .hash = read_u64(at + 16)};
+}
+
+static bool is_extra(struct weir_span extra)
+{
+	return extra.length > 0 && extra.length == (extra.at[0] == 1 ? EXTRA_BYTES_BEFORE : EXTRA_BYTES) &&
+	       (extra.at[0] == 1 || extra.at[0] == EXTRA_VERSION);
+}
+
 enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partition_state *state,
                                 struct weir_error *error)
 {
@@ -72,11 +92,15 @@ enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partiti
 		return WEIR_OK;
 	if (state->extra.length > 0 && (uint8_t)state->extra.at[0] > EXTRA_VERSION)
 		return weir_fail(error, WEIR_NEWER, "partition %u was archived by a newer version of weir", ledger->partition);
-	if (state->extra.length != EXTRA_BYTES || (uint8_t)state->extra.at[0] != EXTRA_VERSION)
+	if (!is_extra(state->extra))
 		return weir_fail(error, WEIR_INVALID, "partition %u: the archiver's state is damaged", ledger->partition);
 	ledger->judged_next = state->next_offset;
 	ledger->decisions_next = read_u64(state->extra.at + 1);
 	ledger->events_next = read_u64(state->extra.at + 9);
+	if (state->extra.length == EXTRA_BYTES) {
+		ledger->judged_last = read_mark(state->extra.at + EXTRA_BYTES_BEFORE);
+		ledger->decisions_last = read_mark(state->extra.at + EXTRA_BYTES_BEFORE + 3 * 8);
+	}
 	return WEIR_OK;
 }
 
@@ -86,6 +110,8 @@ void ledger_state(const struct ledger *ledger, struct weir_partition_state *stat
 	weir_text_append(extra, &(char){EXTRA_VERSION}, 1);
 	append_u64(extra, ledger->decisions_next);
 	append_u64(extra, ledger->events_next);
+	append_mark(extra, &ledger->judged_last);
+	append_mark(extra, &ledger->decisions_last);
 	*state = (struct weir_partition_state){.partition = ledger->partition,
 	                                       .epoch = ledger->epoch,
 	                                       .checkpoint = ledger->checkpoint + 1,
@@ -192,6 +218,12 @@ void ledger_skip(struct ledger *ledger, enum weir_topic topic, uint64_t offset)
 	else
 		ledger->decisions_next = offset + 1;
 	ledger->changed = true;
+}
+
+void ledger_mark(struct ledger *ledger, const struct weir_message *message)
+{
+	*(message->topic == WEIR_TOPIC_JUDGED ? &ledger->judged_last : &ledger->decisions_last) =
+		weir_mark_of(message->payload, message->offset, message->appended_ms);
 }
 
 size_t ledger_size(const struct ledger *ledger)

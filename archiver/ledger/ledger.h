@@ -4,8 +4,9 @@
  * since it was last stored.
  *
  * The judged topic may hold a frame twice (a limiter that crashed judges again
- * what its checkpoint did not hold): frames count by the offset of the events
- * that they judge, each once, in order. That rests on a rule of the limiter's
+ * what its checkpoint did not hold): frames count by the number of the record
+ * that they judge, each once, in order. Numbers grow also where the topic of
+ * events was made anew (limiter/lane/lane_place.h). That rests on a rule of the limiter's
  * (common/specification/guarantees.md, How): no checkpoint passes an offset before
  * its judged frame is acknowledged. So whoever publishes a frame has published, or
  * found published, all before it.
@@ -21,6 +22,7 @@
 #include "archiver/ledger/decision_row.h"
 #include "archiver/ledger/histories.h"
 #include "common/base/text.h"
+#include "common/bus/bus.h"
 #include "common/frame/frame.h"
 #include "common/store/store.h"
 
@@ -31,14 +33,15 @@ struct ledger_event {
 
 struct ledger {
 	uint32_t partition;
-	uint64_t epoch, checkpoint; /* stored */
-	uint64_t judged_next;       /* the judged topic's next offset */
-	uint64_t decisions_next;    /* likewise of decisions */
-	uint64_t events_next;       /* the first offset of events whose judged frame has not been taken */
-	int64_t clock_ms;           /* the highest sending time so far */
-	uint64_t policy_version;    /* of the newest frame */
-	bool fresh;                 /* nothing was ever stored: it begins where the topics begin */
-	bool changed;               /* since it was last stored */
+	uint64_t epoch, checkpoint;                   /* stored */
+	uint64_t judged_next;                         /* the judged topic's next offset */
+	uint64_t decisions_next;                      /* likewise of decisions */
+	struct weir_mark judged_last, decisions_last; /* of the messages before these: whether a topic is still the same */
+	uint64_t events_next;    /* the first number of a record of events whose judged frame has not been taken */
+	int64_t clock_ms;        /* the highest sending time so far */
+	uint64_t policy_version; /* of the newest frame */
+	bool fresh;              /* nothing was ever stored: it begins where the topics begin */
+	bool changed;            /* since it was last stored */
 	/* What is to be stored. */
 	struct counts *counts;
 	struct decision_row *decisions;
@@ -78,6 +81,8 @@ void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const s
 void ledger_decision(struct ledger *ledger, uint64_t offset, struct decision_row *row);
 /** Stands behind a message that is not archived. @param topic  judged, or decisions */
 void ledger_skip(struct ledger *ledger, enum weir_topic topic, uint64_t offset);
+/** Remembers the message that was taken last, by which its topic is known again. */
+void ledger_mark(struct ledger *ledger, const struct weir_message *message);
 
 /** Rows that storing it would write, about. */
 size_t ledger_size(const struct ledger *ledger);

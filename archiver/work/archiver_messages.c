@@ -80,14 +80,14 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 	struct weir_error error;
 	size_t count = 0;
 	enum weir_status status = bus_of(archiver)->receive(consumer, messages, MESSAGES, timeout_ms, &count, &error);
-	if (status == WEIR_INVALID) {
+	if (status == WEIR_INVALID || status == WEIR_ANEW) {
 		/* The topic may no longer have what came before the gap, so that is stored first. The gap is reported again. */
 		if (!archiver_store(archiver)) {
 			nap();
 			return;
 		}
 		const struct ledger *ledger = archiver->partitions[messages[0].partition].ledger;
-		archiver_stand_at_gap(archiver, messages[0].partition, ledger != NULL ? ledger->checkpoint : 0, error.text);
+		archiver_stand_at_gap(archiver, messages[0].partition, ledger != NULL ? ledger->checkpoint : 0, &error);
 		return;
 	}
 	if (status != WEIR_OK) {
@@ -99,8 +99,12 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		weir_fault_clear(&archiver->bus_fault, archiver->options.log, "archiver");
 	for (size_t i = 0; i < count; i++) {
 		struct partition *partition = &archiver->partitions[messages[i].partition];
-		if (partition->state != PARTITION_LIVE || take(archiver, partition->ledger, &messages[i]))
+		if (partition->state != PARTITION_LIVE)
 			continue;
+		if (take(archiver, partition->ledger, &messages[i])) {
+			ledger_mark(partition->ledger, &messages[i]);
+			continue;
+		}
 		/* Its rows are dropped too: it is read again from where it was last stored. */
 		if (partition->state == PARTITION_LIVE)
 			archiver_drop(archiver, messages[i].partition, PARTITION_EMPTY);

@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000 };
@@ -25,6 +26,13 @@ static void count_partitions(struct archiver *archiver)
 	atomic_store_explicit(&archiver->stats.parked.value, parked, memory_order_relaxed);
 }
 
+static void set_reason(struct archiver *archiver, uint32_t number, const char *why)
+{
+	pthread_mutex_lock(&archiver->reasons.lock);
+	snprintf(archiver->reasons.parked[number], sizeof archiver->reasons.parked[number], "%s", why);
+	pthread_mutex_unlock(&archiver->reasons.lock);
+}
+
 void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_state state)
 {
 	struct partition *partition = &archiver->partitions[number];
@@ -36,6 +44,7 @@ void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_st
 	}
 	partition->state = state;
 	partition->at_gap = false;
+	set_reason(archiver, number, "");
 	count_partitions(archiver);
 }
 
@@ -43,20 +52,25 @@ void archiver_stick(struct archiver *archiver, uint32_t number, const char *why)
 {
 	weir_log(archiver->options.log, WEIR_LOG_ERROR, "archiver", "partition %u: %s", number, why);
 	archiver_drop(archiver, number, PARTITION_PARKED);
+	set_reason(archiver, number, why);
 }
 
-void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t checkpoint, const char *why)
+void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t checkpoint,
+                           const struct weir_error *why)
 {
 	struct weir_error error;
 	struct partition *partition = &archiver->partitions[number];
-	if (!archiver->options.standalone) /* a standalone log is trimmed only up to what its readers consumed */
+	if (archiver->options.standalone) /* a standalone log is trimmed only up to what its readers consumed */
+		(void)weir_fail(&error, WEIR_INVALID, "%s", why->text);
+	else
 		(void)weir_fail(
 			&error, WEIR_INVALID,
-			"%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or --all) "
-			"continues after them",
-			why, number);
-	else
-		(void)weir_fail(&error, WEIR_INVALID, "%s", why);
+			why->status == WEIR_ANEW
+				? "%s: nothing of the new topic is archived until `weir recover --accept-gap --partition %u --yes` (or "
+				  "--all), which continues with its first message (runbook: topic-recreated)"
+				: "%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or --all) "
+				  "continues after them (runbook: gap)",
+			why->text, number);
 	archiver_stick(archiver, number, error.text);
 	partition->at_gap = !archiver->options.standalone;
 	partition->checkpoint = checkpoint;
@@ -76,6 +90,8 @@ static void inspect_gaps(struct archiver *archiver)
 		    archiver->store->ops->inspect(archiver->store, WEIR_STORE_ROLE_ARCHIVER, i, &state, NULL) != WEIR_OK ||
 		    state.checkpoint == partition->checkpoint)
 			continue;
+		weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver",
+		         "partition %u continues: `weir recover` has accepted what is missing", i);
 		archiver_drop(archiver, i, PARTITION_EMPTY);
 		archiver->retake_ms = now_ms;
 	}
@@ -109,10 +125,12 @@ static enum weir_status find_beginning(struct archiver *archiver, const struct l
 static enum weir_status assign(struct archiver *archiver, const struct ledger *ledger, struct weir_error *error)
 {
 	const struct weir_bus_ops *bus = bus_of(archiver);
-	enum weir_status status = bus->assign(archiver->judged, ledger->partition, ledger->judged_next, error);
+	enum weir_status status =
+		bus->resume(archiver->judged, ledger->partition, ledger->judged_next, &ledger->judged_last, error);
 	if (status != WEIR_OK)
 		return status;
-	status = bus->assign(archiver->decisions, ledger->partition, ledger->decisions_next, error);
+	status =
+		bus->resume(archiver->decisions, ledger->partition, ledger->decisions_next, &ledger->decisions_last, error);
 	if (status != WEIR_OK)
 		bus->unassign(archiver->judged, ledger->partition);
 	return status;
@@ -125,6 +143,7 @@ static enum weir_status take(struct archiver *archiver, uint32_t number, struct 
 	struct ledger *ledger = ledger_new(number);
 	enum weir_status status =
 		archiver->store->ops->take(archiver->store, WEIR_STORE_ROLE_ARCHIVER, number, &state, error);
+	archiver_note_store(archiver, status, error);
 	if (status == WEIR_OK)
 		status = ledger_restore(ledger, &state, error);
 	if (status == WEIR_OK)
@@ -133,8 +152,8 @@ static enum weir_status take(struct archiver *archiver, uint32_t number, struct 
 		status = find_beginning(archiver, ledger, WEIR_TOPIC_DECISIONS, &ledger->decisions_next, error);
 	if (status == WEIR_OK) {
 		status = assign(archiver, ledger, error);
-		if (status == WEIR_INVALID) {
-			archiver_stand_at_gap(archiver, number, ledger->checkpoint, error->text);
+		if (status == WEIR_INVALID || status == WEIR_ANEW) {
+			archiver_stand_at_gap(archiver, number, ledger->checkpoint, error);
 			status = WEIR_END;
 		}
 	}

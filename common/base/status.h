@@ -21,6 +21,7 @@ enum weir_status {
 	WEIR_IO,      /* the operating system or a server failed; a retry may help */
 	WEIR_FENCED,  /* another owner took over; drop the state and rejoin */
 	WEIR_LOCKED,  /* another process holds it */
+	WEIR_ANEW,    /* what was read before was replaced by another of that name: a stored position means nothing in it */
 };
 
 enum { WEIR_ERROR_TEXT_BYTES = 512 };

@@ -13,6 +13,7 @@
 
 #include "common/base/span.h"
 #include "common/base/status.h"
+#include "common/bus/mark.h"
 
 enum weir_topic {
 	WEIR_TOPIC_EVENTS,
@@ -91,6 +92,17 @@ struct weir_bus_ops {
 	 */
 	enum weir_status (*assign)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
 	                           struct weir_error *error);
+	/**
+	 * As assign(), at a position that was stored, perhaps long ago: also verifies that the topic is still the one of then.
+	 * Where the message of the mark was deleted, or there is no mark, only the topic's extent can tell.
+	 *
+	 * @param offset  the next message to receive
+	 * @param mark    of the message before it, or of that message itself; borrowed
+	 * @return as assign(); WEIR_ANEW: the topic was made anew: it ends before the offset, or has another message in the
+	 *         marked one's place. If this is found out later, receive() returns it
+	 */
+	enum weir_status (*resume)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+	                           const struct weir_mark *mark, struct weir_error *error);
 	void (*unassign)(struct weir_consumer *consumer, uint32_t partition);
 	/** Pauses or resumes a partition. A paused one keeps its position and delivers nothing. */
 	void (*pause)(struct weir_consumer *consumer, uint32_t partition, bool paused);
@@ -100,7 +112,7 @@ struct weir_bus_ops {
 	 * @param messages  their bytes are borrowed until the next receive() on this consumer
 	 * @return WEIR_OK with *count >= 0; WEIR_INVALID: the log is damaged or has a gap: the error says where, and
 	 *         messages[0] has the partition and offset; repeated until that partition is unassigned, or assigned at
-	 *         another offset; WEIR_IO: a temporary failure
+	 *         another offset; WEIR_ANEW: likewise, because the topic was made anew; WEIR_IO: a temporary failure
 	 */
 	enum weir_status (*receive)(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
 	                            int timeout_ms, size_t *count, struct weir_error *error);
@@ -132,5 +144,30 @@ struct weir_bus {
 	const struct weir_bus_ops *ops;
 	uint32_t partitions; /* of events, judged and decisions */
 };
+
+/**
+ * Reads the mark of the message at an offset, or of the first one after it.
+ *
+ * @return WEIR_OK; WEIR_END: there is none; WEIR_IO: no answer in time
+ */
+WEIR_MUST_USE enum weir_status weir_bus_read_mark(struct weir_bus *bus, enum weir_topic topic, uint32_t partition,
+                                                  uint64_t offset, int timeout_ms, struct weir_mark *mark,
+                                                  struct weir_error *error);
+
+/**
+ * Verifies a stored position, without a consumer that goes on from there.
+ *
+ * @param mark  as for resume()
+ * @return WEIR_OK: it is the same topic, as far as can be told; WEIR_INVALID: the offset was deleted; WEIR_ANEW; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status weir_bus_verify(struct weir_bus *bus, enum weir_topic topic, uint32_t partition,
+                                               uint64_t offset, const struct weir_mark *mark, int timeout_ms,
+                                               struct weir_error *error);
+
+/** The words for WEIR_ANEW, one for each way to find it out. @param name  the topic's @return WEIR_ANEW */
+enum weir_status weir_bus_ends_before(struct weir_error *error, const char *name, uint32_t partition, uint64_t next,
+                                      uint64_t offset);
+enum weir_status weir_bus_has_another(struct weir_error *error, const char *name, uint32_t partition,
+                                      const struct weir_mark *mark);
 
 #endif

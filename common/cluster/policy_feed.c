@@ -152,7 +152,7 @@ enum weir_status weir_policy_feed_poll(struct weir_policy_feed *feed, int timeou
 	enum weir_status status = feed->assigned ? WEIR_OK : begin(feed, error);
 	if (status == WEIR_OK)
 		status = bus->receive(feed->consumer, messages, MESSAGES_AT_ONCE, timeout_ms, &count, error);
-	if (status == WEIR_INVALID && feed->assigned) {
+	if ((status == WEIR_INVALID || status == WEIR_ANEW) && feed->assigned) {
 		bus->unassign(feed->consumer, 0);
 		feed->assigned = false;
 	}

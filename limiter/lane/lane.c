@@ -23,6 +23,7 @@ struct lane {
 	int64_t appended_ms;     /* when the log took it, by the log's clock; 0: not known */
 	int64_t ahead_ms;        /* by how much its sending time was reduced */
 	struct override_command command;
+	struct lane_place place;
 	uint64_t next_offset;
 	uint64_t policy_version;
 	const struct compiled_policy *compiled; /* of policy_version */
@@ -56,9 +57,14 @@ void lane_free(struct lane *lane)
 	free(lane);
 }
 
-/* Reads a partition's `extra`: the length of the shard's part (u32, little-endian), that part, the tally. */
+/* Reads a partition's `extra`: its place, the length of the shard's part (u32, little-endian), that part, the tally. */
 static enum weir_status import_extra(struct lane *lane, struct weir_span extra, struct weir_error *error)
 {
+	enum weir_status status = lane_place_read(&extra, &lane->place, error);
+	if (status != WEIR_OK) {
+		weir_error_prefix(error, "partition %u", lane->partition);
+		return status;
+	}
 	if (extra.length < 4)
 		return weir_fail(error, WEIR_INVALID, "the saved state of partition %u is truncated", lane->partition);
 	const unsigned char *at = (const unsigned char *)extra.at;
@@ -67,7 +73,7 @@ static enum weir_status import_extra(struct lane *lane, struct weir_span extra, 
 		return weir_fail(error, WEIR_INVALID, "the saved state of partition %u is truncated", lane->partition);
 	struct weir_span shard = {.at = extra.at + 4, .length = length};
 	struct weir_span tally = {.at = shard.at + length, .length = extra.length - 4 - length};
-	enum weir_status status = shard_import_extra(lane->shard, shard, error);
+	status = shard_import_extra(lane->shard, shard, error);
 	return status == WEIR_OK ? tally_import(lane->tally, tally, error) : status;
 }
 
@@ -154,6 +160,7 @@ static enum weir_status take_record(struct lane *lane, struct lane_result *resul
 static struct lane_result begin_result(const struct lane *lane)
 {
 	return (struct lane_result){.offset = lane->next_offset,
+	                            .number = lane->place.base + lane->next_offset,
 	                            .at_ms = lane->frame.sending_time_ms,
 	                            .ahead_ms = lane->ahead_ms,
 	                            .source = lane->frame.source};
@@ -191,7 +198,7 @@ static enum weir_status begin_command(struct lane *lane, struct weir_error *erro
 {
 	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
 	enum weir_status status = override_command_parse(lane->frame.body, &lane->command, error);
-	lane->command.offset = lane->next_offset;
+	lane->command.offset = lane->place.base + lane->next_offset;
 	if (status == WEIR_OK)
 		status = shard_command_begin(lane->shard, &lane->command, lane->frame.sending_time_ms, error);
 	return refuse(status);
@@ -217,13 +224,14 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
                             struct lane_result *result, struct weir_error *error)
 {
 	assert(!lane->waiting);
-	*result = (struct lane_result){.offset = offset};
+	*result = (struct lane_result){.offset = offset, .number = lane->place.base + offset};
 	if (offset < lane->next_offset)
 		return WEIR_OK;
 	lane->appended_ms = appended_ms;
 	enum weir_status status = decode(lane, message, error);
 	if (status == WEIR_NEWER)
 		return status;
+	lane->place.last = weir_mark_of(message, offset, appended_ms);
 	if (status != WEIR_OK) {
 		lane->next_offset = offset + 1;
 		return refuse(status);
@@ -237,7 +245,7 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 	lane->waiting = true;
 	lane->missing_count = 0;
 	if (lane->frame.kind == WEIR_FRAME_EVENTS)
-		shard_frame_begin(lane->shard, &lane->frame, offset);
+		shard_frame_begin(lane->shard, &lane->frame, lane->place.base + offset);
 	else if (is_unknown_policy(lane))
 		return WEIR_AGAIN;
 	return lane_go_on(lane, result, error);
@@ -264,6 +272,7 @@ void lane_state(const struct lane *lane, struct weir_partition_state *state, str
 	char *shard = shard_export_extra(lane->shard, &length);
 	char head[4] = {(char)length, (char)(length >> 8), (char)(length >> 16), (char)(length >> 24)};
 	size_t start = extra->length;
+	lane_place_write(&lane->place, extra);
 	weir_text_append(extra, head, sizeof head);
 	weir_text_append(extra, shard, length);
 	tally_export(lane->tally, extra);
@@ -293,6 +302,11 @@ uint32_t lane_partition(const struct lane *lane)
 uint64_t lane_next_offset(const struct lane *lane)
 {
 	return lane->next_offset;
+}
+
+const struct lane_place *lane_place(const struct lane *lane)
+{
+	return &lane->place;
 }
 
 uint64_t lane_policy_version(const struct lane *lane)

@@ -11,6 +11,7 @@
 #define LIMITER_LANE_H
 
 #include "common/store/store.h"
+#include "limiter/lane/lane_place.h"
 #include "limiter/lane/policy_registry.h"
 #include "limiter/lane/tally.h"
 #include "limiter/shard/shard.h"
@@ -23,7 +24,8 @@ enum { LANE_AHEAD_MOST_MS = 5000 };
 
 /* The result of one message. Everything is borrowed from the lane until its next message. */
 struct lane_result {
-	uint64_t offset;
+	uint64_t offset;                                /* in the topic */
+	uint64_t number;                                /* by which decisions and judged frames name the record */
 	const struct weir_frame *frame;                 /* NULL: not events */
 	struct shard_result judged;                     /* of the frame */
 	const struct policy_switch *change;             /* what a policy switch publishes; NULL: no switch */
@@ -83,6 +85,8 @@ struct shard *lane_shard(struct lane *lane);
 struct tally *lane_tally(struct lane *lane);
 uint32_t lane_partition(const struct lane *lane);
 uint64_t lane_next_offset(const struct lane *lane);
+/** Which life of the topic it is in, and the last message taken. */
+const struct lane_place *lane_place(const struct lane *lane);
 uint64_t lane_policy_version(const struct lane *lane);
 /** The compiled policy in force. */
 const struct compiled_policy *lane_compiled_policy(const struct lane *lane);

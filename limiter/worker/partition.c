@@ -56,17 +56,24 @@ static void take(struct partition *partition, int64_t now_ms)
 	partition_submit(partition, job);
 }
 
-/* Adds to the error of a gap in the log what a person can do about it; only a person can decide that. */
-static void explain_gap(struct weir_error *error, uint32_t partition, bool damaged)
+/* How the log fails a partition for good. */
+enum fault_of_log { LOG_HAS_GAP, LOG_IS_DAMAGED, LOG_IS_ANEW };
+
+/* Adds to such an error what a person can do about it; only a person can decide that. */
+static void explain(struct weir_error *error, uint32_t partition, enum fault_of_log fault)
 {
-	struct weir_error gap = *error;
-	(void)weir_fail(error, gap.status,
-	                damaged
-	                    ? "%s: after deleting the records up to it (kafka-delete-records), "
-	                      "`weir recover --accept-gap --partition %u --yes` continues there"
-	                    : "%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or "
-	                      "--all) continues after them",
-	                gap.text, partition);
+	struct weir_error plain = *error;
+	(void)weir_fail(
+		error, WEIR_INVALID,
+		fault == LOG_IS_ANEW
+			? "%s: nothing of the new topic is judged until `weir recover --accept-gap --partition %u --yes` (or --all), "
+			  "which continues with its first message (runbook: topic-recreated)"
+		: fault == LOG_IS_DAMAGED
+			? "%s: after deleting the records up to it (kafka-delete-records), "
+			  "`weir recover --accept-gap --partition %u --yes` continues there"
+			: "%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or --all) "
+			  "continues after them (runbook: gap)",
+		plain.text, partition);
 }
 
 /* Creates a lane from the checkpoint that was taken, and assigns its messages from there on. */
@@ -84,9 +91,12 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 	struct lane *lane = lane_new(&options, core->options.registry, core->options.first_policy);
 	enum weir_status status = checkpoint_restore(job->partition_stored, &job->state, lane, &job->error);
 	if (status == WEIR_OK) {
-		status = core->bus->assign(core->consumer, partition->number, job->state.next_offset, &job->error);
-		if (status == WEIR_INVALID)
-			explain_gap(&job->error, partition->number, false);
+		status = core->bus->resume(core->consumer, partition->number, job->state.next_offset, &lane_place(lane)->last,
+		                           &job->error);
+		if (status == WEIR_INVALID || status == WEIR_ANEW) {
+			explain(&job->error, partition->number, status == WEIR_ANEW ? LOG_IS_ANEW : LOG_HAS_GAP);
+			status = WEIR_INVALID;
+		}
 	}
 	if (status != WEIR_OK) {
 		view_set_place(tools->view, partition->number, lane_next_offset(lane), shard_clock_ms(lane_shard(lane)), 0);
@@ -248,7 +258,8 @@ static void be_refused(struct partition *partition, const struct checkpoint_job 
 /*
  * What was judged before a gap is stored first, as the log may no longer have it to be judged again. But if the log
  * ends before the gap, or its extent is unknown, nothing is stored: a log that lost its end no longer has what was
- * judged, and its state would be wrong.
+ * judged, and its state would be wrong. A log that was made anew and has grown past the place is another matter: what
+ * was judged of the old one was published.
  */
 void partition_meet_gap(struct partition *partition, const struct weir_message *at, struct weir_error *error)
 {
@@ -259,7 +270,8 @@ void partition_meet_gap(struct partition *partition, const struct weir_message *
 	struct weir_error unknown;
 	bool known =
 		core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, partition->number, &first, &next, &unknown) == WEIR_OK;
-	explain_gap(error, partition->number, known && first <= at->offset && at->offset <= next);
+	bool inside = known && first <= at->offset && at->offset <= next;
+	explain(error, partition->number, error->status == WEIR_ANEW ? LOG_IS_ANEW : inside ? LOG_IS_DAMAGED : LOG_HAS_GAP);
 	if (known && at->offset <= next) {
 		note_fault(partition, WEIR_INVALID, error);
 		leave(partition);
@@ -346,7 +358,7 @@ void partition_checkpoint(struct partition *partition, int64_t now_ms)
 		checkpointing_cut(checkpointing, partition->tools->publisher, partition->lane, now_ms);
 	checkpointing_go_on(checkpointing, partition->tools->publisher, partition->lane, now_ms);
 	if (partition->state == PARTITION_HELD && !shard_is_full(lane_shard(partition->lane)) &&
-	    !checkpointing_is_overdue(checkpointing, partition->lane, core->options.age_limit_ms))
+	    !checkpointing_is_overdue(checkpointing, partition->lane, atomic_load(&core->age_limit_ms)))
 		partition_resume(partition); /* the cut alone may make room, before it is stored */
 	fill_back(partition);
 	partition_ask_for_policy(partition, now_ms);
@@ -354,9 +366,12 @@ void partition_checkpoint(struct partition *partition, int64_t now_ms)
 
 void partition_remind(struct partition *partition, int64_t now_ms)
 {
+	int64_t remind_ms = atomic_load(&partition->tools->core->remind_ms);
+	if (partition->remind_due_ms > now_ms + remind_ms)
+		partition->remind_due_ms = now_ms + remind_ms; /* it has become shorter */
 	if (!partition_state_receives(partition->state) || now_ms < partition->remind_due_ms)
 		return;
-	partition->remind_due_ms = now_ms + partition->tools->core->options.remind_ms;
+	partition->remind_due_ms = now_ms + remind_ms;
 	output_remind(partition->tools->output, partition->lane);
 }
 

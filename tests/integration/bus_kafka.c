@@ -37,7 +37,8 @@ struct driver {
 
 static const char *status_name(enum weir_status status)
 {
-	static const char *const names[] = {"OK", "AGAIN", "END", "FULL", "INVALID", "NEWER", "IO", "FENCED", "LOCKED"};
+	static const char *const names[] = {"OK",    "AGAIN", "END",    "FULL",   "INVALID",
+	                                    "NEWER", "IO",    "FENCED", "LOCKED", "ANEW"};
 	return names[status];
 }
 

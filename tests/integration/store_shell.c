@@ -38,7 +38,7 @@ struct shell {
 	struct weir_error error;
 };
 
-static const char *const names[] = {"OK", "AGAIN", "END", "FULL", "INVALID", "NEWER", "IO", "FENCED", "LOCKED"};
+static const char *const names[] = {"OK", "AGAIN", "END", "FULL", "INVALID", "NEWER", "IO", "FENCED", "LOCKED", "ANEW"};
 
 static uint64_t number(const char *word)
 {

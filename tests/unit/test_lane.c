@@ -262,6 +262,60 @@ static void a_cut_that_is_cut_short_is_refused(void **state)
 	weir_text_deinit(&extra);
 }
 
+/* What weir 0.1 stored: the length of the shard's part comes first. */
+static void a_cut_without_a_place_is_of_the_topics_first_life(void **state)
+{
+	enum { PLACE_BYTES = 4 + 8 + 4 * 8 };
+	struct scene *scene = *state;
+	take_events(scene, 0, 0, 2);
+	struct weir_partition_state cut = {.checkpoint = 1};
+	struct weir_text extra = {0};
+	lane_state(scene->lane, &cut, &extra);
+	cut.extra.at += PLACE_BYTES;
+	cut.extra.length -= PLACE_BYTES;
+	lane_free(scene->lane);
+	scene->lane = lane_new(&options, scene->registry, 1);
+	assert_int_equal(lane_restore(scene->lane, &cut, &scene->error), WEIR_OK);
+	assert_int_equal(lane_place(scene->lane)->base, 0);
+	assert_false(weir_mark_is_set(&lane_place(scene->lane)->last));
+	take_events(scene, 1, 2, 2);
+	assert_int_equal(scene->result.number, 1);
+	assert_true(weir_mark_is_set(&lane_place(scene->lane)->last));
+	weir_text_deinit(&extra);
+}
+
+static void records_of_a_further_life_have_numbers_of_their_own(void **state)
+{
+	struct scene *scene = *state;
+	take_events(scene, 0, 0, 2);
+	struct weir_partition_state cut = {.checkpoint = 1};
+	struct weir_text before = {0}, extra = {0};
+	struct lane_place place;
+	lane_state(scene->lane, &cut, &before);
+	struct weir_span rest = cut.extra;
+	assert_int_equal(lane_place_read(&rest, &place, &scene->error), WEIR_OK);
+	assert_int_equal(place.last.offset, 0);
+	place.base = lane_place_next_base(place.base + cut.next_offset);
+	assert_int_equal(place.base, UINT64_C(10000000000));
+	assert_int_equal(lane_place_next_base(UINT64_C(10000000535)), UINT64_C(20000000000));
+	lane_place_write(&place, &extra);
+	weir_text_append(&extra, rest.at, rest.length);
+	cut.extra = (struct weir_span){.at = extra.at, .length = (uint32_t)extra.length};
+	cut.next_offset = 0;
+	lane_free(scene->lane);
+	scene->lane = lane_new(&options, scene->registry, 1);
+	assert_int_equal(lane_restore(scene->lane, &cut, &scene->error), WEIR_OK);
+	take_events(scene, 0, 2, 5);
+	assert_int_equal(scene->result.offset, 0);
+	assert_int_equal(scene->result.number, UINT64_C(10000000000));
+	assert_int_equal(scene->result.judged.decision_count, 1);
+	assert_int_equal(scene->result.judged.decisions[0].id_offset, UINT64_C(10000000000));
+	extra.at[4] = 9;
+	assert_int_equal(lane_restore(scene->lane, &cut, &scene->error), WEIR_NEWER);
+	weir_text_deinit(&before);
+	weir_text_deinit(&extra);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -277,6 +331,8 @@ int main(void)
 		CASE(a_sending_time_counts_as_at_most_five_seconds_after_the_log_took_it),
 		CASE(a_cut_brings_back_offset_policy_clock_and_positions),
 		CASE(a_cut_that_is_cut_short_is_refused),
+		CASE(a_cut_without_a_place_is_of_the_topics_first_life),
+		CASE(records_of_a_further_life_have_numbers_of_their_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

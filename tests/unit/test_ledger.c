@@ -171,7 +171,10 @@ static void a_ledger_goes_on_where_it_was_stored(void **state)
 	struct weir_error error;
 	struct ledger *ledger = ledger_new(5);
 	take(ledger, 0, 10);
+	ledger_mark(ledger, &(struct weir_message){.topic = WEIR_TOPIC_JUDGED, .offset = 0, .payload = weir_span_of("a")});
 	ledger_skip(ledger, WEIR_TOPIC_DECISIONS, 8);
+	ledger_mark(ledger,
+	            &(struct weir_message){.topic = WEIR_TOPIC_DECISIONS, .offset = 8, .payload = weir_span_of("b")});
 	ledger_state(ledger, &stored, &extra);
 	ledger_stored(ledger);
 	assert_int_equal(ledger_size(ledger), 0);
@@ -183,6 +186,9 @@ static void a_ledger_goes_on_where_it_was_stored(void **state)
 	assert_int_equal(next->judged_next, 1);
 	assert_int_equal(next->decisions_next, 9);
 	assert_int_equal(next->checkpoint, 1);
+	assert_true(weir_mark_equal(&next->judged_last, &ledger->judged_last));
+	assert_true(weir_mark_equal(&next->decisions_last, &ledger->decisions_last));
+	assert_int_equal(next->decisions_last.offset, 8);
 	assert_false(take(next, 1, 10));
 	assert_true(take(next, 2, 11));
 	stored.extra.length--;
@@ -193,6 +199,23 @@ static void a_ledger_goes_on_where_it_was_stored(void **state)
 	ledger_free(ledger);
 	ledger_free(next);
 	weir_text_deinit(&extra);
+}
+
+/* What weir 0.1 stored had no marks. */
+static void a_state_without_marks_is_read(void **state)
+{
+	(void)state;
+	static char extra[1 + 8 + 8] = {1, 9, 0, 0, 0, 0, 0, 0, 0, 11};
+	struct weir_partition_state stored = {
+		.checkpoint = 3, .next_offset = 5, .extra = {.at = extra, .length = sizeof extra}};
+	struct weir_error error;
+	struct ledger *ledger = ledger_new(5);
+	assert_int_equal(ledger_restore(ledger, &stored, &error), WEIR_OK);
+	assert_int_equal(ledger->judged_next, 5);
+	assert_int_equal(ledger->decisions_next, 9);
+	assert_int_equal(ledger->events_next, 11);
+	assert_false(weir_mark_is_set(&ledger->judged_last) || weir_mark_is_set(&ledger->decisions_last));
+	ledger_free(ledger);
 }
 
 /* The days of a key are rows in its order, each once, and hold what is in the model. */
@@ -381,6 +404,7 @@ int main(void)
 		cmocka_unit_test(equal_hashes_are_told_apart),
 		cmocka_unit_test(what_is_judged_again_counts_once),
 		cmocka_unit_test(a_ledger_goes_on_where_it_was_stored),
+		cmocka_unit_test(a_state_without_marks_is_read),
 		cmocka_unit_test(a_batch_sums_what_ledgers_have),
 		cmocka_unit_test(events_lie_in_the_tables_order),
 		cmocka_unit_test(a_decision_becomes_a_row),

@@ -146,13 +146,13 @@ static enum weir_status faulty_producer_new(struct weir_bus *bus, struct weir_pr
 	return scene_faulty->own->producer_new(bus, producer, error);
 }
 
-static enum weir_status faulty_assign(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
-                                      struct weir_error *error)
+static enum weir_status faulty_resume(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+                                      const struct weir_mark *mark, struct weir_error *error)
 {
 	if (faults.gap == partition + 1)
 		return weir_fail(error, WEIR_INVALID, "weir.events partition %u has offsets 100 to 200, not %llu", partition,
 		                 (unsigned long long)offset);
-	return scene_faulty->own->assign(consumer, partition, offset, error);
+	return scene_faulty->own->resume(consumer, partition, offset, mark, error);
 }
 
 static enum weir_status faulty_receive(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
@@ -263,7 +263,7 @@ static inline struct scene *scene_new(bool faulty)
 	scene->ops.poll = faulty_poll;
 	scene->ops.send = slow_send;
 	scene->ops.producer_new = faulty_producer_new;
-	scene->ops.assign = faulty_assign;
+	scene->ops.resume = faulty_resume;
 	scene->ops.receive = faulty_receive;
 	scene->ops.extent = faulty_extent;
 	scene->bus->ops = &scene->ops;

@@ -107,18 +107,24 @@ static enum weir_status assign(struct decisions_source *source, struct feed *fee
 			continue;
 		status = ops->extent(source->bus, topic, i, &first, &next, error);
 		if (status == WEIR_OK)
-			status = ops->assign(feed->consumer, i, first > stream->next ? first : stream->next, error);
+			status = ops->assign(feed->consumer, i, first > stream->next || next < stream->next ? first : stream->next,
+			                     error);
 		stream->assigned = status == WEIR_OK;
 	}
 	return status;
 }
 
-/* What is deleted before it was read is lost; the rest is read on. */
-static void take_gap(struct feed *feed, const struct weir_bus_ops *ops)
+/*
+ * What is deleted before it was read is lost; the rest is read on. A topic that was made anew is read from its beginning:
+ * versions grow all the same, so what is new in it is taken.
+ */
+static void take_gap(struct feed *feed, const struct weir_bus_ops *ops, bool anew)
 {
 	uint32_t partition = feed->messages[0].partition;
 	ops->unassign(feed->consumer, partition);
 	feed->streams[partition].assigned = false;
+	if (anew)
+		feed->streams[partition].next = 0;
 }
 
 /* Whether there are messages. */
@@ -134,8 +140,8 @@ static bool receive(struct decisions_source *source, struct feed *feed, enum wei
 	enum weir_status status = assign(source, feed, topic, &error);
 	if (status == WEIR_OK) {
 		status = source->bus->ops->receive(feed->consumer, feed->messages, MESSAGES, 0, &feed->count, &error);
-		if (status == WEIR_INVALID)
-			take_gap(feed, source->bus->ops);
+		if (status == WEIR_INVALID || status == WEIR_ANEW)
+			take_gap(feed, source->bus->ops, status == WEIR_ANEW);
 	}
 	if (status == WEIR_OK) {
 		state_problem(source, "");

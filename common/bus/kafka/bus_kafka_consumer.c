@@ -12,6 +12,11 @@
  * auto.offset.reset=error: an offset that is not in the log is reported and stops
  * its partition. So do damaged bytes, which librdkafka by itself would skip.
  * librdkafka retries everything else.
+ *
+ * A topic that was made anew has other messages at the same offsets. So the last
+ * message that was read is fetched once more, and compared, before what is behind
+ * it counts: when a stored position is taken up, and after the brokers or the topic
+ * were away. That costs no question of its own: fetching just begins one earlier.
  */
 #include "common/bus/kafka/internal.h"
 
@@ -19,7 +24,7 @@
 #include "common/base/clock.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 enum {
@@ -33,11 +38,16 @@ enum {
 
 struct assigned {
 	bool on, paused, fetching;
-	bool broken, told;  /* broken: its offset is not in the log, or bytes are damaged; told: receive has reported it */
-	uint64_t next;      /* the next offset to take from librdkafka */
-	uint64_t end;       /* the partition's end when last reached; if above `next`, there is no message in between */
-	uint64_t at_assign; /* the partition's end when it was assigned; 0: not known */
-	char *words;        /* if broken: why */
+	bool broken, told;     /* broken: it cannot be read on (`why`); told: receive has reported it */
+	bool verifying;        /* what comes first is to be compared with `mark` */
+	bool suspect;          /* it was found to be another topic: a resume waits for the answer */
+	struct weir_mark mark; /* of the last message taken from librdkafka, or as given to resume */
+	enum weir_status why;  /* if broken: WEIR_INVALID, WEIR_ANEW */
+	uint64_t next;         /* the next offset to take from librdkafka */
+	uint64_t end;          /* the partition's end when last reached; if above `next`, there is no message in between */
+	uint64_t at_assign;    /* the partition's end when it was assigned; 0: not known */
+	uint64_t met_end;      /* the end that was met last, + 1; 0: none */
+	char *words;           /* if broken: why */
 	/* Messages that came while it was paused, in order. */
 	rd_kafka_message_t **aside;
 	size_t aside_first, aside_count;
@@ -52,6 +62,7 @@ struct weir_consumer {
 	rd_kafka_queue_t *queue;
 	uint32_t partitions;
 	struct assigned *assigned;               /* by partition */
+	uint64_t found;                          /* bus->found, as last seen */
 	bool met_end;                            /* this receive reached an end after offsets without a message */
 	uint32_t aside_partitions;               /* how many have messages set aside */
 	uint32_t broken_partitions;              /* how many are broken */
@@ -95,6 +106,7 @@ enum weir_status weir_kafka_consumer_new(struct weir_bus *base, enum weir_topic 
 	made->assigned = weir_alloc(made->partitions, sizeof *made->assigned);
 	made->reads = rd_kafka_topic_new(handle, bus->names[topic], NULL);
 	made->queue = rd_kafka_queue_new(handle);
+	made->found = atomic_load(&bus->found);
 	*consumer = made;
 	return WEIR_OK;
 }
@@ -110,7 +122,7 @@ static void stop_fetching(struct weir_consumer *consumer, uint32_t partition)
 }
 
 /* Stops a partition, which returns nothing more until it is assigned again. */
-static void break_off(struct weir_consumer *consumer, uint32_t partition, const char *words)
+static void break_off(struct weir_consumer *consumer, uint32_t partition, const struct weir_error *why)
 {
 	struct assigned *at = &consumer->assigned[partition];
 	stop_fetching(consumer, partition);
@@ -118,21 +130,43 @@ static void break_off(struct weir_consumer *consumer, uint32_t partition, const 
 		return;
 	at->broken = true;
 	at->told = false;
-	at->words = weir_copy(words, strlen(words));
+	at->why = why->status;
+	at->words = weir_copy(why->text, strlen(why->text));
 	consumer->broken_partitions++;
+}
+
+/* The append time, by the clock of the partition's leader; 0 unless message.timestamp.type is LogAppendTime. */
+static int64_t appended_ms(const rd_kafka_message_t *message)
+{
+	rd_kafka_timestamp_type_t type;
+	int64_t at_ms = rd_kafka_message_timestamp(message, &type);
+	return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? at_ms : 0;
+}
+
+static struct weir_mark mark_of(const rd_kafka_message_t *message)
+{
+	struct weir_span payload = {.at = message->payload, .length = (uint32_t)message->len};
+	return weir_mark_of(payload, (uint64_t)message->offset, appended_ms(message));
+}
+
+/* A message further on says nothing: the marked one has just been deleted. */
+static bool is_another(const struct weir_mark *found, const struct weir_mark *mark)
+{
+	return found->offset == mark->offset && !weir_mark_equal(found, mark);
 }
 
 static void start_fetching(struct weir_consumer *consumer, uint32_t partition)
 {
 	struct assigned *at = &consumer->assigned[partition];
-	char words[WEIR_ERROR_TEXT_BYTES];
+	struct weir_error words;
+	uint64_t from = at->verifying && at->mark.offset < at->next ? at->mark.offset : at->next;
 	at->fetching =
-		rd_kafka_consume_start_queue(consumer->reads, (int32_t)partition, (int64_t)at->next, consumer->queue) == 0;
+		rd_kafka_consume_start_queue(consumer->reads, (int32_t)partition, (int64_t)from, consumer->queue) == 0;
 	if (at->fetching)
 		return;
-	snprintf(words, sizeof words, "cannot read %s partition %u: %s", consumer->bus->names[consumer->topic], partition,
-	         rd_kafka_err2str(rd_kafka_last_error()));
-	break_off(consumer, partition, words);
+	(void)weir_fail(&words, WEIR_INVALID, "cannot read %s partition %u: %s", consumer->bus->names[consumer->topic],
+	                partition, rd_kafka_err2str(rd_kafka_last_error()));
+	break_off(consumer, partition, &words);
 }
 
 static void empty_aside(struct weir_consumer *consumer, struct assigned *at)
@@ -169,7 +203,7 @@ static void put_off(struct weir_consumer *consumer, uint32_t partition)
 	empty_aside(consumer, at);
 	consumer->broken_partitions -= at->broken;
 	free(at->words);
-	*at = (struct assigned){0};
+	*at = (struct assigned){.suspect = at->suspect};
 }
 
 /* ---- assigning ---- */
@@ -182,22 +216,58 @@ static enum weir_status refuse_offset(const struct weir_consumer *consumer, uint
 	                 (unsigned long long)next, (unsigned long long)offset);
 }
 
+/* Fetches one message, from a partition that is not being read. @return whether it came in time */
+static bool fetch_mark(struct weir_consumer *consumer, uint32_t partition, uint64_t offset, struct weir_mark *mark)
+{
+	int64_t end_ms = weir_monotonic_ms() + ASSIGN_ASK_MS;
+	rd_kafka_queue_t *queue = rd_kafka_queue_new(consumer->handle);
+	bool found = false;
+	if (rd_kafka_consume_start_queue(consumer->reads, (int32_t)partition, (int64_t)offset, queue) == 0) {
+		while (!found && weir_monotonic_ms() < end_ms) {
+			rd_kafka_message_t *message = rd_kafka_consume_queue(queue, (int)(end_ms - weir_monotonic_ms()));
+			found = message != NULL && message->err == RD_KAFKA_RESP_ERR_NO_ERROR;
+			if (found)
+				*mark = mark_of(message);
+			if (message != NULL)
+				rd_kafka_message_destroy(message);
+		}
+		rd_kafka_consume_stop(consumer->reads, (int32_t)partition);
+	}
+	rd_kafka_queue_destroy(queue);
+	return found;
+}
+
+enum weir_status weir_kafka_consumer_resume(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+                                            const struct weir_mark *mark, struct weir_error *error)
+{
+	const char *name = consumer->bus->names[consumer->topic];
+	if (partition >= consumer->partitions)
+		return weir_fail(error, WEIR_INVALID, "%s has no partition %u", name, partition);
+	uint64_t first = 0, next = 0;
+	struct assigned *at = &consumer->assigned[partition];
+	bool known =
+		weir_bus_kafka_extent(consumer->bus, consumer->topic, partition, ASSIGN_ASK_MS, &first, &next, NULL) == WEIR_OK;
+	if (known && mark != NULL && (offset > next || (weir_mark_is_set(mark) && mark->offset >= next)))
+		return weir_bus_ends_before(error, name, partition, next, offset);
+	if (known && (offset < first || offset > next))
+		return refuse_offset(consumer, partition, first, next, offset, error);
+	put_off(consumer, partition);
+	struct weir_mark found;
+	if (at->suspect && known && weir_mark_is_set(mark) && mark->offset >= first &&
+	    fetch_mark(consumer, partition, mark->offset, &found) && is_another(&found, mark))
+		return weir_bus_has_another(error, name, partition, mark);
+	*at = (struct assigned){.on = true, .suspect = at->suspect && mark != NULL, .next = offset, .at_assign = next};
+	if (weir_mark_is_set(mark))
+		at->mark = *mark;
+	at->verifying = weir_mark_is_set(mark) && mark->offset >= first;
+	start_fetching(consumer, partition);
+	return WEIR_OK;
+}
+
 enum weir_status weir_kafka_consumer_assign(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
                                             struct weir_error *error)
 {
-	if (partition >= consumer->partitions)
-		return weir_fail(error, WEIR_INVALID, "%s has no partition %u", consumer->bus->names[consumer->topic],
-		                 partition);
-	uint64_t first, next;
-	enum weir_status status =
-		weir_bus_kafka_extent(consumer->bus, consumer->topic, partition, ASSIGN_ASK_MS, &first, &next, NULL);
-	if (status == WEIR_OK && (offset < first || offset > next))
-		return refuse_offset(consumer, partition, first, next, offset, error);
-	put_off(consumer, partition);
-	consumer->assigned[partition] =
-		(struct assigned){.on = true, .next = offset, .at_assign = status == WEIR_OK ? next : 0};
-	start_fetching(consumer, partition);
-	return WEIR_OK;
+	return weir_kafka_consumer_resume(consumer, partition, offset, NULL, error);
 }
 
 void weir_kafka_consumer_unassign(struct weir_consumer *consumer, uint32_t partition)
@@ -263,14 +333,6 @@ void weir_kafka_consumer_free(struct weir_consumer *consumer)
 	weir_kafka_end(consumer->handle, BUS_KAFKA_END_MS);
 	free(consumer->assigned);
 	free(consumer);
-}
-
-/* The append time, by the clock of the partition's leader; 0 unless message.timestamp.type is LogAppendTime. */
-static int64_t appended_ms(const rd_kafka_message_t *message)
-{
-	rd_kafka_timestamp_type_t type;
-	int64_t at_ms = rd_kafka_message_timestamp(message, &type);
-	return type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME ? at_ms : 0;
 }
 
 static void hand_out(struct weir_consumer *consumer, rd_kafka_message_t *message, struct weir_message *out)
@@ -343,10 +405,14 @@ static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafk
 		enum weir_status status =
 			weir_bus_kafka_extent(consumer->bus, consumer->topic, partition, BUS_KAFKA_ASK_MS, &first, &next, &words);
 		if (status == WEIR_OK && (at->next < first || at->next > next)) {
-			(void)refuse_offset(consumer, partition, first, next, at->next, &words);
-			break_off(consumer, partition, words.text);
+			if (at->next > next && weir_mark_is_set(&at->mark))
+				(void)weir_bus_ends_before(&words, name, partition, next, at->next);
+			else
+				(void)refuse_offset(consumer, partition, first, next, at->next, &words);
+			break_off(consumer, partition, &words);
 			return WEIR_AGAIN;
 		}
+		at->verifying = at->verifying && (status != WEIR_OK || at->mark.offset >= first);
 		if (at->fetching) { /* otherwise fetching starts again when there is room */
 			stop_fetching(consumer, partition);
 			start_fetching(consumer, partition);
@@ -354,10 +420,34 @@ static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafk
 	} else if (is_damage(message->err)) {
 		(void)weir_fail(&words, WEIR_INVALID, "%s partition %u is damaged at offset %llu: %s", name, partition,
 		                (unsigned long long)at->next, rd_kafka_message_errstr(message));
-		break_off(consumer, partition, words.text);
+		break_off(consumer, partition, &words);
 		return WEIR_AGAIN;
 	}
+	atomic_store(&consumer->bus->suspect, true);
 	return weir_fail(error, WEIR_IO, "%s partition %u: %s", name, partition, rd_kafka_message_errstr(message));
+}
+
+/* Stops a partition whose topic was made anew. Before it is read again, the topic is asked about the mark. */
+static void find_anew(struct weir_consumer *consumer, uint32_t partition, const struct weir_error *why)
+{
+	break_off(consumer, partition, why);
+	consumer->assigned[partition].suspect = true;
+}
+
+/* The end came before the message that was read last: either the topic was made anew, or its leader does not know yet. */
+static void verify_end(struct weir_consumer *consumer, uint32_t partition)
+{
+	const char *name = consumer->bus->names[consumer->topic];
+	uint64_t first, next, read = consumer->assigned[partition].next;
+	struct weir_error why;
+	if (weir_bus_kafka_extent(consumer->bus, consumer->topic, partition, BUS_KAFKA_ASK_MS, &first, &next, NULL) !=
+	        WEIR_OK ||
+	    read <= next) {
+		atomic_store(&consumer->bus->suspect, true); /* it is verified again soon */
+		return;
+	}
+	(void)weir_bus_ends_before(&why, name, partition, next, read);
+	find_anew(consumer, partition, &why);
 }
 
 /* Notes a partition's end. It comes in order, so all messages before it were taken. */
@@ -365,10 +455,35 @@ static void take_end(struct weir_consumer *consumer, const rd_kafka_message_t *m
 {
 	uint32_t partition = (uint32_t)message->partition;
 	struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
-	if (at == NULL || !at->fetching || (uint64_t)message->offset <= at->next)
+	if (at == NULL)
+		return;
+	at->met_end = (uint64_t)message->offset + 1;
+	if (!at->fetching)
+		return;
+	if (at->verifying && (uint64_t)message->offset <= at->mark.offset) {
+		verify_end(consumer, partition);
+		return;
+	}
+	if ((uint64_t)message->offset <= at->next)
 		return;
 	at->end = (uint64_t)message->offset;
 	consumer->met_end = true;
+}
+
+/* Compares the first message that was fetched with the mark. @return false: it is another topic's */
+static bool verify(struct weir_consumer *consumer, uint32_t partition, const rd_kafka_message_t *message)
+{
+	struct assigned *at = &consumer->assigned[partition];
+	struct weir_mark found = mark_of(message);
+	struct weir_error why;
+	if (found.offset < at->mark.offset)
+		return true;
+	at->verifying = at->suspect = false;
+	if (!is_another(&found, &at->mark))
+		return true;
+	(void)weir_bus_has_another(&why, consumer->bus->names[consumer->topic], partition, &at->mark);
+	find_anew(consumer, partition, &why);
+	return false;
 }
 
 /* Takes one message from the queue: returns it, sets it aside, or drops it if it is outdated. */
@@ -376,15 +491,40 @@ static void take_message(struct weir_consumer *consumer, rd_kafka_message_t *mes
 {
 	uint32_t partition = (uint32_t)message->partition;
 	struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
-	if (at == NULL || !at->fetching || (uint64_t)message->offset < at->next) {
+	bool wanted = at != NULL && at->fetching;
+	if (wanted && at->verifying)
+		wanted = verify(consumer, partition, message);
+	if (!wanted || (uint64_t)message->offset < at->next) {
 		rd_kafka_message_destroy(message);
 		return;
 	}
+	if (at->met_end == (uint64_t)message->offset + 1 && !at->paused) /* it came after the end was met: it is new */
+		weir_bus_kafka_note_append(consumer->bus, appended_ms(message));
 	at->next = (uint64_t)message->offset + 1;
+	at->mark = mark_of(message);
 	if (at->paused)
 		put_aside(consumer, partition, message);
 	else
 		hand_out(consumer, message, out);
+}
+
+/* After the brokers or a topic were lost and found: what was read last is fetched again, and compared. */
+static void verify_all(struct weir_consumer *consumer)
+{
+	uint64_t found = atomic_load(&consumer->bus->found);
+	if (found == consumer->found)
+		return;
+	consumer->found = found;
+	for (uint32_t partition = 0; partition < consumer->partitions; partition++) {
+		struct assigned *at = &consumer->assigned[partition];
+		if (!at->on || at->broken || !weir_mark_is_set(&at->mark))
+			continue;
+		at->verifying = true;
+		if (at->fetching) { /* otherwise fetching starts again when there is room */
+			stop_fetching(consumer, partition);
+			start_fetching(consumer, partition);
+		}
+	}
 }
 
 /* Reports a broken partition that was not reported yet, or (again) any. messages[0] gets its place. */
@@ -397,7 +537,7 @@ static enum weir_status report_broken(struct weir_consumer *consumer, bool again
 			continue;
 		at->told = true;
 		messages[0] = (struct weir_message){.topic = consumer->topic, .partition = partition, .offset = at->next};
-		return weir_fail(error, WEIR_INVALID, "%s", at->words);
+		return weir_fail(error, at->why, "%s", at->words);
 	}
 	return WEIR_OK;
 }
@@ -453,6 +593,7 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 	release_held(consumer);
 	if (most == 0)
 		return WEIR_OK;
+	verify_all(consumer);
 	if (consumer->broken_partitions > 0 && (status = report_broken(consumer, false, messages, error)) != WEIR_OK)
 		return status;
 	if (consumer->aside_partitions > 0)

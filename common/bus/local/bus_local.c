@@ -94,6 +94,7 @@ static const struct weir_bus_ops operations = {
 	.producer_free = weir_producer_free,
 	.consumer_new = consumer_new,
 	.assign = weir_consumer_assign,
+	.resume = weir_consumer_resume,
 	.unassign = weir_consumer_unassign,
 	.pause = weir_consumer_pause,
 	.receive = weir_consumer_receive,

@@ -123,6 +123,48 @@ enum weir_status weir_consumer_assign(struct weir_consumer *consumer, uint32_t p
 	return WEIR_OK;
 }
 
+/*
+ * Reads the marked message by a consumer of its own, which needs no place among this one's partitions. One that cannot
+ * be read, as it is damaged, says nothing about those behind it.
+ */
+static enum weir_status verify(const struct weir_consumer *consumer, uint32_t partition, const struct weir_mark *mark,
+                               struct weir_error *error)
+{
+	struct weir_consumer *reader;
+	struct weir_message message;
+	size_t count = 0;
+	enum weir_status status = weir_consumer_new(consumer->journal, NULL, &reader, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_mark found = *mark;
+	if (weir_consumer_assign(reader, partition, mark->offset, NULL) == WEIR_OK &&
+	    weir_consumer_receive(reader, &message, 1, 0, &count, NULL) == WEIR_OK && count > 0)
+		found = weir_mark_of(message.payload, message.offset, message.appended_ms);
+	weir_consumer_free(reader);
+	if (weir_mark_equal(&found, mark))
+		return WEIR_OK;
+	return weir_bus_has_another(error, weir_topic_name(consumer->journal->options.topic), partition, mark);
+}
+
+enum weir_status weir_consumer_resume(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+                                      const struct weir_mark *mark, struct weir_error *error)
+{
+	struct weir_bus_journal *journal = consumer->journal;
+	enum weir_status status = weir_consumer_assign(consumer, partition, offset, error);
+	if (partition >= journal->partitions)
+		return status;
+	pthread_mutex_lock(&journal->lock);
+	uint64_t first = weir_bus_journal_first(journal, partition), next = journal->next[partition];
+	pthread_mutex_unlock(&journal->lock);
+	if (offset > next || (weir_mark_is_set(mark) && mark->offset >= next))
+		status = weir_bus_ends_before(error, weir_topic_name(journal->options.topic), partition, next, offset);
+	else if (status == WEIR_OK && weir_mark_is_set(mark) && mark->offset >= first)
+		status = verify(consumer, partition, mark, error);
+	if (status != WEIR_OK)
+		weir_consumer_unassign(consumer, partition);
+	return status;
+}
+
 void weir_consumer_unassign(struct weir_consumer *consumer, uint32_t partition)
 {
 	struct assigned *assigned = find(consumer, partition);

@@ -9,6 +9,8 @@ enum weir_status weir_consumer_new(struct weir_bus_journal *journal, const char 
                                    struct weir_consumer **consumer, struct weir_error *error);
 enum weir_status weir_consumer_assign(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
                                       struct weir_error *error);
+enum weir_status weir_consumer_resume(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+                                      const struct weir_mark *mark, struct weir_error *error);
 void weir_consumer_unassign(struct weir_consumer *consumer, uint32_t partition);
 void weir_consumer_pause(struct weir_consumer *consumer, uint32_t partition, bool paused);
 enum weir_status weir_consumer_receive(struct weir_consumer *consumer, struct weir_message *messages, size_t most,

@@ -193,6 +193,14 @@ static enum weir_status assign(struct weir_consumer *consumer, uint32_t partitio
 	return WEIR_OK;
 }
 
+/* Nobody goes on from a stored position beside the log's owner: what is read here is read from its beginning on. */
+static enum weir_status resume(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+                               const struct weir_mark *mark, struct weir_error *error)
+{
+	(void)mark;
+	return assign(consumer, partition, offset, error);
+}
+
 static void unassign(struct weir_consumer *consumer, uint32_t partition)
 {
 	consumer->assigned[partition] = false;
@@ -377,6 +385,7 @@ static const struct weir_bus_ops operations = {
 	.producer_new = producer_new,
 	.consumer_new = consumer_new,
 	.assign = assign,
+	.resume = resume,
 	.unassign = unassign,
 	.pause = set_paused,
 	.receive = receive,

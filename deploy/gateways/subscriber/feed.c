@@ -177,6 +177,10 @@ enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, 
 	if (status != WEIR_OK)
 		return status;
 	status = feed->bus->ops->receive(feed->consumer, messages, most, timeout_ms, count, error);
+	if (status == WEIR_ANEW) { /* the list is made of the earlier topic's decisions: a start makes it of this one's */
+		struct weir_error why = *error;
+		return weir_fail(error, WEIR_INVALID, "%s; restart to read it from the beginning", why.text);
+	}
 	if (status != WEIR_INVALID) {
 		note_places(feed);
 		return status;

@@ -9,6 +9,7 @@
 #include "common/json/json.h"
 #include "deploy/weir/explain/replay.h"
 #include "deploy/weir/inspect/topic_read.h"
+#include "limiter/lane/lane_place.h"
 
 #include <inttypes.h>
 
@@ -18,6 +19,7 @@ struct part {
 	struct question *questions;
 	size_t count;
 	uint32_t partition;
+	uint64_t base;       /* a record's number is this plus its offset */
 	uint64_t first;      /* the log's first offset of it */
 	uint64_t from;       /* where judging begins */
 	uint64_t last;       /* the last one that is asked about */
@@ -40,6 +42,16 @@ static enum weir_status open_part(struct part *part, struct topic_read **read, s
 		part->first = topic_read_first(*read, part->partition);
 	if (status == WEIR_OK && part->from < part->first)
 		part->from = part->first;
+	return status;
+}
+
+/* The next message, with its record's number in place of its offset: decisions name it by that. */
+static enum weir_status read_next(const struct part *part, struct topic_read *read, struct weir_message *message,
+                                  struct weir_error *error)
+{
+	enum weir_status status = topic_read_next(read, message, error);
+	if (status == WEIR_OK)
+		message->offset += part->base;
 	return status;
 }
 
@@ -97,7 +109,7 @@ static enum weir_status look_through(struct part *part, struct weir_error *error
 	enum weir_status status = open_part(part, &read, error);
 	if (status != WEIR_OK)
 		return status;
-	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO) {
+	while ((status = read_next(part, read, &message, error)) != WEIR_END && status != WEIR_IO) {
 		if (status != WEIR_OK)
 			continue;
 		status = patience_check(part->log->patience, error);
@@ -114,18 +126,26 @@ static enum weir_status look_through(struct part *part, struct weir_error *error
 	return status == WEIR_IO ? status : WEIR_OK;
 }
 
-/* What was in force at the beginning: before the first policy record, or, as there is none, what is in force. */
+/*
+ * What was in force at the beginning: before the first policy record, or, as there is none, what is in force. A log that
+ * was made anew did not begin with the first policy.
+ */
 static enum weir_status find_version(struct part *part, struct weir_error *error)
 {
 	struct weir_store *store = part->log->store;
 	struct weir_partition_state state = {0};
-	if (part->from == 0) {
-		part->version = 1;
-		return WEIR_OK;
-	}
+	struct lane_place place;
 	enum weir_status status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, part->partition, &state, error);
-	part->version = state.policy_version > 0 ? state.policy_version : policy_registry_newest(part->log->registry);
-	return status;
+	if (status == WEIR_OK)
+		status = lane_place_read(&state.extra, &place, error);
+	if (status != WEIR_OK)
+		return status;
+	part->base = place.base;
+	if (part->from == 0 && part->base == 0)
+		part->version = 1;
+	else
+		part->version = state.policy_version > 0 ? state.policy_version : policy_registry_newest(part->log->registry);
+	return WEIR_OK;
 }
 
 /* ---- judging ---- */
@@ -139,14 +159,14 @@ static enum weir_status judge(struct part *part, struct weir_error *error)
 	                                 .partition = part->partition,
 	                                 .partitions = part->log->partitions,
 	                                 .lateness_ms = part->log->lateness_ms,
-	                                 .whole = part->from == 0,
+	                                 .whole = part->from == 0 && part->base == 0,
 	                                 .questions = part->questions,
 	                                 .question_count = part->count};
 	enum weir_status status = open_part(part, &read, error);
 	if (status != WEIR_OK)
 		return status;
 	struct replay *replay = replay_new(&options);
-	while ((status = topic_read_next(read, &message, error)) != WEIR_END && status != WEIR_IO) {
+	while ((status = read_next(part, read, &message, error)) != WEIR_END && status != WEIR_IO) {
 		if (status != WEIR_OK) {
 			part->damaged++;
 			continue;
@@ -174,35 +194,36 @@ static enum weir_status judge(struct part *part, struct weir_error *error)
 
 static void tell_missing(const struct part *part, struct question *question)
 {
-	bool trimmed = part->first > 0;
+	uint64_t first = part->base + part->first;
+	bool trimmed = first > 0;
 	if (part->damaged > 0)
 		question_lacks(question, "%" PRIu64 " records of partition %u are damaged or gone.", part->damaged,
 		               part->partition);
-	if (question->again.length == 0 && question->by_id && question->offset < part->first)
+	if (question->again.length == 0 && question->by_id && question->offset < first)
 		question_lacks(question,
 		               "The log of partition %u begins at offset %" PRIu64 ": the record %" PRIu64
 		               " that caused the decision is not there any more.",
-		               part->partition, part->first, question->offset);
+		               part->partition, first, question->offset);
 	else if (question->again.length == 0 && question->by_id)
 		question_lacks(question,
 		               "Judging the log of partition %u again from offset %" PRIu64 " on, record %" PRIu64
 		               " makes no such decision.",
-		               part->partition, part->first, question->offset);
+		               part->partition, first, question->offset);
 	else if (question->again.length == 0)
 		question_lacks(question, "The log of partition %u, from offset %" PRIu64 " on, has no decision of this key.",
-		               part->partition, part->first);
+		               part->partition, first);
 	if (question->again.length > 0 && question->lacking > 0)
 		question_lacks(question,
 		               "%" PRId64 " of the counted events are not in the log, which begins at offset %" PRIu64 ".",
-		               question->lacking, part->first);
+		               question->lacking, first);
 	else if (question->again.length > 0 && question->may_lack)
 		question_lacks(question,
 		               "The level was never at rest since the log begins, at offset %" PRIu64
 		               ": earlier events may have a share in it.",
-		               part->first);
+		               first);
 	else if (trimmed && question->published.length > 0 && question->again.length > 0 && !question_is_equal(question))
 		question_lacks(question, "What was counted before offset %" PRIu64 ", where the log begins, is not known.",
-		               part->first);
+		               first);
 }
 
 /* How far before a decision's time what counted for it can lie; < 0: that is not known. */
@@ -278,7 +299,7 @@ static enum weir_status judge_from(struct part *part, uint64_t from, struct weir
 		return status;
 	topic_read_free(read);
 	status = find_version(part, error);
-	if (status == WEIR_OK && (unknown || part->from > 0))
+	if (status == WEIR_OK && (unknown || part->from > 0 || part->base > 0))
 		status = look_through(part, error);
 	if (status == WEIR_OK && policy_registry_policy(part->log->registry, part->version) == NULL)
 		return weir_fail(error, WEIR_INVALID, "policy %" PRIu64 " is not known here", part->version);

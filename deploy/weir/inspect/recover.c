@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `weir recover --accept-gap`: lets a partition whose log was trimmed behind its
- * checkpoint continue at what the log still has. Only a person can say that what
- * lies between may be lost, so it is asked for twice.
+ * checkpoint, or made anew, continue at what the log has. Only a person can say
+ * that what is missing may be lost, so it is asked for twice.
+ *
+ * A topic that was made anew is read from its first message, and its records'
+ * numbers begin above all that were given before (limiter/lane/lane_place.h). So
+ * neither the archive nor a gateway takes what it causes for something old.
  *
  * Taking the partition raises its epoch: a limiter that holds it is fenced, takes
  * it again, and continues from the offset that is written here.
@@ -19,7 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum option { ACCEPT_GAP, CONFIG, PARTITION, ALL, YES, OPTION_COUNT };
+enum option { ACCEPT_GAP, CONFIG, STATE, PARTITION, ALL, YES, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[ACCEPT_GAP] = {.name = "accept-gap",
@@ -30,6 +34,10 @@ static const struct weir_argument_option options_table[] = {
                 .value = "FILE",
                 .type = WEIR_ARGUMENT_TEXT,
                 .help = "the configuration of the cluster"},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help = "the state directory of one machine, whose log was removed; nothing else may be using it"},
 	[PARTITION] = {.name = "partition",
                    .value = "P",
                    .type = WEIR_ARGUMENT_NUMBER,
@@ -50,18 +58,19 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir recover",
 	.summary = "continue a partition after a gap in its log",
-	.usage = "weir recover --accept-gap [--config FILE] --partition P | --all [--yes]",
-	.about = "Continues a partition after a gap in its log.\n"
-			 "\n"
-			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
-			 "the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
-			 "the limiters continue at the first one that is left. Counts, blocks and orders of the checkpoint "
-			 "are kept. If \"archiver\" is enabled, the archive continues in the same way, without the lost "
-			 "messages.\n"
-			 "\n"
-			 "Limiters and archivers may be running: they take the partition again within half a minute. "
-			 "Positions of sources are kept, so what a collector resends is not counted twice. Make retention "
-			 "longer than the longest outage.",
+	.usage = "weir recover --accept-gap --partition P | --all [--config FILE] [--yes]",
+	.about =
+		"Continues a partition after a gap in its log.\n"
+		"\n"
+		"There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
+		"the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
+		"the limiters continue at the first one that is left. So they do if the topic was recreated: it is "
+		"read from its first message. Counts, blocks and orders of the checkpoint are kept. If \"archiver\" "
+		"is enabled, the archive continues in the same way, without the lost messages.\n"
+		"\n"
+		"Limiters and archivers may be running: they take the partition again within half a minute. "
+		"Positions of sources are kept, so what a collector resends is not counted twice. Make retention "
+		"longer than the longest outage.",
 	.options = options_table,
 	.examples = "weir recover --accept-gap --config weir.json --partition 3\n"
 				"weir recover --accept-gap --config weir.json --partition 3 --yes\n"
@@ -72,13 +81,15 @@ static const struct weir_command_line line = {
 enum { WAIT_MS = 30000, POLL_MS = 500 };
 
 struct recover {
-	const char *config_path;
+	const char *config_path, *state_path;
 	uint64_t partition; /* the one in hand */
 	bool one, all;      /* what was named */
 	bool yes;
 	struct backend backend;
 	struct policy_registry *registry;
 	uint64_t first, next; /* what the log has */
+	struct lane_place place;
+	bool anew; /* the topic is another one than was judged */
 };
 
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
@@ -87,6 +98,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	switch (option) {
 	case YES: recover->yes = true; break;
 	case CONFIG: recover->config_path = value->text; break;
+	case STATE: recover->state_path = value->text; break;
 	case PARTITION:
 		recover->partition = value->number;
 		recover->one = true;
@@ -97,49 +109,78 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
-/* Whether there is a gap, in words if there is none. */
-static bool has_gap(const struct recover *recover, const struct weir_partition_state *state)
+/* Whether there is a gap, in words also if there is none. *anew: set if the topic was made anew. */
+static enum weir_status find_gap(struct recover *recover, const struct weir_partition_state *state, bool *gap,
+                                 struct weir_error *error)
 {
 	unsigned partition = (unsigned)recover->partition;
 	unsigned long long at = state->next_offset, first = recover->first, next = recover->next;
-	if (state->next_offset > recover->next) {
-		printf("partition %u: the checkpoint continues at offset %llu, but the log ends at %llu: it was recreated "
-		       "and has lost %s\n",
-		       partition, at, next, first == next ? "all its messages" : "its earlier messages");
-		return true;
-	}
-	if (state->next_offset >= recover->first) {
+	struct weir_error why;
+	enum weir_status status = weir_bus_verify(recover->backend.bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition,
+	                                          state->next_offset, &recover->place.last, WAIT_MS, &why);
+	recover->anew = status == WEIR_ANEW;
+	*gap = status == WEIR_ANEW || status == WEIR_INVALID;
+	if (recover->anew)
+		printf(
+			"partition %u: %s: its %llu messages are judged from the first one on; what the earlier topic had behind "
+			"offset %llu is lost\n",
+			partition, why.text, next - first, at);
+	else if (*gap)
+		printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "
+		       "are lost\n",
+		       partition, at, first, first - at);
+	else if (status == WEIR_OK)
 		printf("partition %u: no gap: the checkpoint continues at offset %llu, and the log has %llu to %llu\n",
 		       partition, at, first, next);
-		return false;
-	}
-	printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "
-	       "are lost\n",
-	       partition, at, first, first - at);
-	return true;
+	else
+		*error = why;
+	return *gap ? WEIR_OK : status;
 }
 
-/* The row that goes on behind the gap. A partition without a checkpoint begins there, empty. */
-static enum weir_status commit_behind(struct recover *recover, struct weir_partition_state *state,
+/* The mark of the message that comes next: a position behind a gap has none before it. None where nothing answers. */
+static void mark_first(struct recover *recover, struct lane_place *place)
+{
+	struct weir_error ignored;
+	if (weir_bus_read_mark(recover->backend.bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition, recover->first,
+	                       WAIT_MS, &place->last, &ignored) != WEIR_OK ||
+	    place->last.offset != recover->first)
+		place->last = (struct weir_mark){0};
+}
+
+/* The `extra` of a partition without a checkpoint: it begins behind the gap, empty. */
+static void make_empty(const struct recover *recover, struct weir_partition_state *row, struct weir_text *extra)
+{
+	struct shard_options options = {.partition = (uint32_t)recover->partition, .seed = recover->backend.seed};
+	struct lane *lane = lane_new(&options, recover->registry, 1);
+	lane_state(lane, row, extra);
+	lane_free(lane);
+}
+
+/* The row that goes on behind the gap: the state that was taken, at another place. */
+static enum weir_status commit_behind(struct recover *recover, const struct weir_partition_state *state,
                                       struct weir_error *error)
 {
 	struct weir_store *store = recover->backend.store;
-	struct weir_text extra = {0};
-	struct weir_partition_state row;
-	if (state->checkpoint == 0) {
-		struct shard_options options = {.partition = (uint32_t)recover->partition, .seed = recover->backend.seed};
-		struct lane *lane = lane_new(&options, recover->registry, 1);
-		lane_state(lane, &row, &extra);
-		lane_free(lane);
-	} else {
-		row = *state;
-		weir_text_append(&extra, state->extra.at, state->extra.length);
+	struct weir_text empty = {0}, extra = {0};
+	struct weir_partition_state row = *state;
+	struct lane_place place;
+	if (state->checkpoint == 0)
+		make_empty(recover, &row, &empty);
+	struct weir_span rest = row.extra;
+	enum weir_status status = lane_place_read(&rest, &place, error);
+	if (status == WEIR_OK) {
+		if (recover->anew)
+			place.base = lane_place_next_base(place.base + state->next_offset);
+		mark_first(recover, &place);
+		lane_place_write(&place, &extra);
+		weir_text_append(&extra, rest.at, rest.length);
 		row.extra = (struct weir_span){.at = extra.at, .length = (uint32_t)extra.length};
+		row.epoch = state->epoch;
+		row.checkpoint = state->checkpoint + 1;
+		row.next_offset = recover->first;
+		status = store->ops->commit(store, WEIR_STORE_ROLE_LIMITER, &row, 1, NULL, NULL, 0, error);
 	}
-	row.epoch = state->epoch;
-	row.checkpoint = state->checkpoint + 1;
-	row.next_offset = recover->first;
-	enum weir_status status = store->ops->commit(store, WEIR_STORE_ROLE_LIMITER, &row, 1, NULL, NULL, 0, error);
+	weir_text_deinit(&empty);
 	weir_text_deinit(&extra);
 	return status;
 }
@@ -187,9 +228,8 @@ static enum weir_status go_behind(struct recover *recover, struct weir_error *er
 
 static enum weir_status check(const struct recover *recover, struct weir_error *error)
 {
-	if (recover->backend.kind != BACKEND_CLUSTER)
-		return weir_fail(error, WEIR_INVALID, "%s has a local \"bus\", whose log is trimmed only up to its checkpoint",
-		                 recover->config_path);
+	if (recover->backend.kind == BACKEND_RUNNING)
+		return weir_fail(error, WEIR_INVALID, "`weir run` is using %s: stop it first", recover->backend.state_path);
 	if (recover->partition >= recover->backend.bus->partitions)
 		return weir_fail(error, WEIR_INVALID, "there is no partition %llu; expected 0 to %u",
 		                 (unsigned long long)recover->partition, recover->backend.bus->partitions - 1);
@@ -210,10 +250,14 @@ static enum weir_status recover_partition(struct recover *recover, bool *refused
 		status = backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
 	if (status != WEIR_OK)
 		return status;
-	bool gap = has_gap(recover, &state), archive_gap = false;
-	if (gap && recover->yes)
+	bool gap = false, archive_gap = false;
+	struct weir_span extra = state.extra;
+	status = lane_place_read(&extra, &recover->place, error);
+	if (status == WEIR_OK)
+		status = find_gap(recover, &state, &gap, error);
+	if (status == WEIR_OK && gap && recover->yes)
 		status = go_behind(recover, error);
-	if (status == WEIR_OK && backend->config->archiver.enabled)
+	if (status == WEIR_OK && (backend->kind == BACKEND_STATE || backend->config->archiver.enabled))
 		status = recover_archive(backend, partition, recover->yes, &archive_gap, error);
 	*refused |= (gap || archive_gap) && !recover->yes;
 	return status;
@@ -224,7 +268,8 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 	struct backend *backend = &recover->backend;
 	recover->registry = policy_registry_new();
 	backend->topic = WEIR_TOPIC_EVENTS;
-	enum weir_status status = backend_open(backend, "weir recover", recover->config_path, NULL, BACKEND_TOPIC, error);
+	enum weir_status status =
+		backend_open(backend, "weir recover", recover->config_path, recover->state_path, BACKEND_APPENDS, error);
 	if (status == WEIR_OK)
 		status = policy_log_load(backend->store, recover->registry, error);
 	if (status == WEIR_OK)
@@ -243,8 +288,8 @@ static enum weir_exit command_main(int argc, char **argv)
 	struct weir_error error;
 	bool refused = false;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &recover);
-	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&recover.config_path))
-		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING);
+	if (code == WEIR_EXIT_NOT_YET && recover.state_path == NULL && !weir_config_find(&recover.config_path))
+		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
 	if (code == WEIR_EXIT_NOT_YET && recover.one == recover.all)
 		code = weir_arguments_refuse(&line, "name one partition with --partition, or all that have a gap with --all");
 	if (code != WEIR_EXIT_NOT_YET)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An archiver was away for longer than its topics keep what is in them: what is
- * gone is missing from the archive, and a person says that it continues with the
- * rest. Nothing is counted twice by that: frames count by the offset of their
- * events.
+ * An archiver was away for longer than its topics keep what is in them, or one of
+ * them was made anew: what is gone is missing from the archive, and a person says
+ * that it continues with the rest. Nothing is counted twice by that: frames count
+ * by the number of the record that they judge.
  *
  * Taking the partition raises its epoch, which fences an archiver that holds it;
  * one that stands at the gap sees the new row, and takes the partition again.
@@ -17,42 +17,59 @@
 
 enum { WAIT_MS = 10000 };
 
-/* What a topic has of the partition. */
-struct extent {
-	uint64_t first, next;
+/* A topic that the partition is archived from. */
+struct place {
+	enum weir_topic topic;
+	uint64_t *next;
+	struct weir_mark *last;
+	bool gap;
 };
 
-static enum weir_status ask_extent(const struct backend *backend, enum weir_topic topic, uint32_t partition,
-                                   struct extent *extent, struct weir_error *error)
+/* Moves the place behind a gap, or to the first message of a topic that was made anew. */
+static enum weir_status step_over(struct weir_bus *bus, struct place *place, uint32_t partition,
+                                  struct weir_error *error)
+{
+	uint64_t first, end;
+	struct weir_error why;
+	const char *name = weir_topic_name(place->topic);
+	enum weir_status status = bus->ops->extent(bus, place->topic, partition, &first, &end, error);
+	if (status != WEIR_OK)
+		return status;
+	status = weir_bus_verify(bus, place->topic, partition, *place->next, place->last, WAIT_MS, &why);
+	place->gap = status == WEIR_ANEW || status == WEIR_INVALID;
+	if (status == WEIR_ANEW)
+		printf("partition %u, archive: %s: its %llu messages are archived from the first one on\n", partition, why.text,
+		       (unsigned long long)(end - first));
+	else if (status == WEIR_INVALID)
+		printf("partition %u, archive: it continues at offset %llu of %s, which begins at %llu: %llu messages are "
+		       "missing from the archive\n",
+		       partition, (unsigned long long)*place->next, name, (unsigned long long)first,
+		       (unsigned long long)(first - *place->next));
+	else if (status != WEIR_OK)
+		*error = why;
+	if (!place->gap)
+		return status;
+	*place->next = first;
+	*place->last = (struct weir_mark){0};
+	status = weir_bus_read_mark(bus, place->topic, partition, first, WAIT_MS, place->last, error);
+	return status == WEIR_END ? WEIR_OK : status; /* it is empty */
+}
+
+static enum weir_status look_at(const struct backend *backend, struct place *place, uint32_t partition,
+                                struct weir_error *error)
 {
 	struct weir_bus *bus = NULL;
-	enum weir_status status = weir_connect_topic(backend->config, "weir", topic, WAIT_MS, &backend->log, &bus, error);
+	if (backend->kind == BACKEND_STATE)
+		return step_over(backend->bus, place, partition, error);
+	enum weir_status status =
+		weir_connect_topic(backend->config, "weir", place->topic, WAIT_MS, &backend->log, &bus, error);
 	if (status == WEIR_END) /* the topic is not there */
 		error->status = status = WEIR_INVALID;
 	if (status == WEIR_OK)
-		status = bus->ops->extent(bus, topic, partition, &extent->first, &extent->next, error);
+		status = step_over(bus, place, partition, error);
 	if (bus != NULL)
 		bus->ops->close(bus);
 	return status;
-}
-
-/* Moves the next offset behind a gap. @return whether there is one */
-static bool step_over(const struct extent *extent, enum weir_topic topic, uint32_t partition, uint64_t *next)
-{
-	unsigned long long at = *next, first = extent->first, end = extent->next;
-	const char *name = weir_topic_name(topic);
-	if (*next >= extent->first && *next <= extent->next)
-		return false;
-	if (*next > extent->next)
-		printf("partition %u, archive: it continues at offset %llu of %s, which ends at %llu: the topic was "
-		       "recreated\n",
-		       partition, at, name, end);
-	else
-		printf("partition %u, archive: it continues at offset %llu of %s, which begins at %llu: %llu messages are "
-		       "missing from the archive\n",
-		       partition, at, name, first, first - at);
-	*next = extent->first;
-	return true;
 }
 
 static enum weir_status commit(const struct backend *backend, struct ledger *ledger, struct weir_error *error)
@@ -79,7 +96,8 @@ static enum weir_status recover_ledger(const struct backend *backend, struct led
                                        struct weir_error *error)
 {
 	struct weir_partition_state state;
-	struct extent judged, decisions;
+	struct place judged = {WEIR_TOPIC_JUDGED, &ledger->judged_next, &ledger->judged_last, false};
+	struct place decisions = {WEIR_TOPIC_DECISIONS, &ledger->decisions_next, &ledger->decisions_last, false};
 	uint32_t partition = ledger->partition;
 	enum weir_status status =
 		backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_ARCHIVER, partition, &state, error);
@@ -87,16 +105,12 @@ static enum weir_status recover_ledger(const struct backend *backend, struct led
 		status = ledger_restore(ledger, &state, error);
 	if (status != WEIR_OK || ledger->fresh) /* one that was never stored begins where the topics begin */
 		return status;
-	status = ask_extent(backend, WEIR_TOPIC_JUDGED, partition, &judged, error);
+	status = look_at(backend, &judged, partition, error);
 	if (status == WEIR_OK)
-		status = ask_extent(backend, WEIR_TOPIC_DECISIONS, partition, &decisions, error);
+		status = look_at(backend, &decisions, partition, error);
 	if (status != WEIR_OK)
 		return status;
-	bool anew = ledger->judged_next > judged.next;
-	bool judged_gap = step_over(&judged, WEIR_TOPIC_JUDGED, partition, &ledger->judged_next);
-	*gap = step_over(&decisions, WEIR_TOPIC_DECISIONS, partition, &ledger->decisions_next) || judged_gap;
-	if (anew)
-		ledger->events_next = 0; /* its events are numbered anew, too */
+	*gap = judged.gap || decisions.gap;
 	if (!*gap)
 		printf("partition %u, archive: no gap\n", partition);
 	return *gap && yes ? commit(backend, ledger, error) : WEIR_OK;

@@ -314,6 +314,27 @@ static void sink_free(struct sink *sink)
 	free(sink);
 }
 
+/*
+ * Where a log was removed beside its store, the topic begins anew: it is written from its first message on. `weir
+ * recover` has made sure that its decisions have higher ids than those that are in the file.
+ */
+static enum weir_status begin_anew(struct sink *sink, uint32_t partition, struct weir_error *error)
+{
+	uint64_t first, next;
+	struct place *place = &sink->places[partition];
+	enum weir_status status =
+		sink->bus->extent(sink->options.bus, sink->options.topic, partition, &first, &next, error);
+	if (status != WEIR_OK || place->next <= next)
+		return status;
+	weir_log(sink->options.log, WEIR_LOG_WARNING, "decisions",
+	         "%s was recreated (partition %u ends at %llu, and had been written up to %llu): writing it from its first "
+	         "message on (runbook: topic-recreated)",
+	         weir_topic_name(sink->options.topic), partition, (unsigned long long)next,
+	         (unsigned long long)place->next);
+	place->next = first;
+	return WEIR_OK;
+}
+
 enum weir_status sink_start(const struct sink_options *options, struct sink **out, struct weir_error *error)
 {
 	struct sink *sink = weir_alloc(1, sizeof *sink);
@@ -323,6 +344,8 @@ enum weir_status sink_start(const struct sink_options *options, struct sink **ou
 	enum weir_status status = open_file(sink, error);
 	if (status == WEIR_OK)
 		status = sink->bus->consumer_new(options->bus, options->topic, note_name(sink), &sink->consumer, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < options->bus->partitions; i++)
+		status = begin_anew(sink, i, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < options->bus->partitions; i++)
 		status = sink->bus->assign(sink->consumer, i, sink->places[i].next, error);
 	if (status == WEIR_OK) {
