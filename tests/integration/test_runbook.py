@@ -344,6 +344,7 @@ def format_changed(night):
     night.rewrite(night.collector, lambda sections: sections["sources"][0].update(format=FORMAT))
     night.collector.stop()
     night.collector.start().until_ready()
+    night.write("".join(burst(f"v{number}", 1, start_ms=now_ms()) for number in range(1200)))  # for doctor: well again
 
 
 def source_unreadable(night):
