@@ -84,6 +84,7 @@ class Night:
                            limiter={"threads": 2}, archiver={"enabled": True})
         self.began_s, self._marks, self._loads = time.time(), {}, 0
         self.fault_s = self.began_s  # when the fault began
+        self._targets = {}
         self.disks = {}  # {name: its SmallDisk}
         self.known = {"WeirRestarts"}  # alerts that say no more: faults restart the same processes again and again
         self.load = self.collector = self.limiters = self.archiver = self.redis = self.file = self.prometheus = None
@@ -109,6 +110,7 @@ class Night:
         os.makedirs(self.place.path("logs"))
         self.redis = decisions.start(self.place, config, self.served.redis_url)
         self.file = decisions.start(self.place, config, "file:" + self.place.path("gateway", "blocks"))
+        self._targets = {self.redis.port: self.served.redis_url, self.file.port: "file:" + self.place.path("gateway", "blocks")}
         self.prometheus = Prometheus(self.place, {
             "weir-collector": [self.collector.port], "weir-limiter": [one.port for one in self.limiters],
             "weir-archiver": [self.archiver.port], "weir-subscribe": [self.redis.port, self.file.port]})
@@ -173,10 +175,12 @@ class Night:
 
     def find(self, pattern):
         """The first line or page in which a pattern is found; None."""
+        self.keep_up()
         return next((line for line in self.said() if re.search(pattern, line)), None)
 
     def unwell(self):
         """What is not as it should be, in words; empty in health."""
+        self.keep_up()
         words = [f"{name} is not ready: {answer and answer[2].strip()}" for name, (_, port) in self.processes.items()
                  for answer in [metrics.get(port, "/readyz")] if answer is None or answer[0] != 200]
         for role in (*self.limiters, self.archiver):
@@ -208,6 +212,13 @@ class Night:
     def until_history(self):
         """Waits until the rules know what was before."""
         time.sleep(max(0, self.began_s + HISTORY_S - time.time()))
+
+    def keep_up(self):
+        """What a service manager does for a subscriber that ended; daemons are started by the fault that ended them."""
+        for subscriber in (self.redis, self.file):
+            if subscriber.weir.code() not in (None, 2):
+                subscriber.weir = self.place.start("subscribe", "--config", self.place.path("subscribe.json"), "--to",
+                                                   self._targets[subscriber.port], "--http", f"127.0.0.1:{subscriber.port}")
 
     # ---- deeds ----
 
