@@ -10,6 +10,7 @@
 struct positions {
 	bool *known;
 	uint64_t *judged, *decisions;
+	struct weir_mark *judged_marks, *decisions_marks;
 };
 
 /* @return whether all could be read; a partition of which nothing is stored begins where its topics begin */
@@ -27,6 +28,8 @@ static bool read_rows(const struct weir_check *check, struct weir_store *store, 
 		positions->known[i] = status == WEIR_OK && !ledger->fresh;
 		positions->judged[i] = ledger->judged_next;
 		positions->decisions[i] = ledger->decisions_next;
+		positions->judged_marks[i] = ledger->judged_last;
+		positions->decisions_marks[i] = ledger->decisions_last;
 		ledger_free(ledger);
 	}
 	if (status != WEIR_OK)
@@ -44,16 +47,20 @@ void archiver_check_state(const struct weir_check *check, struct weir_bus *bus, 
 	uint32_t partitions = (uint32_t)check->config->bus.partitions;
 	struct positions rows = {.known = weir_alloc(partitions, sizeof *rows.known),
 	                         .judged = weir_alloc(partitions, sizeof *rows.judged),
-	                         .decisions = weir_alloc(partitions, sizeof *rows.decisions)};
+	                         .decisions = weir_alloc(partitions, sizeof *rows.decisions),
+	                         .judged_marks = weir_alloc(partitions, sizeof *rows.judged_marks),
+	                         .decisions_marks = weir_alloc(partitions, sizeof *rows.decisions_marks)};
 	struct weir_check_positions judged = {.role = "archiver",
 	                                      .topic = WEIR_TOPIC_JUDGED,
 	                                      .partitions = partitions,
 	                                      .known = rows.known,
 	                                      .next = rows.judged,
+	                                      .marks = rows.judged_marks,
 	                                      .oldest_ms = -1};
 	struct weir_check_positions decisions = judged;
 	decisions.topic = WEIR_TOPIC_DECISIONS;
 	decisions.next = rows.decisions;
+	decisions.marks = rows.decisions_marks;
 	bool all = read_rows(check, store, &rows, partitions);
 	if (all && good[WEIR_TOPIC_JUDGED])
 		weir_check_positions(check, bus, &judged);
@@ -65,4 +72,6 @@ void archiver_check_state(const struct weir_check *check, struct weir_bus *bus, 
 	free(rows.known);
 	free(rows.judged);
 	free(rows.decisions);
+	free(rows.judged_marks);
+	free(rows.decisions_marks);
 }

@@ -11,22 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_MS = 3000, POLL_MS = 200, BATCH = 256, NAMED_MOST = 8 };
+enum { READ_MS = 3000, POLL_MS = 200, BATCH = 256, NAMED_MOST = 8, VERIFY_MS = 2000 };
 
+/* Partitions that cannot go on. */
 struct gaps {
 	struct weir_text numbers; /* "0, 3, 7" */
 	uint32_t count;
-	uint64_t lost, next, first, end; /* of the first of them but for `lost` */
+	char why[WEIR_ERROR_TEXT_BYTES]; /* of the first of them */
+	uint64_t lost;
 };
 
-static void add_gap(struct gaps *gaps, uint32_t partition, uint64_t next, uint64_t first, uint64_t end)
+static void add_gap(struct gaps *gaps, uint32_t partition, uint64_t lost, const char *why)
 {
-	if (gaps->count++ == 0) {
-		gaps->next = next;
-		gaps->first = first;
-		gaps->end = end;
-	}
-	gaps->lost += first > next ? first - next : 0;
+	if (gaps->count++ == 0)
+		snprintf(gaps->why, sizeof gaps->why, "%s", why);
+	gaps->lost += lost;
 	if (gaps->count <= NAMED_MOST)
 		weir_text_printf(&gaps->numbers, "%s%u", gaps->count > 1 ? ", " : "", partition);
 	else if (gaps->count == NAMED_MOST + 1)
@@ -49,22 +48,22 @@ static void tell(const struct weir_check *check, const struct weir_check_positio
                  struct gaps *anew)
 {
 	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
+	const char *details = strchr(anew->why, '('); /* what is before it has the topic's name without the prefix */
 	weir_bus_kafka_topic_name(check->config->bus.prefix, positions->topic, name);
 	if (gap->count > 0)
-		weir_findings_add(check->findings, severity(positions), "partitions",
-		                  "%s: %llu messages of %s were deleted before they were done, in partition%s %.*s (the first "
-		                  "continues at offset %llu, its topic begins at %llu)\n%s\nweir recover --accept-gap %s --all "
-		                  "--yes (runbook: gap)",
-		                  positions->role, (unsigned long long)gap->lost, name, gap->count > 1 ? "s" : "",
-		                  (int)gap->numbers.length, gap->numbers.at, (unsigned long long)gap->next,
-		                  (unsigned long long)gap->first, meaning(positions), check->config_words);
+		weir_findings_add(
+			check->findings, severity(positions), "partitions",
+			"%s: topic %s lost %llu message%s before they were done, in partition%s %.*s\n%s\nweir recover "
+			"--accept-gap %s --all --yes (runbook: gap)",
+			positions->role, name, (unsigned long long)gap->lost, gap->lost == 1 ? "" : "s", gap->count > 1 ? "s" : "",
+			(int)gap->numbers.length, gap->numbers.at, meaning(positions), check->config_words);
 	if (anew->count > 0)
 		weir_findings_add(
 			check->findings, severity(positions), "partitions",
-			"%s: topic %s was recreated: partition%s %.*s (the first ends at offset %llu, its checkpoint is "
-			"at %llu)\n%s\nweir recover --accept-gap %s --all --yes (runbook: topic-recreated)",
+			"%s: topic %s was recreated, which stops partition%s %.*s %s\n%s\nweir recover --accept-gap %s --all "
+			"--yes (runbook: topic-recreated)",
 			positions->role, name, anew->count > 1 ? "s" : "", (int)anew->numbers.length, anew->numbers.at,
-			(unsigned long long)anew->end, (unsigned long long)anew->next, meaning(positions), check->config_words);
+			details != NULL ? details : "", meaning(positions), check->config_words);
 }
 
 /* How long the oldest message that waits has been waiting, by the log's own times. */
@@ -94,6 +93,19 @@ static void measure(struct weir_bus *bus, struct weir_check_positions *positions
 	bus->ops->consumer_free(consumer);
 }
 
+/* Asks about one. @return WEIR_OK, WEIR_INVALID, WEIR_ANEW: as weir_bus_verify(); WEIR_IO */
+static enum weir_status ask(const struct weir_check *check, struct weir_bus *bus,
+                            const struct weir_check_positions *positions, uint32_t partition, uint64_t *first,
+                            uint64_t *end, struct weir_error *error)
+{
+	if (weir_monotonic_ms() >= check->end_ms)
+		return weir_fail(error, WEIR_IO, "there was no time left to ask for all partitions");
+	enum weir_status status = bus->ops->extent(bus, positions->topic, partition, first, end, error);
+	return status == WEIR_OK ? weir_bus_verify(bus, positions->topic, partition, positions->next[partition],
+	                                           &positions->marks[partition], VERIFY_MS, error)
+	                         : status;
+}
+
 void weir_check_positions(const struct weir_check *check, struct weir_bus *bus, struct weir_check_positions *positions)
 {
 	struct gaps gap = {0}, anew = {0};
@@ -106,24 +118,21 @@ void weir_check_positions(const struct weir_check *check, struct weir_bus *bus, 
 		uint64_t first, end, next = positions->next[i];
 		if (!positions->known[i])
 			continue;
-		if (weir_monotonic_ms() >= check->end_ms)
-			(void)weir_fail(&error, WEIR_IO, "there was no time left to ask for all partitions");
-		else if (bus->ops->extent(bus, positions->topic, i, &first, &end, &error) == WEIR_OK) {
-			if (next < first)
-				add_gap(&gap, i, next, first, end);
-			else if (next > end)
-				add_gap(&anew, i, next, first, end);
-			waits[i] = next >= first && next < end;
-			waiting += waits[i];
-			positions->behind += waits[i] ? end - next : 0;
-			continue;
-		}
-		positions->asked = false;
+		enum weir_status status = ask(check, bus, positions, i, &first, &end, &error);
+		if (status == WEIR_ANEW)
+			add_gap(&anew, i, 0, error.text);
+		else if (status == WEIR_INVALID)
+			add_gap(&gap, i, first > next ? first - next : 0, error.text);
+		positions->asked = status == WEIR_OK || status == WEIR_INVALID || status == WEIR_ANEW;
+		waits[i] = status == WEIR_OK && next < end;
+		waiting += waits[i];
+		positions->behind += waits[i] ? end - next : 0;
+	}
+	if (!positions->asked)
 		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, "partitions",
 		                  "%s: %s\nWhether partitions are at a gap is not known\nrun the command again (runbook: "
 		                  "broker-away)",
 		                  positions->role, error.text);
-	}
 	positions->stuck = gap.count + anew.count;
 	measure(bus, positions, waits, waiting);
 	tell(check, positions, &gap, &anew);

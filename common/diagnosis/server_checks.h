@@ -51,14 +51,18 @@ struct weir_check_positions {
 	const char *role; /* "limiter" */
 	enum weir_topic topic;
 	uint32_t partitions;
-	const bool *known;    /* by partition: whether `next` is */
-	const uint64_t *next; /* by partition: the first offset that is not stored as done */
+	const bool *known;             /* by partition: whether `next` is */
+	const uint64_t *next;          /* by partition: the first offset that is not stored as done */
+	const struct weir_mark *marks; /* by partition: by which the topic is known again, as for weir_bus_verify() */
 	/* returned */
 	uint32_t stuck;    /* partitions that cannot go on */
 	uint64_t behind;   /* messages that wait, over all partitions */
 	int64_t oldest_ms; /* how long the oldest of them waits; -1: nothing waits, or it is not known */
 	bool asked;        /* all partitions were */
 };
+
+/** Whether this machine's clock is behind the brokers'. @param bus  its topic of events is there */
+void weir_check_bus_clock(const struct weir_check *check, struct weir_bus *bus);
 
 /** Finds gaps and topics that were made anew. @param bus  its topic is there */
 void weir_check_positions(const struct weir_check *check, struct weir_bus *bus, struct weir_check_positions *positions);

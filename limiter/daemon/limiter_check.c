@@ -11,6 +11,7 @@
 #include "common/daemon/daemon_check.h"
 #include "limiter/checkpoint/cluster_metadata.h"
 #include "limiter/daemon/internal.h"
+#include "limiter/lane/lane_place.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ static void check_policy(const struct weir_check *check, struct weir_bus *bus, c
 
 /* @return whether all could be read */
 static bool read_positions(const struct weir_check *check, struct weir_store *store, uint32_t partitions, bool *known,
-                           uint64_t *next)
+                           uint64_t *next, struct weir_mark *marks)
 {
 	struct weir_partition_state row;
 	struct weir_error error;
@@ -113,6 +114,10 @@ static bool read_positions(const struct weir_check *check, struct weir_store *st
 		}
 		known[i] = true;
 		next[i] = row.next_offset;
+		struct lane_place place = {0};
+		struct weir_span extra = row.extra;
+		if (row.checkpoint > 0 && lane_place_read(&extra, &place, &error) == WEIR_OK)
+			marks[i] = place.last;
 	}
 	return true;
 }
@@ -137,9 +142,14 @@ static void check_positions(const struct weir_check *check, struct weir_bus *bus
 	uint32_t partitions = (uint32_t)check->config->bus.partitions;
 	bool *known = weir_alloc(partitions, sizeof *known);
 	uint64_t *next = weir_alloc(partitions, sizeof *next);
-	struct weir_check_positions positions = {
-		.role = "limiter", .topic = WEIR_TOPIC_EVENTS, .partitions = partitions, .known = known, .next = next};
-	bool all = read_positions(check, store, partitions, known, next);
+	struct weir_mark *marks = weir_alloc(partitions, sizeof *marks);
+	struct weir_check_positions positions = {.role = "limiter",
+	                                         .topic = WEIR_TOPIC_EVENTS,
+	                                         .partitions = partitions,
+	                                         .known = known,
+	                                         .next = next,
+	                                         .marks = marks};
+	bool all = read_positions(check, store, partitions, known, next, marks);
 	if (all && events_good) {
 		weir_check_positions(check, bus, &positions);
 		state->stuck = positions.stuck;
@@ -152,6 +162,7 @@ static void check_positions(const struct weir_check *check, struct weir_bus *bus
 	}
 	free(known);
 	free(next);
+	free(marks);
 }
 
 void limiter_check_state(const struct weir_check *check, struct weir_bus *bus, const bool good[WEIR_TOPIC_COUNT],

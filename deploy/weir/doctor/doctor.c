@@ -138,9 +138,8 @@ static void start(struct job *job)
 /* @return whether it has ended */
 static bool wait_for(const struct job *job, int64_t end_ms)
 {
-	int64_t left_ms = end_ms - weir_monotonic_ms(), until_ms = weir_wall_ms() + (left_ms > 0 ? left_ms : 0);
-	struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000};
-	return !job->started || pthread_timedjoin_np(job->thread, NULL, &until) == 0;
+	struct timespec until = {.tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000};
+	return !job->started || pthread_clockjoin_np(job->thread, NULL, CLOCK_MONOTONIC, &until) == 0;
 }
 
 static void run_round(struct doctor *doctor, const struct weir_check *model, int round, int64_t end_ms,

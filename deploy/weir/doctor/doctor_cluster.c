@@ -112,6 +112,8 @@ void doctor_check_limiters(struct doctor *doctor, const struct weir_check *check
 	if (doctor->bus == NULL)
 		return;
 	bool runs = check_members(doctor, check, "limiter", WEIR_SEVERITY_PAGE);
+	if (doctor->topics[WEIR_TOPIC_EVENTS])
+		weir_check_bus_clock(check, doctor->bus);
 	if (doctor->store == NULL)
 		return;
 	limiter_check_state(check, doctor->bus, doctor->topics, doctor->store, &state);
