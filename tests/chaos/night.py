@@ -84,6 +84,7 @@ class Night:
                            limiter={"threads": 2}, archiver={"enabled": True})
         self.began_s, self._marks, self._loads = time.time(), {}, 0
         self.fault_s = self.began_s  # when the fault began
+        self._targets = {}
         self.disks = {}  # {name: its SmallDisk}
         self.known = {"WeirRestarts"}  # alerts that say no more: faults restart the same processes again and again
         self.load = self.collector = self.limiters = self.archiver = self.redis = self.file = self.prometheus = None
@@ -109,6 +110,7 @@ class Night:
         os.makedirs(self.place.path("logs"))
         self.redis = decisions.start(self.place, config, self.served.redis_url)
         self.file = decisions.start(self.place, config, "file:" + self.place.path("gateway", "blocks"))
+        self._targets = {self.redis.port: self.served.redis_url, self.file.port: "file:" + self.place.path("gateway", "blocks")}
         self.prometheus = Prometheus(self.place, {
             "weir-collector": [self.collector.port], "weir-limiter": [one.port for one in self.limiters],
             "weir-archiver": [self.archiver.port], "weir-subscribe": [self.redis.port, self.file.port]})
@@ -141,12 +143,13 @@ class Night:
         return due
 
     def burst(self, lines, *options):
-        """Writes many lines at once, to a log of their own."""
+        """Writes many lines at once, to a log of their own: its path."""
         self._loads += 1
         path = self.place.path(f"burst-{self._loads}")
         self.place.good("generate", "--quiet", "--lines", lines, "--start", "now", "--seed", self._loads, *options,
                         "--output", path)
         os.rename(path, self.place.path("logs", f"burst-{self._loads}.log"))
+        return self.place.path("logs", f"burst-{self._loads}.log")
 
     # ---- what an operator has ----
 
@@ -172,10 +175,12 @@ class Night:
 
     def find(self, pattern):
         """The first line or page in which a pattern is found; None."""
+        self.keep_up()
         return next((line for line in self.said() if re.search(pattern, line)), None)
 
     def unwell(self):
         """What is not as it should be, in words; empty in health."""
+        self.keep_up()
         words = [f"{name} is not ready: {answer and answer[2].strip()}" for name, (_, port) in self.processes.items()
                  for answer in [metrics.get(port, "/readyz")] if answer is None or answer[0] != 200]
         for role in (*self.limiters, self.archiver):
@@ -208,6 +213,13 @@ class Night:
         """Waits until the rules know what was before."""
         time.sleep(max(0, self.began_s + HISTORY_S - time.time()))
 
+    def keep_up(self):
+        """What a service manager does for a subscriber that ended; daemons are started by the fault that ended them."""
+        for subscriber in (self.redis, self.file):
+            if subscriber.weir.code() not in (None, 2):
+                subscriber.weir = self.place.start("subscribe", "--config", self.place.path("subscribe.json"), "--to",
+                                                   self._targets[subscriber.port], "--http", f"127.0.0.1:{subscriber.port}")
+
     # ---- deeds ----
 
     def part(self, action, server):
@@ -230,7 +242,13 @@ class Night:
     def recover(self):
         """What the runbook says of gaps."""
         config = self.place.write("recover.json", json.dumps(self.roles.sections()))
-        self.place.good("recover", "--accept-gap", "--all", "--yes", "--config", config)
+        done = []
+
+        def is_done():  # an archiver that stores rows meanwhile is a reason to run it again
+            done[:] = [self.place.run("recover", "--accept-gap", "--all", "--yes", "--config", config)]
+            return done[0].code() == 0 or "run the command again" not in done[0].said()
+        until(is_done, "recover is done")
+        assert done[0].code() == 0, done[0].said()
 
     def delete(self, topic):
         """Deletes one of weir's topics."""

@@ -212,13 +212,10 @@ def write_again(night):
 
 
 def truncate_log(night):
-    """What was not read yet is cut off."""
-    path = night.place.path("logs", "access.log")
-    night.collector.pause()
-    size = os.path.getsize(path)
-    until(lambda: os.path.getsize(path) > size + 10000, "there is more to read")
+    """A log of which much is not read yet is emptied."""
+    path = night.burst(1_000_000)
+    night.collector.until(lambda: night.collector.value("weir_source_lag_bytes") > 10_000_000, "has much to read")
     os.truncate(path, 0)
-    night.collector.resume()
 
 
 def set_memory(night, size):
