@@ -295,7 +295,7 @@ def test_a_topic_made_anew_needs_a_new_generation(place):
         one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5)])
         if committed(one) == before:  # brokers may forget the offsets of a topic that is gone
             collector.start()
-            collector.until_says("beyond the end of the log: if the topic was recreated, raise \"generation\"")
+            collector.until_says("the topic was recreated; to read it from its beginning, raise \"generation\"")
             assert collector.stop() == 0
         again = roles.collector([source(one, generation=2)], name="generation-2")
         again.until(lambda: committed(one) == {0: 5}, "the new topic is committed")
@@ -317,7 +317,7 @@ def test_a_topic_made_anew_stays_stopped(place):
         until(lambda: one.topic("logs") not in one.kafka.topics(), "the topic is gone", BUSY_S)
         one.kafka.create(one.topic("logs"), partitions=1)
         one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5)])
-        collector.until_says("beyond the end of the log: if the topic was recreated, raise \"generation\"")
+        collector.until_says("the topic was recreated; to read it from its beginning, raise \"generation\"")
         one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5, 15)])
         time.sleep(12)  # past the second look
         assert collector.value("weir_source_problem", source=name) == 1
