@@ -18,6 +18,8 @@ foreach(sanitizer asan tsan)
     integration.test_cluster_equal integration.test_cluster_gap integration.test_cluster_kinds
     integration.test_cluster_limiter_moves integration.test_cluster_servers
     integration.test_cluster_state integration.test_cluster_whole)
+  weir_leave_out(${sanitizer} "types an operator's commands for two minutes; each command and daemon has tests of its own"
+    integration.test_runbook)
   weir_leave_out(${sanitizer} "waits for the clock for minutes; `integration.test_follow` and `unit.test_source_rotation` read rotated files"
     integration.test_rotation)
   weir_leave_out(${sanitizer} "cuts servers off for minutes; `integration.test_bus_kafka` and `integration.test_store_mysql` run the same code"

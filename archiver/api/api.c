@@ -33,7 +33,8 @@ struct route {
 	api_answer *answer;
 	unsigned parameters;
 	int64_t limit_max, csv_limit_max;
-	bool csv, open, store; /* gives CSV; needs no token; needs a store */
+	bool csv, open, store; /* gives CSV; needs no token; asks a store */
+	bool without;          /* answers what it can where the store fails: then call->store is NULL */
 };
 
 #define ZONE API_BIT(API_ZONE)
@@ -55,7 +56,7 @@ static const struct route routes[] = {
      .csv = true, .store = true},
 	{"/api/v1/held", api_held_answer, ZONE | KEY | RANGE, .store = true},
 	{"/api/v1/why", api_why_answer, API_BIT(API_ID), .csv = false},
-	{"/api/v1/status", api_status_answer, 0, .store = true},
+	{"/api/v1/status", api_status_answer, 0, .store = true, .without = true},
 	{"/api/v1/openapi.json", api_openapi_answer, 0, .open = true},
 };
 
@@ -106,6 +107,28 @@ void api_figures(struct api *api, struct weir_json_writer *json)
 	weir_json_write_members(json, (struct weir_span){.at = members.at, .length = (uint32_t)members.length});
 	weir_json_write_end(json);
 	weir_text_deinit(&members);
+}
+
+void api_troubles(struct api *api, struct weir_json_writer *json)
+{
+	if (api->options.troubles == NULL)
+		return;
+	struct weir_text lines = {0};
+	api->options.troubles(api->options.troubles_context, &lines);
+	weir_json_write_array(json, "troubles");
+	for (size_t begin = 0, end = 0; end < lines.length; end++)
+		if (lines.at[end] == '\n') {
+			weir_json_write_string(json, NULL,
+			                       (struct weir_span){.at = lines.at + begin, .length = (uint32_t)(end - begin)});
+			begin = end + 1;
+		}
+	weir_json_write_end(json);
+	weir_text_deinit(&lines);
+}
+
+const char *api_store_name(const struct api *api)
+{
+	return api->options.config->store.type == WEIR_STORE_MYSQL ? "mysql" : "sqlite";
 }
 
 enum weir_status api_why(struct api *api, const char *id, struct weir_text *json, struct weir_error *error)
@@ -303,6 +326,14 @@ static bool answer_from_store(struct api_call *call, const struct route *route)
 	return find_zone(call) && route->answer(call);
 }
 
+/* The store failed; call->fault says so. */
+static bool answer_without_store(struct api_call *call, const struct route *route)
+{
+	call->store = NULL;
+	weir_text_clear(&call->reply->body);
+	return route->answer(call);
+}
+
 static bool answer(struct api_call *call, const struct route *route)
 {
 	struct weir_error error;
@@ -312,11 +343,14 @@ static bool answer(struct api_call *call, const struct route *route)
 		return route->answer(call);
 	unsigned worker = weir_http_worker(call->request);
 	if (api_store(call->api, worker, &call->store, &error) != WEIR_OK)
-		return api_store_failed(call->api, &call->fault, &error);
+		return api_store_failed(call->api, &call->fault, &error) ||
+		       (route->without && answer_without_store(call, route));
 	bool answered = answer_from_store(call, route);
 	api_store_leave(call->api, worker);
 	if (answered)
 		store_worked(call->api);
+	else if (route->without && call->fault.status == 503)
+		return answer_without_store(call, route);
 	return answered;
 }
 

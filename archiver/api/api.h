@@ -37,6 +37,9 @@ struct api_options {
 	/** Appends `"name": number, …` for "figures" of /api/v1/status; NULL: there are none. @thread any worker */
 	void (*figures)(void *context, struct weir_text *members);
 	void *figures_context;
+	/** Appends what is not well with this process, in lines, for "troubles" of it; NULL: unknown. @thread any worker */
+	void (*troubles)(void *context, struct weir_text *lines);
+	void *troubles_context;
 	/**
 	 * Appends the object of /api/v1/why. NULL: this process has no log of events.
 	 *

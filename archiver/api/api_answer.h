@@ -20,7 +20,7 @@ struct api_call {
 	struct api *api;
 	const struct weir_http_request *request;
 	struct weir_http_reply *reply; /* its body is empty */
-	struct weir_store *store;      /* NULL where the resource needs none */
+	struct weir_store *store;      /* NULL: the resource needs none, or can do without one that fails */
 	struct api_parameters parameters;
 	struct weir_span bucket; /* parameters.key as the store has it, where that is given */
 	char digits[WEIR_KEY_HASH_BYTES];
@@ -47,6 +47,10 @@ struct api_zones *api_zones_of(struct api *api);
 bool api_hashes_keys(const struct api *api);
 /** Writes the member "figures", where this process gives some. */
 void api_figures(struct api *api, struct weir_json_writer *json);
+/** Writes the member "troubles", likewise. */
+void api_troubles(struct api *api, struct weir_json_writer *json);
+/** The kind of store, whether it answers or not. */
+const char *api_store_name(const struct api *api);
 
 /** Whether nobody needs a token. */
 bool api_is_open(const struct api *api);

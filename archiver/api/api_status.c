@@ -67,34 +67,63 @@ static enum weir_status read_number(struct api_call *call, const char *words, in
 			   "SELECT (SELECT MAX(h.hour_ms) FROM zone_hourly AS h WHERE h.zone_id = zones.id) AS newest"  \
 			   " FROM zones) AS hours"
 
+/* What the store knows: null where it cannot be asked. */
+struct stored {
+	int64_t schema, policy, newest_ms;
+};
+
+static enum weir_status read_stored(struct api_call *call, struct stored *stored, struct weir_error *error)
+{
+	enum weir_status status = read_number(call, API_SELECT "MAX(version) FROM schema_version", &stored->schema, error);
+	if (status == WEIR_OK)
+		status = read_number(call, API_SELECT "MAX(version) FROM policy_version", &stored->policy, error);
+	return status == WEIR_OK ? read_number(call, NEWEST_HOUR, &stored->newest_ms, error) : status;
+}
+
+static void write_number(struct weir_json_writer *json, const char *name, bool known, int64_t number)
+{
+	if (known)
+		weir_json_write_int(json, name, number);
+	else
+		weir_json_write_null(json, name);
+}
+
+static enum weir_status write_partitions(struct api_call *call, struct weir_json_writer *json, struct weir_error *error)
+{
+	struct api_sql sql = {.count = 0};
+	enum weir_status status = WEIR_OK;
+	weir_json_write_array(json, "partitions");
+	/* By their places: the second one's name differs between the kinds of store. */
+	api_sql_add(&sql, API_SELECT "* FROM partition_state WHERE role IN (1, 2) ORDER BY 1, 2");
+	if (call->store != NULL)
+		status = api_sql_run(&sql, call->store, take_partition, json, error);
+	weir_text_deinit(&sql.text);
+	weir_json_write_end(json);
+	return status;
+}
+
+/* It is asked most where the store is away: then it says so, and what this process knows. */
 bool api_status_answer(struct api_call *call)
 {
 	struct weir_json_writer json = weir_json_writer(&call->reply->body);
-	struct api_sql sql = {.count = 0};
 	struct weir_error error;
-	int64_t schema, policy, newest_ms;
-	if (read_number(call, API_SELECT "MAX(version) FROM schema_version", &schema, &error) != WEIR_OK ||
-	    read_number(call, API_SELECT "MAX(version) FROM policy_version", &policy, &error) != WEIR_OK ||
-	    read_number(call, NEWEST_HOUR, &newest_ms, &error) != WEIR_OK)
+	struct stored stored = {.newest_ms = -1};
+	bool known = call->store != NULL;
+	if (known && read_stored(call, &stored, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
 	weir_json_write_object(&json, NULL);
 	weir_json_write_words(&json, "version", WEIR_VERSION);
-	weir_json_write_words(&json, "store", call->store->ops->name);
-	weir_json_write_int(&json, "schema_version", schema);
-	weir_json_write_int(&json, "policy_version", policy);
+	weir_json_write_words(&json, "store", api_store_name(call->api));
+	weir_json_write_words(&json, "store_error", known ? NULL : "the store is down or too slow");
+	write_number(&json, "schema_version", known, stored.schema);
+	write_number(&json, "policy_version", known, stored.policy);
 	weir_json_write_bool(&json, "hash_keys", api_hashes_keys(call->api));
 	weir_json_write_int(&json, "now_ms", weir_wall_ms());
-	if (newest_ms >= 0)
-		weir_json_write_int(&json, "newest_hour_ms", newest_ms);
-	else
-		weir_json_write_null(&json, "newest_hour_ms");
+	write_number(&json, "newest_hour_ms", stored.newest_ms >= 0, stored.newest_ms);
+	api_troubles(call->api, &json);
 	api_figures(call->api, &json);
-	weir_json_write_array(&json, "partitions");
-	/* By their places: the second one's name differs between the kinds of store. */
-	api_sql_add(&sql, API_SELECT "* FROM partition_state WHERE role IN (1, 2) ORDER BY 1, 2");
-	if (api_sql_run(&sql, call->store, take_partition, &json, &error) != WEIR_OK)
+	if (write_partitions(call, &json, &error) != WEIR_OK)
 		return api_store_failed(call->api, &call->fault, &error);
-	weir_json_write_end(&json);
 	weir_json_write_end(&json);
 	weir_json_write_newline(&json);
 	return true;

@@ -149,6 +149,16 @@ function refuse(error) {
   if (shown.results.textContent !== words.textContent) replace([words]);
 }
 
+/** What a view rests on. One that shows the process itself does without the zones while the store is away. */
+async function ground(view, signal) {
+  try {
+    return await basis(signal);
+  } catch (error) {
+    if (!view.alone || !error.passes) throw error;
+    return { zones: null };
+  }
+}
+
 const pause_ms = (error) => 1000 * Math.max(RETRY_S, error.wait_s);
 
 /** A button's function: its end, or what went wrong, is said to the reader. */
@@ -203,7 +213,7 @@ async function load(spoken) {
     results.setAttribute("aria-busy", "true");
   }
   try {
-    const data = await view.load(parameters, await basis(ended.signal), ended.signal);
+    const data = await view.load(parameters, await ground(view, ended.signal), ended.signal);
     if (ended.signal.aborted) return;
     await paint(data);
     if (ended.signal.aborted) return;
@@ -230,7 +240,7 @@ async function show() {
     let zones = [];
     if (shown.form === null) frame(view, []);
     try {
-      ({ zones } = await basis());
+      ({ zones } = await ground(view));
     } catch (error) {
       if (document.title !== title_of(view)) frame(view, []);
       refuse(error);

@@ -9,6 +9,7 @@ export const name = "system";
 export const title = "System";
 export const refresh_ms = 5000;
 export const keeps = [];
+export const alone = true; // it is looked at most while the store is away
 
 export const fields = () => [
   { name: "refresh", label: "Refresh", options: [["on", "every 5 s"], ["off", "off"]], standard: "on" },
@@ -38,8 +39,9 @@ function lags(partitions) {
 }
 
 /** What is wrong, in a sentence each. */
-function troubles({ partitions, policy_version, figures: own = {} }) {
-  const told = [];
+function troubles({ store_error, troubles: own_words = [], partitions, policy_version, figures: own = {} }) {
+  const told = [...own_words];
+  if (store_error) return [`What is archived cannot be read: ${store_error}.`, ...told, ...lateness(own)];
   const limiters = partitions.filter((one) => one.role === "limiter");
   const archived = new Set(partitions.filter((one) => one.role === "archiver").map((one) => one.partition));
   // A run that reads once archives beside its partitions, with no state of an archiver.
@@ -47,6 +49,16 @@ function troubles({ partitions, policy_version, figures: own = {} }) {
   if (policy_version === 0) told.push("No policy is in force: set “zones”, or run weir policy apply.");
   if (partitions.length === 0) told.push("Nothing is stored yet.");
   if (missing.length > 0) told.push(`${missing.length} of ${limiters.length} partitions have no archiver.`);
+  told.push(...lateness(own));
+  // Without figures nobody works here, and it is as it was left: then what the rows say counts.
+  const behind = Math.max(0, ...lags(partitions).values());
+  if (Object.keys(own).length === 0 && behind > 0) told.push(`The archiver has not stored the last ${behind} records of a partition.`);
+  return told;
+}
+
+/** The same of what the process says of itself, with the store or without. */
+function lateness(own) {
+  const told = [];
   const late = [
     ["weir_archiver_lag_seconds", LATE_S, "The archiver is behind its topics by"],
     ["weir_archiver_waiting_seconds", STORE_LATE_S, "The oldest row that is not stored yet waits for"],
@@ -58,9 +70,6 @@ function troubles({ partitions, policy_version, figures: own = {} }) {
   for (const [figure, value] of Object.entries(own))
     if (/^weir_\w+_partitions_stuck$|^weir_limiter_partitions\{state="stuck"\}$/.test(figure) && value > 0)
       told.push(`${value} partitions need an operator: /healthz and the log say why (${figure}).`);
-  // Without figures nobody works here, and it is as it was left: then what the rows say counts.
-  const behind = Math.max(0, ...lags(partitions).values());
-  if (Object.keys(own).length === 0 && behind > 0) told.push(`The archiver has not stored the last ${behind} records of a partition.`);
   return told;
 }
 
@@ -68,12 +77,18 @@ function verdict(status) {
   const told = troubles(status);
   const data = status.newest_hour_ms !== null &&
     h("p", {}, "The newest counts are of the hour from ", named_time(status.newest_hour_ms), " on.");
+  const next = told.length > 0 && h("p", {}, "What to do: type ", h("code", {}, "weir doctor --config FILE"),
+    " where its configuration is; what it names is an entry of the runbook, ", h("code", {}, "/usr/share/doc/weir/RUNBOOK.md"), ".");
   const shown = !status.figures && h("p", {}, "No running part of weir reports here: this is what the store has.");
   return h("section", { class: `verdict ${told.length > 0 ? "bad" : "good"}`, "aria-label": "Verdict" },
-    h("p", { class: "verdict-title" }, told.length > 0 ? "✗ Not well" : "✓ All is well"), told.map((one) => h("p", {}, one)), data, shown);
+    h("p", { class: "verdict-title" }, told.length > 0 ? "✗ Not well" : "✓ All is well"), told.map((one) => h("p", {}, one)), next, data, shown);
 }
 
 /* ---- the tables ---- */
+
+// A server's time in ms where the store is one; else how often.
+const FIRST_TIME_MS = 1e12;
+const taken = (epoch) => (epoch >= FIRST_TIME_MS ? time(epoch) : `${epoch} ${epoch === 1 ? "time" : "times"}`);
 
 function partition_table(status) {
   const behind = lags(status.partitions);
@@ -84,7 +99,7 @@ function partition_table(status) {
     { name: "Newest data", cell: (row) => (row.clock_ms > 0 ? time(row.clock_ms) : "none yet") },
     { name: "Next offset", number: true, cell: (row) => number(row.next_offset) },
     { name: "Checkpoint", number: true, cell: (row) => number(row.checkpoint) },
-    { name: "Taken", number: true, cell: (row) => number(row.epoch) },
+    { name: "Taken", cell: (row) => taken(row.epoch) },
     { name: "Policy", number: true, cell: (row) => number(row.policy_version) },
   ], status.partitions);
 }
@@ -108,10 +123,12 @@ function zone_table(zones) {
 
 export function draw({ status, zones }) {
   const parts = [verdict(status), figures([
-    ["weir", status.version], ["Store", status.store], ["Schema", number(status.schema_version)],
-    ["Policy", status.policy_version > 0 ? number(status.policy_version) : "none yet"], ["Clock", named_time(status.now_ms)],
+    ["weir", status.version], ["Store", status.store_error ? `${status.store}, away` : status.store],
+    ["Schema", number(status.schema_version)],
+    ["Policy", status.policy_version === 0 ? "none yet" : number(status.policy_version)], ["Clock", named_time(status.now_ms)],
   ])];
-  parts.push(h("h2", {}, "Roles"), status.partitions.length > 0 ? partition_table(status) :
+  parts.push(h("h2", {}, "Roles"), status.partitions.length > 0 ? partition_table(status) : status.store_error ?
+    empty("Not known while the store is away.", "The page looks again every 5 seconds.") :
     empty("Nothing is stored yet.", "Limiters and archivers store their positions with their first checkpoint."));
   const own = Object.entries(status.figures ?? {});
   const told = TOLD.filter(([figure]) => status.figures?.[figure] !== undefined);
@@ -122,7 +139,7 @@ export function draw({ status, zones }) {
       { name: "Figure", cell: ([figure]) => h("code", {}, figure) },
       { name: "Value", number: true, cell: ([, value]) => number(value) },
     ], own));
-  parts.push(h("h2", {}, "Zones"), zones.length > 0 ? zone_table(zones) :
+  if (zones !== null) parts.push(h("h2", {}, "Zones"), zones.length > 0 ? zone_table(zones) :
     empty("There are no zones yet.", "Give weir a policy: set “zones” in its configuration, or run weir policy apply."));
   return parts.filter(Boolean);
 }

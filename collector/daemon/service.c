@@ -7,11 +7,13 @@
 
 #include "collector/daemon/internal.h"
 #include "collector/follow/inputs.h"
+#include "collector/follow/source_check.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/connect.h"
+#include "common/daemon/daemon_check.h"
 #include "common/daemon/notify.h"
 
 #include <stdio.h>
@@ -47,9 +49,13 @@ static enum weir_status open_bus(struct service *service, struct weir_error *err
 	struct weir_bus *bus;
 	enum weir_status status = weir_connect_bus(service->daemon->config, service->daemon->name, CONNECT_WAIT_MS,
 	                                           weir_stop_flag(), &service->daemon->log, &bus, error);
-	if (status == WEIR_OK)
-		atomic_store(&service->bus, bus);
-	return status;
+	static const bool needed[WEIR_TOPIC_COUNT] = {
+		[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_POLICY] = true, [WEIR_TOPIC_DEADLETTER] = true};
+	if (status != WEIR_OK)
+		return status;
+	weir_bus_kafka_use(bus, needed);
+	atomic_store(&service->bus, bus);
+	return WEIR_OK;
 }
 
 static enum weir_status open_policies(struct service *service, struct weir_error *error)
@@ -69,28 +75,21 @@ static enum weir_status open_policies(struct service *service, struct weir_error
 /* Looks at the topics, and says which a start would make. */
 static enum weir_status open_existing_bus(struct service *service, struct weir_error *error)
 {
-	const struct weir_daemon *daemon = service->daemon;
 	bool missing[WEIR_TOPIC_COUNT];
 	struct weir_bus *bus;
-	enum weir_status status = weir_bus_kafka_open_existing(daemon->config, daemon->name, CHECK_WAIT_MS,
-	                                                       weir_stop_flag(), &daemon->log, missing, &bus, error);
+	enum weir_status status = weir_daemon_check_bus(service->daemon, missing, &bus, error);
 	if (status != WEIR_OK)
 		return status;
 	atomic_store(&service->bus, bus);
-	struct weir_text names = {0};
-	if (weir_bus_kafka_topic_names(daemon->config->bus.prefix, missing, &names) > 0)
-		printf("%s: the brokers answer; starting would create %.*s\n", daemon->config_path, (int)names.length,
-		       names.at);
-	weir_text_deinit(&names);
-	if (missing[WEIR_TOPIC_POLICY])
-		return weir_fail(error, WEIR_AGAIN, "no policy yet: run `weir policy apply`");
-	return WEIR_OK;
+	return missing[WEIR_TOPIC_POLICY] ? weir_fail(error, WEIR_AGAIN, "no policy yet: run `weir policy apply`")
+	                                  : WEIR_OK;
 }
 
 /* Whether the brokers answer and there is a policy, within seconds. */
 static enum weir_status check(void *self, struct weir_error *error)
 {
 	struct service *service = self;
+	printf("%s: no mistake in the configuration\n", service->daemon->config_path);
 	enum weir_status status = open_existing_bus(service, error);
 	if (status == WEIR_OK)
 		status = open_policies(service, error);
@@ -104,10 +103,11 @@ static enum weir_status check(void *self, struct weir_error *error)
 		return weir_fail(error, WEIR_AGAIN, "%s",
 		                 policies_known(service->policies) ? "this collector cannot use any of the policies"
 		                                                   : "cannot read the policy topic");
-	printf("%s: the brokers answer; policy %llu; %zu source%s\n", service->daemon->config_path,
-	       (unsigned long long)policy->version, service->daemon->config->source_count,
-	       service->daemon->config->source_count == 1 ? "" : "s");
-	return WEIR_OK;
+	printf("policy %llu is in force\n", (unsigned long long)policy->version);
+	struct weir_findings findings = {0};
+	struct weir_check shared = weir_daemon_check_begin(service->daemon, &findings);
+	source_check(&shared);
+	return weir_daemon_check_end(service->daemon, &shared, WEIR_SEVERITY_PAGE, error);
 }
 
 static enum weir_status open_memory(void *self, struct weir_error *error)

@@ -7,6 +7,7 @@
 #include "collector/follow/policy_doubts.h"
 
 #include "collector/source/kinds/source_kinds.h"
+#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/bytes/http_address.h"
 
@@ -115,15 +116,25 @@ static void doubt_status(struct teller *teller, const char *text)
 		weir_text_printf(&teller->words, "%s is no status of HTTP, which has 100 to 599", text);
 }
 
+/* A method that no server knows, and that looks like one, is a slip of the keys. Any other may be somebody's own. */
 static void doubt_method(struct teller *teller, const char *text)
 {
+	static const char *const known[] = {
+		"GET",    "HEAD",       "POST",       "PUT",       "DELETE",   "CONNECT",  "OPTIONS",   "TRACE",
+		"PATCH",  "COPY",       "MOVE",       "LOCK",      "UNLOCK",   "PROPFIND", "PROPPATCH", "MKCOL",
+		"SEARCH", "REPORT",     "ACL",        "BIND",      "UNBIND",   "LINK",     "UNLINK",    "LABEL",
+		"MERGE",  "MKACTIVITY", "MKCALENDAR", "CHECKIN",   "CHECKOUT", "UPDATE",   "REBIND",    "M-SEARCH",
+		"PURGE",  "BAN",        "NOTIFY",     "SUBSCRIBE", "QUERY",    NULL};
 	char upper[32];
 	size_t length = strlen(text);
 	if (length >= sizeof upper)
 		return;
 	for (size_t i = 0; i <= length; i++)
 		upper[i] = (char)(text[i] >= 'a' && text[i] <= 'z' ? text[i] - 'a' + 'A' : text[i]);
-	if (strcmp(upper, text) != 0)
+	const char *near = is_one_of(upper, known) ? NULL : weir_nearest_name(upper, known);
+	if (near != NULL)
+		weir_text_printf(&teller->words, "\"%s\" is no method of HTTP: did you mean \"%s\"?", text, near);
+	else if (strcmp(upper, text) != 0)
 		weir_text_printf(&teller->words, "\"%s\" never equals \"%s\", which clients send: methods are case-sensitive",
 		                 text, upper);
 }

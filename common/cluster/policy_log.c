@@ -179,11 +179,24 @@ static enum weir_status append_one(const struct appending *appending, const stru
 	return appending->store->ops->note_put(appending->store, APPENDED_NOTE, weir_span_of(version), appending->error);
 }
 
+/* As weir_policy_appended(), but a policy topic that was created anew has none of them, whatever was noted. */
+static enum weir_status find_appended(struct weir_store *store, struct weir_bus *bus, uint64_t *version,
+                                      struct weir_error *error)
+{
+	uint64_t first, next;
+	struct weir_error unknown;
+	enum weir_status status = weir_policy_appended(store, version, error);
+	if (status == WEIR_OK && *version > 0 &&
+	    bus->ops->extent(bus, WEIR_TOPIC_POLICY, 0, &first, &next, &unknown) == WEIR_OK && next == 0)
+		*version = 0;
+	return status;
+}
+
 enum weir_status weir_policy_append(struct weir_store *store, struct weir_bus *bus, uint64_t version, int64_t now_ms,
                                     int64_t wait_ms, struct weir_error *error)
 {
 	uint64_t appended = 0;
-	enum weir_status status = weir_policy_appended(store, &appended, error);
+	enum weir_status status = find_appended(store, bus, &appended, error);
 	if (status != WEIR_OK || appended >= version)
 		return status;
 	struct appending appending = {.store = store, .bus = bus, .now_ms = now_ms, .wait_ms = wait_ms, .error = error};

@@ -117,6 +117,14 @@ struct weir_http;
 unsigned weir_http_worker(const struct weir_http_request *request);
 
 /**
+ * When the certificate expires, Unix time.
+ *
+ * @return WEIR_OK; WEIR_INVALID: as weir_http_tls_check()
+ */
+WEIR_MUST_USE enum weir_status weir_http_tls_expiry(const struct weir_http_tls *files, int64_t *expires_s,
+                                                    struct weir_error *error);
+
+/**
  * Whether a server could start with these files.
  *
  * @param doubts  appended to, in sentences: what clients will refuse, such as an expired certificate

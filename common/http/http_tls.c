@@ -239,6 +239,18 @@ enum weir_status weir_http_tls_check(const struct weir_http_tls *files, struct w
 	return WEIR_OK;
 }
 
+enum weir_status weir_http_tls_expiry(const struct weir_http_tls *files, int64_t *expires_s, struct weir_error *error)
+{
+	struct weir_http_tls_pair *pair;
+	int64_t begins_s;
+	enum weir_status status = pair_read(files, &begins_s, &pair, error);
+	if (status != WEIR_OK)
+		return status;
+	*expires_s = pair->expires_s;
+	pair_free(pair);
+	return WEIR_OK;
+}
+
 /* ---- the newest pair ---- */
 
 static void leave(struct weir_http_tls_pair *pair)

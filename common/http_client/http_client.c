@@ -161,3 +161,65 @@ bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *
 	curl_free(escaped);
 	return true;
 }
+
+/* ---- a server's certificate ---- */
+
+static int64_t find_expiry(CURL *curl)
+{
+	struct curl_certinfo *info = NULL;
+	static const char name[] = "Expire date:";
+	if (curl_easy_getinfo(curl, CURLINFO_CERTINFO, &info) != CURLE_OK || info == NULL || info->num_of_certs == 0)
+		return 0;
+	for (const struct curl_slist *line = info->certinfo[0]; line != NULL; line = line->next)
+		if (strncmp(line->data, name, sizeof name - 1) == 0)
+			return (int64_t)curl_getdate(line->data + sizeof name - 1, NULL);
+	return 0;
+}
+
+/* @param trusts  takes any certificate, to see it */
+static CURLcode connect_only(const char *address, const char *ca_file, int64_t wait_ms, bool trusts, int64_t *expires_s,
+                             char words[CURL_ERROR_SIZE])
+{
+	CURL *curl = curl_easy_init();
+	CURLcode done = CURLE_OUT_OF_MEMORY;
+	words[0] = '\0';
+	if (curl == NULL)
+		return done;
+	if (curl_easy_setopt(curl, CURLOPT_URL, address) == CURLE_OK &&
+	    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words) == CURLE_OK &&
+	    curl_easy_setopt(curl, CURLOPT_CONNECT_ONLY, 1L) == CURLE_OK &&
+	    curl_easy_setopt(curl, CURLOPT_CERTINFO, 1L) == CURLE_OK &&
+	    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+	    curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
+	    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)wait_ms) == CURLE_OK &&
+	    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, trusts ? 0L : 1L) == CURLE_OK &&
+	    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, trusts ? 0L : 2L) == CURLE_OK &&
+	    (ca_file == NULL || curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file) == CURLE_OK))
+		done = curl_easy_perform(curl);
+	if (done == CURLE_OK)
+		*expires_s = find_expiry(curl);
+	curl_easy_cleanup(curl);
+	return done;
+}
+
+enum weir_status weir_http_client_look(const char *host, unsigned port, const char *ca_file, int64_t wait_ms,
+                                       struct weir_http_certificate *certificate, struct weir_error *error)
+{
+	char address[300], words[CURL_ERROR_SIZE];
+	*certificate = (struct weir_http_certificate){0};
+	bool bare = strchr(host, ':') != NULL && host[0] != '[';
+	snprintf(address, sizeof address, bare ? "https://[%s]:%u/" : "https://%s:%u/", host, port);
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return weir_fail(error, WEIR_IO, "cannot initialize libcurl");
+	CURLcode done = connect_only(address, ca_file, wait_ms, false, &certificate->expires_s, words);
+	certificate->shown = done == CURLE_OK || done == CURLE_PEER_FAILED_VERIFICATION;
+	if (done == CURLE_PEER_FAILED_VERIFICATION) {
+		weir_words_clean(words);
+		snprintf(certificate->refusal, sizeof certificate->refusal, "%s", words);
+		(void)connect_only(address, ca_file, wait_ms, true, &certificate->expires_s, words);
+	}
+	curl_global_cleanup();
+	if (done == CURLE_COULDNT_CONNECT || done == CURLE_OPERATION_TIMEDOUT || done == CURLE_COULDNT_RESOLVE_HOST)
+		return weir_fail(error, WEIR_IO, "%s", words[0] != '\0' ? words : curl_easy_strerror(done));
+	return WEIR_OK;
+}

@@ -56,6 +56,23 @@ void weir_http_client_free(struct weir_http_client *client);
 WEIR_MUST_USE enum weir_status weir_http_client_call(struct weir_http_client *client, const struct weir_http_call *call,
                                                      struct weir_http_answer *answer, struct weir_error *error);
 
+/* A server's certificate, as far as it shows one. */
+struct weir_http_certificate {
+	bool shown;        /* it speaks TLS */
+	int64_t expires_s; /* Unix time; 0: not known */
+	char refusal[256]; /* why it is not trusted, in words; "": it is */
+};
+
+/**
+ * Begins TLS with any server, of HTTP or not, looks at its certificate, and leaves.
+ *
+ * @param ca_file  as in weir_http_client_options
+ * @return WEIR_OK; WEIR_IO: nobody answers there, or not in that time
+ */
+WEIR_MUST_USE enum weir_status weir_http_client_look(const char *host, unsigned port, const char *ca_file,
+                                                     int64_t wait_ms, struct weir_http_certificate *certificate,
+                                                     struct weir_error *error);
+
 /** Appends a value as an address holds it. @return false: it is too long */
 bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *text, struct weir_span value);
 

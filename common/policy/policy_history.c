@@ -97,16 +97,14 @@ static enum weir_status check_zone(const struct weir_policy *previous, const str
 		                 "another name",
 		                 zone->name, named->id, version, zone->id, named->id);
 	if (before != NULL && strcmp(before->name, zone->name) != 0)
-		return weir_fail(
-			error, WEIR_INVALID,
-			"zone %u is \"%s\" in policy %llu and cannot become \"%s\"; leave out the id of \"%s\", or choose "
-			"another --state directory",
-			zone->id, before->name, version, zone->name, zone->name);
+		return weir_fail(error, WEIR_INVALID,
+		                 "zone %u is \"%s\" in policy %llu and cannot become \"%s\"; leave out the id of \"%s\"",
+		                 zone->id, before->name, version, zone->name, zone->name);
 	if (before != NULL && !same_key(before, zone))
 		return weir_fail(
 			error, WEIR_INVALID,
 			"zone %u \"%s\" has another key in policy %llu, and a zone's key cannot change; give this zone a "
-			"new name%s, or choose another --state directory",
+			"new name%s",
 			zone->id, zone->name, version, zone->id_given ? " and no id" : "");
 	return WEIR_OK;
 }

@@ -14,13 +14,17 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct command *const weir_commands[] = {&command_run,     &command_validate,  &command_generate,
-                                               &command_policy,  &command_block,     &command_lift,
-                                               &command_allow,   &command_list,      &command_explain,
-                                               &command_top,     &command_serve,     &command_forget,
-                                               &command_recover, &command_override,  &command_decode,
-                                               &command_state,   &command_subscribe, &command_setup,
-                                               &command_watch,   &command_reference, NULL};
+const struct command *const weir_commands[] = {&command_run,       &command_validate,
+                                               &command_generate,  &command_policy,
+                                               &command_block,     &command_lift,
+                                               &command_allow,     &command_list,
+                                               &command_explain,   &command_top,
+                                               &command_serve,     &command_forget,
+                                               &command_recover,   &command_override,
+                                               &command_decode,    &command_state,
+                                               &command_subscribe, &command_setup,
+                                               &command_watch,     &command_doctor,
+                                               &command_reference, NULL};
 
 enum { COMMANDS = sizeof weir_commands / sizeof *weir_commands - 1 };
 

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "limiter/checkpoint/handover.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -37,6 +38,8 @@ struct checkpoint_io {
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
 	struct weir_fault fault;
+	_Atomic uint64_t failures;
+	char failure[WEIR_ERROR_TEXT_BYTES]; /* the last one; under the lock */
 };
 
 static void put(struct queue *queue, struct checkpoint_job *job)
@@ -146,6 +149,15 @@ static void wait_aside(struct checkpoint_io *io, struct checkpoint_job *job)
 	put(&io->waiting, job);
 }
 
+static void note_failure(struct checkpoint_io *io, const char *words)
+{
+	atomic_store(&io->fails, true);
+	atomic_fetch_add(&io->failures, 1);
+	pthread_mutex_lock(&io->lock);
+	snprintf(io->failure, sizeof io->failure, "%s", words);
+	pthread_mutex_unlock(&io->lock);
+}
+
 static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 {
 	int64_t now_ms = weir_monotonic_ms();
@@ -157,7 +169,7 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 	if (job->status == WEIR_FENCED)
 		explain_refusal(job, io->store, now_ms);
 	if (job->status == WEIR_IO) {
-		atomic_store(&io->fails, true);
+		note_failure(io, job->error.text);
 		/* Several waiting jobs may fail in turn, for different reasons: each job logs a reason once. */
 		if (strcmp(before.text, job->error.text) != 0)
 			weir_fault_raise(&io->fault, io->log, "store", "%s; retrying every second", job->error.text);
@@ -275,6 +287,18 @@ void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job)
 bool checkpoint_io_fails(const struct checkpoint_io *io)
 {
 	return atomic_load(&io->fails);
+}
+
+uint64_t checkpoint_io_failures(const struct checkpoint_io *io)
+{
+	return atomic_load(&io->failures);
+}
+
+void checkpoint_io_failure(struct checkpoint_io *io, char *text, size_t bytes)
+{
+	pthread_mutex_lock(&io->lock);
+	snprintf(text, bytes, "%s", io->failure);
+	pthread_mutex_unlock(&io->lock);
 }
 
 void checkpoint_io_stop(struct checkpoint_io *io)

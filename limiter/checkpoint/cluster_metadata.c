@@ -35,10 +35,11 @@ enum weir_status cluster_metadata_read(struct weir_store *store, uint32_t partit
 	uint64_t stored = 0;
 	enum weir_status status = read_number(store, PARTITIONS_NOTE, 10, &stored, error);
 	if (status == WEIR_OK && stored != partitions)
-		return weir_fail(error, WEIR_INVALID,
-		                 "the store has %llu partitions, but \"bus.partitions\" is %u: the number cannot change "
-		                 "once there is state",
-		                 (unsigned long long)stored, partitions);
+		return weir_fail(
+			error, WEIR_INVALID,
+			"the store was made for %llu partitions, but \"bus.partitions\" is %u: the number cannot change "
+			"once there is state",
+			(unsigned long long)stored, partitions);
 	return status == WEIR_OK ? read_number(store, SEED_NOTE, 16, seed, error) : status;
 }
 

@@ -8,7 +8,12 @@
 #include "limiter/daemon/limiter.h"
 #include "limiter/worker/balance.h"
 
-enum limiter_phase { LIMITER_CONNECTING, LIMITER_WORKING, LIMITER_STOPPING };
+enum limiter_phase {
+	LIMITER_CONNECTING, /* to the brokers */
+	LIMITER_OPENING,    /* the brokers answer: the bus is there; the store is waited for */
+	LIMITER_WORKING,
+	LIMITER_STOPPING,
+};
 
 struct limiter {
 	struct weir_daemon *daemon;
@@ -36,8 +41,8 @@ void limiter_view(const struct limiter *limiter, uint32_t partition, struct work
  *
  * @param version  set: the policy's; 0: there is none
  */
-WEIR_MUST_USE enum weir_status limiter_check_policy(const struct limiter *limiter, struct weir_store *store,
-                                                    uint64_t *version, struct weir_error *error);
+WEIR_MUST_USE enum weir_status limiter_check_policy(struct weir_bus *bus, struct weir_store *store, uint64_t *version,
+                                                    struct weir_error *error);
 
 /** --check: says on standard output what a start would meet. @param self  a struct limiter */
 WEIR_MUST_USE enum weir_status limiter_check(void *self, struct weir_error *error);

@@ -42,6 +42,17 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	                          error);
 }
 
+/* All that it writes: a message that cannot be written stops those after it. */
+static void use_topics(const struct limiter *limiter)
+{
+	const bool needed[WEIR_TOPIC_COUNT] = {
+		[WEIR_TOPIC_EVENTS] = true,     [WEIR_TOPIC_JUDGED] = limiter->daemon->config->archiver.enabled,
+		[WEIR_TOPIC_DECISIONS] = true,  [WEIR_TOPIC_SHADOW] = true,
+		[WEIR_TOPIC_DEADLETTER] = true,
+	};
+	weir_bus_kafka_use(limiter->bus, needed);
+}
+
 /* Waits for servers that are not there yet. @return WEIR_END: asked to stop meanwhile */
 static enum weir_status connect_servers(struct limiter *limiter, struct weir_error *error)
 {
@@ -50,12 +61,15 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 	uint64_t policy;
 	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
 	                                           &daemon->log, &limiter->bus, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		use_topics(limiter);
+		atomic_store(&limiter->phase, LIMITER_OPENING);
 		status = weir_daemon_of_server(open_store(limiter, &store, error));
+	}
 	if (status == WEIR_OK)
 		status = cluster_metadata_establish(store, limiter->bus->partitions, &limiter->seed, error);
 	if (status == WEIR_OK)
-		status = limiter_check_policy(limiter, store, &policy, error);
+		status = limiter_check_policy(limiter->bus, store, &policy, error);
 	if (store != NULL)
 		store->ops->close(store);
 	return status != WEIR_OK && atomic_load(weir_stop_flag()) ? WEIR_END : status;
@@ -71,11 +85,22 @@ static int64_t retention_ms(const struct limiter *limiter, enum weir_topic topic
 	return kept.known && kept.ms >= 0 && kept.ms < configured_ms ? kept.ms : configured_ms;
 }
 
+/* By how long the topics keep their messages, which someone may change at any time. */
+static int64_t age_limit_ms(const struct limiter *limiter)
+{
+	return retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2;
+}
+
+static int64_t remind_ms(const struct limiter *limiter)
+{
+	int64_t decisions_ms = retention_ms(limiter, WEIR_TOPIC_DECISIONS);
+	int64_t shadow_ms = retention_ms(limiter, WEIR_TOPIC_SHADOW);
+	return (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3;
+}
+
 static enum weir_status start_worker(struct limiter *limiter, uint32_t number, struct weir_error *error)
 {
 	const struct weir_config *config = limiter->daemon->config;
-	int64_t decisions_ms = retention_ms(limiter, WEIR_TOPIC_DECISIONS);
-	int64_t shadow_ms = retention_ms(limiter, WEIR_TOPIC_SHADOW);
 	struct worker_options options = {
 		.config = config,
 		.bus = limiter->bus,
@@ -86,8 +111,8 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.placement = limiter->placement,
 		.assignment = limiter->assignment,
 		.dead_letters = true,
-		.age_limit_ms = retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2,
-		.remind_ms = (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3,
+		.age_limit_ms = age_limit_ms(limiter),
+		.remind_ms = remind_ms(limiter),
 		.checkpoint_writer = limiter->checkpoint_writer,
 		.checkpoint_reader = limiter->checkpoint_reader,
 		.log = &limiter->daemon->log,
@@ -127,7 +152,7 @@ static bool inspect_partition(void *context, enum weir_topic topic, uint32_t par
 	limiter_view(limiter, partition, &look);
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
 	/* One that stands still is behind, too; one without an error is another's. */
-	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
+	return look.state == WORKER_LIVE || look.state == WORKER_PAUSED || look.state == WORKER_LEAVING ||
 	       (look.state == WORKER_PARKED && look.error[0] != '\0');
 }
 
@@ -210,6 +235,8 @@ static enum weir_status watch(void *self, struct weir_error *error)
 		if (weir_stop_take_reload())
 			weir_daemon_reload(limiter->daemon);
 		log_policy(limiter, &no_policy, &policy_since_ms);
+		for (uint32_t i = 0; i < limiter->worker_count; i++)
+			worker_set_limits(limiter->workers[i], age_limit_ms(limiter), remind_ms(limiter));
 		balance_turn(limiter->balance);
 		late_note_watch(&late, &parts, &limiter->daemon->log);
 		memory_note_watch(&memory, &parts, limiter->daemon->config->limiter.memory_bytes, &limiter->daemon->log);

@@ -47,6 +47,7 @@ struct partition {
 	uint64_t generation; /* of the assignment, when it was taken */
 	int64_t retry_ms;    /* monotonic: not taken before this */
 	int64_t asked_ms;    /* monotonic: when it was first asked for; 0: it is not being asked for */
+	int64_t state_us;    /* monotonic: since when it has been in its state */
 	/* LIVE to RELEASING */
 	struct lane *lane;
 	struct checkpointing checkpointing;

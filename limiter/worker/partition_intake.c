@@ -100,7 +100,7 @@ static void count_result(struct worker_stats *stats, const struct lane_result *r
 static bool is_full(const struct partition *partition)
 {
 	struct worker_core *core = partition->tools->core;
-	int64_t limit_ms = core->options.age_limit_ms;
+	int64_t limit_ms = atomic_load(&core->age_limit_ms);
 	bool overdue = checkpointing_is_overdue(&partition->checkpointing, partition->lane, limit_ms);
 	char limit[24];
 	if (overdue)

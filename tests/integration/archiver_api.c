@@ -42,6 +42,12 @@ static void write_figures(void *context, struct weir_text *members)
 	weir_text_puts(members, "\"weir_test_figure\":42");
 }
 
+static void tell_troubles(void *context, struct weir_text *lines)
+{
+	(void)context;
+	weir_text_puts(lines, "partition 3 is parked: a gap\nnot ready\n");
+}
+
 int main(int argc, char **argv)
 {
 	struct driver driver = {.state = argc > 2 ? argv[2] : "."};
@@ -63,6 +69,7 @@ int main(int argc, char **argv)
 	                              .open_store = open_store,
 	                              .context = &driver,
 	                              .figures = write_figures,
+	                              .troubles = argc > 3 ? tell_troubles : NULL,
 	                              .files = page_files,
 	                              .file_count = page_file_count};
 	if (api_start(&options, &api, &error) != WEIR_OK)

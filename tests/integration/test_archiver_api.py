@@ -317,14 +317,18 @@ def test_a_store_that_is_away_and_comes_back(place):
         api = OnMariadb(place, servers, port=proxy.port)
         assert api.get("zones")["policy_version"] > 0
         proxy.cut()
-        for resource, parameters in (("zones", {}), ("counts", {"zone": "login"}), ("status", {}),
+        for resource, parameters in (("zones", {}), ("counts", {"zone": "login"}),
                                      ("decisions", {"format": "csv"})):
             answer = api.ask(resource, parameters)
             assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, (resource, answer.body)
             assert servers.database not in answer.body.decode() and "store is down" in answer.json()["error"]["message"]
         assert api.ask("openapi.json").status == 200
+        said = api.get("status")
+        assert "store is down" in said["store_error"] and servers.database not in said["store_error"]
+        assert said["policy_version"] is None and said["partitions"] == [] and said["figures"] == {"weir_test_figure": 42}
         proxy.mend()
         until(lambda: api.ask("zones").status == 200, "the store is back", running=api.program)
+        assert api.get("status")["store_error"] is None and api.get("status")["policy_version"] > 0
         assert api.get("decisions", zone="login", limit=3)["decisions"] == ROWS.newest(zone="login")[:3]
         assert api.program.said().count("WARNING") < 4, api.program.said()  # not one for each request
         api.end()

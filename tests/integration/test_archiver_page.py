@@ -281,7 +281,8 @@ def test_the_system_says_how_it_is(_):
         status, zones = STAGE[1].get("status"), STAGE[1].get("zones")["zones"]
         rows = view.rows("Partitions")
         assert [(row[0], row[3], *row[4:]) for row in rows] == \
-            [(f"{one['role']} {one['partition']}", one["clock_ms"], one["next_offset"], one["checkpoint"], one["epoch"],
+            [(f"{one['role']} {one['partition']}", one["clock_ms"], one["next_offset"], one["checkpoint"],
+              f"{one['epoch']} times" if one["epoch"] > 1 else "1 time",
               one["policy_version"]) for one in status["partitions"]] and len(rows) == 8
         assert {row[0]: row[2] for row in rows if row[0].startswith("archiver")} == \
             {f"archiver {number}": 37 * number for number in range(4)}
@@ -290,6 +291,50 @@ def test_the_system_says_how_it_is(_):
         assert [row[0] for row in view.rows("Zones")] == [zone["name"] for zone in zones]
         assert view.rows("Zones")[1][1:4] == ["user, ip", "5 in 1 min, burst 3 (gcra)", "5 min"]
         view.shot("system")
+
+
+# The API while the store is away; status is as it was told before, with what the store has taken out of it.
+_AWAY = """(() => {
+  const real = globalThis.fetch;
+  globalThis.fetch = async (url, options) => {
+    const path = new URL(url).pathname;
+    if (!path.endsWith("/status"))
+      return new Response(JSON.stringify({ error: { status: 503, parameter: null, message: "the store is down" } }), { status: 503 });
+    const status = await (await real(url, options)).json();
+    Object.assign(status, { store_error: "the store is down or too slow", schema_version: null, policy_version: null,
+      newest_hour_ms: null, partitions: [], troubles: ["partition 3 is parked: its log begins at 40"],
+      figures: { ...status.figures, weir_archiver_lag_seconds: 1200 } });
+    return new Response(JSON.stringify(status), { status: 200 });
+  };
+})()"""
+
+
+def test_the_system_is_shown_while_the_store_is_away(_):
+    for window in ({"width": 1440}, {"width": 390, "dark": True}):
+        with look(**window) as view:
+            view.open("top")
+            view.page.run("globalThis.Date = class extends Date { static now() { return super.now() + 60000; } }")
+            view.page.run(_AWAY)
+            view.page.run("location.hash = '#/system?refresh=off'")
+            view.shown(refresh="off")
+            said = view.text(".verdict.bad")
+            for words in ("What is archived cannot be read: the store is down or too slow.", "partition 3 is parked: its log",
+                          "behind its topics by 20 min", "weir doctor --config FILE", "/usr/share/doc/weir/RUNBOOK.md"):
+                assert words in said, said
+            assert "Nothing is stored yet" not in view.text() and "Not known while the store is away." in view.text()
+            assert view.figures()["Store"] == "sqlite, away" and view.figures()["Policy"] == "–"
+            assert view.wide() == window["width"]
+            view.shot(f"system-away-{window['width']}")
+
+
+def test_a_server_says_when_a_partition_was_taken(_):
+    with look() as view:
+        view.open("top")
+        view.page.run(_AWAY.replace("partitions: []", """partitions: [{ role: "limiter", partition: 0, epoch: 1795575773375,
+          checkpoint: 1, next_offset: 1, clock_ms: 0, policy_version: 1 }]"""))
+        view.page.run("location.hash = '#/system?refresh=off'")
+        view.shown(refresh="off")
+        assert view.rows("Partitions")[0][6] == 1795575773375
 
 
 def main(browser, api):

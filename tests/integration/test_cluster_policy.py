@@ -40,7 +40,7 @@ def test_policies_are_numbered_applied_and_shown(place):
         other = place.write("other.json", json.dumps(roles.sections(zones=[zone("site", [sliding(3, "1h")],
                                                                                 key=("path",), id=1)])))
         wrong = place.run("policy", "apply", "--config", other)
-        assert wrong.code() == USAGE and "key" in wrong.said(), wrong.said()
+        assert wrong.code() == USAGE and "key" in wrong.said() and "--state" not in wrong.said(), wrong.said()
         collector.until_says("policy 2 is in force")
         place.append("log", burst("joe", 5) + burst("eve", 5))
         caught_up(one, roles, 5)
@@ -74,7 +74,11 @@ def test_a_change_can_be_looked_at_before_and_taken_back(place):
         assert tried == [{"version": 2, "changed": True, "changes": change, "dry_run": True}], tried
         assert f"policy 1 is in force; this would change it: {change}" in place.good("validate", second).out().decode()
         assert len(history()) == 1
-        place.good("policy", "apply", "--by", "ann", "--config", second)
+        slip = json.dumps(roles.sections(zones=[{**zones(30)[0], "match": {"method": "PSOT"}}]))
+        said = place.good("policy", "apply", "--dry-run", "--config", place.write("slip.json", slip)).said()
+        assert 'zone "site", limits[0]: lets pass 30 where it let pass 3:' in said and 'did you mean "POST"?' in said, said
+        applied = place.good("policy", "apply", "--by", "ann", "--config", second).said()
+        assert "lets pass" not in applied, applied
         shown = json.loads(roles.command("policy", "show", "--json").out())
         assert [(each["id"], each["name"]) for each in shown["zones"]] == [(2, "pair"), (1, "site")], shown
         back = place.good("policy", "rollback", "--dry-run", "--config", second).out().decode()

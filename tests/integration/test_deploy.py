@@ -138,7 +138,7 @@ def test_install_puts_all_of_it_in_place(place):
     assert {"share/man/man1/weir-run.1", "share/man/man5/weir.json.5", "share/man/man8/weir-limiter.8",
             "share/bash-completion/completions/weir", "share/bash-completion/completions/weir-limiter",
             "share/zsh/site-functions/_weir", "share/fish/vendor_completions.d/weir.fish",
-            "share/weir/weir.schema.json", "share/doc/weir/examples/nginx.conf"} <= found, found
+            "share/weir/weir.schema.json", "share/doc/weir/examples/nginx.conf", "share/doc/weir/RUNBOOK.md"} <= found, found
     with open(place.path("usr/lib/systemd/system/weir.service"), encoding="utf-8") as file:
         assert f"ExecStart={place.path('usr')}/bin/weir run " in file.read()
     for name in programs:
@@ -152,12 +152,40 @@ def test_rules_are_valid_and_fire_as_they_should(_place):
     for command in (("check", "rules", ALERTS), ("test", "rules", ALERT_TESTS)):
         done = run(promtool, *command)
         assert done.returncode == 0 and "SUCCESS" in done.stdout, done.stdout
-    alerts = re.findall(r"^ *- alert: (\w+)$", read("deploy/grafana/weir-alerts.yaml"), re.M)
-    assert len(alerts) == len(set(alerts)) > 10, alerts
     text = read("tests/data/weir-alerts-test.yaml")
-    for alert in alerts:
+    for alert in alerts():
         assert f"alertname: {alert}, exp_alerts: []" in text, f"{alert} is never seen quiet"
         assert re.search(rf"alertname: {alert}\n *exp_alerts:\n *- exp_labels", text), f"{alert} is never seen firing"
+
+
+def alerts():
+    """The text of each alert, by its name."""
+    parts = re.split(r"^ *- alert: (\w+)$", read("deploy/grafana/weir-alerts.yaml"), flags=re.M)[1:]
+    names = parts[::2]
+    assert len(names) == len(set(names)) > 40, names
+    return dict(zip(names, parts[1::2]))
+
+
+def anchor_of(heading):
+    """A heading's anchor, in GitHub's spelling."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_alert_says_what_to_do(_place):
+    book = os.path.join(ROOT, "deploy", "RUNBOOK.md")
+    pages = {anchor_of(heading) for heading in re.findall(r"^#+ (.+)$", read(book), re.M)} if os.path.exists(book) else None
+    for name, text in alerts().items():
+        severity = re.search(r"^ *labels: \{ severity: (page|ticket) \}$", text, re.M)
+        assert severity, f"{name} has no severity"
+        # With a scrape and an evaluation of 15 s, and what shows a fault for certain, a page comes within 90 s.
+        wait = re.search(r"^ *for: (\w+)$", text, re.M)
+        assert severity[1] == "ticket" or wait is None or wait[1] in ("15s", "30s", "45s"), f"{name} pages late"
+        for part in ("summary", "description"):
+            assert re.search(rf"^ *{part}: \S", text, re.M), f"{name} has no {part}"
+        url = re.search(r"""^ *runbook_url: '\{\{ or \$externalLabels\.weir_runbook "file:///usr/share/doc/weir/RUNBOOK\.md" \}\}#([a-z-]+)'$""",
+                        text, re.M)
+        assert url, f"{name} names no page of the runbook"
+        assert pages is None or url[1] in pages, f"{name}: the runbook has no page {url[1]}"
 
 
 def test_a_live_page_is_as_prometheus_wants_it(place):
@@ -192,7 +220,7 @@ def traffic_lines(count):
 # ---- names ----
 
 def named_metrics(text):
-    return set(re.findall(r"\bweir_[a-z_]+\b", text))
+    return set(re.findall(r"\b(?:weir|process)_[a-z_]+\b", text))
 
 
 def test_every_metric_that_is_named_exists(_place):
@@ -207,6 +235,7 @@ def test_every_metric_that_is_named_exists(_place):
                        ("the alerts' tests", read("tests/data/weir-alerts-test.yaml"))):
         named = named_metrics(text)
         assert named, what
+        named -= {"weir_runbook"}  # a label that an administrator sets
         assert not named - set(families), f"{what} names {sorted(named - set(families))}"
         for name in re.findall(r"(?:rate|increase)\((weir_[a-z_]+)", text):
             assert families[name] != "gauge", f"{what}: a rate of the gauge {name}"
@@ -226,11 +255,11 @@ def test_every_metric_of_the_reference_is_written(_place):
     """A row that no page asks for would promise what nobody ever sees."""
     codes, rows = list(c_files()), {}
     for code in codes:
-        rows.update((name, (index, code)) for index, name in re.findall(r'\[(\w+)\] =\s*\{\s*"(weir_[a-z_]+)"', code))
-        rows.update((name, (row + "_row", code)) for row, name in re.findall(r'(?:ROW\(|struct weir_metric )(\w+?)(?:_row|\)) =\s*\{\s*"(weir_[a-z_]+)"', code))
+        rows.update((name, (index, code)) for index, name in re.findall(r'\[(\w+)\] =\s*\{\s*"((?:weir|process)_[a-z_]+)"', code))
+        rows.update((name, (row + "_row", code)) for row, name in re.findall(r'(?:ROW\(|struct weir_metric )(\w+?)(?:_row|\)) =\s*\{\s*"((?:weir|process)_[a-z_]+)"', code))
     assert rows.keys() == metrics.reference().keys(), rows.keys() ^ metrics.reference().keys()
     for name, (index, code) in rows.items():
-        use = re.compile(rf"metrics\[{index}\]|&{index}\b|\{{{index}, |\[{index}\] = \w")
+        use = re.compile(rf"metrics\[{index}\]|&{index}\b|\{{{index}, |\(page, {index}, |\[{index}\] = \w")
         own = index.startswith(("LIMITER_", "ARCHIVER_"))  # for the daemon, in another file
         assert any(use.search(other) for other in (codes if own else [code])), f"{name}: its row is never written"
 

@@ -237,6 +237,7 @@ def test_the_image_has_what_weir_needs(place):
         if line.startswith("COPY ") and "--from" not in line:
             for source in line.split()[1:-1]:
                 assert os.path.exists(os.path.join(ROOT, source)), line
+    assert any(line.startswith("COPY ") and line.endswith(" /usr/share/doc/weir/RUNBOOK.md") for line in lines), lines
     (installs,) = [line for line in lines if "--no-install-recommends" in line]
     packages = set(re.search(r"--no-install-recommends (.*?)&&", installs)[1].split())
     assert "curl" in packages, "weir-ask needs it"

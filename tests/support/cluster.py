@@ -54,14 +54,15 @@ def _script(name, *words, patience_s=_PART_S):
 class Cluster:
     """One test's view of a cluster."""
 
-    def __init__(self, directory, redis_database=0):
+    def __init__(self, directory, redis_database=0, prefix=None, database=None):
+        """prefix, database: of its topics and its tables, where a name of this test's own would not do."""
         self.directory = directory
         with open(os.path.join(directory, "weir.json"), encoding="utf-8") as file:
             self._sections = json.load(file)
         with open(os.path.join(directory, "cluster.json"), encoding="utf-8") as file:
             self._settings = json.load(file)
         name = secrets.token_hex(4)
-        self.prefix, self.database = f"t{name}", f"weir_t{name}"
+        self.prefix, self.database = prefix or f"t{name}", database or f"weir_t{name}"
         self.redis_database = redis_database
         bus, store = self._sections["bus"], self._sections["store"]
         self.brokers, self.kafka_properties = bus["brokers"], bus["kafka"]
@@ -71,7 +72,8 @@ class Cluster:
         self.mariadb_server = MariaDB(store["user"], store["password"], host=store["host"], port=store["port"], **tls)
         self.mariadb = MariaDB(store["user"], store["password"], self.database, host=store["host"],
                                port=store["port"], **tls)
-        self.mariadb_root = MariaDB("root", unix_socket=self._settings["mariadb"]["socket"])
+        self.mariadb_socket = self._settings["mariadb"]["socket"]
+        self.mariadb_root = MariaDB("root", unix_socket=self.mariadb_socket)
         self.redis_port = self._settings["redis"]["port"]
         self.redis_url = f"redis://127.0.0.1:{self.redis_port}" + (f"/{redis_database}" if redis_database else "")
         self.redis = Redis(self.redis_port, redis_database)
@@ -153,9 +155,10 @@ class Cluster:
 # ---- one of a test's own ----
 
 @contextlib.contextmanager
-def own(*options, parent=None, disks=None):
+def own(*options, parent=None, disks=None, **names):
     """A cluster for this test alone, which it may break; options of deploy/cluster/up. parent: where its files go.
 
+    names: prefix and database, Cluster's.
     disks: {server: bytes} of those whose files get a small file system, Cluster.disks; needs enter_namespace()."""
     directory = tempfile.mkdtemp(prefix="weir-own-", dir=parent)
     try:
@@ -164,7 +167,7 @@ def own(*options, parent=None, disks=None):
                        for server, size in (disks or {}).items()}
             stack.callback(_end_all, directory)
             _script("up", *options, directory, patience_s=_UP_S)
-            one = Cluster(directory)
+            one = Cluster(directory, **names)
             one.disks = mounted
             yield one
     finally:

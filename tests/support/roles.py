@@ -10,6 +10,7 @@
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import sys
@@ -32,20 +33,26 @@ def program(place, name):
 class Role:
     """One daemon with its configuration and state directory, through all its lives."""
 
-    def __init__(self, roles, kind, name, sections, arguments=()):
+    def __init__(self, roles, kind, name, sections, arguments=(), user=None):
+        """user: as whom it runs, if not as this process; its configuration and state are his."""
         self.place, self.kind, self.name = roles.place, kind, name
         self.port = free_port()
         sections.setdefault("listen", {"http": f"127.0.0.1:{self.port}"})
         self.config = self.place.write(f"{name}.json", json.dumps(sections, indent=1))
         self.state = self.place.path(f"{name}.state")
-        self._arguments = arguments
+        self._arguments, self._popen = arguments, {}
+        if user:
+            self._popen = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+            os.makedirs(self.state)
+            for path in (self.config, self.state):
+                shutil.chown(path, user)
         self.run = None  # the present life, or the last
         self._lives = []
 
     def start(self):
         """Starts it where it was: itself."""
         self.run = self.place.start("--config", self.config, "--state", self.state, *self._arguments,
-                                    program=program(self.place, f"weir-{self.kind}"))
+                                    program=program(self.place, f"weir-{self.kind}"), **self._popen)
         self._lives.append(self.run)
         return self
 
@@ -162,9 +169,9 @@ class Roles:
         """Gives an operator's command: what it says was done."""
         return json.loads(self.command(*words, "--json").out())
 
-    def collector(self, sources, name=None, arguments=(), **sections):
-        """A weir-collector that is started."""
-        return self._start("collector", name, arguments, {"sources": sources, **sections})
+    def collector(self, sources, name=None, arguments=(), user=None, **sections):
+        """A weir-collector that is started; user: as whom."""
+        return self._start("collector", name, arguments, {"sources": sources, **sections}, user)
 
     def limiter(self, name=None, arguments=(), **sections):
         """A weir-limiter that is started."""
@@ -174,9 +181,9 @@ class Roles:
         """A weir-archiver that is started."""
         return self._start("archiver", name, arguments, sections)
 
-    def _start(self, kind, name, arguments, sections):
+    def _start(self, kind, name, arguments, sections, user=None):
         name = name or f"{kind}-{1 + sum(role.kind == kind for role in self.all)}"
-        role = Role(self, kind, name, self.sections(**sections), arguments)
+        role = Role(self, kind, name, self.sections(**sections), arguments, user)
         self.all.append(role)
         return role.start()
 

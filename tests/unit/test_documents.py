@@ -5,6 +5,8 @@
 Every relative link in a *.md leads to a file, and behind # to a heading of it. The JSON members that the code writes are
 those that the specification defines, and examples have no others. Each member in archiver/openapi.json has a
 description. Each word of the glossary stands there once. Where code cites a section of the specification, it exists.
+Each entry of the runbook has its five parts; what a log line, a page or an alert names is one of them, and its table has
+every alert.
 
     tests/unit/test_documents.py [ROOT]      the tree to look at; without it, the one that this file is in
 """
@@ -14,6 +16,10 @@ import json
 import os
 import re
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from support import runbook  # pylint: disable=wrong-import-position
 
 ROOT = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else \
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -236,8 +242,48 @@ def check_citations():
                 fault(path, f'cites {name}{rest[:30]}…, which is no section of it')
 
 
+# ---- the runbook ----
+
+RUNBOOK = "deploy/RUNBOOK.md"
+ALERTS = "deploy/grafana/weir-alerts.yaml"
+
+
+def check_runbook():
+    text = read(RUNBOOK)
+    entries = runbook.entries(text)
+    for anchor, entry in entries.items():
+        parts = runbook.parts(entry)
+        if tuple(name for name, _ in parts) != runbook.PARTS or not all(under for _, under in parts):
+            fault(RUNBOOK, f"{anchor} does not have the parts {', '.join(runbook.PARTS)}, in this order")
+        for name, under in parts:
+            if name in ("Type", "Over") and not runbook.commands(under):
+                fault(RUNBOOK, f"{anchor}: there is no command under {name}")
+    for path in files(".c", ".h", ".yaml", ".js", ".py"):
+        if not path.startswith("tests/"):
+            check_anchors(path, re.findall(r"runbook: ([a-z-]+)", read(path)), entries)
+    check_alerts(text, entries)
+
+
+def check_anchors(path, named_anchors, entries):
+    for anchor in sorted(set(named_anchors) - set(entries)):
+        fault(path, f'names the entry "{anchor}", which {RUNBOOK} does not have')
+
+
+def check_alerts(text, entries):
+    table = runbook.alert_anchors(text)
+    rules = re.split(r"^ *- alert: (\w+)$", read(ALERTS), flags=re.M)
+    alerts = dict(zip(rules[1::2], rules[2::2]))
+    for name, rule in alerts.items():
+        urls = re.findall(r"runbook_url: .*#([\w-]+)", rule)
+        check_anchors(ALERTS, urls, entries)
+        if name not in table:
+            fault(RUNBOOK, f"the table of alerts does not have {name}")
+        elif urls and urls != [table[name]]:
+            fault(RUNBOOK, f"the table sends {name} to {table[name]}, and the alert to {urls[0]}")
+
+
 def main():
-    for check in (check_links, check_members, check_examples, check_openapi, check_glossary, check_citations):
+    for check in (check_links, check_members, check_examples, check_openapi, check_glossary, check_citations, check_runbook):
         check()
     for words in faults:
         print(words)

@@ -29,6 +29,12 @@ FAULTS = (
     ("a word twice", f"{PAGES}/glossary.md", "| burst |", "| bucket |", '"bucket" stands there twice'),
     ("a word at another place", f"{PAGES}/glossary.md", "| ceiling |", "| zebra |", "in the order of the alphabet"),
     ("a citation of no page", "archiver/ledger/ledger.h", f"{PAGES}/guarantees.md", f"{PAGES}/promises.md", "which is no page"),
+    ("an entry without a part", "deploy/RUNBOOK.md", "## Gap\n\n**Symptom.**", "## Gap\n\n**Sign.**", "gap does not have the parts"),
+    ("an entry without a command", "deploy/RUNBOOK.md", "```sh\nnamei", "```text\nnamei", "source-unreadable: there is no command under Type"),
+    ("a log line that names no entry", "limiter/main.c", "#include", "/* (runbook: no-such-thing) */\n#include",
+     'limiter/main.c: names the entry "no-such-thing"'),
+    ("an alert that the table lacks", "deploy/grafana/weir-alerts.yaml", "alert: WeirFenced", "alert: WeirFencedOff",
+     "the table of alerts does not have WeirFencedOff"),
     ("a citation of no section", f"{PAGES}/guarantees.md", "## How\n", "## Why\n", "which is no section of it"),
 )
 

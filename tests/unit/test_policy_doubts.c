@@ -65,6 +65,9 @@ static void what_never_matches_is_told(void **state)
 	} cases[] = {
 		{"\"key\": [\"ip\"], \"match\": {\"method\": [\"POST\", \"get\"]}",
 	     "0 match.method: \"get\" never equals \"GET\""},
+		{"\"key\": [\"ip\"], \"match\": {\"method\": \"PSOT\"}",
+	     "0 match.method: \"PSOT\" is no method of HTTP: did you mean \"POST\"?"},
+		{"\"key\": [\"ip\"], \"match\": {\"method\": \"delte\"}", "did you mean \"DELETE\"?"},
 		{"\"key\": [\"ip\"], \"match\": {\"status\": [404, 700]}", "0 match.status: 700 is no status of HTTP"},
 		{"\"key\": [\"ip\"], \"match\": {\"status\": \"6xx\"}", "0 match.status: 6xx is no status of HTTP"},
 		{"\"key\": [\"ip\"], \"match\": {\"status\": \"099\"}", "0 match.status: 099 is no status of HTTP"},
@@ -204,7 +207,7 @@ static void what_may_be_meant_is_not_doubted(void **state)
 {
 	(void)state;
 	static const char *const cases[] = {
-		"\"key\": [\"ip\"], \"match\": {\"method\": [\"POST\", \"M-SEARCH\", \"P*\"], \"status\": [404, \"5xx\", \"000\", \"0xx\", 599, 100]}",
+		"\"key\": [\"ip\"], \"match\": {\"method\": [\"POST\", \"M-SEARCH\", \"FROBNICATE\", \"P*\"], \"status\": [404, \"5xx\", \"000\", \"0xx\", 599, 100]}",
 		"\"key\": [\"ip\"], \"match\": {\"path\": [\"/a/../b\", \"/a//b\", \"/%41\", \"*\", \"/a*\", \"example.com:443\", \"/100%\"]}",
 		"\"key\": [\"ip\"], \"match\": {\"ip\": [\"[2001:DB8::1]\", \"::ffff:10.0.0.1\", \"192.0.2.0/24\", \"192.0.2.1-192.0.2.9\"]}",
 		"\"key\": [\"ip\"], \"match\": {\"host\": [\"10.0.0.1\", \"10.0.0.1:80\", \"a.example\"], \"agent\": \"1.2.3.4\", \"version\": \"1.2.*\"}",

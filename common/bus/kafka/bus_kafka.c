@@ -186,7 +186,8 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 			weir_fault_clear(&fault, bus->log, "bus");
 			return WEIR_OK;
 		}
-		int64_t patience_ms = status == WEIR_AGAIN && wait_ms < SETTLE_MS ? SETTLE_MS : wait_ms;
+		bool settles = status == WEIR_AGAIN && bus->absent != BUS_KAFKA_LOOK;
+		int64_t patience_ms = settles && wait_ms < SETTLE_MS ? SETTLE_MS : wait_ms;
 		bool final = status == WEIR_INVALID || status == WEIR_END;
 		if (final || (stop != NULL && *stop) || weir_monotonic_ms() - start_ms >= patience_ms)
 			return weir_fail(error, final ? status : WEIR_IO, "%s", words.text);
@@ -198,10 +199,11 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 	}
 }
 
-/* @param needed  by topic; NULL: all */
+/* @param needed  by topic; NULL: all @param looks  of BUS_KAFKA_LOOK */
 static enum weir_status open_bus(const struct weir_config *config, const char *client, enum bus_kafka_absent absent,
                                  const bool *needed, int64_t wait_ms, const _Atomic bool *stop,
-                                 const struct weir_log *log, struct bus_kafka **bus, struct weir_error *error)
+                                 const struct weir_log *log, struct weir_bus_kafka_look *looks, struct bus_kafka **bus,
+                                 struct weir_error *error)
 {
 	struct weir_kafka *kafka;
 	enum weir_status status = weir_bus_kafka_properties(config, client, log, &kafka, error);
@@ -213,13 +215,17 @@ static enum weir_status open_bus(const struct weir_config *config, const char *c
 	opened->kafka = kafka;
 	opened->log = log;
 	opened->absent = absent;
+	opened->looks = looks;
+	opened->answered_ms = weir_monotonic_ms();
 	pthread_mutex_init(&opened->lock, NULL);
 	weir_condition_init(&opened->wake);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
 		weir_bus_kafka_topic_name(config->bus.prefix, (enum weir_topic)topic, opened->names[topic]);
 	if ((status = open_control(opened, needed, error)) == WEIR_OK &&
-	    (status = wait_for_topics(opened, wait_ms, stop, error)) == WEIR_OK && absent != BUS_KAFKA_TRY)
+	    (status = wait_for_topics(opened, wait_ms, stop, error)) == WEIR_OK && absent != BUS_KAFKA_TRY &&
+	    absent != BUS_KAFKA_LOOK)
 		status = weir_bus_kafka_watch_start(opened, error);
+	opened->looks = NULL;
 	if (status == WEIR_OK)
 		*bus = opened;
 	else
@@ -232,7 +238,7 @@ enum weir_status weir_bus_kafka_open(const struct weir_config *config, const cha
                                      struct weir_error *error)
 {
 	struct bus_kafka *opened;
-	enum weir_status status = open_bus(config, client, BUS_KAFKA_MAKE, NULL, wait_ms, stop, log, &opened, error);
+	enum weir_status status = open_bus(config, client, BUS_KAFKA_MAKE, NULL, wait_ms, stop, log, NULL, &opened, error);
 	if (status == WEIR_OK)
 		*bus = &opened->bus;
 	return status;
@@ -244,7 +250,7 @@ enum weir_status weir_bus_kafka_open_existing(const struct weir_config *config, 
                                               struct weir_error *error)
 {
 	struct bus_kafka *opened;
-	enum weir_status status = open_bus(config, client, BUS_KAFKA_TRY, NULL, wait_ms, stop, log, &opened, error);
+	enum weir_status status = open_bus(config, client, BUS_KAFKA_TRY, NULL, wait_ms, stop, log, NULL, &opened, error);
 	if (status != WEIR_OK)
 		return status;
 	memcpy(missing, opened->missing, sizeof opened->missing);
@@ -260,7 +266,19 @@ enum weir_status weir_bus_kafka_open_topic(const struct weir_config *config, con
 	bool needed[WEIR_TOPIC_COUNT] = {false};
 	needed[topic] = true;
 	enum weir_status status = open_bus(config, client, awaited ? BUS_KAFKA_AWAIT : BUS_KAFKA_LEAVE, needed, wait_ms,
-	                                   stop, log, &opened, error);
+	                                   stop, log, NULL, &opened, error);
+	if (status == WEIR_OK)
+		*bus = &opened->bus;
+	return status;
+}
+
+enum weir_status weir_bus_kafka_open_looking(const struct weir_config *config, const char *client, int64_t wait_ms,
+                                             const struct weir_log *log,
+                                             struct weir_bus_kafka_look looks[WEIR_TOPIC_COUNT], struct weir_bus **bus,
+                                             struct weir_error *error)
+{
+	struct bus_kafka *opened;
+	enum weir_status status = open_bus(config, client, BUS_KAFKA_LOOK, NULL, wait_ms, NULL, log, looks, &opened, error);
 	if (status == WEIR_OK)
 		*bus = &opened->bus;
 	return status;

@@ -12,6 +12,7 @@
 #include "common/base/text.h"
 #include "common/bus/bus.h"
 #include "common/config/config.h"
+#include "common/log/metrics.h"
 
 #include <stdbool.h>
 
@@ -63,6 +64,49 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_confi
                                                          const _Atomic bool *stop, const struct weir_log *log,
                                                          struct weir_bus **bus, struct weir_error *error);
 
+enum weir_topic_fault {
+	WEIR_TOPIC_GOOD,
+	WEIR_TOPIC_MISSING,
+	WEIR_TOPIC_PARTITIONS, /* another number than configured */
+	WEIR_TOPIC_UNSERVED,   /* a partition has no leader, or too few replicas to be written to */
+	WEIR_TOPIC_SETTINGS,   /* an opening would refuse it */
+	WEIR_TOPIC_DOUBTFUL,   /* an opening would warn of it */
+};
+
+/* What there is to say of a topic. */
+struct weir_bus_kafka_look {
+	enum weir_topic_fault fault;
+	uint32_t partitions;               /* that it has */
+	const char *setting;               /* the topic's setting that is wrong: "retention.ms"; NULL: none alone */
+	char words[WEIR_ERROR_TEXT_BYTES]; /* of the last four */
+};
+
+/**
+ * As weir_bus_kafka_open_existing(), but asks for nothing to be created, and refuses no topic: what an opening would
+ * refuse is told. The bus can be asked about topics that are there.
+ *
+ * @param looks  set, by topic; borrowed until this returns
+ * @return WEIR_OK; WEIR_INVALID: a property cannot be used; WEIR_IO: no broker answered in that time
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_open_looking(const struct weir_config *config, const char *client,
+                                                           int64_t wait_ms, const struct weir_log *log,
+                                                           struct weir_bus_kafka_look looks[WEIR_TOPIC_COUNT],
+                                                           struct weir_bus **bus, struct weir_error *error);
+
+/** Called with a member of a group and the partitions of the events that the group has given to it. */
+typedef void weir_bus_kafka_member(void *context, const char *client, const char *host, const uint32_t *partitions,
+                                   size_t count);
+
+/**
+ * Calls for each member of a consumer group.
+ *
+ * @param name  as for weir_group_join()
+ * @return WEIR_OK; WEIR_IO: the brokers do not tell
+ */
+WEIR_MUST_USE enum weir_status weir_bus_kafka_members(struct weir_bus *bus, const char *name, int timeout_ms,
+                                                      weir_bus_kafka_member *each, void *context,
+                                                      struct weir_error *error);
+
 /**
  * The first offset of a partition whose message has this time, or a later one, by the log's clock.
  *
@@ -78,17 +122,33 @@ struct weir_bus_kafka_retention {
 	int64_t segment_ms; /* segment.ms: it may be kept this much longer, until its segment file is closed */
 };
 
-/** A topic's retention, as the brokers reported it when the bus was opened. */
+/** A topic's retention, as the brokers reported it last: they are asked about twice a minute. @thread any */
 struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic);
 
 /**
  * Checks that the topics of decisions keep them for as long as the longest block of a policy. Opening the bus has
- * checked only the configuration's own zones; the topics' retention is the one read then.
+ * checked only the configuration's own zones; the topics' retention is the one read last.
  *
  * @return WEIR_OK; WEIR_INVALID
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_check_policy(struct weir_bus *bus, const struct weir_policy *policy,
                                                            struct weir_error *error);
+
+/* ---- what metrics and pages show ---- */
+
+extern const struct weir_metric_table weir_bus_kafka_metric_table;
+
+/** Says which topics this process needs. The others may be away without being a problem. By default it needs all. */
+void weir_bus_kafka_use(struct weir_bus *bus, const bool topics[WEIR_TOPIC_COUNT]);
+
+/** Appends the bus's metrics. @param bus  NULL: it is not open yet @param partitions  bus.partitions @thread any */
+void weir_bus_kafka_metrics(struct weir_bus *bus, uint32_t partitions, struct weir_text *page);
+
+/**
+ * Whether the brokers answer, the topics that this process needs can be written, and a start would accept them.
+ * Otherwise appends why not, and since when, in lines. @param bus  NULL: it is not open yet @thread any
+ */
+bool weir_bus_kafka_ready(struct weir_bus *bus, struct weir_text *why);
 
 /** Appends the names of the topics whose element is set, separated by ", ". @return how many there are */
 size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names);

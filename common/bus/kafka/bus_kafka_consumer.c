@@ -46,6 +46,7 @@ struct assigned {
 	uint64_t next;         /* the next offset to take from librdkafka */
 	uint64_t end;          /* the partition's end when last reached; if above `next`, there is no message in between */
 	uint64_t at_assign;    /* the partition's end when it was assigned; 0: not known */
+	uint64_t met_end;      /* the end that was met last, + 1; 0: none */
 	char *words;           /* if broken: why */
 	/* Messages that came while it was paused, in order. */
 	rd_kafka_message_t **aside;
@@ -454,7 +455,10 @@ static void take_end(struct weir_consumer *consumer, const rd_kafka_message_t *m
 {
 	uint32_t partition = (uint32_t)message->partition;
 	struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
-	if (at == NULL || !at->fetching)
+	if (at == NULL)
+		return;
+	at->met_end = (uint64_t)message->offset + 1;
+	if (!at->fetching)
 		return;
 	if (at->verifying && (uint64_t)message->offset <= at->mark.offset) {
 		verify_end(consumer, partition);
@@ -494,6 +498,8 @@ static void take_message(struct weir_consumer *consumer, rd_kafka_message_t *mes
 		rd_kafka_message_destroy(message);
 		return;
 	}
+	if (at->met_end == (uint64_t)message->offset + 1 && !at->paused) /* it came after the end was met: it is new */
+		weir_bus_kafka_note_append(consumer->bus, appended_ms(message));
 	at->next = (uint64_t)message->offset + 1;
 	at->mark = mark_of(message);
 	if (at->paused)

@@ -148,6 +148,8 @@ static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, e
 			                 "topic %s does not exist yet: the first limiter or `weir policy apply` creates it",
 			                 bus->names[topic]);
 	}
+	if (bus->absent == BUS_KAFKA_LOOK)
+		return looked;
 	struct weir_error failure;
 	enum weir_status status = make(bus, seen, timeout_ms, &failure);
 	if (status != WEIR_OK)
@@ -172,6 +174,12 @@ enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_m
 			if (strcmp(metadata->topics[i].topic, bus->names[topic]) != 0)
 				continue;
 			enum weir_status of_one = look(bus, (enum weir_topic)topic, &metadata->topics[i], &seen[topic], error);
+			if (bus->absent == BUS_KAFKA_LOOK) {
+				weir_bus_kafka_look_topic(bus, (enum weir_topic)topic, &metadata->topics[i], of_one, error);
+				of_one = WEIR_OK;
+				if (seen[topic] == SEEN_UNKNOWN)
+					seen[topic] = SEEN_READY;
+			}
 			if (of_one != WEIR_OK)
 				status = of_one;
 		}

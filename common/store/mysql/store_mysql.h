@@ -27,4 +27,18 @@ WEIR_MUST_USE enum weir_status weir_store_mysql_open_existing(const struct weir_
                                                               struct weir_text *missing, struct weir_store **store,
                                                               struct weir_error *error);
 
+/**
+ * Whether a role could write: asks the server to write nothing to each table that the role writes to.
+ *
+ * @param store  opened here
+ * @param role   WEIR_STORE_ROLE_LIMITER, _ARCHIVER
+ * @return WEIR_OK; WEIR_INVALID: the server refuses, and its words say why; WEIR_IO: it does not answer
+ */
+WEIR_MUST_USE enum weir_status weir_store_mysql_try_writes(struct weir_store *store, int role,
+                                                           struct weir_error *error);
+
+/** The server's clock, Unix ms. */
+WEIR_MUST_USE enum weir_status weir_store_mysql_clock(struct weir_store *store, int64_t *now_ms,
+                                                      struct weir_error *error);
+
 #endif

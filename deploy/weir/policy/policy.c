@@ -209,6 +209,21 @@ static void print_result(struct policy_command *command, const struct weir_polic
 	}
 }
 
+/* What may be a mistake of numbers, and how to take it back. */
+static void print_leaps(const struct policy_command *command, const struct weir_policy *policy)
+{
+	struct weir_text leaps = {0};
+	policy_words_leaps(&leaps, newest_policy(command), policy);
+	for (size_t begin = 0, end = 0; end < leaps.length; end++)
+		if (leaps.at[end] == '\n') {
+			fprintf(stderr, "weir: %.*s\n", (int)(end - begin), leaps.at + begin);
+			begin = end + 1;
+		}
+	if (leaps.length > 0 && !command->dry_run)
+		fprintf(stderr, "weir: to take it back: weir policy rollback --config %s\n", command->config_path);
+	weir_text_deinit(&leaps);
+}
+
 static void print_lists(const struct weir_policy *policy)
 {
 	for (uint32_t z = 0; z < policy->zone_count; z++)
@@ -265,6 +280,7 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 		status = put_in_force(command, policy, error);
 	if (status != WEIR_OK)
 		return status;
+	print_leaps(command, policy);
 	print_lists(policy);
 	policy_doubts(policy, NULL, NULL, print_doubt, policy);
 	return WEIR_OK;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 256, ELEMENTS_SHOWN = 3 };
+enum { PATH_BYTES = 256, ELEMENTS_SHOWN = 3, LEAP = 10 };
 
 void policy_words_zones(struct weir_text *text, const struct weir_policy *policy)
 {
@@ -144,6 +144,26 @@ static void put_zone_change(struct weir_text *text, size_t start, const json_t *
 	put_change(text, start, zone, " changed (");
 	put_difference(text, text->length, "", was, zone);
 	weir_text_puts(text, ")");
+}
+
+static void put_leap(struct weir_text *text, const struct weir_zone *zone, uint32_t number, int64_t was, int64_t is)
+{
+	weir_text_printf(text, "zone \"%s\", limits[%u]: lets pass %lld where it let pass %lld: %s\n", zone->name, number,
+	                 (long long)is, (long long)was,
+	                 is < was ? "many more may be blocked than before" : "far fewer may be blocked than before");
+}
+
+void policy_words_leaps(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after)
+{
+	for (uint32_t z = 0; before != NULL && z < after->zone_count; z++) {
+		const struct weir_zone *zone = &after->zones[z], *was = weir_policy_zone(before, zone->id);
+		for (uint32_t i = 0; was != NULL && i < zone->limit_count && i < was->limit_count; i++) {
+			const struct weir_limit *old = &was->limits[i], *new = &zone->limits[i];
+			if (old->algorithm == new->algorithm && old->window_ms == new->window_ms &&
+			    (new->rate <= old->rate / LEAP || new->rate / LEAP >= old->rate))
+				put_leap(text, zone, i, old->rate, new->rate);
+		}
+	}
 }
 
 bool policy_words_changes(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after)

@@ -17,4 +17,7 @@ void policy_words_zones(struct weir_text *text, const struct weir_policy *policy
  */
 bool policy_words_changes(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after);
 
+/** Appends a line for each limit that lets pass a tenth or ten times of what it did, as a slip of the keys makes it. */
+void policy_words_leaps(struct weir_text *text, const struct weir_policy *before, const struct weir_policy *after);
+
 #endif

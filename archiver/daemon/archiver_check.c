@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Only the ledger knows what an archiver's row means, so it is asked. */
+#include "archiver/daemon/archiver_check.h"
+
+#include "archiver/ledger/ledger.h"
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
+struct positions {
+	bool *known;
+	uint64_t *judged, *decisions;
+};
+
+/* @return whether all could be read; a partition of which nothing is stored begins where its topics begin */
+static bool read_rows(const struct weir_check *check, struct weir_store *store, struct positions *positions,
+                      uint32_t partitions)
+{
+	struct weir_partition_state row;
+	struct weir_error error;
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; i < partitions && status == WEIR_OK; i++) {
+		struct ledger *ledger = ledger_new(i);
+		status = store->ops->inspect(store, WEIR_STORE_ROLE_ARCHIVER, i, &row, &error);
+		if (status == WEIR_OK)
+			status = ledger_restore(ledger, &row, &error);
+		positions->known[i] = status == WEIR_OK && !ledger->fresh;
+		positions->judged[i] = ledger->judged_next;
+		positions->decisions[i] = ledger->decisions_next;
+		ledger_free(ledger);
+	}
+	if (status != WEIR_OK)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, "archive",
+			"archiver: %s\nWhere the archive continues is not known\nrun the command again once the store "
+			"answers (runbook: archive-stuck)",
+			error.text);
+	return status == WEIR_OK;
+}
+
+void archiver_check_state(const struct weir_check *check, struct weir_bus *bus, const bool good[WEIR_TOPIC_COUNT],
+                          struct weir_store *store, int64_t *oldest_ms)
+{
+	uint32_t partitions = (uint32_t)check->config->bus.partitions;
+	struct positions rows = {.known = weir_alloc(partitions, sizeof *rows.known),
+	                         .judged = weir_alloc(partitions, sizeof *rows.judged),
+	                         .decisions = weir_alloc(partitions, sizeof *rows.decisions)};
+	struct weir_check_positions judged = {.role = "archiver",
+	                                      .topic = WEIR_TOPIC_JUDGED,
+	                                      .partitions = partitions,
+	                                      .known = rows.known,
+	                                      .next = rows.judged,
+	                                      .oldest_ms = -1};
+	struct weir_check_positions decisions = judged;
+	decisions.topic = WEIR_TOPIC_DECISIONS;
+	decisions.next = rows.decisions;
+	bool all = read_rows(check, store, &rows, partitions);
+	if (all && good[WEIR_TOPIC_JUDGED])
+		weir_check_positions(check, bus, &judged);
+	if (all && good[WEIR_TOPIC_DECISIONS])
+		weir_check_positions(check, bus, &decisions);
+	*oldest_ms = judged.oldest_ms > decisions.oldest_ms ? judged.oldest_ms : decisions.oldest_ms;
+	if (all && judged.asked && decisions.asked && judged.stuck + decisions.stuck == 0)
+		weir_findings_good(check->findings, "archive: every partition continues where it stands");
+	free(rows.known);
+	free(rows.judged);
+	free(rows.decisions);
+}

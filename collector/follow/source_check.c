@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A directory that cannot be read looks, to a pattern, like one without files: so it is asked for by itself. Of each
+ * source the file that was written last is sampled at its end, where a change of format shows first.
+ */
+#include "collector/follow/source_check.h"
+
+#include "collector/follow/inputs.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/words.h"
+#include "common/files/durable_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	SAMPLE_LINES = 1000,
+	TAIL_BYTES = 1 << 20, /* in which the last lines are looked for */
+	HEAD_BYTES = 1 << 14, /* in which a header line is */
+	TELLING_LINES = 20,   /* fewer say nothing about the format */
+	SHOWN_BYTES = 120,
+};
+
+static const char sources_check[] = "sources";
+
+struct sample {
+	uint64_t lines, unfit;
+	char first[SHOWN_BYTES + 4]; /* that does not fit */
+};
+
+/* ---- the last lines ---- */
+
+static bool is_compressed(const char *bytes, size_t length)
+{
+	static const char *const marks[] = {"\x1f\x8b",
+	                                    "\xfd"
+	                                    "7zXZ",
+	                                    "BZh", "\x28\xb5\x2f\xfd"};
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+		if (length >= strlen(marks[i]) && memcmp(bytes, marks[i], strlen(marks[i])) == 0)
+			return true;
+	return false;
+}
+
+static void try_line(struct format *format, const char *line, size_t length, struct sample *sample)
+{
+	struct record record;
+	if (length > 0 && line[length - 1] == '\r')
+		length--;
+	enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);
+	sample->lines += reason != FORMAT_SKIP;
+	if (reason == FORMAT_OK || reason == FORMAT_SKIP)
+		return;
+	if (sample->unfit++ == 0) {
+		snprintf(sample->first, sizeof sample->first, "%.*s%s", (int)(length < SHOWN_BYTES ? length : SHOWN_BYTES),
+		         line, length > SHOWN_BYTES ? "..." : "");
+		weir_words_clean(sample->first);
+	}
+}
+
+/* Whole lines, the last so many of them. @param begins  whether the bytes begin with a line */
+static void try_lines(struct format *format, const char *bytes, size_t length, bool begins, struct sample *sample)
+{
+	const char *line = bytes, *end = bytes + length, *next;
+	size_t count = 0;
+	for (const char *at = bytes; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+		count++;
+	if (!begins && (next = memchr(line, '\n', length)) != NULL)
+		line = next + 1;
+	size_t skipped = count > SAMPLE_LINES ? count - SAMPLE_LINES : 0;
+	for (size_t number = 0; (next = memchr(line, '\n', (size_t)(end - line))) != NULL; line = next + 1)
+		if (number++ >= skipped)
+			try_line(format, line, (size_t)(next - line), sample);
+}
+
+static void sample_file(struct format *format, int fd, size_t size, struct sample *sample)
+{
+	struct sample header = {0};
+	size_t length = size < TAIL_BYTES ? size : TAIL_BYTES;
+	char *bytes = weir_alloc(length + 1, 1);
+	ssize_t got = pread(fd, bytes, size < HEAD_BYTES ? size : HEAD_BYTES, 0);
+	if (got > 0 && !is_compressed(bytes, (size_t)got)) {
+		if (size > TAIL_BYTES) /* what names the columns stands before the lines that are looked at */
+			try_lines(format, bytes, (size_t)got, true, &header);
+		got = pread(fd, bytes, length, (off_t)(size - length));
+		if (got > 0)
+			try_lines(format, bytes, (size_t)got, size == length, sample);
+	}
+	free(bytes);
+}
+
+static void tell_unfit(const struct weir_check *check, const char *path, const char *format,
+                       const struct sample *sample)
+{
+	if (sample->lines < TELLING_LINES || sample->unfit * 10 < sample->lines)
+		return;
+	bool most = sample->unfit * 2 > sample->lines;
+	weir_findings_add(
+		check->findings, most ? WEIR_SEVERITY_PAGE : WEIR_SEVERITY_TICKET, sources_check,
+		"%llu of the last %llu lines of %s are not of its format \"%s\"; the first: %s\nThese lines are not "
+		"judged: whoever stands in them is not blocked\nset the source's \"format\" to what the log has now, "
+		"or the service back; then restart the collector (runbook: format-changed)",
+		(unsigned long long)sample->unfit, (unsigned long long)sample->lines, path, format, sample->first);
+}
+
+static const char *format_name(const struct weir_config *config, size_t place)
+{
+	struct weir_json source = weir_json_element(&config->sources, place);
+	struct weir_json format = weir_json_member(&source, "format"), type = weir_json_member(&format, "type");
+	const char *name = json_string_value(json_is_string(format.value) ? format.value : type.value);
+	return name != NULL ? name : "combined";
+}
+
+static void check_lines(const struct weir_check *check, struct inputs *inputs, size_t place, const char *path, int fd,
+                        const struct stat *about)
+{
+	struct format *format;
+	struct sample sample = {0};
+	struct weir_error error;
+	if (inputs_format(check->config, &inputs->fields, place, &format, &error) != WEIR_OK)
+		return; /* the configuration's check says it */
+	format_set_reference(format, weir_wall_ms());
+	sample_file(format, fd, (size_t)about->st_size, &sample);
+	tell_unfit(check, path, format_name(check->config, place), &sample);
+	format_free(format);
+}
+
+/* ---- the files ---- */
+
+static void add_unreadable(const struct weir_check *check, const char *kind, const char *path, int reason)
+{
+	weir_findings_add(
+		check->findings, WEIR_SEVERITY_PAGE, sources_check,
+		"cannot read %s %s: %s (as uid %u)\nNo line of it is judged\ngive the collector's user the right to "
+		"read it: setfacl -m u:%u:rX %s (runbook: source-unreadable)",
+		kind, path, strerror(reason), (unsigned)geteuid(), (unsigned)geteuid(), path);
+}
+
+/* The last directory of a pattern whose name has no wildcard. @return whether it can be listed */
+static bool check_directory(const struct weir_check *check, const char *pattern)
+{
+	char path[WEIR_PATH_BYTES], *slash;
+	if (snprintf(path, sizeof path, "%s", pattern) >= (int)sizeof path)
+		return true;
+	bool wild = strpbrk(path, "*?[") != NULL;
+	path[strcspn(path, "*?[")] = '\0';
+	if ((slash = strrchr(path, '/')) == NULL)
+		return true;
+	slash[slash == path] = '\0';
+	int needed = wild ? R_OK | X_OK : X_OK;
+	if (faccessat(AT_FDCWD, path, needed, AT_EACCESS) == 0)
+		return true;
+	add_unreadable(check, "directory", path, errno);
+	return false;
+}
+
+/* Looks at one file. @return whether it is there */
+static bool check_file(const struct weir_check *check, struct inputs *inputs, size_t place, const char *path,
+                       bool newest)
+{
+	struct stat about;
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return false;
+	if (fd < 0) {
+		add_unreadable(check, "file", path, errno);
+		return true;
+	}
+	if (newest && fstat(fd, &about) == 0 && S_ISREG(about.st_mode))
+		check_lines(check, inputs, place, path, fd, &about);
+	close(fd);
+	return true;
+}
+
+/* The stream whose file was written last. */
+static size_t find_newest(struct source_stream *const *streams, size_t count)
+{
+	struct timespec latest = {0};
+	size_t newest = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct stat about;
+		if (stat(streams[i]->name, &about) != 0 || about.st_mtim.tv_sec < latest.tv_sec ||
+		    (about.st_mtim.tv_sec == latest.tv_sec && about.st_mtim.tv_nsec < latest.tv_nsec))
+			continue;
+		latest = about.st_mtim;
+		newest = i;
+	}
+	return newest;
+}
+
+static void check_files(const struct weir_check *check, struct inputs *inputs, size_t place)
+{
+	struct weir_json config = weir_json_element(&check->config->sources, place);
+	struct weir_json path = weir_json_member(&config, "path");
+	const char *pattern = json_string_value(path.value);
+	struct source_stream **streams;
+	size_t count = inputs_streams(inputs, place, &streams), there = 0, newest = find_newest(streams, count);
+	if (pattern == NULL || strcmp(pattern, "-") == 0 || !check_directory(check, pattern))
+		return;
+	for (size_t i = 0; i < count && weir_monotonic_ms() < check->end_ms; i++)
+		there += check_file(check, inputs, place, streams[i]->name, i == newest);
+	if (there == 0)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, sources_check,
+			"%s names no file\nNo line of it is judged until there is one\nls -l %s, and set the source's "
+			"\"path\" to where the service logs (runbook: source-unreadable)",
+			pattern, pattern);
+}
+
+/* What a source that is no file says of itself. */
+static void check_other(const struct weir_check *check, size_t place, struct source *source)
+{
+	struct source_status status = {0};
+	if (source->ops->status(source, &status, 1) == 0 || status.problem[0] == '\0')
+		return;
+	weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, sources_check,
+	                  "source %zu (%s): %s\nNo line of it is judged\nmend what it says, then restart the collector "
+	                  "(runbook: source-unreadable)",
+	                  place, source->ops->type, status.problem);
+}
+
+void source_check(const struct weir_check *check)
+{
+	static const struct weir_policy no_zones = {0};
+	const struct weir_config *config = check->config;
+	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
+	struct inputs *inputs;
+	struct weir_error error;
+	size_t before = weir_findings_count(check->findings, WEIR_SEVERITY_NOTE);
+	if (config->source_count == 0)
+		return;
+	if (inputs_new(config, &no_zones, NULL, &context, NULL, &inputs, &error) != WEIR_OK) {
+		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, sources_check,
+		                  "%s\nA collector with this configuration does not start\nweir validate %s says what would be "
+		                  "accepted (runbook: source-unreadable)",
+		                  error.text, check->config_words);
+		return;
+	}
+	size_t files = 0;
+	for (size_t i = 0; i < inputs->source_count; i++) {
+		files += inputs->sources[i]->ops->names_files;
+		if (inputs->sources[i]->ops->names_files)
+			check_files(check, inputs, i);
+		else
+			check_other(check, i, inputs->sources[i]);
+	}
+	inputs_free(inputs);
+	if (files > 0 && weir_findings_count(check->findings, WEIR_SEVERITY_NOTE) == before)
+		weir_findings_good(check->findings, "sources: this user can read the files of %zu", files);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the configured sources can be read, and their newest lines are of their formats: for --check, and `weir doctor`. */
+#ifndef COLLECTOR_SOURCE_CHECK_H
+#define COLLECTOR_SOURCE_CHECK_H
+
+#include "common/diagnosis/server_checks.h"
+
+/**
+ * Looks at each source as a collector of this user would see it. Follows nothing, remembers nothing and takes nothing
+ * away; of a file the last lines are read.
+ */
+void source_check(const struct weir_check *check);
+
+#endif

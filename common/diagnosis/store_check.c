@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's own words are kept: they name the right, the table or the switch. */
+#include "common/base/clock.h"
+#include "common/cluster/connect.h"
+#include "common/diagnosis/server_checks.h"
+#include "common/store/mysql/store_mysql.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKEW_MOST_MS = 2000 };
+
+static const char store_check[] = "store";
+
+static void add_unreadable(const struct weir_check *check, enum weir_status status, const char *words)
+{
+	if (status == WEIR_NEWER)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, store_check,
+			"%s\nThis version of weir cannot work on it\ninstall the version of weir that the daemons have "
+			"(runbook: what-may-be-restarted)",
+			words);
+	else if (status == WEIR_INVALID)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, store_check,
+			"%s\nA limiter or archiver that starts now ends at once\nput the user and the password that the "
+			"server knows into \"store\", or grant the right, then restart the daemons (runbook: "
+			"credentials)",
+			words);
+	else
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, store_check,
+			"%s\nLimiters judge on in memory, and pause at half of the topics' retention; no partition can "
+			"move\nstart the store; its own log says why it ended (runbook: store-away)",
+			words);
+}
+
+static void add_unwritable(const struct weir_check *check, const char *role, const char *words)
+{
+	bool denied = strstr(words, "denied") != NULL;
+	weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, store_check,
+	                  denied
+	                      ? "%s; the %s cannot write\nNo checkpoint is stored: limiters judge on in memory, and pause "
+	                        "at half of the topics' retention\ngrant the user of \"store\" SELECT, INSERT, UPDATE and "
+	                        "DELETE on its database (runbook: store-read-only)"
+	                      : "%s; the %s cannot write\nNo checkpoint is stored: limiters judge on in memory, and pause "
+	                        "at half of the topics' retention\nmariadb -e 'SET GLOBAL read_only = 0' on the server, or "
+	                        "name the server that takes writes in \"store\" (runbook: store-read-only)",
+	                  words, role);
+}
+
+/* @return whether it takes them */
+static bool check_role(const struct weir_check *check, struct weir_store *store, int role, const char *name)
+{
+	struct weir_error error;
+	enum weir_status status = weir_store_mysql_try_writes(store, role, &error);
+	if (status == WEIR_INVALID)
+		add_unwritable(check, name, error.text);
+	else if (status != WEIR_OK)
+		add_unreadable(check, status, error.text);
+	return status == WEIR_OK;
+}
+
+void weir_check_writes(const struct weir_check *check, struct weir_store *store, bool limiter, bool archiver)
+{
+	if ((!limiter || check_role(check, store, WEIR_STORE_ROLE_LIMITER, "limiter")) && archiver)
+		(void)check_role(check, store, WEIR_STORE_ROLE_ARCHIVER, "archiver");
+}
+
+static void check_clock(const struct weir_check *check, struct weir_store *store)
+{
+	struct weir_error error;
+	int64_t theirs_ms = 0, before_ms = weir_wall_ms();
+	if (weir_store_mysql_clock(store, &theirs_ms, &error) != WEIR_OK)
+		return;
+	int64_t now_ms = weir_wall_ms(), skew_ms = 0;
+	if (theirs_ms < before_ms)
+		skew_ms = before_ms - theirs_ms;
+	else if (theirs_ms > now_ms)
+		skew_ms = now_ms - theirs_ms;
+	if (llabs(skew_ms) > SKEW_MOST_MS)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, "clocks",
+			"this machine's clock is %lld s %s that of the store\nTimes of lines and the age of blocks are "
+			"judged wrongly where a clock is wrong\nchronyc tracking (or timedatectl) on both machines says "
+			"which is wrong (runbook: clock)",
+			llabs(skew_ms) / 1000, skew_ms > 0 ? "ahead of" : "behind");
+	else
+		weir_findings_good(check->findings, "clocks: this machine and the store agree");
+}
+
+void weir_check_store(const struct weir_check *check, bool limiter, bool archiver, struct weir_store **store)
+{
+	struct weir_text missing = {0};
+	struct weir_error error;
+	size_t before = weir_findings_count(check->findings, WEIR_SEVERITY_NOTE);
+	*store = NULL;
+	enum weir_status status =
+		weir_connect_existing_store(check->config, check->wait_ms, NULL, check->log, &missing, store, &error);
+	if (status != WEIR_OK)
+		add_unreadable(check, status, error.text);
+	else if (*store == NULL)
+		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, store_check,
+		                  "the store lacks %.*s\nNothing is judged yet\nweir policy apply %s (runbook: nothing-judged)",
+		                  (int)missing.length, missing.at, check->config_words);
+	weir_text_deinit(&missing);
+	if (*store == NULL)
+		return;
+	weir_check_writes(check, *store, limiter, archiver);
+	if (weir_findings_count(check->findings, WEIR_SEVERITY_NOTE) == before)
+		weir_findings_good(check->findings, "store: it answers, and takes what is written");
+	check_clock(check, *store);
+}

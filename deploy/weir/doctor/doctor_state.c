@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state directory of `weir run`: whether it is held, and can be read and written. */
+#include "common/bus/local/bus_local_scan.h"
+#include "deploy/weir/backend/state_directory.h"
+#include "deploy/weir/doctor/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char state_check[] = "state";
+
+static void check_partitions(struct doctor *doctor, const struct weir_check *check)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_error error;
+	uint32_t partitions;
+	if (weir_path_format(path, &error, "%s/log", doctor->state) != WEIR_OK || access(path, F_OK) != 0)
+		return;
+	if (weir_bus_scan_partitions(path, &partitions, &error) != WEIR_OK)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, state_check,
+			"%s\nweir run cannot continue from its log\nrestore %s from a copy, or move it away and start "
+			"anew: counts and blocks are lost then (runbook: gap)",
+			error.text, doctor->state);
+	else if (partitions != doctor->config->bus.partitions)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, state_check,
+			"%s was made with %u partitions, not %lld\nweir run refuses to start\nset \"bus.partitions\" to %u, "
+			"or choose another --state directory (runbook: partitions-changed)",
+			doctor->state, partitions, (long long)doctor->config->bus.partitions, partitions);
+}
+
+static void check_store(struct doctor *doctor, const struct weir_check *check)
+{
+	struct state_directory state;
+	struct weir_error error;
+	bool once;
+	uint64_t seed;
+	enum weir_status status = state_directory_open_read_only(&state, doctor->state, &once, &seed, &error);
+	if (status != WEIR_OK)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, state_check,
+			"%s\nweir run cannot continue from its state\nls -l %s shows whose it is; run this command as the "
+			"user of weir run (runbook: store-away)",
+			error.text, doctor->state);
+	state_directory_close(&state);
+}
+
+void doctor_check_state(struct doctor *doctor, const struct weir_check *check)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_error error;
+	if (doctor->state == NULL || weir_path_format(path, &error, "%s/weir.db", doctor->state) != WEIR_OK)
+		return;
+	if (access(path, F_OK) != 0) {
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, state_check,
+			"there is no state of weir run in %s: %s\nIt never ran, or keeps its state elsewhere\nweir run %s "
+			"--state %s, or name its directory with --state (runbook: process-down)",
+			doctor->state, strerror(errno), check->config_words, doctor->state);
+		return;
+	}
+	if (weir_directory_look(doctor->state) == WEIR_DIRECTORY_FREE)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, state_check,
+			"weir run is not running: nobody holds %s\nNothing is judged, and nobody is newly blocked\nsystemctl "
+			"start weir, or weir run %s --state %s (runbook: process-down)",
+			doctor->state, check->config_words, doctor->state);
+	else
+		weir_findings_good(check->findings, "state: weir run holds %s", doctor->state);
+	if (faccessat(AT_FDCWD, doctor->state, W_OK | X_OK, AT_EACCESS) != 0 && errno == EROFS)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, state_check,
+			"%s is on a read-only file system\nNothing is stored; weir run ends\nmount it writable: mount -o "
+			"remount,rw (runbook: store-read-only)",
+			doctor->state);
+	check_partitions(doctor, check);
+	check_store(doctor, check);
+}

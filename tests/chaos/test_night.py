@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator sees of each fault of a night: a page in time where it costs verdicts or data, the cause in words,
+nothing else; and after the repair, health.
+
+usage: test_night.py [--weir PATH] [--all | --list | NAME…] [--health SECONDS] [--fire]
+
+Without names: the five faults that everybody runs, and a minute of health with restarts and rebalances, in which no
+page may come. An alert counts as found when it is pending, at the moment at which it would fire; --fire waits for that.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+import night_faults
+from night import LATER_S, Night
+from night_faults import NOTHING, WITHIN_S
+from support import cases, cluster, venv
+from support.place import Place, find_weir, until
+from support.small_disk import SmallDisk, enter_namespace
+
+venv.enter()
+
+MIB = 1 << 20
+HEALTH_S = 60
+NO_NAMESPACE = enter_namespace()
+NEED_DISKS = ("broker's disk full", "collector's disk full")
+
+
+def look(night, fault, fire):
+    """Injects a fault and waits for its signs: (seconds to its alert, seconds to its words, the words)."""
+    night.mark()
+    night.fault_s = time.time()  # a fault that needs preparation says when it began
+    fault.inject(night)
+    alert_s, words_s, words = None, None, None
+
+    def is_told():
+        nonlocal alert_s, words_s, words
+        if words_s is None:
+            words = night.find(fault.words)
+            words_s = words and time.time() - night.fault_s
+        if alert_s is None and fault.alert:
+            since_s, fires = night.prometheus.alerts().get(fault.alert, (None, False))
+            if since_s is not None and (fires or not fire):
+                alert_s = since_s + night.prometheus.pending_s[fault.alert] - night.fault_s
+        time.sleep(0.25)
+        return words_s is not None and (alert_s is not None or not fault.alert)
+    try:
+        until(is_told, "told", 2 * WITHIN_S)
+    except AssertionError:
+        raise AssertionError(f"{fault.alert} after {alert_s} s, the words {fault.words!r} after {words_s} s; alerts: "
+                             f"{sorted(night.prometheus.alerts())}; it says:\n" + "\n".join(night.said()[-40:])) from None
+    return alert_s, words_s, words
+
+
+def play(night, fault, fire):
+    """One fault, from health to health: a line that tells of it."""
+    night.until_well()
+    night.until_history()
+    began = time.monotonic()
+    try:
+        alert_s, words_s, words = look(night, fault, fire)
+    finally:
+        fault.repair(night)
+        night.known |= {fault.alert} & night_faults.LASTING
+    well_s = night.until_well()
+    fired = night.prometheus.fired(time.monotonic() - began)
+    others = fired - {fault.alert, *fault.also, *night.known}
+    assert not others, f"{sorted(others)} fired, too"
+    if fault.cost != NOTHING:
+        assert night.prometheus.severity[fault.alert] == "page", f"{fault.alert} is no page"
+        assert alert_s + LATER_S <= WITHIN_S, f"{fault.alert} after {alert_s:.0f} s, and {LATER_S} s with the scrapes supposed"
+    else:
+        assert fault.alert is None or night.prometheus.severity[fault.alert] == "ticket", f"{fault.alert} is a page"
+    told = f"{fault.alert} {alert_s:.1f} s" if fault.alert else "no alert"
+    return f"{told}, words {words_s:.1f} s, well {well_s:.1f} s, pages {sorted(fired)}: {words[:200]}"
+
+
+def be_healthy(night, seconds):
+    """Restarts and rebalances for so long, of which no page comes."""
+    night.until_well()
+    began = time.monotonic()
+    while time.monotonic() < began + seconds:
+        for role in (*night.limiters, night.collector, night.archiver):
+            night.restart(role)
+            role.until_ready()
+            time.sleep(min(seconds / 12, 60))
+    night.until_well()
+    fired = night.prometheus.fired(time.monotonic() - began)
+    assert not fired, f"{sorted(fired)} fired in health"
+    return f"no page in {time.monotonic() - began:.0f} s"
+
+
+def stage(stack, weir):
+    """Everything, as it stands before the first fault."""
+    place = stack.enter_context(Place(weir))
+    disks = None if NO_NAMESPACE else {"broker-1": 256 * MIB}
+    served = stack.enter_context(cluster.own(parent=place.directory, disks=disks))
+    held = {}
+    if not NO_NAMESPACE:
+        held["collector"] = stack.enter_context(SmallDisk(place.path("collector-1.state"), 4 * MIB))
+    night = stack.enter_context(Night(place, served))
+    night.disks = held
+    return night
+
+
+def comes_to_health(night):
+    """Whether the next fault can begin here, after one that was not as it should be."""
+    try:
+        night.until_well()
+    except AssertionError as why:
+        print(why, flush=True)
+        return False
+    return True
+
+
+def main():
+    """Plays what the command line asks for, and leaves."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weir", help="the program (WEIR_BIN, build/release/bin/weir)")
+    parser.add_argument("--all", action="store_true", help="every fault")
+    parser.add_argument("--list", action="store_true", help="lists the faults and plays none")
+    parser.add_argument("--health", type=int, default=int(os.environ.get("WEIR_NIGHT_HEALTH", HEALTH_S)), metavar="SECONDS")
+    parser.add_argument("--fire", action="store_true", help="wait until alerts fire")
+    parser.add_argument("only", nargs="*", metavar="NAME", help="faults whose names have it in them")
+    options = parser.parse_args()
+    chosen = [fault for fault in night_faults.FAULTS
+              if options.all or options.list or any(word in fault.name for word in options.only)
+              or not options.only and fault.name in night_faults.CI]
+    if options.list:
+        for fault in chosen:
+            print(f"{fault.name}: {fault.alert or 'no alert'}; costs {fault.cost}")
+        sys.exit(0)
+    weir = find_weir(options.weir)
+    if weir is None:
+        print("skipped: weir is not built\n0 passed, 0 failed")
+        sys.exit(cases.SKIPPED)
+    if NO_NAMESPACE:
+        print(f"skipped: {', '.join(NEED_DISKS)}: {NO_NAMESPACE}")
+        chosen = [fault for fault in chosen if fault.name not in NEED_DISKS]
+    sys.exit(run(weir, chosen, options))
+
+
+def run(weir, chosen, options):
+    """Plays them, each until all is well again; a stage that does not come to health is made anew: the exit code."""
+    failed, left = [], [("health", lambda night: be_healthy(night, options.health))] if options.health else []
+    left += [(fault.name, lambda night, fault=fault: play(night, fault, options.fire)) for fault in chosen]
+    if not any(fault.name in night_faults.INEXACT for fault in chosen):
+        left.append(("exact", lambda night: f"{night.until_exact()} lines, each taken once, judged and stored"))
+    count = len(left)
+    while left:
+        with contextlib.ExitStack() as stack:
+            try:
+                night = stage(stack, weir)
+            except cases.Skipped as why:
+                print(f"skipped: {why}\n0 passed, 0 failed")
+                return cases.SKIPPED
+            while left:
+                name, deed = left.pop(0)
+                began = time.monotonic()
+                try:
+                    words = deed(night)
+                    print(f"passed   {name} ({time.monotonic() - began:.0f} s): {words}", flush=True)
+                except Exception as why:  # pylint: disable=broad-exception-caught
+                    words = str(why) if isinstance(why, AssertionError) else traceback.format_exc()
+                    print(f"FAILED   {name} ({time.monotonic() - began:.0f} s): {words}", flush=True)
+                    failed.append(name)
+                    night.roles.show()
+                    if not comes_to_health(night):
+                        break
+    print(f"{count - len(failed)} passed, {len(failed)} failed", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    main()

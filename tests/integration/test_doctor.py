@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""weir doctor on a real cluster: nothing is wrong in health; each fault is named first, and its remedy ends it."""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, TESTS)
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster
+from support.cases import Skipped
+from support.place import free_port, until
+from support.small_disk import SmallDisk, enter_namespace
+from support.roles import Roles
+from support.traffic import burst, sliding, source, zone
+
+DONE, WRONG, USAGE = 0, 1, 2
+PARTITIONS = 4
+BOUND_S = 25  # 20 s of its own, and a loaded machine's start
+NO_NAMESPACE = enter_namespace()
+ZONES = [zone("site", [sliding(3, "1h")], id=1)]
+
+
+def check_shape(report):
+    """The JSON form, whole."""
+    assert set(report) == {"good", "findings", "fine"}, report
+    assert isinstance(report["good"], bool) and all(isinstance(line, str) for line in report["fine"])
+    for finding in report["findings"]:
+        assert list(finding) == ["severity", "check", "what", "means", "remedy", "runbook"], finding
+        assert finding["severity"] in ("page", "ticket", "note"), finding
+        assert finding["check"] and finding["what"], finding
+        assert finding["runbook"] is None or re.fullmatch(r"[a-z-]+", finding["runbook"]), finding
+        if finding["severity"] != "note":
+            assert finding["means"] and finding["remedy"], finding
+    order = [("page", "ticket", "note").index(finding["severity"]) for finding in report["findings"]]
+    assert order == sorted(order), "the worst stands first"
+    assert report["good"] == all(number == 2 for number in order)
+
+
+class Doctor:
+    """The command on one configuration."""
+
+    def __init__(self, place, sections, *words, name="doctor"):
+        self.place, self.words = place, words
+        self.config = place.write(f"{name}.json", json.dumps(sections))
+
+    def start(self, **more):
+        """The command, at work."""
+        return self.place.start("doctor", "--config", self.config, "--json", *self.words, **more)
+
+    def ask(self, started=None, **more):
+        """(exit code, report)."""
+        begin = time.monotonic()
+        done = started or self.start(**more)
+        done.wait(2 * BOUND_S)
+        assert done.code() in (DONE, WRONG, USAGE), (done.code(), done.said())
+        report = json.loads(done.out())
+        assert time.monotonic() - begin < BOUND_S, report
+        check_shape(report)
+        return done.code(), report
+
+    def finds(self, severity, runbook, words, code=WRONG, **more):
+        """The first finding, which must be this."""
+        got, report = self.ask(**more)
+        assert report["findings"], report
+        first = report["findings"][0]
+        assert got == code and first["severity"] == severity and first["runbook"] == runbook and \
+            re.search(words, first["what"]), (got, json.dumps(report, indent=1))
+        return first
+
+    def is_fine(self):
+        """Nothing is wrong any more, which may take a moment to be seen."""
+        def fine():
+            nonlocal seen
+            seen = self.ask()
+            return seen[0] == DONE
+        seen = None
+        try:
+            until(fine, "nothing is wrong")
+        except AssertionError as late:
+            raise AssertionError(json.dumps(seen[1], indent=1)) from late
+        assert seen[1]["good"], seen
+
+    def heals(self):
+        """As an operator does: types what stands first, and asks again, until nothing is wrong."""
+        for _ in range(5):
+            code, report = self.ask()
+            if code == DONE or not report["findings"][0]["remedy"].startswith("weir "):
+                break
+            self.type(report["findings"][0]["remedy"])
+        self.is_fine()
+
+    def type(self, remedy):
+        """Runs a remedy as a shell is given it."""
+        for command in remedy.split(" && "):
+            words = shlex.split(command)
+            assert words[0] == "weir", remedy
+            done = self.place.run(*words[1:])
+            assert done.code() == DONE, (remedy, done.out(), done.said())
+
+
+class Scene:
+    """A cluster at work."""
+
+    def __init__(self, place, one, roles):
+        self.place, self.one, self.roles = place, one, roles
+        self.log = place.write("log", burst("ann", 40))
+        roles.apply()
+        self.limiter = roles.limiter().until_ready()
+        self.archiver = roles.archiver().until_ready()
+        self.collector = roles.collector([source(self.log)]).until_ready()
+        self.doctor = Doctor(place, roles.sections(zones=ZONES, sources=[source(self.log)]))
+        self.limiter.until(lambda: self.limiter.value("weir_limiter_events_total") == 40, "has judged all")
+
+    def sections(self, **more):
+        """Of a configuration that differs from what the daemons have."""
+        return self.roles.sections(**{"zones": ZONES, "sources": [source(self.log)], **more})
+
+
+@contextlib.contextmanager
+def scene(place):
+    """One for a test, with servers of its own."""
+    with cluster.own(parent=place.directory) as one, \
+            Roles(place, one, ZONES, bus={"partitions": PARTITIONS}, limiter={"checkpoint_interval": "200ms"},
+                  archiver={"enabled": True, "interval": "100ms"}) as roles:
+        yield Scene(place, one, roles)
+
+
+def test_what_servers_have_lost(place):
+    """Nothing is wrong in health; then topics and messages are deleted, and each printed command is typed."""
+    with scene(place) as at:
+        kafka, doctor, one = at.one.kafka, at.doctor, at.one
+        doctor.is_fine()
+        said = place.run("doctor", "--config", doctor.config).out().decode()
+        print(said)
+        assert said.startswith("Nothing is wrong.\nGood:\n") and "\033" not in said, said
+        # A topic that everything waits for.
+        kafka.delete([one.topic("decisions")])
+        until(lambda: one.topic("decisions") not in kafka.topics(), "it is gone")
+        found = doctor.finds("page", "topic-deleted", f"topic {one.topic('decisions')} does not exist")
+        assert found["remedy"] == f"weir policy apply --config {doctor.config}", found
+        doctor.heals()
+        kafka.delete([one.topic("policy")])
+        until(lambda: one.topic("policy") not in kafka.topics(), "it is gone")
+        doctor.heals()
+        assert at.collector.stop() == DONE
+        at.collector.start().until_ready()  # the policies are in the new topic
+        # Settings that lose records.
+        kafka.change_settings(one.topic("events"), retention_ms=100)
+        found = doctor.finds("page", "retention", f"topic {one.topic('events')} keeps its messages for 100ms")
+        assert f"--entity-name {one.topic('events')} --add-config retention.ms=604800000" in found["remedy"], found
+        kafka.change_settings(one.topic("events"), retention_ms=604800000)
+        kafka.change_settings(one.topic("policy"), cleanup_policy="delete")
+        assert doctor.finds("page", "retention", "cleanup.policy")["remedy"].endswith("cleanup.policy=compact")
+        kafka.change_settings(one.topic("policy"), cleanup_policy="compact")
+        doctor.is_fine()
+        # A gap: what no limiter has judged is deleted.
+        assert at.limiter.stop() == DONE
+        doctor.finds("page", "process-down", "no limiter is running")
+        place.append("log", burst("ann", 40))
+        at.collector.until(lambda: at.collector.value("weir_source_lag_bytes") == 0, "has read its log")
+        ends = one.ends()
+        (partition,) = [number for number, end in one.stored().items() if end < ends[number]]
+        kafka.trim(one.topic("events"), {partition: ends[partition]})
+        check = at.roles.limiter(arguments=["--check"])
+        assert check.run.wait() == WRONG and "deleted before they were done" in check.run.out().decode(), check.said()
+        at.limiter.start().until_up()
+        found = next(one for one in doctor.ask()[1]["findings"] if one["runbook"] == "gap")
+        assert f"in partition {partition} " in found["what"], found
+        assert found["remedy"] == f"weir recover --accept-gap --config {doctor.config} --all --yes", found
+        doctor.heals()
+
+
+def test_servers_that_are_away_or_refuse(place):
+    """One after the other: what it costs, in words; each is over when its cause is."""
+    with scene(place) as at:
+        one, doctor = at.one, at.doctor
+        one.mariadb_root.query("SET GLOBAL read_only = 1")
+        doctor.finds("page", "store-read-only", "read-only.*the limiter cannot write")
+        for kind in ("limiter", "archiver"):
+            check = getattr(at.roles, kind)(arguments=["--check"])
+            assert check.run.wait() == WRONG and "read-only" in check.run.out().decode(), (check.run.out(), check.said())
+            assert "no mistake in the configuration" in check.run.out().decode().splitlines()[0]
+        one.mariadb_root.query("SET GLOBAL read_only = 0")
+        doctor.is_fine()
+        other = Doctor(place, at.sections(store={"password": "wrong"}))
+        other.finds("page", "credentials", "Access denied")
+        other = Doctor(place, at.sections(bus={"partitions": PARTITIONS + 1}))
+        assert other.finds("page", "partitions-changed", f"has {PARTITIONS} partitions, not {PARTITIONS + 1}")
+        doctor = Doctor(place, at.sections())
+        one.mariadb_root.query("SET GLOBAL init_connect = 'SET SESSION timestamp = UNIX_TIMESTAMP() + 3600'")
+        doctor.finds("ticket", "clock", "clock is 3[56]\\d\\d s behind that of the store")
+        one.mariadb_root.query("SET GLOBAL init_connect = ''")
+        one.part("stop", "mariadb")
+        doctor.finds("page", "store-away", "weir@127.0.0.1")
+        one.part("start", "mariadb")
+        doctor.is_fine()
+        one.part("pause", "kafka")
+        doctor.finds("page", "broker-away", f"no broker of {one.brokers} answers")
+        one.part("resume", "kafka")
+        one.part("stop", "kafka")
+        doctor.finds("page", "broker-away", f"no broker of {one.brokers} answers")
+        one.part("start", "kafka")
+        doctor.is_fine()
+
+
+def test_sources_that_cannot_be_read(place):
+    """By its user, and by its format; the collector's --check finds the same."""
+    folder = place.path("logs")
+    os.mkdir(folder)
+    log = os.path.join(folder, "access.log")
+    with cluster.shared() as one, Roles(place, one, ZONES, bus={"partitions": PARTITIONS}) as roles:
+        roles.apply()
+        limiter = roles.limiter().until_ready()
+        sources = [source(os.path.join(folder, "access*.log"))]
+        doctor = Doctor(place, roles.sections(zones=ZONES, sources=sources))
+        doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
+        place.write("logs/access.log", "203.0.113.9 - - [x]\n" * 3 + "".join(burst("ann", 40)))
+        doctor.is_fine()
+        place.append("logs/access.log", "203.0.113.9 - - GET\n" * 990)
+        found = doctor.finds("page", "format-changed", "990 of the last 1000 lines of .*/access.log are not of its format")
+        assert "203.0.113.9 - - GET" in found["what"], found
+
+        def check():
+            daemon = roles.collector(sources, arguments=["--check"])
+            return daemon.run.wait(), daemon.run.out().decode(), daemon.said()
+
+        code, out, _ = check()
+        assert code == WRONG and "990 of the last 1000 lines" in out, out
+        place.write("logs/access.log", "".join(burst("ann", 40)))
+        code, out, said = check()
+        assert code == DONE and out.endswith("weir-collector: nothing keeps it from working\n"), (out, said)
+        if os.geteuid() == 0:
+            os.chmod(place.directory, 0o755)
+            os.chmod(folder, 0o700)
+            doctor.finds("page", "source-unreadable", f"cannot read directory {folder}: Permission denied .as uid 65534.",
+                         user=65534, group=65534, extra_groups=[])
+        assert limiter.stop() == DONE
+
+
+# ---- certificates ----
+
+class TlsServer:
+    """Shows a certificate to whoever comes."""
+
+    def __init__(self, files):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(files["chain"])
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._serve, args=(context,), daemon=True).start()
+
+    def _serve(self, context):
+        while True:
+            try:
+                peer = self._socket.accept()[0]
+            except OSError:
+                return
+            with contextlib.suppress(OSError), peer:
+                peer.settimeout(5)
+                with context.wrap_socket(peer, server_side=True) as inside:
+                    inside.recv(1)
+
+    def close(self):
+        """No more."""
+        self._socket.close()
+
+
+def make_certificates(place, name, days, subject="IP:127.0.0.1"):
+    """An authority of the test's own, and a certificate by it for so many days."""
+    files = {part: place.path(f"{name}-{part}.pem") for part in ("ca", "ca-key", "key", "cert", "chain", "request")}
+    extensions = place.write(f"{name}-extensions", f"subjectAltName={subject}\nbasicConstraints=CA:FALSE\n")
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    place.write(f"{name}-index", "")
+    settings = place.write(f"{name}-settings", "[ca]\ndefault_ca = one\n[one]\ndefault_md = sha256\npolicy = any\n"
+                           f"database = {place.path(name)}-index\nnew_certs_dir = {place.directory}\nrand_serial = yes\n"
+                           "[any]\ncommonName = supplied\n")
+    ends = time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86400 - 60))
+    for arguments in (
+            ["req", "-x509", "-days", "30", *key, "-subj", f"/CN={name} authority", "-keyout", files["ca-key"],
+             "-out", files["ca"]],
+            ["req", *key, "-subj", f"/CN={name}", "-keyout", files["key"], "-out", files["request"]],
+            ["ca", "-batch", "-notext", "-config", settings, "-startdate", "20200101000000Z", "-enddate", ends,
+             "-in", files["request"], "-cert", files["ca"], "-keyfile", files["ca-key"], "-extfile", extensions,
+             "-out", files["cert"]]):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+    with open(files["chain"], "wb") as whole:
+        for part in ("key", "cert"):
+            with open(files[part], "rb") as file:
+                whole.write(file.read())
+    return files
+
+
+def test_certificates(place):
+    """Of brokers: expired, of another authority, of another name, soon to expire; and our own."""
+    def broker(name, files, ca):
+        server = TlsServer(files)
+        doctor = Doctor(place, {
+            "bus": {"type": "kafka", "brokers": f"127.0.0.1:{server.port}",
+                    "kafka": {"security.protocol": "ssl", "ssl.ca.location": ca}},
+            "zones": ZONES, "sources": []}, name=name)
+        return server, doctor, doctor.start()
+
+    def told(server, doctor, started):
+        got, report = doctor.ask(started)
+        server.close()
+        assert got == WRONG, report  # it is no broker
+        return [finding["what"] for finding in report["findings"] if finding["runbook"] == "certificates"], report
+
+    good = make_certificates(place, "good", 30)
+    old = make_certificates(place, "old", -3)
+    named = make_certificates(place, "named", 30, "DNS:elsewhere.example")
+    soon = make_certificates(place, "soon", 5)
+    cases_of = {"expired": (old, old["ca"]), "stranger": (good, old["ca"]), "misnamed": (named, named["ca"]),
+                "soon": (soon, soon["ca"]), "good": (good, good["ca"])}
+    at_work = {name: broker(name, *files) for name, files in cases_of.items()}
+    asked = {name: told(*parts) for name, parts in at_work.items()}
+    said, report = asked["expired"]
+    assert re.search(r"certificate of broker 127.0.0.1:\d+ expired 3 days ago", said[0]), report
+    said, report = asked["stranger"]
+    assert "is not trusted" in said[0], report
+    said, report = asked["misnamed"]
+    assert "is not trusted" in said[0] and ("127.0.0.1" in said[0]), report
+    said, report = asked["soon"]
+    assert any("expires in 4 days" in words for words in said), report
+    said, report = asked["good"]
+    assert not said and any("has one for 29 days" in words for words in report["fine"]), report
+
+
+# ---- on one machine ----
+
+def test_a_run_on_one_machine(place):
+    """Its state, its page, its gateway, its disk."""
+    log = place.write("log", "".join(burst("ann", 40)))
+    state, page = place.path("state"), free_port()
+    config = {"zones": ZONES, "sources": [source(log)], "gateways": [f"file:{place.path('list')}"],
+              "listen": {"http": f"127.0.0.1:{page}"}}
+    doctor = Doctor(place, config, "--state", state)
+    doctor.finds("page", "process-down", "there is no state of weir run")
+    running = place.start("run", "--config", doctor.config, "--state", state, "--decisions", place.path("decisions"))
+    doctor.is_fine()
+    running.stop()
+    doctor.finds("page", "process-down", "weir run is not running: nobody holds")
+    mistaken = Doctor(place, {**config, "zoness": []}, "--state", state)
+    code, report = mistaken.ask()
+    assert code == USAGE and "zoness" in report["findings"][0]["what"], report
+    if NO_NAMESPACE:
+        raise Skipped(NO_NAMESPACE)
+    with SmallDisk(place.path("small"), 1 << 20):
+        small = Doctor(place, config, "--state", place.path("small"))
+        code, report = small.ask()
+        assert any(finding["check"] == "disk" and finding["severity"] == "page" for finding in report["findings"]), report
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A finding's parts, the order of several, and what a shell is given. */
+#include "common/diagnosis/server_checks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static void a_finding_is_cut_into_its_parts(void **state)
+{
+	(void)state;
+	struct weir_findings findings = {0};
+	weir_findings_add(&findings, WEIR_SEVERITY_PAGE, "topics",
+	                  "topic %s is gone\nno decision\nweir policy apply "
+	                  "--config '/a (b)' (runbook: topic-deleted)",
+	                  "x (runbook: no)");
+	const struct weir_finding *finding = &findings.at[0];
+	assert_string_equal(finding->what, "topic x (runbook: no) is gone");
+	assert_string_equal(finding->means, "no decision");
+	assert_string_equal(finding->remedy, "weir policy apply --config '/a (b)'");
+	assert_string_equal(finding->runbook, "topic-deleted");
+	weir_findings_add(&findings, WEIR_SEVERITY_NOTE, "configuration", "only this");
+	assert_string_equal(findings.at[1].what, "only this");
+	assert_string_equal(findings.at[1].means, "");
+	assert_string_equal(findings.at[1].remedy, "");
+	assert_string_equal(findings.at[1].runbook, "");
+	weir_findings_deinit(&findings);
+}
+
+static void the_worst_stands_first(void **state)
+{
+	(void)state;
+	struct weir_findings findings = {0}, more = {0};
+	weir_findings_add(&findings, WEIR_SEVERITY_NOTE, "a", "1\n\n");
+	weir_findings_add(&findings, WEIR_SEVERITY_TICKET, "a", "2\n\n");
+	weir_findings_add(&more, WEIR_SEVERITY_PAGE, "b", "3\n\n");
+	weir_findings_add(&more, WEIR_SEVERITY_TICKET, "b", "4\n\n");
+	weir_findings_good(&more, "well");
+	weir_findings_take(&findings, &more);
+	weir_findings_sort(&findings);
+	char order[5] = "";
+	for (size_t i = 0; i < findings.count; i++)
+		order[i] = findings.at[i].what[0];
+	assert_string_equal(order, "3241");
+	assert_int_equal(weir_findings_count(&findings, WEIR_SEVERITY_PAGE), 1);
+	assert_int_equal(weir_findings_count(&findings, WEIR_SEVERITY_TICKET), 3);
+	assert_int_equal(findings.good.length, 5);
+	assert_int_equal(more.count, 0);
+	weir_findings_deinit(&findings);
+}
+
+static void expect_words(const char *path, const char *expected)
+{
+	char *words = weir_check_config_words(path);
+	assert_string_equal(words, expected);
+	free(words);
+}
+
+static void a_path_is_one_word_of_a_shell(void **state)
+{
+	(void)state;
+	expect_words("/no such/weir.json", "--config '/no such/weir.json'");
+	expect_words("/no/it's.json", "--config '/no/it'\\''s.json'");
+	expect_words("/no/weir-1.json", "--config /no/weir-1.json");
+	assert_int_equal(chdir("/"), 0);
+	expect_words("./dev", "--config /dev"); /* from any directory */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_finding_is_cut_into_its_parts),
+		cmocka_unit_test(the_worst_stands_first),
+		cmocka_unit_test(a_path_is_one_word_of_a_shell),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
