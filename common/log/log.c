@@ -115,14 +115,36 @@ const char *weir_age(int64_t age_ms, char text[WEIR_AGE_BYTES])
 }
 
 /* Counts one more line. @return false: there were enough of them lately */
-static bool may_tell(struct weir_fault *fault, int64_t now_ms)
+static bool may_tell(uint32_t *lines, int64_t told_ms, int64_t now_ms)
 {
-	int64_t earned = (now_ms - fault->told_ms) / CALM_MS;
-	fault->lines = fault->lines > earned ? fault->lines - (uint32_t)earned : 0;
-	if (fault->lines >= LINES_MAX)
+	int64_t earned = (now_ms - told_ms) / CALM_MS;
+	*lines = *lines > earned ? *lines - (uint32_t)earned : 0;
+	if (*lines >= LINES_MAX)
 		return false;
-	fault->lines++;
+	++*lines;
 	return true;
+}
+
+void weir_notice_log(struct weir_notice *notice, const struct weir_log *log, enum weir_log_level level,
+                     const char *part, const char *format, ...)
+{
+	int64_t now_ms = weir_log_clock_ms(log);
+	if (!may_tell(&notice->lines, notice->told_ms, now_ms)) {
+		notice->left_out++;
+		return;
+	}
+	char words[WORDS_MAX_BYTES];
+	va_list args;
+	va_start(args, format);
+	format_words(words, sizeof words, format, args);
+	va_end(args);
+	if (notice->left_out > 0)
+		weir_log(log, level, part, "%s (and %llu more like it since the last such line)", words,
+		         (unsigned long long)notice->left_out);
+	else
+		weir_log(log, level, part, "%s", words);
+	notice->told_ms = now_ms;
+	notice->left_out = 0;
 }
 
 static void tell(struct weir_fault *fault, const struct weir_log *log, const char *part, int64_t now_ms)
@@ -162,7 +184,7 @@ static void raise_words(struct weir_fault *fault, const struct weir_log *log, co
 		return;
 	}
 	fault->told = false;
-	if (may_tell(fault, now_ms))
+	if (may_tell(&fault->lines, fault->told_ms, now_ms))
 		tell(fault, log, part, now_ms);
 }
 

@@ -67,6 +67,17 @@ void weir_fault_clear(struct weir_fault *fault, const struct weir_log *log, cons
 void weir_fault_over(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *format, ...)
 	WEIR_PRINTF(4, 5);
 
+/* Something that happens again and again, such as a message that is skipped. Zero-initialised; of one thread. */
+struct weir_notice {
+	int64_t told_ms;
+	uint32_t lines;
+	uint64_t left_out;
+};
+
+/** Logs it: the first few times at once, and then at most once a minute, with how many were left out in between. */
+void weir_notice_log(struct weir_notice *notice, const struct weir_log *log, enum weir_log_level level,
+                     const char *part, const char *format, ...) WEIR_PRINTF(5, 6);
+
 /** The time that ages of troubles are counted in. */
 int64_t weir_log_clock_ms(const struct weir_log *log);
 

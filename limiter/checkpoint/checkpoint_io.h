@@ -83,6 +83,9 @@ void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job);
 /** Whether its store has failed, and jobs wait to be retried. @thread any */
 bool checkpoint_io_fails(const struct checkpoint_io *io);
 
+/** Why its store fails. @return whether it does @thread any */
+bool checkpoint_io_problem(struct checkpoint_io *io, char *text, size_t bytes);
+
 /** Does the jobs submitted so far, trying failed ones only once more; then joins the thread and frees. */
 void checkpoint_io_stop(struct checkpoint_io *io);
 

@@ -18,9 +18,10 @@
 #include <string.h>
 
 enum {
-	FENCED_RETRY_MS = 15000, /* for one that another process took, but that is still assigned to this one */
-	ERROR_RETRY_MS = 30000,  /* for one with an error that a person must fix */
-	BACKFILL_SEGMENTS = 16,  /* read at once: few enough to delay nothing */
+	FENCED_RETRY_MS = 15000,  /* for one that another process took, but that is still assigned to this one */
+	ERROR_RETRY_MS = 30000,   /* for one with an error that a person must fix */
+	FENCED_APART_MS = 300000, /* one that is fenced again within this time is not merely moved */
+	BACKFILL_SEGMENTS = 16,   /* read at once: few enough to delay nothing */
 };
 
 void partition_init(struct partition *partition, uint32_t number, const struct partition_tools *tools)
@@ -56,17 +57,36 @@ static void take(struct partition *partition, int64_t now_ms)
 	partition_submit(partition, job);
 }
 
-/* Adds to the error of a gap in the log what a person can do about it; only a person can decide that. */
-static void explain_gap(struct weir_error *error, uint32_t partition, bool damaged)
+/*
+ * Says what is missing between a place and the log, what that means, and what a person can do about it; only a person
+ * can decide that.
+ *
+ * @param error  what the bus says of it; for one that it calls damaged that is all that is known
+ */
+static void explain_gap(const struct partition *partition, uint64_t offset, struct weir_error *error)
 {
-	struct weir_error gap = *error;
-	(void)weir_fail(error, gap.status,
-	                damaged
-	                    ? "%s: after deleting the records up to it (kafka-delete-records), "
-	                      "`weir recover --accept-gap --partition %u --yes` continues there"
-	                    : "%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or "
-	                      "--all) continues after them",
-	                gap.text, partition);
+	const struct worker_core *core = partition->tools->core;
+	const char *prefix = core->options.config->bus.prefix;
+	uint64_t first, next;
+	struct weir_error what = *error, unknown;
+	unsigned long long at = offset;
+	bool known =
+		core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, partition->number, &first, &next, &unknown) == WEIR_OK;
+	bool damaged = known && first <= offset && offset <= next, anew = known && offset > next;
+	if (anew)
+		(void)weir_fail(&what, error->status,
+		                "topic %s.events was made anew: it ends at %llu, the checkpoint is at %llu", prefix,
+		                (unsigned long long)next, at);
+	else if (known && offset < first)
+		(void)weir_fail(&what, error->status,
+		                "%llu messages of %s.events (offsets %llu to %llu) were deleted before they were judged",
+		                (unsigned long long)first - at, prefix, at, (unsigned long long)first - 1);
+	(void)weir_fail(
+		error, error->status,
+		"%s. Nothing is judged in it meanwhile, so nobody new is blocked. %s`weir recover --accept-gap --config "
+		"FILE --partition %u --yes` (or --all) continues %s (%s)",
+		what.text, damaged ? "Delete the records up to it (kafka-delete-records); then " : "", partition->number,
+		anew ? "at its beginning" : "after what is lost", anew ? "runbook: topic-recreated" : "runbook: gap");
 }
 
 /* Creates a lane from the checkpoint that was taken, and assigns its messages from there on. */
@@ -86,7 +106,7 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 	if (status == WEIR_OK) {
 		status = core->bus->assign(core->consumer, partition->number, job->state.next_offset, &job->error);
 		if (status == WEIR_INVALID)
-			explain_gap(&job->error, partition->number, false);
+			explain_gap(partition, job->state.next_offset, &job->error);
 	}
 	if (status != WEIR_OK) {
 		view_set_place(tools->view, partition->number, lane_next_offset(lane), shard_clock_ms(lane_shard(lane)), 0);
@@ -197,20 +217,20 @@ static bool ends_worker(const struct partition *partition, enum weir_status stat
 	return core->status != WEIR_OK;
 }
 
+/* For announcements to tell, of all partitions together. */
 static void note_fault(struct partition *partition, enum weir_status status, const struct weir_error *error)
 {
 	struct worker_core *core = partition->tools->core;
-	struct worker_partition look;
 	partition->fault = status;
-	view_partition(partition->tools->view, partition->number, &look);
-	if (status == WEIR_FENCED) {
-		weir_log(core->options.log, WEIR_LOG_INFO, "limiter", "%s; reloading it if it is still assigned", error->text);
-		weir_counter_add(&core->stats.fenced, 1);
-	} else if (strncmp(error->text, look.error, sizeof look.error - 1) != 0) {
-		weir_log(core->options.log, WEIR_LOG_ERROR, "limiter", "partition %u is parked: %s", partition->number,
-		         error->text);
+	if (status != WEIR_FENCED) {
 		view_set_error(partition->tools->view, partition->number, error->text);
+		return;
 	}
+	int64_t now_ms = weir_monotonic_ms();
+	partition->fenced = now_ms - partition->fenced_ms < FENCED_APART_MS ? partition->fenced + 1 : 1;
+	partition->fenced_ms = now_ms;
+	view_set_fenced(partition->tools->view, partition->number, partition->fenced);
+	weir_counter_add(&core->stats.fenced, 1);
 }
 
 /* Parks the partition. WEIR_FENCED: it has another owner; otherwise an error that does not go away by itself. */
@@ -234,13 +254,16 @@ static void park(struct partition *partition, enum weir_status status, const str
  */
 static void be_refused(struct partition *partition, const struct checkpoint_job *job, enum weir_status status)
 {
-	const struct worker_core *core = partition->tools->core;
+	struct worker_core *core = partition->tools->core;
 	if (!job->lost) {
 		park(partition, status, &job->error);
 	} else if (core->status == WEIR_OK) {
-		weir_log(core->options.log, WEIR_LOG_WARNING, "limiter",
-		         "the store has lost a checkpoint of partition %u: continuing from the latest one in the store (%s)",
-		         partition->number, job->error.text);
+		weir_fault_raise(
+			&core->lost, core->options.log, "limiter",
+			"the store has lost the newest checkpoint of partition %u (%s). No verdict is lost: the partition "
+			"is judged again from the latest checkpoint that the store has. If no failover was planned, look "
+			"whether the store was restored from a copy, or a replica lags (runbook: store-failed-over)",
+			partition->number, job->error.text);
 		partition_drop(partition, 0);
 	}
 }
@@ -259,7 +282,7 @@ void partition_meet_gap(struct partition *partition, const struct weir_message *
 	struct weir_error unknown;
 	bool known =
 		core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, partition->number, &first, &next, &unknown) == WEIR_OK;
-	explain_gap(error, partition->number, known && first <= at->offset && at->offset <= next);
+	explain_gap(partition, at->offset, error);
 	if (known && at->offset <= next) {
 		note_fault(partition, WEIR_INVALID, error);
 		leave(partition);

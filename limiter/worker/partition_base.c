@@ -40,6 +40,10 @@ void partition_show(const struct partition *partition)
 		partition_state_receives(partition->state) ? core->bus->waiting(core->consumer, partition->number) : 0;
 	view_set_place(partition->tools->view, partition->number, place_of(partition),
 	               shard_clock_ms(lane_shard(partition->lane)), waiting);
+	view_set_paused(
+		partition->tools->view, partition->number,
+		partition->state == PARTITION_HELD &&
+			checkpointing_is_overdue(&partition->checkpointing, partition->lane, core->options.age_limit_ms));
 }
 
 void partition_go(struct partition *partition, enum partition_state to)

@@ -269,6 +269,20 @@ static void words_that_always_change_do_not_flood(void **state)
 	assert_in_range(count_lines(), 6, 6 + 60);
 }
 
+static void what_happens_again_and_again_is_counted(void **state)
+{
+	(void)state;
+	struct weir_log log = log_by_test_clock();
+	struct weir_notice notice = {0};
+	for (int i = 0; i < 100; i++)
+		weir_notice_log(&notice, &log, WEIR_LOG_WARNING, "limiter", "skipped offset %d", i);
+	assert_int_equal(6, count_lines());
+	now_ms += 60000;
+	for (int i = 100; i < 200; i++)
+		weir_notice_log(&notice, &log, WEIR_LOG_WARNING, "limiter", "skipped offset %d", i);
+	assert_string_equal("WARNING limiter: skipped offset 100 (and 94 more like it since the last such line)\n", said());
+}
+
 static void ages_are_in_words(void **state)
 {
 	(void)state;
@@ -298,6 +312,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(words_that_differ_in_figures_are_the_same_fault, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_fault_that_comes_and_goes_does_not_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(words_that_always_change_do_not_flood, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_happens_again_and_again_is_counted, setup, teardown),
 		cmocka_unit_test(ages_are_in_words),
 	};
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
