@@ -40,7 +40,9 @@ static enum weir_status open_writers(struct archiver *archiver, struct weir_erro
 		return status;
 	if (opened < wanted)
 		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
-		         "%s; storing over %u connections instead of archiver.threads (%u)", error->text, opened, wanted);
+		         "storing over %u connections instead of archiver.threads (%u): the archive may lag, and nothing is "
+		         "lost. The store: %s",
+		         opened, wanted, error->text);
 	archiver->options.writers = opened;
 	archiver->store = archiver->stores[0];
 	return WEIR_OK;
@@ -95,6 +97,7 @@ static void turn(struct archiver *archiver)
 	else
 		nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
 	archiver_tell_places(archiver);
+	archiver_tell_partitions(archiver);
 	archiver_store_if_due(archiver);
 	archiver_keep_if_due(archiver);
 }
@@ -143,12 +146,14 @@ enum weir_status archiver_start(const struct archiver_options *options, struct a
 	archiver->options = *options;
 	archiver->partitions = weir_alloc(options->bus->partitions, sizeof *archiver->partitions);
 	archiver->places = weir_alloc(options->bus->partitions, sizeof *archiver->places);
+	weir_partition_faults_init(&archiver->faults, options->bus->partitions, options->log, "archiver");
 	archiver->reader = weir_frame_reader_new();
 	archiver->histories = histories_new();
 	int failed = pthread_create(&archiver->thread, NULL, work, archiver);
 	if (failed != 0) {
 		free(archiver->partitions);
 		free(archiver->places);
+		weir_partition_faults_deinit(&archiver->faults);
 		weir_frame_reader_free(archiver->reader);
 		histories_free(archiver->histories);
 		free(archiver);
@@ -178,6 +183,7 @@ enum weir_status archiver_join(struct archiver *archiver, struct weir_error *err
 	close_all(archiver);
 	free(archiver->partitions);
 	free(archiver->places);
+	weir_partition_faults_deinit(&archiver->faults);
 	weir_frame_reader_free(archiver->reader);
 	histories_free(archiver->histories);
 	free(archiver);

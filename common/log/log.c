@@ -92,7 +92,8 @@ void weir_log(const struct weir_log *log, enum weir_log_level level, const char 
 enum {
 	REPEAT_MS = 10 * 60 * 1000,
 	CALM_MS = 60 * 1000, /* one line in this time is no flood */
-	LINES_MAX = 6,       /* of one trouble, that may follow each other more closely */
+	LASTING_MS = 5 * 1000,
+	LINES_MAX = 6, /* of one trouble, that may follow each other more closely */
 };
 
 int64_t weir_log_clock_ms(const struct weir_log *log)
@@ -166,6 +167,14 @@ void weir_fault_remind(struct weir_fault *fault, const struct weir_log *log, con
 		return;
 	if (now_ms - fault->told_ms >= (fault->told ? REPEAT_MS : CALM_MS))
 		tell(fault, log, part, now_ms);
+}
+
+bool weir_lasting_failed(struct weir_lasting *lasting, const struct weir_log *log, bool others)
+{
+	int64_t now_ms = weir_log_clock_ms(log);
+	if (lasting->since_ms == 0 || others)
+		lasting->since_ms = now_ms;
+	return now_ms - lasting->since_ms >= LASTING_MS;
 }
 
 static void raise_words(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *words)

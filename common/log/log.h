@@ -59,6 +59,21 @@ void weir_fault_raise(struct weir_fault *fault, const struct weir_log *log, cons
 /** @param level  WEIR_LOG_ERROR: it costs verdicts or data for as long as it lasts, or somebody must do something */
 void weir_fault_raise_at(struct weir_fault *fault, const struct weir_log *log, enum weir_log_level level,
                          const char *part, const char *format, ...) WEIR_PRINTF(5, 6);
+/*
+ * Failures of which most have another's words, such as those of a broker that the bus tells of by itself, or are over at
+ * once: they are worth a line of their own where they last. Zero-initialised.
+ */
+struct weir_lasting {
+	int64_t since_ms; /* by the log's clock: of the first failure in a row; 0: it works */
+};
+
+/** A failure. @param others  somebody else tells of it @return whether it has lasted long enough for a line */
+bool weir_lasting_failed(struct weir_lasting *lasting, const struct weir_log *log, bool others);
+static inline void weir_lasting_worked(struct weir_lasting *lasting)
+{
+	lasting->since_ms = 0;
+}
+
 /** Tells one that is on again where ten minutes have passed: for a trouble that nobody retries. */
 void weir_fault_remind(struct weir_fault *fault, const struct weir_log *log, const char *part);
 /** Logs at INFO that it is over, and how long it lasted, if it was on. */

@@ -89,11 +89,14 @@ static int wait_ms(const struct worker *worker)
 static void take_failure(struct worker *worker, const struct weir_message *at, struct weir_error *error)
 {
 	if (error->status == WEIR_IO) {
-		weir_fault_raise(
-			&worker->consumer_fault, worker->core.options.log, "limiter",
-			"cannot read the log: %s. Nothing is judged meanwhile, and nothing is lost while the log keeps it. "
-			"Retrying (runbook: broker-away)",
-			error->text);
+		char problem[WEIR_ERROR_TEXT_BYTES];
+		bool told = worker->core.bus->problem(worker->core.options.bus, problem, sizeof problem);
+		if (weir_lasting_failed(&worker->consumer_fails, worker->core.options.log, told))
+			weir_fault_raise(
+				&worker->consumer_fault, worker->core.options.log, "limiter",
+				"cannot read the log: %s. Nothing is judged meanwhile, and nothing is lost while the log keeps "
+				"it. Retrying. Look at that topic and its brokers (runbook: broker-away)",
+				error->text);
 		nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
 	} else if (at->partition < worker->partition_count) {
 		partition_meet_gap(&worker->partitions[at->partition], at, error);
@@ -117,6 +120,7 @@ static void take_messages(struct worker *worker)
 	}
 	if (count == 0) /* no sign that a fault is over: the brokers may not have been asked again yet */
 		return;
+	weir_lasting_worked(&worker->consumer_fails);
 	weir_fault_over(&worker->consumer_fault, core->options.log, "limiter", "messages arrive again");
 	struct timespec began, ended;
 	clock_gettime(CLOCK_MONOTONIC, &began);

@@ -283,6 +283,22 @@ static void what_happens_again_and_again_is_counted(void **state)
 	assert_string_equal("WARNING limiter: skipped offset 100 (and 94 more like it since the last such line)\n", said());
 }
 
+static void what_lasts_and_nobody_else_tells_is_told(void **state)
+{
+	(void)state;
+	struct weir_log log = log_by_test_clock();
+	struct weir_lasting lasting = {0};
+	for (int i = 0; i < 50; i++, now_ms += 100)
+		assert_false(weir_lasting_failed(&lasting, &log, false));
+	assert_true(weir_lasting_failed(&lasting, &log, false));
+	assert_false(weir_lasting_failed(&lasting, &log, true)); /* the bus tells it by now */
+	now_ms += 4000;
+	assert_false(weir_lasting_failed(&lasting, &log, false));
+	weir_lasting_worked(&lasting);
+	now_ms += 4000;
+	assert_false(weir_lasting_failed(&lasting, &log, false));
+}
+
 static void ages_are_in_words(void **state)
 {
 	(void)state;
@@ -313,6 +329,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_fault_that_comes_and_goes_does_not_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(words_that_always_change_do_not_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_happens_again_and_again_is_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_lasts_and_nobody_else_tells_is_told, setup, teardown),
 		cmocka_unit_test(ages_are_in_words),
 	};
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
