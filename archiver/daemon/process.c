@@ -13,9 +13,11 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/connect.h"
 #include "common/cluster/lag.h"
 #include "common/cluster/membership.h"
+#include "common/cluster/store_metrics.h"
 #include "common/daemon/daemon_check.h"
 #include "common/daemon/notify.h"
 
@@ -25,6 +27,10 @@
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
 enum process_phase { PROCESS_CONNECTING, PROCESS_WORKING, PROCESS_STOPPING };
+
+/* Of the events only how many partitions they have: the consumer group gives those. */
+static const bool needed_topics[WEIR_TOPIC_COUNT] = {
+	[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_JUDGED] = true, [WEIR_TOPIC_DECISIONS] = true};
 
 struct process {
 	struct weir_daemon *daemon;
@@ -115,6 +121,7 @@ static enum weir_status start(void *self, struct weir_error *error)
 	                                           &daemon->log, &process->bus, error);
 	if (status != WEIR_OK)
 		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
+	weir_bus_kafka_use(process->bus, needed_topics);
 	process->assignment = weir_assignment_new(process->bus->partitions);
 	struct archiver_options options = {
 		.config = daemon->config,
@@ -223,11 +230,14 @@ static bool healthy(void *context, struct weir_text *why)
 	const struct process *process = context;
 	if (atomic_load(&process->phase) != PROCESS_WORKING)
 		return true; /* it waits for its servers, which are not its fault: not ready, but well */
-	uint64_t parked = weir_counter_read(&archiver_stats(process->archiver)->parked);
-	if (archiver_ended(process->archiver) || weir_membership_failed(process->membership))
+	if (archiver_ended(process->archiver) || weir_membership_failed(process->membership)) {
 		weir_text_puts(why, "one of its threads has stopped\n");
-	else if (parked > 0)
-		weir_text_printf(why, "%llu partitions are parked: see the log\n", (unsigned long long)parked);
+		return false;
+	}
+	char reason[ARCHIVER_REASON_BYTES];
+	for (uint32_t partition = 0; partition < process->bus->partitions; partition++)
+		if (archiver_parked(process->archiver, partition, reason))
+			weir_text_printf(why, "partition %u is parked: %s\n", partition, reason);
 	return why->length == 0;
 }
 
@@ -235,14 +245,28 @@ static bool ready(void *context, struct weir_text *why)
 {
 	const struct process *process = context;
 	int phase = atomic_load(&process->phase);
+	if (phase == PROCESS_CONNECTING)
+		return weir_bus_kafka_ready(NULL, why);
 	if (phase != PROCESS_WORKING) {
-		weir_text_puts(why, phase == PROCESS_CONNECTING ? "waiting for the servers\n" : "stopping\n");
+		weir_text_puts(why, "stopping\n");
 		return false;
 	}
 	uint32_t given = 0;
-	uint64_t live = weir_counter_read(&archiver_stats(process->archiver)->partitions);
+	const struct archiver_stats *stats = archiver_stats(process->archiver);
+	uint64_t live = weir_counter_read(&stats->partitions), parked = weir_counter_read(&stats->parked);
+	char reason[ARCHIVER_REASON_BYTES];
+	bool good = weir_bus_kafka_ready(process->bus, why);
+	if (archiver_store_failed(process->archiver, reason))
+		weir_text_printf(why, "nothing is stored meanwhile, and the topics keep what comes: %s\n", reason);
+	if (!good)
+		return false;
 	if (weir_assignment_get(process->assignment, NULL, &given) == 0)
 		weir_text_puts(why, "the consumer group has not assigned partitions yet\n");
+	else if (parked > 0)
+		weir_text_printf(why, "%llu of %u assigned partitions are stuck: /healthz says why\n",
+		                 (unsigned long long)parked, given);
+	else if (live < given && weir_counter_read(&stats->store_tries) == 0)
+		weir_text_puts(why, "the store has not answered yet\n");
 	else if (live < given)
 		weir_text_printf(why, "%llu of %u assigned partitions are live\n", (unsigned long long)live, given);
 	return why->length == 0;
@@ -253,12 +277,17 @@ static void metrics(void *context, struct weir_text *page)
 	const struct process *process = context;
 	int phase = atomic_load(&process->phase);
 	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_IS_WORKING], phase == PROCESS_WORKING);
+	weir_bus_kafka_metrics(phase != PROCESS_CONNECTING ? process->bus : NULL,
+	                       (uint32_t)process->daemon->config->bus.partitions, page);
 	if (phase == PROCESS_CONNECTING)
 		return;
 	uint32_t given;
 	weir_assignment_get(process->assignment, NULL, &given);
 	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_PARTITIONS_GIVEN], given);
-	archiver_metrics(archiver_stats(process->archiver), page);
+	const struct archiver_stats *stats = archiver_stats(process->archiver);
+	weir_store_metrics(weir_counter_read(&stats->store_tries) > 0, weir_counter_read(&stats->store_fails) == 0,
+	                   weir_counter_read(&stats->store_failures), page);
+	archiver_metrics(stats, process->daemon->config->archiver.memory_bytes, page);
 	api_metrics(process->api, page);
 	weir_lag_metrics(process->lag, page, &archiver_daemon_metrics[ARCHIVER_LAG_MESSAGES],
 	                 &archiver_daemon_metrics[ARCHIVER_LAG_SECONDS]);

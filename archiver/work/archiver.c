@@ -140,6 +140,18 @@ static void *work(void *context)
 	return NULL;
 }
 
+static void free_all(struct archiver *archiver)
+{
+	free(archiver->partitions);
+	free(archiver->places);
+	weir_partition_faults_deinit(&archiver->faults);
+	free(archiver->reasons.parked);
+	pthread_mutex_destroy(&archiver->reasons.lock);
+	weir_frame_reader_free(archiver->reader);
+	histories_free(archiver->histories);
+	free(archiver);
+}
+
 enum weir_status archiver_start(const struct archiver_options *options, struct archiver **out, struct weir_error *error)
 {
 	struct archiver *archiver = weir_alloc(1, sizeof *archiver);
@@ -147,16 +159,13 @@ enum weir_status archiver_start(const struct archiver_options *options, struct a
 	archiver->partitions = weir_alloc(options->bus->partitions, sizeof *archiver->partitions);
 	archiver->places = weir_alloc(options->bus->partitions, sizeof *archiver->places);
 	weir_partition_faults_init(&archiver->faults, options->bus->partitions, options->log, "archiver");
+	archiver->reasons.parked = weir_alloc(options->bus->partitions, sizeof *archiver->reasons.parked);
+	pthread_mutex_init(&archiver->reasons.lock, NULL);
 	archiver->reader = weir_frame_reader_new();
 	archiver->histories = histories_new();
 	int failed = pthread_create(&archiver->thread, NULL, work, archiver);
 	if (failed != 0) {
-		free(archiver->partitions);
-		free(archiver->places);
-		weir_partition_faults_deinit(&archiver->faults);
-		weir_frame_reader_free(archiver->reader);
-		histories_free(archiver->histories);
-		free(archiver);
+		free_all(archiver);
 		return weir_fail(error, WEIR_IO, "cannot start the archiver's thread: %s", strerror(failed));
 	}
 	*out = archiver;
@@ -181,16 +190,29 @@ enum weir_status archiver_join(struct archiver *archiver, struct weir_error *err
 	if (status != WEIR_OK)
 		*error = archiver->failure;
 	close_all(archiver);
-	free(archiver->partitions);
-	free(archiver->places);
-	weir_partition_faults_deinit(&archiver->faults);
-	weir_frame_reader_free(archiver->reader);
-	histories_free(archiver->histories);
-	free(archiver);
+	free_all(archiver);
 	return status;
 }
 
 const struct archiver_stats *archiver_stats(const struct archiver *archiver)
 {
 	return &archiver->stats;
+}
+
+bool archiver_parked(struct archiver *archiver, uint32_t partition, char text[ARCHIVER_REASON_BYTES])
+{
+	pthread_mutex_lock(&archiver->reasons.lock);
+	memcpy(text, archiver->reasons.parked[partition], ARCHIVER_REASON_BYTES);
+	pthread_mutex_unlock(&archiver->reasons.lock);
+	return text[0] != '\0';
+}
+
+bool archiver_store_failed(struct archiver *archiver, char text[ARCHIVER_REASON_BYTES])
+{
+	if (weir_counter_read(&archiver->stats.store_fails) == 0)
+		return false;
+	pthread_mutex_lock(&archiver->reasons.lock);
+	memcpy(text, archiver->reasons.store, ARCHIVER_REASON_BYTES);
+	pthread_mutex_unlock(&archiver->reasons.lock);
+	return true;
 }

@@ -59,8 +59,18 @@ struct archiver_stats {
 	struct weir_counter waiting_rows, waiting_bytes, partitions, parked; /* gauges */
 	struct weir_counter oldest_ms; /* monotonic: when the oldest message not yet stored came; 0: nothing waits */
 	struct weir_histogram commit;  /* seconds */
+	struct weir_counter store_failures;
+	struct weir_counter store_tries; /* those that failed, too */
+	struct weir_counter store_fails; /* 1: the last one failed */
 };
 const struct archiver_stats *archiver_stats(const struct archiver *archiver);
+
+enum { ARCHIVER_REASON_BYTES = WEIR_ERROR_TEXT_BYTES };
+
+/** Why a partition is parked. @return false: it is not @thread any */
+bool archiver_parked(struct archiver *archiver, uint32_t partition, char text[ARCHIVER_REASON_BYTES]);
+/** Why the store failed at the last attempt. @return false: it did not @thread any */
+bool archiver_store_failed(struct archiver *archiver, char text[ARCHIVER_REASON_BYTES]);
 
 /**
  * Up to where a partition of the topic of judged frames, or of decisions, has been read; false: it is not archived

@@ -21,6 +21,7 @@ enum {
 	WAITING_BYTES,
 	WAITING_SECONDS,
 	COMMIT,
+	MEMORY_LIMIT,
 	METRIC_COUNT,
 };
 
@@ -61,6 +62,8 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                          "topics keep unread messages for bus.retention."},
 	[COMMIT] = {"weir_archiver_commit_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                 "Duration of a transaction in the store."},
+	[MEMORY_LIMIT] = {"weir_archiver_memory_limit_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+                      "archiver.memory: where weir_archiver_waiting_bytes reaches it, nothing more is read."},
 };
 
 const struct weir_metric archiver_daemon_metrics[ARCHIVER_DAEMON_METRIC_COUNT] = {
@@ -71,17 +74,18 @@ const struct weir_metric archiver_daemon_metrics[ARCHIVER_DAEMON_METRIC_COUNT] =
 	[ARCHIVER_LAG_MESSAGES] =
 		{"weir_archiver_lag_messages", WEIR_GAUGE, "messages", WEIR_NO_LABELS,
          "Messages on the topics of judged frames and decisions that have not been read. If this grows, add "
-         "an archiver or check whether the store is slow. Absent while unknown."},
+         "an archiver or check whether the store is slow. Absent while unknown, as in an outage of the bus."},
 	[ARCHIVER_LAG_SECONDS] =
 		{"weir_archiver_lag_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
-         "Time since the newest judged frame that was read was sent, for the partition furthest behind; 0 "
-         "if everything is read. Absent while unknown."},
+         "How long the oldest message that is not read has been on its topic, for the partition furthest behind; 0 if "
+         "everything is read. What was there before this process started counts by the time of its sender. Absent while "
+         "unknown, as in an outage of the bus."},
 };
 
 const struct weir_metric_table archiver_metric_table = {metrics, METRIC_COUNT};
 const struct weir_metric_table archiver_daemon_metric_table = {archiver_daemon_metrics, ARCHIVER_DAEMON_METRIC_COUNT};
 
-void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page)
+void archiver_metrics(const struct archiver_stats *stats, int64_t memory_bytes, struct weir_text *page)
 {
 	const struct {
 		int metric;
@@ -101,6 +105,7 @@ void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page
 	uint64_t oldest_ms = weir_counter_read(&stats->oldest_ms);
 	weir_metrics_gauge(page, &metrics[WAITING_SECONDS],
 	                   oldest_ms == 0 ? 0 : (double)(weir_monotonic_ms() - (int64_t)oldest_ms) / 1000);
+	weir_metrics_gauge(page, &metrics[MEMORY_LIMIT], (double)memory_bytes);
 	const struct weir_histogram *commits[] = {&stats->commit};
 	weir_metrics_histogram(page, &metrics[COMMIT], &weir_latency_scale, commits, 1);
 }

@@ -18,7 +18,8 @@ extern const struct weir_metric archiver_daemon_metrics[ARCHIVER_DAEMON_METRIC_C
 
 extern const struct weir_metric_table archiver_metric_table, archiver_daemon_metric_table;
 
-void archiver_metrics(const struct archiver_stats *stats, struct weir_text *page);
+/** @param memory_bytes  archiver.memory @thread any */
+void archiver_metrics(const struct archiver_stats *stats, int64_t memory_bytes, struct weir_text *page);
 
 /** Some of the metrics as members of a JSON object, "figures" of the API's status. @param context  archiver_stats */
 void archiver_figures(void *context, struct weir_text *members);

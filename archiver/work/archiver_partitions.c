@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000, TELL_MS = 500 };
@@ -25,6 +26,13 @@ static void count_partitions(struct archiver *archiver)
 	atomic_store_explicit(&archiver->stats.parked.value, parked, memory_order_relaxed);
 }
 
+static void set_reason(struct archiver *archiver, uint32_t number, const char *why)
+{
+	pthread_mutex_lock(&archiver->reasons.lock);
+	snprintf(archiver->reasons.parked[number], sizeof archiver->reasons.parked[number], "%s", why);
+	pthread_mutex_unlock(&archiver->reasons.lock);
+}
+
 void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_state state)
 {
 	struct partition *partition = &archiver->partitions[number];
@@ -36,6 +44,7 @@ void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_st
 	}
 	partition->state = state;
 	partition->at_gap = false;
+	set_reason(archiver, number, "");
 	count_partitions(archiver);
 }
 
@@ -43,6 +52,7 @@ void archiver_stick(struct archiver *archiver, uint32_t number, const char *why)
 {
 	weir_partition_faults_raise(&archiver->faults, number, WEIR_LOG_ERROR, "stopped", why);
 	archiver_drop(archiver, number, PARTITION_PARKED);
+	set_reason(archiver, number, why);
 }
 
 void archiver_tell_partitions(struct archiver *archiver)
@@ -147,6 +157,7 @@ static enum weir_status take(struct archiver *archiver, uint32_t number, struct 
 	struct ledger *ledger = ledger_new(number);
 	enum weir_status status =
 		archiver->store->ops->take(archiver->store, WEIR_STORE_ROLE_ARCHIVER, number, &state, error);
+	archiver_note_store(archiver, status, error);
 	if (status == WEIR_OK)
 		status = ledger_restore(ledger, &state, error);
 	if (status == WEIR_OK)

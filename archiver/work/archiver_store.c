@@ -18,6 +18,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { RETRY_MS = 1000, REST_TIMES = 3, KEEP_PERIOD_MS = 600000, KEEP_STEP_MS = 100, KEEP_RETRY_MS = 10000 };
@@ -25,6 +26,19 @@ enum { RETRY_MS = 1000, REST_TIMES = 3, KEEP_PERIOD_MS = 600000, KEEP_STEP_MS = 
 static void set(struct weir_counter *gauge, uint64_t value)
 {
 	atomic_store_explicit(&gauge->value, value, memory_order_relaxed);
+}
+
+void archiver_note_store(struct archiver *archiver, enum weir_status status, const struct weir_error *error)
+{
+	bool failed = status == WEIR_IO || status == WEIR_INVALID;
+	weir_counter_add(&archiver->stats.store_tries, 1);
+	weir_counter_add(&archiver->stats.store_failures, failed);
+	set(&archiver->stats.store_fails, failed);
+	if (!failed)
+		return;
+	pthread_mutex_lock(&archiver->reasons.lock);
+	snprintf(archiver->reasons.store, sizeof archiver->reasons.store, "%s", error->text);
+	pthread_mutex_unlock(&archiver->reasons.lock);
 }
 
 /* The memory of rows that are not stored yet. @param rows  set to their number */
@@ -135,6 +149,7 @@ bool archiver_store(struct archiver *archiver)
 	do
 		status = try_to_store(archiver, &error);
 	while (status == WEIR_FENCED && drop_fenced(archiver));
+	archiver_note_store(archiver, status, &error);
 	archiver->unsettled = status != WEIR_OK;
 	if (status == WEIR_OK) {
 		set(&archiver->stats.oldest_ms, 0);

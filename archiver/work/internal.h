@@ -30,8 +30,16 @@ struct place {
 	_Atomic int64_t clock_ms;
 };
 
+/* What people are told, under its lock: written by the archiver's thread, read by any. */
+struct reasons {
+	pthread_mutex_t lock;
+	char (*parked)[ARCHIVER_REASON_BYTES]; /* by partition: why it is parked; "": it is not */
+	char store[ARCHIVER_REASON_BYTES];     /* why the store failed last */
+};
+
 struct archiver {
 	struct archiver_options options;
+	struct reasons reasons;
 	pthread_t thread;
 	_Atomic bool stop, drain, ended;
 	struct weir_store *store;   /* the first of `stores`, whose writer works in this thread */
@@ -95,6 +103,8 @@ uint64_t *archiver_ends(struct archiver *archiver);
 
 /* ---- archiver_store.c ---- */
 
+/** Counts an attempt with the store, and whether it failed. @param error  unless WEIR_OK: why */
+void archiver_note_store(struct archiver *archiver, enum weir_status status, const struct weir_error *error);
 /** Counts what waits to be stored, and stores it if that is due. */
 void archiver_store_if_due(struct archiver *archiver);
 /** Deletes rows older than archiver.keep_* says, if that is due. */

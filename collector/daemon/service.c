@@ -47,9 +47,13 @@ static enum weir_status open_bus(struct service *service, struct weir_error *err
 	struct weir_bus *bus;
 	enum weir_status status = weir_connect_bus(service->daemon->config, service->daemon->name, CONNECT_WAIT_MS,
 	                                           weir_stop_flag(), &service->daemon->log, &bus, error);
-	if (status == WEIR_OK)
-		atomic_store(&service->bus, bus);
-	return status;
+	static const bool needed[WEIR_TOPIC_COUNT] = {
+		[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_POLICY] = true, [WEIR_TOPIC_DEADLETTER] = true};
+	if (status != WEIR_OK)
+		return status;
+	weir_bus_kafka_use(bus, needed);
+	atomic_store(&service->bus, bus);
+	return WEIR_OK;
 }
 
 static enum weir_status open_policies(struct service *service, struct weir_error *error)

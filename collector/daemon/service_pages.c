@@ -2,6 +2,8 @@
 /* /metrics, /healthz, /readyz: also while there is no collector yet. */
 #include "collector/daemon/internal.h"
 
+#include "common/bus/kafka/bus_kafka.h"
+
 enum { POLICY_VERSION, DEAD_LETTERS, DEAD_LETTERS_DROPPED, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
@@ -26,6 +28,7 @@ static void show_metrics(void *context, struct weir_text *page)
 	struct policies *policies = atomic_load(&service->policies);
 	if (policies != NULL)
 		policies_metrics(policies, page);
+	weir_bus_kafka_metrics(atomic_load(&service->bus), (uint32_t)service->daemon->config->bus.partitions, page);
 	if (collector == NULL)
 		return;
 	collector_metrics(collector, page);
@@ -45,25 +48,12 @@ static bool is_healthy(void *context, struct weir_text *why)
 	return false;
 }
 
-static bool bus_answers(struct weir_bus *bus, struct weir_text *why)
-{
-	char words[WEIR_ERROR_TEXT_BYTES];
-	if (bus == NULL) {
-		weir_text_puts(why, "the brokers have not answered yet\n");
-		return false;
-	}
-	if (!bus->ops->problem(bus, words, sizeof words))
-		return true;
-	weir_text_printf(why, "%s\n", words);
-	return false;
-}
-
 static bool is_ready(void *context, struct weir_text *why)
 {
 	struct service *service = context;
 	struct collector *collector = atomic_load(&service->collector);
 	const struct policies *policies = atomic_load(&service->policies);
-	bool ready = bus_answers(atomic_load(&service->bus), why);
+	bool ready = weir_bus_kafka_ready(atomic_load(&service->bus), why);
 	if (policies != NULL)
 		ready &= policies_ready(policies, why);
 	if (collector == NULL)

@@ -201,9 +201,13 @@ static void recover(struct collector *collector)
 {
 	collector->dirty |= low_water_take(collector->sender);
 	collector->unpublished = true;
+	collector->owed_ms = collector_low_water_ms(collector);
+	collector->resent_ms = 0;
+	collector->read_again = false;
 	collector_save_at_once(collector);
 	framer_discard(collector->framer);
 	sender_renew(collector->sender);
+	collector->renewed_ms = weir_monotonic_ms();
 	for (size_t i = 0; i < collector->inputs->source_count && going(collector); i++) {
 		struct weir_error error;
 		if (!inputs_replayable(collector->inputs, i)) {
@@ -264,6 +268,7 @@ static bool work_once(struct collector *collector)
 	sender_poll(collector->sender, 0);
 	collector->dirty |= low_water_take(collector->sender);
 	collector->unpublished = collector->unpublished || any;
+	collector->read_again = collector->read_again || any;
 	if (collector->unpublished && weir_monotonic_ms() >= collector->counts_due_ms)
 		collector_publish_counts(collector);
 	collector_save_if_due(collector);

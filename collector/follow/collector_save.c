@@ -7,7 +7,11 @@
 
 #include "common/base/clock.h"
 
-enum { SAVE_PERIOD_MS = 1000, COUNTS_PERIOD_MS = 200 };
+enum {
+	SAVE_PERIOD_MS = 1000,
+	COUNTS_PERIOD_MS = 200,
+	READ_AGAIN_MS = 5000, /* sources that give nothing for so long have nothing to be read again */
+};
 
 /* Makes the dead letters durable, and begins a new file if that was asked for. */
 static enum weir_status save_dead_letters(struct collector *collector, struct weir_error *error)
@@ -34,6 +38,25 @@ void collector_publish_counts(struct collector *collector)
 }
 
 /*
+ * A new producer has nothing in flight, but what the broken one left is owed still, since it was read first: until
+ * every source has been read again to where it was, and all that was sent up to then is acknowledged.
+ */
+int64_t collector_low_water_ms(struct collector *collector)
+{
+	int64_t now_ms = weir_monotonic_ms(), low_ms = sender_oldest_ms(collector->sender);
+	if (framer_pending(collector->framer) > 0 && collector->oldest_ms < low_ms)
+		low_ms = collector->oldest_ms;
+	if (collector->owed_ms == 0)
+		return low_ms;
+	bool begun = collector->read_again || now_ms - collector->renewed_ms >= READ_AGAIN_MS;
+	if (collector->resent_ms == 0 && begun && !low_water_is_behind(collector->inputs))
+		collector->resent_ms = now_ms;
+	if (collector->resent_ms != 0 && low_ms > collector->resent_ms)
+		collector->owed_ms = 0;
+	return collector->owed_ms != 0 && collector->owed_ms < low_ms ? collector->owed_ms : low_ms;
+}
+
+/*
  * Saves low-water marks, after the dead letters that they cover. The sources are told of the marks only here, because
  * they save what they know whenever a file begins.
  */
@@ -42,9 +65,7 @@ static enum weir_status save_by(struct collector *collector,
                                 struct weir_error *error)
 {
 	source_reports_tell(collector->reports, collector->inputs->sources, collector->inputs->source_count);
-	collector->saving_until_ms = sender_oldest_ms(collector->sender);
-	if (framer_pending(collector->framer) > 0 && collector->oldest_ms < collector->saving_until_ms)
-		collector->saving_until_ms = collector->oldest_ms;
+	collector->saving_until_ms = collector_low_water_ms(collector);
 	if (!collector->dirty && !atomic_load(&collector->reopen))
 		return WEIR_OK;
 	enum weir_status status = save_dead_letters(collector, error);

@@ -31,6 +31,11 @@ struct collector {
 	bool dirty;              /* marks became safe since the last save */
 	bool saving;             /* a save is running in the background */
 	int64_t saving_until_ms; /* the next low_water_ms, once the save has succeeded */
+	/* after a broken producer, monotonic */
+	int64_t owed_ms;         /* when the oldest of what it left unacknowledged was read; 0: nothing is owed */
+	int64_t renewed_ms;      /* when it was replaced */
+	int64_t resent_ms;       /* when all of it had been read and sent again; 0: not yet */
+	bool read_again;         /* something was read since */
 	enum weir_status status; /* the first failure */
 	struct weir_error error;
 	struct weir_fault fault;
@@ -52,6 +57,9 @@ void collector_fail(struct collector *collector, enum weir_status status, const 
 
 /** Updates the counts that other threads see. */
 void collector_publish_counts(struct collector *collector);
+
+/** Monotonic: everything read before this is acknowledged, whichever producer sent it. */
+int64_t collector_low_water_ms(struct collector *collector);
 
 /** Saves the safe positions before it returns: used before reading stops, or goes back. */
 void collector_save_at_once(struct collector *collector);

@@ -46,6 +46,20 @@ bool low_water_take(struct sender *sender)
 	return any;
 }
 
+static void look_behind(void *context, struct source *source, struct record_reader *reader)
+{
+	(void)source;
+	bool *behind = context;
+	*behind = *behind || reader->taken_position < reader->counted_position;
+}
+
+bool low_water_is_behind(struct inputs *inputs)
+{
+	bool behind = false;
+	each_reader(inputs, look_behind, &behind);
+	return behind;
+}
+
 static void acknowledge(void *context, struct source *source, struct record_reader *reader)
 {
 	(void)context;

@@ -17,6 +17,9 @@ void low_water_mark(struct inputs *inputs, struct sender *sender);
 /** Notes the marks that have become safe; false: none has. The sources are not told yet. */
 bool low_water_take(struct sender *sender);
 
+/** Whether some stream went back to its low-water mark and has not been read again to where it was. */
+bool low_water_is_behind(struct inputs *inputs);
+
 /** Tells the sources which positions are safe, so that they save them. */
 void low_water_acknowledge(struct inputs *inputs);
 

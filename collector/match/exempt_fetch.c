@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread asks for one list after the other. Its entries are under the lock, but for the answer that it waits for: a list
- * that is dropped meanwhile is marked, and freed when the answer has come.
+ * One thread asks for one list after the other. Its entries are under the lock, but for the answer that it waits for and
+ * the copy that it writes: a list that is dropped meanwhile is marked, and freed afterwards.
  */
 #include "collector/match/exempt_fetch.h"
 
@@ -54,7 +54,7 @@ struct exempt_fetch {
 	pthread_cond_t changed;
 	struct fetched_list **lists;
 	size_t count;
-	struct fetched_list *busy; /* that it waits for */
+	struct fetched_list *busy; /* that it waits for, or whose copy it writes */
 	uint64_t failures;         /* of all lists, dropped ones, too */
 };
 
@@ -127,7 +127,7 @@ static void fail(struct exempt_fetch *fetch, struct fetched_list *list, const ch
 	                 copy);
 }
 
-/* With a good list. */
+/* Writes a good list where it differs from the copy. Without the lock: a disk may be slow, and metrics do not wait for it. */
 static enum weir_status keep(struct exempt_fetch *fetch, struct fetched_list *list, const struct exempt_body *body,
                              struct weir_error *error)
 {
@@ -148,6 +148,16 @@ static enum weir_status keep(struct exempt_fetch *fetch, struct fetched_list *li
 	if (status == WEIR_OK && body->bad > 0)
 		weir_log(fetch->options.log, WEIR_LOG_WARNING, "exempt", "%u entries of the list %s are left out: %.*s",
 		         body->bad, list->shown, (int)body->mistakes.length, body->mistakes.at);
+	return status;
+}
+
+/* With the lock held, which it gives back meanwhile; the list is the busy one, so nobody frees it. */
+static enum weir_status keep_unlocked(struct exempt_fetch *fetch, struct fetched_list *list,
+                                      const struct exempt_body *body, struct weir_error *error)
+{
+	pthread_mutex_unlock(&fetch->lock);
+	enum weir_status status = keep(fetch, list, body, error);
+	pthread_mutex_lock(&fetch->lock);
 	return status;
 }
 
@@ -195,7 +205,7 @@ static void take_body(struct exempt_fetch *fetch, struct fetched_list *list, con
 		snprintf(words, sizeof words, "it has %u networks, and had %u: it is taken if it stays so for %s",
 		         body.networks, list->networks, weir_format_duration(doubt_ms(fetch), buffer, sizeof buffer));
 		fail(fetch, list, words);
-	} else if (keep(fetch, list, &body, &error) != WEIR_OK) {
+	} else if (keep_unlocked(fetch, list, &body, &error) != WEIR_OK) {
 		fail(fetch, list, error.text);
 	} else {
 		list->networks = body.networks;
@@ -236,7 +246,6 @@ static void ask(struct exempt_fetch *fetch, struct fetched_list *list)
 	pthread_mutex_unlock(&fetch->lock);
 	enum weir_status status = weir_http_client_call(fetch->client, &call, &answer, &error);
 	pthread_mutex_lock(&fetch->lock);
-	fetch->busy = NULL;
 	uint64_t failures = fetch->failures;
 	if (!list->dropped && !atomic_load(&fetch->stop)) {
 		if (status == WEIR_OK)
@@ -244,6 +253,7 @@ static void ask(struct exempt_fetch *fetch, struct fetched_list *list)
 		else
 			fail(fetch, list, error.text);
 	}
+	fetch->busy = NULL;
 	const struct exempt_fetch_options *options = &fetch->options;
 	int64_t wait_ms = options->interval_ms;
 	if (fetch->failures > failures && wait_ms > options->again_ms)

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every second: the log's end minus the position. If no server answers, the last known end is used. */
+/*
+ * Every second: the log's end minus the position. If some server does not answer, the last known end is used.
+ *
+ * How late a partition is does not come from clocks of several machines, one of which may be wrong: it is how long ago
+ * the log's end was first seen behind the position, by this machine's monotonic clock.
+ */
 #include "common/cluster/lag.h"
 
 #include "common/base/alloc.h"
@@ -10,12 +15,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PERIOD_S = 1 };
+enum {
+	PERIOD_S = 1,
+	FRESH_MS = 10000, /* when none is as young as this, nobody knows how far behind the process is */
+	SEEN_MOST = 64,
+};
+
+/* Where a log's end was, and when it was first seen to be there. */
+struct seen {
+	uint64_t offset;
+	int64_t at_ms; /* monotonic */
+};
 
 struct end {
 	uint64_t offset; /* the last known one */
 	bool known;
-	bool silent; /* its server did not answer; that takes seconds, so only one of these is asked at a time */
+	int64_t heard_ms;            /* monotonic: when it was told last */
+	struct seen seen[SEEN_MOST]; /* growing; when it is full, every second one is dropped, so that it covers all */
+	uint32_t seen_count;
+	int64_t stride_ms; /* at least so long between two of them */
+	bool silent;       /* its server did not answer; that takes seconds, so only one of these is asked at a time */
 };
 
 struct weir_lag {
@@ -26,13 +45,13 @@ struct weir_lag {
 	struct end *ends; /* of each topic's partitions, one topic after the other */
 	size_t turn;      /* the silent one that was asked last */
 	_Atomic uint64_t messages, milliseconds;
-	_Atomic bool known; /* some partition is processed here, and its end is known */
+	_Atomic bool known; /* some partition is processed here, and its end was told just now */
 };
 
 struct sum {
 	uint64_t messages;
 	int64_t late_ms;
-	uint32_t places;
+	uint32_t places; /* whose end was told just now */
 };
 
 static size_t count_ends(const struct weir_lag *lag)
@@ -50,6 +69,56 @@ static bool inspect(struct weir_lag *lag, size_t index, struct weir_lag_place *p
 	return worked_on;
 }
 
+static void drop_every_second(struct end *end)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < end->seen_count; i += 2)
+		end->seen[kept++] = end->seen[i];
+	end->seen_count = kept;
+	end->stride_ms = end->stride_ms > 0 ? 2 * end->stride_ms : 2000 * PERIOD_S;
+}
+
+/* Notes an end, and forgets what has been processed: of the ends at or below the position only the last says anything. */
+static void note_end(struct end *end, uint64_t offset, uint64_t position, int64_t now_ms)
+{
+	if (offset < end->offset) /* the topic was made anew */
+		end->seen_count = 0;
+	end->offset = offset;
+	end->known = true;
+	end->heard_ms = now_ms;
+	uint32_t done = 0;
+	while (done + 1 < end->seen_count && end->seen[done + 1].offset <= position)
+		done++;
+	end->seen_count -= done;
+	memmove(end->seen, end->seen + done, end->seen_count * sizeof *end->seen);
+	if (end->seen_count <= 1)
+		end->stride_ms = 0;
+	struct seen *last = end->seen_count > 0 ? &end->seen[end->seen_count - 1] : NULL;
+	if (last != NULL && (offset == last->offset || now_ms - last->at_ms < end->stride_ms))
+		return;
+	if (end->seen_count == SEEN_MOST)
+		drop_every_second(end);
+	end->seen[end->seen_count++] = (struct seen){offset, now_ms};
+}
+
+/*
+ * How long the message at the position has been there. What was there before the first look counts by the time that the
+ * newest processed message was sent, as nothing else is known of it, and at least since then.
+ */
+static int64_t late_ms(const struct end *end, const struct weir_lag_place *place, int64_t now_ms)
+{
+	uint32_t i = 0;
+	while (i < end->seen_count && end->seen[i].offset <= place->next_offset)
+		i++;
+	if (i == end->seen_count) /* it came after the last look that was noted */
+		i--;
+	int64_t seen_ms = now_ms - end->seen[i].at_ms;
+	if (i > 0 || end->seen[0].offset <= place->next_offset)
+		return seen_ms;
+	int64_t sent_ms = place->clock_ms > 0 ? weir_wall_ms() - place->clock_ms : 0;
+	return sent_ms > seen_ms ? sent_ms : seen_ms;
+}
+
 /* Asks for one end. @return false: no server answered */
 static bool ask(struct weir_lag *lag, size_t index)
 {
@@ -63,7 +132,7 @@ static bool ask(struct weir_lag *lag, size_t index)
 		return true;
 	if (bus->ops->extent(bus, lag->options.topics[index / bus->partitions], (uint32_t)(index % bus->partitions), &first,
 	                     &next, &error) == WEIR_OK)
-		*end = (struct end){.offset = next, .known = true};
+		note_end(end, next, place.next_offset, weir_monotonic_ms());
 	else
 		end->silent = true;
 	return !end->silent;
@@ -89,11 +158,12 @@ static void add(struct weir_lag *lag, size_t index, struct sum *sum)
 	const struct end *end = &lag->ends[index];
 	if (!end->known || !inspect(lag, index, &place))
 		return;
-	sum->places++;
+	int64_t now_ms = weir_monotonic_ms();
+	sum->places += now_ms - end->heard_ms <= FRESH_MS;
 	if (end->offset <= place.next_offset)
 		return;
 	sum->messages += end->offset - place.next_offset;
-	int64_t behind_ms = place.clock_ms > 0 ? weir_wall_ms() - place.clock_ms : 0;
+	int64_t behind_ms = late_ms(end, &place, now_ms);
 	if (behind_ms > sum->late_ms)
 		sum->late_ms = behind_ms;
 }

@@ -17,7 +17,7 @@ struct weir_lag;
 /* The process's position in a partition of a topic. */
 struct weir_lag_place {
 	uint64_t next_offset; /* of the next message to process */
-	int64_t clock_ms;     /* when the newest processed one was sent; 0: not known */
+	int64_t clock_ms;     /* when the newest processed one was sent, by its sender's clock; 0: not known */
 };
 
 struct weir_lag_options {
@@ -41,9 +41,10 @@ void weir_lag_leave(struct weir_lag *lag);
  * answer, the last known end is used.
  *
  * @param messages  set to how many messages in the log are not processed
- * @param seconds   set to the time since the newest processed message was sent, of the partition furthest behind; 0:
- *                  none is behind
- * @return false: no such partition, or no end of the log was known yet; nothing is set
+ * @param seconds   set to how long the oldest message that is not processed has been in the log, of the partition
+ *                  furthest behind; 0: none is behind. What was there before this process looked counts by the time of
+ *                  the newest processed message
+ * @return false: no such partition, or no server has told the end of one for a while; nothing is set
  * @thread any
  */
 bool weir_lag_read(const struct weir_lag *lag, uint64_t *messages, double *seconds);

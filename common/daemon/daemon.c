@@ -4,6 +4,7 @@
 
 #include "common/base/stop.h"
 #include "common/daemon/heartbeat.h"
+#include "common/daemon/process_metrics.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -115,9 +116,11 @@ void weir_daemon_reload(struct weir_daemon *daemon)
 
 static void show_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
-	const struct weir_daemon_pages *pages = context;
+	const struct weir_daemon *daemon = context;
+	const char *dash = strchr(daemon->name, '-');
 	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
-	pages->metrics(pages->context, &reply->body);
+	daemon->pages->metrics(daemon->pages->context, &reply->body);
+	weir_process_metrics(dash != NULL ? dash + 1 : daemon->name, &reply->body);
 	weir_http_metrics(request, &reply->body);
 }
 
@@ -133,14 +136,14 @@ static void show_state(bool good, struct weir_http_reply *reply)
 static void show_health(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	(void)request;
-	const struct weir_daemon_pages *pages = context;
+	const struct weir_daemon_pages *pages = ((const struct weir_daemon *)context)->pages;
 	show_state(pages->healthy(pages->context, &reply->body), reply);
 }
 
 static void show_readiness(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	(void)request;
-	const struct weir_daemon_pages *pages = context;
+	const struct weir_daemon_pages *pages = ((const struct weir_daemon *)context)->pages;
 	show_state(pages->ready(pages->context, &reply->body), reply);
 }
 
@@ -165,11 +168,11 @@ static enum weir_status serve(struct weir_daemon *daemon, const struct weir_daem
 {
 	if (daemon->config->listen.http_host == NULL)
 		return WEIR_OK;
-	void *context = (void *)(uintptr_t)pages;
+	daemon->pages = pages;
 	const struct weir_http_path paths[] = {
-		{"/metrics", show_metrics, context},
-		{"/healthz", show_health, context},
-		{"/readyz", show_readiness, context},
+		{"/metrics", show_metrics, daemon},
+		{"/healthz", show_health, daemon},
+		{"/readyz", show_readiness, daemon},
 	};
 	struct weir_http_options http = {.host = daemon->config->listen.http_host,
 	                                 .port = daemon->config->listen.http_port,

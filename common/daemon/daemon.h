@@ -34,6 +34,8 @@ enum weir_daemon_option {
 
 extern const struct weir_argument_exit weir_daemon_exits[];
 
+struct weir_daemon_pages;
+
 struct weir_daemon {
 	const char *name;                     /* "weir-limiter" */
 	const struct weir_command_line *line; /* borrowed */
@@ -44,6 +46,7 @@ struct weir_daemon {
 	struct weir_log log;
 	struct weir_directory_lock lock;
 	bool locked;
+	const struct weir_daemon_pages *pages; /* the role's, once they are served */
 	struct weir_http *http;
 };
 

@@ -30,6 +30,15 @@ const struct weir_histogram_scale weir_latency_scale = {
 	.count = sizeof latency_bounds / sizeof latency_bounds[0],
 };
 
+static const double delay_bounds[] = {
+	5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600,
+};
+
+const struct weir_histogram_scale weir_delay_scale = {
+	.bounds = delay_bounds,
+	.count = sizeof delay_bounds / sizeof delay_bounds[0],
+};
+
 void weir_histogram_observe(struct weir_histogram *histogram, const struct weir_histogram_scale *scale, double value)
 {
 	assert(scale->count <= WEIR_HISTOGRAM_BUCKETS_MAX);

@@ -49,6 +49,8 @@ struct weir_histogram_scale {
 
 /** 25 µs to 10 s by 1-2.5-5 steps: latencies. */
 extern const struct weir_histogram_scale weir_latency_scale;
+/** 5 ms to an hour: from a line's time until something is done about it, which an outage makes long. */
+extern const struct weir_histogram_scale weir_delay_scale;
 
 /* Zero-initialised is empty. Every use of one histogram names the same scale. */
 struct weir_histogram {

@@ -39,7 +39,8 @@ struct checkpoint_io {
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
 	struct weir_fault fault;
-	char problem[WEIR_ERROR_TEXT_BYTES]; /* guarded by the lock; "": the store works */
+	_Atomic uint64_t failures;
+	char failure[WEIR_ERROR_TEXT_BYTES]; /* the last one; under the lock */
 };
 
 static void put(struct queue *queue, struct checkpoint_job *job)
@@ -169,13 +170,6 @@ static void raise_fault(struct checkpoint_io *io, const struct checkpoint_job *j
 	                 job->partition, words[job->kind].table, words[job->kind].effect, job->error.text);
 }
 
-static void note_problem(struct checkpoint_io *io, const char *problem)
-{
-	pthread_mutex_lock(&io->lock);
-	snprintf(io->problem, sizeof io->problem, "%s", problem);
-	pthread_mutex_unlock(&io->lock);
-}
-
 /* The newest policy, when the store had one that this process did not know: with who applied it, if that is known. */
 static void tell_policy(const struct checkpoint_io *io, struct policy_registry *registry)
 {
@@ -195,6 +189,15 @@ static void tell_policy(const struct checkpoint_io *io, struct policy_registry *
 	         zones, zones == 1 ? "" : "s", by);
 }
 
+static void note_failure(struct checkpoint_io *io, const char *words)
+{
+	atomic_store(&io->fails, true);
+	atomic_fetch_add(&io->failures, 1);
+	pthread_mutex_lock(&io->lock);
+	snprintf(io->failure, sizeof io->failure, "%s", words);
+	pthread_mutex_unlock(&io->lock);
+}
+
 static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 {
 	int64_t now_ms = weir_monotonic_ms();
@@ -209,16 +212,14 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 	if (job->status == WEIR_FENCED)
 		explain_refusal(job, io->store, now_ms);
 	if (job->status == WEIR_IO) {
-		atomic_store(&io->fails, true);
+		note_failure(io, job->error.text);
 		/* Several waiting jobs may fail in turn, for different reasons: each job logs a reason once. */
 		if (strcmp(before.text, job->error.text) != 0)
 			raise_fault(io, job);
 		else
 			weir_fault_remind(&io->fault, io->log, "store");
-		note_problem(io, job->error.text);
 	} else if (io->waiting.first == NULL) {
-		if (atomic_exchange(&io->fails, false))
-			note_problem(io, "");
+		atomic_store(&io->fails, false);
 		weir_fault_over(&io->fault, io->log, "store", "it works again, and the checkpoints that waited are stored");
 	}
 	if ((job->status == WEIR_IO || job->lags) && !atomic_load(&io->stopping)) {
@@ -328,19 +329,21 @@ void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job)
 	pthread_mutex_unlock(&io->lock);
 }
 
-bool checkpoint_io_problem(struct checkpoint_io *io, char *text, size_t bytes)
-{
-	pthread_mutex_lock(&io->lock);
-	bool some = io->problem[0] != '\0';
-	if (some)
-		snprintf(text, bytes, "%s", io->problem);
-	pthread_mutex_unlock(&io->lock);
-	return some;
-}
-
 bool checkpoint_io_fails(const struct checkpoint_io *io)
 {
 	return atomic_load(&io->fails);
+}
+
+uint64_t checkpoint_io_failures(const struct checkpoint_io *io)
+{
+	return atomic_load(&io->failures);
+}
+
+void checkpoint_io_failure(struct checkpoint_io *io, char *text, size_t bytes)
+{
+	pthread_mutex_lock(&io->lock);
+	snprintf(text, bytes, "%s", io->failure);
+	pthread_mutex_unlock(&io->lock);
 }
 
 void checkpoint_io_stop(struct checkpoint_io *io)

@@ -82,9 +82,10 @@ void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job);
 
 /** Whether its store has failed, and jobs wait to be retried. @thread any */
 bool checkpoint_io_fails(const struct checkpoint_io *io);
-
-/** Why its store fails. @return whether it does @thread any */
-bool checkpoint_io_problem(struct checkpoint_io *io, char *text, size_t bytes);
+/** How often its store has failed. @thread any */
+uint64_t checkpoint_io_failures(const struct checkpoint_io *io);
+/** Why its store failed last. @thread any */
+void checkpoint_io_failure(struct checkpoint_io *io, char *text, size_t bytes);
 
 /** Does the jobs submitted so far, trying failed ones only once more; then joins the thread and frees. */
 void checkpoint_io_stop(struct checkpoint_io *io);

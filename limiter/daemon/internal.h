@@ -8,7 +8,12 @@
 #include "limiter/daemon/limiter.h"
 #include "limiter/worker/balance.h"
 
-enum limiter_phase { LIMITER_CONNECTING, LIMITER_WORKING, LIMITER_STOPPING };
+enum limiter_phase {
+	LIMITER_CONNECTING, /* to the brokers */
+	LIMITER_OPENING,    /* the brokers answer: the bus is there; the store is waited for */
+	LIMITER_WORKING,
+	LIMITER_STOPPING,
+};
 
 struct limiter {
 	struct weir_daemon *daemon;

@@ -43,6 +43,17 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	                          error);
 }
 
+/* All that it writes: a message that cannot be written stops those after it. */
+static void use_topics(const struct limiter *limiter)
+{
+	const bool needed[WEIR_TOPIC_COUNT] = {
+		[WEIR_TOPIC_EVENTS] = true,     [WEIR_TOPIC_JUDGED] = limiter->daemon->config->archiver.enabled,
+		[WEIR_TOPIC_DECISIONS] = true,  [WEIR_TOPIC_SHADOW] = true,
+		[WEIR_TOPIC_DEADLETTER] = true,
+	};
+	weir_bus_kafka_use(limiter->bus, needed);
+}
+
 /* Waits for servers that are not there yet. @return WEIR_END: asked to stop meanwhile */
 static enum weir_status connect_servers(struct limiter *limiter, struct weir_error *error)
 {
@@ -51,8 +62,11 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 	uint64_t policy;
 	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
 	                                           &daemon->log, &limiter->bus, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		use_topics(limiter);
+		atomic_store(&limiter->phase, LIMITER_OPENING);
 		status = weir_daemon_of_server(open_store(limiter, &store, error));
+	}
 	if (status == WEIR_OK)
 		status = cluster_metadata_establish(store, limiter->bus->partitions, &limiter->seed, error);
 	if (status == WEIR_OK)
@@ -72,11 +86,22 @@ static int64_t retention_ms(const struct limiter *limiter, enum weir_topic topic
 	return kept.known && kept.ms >= 0 && kept.ms < configured_ms ? kept.ms : configured_ms;
 }
 
+/* By how long the topics keep their messages, which someone may change at any time. */
+static int64_t age_limit_ms(const struct limiter *limiter)
+{
+	return retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2;
+}
+
+static int64_t remind_ms(const struct limiter *limiter)
+{
+	int64_t decisions_ms = retention_ms(limiter, WEIR_TOPIC_DECISIONS);
+	int64_t shadow_ms = retention_ms(limiter, WEIR_TOPIC_SHADOW);
+	return (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3;
+}
+
 static enum weir_status start_worker(struct limiter *limiter, uint32_t number, struct weir_error *error)
 {
 	const struct weir_config *config = limiter->daemon->config;
-	int64_t decisions_ms = retention_ms(limiter, WEIR_TOPIC_DECISIONS);
-	int64_t shadow_ms = retention_ms(limiter, WEIR_TOPIC_SHADOW);
 	struct worker_options options = {
 		.config = config,
 		.bus = limiter->bus,
@@ -87,8 +112,8 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.placement = limiter->placement,
 		.assignment = limiter->assignment,
 		.dead_letters = true,
-		.age_limit_ms = retention_ms(limiter, WEIR_TOPIC_EVENTS) / 2,
-		.remind_ms = (decisions_ms < shadow_ms ? decisions_ms : shadow_ms) / 3,
+		.age_limit_ms = age_limit_ms(limiter),
+		.remind_ms = remind_ms(limiter),
 		.checkpoint_writer = limiter->checkpoint_writer,
 		.checkpoint_reader = limiter->checkpoint_reader,
 		.log = &limiter->daemon->log,
@@ -128,7 +153,7 @@ static bool inspect_partition(void *context, enum weir_topic topic, uint32_t par
 	limiter_view(limiter, partition, &look);
 	*place = (struct weir_lag_place){look.next_offset, look.clock_ms};
 	/* One that stands still is behind, too; one without an error is another's. */
-	return look.state == WORKER_LIVE || look.state == WORKER_LEAVING ||
+	return look.state == WORKER_LIVE || look.state == WORKER_PAUSED || look.state == WORKER_LEAVING ||
 	       (look.state == WORKER_PARKED && look.error[0] != '\0');
 }
 
@@ -195,13 +220,15 @@ static void explain_pause(void *context, struct weir_text *text)
 		"no checkpoint has been stored for %s, half of how long %s.events is kept (%s). Nothing is judged in them, "
 		"so nobody new is blocked; their lines wait in the log, which deletes them after that time. Judging "
 		"goes on with the next checkpoint. ",
-		weir_age(kept_ms / 2, limit), limiter->daemon->config->bus.prefix, weir_age(kept_ms, kept));
-	if (checkpoint_io_problem(limiter->checkpoint_writer, cause, sizeof cause))
+		weir_age(age_limit_ms(limiter), limit), limiter->daemon->config->bus.prefix, weir_age(kept_ms, kept));
+	if (checkpoint_io_fails(limiter->checkpoint_writer)) {
+		checkpoint_io_failure(limiter->checkpoint_writer, cause, sizeof cause);
 		weir_text_printf(text, "Mend the store: %s", cause);
-	else if (limiter->bus->ops->problem(limiter->bus, cause, sizeof cause))
+	} else if (limiter->bus->ops->problem(limiter->bus, cause, sizeof cause)) {
 		weir_text_printf(text, "Mend the bus: %s (runbook: broker-away)", cause);
-	else
+	} else {
 		weir_text_puts(text, "Look at the store and the brokers (runbook: store-away)");
+	}
 }
 
 /* ---- what the log says of the partitions ---- */
@@ -254,6 +281,8 @@ static enum weir_status watch(void *self, struct weir_error *error)
 		if (weir_stop_take_reload())
 			weir_daemon_reload(limiter->daemon);
 		log_policy(limiter, &no_policy, &policy_since_ms);
+		for (uint32_t i = 0; i < limiter->worker_count; i++)
+			worker_set_limits(limiter->workers[i], age_limit_ms(limiter), remind_ms(limiter));
 		balance_turn(limiter->balance);
 		announce(&announcements, limiter, &announce_ms);
 		late_note_watch(&late, &parts, &limiter->daemon->log);

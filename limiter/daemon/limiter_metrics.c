@@ -31,6 +31,8 @@ enum {
 	CHECKPOINT_AGE,
 	CHECKPOINT,
 	BATCH,
+	DELAY,
+	MEMORY_LIMIT,
 	METRIC_COUNT,
 };
 
@@ -90,6 +92,12 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                     "Time that storing a checkpoint takes, with its retries."},
 	[BATCH] = {"weir_limiter_batch_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                "Time from receiving a batch of frames to the last verdict on it."},
+	[DELAY] = {"weir_limiter_decision_delay_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
+               "Time from the line that breached a limit, by the time in it, until its decision is on its topic and "
+               "acknowledged. Many formats have whole seconds only. If this grows, some part before a gateway is late, "
+               "or a clock is wrong."},
+	[MEMORY_LIMIT] = {"weir_limiter_memory_limit_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+                      "limiter.memory, the ceiling of weir_limiter_state_bytes."},
 };
 
 const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
@@ -99,9 +107,10 @@ const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
                                   "Partitions that the consumer group has assigned to this process."},
 	[LIMITER_PARTITIONS] =
 		{"weir_limiter_partitions", WEIR_GAUGE, "partitions",
-         WEIR_LABELS({"state", "`taking`, `live`, `leaving`, `dropped`, `stuck`"}),
-         "Partitions of this process, by state. `live` ones are judged; `stuck` ones wait for an operator "
-         "or another owner: /healthz and the log say why."},
+         WEIR_LABELS({"state", "`taking`, `live`, `paused`, `waiting`, `leaving`, `dropped`, `stuck`"}),
+         "Partitions of this process, each in one state. Only those that are `live` are judged. `paused` ones wait for "
+         "the store, `waiting` ones for the bus, `stuck` ones for an operator or another owner: /healthz, /readyz and "
+         "the log say why."},
 	[LIMITER_PARTITIONS_TAKEN] = {"weir_limiter_partitions_taken_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
                                   "Partitions that this process, or one of its threads, took over."},
 	[LIMITER_PARTITIONS_LEFT] = {"weir_limiter_partitions_left_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
@@ -129,18 +138,31 @@ const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
 	[LIMITER_BUSY] = {"weir_limiter_busy_seconds_total", WEIR_COUNTER, "seconds",
                       WEIR_LABELS({"thread", "its number, from 0"}),
                       "Time that a thread has spent judging. A rate near 1 means a saturated thread: add a limiter, or "
-                      "raise limiter.threads."},
+                      "raise limiter.threads. What waits for the store is in "
+                      "weir_limiter_segment_wait_seconds_total."},
 	[LIMITER_TAKE] = {"weir_limiter_take_seconds", WEIR_HISTOGRAM, "seconds", WEIR_NO_LABELS,
                       "Time from a partition's assignment until it is live: waiting for its previous owner, taking it "
                       "over, reading its checkpoint."},
 	[LIMITER_LAG_MESSAGES] =
 		{"weir_limiter_lag_messages", WEIR_GAUGE, "messages", WEIR_NO_LABELS,
          "Messages on the events topic that have not been judged. If this grows, add limiters or threads. "
-         "Absent while unknown."},
+         "Absent while unknown, as in an outage of the bus."},
 	[LIMITER_LAG_SECONDS] =
 		{"weir_limiter_lag_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
-         "Time since the newest judged message was sent, for the partition furthest behind; 0 if everything "
-         "is judged. Absent while unknown."},
+         "How long the oldest message that is not judged has been on its topic, for the partition furthest behind; 0 "
+         "if everything is judged. What was there before this process started counts by the time of its sender. "
+         "Absent while unknown, as in an outage of the bus."},
+	[LIMITER_PUBLISH_FAILURES] =
+		{"weir_limiter_publish_failures_total", WEIR_COUNTER, "failures", WEIR_NO_LABELS,
+         "Times that a message could not be published. Its partitions then go back to their last checkpoints, and what "
+         "follows these is judged and published again. The log says which topic."},
+	[LIMITER_PRODUCER_RESTARTS] = {"weir_limiter_producer_restarts_total", WEIR_COUNTER, "producers", WEIR_NO_LABELS,
+                                   "Producers replaced because a message could not be published."},
+	[LIMITER_LOAD_WAIT] =
+		{"weir_limiter_segment_wait_seconds_total", WEIR_COUNTER, "seconds", WEIR_NO_LABELS,
+         "Time that partitions have waited for segments to be read back from the store, or for a policy, summed over "
+         "partitions. If its rate nears the number of partitions, judging is as slow as the store: raise "
+         "limiter.memory."},
 };
 
 const struct weir_metric_table limiter_metric_table = {metrics, METRIC_COUNT};
@@ -196,14 +218,14 @@ static void zone_metrics(const struct limiter_parts *parts, struct weir_text *pa
 }
 
 void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const struct weir_metric *metric,
-                       size_t member)
+                       const struct weir_histogram_scale *scale, size_t member)
 {
 	const struct weir_histogram **histograms = weir_alloc(parts->worker_count, sizeof(const struct weir_histogram *));
 	for (uint32_t i = 0; i < parts->worker_count; i++) {
 		const char *stats = (const char *)worker_stats(parts->workers[i]);
 		histograms[i] = (const struct weir_histogram *)(const void *)(stats + member);
 	}
-	weir_metrics_histogram(page, metric, &weir_latency_scale, histograms, parts->worker_count);
+	weir_metrics_histogram(page, metric, scale, histograms, parts->worker_count);
 	free(histograms);
 }
 
@@ -246,8 +268,11 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 	weir_metrics_counter(page, &metrics[FORGOTTEN], SUM(parts, forgotten));
 	weir_metrics_counter(page, &metrics[CHECKPOINTS], SUM(parts, checkpoints));
 	weir_metrics_gauge(page, &metrics[CHECKPOINT_AGE], checkpoint_age_s(parts));
-	limiter_histogram(parts, page, &metrics[CHECKPOINT], offsetof(struct worker_stats, checkpoint));
-	limiter_histogram(parts, page, &metrics[BATCH], offsetof(struct worker_stats, batch));
+	limiter_histogram(parts, page, &metrics[CHECKPOINT], &weir_latency_scale,
+	                  offsetof(struct worker_stats, checkpoint));
+	limiter_histogram(parts, page, &metrics[BATCH], &weir_latency_scale, offsetof(struct worker_stats, batch));
+	limiter_histogram(parts, page, &metrics[DELAY], &weir_delay_scale, offsetof(struct worker_stats, delay));
+	weir_metrics_gauge(page, &metrics[MEMORY_LIMIT], (double)parts->memory_bytes);
 }
 
 void limiter_figures(const struct limiter_parts *parts, struct weir_text *members)

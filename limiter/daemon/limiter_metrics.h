@@ -22,6 +22,9 @@ enum limiter_daemon_metric {
 	LIMITER_TAKE,
 	LIMITER_LAG_MESSAGES,
 	LIMITER_LAG_SECONDS,
+	LIMITER_PUBLISH_FAILURES,
+	LIMITER_PRODUCER_RESTARTS,
+	LIMITER_LOAD_WAIT,
 	LIMITER_DAEMON_METRIC_COUNT,
 };
 
@@ -33,6 +36,7 @@ struct limiter_parts {
 	struct worker *const *workers;
 	uint32_t worker_count;
 	struct policy_registry *registry;
+	int64_t memory_bytes; /* limiter.memory */
 };
 
 /** A counter of all workers. @param counter  offsetof(struct worker_stats, …) */
@@ -43,7 +47,7 @@ struct worker_zone limiter_zone(const struct limiter_parts *parts, uint32_t zone
 
 /** Appends a histogram of all workers. @param member  offsetof(struct worker_stats, …) */
 void limiter_histogram(const struct limiter_parts *parts, struct weir_text *page, const struct weir_metric *metric,
-                       size_t member);
+                       const struct weir_histogram_scale *scale, size_t member);
 
 /** Appends their metrics: verdicts by zone, events, state, checkpoints. @thread any */
 void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page);

@@ -56,7 +56,7 @@ void announcements_look(struct announcements *announcements, uint32_t partition,
 		weir_partition_faults_raise(&announcements->faults, partition, WEIR_LOG_ERROR, "stopped", look->error);
 	else if (look->state == WORKER_PARKED)
 		raise_fenced(announcements, partition, look->fenced);
-	else if (look->paused && look->state == WORKER_LIVE)
+	else if (look->paused && (look->state == WORKER_LIVE || look->state == WORKER_PAUSED))
 		raise_paused(announcements, partition, why, context);
 	else if (look->state == WORKER_LIVE)
 		weir_partition_faults_clear(&announcements->faults, partition);

@@ -93,7 +93,7 @@ static bool read_partitions(struct balance *balance)
 		struct worker_partition look;
 		uint32_t thread = placement_of(options->placement, seen->partition);
 		worker_view(options->workers[thread], seen->partition, &look);
-		if (look.state != WORKER_LIVE && look.state != WORKER_PARKED)
+		if (look.state != WORKER_LIVE && look.state != WORKER_PAUSED && look.state != WORKER_PARKED)
 			return false;
 		seen->before = seen->bytes;
 		seen->messages = look.messages;

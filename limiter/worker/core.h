@@ -34,11 +34,12 @@ struct worker_core {
 	enum worker_phase phase;
 	enum weir_status status; /* the first failure: ends the loop */
 	struct weir_error error;
-	uint64_t generation;               /* of the assignment, as last read */
-	int64_t ceiling_bytes;             /* of one partition */
-	_Atomic int asked;                 /* enum worker_phase: the phase requested; set by any thread */
-	struct weir_fault lost;            /* checkpoints that the store has lost */
-	struct weir_notice ahead, skipped; /* senders whose clock is ahead; messages that are not judged */
+	uint64_t generation;                     /* of the assignment, as last read */
+	int64_t ceiling_bytes;                   /* of one partition */
+	_Atomic int asked;                       /* enum worker_phase: the phase requested; set by any thread */
+	_Atomic int64_t age_limit_ms, remind_ms; /* as in the options, and as set since by any thread */
+	struct weir_fault lost;                  /* checkpoints that the store has lost */
+	struct weir_notice ahead, skipped;       /* senders whose clock is ahead; messages that are not judged */
 };
 
 /** Records a failure, which ends the loop. Only the first one is kept. */

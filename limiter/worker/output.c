@@ -39,12 +39,14 @@ static struct weir_span span_of_text(const struct weir_text *text)
 
 /* ---- decisions ---- */
 
-static void send_decision(struct output *output, uint32_t partition, const struct weir_zone *zone, struct weir_span key)
+/* @param line_ms  the time of the line that breached a limit; 0: none did */
+static void send_decision(struct output *output, uint32_t partition, const struct weir_zone *zone, struct weir_span key,
+                          int64_t line_ms)
 {
 	weir_text_clear(&output->key);
 	decision_message_key(&output->key, zone, key);
 	publisher_send(output->publisher, partition, zone->mode == WEIR_SHADOW ? WEIR_TOPIC_SHADOW : WEIR_TOPIC_DECISIONS,
-	               partition, span_of_text(&output->key), span_of_text(&output->text));
+	               partition, span_of_text(&output->key), span_of_text(&output->text), line_ms);
 	weir_counter_add(&stats_of(output)->decisions, 1);
 }
 
@@ -53,7 +55,7 @@ static void send_override(struct output *output, uint32_t partition, uint64_t of
 {
 	weir_text_clear(&output->text);
 	decision_override_json(&output->text, partition, offset, index, decision);
-	send_decision(output, partition, decision->zone, decision->key);
+	send_decision(output, partition, decision->zone, decision->key, 0);
 }
 
 /* Publishes what a policy switch results in. */
@@ -63,7 +65,7 @@ static void send_change(struct output *output, uint32_t partition, const struct 
 	for (uint32_t i = 0; i < change->lifted_count; i++) {
 		weir_text_clear(&output->text);
 		decision_lift_json(&output->text, partition, result->offset, i, change->lifted[i], result->at_ms);
-		send_decision(output, partition, change->lifted[i], (struct weir_span){.at = "", .length = 0});
+		send_decision(output, partition, change->lifted[i], (struct weir_span){.at = "", .length = 0}, 0);
 	}
 	for (uint32_t i = 0; i < change->block_count; i++)
 		send_override(output, partition, result->offset, change->lifted_count + i, &change->blocks[i]);
@@ -76,7 +78,7 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 		const struct shard_decision *decision = &result->judged.decisions[i];
 		weir_text_clear(&output->text);
 		decision_json(&output->text, partition, decision);
-		send_decision(output, partition, decision->zone->zone, decision->key);
+		send_decision(output, partition, decision->zone->zone, decision->key, decision->at_ms);
 	}
 	if (result->change != NULL)
 		send_change(output, partition, result);
@@ -89,7 +91,7 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 	char *out = weir_text_reserve(&output->judged, message.length + 8 + (pairs + 1) / 2);
 	size_t length = weir_frame_judged(message, result->offset, result->judged.verdicts, pairs, out);
 	publisher_send(output->publisher, partition, WEIR_TOPIC_JUDGED, partition, (struct weir_span){0},
-	               (struct weir_span){.at = out, .length = (uint32_t)length});
+	               (struct weir_span){.at = out, .length = (uint32_t)length}, 0);
 }
 
 /* ---- reminders ---- */
@@ -119,7 +121,7 @@ static void remind_of(struct output *output, const struct lane *lane, const stru
 
 void output_remind(struct output *output, struct lane *lane)
 {
-	int64_t now_ms = weir_wall_ms(), remind_ms = output->publisher->core->options.remind_ms;
+	int64_t now_ms = weir_wall_ms(), remind_ms = atomic_load(&output->publisher->core->remind_ms);
 	const struct overrides *overrides = shard_overrides(lane_shard(lane));
 	for (uint32_t i = 0; i < overrides->count; i++)
 		if (is_to_be_reminded(&overrides->list[i]->block, remind_ms, now_ms) &&
@@ -170,6 +172,7 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 	weir_json_write_words(&json, "reason", reason);
 	weir_json_write_string(&json, "text", start);
 	weir_json_write_end(&json);
-	publisher_send(output->publisher, partition, WEIR_TOPIC_DEADLETTER, 0, (struct weir_span){0}, span_of_text(text));
+	publisher_send(output->publisher, partition, WEIR_TOPIC_DEADLETTER, 0, (struct weir_span){0}, span_of_text(text),
+	               0);
 	weir_counter_add(&stats_of(output)->dead_letters, 1);
 }

@@ -369,7 +369,7 @@ void partition_checkpoint(struct partition *partition, int64_t now_ms)
 		checkpointing_cut(checkpointing, partition->tools->publisher, partition->lane, now_ms);
 	checkpointing_go_on(checkpointing, partition->tools->publisher, partition->lane, now_ms);
 	if (partition->state == PARTITION_HELD && !shard_is_full(lane_shard(partition->lane)) &&
-	    !checkpointing_is_overdue(checkpointing, partition->lane, core->options.age_limit_ms))
+	    !checkpointing_is_overdue(checkpointing, partition->lane, atomic_load(&core->age_limit_ms)))
 		partition_resume(partition); /* the cut alone may make room, before it is stored */
 	fill_back(partition);
 	partition_ask_for_policy(partition, now_ms);
@@ -377,9 +377,12 @@ void partition_checkpoint(struct partition *partition, int64_t now_ms)
 
 void partition_remind(struct partition *partition, int64_t now_ms)
 {
+	int64_t remind_ms = atomic_load(&partition->tools->core->remind_ms);
+	if (partition->remind_due_ms > now_ms + remind_ms)
+		partition->remind_due_ms = now_ms + remind_ms; /* it has become shorter */
 	if (!partition_state_receives(partition->state) || now_ms < partition->remind_due_ms)
 		return;
-	partition->remind_due_ms = now_ms + partition->tools->core->options.remind_ms;
+	partition->remind_due_ms = now_ms + remind_ms;
 	output_remind(partition->tools->output, partition->lane);
 }
 

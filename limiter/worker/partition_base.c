@@ -4,15 +4,28 @@
 
 #include "common/base/alloc.h"
 
-/* The state shown to others, who need not know whether messages wait for a moment. */
-static enum worker_state shown(enum partition_state state)
+#include <time.h>
+
+static int64_t now_us(void)
 {
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* The state shown to others, who need not know whether messages wait for a moment. */
+static enum worker_state shown(const struct partition *partition)
+{
+	enum partition_state state = partition->state;
+	bool waits = (state == PARTITION_HELD || state == PARTITION_LOADING) &&
+	             now_us() - partition->state_us >= (int64_t)WORKER_PAUSED_MS * 1000;
 	switch (state) {
 	case PARTITION_EMPTY: return WORKER_EMPTY;
 	case PARTITION_TAKING: return WORKER_TAKING;
 	case PARTITION_RELEASING: return WORKER_DROPPED;
+	case PARTITION_HALTED:
 	case PARTITION_PARKED: return WORKER_PARKED;
-	default: return partition_state_receives(state) ? WORKER_LIVE : WORKER_LEAVING;
+	default: return !partition_state_receives(state) ? WORKER_LEAVING : waits ? WORKER_PAUSED : WORKER_LIVE;
 	}
 }
 
@@ -43,7 +56,8 @@ void partition_show(const struct partition *partition)
 	view_set_paused(
 		partition->tools->view, partition->number,
 		partition->state == PARTITION_HELD &&
-			checkpointing_is_overdue(&partition->checkpointing, partition->lane, core->options.age_limit_ms));
+			checkpointing_is_overdue(&partition->checkpointing, partition->lane, atomic_load(&core->age_limit_ms)));
+	view_set_state(partition->tools->view, partition->number, shown(partition));
 }
 
 void partition_go(struct partition *partition, enum partition_state to)
@@ -51,7 +65,11 @@ void partition_go(struct partition *partition, enum partition_state to)
 	const struct partition_tools *tools = partition->tools;
 	struct worker_core *core = tools->core;
 	enum partition_state from = partition->state;
+	int64_t at_us = now_us();
+	if (from == PARTITION_LOADING)
+		weir_counter_add(&core->stats.load_us, (uint64_t)(at_us - partition->state_us));
 	partition_state_set(&partition->state, to);
+	partition->state_us = at_us;
 	if (partition_state_receives(from) && partition_state_receives(to)) {
 		if (from == PARTITION_LIVE || to == PARTITION_LIVE)
 			core->bus->pause(core->consumer, partition->number, to != PARTITION_LIVE);
@@ -62,7 +80,7 @@ void partition_go(struct partition *partition, enum partition_state to)
 	partition_show(partition);
 	if (from == PARTITION_TAKING ? to == PARTITION_LIVE : to == PARTITION_EMPTY && !partition->wanted)
 		view_set_error(tools->view, partition->number, "");
-	view_set_state(tools->view, partition->number, shown(to));
+	view_set_state(tools->view, partition->number, shown(partition));
 }
 
 /* ---- jobs ---- */

@@ -95,7 +95,7 @@ static bool is_full(const struct partition *partition)
 {
 	return shard_is_full(lane_shard(partition->lane)) ||
 	       checkpointing_is_overdue(&partition->checkpointing, partition->lane,
-	                                partition->tools->core->options.age_limit_ms);
+	                                atomic_load(&partition->tools->core->age_limit_ms));
 }
 
 /*

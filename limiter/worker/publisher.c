@@ -16,6 +16,8 @@ enum {
 	BREAKS_COUNTED = 5, /* breaks in a row that double the delay before the next producer: from 1 s to 32 s */
 };
 
+#define TAG_TIME_MASK ((UINT64_C(1) << TAG_TIME_BITS) - 1)
+
 /* By topic. Dropping a partition does not reset its counts, as acknowledgements of what it sent still come. */
 struct unacknowledged {
 	uint64_t sent[WEIR_TOPIC_COUNT], acknowledged[WEIR_TOPIC_COUNT];
@@ -58,12 +60,31 @@ void publisher_deinit(struct publisher *publisher)
 
 static void set_broken(struct publisher *publisher, const struct weir_error *error)
 {
+	weir_counter_add(&publisher->core->stats.publish_failures, 1);
 	weir_fault_raise(
 		&publisher->fault, publisher->core->options.log, "limiter",
 		"%s. Going back to the last checkpoints and judging again from there with a new producer: no decision "
 		"is lost or doubled. If it repeats, look at that topic and its brokers (runbook: broker-away)",
 		error->text);
 	set_state(publisher, PUBLISHER_BROKEN);
+}
+
+/* ---- what a message carries with it, so that its acknowledgement tells whose it is, and how long it took ---- */
+
+enum { TAG_TIME_BITS = 48 };
+
+static uint64_t tag_of(uint32_t partition, int64_t line_ms)
+{
+	return (uint64_t)partition << TAG_TIME_BITS | ((uint64_t)(line_ms > 0 ? line_ms : 0) & TAG_TIME_MASK);
+}
+
+static void take_tag(struct publisher *publisher, const struct weir_delivery *delivery, int64_t now_ms)
+{
+	int64_t line_ms = (int64_t)(delivery->tag & TAG_TIME_MASK);
+	publisher->partitions[delivery->tag >> TAG_TIME_BITS].acknowledged[delivery->topic]++;
+	if (line_ms > 0)
+		weir_histogram_observe(&publisher->core->stats.delay, &weir_delay_scale,
+		                       now_ms > line_ms ? (double)(now_ms - line_ms) / 1000.0 : 0);
 }
 
 /* ---- acknowledgements ---- */
@@ -74,6 +95,7 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 		return;
 	struct weir_delivery deliveries[DELIVERIES_AT_ONCE];
 	size_t count = publisher->core->bus->poll(publisher->producer, deliveries, DELIVERIES_AT_ONCE, timeout_ms);
+	int64_t now_ms = count > 0 ? weir_wall_ms() : 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct weir_delivery *delivery = &deliveries[i];
 		if (delivery->status != WEIR_OK) {
@@ -83,7 +105,7 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 			set_broken(publisher, &error);
 			return;
 		}
-		publisher->partitions[delivery->tag].acknowledged[delivery->topic]++;
+		take_tag(publisher, delivery, now_ms);
 	}
 	/*
 	 * A message that broke one producer may break the next one, although others are acknowledged in between: so
@@ -134,14 +156,15 @@ static void fail_full(struct publisher *publisher, enum weir_topic topic, uint32
 }
 
 void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_topic topic, uint32_t to,
-                    struct weir_span key, struct weir_span payload)
+                    struct weir_span key, struct weir_span payload, int64_t line_ms)
 {
+	uint64_t tag = tag_of(partition, line_ms);
 	struct worker_core *core = publisher->core;
 	struct weir_error error;
 	enum weir_status status = WEIR_FULL;
 	int64_t end_ms = 0; /* once the worker was asked to end: when to give up */
 	while (publisher_works(publisher) &&
-	       (status = core->bus->send(publisher->producer, topic, to, key, payload, partition, &error)) == WEIR_FULL) {
+	       (status = core->bus->send(publisher->producer, topic, to, key, payload, tag, &error)) == WEIR_FULL) {
 		publisher_take_acknowledgements(publisher, FULL_WAIT_MS);
 		if (!core_is_to_end(core))
 			continue;
@@ -190,6 +213,7 @@ void publisher_renew(struct publisher *publisher)
 		return;
 	}
 	set_state(publisher, PUBLISHER_WORKING);
+	weir_counter_add(&core->stats.producer_restarts, 1);
 	publisher->renewed_ms = weir_monotonic_ms();
 	memset(publisher->partitions, 0, core->options.bus->partitions * sizeof *publisher->partitions);
 }

@@ -57,9 +57,10 @@ static inline bool publisher_works(const struct publisher *publisher)
  *
  * @param partition  the partition of events that the message belongs to
  * @param to         the partition of the topic that it is sent to
+ * @param line_ms    Unix ms: the time of the line that it comes of, to measure how long it takes; 0: it is not measured
  */
 void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_topic topic, uint32_t to,
-                    struct weir_span key, struct weir_span payload);
+                    struct weir_span key, struct weir_span payload, int64_t line_ms);
 
 /** Takes acknowledgements, waiting at most timeout_ms for the first. */
 void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms);

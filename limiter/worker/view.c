@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const state_names[WORKER_STATE_COUNT] = {"empty", "taking", "live", "leaving", "dropped", "stuck"};
+static const char *const state_names[WORKER_STATE_COUNT] = {"empty",   "taking",  "live", "paused",
+                                                            "leaving", "dropped", "stuck"};
 
 const char *worker_state_name(enum worker_state state)
 {

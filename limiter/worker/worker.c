@@ -22,16 +22,32 @@ enum {
 
 /* ---- steps ---- */
 
+/* Adds the time since then to what the thread has spent judging. @return seconds */
+static double be_busy(struct worker *worker, const struct timespec *began)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	double seconds = (double)(now.tv_sec - began->tv_sec) + (double)(now.tv_nsec - began->tv_nsec) / 1e9;
+	weir_counter_add(&worker->core.stats.busy_us, (uint64_t)(seconds * 1e6));
+	return seconds;
+}
+
 /* Takes answers for ANSWERS_MOST_MS at most; all of them once the worker has failed. */
 static void take_answers(struct worker *worker)
 {
 	struct checkpoint_job *job;
+	struct timespec began;
+	bool any = false;
+	clock_gettime(CLOCK_MONOTONIC, &began);
 	int64_t end_ms = weir_monotonic_ms() + ANSWERS_MOST_MS;
 	while ((worker->core.status != WEIR_OK || weir_monotonic_ms() < end_ms) &&
 	       (job = checkpoint_replies_take(&worker->core.replies)) != NULL) {
 		partition_take_answer(&worker->partitions[job->partition], job);
 		checkpoint_job_free(job);
+		any = true;
 	}
+	if (any) /* messages that waited for segments are judged here */
+		(void)be_busy(worker, &began);
 }
 
 /* A broken producer may have lost messages after the last checkpoints, so every partition goes back to its last one. */
@@ -122,13 +138,11 @@ static void take_messages(struct worker *worker)
 		return;
 	weir_lasting_worked(&worker->consumer_fails);
 	weir_fault_over(&worker->consumer_fault, core->options.log, "limiter", "messages arrive again");
-	struct timespec began, ended;
+	struct timespec began;
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	for (size_t i = 0; i < count && publisher_works(&worker->publisher); i++)
 		partition_take_message(&worker->partitions[messages[i].partition], &messages[i]);
-	clock_gettime(CLOCK_MONOTONIC, &ended);
-	double seconds = (double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9;
-	weir_histogram_observe(&core->stats.batch, &weir_latency_scale, seconds);
+	weir_histogram_observe(&core->stats.batch, &weir_latency_scale, be_busy(worker, &began));
 }
 
 static void checkpoint(struct worker *worker)
@@ -141,7 +155,7 @@ static void checkpoint(struct worker *worker)
 static void remind(struct worker *worker)
 {
 	int64_t now_ms = weir_monotonic_ms();
-	if (worker->core.options.remind_ms == 0 || now_ms < worker->remind_due_ms)
+	if (atomic_load(&worker->core.remind_ms) == 0 || now_ms < worker->remind_due_ms)
 		return;
 	worker->remind_due_ms = now_ms + REMIND_LOOK_MS;
 	for (uint32_t i = 0; i < worker->partition_count && publisher_works(&worker->publisher); i++)
@@ -244,6 +258,7 @@ enum weir_status worker_new(const struct worker_options *options, struct worker 
 	core->options = *options;
 	core->bus = options->bus->ops;
 	core->ceiling_bytes = options->config->limiter.memory_bytes / partitions;
+	worker_set_limits(worker, options->age_limit_ms, options->remind_ms);
 	checkpoint_replies_init(&core->replies);
 	output_init(&worker->output, &worker->publisher);
 	view_init(&worker->view, partitions);
@@ -277,6 +292,12 @@ enum weir_status worker_start(struct worker *worker, struct weir_error *error)
 void worker_stop(struct worker *worker, bool drain_first)
 {
 	atomic_store(&worker->core.asked, drain_first ? WORKER_DRAINING : WORKER_ENDING);
+}
+
+void worker_set_limits(struct worker *worker, int64_t age_limit_ms, int64_t remind_ms)
+{
+	atomic_store(&worker->core.age_limit_ms, age_limit_ms);
+	atomic_store(&worker->core.remind_ms, remind_ms);
 }
 
 bool worker_ended(const struct worker *worker)

@@ -63,6 +63,13 @@ WEIR_MUST_USE enum weir_status worker_start(struct worker *worker, struct weir_e
  */
 void worker_stop(struct worker *worker, bool drain);
 
+/**
+ * Sets other values for these two options, as the topics' retention has changed. They hold from the next message on.
+ *
+ * @thread any
+ */
+void worker_set_limits(struct worker *worker, int64_t age_limit_ms, int64_t remind_ms);
+
 /** Whether its thread has ended; before worker_stop() that is a failure. @thread any */
 bool worker_ended(const struct worker *worker);
 
@@ -83,9 +90,13 @@ struct worker_stats {
 	struct weir_counter ahead;                          /* messages of senders whose clock is ahead of the log's */
 	struct weir_counter taken, given_up, fenced;        /* partitions taken, left, and found to have another owner */
 	struct weir_counter dead_letters, dead_letters_dropped;
+	struct weir_counter publish_failures, producer_restarts;
+	struct weir_counter busy_us;      /* spent judging */
+	struct weir_counter load_us;      /* that partitions waited for segments from the store, summed over partitions */
 	struct weir_histogram batch;      /* seconds from receiving a batch to its last verdict */
 	struct weir_histogram checkpoint; /* seconds that checkpoint I/O took to store one */
 	struct weir_histogram take;       /* seconds from asking for a partition to receiving its messages */
+	struct weir_histogram delay;      /* seconds from a line's time to its decision's acknowledgement */
 	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads,
 		forgotten;                         /* gauges, set each second */
 	struct weir_counter checkpoint_age_ms; /* gauge: longest time that something has been in no stored checkpoint */
@@ -102,12 +113,15 @@ void worker_zone(struct worker *worker, uint32_t zone_id, struct worker_zone *nu
 enum worker_state {
 	WORKER_EMPTY,   /* not this worker's */
 	WORKER_TAKING,  /* checkpoint I/O takes it and reads its checkpoint */
-	WORKER_LIVE,    /* it receives messages */
+	WORKER_LIVE,    /* its messages are judged as they come */
+	WORKER_PAUSED,  /* they have waited for a checkpoint, or for a policy, for WORKER_PAUSED_MS or longer */
 	WORKER_LEAVING, /* its last checkpoint is being stored or announced */
 	WORKER_DROPPED, /* only waiting for checkpoint I/O's outstanding answers */
-	WORKER_PARKED,  /* it has another owner, or an error that a person must fix */
+	WORKER_PARKED, /* it has another owner, or an error that a person must fix; or a newer weir wrote the next message */
 	WORKER_STATE_COUNT,
 };
+
+enum { WORKER_PAUSED_MS = 1000 };
 
 /** "live", ... */
 const char *worker_state_name(enum worker_state state);

@@ -51,8 +51,7 @@ class Outages:
         self._until_felt(server, mark)
         self.stage.load.flood()
         for limiter in self.stage.limiters:
-            limiter.until(lambda one=limiter: one.page("/readyz") == (
-                503, "the consumer group has not assigned partitions yet\n"), "has no session any more")
+            limiter.until(lambda one=limiter: "partitions last held" in one.page("/readyz")[1], "says that it waits")
         self._until_at_rest(self.stage.collectors[0])
         time.sleep(max(0, began + TEN_MINUTES_S - time.monotonic()))  # it is the time that counts
         self.served.part("start", server)

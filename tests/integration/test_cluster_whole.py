@@ -107,6 +107,100 @@ def test_the_pages_are_those_of_the_reference(place):
         whole.stop()
 
 
+def says(role, words):
+    """Whether a role is not ready, and its page has these words."""
+    answer = role.page("/readyz")
+    return answer is not None and answer[0] == 503 and words in answer[1]
+
+
+def states(limiter):
+    """{state: how many partitions of a limiter are in it}, of those in which some are."""
+    page = limiter.metrics()
+    return {dict(labels)["state"]: int(value) for (name, labels), value in (page.samples.items() if page else ())
+            if name == "weir_limiter_partitions" and value > 0}
+
+
+def test_what_befalls_the_servers_is_on_the_pages(place):
+    """A topic's retention, a topic, the brokers, the store: each is named by those that need it, and by no other."""
+    with cluster.own(parent=place.directory) as one, roles_of(place, one) as roles:
+        whole = Whole(place, one, roles)
+        limiter, collector, archiver = whole.limiter, whole.collector, whole.archiver
+        for role in (limiter, collector, archiver):
+            assert role.value("weir_bus_up") == 1 and role.value("weir_bus_partitions") == 4, role.name
+            assert role.metrics().sum("weir_topic_up") >= 3, role.name
+        for role in (limiter, archiver):
+            role.until(lambda role=role: role.value("weir_store_up") == 1, "its store answers")
+        retention_is_followed(one, limiter, collector)
+        a_topic_is_missed(one, roles, whole)
+        brokers_are_missed(one, limiter, archiver)
+        the_store_is_missed(one, limiter, archiver)
+        for role in (limiter, collector, archiver):
+            assert role.stop() == 0, role.said()[-2000:]
+
+
+def retention_is_followed(one, limiter, collector):
+    """Lower and higher, within 90 s, while it runs."""
+    events = one.topic("events")
+    for kept_ms, words in ((15000, f"topic {events} now keeps its messages for 15s instead of"),
+                           (7 * 86400000, f"topic {events} now keeps its messages for 7d")):
+        one.kafka.change_settings(events, **{"retention.ms": str(kept_ms)})
+        limiter.until(lambda kept_ms=kept_ms: limiter.value("weir_topic_retention_seconds", topic=events) == kept_ms / 1000,
+                      "knows for how long the topic keeps its messages", 90)
+        limiter.until_says(words)
+        assert limiter.is_ready(), limiter.page("/readyz")
+        collector.until_says(words)
+
+
+def a_topic_is_missed(one, roles, whole):
+    """Without decisions a collector is ready, and nobody who publishes or reads them is."""
+    decided = one.topic("decisions")
+    one.kafka.delete([decided])
+    for role in (whole.limiter, whole.archiver):
+        role.until(lambda role=role: says(role, decided), "names the topic")
+        assert role.value("weir_topic_up", topic=decided) == 0 and role.value("weir_bus_up") == 0, role.name
+    whole.subscriber.until(lambda: not whole.subscriber.is_ready(), "is not ready without its topic")
+    whole.subscriber.until(lambda: decided in metrics.get(whole.subscriber.port, "/readyz")[2], "names the topic")
+    assert whole.collector.is_ready(), whole.collector.page("/readyz")
+    assert whole.collector.value("weir_bus_up") == 1
+    roles.apply()
+    whole.limiter.until_ready()
+    whole.archiver.until(lambda: whole.archiver.value("weir_bus_up") == 1, "has its topics again")
+
+
+def brokers_are_missed(one, limiter, archiver):
+    """No gauge says that all is well: nothing is judged, and how far behind it is nobody knows."""
+    one.part("stop", "kafka")
+    for role in (limiter, archiver):
+        role.until(lambda role=role: says(role, "no broker of ") and says(role, " UTC\n"), "names the brokers")
+        assert role.value("weir_bus_up") == 0, role.name
+    assert says(limiter, "4 partitions last held\n"), limiter.page("/readyz")
+    assert states(limiter) == {"waiting": 4}, states(limiter)
+    limiter.until(lambda: limiter.metrics().value("weir_limiter_lag_seconds") is None, "does not know its lag")
+    assert limiter.value("weir_bus_answer_age_seconds") > 3
+    assert limiter.page("/healthz")[0] == 200
+    one.part("start", "kafka")
+    limiter.until_ready()
+    limiter.until(lambda: states(limiter) == {"live": 4} and limiter.value("weir_bus_up") == 1, "judges again")
+    # The topic that was made anew begins behind what it had read, which its page says.
+    archiver.until(lambda: "is parked: " + one.topic("decisions") in archiver.page("/healthz")[1], "says what it waits for")
+
+
+def the_store_is_missed(one, limiter, archiver):
+    """Judging goes on, and the limiter is ready; what archives is not."""
+    one.part("stop", "mariadb")
+    one.kafka.produce(one.topic("logs"), [(None, line.encode(), 0) for line in
+                                          traffic.burst("cid", 2, decisions.now_ms()).splitlines()])
+    for role in (limiter, archiver):
+        role.until(lambda role=role: role.metrics().value("weir_store_up") == 0, "misses its store")
+        assert role.value("weir_store_failures_total") > 0, role.name
+    assert limiter.page("/healthz")[0] == 200, limiter.page("/healthz")
+    assert limiter.is_ready() and states(limiter) == {"live": 4}, (limiter.page("/readyz"), states(limiter))
+    assert says(archiver, "nothing is stored meanwhile"), archiver.page("/readyz")
+    one.part("start", "mariadb")
+    for role in (limiter, archiver):
+        role.until(lambda role=role: role.value("weir_store_up") == 1, "has its store again")
+
+
 def test_every_live_page_is_as_prometheus_wants_it(place):
     """And what alerts and dashboard name is on one of them."""
     promtool = shutil.which("promtool")

@@ -75,7 +75,7 @@ def test_every_series_that_is_promised_is_there_and_described(place):
     for name, kind in kinds.items():
         assert page.types.get(name) == kind, f"{name} is {page.types.get(name)}, not {kind}"
     for name in page.types:
-        assert name.startswith("weir_") and page.helps.get(name), f"{name} is not described"
+        assert name.startswith(("weir_", "process_")) and page.helps.get(name), f"{name} is not described"
         assert (page.types[name] == "counter") == name.endswith("_total"), f"{name} is {page.types[name]}"
     assert page.value("weir_source_lag_seconds", source=place.path(LOG)) == 0
     assert page.value("weir_source_lag_bytes", source=place.path(LOG)) == 0

@@ -113,7 +113,7 @@ static inline void held_end(struct held *held)
 
 static inline void held_publish(struct held *held, uint32_t partition, enum weir_topic topic)
 {
-	publisher_send(&held->publisher, partition, topic, partition, (struct weir_span){0}, weir_span_of("payload"));
+	publisher_send(&held->publisher, partition, topic, partition, (struct weir_span){0}, weir_span_of("payload"), 0);
 }
 
 /* The bus answers for one message, by its number. */

@@ -177,6 +177,7 @@ struct scene {
 	struct connection connections[WRITERS];
 	struct writer *writers[WRITERS];
 	struct partition partitions[PARTITIONS];
+	char reasons[PARTITIONS][ARCHIVER_REASON_BYTES];
 	struct archiver archiver;
 };
 
@@ -215,6 +216,8 @@ static struct scene *begin(uint64_t seed)
 	scene->archiver.store = &scene->connections[0].store;
 	scene->archiver.writers = scene->writers;
 	scene->archiver.partitions = scene->partitions;
+	scene->archiver.reasons.parked = scene->reasons;
+	pthread_mutex_init(&scene->archiver.reasons.lock, NULL);
 	scene->archiver.judged = (struct weir_consumer *)(void *)&scene->judged;
 	scene->archiver.decisions = (struct weir_consumer *)(void *)&scene->decisions;
 	for (uint32_t i = 0; i < PARTITIONS; i++)
@@ -233,6 +236,7 @@ static void end(struct scene *scene)
 	}
 	weir_partition_faults_deinit(&scene->archiver.faults);
 	weir_assignment_free(scene->archiver.options.assignment);
+	pthread_mutex_destroy(&scene->archiver.reasons.lock);
 	pthread_mutex_destroy(&scene->server.lock);
 	free(scene);
 }
@@ -310,9 +314,19 @@ static void behind_a_gap_that_was_not_stored_nothing_is_received(void **state)
 	assert_true(archiver->unsettled);
 	assert_int_equal(scene->judged, 1);
 	assert_int_equal(scene->decisions, 0);
+	/* Whoever asks is told why, then and after. */
+	char why[ARCHIVER_REASON_BYTES];
+	assert_true(archiver_store_failed(archiver, why) && why[0] != '\0');
+	assert_int_equal(weir_counter_read(&archiver->stats.store_failures), 1);
+	assert_false(archiver_parked(archiver, 0, why));
 	scene->connections[0].always = GOOD;
 	archiver_receive(archiver, 0);
 	assert_int_equal(scene->partitions[0].state, PARTITION_PARKED);
+	assert_false(archiver_store_failed(archiver, why));
+	assert_true(archiver_parked(archiver, 0, why));
+	assert_non_null(strstr(why, "weir recover"));
+	archiver_drop(archiver, 0, PARTITION_EMPTY);
+	assert_false(archiver_parked(archiver, 0, why));
 	assert_int_equal(scene->decisions, 1);
 	end(scene);
 }

@@ -325,6 +325,37 @@ static void every_line_arrives_once_through_broken_producers(void **state)
 	check_dead_letters(scene);
 }
 
+/*
+ * While nothing is ever delivered, however often another producer is made, what was read first is owed: its age grows
+ * all the time, and is over only when it has arrived.
+ */
+static void the_age_of_what_is_owed_outlives_its_producers(void **state)
+{
+	struct scene *scene = *state;
+	append_lines(scene, 1000);
+	follow_file(scene);
+	faulty_bus_break(&scene->bus, 1000, 1);
+	scene->bus.at_once = true;
+	int64_t begun_ms = weir_monotonic_ms();
+	start(scene);
+	double before = 0, age = 0;
+	while (scene->bus.producers < 2 && weir_monotonic_ms() < begun_ms + PATIENCE_MS)
+		nap();
+	for (int64_t end_ms = begun_ms + PATIENCE_MS; scene->bus.producers < 8 && weir_monotonic_ms() < end_ms; nap()) {
+		age = metric(scene, "weir_collector_low_water_age_seconds");
+		assert_true(age + 0.001 >= before);
+		before = age;
+	}
+	assert_true(scene->bus.producers >= 8);
+	assert_true(age >= (double)(weir_monotonic_ms() - begun_ms) / 1000.0 - 1.5);
+	scene->bus.breaks_left = 0;
+	await_all(scene);
+	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS; age > 2 && weir_monotonic_ms() < end_ms; nap())
+		age = metric(scene, "weir_collector_low_water_age_seconds");
+	assert_true(age <= 2);
+	stop(scene);
+}
+
 static void a_low_water_mark_waits_for_dead_letters(void **state)
 {
 	struct scene *scene = *state;
@@ -490,6 +521,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(every_line_arrives_once_through_broken_producers, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_age_of_what_is_owed_outlives_its_producers, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_low_water_mark_waits_for_dead_letters, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_bus_that_is_down_stops_the_reading, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stop_while_the_bus_is_down_is_bounded_and_loses_nothing, setup, teardown),

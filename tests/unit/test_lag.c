@@ -105,7 +105,8 @@ static void what_is_behind_is_told(void **state)
 	atomic_store(&scene.places[WEIR_TOPIC_JUDGED][1], 7);
 	atomic_store(&scene.places[WEIR_TOPIC_DECISIONS][0], 109);
 	atomic_store(&scene.down[WEIR_TOPIC_JUDGED], false);
-	assert_true(seconds_at(1) == 0); /* judged is at its end, and decisions tell no time */
+	seconds = seconds_at(1); /* judged is at its end; of decisions, which tell no time, it is known how long one waits */
+	assert_true(seconds >= 0 && seconds < PATIENCE_MS / 1000.0);
 
 	atomic_store(&scene.working, false);
 	int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
@@ -115,6 +116,27 @@ static void what_is_behind_is_told(void **state)
 		weir_lag_read(lag, &messages, &seconds)); /* none is worked on any more: 0 would say that all is done */
 	atomic_store(&scene.working, true);
 	seconds_at(1);
+
+	/* A clock that is two hours wrong, here or at a sender, makes nothing late. */
+	atomic_store(&scene.clock_ms, weir_wall_ms() - INT64_C(7200000));
+	atomic_store(&scene.ends[WEIR_TOPIC_JUDGED][1], 9);
+	seconds = seconds_at(3);
+	assert_true(seconds < 60);
+	double first = seconds;
+	while (seconds < first + 1.5 && weir_monotonic_ms() < end_ms + PATIENCE_MS) /* but it grows while nothing is done */
+		seconds = seconds_at(3);
+	assert_true(seconds >= first + 1.5 && seconds < 60);
+
+	/* When nobody has said for long where the logs end, the lag is not known: what it was is no news. */
+	atomic_store(&scene.down[WEIR_TOPIC_JUDGED], true);
+	atomic_store(&scene.down[WEIR_TOPIC_DECISIONS], true);
+	end_ms = weir_monotonic_ms() + PATIENCE_MS;
+	while (weir_lag_read(lag, &messages, &seconds) && weir_monotonic_ms() < end_ms)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_false(weir_lag_read(lag, &messages, &seconds));
+	atomic_store(&scene.down[WEIR_TOPIC_JUDGED], false);
+	atomic_store(&scene.down[WEIR_TOPIC_DECISIONS], false);
+	seconds_at(3);
 
 	weir_lag_leave(lag);
 	uint64_t looks = atomic_load(&scene.looks);

@@ -226,6 +226,7 @@ static enum weir_status open_bus(const struct weir_config *config, const char *c
 	opened->kafka = kafka;
 	opened->log = log;
 	opened->absent = absent;
+	opened->answered_ms = weir_monotonic_ms();
 	pthread_mutex_init(&opened->lock, NULL);
 	weir_condition_init(&opened->wake);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)

@@ -12,6 +12,7 @@
 #include "common/base/text.h"
 #include "common/bus/bus.h"
 #include "common/config/config.h"
+#include "common/log/metrics.h"
 
 #include <stdbool.h>
 
@@ -78,17 +79,33 @@ struct weir_bus_kafka_retention {
 	int64_t segment_ms; /* segment.ms: it may be kept this much longer, until its segment file is closed */
 };
 
-/** A topic's retention, as the brokers reported it when the bus was opened. */
+/** A topic's retention, as the brokers reported it last: they are asked about twice a minute. @thread any */
 struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic);
 
 /**
  * Checks that the topics of decisions keep them for as long as the longest block of a policy. Opening the bus has
- * checked only the configuration's own zones; the topics' retention is the one read then.
+ * checked only the configuration's own zones; the topics' retention is the one read last.
  *
  * @return WEIR_OK; WEIR_INVALID
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_check_policy(struct weir_bus *bus, const struct weir_policy *policy,
                                                            struct weir_error *error);
+
+/* ---- what metrics and pages show ---- */
+
+extern const struct weir_metric_table weir_bus_kafka_metric_table;
+
+/** Says which topics this process needs. The others may be away without being a problem. By default it needs all. */
+void weir_bus_kafka_use(struct weir_bus *bus, const bool topics[WEIR_TOPIC_COUNT]);
+
+/** Appends the bus's metrics. @param bus  NULL: it is not open yet @param partitions  bus.partitions @thread any */
+void weir_bus_kafka_metrics(struct weir_bus *bus, uint32_t partitions, struct weir_text *page);
+
+/**
+ * Whether the brokers answer, the topics that this process needs can be written, and a start would accept them.
+ * Otherwise appends why not, and since when, in lines. @param bus  NULL: it is not open yet @thread any
+ */
+bool weir_bus_kafka_ready(struct weir_bus *bus, struct weir_text *why);
 
 /** Appends the names of the topics whose element is set, separated by ", ". @return how many there are */
 size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names);

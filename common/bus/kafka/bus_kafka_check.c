@@ -11,6 +11,7 @@
 #include "common/json/units.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,30 @@ static void take_setting(const rd_kafka_ConfigEntry_t *entry, struct weir_bus_ka
 			*wanted[i].value = rd_kafka_ConfigEntry_value(entry);
 }
 
+/* Reads what the brokers say of one topic. @return its number; WEIR_TOPIC_COUNT: it is none of weir's */
+static int read_settings(const struct bus_kafka *bus, const rd_kafka_ConfigResource_t *resource,
+                         struct weir_bus_kafka_settings *settings, struct weir_bus_kafka_retention *retention)
+{
+	size_t count;
+	const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(resource, &count);
+	*settings = (struct weir_bus_kafka_settings){0};
+	for (size_t i = 0; i < count; i++)
+		take_setting(entries[i], settings);
+	retention->known =
+		number_of(settings->retention_ms, &retention->ms) && number_of(settings->segment_ms, &retention->segment_ms);
+	int topic = 0;
+	while (topic < WEIR_TOPIC_COUNT && strcmp(rd_kafka_ConfigResource_name(resource), bus->names[topic]) != 0)
+		topic++;
+	return topic;
+}
+
+static void set_retention(struct bus_kafka *bus, int topic, const struct weir_bus_kafka_retention *retention)
+{
+	pthread_mutex_lock(&bus->lock);
+	bus->retention[topic] = *retention;
+	pthread_mutex_unlock(&bus->lock);
+}
+
 static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigResource_t *resource,
                                   struct weir_text *warning, struct weir_error *error)
 {
@@ -170,28 +195,25 @@ static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigRe
 	}
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
 		return weir_fail(error, WEIR_IO, "cannot read the settings of topic %s: %s", name, rd_kafka_err2str(code));
-	struct weir_bus_kafka_settings settings = {0};
-	size_t count;
-	const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(resource, &count);
-	for (size_t i = 0; i < count; i++)
-		take_setting(entries[i], &settings);
-	int topic = 0;
-	while (topic < WEIR_TOPIC_COUNT && strcmp(name, bus->names[topic]) != 0)
-		topic++;
+	struct weir_bus_kafka_settings settings;
+	struct weir_bus_kafka_retention retention;
+	int topic = read_settings(bus, resource, &settings, &retention);
 	if (topic == WEIR_TOPIC_COUNT)
 		return WEIR_OK;
-	struct weir_bus_kafka_retention *retention = &bus->retention[topic];
-	retention->known =
-		number_of(settings.retention_ms, &retention->ms) && number_of(settings.segment_ms, &retention->segment_ms);
+	set_retention(bus, topic, &retention);
 	if (bus->replicas[topic] < bus->config->bus.replication)
 		weir_text_printf(warning, "topic %s has replication factor %d, not the %" PRId64 " of \"bus.replication\". ",
 		                 name, bus->replicas[topic], bus->config->bus.replication);
 	return weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, name, &settings, warning, error);
 }
 
-struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic)
+struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *base, enum weir_topic topic)
 {
-	return weir_bus_kafka_of(bus)->retention[topic];
+	struct bus_kafka *bus = weir_bus_kafka_of(base);
+	pthread_mutex_lock(&bus->lock);
+	struct weir_bus_kafka_retention retention = bus->retention[topic];
+	pthread_mutex_unlock(&bus->lock);
+	return retention;
 }
 
 enum weir_status weir_bus_kafka_check_policy(struct weir_bus *base, const struct weir_policy *policy,
@@ -201,18 +223,22 @@ enum weir_status weir_bus_kafka_check_policy(struct weir_bus *base, const struct
 	const struct bus_kafka *bus = weir_bus_kafka_of(base);
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < sizeof topics / sizeof *topics && status == WEIR_OK; i++) {
-		const struct weir_bus_kafka_retention *retention = &bus->retention[topics[i]];
-		if (retention->known && retention->ms >= 0)
-			status = check_blocks(policy, bus->names[topics[i]], retention->ms, error);
+		struct weir_bus_kafka_retention retention = weir_bus_kafka_retention(base, topics[i]);
+		if (retention.known && retention.ms >= 0)
+			status = check_blocks(policy, bus->names[topics[i]], retention.ms, error);
 	}
 	return status;
 }
 
-enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)
+typedef enum weir_status each_topic(struct bus_kafka *bus, const rd_kafka_ConfigResource_t *resource,
+                                    struct weir_text *words, struct weir_error *error);
+
+/* Asks for the settings of all topics that there are. @param out  the callback's words */
+static enum weir_status describe_topics(struct bus_kafka *bus, int timeout_ms, each_topic *call, struct weir_text *out,
+                                        struct weir_error *error)
 {
 	rd_kafka_ConfigResource_t *wanted[WEIR_TOPIC_COUNT];
 	char words[WEIR_ERROR_TEXT_BYTES / 2];
-	struct weir_text warning = {0};
 	size_t wanted_count = 0;
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
 		if (bus->topics[topic] != NULL && !bus->missing[topic])
@@ -233,15 +259,86 @@ enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_
 		const rd_kafka_ConfigResource_t **resources =
 			rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &count);
 		for (size_t i = 0; i < count && status == WEIR_OK; i++)
-			status = check_one(bus, resources[i], &warning, error);
+			status = call(bus, resources[i], out, error);
 	}
-	if (status == WEIR_OK && warning.length > 0)
-		weir_log(bus->log, WEIR_LOG_WARNING, "bus", "%.*s", (int)warning.length - 1, warning.at);
-	weir_text_deinit(&warning);
 	if (event != NULL)
 		rd_kafka_event_destroy(event);
 	rd_kafka_ConfigResource_destroy_array(wanted, wanted_count);
 	rd_kafka_AdminOptions_destroy(options);
 	rd_kafka_queue_destroy(queue);
 	return status;
+}
+
+enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)
+{
+	struct weir_text warning = {0};
+	enum weir_status status = describe_topics(bus, timeout_ms, check_one, &warning, error);
+	if (status == WEIR_OK && warning.length > 0)
+		weir_log(bus->log, WEIR_LOG_WARNING, "bus", "%.*s", (int)warning.length - 1, warning.at);
+	weir_text_deinit(&warning);
+	return status;
+}
+
+/* ---- while the bus is open ---- */
+
+static void tell_retention(const struct bus_kafka *bus, int topic, const struct weir_bus_kafka_retention *before,
+                           const struct weir_bus_kafka_retention *now)
+{
+	char had[24], has[24];
+	const char *name = bus->names[topic];
+	weir_format_duration(before->ms, had, sizeof had);
+	weir_format_duration(now->ms, has, sizeof has);
+	int64_t wanted_ms = bus->config->bus.retention_ms;
+	if (now->ms < 0 || now->ms >= wanted_ms)
+		weir_log(bus->log, WEIR_LOG_INFO, "bus", "topic %s now keeps its messages for %s; nothing to do", name,
+		         now->ms < 0 ? "ever" : has);
+	else
+		weir_log(bus->log, WEIR_LOG_WARNING, "bus",
+		         "topic %s now keeps its messages for %s instead of %s: what is not read in that time is lost, and "
+		         "limiters pause when a checkpoint is older than half of it. To undo it: kafka-configs --alter "
+		         "--entity-type topics --entity-name %s --add-config retention.ms=%" PRId64 " (runbook: retention)",
+		         name, has, before->ms < 0 ? "for ever" : had, name, wanted_ms);
+}
+
+/* @param refused  the first reason for which a start would refuse a topic is appended */
+static enum weir_status check_one_again(struct bus_kafka *bus, const rd_kafka_ConfigResource_t *resource,
+                                        struct weir_text *refused, struct weir_error *error)
+{
+	struct weir_bus_kafka_settings settings;
+	struct weir_bus_kafka_retention now;
+	struct weir_text warning = {0};
+	if (rd_kafka_ConfigResource_error(resource) != RD_KAFKA_RESP_ERR_NO_ERROR)
+		return WEIR_OK; /* the brokers do not tell, or the topic is gone, which the watch sees */
+	int topic = read_settings(bus, resource, &settings, &now);
+	if (topic == WEIR_TOPIC_COUNT)
+		return WEIR_OK;
+	struct weir_bus_kafka_retention before = weir_bus_kafka_retention(&bus->bus, (enum weir_topic)topic);
+	set_retention(bus, topic, &now);
+	if (topic != WEIR_TOPIC_POLICY && before.known && now.known && before.ms != now.ms)
+		tell_retention(bus, topic, &before, &now);
+	if (!bus->unused[topic] && refused->length == 0 &&
+	    weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, bus->names[topic], &settings, &warning,
+	                                  error) == WEIR_INVALID)
+		weir_text_puts(refused, error->text);
+	weir_text_deinit(&warning);
+	return WEIR_OK;
+}
+
+void weir_bus_kafka_check_again(struct bus_kafka *bus, int timeout_ms)
+{
+	struct weir_text refused = {0};
+	struct weir_error error;
+	if (describe_topics(bus, timeout_ms, check_one_again, &refused, &error) == WEIR_OK) {
+		pthread_mutex_lock(&bus->lock);
+		bool news = refused.length > 0 && bus->settings[0] == '\0';
+		snprintf(bus->settings, sizeof bus->settings, "%.*s", (int)refused.length,
+		         refused.length > 0 ? refused.at : "");
+		pthread_mutex_unlock(&bus->lock);
+		if (news)
+			weir_log(
+				bus->log, WEIR_LOG_ERROR, "bus",
+				"%s. This process goes on, but a restart would refuse that: correct the topic (runbook: retention)",
+				bus->settings);
+	}
+	weir_text_deinit(&refused);
 }

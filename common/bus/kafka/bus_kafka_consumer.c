@@ -37,6 +37,7 @@ struct assigned {
 	uint64_t next;      /* the next offset to take from librdkafka */
 	uint64_t end;       /* the partition's end when last reached; if above `next`, there is no message in between */
 	uint64_t at_assign; /* the partition's end when it was assigned; 0: not known */
+	uint64_t met_end;   /* the end that was met last, + 1; 0: none */
 	char *words;        /* if broken: why */
 	/* Messages that came while it was paused, in order. */
 	rd_kafka_message_t **aside;
@@ -365,6 +366,8 @@ static void take_end(struct weir_consumer *consumer, const rd_kafka_message_t *m
 {
 	uint32_t partition = (uint32_t)message->partition;
 	struct assigned *at = partition < consumer->partitions ? &consumer->assigned[partition] : NULL;
+	if (at != NULL)
+		at->met_end = (uint64_t)message->offset + 1;
 	if (at == NULL || !at->fetching || (uint64_t)message->offset <= at->next)
 		return;
 	at->end = (uint64_t)message->offset;
@@ -380,6 +383,8 @@ static void take_message(struct weir_consumer *consumer, rd_kafka_message_t *mes
 		rd_kafka_message_destroy(message);
 		return;
 	}
+	if (at->met_end == (uint64_t)message->offset + 1 && !at->paused) /* it came after the end was met: it is new */
+		weir_bus_kafka_note_append(consumer->bus, appended_ms(message));
 	at->next = (uint64_t)message->offset + 1;
 	if (at->paused)
 		put_aside(consumer, partition, message);

@@ -179,10 +179,15 @@ size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_deli
                                 int timeout_ms)
 {
 	size_t count = 0;
+	int64_t appended_ms = 0;
 	while (count < most) {
 		const rd_kafka_message_t *report = next_report(producer, count == 0 ? timeout_ms : 0);
 		if (report == NULL)
 			break;
+		rd_kafka_timestamp_type_t type;
+		int64_t at_ms = rd_kafka_message_timestamp(report, &type);
+		if (type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME && report->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+			appended_ms = at_ms;
 		enum weir_topic topic = (enum weir_topic)(uintptr_t)rd_kafka_topic_opaque(report->rkt);
 		producer->held_bytes -= report->len + report->key_len + MESSAGE_COST_BYTES;
 		if (report->err != RD_KAFKA_RESP_ERR_NO_ERROR)
@@ -198,5 +203,6 @@ size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_deli
 			.why = producer->failure.text,
 		};
 	}
+	weir_bus_kafka_note_append(producer->bus, appended_ms);
 	return count;
 }

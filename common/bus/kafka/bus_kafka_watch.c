@@ -10,13 +10,14 @@
  */
 #include "common/bus/kafka/internal.h"
 
+#include "common/base/clock.h"
 #include "common/base/deadline.h"
 #include "common/log/stall.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000 };
+enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000, SETTINGS_PERIOD_MS = 30000 };
 
 /* What a problem means, and what helps. */
 struct advice {
@@ -70,20 +71,46 @@ enum weir_status weir_bus_kafka_metadata(struct bus_kafka *bus, int timeout_ms,
 	return WEIR_OK;
 }
 
-/* Whether brokers answer, and every partition of weir's topics can be written. */
+/* Notes whether a topic can be written. @return false: it cannot, and this process needs it */
+static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *metadata, struct advice *advice,
+                       struct weir_error *error)
+{
+	bool good = inspect_topic(bus, metadata, advice, error) == WEIR_OK, needed = false;
+	pthread_mutex_lock(&bus->lock);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		if (strcmp(metadata->topic, bus->names[topic]) != 0)
+			continue;
+		bus->down[topic] = !good;
+		needed = !bus->unused[topic];
+	}
+	pthread_mutex_unlock(&bus->lock);
+	return good || !needed;
+}
+
+/* Whether brokers answer, and every partition of the topics that this process needs can be written. */
 static enum weir_status ask(struct bus_kafka *bus, struct advice *advice, struct weir_error *error)
 {
 	const struct rd_kafka_metadata *metadata;
+	struct weir_error words;
 	enum weir_status status = weir_bus_kafka_metadata(bus, WATCH_ASK_MS, &metadata, error);
 	if (status != WEIR_OK) {
-		char words[WEIR_KAFKA_COMPLAINT_BYTES];
+		char ignored[WEIR_KAFKA_COMPLAINT_BYTES];
 		const struct weir_kafka_cause *cause;
-		(void)weir_kafka_complaint(bus->kafka, words, sizeof words, &cause);
+		(void)weir_kafka_complaint(bus->kafka, ignored, sizeof ignored, &cause);
 		*advice = (struct advice){cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, no_broker, cause->remedy};
 		return status;
 	}
-	for (int i = 0; i < metadata->topic_cnt && status == WEIR_OK; i++)
-		status = inspect_topic(bus, &metadata->topics[i], advice, error);
+	pthread_mutex_lock(&bus->lock);
+	bus->answered_ms = weir_monotonic_ms();
+	pthread_mutex_unlock(&bus->lock);
+	for (int i = 0; i < metadata->topic_cnt; i++) {
+		struct advice of_one;
+		if (!note_topic(bus, &metadata->topics[i], &of_one, &words) && status == WEIR_OK) {
+			status = WEIR_IO;
+			*error = words;
+			*advice = of_one;
+		}
+	}
 	rd_kafka_metadata_destroy(metadata);
 	return status;
 }
@@ -91,6 +118,8 @@ static enum weir_status ask(struct bus_kafka *bus, struct advice *advice, struct
 static void note(struct bus_kafka *bus, const char *problem)
 {
 	pthread_mutex_lock(&bus->lock);
+	if (bus->problem[0] == '\0')
+		bus->problem_ms = weir_wall_ms();
 	snprintf(bus->problem, sizeof bus->problem, "%s", problem);
 	pthread_mutex_unlock(&bus->lock);
 }
@@ -109,14 +138,20 @@ static bool wait_for_next(struct bus_kafka *bus)
 static void *watch(void *context)
 {
 	struct bus_kafka *bus = context;
-	struct weir_fault fault = {0};
+	struct weir_fault fault = {0}, skew = {0};
 	struct weir_error error, told = {0};
 	struct advice advice, given = {0};
 	struct weir_stall stall = {0};
+	int64_t settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 	while (wait_for_next(bus)) {
 		if (ask(bus, &advice, &error) == WEIR_OK) {
 			weir_fault_over(&fault, bus->log, "bus", "%s answers again, with every topic", bus->config->bus.brokers);
 			note(bus, "");
+			weir_bus_kafka_tell_skew(bus, &skew);
+			if (weir_monotonic_ms() >= settings_ms) {
+				weir_bus_kafka_check_again(bus, WATCH_ASK_MS);
+				settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
+			}
 			weir_stall_turn(&stall, weir_clock_ms(CLOCK_BOOTTIME), PERIOD_MS + WATCH_ASK_MS);
 			continue;
 		}

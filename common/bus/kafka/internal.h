@@ -4,6 +4,7 @@
 #define WEIR_COMMON_BUS_KAFKA_INTERNAL_H
 
 #include "common/bus/kafka/bus_kafka.h"
+#include "common/bus/kafka/clock_skew.h"
 #include "common/bus/kafka/kafka.h"
 
 #include <pthread.h>
@@ -34,7 +35,6 @@ struct bus_kafka {
 	enum bus_kafka_absent absent;
 	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY: it does not exist, and could be created */
 	int replicas[WEIR_TOPIC_COUNT]; /* how many brokers have a topic, as read when the bus was opened */
-	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read when the bus was opened */
 
 	/* bus_kafka_watch.c */
 	pthread_t watch;
@@ -42,7 +42,14 @@ struct bus_kafka {
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t wake;
 	bool closing;
-	char problem[WEIR_ERROR_TEXT_BYTES]; /* "": none */
+	char problem[WEIR_ERROR_TEXT_BYTES];  /* "": none */
+	int64_t problem_ms;                   /* Unix ms: since when */
+	char settings[WEIR_ERROR_TEXT_BYTES]; /* why a start would refuse a topic's settings; "": it would not */
+	int64_t answered_ms;                  /* monotonic: when the brokers answered last */
+	bool unused[WEIR_TOPIC_COUNT];        /* this process works without the topic */
+	bool down[WEIR_TOPIC_COUNT];          /* the topic does not exist, or some partition cannot be written */
+	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read last */
+	struct weir_clock_skew skew;
 };
 
 static inline struct bus_kafka *weir_bus_kafka_of(struct weir_bus *bus)
@@ -94,6 +101,20 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_check_settings(const struct weir_c
 /** Reads the settings of all topics and checks them. @return as weir_bus_kafka_make_topics() */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_check_topics(struct bus_kafka *bus, int timeout_ms,
                                                            struct weir_error *error);
+
+/**
+ * Reads the settings of all topics again while the bus is open. Logs whose retention has changed, and what it means;
+ * readiness ends while a start would refuse it. If no broker answers, all stays as it is.
+ */
+void weir_bus_kafka_check_again(struct bus_kafka *bus, int timeout_ms);
+
+/* ---- bus_kafka_signals.c ---- */
+
+/** Notes a message that the brokers have just written. @param appended_ms  when, by their clock; 0: not known */
+void weir_bus_kafka_note_append(struct bus_kafka *bus, int64_t appended_ms);
+
+/** Logs that this machine's clock is wrong, while it is. @thread the watch's */
+void weir_bus_kafka_tell_skew(struct bus_kafka *bus, struct weir_fault *fault);
 
 /* ---- bus_kafka_watch.c ---- */
 

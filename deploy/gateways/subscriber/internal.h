@@ -6,6 +6,8 @@
 #include "deploy/gateways/subscriber/ager.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 
+#include <pthread.h>
+
 /* What became of a decision. The first ones are those of enum block_outcome. */
 enum subscriber_result {
 	RESULT_APPLIED = BLOCK_APPLIED,
@@ -32,6 +34,8 @@ struct subscriber {
 	_Atomic(struct feed *) feed; /* NULL until it is open */
 	_Atomic bool caught_up;
 	_Atomic bool in_place; /* the target's list is the table's, but for what waits for its interval */
+	pthread_mutex_t reason_lock;
+	char reason[WEIR_ERROR_TEXT_BYTES]; /* under the lock: why the target failed last; "": it did not */
 
 	/* the loop's own */
 	bool copy_wanted;

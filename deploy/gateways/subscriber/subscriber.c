@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "deploy/gateways/subscriber/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -32,6 +33,7 @@ struct subscriber *subscriber_new(const struct subscriber_options *options)
 {
 	struct subscriber *subscriber = weir_alloc(1, sizeof *subscriber);
 	subscriber->options = *options;
+	pthread_mutex_init(&subscriber->reason_lock, NULL);
 	struct block_table_options table = {
 		.partitions = options->partitions, .max = options->max, .keep_json = options->target->ops->keeps_json};
 	(void)!getrandom(&table.seed, sizeof table.seed, 0);
@@ -50,6 +52,7 @@ void subscriber_free(struct subscriber *subscriber)
 	ager_stop(subscriber->ager);
 	feed_close(atomic_load(&subscriber->feed));
 	block_table_free(subscriber->table);
+	pthread_mutex_destroy(&subscriber->reason_lock);
 	free(subscriber);
 }
 
@@ -92,6 +95,9 @@ static void fail(struct subscriber *subscriber, int64_t now_ms, const struct wei
 		subscriber->retry_wait_ms = RETRY_LEAST_MS;
 	weir_fault_raise(&subscriber->target_fault, subscriber->options.log, subscriber->options.target->ops->kind,
 	                 "%s; retrying until the list is written", error->text);
+	pthread_mutex_lock(&subscriber->reason_lock);
+	snprintf(subscriber->reason, sizeof subscriber->reason, "%s", error->text);
+	pthread_mutex_unlock(&subscriber->reason_lock);
 	atomic_store(&subscriber->in_place, false);
 	subscriber->copy_wanted = true;
 	subscriber->retry_at_ms = now_ms + subscriber->retry_wait_ms;
@@ -108,7 +114,7 @@ static void observe_delays(struct subscriber *subscriber)
 	int64_t now_ms = weir_wall_ms();
 	for (uint32_t i = 0; i < count; i++)
 		if (changes[i]->state == BLOCK_LIVE || changes[i]->state == BLOCK_LIFTED)
-			weir_histogram_observe(&subscriber->delay, &weir_latency_scale,
+			weir_histogram_observe(&subscriber->delay, &weir_delay_scale,
 			                       now_ms > changes[i]->at_ms ? (double)(now_ms - changes[i]->at_ms) / 1000.0 : 0);
 }
 

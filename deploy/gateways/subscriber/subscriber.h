@@ -62,6 +62,6 @@ struct subscriber_row {
 /** Appends the metrics of some subscribers. @thread any, while they exist */
 void subscriber_metrics(const struct subscriber_row *rows, size_t count, struct weir_text *page);
 /** Whether the target's list is what the topic says; else why not, in a line. @thread any */
-bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why);
+bool subscriber_ready(struct subscriber *subscriber, struct weir_text *why);
 
 #endif

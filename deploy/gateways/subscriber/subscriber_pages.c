@@ -2,6 +2,8 @@
 /* What a subscriber shows: its counters as Prometheus reads them, and whether its list is up to date. */
 #include "deploy/gateways/subscriber/internal.h"
 
+#include <math.h>
+
 enum { BLIND_MS = 15000 };
 
 enum {
@@ -36,11 +38,13 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[ENTRIES] = {"weir_subscribe_entries", WEIR_GAUGE, "blocks", WEIR_LABELS(GATEWAY), "Blocks in force."},
 	[READY] = {"weir_subscribe_ready", WEIR_GAUGE, "1 or 0", WEIR_LABELS(GATEWAY),
                "1 while the target's list is up to date. Otherwise 0: /readyz and the log say why."},
-	[LAG_RECORDS] = {"weir_subscribe_lag_messages", WEIR_GAUGE, "records", WEIR_LABELS(GATEWAY),
-                     "Unread records on the decisions topic, as of weir_subscribe_ends_age_seconds ago."},
+	[LAG_RECORDS] =
+		{"weir_subscribe_lag_messages", WEIR_GAUGE, "records", WEIR_LABELS(GATEWAY),
+         "Unread records on the decisions topic, as of weir_subscribe_ends_age_seconds ago. Absent before the "
+         "topic was first read."},
 	[ENDS_AGE] = {"weir_subscribe_ends_age_seconds", WEIR_GAUGE, "seconds", WEIR_LABELS(GATEWAY),
                   "Time since the bus last said where the topic ends. If this grows, the bus is down: new blocks and "
-                  "lifts do not reach the list."},
+                  "lifts do not reach the list. Absent before the topic was first read."},
 	[GAPS] = {"weir_subscribe_gaps_total", WEIR_COUNTER, "gaps", WEIR_LABELS(GATEWAY),
               "Gaps in the decisions topic that were skipped: records deleted by retention before they were "
               "read, or damaged."},
@@ -76,13 +80,16 @@ static void decision_metrics(const struct subscriber_row *rows, size_t count, st
 		}
 }
 
-/* One metric of all; value() of each. */
+/* One metric of all; value() of each, NAN: it is not known. */
 static void put(const struct subscriber_row *rows, size_t count, const struct weir_metric *metric,
                 double (*value)(const struct subscriber *subscriber), struct weir_text *page)
 {
 	weir_metrics_family(page, metric);
-	for (size_t i = 0; i < count; i++)
-		weir_metrics_double(page, metric, &rows[i].gateway, value(rows[i].subscriber));
+	for (size_t i = 0; i < count; i++) {
+		double number = value(rows[i].subscriber);
+		if (!isnan(number))
+			weir_metrics_double(page, metric, &rows[i].gateway, number);
+	}
 }
 
 static double entries(const struct subscriber *subscriber)
@@ -98,13 +105,13 @@ static double ready(const struct subscriber *subscriber)
 static double lag(const struct subscriber *subscriber)
 {
 	const struct feed *feed = atomic_load(&subscriber->feed);
-	return feed != NULL ? (double)feed_lag(feed) : 0;
+	return feed != NULL ? (double)feed_lag(feed) : NAN;
 }
 
 static double ends_age(const struct subscriber *subscriber)
 {
 	const struct feed *feed = atomic_load(&subscriber->feed);
-	return feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : 0;
+	return feed != NULL ? (double)feed_ends_age_ms(feed) / 1000.0 : NAN;
 }
 
 static double gaps(const struct subscriber *subscriber)
@@ -154,11 +161,29 @@ void subscriber_metrics(const struct subscriber_row *rows, size_t count, struct 
 	weir_metrics_family(page, &metrics[DELAY]);
 	for (size_t i = 0; i < count; i++) {
 		const struct weir_histogram *delay = &rows[i].subscriber->delay;
-		weir_metrics_histogram_sample(page, &metrics[DELAY], &rows[i].gateway, &weir_latency_scale, &delay, 1);
+		weir_metrics_histogram_sample(page, &metrics[DELAY], &rows[i].gateway, &weir_delay_scale, &delay, 1);
 	}
 }
 
-bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why)
+static void put_target_fault(struct subscriber *subscriber, struct weir_text *why)
+{
+	pthread_mutex_lock(&subscriber->reason_lock);
+	weir_text_printf(why, "the target's list is not up to date%s%s\n", subscriber->reason[0] != '\0' ? ": " : "",
+	                 subscriber->reason);
+	pthread_mutex_unlock(&subscriber->reason_lock);
+}
+
+/* Ends the line, with what hinders the bus if it says so. */
+static void put_cause(const struct subscriber *subscriber, struct weir_text *why)
+{
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	struct weir_bus *bus = subscriber->bus; /* it is there, as its feed is */
+	if (bus->ops->problem(bus, problem, sizeof problem))
+		weir_text_printf(why, ": %s", problem);
+	weir_text_puts(why, "\n");
+}
+
+bool subscriber_ready(struct subscriber *subscriber, struct weir_text *why)
 {
 	const struct feed *feed = atomic_load(&subscriber->feed);
 	if (feed == NULL)
@@ -166,14 +191,15 @@ bool subscriber_ready(const struct subscriber *subscriber, struct weir_text *why
 	else if (!atomic_load(&subscriber->caught_up))
 		weir_text_printf(why, "reading existing decisions: %llu records to go\n", (unsigned long long)feed_lag(feed));
 	else if (!atomic_load(&subscriber->in_place))
-		weir_text_puts(why, "the target's list is not up to date: see the log\n");
-	else if (feed_ends_age_ms(feed) > BLIND_MS)
+		put_target_fault(subscriber, why);
+	else if (feed_ends_age_ms(feed) > BLIND_MS) {
 		weir_text_printf(
 			why,
 			"the bus has not been heard of for %lld s: new blocks and lifts do not reach the list; blocks on "
-			"it still end on time. The log says why\n",
+			"it still end on time",
 			(long long)feed_ends_age_ms(feed) / 1000);
-	else
+		put_cause(subscriber, why);
+	} else
 		return true;
 	return false;
 }

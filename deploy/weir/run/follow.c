@@ -331,6 +331,7 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 			.host = options->config->listen.http_host,
 			.port = options->config->listen.http_port,
 			.tls = weir_daemon_tls(options->config),
+			.config = options->config,
 			.log = follow->log,
 			.collector = follow->collector,
 			.workers = follow->workers,

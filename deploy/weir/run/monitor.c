@@ -7,6 +7,7 @@
 
 #include "archiver/work/archiver_metrics.h"
 #include "common/base/alloc.h"
+#include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
 #include "limiter/daemon/limiter_metrics.h"
 
@@ -24,12 +25,15 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	collector_metrics(monitor->options.collector, &reply->body);
 	struct limiter_parts parts = {.workers = monitor->options.workers,
 	                              .worker_count = monitor->options.worker_count,
-	                              .registry = monitor->options.registry};
+	                              .registry = monitor->options.registry,
+	                              .memory_bytes = monitor->options.config->limiter.memory_bytes};
 	limiter_metrics(&parts, &reply->body);
 	if (monitor->options.archiver != NULL)
-		archiver_metrics(archiver_stats(monitor->options.archiver), &reply->body);
+		archiver_metrics(archiver_stats(monitor->options.archiver), monitor->options.config->archiver.memory_bytes,
+		                 &reply->body);
 	api_metrics(monitor->options.api, &reply->body);
 	gateways_metrics(monitor->options.gateways, &reply->body);
+	weir_process_metrics("run", &reply->body);
 	weir_http_metrics(request, &reply->body);
 	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
 	verified_hosts_metrics(monitor->options.hosts, &reply->body);

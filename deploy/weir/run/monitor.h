@@ -21,6 +21,7 @@ struct monitor_options {
 	const char *host; /* "127.0.0.1" */
 	uint16_t port;
 	struct weir_http_tls tls;
+	const struct weir_config *config;
 	const struct weir_log *log;
 	struct collector *collector;
 	struct worker *const *workers;

@@ -15,12 +15,14 @@
 #include "common/daemon/daemon.h"
 #include "common/daemon/heartbeat.h"
 #include "common/daemon/notify.h"
+#include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
 #include "common/json/units.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/command.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -189,7 +191,7 @@ struct subscribe {
 	uint32_t partitions;
 	struct weir_log log;
 	struct target *target;
-	struct weir_bus *bus;
+	_Atomic(struct weir_bus *) bus; /* NULL until it is open; the pages look at it meanwhile */
 	struct subscriber *subscriber;
 	struct weir_http *http;
 };
@@ -324,19 +326,21 @@ static enum weir_status open_local(struct subscribe *subscribe, struct weir_erro
 	struct weir_fault fault = {0};
 	enum weir_status status;
 	int64_t end_ms = weir_monotonic_ms() + (subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2);
-	while ((status = weir_bus_local_view(subscribe->log_directory, &subscribe->bus, error)) == WEIR_AGAIN) {
+	struct weir_bus *bus = NULL;
+	while ((status = weir_bus_local_view(subscribe->log_directory, &bus, error)) == WEIR_AGAIN) {
 		weir_fault_raise(&fault, &subscribe->log, "bus", "%s; waiting for weir run", error->text);
 		if (*weir_stop_flag() || weir_monotonic_ms() >= end_ms)
 			return weir_fail(error, WEIR_IO, "there is no log in %s", subscribe->log_directory);
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
 	}
 	weir_fault_clear(&fault, &subscribe->log, "bus");
-	if (status != WEIR_OK || subscribe->bus == NULL)
+	if (status != WEIR_OK || bus == NULL)
 		return status;
-	if (subscribe->partitions != 0 && subscribe->bus->partitions != subscribe->partitions)
+	atomic_store(&subscribe->bus, bus);
+	if (subscribe->partitions != 0 && bus->partitions != subscribe->partitions)
 		return weir_fail(error, WEIR_INVALID, "%s has %u partitions, and bus.partitions is %u",
-		                 subscribe->log_directory, subscribe->bus->partitions, subscribe->partitions);
-	subscribe->partitions = subscribe->bus->partitions;
+		                 subscribe->log_directory, bus->partitions, subscribe->partitions);
+	subscribe->partitions = bus->partitions;
 	return WEIR_OK;
 }
 
@@ -396,9 +400,13 @@ static enum weir_status open_bus(struct subscribe *subscribe, struct weir_error 
 		return WEIR_OK;
 	if (subscribe->log_directory[0] != '\0')
 		return open_local(subscribe, error);
-	return weir_bus_kafka_open_topic(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS, true,
-	                                 subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2, weir_stop_flag(), &subscribe->log,
-	                                 &subscribe->bus, error);
+	struct weir_bus *bus;
+	enum weir_status status = weir_bus_kafka_open_topic(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS, true,
+	                                                    subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2,
+	                                                    weir_stop_flag(), &subscribe->log, &bus, error);
+	if (status == WEIR_OK)
+		atomic_store(&subscribe->bus, bus);
+	return status;
 }
 
 /* ---- pages ---- */
@@ -410,6 +418,9 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 	char *name = gateway_name(subscribe->gateway.to);
 	const struct subscriber_row row = {subscribe->subscriber, weir_span_of(name)};
 	subscriber_metrics(&row, 1, &reply->body);
+	if (subscribe->log_directory[0] == '\0')
+		weir_bus_kafka_metrics(atomic_load(&subscribe->bus), subscribe->partitions, &reply->body);
+	weir_process_metrics("subscribe", &reply->body);
 	weir_http_metrics(request, &reply->body);
 	free(name);
 }
@@ -458,8 +469,9 @@ static enum weir_status close_all(struct subscribe *subscribe, struct weir_error
 	enum weir_status status = WEIR_OK;
 	if (subscribe->target != NULL)
 		status = subscribe->target->ops->close(subscribe->target, error);
-	if (subscribe->bus != NULL)
-		subscribe->bus->ops->close(subscribe->bus);
+	struct weir_bus *bus = atomic_load(&subscribe->bus);
+	if (bus != NULL)
+		bus->ops->close(bus);
 	weir_config_free(subscribe->config);
 	free(subscribe->to);
 	free(subscribe->http_host);

@@ -14,6 +14,9 @@
 #include "collector/match/exempt_fetch.h"
 #include "collector/match/verified_hosts.h"
 #include "collector/send/sender.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "common/cluster/store_metrics.h"
+#include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "limiter/daemon/limiter_metrics.h"
@@ -49,6 +52,13 @@ static const struct {
 	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`", NULL, {&archiver_metric_table, NULL}},
 	{"Archiving in a cluster: `weir-archiver`", NULL, {&archiver_daemon_metric_table, NULL}},
 	{"A gateway's list: `weir subscribe`, `weir run` with `gateways`", NULL, {&subscriber_metric_table, NULL}},
+	{"The bus of a cluster: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir subscribe`",
+     NULL,
+     {&weir_bus_kafka_metric_table, NULL}},
+	{"The store of a cluster: `weir-limiter`, `weir-archiver`", NULL, {&weir_store_metric_table, NULL}},
+	{"The process: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
+     NULL,
+     {&weir_process_metric_table, NULL}},
 	{"These pages by TLS: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
      NULL,
      {&weir_http_metric_table, NULL}},
