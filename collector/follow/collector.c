@@ -219,9 +219,10 @@ static void count_lost(struct collector *collector, size_t place)
 	if (lost == 0)
 		return;
 	weir_counter_add(&collector->lost_lines, lost);
-	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector",
-	         "up to %llu lines of a source that cannot be read again are lost: the bus has not acknowledged them",
-	         (unsigned long long)lost);
+	weir_log(
+		collector->options.log, WEIR_LOG_WARNING, "collector",
+		"up to %llu lines of a source that cannot be read again are lost: the bus has not acknowledged them. They were not judged; reading goes on (runbook: lines-lost)",
+		(unsigned long long)lost);
 }
 
 /* Reopens a source at its safe positions. Retries for a while, as a file or server may be missing for a moment. */
