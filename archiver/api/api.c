@@ -158,7 +158,11 @@ void api_store_leave(struct api *api, unsigned worker)
 bool api_store_failed(struct api *api, struct api_fault *fault, const struct weir_error *error)
 {
 	pthread_mutex_lock(&api->mutex);
-	weir_fault_raise(&api->fault, api->options.log, "api", "%s", error->text);
+	weir_fault_raise(
+		&api->fault, api->options.log, "api",
+		"the page and the API answer 503 where they need the store; verdicts and the archive do not depend on "
+		"them. Asked again with each request. The store: %s",
+		error->text);
 	pthread_mutex_unlock(&api->mutex);
 	return api_fault_set(fault, 503, NULL,
 	                     "the store is down or too slow: retry, or ask for a shorter time range or a single zone");
@@ -167,7 +171,7 @@ bool api_store_failed(struct api *api, struct api_fault *fault, const struct wei
 static void store_worked(struct api *api)
 {
 	pthread_mutex_lock(&api->mutex);
-	weir_fault_clear(&api->fault, api->options.log, "api");
+	weir_fault_over(&api->fault, api->options.log, "api", "the store answers");
 	pthread_mutex_unlock(&api->mutex);
 }
 

@@ -115,8 +115,10 @@ static enum weir_status take_policy(void *context, uint64_t version, struct weir
 	struct weir_error error;
 	zones->version = version;
 	if (weir_policy_decode(version, text.at, text.length, &policy, &error) != WEIR_OK) {
-		weir_log(zones->log, WEIR_LOG_WARNING, "api", "skipped policy %llu: %s", (unsigned long long)version,
-		         error.text);
+		weir_log(zones->log, WEIR_LOG_WARNING, "api",
+		         "policy %llu cannot be read: %s. Zones that only it names are shown by number. Upgrade this archiver "
+		         "(runbook: foreign-messages)",
+		         (unsigned long long)version, error.text);
 		return WEIR_OK;
 	}
 	for (uint32_t i = 0; i < policy->zone_count; i++) {

@@ -196,8 +196,10 @@ static bool stop(void *self)
 		good = false;
 	}
 	if (!weir_membership_leave(process->membership))
-		weir_log(log, WEIR_LOG_WARNING, "group",
-		         "cannot leave the consumer group; it will notice after session.timeout.ms");
+		weir_log(
+			log, WEIR_LOG_WARNING, "group",
+			"the consumer group's coordinator does not answer, so this archiver could not leave it. Its partitions "
+			"are given to others after session.timeout.ms (10 s): nothing is lost");
 	weir_log(log, WEIR_LOG_INFO, "archiver", "stopped");
 	return good;
 }

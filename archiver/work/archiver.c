@@ -40,7 +40,9 @@ static enum weir_status open_writers(struct archiver *archiver, struct weir_erro
 		return status;
 	if (opened < wanted)
 		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
-		         "%s; storing over %u connections instead of archiver.threads (%u)", error->text, opened, wanted);
+		         "storing over %u connections instead of archiver.threads (%u): the archive may lag, and nothing is "
+		         "lost. The store: %s",
+		         opened, wanted, error->text);
 	archiver->options.writers = opened;
 	archiver->store = archiver->stores[0];
 	return WEIR_OK;
@@ -95,6 +97,7 @@ static void turn(struct archiver *archiver)
 	else
 		nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
 	archiver_tell_places(archiver);
+	archiver_tell_partitions(archiver);
 	archiver_store_if_due(archiver);
 	archiver_keep_if_due(archiver);
 }
@@ -141,6 +144,7 @@ static void free_all(struct archiver *archiver)
 {
 	free(archiver->partitions);
 	free(archiver->places);
+	weir_partition_faults_deinit(&archiver->faults);
 	free(archiver->reasons.parked);
 	pthread_mutex_destroy(&archiver->reasons.lock);
 	weir_frame_reader_free(archiver->reader);
@@ -154,6 +158,7 @@ enum weir_status archiver_start(const struct archiver_options *options, struct a
 	archiver->options = *options;
 	archiver->partitions = weir_alloc(options->bus->partitions, sizeof *archiver->partitions);
 	archiver->places = weir_alloc(options->bus->partitions, sizeof *archiver->places);
+	weir_partition_faults_init(&archiver->faults, options->bus->partitions, options->log, "archiver");
 	archiver->reasons.parked = weir_alloc(options->bus->partitions, sizeof *archiver->reasons.parked);
 	pthread_mutex_init(&archiver->reasons.lock, NULL);
 	archiver->reader = weir_frame_reader_new();

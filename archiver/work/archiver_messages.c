@@ -24,8 +24,12 @@ static void nap(void)
 static void malformed(struct archiver *archiver, const struct weir_message *message, const char *why)
 {
 	weir_counter_add(&archiver->stats.malformed, 1);
-	weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver", "skipped %s partition %u offset %" PRIu64 ": %s",
-	         weir_topic_name(message->topic), message->partition, message->offset, why);
+	weir_notice_log(
+		&archiver->skipped, archiver->options.log, WEIR_LOG_WARNING, "archiver",
+		"skipped %s partition %u offset %" PRIu64
+		": %s. It is not in the archive; nothing else is missing. A message that weir did not write, or damage: "
+		"find who writes to the topic (runbook: foreign-messages)",
+		weir_topic_name(message->topic), message->partition, message->offset, why);
 }
 
 /* @return false: the message was not taken, and none after it may be; the reason is logged */
@@ -35,7 +39,10 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 	struct weir_error error;
 	enum weir_status status = weir_frame_decode(archiver->reader, message->payload, &frame, &error);
 	if (status == WEIR_NEWER) {
-		archiver_stick(archiver, message->partition, "a newer version of weir wrote it: upgrade this archiver");
+		archiver_stick(
+			archiver, message->partition,
+			"a newer weir wrote its next message. Nothing is archived meanwhile, and nothing is lost while the topics "
+			"keep it. Upgrade this archiver (runbook: foreign-messages)");
 		return false;
 	}
 	if (status == WEIR_OK && frame.kind != WEIR_FRAME_JUDGED)
@@ -47,7 +54,7 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 	}
 	/* Which zones keep a history is in the store. */
 	if (histories_know(archiver->histories, archiver->store, frame.policy_version, &error) != WEIR_OK) {
-		weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; retrying", error.text);
+		archiver_store_fails(archiver, &error);
 		return false;
 	}
 	uint64_t before = ledger->event_total;
@@ -91,12 +98,22 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		return;
 	}
 	if (status != WEIR_OK) {
-		weir_fault_raise(&archiver->bus_fault, archiver->options.log, "archiver", "%s; retrying", error.text);
+		char problem[WEIR_ERROR_TEXT_BYTES];
+		bool told = bus_of(archiver)->problem(archiver->options.bus, problem, sizeof problem);
+		if (weir_lasting_failed(&archiver->bus_fails, archiver->options.log, told))
+			weir_fault_raise(
+				&archiver->bus_fault, archiver->options.log, "archiver",
+				"cannot read the topics: %s. Nothing is archived meanwhile; verdicts go on, and nothing is lost "
+				"while the topics keep it. Retrying. Look at that topic and its brokers "
+				"(runbook: archive-behind)",
+				error.text);
 		nap();
 		return;
 	}
-	if (count > 0) /* no messages are no sign that a fault is over: the brokers may not have been asked again yet */
-		weir_fault_clear(&archiver->bus_fault, archiver->options.log, "archiver");
+	if (count > 0) { /* no messages are no sign that a fault is over: the brokers may not have been asked again yet */
+		weir_lasting_worked(&archiver->bus_fails);
+		weir_fault_over(&archiver->bus_fault, archiver->options.log, "archiver", "messages arrive again");
+	}
 	for (size_t i = 0; i < count; i++) {
 		struct partition *partition = &archiver->partitions[messages[i].partition];
 		if (partition->state != PARTITION_LIVE)

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000 };
+enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000, TELL_MS = 500 };
 
 static void count_partitions(struct archiver *archiver)
 {
@@ -50,9 +50,29 @@ void archiver_drop(struct archiver *archiver, uint32_t number, enum partition_st
 
 void archiver_stick(struct archiver *archiver, uint32_t number, const char *why)
 {
-	weir_log(archiver->options.log, WEIR_LOG_ERROR, "archiver", "partition %u: %s", number, why);
+	weir_partition_faults_raise(&archiver->faults, number, WEIR_LOG_ERROR, "stopped", why);
 	archiver_drop(archiver, number, PARTITION_PARKED);
 	set_reason(archiver, number, why);
+}
+
+void archiver_tell_partitions(struct archiver *archiver)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < archiver->tell_ms)
+		return;
+	archiver->tell_ms = now_ms + TELL_MS;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
+		if (archiver->partitions[i].state == PARTITION_LIVE)
+			weir_partition_faults_clear(&archiver->faults, i);
+	weir_partition_faults_tell(&archiver->faults);
+}
+
+void archiver_store_fails(struct archiver *archiver, const struct weir_error *error)
+{
+	weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver",
+	                 "cannot archive. Verdicts go on, and nothing is lost while topics judged and decisions keep it. "
+	                 "Retrying every second. The store: %s",
+	                 error->text);
 }
 
 void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t checkpoint,
@@ -66,10 +86,10 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 		(void)weir_fail(
 			&error, WEIR_INVALID,
 			why->status == WEIR_ANEW
-				? "%s: nothing of the new topic is archived until `weir recover --accept-gap --partition %u --yes` (or "
-				  "--all), which continues with its first message (runbook: topic-recreated)"
-				: "%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or --all) "
-				  "continues after them (runbook: gap)",
+				? "%s: nothing of the new topic is archived meanwhile; verdicts go on. `weir recover --accept-gap --partition %u --yes` (or --all) continues with its first message (runbook: topic-recreated)"
+				: "%s: the messages in between are gone, and will be missing from the archive. Nothing more of it is "
+				  "archived meanwhile; verdicts go on. `weir recover --accept-gap --partition %u --yes` (or "
+				  "--all) continues after them (runbook: archive-stuck)",
 			why->text, number);
 	archiver_stick(archiver, number, error.text);
 	partition->at_gap = !archiver->options.standalone;
@@ -113,11 +133,12 @@ static enum weir_status find_beginning(struct archiver *archiver, const struct l
 	if (status != WEIR_OK || (!ledger->fresh && *place >= first))
 		return status;
 	if (!ledger->fresh)
-		weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
-		         "partition %u: %" PRIu64
-		         " messages of %s arrived while archiver.enabled was off and are gone: they are "
-		         "not in the archive",
-		         ledger->partition, first - *place, weir_topic_name(topic));
+		weir_log(
+			archiver->options.log, WEIR_LOG_WARNING, "archiver",
+			"partition %u: %" PRIu64
+			" messages of %s arrived while archiver.enabled was off. They are gone from the log, and missing from the "
+			"archive; what came after them is archived",
+			ledger->partition, first - *place, weir_topic_name(topic));
 	*place = first;
 	return WEIR_OK;
 }
@@ -174,14 +195,14 @@ static void take_missing(struct archiver *archiver, const bool *given)
 			continue;
 		enum weir_status status = take(archiver, i, &error);
 		if (status == WEIR_IO || status == WEIR_AGAIN) {
-			weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; retrying", error.text);
+			archiver_store_fails(archiver, &error);
 			archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
 			break;
 		}
 		if (status != WEIR_OK && status != WEIR_END)
 			archiver_stick(archiver, i, error.text);
 		else
-			weir_fault_clear(&archiver->store_fault, archiver->options.log, "archiver");
+			weir_fault_over(&archiver->store_fault, archiver->options.log, "archiver", "the store takes rows again");
 	}
 	count_partitions(archiver);
 }
@@ -198,6 +219,7 @@ static void give_up(struct archiver *archiver, const bool *given)
 		if (archiver->partitions[i].state == PARTITION_EMPTY || given[i])
 			continue;
 		archiver_drop(archiver, i, PARTITION_EMPTY);
+		weir_partition_faults_forget(&archiver->faults, i);
 		weir_counter_add(&archiver->stats.given_up, 1);
 	}
 }

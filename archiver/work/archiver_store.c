@@ -120,10 +120,17 @@ static bool drop_fenced(struct archiver *archiver)
 		    (state.epoch == ledger->epoch && state.checkpoint >= ledger->checkpoint))
 			continue;
 		if (state.epoch == ledger->epoch)
-			weir_log(archiver->options.log, WEIR_LOG_WARNING, "archiver",
-			         "the store has lost the latest rows of partition %u: archiving them again", i);
+			weir_fault_raise(
+				&archiver->lost_fault, archiver->options.log, "archiver",
+				"the store has lost the latest rows of partition %u. They are archived again, each once, as "
+				"far as the topics keep them. If no failover was planned, look whether the store was restored "
+				"from a copy, or a replica lags (runbook: store-failed-over)",
+				i);
 		else
-			weir_log(archiver->options.log, WEIR_LOG_INFO, "archiver", "partition %u now has another archiver", i);
+			weir_notice_log(&archiver->moved, archiver->options.log, WEIR_LOG_INFO, "archiver",
+			                "partition %u now has another archiver, as is usual after a restart. Taking it back if it "
+			                "stays assigned to this one; nothing is lost",
+			                i);
 		weir_counter_add(&archiver->stats.fenced, 1);
 		archiver_drop(archiver, i, archiver->options.standalone ? PARTITION_PARKED : PARTITION_EMPTY);
 		/* The other process may have taken it by mistake, and drop it soon: if it is still ours, it is taken back. */
@@ -146,10 +153,11 @@ bool archiver_store(struct archiver *archiver)
 	archiver->unsettled = status != WEIR_OK;
 	if (status == WEIR_OK) {
 		set(&archiver->stats.oldest_ms, 0);
-		weir_fault_clear(&archiver->store_fault, archiver->options.log, "archiver");
+		weir_fault_over(&archiver->store_fault, archiver->options.log, "archiver", "the store takes rows again");
+		weir_fault_over(&archiver->lost_fault, archiver->options.log, "archiver", "rows are stored again");
 		return true;
 	}
-	weir_fault_raise(&archiver->store_fault, archiver->options.log, "archiver", "%s; retrying", error.text);
+	archiver_store_fails(archiver, &error);
 	archiver->retry_ms = weir_monotonic_ms() + RETRY_MS;
 	archiver->failure = error;
 	return false;
@@ -176,10 +184,13 @@ void archiver_keep_if_due(struct archiver *archiver)
 	enum weir_status status = archiver->store->ops->keep(archiver->store, archiver->options.config->archiver.keep_ms,
 	                                                     weir_wall_ms(), &more, &error);
 	if (status == WEIR_OK)
-		weir_fault_clear(&archiver->keep_fault, archiver->options.log, "archiver");
+		weir_fault_over(&archiver->keep_fault, archiver->options.log, "archiver", "old rows are deleted again");
 	else if (status != WEIR_AGAIN)
-		weir_fault_raise(&archiver->keep_fault, archiver->options.log, "archiver",
-		                 "cannot delete old rows: %s; retrying", error.text);
+		weir_fault_raise(
+			&archiver->keep_fault, archiver->options.log, "archiver",
+			"cannot delete old rows: the archive grows until it can; nothing else waits for it. Retrying. The "
+			"store: %s",
+			error.text);
 	archiver->keep_due_ms = weir_monotonic_ms() + (status != WEIR_OK ? KEEP_RETRY_MS
 	                                               : more            ? KEEP_STEP_MS
 	                                                                 : KEEP_PERIOD_MS);

@@ -5,6 +5,7 @@
 
 #include "archiver/work/archiver.h"
 #include "archiver/work/writer.h"
+#include "common/log/partition_faults.h"
 
 #include <pthread.h>
 
@@ -57,8 +58,12 @@ struct archiver {
 	bool unsettled;           /* the last attempt failed, or got no answer: the same rows are retried, none are added */
 	int64_t due_ms, retry_ms; /* monotonic */
 	int64_t keep_due_ms;      /* monotonic: when to delete old rows again */
-	struct weir_fault store_fault, bus_fault, keep_fault;
-	struct weir_error failure; /* why it ended by itself, or why something was not stored */
+	struct weir_fault store_fault, bus_fault, keep_fault, lost_fault;
+	struct weir_lasting bus_fails;
+	struct weir_notice skipped, moved;
+	struct weir_partition_faults faults; /* of partitions that are stopped */
+	int64_t tell_ms;                     /* monotonic: when to tell of them again */
+	struct weir_error failure;           /* why it ended by itself, or why something was not stored */
 	enum weir_status status;
 	struct archiver_stats stats;
 };
@@ -74,7 +79,7 @@ static inline const struct weir_bus_ops *bus_of(const struct archiver *archiver)
 void archiver_follow_assignment(struct archiver *archiver);
 /** Stops reading a partition and drops its rows, which the topics still have. */
 void archiver_drop(struct archiver *archiver, uint32_t partition, enum partition_state state);
-/** Parks a partition, and logs the reason. */
+/** Parks a partition. The reason is logged, for all that have it. */
 void archiver_stick(struct archiver *archiver, uint32_t partition, const char *why);
 
 /**
@@ -85,6 +90,11 @@ void archiver_stick(struct archiver *archiver, uint32_t partition, const char *w
  */
 void archiver_stand_at_gap(struct archiver *archiver, uint32_t partition, uint64_t checkpoint,
                            const struct weir_error *why);
+
+/** The store has failed: what that means, and what it says. */
+void archiver_store_fails(struct archiver *archiver, const struct weir_error *error);
+/** Logs which partitions are stopped, and which go on, if that is due. */
+void archiver_tell_partitions(struct archiver *archiver);
 
 /* ---- archiver_messages.c ---- */
 

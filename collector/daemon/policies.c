@@ -118,7 +118,9 @@ static void read_on(struct policies *policies, int timeout_ms)
 	if (weir_policy_feed_poll(policies->feed, timeout_ms, &error) == WEIR_OK)
 		weir_fault_clear(&policies->reading, policies->log, "policy");
 	else
-		weir_fault_raise(&policies->reading, policies->log, "policy", "%s; retrying", error.text);
+		weir_fault_raise(&policies->reading, policies->log, "policy",
+		                 "cannot read the policies: %s. The policy in use stays. Retrying (runbook: broker-away)",
+		                 error.text);
 }
 
 const struct weir_policy *policies_poll(struct policies *policies, int timeout_ms)
@@ -128,7 +130,10 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 	if (!weir_policy_feed_caught_up(policies->feed))
 		return NULL;
 	if (newest == NULL) {
-		weir_fault_raise(&policies->waiting, policies->log, "policy", "no policy yet: run `weir policy apply`");
+		weir_fault_raise(
+			&policies->waiting, policies->log, "policy",
+			"no policy yet: run `weir policy apply`. Nothing is read until there is one; logs keep their lines "
+			"(runbook: nothing-judged)");
 		return NULL;
 	}
 	weir_fault_clear(&policies->waiting, policies->log, "policy");

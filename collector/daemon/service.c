@@ -168,8 +168,8 @@ static enum weir_status take_policy(struct service *service, struct weir_error *
 		else
 			collector_set_policy(collector, policy);
 		if (status == WEIR_OK)
-			weir_log(&service->daemon->log, WEIR_LOG_INFO, "policy", "policy %llu is in force",
-			         (unsigned long long)policy->version);
+			weir_log(&service->daemon->log, WEIR_LOG_INFO, "policy", "policy %llu is in force: %u zone%s",
+			         (unsigned long long)policy->version, policy->zone_count, policy->zone_count == 1 ? "" : "s");
 	}
 	if (service->collector != NULL)
 		policies_forget(service->policies, collector_policy_version(service->collector));

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -68,16 +69,63 @@ static void take_record(struct collector *collector, struct record_reader *reade
 	record_reader_take(reader, now_ms);
 }
 
+/* ---- whether formats fit ---- */
+
+static uint64_t count_malformed(const struct record_reader *reader)
+{
+	uint64_t sum = 0;
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
+		sum += reader->counts.malformed[i];
+	return sum;
+}
+
+/* @return text */
+static const char *name_source(const struct collector *collector, size_t place, char *text, size_t bytes)
+{
+	const json_t *source = json_array_get(collector->options.config->sources.value, place);
+	const char *name = json_string_value(json_object_get(source, "name"));
+	if (name != NULL)
+		snprintf(text, bytes, "%s", name);
+	else
+		snprintf(text, bytes, "sources[%zu]", place);
+	return text;
+}
+
+static void tell_format(struct collector *collector, struct format_watch *watch, struct record_reader *reader)
+{
+	char name[128];
+	name_source(collector, reader->source_place, name, sizeof name);
+	if (watch->changed)
+		weir_fault_raise_at(
+			&watch->fault, collector->options.log, WEIR_LOG_ERROR, "collector",
+			"source %s, %s: %llu of the last %llu lines do not fit its \"format\" (%s): %s. They are not judged: nobody "
+			"is blocked by them. Reading goes on, and %s. If the log has another form now, set the source's "
+			"\"format\" and restart the collector (runbook: format-changed)",
+			name, reader->stream->name, (unsigned long long)watch->last_malformed,
+			(unsigned long long)watch->last_lines, format_reason_text(reader->refused_reason), reader->refused,
+			collector->options.dead_topic ? "some are kept in topic deadletter (`weir decode --topic deadletter`)"
+			: collector->options.dead_file != NULL ? "some are kept in the file of dead letters"
+												   : "none of them are kept");
+	else
+		weir_fault_over(&watch->fault, collector->options.log, "collector", "source %s: its lines fit its format again",
+		                name);
+	reader->refused[0] = '\0';
+}
+
 /* Reads a chunk to its end, or until the producer breaks. */
 static void read_on(struct collector *collector, struct record_reader *reader)
 {
 	int64_t now_ms = weir_wall_ms();
+	uint64_t lines = reader->counts.lines, malformed = count_malformed(reader);
+	struct format_watch *watch = &collector->formats[reader->source_place];
 	collector->interrupted = NULL;
 	while (going(collector) && record_reader_next(reader) == WEIR_OK)
 		take_record(collector, reader, now_ms);
 	record_reader_take(reader, now_ms);
 	if (!going(collector))
 		collector->interrupted = reader;
+	if (format_watch_add(watch, reader->counts.lines - lines, count_malformed(reader) - malformed, weir_monotonic_ms()))
+		tell_format(collector, watch, reader);
 }
 
 /* Reads one chunk of one source. @return whether there was one */
@@ -171,9 +219,10 @@ static void count_lost(struct collector *collector, size_t place)
 	if (lost == 0)
 		return;
 	weir_counter_add(&collector->lost_lines, lost);
-	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector",
-	         "up to %llu lines of a source that cannot be read again are lost: the bus has not acknowledged them",
-	         (unsigned long long)lost);
+	weir_log(
+		collector->options.log, WEIR_LOG_WARNING, "collector",
+		"up to %llu lines of a source that cannot be read again are lost: the bus has not acknowledged them. They were not judged; reading goes on (runbook: lines-lost)",
+		(unsigned long long)lost);
 }
 
 /* Reopens a source at its safe positions. Retries for a while, as a file or server may be missing for a moment. */
@@ -348,6 +397,8 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 		                    collector->dead, &collector->inputs, error);
 	}
 	if (status == WEIR_OK)
+		collector->formats = weir_alloc(collector->inputs->source_count, sizeof *collector->formats);
+	if (status == WEIR_OK)
 		*out = collector;
 	else
 		collector_free(collector);
@@ -408,6 +459,7 @@ void collector_free(struct collector *collector)
 	if (collector == NULL)
 		return;
 	inputs_free(collector->inputs);
+	free(collector->formats);
 	framer_free(collector->framer);
 	dead_letters_free(collector->dead);
 	dead_letter_topic_free(collector->dead_topic);
@@ -435,7 +487,7 @@ void collector_dead_letters(struct collector *collector, uint64_t *written, uint
 	*dropped = weir_counter_read(&collector->dead_letters_dropped);
 }
 
-enum { LOST_LINES, LOW_WATER_AGE, METRIC_COUNT };
+enum { LOST_LINES, LOW_WATER_AGE, FORMAT_CHANGED, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LOST_LINES] = {"weir_source_lost_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
@@ -445,6 +497,11 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_collector_low_water_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
          "Everything read longer ago than this is acknowledged, and a restart continues after it. If this "
          "grows, the brokers are down or slow."},
+	[FORMAT_CHANGED] =
+		{"weir_source_format_changed", WEIR_GAUGE, "0 or 1",
+         WEIR_LABELS({"source", "the source's name, or its place: `sources[0]`"}),
+         "Whether most of the source's last 1,000 lines, or of a minute's, do not fit its format, so that "
+         "they are not judged."},
 };
 
 const struct weir_metric_table collector_metric_table = {metrics, METRIC_COUNT};
@@ -458,5 +515,11 @@ void collector_metrics(struct collector *collector, struct weir_text *text)
 	weir_metrics_counter(text, &metrics[LOST_LINES], weir_counter_read(&collector->lost_lines));
 	weir_metrics_gauge(text, &metrics[LOW_WATER_AGE],
 	                   (double)(weir_monotonic_ms() - atomic_load(&collector->low_water_ms)) / 1000.0);
+	weir_metrics_family(text, &metrics[FORMAT_CHANGED]);
+	for (size_t i = 0; i < collector->inputs->source_count; i++) {
+		char name[128];
+		struct weir_span label = weir_span_of(name_source(collector, i, name, sizeof name));
+		weir_metrics_uint(text, &metrics[FORMAT_CHANGED], &label, collector->formats[i].changed);
+	}
 	sender_metrics(collector->sender, text);
 }

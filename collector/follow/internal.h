@@ -4,6 +4,7 @@
 #define COLLECTOR_FOLLOW_INTERNAL_H
 
 #include "collector/follow/collector.h"
+#include "collector/follow/format_watch.h"
 #include "collector/follow/low_water.h"
 #include "collector/send/dead_letter_topic.h"
 #include "collector/send/framer.h"
@@ -22,6 +23,7 @@ struct collector {
 	struct dead_letter_topic *dead_topic; /* NULL: dead letters go to a file, or nowhere */
 	struct dead_letters *dead;
 	struct source_reports *reports;
+	struct format_watch *formats; /* of each source */
 	uint64_t policy_version;
 	struct record_reader *interrupted; /* NULL, or the reader whose chunk was not finished when the producer broke */
 

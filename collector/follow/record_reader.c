@@ -69,15 +69,14 @@ static inline uint32_t line_end(struct record_reader *reader)
 }
 
 /* Keeps the beginning of the newest line for people, with a mark for each byte that is not text. */
-static void keep_line(const struct record_reader *reader, struct record_hint *hint)
+static void keep_line(const struct record_reader *reader, char kept[HINT_LINE_BYTES + 4])
 {
 	struct weir_span line = reader->line;
 	uint32_t length = line.length < HINT_LINE_BYTES ? line.length : HINT_LINE_BYTES;
 	for (uint32_t i = 0; i < length; i++)
-		hint->line[i] = line.at[i] >= ' ' && line.at[i] <= '~' ? line.at[i] : '?';
+		kept[i] = line.at[i] >= ' ' && line.at[i] <= '~' ? line.at[i] : '?';
 	static const char more[] = "...";
-	memcpy(hint->line + length, length < line.length ? more : more + sizeof more - 1,
-	       length < line.length ? sizeof more : 1);
+	memcpy(kept + length, length < line.length ? more : more + sizeof more - 1, length < line.length ? sizeof more : 1);
 }
 
 /* Whether another line is looked at for a hint: the first ones tell. */
@@ -92,7 +91,7 @@ static __attribute__((noinline, cold)) void look_for_client(struct record_reader
 	if (!wants_hint(reader, hint))
 		return;
 	format_help_client(reader->format, reader->line, hint->help);
-	keep_line(reader, hint);
+	keep_line(reader, hint->line);
 }
 
 static void look_for_help(struct record_reader *reader, enum format_reason reason)
@@ -101,7 +100,7 @@ static void look_for_help(struct record_reader *reader, enum format_reason reaso
 	if (!wants_hint(reader, hint))
 		return;
 	format_help(reader->format, reason, reader->line, hint->help);
-	keep_line(reader, hint);
+	keep_line(reader, hint->line);
 }
 
 /* The newest line is a record. */
@@ -121,6 +120,10 @@ static void refuse_line(struct record_reader *reader, enum format_reason reason,
 {
 	reader->ahead.malformed[reason] += fresh;
 	reader->ahead_malformed = true;
+	if (reader->refused[0] == '\0') {
+		keep_line(reader, reader->refused);
+		reader->refused_reason = reason;
+	}
 	look_for_help(reader, reason);
 	if (reader->dead == NULL)
 		return;

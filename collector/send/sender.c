@@ -190,8 +190,12 @@ enum sender_state sender_renew(struct sender *sender)
 	in_flight_free(sender->flight);
 	sender->flight = in_flight_new();
 	for (;;) {
-		weir_fault_raise(&sender->fault, sender->options.log, "collector",
-		                 "%.300s; reading again from the last acknowledged line", sender->error.text);
+		weir_fault_raise(
+			&sender->fault, sender->options.log, "collector",
+			"cannot deliver: %.300s. What can be read again is not lost, and counts once: reading from the last acknowledged "
+			"line with a new producer. If it repeats, look at that topic and its brokers "
+			"(runbook: broker-away)",
+			sender->error.text);
 		if (sender->renewals_in_row >= RENEWALS_MAX)
 			return sender->state = SENDER_FAILED;
 		if (!pause_before(sender, ++sender->renewals_in_row))

@@ -90,7 +90,12 @@ static void tell(struct source_reports *reports, size_t place, struct source *so
 			continue;
 		struct report *report = report_of(reports, place, status->name);
 		report->seen = true;
-		weir_fault_raise(&report->fault, reports->log, "collector", "%s: %s", status->name, status->problem);
+		weir_fault_raise(&report->fault, reports->log, "collector",
+		                 status->reads_on
+		                     ? "%s: %s. Those lines were not judged; reading goes on (runbook: lines-lost)"
+		                     : "%s: %s. Trying again; until then its new lines are not judged, and are lost if "
+		                       "they are deleted before (runbook: source-unreadable)",
+		                 status->name, status->problem);
 	}
 	for (size_t i = 0; i < reports->count; i++)
 		if (reports->reports[i].place == place && !reports->reports[i].seen && count <= room)

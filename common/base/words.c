@@ -17,3 +17,21 @@ void weir_words_clean(char *words)
 	}
 	*out = '\0';
 }
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+bool weir_words_alike(const char *one, const char *other)
+{
+	while (*one != '\0' && *other != '\0') {
+		if (is_digit(*one) && is_digit(*other)) {
+			one += strspn(one, "0123456789");
+			other += strspn(other, "0123456789");
+		} else if (*one++ != *other++) {
+			return false;
+		}
+	}
+	return *one == *other;
+}

@@ -11,6 +11,7 @@
 #ifndef WEIR_COMMON_WORDS_H
 #define WEIR_COMMON_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** @return how many bytes, of which `left` may be read, the control character at `at` has; 0: there is none */
@@ -24,5 +25,8 @@ static inline size_t weir_control_bytes(const char *at, size_t left)
 
 /** Makes each control character of a string, a line break too, a space. */
 void weir_words_clean(char *words);
+
+/** Whether two strings are the same but for the figures in them, as those of a lasting trouble change all the time. */
+bool weir_words_alike(const char *one, const char *other);
 
 #endif

@@ -11,6 +11,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bus/kafka/bus_kafka.h"
+#include "common/log/stall.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -41,7 +42,10 @@ static bool told(struct weir_membership *membership, enum weir_status status, co
 	char problem[WEIR_ERROR_TEXT_BYTES];
 	if (status == WEIR_IO) {
 		if (!membership->bus->ops->problem(membership->bus, problem, sizeof problem))
-			weir_fault_raise(&membership->fault, membership->log, "group", "%s; retrying", error->text);
+			weir_fault_raise(&membership->fault, membership->log, "group",
+			                 "%s. Partitions that this process has go on; it gets no others. Retrying "
+			                 "(runbook: broker-away)",
+			                 error->text);
 		return true;
 	}
 	weir_log(membership->log, WEIR_LOG_ERROR, "group", "%s", error->text);
@@ -56,6 +60,7 @@ static void *serve(void *context)
 	struct weir_error error;
 	uint64_t generation = 0;
 	int64_t heard_ms = weir_monotonic_ms();
+	struct weir_stall stall = {0};
 	while (!atomic_load(&membership->stop)) {
 		enum weir_status status = group == NULL
 		                              ? weir_group_join(membership->bus, membership->role, &group, &error)
@@ -70,16 +75,18 @@ static void *serve(void *context)
 			nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000L}, NULL);
 		/* librdkafka reports no error while the coordinator is down. It keeps asking, and the group assigns nothing. */
 		int64_t now_ms = weir_monotonic_ms();
-		if (generation > 0 || status != WEIR_OK)
+		bool stood = weir_stall_turn(&stall, weir_clock_ms(CLOCK_BOOTTIME), NAP_MS) > 0; /* who did not listen */
+		if (generation > 0 || status != WEIR_OK || stood)
 			heard_ms = now_ms;
 		if (status == WEIR_OK && generation > 0)
-			weir_fault_clear(&membership->fault, membership->log, "group");
+			weir_fault_over(&membership->fault, membership->log, "group", "the consumer group has assigned partitions");
 		else if (status == WEIR_OK && now_ms - heard_ms >= SILENT_MS)
 			weir_fault_raise(
 				&membership->fault, membership->log, "group",
-				"the %ss' consumer group has assigned nothing for %d s: its coordinator is down, or it is waiting "
-				"for a member that hangs",
-				membership->role, SILENT_MS / 1000);
+				"the %ss' consumer group has assigned nothing for %d s: the broker that coordinates it is down, or it "
+				"waits for a member that hangs. This process gets no partitions until then; other members go on. "
+				"Waiting. Look for a %s that hangs, and at the brokers' logs (runbook: broker-away)",
+				membership->role, SILENT_MS / 1000, membership->role);
 	}
 	if (group != NULL)
 		weir_group_leave(group);

@@ -3,6 +3,7 @@
 #include "common/daemon/daemon.h"
 
 #include "common/base/stop.h"
+#include "common/daemon/heartbeat.h"
 #include "common/daemon/process_metrics.h"
 
 #include <stdio.h>
@@ -94,7 +95,8 @@ void weir_daemon_reload(struct weir_daemon *daemon)
 	struct weir_config *next;
 	struct weir_error error;
 	if (weir_config_load(daemon->config_path, &next, &error) != WEIR_OK) {
-		weir_log(&daemon->log, WEIR_LOG_ERROR, "reload", "%s; the previous configuration stays in use", error.text);
+		weir_log(&daemon->log, WEIR_LOG_ERROR, "reload",
+		         "%s. The previous configuration stays in use: mend it, and reload again", error.text);
 		return;
 	}
 	struct weir_text names = {0};
@@ -224,6 +226,20 @@ static enum weir_exit check(const struct weir_daemon *daemon, const struct weir_
 	return weir_exit_of(status);
 }
 
+static enum weir_exit run(const struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
+{
+	struct weir_error error;
+	enum weir_status status = role->start(self, &error);
+	if (status == WEIR_END)
+		return WEIR_EXIT_DONE;
+	if (status != WEIR_OK)
+		return fail(daemon, role, &error, weir_exit_of(status));
+	enum weir_exit code = WEIR_EXIT_DONE;
+	if (role->watch(self, &error) != WEIR_OK)
+		code = fail(daemon, role, &error, WEIR_EXIT_FAILED);
+	return role->stop(self) ? code : WEIR_EXIT_FAILED;
+}
+
 static enum weir_exit work(struct weir_daemon *daemon, const struct weir_daemon_role *role, void *self)
 {
 	struct weir_error error;
@@ -235,15 +251,10 @@ static enum weir_exit work(struct weir_daemon *daemon, const struct weir_daemon_
 	if (open_state(daemon, &error) != WEIR_OK || (role->open != NULL && role->open(self, &error) != WEIR_OK) ||
 	    serve(daemon, role->pages(self), &error) != WEIR_OK)
 		return fail(daemon, role, &error, WEIR_EXIT_FAILED);
-	status = role->start(self, &error);
-	if (status == WEIR_END)
-		return WEIR_EXIT_DONE;
-	if (status != WEIR_OK)
-		return fail(daemon, role, &error, weir_exit_of(status));
-	enum weir_exit code = WEIR_EXIT_DONE;
-	if (role->watch(self, &error) != WEIR_OK)
-		code = fail(daemon, role, &error, WEIR_EXIT_FAILED);
-	return role->stop(self) ? code : WEIR_EXIT_FAILED;
+	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&daemon->log);
+	enum weir_exit code = run(daemon, role, self);
+	weir_heartbeat_stop(heartbeat);
+	return code;
 }
 
 enum weir_exit weir_daemon_main(const struct weir_command_line *line, const struct weir_daemon_role *role, int argc,

@@ -8,6 +8,7 @@
  */
 #include "common/log/log.h"
 
+#include "common/base/clock.h"
 #include "common/base/text.h"
 #include "common/base/words.h"
 
@@ -86,6 +87,128 @@ void weir_log(const struct weir_log *log, enum weir_log_level level, const char 
 	write_line(log, level, part, words);
 }
 
+/* ---- troubles that last ---- */
+
+enum {
+	REPEAT_MS = 10 * 60 * 1000,
+	CALM_MS = 60 * 1000, /* one line in this time is no flood */
+	LASTING_MS = 5 * 1000,
+	LINES_MAX = 6, /* of one trouble, that may follow each other more closely */
+};
+
+int64_t weir_log_clock_ms(const struct weir_log *log)
+{
+	return log->clock_ms != NULL ? log->clock_ms() : weir_clock_ms(CLOCK_BOOTTIME); /* suspended, it lasts too */
+}
+
+const char *weir_age(int64_t age_ms, char text[WEIR_AGE_BYTES])
+{
+	long long s = age_ms / 1000;
+	if (s < 60)
+		snprintf(text, WEIR_AGE_BYTES, "%lld s", s);
+	else if (s < 3600)
+		snprintf(text, WEIR_AGE_BYTES, s < 600 && s % 60 != 0 ? "%lld min %lld s" : "%lld min", s / 60, s % 60);
+	else if (s < 86400)
+		snprintf(text, WEIR_AGE_BYTES, s / 60 % 60 != 0 ? "%lld h %lld min" : "%lld h", s / 3600, s / 60 % 60);
+	else
+		snprintf(text, WEIR_AGE_BYTES, s / 3600 % 24 != 0 ? "%lld d %lld h" : "%lld d", s / 86400, s / 3600 % 24);
+	return text;
+}
+
+/* Counts one more line. @return false: there were enough of them lately */
+static bool may_tell(uint32_t *lines, int64_t told_ms, int64_t now_ms)
+{
+	int64_t earned = (now_ms - told_ms) / CALM_MS;
+	*lines = *lines > earned ? *lines - (uint32_t)earned : 0;
+	if (*lines >= LINES_MAX)
+		return false;
+	++*lines;
+	return true;
+}
+
+void weir_notice_log(struct weir_notice *notice, const struct weir_log *log, enum weir_log_level level,
+                     const char *part, const char *format, ...)
+{
+	int64_t now_ms = weir_log_clock_ms(log);
+	if (!may_tell(&notice->lines, notice->told_ms, now_ms)) {
+		notice->left_out++;
+		return;
+	}
+	char words[WORDS_MAX_BYTES];
+	va_list args;
+	va_start(args, format);
+	format_words(words, sizeof words, format, args);
+	va_end(args);
+	if (notice->left_out > 0)
+		weir_log(log, level, part, "%s (and %llu more like it since the last such line)", words,
+		         (unsigned long long)notice->left_out);
+	else
+		weir_log(log, level, part, "%s", words);
+	notice->told_ms = now_ms;
+	notice->left_out = 0;
+}
+
+static void tell(struct weir_fault *fault, const struct weir_log *log, const char *part, int64_t now_ms)
+{
+	char age[WEIR_AGE_BYTES];
+	int64_t age_ms = now_ms - fault->since_ms;
+	fault->told = fault->begun_told = true;
+	fault->told_ms = now_ms;
+	if (age_ms < CALM_MS)
+		weir_log(log, fault->level, part, "%s", fault->text);
+	else
+		weir_log(log, fault->level, part, "for %s: %s", weir_age(age_ms, age), fault->text);
+}
+
+void weir_fault_remind(struct weir_fault *fault, const struct weir_log *log, const char *part)
+{
+	int64_t now_ms = weir_log_clock_ms(log);
+	if (!fault->on)
+		return;
+	if (now_ms - fault->told_ms >= (fault->told ? REPEAT_MS : CALM_MS))
+		tell(fault, log, part, now_ms);
+}
+
+bool weir_lasting_failed(struct weir_lasting *lasting, const struct weir_log *log, bool others)
+{
+	int64_t now_ms = weir_log_clock_ms(log);
+	if (lasting->since_ms == 0 || others)
+		lasting->since_ms = now_ms;
+	return now_ms - lasting->since_ms >= LASTING_MS;
+}
+
+static void raise_words(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *words)
+{
+	int64_t now_ms = weir_log_clock_ms(log);
+	bool begins = !fault->on, news = begins || !weir_words_alike(fault->text, words);
+	if (begins) {
+		fault->since_ms = now_ms;
+		fault->begun_told = false;
+	}
+	fault->times = begins ? 1 : fault->times + 1;
+	fault->on = true;
+	snprintf(fault->text, sizeof fault->text, "%s", words);
+	if (!news) {
+		weir_fault_remind(fault, log, part);
+		return;
+	}
+	fault->told = false;
+	if (may_tell(&fault->lines, fault->told_ms, now_ms))
+		tell(fault, log, part, now_ms);
+}
+
+void weir_fault_raise_at(struct weir_fault *fault, const struct weir_log *log, enum weir_log_level level,
+                         const char *part, const char *format, ...)
+{
+	char words[sizeof fault->text];
+	va_list args;
+	va_start(args, format);
+	format_words(words, sizeof words, format, args);
+	va_end(args);
+	fault->level = level;
+	raise_words(fault, log, part, words);
+}
+
 void weir_fault_raise(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *format, ...)
 {
 	char words[sizeof fault->text];
@@ -93,21 +216,42 @@ void weir_fault_raise(struct weir_fault *fault, const struct weir_log *log, cons
 	va_start(args, format);
 	format_words(words, sizeof words, format, args);
 	va_end(args);
+	fault->level = WEIR_LOG_WARNING;
+	raise_words(fault, log, part, words);
+}
 
-	fault->times = fault->on ? fault->times + 1 : 1;
-	if (fault->on && strcmp(fault->text, words) == 0)
+/* A trouble of which nothing was told ends without a line too: what the log said last of it was that it is over. */
+static void end_fault(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *words)
+{
+	char age[WEIR_AGE_BYTES];
+	int64_t now_ms = weir_log_clock_ms(log);
+	fault->on = false;
+	if (!fault->begun_told)
 		return;
-	fault->on = true;
-	memcpy(fault->text, words, sizeof words);
-	if (log->level <= WEIR_LOG_WARNING)
-		write_line(log, WEIR_LOG_WARNING, part, words);
+	weir_log(log, WEIR_LOG_INFO, part, "recovered after %s (%llu attempt%s): %s",
+	         weir_age(now_ms - fault->since_ms, age), (unsigned long long)fault->times, fault->times == 1 ? "" : "s",
+	         words);
+}
+
+void weir_fault_over(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *format, ...)
+{
+	if (!fault->on)
+		return;
+	char words[sizeof fault->text];
+	va_list args;
+	va_start(args, format);
+	format_words(words, sizeof words, format, args);
+	va_end(args);
+	end_fault(fault, log, part, words);
 }
 
 void weir_fault_clear(struct weir_fault *fault, const struct weir_log *log, const char *part)
 {
 	if (!fault->on)
 		return;
-	fault->on = false;
-	weir_log(log, WEIR_LOG_INFO, part, "recovered after %llu failed %s: %s", (unsigned long long)fault->times,
-	         fault->times == 1 ? "try" : "tries", fault->text);
+	char words[sizeof fault->text + 16];
+	const char *end = strstr(fault->text, ". "); /* what happened; the rest is what it meant and asked for */
+	int length = end != NULL ? (int)(end - fault->text) : (int)strlen(fault->text);
+	snprintf(words, sizeof words, "this is over: %.*s", length, fault->text);
+	end_fault(fault, log, part, words);
 }

@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/cluster/policy_note.h"
 #include "limiter/checkpoint/handover.h"
 
 #include <stdio.h>
@@ -149,6 +150,45 @@ static void wait_aside(struct checkpoint_io *io, struct checkpoint_job *job)
 	put(&io->waiting, job);
 }
 
+/* What could not be done, and what waits for it. The store's own words name what to do. */
+static void raise_fault(struct checkpoint_io *io, const struct checkpoint_job *job)
+{
+	static const struct {
+		const char *attempt, *table, *effect;
+	} words[] = {
+		[CHECKPOINT_SAVE] = {"store a checkpoint of", "its row of partition_state",
+	                         "Verdicts go on in memory, until the last checkpoint is half as old as the log keeps"},
+		[CHECKPOINT_LOAD] = {"read the state of", "its rows of segment_state",
+	                         "Its messages wait for it; nothing is lost"},
+		[CHECKPOINT_TAKE] = {"take", "its row of partition_state",
+	                         "It is judged once it is taken; until then the log keeps its messages"},
+		[CHECKPOINT_ANNOUNCE] = {"hand over", "its row of note", "Its next owner takes it some seconds later"},
+		[CHECKPOINT_POLICIES] = {"read a policy for", "policy_version", "Its messages wait for it; nothing is lost"},
+	};
+	weir_fault_raise(&io->fault, io->log, "store",
+	                 "cannot %s partition %u (%s). %s. Retrying every second. The store: %s", words[job->kind].attempt,
+	                 job->partition, words[job->kind].table, words[job->kind].effect, job->error.text);
+}
+
+/* The newest policy, when the store had one that this process did not know: with who applied it, if that is known. */
+static void tell_policy(const struct checkpoint_io *io, struct policy_registry *registry)
+{
+	uint64_t version = policy_registry_newest(registry);
+	struct weir_policy_note note;
+	struct weir_error ignored;
+	uint32_t zones = policy_registry_policy(registry, version)->zone_count;
+	char by[WEIR_POLICY_AUTHOR_BYTES + 64] = "";
+	if (weir_policy_note_get(io->store, version, &note, &ignored) == WEIR_OK && note.at_ms > 0) {
+		struct tm parts;
+		time_t at = note.at_ms / 1000;
+		size_t used = (size_t)snprintf(by, sizeof by, "; applied by %s", note.by[0] != '\0' ? note.by : "somebody");
+		if (gmtime_r(&at, &parts) != NULL)
+			strftime(by + used, sizeof by - used, " at %Y-%m-%dT%H:%M:%SZ", &parts);
+	}
+	weir_log(io->log, WEIR_LOG_INFO, "policy", "policy %llu is in force: %u zone%s%s", (unsigned long long)version,
+	         zones, zones == 1 ? "" : "s", by);
+}
+
 static void note_failure(struct checkpoint_io *io, const char *words)
 {
 	atomic_store(&io->fails, true);
@@ -165,17 +205,22 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 		job->began_ms = now_ms;
 	job->lags = job->lost = false;
 	struct weir_error before = job->error;
+	uint64_t known = job->registry != NULL ? policy_registry_newest(job->registry) : 0;
 	job->status = try_job(job, io->store);
+	if (job->registry != NULL && policy_registry_newest(job->registry) > known)
+		tell_policy(io, job->registry);
 	if (job->status == WEIR_FENCED)
 		explain_refusal(job, io->store, now_ms);
 	if (job->status == WEIR_IO) {
 		note_failure(io, job->error.text);
 		/* Several waiting jobs may fail in turn, for different reasons: each job logs a reason once. */
 		if (strcmp(before.text, job->error.text) != 0)
-			weir_fault_raise(&io->fault, io->log, "store", "%s; retrying every second", job->error.text);
+			raise_fault(io, job);
+		else
+			weir_fault_remind(&io->fault, io->log, "store");
 	} else if (io->waiting.first == NULL) {
 		atomic_store(&io->fails, false);
-		weir_fault_clear(&io->fault, io->log, "store");
+		weir_fault_over(&io->fault, io->log, "store", "it works again, and the checkpoints that waited are stored");
 	}
 	if ((job->status == WEIR_IO || job->lags) && !atomic_load(&io->stopping)) {
 		wait_aside(io, job);

@@ -15,10 +15,11 @@
 #include "common/cluster/connect.h"
 #include "common/daemon/notify.h"
 #include "limiter/checkpoint/cluster_metadata.h"
+#include "limiter/worker/announcements.h"
 
 static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
-enum { WATCH_PERIOD_MS = 50, NO_POLICY_MS = 2000 };
+enum { WATCH_PERIOD_MS = 50, ANNOUNCE_PERIOD_MS = 500, NO_POLICY_MS = 2000 };
 
 static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct weir_error *error)
 {
@@ -208,6 +209,45 @@ static bool part_failed(const struct limiter *limiter)
 	return weir_membership_failed(limiter->membership);
 }
 
+/* Why no checkpoint is stored: the store, or the bus, as one is stored once what is before it is acknowledged. */
+static void explain_pause(void *context, struct weir_text *text)
+{
+	const struct limiter *limiter = context;
+	int64_t kept_ms = retention_ms(limiter, WEIR_TOPIC_EVENTS);
+	char limit[WEIR_AGE_BYTES], kept[WEIR_AGE_BYTES], cause[WEIR_ERROR_TEXT_BYTES];
+	weir_text_printf(
+		text,
+		"no checkpoint has been stored for %s, half of how long %s.events is kept (%s). Nothing is judged in them, "
+		"so nobody new is blocked; their lines wait in the log, which deletes them after that time. Judging "
+		"goes on with the next checkpoint. ",
+		weir_age(age_limit_ms(limiter), limit), limiter->daemon->config->bus.prefix, weir_age(kept_ms, kept));
+	if (checkpoint_io_fails(limiter->checkpoint_writer)) {
+		checkpoint_io_failure(limiter->checkpoint_writer, cause, sizeof cause);
+		weir_text_printf(text, "Mend the store: %s", cause);
+	} else if (limiter->bus->ops->problem(limiter->bus, cause, sizeof cause)) {
+		weir_text_printf(text, "Mend the bus: %s (runbook: broker-away)", cause);
+	} else {
+		weir_text_puts(text, "Look at the store and the brokers (runbook: store-away)");
+	}
+}
+
+/* ---- what the log says of the partitions ---- */
+
+static void announce(struct announcements *announcements, struct limiter *limiter, int64_t *due_ms)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < *due_ms)
+		return;
+	*due_ms = now_ms + ANNOUNCE_PERIOD_MS;
+	for (uint32_t i = 0; i < limiter->bus->partitions; i++) {
+		struct worker_partition look;
+		limiter_view(limiter, i, &look);
+		announcements_look(announcements, i, &look, weir_assignment_has(limiter->assignment, i), explain_pause,
+		                   limiter);
+	}
+	announcements_tell(announcements);
+}
+
 /* Checkpoint I/O looks for one each second; whoever has none after two turns is told. */
 static void log_policy(const struct limiter *limiter, struct weir_fault *fault, int64_t *since_ms)
 {
@@ -216,9 +256,12 @@ static void log_policy(const struct limiter *limiter, struct weir_fault *fault, 
 	if (given == 0 || *since_ms == 0)
 		*since_ms = weir_monotonic_ms();
 	if (policy_registry_newest(limiter->registry) > 0)
-		weir_fault_clear(fault, &limiter->daemon->log, "policy");
+		weir_fault_over(fault, &limiter->daemon->log, "policy", "there is a policy");
 	else if (weir_monotonic_ms() - *since_ms > NO_POLICY_MS)
-		weir_fault_raise(fault, &limiter->daemon->log, "policy", "no policy yet: run `weir policy apply`");
+		weir_fault_raise_at(
+			fault, &limiter->daemon->log, WEIR_LOG_ERROR, "policy",
+			"the store has no policy yet. Nothing is judged, and nobody is blocked. The store is asked each "
+			"second: run `weir policy apply --config FILE` (runbook: nothing-judged)");
 }
 
 static enum weir_status watch(void *self, struct weir_error *error)
@@ -229,6 +272,9 @@ static enum weir_status watch(void *self, struct weir_error *error)
 	int64_t policy_since_ms = 0;
 	struct late_note late = {0};
 	struct memory_note memory = {0};
+	struct announcements announcements;
+	int64_t announce_ms = 0;
+	announcements_init(&announcements, limiter->bus->partitions, &limiter->daemon->log);
 	const struct limiter_parts parts = {
 		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
 	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
@@ -238,10 +284,12 @@ static enum weir_status watch(void *self, struct weir_error *error)
 		for (uint32_t i = 0; i < limiter->worker_count; i++)
 			worker_set_limits(limiter->workers[i], age_limit_ms(limiter), remind_ms(limiter));
 		balance_turn(limiter->balance);
+		announce(&announcements, limiter, &announce_ms);
 		late_note_watch(&late, &parts, &limiter->daemon->log);
 		memory_note_watch(&memory, &parts, limiter->daemon->config->limiter.memory_bytes, &limiter->daemon->log);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
+	announcements_deinit(&announcements);
 	return WEIR_OK;
 }
 
@@ -266,7 +314,9 @@ static bool stop(void *self)
 	}
 	if (!weir_membership_leave(limiter->membership))
 		weir_log(log, WEIR_LOG_WARNING, "group",
-		         "cannot leave the consumer group; it will notice after session.timeout.ms");
+		         "the consumer group's coordinator does not answer, so this limiter could not leave it. Its partitions "
+		         "are given to others after session.timeout.ms (10 s), and judged from their last checkpoints: nothing "
+		         "is lost");
 	weir_log(log, WEIR_LOG_INFO, "limiter", "stopped");
 	return good;
 }

@@ -40,10 +40,9 @@ void memory_note_watch(struct memory_note *note, const struct limiter_parts *par
 	note->look_ms = now_ms + LOOK_PERIOD_MS;
 	struct weir_text words = {0};
 	if (!put_words(&words, parts, memory_bytes)) {
-		weir_fault_clear(&note->fault, log, "memory");
-	} else if (!note->fault.on) { /* its numbers change with every look */
-		weir_text_append(&words, "", 1);
-		weir_fault_raise(&note->fault, log, "memory", "%s", words.at);
+		weir_fault_over(&note->fault, log, "memory", "most of limiter.memory is for buckets again");
+	} else {
+		weir_fault_raise(&note->fault, log, "memory", "%.*s (runbook: memory)", (int)words.length, words.at);
 	}
 	weir_text_deinit(&words);
 }

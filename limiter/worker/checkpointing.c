@@ -110,7 +110,7 @@ void checkpointing_advance(struct checkpointing *checkpointing, struct worker_co
 	checkpointing->stored++;
 	checkpointing->current = job->cut.state.checkpoint;
 	checkpointing->safe_ms = checkpointing->cut_ms;
-	weir_fault_clear(&core->age, core->options.log, "limiter");
+	weir_fault_over(&core->lost, core->options.log, "limiter", "checkpoints are stored again");
 	core->bus->consumed(core->consumer, job->partition, job->cut.state.next_offset);
 	weir_counter_add(&core->stats.checkpoints, 1);
 	weir_histogram_observe(&core->stats.checkpoint, &weir_latency_scale, (double)job->took_ms / 1000.0);

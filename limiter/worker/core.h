@@ -38,8 +38,8 @@ struct worker_core {
 	int64_t ceiling_bytes;                   /* of one partition */
 	_Atomic int asked;                       /* enum worker_phase: the phase requested; set by any thread */
 	_Atomic int64_t age_limit_ms, remind_ms; /* as in the options, and as set since by any thread */
-	struct weir_fault newer, age, policy;    /* what partitions wait for; logged once, however many wait */
-	int64_t ahead_due_ms;                    /* monotonic: no warning about senders whose clock is ahead before this */
+	struct weir_fault lost;                  /* checkpoints that the store has lost */
+	struct weir_notice ahead, skipped;       /* senders whose clock is ahead; messages that are not judged */
 };
 
 /** Records a failure, which ends the loop. Only the first one is kept. */

@@ -23,6 +23,7 @@ struct worker {
 	bool *given; /* the assignment, as last read */
 	uint64_t assignment_version;
 	struct weir_fault consumer_fault;
+	struct weir_lasting consumer_fails;
 	int64_t places_due_ms, gauges_due_ms, remind_due_ms; /* monotonic */
 	pthread_t thread;
 	bool started;

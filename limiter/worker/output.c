@@ -152,8 +152,12 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 		weir_counter_add(&stats_of(output)->dead_letters_dropped, 1);
 		return;
 	}
-	weir_log(options->log, WEIR_LOG_WARNING, "limiter", "partition %u, offset %llu: skipped: %s", partition,
-	         (unsigned long long)offset, reason);
+	weir_notice_log(
+		&output->publisher->core->skipped, options->log, WEIR_LOG_ERROR, "limiter",
+		"partition %u, offset %llu of %s.events cannot be judged: %s. It is skipped%s. A message that no collector "
+		"wrote, or damage: find who writes to the topic (runbook: foreign-messages)",
+		partition, (unsigned long long)offset, options->config->bus.prefix, reason,
+		options->dead_letters ? ", and its start is in topic deadletter" : "");
 	if (!options->dead_letters)
 		return;
 	struct weir_span start = {

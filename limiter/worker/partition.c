@@ -18,9 +18,10 @@
 #include <string.h>
 
 enum {
-	FENCED_RETRY_MS = 15000, /* for one that another process took, but that is still assigned to this one */
-	ERROR_RETRY_MS = 30000,  /* for one with an error that a person must fix */
-	BACKFILL_SEGMENTS = 16,  /* read at once: few enough to delay nothing */
+	FENCED_RETRY_MS = 15000,  /* for one that another process took, but that is still assigned to this one */
+	ERROR_RETRY_MS = 30000,   /* for one with an error that a person must fix */
+	FENCED_APART_MS = 300000, /* one that is fenced again within this time is not merely moved */
+	BACKFILL_SEGMENTS = 16,   /* read at once: few enough to delay nothing */
 };
 
 void partition_init(struct partition *partition, uint32_t number, const struct partition_tools *tools)
@@ -59,21 +60,38 @@ static void take(struct partition *partition, int64_t now_ms)
 /* How the log fails a partition for good. */
 enum fault_of_log { LOG_HAS_GAP, LOG_IS_DAMAGED, LOG_IS_ANEW };
 
-/* Adds to such an error what a person can do about it; only a person can decide that. */
-static void explain(struct weir_error *error, uint32_t partition, enum fault_of_log fault)
+/*
+ * Says what is missing between a place and the log, what that means, and what a person can do about it; only a person
+ * can decide that.
+ *
+ * @param error  what the bus says of it
+ */
+static void explain(const struct partition *partition, uint64_t offset, enum fault_of_log fault,
+                    struct weir_error *error)
 {
-	struct weir_error plain = *error;
-	(void)weir_fail(
-		error, WEIR_INVALID,
-		fault == LOG_IS_ANEW
-			? "%s: nothing of the new topic is judged until `weir recover --accept-gap --partition %u --yes` (or --all), "
-			  "which continues with its first message (runbook: topic-recreated)"
-		: fault == LOG_IS_DAMAGED
-			? "%s: after deleting the records up to it (kafka-delete-records), "
-			  "`weir recover --accept-gap --partition %u --yes` continues there"
-			: "%s: the messages in between are lost; `weir recover --accept-gap --partition %u --yes` (or --all) "
-			  "continues after them (runbook: gap)",
-		plain.text, partition);
+	static const struct {
+		const char *first, *continues, *anchor;
+	} remedies[] = {
+		[LOG_HAS_GAP] = {"", "after what is lost", "gap"},
+		[LOG_IS_DAMAGED] = {"Delete the records up to it (kafka-delete-records); then ", "after what is lost", "gap"},
+		[LOG_IS_ANEW] = {"", "with the first message of the new topic", "topic-recreated"},
+	};
+	const struct worker_core *core = partition->tools->core;
+	uint64_t first, next;
+	struct weir_error what = *error, unknown;
+	if (fault == LOG_HAS_GAP &&
+	    core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, partition->number, &first, &next, &unknown) ==
+	        WEIR_OK &&
+	    offset < first)
+		(void)weir_fail(&what, WEIR_INVALID,
+		                "%llu messages of %s.events (offsets %llu to %llu) were deleted before they were judged",
+		                (unsigned long long)(first - offset), core->options.config->bus.prefix,
+		                (unsigned long long)offset, (unsigned long long)first - 1);
+	(void)weir_fail(error, WEIR_INVALID,
+	                "%s. Nothing is judged in it meanwhile, so nobody new is blocked. %s`weir recover --accept-gap "
+	                "--partition %u --yes` (or --all) continues %s (runbook: %s)",
+	                what.text, remedies[fault].first, partition->number, remedies[fault].continues,
+	                remedies[fault].anchor);
 }
 
 /* Creates a lane from the checkpoint that was taken, and assigns its messages from there on. */
@@ -94,7 +112,7 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 		status = core->bus->resume(core->consumer, partition->number, job->state.next_offset, &lane_place(lane)->last,
 		                           &job->error);
 		if (status == WEIR_INVALID || status == WEIR_ANEW) {
-			explain(&job->error, partition->number, status == WEIR_ANEW ? LOG_IS_ANEW : LOG_HAS_GAP);
+			explain(partition, job->state.next_offset, status == WEIR_ANEW ? LOG_IS_ANEW : LOG_HAS_GAP, &job->error);
 			status = WEIR_INVALID;
 		}
 	}
@@ -207,20 +225,20 @@ static bool ends_worker(const struct partition *partition, enum weir_status stat
 	return core->status != WEIR_OK;
 }
 
+/* For announcements to tell, of all partitions together. */
 static void note_fault(struct partition *partition, enum weir_status status, const struct weir_error *error)
 {
 	struct worker_core *core = partition->tools->core;
-	struct worker_partition look;
 	partition->fault = status;
-	view_partition(partition->tools->view, partition->number, &look);
-	if (status == WEIR_FENCED) {
-		weir_log(core->options.log, WEIR_LOG_INFO, "limiter", "%s; reloading it if it is still assigned", error->text);
-		weir_counter_add(&core->stats.fenced, 1);
-	} else if (strncmp(error->text, look.error, sizeof look.error - 1) != 0) {
-		weir_log(core->options.log, WEIR_LOG_ERROR, "limiter", "partition %u is parked: %s", partition->number,
-		         error->text);
+	if (status != WEIR_FENCED) {
 		view_set_error(partition->tools->view, partition->number, error->text);
+		return;
 	}
+	int64_t now_ms = weir_monotonic_ms();
+	partition->fenced = now_ms - partition->fenced_ms < FENCED_APART_MS ? partition->fenced + 1 : 1;
+	partition->fenced_ms = now_ms;
+	view_set_fenced(partition->tools->view, partition->number, partition->fenced);
+	weir_counter_add(&core->stats.fenced, 1);
 }
 
 /* Parks the partition. WEIR_FENCED: it has another owner; otherwise an error that does not go away by itself. */
@@ -244,13 +262,16 @@ static void park(struct partition *partition, enum weir_status status, const str
  */
 static void be_refused(struct partition *partition, const struct checkpoint_job *job, enum weir_status status)
 {
-	const struct worker_core *core = partition->tools->core;
+	struct worker_core *core = partition->tools->core;
 	if (!job->lost) {
 		park(partition, status, &job->error);
 	} else if (core->status == WEIR_OK) {
-		weir_log(core->options.log, WEIR_LOG_WARNING, "limiter",
-		         "the store has lost a checkpoint of partition %u: continuing from the latest one in the store (%s)",
-		         partition->number, job->error.text);
+		weir_fault_raise(
+			&core->lost, core->options.log, "limiter",
+			"the store has lost the newest checkpoint of partition %u (%s). No verdict is lost: the partition "
+			"is judged again from the latest checkpoint that the store has. If no failover was planned, look "
+			"whether the store was restored from a copy, or a replica lags (runbook: store-failed-over)",
+			partition->number, job->error.text);
 		partition_drop(partition, 0);
 	}
 }
@@ -271,7 +292,11 @@ void partition_meet_gap(struct partition *partition, const struct weir_message *
 	bool known =
 		core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, partition->number, &first, &next, &unknown) == WEIR_OK;
 	bool inside = known && first <= at->offset && at->offset <= next;
-	explain(error, partition->number, error->status == WEIR_ANEW ? LOG_IS_ANEW : inside ? LOG_IS_DAMAGED : LOG_HAS_GAP);
+	explain(partition, at->offset,
+	        error->status == WEIR_ANEW ? LOG_IS_ANEW
+	        : inside                   ? LOG_IS_DAMAGED
+	                                   : LOG_HAS_GAP,
+	        error);
 	if (known && at->offset <= next) {
 		note_fault(partition, WEIR_INVALID, error);
 		leave(partition);

@@ -47,6 +47,8 @@ struct partition {
 	uint64_t generation; /* of the assignment, when it was taken */
 	int64_t retry_ms;    /* monotonic: not taken before this */
 	int64_t asked_ms;    /* monotonic: when it was first asked for; 0: it is not being asked for */
+	uint32_t fenced;     /* times that another process took it, none long after the one before */
+	int64_t fenced_ms;   /* monotonic: the last time */
 	int64_t state_us;    /* monotonic: since when it has been in its state */
 	/* LIVE to RELEASING */
 	struct lane *lane;

@@ -53,6 +53,10 @@ void partition_show(const struct partition *partition)
 		partition_state_receives(partition->state) ? core->bus->waiting(core->consumer, partition->number) : 0;
 	view_set_place(partition->tools->view, partition->number, place_of(partition),
 	               shard_clock_ms(lane_shard(partition->lane)), waiting);
+	view_set_paused(
+		partition->tools->view, partition->number,
+		partition->state == PARTITION_HELD &&
+			checkpointing_is_overdue(&partition->checkpointing, partition->lane, atomic_load(&core->age_limit_ms)));
 	view_set_state(partition->tools->view, partition->number, shown(partition));
 }
 

@@ -9,7 +9,6 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
-#include "common/json/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 
 enum {
 	SWEEP_BUCKETS = 256, /* housekeeping per frame, plus two buckets for each that was made */
-	AHEAD_SAID_MS = 60000,
 };
 
 /* ---- the queue ---- */
@@ -55,33 +53,29 @@ static void submit_load(struct partition *partition)
 
 /* ---- the result of a message ---- */
 
-/* Senders whose clock is ahead may send a lot, so at most one message a minute is logged. */
 static void log_ahead(const struct partition *partition, const struct lane_result *result)
 {
 	struct worker_core *core = partition->tools->core;
 	weir_counter_add(&core->stats.ahead, 1);
-	int64_t now_ms = weir_monotonic_ms();
-	if (now_ms < core->ahead_due_ms)
-		return;
-	core->ahead_due_ms = now_ms + AHEAD_SAID_MS;
 	int64_t ahead_s = (result->ahead_ms + LANE_AHEAD_MOST_MS) / 1000;
-	char source[2 * WEIR_SOURCE_ID_BYTES + 1], ahead[24];
+	char source[2 * WEIR_SOURCE_ID_BYTES + 1], ahead[WEIR_AGE_BYTES];
 	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
 		snprintf(source + 2 * i, 3, "%02x", result->source[i]);
-	weir_log(core->options.log, WEIR_LOG_WARNING, "limiter",
-	         "partition %u, offset %llu: the sender's clock (source %s) is ahead of the brokers' by %s: correct it; "
-	         "its frames are judged by their arrival time",
-	         partition->number, (unsigned long long)result->offset, source,
-	         weir_format_duration(ahead_s * 1000, ahead, sizeof ahead));
+	weir_notice_log(
+		&core->ahead, core->options.log, WEIR_LOG_WARNING, "limiter",
+		"the clock of a sender (source %s) is %s ahead of the brokers' (partition %u, offset %llu). Its frames "
+		"are judged by the time of their arrival. Set the clock of that collector's machine (runbook: clock)",
+		source, weir_age(ahead_s * 1000, ahead), partition->number, (unsigned long long)result->offset);
 }
 
-static void log_newer(const struct partition *partition, uint64_t offset, const struct weir_error *error)
+static void note_newer(const struct partition *partition, uint64_t offset, const struct weir_error *error)
 {
-	struct worker_core *core = partition->tools->core;
-	weir_fault_raise(&core->newer, core->options.log, "limiter",
-	                 "partition %u waits at offset %llu: %s; upgrade this limiter", partition->number,
-	                 (unsigned long long)offset, error->text);
-	view_set_error(partition->tools->view, partition->number, core->newer.text);
+	struct weir_error words;
+	(void)weir_fail(&words, WEIR_NEWER,
+	                "it waits at offset %llu: %s. Nothing is judged in it meanwhile, and nothing is lost. Upgrade this "
+	                "limiter (runbook: foreign-messages)",
+	                (unsigned long long)offset, error->text);
+	view_set_error(partition->tools->view, partition->number, words.text);
 }
 
 static void count_result(struct worker_stats *stats, const struct lane_result *result)
@@ -99,17 +93,9 @@ static void count_result(struct worker_stats *stats, const struct lane_result *r
  */
 static bool is_full(const struct partition *partition)
 {
-	struct worker_core *core = partition->tools->core;
-	int64_t limit_ms = atomic_load(&core->age_limit_ms);
-	bool overdue = checkpointing_is_overdue(&partition->checkpointing, partition->lane, limit_ms);
-	char limit[24];
-	if (overdue)
-		weir_fault_raise(
-			&core->age, core->options.log, "limiter",
-			"partition %u is paused until a checkpoint succeeds: the last one is older than %s, half of the "
-			"log's retention",
-			partition->number, weir_format_duration(limit_ms, limit, sizeof limit));
-	return overdue || shard_is_full(lane_shard(partition->lane));
+	return shard_is_full(lane_shard(partition->lane)) ||
+	       checkpointing_is_overdue(&partition->checkpointing, partition->lane,
+	                                atomic_load(&partition->tools->core->age_limit_ms));
 }
 
 /*
@@ -124,7 +110,7 @@ static enum partition_state settle(struct partition *partition, enum weir_status
 	if (status == WEIR_AGAIN)
 		return PARTITION_LOADING;
 	if (status == WEIR_NEWER) {
-		log_newer(partition, result->offset, error);
+		note_newer(partition, result->offset, error);
 		return PARTITION_HALTED;
 	}
 	if (result->ahead_ms > 0)
@@ -209,18 +195,20 @@ void partition_resume(struct partition *partition)
 
 void partition_policies_read(struct partition *partition)
 {
-	struct worker_core *core = partition->tools->core;
 	if (lane_awaits_policy(partition->lane)) {
+		struct weir_error words;
 		partition->policy_due_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
-		weir_fault_raise(&core->policy, core->options.log, "limiter",
-		                 "policy %llu is in the log but not in the store; retrying every second",
-		                 (unsigned long long)lane_policy_version(partition->lane) + 1);
-		view_set_error(partition->tools->view, partition->number, core->policy.text);
+		(void)weir_fail(
+			&words, WEIR_AGAIN,
+			"policy %llu is in the log but not in the store. Nothing is judged in it meanwhile. The store is "
+			"asked each second; if it was restored from an older copy, restore the policies too "
+			"(runbook: store-failed-over)",
+			(unsigned long long)lane_policy_version(partition->lane) + 1);
+		view_set_error(partition->tools->view, partition->number, words.text);
 		return;
 	}
 	if (partition->policy_due_ms != 0) {
 		partition->policy_due_ms = 0;
-		weir_fault_clear(&core->policy, core->options.log, "limiter");
 		view_set_error(partition->tools->view, partition->number, "");
 	}
 	partition_resume(partition);

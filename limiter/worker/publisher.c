@@ -61,8 +61,11 @@ void publisher_deinit(struct publisher *publisher)
 static void set_broken(struct publisher *publisher, const struct weir_error *error)
 {
 	weir_counter_add(&publisher->core->stats.publish_failures, 1);
-	weir_fault_raise(&publisher->fault, publisher->core->options.log, "limiter",
-	                 "%s; continuing from the last checkpoints with a new producer", error->text);
+	weir_fault_raise(
+		&publisher->fault, publisher->core->options.log, "limiter",
+		"%s. Going back to the last checkpoints and judging again from there with a new producer: no decision "
+		"is lost or doubled. If it repeats, look at that topic and its brokers (runbook: broker-away)",
+		error->text);
 	set_state(publisher, PUBLISHER_BROKEN);
 }
 
@@ -97,8 +100,8 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 		const struct weir_delivery *delivery = &deliveries[i];
 		if (delivery->status != WEIR_OK) {
 			struct weir_error error;
-			(void)weir_fail(&error, delivery->status, "the bus rejected a message for %s, partition %u: %s",
-			                weir_topic_name(delivery->topic), delivery->partition, delivery->why);
+			(void)weir_fail(&error, delivery->status, "cannot publish to partition %u of %s", delivery->partition,
+			                delivery->why);
 			set_broken(publisher, &error);
 			return;
 		}
@@ -108,9 +111,11 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 	 * A message that broke one producer may break the next one, although others are acknowledged in between: so
 	 * acknowledgements alone do not end the fault.
 	 */
-	if (count > 0 && publisher->fault.on && weir_monotonic_ms() - publisher->renewed_ms >= PEACE_MS) {
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	if (count > 0 && publisher->fault.on && weir_monotonic_ms() - publisher->renewed_ms >= PEACE_MS &&
+	    !publisher->core->bus->problem(publisher->core->options.bus, problem, sizeof problem)) {
 		publisher->breaks_in_row = 0;
-		weir_fault_clear(&publisher->fault, publisher->core->options.log, "limiter");
+		weir_fault_over(&publisher->fault, publisher->core->options.log, "limiter", "everything is published again");
 	}
 }
 
@@ -199,7 +204,10 @@ void publisher_renew(struct publisher *publisher)
 		return;
 	struct weir_error error;
 	if (core->bus->producer_new(core->options.bus, &publisher->producer, &error) != WEIR_OK) {
-		weir_fault_raise(&publisher->fault, core->options.log, "limiter", "%s; retrying every second", error.text);
+		weir_fault_raise(
+			&publisher->fault, core->options.log, "limiter",
+			"cannot make a producer: %s. Nothing is judged meanwhile. Retrying every second (runbook: broker-away)",
+			error.text);
 		publisher->producer = NULL;
 		publisher->renew_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
 		return;

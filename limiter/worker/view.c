@@ -50,6 +50,20 @@ void view_set_error(struct view *view, uint32_t partition, const char *error)
 	pthread_mutex_unlock(&view->lock);
 }
 
+void view_set_paused(struct view *view, uint32_t partition, bool paused)
+{
+	pthread_mutex_lock(&view->lock);
+	view->partitions[partition].paused = paused;
+	pthread_mutex_unlock(&view->lock);
+}
+
+void view_set_fenced(struct view *view, uint32_t partition, uint32_t times)
+{
+	pthread_mutex_lock(&view->lock);
+	view->partitions[partition].fenced = times;
+	pthread_mutex_unlock(&view->lock);
+}
+
 void view_set_place(struct view *view, uint32_t partition, uint64_t next_offset, int64_t clock_ms, uint64_t waiting)
 {
 	struct worker_partition *look = &view->partitions[partition];

@@ -28,6 +28,8 @@ void view_deinit(struct view *view);
 /* ---- set by the worker's thread ---- */
 
 void view_set_state(struct view *view, uint32_t partition, enum worker_state state);
+void view_set_paused(struct view *view, uint32_t partition, bool paused);
+void view_set_fenced(struct view *view, uint32_t partition, uint32_t times);
 /** @param error  "": none */
 void view_set_error(struct view *view, uint32_t partition, const char *error);
 /** Sets the position. @param waiting  how many messages are known to be in the log after it */

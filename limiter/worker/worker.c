@@ -105,7 +105,14 @@ static int wait_ms(const struct worker *worker)
 static void take_failure(struct worker *worker, const struct weir_message *at, struct weir_error *error)
 {
 	if (error->status == WEIR_IO) {
-		weir_fault_raise(&worker->consumer_fault, worker->core.options.log, "limiter", "%s; retrying", error->text);
+		char problem[WEIR_ERROR_TEXT_BYTES];
+		bool told = worker->core.bus->problem(worker->core.options.bus, problem, sizeof problem);
+		if (weir_lasting_failed(&worker->consumer_fails, worker->core.options.log, told))
+			weir_fault_raise(
+				&worker->consumer_fault, worker->core.options.log, "limiter",
+				"cannot read the log: %s. Nothing is judged meanwhile, and nothing is lost while the log keeps "
+				"it. Retrying. Look at that topic and its brokers (runbook: broker-away)",
+				error->text);
 		nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
 	} else if (at->partition < worker->partition_count) {
 		partition_meet_gap(&worker->partitions[at->partition], at, error);
@@ -129,7 +136,8 @@ static void take_messages(struct worker *worker)
 	}
 	if (count == 0) /* no sign that a fault is over: the brokers may not have been asked again yet */
 		return;
-	weir_fault_clear(&worker->consumer_fault, core->options.log, "limiter");
+	weir_lasting_worked(&worker->consumer_fails);
+	weir_fault_over(&worker->consumer_fault, core->options.log, "limiter", "messages arrive again");
 	struct timespec began;
 	clock_gettime(CLOCK_MONOTONIC, &began);
 	for (size_t i = 0; i < count && publisher_works(&worker->publisher); i++)

@@ -130,9 +130,11 @@ struct worker_partition {
 	enum worker_state state;
 	uint64_t next_offset;     /* updated every tenth of a second */
 	int64_t clock_ms;         /* likewise: sending time of the newest frame judged */
-	char error[256];          /* why it is stopped until a person does something; "": it is not */
+	char error[512];          /* why it is stopped until a person does something; "": it is not */
 	uint64_t waiting;         /* messages known to wait in the log; updated every tenth of a second */
 	uint64_t messages, bytes; /* received by this worker since it began */
+	bool paused;              /* live, but nothing is judged until a checkpoint is stored: the last one is too old */
+	uint32_t fenced;          /* how often another process took it within minutes */
 };
 
 /** Shows what this worker knows of a partition. @thread any */

@@ -443,7 +443,7 @@ def test_a_member_that_stands_still_loses_its_membership(place):
 
             back = speak([a, b], rejoined, "it is back")
             assert any(lost) and back[0]["generation"] > alone and back[1]["generation"] > 1
-            assert "lost membership of the consumer group" in b.said()
+            assert "removed from the consumer group" in b.said()
 
 
 def test_a_killed_member_is_replaced(place):

@@ -44,7 +44,7 @@ def test_opening_waits_for_a_broker(place):
         path = config(place, one, partitions=PARTITIONS)
         one.part("stop", "kafka")
         with Load(place, path, "send", MESSAGE_BYTES, "sent") as sender:
-            until(lambda: "; retrying" in sender.said(), "it says what it waits for", BUSY_S, sender.running())
+            until(lambda: "Retrying" in sender.said(), "it says what it waits for", BUSY_S, sender.running())
             one.part("start", "kafka")
             until(lambda: sender.delivered() > 0, "load flows", BUSY_S, sender.running())
             sender.end()

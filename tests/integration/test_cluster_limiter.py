@@ -51,7 +51,7 @@ def test_a_store_that_is_cut_off_stops_only_checkpoints(place):
         before = limiter.value("weir_limiter_events_total")
         stage.feed(400)
         limiter.until(lambda: limiter.value("weir_limiter_events_total") == before + 400 * EVENTS, "judges on")
-        limiter.until_says("retrying every second")
+        limiter.until_says("Retrying every second")
         assert stage.stored() != stage.ends()
         proxy.mend()
         stage.until_stored(limiter)
@@ -70,15 +70,21 @@ def test_what_the_topic_keeps_decides_how_long_the_store_may_be_away(place):
         stage.until_stored(limiter)
         proxy.cut()
         begun = time.monotonic()
-        while "is paused until a checkpoint succeeds: the last one is older than 10s" not in limiter.said():
+        while "(8 of 8): no checkpoint has been stored for 10 s, half of how long" not in limiter.said():
             assert time.monotonic() - begun < 2 * PATIENCE_S, "goes on judging"
             stage.feed(8)
             time.sleep(0.2)  # the clock is what has to go on
         assert time.monotonic() - begun > 9
         stage.feed(400)  # enough decisions to compare, however few frames the loop had time for
         limiter.until(lambda: limiter.value("weir_limiter_lag_messages") >= 8, "messages wait")
+        told = [line for line in limiter.said().splitlines() if " are paused " in line]
+        assert len(told) == 1 and told[0].split()[1] == "ERROR", told  # one line, however many partitions
+        assert "Nothing is judged in them" in told[0] and "Mend the store: " in told[0], told
+        assert "(runbook: store-away)" in told[0], told
         proxy.mend()
         stage.until_stored(limiter)
+        limiter.until_says("are no longer paused")
+        assert limiter.said().count("no longer paused") == 1, limiter.said()
         assert limiter.stop() == 0
         compare(place, stage)
 
@@ -103,6 +109,8 @@ def test_a_gap_in_the_log_stops_its_partition(place):
         assert limiter.page("/readyz")[0] == 503
         assert limiter.value("weir_limiter_partitions", state="stuck") == 1
         limiter.until(lambda: limiter.value("weir_limiter_lag_messages") == ends[3] - stage.stored()[3], "is behind")
+        limiter.until_says("ERROR limiter: partition 3 is stopped (1 of ")
+        assert ".events (offsets " in limiter.said() and "(runbook: gap)" in limiter.said(), limiter.said()
         assert limiter.stop() == 0
 
 
@@ -230,7 +238,7 @@ def test_it_ends_while_it_waits_for_its_servers(place):
     """SIGTERM before there is anything to stop."""
     with cluster.shared() as servers, Stage(place, "stage", servers) as stage:
         limiter = stage.limiter("early", store={"host": "127.0.0.1", "port": 1})
-        limiter.until_says("retrying every second")
+        limiter.until_says("Retrying every second")
         assert limiter.page("/healthz")[0] == 200 and limiter.page("/readyz")[0] == 503
         assert limiter.stop() == 0
 

@@ -82,7 +82,7 @@ def starts(place, name, command, config):
              for word in command[1:]]
     words = [place.path(f"state-{name}") if word.startswith("/var/lib/weir/") else word for word in words]
     started = place.start(*words, program=program)
-    until(lambda: started.code() is not None or "retrying" in started.said(), f"{name} starts")
+    until(lambda: started.code() is not None or "etrying" in started.said(), f"{name} starts")
     code = started.code()
     started.kill()
     return code, started.said()

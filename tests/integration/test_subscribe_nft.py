@@ -67,7 +67,7 @@ def test_nft_sets_that_were_flushed_or_made_anew_get_the_list_again(place):
         subscriber.until(lambda: not subscriber.is_ready(), "it says that the set is gone")
         network.nft(network.RULES)
         subscriber.until(lambda: not network.is_let_in("203.0.113.9"), "the list is there again")
-        assert "retrying" in subscriber.weir.said()
+        assert "Retrying" in subscriber.weir.said()
 
 
 def test_a_flush_shows_also_when_what_ended_last_was_lifted(place):

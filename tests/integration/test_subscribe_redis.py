@@ -166,7 +166,7 @@ def test_redis_that_restarts_or_is_emptied_gets_the_list_again(place):
         check_redis(topic, redis.client, subscriber)
         subscriber.until_ready()
         said = subscriber.weir.said()
-        assert said.count("retrying") <= 3, said  # each trouble once, however often it was tried
+        assert said.count("Retrying") <= 3, said  # each trouble once, however often it was tried
         redis.client.call("FLUSHALL")
         check_redis(topic, redis.client, subscriber)
         redis.client.call("SCRIPT", "FLUSH")

@@ -212,6 +212,7 @@ static struct scene *begin(uint64_t seed)
 	                                                    .writers = WRITERS,
 	                                                    .assignment = weir_assignment_new(PARTITIONS),
 	                                                    .log = &scene->log};
+	weir_partition_faults_init(&scene->archiver.faults, PARTITIONS, &scene->log, "archiver");
 	scene->archiver.store = &scene->connections[0].store;
 	scene->archiver.writers = scene->writers;
 	scene->archiver.partitions = scene->partitions;
@@ -233,6 +234,7 @@ static void end(struct scene *scene)
 		weir_text_deinit(&scene->server.rows[i].extra);
 		weir_text_deinit(&scene->server.before[i].extra);
 	}
+	weir_partition_faults_deinit(&scene->archiver.faults);
 	weir_assignment_free(scene->archiver.options.assignment);
 	pthread_mutex_destroy(&scene->archiver.reasons.lock);
 	pthread_mutex_destroy(&scene->server.lock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines: their form for people and as JSON, one write each, and a fault logged once. */
+/* Log lines: their form for people and as JSON, one write each, and troubles that last: told, repeated, over, and never a flood. */
 #include "common/json/json.h"
 #include "common/log/log.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -143,24 +144,173 @@ static void lines_of_several_threads_do_not_mix(void **state)
 	fclose(lines);
 }
 
-static void a_fault_is_logged_once_and_once_when_over(void **state)
+/* ---- troubles that last, by a clock of the test ---- */
+
+static int64_t now_ms;
+
+static int64_t test_clock_ms(void)
+{
+	return now_ms;
+}
+
+static struct weir_log log_by_test_clock(void)
+{
+	now_ms = 5000;
+	assert_int_equal(0, fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK));
+	return (struct weir_log){.fd = pipe_ends[1], .clock_ms = test_clock_ms};
+}
+
+/* What has been logged, without the times; "" for nothing. */
+static const char *said(void)
+{
+	static char lines[65536], all[65536];
+	ssize_t length = read(pipe_ends[0], all, sizeof all - 1);
+	lines[0] = '\0';
+	if (length <= 0)
+		return lines;
+	all[length] = '\0';
+	for (char *line = strtok(all, "\n"); line != NULL; line = strtok(NULL, "\n"))
+		snprintf(lines + strlen(lines), sizeof lines - strlen(lines), "%s\n", line + 25);
+	return lines;
+}
+
+static int count_lines(void)
+{
+	int count = 0;
+	for (const char *at = said(); (at = strchr(at, '\n')) != NULL; at++)
+		count++;
+	return count;
+}
+
+static void a_fault_is_told_once_and_once_when_over(void **state)
 {
 	(void)state;
-	struct weir_log log = {.fd = pipe_ends[1]};
+	struct weir_log log = log_by_test_clock();
 	struct weir_fault fault = {0};
 	weir_fault_clear(&fault, &log, "store");
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 5; i++, now_ms += 1000)
 		weir_fault_raise(&fault, &log, "store", "cannot write: %s", "no room");
-	assert_string_equal(" WARNING store: cannot write: no room\n", read_once() + 24);
-	weir_fault_raise(&fault, &log, "store", "cannot write: %s", "broken");
-	assert_string_equal(" WARNING store: cannot write: broken\n", read_once() + 24);
+	assert_string_equal("WARNING store: cannot write: no room\n", said());
+	weir_fault_raise(&fault, &log, "store", "cannot write: %s. Make room", "broken");
+	assert_string_equal("WARNING store: cannot write: broken. Make room\n", said());
+	now_ms += 93000;
 	weir_fault_clear(&fault, &log, "store");
-	assert_string_equal(" INFO store: recovered after 6 failed tries: cannot write: broken\n", read_once() + 24);
+	assert_string_equal("INFO store: recovered after 1 min 38 s (6 attempts): this is over: cannot write: broken\n",
+	                    said());
 	weir_fault_clear(&fault, &log, "store");
-	weir_fault_raise(&fault, &log, "store", "cannot write: %s", "broken");
-	assert_string_equal(" WARNING store: cannot write: broken\n", read_once() + 24);
-	weir_fault_clear(&fault, &log, "store");
-	assert_string_equal(" INFO store: recovered after 1 failed try: cannot write: broken\n", read_once() + 24);
+	assert_string_equal("", said());
+	weir_fault_raise_at(&fault, &log, WEIR_LOG_ERROR, "store", "cannot write: %s", "broken");
+	assert_string_equal("ERROR store: cannot write: broken\n", said());
+	weir_fault_over(&fault, &log, "store", "%s has room again", "/var");
+	assert_string_equal("INFO store: recovered after 0 s (1 attempt): /var has room again\n", said());
+}
+
+static void a_fault_is_repeated_with_its_age(void **state)
+{
+	(void)state;
+	struct weir_log log = log_by_test_clock();
+	struct weir_fault fault = {0};
+	weir_fault_remind(&fault, &log, "bus");
+	assert_string_equal("", said());
+	weir_fault_raise(&fault, &log, "bus", "no broker answers");
+	assert_string_equal("WARNING bus: no broker answers\n", said());
+	for (int s = 0; s < 599; s++, now_ms += 1000)
+		weir_fault_raise(&fault, &log, "bus", "no broker answers");
+	assert_string_equal("", said());
+	now_ms += 1000;
+	weir_fault_raise(&fault, &log, "bus", "no broker answers");
+	assert_string_equal("WARNING bus: for 10 min: no broker answers\n", said());
+	now_ms += 600000;
+	weir_fault_remind(&fault, &log, "bus"); /* nobody retries it: its owner's loop reminds */
+	assert_string_equal("WARNING bus: for 20 min: no broker answers\n", said());
+	weir_fault_remind(&fault, &log, "bus");
+	assert_string_equal("", said());
+}
+
+static void words_that_differ_in_figures_are_the_same_fault(void **state)
+{
+	(void)state;
+	struct weir_log log = log_by_test_clock();
+	struct weir_fault fault = {0};
+	for (int i = 5; i < 2000; i += 7)
+		weir_fault_raise(&fault, &log, "memory", "the index takes %d MB", i);
+	assert_string_equal("WARNING memory: the index takes 5 MB\n", said());
+	weir_fault_raise(&fault, &log, "memory", "the index takes %d MB of 16", 4);
+	assert_string_equal("WARNING memory: the index takes 4 MB of 16\n", said());
+	now_ms += 600000; /* what is repeated are the newest figures */
+	weir_fault_raise(&fault, &log, "memory", "the index takes %d MB of 16", 3000);
+	assert_string_equal("WARNING memory: for 10 min: the index takes 3000 MB of 16\n", said());
+}
+
+static void a_fault_that_comes_and_goes_does_not_flood(void **state)
+{
+	(void)state;
+	struct weir_log log = log_by_test_clock();
+	struct weir_fault fault = {0};
+	for (int s = 0; s < 3600; s++, now_ms += 1000) {
+		weir_fault_raise(&fault, &log, "store", "gone");
+		weir_fault_clear(&fault, &log, "store");
+	}
+	assert_in_range(count_lines(), 12, 2 * (6 + 60));
+	weir_fault_raise(&fault, &log, "store", "gone"); /* that it stays now is told, if late */
+	(void)said();
+	now_ms += 60000;
+	weir_fault_raise(&fault, &log, "store", "gone");
+	assert_string_equal("WARNING store: for 1 min: gone\n", said());
+}
+
+static void words_that_always_change_do_not_flood(void **state)
+{
+	(void)state;
+	struct weir_log log = log_by_test_clock();
+	struct weir_fault fault = {0};
+	for (int s = 0; s < 3600; s++, now_ms += 1000)
+		weir_fault_raise(&fault, &log, "store", "gone %c%c", 'a' + s % 26, 'a' + s / 26 % 26);
+	assert_in_range(count_lines(), 6, 6 + 60);
+}
+
+static void what_happens_again_and_again_is_counted(void **state)
+{
+	(void)state;
+	struct weir_log log = log_by_test_clock();
+	struct weir_notice notice = {0};
+	for (int i = 0; i < 100; i++)
+		weir_notice_log(&notice, &log, WEIR_LOG_WARNING, "limiter", "skipped offset %d", i);
+	assert_int_equal(6, count_lines());
+	now_ms += 60000;
+	for (int i = 100; i < 200; i++)
+		weir_notice_log(&notice, &log, WEIR_LOG_WARNING, "limiter", "skipped offset %d", i);
+	assert_string_equal("WARNING limiter: skipped offset 100 (and 94 more like it since the last such line)\n", said());
+}
+
+static void what_lasts_and_nobody_else_tells_is_told(void **state)
+{
+	(void)state;
+	struct weir_log log = log_by_test_clock();
+	struct weir_lasting lasting = {0};
+	for (int i = 0; i < 50; i++, now_ms += 100)
+		assert_false(weir_lasting_failed(&lasting, &log, false));
+	assert_true(weir_lasting_failed(&lasting, &log, false));
+	assert_false(weir_lasting_failed(&lasting, &log, true)); /* the bus tells it by now */
+	now_ms += 4000;
+	assert_false(weir_lasting_failed(&lasting, &log, false));
+	weir_lasting_worked(&lasting);
+	now_ms += 4000;
+	assert_false(weir_lasting_failed(&lasting, &log, false));
+}
+
+static void ages_are_in_words(void **state)
+{
+	(void)state;
+	static const struct {
+		int64_t ms;
+		const char *text;
+	} ages[] = {
+		{0, "0 s"},       {59999, "59 s"},          {60000, "1 min"},  {98000, "1 min 38 s"}, {601000, "10 min"},
+		{3600000, "1 h"}, {22200000, "6 h 10 min"}, {86400000, "1 d"}, {266400000, "3 d 2 h"}};
+	char text[WEIR_AGE_BYTES];
+	for (size_t i = 0; i < sizeof ages / sizeof *ages; i++)
+		assert_string_equal(ages[i].text, weir_age(ages[i].ms, text));
 }
 
 int main(void)
@@ -173,7 +323,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lower_levels_are_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_words_are_cut_to_what_a_pipe_takes_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(lines_of_several_threads_do_not_mix, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_fault_is_logged_once_and_once_when_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_fault_is_told_once_and_once_when_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_fault_is_repeated_with_its_age, setup, teardown),
+		cmocka_unit_test_setup_teardown(words_that_differ_in_figures_are_the_same_fault, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_fault_that_comes_and_goes_does_not_flood, setup, teardown),
+		cmocka_unit_test_setup_teardown(words_that_always_change_do_not_flood, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_happens_again_and_again_is_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_lasts_and_nobody_else_tells_is_told, setup, teardown),
+		cmocka_unit_test(ages_are_in_words),
 	};
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
 }

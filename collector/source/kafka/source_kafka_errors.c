@@ -178,7 +178,7 @@ void kafka_take_error(struct kafka_source *source, rd_kafka_event_t *event, int6
 		break;
 	case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
 		kafka_problem(source, "no broker of %s answers: %s", source->config.brokers,
-		              weir_kafka_complaint(source->kafka, cause, sizeof cause) ? cause : words);
+		              weir_kafka_complaint(source->kafka, cause, sizeof cause, NULL) ? cause : words);
 		break;
 	case RD_KAFKA_RESP_ERR__TRANSPORT:
 	case RD_KAFKA_RESP_ERR__RESOLVE: break; /* one broker of several: if it was the last, the one above follows */

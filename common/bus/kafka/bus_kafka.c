@@ -172,6 +172,22 @@ static enum weir_status prepare(struct bus_kafka *bus, int timeout_ms, struct we
 	return status;
 }
 
+/* Only the first words, as those of brokers that are starting change from one attempt to the next. */
+static void tell_waiting(const struct bus_kafka *bus, struct weir_fault *fault, const struct weir_error *error)
+{
+	char ignored[WEIR_KAFKA_COMPLAINT_BYTES];
+	const struct weir_kafka_cause *cause;
+	fault->times += fault->on;
+	weir_fault_remind(fault, bus->log, "bus");
+	if (fault->on)
+		return;
+	bool complains = weir_kafka_complaint(bus->kafka, ignored, sizeof ignored, &cause);
+	weir_fault_raise_at(fault, bus->log, complains && cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, "bus",
+	                    "%s. This process reads and publishes nothing until then, and nothing is lost. Retrying. %s",
+	                    error->text,
+	                    complains ? cause->remedy : "Look at the brokers and their topics (runbook: broker-away)");
+}
+
 /* Tries until the topics are ready, for wait_ms at most. */
 static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, const _Atomic bool *stop,
                                         struct weir_error *error)
@@ -183,7 +199,7 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 		int timeout_ms = tries * TRY_MS < BUS_KAFKA_ASK_MS ? tries * TRY_MS : BUS_KAFKA_ASK_MS;
 		enum weir_status status = prepare(bus, timeout_ms, &words);
 		if (status == WEIR_OK) {
-			weir_fault_clear(&fault, bus->log, "bus");
+			weir_fault_over(&fault, bus->log, "bus", "%s answers, and has the topics", bus->config->bus.brokers);
 			return WEIR_OK;
 		}
 		bool settles = status == WEIR_AGAIN && bus->absent != BUS_KAFKA_LOOK;
@@ -191,10 +207,8 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 		bool final = status == WEIR_INVALID || status == WEIR_END;
 		if (final || (stop != NULL && *stop) || weir_monotonic_ms() - start_ms >= patience_ms)
 			return weir_fail(error, final ? status : WEIR_IO, "%s", words.text);
-		if (status == WEIR_IO && !fault.on)
-			weir_fault_raise(&fault, bus->log, "bus", "%s; retrying", words.text);
-		else
-			fault.times += fault.on;
+		if (status == WEIR_IO)
+			tell_waiting(bus, &fault, &words);
 		nanosleep(&(struct timespec){.tv_nsec = (status == WEIR_IO ? PAUSE_MS : NAP_MS) * 1000000L}, NULL);
 	}
 }

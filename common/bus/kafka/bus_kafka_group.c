@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAVE_MS = 3000 }; /* and BUS_KAFKA_END_MS for the handle */
+enum { OFTEN = 3, OFTEN_MS = 600000 }; /* losing the membership so often, each within the time */
+enum { LEAVE_MS = 3000 };              /* and BUS_KAFKA_END_MS for the handle */
 
 struct weir_group {
 	struct bus_kafka *bus; /* borrowed */
@@ -28,6 +29,8 @@ struct weir_group {
 	bool *owned;               /* by partition: the last assignment */
 	uint64_t spoken;           /* how many assignments there were */
 	bool member;               /* whether the last one is still valid */
+	int64_t lost_ms;           /* monotonic: when the membership was last lost */
+	uint32_t losses;           /* times, each not long after the one before */
 	struct weir_error failure; /* a failure of the group itself; its text is not empty while it lasts */
 };
 
@@ -78,10 +81,21 @@ enum weir_status weir_group_join(struct weir_bus *base, const char *name, struct
 	return status;
 }
 
+/* It is usual after an outage of the brokers, and when the process was stopped. */
 static void lose(struct weir_group *group, const char *why)
 {
-	if (group->member)
-		weir_log(group->bus->log, WEIR_LOG_WARNING, "bus", "lost membership of the consumer group: %s", why);
+	int64_t now_ms = weir_monotonic_ms();
+	group->losses = now_ms - group->lost_ms < OFTEN_MS ? group->losses + 1 : 1;
+	group->lost_ms = now_ms;
+	if (group->member && group->losses < OFTEN)
+		weir_log(group->bus->log, WEIR_LOG_INFO, "bus",
+		         "removed from the consumer group: %s. Joining again; nothing is lost", why);
+	else if (group->member)
+		weir_log(group->bus->log, WEIR_LOG_WARNING, "bus",
+		         "removed from the consumer group again, for the %u. time within minutes: %s. Its partitions move each "
+		         "time, so verdicts are late. Joining again. Look at the load of this machine, and the network to the "
+		         "brokers (runbook: process-suspended)",
+		         group->losses, why);
 	group->member = false;
 	memset(group->owned, 0, group->bus->bus.partitions * sizeof *group->owned);
 }
@@ -99,7 +113,7 @@ static void take_assignment(struct weir_group *group, rd_kafka_event_t *event)
 	group->spoken++;
 	group->member = true;
 	group->failure.text[0] = '\0';
-	weir_log(group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group assigned %d of %u partitions",
+	weir_log(group->bus->log, WEIR_LOG_INFO, "bus", "the consumer group assigned %d of %u partitions to this process",
 	         given != NULL ? given->cnt : 0, group->bus->bus.partitions);
 }
 
@@ -112,7 +126,7 @@ static void take_rebalance(struct weir_group *group, rd_kafka_event_t *event)
 	bool lost = rd_kafka_assignment_lost(group->handle) != 0; /* asked before it is given back, which resets this */
 	rd_kafka_assign(group->handle, NULL);
 	if (lost)
-		lose(group, "it missed its session or poll timeout; joining again");
+		lose(group, "no heartbeat reached the broker within session.timeout.ms");
 }
 
 /* Handles errors that concern this group. The bus's watch logs temporary failures of the brokers. */

@@ -12,6 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
+#include "common/log/stall.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,10 +20,31 @@
 
 enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000, SETTINGS_PERIOD_MS = 30000 };
 
+/* What a problem means, and what helps. */
+struct advice {
+	enum weir_log_level level; /* WEIR_LOG_ERROR: somebody must do something */
+	const char *effect, *remedy;
+};
+
+static const char no_broker[] = "Nothing is read or published meanwhile: lines wait in their logs and messages in the "
+								"topics, and no new block begins; what is blocked stays so until its end";
+
 /* Finds the first fault of a topic's partitions. */
 static enum weir_status inspect_topic(const struct bus_kafka *bus, const rd_kafka_metadata_topic_t *topic,
-                                      struct weir_error *error)
+                                      struct advice *advice, struct weir_error *error)
 {
+	*advice = (struct advice){WEIR_LOG_WARNING, "Nothing is published there meanwhile, and nothing is lost",
+	                          "Start the brokers that are missing, and look at their own logs (runbook: broker-away)"};
+	if (topic->err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
+		*advice = (struct advice){
+			WEIR_LOG_ERROR, "What was in it is lost, and nothing can be published there: no new block begins",
+			"Make it again with `weir policy apply --config FILE`, then `weir recover --accept-gap --config FILE --all "
+			"--yes` (runbook: topic-deleted)"};
+		return weir_fail(error, WEIR_IO, "topic %s does not exist any more", topic->topic);
+	}
+	if (topic->err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
+		*advice = (struct advice){WEIR_LOG_ERROR, "Nothing is read or published there meanwhile",
+		                          "Give the user of this process its rights again (runbook: credentials)"};
 	if (topic->err != RD_KAFKA_RESP_ERR_NO_ERROR)
 		return weir_fail(error, WEIR_IO, "topic %s: %s", topic->topic, rd_kafka_err2str(topic->err));
 	for (int i = 0; i < topic->partition_cnt; i++) {
@@ -45,15 +67,16 @@ enum weir_status weir_bus_kafka_metadata(struct bus_kafka *bus, int timeout_ms,
 	rd_kafka_resp_err_t code = rd_kafka_metadata(bus->control, 0, NULL, metadata, timeout_ms);
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
 		return weir_fail(error, WEIR_IO, "no broker of %s answers: %s", bus->config->bus.brokers,
-		                 weir_kafka_complaint(bus->kafka, cause, sizeof cause) ? cause : rd_kafka_err2str(code));
+		                 weir_kafka_complaint(bus->kafka, cause, sizeof cause, NULL) ? cause : rd_kafka_err2str(code));
 	weir_kafka_content(bus->kafka);
 	return WEIR_OK;
 }
 
 /* Notes whether a topic can be written. @return false: it cannot, and this process needs it */
-static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *metadata, struct weir_error *error)
+static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *metadata, struct advice *advice,
+                       struct weir_error *error)
 {
-	bool good = inspect_topic(bus, metadata, error) == WEIR_OK, needed = false;
+	bool good = inspect_topic(bus, metadata, advice, error) == WEIR_OK, needed = false;
 	pthread_mutex_lock(&bus->lock);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		if (strcmp(metadata->topic, bus->names[topic]) != 0)
@@ -66,21 +89,29 @@ static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *m
 }
 
 /* Whether brokers answer, and every partition of the topics that this process needs can be written. */
-static enum weir_status ask(struct bus_kafka *bus, struct weir_error *error)
+static enum weir_status ask(struct bus_kafka *bus, struct advice *advice, struct weir_error *error)
 {
 	const struct rd_kafka_metadata *metadata;
 	struct weir_error words;
 	enum weir_status status = weir_bus_kafka_metadata(bus, WATCH_ASK_MS, &metadata, error);
-	if (status != WEIR_OK)
+	if (status != WEIR_OK) {
+		char ignored[WEIR_KAFKA_COMPLAINT_BYTES];
+		const struct weir_kafka_cause *cause;
+		(void)weir_kafka_complaint(bus->kafka, ignored, sizeof ignored, &cause);
+		*advice = (struct advice){cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, no_broker, cause->remedy};
 		return status;
+	}
 	pthread_mutex_lock(&bus->lock);
 	bus->answered_ms = weir_monotonic_ms();
 	pthread_mutex_unlock(&bus->lock);
-	for (int i = 0; i < metadata->topic_cnt; i++)
-		if (!note_topic(bus, &metadata->topics[i], &words) && status == WEIR_OK) {
+	for (int i = 0; i < metadata->topic_cnt; i++) {
+		struct advice of_one;
+		if (!note_topic(bus, &metadata->topics[i], &of_one, &words) && status == WEIR_OK) {
 			status = WEIR_IO;
 			*error = words;
+			*advice = of_one;
 		}
+	}
 	rd_kafka_metadata_destroy(metadata);
 	return status;
 }
@@ -109,27 +140,35 @@ static void *watch(void *context)
 {
 	struct bus_kafka *bus = context;
 	struct weir_fault fault = {0}, skew = {0};
-	struct weir_error error;
+	struct weir_error error, told = {0};
+	struct advice advice, given = {0};
+	struct weir_stall stall = {0};
 	int64_t settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 	while (wait_for_next(bus)) {
-		if (ask(bus, &error) == WEIR_OK) {
+		if (ask(bus, &advice, &error) == WEIR_OK) {
 			if (atomic_exchange(&bus->suspect, false) || fault.on)
 				atomic_fetch_add(&bus->found, 1);
-			weir_fault_clear(&fault, bus->log, "bus");
+			weir_fault_over(&fault, bus->log, "bus", "%s answers again, with every topic", bus->config->bus.brokers);
 			note(bus, "");
 			weir_bus_kafka_tell_skew(bus, &skew);
 			if (weir_monotonic_ms() >= settings_ms) {
 				weir_bus_kafka_check_again(bus, WATCH_ASK_MS);
 				settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 			}
+			weir_stall_turn(&stall, weir_clock_ms(CLOCK_BOOTTIME), PERIOD_MS + WATCH_ASK_MS);
 			continue;
 		}
-		/* The cause may change from one attempt to the next; only the first is logged. */
-		if (!fault.on)
-			weir_fault_raise(&fault, bus->log, "bus", "%s", error.text);
-		else
-			fault.times++;
 		note(bus, error.text);
+		/* An answer that nobody could take is no fault of the broker's: it is asked once more. */
+		if (weir_stall_turn(&stall, weir_clock_ms(CLOCK_BOOTTIME), PERIOD_MS + WATCH_ASK_MS) > 0)
+			continue;
+		/* While brokers go and come, their words change from one attempt to the next: the first are told. */
+		if (!fault.on || advice.level > given.level) {
+			told = error;
+			given = advice;
+		}
+		weir_fault_raise_at(&fault, bus->log, given.level, "bus", "%s. %s. Retrying every second. %s", told.text,
+		                    given.effect, given.remedy);
 	}
 	return NULL;
 }

@@ -185,7 +185,8 @@ static void keep_complaint(struct weir_kafka *kafka, const char *words)
 	const char *end = strstr(words, " (after ");
 	size_t length = end != NULL ? (size_t)(end - words) : strlen(words);
 	if (length >= sizeof kafka->complaint)
-		length = sizeof kafka->complaint - 1;
+		for (length = sizeof kafka->complaint - 1; length > 0 && words[length] != ' ';)
+			length--; /* not in the middle of a word */
 	pthread_mutex_lock(&kafka->lock);
 	memcpy(kafka->complaint, words, length);
 	kafka->complaint[length] = '\0';
@@ -215,13 +216,21 @@ static void on_log(const rd_kafka_t *handle, int level, const char *facility, co
 	weir_log(&kafka->log, WEIR_LOG_DEBUG, kafka->part, "librdkafka: %s: %s", facility, words);
 }
 
-bool weir_kafka_complaint(struct weir_kafka *kafka, char *text, size_t bytes)
+/* The broker's name stands before the first ": "; for words that are not cut in the middle of one there is room. */
+bool weir_kafka_complaint(struct weir_kafka *kafka, char *text, size_t bytes, const struct weir_kafka_cause **cause)
 {
 	pthread_mutex_lock(&kafka->lock);
 	bool some = kafka->complaint[0] != '\0';
-	if (some)
+	const struct weir_kafka_cause *known = weir_kafka_cause(kafka->complaint);
+	const char *end = strstr(kafka->complaint, ": ");
+	int name = end != NULL ? (int)(end - kafka->complaint + 2) : 0;
+	if (some && known->words != NULL)
+		snprintf(text, bytes, "%.*s%s", name, kafka->complaint, known->words);
+	else if (some)
 		snprintf(text, bytes, "%s", kafka->complaint);
 	pthread_mutex_unlock(&kafka->lock);
+	if (cause != NULL)
+		*cause = known;
 	return some;
 }
 

@@ -12,12 +12,13 @@
 #ifndef WEIR_COMMON_KAFKA_H
 #define WEIR_COMMON_KAFKA_H
 
+#include "common/bus/kafka/kafka_words.h"
 #include "common/json/json.h"
 #include "common/log/log.h"
 
 #include <librdkafka/rdkafka.h>
 
-enum { WEIR_KAFKA_COMPLAINT_BYTES = 256 };
+enum { WEIR_KAFKA_COMPLAINT_BYTES = 400 }; /* within an error with more words around it */
 
 /* A property with its value; lists end with a NULL name. */
 struct weir_kafka_property {
@@ -75,8 +76,15 @@ WEIR_MUST_USE enum weir_status weir_kafka_open(struct weir_kafka *kafka, rd_kafk
  */
 void weir_kafka_end(rd_kafka_t *handle, int64_t wait_ms);
 
-/** The last complaint of a handle ("Connect to ... failed: Connection refused"). @return false: none @thread any */
-bool weir_kafka_complaint(struct weir_kafka *kafka, char *text, size_t bytes);
+/**
+ * The last complaint of a handle, with the broker's name before it ("b1:9092/1: Connection refused: no broker runs
+ * there").
+ *
+ * @param cause  NULL, or set: the cause that was understood, with what helps
+ * @return false: there is none
+ * @thread any
+ */
+bool weir_kafka_complaint(struct weir_kafka *kafka, char *text, size_t bytes, const struct weir_kafka_cause **cause);
 /** Forgets the complaint, as everything works. @thread any */
 void weir_kafka_content(struct weir_kafka *kafka);
 

@@ -44,6 +44,7 @@ struct subscriber {
 	int64_t paid_until_ms; /* monotonic: the changes so far would have come until then, one in each interval */
 	int64_t expire_at_ms;  /* Unix ms */
 	struct weir_fault target_fault, feed_fault, bus_fault;
+	struct weir_lasting feed_fails;
 	int64_t bus_look_at_ms;
 	int64_t progress_ms; /* monotonic: when something of the topic came */
 	struct subscriber_notice malformed_notice, left_out_notice, unfit_notice;

@@ -93,8 +93,11 @@ static void fail(struct subscriber *subscriber, int64_t now_ms, const struct wei
 	weir_counter_add(&subscriber->errors, 1);
 	if (atomic_load(&subscriber->in_place) && now_ms - subscriber->in_place_since_ms >= STEADY_MS)
 		subscriber->retry_wait_ms = RETRY_LEAST_MS;
-	weir_fault_raise(&subscriber->target_fault, subscriber->options.log, subscriber->options.target->ops->kind,
-	                 "%s; retrying until the list is written", error->text);
+	weir_fault_raise(
+		&subscriber->target_fault, subscriber->options.log, subscriber->options.target->ops->kind,
+		"the list is not written: %s. The gateway goes on with the list that it has: new blocks do not reach it, and "
+		"blocks that are over may stay. Retrying until it is written (runbook: gateway-not-blocking)",
+		error->text);
 	pthread_mutex_lock(&subscriber->reason_lock);
 	snprintf(subscriber->reason, sizeof subscriber->reason, "%s", error->text);
 	pthread_mutex_unlock(&subscriber->reason_lock);
@@ -297,6 +300,8 @@ static void open_existing_bus(struct subscriber *subscriber)
 	if (now_ms < subscriber->bus_look_at_ms)
 		return;
 	subscriber->bus_look_at_ms = now_ms + BUS_LOOK_MS;
+	if (strcmp(bus->ops->name, "kafka") == 0)
+		return; /* that bus tells of itself */
 	if (bus->ops->problem(bus, words, sizeof words))
 		weir_fault_raise(&subscriber->bus_fault, subscriber->options.log, "bus", "%s", words);
 	else
@@ -370,12 +375,20 @@ static enum weir_status receive(struct subscriber *subscriber, struct weir_messa
 	else if (status != WEIR_INVALID && out_of_patience(subscriber) && !feed_caught_up(feed))
 		return status == WEIR_IO ? status : report_blocked_feed(subscriber, error);
 	if (status == WEIR_IO) {
-		weir_fault_raise(&subscriber->feed_fault, subscriber->options.log, "decisions", "%s", error->text);
+		char problem[WEIR_ERROR_TEXT_BYTES];
+		bool told = subscriber->bus->ops->problem(subscriber->bus, problem, sizeof problem);
+		if (weir_lasting_failed(&subscriber->feed_fails, subscriber->options.log, told))
+			weir_fault_raise(&subscriber->feed_fault, subscriber->options.log, "decisions",
+			                 "cannot read the decisions: %s. The list stays as it is, without new blocks. Retrying "
+			                 "(runbook: gateway-not-blocking)",
+			                 error->text);
 		nap(NAP_MS);
 		return WEIR_OK;
 	}
-	if (status == WEIR_OK)
-		weir_fault_clear(&subscriber->feed_fault, subscriber->options.log, "decisions");
+	if (status == WEIR_OK) {
+		weir_lasting_worked(&subscriber->feed_fails);
+		weir_fault_over(&subscriber->feed_fault, subscriber->options.log, "decisions", "decisions are read again");
+	}
 	return status;
 }
 

@@ -7,6 +7,7 @@
 #include "collector/follow/policy_doubts.h"
 #include "common/base/clock.h"
 #include "common/bytes/http_address.h"
+#include "common/cluster/policy_note.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "common/json/json_writer.h"
@@ -14,7 +15,6 @@
 #include "deploy/weir/policy/internal.h"
 #include "deploy/weir/policy/policy_changes.h"
 #include "deploy/weir/policy/policy_check.h"
-#include "deploy/weir/policy/policy_note.h"
 #include "deploy/weir/terminal/author.h"
 
 #include <stdio.h>
@@ -253,14 +253,14 @@ static enum weir_status put_in_force(struct policy_command *command, struct weir
 	struct backend *backend = &command->backend;
 	struct weir_store *store = command->dry_run ? NULL : backend->store;
 	uint64_t version, appended = 0;
-	struct policy_note note = {.at_ms = weir_wall_ms()};
+	struct weir_policy_note note = {.at_ms = weir_wall_ms()};
 	author_name(command->by, note.by, sizeof note.by);
 	enum weir_status status = weir_policy_number(store, (const struct weir_policy *const *)command->history.policies,
 	                                             command->history.count, policy, &version, error);
 	if (status == WEIR_OK && !command->dry_run)
 		status = weir_policy_appended(store, &appended, error);
 	if (status == WEIR_OK && !command->dry_run)
-		status = policy_note_put(store, version, &note, error);
+		status = weir_policy_note_put(store, version, &note, error);
 	if (status == WEIR_OK && !command->dry_run)
 		status = weir_policy_append(store, backend->bus, version, note.at_ms, WAIT_MS, error);
 	if (status == WEIR_OK)

@@ -4,7 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/cluster/policy_log.h"
-#include "deploy/weir/policy/policy_note.h"
+#include "common/cluster/policy_note.h"
 #include "deploy/weir/terminal/author.h"
 
 #include <stdlib.h>
@@ -51,9 +51,9 @@ enum weir_status policy_log_apply(struct weir_store *store, struct policy_regist
 		status = policy_registry_add(registry, *version, weir_span_of(policy->text), error);
 	if (status != WEIR_OK || bus == NULL || store == NULL)
 		return status;
-	struct policy_note note = {.at_ms = now_ms};
+	struct weir_policy_note note = {.at_ms = now_ms};
 	author_name(NULL, note.by, sizeof note.by);
-	status = policy_note_put(store, *version, &note, error);
+	status = weir_policy_note_put(store, *version, &note, error);
 	if (status != WEIR_OK)
 		return status;
 	return weir_policy_append(store, bus, *version, now_ms, WAIT_MS, error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `weir policy show` and `history`: one version, or what each changed, when and by whom. */
+#include "common/cluster/policy_note.h"
 #include "common/json/json_writer.h"
 #include "deploy/weir/policy/internal.h"
 #include "deploy/weir/policy/policy_changes.h"
-#include "deploy/weir/policy/policy_note.h"
 #include "deploy/weir/terminal/readable.h"
 
 static void put_state(struct weir_text *text, uint64_t version, uint64_t appended)
@@ -54,7 +54,7 @@ enum weir_status policy_show(struct policy_command *command, struct weir_error *
 struct version_line {
 	const struct weir_policy *policy, *before;
 	uint64_t appended;
-	struct policy_note note;
+	struct weir_policy_note note;
 };
 
 static void put_version_json(struct weir_text *text, const struct version_line *line)
@@ -102,7 +102,7 @@ enum weir_status policy_show_history(struct policy_command *command, struct weir
 	for (size_t i = 0; status == WEIR_OK && i < history->count; i++) {
 		struct version_line line = {
 			.policy = history->policies[i], .before = i > 0 ? history->policies[i - 1] : NULL, .appended = appended};
-		status = policy_note_get(store, line.policy->version, &line.note, error);
+		status = weir_policy_note_get(store, line.policy->version, &line.note, error);
 		if (status == WEIR_OK)
 			(command->json ? put_version_json : put_version)(&command->text, &line);
 	}

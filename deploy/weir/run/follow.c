@@ -38,6 +38,7 @@
 #include "limiter/daemon/late_note.h"
 #include "limiter/daemon/limiter_metrics.h"
 #include "limiter/daemon/memory_note.h"
+#include "limiter/worker/announcements.h"
 #include "limiter/worker/worker.h"
 
 #include <stdlib.h>
@@ -440,6 +441,16 @@ static void log_bus_problem(struct follow *follow)
 		weir_fault_clear(&follow->bus_fault, follow->log, "log");
 }
 
+static void announce(struct announcements *announcements, const struct follow *follow)
+{
+	for (uint32_t i = 0; i < follow->bus->partitions; i++) {
+		struct worker_partition look;
+		worker_view(follow->workers[placement_of(follow->placement, i)], i, &look);
+		announcements_look(announcements, i, &look, true, NULL, NULL);
+	}
+	announcements_tell(announcements);
+}
+
 static void show_progress(struct follow *follow)
 {
 	if (!progress_due(follow->progress))
@@ -457,8 +468,10 @@ static void watch(struct follow *follow)
 {
 	struct late_note late = {0};
 	struct memory_note memory = {0};
+	struct announcements announcements;
 	const struct limiter_parts parts = {
 		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
+	announcements_init(&announcements, follow->bus->partitions, follow->log);
 	exempt_watch_set(&follow->exempt, follow->options->config->policy, follow->options->lists, weir_monotonic_ms());
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
 		bool exempt = exempt_watch_changed(&follow->exempt, weir_monotonic_ms());
@@ -468,11 +481,13 @@ static void watch(struct follow *follow)
 		if ((exempt || asked) && !reload(follow) && exempt)
 			exempt_watch_again(&follow->exempt, weir_monotonic_ms());
 		log_bus_problem(follow);
+		announce(&announcements, follow);
 		late_note_watch(&late, &parts, follow->log);
 		memory_note_watch(&memory, &parts, follow->options->config->limiter.memory_bytes, follow->log);
 		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
+	announcements_deinit(&announcements);
 	exempt_watch_deinit(&follow->exempt);
 	progress_clear(follow->progress);
 }

@@ -6,6 +6,7 @@
 #include "common/base/stop.h"
 #include "common/bytes/http_address.h"
 #include "common/daemon/daemon.h"
+#include "common/daemon/heartbeat.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/follow.h"
 #include "deploy/weir/run/once.h"
@@ -120,7 +121,12 @@ static enum weir_exit run(struct run_options *options)
 	if (options->once && names_robots(options->config->policy))
 		weir_log(&log, WEIR_LOG_WARNING, "exempt", "--once asks no name server: no robot is exempt as verified");
 	unmatched_tell(options->config, options->config->policy, options->lists, &log);
-	return options->once ? run_once(options, &log, &progress) : run_follow(options, &log, &progress);
+	if (options->once)
+		return run_once(options, &log, &progress);
+	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&log);
+	code = run_follow(options, &log, &progress);
+	weir_heartbeat_stop(heartbeat);
+	return code;
 }
 
 static enum weir_exit command_main(int argc, char **argv)

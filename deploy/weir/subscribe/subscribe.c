@@ -13,6 +13,7 @@
 #include "common/config/arguments.h"
 #include "common/config/config.h"
 #include "common/daemon/daemon.h"
+#include "common/daemon/heartbeat.h"
 #include "common/daemon/notify.h"
 #include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
@@ -477,6 +478,16 @@ static enum weir_status close_all(struct subscribe *subscribe, struct weir_error
 	return status;
 }
 
+static enum weir_status follow_topic(struct subscribe *subscribe, struct weir_error *error)
+{
+	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&subscribe->log);
+	enum weir_status status = open_bus(subscribe, error);
+	if (status == WEIR_OK)
+		status = subscriber_run(subscribe->subscriber, subscribe->bus, error);
+	weir_heartbeat_stop(heartbeat);
+	return status;
+}
+
 static enum weir_exit command_main(int argc, char **argv)
 {
 	struct subscribe subscribe = {.gateway = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT}};
@@ -504,9 +515,7 @@ static enum weir_exit command_main(int argc, char **argv)
 	if (status == WEIR_OK)
 		status = start_pages(&subscribe, &error);
 	if (status == WEIR_OK)
-		status = open_bus(&subscribe, &error);
-	if (status == WEIR_OK)
-		status = subscriber_run(subscribe.subscriber, subscribe.bus, &error);
+		status = follow_topic(&subscribe, &error);
 	weir_notify("STOPPING=1");
 	bool stopped = *weir_stop_flag();
 	if (close_all(&subscribe, &failure) != WEIR_OK && status == WEIR_OK && !stopped) {

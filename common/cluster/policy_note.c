@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A note is a JSON object: {"at": 1732173600123, "by": "ann"}. */
-#include "deploy/weir/policy/policy_note.h"
+#include "common/cluster/policy_note.h"
 
 #include "common/json/json.h"
 #include "common/json/json_writer.h"
@@ -16,12 +16,12 @@ static void name_note(uint64_t version, char name[NAME_BYTES])
 	snprintf(name, NAME_BYTES, "policy-author:%llu", (unsigned long long)version);
 }
 
-enum weir_status policy_note_get(struct weir_store *store, uint64_t version, struct policy_note *note,
-                                 struct weir_error *error)
+enum weir_status weir_policy_note_get(struct weir_store *store, uint64_t version, struct weir_policy_note *note,
+                                      struct weir_error *error)
 {
 	char name[NAME_BYTES], *text;
 	size_t length;
-	*note = (struct policy_note){0};
+	*note = (struct weir_policy_note){0};
 	name_note(version, name);
 	enum weir_status status = store->ops->note_get(store, name, &text, &length, error);
 	if (status != WEIR_OK || text == NULL)
@@ -35,12 +35,12 @@ enum weir_status policy_note_get(struct weir_store *store, uint64_t version, str
 	return WEIR_OK;
 }
 
-enum weir_status policy_note_put(struct weir_store *store, uint64_t version, const struct policy_note *note,
-                                 struct weir_error *error)
+enum weir_status weir_policy_note_put(struct weir_store *store, uint64_t version, const struct weir_policy_note *note,
+                                      struct weir_error *error)
 {
 	char name[NAME_BYTES];
-	struct policy_note before;
-	enum weir_status status = policy_note_get(store, version, &before, error);
+	struct weir_policy_note before;
+	enum weir_status status = weir_policy_note_get(store, version, &before, error);
 	if (status != WEIR_OK || before.at_ms != 0)
 		return status;
 	struct weir_text text = {0};

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread of its own, as any other may wait for a server, or for its turn. */
+#include "common/daemon/heartbeat.h"
+
+#include "common/base/alloc.h"
+#include "common/base/deadline.h"
+#include "common/log/stall.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { PERIOD_MS = 1000 };
+
+struct weir_heartbeat {
+	const struct weir_log *log;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool stopping;
+};
+
+static void *beat(void *context)
+{
+	struct weir_heartbeat *heartbeat = context;
+	struct weir_stall stall = {0};
+	char age[WEIR_AGE_BYTES];
+	pthread_mutex_lock(&heartbeat->lock);
+	while (!heartbeat->stopping) {
+		int64_t late_ms = weir_stall_turn(&stall, weir_clock_ms(CLOCK_BOOTTIME), PERIOD_MS);
+		if (late_ms > 0)
+			weir_log(heartbeat->log, WEIR_LOG_WARNING, "process",
+			         "this process did not run for %s: it was suspended, swapped out, or starved of CPU. What others "
+			         "had of it meanwhile (partitions, connections) may have been taken over; it goes on, and nothing "
+			         "is lost. If nobody stopped it, look at the machine's load and memory "
+			         "(runbook: process-suspended)",
+			         weir_age(late_ms, age));
+		struct weir_deadline deadline = weir_deadline_in_ms(PERIOD_MS);
+		while (!heartbeat->stopping && weir_condition_wait(&heartbeat->wake, &heartbeat->lock, &deadline))
+			;
+	}
+	pthread_mutex_unlock(&heartbeat->lock);
+	return NULL;
+}
+
+static void free_all(struct weir_heartbeat *heartbeat)
+{
+	pthread_mutex_destroy(&heartbeat->lock);
+	pthread_cond_destroy(&heartbeat->wake);
+	free(heartbeat);
+}
+
+struct weir_heartbeat *weir_heartbeat_start(const struct weir_log *log)
+{
+	struct weir_heartbeat *heartbeat = weir_alloc(1, sizeof *heartbeat);
+	heartbeat->log = log;
+	pthread_mutex_init(&heartbeat->lock, NULL);
+	weir_condition_init(&heartbeat->wake);
+	if (pthread_create(&heartbeat->thread, NULL, beat, heartbeat) == 0)
+		return heartbeat;
+	free_all(heartbeat);
+	return NULL;
+}
+
+void weir_heartbeat_stop(struct weir_heartbeat *heartbeat)
+{
+	if (heartbeat == NULL)
+		return;
+	pthread_mutex_lock(&heartbeat->lock);
+	heartbeat->stopping = true;
+	pthread_cond_signal(&heartbeat->wake);
+	pthread_mutex_unlock(&heartbeat->lock);
+	pthread_join(heartbeat->thread, NULL);
+	free_all(heartbeat);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a source's format counts as changed, and when it fits again. */
+#include "collector/follow/format_watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void most_of_the_last_lines_malformed_is_a_change(void **state)
+{
+	(void)state;
+	struct format_watch watch = {0};
+	for (int i = 0; i < 9; i++)
+		assert_false(format_watch_add(&watch, 100, 100, 1000));
+	assert_false(watch.changed);
+	assert_true(format_watch_add(&watch, 100, 100, 1000));
+	assert_true(watch.changed);
+	assert_int_equal(1000, watch.last_malformed);
+	assert_true(format_watch_add(&watch, 50000, 0, 1001)); /* a chunk with more lines than a window */
+	assert_false(watch.changed);
+}
+
+static void some_foreign_lines_are_none_and_nothing_flaps(void **state)
+{
+	(void)state;
+	struct format_watch watch = {0};
+	for (int i = 0; i < 100; i++)
+		(void)format_watch_add(&watch, 500, 250, i);
+	assert_false(watch.changed);
+	(void)format_watch_add(&watch, 1000, 501, 0);
+	assert_true(watch.changed);
+	int turns = 0;
+	for (int i = 0; i < 1000; i++) { /* between a quarter and a half */
+		(void)format_watch_add(&watch, 1000, i % 2 == 0 ? 300 : 499, i);
+		turns += !watch.changed;
+	}
+	assert_int_equal(0, turns);
+	(void)format_watch_add(&watch, 1000, 249, 0);
+	assert_false(watch.changed);
+}
+
+static void a_source_with_few_lines_is_judged_by_the_minute(void **state)
+{
+	(void)state;
+	struct format_watch watch = {0};
+	for (int64_t s = 0; s < 60; s += 5)
+		assert_false(format_watch_add(&watch, 1, 1, s * 1000));
+	assert_true(format_watch_add(&watch, 1, 1, 60000));
+	assert_true(watch.changed);
+	struct format_watch rare = {0};
+	for (int64_t s = 0; s < 900; s += 100)
+		assert_false(format_watch_add(&rare, 1, 1, s * 1000)); /* nine lines */
+	assert_true(format_watch_add(&rare, 1, 1, 900000));
+	assert_true(rare.changed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(most_of_the_last_lines_malformed_is_a_change),
+		cmocka_unit_test(some_foreign_lines_are_none_and_nothing_flaps),
+		cmocka_unit_test(a_source_with_few_lines_is_judged_by_the_minute),
+	};
+	return cmocka_run_group_tests_name("format watch", tests, NULL, NULL);
+}
