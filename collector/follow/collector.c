@@ -204,6 +204,7 @@ static void recover(struct collector *collector)
 	collector->owed_ms = collector_low_water_ms(collector);
 	collector->resent_ms = 0;
 	collector->read_again = false;
+	collector->renewed_ms = weir_monotonic_ms(); /* nothing is read again before that */
 	collector_save_at_once(collector);
 	framer_discard(collector->framer);
 	sender_renew(collector->sender);

@@ -43,6 +43,7 @@ enum {
 /* Names of streams that are no files begin with one of these; a file's path must not. */
 #define SOURCE_JOURNAL_PREFIX "journal:"
 #define SOURCE_DECISIONS_PREFIX "decisions:"
+#define SOURCE_KAFKA_PREFIX "kafka:"
 
 /* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX
@@ -84,7 +85,8 @@ struct source_memory_part {
 struct source_memory_stream {
 	char *path;
 	uint64_t low_water;   /* position: all before it is acknowledged */
-	int64_t forgotten_ns; /* rotated files last written at or before this are not new; of a journal: when last seen */
+	int64_t forgotten_ns; /* rotated files last written at or before this are not new; of a journal: when last seen;
+	                          of a topic: a hash of the message before low_water */
 	uint32_t next_file;   /* the next file's number */
 	uint32_t next_incarnation; /* the next part's */
 	struct source_memory_file **files;

@@ -49,25 +49,32 @@ const struct source_metric source_metric_lines = {&lines_row, lines, false, fals
 
 /* ---- what waits ---- */
 
+/* Nothing is known of what waits in a stream that cannot be read: 0 would say that nothing does. */
+static bool is_unreadable(const struct source_status *status)
+{
+	return status->problem[0] != '\0' && !status->reads_on;
+}
+
 ROW(lag_seconds) = {"weir_source_lag_seconds", WEIR_GAUGE, "seconds", SOURCE_METRIC_LABELS,
                     "How long the oldest unread data has been waiting. If this grows, the collector is short of CPU "
-                    "time, or the bus does not accept what it sends."};
+                    "time, or the bus does not accept what it sends. Absent while the stream cannot be read."};
 
 static bool lag_seconds(const struct source_status *status, double *value)
 {
 	*value = (double)status->lag_ms / 1000.0;
-	return !status->no_lag_time;
+	return !status->no_lag_time && !is_unreadable(status);
 }
 
 const struct source_metric source_metric_lag_seconds = {&lag_seconds_row, lag_seconds, false, true};
 
 ROW(lag_bytes) = {"weir_source_lag_bytes", WEIR_GAUGE, "bytes", SOURCE_METRIC_LABELS,
-                  "Bytes known to exist that have not been read; for a compressed file, compressed bytes."};
+                  "Bytes known to exist that have not been read; for a compressed file, compressed bytes. Absent while "
+                  "the stream cannot be read."};
 
 static bool lag_bytes(const struct source_status *status, double *value)
 {
 	*value = (double)status->lag_bytes;
-	return true;
+	return !is_unreadable(status);
 }
 
 const struct source_metric source_metric_lag_bytes = {&lag_bytes_row, lag_bytes, false, false};
@@ -127,7 +134,7 @@ ROW(problem) = {"weir_source_problem", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABEL
 
 static bool problem(const struct source_status *status, double *value)
 {
-	*value = status->problem[0] != '\0' && !status->reads_on;
+	*value = is_unreadable(status);
 	return true;
 }
 

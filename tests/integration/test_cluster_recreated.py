@@ -211,6 +211,8 @@ def test_the_log_of_one_machine_is_removed(place):
     assert int(after.split("-")[1]) >= 10 ** 10, (before, after)
     until(lambda: ask_archive(one) == (10, 2), "the archive counts on", running=one.weir)
     assert [decision["id"] for decision in one.decisions()] == [before, after]
+    why = json.loads(one.command("explain", after, "--json", "--config", one.config).out())
+    assert why["again"]["id"] == after and why["equal"] and len(why["events"]) == 4, why
     one.stop()
     done = one.command("recover", "--accept-gap", "--all", "--yes")
     assert done.out().count(b"no gap: the checkpoint") == PARTITIONS and b"archive: no gap" in done.out(), done.out()

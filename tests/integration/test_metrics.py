@@ -4,6 +4,7 @@
 
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -82,6 +83,13 @@ def test_every_series_that_is_promised_is_there_and_described(place):
     assert page.value("weir_limiter_buckets_spilled") == 0
     assert page.value("weir_limiter_state_bytes") > 0
     assert page.value("weir_limiter_batch_seconds_count") > 0
+    assert page.sum("weir_limiter_decision_delay_seconds_count") == page.sum("weir_limiter_decisions_total") > 0
+    assert page.value("weir_limiter_memory_limit_bytes") > page.value("weir_limiter_state_bytes")
+    ((build, labels),) = [sample for sample in page.samples if sample[0] == "weir_build_info"]
+    assert build and dict(labels)["role"] == "run" and dict(labels)["version"], labels
+    assert page.value("process_resident_memory_bytes") > 1 << 20 and page.value("process_cpu_seconds_total") > 0
+    assert 0 < page.value("process_open_fds") < page.value("process_max_fds")
+    assert abs(page.value("process_start_time_seconds") - time.time()) < 600
     assert page.value("weir_limiter_unsaved_age_seconds") < 60
 
 

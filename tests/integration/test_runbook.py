@@ -201,6 +201,12 @@ class Night:
                 wrote[command] = self.type_one(command, good)
         return wrote
 
+    def doctor(self, anchor):
+        """`weir doctor`, which stands first on the page, names the entry."""
+        (command,) = runbook.commands(self.text.split("\n## ")[1])
+        said = self.type_one(command, (FAILED,))
+        assert f"(runbook: {anchor})" in said, said
+
     def over(self, anchor, seen=None, patience_s=2 * PATIENCE_S):
         """Types what stands under Over until each command ends with 0, and seen(what they wrote) is true."""
         end = time.monotonic() + patience_s
@@ -338,6 +344,7 @@ def format_changed(night):
     night.rewrite(night.collector, lambda sections: sections["sources"][0].update(format=FORMAT))
     night.collector.stop()
     night.collector.start().until_ready()
+    night.write("".join(burst(f"v{number}", 1, start_ms=now_ms()) for number in range(1200)))  # for doctor: well again
 
 
 def source_unreadable(night):
@@ -411,6 +418,7 @@ def store_read_only(night):
     night.served.mariadb_root.query("SET GLOBAL read_only = ON")
     night.block("stored")
     night.limiter.until(lambda: "read-only" in night.limiter.run.said(), "says so")
+    night.doctor("store-read-only")
     night.type("store-read-only")
     night.over("store-read-only")
     night.until_stored()
@@ -491,6 +499,7 @@ def gaps(night):
     for role in (night.limiter, night.archiver):
         role.start()
         role.until(lambda role=role: (role.page("/healthz") or (0,))[0] == 503, "stands still")
+    night.doctor("gap")
     see, accept = night.commands("gap")
     night.type_one(see, (USAGE,))
     night.type_one(accept)
@@ -517,9 +526,12 @@ def topic_recreated(night):
 def topic_deleted(night):
     """With everything running. The subscriber ends, and its unit starts it again."""
     night.served.kafka.delete(["weir.events", "weir.decisions"])
-    night.type("topic-deleted", {"weir list": (DONE, FAILED)})
+    night.doctor("topic-deleted")
+    before = "after-recreation"
+    night.type("topic-deleted")
     night.over("topic-deleted")
     night.until_works("after-deletion")
+    assert night.in_redis(before) and before.encode() not in night.roles.command("list").out()
 
 
 # ---- the broker ----
@@ -542,7 +554,7 @@ def restarts(night):
 
 
 def is_it_over(night):
-    night.type("is-it-over", {"weir doctor": None})
+    night.type("is-it-over")
     night.over("is-it-over")
 
 

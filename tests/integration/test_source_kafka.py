@@ -295,7 +295,7 @@ def test_a_topic_made_anew_needs_a_new_generation(place):
         one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5)])
         if committed(one) == before:  # brokers may forget the offsets of a topic that is gone
             collector.start()
-            collector.until_says("beyond the end of the log: if the topic was recreated, raise \"generation\"")
+            collector.until_says("the topic was recreated; to read it from its beginning, raise \"generation\"")
             assert collector.stop() == 0
         again = roles.collector([source(one, generation=2)], name="generation-2")
         again.until(lambda: committed(one) == {0: 5}, "the new topic is committed")
@@ -317,7 +317,7 @@ def test_a_topic_made_anew_stays_stopped(place):
         until(lambda: one.topic("logs") not in one.kafka.topics(), "the topic is gone", BUSY_S)
         one.kafka.create(one.topic("logs"), partitions=1)
         one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5)])
-        collector.until_says("beyond the end of the log: if the topic was recreated, raise \"generation\"")
+        collector.until_says("the topic was recreated; to read it from its beginning, raise \"generation\"")
         one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5, 15)])
         time.sleep(12)  # past the second look
         assert collector.value("weir_source_problem", source=name) == 1
@@ -330,6 +330,32 @@ def test_a_topic_made_anew_stays_stopped(place):
         again.until(lambda: committed(one) == {0: 15}, "the new topic is committed")
         assert again.stop() == 0
         assert taken(one)[0] == {**{f"a{n}": 1 for n in range(10)}, **{f"b{n}": 1 for n in range(15)}}
+
+
+def test_a_topic_made_anew_while_nobody_read_it(place):
+    """It has grown past what was read, and the brokers have forgotten the group's offsets: its positions are old ones."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        one.kafka.create(one.topic("logs"), partitions=1)
+        one.kafka.produce(one.topic("logs"), [record(f"a{number}") for number in range(10)])
+        collector = roles.collector([source(one)])
+        collector.until(lambda: committed(one) == {0: 10}, "all is committed")
+        assert collector.stop() == 0
+        collector.start()  # the same topic is read on
+        one.kafka.produce(one.topic("logs"), [record("c")])
+        collector.until(lambda: committed(one) == {0: 11}, "more is committed")
+        assert collector.stop() == 0 and "recreated" not in collector.said()
+        one.kafka.delete([one.topic("logs")])
+        until(lambda: one.topic("logs") not in one.kafka.topics(), "the topic is gone", BUSY_S)
+        one.kafka.create(one.topic("logs"), partitions=1)
+        one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(15)])
+        collector.start()
+        collector.until_says("the topic was recreated; to read it from its beginning, raise \"generation\"")
+        assert collector.stop() == 0
+        assert taken(one)[0] == {**{f"a{number}": 1 for number in range(10)}, "c": 1}
+        again = roles.collector([source(one, generation=2)], name="generation-2")
+        again.until(lambda: committed(one) == {0: 15}, "the new topic is committed")
+        assert again.stop() == 0
+        assert taken(one)[0] == {**{f"a{n}": 1 for n in range(10)}, "c": 1, **{f"b{n}": 1 for n in range(15)}}
 
 
 def test_a_topic_that_is_missing_is_told_while_others_are_read(place):

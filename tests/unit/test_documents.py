@@ -280,6 +280,8 @@ def check_alerts(text, entries):
             fault(RUNBOOK, f"the table of alerts does not have {name}")
         elif urls and urls != [table[name]]:
             fault(RUNBOOK, f"the table sends {name} to {table[name]}, and the alert to {urls[0]}")
+    for name in sorted(set(table) - set(alerts)):
+        fault(RUNBOOK, f"the table of alerts has {name}, which is no alert")
 
 
 def main():

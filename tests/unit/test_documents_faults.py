@@ -35,6 +35,7 @@ FAULTS = (
      'limiter/main.c: names the entry "no-such-thing"'),
     ("an alert that the table lacks", "deploy/grafana/weir-alerts.yaml", "alert: WeirFenced", "alert: WeirFencedOff",
      "the table of alerts does not have WeirFencedOff"),
+    ("an alert that is none", "deploy/RUNBOOK.md", "`WeirFenced`", "`WeirFencing`", "has WeirFencing, which is no alert"),
     ("a citation of no section", f"{PAGES}/guarantees.md", "## How\n", "## Why\n", "which is no section of it"),
 )
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files followed whose directories come, go and come back: every line once. */
+#include "collector/source/file/file_listing.h"
 #include "tests/unit/rotation_fixture.h"
 
 static void directories_come_and_go(void **state)
@@ -32,6 +33,31 @@ static void directories_come_and_go(void **state)
 	assert_int_equal(mkdir(log_path("b"), 0700), 0);
 	log_append("b/access.log", "5\n");
 	reader_expect(&reader, "4\n5\n");
+	reader_close(&reader);
+	end();
+}
+
+/* Whoever may not look into a directory is told so, and not that there is no file. */
+static void what_is_in_the_way_of_a_pattern_is_named(void **state)
+{
+	(void)state;
+	char pattern[256], text[256] = "", wanted[256];
+	begin();
+	assert_int_equal(mkdir(log_path("logs"), 0755), 0);
+	snprintf(pattern, sizeof pattern, "%s/logs/access*.log", log_directory);
+	assert_false(file_listing_obstacle(pattern, text, sizeof text));
+	assert_int_equal(symlink("round", log_path("round")), 0);
+	snprintf(pattern, sizeof pattern, "%s/round/deeper/access*.log", log_directory);
+	assert_true(file_listing_obstacle(pattern, text, sizeof text));
+	snprintf(wanted, sizeof wanted, "cannot read the directory %s/round: Too many levels of symbolic links",
+	         log_directory);
+	assert_non_null(strstr(text, wanted));
+	snprintf(pattern, sizeof pattern, "%s/none/yet/access*.log", log_directory);
+	assert_false(file_listing_obstacle(pattern, text, sizeof text)); /* it may come */
+
+	struct reader reader;
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/round/*.log\",\"follow\":true}", false, memory);
+	reader_expect_problem(&reader, "Too many levels");
 	reader_close(&reader);
 	end();
 }
@@ -241,6 +267,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(directories_come_and_go),
+		cmocka_unit_test(what_is_in_the_way_of_a_pattern_is_named),
 		cmocka_unit_test(a_file_removed_with_its_directory_is_read_to_its_end),
 		cmocka_unit_test(a_directory_that_is_mounted_late_loses_nothing),
 		cmocka_unit_test(rotations_into_a_directory_that_nobody_named_are_followed),

@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
@@ -70,6 +71,28 @@ void file_listing_each_closed(const char *pattern, void (*call)(void *context, c
 				call(context, path);
 		globfree(&found);
 	}
+}
+
+bool file_listing_obstacle(const char *pattern, char *text, size_t bytes)
+{
+	char path[PATH_MAX];
+	size_t wildcard = strcspn(pattern, "*?[");
+	for (const char *slash = pattern; (slash = strchr(slash, '/')) != NULL && (size_t)(slash - pattern) < wildcard;
+	     slash++) {
+		size_t length = slash > pattern ? (size_t)(slash - pattern) : 1;
+		bool last = strcspn(slash + 1, "/") > strcspn(slash + 1, "*?[");
+		if (length >= sizeof path)
+			return false;
+		memcpy(path, pattern, length);
+		path[length] = '\0';
+		if (faccessat(AT_FDCWD, path, last ? R_OK | X_OK : X_OK, AT_EACCESS) == 0 || errno == ENOENT)
+			continue;
+		int failed = errno;
+		snprintf(text, bytes, "cannot read the directory %.150s: %s (running as uid %u)", path, strerror(failed),
+		         (unsigned)geteuid());
+		return true;
+	}
+	return false;
 }
 
 /* All paths that patterns name, by bytes, each once; named[i] says whether pattern i names any. */

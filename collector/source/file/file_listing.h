@@ -38,6 +38,14 @@ void file_listing_deinit(struct file_listing *listing);
  */
 void file_listing_each_closed(const char *pattern, void (*call)(void *context, const char *path), void *context);
 
+/**
+ * Why nothing can be found by a pattern: the directory before its first wildcard that cannot be read.
+ *
+ * @param text  set to it, for people
+ * @return false: none is in the way
+ */
+bool file_listing_obstacle(const char *pattern, char *text, size_t bytes);
+
 /** Whether a pattern is expanded: it has wildcards, and is not the path of a file as it stands. */
 bool file_listing_expands(const char *pattern);
 

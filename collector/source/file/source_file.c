@@ -319,6 +319,14 @@ static void add_problem(const char *pattern, const char *problem, struct source_
 	++*filled;
 }
 
+/* A pattern by which nothing is found: there may be nothing, or nobody may look. */
+static void add_missing(const char *pattern, struct source_status *statuses, size_t count, size_t *filled)
+{
+	char obstacle[sizeof statuses->problem];
+	bool closed = file_listing_obstacle(pattern, obstacle, sizeof obstacle);
+	add_problem(pattern, closed ? obstacle : "matches no file yet", statuses, count, filled);
+}
+
 static size_t file_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct file_source *source = file_source_of(base);
@@ -330,7 +338,7 @@ static size_t file_status(struct source *base, struct source_status *statuses, s
 			file_stream_status(&source->logs[i]->rotation.stream, now_ms, &statuses[filled]);
 	for (size_t i = 0; i < source->shared.settings.pattern_count; i++)
 		if (source->names_none[i] && source->shared.settings.follow)
-			add_problem(source->shared.settings.patterns[i], "matches no file yet", statuses, count, &filled);
+			add_missing(source->shared.settings.patterns[i], statuses, count, &filled);
 	if (source->full)
 		add_problem(source->shared.settings.patterns[0],
 		            "matches more files than can be followed: the rest are not read; a restart forgets files that have "

@@ -4,6 +4,7 @@
 #define COLLECTOR_SOURCE_KAFKA_INTERNAL_H
 
 #include "collector/source/kafka/source_kafka.h"
+#include "collector/source/source_memory.h"
 #include "common/base/text.h"
 #include "common/bus/kafka/kafka.h"
 
@@ -60,11 +61,15 @@ struct kafka_stream {
 	uint64_t lost;     /* offsets that were trimmed before they were read */
 	char problem[KAFKA_PROBLEM_BYTES]; /* until something is read of it, or its end is reached */
 	/* Only the reading thread uses these. */
-	int64_t handed;    /* the offset after the newest line handed out */
-	int64_t safe;      /* everything before this offset is acknowledged */
-	int64_t committed; /* the offset that the group has */
-	bool marked;       /* the committed offset says that the partition is stopped */
-	bool marking;      /* the commit in progress says so */
+	int64_t handed;                      /* the offset after the newest line handed out */
+	int64_t safe;                        /* everything before this offset is acknowledged */
+	int64_t committed;                   /* the offset that the group has */
+	bool marked;                         /* the committed offset says that the partition is stopped */
+	bool marking;                        /* the commit in progress says so */
+	struct source_memory_stream *record; /* what this collector remembers of it: NULL: nothing */
+	bool verifying;                      /* the message before record->low_water is fetched once more, and compared */
+	int64_t marked_at; /* a message that is to be remembered once it is acknowledged; KAFKA_NO_OFFSET: none */
+	int64_t mark;      /* its hash */
 	int64_t retry_ms;  /* when to ask for the log's ends again; 0: never */
 };
 
@@ -78,6 +83,7 @@ enum kafka_state {
 struct kafka_source {
 	struct source source;
 	struct kafka_config config;
+	struct source_memory *memory; /* borrowed; NULL: nothing is remembered */
 	bool once;
 	struct weir_kafka *kafka;
 	rd_kafka_t *handle;
@@ -127,6 +133,14 @@ struct kafka_stream *kafka_find(const struct kafka_source *source, const char *t
 void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *at, enum kafka_begin begin);
 /** Stops reading a stream, and shows a problem that says so. */
 void kafka_stop(struct kafka_source *source, struct kafka_stream *stream);
+/** Where fetching begins: one earlier while the topic is to be verified. */
+int64_t kafka_fetch_offset(const struct kafka_stream *stream);
+/** Compares a fetched message with what is remembered. @return false: the topic was recreated, and it is stopped */
+bool kafka_verify(struct kafka_source *source, struct kafka_stream *stream, const rd_kafka_message_t *message);
+/** Notes a message that was taken, by which the topic may be recognised later. */
+void kafka_note_mark(struct kafka_stream *stream, const rd_kafka_message_t *message);
+/** Remembers the noted message, once everything up to it is acknowledged. */
+void kafka_remember(struct kafka_source *source, struct kafka_stream *stream);
 /** Marks all streams as not assigned. */
 void kafka_drop_all(struct kafka_source *source);
 /** Whether all that was handed out is acknowledged. */

@@ -104,8 +104,10 @@ static void note(struct kafka_source *source, struct kafka_stream *stream, const
 	if (!stream->stopped)
 		stream->problem[0] = '\0';
 	pthread_mutex_unlock(&source->mutex);
-	if (!skipped)
-		stream->handed = stream->next;
+	if (skipped)
+		return;
+	stream->handed = stream->next;
+	kafka_note_mark(stream, message);
 }
 
 /*
@@ -117,7 +119,9 @@ static bool take_message(struct kafka_source *source, const rd_kafka_message_t *
 {
 	struct kafka_stream *stream = stream_of(source, message);
 	struct weir_span line = line_of(message);
-	if (stream == NULL || !stream->assigned || stream->stopped || message->offset < stream->next)
+	if (stream == NULL || !stream->assigned || stream->stopped)
+		return true;
+	if ((stream->verifying && !kafka_verify(source, stream, message)) || message->offset < stream->next)
 		return true;
 	if (line.length == 0) {
 		note(source, stream, message, true);
@@ -204,6 +208,7 @@ static void kafka_acknowledge(struct source *base, struct source_stream *handle,
 	struct kafka_stream *stream = (struct kafka_stream *)(void *)handle;
 	if ((int64_t)position > stream->safe)
 		stream->safe = (int64_t)position;
+	kafka_remember(kafka_of(base), stream);
 	kafka_of(base)->commit_due = true;
 }
 
@@ -291,6 +296,7 @@ static enum weir_status kafka_new(const struct weir_json *config, const struct s
 	source->config = read_config;
 	source->kafka = kafka;
 	source->once = context->once;
+	source->memory = context->memory;
 	source->label = label_of(&read_config);
 	source->topics = topics_of(&read_config);
 	source->fd = -1;

@@ -105,6 +105,7 @@ static void mend_offset(struct kafka_source *source, struct kafka_stream *stream
 	pthread_mutex_lock(&source->mutex);
 	stream->stopped = false;
 	stream->problem[0] = '\0';
+	stream->verifying = stream->verifying && (int64_t)stream->record->low_water > first;
 	if (stream->next < first) {
 		stream->lost += (uint64_t)(first - stream->next);
 		stream->next = first;

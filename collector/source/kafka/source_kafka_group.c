@@ -130,7 +130,8 @@ void kafka_assign(struct kafka_source *source)
 	for (size_t i = 0; i < source->stream_count; i++) {
 		const struct kafka_stream *stream = source->streams[i];
 		if (stream->assigned && !stream->stopped)
-			rd_kafka_topic_partition_list_add(list, stream->topic, stream->partition)->offset = stream->next;
+			rd_kafka_topic_partition_list_add(list, stream->topic, stream->partition)->offset =
+				kafka_fetch_offset(stream);
 	}
 	rd_kafka_assign(source->handle, list);
 	rd_kafka_topic_partition_list_destroy(list);

@@ -5,17 +5,26 @@
  * A stream is kept when its partition is revoked: readers and pending marks point
  * to it, and the partition may come back. Its id does not depend on the collector,
  * so that limiters recognise the partition's positions, whoever reads it.
+ *
+ * Brokers forget a group's offsets with the topic, and after some days without
+ * commits. So this collector also remembers the last message of each partition that
+ * was acknowledged. If the partition still has it, reading continues there. If it
+ * has another one, or none, the topic was recreated: its positions would be taken
+ * for old ones, and nothing is read.
  */
 #include "collector/source/kafka/internal.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/bus/mark.h"
 #include "common/bytes/hash.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { VERIFY_BEHIND = 10000 /* messages that are fetched again at most, to verify a topic */ };
 
 struct kafka_stream *kafka_find(const struct kafka_source *source, const char *topic, int32_t partition)
 {
@@ -41,6 +50,76 @@ static void make_id(const struct kafka_source *source, const char *topic, int32_
 	weir_text_deinit(&named);
 }
 
+/* What is remembered of a stream; NULL: there are too many to remember. It is named by its id, which has all it is. */
+static struct source_memory_stream *record_of(const struct kafka_source *source, const struct kafka_stream *stream)
+{
+	char name[sizeof SOURCE_KAFKA_PREFIX + 2 * SOURCE_ID_BYTES] = SOURCE_KAFKA_PREFIX;
+	for (size_t i = 0; i < SOURCE_ID_BYTES; i++)
+		snprintf(name + sizeof SOURCE_KAFKA_PREFIX - 1 + 2 * i, 3, "%02x", stream->stream.id[i]);
+	struct source_memory_stream *record = source_memory_find(source->memory, name);
+	return record != NULL ? record : source_memory_add(source->memory, name);
+}
+
+static int64_t hash_of(const rd_kafka_message_t *message)
+{
+	rd_kafka_timestamp_type_t type;
+	struct weir_span payload = {.at = message->payload, .length = (uint32_t)message->len};
+	int64_t put_ms = rd_kafka_message_timestamp(message, &type);
+	uint64_t hash = weir_mark_of(payload, (uint64_t)message->offset, put_ms).hash + (uint64_t)put_ms * 31;
+	return (int64_t)(hash >> 1);
+}
+
+void kafka_note_mark(struct kafka_stream *stream, const rd_kafka_message_t *message)
+{
+	if (stream->record == NULL || stream->marked_at != KAFKA_NO_OFFSET)
+		return; /* one at a time: as soon as it is acknowledged, the next */
+	stream->marked_at = message->offset;
+	stream->mark = hash_of(message);
+}
+
+void kafka_remember(struct kafka_source *source, struct kafka_stream *stream)
+{
+	if (stream->marked_at == KAFKA_NO_OFFSET || stream->safe <= stream->marked_at)
+		return;
+	stream->record->low_water = (uint64_t)stream->marked_at + 1;
+	stream->record->forgotten_ns = stream->mark;
+	stream->marked_at = KAFKA_NO_OFFSET;
+	source_memory_changed(source->memory);
+}
+
+int64_t kafka_fetch_offset(const struct kafka_stream *stream)
+{
+	int64_t marked = stream->verifying ? (int64_t)stream->record->low_water - 1 : stream->next;
+	return marked < stream->next ? marked : stream->next;
+}
+
+bool kafka_verify(struct kafka_source *source, struct kafka_stream *stream, const rd_kafka_message_t *message)
+{
+	int64_t marked = (int64_t)stream->record->low_water - 1;
+	if (message->offset < marked)
+		return true;
+	stream->verifying = false;
+	if (message->offset > marked || hash_of(message) == stream->record->forgotten_ns)
+		return true;
+	kafka_stop(source, stream);
+	kafka_assign(source);
+	return false;
+}
+
+/*
+ * Whether the message that is remembered lies where it can be fetched once more: before the offset where the partition
+ * begins, and not far. *offset: where the group has forgotten its own, the one that is remembered.
+ */
+static bool is_to_verify(const struct kafka_stream *stream, enum kafka_begin begin, int64_t *offset)
+{
+	int64_t remembered = stream->record != NULL ? (int64_t)stream->record->low_water : 0;
+	if (remembered == 0 || begin == KAFKA_STOPPED)
+		return false;
+	if (begin == KAFKA_NEW && remembered > *offset)
+		*offset = remembered;
+	return remembered <= *offset && *offset - remembered <= VERIFY_BEHIND;
+}
+
 static struct kafka_stream *add(struct kafka_source *source, const char *topic, int32_t partition)
 {
 	struct kafka_stream *stream = weir_alloc(1, sizeof *stream);
@@ -52,6 +131,9 @@ static struct kafka_stream *add(struct kafka_source *source, const char *topic, 
 	stream->topic = weir_copy(topic, strlen(topic));
 	stream->partition = partition;
 	make_id(source, topic, partition, stream->stream.id);
+	stream->marked_at = KAFKA_NO_OFFSET;
+	if (source->memory != NULL)
+		stream->record = record_of(source, stream);
 	pthread_mutex_lock(&source->mutex);
 	source->streams = weir_realloc(source->streams, source->stream_count + 1, sizeof(struct kafka_stream *));
 	source->handles = weir_realloc(source->handles, source->stream_count + 1, sizeof(struct source_stream *));
@@ -66,7 +148,8 @@ void kafka_stop(struct kafka_source *source, struct kafka_stream *stream)
 	pthread_mutex_lock(&source->mutex);
 	stream->stopped = true;
 	snprintf(stream->problem, sizeof stream->problem,
-	         "offset %" PRId64 " is beyond the end of the log: if the topic was recreated, raise \"generation\"",
+	         "offset %" PRId64 " is not in this log: the topic was recreated; to read it from its beginning, raise "
+	         "\"generation\" (runbook: topic-recreated)",
 	         stream->next);
 	pthread_mutex_unlock(&source->mutex);
 	source->commit_due = true; /* so that the group knows too */
@@ -83,6 +166,7 @@ void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *a
 	if (!held)
 		stream = add(source, at->topic, at->partition);
 	int64_t offset = forgotten ? stream->next : at->offset;
+	bool verifying = !forgotten && is_to_verify(stream, begin, &offset);
 	bool stopped = begin == KAFKA_STOPPED || forgotten || (stream->stopped && offset == stream->next);
 	pthread_mutex_lock(&source->mutex);
 	stream->assigned = true;
@@ -95,6 +179,8 @@ void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *a
 	stream->committed = begin == KAFKA_NEW ? KAFKA_NO_OFFSET : offset;
 	stream->marked = stream->marking = begin == KAFKA_STOPPED;
 	stream->retry_ms = 0;
+	stream->verifying = verifying && !stopped;
+	stream->marked_at = KAFKA_NO_OFFSET;
 	if (stopped)
 		kafka_stop(source, stream);
 }

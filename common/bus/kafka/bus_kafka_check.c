@@ -319,10 +319,13 @@ static enum weir_status check_one_again(struct bus_kafka *bus, const rd_kafka_Co
 	if (topic == WEIR_TOPIC_COUNT)
 		return WEIR_OK;
 	struct weir_bus_kafka_retention before = weir_bus_kafka_retention(&bus->bus, (enum weir_topic)topic);
+	pthread_mutex_lock(&bus->lock);
+	bool used = !bus->unused[topic];
+	pthread_mutex_unlock(&bus->lock);
 	set_retention(bus, topic, &now);
 	if (topic != WEIR_TOPIC_POLICY && before.known && now.known && before.ms != now.ms)
 		tell_retention(bus, topic, &before, &now);
-	if (!bus->unused[topic] && refused->length == 0 &&
+	if (used && refused->length == 0 &&
 	    weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, bus->names[topic], &settings, &warning,
 	                                  error) == WEIR_INVALID)
 		weir_text_puts(refused, error->text);

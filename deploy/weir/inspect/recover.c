@@ -59,18 +59,17 @@ static const struct weir_command_line line = {
 	.name = "weir recover",
 	.summary = "continue a partition after a gap in its log",
 	.usage = "weir recover --accept-gap --partition P | --all [--config FILE] [--yes]",
-	.about =
-		"Continues a partition after a gap in its log.\n"
-		"\n"
-		"There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
-		"the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
-		"the limiters continue at the first one that is left. So they do if the topic was recreated: it is "
-		"read from its first message. Counts, blocks and orders of the checkpoint are kept. If \"archiver\" "
-		"is enabled, the archive continues in the same way, without the lost messages.\n"
-		"\n"
-		"Limiters and archivers may be running: they take the partition again within half a minute. "
-		"Positions of sources are kept, so what a collector resends is not counted twice. Make retention "
-		"longer than the longest outage.",
+	.about = "Continues a partition after a gap in its log.\n"
+			 "\n"
+			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
+			 "the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
+			 "the limiters continue at the first one that is left. So they do if the topic was recreated: it is "
+			 "read from its first message. Counts, blocks and orders of the checkpoint are kept. If \"archiver\" "
+			 "is enabled, the archive continues in the same way, without the lost messages.\n"
+			 "\n"
+			 "Limiters and archivers may be running: they take the partition again within half a minute. "
+			 "Positions of sources are kept, so what a collector resends is not counted twice. Make retention "
+			 "longer than the longest outage.",
 	.options = options_table,
 	.examples = "weir recover --accept-gap --config weir.json --partition 3\n"
 				"weir recover --accept-gap --config weir.json --partition 3 --yes\n"
