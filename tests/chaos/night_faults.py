@@ -341,7 +341,7 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("limiter's clock two hours ahead", set_clock, lambda night: night.restart(night.limiters[0]), "WeirClock", r"clock", NOTHING),
     ("directory of the logs gone", remove_logs, restore_logs, "WeirSourcesUnreadable", r"No such file", VERDICTS, ("WeirNothingRead",)),
     ("log rotated and compressed, twice", rotate_twice, nothing, None, "", NOTHING),
-    ("log in another format", change_format, write_again, "WeirMostMalformed", r"format|not combined", VERDICTS),
+    ("log in another format", change_format, write_again, "WeirFormatChanged", r"format", VERDICTS, ("WeirMostMalformed",)),
     ("flood of keys, 16 MiB", flood, lambda night: set_memory(night, "512MiB"), "WeirMemoryTooSmall", r"limiter\.memory", VERDICTS, ("WeirLimiterLag",)),
     ("Redis restarted empty", restart_redis, nothing, None, r"(?i)redis", NOTHING),
     ("Redis out of memory", redis_memory(1), redis_memory(0), "WeirListNotTrue", r"OOM|maxmemory", VERDICTS),
