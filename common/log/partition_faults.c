@@ -191,7 +191,7 @@ static void tell_one(struct weir_partition_faults *faults, uint8_t number, int64
 void weir_partition_faults_tell(struct weir_partition_faults *faults)
 {
 	int64_t now_ms = weir_log_clock_ms(faults->log);
-	for (uint8_t i = 0; i < WEIR_PARTITION_CAUSES_MAX; i++)
+	for (uint32_t i = 0; i < WEIR_PARTITION_CAUSES_MAX; i++)
 		if (faults->causes[i].on)
 			tell_one(faults, (uint8_t)(i + 1), now_ms);
 }

@@ -105,7 +105,8 @@ static void what_is_behind_is_told(void **state)
 	atomic_store(&scene.places[WEIR_TOPIC_JUDGED][1], 7);
 	atomic_store(&scene.places[WEIR_TOPIC_DECISIONS][0], 109);
 	atomic_store(&scene.down[WEIR_TOPIC_JUDGED], false);
-	seconds = seconds_at(1); /* judged is at its end; of decisions, which tell no time, it is known how long one waits */
+	seconds =
+		seconds_at(1); /* judged is at its end; of decisions, which tell no time, it is known how long one waits */
 	assert_true(seconds >= 0 && seconds < PATIENCE_MS / 1000.0);
 
 	atomic_store(&scene.working, false);
