@@ -132,8 +132,9 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 	if (newest == NULL) {
 		weir_fault_raise(
 			&policies->waiting, policies->log, "policy",
-			"no policy yet: run `weir policy apply`. Nothing is read until there is one; logs keep their lines "
-			"(runbook: nothing-judged)");
+			"no policy yet: run `weir policy apply %s`. Nothing is read until there is one; logs keep their lines "
+			"(runbook: nothing-judged)",
+			weir_config_zones_words(policies->config));
 		return NULL;
 	}
 	weir_fault_clear(&policies->waiting, policies->log, "policy");
@@ -178,7 +179,7 @@ bool policies_ready(const struct policies *policies, struct weir_text *why)
 	if (refused > given)
 		weir_text_printf(why, "cannot use policy %llu: see the log\n", (unsigned long long)refused);
 	else if (given == 0)
-		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");
+		weir_text_printf(why, "no policy yet: run `weir policy apply %s`\n", weir_config_zones_words(policies->config));
 	return given > 0 && given >= refused;
 }
 

@@ -23,7 +23,8 @@ enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000, SETTINGS_PERIOD_MS = 30000 };
 /* What a problem means, and what helps. */
 struct advice {
 	enum weir_log_level level; /* WEIR_LOG_ERROR: somebody must do something */
-	const char *effect, *remedy;
+	const char *effect;
+	char remedy[WEIR_ERROR_TEXT_BYTES];
 };
 
 static const char no_broker[] = "Nothing is read or published meanwhile: lines wait in their logs and messages in the "
@@ -37,9 +38,11 @@ static enum weir_status inspect_topic(const struct bus_kafka *bus, const rd_kafk
 	                          "Start the brokers that are missing, and look at their own logs (runbook: broker-away)"};
 	if (topic->err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
 		*advice = (struct advice){
-			WEIR_LOG_ERROR, "What was in it is lost, and nothing can be published there: no new block begins",
-			"Make it again with `weir policy apply --config FILE`, then `weir recover --accept-gap --config FILE --all "
-			"--yes` (runbook: topic-deleted)"};
+			WEIR_LOG_ERROR, "What was in it is lost, and nothing can be published there: no new block begins", ""};
+		snprintf(advice->remedy, sizeof advice->remedy,
+		         "Make it again with `weir policy apply %s`, then `weir recover --accept-gap %s --all --yes` (runbook: "
+		         "topic-deleted)",
+		         weir_config_zones_words(bus->config), weir_config_words(bus->config));
 		return weir_fail(error, WEIR_IO, "topic %s does not exist any more", topic->topic);
 	}
 	if (topic->err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
@@ -98,7 +101,8 @@ static enum weir_status ask(struct bus_kafka *bus, struct advice *advice, struct
 		char ignored[WEIR_KAFKA_COMPLAINT_BYTES];
 		const struct weir_kafka_cause *cause;
 		(void)weir_kafka_complaint(bus->kafka, ignored, sizeof ignored, &cause);
-		*advice = (struct advice){cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, no_broker, cause->remedy};
+		*advice = (struct advice){cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, no_broker, ""};
+		snprintf(advice->remedy, sizeof advice->remedy, "%s", cause->remedy);
 		return status;
 	}
 	pthread_mutex_lock(&bus->lock);
