@@ -105,9 +105,15 @@ static bool usable(struct policies *policies, const struct weir_policy *policy)
 		policy_doubts_log(policy, NULL, policies->lists, policies->log);
 		return true;
 	}
-	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "cannot use policy %llu: %s; %s",
-	         (unsigned long long)policy->version, error.text,
-	         atomic_load(&policies->given) > 0 ? "the previous one stays in use" : "nothing is read");
+	weir_log(
+		policies->log, WEIR_LOG_ERROR, "policy",
+		"cannot use policy %llu: %s. %s. Mend the policy or what it names, and run `weir policy apply %s` (runbook: "
+		"policy-rollback)",
+		(unsigned long long)policy->version, error.text,
+		atomic_load(&policies->given) > 0
+			? "The previous one stays in use here, while limiters work by the new one"
+			: "Nothing is read, so nobody is blocked by these logs, which keep their lines",
+		weir_config_zones_words(policies->config));
 	atomic_store(&policies->refused, policy->version);
 	return false;
 }

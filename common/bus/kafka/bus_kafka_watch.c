@@ -91,8 +91,12 @@ static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *m
 	return good || !needed;
 }
 
-/* Whether brokers answer, and every partition of the topics that this process needs can be written. */
-static enum weir_status ask(struct bus_kafka *bus, struct advice *advice, struct weir_error *error)
+/*
+ * Whether brokers answer, and every partition of the topics that this process needs can be written.
+ *
+ * @param answered  whether brokers have answered the watch
+ */
+static enum weir_status ask(struct bus_kafka *bus, bool *answered, struct advice *advice, struct weir_error *error)
 {
 	const struct rd_kafka_metadata *metadata;
 	struct weir_error words;
@@ -102,9 +106,11 @@ static enum weir_status ask(struct bus_kafka *bus, struct advice *advice, struct
 		const struct weir_kafka_cause *cause;
 		(void)weir_kafka_complaint(bus->kafka, ignored, sizeof ignored, &cause);
 		*advice = (struct advice){cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, no_broker, ""};
-		snprintf(advice->remedy, sizeof advice->remedy, "%s", cause->remedy);
+		bool after = cause->remedy_after != NULL && *answered;
+		snprintf(advice->remedy, sizeof advice->remedy, "%s", after ? cause->remedy_after : cause->remedy);
 		return status;
 	}
+	*answered = true;
 	pthread_mutex_lock(&bus->lock);
 	bus->answered_ms = weir_monotonic_ms();
 	pthread_mutex_unlock(&bus->lock);
@@ -147,9 +153,10 @@ static void *watch(void *context)
 	struct weir_error error, told = {0};
 	struct advice advice, given = {0};
 	struct weir_stall stall = {0};
+	bool answered = false;
 	int64_t settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 	while (wait_for_next(bus)) {
-		if (ask(bus, &advice, &error) == WEIR_OK) {
+		if (ask(bus, &answered, &advice, &error) == WEIR_OK) {
 			if (atomic_exchange(&bus->suspect, false) || fault.on)
 				atomic_fetch_add(&bus->found, 1);
 			weir_fault_over(&fault, bus->log, "bus", "%s answers again, with every topic", bus->config->bus.brokers);
