@@ -88,8 +88,12 @@ static void end_save(struct collector *collector, enum weir_status status, const
 	} else if (status == WEIR_INVALID) { /* no later attempt can succeed: the next start reads unsaved lines again */
 		collector_fail(collector, status, error);
 	} else {
-		weir_fault_raise(&collector->fault, collector->options.log, "collector", "%s; retrying every second",
-		                 error->text);
+		weir_fault_raise(
+			&collector->fault, collector->options.log, "collector",
+			"cannot save how far the sources were read: %s. Judging goes on; after a crash, lines since then "
+			"are read again, and count once. Trying again every second: see to the disk of the state "
+			"directory",
+			error->text);
 	}
 }
 

@@ -89,9 +89,9 @@ static void explain(const struct partition *partition, uint64_t offset, enum fau
 		                (unsigned long long)offset, (unsigned long long)first - 1);
 	(void)weir_fail(error, WEIR_INVALID,
 	                "%s. Nothing is judged in it meanwhile, so nobody new is blocked. %s`weir recover --accept-gap "
-	                "--partition %u --yes` (or --all) continues %s (runbook: %s)",
-	                what.text, remedies[fault].first, partition->number, remedies[fault].continues,
-	                remedies[fault].anchor);
+	                "%s --partition %u --yes` (or --all) continues %s (runbook: %s)",
+	                what.text, remedies[fault].first, weir_config_words(core->options.config), partition->number,
+	                remedies[fault].continues, remedies[fault].anchor);
 }
 
 /* Creates a lane from the checkpoint that was taken, and assigns its messages from there on. */

@@ -176,9 +176,9 @@ static void run_round(struct doctor *doctor, const struct weir_check *model, int
 static void run_all(struct doctor *doctor, const struct weir_log *log, struct weir_findings *all)
 {
 	struct weir_findings findings[CHECKS] = {0};
-	char *words = weir_check_config_words(doctor->path);
 	int64_t begin_ms = weir_monotonic_ms();
-	const struct weir_check model = {.config = doctor->config, .config_words = words, .wait_ms = WAIT_MS, .log = log};
+	const struct weir_check model = {
+		.config = doctor->config, .config_words = weir_config_words(doctor->config), .wait_ms = WAIT_MS, .log = log};
 	for (int round = 0; round < ROUNDS; round++)
 		run_round(doctor, &model, round, begin_ms + (round == 0 ? ROUND_MS : ALL_MS - 1000), findings);
 	for (int i = 0; i < CHECKS; i++)

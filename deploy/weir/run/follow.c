@@ -436,7 +436,10 @@ static void log_bus_problem(struct follow *follow)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
 	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
-		weir_fault_raise(&follow->bus_fault, follow->log, "log", "%s; retrying", words);
+		weir_fault_raise_at(&follow->bus_fault, follow->log, WEIR_LOG_ERROR, "log",
+		                    "%s. Reading waits, and new lines are not judged; they stay in their logs. Trying again by "
+		                    "itself: make room, or see to the disk of %s",
+		                    words, follow->options->state_directory);
 	else
 		weir_fault_clear(&follow->bus_fault, follow->log, "log");
 }
