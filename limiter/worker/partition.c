@@ -74,7 +74,8 @@ static void explain(const struct partition *partition, uint64_t offset, enum fau
 	} remedies[] = {
 		[LOG_HAS_GAP] = {"", "after what is lost", "gap"},
 		[LOG_IS_DAMAGED] = {"Delete the records up to it (kafka-delete-records); then ", "after what is lost", "gap"},
-		[LOG_IS_ANEW] = {"", "with the first message of the new topic", "topic-recreated"},
+		[LOG_IS_ANEW] = {"", "with the first message that the topic has; what was judged of it does not count again",
+	                     "topic-recreated"},
 	};
 	const struct worker_core *core = partition->tools->core;
 	uint64_t first, next;
