@@ -118,6 +118,7 @@ struct source_status {
 	uint64_t lines;
 	uint64_t errors;       /* failed opens and reads */
 	uint64_t lost_bytes;   /* truncated or removed before they were read, as far as known */
+	uint64_t unknown_losses; /* times that it is not known how much was lost, if anything was */
 	uint64_t lost_records; /* upper bound of the records removed before they were read, if records are counted */
 	uint64_t own[SOURCE_OWN_COUNTS]; /* counters of its kind alone; the kind's metrics name them */
 	char problem[256];               /* the present problem, for people; "": none */
