@@ -324,12 +324,13 @@ def nothing(_night):
 # ---- the table ----
 
 BUS, STORE = r"(?i)broker.*(refused|away|answer|reach)|no (Kafka )?broker", r"(?i)store|mariadb|3306|mysql"
+NO_LEADER = ("WeirTopicAway",)  # a broker that goes or comes says to some of them that topics have no leader, and then nothing
 
 FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     # name, inject, repair, the alert, its words, what it costs, pages that may follow
     # -- of the 24 of NIGHT.md --
-    ("broker stopped", part("stop", "kafka"), part("start", "kafka"), "WeirBusAway", BUS, VERDICTS),
-    ("broker's disk full", fill_broker, drain_broker, "WeirBusAway", BUS, VERDICTS),
+    ("broker stopped", part("stop", "kafka"), part("start", "kafka"), "WeirBusAway", BUS, VERDICTS, NO_LEADER),
+    ("broker's disk full", fill_broker, drain_broker, "WeirBusAway", BUS, VERDICTS, NO_LEADER),
     ("topic decisions deleted", delete("decisions"), make_topics, "WeirTopicAway", r"decisions.*(does not exist|Unknown topic)", VERDICTS),
     ("gap", trim_unjudged, lambda night: night.recover(), "WeirPartitionsStuck", r"deleted before they were judged|in between are lost", VERDICTS),
     ("retention of a second at a start", start_with_short_retention, start_limiter_with_retention, "WeirDown", r"keeps.*1s", VERDICTS),
@@ -361,7 +362,7 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("collector's disk full", fill_state, drain_state, "WeirPositionsUnsaved", r"/readyz: 503 .*could not be saved", NOTHING),
     ("topic policy deleted", delete("policy"), make_topics, "WeirOtherTopicAway", r"policy", NOTHING),
     ("topic judged deleted", delete("judged"), make_topics, "WeirTopicAway", r"judged.*(does not exist|Unknown topic)", VERDICTS),
-    ("broker suspended", part("pause", "kafka"), part("resume", "kafka"), "WeirBusAway", BUS, VERDICTS),
+    ("broker suspended", part("pause", "kafka"), part("resume", "kafka"), "WeirBusAway", BUS, VERDICTS, NO_LEADER),
     ("store suspended", part("pause", "mariadb"), part("resume", "mariadb"), "WeirStoreAway", STORE, NOTHING),
     ("Redis suspended", part("pause", "redis"), part("resume", "redis"), "WeirListNotTrue", r"(?i)redis", VERDICTS),
     ("gateway's directory gone", remove_gateway, restore_gateway, "WeirListNotTrue", r"gateway.*No such file", VERDICTS),
