@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socket
 import ssl
 import subprocess
@@ -20,10 +21,12 @@ sys.path.insert(0, TESTS)
 # pylint: disable=wrong-import-position
 from support import cases, cluster
 from support.cases import Skipped
-from support.place import free_port, until
+from support.network import Network
+from support.place import free_port, read, until
+from support.redis import Redis
 from support.small_disk import SmallDisk, enter_namespace
 from support.roles import Roles
-from support.traffic import burst, sliding, source, zone
+from support.traffic import burst, line, sliding, source, zone
 
 DONE, WRONG, USAGE = 0, 1, 2
 PARTITIONS = 4
@@ -361,6 +364,168 @@ def test_a_run_on_one_machine(place):
         small = Doctor(place, config, "--state", place.path("small"))
         code, report = small.ask()
         assert any(finding["check"] == "disk" and finding["severity"] == "page" for finding in report["findings"]), report
+
+
+# ---- gateways ----
+
+HAPROXY = """global
+    stats socket {socket} level admin
+defaults
+    mode http
+    timeout client 5s
+    timeout server 5s
+    timeout connect 5s
+frontend one
+    bind 127.0.0.1:{port}
+    http-request deny if {{ src,map_ip({map}) -m found }}
+    default_backend one
+backend one
+    server one 127.0.0.1:1
+"""
+
+
+class Lists:
+    """A list of each kind that this machine has, and a weir that keeps them all."""
+
+    def __init__(self, place, stack):
+        self.place, self.network = place, Network(place)
+        self.file, self.map = place.path("list"), place.path("map")
+        self.targets = [f"file:{self.file}", f"nginx-map:{self.map}", "nft:inet/weir/blocked"]
+        self.ipset = self._make_ipset() if shutil.which("ipset") else None
+        self._redis_port, self._socket = free_port(), place.path("haproxy.sock")
+        self.redis = Redis(self._start_redis(stack)) if shutil.which("redis-server") else None
+        self.haproxy = self._start_haproxy(stack) if shutil.which("haproxy") else None
+        self.log = place.write("log", "")
+        self.config = {"zones": [zone("site", [sliding(3, "1h")], key=[{"field": "ip", "prefix6": 64}], id=1, block_for="1h")],
+                       "sources": [source(self.log)], "gateways": self.targets}
+        self.doctor = Doctor(place, self.config, "--state", place.path("state"))
+
+    def _make_ipset(self):
+        wrapper = self.place.write("bin/ipset", f"#!/bin/sh\nexec {' '.join(self.network.enter)} "
+                                   f"{shutil.which('ipset')} \"$@\"\n")
+        os.chmod(wrapper, 0o755)
+        if subprocess.run([wrapper, "create", "weir", "hash:ip", "timeout", "0"], check=False).returncode != 0:
+            return None
+        self.targets.append("ipset:weir")
+        return wrapper
+
+    def _start_redis(self, stack):
+        self.targets.append(f"redis://127.0.0.1:{self._redis_port}")
+        stack.enter_context(ended(subprocess.Popen(
+            ["redis-server", "--port", str(self._redis_port), "--save", "", "--dir", self.place.directory],
+            stdout=subprocess.DEVNULL)))
+        until(lambda: not doctor_of_port(self._redis_port), "Redis answers")
+        return self._redis_port
+
+    def _start_haproxy(self, stack):
+        self.targets.append({"to": f"haproxy:{self._socket}", "map": "weir.map"})
+        config = self.place.write("haproxy.cfg", HAPROXY.format(
+            socket=self._socket, port=free_port(), map=self.place.write("weir.map", "")))
+        stack.enter_context(ended(subprocess.Popen(["haproxy", "-f", config], stderr=subprocess.DEVNULL)))
+        until(lambda: os.path.exists(self._socket), "HAProxy answers")
+        return self._socket
+
+    def start(self):
+        """The weir that keeps them."""
+        return self.place.start("run", "--config", self.doctor.config, "--state", self.place.path("state"),
+                                "--decisions", self.place.path("decisions"), env=self.network.environment)
+
+    def say(self, *addresses):
+        """These go over the limit."""
+        now = 1000 * int(time.time())
+        self.place.append("log", "".join(line(now + i, "u", ip=ip) for ip in addresses for i in range(5)))
+
+    def ask_haproxy(self, command):
+        """What it answers."""
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(self.haproxy)
+            peer.sendall(command.encode() + b"\n")
+            return b"".join(iter(lambda: peer.recv(65536), b"")).decode()
+
+    def spoil(self):
+        """One block is taken out of each list, and one entry added: what is said of how many."""
+        with open(self.file, encoding="utf-8") as file:
+            lines = file.readlines()
+        kept = [one for one in lines if "203.0.113.7" not in one]
+        self.place.write("list", "".join([*kept, kept[0].replace("203.0.113.8", "198.51.100.1")]))
+        with open(self.map, encoding="utf-8") as file:
+            lines = file.readlines()
+        kept = [one for one in lines if "203.0.113.7" not in one]
+        self.place.write("map", "".join([*kept, kept[0].replace("203.0.113.8", "198.51.100.1")]))
+        self.network.nft("delete element inet weir blocked { 203.0.113.7 }")
+        self.network.nft("add element inet weir blocked { 198.51.100.1 timeout 1h }")
+        if self.ipset:
+            subprocess.run([self.ipset, "del", "weir", "203.0.113.7"], check=True)
+            subprocess.run([self.ipset, "add", "weir", "198.51.100.1", "timeout", "3600"], check=True)
+        if self.redis:
+            self.redis.call("DEL", "weir:site:203.0.113.7")
+            self.redis.call("SET", "weir:site:198.51.100.1", "{}")
+            self.redis.call("DEL", *self.redis.keys("weir-list:*"))  # as a minute later
+        if self.haproxy:
+            number = re.search(r"^(\d+) \(", self.ask_haproxy("show map"), re.M)[1]
+            self.ask_haproxy(f"del map #{number} 203.0.113.7;add map #{number} 198.51.100.1 1")
+
+
+@contextlib.contextmanager
+def ended(process):
+    """Ends it."""
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def doctor_of_port(port):
+    """Why nobody listens there; "": somebody does."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError as why:
+        return str(why)
+    return ""
+
+
+def test_what_gateways_have_against_what_they_should(place):
+    """Of each kind that can be read back: a block is missing, an entry is nobody's, the list is gone; and it heals."""
+    with contextlib.ExitStack() as stack:
+        lists = Lists(place, stack)
+        running = lists.start()
+        lists.say("203.0.113.7", "203.0.113.8")
+        env = {"env": lists.network.environment}
+        until(lambda: sum("has all of the 2 blocks" in line for line in lists.doctor.ask(**env)[1]["fine"]) ==
+              len(lists.targets), "each list has both")
+        running.stop()  # so that nobody mends them
+        lists.spoil()
+        code, report = lists.doctor.ask(**env)
+        assert code == WRONG and report["findings"][0]["runbook"] == "process-down", report
+        of = [finding for finding in report["findings"] if finding["runbook"] == "gateway-not-blocking"]
+        missing = [finding["what"] for finding in of if finding["severity"] == "page"]
+        extra = [finding["what"] for finding in of if finding["severity"] == "ticket"]
+        assert len(missing) == len(extra) == len(lists.targets), json.dumps(of, indent=1)
+        for words in missing:
+            assert re.search(r"^1 of 2 blocks is missing in .*, the oldest decided at 2", words), words
+        for words in extra:
+            assert re.search(r"^1 entry is in .* that nothing blocks, such as .*198\.51\.100\.1", words), words
+        assert sum("last written at 2" in words for words in missing) == 2, missing
+        assert sum("no subscriber keeps it" in words for words in missing) == (1 if lists.redis else 0), missing
+        # Lists that are not there.
+        os.remove(lists.map)
+        lists.network.nft("delete table inet weir")
+        said = [finding["what"] for finding in lists.doctor.ask(**env)[1]["findings"]]
+        assert any("nginx-map" in words and "cannot be read" in words and "No such file" in words for words in said), said
+        assert any("nft:" in words and "cannot be read" in words for words in said), said
+        lists.network.nft(lists.network.RULES)
+        lists.start()
+        until(lambda: lists.doctor.ask(**env)[0] == DONE, "all is written again")
+        # A subscriber's own target, beside the configuration and on the command line.
+        place.write("subscribe-edge.target", f"file:{place.path('edge')}\n")
+        place.write("subscribe-edge.env", "OPTIONS=--zone site --http 127.0.0.1:1\n")
+        said = [finding["what"] for finding in lists.doctor.ask(**env)[1]["findings"]]
+        assert len(said) == 1 and f"file:{place.path('edge')}" in said[0], said
+        place.write("edge", read(lists.file).decode())
+        assert lists.doctor.ask(**env)[0] == DONE
+        asked = Doctor(place, lists.config, "--state", place.path("state"), "--to", f"file:{place.path('none')}")
+        assert any(place.path("none") in finding["what"] for finding in asked.ask(**env)[1]["findings"])
 
 
 if __name__ == "__main__":
