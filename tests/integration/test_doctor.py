@@ -10,6 +10,7 @@ import shlex
 import shutil
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -254,10 +255,20 @@ def test_sources_that_cannot_be_read(place):
 
 # ---- certificates ----
 
+def mysql_greeting():
+    """What a MySQL server says first, here one that speaks TLS."""
+    able = 0x800 | 0x200 | 0x8000 | 0x1 | 0x8 | 0x80000  # TLS among it
+    words = (b"\x0a" + b"8.0.0\0" + struct.pack("<I", 1) + b"s" * 8 + b"\0" + struct.pack("<H", able & 0xffff) +
+             b"\x21" + struct.pack("<HH", 2, able >> 16) + b"\x15" + bytes(10) + b"s" * 12 + b"\0" +
+             b"mysql_native_password\0")
+    return struct.pack("<I", len(words))[:3] + b"\0" + words
+
+
 class TlsServer:
     """Shows a certificate to whoever comes."""
 
-    def __init__(self, files):
+    def __init__(self, files, greet=None):
+        self._greet = greet
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(files["chain"])
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -272,6 +283,9 @@ class TlsServer:
                 return
             with contextlib.suppress(OSError), peer:
                 peer.settimeout(5)
+                if self._greet:
+                    peer.sendall(self._greet)
+                    peer.recv(36, socket.MSG_WAITALL)  # that TLS is to begin
                 with context.wrap_socket(peer, server_side=True) as inside:
                     inside.recv(1)
 
@@ -306,7 +320,7 @@ def make_certificates(place, name, days, subject="IP:127.0.0.1"):
 
 
 def test_certificates(place):
-    """Of brokers: expired, of another authority, of another name, soon to expire; and our own."""
+    """Of brokers and of the store: expired, of another authority, of another name; of brokers soon to expire."""
     def broker(name, files, ca):
         server = TlsServer(files)
         doctor = Doctor(place, {
@@ -327,7 +341,17 @@ def test_certificates(place):
     soon = make_certificates(place, "soon", 5)
     cases_of = {"expired": (old, old["ca"]), "stranger": (good, old["ca"]), "misnamed": (named, named["ca"]),
                 "soon": (soon, soon["ca"]), "good": (good, good["ca"])}
+
+    def store(name, files, ca):
+        server = TlsServer(files, mysql_greeting())
+        doctor = Doctor(place, {
+            "bus": {"type": "kafka", "brokers": f"127.0.0.1:{free_port()}"}, "zones": ZONES, "sources": [],
+            "store": {"type": "mysql", "host": "127.0.0.1", "port": server.port, "user": "weir", "database": "weir",
+                      "tls_ca": ca}}, name=f"store-{name}")
+        return server, doctor, doctor.start()
+
     at_work = {name: broker(name, *files) for name, files in cases_of.items()}
+    at_work.update({f"store-{name}": store(name, *cases_of[name]) for name in ("expired", "stranger", "misnamed", "good")})
     asked = {name: told(*parts) for name, parts in at_work.items()}
     said, report = asked["expired"]
     assert re.search(r"certificate of broker 127.0.0.1:\d+ expired 3 days ago", said[0]), report
@@ -339,6 +363,13 @@ def test_certificates(place):
     assert any("expires in 4 days" in words for words in said), report
     said, report = asked["good"]
     assert not said and any("has one for 29 days" in words for words in report["fine"]), report
+    for name, remedy in (("expired", "renew the certificate"), ("stranger", '"store.tls_ca"'),
+                         ("misnamed", 'call the server in "store.host"')):
+        said, report = asked[f"store-{name}"]
+        assert len(said) == 1 and "TLS" in said[0] and "(runbook" not in said[0], report
+        (finding,) = [one for one in report["findings"] if one["runbook"] == "certificates"]
+        assert remedy in finding["remedy"] and finding["severity"] == "page", finding
+    assert not asked["store-good"][0], asked["store-good"]
 
 
 # ---- on one machine ----
