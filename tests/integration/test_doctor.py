@@ -141,116 +141,119 @@ def scene(place):
         yield Scene(place, one, roles)
 
 
-def test_what_servers_have_lost(place):
+def what_servers_have_lost(place, at):
     """Nothing is wrong in health; then topics and messages are deleted, and each printed command is typed."""
-    with scene(place) as at:
-        kafka, doctor, one = at.one.kafka, at.doctor, at.one
-        doctor.is_fine()
-        said = place.run("doctor", "--config", doctor.config).out().decode()
-        print(said)
-        assert said.startswith("Nothing is wrong.\nGood:\n") and "\033" not in said, said
-        # A topic that everything waits for.
-        kafka.delete([one.topic("decisions")])
-        until(lambda: one.topic("decisions") not in kafka.topics(), "it is gone")
-        found = doctor.finds("page", "topic-deleted", f"topic {one.topic('decisions')} does not exist")
-        assert found["remedy"] == f"weir policy apply --config {doctor.config}", found
-        doctor.heals()
-        kafka.delete([one.topic("policy")])
-        until(lambda: one.topic("policy") not in kafka.topics(), "it is gone")
-        doctor.heals()
-        assert at.collector.stop() == DONE
-        at.collector.start().until_ready()  # the policies are in the new topic
-        # Settings that lose records.
-        kafka.change_settings(one.topic("events"), retention_ms=100)
-        found = doctor.finds("page", "retention", f"topic {one.topic('events')} keeps its messages for 100ms")
-        assert f"--entity-name {one.topic('events')} --add-config retention.ms=604800000" in found["remedy"], found
-        kafka.change_settings(one.topic("events"), retention_ms=604800000)
-        kafka.change_settings(one.topic("policy"), cleanup_policy="delete")
-        assert doctor.finds("page", "retention", "cleanup.policy")["remedy"].endswith("cleanup.policy=compact")
-        kafka.change_settings(one.topic("policy"), cleanup_policy="compact")
-        doctor.is_fine()
-        # A gap: what no limiter has judged is deleted.
-        assert at.limiter.stop() == DONE
-        doctor.finds("page", "process-down", "no limiter is running")
-        place.append("log", burst("ann", 40))
-        at.collector.until(lambda: at.collector.value("weir_source_lag_bytes") == 0, "has read its log")
-        ends = one.ends()
-        (partition,) = [number for number, end in one.stored().items() if end < ends[number]]
-        kafka.trim(one.topic("events"), {partition: ends[partition]})
-        check = at.roles.limiter(arguments=["--check"])
-        assert check.run.wait() == WRONG and " before they were done" in check.run.out().decode(), check.said()
-        at.limiter.start().until_up()
-        found = next(one for one in doctor.ask()[1]["findings"] if one["runbook"] == "gap")
-        assert found["what"].endswith(f"in partition {partition}"), found
-        assert found["remedy"] == f"weir recover --accept-gap --config {doctor.config} --all --yes", found
-        doctor.heals()
+    kafka, doctor, one = at.one.kafka, at.doctor, at.one
+    doctor.is_fine()
+    said = place.run("doctor", "--config", doctor.config).out().decode()
+    print(said)
+    assert said.startswith("Nothing is wrong.\nGood:\n") and "\033" not in said, said
+    # A topic that everything waits for.
+    kafka.delete([one.topic("decisions")])
+    until(lambda: one.topic("decisions") not in kafka.topics(), "it is gone")
+    found = doctor.finds("page", "topic-deleted", f"topic {one.topic('decisions')} does not exist")
+    assert found["remedy"] == f"weir policy apply --config {doctor.config}", found
+    doctor.heals()
+    kafka.delete([one.topic("policy")])
+    until(lambda: one.topic("policy") not in kafka.topics(), "it is gone")
+    doctor.heals()
+    assert at.collector.stop() == DONE
+    at.collector.start().until_ready()  # the policies are in the new topic
+    # Settings that lose records.
+    kafka.change_settings(one.topic("events"), retention_ms=100)
+    found = doctor.finds("page", "retention", f"topic {one.topic('events')} keeps its messages for 100ms")
+    assert f"--entity-name {one.topic('events')} --add-config retention.ms=604800000" in found["remedy"], found
+    kafka.change_settings(one.topic("events"), retention_ms=604800000)
+    kafka.change_settings(one.topic("policy"), cleanup_policy="delete")
+    assert doctor.finds("page", "retention", "cleanup.policy")["remedy"].endswith("cleanup.policy=compact")
+    kafka.change_settings(one.topic("policy"), cleanup_policy="compact")
+    doctor.is_fine()
+    # A gap: what no limiter has judged is deleted.
+    assert at.limiter.stop() == DONE
+    doctor.finds("page", "process-down", "no limiter is running")
+    place.append("log", burst("ann", 40))
+    at.collector.until(lambda: at.collector.value("weir_source_lag_bytes") == 0, "has read its log")
+    ends = one.ends()
+    (partition,) = [number for number, end in one.stored().items() if end < ends[number]]
+    kafka.trim(one.topic("events"), {partition: ends[partition]})
+    check = at.roles.limiter(arguments=["--check"])
+    assert check.run.wait() == WRONG and " before they were done" in check.run.out().decode(), check.said()
+    at.limiter.start().until_up()
+    found = next(one for one in doctor.ask()[1]["findings"] if one["runbook"] == "gap")
+    assert found["what"].endswith(f"in partition {partition}"), found
+    assert found["remedy"] == f"weir recover --accept-gap --config {doctor.config} --all --yes", found
+    doctor.heals()
 
 
-def test_servers_that_are_away_or_refuse(place):
+def servers_that_are_away_or_refuse(place, at):
     """One after the other: what it costs, in words; each is over when its cause is."""
-    with scene(place) as at:
-        one, doctor = at.one, at.doctor
-        one.mariadb_root.query("SET GLOBAL read_only = 1")
-        doctor.finds("page", "store-read-only", "read-only.*the limiter cannot write")
-        for kind in ("limiter", "archiver"):
-            check = getattr(at.roles, kind)(arguments=["--check"])
-            assert check.run.wait() == WRONG and "read-only" in check.run.out().decode(), (check.run.out(), check.said())
-            assert "no mistake in the configuration" in check.run.out().decode().splitlines()[0]
-        one.mariadb_root.query("SET GLOBAL read_only = 0")
-        doctor.is_fine()
-        other = Doctor(place, at.sections(store={"password": "wrong"}))
-        other.finds("page", "credentials", "Access denied")
-        other = Doctor(place, at.sections(bus={"partitions": PARTITIONS + 1}))
-        assert other.finds("page", "partitions-changed", f"has {PARTITIONS} partitions, not {PARTITIONS + 1}")
-        doctor = Doctor(place, at.sections())
-        one.mariadb_root.query("SET GLOBAL init_connect = 'SET SESSION timestamp = UNIX_TIMESTAMP() + 3600'")
-        doctor.finds("ticket", "clock", "clock is 3[56]\\d\\d s behind that of the store")
-        one.mariadb_root.query("SET GLOBAL init_connect = ''")
-        one.part("stop", "mariadb")
-        doctor.finds("page", "store-away", "weir@127.0.0.1")
-        one.part("start", "mariadb")
-        doctor.is_fine()
-        one.part("pause", "kafka")
-        doctor.finds("page", "broker-away", f"no broker of {one.brokers} answers")
-        one.part("resume", "kafka")
-        one.part("stop", "kafka")
-        doctor.finds("page", "broker-away", f"no broker of {one.brokers} answers")
-        one.part("start", "kafka")
-        doctor.is_fine()
+    one, doctor = at.one, at.doctor
+    one.mariadb_root.query("SET GLOBAL read_only = 1")
+    doctor.finds("page", "store-read-only", "read-only.*the limiter cannot write")
+    for kind in ("limiter", "archiver"):
+        check = getattr(at.roles, kind)(arguments=["--check"])
+        assert check.run.wait() == WRONG and "read-only" in check.run.out().decode(), (check.run.out(), check.said())
+        assert "no mistake in the configuration" in check.run.out().decode().splitlines()[0]
+    one.mariadb_root.query("SET GLOBAL read_only = 0")
+    doctor.is_fine()
+    other = Doctor(place, at.sections(store={"password": "wrong"}))
+    other.finds("page", "credentials", "Access denied")
+    other = Doctor(place, at.sections(bus={"partitions": PARTITIONS + 1}))
+    assert other.finds("page", "partitions-changed", f"has {PARTITIONS} partitions, not {PARTITIONS + 1}")
+    doctor = Doctor(place, at.sections())
+    for sign, words in (("+", "behind"), ("-", "ahead of")):
+        one.mariadb_root.query(f"SET GLOBAL init_connect = 'SET SESSION timestamp = UNIX_TIMESTAMP() {sign} 3600'")
+        doctor.finds("ticket", "clock", f"clock is 3[56]\\d\\d s {words} that of the store")
+    one.mariadb_root.query("SET GLOBAL init_connect = ''")
+    one.part("stop", "mariadb")
+    doctor.finds("page", "store-away", "weir@127.0.0.1")
+    one.part("start", "mariadb")
+    doctor.is_fine()
+    one.part("pause", "kafka")
+    doctor.finds("page", "broker-away", f"no broker of {one.brokers} answers")
+    one.part("resume", "kafka")
+    one.part("stop", "kafka")
+    doctor.finds("page", "broker-away", f"no broker of {one.brokers} answers")
+    one.part("start", "kafka")
+    doctor.is_fine()
 
 
-def test_sources_that_cannot_be_read(place):
+def sources_that_cannot_be_read(place, at):
     """By its user, and by its format; the collector's --check finds the same."""
     folder = place.path("logs")
     os.mkdir(folder)
     log = os.path.join(folder, "access.log")
-    with cluster.shared() as one, Roles(place, one, ZONES, bus={"partitions": PARTITIONS}) as roles:
-        roles.apply()
-        limiter = roles.limiter().until_ready()
-        sources = [source(os.path.join(folder, "access*.log"))]
-        doctor = Doctor(place, roles.sections(zones=ZONES, sources=sources))
-        doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
-        place.write("logs/access.log", "203.0.113.9 - - [x]\n" * 3 + "".join(burst("ann", 40)))
-        doctor.is_fine()
-        place.append("logs/access.log", "203.0.113.9 - - GET\n" * 990)
-        found = doctor.finds("page", "format-changed", "990 of the last 1000 lines of .*/access.log are not of its format")
-        assert "203.0.113.9 - - GET" in found["what"], found
+    sources = [source(os.path.join(folder, "access*.log"))]
+    doctor = Doctor(place, at.sections(sources=sources))
+    doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
+    place.write("logs/access.log", "203.0.113.9 - - [x]\n" * 3 + "".join(burst("ann", 40)))
+    doctor.is_fine()
+    place.append("logs/access.log", "203.0.113.9 - - GET\n" * 990)
+    found = doctor.finds("page", "format-changed", "990 of the last 1000 lines of .*/access.log are not of its format")
+    assert "203.0.113.9 - - GET" in found["what"], found
 
-        def check():
-            daemon = roles.collector(sources, arguments=["--check"])
-            return daemon.run.wait(), daemon.run.out().decode(), daemon.said()
+    def check():
+        daemon = at.roles.collector(sources, arguments=["--check"])
+        return daemon.run.wait(), daemon.run.out().decode(), daemon.said()
 
-        code, out, _ = check()
-        assert code == WRONG and "990 of the last 1000 lines" in out, out
-        place.write("logs/access.log", "".join(burst("ann", 40)))
-        code, out, said = check()
-        assert code == DONE and out.endswith("weir-collector: nothing keeps it from working\n"), (out, said)
-        if os.geteuid() == 0:
-            os.chmod(place.directory, 0o755)
-            os.chmod(folder, 0o700)
-            doctor.finds("page", "source-unreadable", f"cannot read directory {folder}: Permission denied .as uid 65534.",
-                         user=65534, group=65534, extra_groups=[])
-        assert limiter.stop() == DONE
+    code, out, _ = check()
+    assert code == WRONG and "990 of the last 1000 lines" in out, out
+    place.write("logs/access.log", "".join(burst("ann", 40)))
+    code, out, said = check()
+    assert code == DONE and out.endswith("weir-collector: nothing keeps it from working\n"), (out, said)
+    if os.geteuid() == 0:
+        os.chmod(place.directory, 0o755)
+        os.chmod(folder, 0o700)
+        doctor.finds("page", "source-unreadable", f"cannot read directory {folder}: Permission denied .as uid 65534.",
+                     user=65534, group=65534, extra_groups=[])
+
+
+def test_a_cluster(place):
+    """One for all, as each of its faults is over before the next."""
+    with scene(place) as at:
+        what_servers_have_lost(place, at)
+        sources_that_cannot_be_read(place, at)
+        servers_that_are_away_or_refuse(place, at)
 
 
 # ---- certificates ----
