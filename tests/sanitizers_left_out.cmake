@@ -16,7 +16,7 @@ foreach(sanitizer asan tsan)
   weir_leave_out(${sanitizer} "minutes of load on the same daemons as `integration.test_cluster_limiter` and its neighbours"
     integration.test_bus_kafka_brokers integration.test_cluster_collector_outage integration.test_cluster_cut_off
     integration.test_cluster_equal integration.test_cluster_gap integration.test_cluster_kinds
-    integration.test_cluster_limiter_moves integration.test_cluster_servers
+    integration.test_cluster_limiter_moves integration.test_cluster_recreated integration.test_cluster_servers
     integration.test_cluster_state integration.test_cluster_whole)
   weir_leave_out(${sanitizer} "types an operator's commands for two minutes; each command and daemon has tests of its own"
     integration.test_runbook)
@@ -39,7 +39,8 @@ weir_leave_out(tsan "processes that are killed and started again; each has the t
 weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow`, `integration.test_cluster_limiter` or `integration.test_subscribe`"
   integration.test_archive_off integration.test_archive_sql integration.test_archiver_api_guards
   integration.test_cluster_bad_input integration.test_cluster_check integration.test_cluster_clock integration.test_cluster_marks
-  integration.test_cluster_overrides integration.test_cluster_policy integration.test_faults integration.test_forget_cluster
-  integration.test_forget_local integration.test_journal integration.test_overrides_local integration.test_state
+  integration.test_cloud_lists integration.test_cluster_overrides integration.test_cluster_policy integration.test_doctor
+  integration.test_explain integration.test_faults integration.test_forget_cluster integration.test_forget_local
+  integration.test_journal integration.test_overrides_local integration.test_state
   integration.test_subscribe_haproxy integration.test_subscribe_nft integration.test_subscribe_nginx
-  integration.test_subscribe_redis)
+  integration.test_subscribe_redis integration.test_webhook)

@@ -105,9 +105,15 @@ static bool usable(struct policies *policies, const struct weir_policy *policy)
 		policy_doubts_log(policy, NULL, policies->lists, policies->log);
 		return true;
 	}
-	weir_log(policies->log, WEIR_LOG_ERROR, "policy", "cannot use policy %llu: %s; %s",
-	         (unsigned long long)policy->version, error.text,
-	         atomic_load(&policies->given) > 0 ? "the previous one stays in use" : "nothing is read");
+	weir_log(
+		policies->log, WEIR_LOG_ERROR, "policy",
+		"cannot use policy %llu: %s. %s. Mend the policy or what it names, and run `weir policy apply %s` (runbook: "
+		"policy-rollback)",
+		(unsigned long long)policy->version, error.text,
+		atomic_load(&policies->given) > 0
+			? "The previous one stays in use here, while limiters work by the new one"
+			: "Nothing is read, so nobody is blocked by these logs, which keep their lines",
+		weir_config_zones_words(policies->config));
 	atomic_store(&policies->refused, policy->version);
 	return false;
 }
@@ -132,8 +138,9 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 	if (newest == NULL) {
 		weir_fault_raise(
 			&policies->waiting, policies->log, "policy",
-			"no policy yet: run `weir policy apply`. Nothing is read until there is one; logs keep their lines "
-			"(runbook: nothing-judged)");
+			"no policy yet: run `weir policy apply %s`. Nothing is read until there is one; logs keep their lines "
+			"(runbook: nothing-judged)",
+			weir_config_zones_words(policies->config));
 		return NULL;
 	}
 	weir_fault_clear(&policies->waiting, policies->log, "policy");
@@ -178,7 +185,7 @@ bool policies_ready(const struct policies *policies, struct weir_text *why)
 	if (refused > given)
 		weir_text_printf(why, "cannot use policy %llu: see the log\n", (unsigned long long)refused);
 	else if (given == 0)
-		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");
+		weir_text_printf(why, "no policy yet: run `weir policy apply %s`\n", weir_config_zones_words(policies->config));
 	return given > 0 && given >= refused;
 }
 

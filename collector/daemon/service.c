@@ -81,7 +81,8 @@ static enum weir_status open_existing_bus(struct service *service, struct weir_e
 	if (status != WEIR_OK)
 		return status;
 	atomic_store(&service->bus, bus);
-	return missing[WEIR_TOPIC_POLICY] ? weir_fail(error, WEIR_AGAIN, "no policy yet: run `weir policy apply`")
+	return missing[WEIR_TOPIC_POLICY] ? weir_fail(error, WEIR_AGAIN, "no policy yet: run `weir policy apply %s`",
+	                                              weir_config_zones_words(service->daemon->config))
 	                                  : WEIR_OK;
 }
 

@@ -22,6 +22,7 @@ enum {
 	IDLE_WAIT_MS = 100,
 	REOPEN_PERIOD_MS = 1000,
 	REOPEN_TRIES = 30, /* after that many, the collector fails */
+	UNSAVED_LONG_MS = 10000,
 };
 
 void collector_fail(struct collector *collector, enum weir_status status, const struct weir_error *error)
@@ -79,6 +80,8 @@ static uint64_t count_malformed(const struct record_reader *reader)
 	return sum;
 }
 
+enum { SOURCE_NAME_BYTES = 128 };
+
 /* @return text */
 static const char *name_source(const struct collector *collector, size_t place, char *text, size_t bytes)
 {
@@ -91,9 +94,22 @@ static const char *name_source(const struct collector *collector, size_t place, 
 	return text;
 }
 
+/* Where malformed lines are to be seen. @return text */
+static const char *put_kept(const struct collector *collector, char *text, size_t bytes)
+{
+	if (collector->options.dead_topic)
+		snprintf(text, bytes, "some are kept in topic deadletter (`weir decode --topic deadletter %s`)",
+		         weir_config_words(collector->options.config));
+	else
+		snprintf(text, bytes, "%s",
+		         collector->options.dead_file != NULL ? "some are kept in the file of dead letters"
+		                                              : "none of them are kept");
+	return text;
+}
+
 static void tell_format(struct collector *collector, struct format_watch *watch, struct record_reader *reader)
 {
-	char name[128];
+	char name[SOURCE_NAME_BYTES], kept[WEIR_ERROR_TEXT_BYTES];
 	name_source(collector, reader->source_place, name, sizeof name);
 	if (watch->changed)
 		weir_fault_raise_at(
@@ -103,9 +119,7 @@ static void tell_format(struct collector *collector, struct format_watch *watch,
 			"\"format\" and restart the collector (runbook: format-changed)",
 			name, reader->stream->name, (unsigned long long)watch->last_malformed,
 			(unsigned long long)watch->last_lines, format_reason_text(reader->refused_reason), reader->refused,
-			collector->options.dead_topic ? "some are kept in topic deadletter (`weir decode --topic deadletter`)"
-			: collector->options.dead_file != NULL ? "some are kept in the file of dead letters"
-												   : "none of them are kept");
+			put_kept(collector, kept, sizeof kept));
 	else
 		weir_fault_over(&watch->fault, collector->options.log, "collector", "source %s: its lines fit its format again",
 		                name);
@@ -220,8 +234,9 @@ static void count_lost(struct collector *collector, size_t place)
 		return;
 	weir_counter_add(&collector->lost_lines, lost);
 	weir_log(
-		collector->options.log, WEIR_LOG_WARNING, "collector",
-		"up to %llu lines of a source that cannot be read again are lost: the bus has not acknowledged them. They were not judged; reading goes on (runbook: lines-lost)",
+		collector->options.log, WEIR_LOG_ERROR, "collector",
+		"up to %llu lines of a source that cannot be read again are lost: the bus has not acknowledged them. They were "
+		"not judged; reading goes on (runbook: lines-lost)",
 		(unsigned long long)lost);
 }
 
@@ -231,7 +246,11 @@ static enum weir_status reopen_source(struct collector *collector, size_t place,
 	struct weir_fault fault = {0};
 	enum weir_status status;
 	for (int tries = 1; (status = inputs_reopen(collector->inputs, place, error)) != WEIR_OK; tries++) {
-		weir_fault_raise(&fault, collector->options.log, "collector", "%s; retrying every second", error->text);
+		weir_fault_raise(
+			&fault, collector->options.log, "collector",
+			"cannot read again what was not acknowledged: %s. Its lines wait in their log, and are judged late. "
+			"Trying again every second (runbook: source-unreadable)",
+			error->text);
 		for (int waited_ms = 0; waited_ms < REOPEN_PERIOD_MS; waited_ms += IDLE_WAIT_MS) {
 			if (tries == REOPEN_TRIES || atomic_load(&collector->stop))
 				return status;
@@ -424,9 +443,33 @@ uint64_t collector_policy_version(const struct collector *collector)
 	return atomic_load(&collector->policy_in_use);
 }
 
+bool collector_formats_fit(const struct collector *collector, struct weir_text *why)
+{
+	bool fit = true;
+	for (size_t i = 0; i < collector->inputs->source_count; i++) {
+		char name[SOURCE_NAME_BYTES];
+		if (!collector->formats[i].changed)
+			continue;
+		weir_text_printf(why,
+		                 "source %s: most of its last lines do not fit its \"format\", and are not judged (runbook: "
+		                 "format-changed)\n",
+		                 name_source(collector, i, name, sizeof name));
+		fit = false;
+	}
+	return fit;
+}
+
 bool collector_ready(struct collector *collector, struct weir_text *why)
 {
-	return inputs_ready(collector->inputs, why);
+	bool ready = inputs_ready(collector->inputs, why);
+	int64_t unsaved_ms = collector_unsaved_ms(collector);
+	bool saved = unsaved_ms < UNSAVED_LONG_MS;
+	if (!saved)
+		weir_text_printf(why,
+		                 "the read positions could not be saved for %lld s: a restart reads again what was read since "
+		                 "(runbook: positions-unsaved)\n",
+		                 (long long)unsaved_ms / 1000);
+	return collector_formats_fit(collector, why) && ready && saved;
 }
 
 void collector_reopen(struct collector *collector)
@@ -487,7 +530,7 @@ void collector_dead_letters(struct collector *collector, uint64_t *written, uint
 	*dropped = weir_counter_read(&collector->dead_letters_dropped);
 }
 
-enum { LOST_LINES, LOW_WATER_AGE, FORMAT_CHANGED, METRIC_COUNT };
+enum { LOST_LINES, LOW_WATER_AGE, UNSAVED, FORMAT_CHANGED, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LOST_LINES] = {"weir_source_lost_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
@@ -497,6 +540,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_collector_low_water_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
          "Everything read longer ago than this is acknowledged, and a restart continues after it. If this "
          "grows, the brokers are down or slow."},
+	[UNSAVED] =
+		{"weir_collector_unsaved_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+         "For how long the read positions could not be saved; 0 while they are saved. A restart reads again what "
+         "was read since. The log says why: the disk is full, or the state directory cannot be written."},
 	[FORMAT_CHANGED] =
 		{"weir_source_format_changed", WEIR_GAUGE, "0 or 1",
          WEIR_LABELS({"source", "the source's name, or its place: `sources[0]`"}),
@@ -515,6 +562,7 @@ void collector_metrics(struct collector *collector, struct weir_text *text)
 	weir_metrics_counter(text, &metrics[LOST_LINES], weir_counter_read(&collector->lost_lines));
 	weir_metrics_gauge(text, &metrics[LOW_WATER_AGE],
 	                   (double)(weir_monotonic_ms() - atomic_load(&collector->low_water_ms)) / 1000.0);
+	weir_metrics_gauge(text, &metrics[UNSAVED], (double)collector_unsaved_ms(collector) / 1000.0);
 	weir_metrics_family(text, &metrics[FORMAT_CHANGED]);
 	for (size_t i = 0; i < collector->inputs->source_count; i++) {
 		char name[128];

@@ -50,7 +50,10 @@ void collector_set_policy(struct collector *collector, const struct weir_policy 
 /** The version that it matches by. @thread any */
 uint64_t collector_policy_version(const struct collector *collector);
 
-/** Whether every source can be read; otherwise appends why not, for people. @thread any */
+/** Whether the newest lines of every source fit its format; otherwise appends which do not, for people. @thread any */
+bool collector_formats_fit(const struct collector *collector, struct weir_text *why);
+
+/** Whether every source can be read, and fits its format; otherwise appends why not, for people. @thread any */
 bool collector_ready(struct collector *collector, struct weir_text *why);
 
 /** Reopens the dead-letter file (SIGHUP). @thread any */

@@ -7,6 +7,7 @@
 
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_metrics.h"
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "common/log/metrics.h"
 
@@ -227,8 +228,10 @@ static bool source_ready(struct source *source, struct weir_text *why)
 		ready = false;
 		told = 0;
 	}
-	if (!ready)
-		weir_text_printf(why, "%s: %s\n", statuses[told].name, statuses[told].problem);
+	if (!ready) {
+		source_words_problem(why, &statuses[told]);
+		weir_text_puts(why, "\n");
+	}
 	free(statuses);
 	return ready;
 }

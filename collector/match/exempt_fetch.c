@@ -123,8 +123,10 @@ static void fail(struct exempt_fetch *fetch, struct fetched_list *list, const ch
 	char copy[96] = "";
 	put_copy(list, copy);
 	fetch->failures++;
-	weir_fault_raise(&list->fault, fetch->options.log, "exempt", "cannot fetch the list %s: %s; %s", list->shown, why,
-	                 copy);
+	weir_fault_raise(
+		&list->fault, fetch->options.log, "exempt",
+		"cannot fetch the list %s: %s. Trying again by itself; %s. See whether its server answers this machine",
+		list->shown, why, copy);
 }
 
 /* Writes a good list where it differs from the copy. Without the lock: a disk may be slow, and metrics do not wait for it. */

@@ -381,7 +381,11 @@ static enum weir_status refresh(struct exempt_lists *lists, const struct weir_zo
 	if (*place_of(lists, path) == NULL)
 		return weir_fail(error, status, "zone \"%s\", exempt: %s", zone->name, wrong.text);
 	if (lists->log != NULL)
-		weir_log(lists->log, WEIR_LOG_ERROR, "exempt", "%s; the list stays as it was read before", wrong.text);
+		weir_log(
+			lists->log, WEIR_LOG_ERROR, "exempt",
+			"%s. The list stays as it was read before: who was put on it since is not exempt. Mend the file; it is read "
+			"again when it changes",
+			wrong.text);
 	return WEIR_OK;
 }
 

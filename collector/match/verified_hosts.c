@@ -139,7 +139,8 @@ static void load(struct verified_hosts *hosts)
 	if (status == WEIR_OK && bytes != NULL && !json_is_array(root))
 		status = weir_fail(&error, WEIR_INVALID, "%s has no names of robots' hosts", path);
 	if (status != WEIR_OK)
-		weir_log(hosts->options.log, WEIR_LOG_WARNING, "exempt", "%s: all are asked for again", error.text);
+		weir_log(hosts->options.log, WEIR_LOG_WARNING, "exempt",
+		         "%s: all names are asked for again, and their robots are counted like anybody until then", error.text);
 	for (size_t i = 0; i < json_array_size(root); i++)
 		load_host(hosts, json_array_get(root, i));
 	json_decref(root);
@@ -187,8 +188,11 @@ static void save(struct verified_hosts *hosts)
 	if (status == WEIR_OK)
 		weir_fault_clear(&hosts->save_fault, hosts->options.log, "exempt");
 	else
-		weir_fault_raise(&hosts->save_fault, hosts->options.log, "exempt",
-		                 "cannot keep the names of robots' hosts for a restart: %s", error.text);
+		weir_fault_raise(
+			&hosts->save_fault, hosts->options.log, "exempt",
+			"cannot keep the names of robots' hosts for a restart: %s. Robots stay exempt while this process runs; after a "
+			"restart their names are asked for again. See to the disk of the state directory",
+			error.text);
 	pthread_cond_broadcast(&hosts->changed);
 }
 
@@ -307,8 +311,10 @@ static void tell_silence(struct verified_hosts *hosts, struct dns *dns, enum dns
 	if (hosts->stop)
 		return; /* whose log it was may be gone */
 	if (hosts->silent >= SILENT_MAX)
-		weir_fault_raise(&hosts->fault, hosts->options.log, "exempt",
-		                 "the name server does not answer: robots that are not known yet are counted like anybody");
+		weir_fault_raise(
+			&hosts->fault, hosts->options.log, "exempt",
+			"the name server does not answer. Robots that are not known yet are counted like anybody, and may be "
+			"blocked. Asking on: see to the name server, or name another in collector.resolver");
 	else if (hosts->silent == 0)
 		weir_fault_clear(&hosts->fault, hosts->options.log, "exempt");
 }
@@ -340,7 +346,10 @@ static void *run(void *context)
 	enum weir_status status = dns_new(hosts->options.resolver, hosts->options.patience_ms, &dns, &error);
 	pthread_mutex_lock(&hosts->lock);
 	if (status != WEIR_OK && !hosts->stop)
-		weir_fault_raise(&hosts->fault, hosts->options.log, "exempt", "no robot is verified: %s", error.text);
+		weir_fault_raise_at(&hosts->fault, hosts->options.log, WEIR_LOG_ERROR, "exempt",
+		                    "no robot is verified: %s. All are counted like anybody, and may be blocked. Name a name "
+		                    "server in collector.resolver, and restart this process",
+		                    error.text);
 	while (status == WEIR_OK && !hosts->stop) {
 		int64_t early_ms = hosts->next_ms - weir_monotonic_ms();
 		struct weir_deadline deadline = weir_deadline_in_ms(early_ms);

@@ -6,6 +6,7 @@
  */
 #include "collector/source/source_reports.h"
 
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 
 #include <stdlib.h>
@@ -71,6 +72,22 @@ static void log_at_most_once(struct source_reports *reports, struct report *repo
 	report->told = true;
 }
 
+/* What is unread costs verdicts; what is not there costs none. */
+static void raise(const struct source_reports *reports, struct report *report, const struct source_status *status)
+{
+	struct weir_text words = {0};
+	source_words_problem(&words, status);
+	weir_fault_raise_at(
+		&report->fault, reports->log, status->absent ? WEIR_LOG_WARNING : WEIR_LOG_ERROR, "collector",
+		status->reads_on ? "%.*s. Those lines were not judged; reading goes on (runbook: lines-lost)"
+		: status->absent
+			? "%.*s. Looking for it again; there is nothing to judge until it is there (runbook: source-unreadable)"
+			: "%.*s. Trying again; until then its new lines are not judged, and are lost if they are deleted before "
+			  "(runbook: source-unreadable)",
+		(int)words.length, words.at);
+	weir_text_deinit(&words);
+}
+
 static void tell(struct source_reports *reports, size_t place, struct source *source)
 {
 	bool all = reports->looks % LOOKS_FOR_ALL == 1;
@@ -90,12 +107,7 @@ static void tell(struct source_reports *reports, size_t place, struct source *so
 			continue;
 		struct report *report = report_of(reports, place, status->name);
 		report->seen = true;
-		weir_fault_raise(&report->fault, reports->log, "collector",
-		                 status->reads_on
-		                     ? "%s: %s. Those lines were not judged; reading goes on (runbook: lines-lost)"
-		                     : "%s: %s. Trying again; until then its new lines are not judged, and are lost if "
-		                       "they are deleted before (runbook: source-unreadable)",
-		                 status->name, status->problem);
+		raise(reports, report, status);
 	}
 	for (size_t i = 0; i < reports->count; i++)
 		if (reports->reports[i].place == place && !reports->reports[i].seen && count <= room)

@@ -4,7 +4,16 @@
 
 #include "common/json/json_shape.h"
 
+#include <string.h>
+
 const char *const source_starts[] = {[SOURCE_FROM_BEGINNING] = "beginning", [SOURCE_FROM_END] = "end", NULL};
+
+void source_words_problem(struct weir_text *text, const struct source_status *status)
+{
+	if (strstr(status->problem, status->name) == NULL)
+		weir_text_printf(text, "%s: ", status->name);
+	weir_text_puts(text, status->problem);
+}
 
 void source_words_list(struct weir_text *text, const struct weir_json *at)
 {

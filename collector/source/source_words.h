@@ -11,6 +11,9 @@ extern const char *const source_starts[];
 /** The shape of "format", which the source does not read (common/json/json_shape.h). */
 json_t *source_format_shape(void);
 
+/** Appends a stream's problem, with its name where the words do not have it themselves. */
+void source_words_problem(struct weir_text *text, const struct source_status *status);
+
 /** Appends a string, or a list of them with commas between. */
 void source_words_list(struct weir_text *text, const struct weir_json *at);
 

@@ -98,8 +98,8 @@ struct weir_bus_ops {
 	 *
 	 * @param offset  the next message to receive
 	 * @param mark    of the message before it, or of that message itself; borrowed
-	 * @return as assign(); WEIR_ANEW: the topic was made anew: it ends before the offset, or has another message in the
-	 *         marked one's place. If this is found out later, receive() returns it
+	 * @return as assign(); WEIR_ANEW: the topic was made anew or lost its end: it ends before the offset, or has another
+	 *         message in the marked one's place. If this is found out later, receive() returns it
 	 */
 	enum weir_status (*resume)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
 	                           const struct weir_mark *mark, struct weir_error *error);

@@ -34,6 +34,7 @@ void weir_config_free(struct weir_config *config)
 	weir_settings_free(config);
 	free(config->listen.http_host);
 	free(config->archiver.api_host);
+	free(config->command_words);
 	weir_policy_free(config->policy);
 	weir_json_document_free(config->document);
 	free(config);
@@ -395,7 +396,11 @@ enum weir_status weir_config_load(const char *path, struct weir_config **config,
 {
 	struct weir_json_document *document;
 	enum weir_status status = weir_json_load(path, &document, error);
-	return status != WEIR_OK ? status : read_document(document, config, error);
+	if (status == WEIR_OK)
+		status = read_document(document, config, error);
+	if (status == WEIR_OK)
+		(*config)->command_words = weir_command_words("--config", path);
+	return status;
 }
 
 enum weir_status weir_config_parse(const char *name, const char *text, size_t length, struct weir_config **config,

@@ -42,6 +42,7 @@ struct weir_config_tls {
 /* Strings are NULL where nothing is set and there is no default. */
 struct weir_config {
 	struct weir_json_document *document; /* owned: the cursors below point into it */
+	char *command_words;                 /* weir_config_words(); owned; NULL: it came from the command line */
 	struct weir_policy *policy; /* of "zones", "exempt"; owned, not numbered; NULL: bus.type is kafka without zones */
 	struct weir_json sources;   /* "sources": a list of objects, read by the collector */
 	size_t source_count;
@@ -162,6 +163,18 @@ void weir_config_print_mistakes(const char *prefix, const char *path, const stru
 /** The same, a call of `tell` for each. */
 void weir_config_mistakes(const char *path, const struct weir_config_check *check, const struct weir_error *first,
                           void (*tell)(void *context, const char *words), void *context);
+
+/** An option and its path as a shell takes them, from any directory: "--config /etc/weir/weir.json"; the caller frees. */
+char *weir_command_words(const char *option, const char *path);
+/**
+ * How a command that is printed names what this process works with, so that it runs as printed: "--config FILE" with the
+ * path of its file, or "--state DIR" of `weir run`.
+ *
+ * @param config  NULL: there is none
+ */
+const char *weir_config_words(const struct weir_config *config);
+/** Likewise for `weir policy apply`: of a file without zones, "--config FILE", as the file that has them is not known. */
+const char *weir_config_zones_words(const struct weir_config *config);
 
 /** The text of such a file. @param name  as for weir_json_parse() */
 WEIR_MUST_USE enum weir_status weir_config_parse(const char *name, const char *text, size_t length,

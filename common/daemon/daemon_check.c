@@ -46,7 +46,7 @@ enum weir_status weir_daemon_check_store(const struct weir_daemon *daemon, struc
 struct weir_check weir_daemon_check_begin(const struct weir_daemon *daemon, struct weir_findings *findings)
 {
 	return (struct weir_check){.config = daemon->config,
-	                           .config_words = weir_check_config_words(daemon->config_path),
+	                           .config_words = weir_config_words(daemon->config),
 	                           .wait_ms = CHECK_WAIT_MS,
 	                           .end_ms = weir_monotonic_ms() + CHECK_WAIT_MS,
 	                           .log = &daemon->log,
@@ -65,7 +65,6 @@ enum weir_status weir_daemon_check_end(const struct weir_daemon *daemon, struct 
 	printf("%.*s", (int)text.length, text.length > 0 ? text.at : "");
 	weir_text_deinit(&text);
 	weir_findings_deinit(findings);
-	free((void *)(uintptr_t)check->config_words);
 	if (count > 0)
 		return weir_fail(error, WEIR_IO, "%zu thing%s would keep it from working: see above", count,
 		                 count == 1 ? "" : "s");

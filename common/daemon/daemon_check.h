@@ -27,7 +27,6 @@ WEIR_MUST_USE enum weir_status weir_daemon_check_store(const struct weir_daemon 
  * Begins the checks that are shared with `weir doctor`.
  *
  * @param findings  zero-initialised; weir_daemon_check_end() ends them
- * @return its config_words are allocated: weir_daemon_check_end() frees them
  */
 struct weir_check weir_daemon_check_begin(const struct weir_daemon *daemon, struct weir_findings *findings);
 

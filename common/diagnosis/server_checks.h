@@ -16,15 +16,12 @@
 /* What a check works with. All borrowed. */
 struct weir_check {
 	const struct weir_config *config;
-	const char *config_words; /* as a command is given it: "--config /etc/weir/weir.json" */
+	const char *config_words; /* weir_config_words() */
 	int64_t wait_ms;          /* for a server that does not answer */
 	int64_t end_ms;           /* monotonic: what has not begun by then is left out, and said to be */
 	const struct weir_log *log;
 	struct weir_findings *findings;
 };
-
-/** "--config FILE" as a shell takes it. @return the caller frees */
-char *weir_check_config_words(const char *path);
 
 /**
  * Brokers and topics.

@@ -261,7 +261,8 @@ static void log_policy(const struct limiter *limiter, struct weir_fault *fault, 
 		weir_fault_raise_at(
 			fault, &limiter->daemon->log, WEIR_LOG_ERROR, "policy",
 			"the store has no policy yet. Nothing is judged, and nobody is blocked. The store is asked each "
-			"second: run `weir policy apply --config FILE` (runbook: nothing-judged)");
+			"second: run `weir policy apply %s` (runbook: nothing-judged)",
+			weir_config_zones_words(limiter->daemon->config));
 }
 
 static enum weir_status watch(void *self, struct weir_error *error)

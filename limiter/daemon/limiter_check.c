@@ -198,7 +198,7 @@ static enum weir_status check_contents(const struct limiter *limiter, struct wei
 	if (*newest > 0)
 		printf("policy %llu is in force\n", (unsigned long long)*newest);
 	else
-		printf("no policy yet: run `weir policy apply`\n");
+		printf("no policy yet: run `weir policy apply %s`\n", weir_config_zones_words(limiter->daemon->config));
 	return WEIR_OK;
 }
 
@@ -232,7 +232,7 @@ enum weir_status limiter_check(void *self, struct weir_error *error)
 	if (status == WEIR_OK && store != NULL)
 		status = check_contents(limiter, store, &policy, error);
 	else if (status == WEIR_OK)
-		printf("no policy yet: run `weir policy apply`\n");
+		printf("no policy yet: run `weir policy apply %s`\n", weir_config_zones_words(limiter->daemon->config));
 	if (status == WEIR_OK)
 		status = check_state(limiter, missing, store, policy, error);
 	if (store != NULL)

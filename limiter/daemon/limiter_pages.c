@@ -95,7 +95,8 @@ static bool partitions_ready(const struct limiter *limiter, const struct summary
 		return false;
 	}
 	if (sum->missing > 0 && policy_registry_newest(limiter->registry) == 0) {
-		weir_text_puts(why, "no policy yet: run `weir policy apply`\n");
+		weir_text_printf(why, "no policy yet: run `weir policy apply %s`\n",
+		                 weir_config_zones_words(limiter->daemon->config));
 		return false;
 	}
 	if (sum->parked > 0)

@@ -5,6 +5,7 @@
 Skipped where there is no Chromium, or no axe-core (npm fetches it).
 """
 
+import itertools
 import os
 import sys
 import time
@@ -20,12 +21,15 @@ from support.page_rows import Week
 STAGE = []  # the browser and the API of all tests
 VIEWS = (("overview", {}), ("top", {"zone": "api"}), ("decisions", {}), ("user", {"zone": "login", "key": "user1|198.51.0.1"}),
          ("user", {}), ("blocks", {}), ("system", {}), ("overview", {"span": "24h", "until": "2001-01-01"}))
+# Widths, and whether dark: in CI each width and each colour once, as a browser is slow on its two cores.
+FEW = ((390, True), (768, False), (1440, False))
+LOOKS = FEW if os.environ.get("CI") else tuple(itertools.product((390, 768, 1440), (False, True)))
 BERLIN = {"locale": "de-DE", "zone": "Europe/Berlin"}
 
 
 def test_nothing_is_found(_):
     script = axe.source()
-    for width, dark in ((390, False), (390, True), (768, False), (1440, False), (1440, True)):
+    for width, dark in LOOKS:
         with looking(*STAGE, width=width, dark=dark, **(BERLIN if dark else {})) as view:
             for name, more in VIEWS:
                 view.open(name, **more)
@@ -59,7 +63,7 @@ def test_nothing_is_found_where_a_decision_says_why(place):
     script = axe.source()
     told = Explained(place, tokens=[Explained.TOKEN])
     for gone in (False, True):
-        for width, dark in ((390, True), (768, False), (1440, False), (1440, True)):
+        for width, dark in LOOKS:
             with told.told(STAGE[0], width=width, dark=dark, **(BERLIN if dark else {})) as view:
                 found = axe.found(view.page, script)
                 assert found == [], (width, dark, gone, found)

@@ -5,6 +5,7 @@
 import json
 import os
 import random
+import re
 import socket
 import sys
 import time
@@ -30,9 +31,10 @@ def test_it_waits_for_a_policy_and_follows_the_newest(place):
     with cluster.shared() as one, Roles(place, one, zones("a"), bus={"partitions": PARTITIONS}) as roles:
         collector = roles.collector([log.source()])
         log.feed(1000)
-        collector.until_says("no policy yet: run `weir policy apply`")
+        collector.until_says("no policy yet: run `weir policy apply --config ")
         collector.until(lambda: collector.page("/readyz") is not None, "answers")
-        assert collector.page("/readyz") == (503, "no policy yet: run `weir policy apply`\n")
+        code, said = collector.page("/readyz")
+        assert code == 503 and re.fullmatch(r"no policy yet: run `weir policy apply --config \S+`\n", said), said
         assert collector.page("/healthz")[0] == 200
         assert collector.value("weir_policy_version") == 0
         assert one.kafka.count(one.topic("events")) == 0

@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import shlex
 import sys
 import time
 
@@ -56,8 +57,8 @@ def test_a_gap_is_accepted_by_word_alone(place):
         said = recover()
         assert said.code() == USAGE and "messages are lost" in said.out().decode() and "--yes" in said.said(), (
             said.out(), said.said())
-        printed = re.search(r"`weir (recover [^`]*)`", limiter.said()).group(1).split()
-        done = place.run(*printed, "--config", config)
+        printed = re.search(r"`weir (recover [^`]*)`", limiter.said()).group(1)
+        done = place.run(*shlex.split(printed))  # as it is printed
         assert done.code() == DONE and f"continues at offset {end}" in done.out().decode(), (done.out(), done.said())
         roles.override("lift", "--zone", "site", "ann")
         place.append("log", burst("ann", 4))

@@ -122,6 +122,9 @@ def test_a_group_that_gives_nothing_is_told_of(place):
         member.resume()
         until_all_live([member, other])
         other.until_says("INFO group: recovered after")
+        # Who was stopped blames itself, and no broker.
+        member.until_says("WARNING process: this process did not run for ")
+        assert "has assigned nothing" not in member.said(), member.said()
         assert member.stop() == 0 and other.stop() == 0
 
 

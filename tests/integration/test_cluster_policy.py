@@ -156,8 +156,8 @@ def test_what_only_reads_makes_nothing(place):
     """Neither topics nor tables come of a look at a cluster that has none, or of a mistyped prefix."""
     with cluster.shared() as one:
         config = place.write("c.json", json.dumps(one.sections(bus={"partitions": PARTITIONS})))
-        for words, code, said in ((("policy", "show"), USAGE, "no policy yet: run `weir policy apply`"),
-                                  (("policy", "history"), USAGE, "no policy yet: run `weir policy apply`"),
+        for words, code, said in ((("policy", "show"), USAGE, "no policy yet: run `weir policy apply --config FILE`"),
+                                  (("policy", "history"), USAGE, "no policy yet: run `weir policy apply --config FILE`"),
                                   (("list",), 0, "nobody is blocked: no policy yet"),
                                   (("state",), USAGE, "no policy yet"), (("block", "ann"), USAGE, "no policy yet"),
                                   (("recover", "--partition", "0", "--accept-gap"), USAGE, "no policy yet"),

@@ -164,9 +164,10 @@ def topic_of_the_archive_is_made_anew(place, name):
         archiver.until(lambda: here.archived() == here.lines and len(here.archived_ids()) == 1, "all is archived")
         assert archiver.stop() == DONE
         here.delete(name)
+        here.grow("bob", 4)
+        limiter.until(lambda: limiter.value("weir_limiter_publish_failures_total") > 0, "goes back", LONG_S)
         roles.apply()
-        for user in ("bob", "eve"):
-            here.grow(user, 4)
+        here.grow("eve", 4)
         until(lambda: set(here.blocked()) >= {"bob", "eve"}, "they are decided about", LONG_S, limiter.run)
         archiver.start()
         archiver.until_says("was recreated")
@@ -176,6 +177,8 @@ def topic_of_the_archive_is_made_anew(place, name):
         archiver.until(lambda: here.archived() == here.lines, "what was judged is archived, without a restart")
         archiver.until(lambda: len(here.archived_ids()) == 3, "so are the decisions")
         assert archiver.value("weir_archiver_partitions_stuck") == 0
+        assert limiter.value("weir_limiter_events_total") == here.lines, "what is judged again is not counted again"
+        assert limiter.value("weir_limiter_decisions_total") == 3
         again = here.recover("--yes")
         assert again.code() == DONE and "archive: no gap" in again.out().decode(), again.out()
 

@@ -277,18 +277,26 @@ def test_an_unreadable_file_is_said_once_and_read_when_it_can_be(place):
     open_log = place.write("open.log", burst("ann", 2))
     shut_log = place.write("shut.log", burst("bob", 2))
     os.chmod(shut_log, 0)
-    config = place.config(site(1), [source(open_log), source(shut_log)])
+    os.mkdir(place.path("shut"))
+    place.write("shut/a.log", burst("joe", 2))
+    os.chmod(place.path("shut"), 0)
+    config = place.config(site(1), [source(open_log), source(shut_log), source(place.path("shut", "*.log"))])
     out = os.path.join(own, "out")
     os.makedirs(own, exist_ok=True)
     weir = place.start("run", "--config", config, "--state", os.path.join(own, "state"), "--decisions", out, **who)
     until(lambda: len(lines_of(out)) == 1, "the other log is read", running=weir)
     until(lambda: "shut.log" in weir.said(), "it is said", running=weir)
+    closed = (f"ERROR collector: {place.path('shut', '*.log')}: cannot read the directory {place.path('shut')}: "
+              f"Permission denied (running as uid {who.get('user', os.geteuid())}). ")
+    until(lambda: closed in weir.said(), "the directory is said, with the user", running=weir)
     place.append("open.log", burst("eve", 2))
     until(lambda: len(lines_of(out)) == 2, "the other log is followed", running=weir)
     os.chmod(shut_log, 0o644)
-    until(lambda: len(lines_of(out)) == 3, "it is read", running=weir)
-    assert warnings(weir, "shut.log") == 1, weir.said()
-    assert sorted(decision["key"][0] for decision in lines_of(out)) == ["ann", "bob", "eve"]
+    os.chmod(place.path("shut"), 0o755)
+    until(lambda: len(lines_of(out)) == 4, "they are read", running=weir)
+    assert warnings(weir, "shut.log") == 1 and " ERROR collector: cannot open " in weir.said(), weir.said()
+    assert warnings(weir, "*.log") == 1 and "matches no file" not in weir.said(), weir.said()
+    assert sorted(decision["key"][0] for decision in lines_of(out)) == ["ann", "bob", "eve", "joe"]
     assert weir.stop() == 0, weir.said()
 
 
@@ -342,6 +350,7 @@ def test_a_directory_that_stays_away_is_said_once(place):
     os.rename(place.path("away"), place.path("logs"))
     until(lambda: len(lines_of(place.path("out"))) == 2, "it is read on", running=weir)
     assert warnings(weir, "logs/log") == 1, weir.said()
+    assert " WARNING collector: " in weir.said() and "there is nothing to judge until it is there" in weir.said()
     assert weir.stop() == 0, weir.said()
 
 

@@ -17,7 +17,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, traffic
+from support import cases, metrics, traffic
 from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, read, until
 from support.traffic import burst, fixed, line, site, sliding, source, zone
 
@@ -69,6 +69,34 @@ def test_a_line_becomes_a_decision_within_milliseconds(place):
     took_ms.sort()
     print(f"from line to decision: median {statistics.median(took_ms):.1f} ms, worst {took_ms[-1]:.1f} ms")
     assert statistics.median(took_ms) < (1000 if SANITIZED else 50), took_ms
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_changed_format_is_one_line_until_it_fits_again(place):
+    """A thousand lines in another form: one error with a clean sample, a metric, a page; a flood of them adds nothing."""
+    log, port = place.write("log", burst("ann", 1200)), free_port()
+    weir = follow(place, place.config(site(1), [source(log)], listen={"http": f"127.0.0.1:{port}"}))
+
+    def changed():
+        page = metrics.scrape(port)
+        return page and page.value("weir_source_format_changed", source="sources[0]")
+
+    until(lambda: changed() == 0, "it fits", running=weir)
+    other = "time=1 \x1b[31muser=zoe\x1b[0m path=/\n"
+    place.append("log", other * 2500)
+    until(lambda: changed() == 1, "the metric says it", running=weir)
+    code, _, why = metrics.get(port, "/readyz")
+    assert code == 503 and why == ('source sources[0]: most of its last lines do not fit its "format", and are not judged '
+                                   "(runbook: format-changed)\n"), why
+    place.append("log", other * 30000)
+    until(lambda: metrics.scrape(port).sum("weir_collector_malformed_total") == 32500, "all are read", running=weir)
+    (said_of_it,) = [said for said in weir.said().splitlines() if "do not fit its" in said]
+    assert " ERROR collector: source sources[0], " in said_of_it and "user=zoe" in said_of_it, said_of_it
+    assert "\x1b" not in said_of_it and "(runbook: format-changed)" in said_of_it, said_of_it
+    place.append("log", burst("bob", 2500))
+    said(weir, "its lines fit its format again")
+    assert changed() == 0 and metrics.get(port, "/readyz")[0] == 200
+    assert "INFO collector: recovered after " in weir.said()
     assert weir.stop() == DONE, weir.said()
 
 

@@ -524,7 +524,7 @@ def topic_recreated(night):
 
 
 def topic_deleted(night):
-    """With everything running. The subscriber ends, and its unit starts it again."""
+    """With everything running. The subscriber goes on by itself."""
     night.served.kafka.delete(["weir.events", "weir.decisions"])
     night.doctor("topic-deleted")
     before = "after-recreation"

@@ -481,6 +481,57 @@ static void wrong_options_are_named(void **state)
 	assert_string_equal(error.text, "--key ip: is given twice, or makes the same zone name as another");
 }
 
+static void expect_words(const char *path, const char *expected)
+{
+	char *words = weir_command_words("--config", path);
+	assert_string_equal(words, expected);
+	free(words);
+}
+
+static void a_path_is_one_word_of_a_shell(void **state)
+{
+	(void)state;
+	char before[4096];
+	assert_non_null(getcwd(before, sizeof before));
+	expect_words("/no such/weir.json", "--config '/no such/weir.json'");
+	expect_words("/no/it's.json", "--config '/no/it'\\''s.json'");
+	expect_words("/no/weir-1.json", "--config /no/weir-1.json");
+	assert_int_equal(chdir("/"), 0);
+	expect_words("./dev", "--config /dev"); /* from any directory */
+	assert_int_equal(chdir("/usr"), 0);
+	expect_words("no.json", "--config /usr/no.json");
+	assert_int_equal(chdir(before), 0);
+}
+
+/* A command that is printed runs as printed: with the file that was read. */
+static void commands_name_the_file(void **state)
+{
+	(void)state;
+	static const char cluster[] = "{\"bus\": {\"type\": \"kafka\", \"brokers\": \"127.0.0.1:9\"}}";
+	static const char zones[] = "{" ZONES "}";
+	char path[] = "/tmp/weir-words-XXXXXX", expected[64];
+	int fd = mkstemp(path);
+	snprintf(expected, sizeof expected, "--config %s", path);
+	for (int i = 0; i < 2; i++) {
+		const char *text = i == 0 ? cluster : zones;
+		struct weir_config *config;
+		struct weir_error error;
+		assert_int_equal(ftruncate(fd, 0), 0);
+		assert_int_equal(pwrite(fd, text, strlen(text), 0), (ssize_t)strlen(text));
+		if (weir_config_load(path, &config, &error) != WEIR_OK)
+			fail_msg("%s", error.text);
+		assert_string_equal(weir_config_words(config), expected);
+		/* a file without zones cannot be applied */
+		assert_string_equal(weir_config_zones_words(config), i == 0 ? "--config FILE" : expected);
+		weir_config_free(config);
+	}
+	close(fd);
+	unlink(path);
+	struct weir_config *config = accept(zones);
+	assert_string_equal(weir_config_words(config), "--config FILE");
+	weir_config_free(config);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,6 +549,8 @@ int main(void)
 		cmocka_unit_test(a_format_may_be_an_object),
 		cmocka_unit_test(an_unknown_algorithm_is_told_the_known_ones),
 		cmocka_unit_test(wrong_options_are_named),
+		cmocka_unit_test(a_path_is_one_word_of_a_shell),
+		cmocka_unit_test(commands_name_the_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

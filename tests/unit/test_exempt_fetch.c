@@ -202,11 +202,11 @@ static void only_a_list_changes_the_copy(void **state)
 	static const struct {
 		const char *answer, *words;
 	} bad[] = {
-		{"HTTP/1.1 500 Broken\r\nConnection: close\r\n\r\n192.0.3.1\n", "the server answers 500; the copy of 2"},
+		{"HTTP/1.1 500 Broken\r\nConnection: close\r\n\r\n192.0.3.1\n", "the server answers 500. Trying again by itself; the copy of 2"},
 		{"HTTP/1.1 301 Moved\r\nConnection: close\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
 	     "the server answers 301: it is elsewhere, so name that address"},
 		{GOOD("Content-Length: 100\r\n", "192.0.3.1\n"), "cannot fetch the list"},
-		{GOOD("", ""), "the answer is empty; the copy of 2"},
+		{GOOD("", ""), "the answer is empty. Trying again by itself; the copy of 2"},
 		{GOOD("", "<html>192.0.3.1</html>"), "the answer is a page of HTML"},
 		{GOOD("", "{\"prefixes\": [{\"ipv4Prefix\": \"192.0.3.0/24\"}, {"), "the answer is no whole JSON"},
 		{GOOD("", "please\nwait\n192.0.3.1\n"), "the answer is no list of addresses: 2 of its 3"},

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A finding's parts, the order of several, and what a shell is given. */
-#include "common/diagnosis/server_checks.h"
+/* A finding's parts, and the order of several. */
+#include "common/diagnosis/findings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 static void a_finding_is_cut_into_its_parts(void **state)
@@ -21,7 +19,7 @@ static void a_finding_is_cut_into_its_parts(void **state)
 	                  "--config '/a (b)' (runbook: topic-deleted)",
 	                  "x (runbook: no)");
 	const struct weir_finding *finding = &findings.at[0];
-	assert_string_equal(finding->what, "topic x (runbook: no) is gone");
+	assert_string_equal(finding->what, "topic x is gone");
 	assert_string_equal(finding->means, "no decision");
 	assert_string_equal(finding->remedy, "weir policy apply --config '/a (b)'");
 	assert_string_equal(finding->runbook, "topic-deleted");
@@ -55,29 +53,11 @@ static void the_worst_stands_first(void **state)
 	weir_findings_deinit(&findings);
 }
 
-static void expect_words(const char *path, const char *expected)
-{
-	char *words = weir_check_config_words(path);
-	assert_string_equal(words, expected);
-	free(words);
-}
-
-static void a_path_is_one_word_of_a_shell(void **state)
-{
-	(void)state;
-	expect_words("/no such/weir.json", "--config '/no such/weir.json'");
-	expect_words("/no/it's.json", "--config '/no/it'\\''s.json'");
-	expect_words("/no/weir-1.json", "--config /no/weir-1.json");
-	assert_int_equal(chdir("/"), 0);
-	expect_words("./dev", "--config /dev"); /* from any directory */
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_finding_is_cut_into_its_parts),
 		cmocka_unit_test(the_worst_stands_first),
-		cmocka_unit_test(a_path_is_one_word_of_a_shell),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

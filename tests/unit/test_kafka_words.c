@@ -43,8 +43,19 @@ static void the_cause_is_named_with_what_helps(void **state)
 	}
 }
 
+/* A broker that ran and refuses now has ended, which a full disk does to it. */
+static void a_broker_that_ran_is_looked_at_for_its_disk(void **state)
+{
+	(void)state;
+	const struct weir_kafka_cause *refused = weir_kafka_cause("b1:9092/1: Connect to b1 failed: Connection refused");
+	assert_non_null(strstr(refused->remedy, "(runbook: broker-away)"));
+	assert_non_null(strstr(refused->remedy_after, "(runbook: broker-disk-full)"));
+	assert_null(weir_kafka_cause("b1:9092/1: SASL authentication error: no")->remedy_after);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(the_cause_is_named_with_what_helps)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(the_cause_is_named_with_what_helps),
+	                                   cmocka_unit_test(a_broker_that_ran_is_looked_at_for_its_disk)};
 	return cmocka_run_group_tests_name("kafka words", tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void the_lack_of_a_policy_is_said_once(void **state)
 	for (int i = 0; i < 5; i++)
 		assert_null(policies_poll(scene->policies, 1));
 	assert_true(policies_known(scene->policies));
-	assert_int_equal(times_said(scene, "no policy yet: run `weir policy apply`"), 1);
+	assert_int_equal(times_said(scene, "no policy yet: run `weir policy apply --config FILE`"), 1);
 	assert_false(is_ready(scene, "no policy yet"));
 	apply(scene, 1, (const char *[]){"ip"}, 1);
 	assert_int_equal(await_policy(scene)->version, 1);
@@ -181,7 +181,7 @@ static void what_cannot_be_used_leaves_the_one_before_in_use(void **state)
 	for (int64_t end_ms = weir_monotonic_ms() + 30000;
 	     times_said(scene, "cannot use policy 2") == 0 && weir_monotonic_ms() < end_ms;)
 		assert_null(policies_poll(scene->policies, 10));
-	assert_int_equal(times_said(scene, "the previous one stays in use"), 1);
+	assert_int_equal(times_said(scene, "The previous one stays in use"), 1);
 	assert_int_equal(first->version, 1);
 	assert_false(is_ready(scene, "cannot use policy 2"));
 	apply(scene, 3, (const char *[]){"ip"}, 1);
@@ -231,7 +231,7 @@ static void a_list_that_changes_gives_the_policy_again(void **state)
 	assert_int_equal(await_policy(scene)->version, 1);
 	for (int64_t end_ms = weir_monotonic_ms() + 4000; weir_monotonic_ms() < end_ms;)
 		assert_null(policies_poll(scene->policies, 10));
-	assert_int_equal(times_said(scene, "list:1: \"192.0.2.1/24\" is not a network: host bits are set; the list stays"),
+	assert_int_equal(times_said(scene, "list:1: \"192.0.2.1/24\" is not a network: host bits are set. The list stays"),
 	                 1);
 	assert_true(is_ready(scene, ""));
 	write_list(path, "192.0.2.0/24\n");

@@ -3,6 +3,41 @@
 #include "collector/source/file/file_listing.h"
 #include "tests/unit/rotation_fixture.h"
 
+/* Whether its first problem is that there is nothing to read. */
+static bool is_absent(struct reader *reader)
+{
+	struct source_status status;
+	reader->source->ops->status(reader->source, &status, 1);
+	return status.absent;
+}
+
+/* How much of a deleted file is unread decides whether anything is lost by it. */
+static void a_deleted_file_says_what_is_unread(void **state)
+{
+	(void)state;
+	char wanted[256];
+	struct reader reader;
+	begin();
+	log_append("a.log", "1\n");
+	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/a.log\",\"follow\":true}", false, memory);
+	reader_expect(&reader, "1\n");
+	log_remove("a.log");
+	restart(&reader, "{\"type\":\"file\",\"path\":\"%s/a.log\",\"follow\":true}");
+	snprintf(wanted, sizeof wanted, "%s/a.log was deleted; 2 bytes of it had not been read", log_directory);
+	reader_expect_problem(&reader, wanted);
+	assert_false(is_absent(&reader));
+	log_append("a.log", "2\n3\n");
+	reader_expect(&reader, "2\n3\n");
+	reader_acknowledge(&reader);
+	log_remove("a.log");
+	restart(&reader, "{\"type\":\"file\",\"path\":\"%s/a.log\",\"follow\":true}");
+	snprintf(wanted, sizeof wanted, "%s/a.log was deleted; 0 bytes of it had not been read", log_directory);
+	reader_expect_problem(&reader, wanted);
+	assert_true(is_absent(&reader));
+	reader_close(&reader);
+	end();
+}
+
 static void directories_come_and_go(void **state)
 {
 	(void)state;
@@ -10,6 +45,7 @@ static void directories_come_and_go(void **state)
 	begin();
 	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/*/access.log\",\"follow\":true}", false, memory);
 	reader_expect_problem(&reader, "matches no file yet");
+	assert_true(is_absent(&reader));
 	assert_int_equal(reader_stream_count(&reader), 0);
 	assert_int_equal(mkdir(log_path("a"), 0700), 0);
 	log_append("a/access.log", "1\n");
@@ -58,6 +94,7 @@ static void what_is_in_the_way_of_a_pattern_is_named(void **state)
 	struct reader reader;
 	reader_open(&reader, "{\"type\":\"file\",\"path\":\"%s/round/*.log\",\"follow\":true}", false, memory);
 	reader_expect_problem(&reader, "Too many levels");
+	assert_false(is_absent(&reader));
 	reader_close(&reader);
 	end();
 }
@@ -266,6 +303,7 @@ static void a_directory_that_is_gone_is_looked_for_around(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_deleted_file_says_what_is_unread),
 		cmocka_unit_test(directories_come_and_go),
 		cmocka_unit_test(what_is_in_the_way_of_a_pattern_is_named),
 		cmocka_unit_test(a_file_removed_with_its_directory_is_read_to_its_end),

@@ -317,7 +317,7 @@ static bool is_stated(struct world *world)
 {
 	bool stated = world->told > 0;
 	for (size_t i = 0; i < reader_stream_count(&world->reader); i++)
-		stated = stated || strstr(reader_status(&world->reader, i).problem, "is gone") != NULL;
+		stated = stated || strstr(reader_status(&world->reader, i).problem, "was deleted") != NULL;
 	return stated;
 }
 

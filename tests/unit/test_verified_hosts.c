@@ -461,7 +461,7 @@ static void a_name_server_that_is_away_is_told(void **state)
 	}
 	verified_hosts_free(hosts);
 	assert_true(
-		said(&scene, "the name server does not answer: robots that are not known yet are counted like anybody"));
+		said(&scene, "the name server does not answer. Robots that are not known yet are counted like anybody"));
 	scene_end(&scene);
 }
 
@@ -555,7 +555,7 @@ static void a_name_holds_over_a_restart(void **state)
 	hosts = table(&scene);
 	assert_false(is(hosts, "192.0.2.9", &scene.google));
 	verified_hosts_free(hosts);
-	assert_true(said(&scene, VERIFIED_FILE " has no names of robots' hosts: all are asked for again"));
+	assert_true(said(&scene, VERIFIED_FILE " has no names of robots' hosts: all names are asked for again"));
 	scene_end(&scene);
 }
 

@@ -41,7 +41,7 @@ static enum file_reading on_absent(struct file_stream *stream, enum file_found f
 	if (last && file_stream_part(stream)->to == SOURCE_PART_OPEN)
 		return FILE_READING_GONE;
 	if (last)
-		file_stream_give_up_part(stream, found == FOUND_SHORTER ? "holds less than it did" : "is gone");
+		file_stream_give_up_part(stream, found == FOUND_SHORTER ? "holds less than it did" : "was deleted");
 	else if (settings->follow) { /* comes back after a while without a word */
 		stream->retry_ms = now_ms + (found == FOUND_NOWHERE ? ABSENCE_WAIT_MS : settings->timing.poll);
 		return FILE_READING_LATER;

@@ -104,7 +104,7 @@ static const char is_cut[] = "ends in the middle of its compressed data";
 static const char *why_lost(enum file_situation situation, const struct open_file *left)
 {
 	if (situation == SITUATION_LEFT_GONE)
-		return "is gone";
+		return "was deleted";
 	if (situation == SITUATION_LEFT_TRUNCATED)
 		return "was truncated";
 	return left != NULL && left->state == OPEN_FILE_CUT ? is_cut : NULL;
@@ -315,7 +315,7 @@ static enum file_step do_action(struct file_rotation *rotation, enum file_action
 	case ACTION_HAND_OUT_REST: hand_out_rest(stream, current); break;
 	case ACTION_START_OVER: start_over(stream, current, seen, now_ms); break;
 	case ACTION_GO_ON_IN_COPY: go_on_in_copy(stream, current, &seen->found, now_ms); break;
-	case ACTION_GIVE_UP: file_stream_give_up_part(stream, "is gone"); break;
+	case ACTION_GIVE_UP: file_stream_give_up_part(stream, "was deleted"); break;
 	case ACTION_OPEN_LEFT:
 	case ACTION_COUNT_ABSENCE:
 	case ACTION_INSERT_LINES:

@@ -328,8 +328,12 @@ static enum file_situation observe_gone(const struct file_stream *stream, int64_
 		return SITUATION_REPLACED;
 	const struct source_memory_file *file = file_stream_file(stream);
 	/* It may come back: with a directory that is moved, or when the rest of it is written again. */
-	weir_fail(&seen->error, WEIR_IO, "%s %s", stream->path,
-	          file != NULL && lies_at_path(stream, file) ? "holds less than was read of it" : "is gone");
+	uint64_t unread = file != NULL && file->size > stream->offset ? file->size - stream->offset : 0;
+	if (file != NULL && lies_at_path(stream, file))
+		weir_fail(&seen->error, WEIR_IO, "%s holds less than was read of it", stream->path);
+	else
+		weir_fail(&seen->error, unread > 0 ? WEIR_IO : WEIR_END, "%s was deleted; %llu bytes of it had not been read",
+		          stream->path, (unsigned long long)unread);
 	return SITUATION_GONE;
 }
 

@@ -381,6 +381,7 @@ void file_stream_fail(struct file_stream *stream, int64_t now_ms, const struct w
 	stream->retry_ms = now_ms + stream->wait_ms;
 	pthread_mutex_lock(&stream->shared->mutex);
 	snprintf(stream->status.problem, sizeof stream->status.problem, "%.255s", error->text);
+	stream->status.absent = error->status == WEIR_END;
 	stream->status.errors++;
 	pthread_mutex_unlock(&stream->shared->mutex);
 }
@@ -392,6 +393,7 @@ void file_stream_well(struct file_stream *stream)
 	stream->wait_ms = stream->retry_ms = 0;
 	pthread_mutex_lock(&stream->shared->mutex);
 	stream->status.problem[0] = '\0';
+	stream->status.absent = false;
 	pthread_mutex_unlock(&stream->shared->mutex);
 }
 
@@ -402,19 +404,31 @@ void file_stream_count_lost(struct file_stream *stream, uint64_t bytes)
 	pthread_mutex_unlock(&stream->shared->mutex);
 }
 
+static void count_unknown_loss(struct file_stream *stream)
+{
+	pthread_mutex_lock(&stream->shared->mutex);
+	stream->status.unknown_losses++;
+	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
 void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t from, uint64_t end,
                       const char *why)
 {
 	uint64_t bytes = end > from && end != SOURCE_OFFSET_END ? end - from : 0;
 	const char *where = file->where != NULL ? file->where : stream->path;
-	file_stream_count_lost(stream, bytes);
 	if (bytes > 0)
-		file_shared_tell(stream->shared, "%s: the file read at %s %s: %llu bytes from position %llu on are lost",
-		                 stream->path, where, why, (unsigned long long)bytes, (unsigned long long)from);
+		file_stream_count_lost(stream, bytes);
+	else
+		count_unknown_loss(stream);
+	if (bytes > 0)
+		file_shared_tell(
+			stream->shared,
+			"%s: the file read at %s %s: %llu bytes from position %llu on are lost, and were not judged (runbook: lines-lost)",
+			stream->path, where, why, (unsigned long long)bytes, (unsigned long long)from);
 	else
 		file_shared_tell(
 			stream->shared,
-			"%s: the file read at %s %s: what was written to it behind position %llu is lost, if anything was",
+			"%s: the file read at %s %s: what was written to it behind position %llu is lost, if anything was (runbook: lines-lost)",
 			stream->path, where, why, (unsigned long long)from);
 }
 

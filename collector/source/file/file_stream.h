@@ -109,7 +109,7 @@ bool file_stream_begin(struct file_stream *stream, const struct file_candidate *
 
 /* ---- what is stated ---- */
 
-/** States a problem and puts the next try off. */
+/** States a problem and puts the next try off. @param error  WEIR_END: there is nothing left that could be read */
 void file_stream_fail(struct file_stream *stream, int64_t now_ms, const struct weir_error *error);
 void file_stream_well(struct file_stream *stream);
 /** Tells and counts what of a file can no longer be read, as far as it is known. @param why  "is gone" */

@@ -309,11 +309,11 @@ static enum weir_status file_resume(struct source *base, struct source_stream *s
 }
 
 /* What is wrong with a pattern, as a status of its own. */
-static void add_problem(const char *pattern, const char *problem, struct source_status *statuses, size_t count,
-                        size_t *filled)
+static void add_problem(const char *pattern, const char *problem, bool absent, struct source_status *statuses,
+                        size_t count, size_t *filled)
 {
 	if (*filled < count) {
-		statuses[*filled] = (struct source_status){.name = pattern};
+		statuses[*filled] = (struct source_status){.name = pattern, .absent = absent};
 		snprintf(statuses[*filled].problem, sizeof statuses[*filled].problem, "%s", problem);
 	}
 	++*filled;
@@ -324,7 +324,7 @@ static void add_missing(const char *pattern, struct source_status *statuses, siz
 {
 	char obstacle[sizeof statuses->problem];
 	bool closed = file_listing_obstacle(pattern, obstacle, sizeof obstacle);
-	add_problem(pattern, closed ? obstacle : "matches no file yet", statuses, count, filled);
+	add_problem(pattern, closed ? obstacle : "matches no file yet", !closed, statuses, count, filled);
 }
 
 static size_t file_status(struct source *base, struct source_status *statuses, size_t count)
@@ -343,9 +343,9 @@ static size_t file_status(struct source *base, struct source_status *statuses, s
 		add_problem(source->shared.settings.patterns[0],
 		            "matches more files than can be followed: the rest are not read; a restart forgets files that have "
 		            "been gone for a day",
-		            statuses, count, &filled);
+		            false, statuses, count, &filled);
 	if (source->overlap != NULL)
-		add_problem(source->shared.settings.patterns[0], source->overlap, statuses, count, &filled);
+		add_problem(source->shared.settings.patterns[0], source->overlap, false, statuses, count, &filled);
 	pthread_mutex_unlock(&source->shared.mutex);
 	return filled;
 }
@@ -460,11 +460,17 @@ static void file_describe(const struct weir_json *config, struct weir_text *plac
 }
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_position,    &source_metric_incarnation,
-	&source_metric_lag_seconds, &source_metric_lag_bytes,
-	&source_metric_lines,       &source_metric_errors,
-	&source_metric_lost_bytes,  &source_metric_problem,
-	&source_metric_replayable,  NULL,
+	&source_metric_position,
+	&source_metric_incarnation,
+	&source_metric_lag_seconds,
+	&source_metric_lag_bytes,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_bytes,
+	&source_metric_unknown_losses,
+	&source_metric_problem,
+	&source_metric_replayable,
+	NULL,
 };
 
 const struct source_ops source_file_ops = {

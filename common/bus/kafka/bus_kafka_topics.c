@@ -145,8 +145,8 @@ static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, e
 		bus->missing[topic] = seen[topic] == SEEN_MISSING;
 		if (bus->missing[topic] && (bus->absent == BUS_KAFKA_AWAIT || bus->absent == BUS_KAFKA_LEAVE))
 			return weir_fail(error, bus->absent == BUS_KAFKA_AWAIT ? WEIR_IO : WEIR_END,
-			                 "topic %s does not exist yet: the first limiter or `weir policy apply` creates it",
-			                 bus->names[topic]);
+			                 "topic %s does not exist yet: the first limiter or `weir policy apply %s` creates it",
+			                 bus->names[topic], weir_config_zones_words(bus->config));
 	}
 	if (bus->absent == BUS_KAFKA_LOOK)
 		return looked;

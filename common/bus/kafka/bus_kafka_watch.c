@@ -23,7 +23,8 @@ enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000, SETTINGS_PERIOD_MS = 30000 };
 /* What a problem means, and what helps. */
 struct advice {
 	enum weir_log_level level; /* WEIR_LOG_ERROR: somebody must do something */
-	const char *effect, *remedy;
+	const char *effect;
+	char remedy[WEIR_ERROR_TEXT_BYTES];
 };
 
 static const char no_broker[] = "Nothing is read or published meanwhile: lines wait in their logs and messages in the "
@@ -37,9 +38,11 @@ static enum weir_status inspect_topic(const struct bus_kafka *bus, const rd_kafk
 	                          "Start the brokers that are missing, and look at their own logs (runbook: broker-away)"};
 	if (topic->err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) {
 		*advice = (struct advice){
-			WEIR_LOG_ERROR, "What was in it is lost, and nothing can be published there: no new block begins",
-			"Make it again with `weir policy apply --config FILE`, then `weir recover --accept-gap --config FILE --all "
-			"--yes` (runbook: topic-deleted)"};
+			WEIR_LOG_ERROR, "What was in it is lost, and nothing can be published there: no new block begins", ""};
+		snprintf(advice->remedy, sizeof advice->remedy,
+		         "Make it again with `weir policy apply %s`, then `weir recover --accept-gap %s --all --yes` (runbook: "
+		         "topic-deleted)",
+		         weir_config_zones_words(bus->config), weir_config_words(bus->config));
 		return weir_fail(error, WEIR_IO, "topic %s does not exist any more", topic->topic);
 	}
 	if (topic->err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
@@ -88,8 +91,12 @@ static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *m
 	return good || !needed;
 }
 
-/* Whether brokers answer, and every partition of the topics that this process needs can be written. */
-static enum weir_status ask(struct bus_kafka *bus, struct advice *advice, struct weir_error *error)
+/*
+ * Whether brokers answer, and every partition of the topics that this process needs can be written.
+ *
+ * @param answered  whether brokers have answered the watch
+ */
+static enum weir_status ask(struct bus_kafka *bus, bool *answered, struct advice *advice, struct weir_error *error)
 {
 	const struct rd_kafka_metadata *metadata;
 	struct weir_error words;
@@ -98,9 +105,12 @@ static enum weir_status ask(struct bus_kafka *bus, struct advice *advice, struct
 		char ignored[WEIR_KAFKA_COMPLAINT_BYTES];
 		const struct weir_kafka_cause *cause;
 		(void)weir_kafka_complaint(bus->kafka, ignored, sizeof ignored, &cause);
-		*advice = (struct advice){cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, no_broker, cause->remedy};
+		*advice = (struct advice){cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, no_broker, ""};
+		bool after = cause->remedy_after != NULL && *answered;
+		snprintf(advice->remedy, sizeof advice->remedy, "%s", after ? cause->remedy_after : cause->remedy);
 		return status;
 	}
+	*answered = true;
 	pthread_mutex_lock(&bus->lock);
 	bus->answered_ms = weir_monotonic_ms();
 	pthread_mutex_unlock(&bus->lock);
@@ -143,9 +153,10 @@ static void *watch(void *context)
 	struct weir_error error, told = {0};
 	struct advice advice, given = {0};
 	struct weir_stall stall = {0};
+	bool answered = false;
 	int64_t settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 	while (wait_for_next(bus)) {
-		if (ask(bus, &advice, &error) == WEIR_OK) {
+		if (ask(bus, &answered, &advice, &error) == WEIR_OK) {
 			if (atomic_exchange(&bus->suspect, false) || fault.on)
 				atomic_fetch_add(&bus->found, 1);
 			weir_fault_over(&fault, bus->log, "bus", "%s answers again, with every topic", bus->config->bus.brokers);

@@ -9,10 +9,11 @@
 #include <stdbool.h>
 
 struct weir_kafka_cause {
-	const char *sign;   /* a part of their words */
-	const char *words;  /* what it means; NULL: their own words say it */
-	const char *remedy; /* what the operator does */
-	bool stays;         /* no broker's return ends it: somebody must do something */
+	const char *sign;         /* a part of their words */
+	const char *words;        /* what it means; NULL: their own words say it */
+	const char *remedy;       /* what the operator does */
+	bool stays;               /* no broker's return ends it: somebody must do something */
+	const char *remedy_after; /* what the operator does where brokers have answered this process; NULL: the same */
 };
 
 /** The cause behind their words; never NULL: the last one is for all that are not known. */

@@ -30,8 +30,8 @@ static enum weir_status open_existing_store(struct backend *backend, struct weir
 	                                                      &missing, &backend->store, error);
 	if (status == WEIR_OK && backend->store == NULL) {
 		backend->absent = true;
-		status = weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply`, which also creates %.*s",
-		                   (int)missing.length, missing.at);
+		status = weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply %s`, which also creates %.*s",
+		                   weir_config_zones_words(backend->config), (int)missing.length, missing.at);
 	}
 	weir_text_deinit(&missing);
 	return status;

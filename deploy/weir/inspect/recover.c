@@ -121,8 +121,8 @@ static enum weir_status find_gap(struct recover *recover, const struct weir_part
 	*gap = status == WEIR_ANEW || status == WEIR_INVALID;
 	if (recover->anew)
 		printf(
-			"partition %u: %s: its %llu messages are judged from the first one on; what the earlier topic had behind "
-			"offset %llu is lost\n",
+			"partition %u: %s: its %llu messages are read from the first one on, and what was judged of them does not "
+			"count again; what had been behind offset %llu is lost\n",
 			partition, why.text, next - first, at);
 	else if (*gap)
 		printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "

@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-enum { WAIT_MS = 10000 };
+enum { WAIT_MS = 10000, ATTEMPTS = 10 };
 
 /* A topic that the partition is archived from. */
 struct place {
@@ -72,6 +72,7 @@ static enum weir_status look_at(const struct backend *backend, struct place *pla
 	return status;
 }
 
+/* @return WEIR_FENCED: an archiver has stored rows, or taken the partition, since it was looked at */
 static enum weir_status commit(const struct backend *backend, struct ledger *ledger, struct weir_error *error)
 {
 	struct weir_store *store = backend->store;
@@ -79,7 +80,8 @@ static enum weir_status commit(const struct backend *backend, struct ledger *led
 	struct weir_text extra = {0};
 	enum weir_status status = store->ops->take(store, WEIR_STORE_ROLE_ARCHIVER, ledger->partition, &taken, error);
 	if (status == WEIR_OK && taken.checkpoint != ledger->checkpoint)
-		status = weir_fail(error, WEIR_IO, "an archiver has stored rows meanwhile: run the command again");
+		status = weir_fail(error, WEIR_FENCED, "partition %u, archive: an archiver has stored rows meanwhile",
+		                   ledger->partition);
 	if (status == WEIR_OK) {
 		ledger->epoch = taken.epoch;
 		ledger_state(ledger, &row, &extra);
@@ -119,9 +121,15 @@ static enum weir_status recover_ledger(const struct backend *backend, struct led
 enum weir_status recover_archive(const struct backend *backend, uint32_t partition, bool yes, bool *gap,
                                  struct weir_error *error)
 {
-	struct ledger *ledger = ledger_new(partition);
+	enum weir_status status = WEIR_FENCED;
 	*gap = false;
-	enum weir_status status = recover_ledger(backend, ledger, yes, gap, error);
-	ledger_free(ledger);
+	/* Each attempt takes the partition from an archiver that stores rows, so that one of them is alone with it. */
+	for (int i = 0; status == WEIR_FENCED && i < ATTEMPTS; i++) {
+		struct ledger *ledger = ledger_new(partition);
+		if (i > 0)
+			printf("%s: looking at it again\n", error->text);
+		status = recover_ledger(backend, ledger, yes, gap, error);
+		ledger_free(ledger);
+	}
 	return status;
 }

@@ -273,7 +273,8 @@ static enum weir_status execute(struct override_run *run, struct weir_error *err
 	if (status == WEIR_OK)
 		status = weir_policy_history_load(run->backend.store, &run->history, error);
 	if (status == WEIR_OK && run->history.count == 0)
-		status = weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply --config FILE`");
+		status = weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply %s`",
+		                   weir_config_zones_words(run->backend.config));
 	if (status != WEIR_OK)
 		return status;
 	if (options->all)

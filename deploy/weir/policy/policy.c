@@ -356,7 +356,8 @@ static enum weir_status run(struct policy_command *command, struct weir_error *e
 	if (is_action(command, "apply"))
 		return apply(command, error);
 	if (command->history.count == 0)
-		return weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply`");
+		return weir_fail(error, WEIR_INVALID, "no policy yet: run `weir policy apply %s`",
+		                 weir_config_zones_words(command->backend.config));
 	if (is_action(command, "rollback"))
 		return rollback(command, error);
 	if (is_action(command, "diff"))

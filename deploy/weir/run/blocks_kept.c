@@ -99,8 +99,11 @@ static void *work(void *context)
 		if (status == WEIR_OK)
 			weir_fault_clear(&kept->fault, kept->log, "decisions");
 		else
-			weir_fault_raise(&kept->fault, kept->log, "decisions", "%s; retrying, and the log keeps its decisions",
-			                 error.text);
+			weir_fault_raise_at(
+				&kept->fault, kept->log, WEIR_LOG_ERROR, "decisions",
+				"cannot read decisions: %s. New blocks do not reach the gateways' lists meanwhile; the log keeps them. "
+				"Trying again at once (runbook: gateway-not-blocking)",
+				error.text);
 		for (size_t i = 0; i < count && status == WEIR_OK; i++)
 			take(kept, &messages[i], weir_wall_ms());
 		if (weir_monotonic_ms() >= kept->trim_due_ms) {

@@ -436,7 +436,10 @@ static void log_bus_problem(struct follow *follow)
 {
 	char words[WEIR_ERROR_TEXT_BYTES];
 	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
-		weir_fault_raise(&follow->bus_fault, follow->log, "log", "%s; retrying", words);
+		weir_fault_raise_at(&follow->bus_fault, follow->log, WEIR_LOG_ERROR, "log",
+		                    "%s. Reading waits, and new lines are not judged; they stay in their logs. Trying again by "
+		                    "itself: make room, or see to the disk of %s",
+		                    words, follow->options->state_directory);
 	else
 		weir_fault_clear(&follow->bus_fault, follow->log, "log");
 }
@@ -513,12 +516,8 @@ static void print_summary(const struct follow *follow)
 		.finished = true,
 	};
 	struct lane **lanes = weir_alloc(follow->bus->partitions, sizeof(struct lane *));
-	for (uint32_t i = 0; i < follow->worker_count; i++) {
-		uint32_t count;
-		struct lane *const *own = worker_lanes(follow->workers[i], &count);
-		memcpy(lanes + summary.lane_count, own, count * sizeof(struct lane *));
-		summary.lane_count += count;
-	}
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		summary.lane_count += worker_lanes(follow->workers[i], lanes + summary.lane_count);
 	summary.lanes = lanes;
 	collector_counts(follow->collector, &summary.counts);
 	collector_dead_letters(follow->collector, &summary.dead_letters_written, &summary.dead_letters_dropped);

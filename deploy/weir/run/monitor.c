@@ -59,7 +59,7 @@ static void handle_health(void *context, const struct weir_http_request *request
 	say(reply, healthy(context), "one of its threads has stopped\n");
 }
 
-/* Restoring is done before the monitor starts: what runs is ready. */
+/* Restoring is done before the monitor starts: what runs is ready, where it can read what the logs say. */
 static void handle_ready(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	(void)request;
@@ -67,6 +67,7 @@ static void handle_ready(void *context, const struct weir_http_request *request,
 	struct weir_text why = {0};
 	bool reads = healthy(monitor) && !collector_ended(monitor->options.collector);
 	bool good = gateways_ready(monitor->options.gateways, &why) && reads;
+	good &= collector_formats_fit(monitor->options.collector, &why);
 	weir_text_append(&why, "", 1);
 	say(reply, good, reads ? why.at : "not reading\n");
 	weir_text_deinit(&why);

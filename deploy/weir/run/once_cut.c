@@ -85,7 +85,10 @@ static enum weir_status store_cuts(struct once *once, struct checkpoint_cut *cut
 	while ((status = checkpoint_store(once->store, cuts, once->partition_count, batch, &name, &value, 1, error)) ==
 	           WEIR_IO &&
 	       !atomic_load(weir_stop_flag())) {
-		weir_fault_raise(&fault, once->log, "checkpoint", "%s; retrying every second", error->text);
+		weir_fault_raise(
+			&fault, once->log, "checkpoint",
+			"%s. The run waits, and loses nothing. Trying again every second: make room, or see to the disk of %s",
+			error->text, once->options->state_directory);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
 	if (status == WEIR_OK) {

@@ -141,7 +141,10 @@ static enum weir_status put(struct output_files *files, struct weir_line_file *f
 	if (files->on_screen)
 		progress_clear(files->progress);
 	while ((status = step(file, error)) == WEIR_IO && !*files->stop) {
-		weir_fault_raise(&files->fault, files->log, "output", "%s; retrying every second", error->text);
+		weir_fault_raise(
+			&files->fault, files->log, "output",
+			"%s. The run waits, and loses nothing. Trying again every second: make room, or see to the file",
+			error->text);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
 	if (status == WEIR_OK)

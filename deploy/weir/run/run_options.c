@@ -270,6 +270,10 @@ static enum weir_exit complete(struct run_options *options, const struct given *
 		}
 		options->state_directory = options->state_path;
 	}
+	if (options->state_directory != NULL) { /* commands about this process are given its state */
+		free(config->command_words);
+		config->command_words = weir_command_words("--state", options->state_directory);
+	}
 	if (options->dead_letters_path == NULL && options->state_directory != NULL) {
 		if (weir_path_format(options->dead_letters_default, &error, "%s/dead-letter.jsonl", options->state_directory) !=
 		    WEIR_OK) {

@@ -184,6 +184,15 @@ static void fail(struct sink *sink, enum weir_status status, const struct weir_e
 	sink->error = *error;
 }
 
+static void tell_trouble(struct sink *sink, const struct weir_error *error)
+{
+	weir_fault_raise_at(
+		&sink->fault, sink->options.log, WEIR_LOG_ERROR, "decisions",
+		"%s. Judging goes on, but whoever reads these decisions learns of no new block; the log keeps "
+		"them. Trying again every second: make room, or see to the file (runbook: gateway-not-blocking)",
+		error->text);
+}
+
 static void append(struct sink *sink, struct weir_span payload)
 {
 	weir_text_clear(&sink->text);
@@ -200,7 +209,7 @@ static void append(struct sink *sink, struct weir_span payload)
 			fail(sink, status, &error); /* nothing is saved any more: the next start writes this line */
 			return;
 		}
-		weir_fault_raise(&sink->fault, sink->options.log, "decisions", "%s; retrying every second", error.text);
+		tell_trouble(sink, &error);
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 	}
 }
@@ -269,7 +278,7 @@ static bool turn(struct sink *sink, int timeout_ms)
 	if (status == WEIR_INVALID || status == WEIR_END)
 		fail(sink, status, &error);
 	else if (status != WEIR_OK)
-		weir_fault_raise(&sink->fault, sink->options.log, "decisions", "%s; retrying every second", error.text);
+		tell_trouble(sink, &error);
 	else if (!sink->dirty) /* saved since: between two tries nothing is known */
 		weir_fault_clear(&sink->fault, sink->options.log, "decisions");
 	share_screen(sink, false);
