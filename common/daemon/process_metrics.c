@@ -3,7 +3,6 @@
 #include "common/daemon/process_metrics.h"
 
 #include <dirent.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -70,7 +69,7 @@ static bool read_stat(struct process_stat *stat)
 	return true;
 }
 
-/* When the machine started, as Unix time, by today's clock: the kernel computes it each time that it is asked. */
+/* When the machine started, as Unix time: the kernel says it once, so that the start does not move with the clock. */
 static bool read_boot(double *boot_s)
 {
 	char line[256];
@@ -83,17 +82,6 @@ static bool read_boot(double *boot_s)
 		fclose(file);
 	*boot_s = found ? (double)seconds : 0;
 	return found;
-}
-
-/* Of the process, which has one start, whatever is done to the clock after the first page. */
-static pthread_once_t start_once = PTHREAD_ONCE_INIT;
-static double start_s; /* < 0: unknown */
-
-static void read_start(void)
-{
-	struct process_stat stat;
-	double boot_s;
-	start_s = read_boot(&boot_s) && read_stat(&stat) ? boot_s + stat.start_s : -1;
 }
 
 /* Without the one that the reading itself needs. */
@@ -120,8 +108,8 @@ void weir_process_metrics(const char *role, struct weir_text *page)
 {
 	struct process_stat stat = {0};
 	struct rlimit limit = {0};
-	double fds = 0;
-	bool known = read_stat(&stat);
+	double boot_s, fds = 0;
+	bool has_stat = read_stat(&stat), known = has_stat;
 	put(page, CPU, known, stat.cpu_s);
 	put(page, RESIDENT, known, stat.resident_bytes);
 	put(page, VIRTUAL, known, stat.virtual_bytes);
@@ -129,8 +117,8 @@ void weir_process_metrics(const char *role, struct weir_text *page)
 	put(page, OPEN_FDS, known, fds);
 	known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
 	put(page, MAX_FDS, known, (double)limit.rlim_cur);
-	pthread_once(&start_once, read_start);
-	put(page, START_TIME, start_s >= 0, start_s);
+	known = read_boot(&boot_s) && has_stat;
+	put(page, START_TIME, known, boot_s + stat.start_s);
 	struct weir_span labels[] = {weir_span_of(WEIR_VERSION), weir_span_of(role)};
 	weir_metrics_family(page, &metrics[BUILD_INFO]);
 	weir_metrics_uint(page, &metrics[BUILD_INFO], labels, 1);
