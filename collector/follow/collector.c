@@ -546,9 +546,9 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
          "was read since. The log says why: the disk is full, or the state directory cannot be written."},
 	[FORMAT_CHANGED] =
 		{"weir_source_format_changed", WEIR_GAUGE, "0 or 1",
-         WEIR_LABELS({"source", "the source's name, or its place: `sources[0]`"}),
-         "Whether most of the source's last 1,000 lines, or of a minute's, do not fit its format, so that "
-         "they are not judged."},
+         WEIR_LABELS({"source", "the source's name, or its place, such as sources[0]"}),
+         "Whether most of the source's last 1,000 lines, or of a minute's (of at least ten, of ten minutes at most), do "
+         "not fit its format, so that they are not judged. It stays until other lines come."},
 };
 
 const struct weir_metric_table collector_metric_table = {metrics, METRIC_COUNT};

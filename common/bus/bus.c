@@ -17,6 +17,11 @@ const char *weir_topic_name(enum weir_topic topic)
 	return names[topic];
 }
 
+bool weir_topic_may_be_missed(enum weir_topic topic)
+{
+	return topic == WEIR_TOPIC_SHADOW || topic == WEIR_TOPIC_DEADLETTER;
+}
+
 uint32_t weir_topic_partitions(enum weir_topic topic, uint32_t partitions)
 {
 	return topic == WEIR_TOPIC_POLICY || topic == WEIR_TOPIC_DEADLETTER ? 1 : partitions;

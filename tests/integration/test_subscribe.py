@@ -321,7 +321,11 @@ def test_it_waits_for_its_topic_and_makes_none(place):
         # It is well, and says that it is not ready.
         assert metrics.get(subscriber.port, "/healthz")[0] == 200
         answer = metrics.get(subscriber.port, "/readyz")
-        assert answer[0] == 503 and "waiting for the bus" in answer[2], answer
+        assert answer[0] == 503 and "waiting for the bus" in answer[2] and words in answer[2], answer
+        # It is the topic that is missing, and no broker.
+        page = subscriber.page()
+        assert page.value("weir_bus_up") == 1, page
+        assert page.value("weir_topic_up", topic=c.topic("decisions")) == 0, page
         assert subscriber.value("ready") == 0
         assert other.weir.stop() == 0, other.weir.said()
         assert not [name for name in c.kafka.topics() if name.startswith(c.prefix)]
