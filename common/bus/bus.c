@@ -186,8 +186,7 @@ void weir_bus_verify_all(struct weir_bus *bus, enum weir_topic topic, struct wei
 	for (size_t i = 0; i < count; i++) {
 		struct weir_position *at = &positions[i];
 		if (status != WEIR_OK) {
-			at->why = error;
-			at->status = status;
+			at->status = weir_fail(&at->why, WEIR_IO, "%s", error.text);
 		} else if (weir_monotonic_ms() >= end_ms) {
 			at->status = weir_fail(&at->why, WEIR_AGAIN, "%s: there was no time left to ask about partition %u",
 			                       weir_topic_name(topic), at->partition);
