@@ -327,11 +327,15 @@ def check_topics(entries):
     code = set(re.findall(r'"weir\.([a-z.]+)"', read("common/bus/bus.c")))
     for topic in sorted(code ^ set(table)):
         fault(RUNBOOK, f"topic-deleted: the table or the code lacks the topic {topic}")
-    rules = re.findall(r'weir_topic_up\{[^}]*?topic(=~|!~)"([^"]+)"[^}]*\}\)? == 0\n(?:.*\n)*? *labels: \{ severity: (\w+) \}', read(ALERTS))
+    rules = re.findall(r'weir_topic_up\{[^}]*?topic(=~|!~)"([^"]+)"[^}]*\}\)? == 0\n(?:.*\n)*? *labels: \{ severity: (\w+) \}',
+                       read(ALERTS))
     for topic, severity in sorted(table.items()):
         found = {told for how, pattern, told in rules if bool(re.fullmatch(pattern, f"weir.{topic}")) == (how == "=~")}
         if found != {severity}:
             fault(RUNBOOK, f"topic-deleted: without {topic} comes a {severity}, and the alerts say {sorted(found)}")
+    for topic, costs in re.findall(r'\("topic ([a-z.]+) deleted", .*, (VERDICTS|NOTHING)[,)]', read("tests/chaos/night_faults.py")):
+        if (table.get(topic) == "page") != (costs == "VERDICTS"):
+            fault(RUNBOOK, f"topic-deleted: without {topic} comes a {table.get(topic)}, and tests/chaos says that it costs {costs}")
 
 
 # entry | a page of metrics while it lasts | one when it is over: where a state is too dear for test_runbook, or passes by itself
