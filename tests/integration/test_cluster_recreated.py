@@ -22,7 +22,10 @@ from support.run_local import PARTITIONS, Run
 from support.traffic import burst, sliding, source, zone
 
 DONE, FAILED, USAGE = 0, 1, 2
+<<<<<<< HEAD
 LIFE = 10 ** 10  # so much higher are the numbers of a topic's second life
+=======
+>>>>>>> y-runbook
 LONG_S = 120  # a partition that is parked is tried again after half a minute
 
 
@@ -225,6 +228,8 @@ def test_the_log_of_one_machine_is_removed(place):
     assert [decision["id"] for decision in one.decisions()] == [before, after]
     why = json.loads(one.command("explain", after, "--json", "--config", one.config).out())
     assert why["again"]["id"] == after and why["equal"] and len(why["events"]) == 4, why
+    gone = json.loads(one.command("explain", before, "--json", "--config", one.config, code=FAILED).out())
+    assert gone["again"] is None and "was in the topic before the topic was recreated" in gone["missing"][0], gone
     one.stop()
     done = one.command("recover", "--accept-gap", "--all", "--yes")
     assert done.out().count(b"no gap: the checkpoint") == PARTITIONS and b"archive: no gap" in done.out(), done.out()
