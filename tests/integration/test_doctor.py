@@ -224,8 +224,17 @@ def test_sources_that_cannot_be_read(place):
         roles.apply()
         limiter = roles.limiter().until_ready()
         sources = [source(os.path.join(folder, "access*.log"))]
-        doctor = Doctor(place, roles.sections(zones=ZONES, sources=sources))
+        state = place.path("collector.state")
+        doctor = Doctor(place, roles.sections(zones=ZONES, sources=sources), "--state", state)
+        code, report = doctor.ask()
+        assert code == DONE and report["good"] and "another's" in report["findings"][0]["what"], report
+        assert any("names no file" in finding["what"] for finding in report["findings"]), report
+        os.mkdir(state)
+        place.write("collector.state/sources.json", "{}")  # a collector is at work here
         doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
+        os.rmdir(folder)
+        doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
+        os.mkdir(folder)
         place.write("logs/access.log", "203.0.113.9 - - [x]\n" * 3 + "".join(burst("ann", 40)))
         doctor.is_fine()
         place.append("logs/access.log", "203.0.113.9 - - GET\n" * 990)
@@ -244,8 +253,9 @@ def test_sources_that_cannot_be_read(place):
         if os.geteuid() == 0:
             os.chmod(place.directory, 0o755)
             os.chmod(folder, 0o700)
-            doctor.finds("page", "source-unreadable", f"cannot read directory {folder}: Permission denied .as uid 65534.",
-                         user=65534, group=65534, extra_groups=[])
+            found = doctor.finds("ticket", "source-unreadable", f"cannot read directory {folder}: Permission denied, as "
+                                 "the user who runs this command .uid 65534.", user=65534, group=65534, extra_groups=[])
+            assert "as root," in found["remedy"] and "setfacl" not in json.dumps(found), found
         assert limiter.stop() == DONE
 
 
