@@ -154,12 +154,31 @@ WEIR_MUST_USE enum weir_status weir_bus_read_mark(struct weir_bus *bus, enum wei
                                                   uint64_t offset, int timeout_ms, struct weir_mark *mark,
                                                   struct weir_error *error);
 
+/* A stored position, and what a topic has there. */
+struct weir_position {
+	uint32_t partition;
+	uint64_t next;         /* the first offset that is not done */
+	struct weir_mark mark; /* as for resume(); it may be none */
+	/* returned */
+	enum weir_status status; /* of weir_bus_verify_all() */
+	uint64_t first, end;     /* the first readable and the next offset, where a server has answered */
+	struct weir_error why;   /* unless WEIR_OK */
+};
+
 /**
- * Verifies a stored position, without a consumer that goes on from there.
+ * Verifies stored positions of one topic, without a consumer that goes on from there. All are asked about together: that
+ * takes little longer than one.
  *
- * @param mark  as for resume()
- * @return WEIR_OK: it is the same topic, as far as can be told; WEIR_INVALID: the offset was deleted; WEIR_ANEW; WEIR_IO
+ * Each gets a status. WEIR_OK: it is the same topic, as far as can be told. WEIR_INVALID: the offset was deleted, so
+ * `next` is below `first`. WEIR_ANEW: the topic was made anew. WEIR_IO: no answer. WEIR_AGAIN: no time was left to ask.
+ *
+ * @param positions   at most one for each partition
+ * @param timeout_ms  for all of them; one question that is asked already may take longer
  */
+void weir_bus_verify_all(struct weir_bus *bus, enum weir_topic topic, struct weir_position *positions, size_t count,
+                         int timeout_ms);
+
+/** As weir_bus_verify_all(), of one position. @param mark  NULL: none */
 WEIR_MUST_USE enum weir_status weir_bus_verify(struct weir_bus *bus, enum weir_topic topic, uint32_t partition,
                                                uint64_t offset, const struct weir_mark *mark, int timeout_ms,
                                                struct weir_error *error);

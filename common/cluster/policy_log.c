@@ -4,15 +4,17 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/cluster/policy_feed.h"
 #include "common/frame/frame.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define APPENDED_NOTE "policy-appended"
 
-enum { POLL_MS = 1000, DELIVERIES = 64 };
+enum { POLL_MS = 1000, DELIVERIES = 64, READ_MS = 5000, FEED_POLL_MS = 50 };
 
 /* ---- earlier policies ---- */
 
@@ -68,14 +70,39 @@ enum weir_status weir_policy_number(struct weir_store *store, const struct weir_
 
 /* ---- into the log ---- */
 
-enum weir_status weir_policy_appended(struct weir_store *store, uint64_t *version, struct weir_error *error)
+enum weir_status weir_policy_topic_newest(struct weir_bus *bus, uint64_t *version, struct weir_error *error)
+{
+	const struct weir_log quiet = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
+	struct weir_policy_feed_options options = {.bus = bus, .log = &quiet, .part = "policy"};
+	struct weir_policy_feed *feed;
+	int64_t end_ms = weir_monotonic_ms() + READ_MS;
+	enum weir_status status = weir_policy_feed_new(&options, &feed, error);
+	if (status != WEIR_OK)
+		return status;
+	while (status == WEIR_OK && !weir_policy_feed_caught_up(feed))
+		status = weir_monotonic_ms() < end_ms
+		             ? weir_policy_feed_poll(feed, FEED_POLL_MS, error)
+		             : weir_fail(error, WEIR_IO, "%s: no answer", weir_topic_name(WEIR_TOPIC_POLICY));
+	const struct weir_policy *newest = weir_policy_feed_newest(feed);
+	*version = newest != NULL ? newest->version : 0;
+	weir_policy_feed_free(feed);
+	return status;
+}
+
+enum weir_status weir_policy_appended(struct weir_store *store, struct weir_bus *bus, uint64_t *version,
+                                      struct weir_error *error)
 {
 	char *note;
 	size_t length;
+	uint64_t newest;
+	struct weir_error unknown;
 	enum weir_status status = store->ops->note_get(store, APPENDED_NOTE, &note, &length, error);
 	*version = status == WEIR_OK && note != NULL ? strtoull(note, NULL, 10) : 0;
 	if (status == WEIR_OK)
 		free(note);
+	/* A topic that was made anew has what was appended since, and a crash may have ended that early. */
+	if (*version > 0 && bus != NULL && weir_policy_topic_newest(bus, &newest, &unknown) == WEIR_OK && newest < *version)
+		*version = newest;
 	return status;
 }
 
@@ -179,24 +206,11 @@ static enum weir_status append_one(const struct appending *appending, const stru
 	return appending->store->ops->note_put(appending->store, APPENDED_NOTE, weir_span_of(version), appending->error);
 }
 
-/* As weir_policy_appended(), but a policy topic that was created anew has none of them, whatever was noted. */
-static enum weir_status find_appended(struct weir_store *store, struct weir_bus *bus, uint64_t *version,
-                                      struct weir_error *error)
-{
-	uint64_t first, next;
-	struct weir_error unknown;
-	enum weir_status status = weir_policy_appended(store, version, error);
-	if (status == WEIR_OK && *version > 0 &&
-	    bus->ops->extent(bus, WEIR_TOPIC_POLICY, 0, &first, &next, &unknown) == WEIR_OK && next == 0)
-		*version = 0;
-	return status;
-}
-
 enum weir_status weir_policy_append(struct weir_store *store, struct weir_bus *bus, uint64_t version, int64_t now_ms,
                                     int64_t wait_ms, struct weir_error *error)
 {
 	uint64_t appended = 0;
-	enum weir_status status = find_appended(store, bus, &appended, error);
+	enum weir_status status = weir_policy_appended(store, bus, &appended, error);
 	if (status != WEIR_OK || appended >= version)
 		return status;
 	struct appending appending = {.store = store, .bus = bus, .now_ms = now_ms, .wait_ms = wait_ms, .error = error};

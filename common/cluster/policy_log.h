@@ -44,9 +44,17 @@ WEIR_MUST_USE enum weir_status weir_policy_number(struct weir_store *store, cons
 /** A policy's record. @return the message; the caller frees */
 char *weir_policy_message(const struct weir_policy *policy, struct weir_span text, int64_t now_ms, size_t *length);
 
-/** Reads the newest version that is in every partition and in the policy topic; 0: none. */
-WEIR_MUST_USE enum weir_status weir_policy_appended(struct weir_store *store, uint64_t *version,
+/**
+ * Reads the newest version that is in every partition and in the policy topic; 0: none.
+ *
+ * @param bus  to look whether the policy topic has it still, as one that was made anew has not; NULL: as was noted
+ */
+WEIR_MUST_USE enum weir_status weir_policy_appended(struct weir_store *store, struct weir_bus *bus, uint64_t *version,
                                                     struct weir_error *error);
+
+/** Reads the newest version that the policy topic has; 0: none. @return WEIR_OK; WEIR_IO, WEIR_INVALID: not readable */
+WEIR_MUST_USE enum weir_status weir_policy_topic_newest(struct weir_bus *bus, uint64_t *version,
+                                                        struct weir_error *error);
 
 /**
  * Appends the store's policies, up to a version, that are not everywhere yet, and waits until they are durable.

@@ -48,18 +48,27 @@ enum weir_status limiter_check_policy(struct weir_bus *bus, struct weir_store *s
 
 /* ---- the checks ---- */
 
-/* A topic that was created anew: what was appended to the one before is gone. @return whether it has something */
-static bool check_policy_topic(const struct weir_check *check, struct weir_bus *bus)
+/* A topic that was created anew: what was appended to the one before is gone. @return whether it has the policy */
+static bool check_policy_topic(const struct weir_check *check, struct weir_bus *bus, uint64_t policy)
 {
 	struct weir_error error;
-	uint64_t first, next;
-	if (bus->ops->extent(bus, WEIR_TOPIC_POLICY, 0, &first, &next, &error) != WEIR_OK || next > 0)
+	uint64_t newest;
+	enum weir_status status = weir_policy_topic_newest(bus, &newest, &error);
+	if (status != WEIR_OK || newest >= policy)
 		return true;
-	weir_findings_add(
-		check->findings, WEIR_SEVERITY_TICKET, "policy",
-		"topic %s.policy is empty, although there are policies\nA collector that starts finds no policy, and reads "
-		"nothing\nweir policy apply %s (runbook: topic-recreated)",
-		check->config->bus.prefix, check->config_words);
+	if (newest > 0)
+		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, "policy",
+		                  "topic %s.policy has policy %llu at most, although policy %llu is in every partition\nA "
+		                  "collector that starts works by the earlier one\nweir policy apply %s (runbook: "
+		                  "topic-recreated)",
+		                  check->config->bus.prefix, (unsigned long long)newest, (unsigned long long)policy,
+		                  check->config_words);
+	else
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, "policy",
+			"topic %s.policy is empty, although there are policies\nA collector that starts finds no policy, and reads "
+			"nothing\nweir policy apply %s (runbook: topic-recreated)",
+			check->config->bus.prefix, check->config_words);
 	return false;
 }
 
@@ -77,7 +86,7 @@ static void check_policy(const struct weir_check *check, struct weir_bus *bus, c
 			"retention)",
 			error.text);
 	if (status == WEIR_OK)
-		status = weir_policy_appended(store, &appended, &error);
+		status = weir_policy_appended(store, NULL, &appended, &error);
 	if (status == WEIR_IO)
 		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, "policy",
 		                  "%s\nWhich policy is in force is not known\nstart the store (runbook: store-away)",
@@ -94,7 +103,7 @@ static void check_policy(const struct weir_check *check, struct weir_bus *bus, c
 			"policy %llu is stored, but only policy %llu is in every partition\nPartitions and collectors "
 			"work by different policies\nweir policy apply %s (runbook: policy-rollback)",
 			(unsigned long long)state->policy, (unsigned long long)appended, check->config_words);
-	else if (!good[WEIR_TOPIC_POLICY] || check_policy_topic(check, bus))
+	else if (!good[WEIR_TOPIC_POLICY] || check_policy_topic(check, bus, state->policy))
 		weir_findings_good(check->findings, "policy: version %llu is in every partition",
 		                   (unsigned long long)state->policy);
 }

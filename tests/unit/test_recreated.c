@@ -8,6 +8,8 @@
 #include "common/frame/frame.h"
 #include "limiter/lane/lane.h"
 
+#include <fcntl.h>
+
 enum { ROUNDS = 60, STEPS = 150, RECORDS_MAX = 4000, PARTITION = 2 };
 
 #define ZONE                                                                \
@@ -237,12 +239,114 @@ static void a_position_is_taken_up_in_the_same_log_alone(void **state)
 	fixture->ops->consumer_free(consumer);
 }
 
+static struct weir_mark mark_at(struct fixture *fixture, uint32_t partition, uint64_t offset)
+{
+	struct weir_mark mark;
+	assert_int_equal(
+		weir_bus_read_mark(fixture->bus, WEIR_TOPIC_EVENTS, partition, offset, 1000, &mark, &fixture->error), WEIR_OK);
+	return mark;
+}
+
+/* Each gets its own answer, whatever the others get. */
+static void many_positions_are_verified_together(void **state)
+{
+	struct fixture *fixture = *state;
+	for (uint32_t partition = 0; partition < FIXTURE_PARTITIONS; partition++)
+		for (uint64_t i = 0; i < 40; i++)
+			assert_int_equal(fixture_send_number(fixture, partition, i, 300), WEIR_OK);
+	fixture_settle(fixture);
+	struct weir_position positions[FIXTURE_PARTITIONS];
+	for (uint32_t i = 0; i < FIXTURE_PARTITIONS; i++)
+		positions[i] = (struct weir_position){.partition = i, .next = 10 + i, .mark = mark_at(fixture, i, 9 + i)};
+	positions[1].mark.hash++;
+	positions[2].next = 41;
+	weir_bus_verify_all(fixture->bus, WEIR_TOPIC_EVENTS, positions, FIXTURE_PARTITIONS, 5000);
+	static const enum weir_status expected[] = {WEIR_OK, WEIR_ANEW, WEIR_ANEW, WEIR_OK};
+	for (uint32_t i = 0; i < FIXTURE_PARTITIONS; i++) {
+		assert_int_equal(positions[i].status, expected[i]);
+		assert_int_equal(positions[i].first, 0);
+		assert_int_equal(positions[i].end, 40);
+	}
+	assert_non_null(strstr(positions[1].why.text, "another message at offset 10"));
+	assert_non_null(strstr(positions[2].why.text, "ends at 40"));
+	weir_bus_verify_all(fixture->bus, WEIR_TOPIC_EVENTS, positions, FIXTURE_PARTITIONS, 0);
+	for (uint32_t i = 0; i < FIXTURE_PARTITIONS; i++)
+		assert_int_equal(positions[i].status, WEIR_AGAIN);
+}
+
+/* A message that cannot be read can be compared with nothing: that is no gap. */
+static void a_damaged_mark_is_no_gap(void **state)
+{
+	struct fixture *fixture = *state;
+	char found[16 * 1024];
+	for (uint64_t i = 0; i < 8; i++)
+		assert_int_equal(fixture_send_number(fixture, 1, i, 300), WEIR_OK);
+	fixture_settle(fixture);
+	struct weir_mark mark = mark_at(fixture, 1, 4);
+	int fd = open(fixture_segment(fixture, 1), O_RDWR);
+	assert_true(fd >= 0);
+	ssize_t length = pread(fd, found, sizeof found, 0);
+	const char *at = length > 0 ? memmem(found, (size_t)length, "1 4 ", 4) : NULL;
+	assert_non_null(at);
+	assert_int_equal(pwrite(fd, "X", 1, at + 100 - found), 1);
+	close(fd);
+	assert_int_equal(weir_bus_read_mark(fixture->bus, WEIR_TOPIC_EVENTS, 1, 4, 1000, &mark, &fixture->error),
+	                 WEIR_INVALID);
+	assert_int_equal(weir_bus_verify(fixture->bus, WEIR_TOPIC_EVENTS, 1, 5, &mark, 1000, &fixture->error), WEIR_OK);
+	assert_int_equal(weir_bus_verify(fixture->bus, WEIR_TOPIC_EVENTS, 1, 9, &mark, 1000, &fixture->error), WEIR_ANEW);
+}
+
+/* A log of which a part is deleted between the question for its extent and the reading of a mark. */
+static struct weir_bus_ops trimmed_ops;
+static const struct weir_bus_ops *real_ops;
+static uint64_t trimmed_to, extents;
+
+static enum weir_status trimmed_extent(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t *first,
+                                       uint64_t *next, struct weir_error *error)
+{
+	enum weir_status status = real_ops->extent(bus, topic, partition, first, next, error);
+	if (extents++ > 0)
+		*first = trimmed_to;
+	return status;
+}
+
+static enum weir_status trimmed_assign(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
+                                       struct weir_error *error)
+{
+	(void)consumer;
+	return weir_fail(error, WEIR_INVALID, "partition %u has no offset %llu any more", partition,
+	                 (unsigned long long)offset);
+}
+
+static void a_mark_that_is_deleted_meanwhile_is_no_gap(void **state)
+{
+	struct fixture *fixture = *state;
+	for (uint64_t i = 0; i < 8; i++)
+		assert_int_equal(fixture_send_number(fixture, 1, i, 300), WEIR_OK);
+	fixture_settle(fixture);
+	struct weir_mark mark = mark_at(fixture, 1, 4);
+	real_ops = fixture->bus->ops;
+	trimmed_ops = *real_ops;
+	trimmed_ops.extent = trimmed_extent;
+	trimmed_ops.assign = trimmed_assign;
+	fixture->bus->ops = &trimmed_ops;
+	for (trimmed_to = 5; trimmed_to <= 6; trimmed_to++) {
+		extents = 0;
+		assert_int_equal(weir_bus_verify(fixture->bus, WEIR_TOPIC_EVENTS, 1, 5, &mark, 1000, &fixture->error),
+		                 trimmed_to == 5 ? WEIR_OK : WEIR_INVALID);
+	}
+	fixture->bus->ops = real_ops;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(whatever_happens_to_the_log_numbers_grow_and_nothing_of_it_is_skipped,
 	                                    fixture_setup, fixture_teardown),
 		cmocka_unit_test_setup_teardown(a_position_is_taken_up_in_the_same_log_alone, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(many_positions_are_verified_together, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_damaged_mark_is_no_gap, fixture_setup, fixture_teardown),
+		cmocka_unit_test_setup_teardown(a_mark_that_is_deleted_meanwhile_is_no_gap, fixture_setup, fixture_teardown),
 	};
 	return cmocka_run_group_tests_name("recreated", tests, NULL, NULL);
 }

@@ -412,10 +412,16 @@ static enum weir_status take_error(struct weir_consumer *consumer, const rd_kafk
 			break_off(consumer, partition, &words);
 			return WEIR_AGAIN;
 		}
-		at->verifying = at->verifying && (status != WEIR_OK || at->mark.offset >= first);
+		bool trimmed = status == WEIR_OK && at->verifying && at->mark.offset < first;
+		at->verifying = at->verifying && !trimmed;
 		if (at->fetching) { /* otherwise fetching starts again when there is room */
 			stop_fetching(consumer, partition);
 			start_fetching(consumer, partition);
+		}
+		if (trimmed) { /* what was read last was deleted since, and can be compared no more: nothing is wrong */
+			at->mark = (struct weir_mark){0};
+			at->suspect = false;
+			return WEIR_OK;
 		}
 	} else if (is_damage(message->err)) {
 		(void)weir_fail(&words, WEIR_INVALID, "%s partition %u is damaged at offset %llu: %s", name, partition,

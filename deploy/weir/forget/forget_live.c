@@ -14,13 +14,14 @@
 #include "deploy/weir/inspect/topic_read.h"
 #include "deploy/weir/overrides/override_author.h"
 #include "deploy/weir/overrides/override_control.h"
+#include "limiter/lane/lane_place.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { APPEND_MS = 30000, POLL_MS = 50, SAY_AFTER_MS = 1500 };
+enum { APPEND_MS = 30000, POLL_MS = 50, SAY_AFTER_MS = 1500, VERIFY_MS = 10000 };
 
 /* ---- commands ---- */
 
@@ -96,13 +97,41 @@ static enum weir_status wait_for(const struct forget *forget, int64_t end_ms,
 	return status;
 }
 
+/*
+ * A place in a topic that was made anew since says nothing about what was appended there. @return WEIR_OK; WEIR_ANEW: so
+ * it is, and the error says what to do; WEIR_IO
+ */
+static enum weir_status verify(const struct forget *forget, enum weir_topic topic, uint32_t partition, uint64_t next,
+                               const struct weir_mark *mark, struct weir_error *error)
+{
+	struct weir_error why;
+	if (forget->backend.bus == NULL || forget->backend.missing[topic])
+		return WEIR_OK;
+	enum weir_status status = weir_bus_verify(forget->backend.bus, topic, partition, next, mark, VERIFY_MS, &why);
+	if (status == WEIR_ANEW || status == WEIR_INVALID)
+		return weir_fail(error, WEIR_ANEW,
+		                 "%s: it stands until `weir recover --accept-gap --config %s --partition %u --yes` is run; run "
+		                 "this command again then",
+		                 why.text, forget->options.config_path != NULL ? forget->options.config_path : "FILE",
+		                 partition);
+	return status == WEIR_OK ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", why.text);
+}
+
 static enum weir_status limiter_passed(const struct forget *forget, const struct forget_zone *zone,
                                        struct weir_error *error)
 {
 	struct weir_partition_state state;
 	enum weir_status status = look(forget, WEIR_STORE_ROLE_LIMITER, zone->place.partition, &state, error);
-	if (status != WEIR_OK || state.next_offset > zone->place.offset)
+	struct lane_place place;
+	struct weir_span extra = state.extra;
+	if (status != WEIR_OK)
 		return status;
+	if (state.next_offset > zone->place.offset) {
+		status = lane_place_read(&extra, &place, error);
+		return status != WEIR_OK
+		           ? status
+		           : verify(forget, WEIR_TOPIC_EVENTS, zone->place.partition, state.next_offset, &place.last, error);
+	}
 	return weir_fail(error, WEIR_AGAIN, "no limiter's checkpoint covers partition %u, offset %" PRIu64 " yet",
 	                 zone->place.partition, zone->place.offset);
 }
@@ -129,8 +158,8 @@ static enum weir_status find_end(const struct forget *forget, enum weir_topic to
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
-/* How far the archiver is, in its two topics. */
-static enum weir_status read_ledger(const struct forget *forget, uint32_t partition, uint64_t *judged,
+/* How far the archiver is, in its two topics. @param verified  as verify(): whether they are the ones that it read */
+static enum weir_status read_ledger(const struct forget *forget, uint32_t partition, bool verified, uint64_t *judged,
                                     uint64_t *decisions, struct weir_error *error)
 {
 	struct weir_partition_state state;
@@ -138,6 +167,11 @@ static enum weir_status read_ledger(const struct forget *forget, uint32_t partit
 	enum weir_status status = look(forget, WEIR_STORE_ROLE_ARCHIVER, partition, &state, error);
 	if (status == WEIR_OK)
 		status = ledger_restore(ledger, &state, error);
+	if (status == WEIR_OK && verified && !ledger->fresh)
+		status = verify(forget, WEIR_TOPIC_JUDGED, partition, ledger->judged_next, &ledger->judged_last, error);
+	if (status == WEIR_OK && verified && !ledger->fresh)
+		status =
+			verify(forget, WEIR_TOPIC_DECISIONS, partition, ledger->decisions_next, &ledger->decisions_last, error);
 	*judged = ledger->judged_next;
 	*decisions = ledger->decisions_next;
 	ledger_free(ledger);
@@ -149,7 +183,7 @@ static enum weir_status archiver_passed(const struct forget *forget, const struc
 {
 	uint32_t partition = zone->place.partition;
 	uint64_t judged, decisions;
-	enum weir_status status = read_ledger(forget, partition, &judged, &decisions, error);
+	enum weir_status status = read_ledger(forget, partition, false, &judged, &decisions, error);
 	if (status != WEIR_OK || (judged >= zone->judged_end && decisions >= zone->decisions_end))
 		return status;
 	return weir_fail(error, WEIR_AGAIN,
@@ -162,7 +196,7 @@ static enum weir_status find_ends(const struct forget *forget, struct forget_zon
 {
 	uint64_t judged, decisions;
 	uint32_t partition = zone->place.partition;
-	enum weir_status status = read_ledger(forget, partition, &judged, &decisions, error);
+	enum weir_status status = read_ledger(forget, partition, true, &judged, &decisions, error);
 	zone->judged_end = judged;
 	zone->decisions_end = decisions;
 	if (status == WEIR_OK)
@@ -204,7 +238,7 @@ enum weir_status forget_await(struct forget *forget, struct weir_error *error)
 			continue;
 		}
 		enum weir_status status = await_zone(forget, zone, end_ms, error);
-		if (status == WEIR_AGAIN || status == WEIR_IO)
+		if (status == WEIR_AGAIN || status == WEIR_IO || status == WEIR_ANEW)
 			weir_text_printf(&forget->left, "zone %s: %s\n", zone->name, error->text);
 		else if (status != WEIR_OK)
 			return status;

@@ -11,6 +11,7 @@
  * Taking the partition raises its epoch: a limiter that holds it is fenced, takes
  * it again, and continues from the offset that is written here.
  */
+#include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/cluster/policy_log.h"
 #include "common/config/arguments.h"
@@ -77,7 +78,7 @@ static const struct weir_command_line line = {
 	.exits = exits,
 };
 
-enum { WAIT_MS = 30000, POLL_MS = 500 };
+enum { WAIT_MS = 30000, POLL_MS = 500, TURNS = 3 };
 
 struct recover {
 	const char *config_path, *state_path;
@@ -86,9 +87,9 @@ struct recover {
 	bool yes;
 	struct backend backend;
 	struct policy_registry *registry;
-	uint64_t first, next; /* what the log has */
-	struct lane_place place;
-	bool anew; /* the topic is another one than was judged */
+	struct weir_position *positions; /* by partition */
+	uint64_t *checkpoints;           /* by partition: what was stored when it was looked at */
+	struct weir_position *at;        /* the one in hand */
 };
 
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
@@ -108,41 +109,57 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
-/* Whether there is a gap, in words also if there is none. *anew: set if the topic was made anew. */
-static enum weir_status find_gap(struct recover *recover, const struct weir_partition_state *state, bool *gap,
-                                 struct weir_error *error)
+/* What is stored of some partitions, and whether the log has it still. */
+static enum weir_status look(struct recover *recover, uint64_t from, uint64_t count, struct weir_error *error)
 {
-	unsigned partition = (unsigned)recover->partition;
-	unsigned long long at = state->next_offset, first = recover->first, next = recover->next;
-	struct weir_error why;
-	enum weir_status status = weir_bus_verify(recover->backend.bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition,
-	                                          state->next_offset, &recover->place.last, WAIT_MS, &why);
-	recover->anew = status == WEIR_ANEW;
-	*gap = status == WEIR_ANEW || status == WEIR_INVALID;
-	if (recover->anew)
+	struct weir_store *store = recover->backend.store;
+	for (uint64_t i = from; i < from + count; i++) {
+		struct weir_partition_state state;
+		struct lane_place place;
+		enum weir_status status = store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, (uint32_t)i, &state, error);
+		struct weir_span extra = state.extra;
+		if (status == WEIR_OK)
+			status = lane_place_read(&extra, &place, error);
+		if (status != WEIR_OK)
+			return status;
+		recover->checkpoints[i] = state.checkpoint;
+		recover->positions[i] =
+			(struct weir_position){.partition = (uint32_t)i, .next = state.next_offset, .mark = place.last};
+	}
+	weir_bus_verify_all(recover->backend.bus, WEIR_TOPIC_EVENTS, recover->positions + from, count, WAIT_MS);
+	return WEIR_OK;
+}
+
+/* Whether there is a gap, in words also if there is none. */
+static enum weir_status find_gap(const struct recover *recover, bool *gap, struct weir_error *error)
+{
+	const struct weir_position *at = recover->at;
+	unsigned long long next = at->next, first = at->first, end = at->end;
+	*gap = at->status == WEIR_ANEW || (at->status == WEIR_INVALID && next < first);
+	if (at->status == WEIR_ANEW)
 		printf(
 			"partition %u: %s: its %llu messages are judged from the first one on; what the earlier topic had behind "
 			"offset %llu is lost\n",
-			partition, why.text, next - first, at);
+			at->partition, at->why.text, end - first, next);
 	else if (*gap)
 		printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "
 		       "are lost\n",
-		       partition, at, first, first - at);
-	else if (status == WEIR_OK)
+		       at->partition, next, first, first - next);
+	else if (at->status == WEIR_OK)
 		printf("partition %u: no gap: the checkpoint continues at offset %llu, and the log has %llu to %llu\n",
-		       partition, at, first, next);
+		       at->partition, next, first, end);
 	else
-		*error = why;
-	return *gap ? WEIR_OK : status;
+		return weir_fail(error, at->status == WEIR_AGAIN ? WEIR_IO : at->status, "%s", at->why.text);
+	return WEIR_OK;
 }
 
 /* The mark of the message that comes next: a position behind a gap has none before it. None where nothing answers. */
-static void mark_first(struct recover *recover, struct lane_place *place)
+static void mark_first(const struct recover *recover, struct lane_place *place)
 {
 	struct weir_error ignored;
-	if (weir_bus_read_mark(recover->backend.bus, WEIR_TOPIC_EVENTS, (uint32_t)recover->partition, recover->first,
-	                       WAIT_MS, &place->last, &ignored) != WEIR_OK ||
-	    place->last.offset != recover->first)
+	if (weir_bus_read_mark(recover->backend.bus, WEIR_TOPIC_EVENTS, recover->at->partition, recover->at->first, WAIT_MS,
+	                       &place->last, &ignored) != WEIR_OK ||
+	    place->last.offset != recover->at->first)
 		place->last = (struct weir_mark){0};
 }
 
@@ -168,7 +185,7 @@ static enum weir_status commit_behind(struct recover *recover, const struct weir
 	struct weir_span rest = row.extra;
 	enum weir_status status = lane_place_read(&rest, &place, error);
 	if (status == WEIR_OK) {
-		if (recover->anew)
+		if (recover->at->status == WEIR_ANEW)
 			place.base = lane_place_next_base(place.base + state->next_offset);
 		mark_first(recover, &place);
 		lane_place_write(&place, &extra);
@@ -176,7 +193,7 @@ static enum weir_status commit_behind(struct recover *recover, const struct weir
 		row.extra = (struct weir_span){.at = extra.at, .length = (uint32_t)extra.length};
 		row.epoch = state->epoch;
 		row.checkpoint = state->checkpoint + 1;
-		row.next_offset = recover->first;
+		row.next_offset = recover->at->first;
 		status = store->ops->commit(store, WEIR_STORE_ROLE_LIMITER, &row, 1, NULL, NULL, 0, error);
 	}
 	weir_text_deinit(&empty);
@@ -210,18 +227,21 @@ static enum weir_status append_policy(struct recover *recover, struct weir_error
 	return status;
 }
 
+/* @return as a store; WEIR_AGAIN: somebody has stored since the partition was looked at, perhaps another recover */
 static enum weir_status go_behind(struct recover *recover, struct weir_error *error)
 {
 	struct weir_partition_state state;
 	struct weir_store *store = recover->backend.store;
+	uint32_t partition = recover->at->partition;
 	enum weir_status status = append_policy(recover, error);
 	if (status == WEIR_OK)
-		status = store->ops->take(store, WEIR_STORE_ROLE_LIMITER, (uint32_t)recover->partition, &state, error);
+		status = store->ops->take(store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
+	if (status == WEIR_OK && state.checkpoint != recover->checkpoints[partition])
+		return weir_fail(error, WEIR_AGAIN, "partition %u was stored meanwhile: run the command again", partition);
 	if (status == WEIR_OK)
 		status = commit_behind(recover, &state, error);
 	if (status == WEIR_OK)
-		printf("partition %u continues at offset %llu\n", (unsigned)recover->partition,
-		       (unsigned long long)recover->first);
+		printf("partition %u continues at offset %llu\n", partition, (unsigned long long)recover->at->first);
 	return status;
 }
 
@@ -237,28 +257,41 @@ static enum weir_status check(const struct recover *recover, struct weir_error *
 	return WEIR_OK;
 }
 
-/* The partition in hand. *refused: there is a gap, and --yes is missing. */
+/* One partition. *refused: there is a gap, and --yes is missing. */
 static enum weir_status recover_partition(struct recover *recover, bool *refused, struct weir_error *error)
 {
-	struct weir_partition_state state;
+	enum weir_status status;
+	for (int turn = 1;; turn++) {
+		bool gap = false;
+		recover->at = &recover->positions[recover->partition];
+		status = find_gap(recover, &gap, error);
+		*refused |= gap && !recover->yes;
+		if (status == WEIR_OK && gap && recover->yes)
+			status = go_behind(recover, error);
+		if (status != WEIR_AGAIN || turn == TURNS)
+			return status;
+		status = look(recover, recover->partition, 1, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+}
+
+static enum weir_status recover_all(struct recover *recover, bool *refused, struct weir_error *error)
+{
 	struct backend *backend = &recover->backend;
-	uint32_t partition = (uint32_t)recover->partition;
-	enum weir_status status =
-		backend->bus->ops->extent(backend->bus, WEIR_TOPIC_EVENTS, partition, &recover->first, &recover->next, error);
-	if (status == WEIR_OK)
-		status = backend->store->ops->inspect(backend->store, WEIR_STORE_ROLE_LIMITER, partition, &state, error);
-	if (status != WEIR_OK)
-		return status;
-	bool gap = false, archive_gap = false;
-	struct weir_span extra = state.extra;
-	status = lane_place_read(&extra, &recover->place, error);
-	if (status == WEIR_OK)
-		status = find_gap(recover, &state, &gap, error);
-	if (status == WEIR_OK && gap && recover->yes)
-		status = go_behind(recover, error);
-	if (status == WEIR_OK && (backend->kind == BACKEND_STATE || backend->config->archiver.enabled))
-		status = recover_archive(backend, partition, recover->yes, &archive_gap, error);
-	*refused |= (gap || archive_gap) && !recover->yes;
+	uint64_t from = recover->all ? 0 : recover->partition, count = recover->all ? backend->bus->partitions : 1;
+	recover->positions = weir_alloc(backend->bus->partitions, sizeof *recover->positions);
+	recover->checkpoints = weir_alloc(backend->bus->partitions, sizeof *recover->checkpoints);
+	enum weir_status status = look(recover, from, count, error);
+	for (recover->partition = from; status == WEIR_OK && recover->partition < from + count; recover->partition++)
+		status = recover_partition(recover, refused, error);
+	if (status == WEIR_OK && (backend->kind == BACKEND_STATE || backend->config->archiver.enabled)) {
+		bool gap = false;
+		status = recover_archive(backend, (uint32_t)from, (uint32_t)count, recover->yes, &gap, error);
+		*refused |= gap && !recover->yes;
+	}
+	free(recover->positions);
+	free(recover->checkpoints);
 	return status;
 }
 
@@ -273,12 +306,7 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 		status = policy_log_load(backend->store, recover->registry, error);
 	if (status == WEIR_OK)
 		status = check(recover, error);
-	if (!recover->all)
-		return status == WEIR_OK ? recover_partition(recover, refused, error) : status;
-	for (recover->partition = 0; status == WEIR_OK && recover->partition < backend->bus->partitions;
-	     recover->partition++)
-		status = recover_partition(recover, refused, error);
-	return status;
+	return status == WEIR_OK ? recover_all(recover, refused, error) : status;
 }
 
 static enum weir_exit command_main(int argc, char **argv)

@@ -6,11 +6,12 @@
 #include "deploy/weir/backend/backend.h"
 
 /**
- * Says on standard output whether a partition's archive has a gap, and what it loses; with `yes`, it goes on behind it.
+ * Says on standard output whether the archives of some partitions have a gap, and what they lose; with `yes`, they go on
+ * behind it.
  *
- * @param gap  set: whether there is one
+ * @param gap  set: whether one of them has a gap
  */
-WEIR_MUST_USE enum weir_status recover_archive(const struct backend *backend, uint32_t partition, bool yes, bool *gap,
-                                               struct weir_error *error);
+WEIR_MUST_USE enum weir_status recover_archive(const struct backend *backend, uint32_t from, uint32_t count, bool yes,
+                                               bool *gap, struct weir_error *error);
 
 #endif

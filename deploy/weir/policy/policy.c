@@ -258,7 +258,7 @@ static enum weir_status put_in_force(struct policy_command *command, struct weir
 	enum weir_status status = weir_policy_number(store, (const struct weir_policy *const *)command->history.policies,
 	                                             command->history.count, policy, &version, error);
 	if (status == WEIR_OK && !command->dry_run)
-		status = weir_policy_appended(store, &appended, error);
+		status = weir_policy_appended(store, backend->bus, &appended, error);
 	if (status == WEIR_OK && !command->dry_run)
 		status = weir_policy_note_put(store, version, &note, error);
 	if (status == WEIR_OK && !command->dry_run)

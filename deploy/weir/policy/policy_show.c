@@ -29,7 +29,7 @@ enum weir_status policy_show(struct policy_command *command, struct weir_error *
 	uint64_t appended;
 	if (policy == NULL)
 		return WEIR_INVALID;
-	enum weir_status status = weir_policy_appended(command->backend.store, &appended, error);
+	enum weir_status status = weir_policy_appended(command->backend.store, NULL, &appended, error);
 	if (status != WEIR_OK)
 		return status;
 	if (command->json) {
@@ -98,7 +98,7 @@ enum weir_status policy_show_history(struct policy_command *command, struct weir
 	const struct weir_policy_history *history = &command->history;
 	struct weir_store *store = command->backend.store;
 	uint64_t appended;
-	enum weir_status status = weir_policy_appended(store, &appended, error);
+	enum weir_status status = weir_policy_appended(store, NULL, &appended, error);
 	for (size_t i = 0; status == WEIR_OK && i < history->count; i++) {
 		struct version_line line = {
 			.policy = history->policies[i], .before = i > 0 ? history->policies[i - 1] : NULL, .appended = appended};
