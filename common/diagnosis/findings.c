@@ -69,13 +69,13 @@ static char *print(const char *words, va_list args)
 }
 
 /* How long the words are up to here. */
-static size_t printed_length(const char *words, size_t length, va_list args)
+static size_t printed_length(const char *words, size_t length, va_list *args)
 {
 	char *part = strndup(words, length);
 	va_list copy;
 	if (part == NULL)
 		abort();
-	va_copy(copy, args);
+	va_copy(copy, *args);
 	int printed = vsnprintf(NULL, 0, part, copy);
 	va_end(copy);
 	free(part);
@@ -86,11 +86,11 @@ static size_t printed_length(const char *words, size_t length, va_list args)
  * Allocated. The line breaks are those of `words` alone: what a parameter brings, such as a server's words, may have
  * several lines, and would be taken for the next part.
  */
-static char *print_lines(const char *words, va_list args)
+static char *print_lines(const char *words, va_list *args)
 {
 	struct weir_text lines = {0};
 	va_list copy;
-	va_copy(copy, args);
+	va_copy(copy, *args);
 	char *text = print(words, copy);
 	va_end(copy);
 	size_t at = 0;
@@ -114,7 +114,7 @@ void weir_findings_add(struct weir_findings *findings, enum weir_severity severi
 {
 	va_list args;
 	va_start(args, words);
-	char *text = print_lines(words, args);
+	char *text = print_lines(words, &args);
 	va_end(args);
 	findings->at = weir_realloc(findings->at, findings->count + 1, sizeof *findings->at);
 	struct weir_finding *finding = &findings->at[findings->count++];
@@ -126,7 +126,7 @@ void weir_findings_good(struct weir_findings *findings, const char *words, ...)
 {
 	va_list args;
 	va_start(args, words);
-	char *text = print_lines(words, args);
+	char *text = print_lines(words, &args);
 	va_end(args);
 	weir_text_printf(&findings->good, "%s\n", text);
 	free(text);
@@ -138,6 +138,7 @@ void weir_findings_take(struct weir_findings *findings, struct weir_findings *fr
 	for (size_t i = 0; i < from->count; i++)
 		findings->at[findings->count++] = from->at[i];
 	weir_text_append(&findings->good, from->good.at, from->good.length);
+	findings->unasked |= from->unasked;
 	from->count = 0;
 	weir_findings_deinit(from);
 }

@@ -33,6 +33,7 @@ struct weir_findings {
 	struct weir_finding *at;
 	size_t count;
 	struct weir_text good; /* lines */
+	bool unasked; /* something was not asked for lack of time, which a note says: nothing is proved to be well */
 };
 
 void weir_findings_deinit(struct weir_findings *findings);
