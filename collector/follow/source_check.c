@@ -29,6 +29,11 @@ enum {
 
 static const char sources_check[] = "sources";
 
+struct looking {
+	const struct weir_check *check;
+	const char *user; /* as of source_check() */
+};
+
 struct sample {
 	uint64_t lines, unfit;
 	char first[SHOWN_BYTES + 4]; /* that does not fit */
@@ -133,17 +138,25 @@ static void check_lines(const struct weir_check *check, struct inputs *inputs, s
 
 /* ---- the files ---- */
 
-static void add_unreadable(const struct weir_check *check, const char *kind, const char *path, int reason)
+static void add_unreadable(const struct looking *looking, const char *kind, const char *path, int reason)
 {
-	weir_findings_add(
-		check->findings, WEIR_SEVERITY_PAGE, sources_check,
-		"cannot read %s %s: %s (as uid %u)\nNo line of it is judged\ngive the collector's user the right to "
-		"read it: setfacl -m u:%u:rX %s (runbook: source-unreadable)",
-		kind, path, strerror(reason), (unsigned)geteuid(), (unsigned)geteuid(), path);
+	unsigned user = (unsigned)geteuid();
+	if (looking->user == NULL)
+		weir_findings_add(looking->check->findings, WEIR_SEVERITY_PAGE, sources_check,
+		                  "cannot read %s %s: %s (as uid %u)\nNo line of it is judged\ngive the collector's user the "
+		                  "right to read it: setfacl -m u:%u:rX %s (runbook: source-unreadable)",
+		                  kind, path, strerror(reason), user, user, path);
+	else
+		weir_findings_add(
+			looking->check->findings, WEIR_SEVERITY_TICKET, sources_check,
+			"cannot read %s %s: %s, as the user who runs this command (uid %u)\nIf the collector cannot "
+			"either, no line of it is judged\nrun this command as %s, in the groups that the collector has "
+			"(runbook: source-unreadable)",
+			kind, path, strerror(reason), user, looking->user);
 }
 
-/* The last directory of a pattern whose name has no wildcard. @return whether it can be listed */
-static bool check_directory(const struct weir_check *check, const char *pattern)
+/* The last directory of a pattern whose name has no wildcard. @return whether it can be listed, or is not there */
+static bool check_directory(const struct looking *looking, const char *pattern)
 {
 	char path[WEIR_PATH_BYTES], *slash;
 	if (snprintf(path, sizeof path, "%s", pattern) >= (int)sizeof path)
@@ -154,26 +167,26 @@ static bool check_directory(const struct weir_check *check, const char *pattern)
 		return true;
 	slash[slash == path] = '\0';
 	int needed = wild ? R_OK | X_OK : X_OK;
-	if (faccessat(AT_FDCWD, path, needed, AT_EACCESS) == 0)
+	if (faccessat(AT_FDCWD, path, needed, AT_EACCESS) == 0 || errno == ENOENT || errno == ENOTDIR)
 		return true;
-	add_unreadable(check, "directory", path, errno);
+	add_unreadable(looking, "directory", path, errno);
 	return false;
 }
 
 /* Looks at one file. @return whether it is there */
-static bool check_file(const struct weir_check *check, struct inputs *inputs, size_t place, const char *path,
+static bool check_file(const struct looking *looking, struct inputs *inputs, size_t place, const char *path,
                        bool newest)
 {
 	struct stat about;
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return false;
 	if (fd < 0) {
-		add_unreadable(check, "file", path, errno);
+		add_unreadable(looking, "file", path, errno);
 		return true;
 	}
 	if (newest && fstat(fd, &about) == 0 && S_ISREG(about.st_mode))
-		check_lines(check, inputs, place, path, fd, &about);
+		check_lines(looking->check, inputs, place, path, fd, &about);
 	close(fd);
 	return true;
 }
@@ -194,17 +207,18 @@ static size_t find_newest(struct source_stream *const *streams, size_t count)
 	return newest;
 }
 
-static void check_files(const struct weir_check *check, struct inputs *inputs, size_t place)
+static void check_files(const struct looking *looking, struct inputs *inputs, size_t place)
 {
+	const struct weir_check *check = looking->check;
 	struct weir_json config = weir_json_element(&check->config->sources, place);
 	struct weir_json path = weir_json_member(&config, "path");
 	const char *pattern = json_string_value(path.value);
 	struct source_stream **streams;
 	size_t count = inputs_streams(inputs, place, &streams), there = 0, newest = find_newest(streams, count);
-	if (pattern == NULL || strcmp(pattern, "-") == 0 || !check_directory(check, pattern))
+	if (pattern == NULL || strcmp(pattern, "-") == 0 || !check_directory(looking, pattern))
 		return;
 	for (size_t i = 0; i < count && weir_monotonic_ms() < check->end_ms; i++)
-		there += check_file(check, inputs, place, streams[i]->name, i == newest);
+		there += check_file(looking, inputs, place, streams[i]->name, i == newest);
 	if (there == 0)
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_TICKET, sources_check,
@@ -225,8 +239,9 @@ static void check_other(const struct weir_check *check, size_t place, struct sou
 	                  place, source->ops->type, status.problem);
 }
 
-void source_check(const struct weir_check *check)
+void source_check(const struct weir_check *check, const char *user)
 {
+	const struct looking looking = {check, user};
 	static const struct weir_policy no_zones = {0};
 	const struct weir_config *config = check->config;
 	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
@@ -246,7 +261,7 @@ void source_check(const struct weir_check *check)
 	for (size_t i = 0; i < inputs->source_count; i++) {
 		files += inputs->sources[i]->ops->names_files;
 		if (inputs->sources[i]->ops->names_files)
-			check_files(check, inputs, i);
+			check_files(&looking, inputs, i);
 		else
 			check_other(check, i, inputs->sources[i]);
 	}

@@ -6,9 +6,12 @@
 #include "common/diagnosis/server_checks.h"
 
 /**
- * Looks at each source as a collector of this user would see it. Follows nothing, remembers nothing and takes nothing
- * away; of a file the last lines are read.
+ * Looks at each source as this process can see it. Follows nothing, remembers nothing and takes nothing away; of a file
+ * the last lines are read.
+ *
+ * @param user  NULL: this process is the collector's, and what it cannot read no collector reads; else whose process the
+ *              collector is, for the words: "weir". What only this process cannot read is a ticket then
  */
-void source_check(const struct weir_check *check);
+void source_check(const struct weir_check *check, const char *user);
 
 #endif

@@ -59,6 +59,7 @@ enum weir_status weir_daemon_check_end(const struct weir_daemon *daemon, struct 
 	struct weir_findings *findings = check->findings;
 	struct weir_text text = {0};
 	size_t count = weir_findings_count(findings, hinders);
+	bool unasked = findings->unasked;
 	weir_findings_sort(findings);
 	for (size_t i = 0; i < findings->count; i++)
 		weir_finding_write(&text, &findings->at[i], false);
@@ -68,6 +69,8 @@ enum weir_status weir_daemon_check_end(const struct weir_daemon *daemon, struct 
 	if (count > 0)
 		return weir_fail(error, WEIR_IO, "%zu thing%s would keep it from working: see above", count,
 		                 count == 1 ? "" : "s");
-	printf("%s: nothing keeps it from working\n", daemon->name);
+	printf(unasked ? "%s: nothing that could be asked in time keeps it from working\n"
+	               : "%s: nothing keeps it from working\n",
+	       daemon->name);
 	return WEIR_OK;
 }

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RUNBOOK " (runbook: "
 
@@ -76,12 +77,53 @@ static char *print(const char *words, va_list args)
 	return text;
 }
 
+/* How long the words are up to here. */
+static size_t printed_length(const char *words, size_t length, va_list *args)
+{
+	char *part = strndup(words, length);
+	va_list copy;
+	if (part == NULL)
+		abort();
+	va_copy(copy, *args);
+	int printed = vsnprintf(NULL, 0, part, copy);
+	va_end(copy);
+	free(part);
+	return printed > 0 ? (size_t)printed : 0;
+}
+
+/*
+ * Allocated. The line breaks are those of `words` alone: what a parameter brings, such as a server's words, may have
+ * several lines, and would be taken for the next part.
+ */
+static char *print_lines(const char *words, va_list *args)
+{
+	struct weir_text lines = {0};
+	va_list copy;
+	va_copy(copy, *args);
+	char *text = print(words, copy);
+	va_end(copy);
+	size_t at = 0;
+	for (const char *end = words; *end != '\0'; end += *end == '\n') {
+		end += strcspn(end, "\n");
+		for (size_t line_end = printed_length(words, (size_t)(end - words), args); at < line_end; at++)
+			if (text[at] == '\n')
+				weir_text_puts(&lines, "; ");
+			else if (text[at] != '\r')
+				weir_text_append(&lines, &text[at], 1);
+		if (*end == '\n')
+			weir_text_append(&lines, &text[at++], 1);
+	}
+	weir_text_append(&lines, "", 1);
+	free(text);
+	return lines.at;
+}
+
 void weir_findings_add(struct weir_findings *findings, enum weir_severity severity, const char *check,
                        const char *words, ...)
 {
 	va_list args;
 	va_start(args, words);
-	char *text = print(words, args);
+	char *text = print_lines(words, &args);
 	va_end(args);
 	findings->at = weir_realloc(findings->at, findings->count + 1, sizeof *findings->at);
 	struct weir_finding *finding = &findings->at[findings->count++];
@@ -93,7 +135,7 @@ void weir_findings_good(struct weir_findings *findings, const char *words, ...)
 {
 	va_list args;
 	va_start(args, words);
-	char *text = print(words, args);
+	char *text = print_lines(words, &args);
 	va_end(args);
 	weir_text_printf(&findings->good, "%s\n", text);
 	free(text);
@@ -105,6 +147,7 @@ void weir_findings_take(struct weir_findings *findings, struct weir_findings *fr
 	for (size_t i = 0; i < from->count; i++)
 		findings->at[findings->count++] = from->at[i];
 	weir_text_append(&findings->good, from->good.at, from->good.length);
+	findings->unasked |= from->unasked;
 	from->count = 0;
 	weir_findings_deinit(from);
 }

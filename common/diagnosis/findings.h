@@ -33,6 +33,7 @@ struct weir_findings {
 	struct weir_finding *at;
 	size_t count;
 	struct weir_text good; /* lines */
+	bool unasked; /* something was not asked for lack of time, which a note says: nothing is proved to be well */
 };
 
 void weir_findings_deinit(struct weir_findings *findings);
@@ -42,7 +43,7 @@ void weir_findings_deinit(struct weir_findings *findings);
  *
  * @param check  borrowed for as long as the findings are used
  * @param words  three lines: what is wrong; what it means; what to do, which ends with "(runbook: HEADING)" where there is
- *               one. No parameter may have a line break
+ *               one. A line break in a parameter becomes "; "
  */
 void weir_findings_add(struct weir_findings *findings, enum weir_severity severity, const char *check,
                        const char *words, ...) WEIR_PRINTF(4, 5);

@@ -3,6 +3,7 @@
  * Where a stored position is outside what the topic has, only a person can say that it goes on: the partition stands
  * until then. One finding for all partitions of a fault.
  */
+#include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/diagnosis/server_checks.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_MS = 3000, POLL_MS = 200, BATCH = 256, NAMED_MOST = 8, VERIFY_MS = 2000 };
+enum { READ_MS = 3000, POLL_MS = 200, BATCH = 256, NAMED_MOST = 8 };
 
 /* Partitions that cannot go on. */
 struct gaps {
@@ -93,49 +94,77 @@ static void measure(struct weir_bus *bus, struct weir_check_positions *positions
 	bus->ops->consumer_free(consumer);
 }
 
-/* Asks about one. @return WEIR_OK, WEIR_INVALID, WEIR_ANEW: as weir_bus_verify(); WEIR_IO */
-static enum weir_status ask(const struct weir_check *check, struct weir_bus *bus,
-                            const struct weir_check_positions *positions, uint32_t partition, uint64_t *first,
-                            uint64_t *end, struct weir_error *error)
+/* Asks about all that are known, in the time that is left. @return how many those are */
+static size_t ask(const struct weir_check *check, struct weir_bus *bus, const struct weir_check_positions *positions,
+                  struct weir_position *asked)
 {
-	if (weir_monotonic_ms() >= check->end_ms)
-		return weir_fail(error, WEIR_IO, "there was no time left to ask for all partitions");
-	enum weir_status status = bus->ops->extent(bus, positions->topic, partition, first, end, error);
-	return status == WEIR_OK ? weir_bus_verify(bus, positions->topic, partition, positions->next[partition],
-	                                           &positions->marks[partition], VERIFY_MS, error)
-	                         : status;
+	size_t count = 0;
+	for (uint32_t i = 0; i < positions->partitions; i++)
+		if (positions->known[i])
+			asked[count++] =
+				(struct weir_position){.partition = i, .next = positions->next[i], .mark = positions->marks[i]};
+	int64_t left_ms = check->end_ms - weir_monotonic_ms();
+	weir_bus_verify_all(bus, positions->topic, asked, count, left_ms > 0 ? (int)left_ms : 0);
+	return count;
+}
+
+/* Partitions of which nothing is known. */
+struct unasked {
+	size_t late, failed;
+	const char *why; /* of the first that failed */
+};
+
+static void tell_unasked(const struct weir_check *check, const struct weir_check_positions *positions, size_t count,
+                         const struct unasked *unasked)
+{
+	if (unasked->failed > 0)
+		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, "partitions",
+		                  "%s: %s\nWhether partitions are at a gap is not known\nrun the command again (runbook: "
+		                  "broker-away)",
+		                  positions->role, unasked->why);
+	if (unasked->late == 0)
+		return;
+	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
+	weir_bus_kafka_topic_name(check->config->bus.prefix, positions->topic, name);
+	check->findings->unasked = true;
+	weir_findings_add(check->findings, WEIR_SEVERITY_NOTE, "partitions",
+	                  "%s: there was no time left to ask about %zu of %zu partitions of %s\nWhether these are at a gap "
+	                  "is not known\nrun the command again where the servers are nearer, or less is running",
+	                  positions->role, unasked->late, count, name);
 }
 
 void weir_check_positions(const struct weir_check *check, struct weir_bus *bus, struct weir_check_positions *positions)
 {
 	struct gaps gap = {0}, anew = {0};
-	struct weir_error error;
-	bool waits[WEIR_BUS_PARTITIONS_MAX] = {false};
+	struct unasked unasked = {0};
+	bool *waits = weir_alloc(positions->partitions, sizeof *waits);
+	struct weir_position *asked = weir_alloc(positions->partitions, sizeof *asked);
+	size_t count = ask(check, bus, positions, asked);
 	uint32_t waiting = 0;
-	positions->asked = true;
 	positions->oldest_ms = -1;
-	for (uint32_t i = 0; i < positions->partitions && positions->asked; i++) {
-		uint64_t first, end, next = positions->next[i];
-		if (!positions->known[i])
-			continue;
-		enum weir_status status = ask(check, bus, positions, i, &first, &end, &error);
-		if (status == WEIR_ANEW)
-			add_gap(&anew, i, 0, error.text);
-		else if (status == WEIR_INVALID)
-			add_gap(&gap, i, first > next ? first - next : 0, error.text);
-		positions->asked = status == WEIR_OK || status == WEIR_INVALID || status == WEIR_ANEW;
-		waits[i] = status == WEIR_OK && next < end;
-		waiting += waits[i];
-		positions->behind += waits[i] ? end - next : 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_position *at = &asked[i];
+		bool ahead = at->status == WEIR_OK && at->next < at->end;
+		waits[at->partition] = ahead;
+		waiting += ahead;
+		positions->behind += ahead ? at->end - at->next : 0;
+		if (at->status == WEIR_ANEW)
+			add_gap(&anew, at->partition, 0, at->why.text);
+		else if (at->status == WEIR_INVALID)
+			add_gap(&gap, at->partition, at->first > at->next ? at->first - at->next : 0, at->why.text);
+		else if (at->status == WEIR_AGAIN)
+			unasked.late++;
+		else if (at->status != WEIR_OK && unasked.failed++ == 0)
+			unasked.why = at->why.text;
 	}
-	if (!positions->asked)
-		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, "partitions",
-		                  "%s: %s\nWhether partitions are at a gap is not known\nrun the command again (runbook: "
-		                  "broker-away)",
-		                  positions->role, error.text);
+	positions->asked = unasked.late + unasked.failed == 0;
 	positions->stuck = gap.count + anew.count;
-	measure(bus, positions, waits, waiting);
+	tell_unasked(check, positions, count, &unasked);
+	if (weir_monotonic_ms() < check->end_ms)
+		measure(bus, positions, waits, waiting);
 	tell(check, positions, &gap, &anew);
 	weir_text_deinit(&gap.numbers);
 	weir_text_deinit(&anew.numbers);
+	free(waits);
+	free(asked);
 }

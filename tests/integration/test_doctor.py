@@ -3,6 +3,7 @@
 """weir doctor on a real cluster: nothing is wrong in health; each fault is named first, and its remedy ends it."""
 
 import contextlib
+import http.server
 import json
 import os
 import re
@@ -185,6 +186,58 @@ def what_servers_have_lost(place, at):
     doctor.heals()
 
 
+class Unready:
+    """A daemon of that role whose pages say that it is not ready."""
+
+    def __init__(self, role):
+        class Pages(http.server.BaseHTTPRequestHandler):
+            """Its two."""
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                """As common/daemon answers."""
+                words = b"1 of 4 assigned partitions are stuck\n" if self.path == "/readyz" else \
+                    f'# TYPE weir_build_info gauge\nweir_build_info{{version="1",role="{role}"}} 1\n'.encode()
+                self.send_response(503 if self.path == "/readyz" else 200)
+                self.send_header("Content-Length", str(len(words)))
+                self.end_headers()
+                self.wfile.write(words)
+
+            def log_message(self, format, *args):  # pylint: disable=redefined-builtin
+                """Nothing."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+        self.address = f"127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self):
+        """No more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def test_pages_of_daemons(place):
+    """An archiver's is no page; and none is missed on a machine without a daemon, as long as limiters work elsewhere."""
+    with cluster.shared() as one, Roles(place, one, ZONES, bus={"partitions": PARTITIONS}) as roles:
+        roles.apply()
+        limiter = roles.limiter().until_ready()
+
+        def doctor(address):
+            return Doctor(place, roles.sections(zones=ZONES, sources=[], listen={"http": address}))
+
+        for role, severity in (("limiter", "page"), ("archiver", "ticket")):
+            pages = Unready(role)
+            doctor(pages.address).finds(severity, "is-it-over", "/readyz says 503: 1 of 4 assigned partitions are stuck")
+            pages.close()
+        nowhere = doctor(f"127.0.0.1:{free_port()}")
+        code, report = nowhere.ask()
+        assert code == DONE and report["findings"][0]["severity"] == "note" and \
+            "other machines" in report["findings"][0]["what"], report
+        assert limiter.stop() == DONE
+        code, report = nowhere.ask()
+        (found,) = [finding for finding in report["findings"] if finding["check"] == "pages"]
+        assert code == WRONG and found["severity"] == "ticket" and "does not answer" in found["what"], report
+
+
 def servers_that_are_away_or_refuse(place, at):
     """One after the other: what it costs, in words; each is over when its cause is."""
     one, doctor = at.one, at.doctor
@@ -224,8 +277,17 @@ def sources_that_cannot_be_read(place, at):
     os.mkdir(folder)
     log = os.path.join(folder, "access.log")
     sources = [source(os.path.join(folder, "access*.log"))]
-    doctor = Doctor(place, at.sections(sources=sources))
+    state = place.path("collector.state")
+    doctor = Doctor(place, at.sections(sources=sources), "--state", state)
+    code, report = doctor.ask()
+    assert code == DONE and any("another's" in finding["what"] for finding in report["findings"]), report
+    assert any("names no file" in finding["what"] for finding in report["findings"]), report
+    os.mkdir(state)
+    place.write("collector.state/sources.json", "{}")  # a collector is at work here
     doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
+    os.rmdir(folder)
+    doctor.finds("ticket", "source-unreadable", r"access\*.log names no file")
+    os.mkdir(folder)
     place.write("logs/access.log", "203.0.113.9 - - [x]\n" * 3 + "".join(burst("ann", 40)))
     doctor.is_fine()
     place.append("logs/access.log", "203.0.113.9 - - GET\n" * 990)
@@ -244,8 +306,9 @@ def sources_that_cannot_be_read(place, at):
     if os.geteuid() == 0:
         os.chmod(place.directory, 0o755)
         os.chmod(folder, 0o700)
-        doctor.finds("page", "source-unreadable", f"cannot read directory {folder}: Permission denied .as uid 65534.",
-                     user=65534, group=65534, extra_groups=[])
+        found = doctor.finds("ticket", "source-unreadable", f"cannot read directory {folder}: Permission denied, as "
+                             "the user who runs this command .uid 65534.", user=65534, group=65534, extra_groups=[])
+        assert "as root," in found["remedy"] and "setfacl" not in json.dumps(found), found
 
 
 def test_a_cluster(place):

@@ -31,6 +31,26 @@ static void a_finding_is_cut_into_its_parts(void **state)
 	weir_findings_deinit(&findings);
 }
 
+/* A server's words, or a certificate's doubts: none of them is taken for the next part. */
+static void line_breaks_of_parameters_are_none(void **state)
+{
+	(void)state;
+	struct weir_findings findings = {0};
+	weir_findings_add(&findings, WEIR_SEVERITY_PAGE, "certificates",
+	                  "%.*s\n%s of %zu%%\nrenew %s (runbook: certificates)", 7, "one\ntwo\nthree", "a\r\nb", (size_t)3,
+	                  "it\n");
+	assert_string_equal(findings.at[0].what, "one; two");
+	assert_string_equal(findings.at[0].means, "a; b of 3%");
+	assert_string_equal(findings.at[0].remedy, "renew it; ");
+	assert_string_equal(findings.at[0].runbook, "certificates");
+	weir_findings_add(&findings, WEIR_SEVERITY_NOTE, "certificates", "%s\n\n", "");
+	assert_string_equal(findings.at[1].what, "");
+	weir_findings_good(&findings, "fine: %s", "1\n2");
+	assert_int_equal(findings.good.length, strlen("fine: 1; 2\n"));
+	assert_memory_equal(findings.good.at, "fine: 1; 2\n", findings.good.length);
+	weir_findings_deinit(&findings);
+}
+
 static void the_worst_stands_first(void **state)
 {
 	(void)state;
@@ -57,6 +77,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_finding_is_cut_into_its_parts),
+		cmocka_unit_test(line_breaks_of_parameters_are_none),
 		cmocka_unit_test(the_worst_stands_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

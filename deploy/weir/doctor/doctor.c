@@ -107,7 +107,7 @@ static const struct {
 	{"disk", doctor_check_disk, CLUSTER | LOCAL, 0},
 	{"limiters", doctor_check_limiters, CLUSTER, 1},
 	{"sources", doctor_check_sources, CLUSTER | LOCAL, 0},
-	{"pages", doctor_check_pages, CLUSTER | LOCAL, 0},
+	{"pages", doctor_check_pages, CLUSTER | LOCAL, 1},
 	{"gateways", doctor_check_gateways, CLUSTER | LOCAL, 1},
 	{"archive", doctor_check_archivers, CLUSTER, 2},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether somebody listens at an address: for servers whose own words are not spoken here. */
+#include "common/base/clock.h"
 #include "deploy/weir/doctor/internal.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { CONNECT_MS = 2000 };
+enum { CONNECT_MS = 2000, CONNECT_ALL_MS = 4000 };
 
 /* @return 0, or why not */
 static int wait_connected(int fd)
@@ -44,7 +45,15 @@ const char *doctor_reach(const char *host, unsigned port)
 	int failed = getaddrinfo(host, service, &wanted, &found);
 	if (failed != 0)
 		return gai_strerror(failed);
-	int reason = try_connect(found->ai_family, found->ai_addr, found->ai_addrlen);
+	int64_t end_ms = weir_monotonic_ms() + CONNECT_ALL_MS;
+	int reason = ETIMEDOUT; /* of the first address, which most clients try first */
+	for (const struct addrinfo *one = found; one != NULL && reason != 0; one = one->ai_next) {
+		if (one != found && weir_monotonic_ms() >= end_ms)
+			break;
+		int this = try_connect(one->ai_family, one->ai_addr, one->ai_addrlen);
+		if (one == found || this == 0)
+			reason = this;
+	}
 	freeaddrinfo(found);
 	return reason != 0 ? strerrordesc_np(reason) : NULL;
 }
