@@ -36,7 +36,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 
 static enum weir_exit begin(struct weir_daemon *daemon, const struct weir_command_line *line, int argc, char **argv)
 {
-	*daemon = (struct weir_daemon){.name = line->name, .line = line};
+	*daemon = (struct weir_daemon){.name = line->name, .line = line, .start_s = weir_process_start_s()};
 	snprintf(daemon->state, sizeof daemon->state, "/var/lib/weir/%s", daemon->name);
 	enum weir_exit code = weir_arguments_read(line, argc, argv, take_option, daemon);
 	if (code == WEIR_EXIT_NOT_YET && !weir_config_find(&daemon->config_path))
@@ -120,7 +120,7 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 	const char *dash = strchr(daemon->name, '-');
 	reply->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	daemon->pages->metrics(daemon->pages->context, &reply->body);
-	weir_process_metrics(dash != NULL ? dash + 1 : daemon->name, &reply->body);
+	weir_process_metrics(dash != NULL ? dash + 1 : daemon->name, daemon->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
 }
 

@@ -42,7 +42,8 @@ struct weir_daemon {
 	struct weir_config *config;           /* owned */
 	const char *config_path;              /* borrowed from argv */
 	char state[WEIR_PATH_BYTES];
-	bool check; /* only say whether it could start */
+	bool check;     /* only say whether it could start */
+	double start_s; /* Unix time */
 	struct weir_log log;
 	struct weir_directory_lock lock;
 	bool locked;

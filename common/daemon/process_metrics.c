@@ -69,7 +69,7 @@ static bool read_stat(struct process_stat *stat)
 	return true;
 }
 
-/* When the machine started, as Unix time: the kernel says it once, so that the start does not move with the clock. */
+/* When the machine started, as Unix time by the clock as it is now. */
 static bool read_boot(double *boot_s)
 {
 	char line[256];
@@ -104,12 +104,19 @@ static void put(struct weir_text *page, int metric, bool known, double value)
 		weir_metrics_double(page, &metrics[metric], NULL, value);
 }
 
-void weir_process_metrics(const char *role, struct weir_text *page)
+double weir_process_start_s(void)
+{
+	struct process_stat stat = {0};
+	double boot_s;
+	return read_stat(&stat) && read_boot(&boot_s) ? boot_s + stat.start_s : 0;
+}
+
+void weir_process_metrics(const char *role, double start_s, struct weir_text *page)
 {
 	struct process_stat stat = {0};
 	struct rlimit limit = {0};
-	double boot_s, fds = 0;
-	bool has_stat = read_stat(&stat), known = has_stat;
+	double fds = 0;
+	bool known = read_stat(&stat);
 	put(page, CPU, known, stat.cpu_s);
 	put(page, RESIDENT, known, stat.resident_bytes);
 	put(page, VIRTUAL, known, stat.virtual_bytes);
@@ -117,8 +124,7 @@ void weir_process_metrics(const char *role, struct weir_text *page)
 	put(page, OPEN_FDS, known, fds);
 	known = getrlimit(RLIMIT_NOFILE, &limit) == 0;
 	put(page, MAX_FDS, known, (double)limit.rlim_cur);
-	known = read_boot(&boot_s) && has_stat;
-	put(page, START_TIME, known, boot_s + stat.start_s);
+	put(page, START_TIME, start_s > 0, start_s);
 	struct weir_span labels[] = {weir_span_of(WEIR_VERSION), weir_span_of(role)};
 	weir_metrics_family(page, &metrics[BUILD_INFO]);
 	weir_metrics_uint(page, &metrics[BUILD_INFO], labels, 1);

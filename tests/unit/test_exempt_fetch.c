@@ -202,7 +202,8 @@ static void only_a_list_changes_the_copy(void **state)
 	static const struct {
 		const char *answer, *words;
 	} bad[] = {
-		{"HTTP/1.1 500 Broken\r\nConnection: close\r\n\r\n192.0.3.1\n", "the server answers 500. Trying again by itself; the copy of 2"},
+		{"HTTP/1.1 500 Broken\r\nConnection: close\r\n\r\n192.0.3.1\n",
+	     "the server answers 500. Trying again by itself; the copy of 2"},
 		{"HTTP/1.1 301 Moved\r\nConnection: close\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
 	     "the server answers 301: it is elsewhere, so name that address"},
 		{GOOD("Content-Length: 100\r\n", "192.0.3.1\n"), "cannot fetch the list"},

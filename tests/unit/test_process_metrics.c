@@ -24,7 +24,7 @@ static double sample(const char *name)
 {
 	struct weir_text page = {0};
 	char wanted[128];
-	weir_process_metrics("test", &page);
+	weir_process_metrics("test", weir_process_start_s(), &page);
 	weir_text_append(&page, "", 1);
 	assert_non_null(page.at);
 	snprintf(wanted, sizeof wanted, "\n%s ", name);

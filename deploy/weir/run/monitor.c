@@ -16,6 +16,7 @@
 struct monitor {
 	struct monitor_options options;
 	struct weir_http *http;
+	double start_s; /* of the process: Unix time */
 };
 
 static void handle_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
@@ -33,7 +34,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 		                 &reply->body);
 	api_metrics(monitor->options.api, &reply->body);
 	gateways_metrics(monitor->options.gateways, &reply->body);
-	weir_process_metrics("run", &reply->body);
+	weir_process_metrics("run", monitor->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
 	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
 	verified_hosts_metrics(monitor->options.hosts, &reply->body);
@@ -77,6 +78,7 @@ enum weir_status monitor_start(const struct monitor_options *options, struct mon
 {
 	struct monitor *monitor = weir_alloc(1, sizeof *monitor);
 	monitor->options = *options;
+	monitor->start_s = weir_process_start_s();
 	const struct weir_http_path paths[] = {
 		{"/metrics", handle_metrics, monitor},
 		{"/healthz", handle_health, monitor},

@@ -185,6 +185,7 @@ struct subscribe {
 	char *http_host;
 	uint16_t http_port;
 	bool once, announced;
+	double start_s; /* of the process: Unix time */
 
 	struct weir_config *config;          /* NULL: there is only a state directory */
 	char log_directory[WEIR_PATH_BYTES]; /* of one machine; "": a cluster's */
@@ -421,7 +422,7 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 	subscriber_metrics(&row, 1, &reply->body);
 	if (subscribe->log_directory[0] == '\0')
 		weir_bus_kafka_metrics(atomic_load(&subscribe->opening), subscribe->partitions, &reply->body);
-	weir_process_metrics("subscribe", &reply->body);
+	weir_process_metrics("subscribe", subscribe->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
 	free(name);
 }
@@ -496,7 +497,8 @@ static enum weir_status follow_topic(struct subscribe *subscribe, struct weir_er
 
 static enum weir_exit command_main(int argc, char **argv)
 {
-	struct subscribe subscribe = {.gateway = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT}};
+	struct subscribe subscribe = {.gateway = {.interval_ms = -1, .max = BLOCK_TABLE_MAX_DEFAULT},
+	                              .start_s = weir_process_start_s()};
 	subscribe.gateway.zones = subscribe.zones;
 	struct weir_error error = {.text = ""}, failure;
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &subscribe);
