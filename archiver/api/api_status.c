@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /api/v1/status: the progress of limiter and archiver; /api/v1/zones; and the OpenAPI document. */
 #include "archiver/api/api_resources.h"
+#include "archiver/ledger/ledger.h"
 #include "common/base/clock.h"
+#include "common/store/record_base.h"
 
 #include <inttypes.h>
 
@@ -27,6 +29,26 @@ bool api_zones_answer(struct api_call *call)
 	return true;
 }
 
+static void write_number(struct weir_json_writer *json, const char *name, bool known, int64_t number)
+{
+	if (known)
+		weir_json_write_int(json, name, number);
+	else
+		weir_json_write_null(json, name);
+}
+
+/* Where a state stands in the numbers of records, which limiters and archivers share. @return false: it does not say */
+static bool next_number(int64_t role, int64_t next_offset, struct weir_span extra, uint64_t *number)
+{
+	struct weir_error error;
+	if (role == WEIR_STORE_ROLE_ARCHIVER)
+		return ledger_next_number(extra, number);
+	if (weir_record_base_read(&extra, number, &error) != WEIR_OK)
+		return false;
+	*number += (uint64_t)next_offset;
+	return true;
+}
+
 /* Columns: role, partition, epoch, checkpoint, next offset, clock, policy version; what follows is the role's own. */
 static enum weir_status take_partition(void *context, const struct weir_sql_value *columns, unsigned count)
 {
@@ -34,11 +56,16 @@ static enum weir_status take_partition(void *context, const struct weir_sql_valu
 	static const char *const names[] = {"role",        "partition", "epoch",         "checkpoint",
 	                                    "next_offset", "clock_ms",  "policy_version"};
 	struct weir_json_writer *json = context;
-	(void)count;
+	struct weir_span extra = {0};
+	uint64_t number = 0;
+	if (count > 7 && columns[7].type == WEIR_SQL_TEXT)
+		extra = columns[7].text;
 	weir_json_write_object(json, NULL);
 	weir_json_write_words(json, names[0], roles[columns[0].number]);
 	for (int i = 1; i < 7; i++)
 		weir_json_write_int(json, names[i], columns[i].number);
+	bool known = next_number(columns[0].number, columns[4].number, extra, &number);
+	write_number(json, "next_number", known, (int64_t)number);
 	weir_json_write_end(json);
 	return WEIR_OK;
 }
@@ -78,14 +105,6 @@ static enum weir_status read_stored(struct api_call *call, struct stored *stored
 	if (status == WEIR_OK)
 		status = read_number(call, API_SELECT "MAX(version) FROM policy_version", &stored->policy, error);
 	return status == WEIR_OK ? read_number(call, NEWEST_HOUR, &stored->newest_ms, error) : status;
-}
-
-static void write_number(struct weir_json_writer *json, const char *name, bool known, int64_t number)
-{
-	if (known)
-		weir_json_write_int(json, name, number);
-	else
-		weir_json_write_null(json, name);
 }
 
 static enum weir_status write_partitions(struct api_call *call, struct weir_json_writer *json, struct weir_error *error)

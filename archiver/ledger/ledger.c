@@ -80,6 +80,14 @@ static bool is_extra(struct weir_span extra)
 	       (extra.at[0] == 1 || extra.at[0] == EXTRA_VERSION);
 }
 
+bool ledger_next_number(struct weir_span extra, uint64_t *number)
+{
+	if (!is_extra(extra))
+		return false;
+	*number = read_u64(extra.at + 9);
+	return true;
+}
+
 enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partition_state *state,
                                 struct weir_error *error)
 {

@@ -91,6 +91,8 @@ size_t ledger_bytes(const struct ledger *ledger);
 
 /** The state that makes it stored, with the checkpoint after its own. @param extra  cleared and filled: state->extra */
 void ledger_state(const struct ledger *ledger, struct weir_partition_state *state, struct weir_text *extra);
+/** Of a stored state's extra: the number that the next record to be counted has at least. @return false: it is none */
+bool ledger_next_number(struct weir_span extra, uint64_t *number);
 /** It has been stored: it is empty, and its checkpoint is the next. */
 void ledger_stored(struct ledger *ledger);
 

@@ -31,11 +31,12 @@ const TOLD = [
 const LATE_S = 60;
 const STORE_LATE_S = 300;
 
-/** How far each archiver's partition is behind its limiter's. */
+/** How far each archiver's partition is behind its limiter's: in numbers of records, which a recreated topic continues. */
 function lags(partitions) {
-  const limiter = new Map(partitions.filter((one) => one.role === "limiter").map((one) => [one.partition, one]));
-  return new Map(partitions.filter((one) => one.role === "archiver" && limiter.has(one.partition))
-    .map((one) => [one.partition, Math.max(0, limiter.get(one.partition).next_offset - one.next_offset)]));
+  const known = partitions.filter((one) => one.next_number !== null);
+  const limiter = new Map(known.filter((one) => one.role === "limiter").map((one) => [one.partition, one]));
+  return new Map(known.filter((one) => one.role === "archiver" && limiter.has(one.partition))
+    .map((one) => [one.partition, Math.max(0, limiter.get(one.partition).next_number - one.next_number)]));
 }
 
 /** What is wrong, in a sentence each. */

@@ -86,8 +86,9 @@ void archiver_stand_at_gap(struct archiver *archiver, uint32_t number, uint64_t 
 		(void)weir_fail(
 			&error, WEIR_INVALID,
 			why->status == WEIR_ANEW
-				? "%s: nothing of the new topic is archived meanwhile; verdicts go on. `weir recover --accept-gap %s "
-				  "--partition %u --yes` (or --all) continues with its first message (runbook: topic-recreated)"
+				? "%s: nothing more of it is archived meanwhile; verdicts go on. `weir recover --accept-gap %s --partition "
+				  "%u --yes` (or --all) continues with its first message; what was archived of it does not count again "
+				  "(runbook: topic-recreated)"
 				: "%s: the messages in between are gone, and will be missing from the archive. Nothing more of it is "
 				  "archived meanwhile; verdicts go on. `weir recover --accept-gap %s --partition %u --yes` (or "
 				  "--all) continues after them (runbook: archive-stuck)",

@@ -22,6 +22,7 @@ enum {
 	IDLE_WAIT_MS = 100,
 	REOPEN_PERIOD_MS = 1000,
 	REOPEN_TRIES = 30, /* after that many, the collector fails */
+	UNSAVED_LONG_MS = 10000,
 };
 
 void collector_fail(struct collector *collector, enum weir_status status, const struct weir_error *error)
@@ -461,7 +462,14 @@ bool collector_formats_fit(const struct collector *collector, struct weir_text *
 bool collector_ready(struct collector *collector, struct weir_text *why)
 {
 	bool ready = inputs_ready(collector->inputs, why);
-	return collector_formats_fit(collector, why) && ready;
+	int64_t unsaved_ms = collector_unsaved_ms(collector);
+	bool saved = unsaved_ms < UNSAVED_LONG_MS;
+	if (!saved)
+		weir_text_printf(why,
+		                 "the read positions could not be saved for %lld s: a restart reads again what was read since "
+		                 "(runbook: positions-unsaved)\n",
+		                 (long long)unsaved_ms / 1000);
+	return collector_formats_fit(collector, why) && ready && saved;
 }
 
 void collector_reopen(struct collector *collector)
@@ -522,7 +530,7 @@ void collector_dead_letters(struct collector *collector, uint64_t *written, uint
 	*dropped = weir_counter_read(&collector->dead_letters_dropped);
 }
 
-enum { LOST_LINES, LOW_WATER_AGE, FORMAT_CHANGED, METRIC_COUNT };
+enum { LOST_LINES, LOW_WATER_AGE, UNSAVED, FORMAT_CHANGED, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LOST_LINES] = {"weir_source_lost_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
@@ -532,11 +540,15 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_collector_low_water_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
          "Everything read longer ago than this is acknowledged, and a restart continues after it. If this "
          "grows, the brokers are down or slow."},
+	[UNSAVED] =
+		{"weir_collector_unsaved_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+         "For how long the read positions could not be saved; 0 while they are saved. A restart reads again what "
+         "was read since. The log says why: the disk is full, or the state directory cannot be written."},
 	[FORMAT_CHANGED] =
 		{"weir_source_format_changed", WEIR_GAUGE, "0 or 1",
-         WEIR_LABELS({"source", "the source's name, or its place: `sources[0]`"}),
-         "Whether most of the source's last 1,000 lines, or of a minute's, do not fit its format, so that "
-         "they are not judged."},
+         WEIR_LABELS({"source", "the source's name, or its place, such as sources[0]"}),
+         "Whether most of the source's last 1,000 lines, or of a minute's (of at least ten, of ten minutes at most), do "
+         "not fit its format, so that they are not judged. It stays until other lines come."},
 };
 
 const struct weir_metric_table collector_metric_table = {metrics, METRIC_COUNT};
@@ -550,6 +562,7 @@ void collector_metrics(struct collector *collector, struct weir_text *text)
 	weir_metrics_counter(text, &metrics[LOST_LINES], weir_counter_read(&collector->lost_lines));
 	weir_metrics_gauge(text, &metrics[LOW_WATER_AGE],
 	                   (double)(weir_monotonic_ms() - atomic_load(&collector->low_water_ms)) / 1000.0);
+	weir_metrics_gauge(text, &metrics[UNSAVED], (double)collector_unsaved_ms(collector) / 1000.0);
 	weir_metrics_family(text, &metrics[FORMAT_CHANGED]);
 	for (size_t i = 0; i < collector->inputs->source_count; i++) {
 		char name[128];

@@ -84,17 +84,26 @@ static void end_save(struct collector *collector, enum weir_status status, const
 	collector->dirty = collector->dirty || status != WEIR_OK;
 	if (status == WEIR_OK) {
 		atomic_store(&collector->low_water_ms, collector->saving_until_ms);
+		atomic_store(&collector->unsaved_since_ms, 0);
 		weir_fault_clear(&collector->fault, collector->options.log, "collector");
 	} else if (status == WEIR_INVALID) { /* no later attempt can succeed: the next start reads unsaved lines again */
 		collector_fail(collector, status, error);
 	} else {
+		if (atomic_load(&collector->unsaved_since_ms) == 0)
+			atomic_store(&collector->unsaved_since_ms, weir_monotonic_ms());
 		weir_fault_raise(
 			&collector->fault, collector->options.log, "collector",
-			"cannot save how far the sources were read: %s. Judging goes on; after a crash, lines since then "
-			"are read again, and count once. Trying again every second: see to the disk of the state "
-			"directory",
+			"the read positions cannot be saved: %s. Lines are read and judged; a restart reads again what was "
+			"read since, and it is not judged twice. Retrying every second. Give the disk room, or the "
+			"directory its rights (runbook: positions-unsaved)",
 			error->text);
 	}
+}
+
+int64_t collector_unsaved_ms(const struct collector *collector)
+{
+	int64_t since_ms = atomic_load(&collector->unsaved_since_ms);
+	return since_ms != 0 ? weir_monotonic_ms() - since_ms : 0;
 }
 
 void collector_save_at_once(struct collector *collector)

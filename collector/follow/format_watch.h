@@ -4,7 +4,7 @@
  * its last lines could not be read, so its log is written in another one.
  *
  * It looks at a window of lines: a thousand, or what came within a minute where the
- * source has few. The share at which a format counts as changed is well above that
+ * source has few, and at least ten within ten minutes: fewer than that say nothing. The share at which a format counts as changed is well above that
  * at which it fits again, so that a log with some foreign lines does not flap.
  */
 #ifndef COLLECTOR_FORMAT_WATCH_H

@@ -47,7 +47,8 @@ struct collector {
 	_Atomic bool stop, ended, reopen;
 	_Atomic(const struct weir_policy *) next_policy;
 	_Atomic uint64_t policy_in_use;
-	_Atomic int64_t low_water_ms; /* monotonic: all that was read before is acknowledged and saved */
+	_Atomic int64_t low_water_ms;     /* monotonic: all that was read before is acknowledged and saved */
+	_Atomic int64_t unsaved_since_ms; /* monotonic: since when positions cannot be saved; 0: they are saved */
 
 	pthread_mutex_t lock; /* guards `counts` */
 	struct record_counts counts;
@@ -62,6 +63,9 @@ void collector_publish_counts(struct collector *collector);
 
 /** Monotonic: everything read before this is acknowledged, whichever producer sent it. */
 int64_t collector_low_water_ms(struct collector *collector);
+
+/** For how long positions could not be saved; 0: they are saved. @thread any */
+int64_t collector_unsaved_ms(const struct collector *collector);
 
 /** Saves the safe positions before it returns: used before reading stops, or goes back. */
 void collector_save_at_once(struct collector *collector);

@@ -116,9 +116,10 @@ struct source_status {
 	int64_t lag_ms;       /* how long unread data has been waiting; 0 at the end */
 	bool no_lag_time;     /* lag_ms is not known */
 	uint64_t lines;
-	uint64_t errors;       /* failed opens and reads */
-	uint64_t lost_bytes;   /* truncated or removed before they were read, as far as known */
-	uint64_t lost_records; /* upper bound of the records removed before they were read, if records are counted */
+	uint64_t errors;         /* failed opens and reads */
+	uint64_t lost_bytes;     /* truncated or removed before they were read, as far as known */
+	uint64_t unknown_losses; /* times that it is not known how much was lost, if anything was */
+	uint64_t lost_records;   /* upper bound of the records removed before they were read, if records are counted */
 	uint64_t own[SOURCE_OWN_COUNTS]; /* counters of its kind alone; the kind's metrics name them */
 	char problem[256];               /* the present problem, for people; "": none */
 	bool reads_on;                   /* the problem is a recent loss, and the stream is still being read */

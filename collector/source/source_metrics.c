@@ -116,6 +116,19 @@ static bool lost_bytes(const struct source_status *status, double *value)
 
 const struct source_metric source_metric_lost_bytes = {&lost_bytes_row, lost_bytes, false, false};
 
+ROW(unknown_losses) = {
+	"weir_source_unknown_losses_total", WEIR_COUNTER, "losses", SOURCE_METRIC_LABELS,
+	"Times that the log was truncated, cut or removed, and it is not known how much behind the position was lost, if "
+	"anything was. The log names the file and the position. Rotate by renaming, and keep rotated files for longer."};
+
+static bool unknown_losses(const struct source_status *status, double *value)
+{
+	*value = (double)status->unknown_losses;
+	return true;
+}
+
+const struct source_metric source_metric_unknown_losses = {&unknown_losses_row, unknown_losses, false, false};
+
 ROW(lost_records) = {
 	"weir_source_lost_messages_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
 	"Upper bound of the records of a topic or journal that were removed before they were read. Keep it "

@@ -20,6 +20,11 @@ const char *weir_topic_name(enum weir_topic topic)
 	return names[topic];
 }
 
+bool weir_topic_may_be_missed(enum weir_topic topic)
+{
+	return topic == WEIR_TOPIC_SHADOW || topic == WEIR_TOPIC_DEADLETTER;
+}
+
 uint32_t weir_topic_partitions(enum weir_topic topic, uint32_t partitions)
 {
 	return topic == WEIR_TOPIC_POLICY || topic == WEIR_TOPIC_DEADLETTER ? 1 : partitions;
@@ -30,16 +35,20 @@ uint32_t weir_topic_partitions(enum weir_topic topic, uint32_t partitions)
 enum weir_status weir_bus_ends_before(struct weir_error *error, const char *name, uint32_t partition, uint64_t next,
                                       uint64_t offset)
 {
-	return weir_fail(error, WEIR_ANEW, "%s was recreated (partition %u ends at %llu, and had been read up to %llu)",
-	                 name, partition, (unsigned long long)next, (unsigned long long)offset);
+	return weir_fail(
+		error, WEIR_ANEW,
+		"%s was recreated or lost its newest messages (partition %u ends at %llu, and had been read up to %llu)", name,
+		partition, (unsigned long long)next, (unsigned long long)offset);
 }
 
 enum weir_status weir_bus_has_another(struct weir_error *error, const char *name, uint32_t partition,
                                       const struct weir_mark *mark)
 {
-	return weir_fail(error, WEIR_ANEW,
-	                 "%s was recreated (partition %u has another message at offset %llu than had been read there)",
-	                 name, partition, (unsigned long long)mark->offset);
+	return weir_fail(
+		error, WEIR_ANEW,
+		"%s was recreated or lost its newest messages (partition %u has another message at offset %llu than "
+		"had been read there)",
+		name, partition, (unsigned long long)mark->offset);
 }
 
 enum weir_status weir_bus_read_mark(struct weir_bus *bus, enum weir_topic topic, uint32_t partition, uint64_t offset,

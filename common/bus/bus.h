@@ -33,6 +33,8 @@ enum {
 
 /** "weir.events", ... */
 const char *weir_topic_name(enum weir_topic topic);
+/** Whether weir works on without the topic: what would be written to it is dropped and counted while there is none. */
+bool weir_topic_may_be_missed(enum weir_topic topic);
 /** How many partitions a topic has: one for policy and dead letters, `partitions` for events and all others. */
 uint32_t weir_topic_partitions(enum weir_topic topic, uint32_t partitions);
 
@@ -49,10 +51,14 @@ struct weir_message {
 struct weir_delivery {
 	enum weir_topic topic;
 	uint32_t partition;
-	uint64_t offset;         /* valid when status is WEIR_OK */
-	uint64_t tag;            /* as given to send() */
-	enum weir_status status; /* WEIR_OK: durable; otherwise neither this nor any later message of the producer is */
-	const char *why;         /* unless WEIR_OK: the topic and the reason; owned by the producer until it is freed */
+	uint64_t offset; /* valid when status is WEIR_OK */
+	uint64_t tag;    /* as given to send() */
+	/*
+	 * WEIR_OK: durable, or dropped as its topic is missing and may be (weir_topic_may_be_missed(); its offset is 0 then);
+	 * otherwise neither this nor any later message of the producer is durable.
+	 */
+	enum weir_status status;
+	const char *why; /* unless WEIR_OK: the topic and the reason; owned by the producer until it is freed */
 };
 
 struct weir_bus;
@@ -98,8 +104,8 @@ struct weir_bus_ops {
 	 *
 	 * @param offset  the next message to receive
 	 * @param mark    of the message before it, or of that message itself; borrowed
-	 * @return as assign(); WEIR_ANEW: the topic was made anew: it ends before the offset, or has another message in the
-	 *         marked one's place. If this is found out later, receive() returns it
+	 * @return as assign(); WEIR_ANEW: the topic was made anew or lost its end: it ends before the offset, or has another
+	 *         message in the marked one's place. If this is found out later, receive() returns it
 	 */
 	enum weir_status (*resume)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset,
 	                           const struct weir_mark *mark, struct weir_error *error);

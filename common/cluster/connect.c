@@ -52,7 +52,7 @@ enum weir_status weir_connect_topic(const struct weir_config *config, const char
                                     int64_t wait_ms, const struct weir_log *log, struct weir_bus **bus,
                                     struct weir_error *error)
 {
-	return weir_bus_kafka_open_topic(config, client, topic, false, wait_ms, NULL, log, bus, error);
+	return weir_bus_kafka_open_topic(config, client, topic, NULL, wait_ms, NULL, log, bus, error);
 }
 
 static bool wait_for_retry(int64_t end_ms, const _Atomic bool *stop)

@@ -42,9 +42,18 @@ static char *cut_line(char *line)
 	return end + 1;
 }
 
+/* A server's words may end in an anchor as well, which the finding has already. */
+static void take_out_anchor(char *words)
+{
+	char *anchor = strstr(words, RUNBOOK), *end = anchor != NULL ? strchr(anchor, ')') : NULL;
+	if (end != NULL)
+		memmove(anchor, end + 1, strlen(end + 1) + 1);
+}
+
 static void cut(struct weir_finding *finding)
 {
 	char *means = cut_line(finding->words), *remedy = cut_line(means), *runbook = strstr(remedy, RUNBOOK);
+	take_out_anchor(finding->words);
 	finding->what = finding->words;
 	finding->means = means;
 	finding->remedy = remedy;

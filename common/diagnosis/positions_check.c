@@ -61,7 +61,7 @@ static void tell(const struct weir_check *check, const struct weir_check_positio
 	if (anew->count > 0)
 		weir_findings_add(
 			check->findings, severity(positions), "partitions",
-			"%s: topic %s was recreated, which stops partition%s %.*s %s\n%s\nweir recover --accept-gap %s --all "
+			"%s: topic %s was recreated or lost its newest messages, which stops partition%s %.*s %s\n%s\nweir recover --accept-gap %s --all "
 			"--yes (runbook: topic-recreated)",
 			positions->role, name, anew->count > 1 ? "s" : "", (int)anew->numbers.length, anew->numbers.at,
 			details != NULL ? details : "", meaning(positions), check->config_words);

@@ -12,6 +12,25 @@ enum { SKEW_MOST_MS = 2000 };
 
 static const char store_check[] = "store";
 
+/* By the client's own words; NULL: it is not the certificate. */
+static const char *certificate_remedy(const char *words)
+{
+	static const struct {
+		const char *words, *remedy;
+	} all[] = {
+		{"certificate has expired", "renew the certificate of the store's server, then FLUSH SSL there"},
+		{"not yet valid", "set the clocks right: the certificate of the store's server begins later"},
+		{"issuer", "name the authority that signed the certificate of the store's server in \"store.tls_ca\""},
+		{"self-signed", "name the authority that signed the certificate of the store's server in \"store.tls_ca\""},
+		{"Validation of SSL server certificate",
+	     "call the server in \"store.host\" as its certificate does, or renew that with this name"},
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (strcasestr(words, all[i].words) != NULL)
+			return all[i].remedy;
+	return NULL;
+}
+
 static void add_unreadable(const struct weir_check *check, enum weir_status status, const char *words)
 {
 	if (status == WEIR_NEWER)
@@ -20,6 +39,12 @@ static void add_unreadable(const struct weir_check *check, enum weir_status stat
 			"%s\nThis version of weir cannot work on it\ninstall the version of weir that the daemons have "
 			"(runbook: what-may-be-restarted)",
 			words);
+	else if (certificate_remedy(words) != NULL)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, "certificates",
+			"%s\nNo limiter or archiver that starts now reaches the store; what is connected works until its connection "
+			"ends\n%s (runbook: certificates)",
+			words, certificate_remedy(words));
 	else if (status == WEIR_INVALID)
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, store_check,

@@ -43,7 +43,7 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	                          error);
 }
 
-/* All that it writes: a message that cannot be written stops those after it. */
+/* All that it reads or writes. The events, judged frames and decisions it cannot do without. */
 static void use_topics(const struct limiter *limiter)
 {
 	const bool needed[WEIR_TOPIC_COUNT] = {

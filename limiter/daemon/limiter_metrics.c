@@ -109,7 +109,7 @@ const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
 		{"weir_limiter_partitions", WEIR_GAUGE, "partitions",
          WEIR_LABELS({"state", "`taking`, `live`, `paused`, `waiting`, `leaving`, `dropped`, `stuck`"}),
          "Partitions of this process, each in one state. Only those that are `live` are judged. `paused` ones wait for "
-         "the store, `waiting` ones for the bus, `stuck` ones for an operator or another owner: /healthz, /readyz and "
+         "the store, `waiting` ones for the brokers or the events topic, `stuck` ones for an operator or another owner: /healthz, /readyz and "
          "the log say why."},
 	[LIMITER_PARTITIONS_TAKEN] = {"weir_limiter_partitions_taken_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
                                   "Partitions that this process, or one of its threads, took over."},

@@ -144,9 +144,8 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 	uint32_t given;
 	weir_assignment_get(limiter->assignment, NULL, &given);
 	weir_metrics_gauge(page, &limiter_daemon_metrics[LIMITER_PARTITIONS_GIVEN], given);
-	char problem[WEIR_ERROR_TEXT_BYTES];
 	uint64_t waiting = 0;
-	if (limiter->bus->ops->problem(limiter->bus, problem, sizeof problem)) { /* they would judge, but nothing comes */
+	if (!weir_bus_kafka_serves(limiter->bus, WEIR_TOPIC_EVENTS)) { /* they would judge, but nothing comes */
 		waiting = counts[WORKER_LIVE];
 		counts[WORKER_LIVE] = 0;
 	}

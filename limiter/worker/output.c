@@ -144,12 +144,13 @@ static bool dead_letter_allowed(struct output *output)
 }
 
 void output_dead_letter(struct output *output, uint32_t partition, struct weir_span message, uint64_t offset,
-                        const char *reason)
+                        const char *reason, bool counts)
 {
 	const struct worker_options *options = &output->publisher->core->options;
-	weir_counter_add(&stats_of(output)->malformed, 1);
+	uint64_t one = counts ? 1 : 0;
+	weir_counter_add(&stats_of(output)->malformed, one);
 	if (options->dead_letters && !dead_letter_allowed(output)) {
-		weir_counter_add(&stats_of(output)->dead_letters_dropped, 1);
+		weir_counter_add(&stats_of(output)->dead_letters_dropped, one);
 		return;
 	}
 	weir_notice_log(
@@ -174,5 +175,5 @@ void output_dead_letter(struct output *output, uint32_t partition, struct weir_s
 	weir_json_write_end(&json);
 	publisher_send(output->publisher, partition, WEIR_TOPIC_DEADLETTER, 0, (struct weir_span){0}, span_of_text(text),
 	               0);
-	weir_counter_add(&stats_of(output)->dead_letters, 1);
+	weir_counter_add(&stats_of(output)->dead_letters, one);
 }

@@ -34,8 +34,10 @@ void output_remind(struct output *output, struct lane *lane);
 /**
  * Logs a malformed message and publishes it as a dead letter, both within deadletter.rate. Without
  * worker_options.dead_letters it only logs.
+ *
+ * @param counts  whether it adds to the metrics: not if it was counted before
  */
 void output_dead_letter(struct output *output, uint32_t partition, struct weir_span message, uint64_t offset,
-                        const char *reason);
+                        const char *reason, bool counts);
 
 #endif

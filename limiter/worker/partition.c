@@ -33,12 +33,12 @@ void partition_init(struct partition *partition, uint32_t number, const struct p
 /* ---- taking ---- */
 
 /* Not while another thread still has it: that one releases it first. */
-static bool may_take(const struct partition *partition, int64_t now_ms)
+static bool may_take(struct partition *partition, int64_t now_ms)
 {
 	const struct worker_core *core = partition->tools->core;
 	return partition->wanted && core->generation > 0 && now_ms >= partition->retry_ms &&
 	       publisher_works(partition->tools->publisher) &&
-	       placement_claim(core->options.placement, partition->number, core->options.number);
+	       placement_claim(core->options.placement, partition->number, core->options.number, &partition->counted);
 }
 
 static void take(struct partition *partition, int64_t now_ms)
@@ -74,7 +74,8 @@ static void explain(const struct partition *partition, uint64_t offset, enum fau
 	} remedies[] = {
 		[LOG_HAS_GAP] = {"", "after what is lost", "gap"},
 		[LOG_IS_DAMAGED] = {"Delete the records up to it (kafka-delete-records); then ", "after what is lost", "gap"},
-		[LOG_IS_ANEW] = {"", "with the first message of the new topic", "topic-recreated"},
+		[LOG_IS_ANEW] = {"", "with the first message that the topic has; what was judged of it does not count again",
+	                     "topic-recreated"},
 	};
 	const struct worker_core *core = partition->tools->core;
 	uint64_t first, next;
@@ -125,11 +126,6 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 	return WEIR_OK;
 }
 
-static const struct weir_policy *newest_policy(const struct worker_core *core)
-{
-	return policy_registry_policy(core->options.registry, policy_registry_newest(core->options.registry));
-}
-
 /* Begins where the previous owner's checkpoint ended. Messages sent for it before may still be unacknowledged. */
 static enum weir_status begin(struct partition *partition, struct checkpoint_job *job)
 {
@@ -143,7 +139,7 @@ static enum weir_status begin(struct partition *partition, struct checkpoint_job
 	checkpointing_begin(&partition->checkpointing, job->partition_stored, &job->state);
 	partition->asked_ms = partition->remind_due_ms = partition->policy_due_ms = 0;
 	partition->backfill = BACKFILL_IDLE;
-	view_add_lane(tools->view, partition->lane, newest_policy(core), !core->options.standalone);
+	partition_count_begin(partition);
 	partition_go(partition, PARTITION_LIVE);
 	weir_counter_add(&core->stats.taken, 1);
 	return WEIR_OK;
@@ -178,7 +174,7 @@ static void release(struct partition *partition)
 	    tools->core->phase == WORKER_ENDING)
 		return;
 	partition_cut_queue(partition, 0);
-	view_remove_lane(tools->view, partition->lane, newest_policy(tools->core));
+	partition_count_end(partition);
 	lane_free(partition->lane);
 	partition->lane = NULL;
 	partition_go(partition, partition->fault != WEIR_OK ? PARTITION_PARKED : PARTITION_EMPTY);
@@ -485,11 +481,10 @@ void partition_take_answer(struct partition *partition, struct checkpoint_job *j
 
 void partition_deinit(struct partition *partition)
 {
-	const struct partition_tools *tools = partition->tools;
 	partition_cut_queue(partition, 0);
 	if (partition->lane == NULL)
 		return;
 	checkpointing_give_up(&partition->checkpointing, partition->lane);
-	view_remove_lane(tools->view, partition->lane, newest_policy(tools->core));
+	partition_count_end(partition);
 	lane_free(partition->lane);
 }

@@ -52,6 +52,8 @@ struct partition {
 	int64_t state_us;    /* monotonic: since when it has been in its state */
 	/* LIVE to RELEASING */
 	struct lane *lane;
+	uint64_t counted; /* the number after the last record that the process has counted; kept while it is the holder */
+	bool counting;    /* the lane is past that; before, it judges again what was counted: see partition_count() */
 	struct checkpointing checkpointing;
 	struct queued queue[PARTITION_QUEUED_MAX]; /* queue[0] is the message that waits */
 	uint32_t queued;

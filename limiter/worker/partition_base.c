@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The change of a partition's state, what others see of it, and jobs about it. */
+/* The change of a partition's state, what others see of it, what is counted of it, and jobs about it. */
 #include "limiter/worker/partition_base.h"
 
 #include "common/base/alloc.h"
@@ -76,11 +76,54 @@ void partition_go(struct partition *partition, enum partition_state to)
 		return;
 	}
 	if (to == PARTITION_EMPTY)
-		placement_release(core->options.placement, partition->number);
+		placement_release(core->options.placement, partition->number, partition->counted);
 	partition_show(partition);
 	if (from == PARTITION_TAKING ? to == PARTITION_LIVE : to == PARTITION_EMPTY && !partition->wanted)
 		view_set_error(tools->view, partition->number, "");
 	view_set_state(tools->view, partition->number, shown(partition));
+}
+
+/* ---- what metrics count ---- */
+
+static const struct weir_policy *newest_policy(const struct partition *partition)
+{
+	struct policy_registry *registry = partition->tools->core->options.registry;
+	return policy_registry_policy(registry, policy_registry_newest(registry));
+}
+
+static void count_from(struct partition *partition, uint64_t number, bool anew)
+{
+	if (partition->counting || number < partition->counted)
+		return;
+	view_add_lane(partition->tools->view, partition->lane, newest_policy(partition), anew);
+	partition->counting = true;
+	partition->counted = number;
+}
+
+/* A standalone process continues the counters of its checkpoints; those of its own lanes before it has already. */
+void partition_count_begin(struct partition *partition)
+{
+	bool anew = !partition->tools->core->options.standalone || partition->counted > 0;
+	partition->counting = false;
+	count_from(partition, lane_place(partition->lane)->base + lane_next_offset(partition->lane), anew);
+}
+
+void partition_count_from(struct partition *partition, uint64_t offset)
+{
+	count_from(partition, lane_place(partition->lane)->base + offset, true);
+}
+
+void partition_counted(struct partition *partition, uint64_t number)
+{
+	if (partition->counting && number >= partition->counted)
+		partition->counted = number + 1;
+}
+
+void partition_count_end(struct partition *partition)
+{
+	if (partition->counting)
+		view_remove_lane(partition->tools->view, partition->lane, newest_policy(partition));
+	partition->counting = false;
 }
 
 /* ---- jobs ---- */

@@ -16,6 +16,23 @@ struct checkpoint_job *partition_job(const struct partition *partition, enum che
 /** Submits a job to the reading thread of checkpoint I/O. Its answer comes through partition_take_answer(). */
 void partition_submit(struct partition *partition, struct checkpoint_job *job);
 
+/* ---- what metrics count ---- */
+
+/*
+ * After a broken producer, or a checkpoint that the store has lost, a lane judges again what the process has counted.
+ * Rates must not double in an outage. So a lane counts from the first record on that the process has not counted, and
+ * what it judges before that is only judged.
+ */
+
+/** A lane has begun. */
+void partition_count_begin(struct partition *partition);
+/** A record is about to be judged: the lane counts from it on, if the process has not counted it. */
+void partition_count_from(struct partition *partition, uint64_t offset);
+/** A record is done. */
+void partition_counted(struct partition *partition, uint64_t number);
+/** The lane is about to be freed: its counts stay. */
+void partition_count_end(struct partition *partition);
+
 /* ---- partition_intake.c ---- */
 
 /** Continues with the message that waits and those queued behind it, until one must wait. */

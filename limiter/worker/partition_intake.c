@@ -56,7 +56,8 @@ static void submit_load(struct partition *partition)
 static void log_ahead(const struct partition *partition, const struct lane_result *result)
 {
 	struct worker_core *core = partition->tools->core;
-	weir_counter_add(&core->stats.ahead, 1);
+	if (partition->counting)
+		weir_counter_add(&core->stats.ahead, 1);
 	int64_t ahead_s = (result->ahead_ms + LANE_AHEAD_MOST_MS) / 1000;
 	char source[2 * WEIR_SOURCE_ID_BYTES + 1], ahead[WEIR_AGE_BYTES];
 	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
@@ -116,12 +117,14 @@ static enum partition_state settle(struct partition *partition, enum weir_status
 	if (result->ahead_ms > 0)
 		log_ahead(partition, result);
 	if (status == WEIR_INVALID) {
-		output_dead_letter(tools->output, partition->number, message, result->offset, error->text);
+		output_dead_letter(tools->output, partition->number, message, result->offset, error->text, partition->counting);
 	} else {
 		output_result(tools->output, partition->number, result, message);
-		count_result(&tools->core->stats, result);
+		if (partition->counting)
+			count_result(&tools->core->stats, result);
 		shard_sweep(lane_shard(partition->lane), SWEEP_BUCKETS + 2 * result->judged.buckets_made);
 	}
+	partition_counted(partition, result->number);
 	return is_full(partition) ? PARTITION_HELD : PARTITION_LIVE;
 }
 
@@ -136,6 +139,7 @@ void partition_take_message(struct partition *partition, const struct weir_messa
 	}
 	struct lane_result result;
 	struct weir_error error;
+	partition_count_from(partition, message->offset);
 	enum weir_status status =
 		lane_offer(partition->lane, message->payload, message->offset, message->appended_ms, &result, &error);
 	enum partition_state next = settle(partition, status, &result, message->payload, &error);
@@ -164,6 +168,7 @@ static enum partition_state offer_queued(struct partition *partition)
 		struct weir_span message = {.at = first->bytes, .length = first->length};
 		struct lane_result result;
 		struct weir_error error;
+		partition_count_from(partition, first->offset);
 		enum weir_status status =
 			waits ? lane_go_on(partition->lane, &result, &error)
 				  : lane_offer(partition->lane, message, first->offset, first->appended_ms, &result, &error);

@@ -15,6 +15,7 @@ enum {
 
 struct seat {
 	_Atomic uint32_t place, holder;
+	uint64_t counted; /* read and set by who becomes, or is, the holder */
 };
 
 struct placement {
@@ -47,14 +48,18 @@ uint32_t placement_holder(const struct placement *placement, uint32_t partition)
 	return holder != NOBODY ? holder - 1 : placement_of(placement, partition);
 }
 
-bool placement_claim(struct placement *placement, uint32_t partition, uint32_t thread)
+bool placement_claim(struct placement *placement, uint32_t partition, uint32_t thread, uint64_t *counted)
 {
 	uint32_t nobody = NOBODY;
-	return atomic_compare_exchange_strong(&placement->seats[partition].holder, &nobody, thread + 1);
+	if (!atomic_compare_exchange_strong(&placement->seats[partition].holder, &nobody, thread + 1))
+		return false;
+	*counted = placement->seats[partition].counted;
+	return true;
 }
 
-void placement_release(struct placement *placement, uint32_t partition)
+void placement_release(struct placement *placement, uint32_t partition, uint64_t counted)
 {
+	placement->seats[partition].counted = counted;
 	atomic_store(&placement->seats[partition].holder, NOBODY);
 }
 

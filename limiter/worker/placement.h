@@ -8,6 +8,9 @@
  * holder whose partition has its place elsewhere leaves it, as if it were assigned
  * to another process, and then the other thread takes it. So a move between
  * threads works like one between processes: a last checkpoint, then a taking.
+ *
+ * A holder leaves a number to the next one: up to which record the process has
+ * counted the partition.
  */
 #ifndef LIMITER_PLACEMENT_H
 #define LIMITER_PLACEMENT_H
@@ -27,11 +30,17 @@ uint32_t placement_of(const struct placement *placement, uint32_t partition);
 /** The thread that has the partition; while none has, the one that should. @thread any */
 uint32_t placement_holder(const struct placement *placement, uint32_t partition);
 
-/** Makes the thread the holder. @return false: the partition has a holder already @thread a worker */
-bool placement_claim(struct placement *placement, uint32_t partition, uint32_t thread);
+/**
+ * Makes the thread the holder.
+ *
+ * @param counted  set to what the holder before has left; 0: there was none
+ * @return false: the partition has a holder already, and `counted` is as it was
+ * @thread a worker
+ */
+bool placement_claim(struct placement *placement, uint32_t partition, uint32_t thread, uint64_t *counted);
 
-/** Leaves the partition without a holder. @thread its holder */
-void placement_release(struct placement *placement, uint32_t partition);
+/** Leaves the partition without a holder. @param counted  for the next one @thread its holder */
+void placement_release(struct placement *placement, uint32_t partition, uint64_t counted);
 
 /** Sets the thread that should have the partition. @thread always the same */
 void placement_move(struct placement *placement, uint32_t partition, uint32_t thread);

@@ -4,7 +4,8 @@
  * its lanes.
  *
  * Lanes are added, removed and freed, so their tallies are read under the lock,
- * which the worker also holds while it adds or removes one. The counts of a
+ * which the worker also holds while it adds or removes one. A lane is added when it
+ * begins to count, which may be after it has begun to judge. The counts of a
  * removed lane are kept, so that sums only grow.
  */
 #ifndef LIMITER_VIEW_H
@@ -17,8 +18,8 @@
 struct view {
 	pthread_mutex_t lock;                /* guards all that follows */
 	struct worker_partition *partitions; /* by number; `messages` and `bytes` are not kept here */
-	struct tally *retired;               /* counters of removed lanes, less those that lanes were restored with */
-	struct lane **lanes;                 /* the present ones */
+	struct tally *retired;               /* counters of removed lanes, less those that lanes had when they were added */
+	struct lane **lanes;                 /* those that count */
 	uint32_t lane_count;
 };
 
@@ -39,7 +40,7 @@ void view_set_place(struct view *view, uint32_t partition, uint64_t next_offset,
  * Adds or removes a lane; in between it is counted with all others.
  *
  * @param policy  the policy by which counters are folded
- * @param anew    subtract the counts that it was restored with, so that the process's counters begin at zero
+ * @param anew    subtract the counts that it has already, so that only what follows is counted
  */
 void view_add_lane(struct view *view, struct lane *lane, const struct weir_policy *policy, bool anew);
 void view_remove_lane(struct view *view, struct lane *lane, const struct weir_policy *policy);

@@ -78,8 +78,8 @@ WEIR_MUST_USE enum weir_status worker_join(struct worker *worker, struct weir_er
 /** Called after checkpoint I/O has stopped. */
 void worker_free(struct worker *worker);
 
-/** The lanes that it had at its end. Called after worker_join(). */
-struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count);
+/** The lanes that it had at its end. Called after worker_join(). @param lanes  filled @return how many */
+uint32_t worker_lanes(const struct worker *worker, struct lane **lanes);
 
 /* ---- what metrics and pages show of a worker; read by any thread ---- */
 
@@ -103,7 +103,10 @@ struct worker_stats {
 };
 const struct worker_stats *worker_stats(const struct worker *worker);
 
-/* A zone's counters, over present and past lanes. A standalone worker's continue from the checkpoints'. */
+/*
+ * A zone's counters, over present and past lanes; each record is counted once, though it may be judged again. A
+ * standalone worker's continue from the checkpoints'.
+ */
 struct worker_zone {
 	uint64_t passed, blocked, late, decisions;
 };

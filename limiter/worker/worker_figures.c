@@ -76,10 +76,13 @@ const struct worker_stats *worker_stats(const struct worker *worker)
 	return &worker->core.stats;
 }
 
-struct lane *const *worker_lanes(const struct worker *worker, uint32_t *count)
+uint32_t worker_lanes(const struct worker *worker, struct lane **lanes)
 {
-	*count = worker->view.lane_count;
-	return worker->view.lanes;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < worker->partition_count; i++)
+		if (worker->partitions[i].lane != NULL)
+			lanes[count++] = worker->partitions[i].lane;
+	return count;
 }
 
 void worker_zone(struct worker *worker, uint32_t zone_id, struct worker_zone *numbers)

@@ -29,7 +29,7 @@ from support.small_disk import SmallDisk, enter_namespace
 venv.enter()
 
 MIB = 1 << 20
-HEALTH_S = 60
+HEALTH_S = 30
 NO_NAMESPACE = enter_namespace()
 NEED_DISKS = ("broker's disk full", "collector's disk full")
 

@@ -297,6 +297,7 @@ def test_status(_):
         assert [(one["role"], one["partition"], one["epoch"], one["checkpoint"], one["next_offset"])
                 for one in said["partitions"]] == [(role, number, 3, 40 + number, 1000 + number)
                                                    for role in ("limiter", "archiver") for number in range(3)]
+        assert [one["next_number"] for one in said["partitions"]] == [1000, 10**10 + 1001, 1002, None, 10**10 + 990, None], said
         assert b"secret" not in answer.body and all(one["clock_ms"] == FIRST_MS for one in said["partitions"])
 
 

@@ -331,7 +331,7 @@ def test_a_server_says_when_a_partition_was_taken(_):
     with look() as view:
         view.open("top")
         view.page.run(_AWAY.replace("partitions: []", """partitions: [{ role: "limiter", partition: 0, epoch: 1795575773375,
-          checkpoint: 1, next_offset: 1, clock_ms: 0, policy_version: 1 }]"""))
+          checkpoint: 1, next_offset: 1, next_number: 1, clock_ms: 0, policy_version: 1 }]"""))
         view.page.run("location.hash = '#/system?refresh=off'")
         view.shown(refresh="off")
         assert view.rows("Partitions")[0][6] == 1795575773375

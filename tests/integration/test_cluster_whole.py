@@ -131,6 +131,7 @@ def test_what_befalls_the_servers_is_on_the_pages(place):
         for role in (limiter, archiver):
             role.until(lambda role=role: role.value("weir_store_up") == 1, "its store answers")
         retention_is_followed(one, limiter, collector)
+        topics_that_may_be_missed_are(one, roles, whole)
         a_topic_is_missed(one, roles, whole)
         brokers_are_missed(one, limiter, archiver)
         the_store_is_missed(one, limiter, archiver)
@@ -139,16 +140,54 @@ def test_what_befalls_the_servers_is_on_the_pages(place):
 
 
 def retention_is_followed(one, limiter, collector):
-    """Lower and higher, within 90 s, while it runs."""
+    """Lower and higher, while it runs."""
     events = one.topic("events")
     for kept_ms, words in ((15000, f"topic {events} now keeps its messages for 15s instead of"),
                            (7 * 86400000, f"topic {events} now keeps its messages for 7d")):
         one.kafka.change_settings(events, **{"retention.ms": str(kept_ms)})
         limiter.until(lambda kept_ms=kept_ms: limiter.value("weir_topic_retention_seconds", topic=events) == kept_ms / 1000,
-                      "knows for how long the topic keeps its messages", 90)
+                      "knows for how long the topic keeps its messages")
         limiter.until_says(words)
         assert limiter.is_ready(), limiter.page("/readyz")
         collector.until_says(words)
+
+
+def misses(one, whole):
+    """How many messages were dropped: (dead letters of the collector, the limiter's decisions in shadow)."""
+    return (whole.collector.value("weir_topic_dropped_messages_total", topic=one.topic("deadletter")),
+            whole.limiter.value("weir_topic_dropped_messages_total", topic=one.topic("decisions.shadow")))
+
+
+def topics_that_may_be_missed_are(one, roles, whole):
+    """Without dead letters and decisions in shadow the others are published as ever, by the same producers."""
+    missed = [one.topic("deadletter"), one.topic("decisions.shadow")]
+    whole.limiter.until(lambda: misses(one, whole) == (0, 0), "nothing was dropped")
+
+    def overdo(user):
+        lines = ["no line of this format", *traffic.burst(user, 6, decisions.now_ms()).splitlines()]
+        one.kafka.produce(one.topic("logs"), [(None, line.encode(), 0) for line in lines])
+        whole.subscriber.until(lambda: block_key("site", user.encode()) in held(one.redis), f"Redis has {user}")
+
+    one.kafka.delete(missed)
+    for topic in missed:
+        whole.limiter.until(lambda topic=topic: whole.limiter.metrics().value("weir_topic_up", topic=topic) == 0,
+                            "tells of it")
+        whole.limiter.until_says(f"topic {topic} does not exist any more")
+    overdo("dan")
+    whole.limiter.until(lambda: min(misses(one, whole)) >= 1, "both are counted")
+    dropped = misses(one, whole)
+    for role in (whole.limiter, whole.collector):
+        assert role.value("weir_bus_up") == 1 and role.is_ready(), role.page("/readyz")
+    whole.collector.until(lambda: whole.collector.value("weir_collector_low_water_age_seconds") < 5, "owes nothing")
+    roles.apply()
+    for topic in missed:
+        whole.limiter.until(lambda topic=topic: whole.limiter.value("weir_topic_up", topic=topic) == 1, "has it again")
+    overdo("eli")
+    whole.limiter.until(lambda: all(one.kafka.count(topic) > 0 for topic in missed),
+                        "both are written again")
+    assert misses(one, whole) == dropped
+    assert whole.collector.value("weir_collector_producer_restarts_total") == 0
+    assert whole.limiter.value("weir_limiter_publish_failures_total") == 0
 
 
 def a_topic_is_missed(one, roles, whole):
@@ -157,14 +196,15 @@ def a_topic_is_missed(one, roles, whole):
     one.kafka.delete([decided])
     for role in (whole.limiter, whole.archiver):
         role.until(lambda role=role: says(role, decided), "names the topic")
-        assert role.value("weir_topic_up", topic=decided) == 0 and role.value("weir_bus_up") == 0, role.name
+        assert role.value("weir_topic_up", topic=decided) == 0 and role.value("weir_bus_up") == 1, role.name
+    assert "waiting" not in states(whole.limiter), states(whole.limiter)
     whole.subscriber.until(lambda: not whole.subscriber.is_ready(), "is not ready without its topic")
     whole.subscriber.until(lambda: decided in metrics.get(whole.subscriber.port, "/readyz")[2], "names the topic")
     assert whole.collector.is_ready(), whole.collector.page("/readyz")
     assert whole.collector.value("weir_bus_up") == 1
     roles.apply()
     whole.limiter.until_ready()
-    whole.archiver.until(lambda: whole.archiver.value("weir_bus_up") == 1, "has its topics again")
+    whole.archiver.until(lambda: whole.archiver.value("weir_topic_up", topic=decided) == 1, "has its topics again")
 
 
 def brokers_are_missed(one, limiter, archiver):
@@ -172,7 +212,7 @@ def brokers_are_missed(one, limiter, archiver):
     one.part("stop", "kafka")
     for role in (limiter, archiver):
         role.until(lambda role=role: says(role, "no broker of ") and says(role, " UTC\n"), "names the brokers")
-        assert role.value("weir_bus_up") == 0, role.name
+        assert role.value("weir_bus_up") == 0 and "weir_topic_up" not in {name for name, _ in role.metrics().samples}, role.name
     assert says(limiter, "4 partitions last held\n"), limiter.page("/readyz")
     assert states(limiter) == {"waiting": 4}, states(limiter)
     limiter.until(lambda: limiter.metrics().value("weir_limiter_lag_seconds") is None, "does not know its lag")

@@ -243,7 +243,7 @@ def test_damaged_bytes_are_passed_over(place):
         assert subscriber.weir.stop() == 0
 
 
-def test_a_topic_that_was_made_anew_ends_it(place):
+def test_a_topic_that_was_recreated_is_read_and_unblocks_nobody(place):
     with cluster.shared() as c:
         topic = Topic(place, c)
         subscriber = topic.subscribe(c.redis_url).until_ready()
@@ -254,9 +254,13 @@ def test_a_topic_that_was_made_anew_ends_it(place):
         until(lambda: c.topic("decisions") not in c.kafka.topics(), "the topic is gone")
         c.kafka.create(c.topic("decisions"), partitions=PARTITIONS, retention_ms=settings["retention.ms"],
                        max_message_bytes=settings["max.message.bytes"])
-        topic.block("10.0.0.1")
-        assert subscriber.weir.wait(6 * PATIENCE_S) == 1, subscriber.weir.said()
-        assert "recreated" in subscriber.weir.said(), subscriber.weir.said()
+        topic.block("192.0.2.1")
+        subscriber.until(lambda: "was recreated" in subscriber.weir.said(), "it notices", 6 * PATIENCE_S)
+        check_redis(topic, c.redis, subscriber)  # with those of before
+        assert "runbook: topic-recreated" in subscriber.weir.said()
+        topic.lift("10.0.0.1")
+        check_redis(topic, c.redis, subscriber)
+        assert subscriber.weir.stop() == 0
 
 
 def test_the_broker_goes_and_comes(place):
@@ -317,7 +321,11 @@ def test_it_waits_for_its_topic_and_makes_none(place):
         # It is well, and says that it is not ready.
         assert metrics.get(subscriber.port, "/healthz")[0] == 200
         answer = metrics.get(subscriber.port, "/readyz")
-        assert answer[0] == 503 and "waiting for the bus" in answer[2], answer
+        assert answer[0] == 503 and "waiting for the bus" in answer[2] and words in answer[2], answer
+        # It is the topic that is missing, and no broker.
+        page = subscriber.page()
+        assert page.value("weir_bus_up") == 1, page
+        assert page.value("weir_topic_up", topic=c.topic("decisions")) == 0, page
         assert subscriber.value("ready") == 0
         assert other.weir.stop() == 0, other.weir.said()
         assert not [name for name in c.kafka.topics() if name.startswith(c.prefix)]

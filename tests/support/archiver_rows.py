@@ -3,6 +3,7 @@
 
 import json
 import random
+import struct
 
 HOUR_MS, DAY_MS = 3600 * 1000, 24 * 3600 * 1000
 FIRST_MS = 1_700_006_400_000  # a day's beginning
@@ -135,11 +136,13 @@ class Rows:
         """{table: rows} to insert."""
         with_key = [tuple(row.values()) for row in self.decisions if row["bucket"] is not None]
         without = [tuple(row.values()) for row in self.decisions if row["bucket"] is None]
+        recreated = {1: struct.pack("<4sQ4Q", b"\x08", 3, 10**10, 0, 0, 0), 2: struct.pack("<BQQ6Q", 2, 70, 10**10 + 990, *6 * (0,))}
         return {"policy_version": policies(), **count_tables([(*at, *counts) for at, counts in self.hourly.items()]),
                 "decision_history": with_key, "decision_history (at_ms, partition_id, log_offset, pair, zone, bucket,"
                 " action, until_ms, mode, algorithm, rate, window_ms, held, ordered_by, reason, nth)": without,
                 "zone_txn": self.events,
-                "partition_state": [(role, partition, 3, 40 + partition, 1000 + partition, FIRST_MS, 2, b"\x00secret")
+                "partition_state": [(role, partition, 3, 40 + partition, 1000 + partition, FIRST_MS, 2,
+                                     recreated[role] if partition == 1 else b"\x00secret")
                                     for role in (1, 2) for partition in range(3)]}
 
     # ---- what is to be answered ----

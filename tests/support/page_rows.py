@@ -9,6 +9,7 @@
 import json
 import math
 import random
+import struct
 
 from support.archiver_rows import count_tables
 
@@ -97,8 +98,15 @@ class Week:
                     rate=None, window_ms=None, held=None, ordered_by=b"jo", reason="a scraper – “again”".encode())
 
     def _states(self):
-        return [(role, partition, 1 + role, 5000 + partition, 900_000 - 37 * role * partition,
-                 self.now_ms - 900 * role, 2, None) for role in (1, 2) for partition in range(4)]
+        """The topic of events was recreated in partitions 2 and 3: their numbers go on above their offsets."""
+        made = []
+        for partition in range(4):
+            base, offset = 10**10 * (partition // 2), 900_000 - 37 * partition
+            extras = struct.pack("<4sQ4Q", b"\x08", 3, base, 0, 0, 0), \
+                struct.pack("<BQQ6Q", 2, 70, base + offset - 37 * partition, *6 * (0,))
+            made += [(role, partition, 1 + role, 5000 + partition, next_offset, self.now_ms - 900 * role, 2, extra)
+                     for role, next_offset, extra in zip((1, 2), (offset, 9000 + partition), extras)]
+        return sorted(made)
 
     def tables(self):
         """{table: rows} to insert."""

@@ -209,6 +209,32 @@ static void test_a_cleared_table_takes_in_what_it_had(void **state)
 	block_table_free(table);
 }
 
+static void test_what_is_kept_gives_way_to_any_version(void **state)
+{
+	(void)state;
+	struct block_table *table = table_of(100);
+	give(table, "z", "stays", 70, START_MS + 100, START_MS);
+	give(table, "z", "longer", 71, START_MS + 100, START_MS);
+	give(table, "z", "lifted", 72, START_MS + 100, START_MS);
+	give(table, "y", "with its zone", 73, START_MS + 100, START_MS);
+	block_table_settle(table);
+	block_table_keep(table);
+	assert_int_equal(block_table_count(table), 4);
+	assert_int_equal(change_count(table), 0);
+	assert_int_equal(BLOCK_APPLIED, give(table, "z", "longer", 1, START_MS + 200, START_MS));
+	assert_int_equal(BLOCK_APPLIED, give(table, "z", "lifted", 2, 0, START_MS));
+	struct decision_record zone = record_of("y", "", 3, 0);
+	zone.whole_zone = true;
+	assert_int_equal(BLOCK_APPLIED, block_table_apply(table, &zone, START_MS));
+	assert_false(is_live(table, "z", "lifted") || is_live(table, "y", "with its zone"));
+	/* Among those of the new topic the newest counts again. */
+	assert_int_equal(BLOCK_OLDER, give(table, "z", "longer", 1, 0, START_MS));
+	assert_int_equal(BLOCK_OLDER, give(table, "z", "lifted", 1, START_MS + 300, START_MS));
+	block_table_expire(table, START_MS + 100);
+	assert_true(!is_live(table, "z", "stays") && is_live(table, "z", "longer"));
+	block_table_free(table);
+}
+
 static void test_changes_are_a_list_of_buckets(void **state)
 {
 	(void)state;
@@ -474,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_a_key_is_blocked_as_long_as_in_any_zone),
 		cmocka_unit_test(test_a_full_table_leaves_out_what_ends_first),
 		cmocka_unit_test(test_a_cleared_table_takes_in_what_it_had),
+		cmocka_unit_test(test_what_is_kept_gives_way_to_any_version),
 		cmocka_unit_test(test_changes_are_a_list_of_buckets),
 		cmocka_unit_test(test_what_was_told_is_known),
 		cmocka_unit_test(test_an_operators_block_is_known_beside_others),

@@ -255,6 +255,102 @@ static void without_a_broker_opening_ends_in_time(void **state)
 	weir_config_free(config);
 }
 
+/* ---- a bus whose brokers never answer ---- */
+
+static struct bus_kafka *bus_of(const struct weir_config *config)
+{
+	struct bus_kafka *bus = calloc(1, sizeof *bus);
+	struct weir_error error;
+	static const struct weir_log silent = {.level = WEIR_LOG_ERROR};
+	assert_non_null(bus);
+	bus->bus.partitions = 4;
+	bus->config = config;
+	bus->log = &silent;
+	if (weir_bus_kafka_properties(config, "test", &silent, &bus->kafka, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	pthread_mutex_init(&bus->lock, NULL);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+		weir_bus_kafka_topic_name("x", (enum weir_topic)topic, bus->names[topic]);
+	return bus;
+}
+
+static void free_bus(struct bus_kafka *bus)
+{
+	weir_kafka_free(bus->kafka);
+	pthread_mutex_destroy(&bus->lock);
+	free(bus);
+}
+
+static void what_has_no_topic_and_may_be_missed_is_dropped(void **state)
+{
+	(void)state;
+	struct weir_config *config = config_of("", "");
+	struct bus_kafka *bus = bus_of(config);
+	struct weir_producer *producer;
+	struct weir_error error;
+	struct weir_delivery some[400];
+	struct weir_span none = {0}, payload = weir_span_of("payload");
+	assert_int_equal(WEIR_OK, weir_kafka_producer_new(&bus->bus, &producer, &error));
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+		atomic_store(&bus->gone[topic], true);
+	/* What weir cannot do without waits. */
+	assert_int_equal(WEIR_OK, weir_kafka_producer_send(producer, WEIR_TOPIC_EVENTS, 3, none, payload, 1, &error));
+	assert_int_equal(WEIR_OK, weir_kafka_producer_send(producer, WEIR_TOPIC_DECISIONS, 3, none, payload, 2, &error));
+	assert_int_equal(0, weir_kafka_producer_poll(producer, some, 400, 0));
+	assert_int_equal(WEIR_OK, weir_kafka_producer_send(producer, WEIR_TOPIC_SHADOW, 3, none, payload, 77, &error));
+	assert_int_equal(1, weir_kafka_producer_poll(producer, some, 400, 0));
+	assert_true(some[0].status == WEIR_OK && some[0].topic == WEIR_TOPIC_SHADOW && some[0].partition == 3 &&
+	            some[0].tag == 77 && some[0].offset == 0);
+	uint64_t sent = 0, told = 0;
+	while (weir_kafka_producer_send(producer, WEIR_TOPIC_DEADLETTER, 0, none, payload, sent, &error) == WEIR_OK)
+		assert_true(++sent < 100000);
+	assert_int_equal(WEIR_FULL, error.status);
+	for (size_t count; (count = weir_kafka_producer_poll(producer, some, 100, 0)) > 0;)
+		for (size_t i = 0; i < count; i++)
+			assert_int_equal(told++, some[i].tag);
+	assert_int_equal(sent, told);
+	assert_int_equal(sent, atomic_load(&bus->dropped[WEIR_TOPIC_DEADLETTER]));
+	assert_int_equal(1, atomic_load(&bus->dropped[WEIR_TOPIC_SHADOW]));
+	assert_int_equal(0, atomic_load(&bus->dropped[WEIR_TOPIC_EVENTS]));
+	weir_kafka_producer_free(producer);
+	free_bus(bus);
+	weir_config_free(config);
+}
+
+static void assert_page(struct bus_kafka *bus, const char *words, bool there)
+{
+	struct weir_text page = {0};
+	weir_bus_kafka_metrics(&bus->bus, 4, &page);
+	weir_text_append(&page, "", 1);
+	if ((strstr(page.at, words) != NULL) != there)
+		fail_msg("\"%s\" is %s\n%s", words, there ? "not on" : "on", page.at);
+	weir_text_deinit(&page);
+}
+
+/* What the brokers do not say, nobody knows; and a topic that is away says nothing of the brokers. */
+static void brokers_and_topics_are_told_apart(void **state)
+{
+	(void)state;
+	struct weir_config *config = config_of("", "");
+	struct bus_kafka *bus = bus_of(config);
+	bus->topics[WEIR_TOPIC_EVENTS] = (void *)bus; /* only compared with NULL */
+	bus->topics[WEIR_TOPIC_DECISIONS] = (void *)bus;
+	bus->answers = true;
+	bus->down[WEIR_TOPIC_DECISIONS] = true;
+	snprintf(bus->problem, sizeof bus->problem, "topic x.decisions is away");
+	assert_page(bus, "weir_bus_up 1\n", true);
+	assert_page(bus, "weir_topic_up{topic=\"x.decisions\"} 0\n", true);
+	assert_page(bus, "weir_topic_up{topic=\"x.events\"} 1\n", true);
+	assert_true(weir_bus_kafka_serves(&bus->bus, WEIR_TOPIC_EVENTS));
+	assert_false(weir_bus_kafka_serves(&bus->bus, WEIR_TOPIC_DECISIONS));
+	bus->answers = false;
+	assert_page(bus, "weir_bus_up 0\n", true);
+	assert_page(bus, "weir_topic_up{", false);
+	assert_false(weir_bus_kafka_serves(&bus->bus, WEIR_TOPIC_EVENTS));
+	free_bus(bus);
+	weir_config_free(config);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,6 +363,8 @@ int main(void)
 		cmocka_unit_test(what_loses_records_is_refused),
 		cmocka_unit_test(retention_outlasts_the_longest_block),
 		cmocka_unit_test(what_costs_safety_is_a_warning),
+		cmocka_unit_test(what_has_no_topic_and_may_be_missed_is_dropped),
+		cmocka_unit_test(brokers_and_topics_are_told_apart),
 		cmocka_unit_test(without_a_broker_opening_ends_in_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "faulty_bus.h"
 #include "scratch.h"
@@ -377,6 +378,43 @@ static void a_low_water_mark_waits_for_dead_letters(void **state)
 	check_dead_letters(scene);
 }
 
+/* Whether positions are saved, by the metric. */
+static bool await_saved(struct scene *scene, bool saved)
+{
+	int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS;
+	while ((metric(scene, "weir_collector_unsaved_seconds") > 0) == saved && weir_monotonic_ms() < end_ms)
+		nap();
+	return (metric(scene, "weir_collector_unsaved_seconds") > 0) != saved;
+}
+
+static void positions_that_cannot_be_saved_are_told_until_they_are(void **state)
+{
+	struct scene *scene = *state;
+	struct weir_text why = {0};
+	append_lines(scene, 1000);
+	follow_file(scene);
+	start(scene);
+	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS; weir_monotonic_ms() < end_ms; nap())
+		if (metric(scene, "weir_collector_lines_total") >= 1000)
+			break;
+	assert_int_equal(mkdir(path_in(scene, "sources.json.new"), 0700), 0); /* where a save writes first */
+	append_lines(scene, 1000);
+	assert_true(await_saved(scene, false));
+	for (int64_t end_ms = weir_monotonic_ms() + PATIENCE_MS; weir_monotonic_ms() < end_ms; nap())
+		if (!collector_ready(scene->collector, &why))
+			break;
+	weir_text_append(&why, "", 1);
+	assert_non_null(strstr(why.at, "positions could not be saved for 1"));
+	weir_text_deinit(&why);
+	await_all(scene); /* they are judged all the same */
+	assert_int_equal(rmdir(path_in(scene, "sources.json.new")), 0);
+	assert_true(await_saved(scene, true));
+	assert_true(collector_ready(scene->collector, &why));
+	weir_text_deinit(&why);
+	stop(scene);
+	assert_int_equal(scene->memory->streams[0]->low_water, file_end(scene));
+}
+
 static void a_bus_that_is_down_stops_the_reading(void **state)
 {
 	struct scene *scene = *state;
@@ -523,6 +561,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_line_arrives_once_through_broken_producers, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_age_of_what_is_owed_outlives_its_producers, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_low_water_mark_waits_for_dead_letters, setup, teardown),
+		cmocka_unit_test_setup_teardown(positions_that_cannot_be_saved_are_told_until_they_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_bus_that_is_down_stops_the_reading, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stop_while_the_bus_is_down_is_bounded_and_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_again_is_counted_as_lost, setup, teardown),

@@ -6,7 +6,8 @@ Every relative link in a *.md leads to a file, and behind # to a heading of it. 
 those that the specification defines, and examples have no others. Each member in archiver/openapi.json has a
 description. Each word of the glossary stands there once. Where code cites a section of the specification, it exists.
 Each entry of the runbook has its five parts; what a log line, a page or an alert names is one of them, and its table has
-every alert.
+every alert. The words that its symptoms quote stand in the code; what a topic costs is what the alerts say; what it
+says to type until it is over tells a page of metrics of the trouble from one of health.
 
     tests/unit/test_documents.py [ROOT]      the tree to look at; without it, the one that this file is in
 """
@@ -15,6 +16,7 @@ import glob
 import json
 import os
 import re
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -262,6 +264,9 @@ def check_runbook():
         if not path.startswith("tests/"):
             check_anchors(path, re.findall(r"runbook: ([a-z-]+)", read(path)), entries)
     check_alerts(text, entries)
+    check_symptoms(entries)
+    check_topics(entries)
+    check_over(entries)
 
 
 def check_anchors(path, named_anchors, entries):
@@ -282,6 +287,89 @@ def check_alerts(text, entries):
             fault(RUNBOOK, f"the table sends {name} to {table[name]}, and the alert to {urls[0]}")
     for name in sorted(set(table) - set(alerts)):
         fault(RUNBOOK, f"the table of alerts has {name}, which is no alert")
+
+
+# What a symptom quotes of others: servers, systems, and weir's own configuration
+OTHERS = ("all log dirs have failed", "No space left on device", "Lock wait timeout exceeded", "Access denied", "WRONGPASS", "NOAUTH",
+          "failed")
+
+
+def check_symptoms(entries):
+    """What a symptom quotes is an alert, a metric, a page, a setting, a command, or words of one string of the code."""
+    literals = "\n".join(strings_of_code())
+    names = "\n".join(read(path) for path in (ALERTS, "common/metrics.md", "common/settings.md"))
+    seen = set()
+    for anchor, entry in entries.items():
+        symptom = re.sub(r"\s+", " ", dict(runbook.parts(entry)).get("Symptom", ""))
+        ticks = re.findall(r"`([^`]+)`", symptom)
+        for words in ticks + re.findall(r'"([^"]+)"', re.sub(r"`[^`]+`", "", symptom)):
+            pattern = "[^\n]*".join(re.escape(part) for part in re.split(r" ?… ?", words))
+            if words in OTHERS:
+                seen.add(words)
+            elif not (re.search(pattern, literals) or re.search(rf"(?<![\w.]){re.escape(words.partition('{')[0])}(?!\w)", names)):
+                fault(RUNBOOK, f'{anchor}: its symptom has "{words}", which no string of the code has')
+    for words in sorted(set(OTHERS) - seen):
+        fault("tests/unit/test_documents.py", f'OTHERS has "{words}", which no symptom has')
+
+
+def strings_of_code():
+    """The strings in C, each on a line: those that stand side by side are one, and a number or a name in it is nothing."""
+    for path in files(".c", ".h"):
+        if not path.startswith("tests/"):
+            code = re.sub(r'"\s*(?:PRI\w+\s*)?"', "", read(path))
+            for words in re.findall(r'"((?:[^"\\\n]|\\.)*)"', code):
+                yield words.replace('\\"', '"')
+
+
+def check_topics(entries):
+    """The table of what a topic costs has every topic, and the severity of the alert that fires without it."""
+    table = {topic: cells[-1] for cells in rows(entries["topic-deleted"]) for topic in re.findall(r"`([^`]+)`", cells[0])}
+    code = set(re.findall(r'"weir\.([a-z.]+)"', read("common/bus/bus.c")))
+    for topic in sorted(code ^ set(table)):
+        fault(RUNBOOK, f"topic-deleted: the table or the code lacks the topic {topic}")
+    rules = re.findall(r'weir_topic_up\{[^}]*?topic(=~|!~)"([^"]+)"[^}]*\}\)? == 0\n(?:.*\n)*? *labels: \{ severity: (\w+) \}',
+                       read(ALERTS))
+    for topic, severity in sorted(table.items()):
+        found = {told for how, pattern, told in rules if bool(re.fullmatch(pattern, f"weir.{topic}")) == (how == "=~")}
+        if found != {severity}:
+            fault(RUNBOOK, f"topic-deleted: without {topic} comes a {severity}, and the alerts say {sorted(found)}")
+    for topic, costs in re.findall(r'\("topic ([a-z.]+) deleted", .*, (VERDICTS|NOTHING)[,)]', read("tests/chaos/night_faults.py")):
+        if (table.get(topic) == "page") != (costs == "VERDICTS"):
+            fault(RUNBOOK, f"topic-deleted: without {topic} comes a {table.get(topic)}, and tests/chaos says that it costs {costs}")
+
+
+# entry | a page of metrics while it lasts | one when it is over: where a state is too dear for test_runbook, or passes by itself
+OVER = (
+    ("limiter-lag", "weir_limiter_lag_seconds 31.5", "weir_limiter_lag_seconds 5e-05"),
+    ("limiter-lag", "weir_limiter_lag_messages 0", "weir_limiter_lag_seconds 0"),  # absent: not known
+    ("memory", "weir_limiter_index_bytes 9000000\nweir_limiter_memory_limit_bytes 16777216\nweir_limiter_lag_seconds 0",
+     "weir_limiter_index_bytes 8000000\nweir_limiter_memory_limit_bytes 16777216\nweir_limiter_lag_seconds 1.5"),
+    ("clock", "weir_bus_clock_skew_seconds -7200.25", "weir_bus_clock_skew_seconds -0.25"),
+    ("clock", "weir_bus_clock_skew_seconds 1.5", "weir_bus_clock_skew_seconds 3e-06"),
+    ("store-locked", "weir_store_up 1\nweir_limiter_unsaved_age_seconds 112.4", "weir_store_up 1\nweir_limiter_unsaved_age_seconds 9.3"),
+    ("store-locked", "weir_store_up 0\nweir_limiter_unsaved_age_seconds 20", "weir_store_up 1\nweir_limiter_unsaved_age_seconds 0"),
+    ("store-read-only", "weir_store_up 0", "weir_store_up 1"),
+    ("format-changed", 'weir_source_format_changed{source="a b"} 0\nweir_source_format_changed{source="c"} 1',
+     'weir_source_format_changed{source="a b"} 0'),
+    ("archive-behind", "weir_archiver_lag_seconds 4000", "weir_archiver_lag_seconds 0.5"),
+    ("is-it-over", "weir_limiter_lag_seconds 5.5", "weir_limiter_lag_seconds 4.5"),
+)
+
+
+def says_yes(commands, page):
+    """Whether each of the commands ends with 0, given that page by curl."""
+    return all(subprocess.run(["bash", "-o", "pipefail", "-c", f'curl() {{ echo "$PAGE"; }}; {command}'], check=False,
+                              env={**os.environ, "PAGE": page}, stdout=subprocess.DEVNULL).returncode == 0 for command in commands)
+
+
+def check_over(entries):
+    """Over says no while it lasts."""
+    for anchor, lasting, ended in OVER:
+        commands = [each for each in runbook.commands(dict(runbook.parts(entries[anchor]))["Over"]) if "/metrics | " in each]
+        if not commands or says_yes(commands, lasting):
+            fault(RUNBOOK, f"{anchor}: Over says yes to {lasting}")
+        if not says_yes(commands, ended):
+            fault(RUNBOOK, f"{anchor}: Over says no to {ended}")
 
 
 def main():

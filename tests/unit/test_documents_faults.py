@@ -36,6 +36,14 @@ FAULTS = (
     ("an alert that the table lacks", "deploy/grafana/weir-alerts.yaml", "alert: WeirFenced", "alert: WeirFencedOff",
      "the table of alerts does not have WeirFencedOff"),
     ("an alert that is none", "deploy/RUNBOOK.md", "`WeirFenced`", "`WeirFencing`", "has WeirFencing, which is no alert"),
+    ("a symptom in words that are gone", "common/bus/kafka/bus_kafka_watch.c", "does not exist any more", "no longer exists",
+     'topic-deleted: its symptom has "topic … does not exist any more", which no string'),
+    ("a topic that costs more than its alert says", "deploy/RUNBOOK.md", "bad lines are missing | ticket |", "bad lines are missing | page |",
+     "without deadletter comes a page, and the alerts say ['ticket']"),
+    ("a topic whose fault costs more", "tests/chaos/night_faults.py", '"WeirOtherTopicAway", r"policy", NOTHING',
+     '"WeirOtherTopicAway", r"policy", VERDICTS', "without policy comes a ticket, and tests/chaos says that it costs VERDICTS"),
+    ("a topic that the table lacks", "deploy/RUNBOOK.md", "| `judged` | nobody", "| judged | nobody", "lacks the topic judged"),
+    ("an Over that says yes while it lasts", "deploy/RUNBOOK.md", "good = $2 ^ 2 < 1", "good = 1", "clock: Over says yes to"),
     ("a citation of no section", f"{PAGES}/guarantees.md", "## How\n", "## Why\n", "which is no section of it"),
 )
 

@@ -19,7 +19,7 @@ static void a_finding_is_cut_into_its_parts(void **state)
 	                  "--config '/a (b)' (runbook: topic-deleted)",
 	                  "x (runbook: no)");
 	const struct weir_finding *finding = &findings.at[0];
-	assert_string_equal(finding->what, "topic x (runbook: no) is gone");
+	assert_string_equal(finding->what, "topic x is gone");
 	assert_string_equal(finding->means, "no decision");
 	assert_string_equal(finding->remedy, "weir policy apply --config '/a (b)'");
 	assert_string_equal(finding->runbook, "topic-deleted");

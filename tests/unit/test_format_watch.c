@@ -51,10 +51,27 @@ static void a_source_with_few_lines_is_judged_by_the_minute(void **state)
 	assert_true(format_watch_add(&watch, 1, 1, 60000));
 	assert_true(watch.changed);
 	struct format_watch rare = {0};
-	for (int64_t s = 0; s < 900; s += 100)
+	for (int64_t s = 0; s < 540; s += 60)
 		assert_false(format_watch_add(&rare, 1, 1, s * 1000)); /* nine lines */
-	assert_true(format_watch_add(&rare, 1, 1, 900000));
+	assert_true(format_watch_add(&rare, 1, 1, 540000));
 	assert_true(rare.changed);
+}
+
+/* What is old says nothing of the form that lines have now. */
+static void a_window_does_not_last_for_a_night(void **state)
+{
+	(void)state;
+	struct format_watch watch = {0};
+	for (int64_t hour = 1; hour <= 11; hour++)
+		assert_false(format_watch_add(&watch, 1, hour > 5, hour * 3600000));
+	assert_false(watch.changed);
+	struct format_watch silent = {0};
+	assert_false(format_watch_add(&silent, 12, 5, 1000));
+	assert_true(format_watch_add(&silent, 3, 3, 30000000)); /* the twelve alone, of which most are well formed */
+	assert_false(silent.changed);
+	assert_int_equal(12, silent.last_lines);
+	assert_true(format_watch_add(&silent, 7, 7, 30060000));
+	assert_true(silent.changed);
 }
 
 int main(void)
@@ -63,6 +80,7 @@ int main(void)
 		cmocka_unit_test(most_of_the_last_lines_malformed_is_a_change),
 		cmocka_unit_test(some_foreign_lines_are_none_and_nothing_flaps),
 		cmocka_unit_test(a_source_with_few_lines_is_judged_by_the_minute),
+		cmocka_unit_test(a_window_does_not_last_for_a_night),
 	};
 	return cmocka_run_group_tests_name("format watch", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -35,6 +36,31 @@ static void test_listings(void **state)
 	assert_false(nft_set_read(weir_span_of("set b {\n type ipv4_addr . inet_service\n}"), &set));
 	assert_false(nft_set_read(weir_span_of("set b {\n typeof tcp dport\n}"), &set));
 	assert_false(nft_set_read(weir_span_of(""), &set));
+}
+
+static void gather(void *context, struct weir_span element)
+{
+	char *into = context;
+	strcat(strncat(into, element.at, element.length), ";");
+}
+
+static void test_elements_of_a_listing(void **state)
+{
+	(void)state;
+	char seen[200] = "";
+	nft_set_elements(
+		weir_span_of("table inet weir {\n\tset b {\n\t\ttype ipv4_addr\n\t\telements = { 192.0.2.1 timeout "
+	                 "1h expires 59m,\n\t\t\t     198.51.100.0/24 timeout 2s, 192.0.2.9 }\n\t}\n}\n"),
+		gather, seen);
+	assert_string_equal(seen, "192.0.2.1;198.51.100.0/24;192.0.2.9;");
+	seen[0] = '\0';
+	nft_set_elements(weir_span_of("set b {\n type ipv6_addr\n elements = { 2001:db8::/32 }\n}"), gather, seen);
+	assert_string_equal(seen, "2001:db8::/32;");
+	seen[0] = '\0';
+	nft_set_elements(weir_span_of("set b {\n type ipv4_addr\n}"), gather, seen);
+	nft_set_elements(weir_span_of("elements = { 192.0.2.1,"), gather, seen);
+	nft_set_elements(weir_span_of(""), gather, seen);
+	assert_string_equal(seen, "");
 }
 
 static void assert_element(struct nft_set set, const char *key, const char *expected)
@@ -100,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_listings),
+		cmocka_unit_test(test_elements_of_a_listing),
 		cmocka_unit_test(test_elements),
 		cmocka_unit_test(test_timeouts),
 	};

@@ -59,18 +59,21 @@ static void a_partition_has_one_holder_at_a_time(void **state)
 {
 	(void)state;
 	struct placement *placement = placement_new(5, 2);
+	uint64_t counted = 1;
 	assert_int_equal(placement_of(placement, 3), 1);
 	assert_int_equal(placement_holder(placement, 3), 1);
-	assert_true(placement_claim(placement, 3, 1));
+	assert_true(placement_claim(placement, 3, 1, &counted));
+	assert_int_equal(counted, 0);
 	placement_move(placement, 3, 0);
 	assert_int_equal(placement_of(placement, 3), 0);
 	assert_int_equal(placement_holder(placement, 3), 1);
-	assert_false(placement_claim(placement, 3, 0));
-	assert_true(placement_claim(placement, 4, 0));
-	placement_release(placement, 3);
+	assert_false(placement_claim(placement, 3, 0, &counted));
+	assert_true(placement_claim(placement, 4, 0, &counted));
+	placement_release(placement, 3, 77);
 	assert_int_equal(placement_holder(placement, 3), 0);
-	assert_true(placement_claim(placement, 3, 0));
-	assert_false(placement_claim(placement, 3, 1));
+	assert_true(placement_claim(placement, 3, 0, &counted));
+	assert_int_equal(counted, 77);
+	assert_false(placement_claim(placement, 3, 1, &counted));
 	placement_free(placement);
 }
 

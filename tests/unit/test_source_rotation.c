@@ -326,6 +326,7 @@ static void truncation_in_place_is_a_new_incarnation(void **state)
 	reader_expect(&reader, "1\n2\n3\n");
 	assert_int_equal(source_position_incarnation(reader.streams[0].position), 2);
 	assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+	assert_int_equal(reader_status(&reader, 0).unknown_losses, 1);
 	/* grown past where it was: told by its first bytes */
 	assert_int_equal(ftruncate(writer, 0), 0);
 	say(writer, "4 and very much longer than before\n");
@@ -337,6 +338,7 @@ static void truncation_in_place_is_a_new_incarnation(void **state)
 	say(writer, "6\n");
 	reader_expect(&reader, "1\n2\n3\n4 and very much longer than before\n5\n6\n");
 	assert_int_equal(reader_status(&reader, 0).lost_bytes, 4);
+	assert_int_equal(reader_status(&reader, 0).unknown_losses, 2);
 	close(writer);
 	reader_close(&reader);
 	end();
@@ -361,6 +363,7 @@ static void a_copy_made_before_truncation_is_not_read_again_but_on(void **state)
 		say(writer, "4\n");
 		reader_expect(&reader, "1\n2\n3\n4\n");
 		assert_int_equal(reader_status(&reader, 0).lost_bytes, 0);
+		assert_int_equal(reader_status(&reader, 0).unknown_losses, 0);
 		assert_int_equal(reader_stream_count(&reader), 1);
 		/* and read meanwhile */
 		log_rename("access.log.1", "access.log.2");

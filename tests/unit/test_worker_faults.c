@@ -81,6 +81,77 @@ static uint64_t log_end(struct stage *stage, uint32_t partition)
 	return next;
 }
 
+/* What metrics show of a zone, and of a worker. */
+struct figures {
+	struct worker_zone zone;
+	uint64_t events, frames, malformed, dead_letters;
+};
+
+static struct figures figures_of(struct process *process)
+{
+	struct figures figures = {.events = PROCESS_COUNT(process, events),
+	                          .frames = PROCESS_COUNT(process, frames),
+	                          .malformed = PROCESS_COUNT(process, malformed),
+	                          .dead_letters = PROCESS_COUNT(process, dead_letters)};
+	worker_zone(process->worker, 1, &figures.zone);
+	return figures;
+}
+
+/* Both scenes have had the same, so what was counted is equal, however often it was judged. */
+static void assert_figures_of_undisturbed(struct stage *stage)
+{
+	struct process undisturbed;
+	AWAIT(all_done(stage->processes, 1));
+	struct figures found = figures_of(&stage->processes[0]);
+	process_start(&undisturbed, stage->reference, true, 0);
+	process_give(&undisturbed, 15);
+	AWAIT(all_done(&undisturbed, 1));
+	struct figures expected = figures_of(&undisturbed);
+	process_stop(&undisturbed, false);
+	assert_true(expected.zone.blocked > 0 && expected.zone.decisions > 0 && expected.malformed > 0);
+	assert_int_equal(found.zone.passed, expected.zone.passed);
+	assert_int_equal(found.zone.blocked, expected.zone.blocked);
+	assert_int_equal(found.zone.late, expected.zone.late);
+	assert_int_equal(found.zone.decisions, expected.zone.decisions);
+	assert_int_equal(found.events, expected.events);
+	assert_int_equal(found.frames, expected.frames);
+	assert_int_equal(found.malformed, expected.malformed);
+	assert_int_equal(found.dead_letters, expected.dead_letters);
+}
+
+static void send_garbage(struct stage *stage)
+{
+	scene_send(stage->scene, 1, weir_span_of("no frame"));
+	scene_send(stage->reference, 1, weir_span_of("no frame"));
+}
+
+/* Goes back to checkpoints far behind, and back again while what was counted is still judged again. */
+static void what_is_judged_again_is_not_counted_again(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = begin(stage, 0);
+	feed(stage, 10);
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++)
+		AWAIT(stored_offset(stage, partition) == log_end(stage, partition));
+	for (int i = 0; i < 2; i++) {
+		faults.store_down = true; /* so what follows is in no checkpoint */
+		feed(stage, 30);
+		send_garbage(stage);
+		AWAIT(all_done(process, 1));
+		struct figures before = figures_of(process);
+		int restarts = 1 + i, producers = faults.producers;
+		faults.failed_deliveries = restarts;
+		feed(stage, 1);
+		AWAIT(process_state(process, 0) != WORKER_LIVE);
+		faults.store_down = false;
+		AWAIT(faults.producers == producers + restarts && all_done(process, 1));
+		struct figures after = figures_of(process);
+		assert_in_range(after.events, before.events, before.events + SCENE_PARTITIONS * SCENE_FRAME_EVENTS);
+	}
+	assert_figures_of_undisturbed(stage);
+	end(stage);
+}
+
 /* While one topic acknowledges nothing, the other's acknowledgements, however many more they are, let no cut pass. */
 static void no_checkpoint_passes_what_is_withheld(struct stage *stage, enum weir_topic topic, uint64_t version)
 {
@@ -372,6 +443,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_broken_producer_is_replaced_and_nothing_is_lost, stage_set_up,
 	                                    stage_tear_down),
+		cmocka_unit_test_setup_teardown(what_is_judged_again_is_not_counted_again, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_store_that_is_down_stops_only_checkpoints, stage_set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_checkpoint_waits_for_the_acknowledgements_of_each_topic, stage_set_up,
 	                                    stage_tear_down),

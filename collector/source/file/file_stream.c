@@ -404,12 +404,22 @@ void file_stream_count_lost(struct file_stream *stream, uint64_t bytes)
 	pthread_mutex_unlock(&stream->shared->mutex);
 }
 
+static void count_unknown_loss(struct file_stream *stream)
+{
+	pthread_mutex_lock(&stream->shared->mutex);
+	stream->status.unknown_losses++;
+	pthread_mutex_unlock(&stream->shared->mutex);
+}
+
 void file_stream_lost(struct file_stream *stream, const struct source_memory_file *file, uint64_t from, uint64_t end,
                       const char *why)
 {
 	uint64_t bytes = end > from && end != SOURCE_OFFSET_END ? end - from : 0;
 	const char *where = file->where != NULL ? file->where : stream->path;
-	file_stream_count_lost(stream, bytes);
+	if (bytes > 0)
+		file_stream_count_lost(stream, bytes);
+	else
+		count_unknown_loss(stream);
 	if (bytes > 0)
 		file_shared_tell(
 			stream->shared,

@@ -198,6 +198,7 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 	for (int tries = 1;; tries++) {
 		int timeout_ms = tries * TRY_MS < BUS_KAFKA_ASK_MS ? tries * TRY_MS : BUS_KAFKA_ASK_MS;
 		enum weir_status status = prepare(bus, timeout_ms, &words);
+		weir_bus_kafka_note_problem(bus, status == WEIR_OK ? "" : words.text);
 		if (status == WEIR_OK) {
 			weir_fault_over(&fault, bus->log, "bus", "%s answers, and has the topics", bus->config->bus.brokers);
 			return WEIR_OK;
@@ -216,8 +217,8 @@ static enum weir_status wait_for_topics(struct bus_kafka *bus, int64_t wait_ms, 
 /* @param needed  by topic; NULL: all @param looks  of BUS_KAFKA_LOOK */
 static enum weir_status open_bus(const struct weir_config *config, const char *client, enum bus_kafka_absent absent,
                                  const bool *needed, int64_t wait_ms, const _Atomic bool *stop,
-                                 const struct weir_log *log, struct weir_bus_kafka_look *looks, struct bus_kafka **bus,
-                                 struct weir_error *error)
+                                 const struct weir_log *log, struct weir_bus_kafka_look *looks,
+                                 _Atomic(struct weir_bus *) *early, struct bus_kafka **bus, struct weir_error *error)
 {
 	struct weir_kafka *kafka;
 	enum weir_status status = weir_bus_kafka_properties(config, client, log, &kafka, error);
@@ -230,19 +231,22 @@ static enum weir_status open_bus(const struct weir_config *config, const char *c
 	opened->log = log;
 	opened->absent = absent;
 	opened->looks = looks;
-	opened->answered_ms = weir_monotonic_ms();
 	pthread_mutex_init(&opened->lock, NULL);
 	weir_condition_init(&opened->wake);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
 		weir_bus_kafka_topic_name(config->bus.prefix, (enum weir_topic)topic, opened->names[topic]);
-	if ((status = open_control(opened, needed, error)) == WEIR_OK &&
-	    (status = wait_for_topics(opened, wait_ms, stop, error)) == WEIR_OK && absent != BUS_KAFKA_TRY &&
-	    absent != BUS_KAFKA_LOOK)
+	status = open_control(opened, needed, error);
+	if (status == WEIR_OK && early != NULL)
+		atomic_store(early, &opened->bus);
+	else
+		early = NULL;
+	if (status == WEIR_OK && (status = wait_for_topics(opened, wait_ms, stop, error)) == WEIR_OK &&
+	    absent != BUS_KAFKA_TRY && absent != BUS_KAFKA_LOOK)
 		status = weir_bus_kafka_watch_start(opened, error);
 	opened->looks = NULL;
 	if (status == WEIR_OK)
 		*bus = opened;
-	else
+	else if (early == NULL)
 		bus_close(&opened->bus);
 	return status;
 }
@@ -252,7 +256,8 @@ enum weir_status weir_bus_kafka_open(const struct weir_config *config, const cha
                                      struct weir_error *error)
 {
 	struct bus_kafka *opened;
-	enum weir_status status = open_bus(config, client, BUS_KAFKA_MAKE, NULL, wait_ms, stop, log, NULL, &opened, error);
+	enum weir_status status =
+		open_bus(config, client, BUS_KAFKA_MAKE, NULL, wait_ms, stop, log, NULL, NULL, &opened, error);
 	if (status == WEIR_OK)
 		*bus = &opened->bus;
 	return status;
@@ -264,7 +269,8 @@ enum weir_status weir_bus_kafka_open_existing(const struct weir_config *config, 
                                               struct weir_error *error)
 {
 	struct bus_kafka *opened;
-	enum weir_status status = open_bus(config, client, BUS_KAFKA_TRY, NULL, wait_ms, stop, log, NULL, &opened, error);
+	enum weir_status status =
+		open_bus(config, client, BUS_KAFKA_TRY, NULL, wait_ms, stop, log, NULL, NULL, &opened, error);
 	if (status != WEIR_OK)
 		return status;
 	memcpy(missing, opened->missing, sizeof opened->missing);
@@ -273,14 +279,15 @@ enum weir_status weir_bus_kafka_open_existing(const struct weir_config *config, 
 }
 
 enum weir_status weir_bus_kafka_open_topic(const struct weir_config *config, const char *client, enum weir_topic topic,
-                                           bool awaited, int64_t wait_ms, const _Atomic bool *stop,
-                                           const struct weir_log *log, struct weir_bus **bus, struct weir_error *error)
+                                           _Atomic(struct weir_bus *) *awaited, int64_t wait_ms,
+                                           const _Atomic bool *stop, const struct weir_log *log, struct weir_bus **bus,
+                                           struct weir_error *error)
 {
 	struct bus_kafka *opened;
 	bool needed[WEIR_TOPIC_COUNT] = {false};
 	needed[topic] = true;
-	enum weir_status status = open_bus(config, client, awaited ? BUS_KAFKA_AWAIT : BUS_KAFKA_LEAVE, needed, wait_ms,
-	                                   stop, log, NULL, &opened, error);
+	enum weir_status status = open_bus(config, client, awaited != NULL ? BUS_KAFKA_AWAIT : BUS_KAFKA_LEAVE, needed,
+	                                   wait_ms, stop, log, NULL, awaited, &opened, error);
 	if (status == WEIR_OK)
 		*bus = &opened->bus;
 	return status;
@@ -292,7 +299,8 @@ enum weir_status weir_bus_kafka_open_looking(const struct weir_config *config, c
                                              struct weir_error *error)
 {
 	struct bus_kafka *opened;
-	enum weir_status status = open_bus(config, client, BUS_KAFKA_LOOK, NULL, wait_ms, NULL, log, looks, &opened, error);
+	enum weir_status status =
+		open_bus(config, client, BUS_KAFKA_LOOK, NULL, wait_ms, NULL, log, looks, NULL, &opened, error);
 	if (status == WEIR_OK)
 		*bus = &opened->bus;
 	return status;

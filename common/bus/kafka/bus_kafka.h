@@ -57,12 +57,15 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_existing(const struct weir_co
  * As weir_bus_kafka_open(), but creates nothing, and the bus can be used for one topic only: for programs that need, or
  * may do, no more.
  *
- * @param awaited  whether to wait for a topic that does not exist, and log that; false: returns WEIR_END then
+ * @param awaited  NULL: returns WEIR_END for a topic that does not exist. Otherwise such a topic is waited for, which is
+ *                 logged, and this is set first to a bus that already has metrics, and whether it is ready. If opening
+ *                 fails, that one is still open: the caller closes it
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_config *config, const char *client,
-                                                         enum weir_topic topic, bool awaited, int64_t wait_ms,
-                                                         const _Atomic bool *stop, const struct weir_log *log,
-                                                         struct weir_bus **bus, struct weir_error *error);
+                                                         enum weir_topic topic, _Atomic(struct weir_bus *) *awaited,
+                                                         int64_t wait_ms, const _Atomic bool *stop,
+                                                         const struct weir_log *log, struct weir_bus **bus,
+                                                         struct weir_error *error);
 
 enum weir_topic_fault {
 	WEIR_TOPIC_GOOD,
@@ -122,7 +125,7 @@ struct weir_bus_kafka_retention {
 	int64_t segment_ms; /* segment.ms: it may be kept this much longer, until its segment file is closed */
 };
 
-/** A topic's retention, as the brokers reported it last: they are asked about twice a minute. @thread any */
+/** A topic's retention, as the brokers reported it last: they are asked every ten seconds. @thread any */
 struct weir_bus_kafka_retention weir_bus_kafka_retention(struct weir_bus *bus, enum weir_topic topic);
 
 /**
@@ -138,11 +141,17 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_check_policy(struct weir_bus *bus,
 
 extern const struct weir_metric_table weir_bus_kafka_metric_table;
 
-/** Says which topics this process needs. The others may be away without being a problem. By default it needs all. */
+/**
+ * Says which topics this process reads or writes; by default, all. The others may be away without being a problem, and
+ * so may those of weir_topic_may_be_missed(), which then have a line of their own in the log.
+ */
 void weir_bus_kafka_use(struct weir_bus *bus, const bool topics[WEIR_TOPIC_COUNT]);
 
 /** Appends the bus's metrics. @param bus  NULL: it is not open yet @param partitions  bus.partitions @thread any */
 void weir_bus_kafka_metrics(struct weir_bus *bus, uint32_t partitions, struct weir_text *page);
+
+/** Whether the brokers answer, and a topic exists and can be written. @thread any */
+bool weir_bus_kafka_serves(struct weir_bus *bus, enum weir_topic topic);
 
 /**
  * Whether the brokers answer, the topics that this process needs can be written, and a start would accept them.

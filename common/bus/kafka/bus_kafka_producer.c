@@ -9,6 +9,9 @@
  * offset, so one without an offset counts as failed too. A failure ends the
  * producer: nothing that it reports afterwards counts, as what was sent later must
  * not be in the log before what failed.
+ *
+ * A topic that may be missed ends no producer: while there is none, what is sent to
+ * it is dropped and counted, and reported among the deliveries.
  */
 #include "common/bus/kafka/internal.h"
 
@@ -17,7 +20,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+enum { DROPS_MAX = 256 };
 enum { MESSAGE_COST_BYTES = 128 }; /* librdkafka's own memory per message, so that many small ones are bounded too */
 
 struct weir_producer {
@@ -27,8 +32,10 @@ struct weir_producer {
 	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* created at the first message */
 	uint64_t held_bytes;                        /* sent and not polled */
 	bool broken;
-	struct weir_error failure; /* if broken: why */
-	rd_kafka_event_t *reports; /* delivery reports being taken, or NULL */
+	struct weir_error failure;             /* if broken: why */
+	rd_kafka_event_t *reports;             /* delivery reports being taken, or NULL */
+	struct weir_delivery drops[DROPS_MAX]; /* dropped and not polled */
+	size_t drop_count;
 };
 
 /* send() has weir's own bounds, so librdkafka's are set higher. */
@@ -106,6 +113,38 @@ static enum weir_status topic_of(struct weir_producer *producer, enum weir_topic
 	                                 rd_kafka_err2str(rd_kafka_last_error()));
 }
 
+/* ---- topics that may be missed ---- */
+
+static bool is_of_no_topic(rd_kafka_resp_err_t code)
+{
+	return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+	       code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
+}
+
+/* Takes a message only to report it. */
+static enum weir_status drop(struct weir_producer *producer, enum weir_topic topic, uint32_t partition, uint64_t tag,
+                             struct weir_error *error)
+{
+	if (producer->drop_count == DROPS_MAX)
+		return weir_fail(error, WEIR_FULL, "%d dropped messages are not reported yet", DROPS_MAX);
+	producer->drops[producer->drop_count++] =
+		(struct weir_delivery){.topic = topic, .partition = partition, .tag = tag, .status = WEIR_OK};
+	atomic_fetch_add(&producer->bus->dropped[topic], 1);
+	return WEIR_OK;
+}
+
+/* @return how many there were, `most` at most */
+static size_t take_drops(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most)
+{
+	size_t count = producer->drop_count < most ? producer->drop_count : most;
+	memcpy(deliveries, producer->drops, count * sizeof *deliveries);
+	producer->drop_count -= count;
+	memmove(producer->drops, producer->drops + count, producer->drop_count * sizeof *producer->drops);
+	return count;
+}
+
+/* ---- sending ---- */
+
 enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
                                           struct weir_span key, struct weir_span payload, uint64_t tag,
                                           struct weir_error *error)
@@ -120,6 +159,8 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 	if (bytes > BUS_KAFKA_MESSAGE_MAX_BYTES - BUS_KAFKA_BATCH_OVERHEAD_BYTES)
 		return weir_fail(error, WEIR_INVALID, "a message of %llu bytes is too large for %s", (unsigned long long)bytes,
 		                 name);
+	if (weir_topic_may_be_missed(topic) && atomic_load(&producer->bus->gone[topic]))
+		return drop(producer, topic, partition, tag, error);
 	bytes += MESSAGE_COST_BYTES;
 	if (producer->held_bytes > 0 && producer->held_bytes + bytes > WEIR_BUS_PRODUCER_MAX_BYTES)
 		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
@@ -141,6 +182,8 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 	if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
 		return weir_fail(error, WEIR_INVALID, "a message of %llu bytes is too large for %s", (unsigned long long)bytes,
 		                 name);
+	if (weir_topic_may_be_missed(topic) && is_of_no_topic(code))
+		return drop(producer, topic, partition, tag, error);
 	char words[WEIR_ERROR_TEXT_BYTES / 2] = "";
 	if (code == RD_KAFKA_RESP_ERR__FATAL)
 		rd_kafka_fatal_error(producer->handle, words, sizeof words);
@@ -178,7 +221,7 @@ static const rd_kafka_message_t *next_report(struct weir_producer *producer, int
 size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
                                 int timeout_ms)
 {
-	size_t count = 0;
+	size_t count = producer->broken ? 0 : take_drops(producer, deliveries, most);
 	int64_t appended_ms = 0;
 	while (count < most) {
 		const rd_kafka_message_t *report = next_report(producer, count == 0 ? timeout_ms : 0);
@@ -190,14 +233,17 @@ size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_deli
 			appended_ms = at_ms;
 		enum weir_topic topic = (enum weir_topic)(uintptr_t)rd_kafka_topic_opaque(report->rkt);
 		producer->held_bytes -= report->len + report->key_len + MESSAGE_COST_BYTES;
-		if (report->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+		bool dropped = weir_topic_may_be_missed(topic) && is_of_no_topic(report->err);
+		if (dropped)
+			atomic_fetch_add(&producer->bus->dropped[topic], 1);
+		else if (report->err != RD_KAFKA_RESP_ERR_NO_ERROR)
 			fail(producer, producer->bus->names[topic], rd_kafka_err2str(report->err));
 		else if (report->offset < 0)
 			fail(producer, producer->bus->names[topic], "a broker acknowledged a message without its offset");
 		deliveries[count++] = (struct weir_delivery){
 			.topic = topic,
 			.partition = (uint32_t)report->partition,
-			.offset = producer->broken ? 0 : (uint64_t)report->offset,
+			.offset = producer->broken || dropped ? 0 : (uint64_t)report->offset,
 			.tag = (uint64_t)(uintptr_t)report->_private,
 			.status = producer->broken ? WEIR_IO : WEIR_OK,
 			.why = producer->failure.text,

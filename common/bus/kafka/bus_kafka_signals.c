@@ -15,14 +15,15 @@
 
 enum { SKEW_SAID_MS = 5000 }; /* a sender's clock may be ahead by as much before limiters correct its times */
 
-enum { UP, ANSWER_AGE, PARTITIONS, CLOCK_SKEW, TOPIC_UP, TOPIC_RETENTION, METRIC_COUNT };
+enum { UP, ANSWER_AGE, PARTITIONS, CLOCK_SKEW, TOPIC_UP, TOPIC_RETENTION, TOPIC_DROPPED, METRIC_COUNT };
 
 #define TOPIC_LABEL WEIR_LABELS({"topic", "its name on the brokers, with bus.prefix"})
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
-	[UP] = {"weir_bus_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
-            "1 while the brokers answer, and every topic that this process needs exists and can be written. Otherwise "
-            "0: /readyz and the log say why."},
+	[UP] =
+		{"weir_bus_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+         "1 while the brokers answer, whatever becomes of the topics, which have weir_topic_up. Otherwise 0: /readyz and "
+         "the log say why."},
 	[ANSWER_AGE] = {"weir_bus_answer_age_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
                     "Time since a broker last answered. They are asked every second. Absent before the first answer."},
 	[PARTITIONS] = {"weir_bus_partitions", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
@@ -32,11 +33,14 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                     "programs that neither write nor read them do not have it. Absent while unknown."},
 	[TOPIC_UP] = {"weir_topic_up", WEIR_GAUGE, "1 or 0", TOPIC_LABEL,
                   "1 while the topic exists, and each of its partitions has a leader and enough in-sync replicas. Only "
-                  "topics that this process needs have it."},
+                  "topics that this process reads or writes have it. Absent while the brokers do not answer."},
 	[TOPIC_RETENTION] =
 		{"weir_topic_retention_seconds", WEIR_GAUGE, "seconds", TOPIC_LABEL,
          "How long the topic keeps its messages (retention.ms), as read less than a minute ago; +Inf: for ever. "
          "What is not read in that time is lost. Absent where the brokers do not say it."},
+	[TOPIC_DROPPED] = {"weir_topic_dropped_messages_total", WEIR_COUNTER, "messages", TOPIC_LABEL,
+                       "Dead letters, and decisions of zones in shadow mode, that were dropped because their topic did "
+                       "not exist. Nothing else is ever dropped. `weir policy apply` makes the topic again."},
 };
 
 const struct weir_metric_table weir_bus_kafka_metric_table = {metrics, METRIC_COUNT};
@@ -99,7 +103,7 @@ struct looked {
 static void look_at(struct bus_kafka *bus, struct looked *look)
 {
 	pthread_mutex_lock(&bus->lock);
-	look->up = bus->problem[0] == '\0';
+	look->up = bus->answers;
 	look->answered_ms = bus->answered_ms;
 	memcpy(look->down, bus->down, sizeof look->down);
 	memcpy(look->retention, bus->retention, sizeof look->retention);
@@ -113,7 +117,7 @@ static void put_topics(const struct bus_kafka *bus, const struct looked *look, s
 	weir_metrics_family(page, &metrics[TOPIC_UP]);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		struct weir_span name = weir_span_of(bus->names[topic]);
-		if (look->shown[topic])
+		if (look->shown[topic] && look->up)
 			weir_metrics_uint(page, &metrics[TOPIC_UP], &name, !look->down[topic]);
 	}
 	weir_metrics_family(page, &metrics[TOPIC_RETENTION]);
@@ -124,6 +128,19 @@ static void put_topics(const struct bus_kafka *bus, const struct looked *look, s
 			weir_metrics_double(page, &metrics[TOPIC_RETENTION], &name,
 			                    kept->ms < 0 ? INFINITY : (double)kept->ms / 1000.0);
 	}
+	weir_metrics_family(page, &metrics[TOPIC_DROPPED]);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		struct weir_span name = weir_span_of(bus->names[topic]);
+		if (look->shown[topic] && weir_topic_may_be_missed((enum weir_topic)topic))
+			weir_metrics_uint(page, &metrics[TOPIC_DROPPED], &name, atomic_load(&bus->dropped[topic]));
+	}
+}
+
+bool weir_bus_kafka_serves(struct weir_bus *base, enum weir_topic topic)
+{
+	struct looked look;
+	look_at(weir_bus_kafka_of(base), &look);
+	return look.up && !look.down[topic];
 }
 
 void weir_bus_kafka_metrics(struct weir_bus *base, uint32_t partitions, struct weir_text *page)
@@ -135,7 +152,7 @@ void weir_bus_kafka_metrics(struct weir_bus *base, uint32_t partitions, struct w
 	weir_metrics_gauge(page, &metrics[UP], look.up);
 	weir_metrics_gauge(page, &metrics[PARTITIONS], partitions);
 	weir_metrics_family(page, &metrics[ANSWER_AGE]);
-	if (base != NULL)
+	if (look.answered_ms > 0)
 		weir_metrics_double(page, &metrics[ANSWER_AGE], NULL,
 		                    (double)(weir_monotonic_ms() - look.answered_ms) / 1000.0);
 	weir_metrics_family(page, &metrics[CLOCK_SKEW]);

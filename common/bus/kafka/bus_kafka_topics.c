@@ -184,6 +184,9 @@ enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_m
 				status = of_one;
 		}
 		missing |= seen[topic] == SEEN_MISSING;
+		pthread_mutex_lock(&bus->lock);
+		bus->down[topic] = seen[topic] != SEEN_READY;
+		pthread_mutex_unlock(&bus->lock);
 		unknown |= seen[topic] == SEEN_UNKNOWN;
 	}
 	rd_kafka_metadata_destroy(metadata);

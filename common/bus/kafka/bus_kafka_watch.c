@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000, SETTINGS_PERIOD_MS = 30000 };
+enum { PERIOD_MS = 1000, WATCH_ASK_MS = 3000, SETTINGS_PERIOD_MS = 10000 };
 
 /* What a problem means, and what helps. */
 struct advice {
@@ -68,6 +68,11 @@ enum weir_status weir_bus_kafka_metadata(struct bus_kafka *bus, int timeout_ms,
 {
 	char cause[WEIR_KAFKA_COMPLAINT_BYTES];
 	rd_kafka_resp_err_t code = rd_kafka_metadata(bus->control, 0, NULL, metadata, timeout_ms);
+	pthread_mutex_lock(&bus->lock);
+	bus->answers = code == RD_KAFKA_RESP_ERR_NO_ERROR;
+	if (bus->answers)
+		bus->answered_ms = weir_monotonic_ms();
+	pthread_mutex_unlock(&bus->lock);
 	if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
 		return weir_fail(error, WEIR_IO, "no broker of %s answers: %s", bus->config->bus.brokers,
 		                 weir_kafka_complaint(bus->kafka, cause, sizeof cause, NULL) ? cause : rd_kafka_err2str(code));
@@ -75,17 +80,22 @@ enum weir_status weir_bus_kafka_metadata(struct bus_kafka *bus, int timeout_ms,
 	return WEIR_OK;
 }
 
-/* Notes whether a topic can be written. @return false: it cannot, and this process needs it */
+/*
+ * Notes whether a topic can be written. @return false: it cannot, and this process needs it. A topic that may be missed
+ * is needed all the same while it exists: what was sent to it waits for its brokers.
+ */
 static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *metadata, struct advice *advice,
                        struct weir_error *error)
 {
 	bool good = inspect_topic(bus, metadata, advice, error) == WEIR_OK, needed = false;
+	bool gone = metadata->err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
 	pthread_mutex_lock(&bus->lock);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		if (strcmp(metadata->topic, bus->names[topic]) != 0)
 			continue;
 		bus->down[topic] = !good;
-		needed = !bus->unused[topic];
+		atomic_store(&bus->gone[topic], gone);
+		needed = !bus->unused[topic] && !(gone && weir_topic_may_be_missed((enum weir_topic)topic));
 	}
 	pthread_mutex_unlock(&bus->lock);
 	return good || !needed;
@@ -111,9 +121,6 @@ static enum weir_status ask(struct bus_kafka *bus, bool *answered, struct advice
 		return status;
 	}
 	*answered = true;
-	pthread_mutex_lock(&bus->lock);
-	bus->answered_ms = weir_monotonic_ms();
-	pthread_mutex_unlock(&bus->lock);
 	for (int i = 0; i < metadata->topic_cnt; i++) {
 		struct advice of_one;
 		if (!note_topic(bus, &metadata->topics[i], &of_one, &words) && status == WEIR_OK) {
@@ -126,7 +133,28 @@ static enum weir_status ask(struct bus_kafka *bus, bool *answered, struct advice
 	return status;
 }
 
-static void note(struct bus_kafka *bus, const char *problem)
+/* Says of each topic that may be missed whether it is. */
+static void tell_missed(struct bus_kafka *bus, struct weir_fault faults[WEIR_TOPIC_COUNT])
+{
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		if (!weir_topic_may_be_missed((enum weir_topic)topic))
+			continue;
+		pthread_mutex_lock(&bus->lock);
+		bool told = !bus->unused[topic] && bus->answers;
+		pthread_mutex_unlock(&bus->lock);
+		if (told && atomic_load(&bus->gone[topic]))
+			weir_fault_raise_at(
+				&faults[topic], bus->log, WEIR_LOG_ERROR, "bus",
+				"topic %s does not exist any more. What was in it is lost, and %s are dropped and counted "
+				"(weir_topic_dropped_messages_total); judging and blocking go on. Make it again with "
+				"`weir policy apply --config FILE` (runbook: topic-deleted)",
+				bus->names[topic], topic == WEIR_TOPIC_SHADOW ? "decisions of zones in shadow mode" : "dead letters");
+		else if (told)
+			weir_fault_over(&faults[topic], bus->log, "bus", "topic %s exists again", bus->names[topic]);
+	}
+}
+
+void weir_bus_kafka_note_problem(struct bus_kafka *bus, const char *problem)
 {
 	pthread_mutex_lock(&bus->lock);
 	if (bus->problem[0] == '\0')
@@ -149,18 +177,20 @@ static bool wait_for_next(struct bus_kafka *bus)
 static void *watch(void *context)
 {
 	struct bus_kafka *bus = context;
-	struct weir_fault fault = {0}, skew = {0};
+	struct weir_fault fault = {0}, skew = {0}, missed[WEIR_TOPIC_COUNT] = {0};
 	struct weir_error error, told = {0};
 	struct advice advice, given = {0};
 	struct weir_stall stall = {0};
 	bool answered = false;
 	int64_t settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 	while (wait_for_next(bus)) {
-		if (ask(bus, &answered, &advice, &error) == WEIR_OK) {
+		enum weir_status status = ask(bus, &answered, &advice, &error);
+		tell_missed(bus, missed);
+		if (status == WEIR_OK) {
 			if (atomic_exchange(&bus->suspect, false) || fault.on)
 				atomic_fetch_add(&bus->found, 1);
 			weir_fault_over(&fault, bus->log, "bus", "%s answers again, with every topic", bus->config->bus.brokers);
-			note(bus, "");
+			weir_bus_kafka_note_problem(bus, "");
 			weir_bus_kafka_tell_skew(bus, &skew);
 			if (weir_monotonic_ms() >= settings_ms) {
 				weir_bus_kafka_check_again(bus, WATCH_ASK_MS);
@@ -169,7 +199,7 @@ static void *watch(void *context)
 			weir_stall_turn(&stall, weir_clock_ms(CLOCK_BOOTTIME), PERIOD_MS + WATCH_ASK_MS);
 			continue;
 		}
-		note(bus, error.text);
+		weir_bus_kafka_note_problem(bus, error.text);
 		/* An answer that nobody could take is no fault of the broker's: it is asked once more. */
 		if (weir_stall_turn(&stall, weir_clock_ms(CLOCK_BOOTTIME), PERIOD_MS + WATCH_ASK_MS) > 0)
 			continue;

@@ -47,11 +47,15 @@ struct bus_kafka {
 	char problem[WEIR_ERROR_TEXT_BYTES];  /* "": none */
 	int64_t problem_ms;                   /* Unix ms: since when */
 	char settings[WEIR_ERROR_TEXT_BYTES]; /* why a start would refuse a topic's settings; "": it would not */
-	int64_t answered_ms;                  /* monotonic: when the brokers answered last */
-	bool unused[WEIR_TOPIC_COUNT];        /* this process works without the topic */
+	int64_t answered_ms;                  /* monotonic: when the brokers answered last; 0: never */
+	bool answers;                         /* they do now */
+	bool unused[WEIR_TOPIC_COUNT];        /* this process neither reads nor writes the topic */
 	bool down[WEIR_TOPIC_COUNT];          /* the topic does not exist, or some partition cannot be written */
 	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read last */
 	struct weir_clock_skew skew;
+
+	_Atomic bool gone[WEIR_TOPIC_COUNT];        /* the topic does not exist */
+	_Atomic uint64_t dropped[WEIR_TOPIC_COUNT]; /* messages for it, as it did not exist */
 
 	_Atomic uint64_t found; /* how often brokers or topics were lost and found: consumers verify their topic again */
 	_Atomic bool suspect;   /* a consumer had an error that may mean that its topic was lost */
@@ -132,10 +136,12 @@ void weir_bus_kafka_tell_skew(struct bus_kafka *bus, struct weir_fault *fault);
 
 /* ---- bus_kafka_watch.c ---- */
 
-/** Reads the metadata of weir's topics, for rd_kafka_metadata_destroy() to free. @return WEIR_OK; WEIR_IO: no answer */
+/** Reads the metadata of weir's topics, and notes whether brokers answer, for rd_kafka_metadata_destroy() to free. @return WEIR_OK; WEIR_IO: no answer */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_metadata(struct bus_kafka *bus, int timeout_ms,
                                                        const struct rd_kafka_metadata **metadata,
                                                        struct weir_error *error);
+/** Notes what keeps the bus from working. @param problem  "": nothing */
+void weir_bus_kafka_note_problem(struct bus_kafka *bus, const char *problem);
 /** Starts the thread that checks each second whether Kafka works, and logs when that changes. */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_watch_start(struct bus_kafka *bus, struct weir_error *error);
 void weir_bus_kafka_watch_stop(struct bus_kafka *bus);

@@ -70,10 +70,7 @@ static enum weir_status assign(struct feed *feed, uint32_t partition, struct wei
 	if (status != WEIR_OK)
 		return WEIR_IO;
 	if (next < load(&place->next))
-		return weir_fail(error, WEIR_INVALID,
-		                 "decisions partition %u ends at %llu, before the offset already read: the topic was "
-		                 "recreated; restart to read it from the beginning",
-		                 partition, (unsigned long long)next);
+		return weir_bus_ends_before(error, weir_topic_name(WEIR_TOPIC_DECISIONS), partition, next, load(&place->next));
 	if (feed->begun && first > load(&place->next)) {
 		weir_counter_add(&feed->gaps, 1);
 		feed->lost |= load(&place->next) > place->start;
@@ -169,17 +166,34 @@ static bool pass_over(struct feed *feed, uint32_t partition, uint64_t offset)
 	return true;
 }
 
+/* The next receive begins at the topic's start. */
+static void begin_anew(struct feed *feed)
+{
+	feed->lost = feed->begun = false;
+	feed->again_at_ms = 0;
+	if (feed->consumer != NULL)
+		feed->bus->ops->consumer_free(feed->consumer);
+	feed->consumer = NULL;
+	for (uint32_t i = 0; i < feed->bus->partitions; i++) {
+		store(&feed->places[i].next, 0);
+		feed->places[i].refused = 0;
+		feed->places[i].passing = false;
+	}
+}
+
 enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, size_t most, int timeout_ms,
                               size_t *count, struct weir_error *error)
 {
 	*count = 0;
 	enum weir_status status = feed->consumer == NULL ? begin_again(feed, timeout_ms, error) : WEIR_OK;
-	if (status != WEIR_OK)
+	if (status == WEIR_IO)
 		return status;
-	status = feed->bus->ops->receive(feed->consumer, messages, most, timeout_ms, count, error);
-	if (status == WEIR_ANEW) { /* the list is made of the earlier topic's decisions: a start makes it of this one's */
-		struct weir_error why = *error;
-		return weir_fail(error, WEIR_INVALID, "%s; restart to read it from the beginning", why.text);
+	if (status == WEIR_OK)
+		status = feed->bus->ops->receive(feed->consumer, messages, most, timeout_ms, count, error);
+	if (status == WEIR_ANEW) {
+		*count = 0;
+		begin_anew(feed);
+		return status;
 	}
 	if (status != WEIR_INVALID) {
 		note_places(feed);
@@ -201,18 +215,10 @@ bool feed_caught_up(const struct feed *feed)
 
 bool feed_begin_anew_if_lost(struct feed *feed)
 {
-	if (!feed->lost)
-		return false;
-	feed->lost = feed->begun = false;
-	feed->again_at_ms = 0;
-	if (feed->consumer != NULL)
-		feed->bus->ops->consumer_free(feed->consumer);
-	feed->consumer = NULL;
-	for (uint32_t i = 0; i < feed->bus->partitions; i++) {
-		feed->places[i].refused = 0;
-		feed->places[i].passing = false;
-	}
-	return true;
+	bool lost = feed->lost;
+	if (lost)
+		begin_anew(feed);
+	return lost;
 }
 
 /* ---- ends ---- */

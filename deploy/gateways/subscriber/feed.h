@@ -30,8 +30,8 @@ void feed_close(struct feed *feed);
  * worse.
  *
  * @param messages  their bytes are borrowed until the next receive
- * @return WEIR_OK with *count >= 0; WEIR_IO: a passing fault; WEIR_INVALID: the topic ends before what was read of it,
- *         so it was recreated, and what is known says nothing any more
+ * @return WEIR_OK with *count >= 0; WEIR_IO: a passing fault; WEIR_ANEW: the topic was recreated, and
+ *         the next receive begins at its start, as in a new feed
  */
 WEIR_MUST_USE enum weir_status feed_receive(struct feed *feed, struct weir_message *messages, size_t most,
                                             int timeout_ms, size_t *count, struct weir_error *error);

@@ -292,6 +292,11 @@ static int wait_ms(const struct subscriber *subscriber)
 
 /* ---- the bus ---- */
 
+static bool is_kafka(const struct weir_bus *bus)
+{
+	return strcmp(bus->ops->name, "kafka") == 0;
+}
+
 static void open_existing_bus(struct subscriber *subscriber)
 {
 	struct weir_bus *bus = subscriber->bus;
@@ -300,7 +305,7 @@ static void open_existing_bus(struct subscriber *subscriber)
 	if (now_ms < subscriber->bus_look_at_ms)
 		return;
 	subscriber->bus_look_at_ms = now_ms + BUS_LOOK_MS;
-	if (strcmp(bus->ops->name, "kafka") == 0)
+	if (is_kafka(bus))
 		return; /* that bus tells of itself */
 	if (bus->ops->problem(bus, words, sizeof words))
 		weir_fault_raise(&subscriber->bus_fault, subscriber->options.log, "bus", "%s", words);
@@ -338,17 +343,43 @@ static enum weir_status open_feed(struct subscriber *subscriber, struct weir_err
 	return WEIR_OK;
 }
 
-/* As after a start: what the list holds stays until all that the topic holds is read. */
+/* As after a start: what the target holds stays until all that the topic holds is read. */
 static void begin_anew(struct subscriber *subscriber)
 {
-	weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
-	         "retention deleted decisions before they were read: reading the topic from the beginning");
-	block_table_clear(subscriber->table);
 	atomic_store(&subscriber->caught_up, false);
 	atomic_store(&subscriber->in_place, false);
 	subscriber->copy_wanted = true;
 	if (subscriber->ager == NULL && !subscriber->options.once)
 		subscriber->ager = ager_start(subscriber->options.target, subscriber->options.log);
+}
+
+static void after_loss(struct subscriber *subscriber)
+{
+	weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
+	         "retention deleted decisions before they were read: reading the topic from the beginning");
+	block_table_clear(subscriber->table);
+	begin_anew(subscriber);
+}
+
+/*
+ * The new topic does not have what is blocked since before, and lifts nothing by being empty.
+ *
+ * @return WEIR_OK; WEIR_INVALID: the bus is that of a directory, and stays with the one that was removed
+ */
+static enum weir_status after_recreation(struct subscriber *subscriber, struct weir_error *error)
+{
+	struct weir_error why = *error;
+	if (!is_kafka(subscriber->bus))
+		return weir_fail(error, WEIR_INVALID, "%s: restart to read it from its beginning (runbook: topic-recreated)",
+		                 why.text);
+	weir_log(subscriber->options.log, WEIR_LOG_WARNING, "decisions",
+	         "%s. Decisions that the old topic had and that were not read are lost. The list's blocks stay until they "
+	         "end or are lifted, and the new topic is read from its beginning. Lift again what was lifted just before "
+	         "(runbook: topic-recreated)",
+	         why.text);
+	block_table_keep(subscriber->table);
+	begin_anew(subscriber);
+	return WEIR_OK;
 }
 
 static enum weir_status report_blocked_feed(const struct subscriber *subscriber, struct weir_error *error)
@@ -366,8 +397,10 @@ static enum weir_status receive(struct subscriber *subscriber, struct weir_messa
 	struct feed *feed = atomic_load(&subscriber->feed);
 	enum weir_status status = feed_receive(feed, messages, BATCH, wait_ms(subscriber), count, error);
 	open_existing_bus(subscriber);
+	if (status == WEIR_ANEW)
+		return after_recreation(subscriber, error);
 	if (feed_begin_anew_if_lost(feed)) {
-		begin_anew(subscriber);
+		after_loss(subscriber);
 		*count = 0;
 	}
 	if (*count > 0)

@@ -59,6 +59,13 @@ void block_table_clear(struct block_table *table)
 	block_heap_deinit(&table->heap);
 }
 
+void block_table_keep(struct block_table *table)
+{
+	for (uint32_t i = 0; i < table->slot_count; i++)
+		for (struct block_entry *entry = table->slots[i]; entry != NULL; entry = entry->next)
+			entry->kept = true;
+}
+
 void block_table_free(struct block_table *table)
 {
 	if (table == NULL)
@@ -265,7 +272,13 @@ static void begin(struct block_table *table, struct block_entry *entry, const st
 static void note_version(struct block_entry *entry, const struct decision_record *record)
 {
 	entry->version = record->version;
+	entry->kept = false;
 	entry->at_ms = record->at_ms;
+}
+
+static bool is_newer(const struct decision_record *record, const struct block_entry *than)
+{
+	return than->kept || decision_version_newer(record->version, than->version);
 }
 
 static enum block_outcome lift_zone(struct block_table *table, const struct decision_record *record, int64_t now_ms)
@@ -274,7 +287,7 @@ static enum block_outcome lift_zone(struct block_table *table, const struct deci
 	for (uint32_t i = 0; i < table->slot_count; i++)
 		for (struct block_entry *entry = table->slots[i], *next; entry != NULL; entry = next) {
 			next = entry->next;
-			if (entry->partition != record->partition || !decision_version_newer(record->version, entry->version) ||
+			if (entry->partition != record->partition || !is_newer(record, entry) ||
 			    !weir_span_equal(block_entry_zone(entry), record->zone))
 				continue;
 			note_version(entry, record);
@@ -296,7 +309,7 @@ enum block_outcome block_table_apply(struct block_table *table, const struct dec
 	if (record->whole_zone)
 		return lift_zone(table, record, now_ms);
 	struct block_entry *entry = find(table, record->zone, record->key);
-	if (entry != NULL && !decision_version_newer(record->version, entry->version))
+	if (entry != NULL && !is_newer(record, entry))
 		return BLOCK_OLDER;
 	bool over = record->lift || record->until_ms <= now_ms;
 	if (entry == NULL && over)

@@ -45,6 +45,7 @@ struct block_entry {
 	bool changed;     /* in the list of changes */
 	bool told;        /* live at the last settle: whoever carries out changes has it */
 	bool gone;        /* out of the table, and freed at the next settle */
+	bool kept;        /* of a topic that was recreated: what the new one says of its bucket is newer */
 	bool by_operator; /* what blocks it, or did last */
 	uint32_t partition;
 	struct decision_version version;
@@ -95,6 +96,12 @@ enum block_outcome {
 
 /** Forgets all entries and marks, but not the newest version read of a partition: the topic is read from its start. */
 void block_table_clear(struct block_table *table);
+
+/**
+ * The topic was recreated, and is read from its start: each block stays until its end, or until the new topic says
+ * something of its bucket, in whatever version.
+ */
+void block_table_keep(struct block_table *table);
 
 /** Takes in a decision. @param now_ms  Unix ms */
 enum block_outcome block_table_apply(struct block_table *table, const struct decision_record *record, int64_t now_ms);

@@ -20,6 +20,17 @@ enum { TARGET_TIMEOUT_MS = 30000 }; /* what a server, a command or a program may
 
 struct target;
 
+/* What a list is, beside its entries, once it was read back. */
+struct target_reading {
+	int64_t written_ms;      /* Unix ms: when it was written last; 0: it does not say */
+	bool bounded;            /* it may be full, and have no room for more */
+	bool tells_keeper, kept; /* whether it says that a subscriber keeps it; and whether one does */
+	bool without_zones;      /* its entries do not say of which zone they are */
+};
+
+/* Takes an entry of a list. */
+typedef void target_seen(void *context, struct weir_span entry);
+
 struct target_ops {
 	const char *kind;
 	int64_t interval_ms;    /* at least so long between two changes on the average, unless one is told otherwise */
@@ -51,6 +62,18 @@ struct target_ops {
 	 * @thread any, one at a time, and while nobody uses the target
 	 */
 	enum weir_status (*age)(struct target *target, int64_t now_ms, struct weir_error *error);
+	/**
+	 * Reads the list back, and changes nothing, not even in a server that is asked. NULL, as `spell`: it cannot be.
+	 *
+	 * @param seen    called with each entry, in the words of `spell`
+	 * @param end_ms  monotonic: what takes longer is WEIR_IO
+	 * @return WEIR_OK; WEIR_IO: it is away, not there, or may not be read: the words say which
+	 */
+	enum weir_status (*read)(struct target *target, int64_t end_ms, target_seen *seen, void *context,
+	                         struct target_reading *reading, struct weir_error *error);
+	/** After a read: appends the words that the list has for a live entry. @return false: it cannot hold it */
+	bool (*spell)(struct target *target, const struct block_table *table, const struct block_entry *entry,
+	              struct weir_text *words);
 	/**
 	 * Appends which lists it keeps, a line each: the same whatever the target was called by. NULL: that is all there is
 	 * to tell two of them apart.

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum option { CONFIG, STATE, JSON, OPTION_COUNT };
+enum option { CONFIG, STATE, TO, TO_FILE, ZONE, MAP, JSON, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[CONFIG] = {.name = "config", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = "the configuration"},
@@ -27,6 +27,21 @@ static const struct weir_argument_option options_table[] = {
                .value = "DIR",
                .type = WEIR_ARGUMENT_TEXT,
                .help = "the state directory of the daemon on this machine (default: that of weir run)"},
+	[TO] = {.name = "to",
+            .value = "TARGET",
+            .type = WEIR_ARGUMENT_TEXT,
+            .help = "look at this list too, as `weir subscribe` was given it"},
+	[TO_FILE] = {.name = "to-file",
+                 .value = "FILE",
+                 .type = WEIR_ARGUMENT_TEXT,
+                 .help = "a file whose first line is that"},
+	[ZONE] = {.name = "zone",
+              .value = "NAME",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "it keeps only this zone's blocks, as `weir subscribe` was given it (default: all)",
+              .repeatable = true,
+              .expected = "a zone's name, at most 64 times"},
+	[MAP] = {.name = "map", .value = "FILE", .type = WEIR_ARGUMENT_TEXT, .help = "haproxy: the map's file"},
 	[JSON] = {.name = "json", .type = WEIR_ARGUMENT_FLAG, .help = "print it as one JSON object"},
 	[OPTION_COUNT] = {.name = NULL},
 };
@@ -54,7 +69,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir doctor",
 	.summary = "find what is wrong now, and say what to do about it",
-	.usage = "weir doctor [--config FILE] [--state DIR] [--json]",
+	.usage = "weir doctor [--config FILE] [--state DIR] [--to TARGET] [OPTION...]",
 	.about =
 		"Finds what is wrong now, and says what to do about it, the worst first.\n"
 		"\n"
@@ -62,11 +77,15 @@ static const struct weir_command_line line = {
 		"the clocks and the disks that the configuration names. Each thing that is wrong comes with what it means, "
 		"the command that ends it, and the heading of the runbook. What is good stands below in short.\n"
 		"\n"
+		"A gateway's list is held against the decisions: of the gateways of the configuration, of redis.url, of "
+		"each subscribe-NAME.target beside the configuration (weir-subscribe@NAME), and of --to.\n"
+		"\n"
 		"It only reads, and ends within 20 s: what does not answer is said to be silent. A page costs verdicts or "
 		"data; a ticket can wait for the morning; a note is no fault.",
 	.options = options_table,
 	.sections = sections,
 	.examples = "weir doctor --config weir.json\n"
+				"weir doctor --config weir.json --to nft:inet/filter/blocked --zone site\n"
 				"weir doctor --config weir.json --json | jq -r '.findings[].remedy'",
 	.exits = exits,
 };
@@ -89,7 +108,7 @@ static const struct {
 	{"limiters", doctor_check_limiters, CLUSTER, 1},
 	{"sources", doctor_check_sources, CLUSTER | LOCAL, 0},
 	{"pages", doctor_check_pages, CLUSTER | LOCAL, 1},
-	{"gateways", doctor_check_gateways, CLUSTER | LOCAL, 0},
+	{"gateways", doctor_check_gateways, CLUSTER | LOCAL, 1},
 	{"archive", doctor_check_archivers, CLUSTER, 2},
 };
 
@@ -113,6 +132,14 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	} *into = context;
 	switch (option) {
 	case STATE: into->doctor->state = value->text; break;
+	case TO: into->doctor->to = value->text; break;
+	case TO_FILE: into->doctor->to_file = value->text; break;
+	case MAP: into->doctor->map = value->text; break;
+	case ZONE:
+		if (into->doctor->zone_count == DOCTOR_ZONES_MOST)
+			return weir_arguments_refuse_value(&line, ZONE, value->text);
+		into->doctor->zones[into->doctor->zone_count++] = value->text;
+		break;
 	case JSON: *into->json = true; break;
 	default: into->doctor->path = value->text; break;
 	}

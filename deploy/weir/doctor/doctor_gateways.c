@@ -1,25 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the gateways that the configuration names can be reached, and their lists are there. Nothing is written. */
+/*
+ * Which gateways there are: those of the configuration, those of the service weir-subscribe@NAME beside it, and that of
+ * the command line. What can be read back is held against the decisions; of the others only the address is asked.
+ */
+#include "deploy/weir/doctor/gateways.h"
+
+#include "common/base/alloc.h"
+#include "common/base/read_file.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
-#include "deploy/weir/doctor/internal.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-/* Targets that keep a file: what follows is its path. */
-static const char *const file_kinds[] = {"file:", "nginx-map:", "nginx-geo:"};
+enum { GATEWAYS_MOST = 64, ENV_MOST_BYTES = 64 << 10 };
 
-static void add_away(const struct weir_check *check, const char *name, const char *why)
+static const char gateways_check[] = "gateways";
+
+/* ---- which there are ---- */
+
+static struct doctor_gateway *add(struct doctor_gateways *gateways, const char *to)
 {
-	weir_findings_add(
-		check->findings, WEIR_SEVERITY_PAGE, "gateways",
-		"gateway %s cannot be reached: %s\nIts list does not change: new blocks do not take effect there\nstart "
-		"it; the list is rebuilt by itself within seconds (runbook: gateway-not-blocking)",
-		name, why);
+	for (size_t i = 0; i < gateways->count; i++)
+		if (strcmp(gateways->at[i].settings.to, to) == 0)
+			return NULL;
+	if (gateways->count == GATEWAYS_MOST)
+		return NULL;
+	struct doctor_gateway *gateway = &gateways->at[gateways->count++];
+	gateway->to = weir_copy(to, strlen(to));
+	gateway->name = gateway_name(to);
+	gateway->settings = (struct gateway_settings){.to = gateway->to, .max = BLOCK_TABLE_MAX_DEFAULT};
+	gateway->settings.zones = gateway->zones;
+	return gateway;
 }
+
+/* Of the service's OPTIONS those that say what is in the list. */
+static void take_options(struct doctor_gateway *gateway)
+{
+	char *rest = strstr(gateway->options, "OPTIONS="), *before = NULL, *word;
+	if (rest != NULL)
+		rest += strlen("OPTIONS=");
+	while (rest != NULL && (word = strsep(&rest, " \t=\"'\n")) != NULL) {
+		if (*word == '\0')
+			continue;
+		if (before != NULL && strcmp(before, "--zone") == 0 && gateway->settings.zone_count < DOCTOR_ZONES_MOST)
+			gateway->zones[gateway->settings.zone_count++] = word;
+		if (before != NULL && strcmp(before, "--map") == 0)
+			gateway->settings.map = word;
+		before = word;
+	}
+}
+
+/* "…/subscribe-NAME.target", and NAME's options. */
+static void add_service(const struct weir_check *check, struct doctor_gateways *gateways, const char *path)
+{
+	struct weir_error error;
+	char *to = NULL, env[WEIR_PATH_BYTES];
+	size_t length;
+	if (weir_read_first_line(path, &to, &error) != WEIR_OK) {
+		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, gateways_check,
+		                  "%s\nWhether its list blocks whom it should is not known\nrun the command with more rights: "
+		                  "sudo weir doctor %s (runbook: gateway-not-blocking)",
+		                  error.text, check->config_words);
+		return;
+	}
+	struct doctor_gateway *gateway = to[0] != '\0' ? add(gateways, to) : NULL;
+	free(to);
+	if (gateway == NULL ||
+	    weir_path_format(env, &error, "%.*s.env", (int)(strlen(path) - strlen(".target")), path) != WEIR_OK ||
+	    weir_read_file(env, ENV_MOST_BYTES, &gateway->options, &length, &error) != WEIR_OK)
+		return;
+	take_options(gateway);
+}
+
+static void add_services(struct doctor *doctor, const struct weir_check *check, struct doctor_gateways *gateways)
+{
+	char directory[WEIR_PATH_BYTES], pattern[WEIR_PATH_BYTES];
+	struct weir_error error;
+	glob_t found = {0};
+	if (weir_directory_of(doctor->path, directory, &error) != WEIR_OK ||
+	    weir_path_format(pattern, &error, "%s/subscribe-*.target", directory) != WEIR_OK)
+		return;
+	if (glob(pattern, 0, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			add_service(check, gateways, found.gl_pathv[i]);
+	globfree(&found);
+}
+
+/* That of the command line, with its zones; without one the zones are those of redis.url. */
+static void add_asked(struct doctor *doctor, const struct weir_check *check, struct doctor_gateways *gateways)
+{
+	struct weir_error error;
+	char *line = NULL;
+	const char *to = doctor->to;
+	enum weir_status status = WEIR_OK;
+	if (to == NULL && doctor->to_file != NULL)
+		status = weir_read_first_line(doctor->to_file, &line, &error);
+	else if (to == NULL && doctor->config->redis.url.value != NULL)
+		status = weir_json_secret(&doctor->config->redis.url, &line, &error);
+	if (status != WEIR_OK)
+		weir_findings_add(check->findings, WEIR_SEVERITY_TICKET, gateways_check,
+		                  "%s\nWhether its list blocks whom it should is not known\nmend it, or run the command with "
+		                  "more rights (runbook: gateway-not-blocking)",
+		                  error.text);
+	to = to != NULL ? to : line;
+	struct doctor_gateway *gateway = status == WEIR_OK && to != NULL ? add(gateways, to) : NULL;
+	if (gateway != NULL) {
+		memcpy(gateway->zones, doctor->zones, sizeof gateway->zones);
+		gateway->settings.zone_count = doctor->zone_count;
+		gateway->settings.map = doctor->map;
+		gateway->possible = doctor->to == NULL && doctor->to_file == NULL;
+	}
+	free(line);
+}
+
+static void free_all(struct doctor_gateways *gateways)
+{
+	struct weir_error ignored;
+	for (size_t i = 0; i < gateways->count; i++) {
+		struct doctor_gateway *gateway = &gateways->at[i];
+		if (gateway->target != NULL)
+			(void)!gateway->target->ops->close(gateway->target, &ignored);
+		list_words_deinit(&gateway->before);
+		list_words_deinit(&gateway->now);
+		list_words_deinit(&gateway->list);
+		free(gateway->to);
+		free(gateway->name);
+		free(gateway->options);
+	}
+	free(gateways->at);
+}
+
+/* ---- what only has an address ---- */
 
 struct reaching {
 	const struct weir_check *check;
@@ -31,69 +145,74 @@ static void reach(void *context, const char *host, unsigned port)
 	const struct reaching *reaching = context;
 	const char *reason = doctor_reach(host, port);
 	if (reason != NULL)
-		add_away(reaching->check, reaching->name, reason);
-	else
-		weir_findings_good(reaching->check->findings, "gateways: %s answers", reaching->name);
-}
-
-static void reach_socket(const struct weir_check *check, const char *name, const char *path)
-{
-	const char *reason = doctor_reach_socket(path);
-	if (reason != NULL)
-		add_away(check, name, reason);
-	else
-		weir_findings_good(check->findings, "gateways: %s answers", name);
-}
-
-static void check_file(const struct weir_check *check, const char *name, const char *path)
-{
-	struct stat about;
-	if (stat(path, &about) != 0)
 		weir_findings_add(
-			check->findings, WEIR_SEVERITY_PAGE, "gateways",
-			"the list of gateway %s is not there: %s\nIt blocks nobody\nls -ld \"$(dirname %s)\" shows whose the "
-			"directory is; weir's user must be able to write there (runbook: gateway-not-blocking)",
-			name, strerror(errno), path);
+			reaching->check->findings, WEIR_SEVERITY_TICKET, gateways_check,
+			"gateway %s cannot be reached: %s\nIt does not hear of new blocks\nstart it, or name the address that "
+			"answers; what it missed is sent again (runbook: gateway-not-blocking)",
+			reaching->name, reason);
 	else
-		weir_findings_good(check->findings, "gateways: the list %s is there", path);
+		weir_findings_good(reaching->check->findings,
+		                   "gateways: %s answers; whom it blocks is not asked, as its list cannot be read back",
+		                   reaching->name);
 }
 
-static void check_redis(const struct weir_check *check, const char *name, const char *url)
+static void reach_webhook(const struct weir_check *check, const struct doctor_gateway *gateway)
 {
-	struct reaching reaching = {check, name};
+	struct reaching reaching = {check, gateway->name};
+	const char *at = strstr(gateway->to, "://");
 	char place[300];
-	const char *at = strstr(url, "://") + 3, *account = strrchr(at, '@');
-	snprintf(place, sizeof place, "%s", account != NULL ? account + 1 : at);
-	place[strcspn(place, "/?")] = '\0';
-	if (strrchr(place, ':') == NULL || place[strlen(place) - 1] == ']')
-		snprintf(place + strlen(place), sizeof place - strlen(place), ":6379");
-	doctor_each_address(place, reach, &reaching);
+	if (at == NULL) {
+		weir_findings_good(check->findings, "gateways: whom %s blocks is not asked, as its list cannot be read back",
+		                   gateway->name);
+		return;
+	}
+	bool secure = at - gateway->to >= 5 && memcmp(at - 5, "https", 5) == 0;
+	snprintf(place, sizeof place, "%s", at + 3);
+	place[strcspn(place, "/?#")] = '\0';
+	char *host = strrchr(place, '@');
+	host = host != NULL ? host + 1 : place;
+	if (strrchr(host, ':') == NULL || host[strlen(host) - 1] == ']')
+		snprintf(host + strlen(host), sizeof place - (size_t)(host - place) - strlen(host), secure ? ":443" : ":80");
+	doctor_each_address(host, reach, &reaching);
 }
 
-static void check_one(const struct weir_check *check, const char *to)
+/* ---- */
+
+/* Its target, where it can be read back. */
+static bool open_target(const struct doctor *doctor, const struct weir_check *check, struct doctor_gateway *gateway)
 {
-	char *name = gateway_name(to);
-	for (size_t i = 0; i < sizeof file_kinds / sizeof *file_kinds; i++)
-		if (strncmp(to, file_kinds[i], strlen(file_kinds[i])) == 0)
-			check_file(check, name, to + strlen(file_kinds[i]));
-	if (strncmp(to, "redis://", 8) == 0 || strncmp(to, "rediss://", 9) == 0)
-		check_redis(check, name, to);
-	if (strncmp(to, "haproxy:/", 9) == 0)
-		reach_socket(check, name, to + 8);
-	free(name);
+	struct weir_error error;
+	if (gateway_open(&gateway->settings, (uint32_t)doctor->config->bus.partitions, check->log, NULL, &gateway->target,
+	                 &error) == WEIR_OK)
+		return gateway->target->ops->read != NULL;
+	weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, gateways_check,
+	                  "gateway %s: %s\nNo subscriber of it starts\nmend the target (runbook: gateway-not-blocking)",
+	                  gateway->name, error.text);
+	return false;
 }
 
 void doctor_check_gateways(struct doctor *doctor, const struct weir_check *check)
 {
 	struct gateway_list list = {0};
+	struct doctor_gateways gateways = {.at = weir_alloc(GATEWAYS_MOST, sizeof *gateways.at)};
 	struct weir_error error;
-	char *url = NULL;
 	if (gateway_list_read(doctor->config, &list, &error) == WEIR_OK)
-		for (size_t i = 0; i < list.count; i++)
-			check_one(check, list.at[i].to);
+		for (size_t i = 0; i < list.count; i++) {
+			struct doctor_gateway *gateway = add(&gateways, list.at[i].to);
+			if (gateway != NULL)
+				gateway->settings = list.at[i];
+		}
+	add_services(doctor, check, &gateways);
+	add_asked(doctor, check, &gateways);
+	for (size_t i = 0; i < gateways.count; i++)
+		if (!open_target(doctor, check, &gateways.at[i]) && gateways.at[i].target != NULL)
+			reach_webhook(check, &gateways.at[i]);
+	doctor_compare_lists(doctor, check, &gateways);
+	for (size_t i = 0; i < gateways.count; i++) {
+		const char *to = gateways.at[i].settings.to;
+		if (gateways.at[i].read && strncmp(to, "nginx-", strlen("nginx-")) == 0)
+			doctor_check_nginx(check, &gateways.at[i], to + strlen("nginx-map:"));
+	}
 	gateway_list_deinit(&list);
-	if (doctor->config->redis.url.value != NULL &&
-	    weir_json_secret(&doctor->config->redis.url, &url, &error) == WEIR_OK && url != NULL)
-		check_one(check, url);
-	free(url);
+	free_all(&gateways);
 }

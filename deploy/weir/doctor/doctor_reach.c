@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { CONNECT_MS = 2000, CONNECT_ALL_MS = 4000 };
@@ -56,16 +55,6 @@ const char *doctor_reach(const char *host, unsigned port)
 			reason = this;
 	}
 	freeaddrinfo(found);
-	return reason != 0 ? strerrordesc_np(reason) : NULL;
-}
-
-const char *doctor_reach_socket(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	if (strlen(path) >= sizeof address.sun_path)
-		return strerrordesc_np(ENAMETOOLONG);
-	memcpy(address.sun_path, path, strlen(path));
-	int reason = try_connect(AF_UNIX, (const struct sockaddr *)&address, sizeof address);
 	return reason != 0 ? strerrordesc_np(reason) : NULL;
 }
 

@@ -9,11 +9,17 @@
 #include "common/diagnosis/server_checks.h"
 #include "common/files/durable_file.h"
 
+enum { DOCTOR_ZONES_MOST = 64 };
+
 /* What the checks work on. Written by one check each, and read by those of a later round. */
 struct doctor {
 	const char *path;  /* of the configuration */
 	const char *state; /* --state; NULL: none is named */
 	char state_usual[WEIR_PATH_BYTES];
+	/* --to, --to-file, --map, --zone: another gateway */
+	const char *to, *to_file, *map;
+	const char *zones[DOCTOR_ZONES_MOST];
+	size_t zone_count;
 	struct weir_config *config;
 	bool cluster; /* else `weir run` on this machine */
 	bool refused; /* the configuration cannot be run: of the check of it */
@@ -40,7 +46,6 @@ void doctor_check_broker_certificates(const struct weir_check *check);
 
 /** Whether somebody listens there: NULL; else why not, in words. */
 const char *doctor_reach(const char *host, unsigned port);
-const char *doctor_reach_socket(const char *path);
 
 /** Calls for each HOST:PORT of a list; the host without brackets. */
 void doctor_each_address(const char *list, void (*call)(void *context, const char *host, unsigned port), void *context);

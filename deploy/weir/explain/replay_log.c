@@ -186,44 +186,56 @@ static enum weir_status judge(struct part *part, struct weir_error *error)
 	for (size_t i = 0; i < part->count; i++)
 		if (is_ours(part, &part->questions[i]))
 			question_lacks(&part->questions[i], "The log was judged up to offset %" PRIu64 " alone: %s.",
-			               message.offset, error->text);
+			               message.offset - part->base, error->text);
 	return WEIR_OK;
 }
 
 /* ---- what is missing ---- */
 
+/* Why the record that caused a decision makes none now. */
+static void tell_record(const struct part *part, struct question *question)
+{
+	if (question->offset < part->base)
+		question_lacks(question,
+		               "Record %" PRIu64
+		               " of partition %u, which caused the decision, was in the topic before the topic "
+		               "was recreated: it is not there any more.",
+		               question->offset, part->partition);
+	else if (question->offset - part->base < part->first)
+		question_lacks(question,
+		               "The log of partition %u begins at offset %" PRIu64 ": the record at offset %" PRIu64
+		               " that caused the decision is not there any more.",
+		               part->partition, part->first, question->offset - part->base);
+	else
+		question_lacks(question,
+		               "Judging the log of partition %u again from offset %" PRIu64 " on, the record at offset %" PRIu64
+		               " makes no such decision.",
+		               part->partition, part->first, question->offset - part->base);
+}
+
 static void tell_missing(const struct part *part, struct question *question)
 {
-	uint64_t first = part->base + part->first;
-	bool trimmed = first > 0;
+	bool trimmed = part->base > 0 || part->first > 0;
 	if (part->damaged > 0)
 		question_lacks(question, "%" PRIu64 " records of partition %u are damaged or gone.", part->damaged,
 		               part->partition);
-	if (question->again.length == 0 && question->by_id && question->offset < first)
-		question_lacks(question,
-		               "The log of partition %u begins at offset %" PRIu64 ": the record %" PRIu64
-		               " that caused the decision is not there any more.",
-		               part->partition, first, question->offset);
-	else if (question->again.length == 0 && question->by_id)
-		question_lacks(question,
-		               "Judging the log of partition %u again from offset %" PRIu64 " on, record %" PRIu64
-		               " makes no such decision.",
-		               part->partition, first, question->offset);
+	if (question->again.length == 0 && question->by_id)
+		tell_record(part, question);
 	else if (question->again.length == 0)
 		question_lacks(question, "The log of partition %u, from offset %" PRIu64 " on, has no decision of this key.",
-		               part->partition, first);
+		               part->partition, part->first);
 	if (question->again.length > 0 && question->lacking > 0)
 		question_lacks(question,
 		               "%" PRId64 " of the counted events are not in the log, which begins at offset %" PRIu64 ".",
-		               question->lacking, first);
+		               question->lacking, part->first);
 	else if (question->again.length > 0 && question->may_lack)
 		question_lacks(question,
 		               "The level was never at rest since the log begins, at offset %" PRIu64
 		               ": earlier events may have a share in it.",
-		               first);
+		               part->first);
 	else if (trimmed && question->published.length > 0 && question->again.length > 0 && !question_is_equal(question))
 		question_lacks(question, "What was counted before offset %" PRIu64 ", where the log begins, is not known.",
-		               first);
+		               part->first);
 }
 
 /* How far before a decision's time what counted for it can lie; < 0: that is not known. */

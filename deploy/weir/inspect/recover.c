@@ -138,8 +138,8 @@ static enum weir_status find_gap(const struct recover *recover, bool *gap, struc
 	*gap = at->status == WEIR_ANEW || (at->status == WEIR_INVALID && next < first);
 	if (at->status == WEIR_ANEW)
 		printf(
-			"partition %u: %s: its %llu messages are judged from the first one on; what the earlier topic had behind "
-			"offset %llu is lost\n",
+			"partition %u: %s: its %llu messages are read from the first one on, and what was judged of them does not "
+			"count again; what had been behind offset %llu is lost\n",
 			at->partition, at->why.text, end - first, next);
 	else if (*gap)
 		printf("partition %u: the checkpoint continues at offset %llu, but the log begins at %llu: %llu messages "

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WAIT_MS = 10000, TURNS = 3, TOPICS = 2 };
+enum { WAIT_MS = 10000, TURNS = 10, TOPICS = 2 };
 
 static const enum weir_topic topics[TOPICS] = {WEIR_TOPIC_JUDGED, WEIR_TOPIC_DECISIONS};
 

@@ -516,12 +516,8 @@ static void print_summary(const struct follow *follow)
 		.finished = true,
 	};
 	struct lane **lanes = weir_alloc(follow->bus->partitions, sizeof(struct lane *));
-	for (uint32_t i = 0; i < follow->worker_count; i++) {
-		uint32_t count;
-		struct lane *const *own = worker_lanes(follow->workers[i], &count);
-		memcpy(lanes + summary.lane_count, own, count * sizeof(struct lane *));
-		summary.lane_count += count;
-	}
+	for (uint32_t i = 0; i < follow->worker_count; i++)
+		summary.lane_count += worker_lanes(follow->workers[i], lanes + summary.lane_count);
 	summary.lanes = lanes;
 	collector_counts(follow->collector, &summary.counts);
 	collector_dead_letters(follow->collector, &summary.dead_letters_written, &summary.dead_letters_dropped);

@@ -191,7 +191,8 @@ struct subscribe {
 	uint32_t partitions;
 	struct weir_log log;
 	struct target *target;
-	_Atomic(struct weir_bus *) bus; /* NULL until it is open; the pages look at it meanwhile */
+	_Atomic(struct weir_bus *) bus;     /* NULL until it is open; the pages look at it meanwhile */
+	_Atomic(struct weir_bus *) opening; /* the same, before the topic is there; NULL: a local one, or not begun */
 	struct subscriber *subscriber;
 	struct weir_http *http;
 };
@@ -401,9 +402,9 @@ static enum weir_status open_bus(struct subscribe *subscribe, struct weir_error 
 	if (subscribe->log_directory[0] != '\0')
 		return open_local(subscribe, error);
 	struct weir_bus *bus;
-	enum weir_status status = weir_bus_kafka_open_topic(subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS, true,
-	                                                    subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2,
-	                                                    weir_stop_flag(), &subscribe->log, &bus, error);
+	enum weir_status status = weir_bus_kafka_open_topic(
+		subscribe->config, "weir-subscribe", WEIR_TOPIC_DECISIONS, &subscribe->opening,
+		subscribe->once ? ONCE_WAIT_MS : INT64_MAX / 2, weir_stop_flag(), &subscribe->log, &bus, error);
 	if (status == WEIR_OK)
 		atomic_store(&subscribe->bus, bus);
 	return status;
@@ -419,7 +420,7 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 	const struct subscriber_row row = {subscribe->subscriber, weir_span_of(name)};
 	subscriber_metrics(&row, 1, &reply->body);
 	if (subscribe->log_directory[0] == '\0')
-		weir_bus_kafka_metrics(atomic_load(&subscribe->bus), subscribe->partitions, &reply->body);
+		weir_bus_kafka_metrics(atomic_load(&subscribe->opening), subscribe->partitions, &reply->body);
 	weir_process_metrics("subscribe", &reply->body);
 	weir_http_metrics(request, &reply->body);
 	free(name);
@@ -436,7 +437,10 @@ static void show_readiness(void *context, const struct weir_http_request *reques
 {
 	(void)request;
 	const struct subscribe *subscribe = context;
+	struct weir_bus *opening = atomic_load(&subscribe->opening);
 	reply->status = subscriber_ready(subscribe->subscriber, &reply->body) ? 200 : 503;
+	if (opening != NULL && atomic_load(&subscribe->bus) == NULL)
+		(void)weir_bus_kafka_ready(opening, &reply->body);
 	if (reply->status == 200)
 		weir_text_puts(&reply->body, "ok\n");
 }
@@ -469,7 +473,9 @@ static enum weir_status close_all(struct subscribe *subscribe, struct weir_error
 	enum weir_status status = WEIR_OK;
 	if (subscribe->target != NULL)
 		status = subscribe->target->ops->close(subscribe->target, error);
-	struct weir_bus *bus = atomic_load(&subscribe->bus);
+	struct weir_bus *bus = atomic_load(&subscribe->bus), *opening = atomic_load(&subscribe->opening);
+	if (bus == NULL)
+		bus = opening;
 	if (bus != NULL)
 		bus->ops->close(bus);
 	weir_config_free(subscribe->config);

@@ -145,8 +145,10 @@ enum weir_status program_run(const struct program_run *run, struct weir_error *e
 	if (pid > 0 && (run->said != NULL || status != WEIR_OK)) {
 		struct weir_text text = {0};
 		off_t length = lseek(output, 0, SEEK_END);
-		off_t from = length > PROGRAM_OUTPUT_MAX_BYTES ? length - PROGRAM_OUTPUT_MAX_BYTES : 0;
-		ssize_t got = pread(output, weir_text_reserve(&text, PROGRAM_OUTPUT_MAX_BYTES), PROGRAM_OUTPUT_MAX_BYTES, from);
+		off_t most = run->said_most > 0 ? (off_t)run->said_most : PROGRAM_OUTPUT_MAX_BYTES;
+		off_t from = length > most ? length - most : 0;
+		size_t kept = (size_t)(length - from);
+		ssize_t got = pread(output, weir_text_reserve(&text, kept + 1), kept, from);
 		text.length = got > 0 ? (size_t)got : 0;
 		struct weir_span last = last_line(text.at, text.length);
 		if (status != WEIR_OK && last.length > 0) {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 enum { PROGRAM_OUTPUT_MAX_BYTES = 64 * 1024 };
+#define PROGRAM_LISTING_MAX_BYTES ((size_t)64 << 20)
 
 struct program_run {
 	const char *const *arguments; /* the first is looked for in PATH; ended by NULL */
@@ -17,7 +18,8 @@ struct program_run {
 	size_t input_bytes;
 	int64_t timeout_ms;     /* then it is killed, with all that it started */
 	int *left_with;         /* set to its exit status, or -1: it was not let end by itself; NULL: not wanted */
-	struct weir_text *said; /* its output and error output, at most PROGRAM_OUTPUT_MAX_BYTES; NULL: not wanted */
+	struct weir_text *said; /* its output and error output, the last `said_most` bytes; NULL: not wanted */
+	size_t said_most;       /* 0: PROGRAM_OUTPUT_MAX_BYTES */
 };
 
 /**

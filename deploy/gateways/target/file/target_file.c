@@ -8,7 +8,10 @@
 #include "deploy/gateways/target/exec/program.h"
 #include "deploy/gateways/target/list_place.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { INTERVAL_MS = 200, CHECK_MS = 1000, AGE_MAX_BYTES = 1 << 30 };
@@ -123,6 +126,20 @@ enum weir_status file_target_age(struct file_target *target, file_target_entry *
 	return status;
 }
 
+enum weir_status file_target_bytes(const struct file_target *target, char **bytes, struct weir_span *text,
+                                   struct target_reading *reading, struct weir_error *error)
+{
+	struct stat about;
+	size_t length = 0;
+	if (stat(target->file.path, &about) != 0)
+		return weir_fail(error, WEIR_IO, "%s", strerror(errno));
+	if (weir_read_file(target->file.path, AGE_MAX_BYTES, bytes, &length, error) != WEIR_OK)
+		return WEIR_IO;
+	reading->written_ms = (int64_t)about.st_mtim.tv_sec * 1000;
+	*text = (struct weir_span){.at = *bytes, .length = (uint32_t)length};
+	return WEIR_OK;
+}
+
 enum weir_status file_target_close(struct target *target, struct weir_error *error)
 {
 	(void)error;
@@ -169,6 +186,56 @@ static enum weir_status age(struct target *target, int64_t now_ms, struct weir_e
 	return file_target_age((struct file_target *)target, read_line, now_ms, error);
 }
 
+/* ---- read back ---- */
+
+/* The zone and the key of a decision: another version of the same blocks as well. */
+static bool put_bucket(struct weir_text *words, struct weir_span line)
+{
+	json_t *object = json_loadb(line.at, line.length, JSON_ALLOW_NUL, NULL);
+	const json_t *zone = json_object_get(object, "zone"), *key = json_object_get(object, "key");
+	char *text = zone != NULL && key != NULL ? json_dumps(key, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+	bool good = text != NULL && json_is_string(zone);
+	if (good)
+		weir_text_printf(words, "%s %s", json_string_value(zone), text);
+	free(text);
+	json_decref(object);
+	return good;
+}
+
+static enum weir_status read_back(struct target *target, int64_t end_ms, target_seen *seen, void *context,
+                                  struct target_reading *reading, struct weir_error *error)
+{
+	(void)end_ms;
+	struct weir_text words = {0};
+	struct weir_span text;
+	char *bytes = NULL;
+	enum weir_status status = file_target_bytes((struct file_target *)target, &bytes, &text, reading, error);
+	if (status != WEIR_OK)
+		return status;
+	const char *at = text.at, *end = text.at + text.length;
+	while (at < end) {
+		const char *line_end = memchr(at, '\n', (size_t)(end - at));
+		line_end = line_end != NULL ? line_end : end;
+		struct weir_span line = {.at = at, .length = (uint32_t)(line_end - at)};
+		weir_text_clear(&words);
+		if (!put_bucket(&words, line))
+			weir_text_append(&words, line.at, line.length);
+		seen(context, weir_text_span(&words));
+		at = line_end + (line_end < end);
+	}
+	weir_text_deinit(&words);
+	free(bytes);
+	return WEIR_OK;
+}
+
+static bool spell(struct target *target, const struct block_table *table, const struct block_entry *entry,
+                  struct weir_text *words)
+{
+	(void)target;
+	(void)table;
+	return put_bucket(words, block_entry_json(entry));
+}
+
 void file_target_lists(const struct target *target, struct weir_text *lines)
 {
 	weir_text_puts(lines, "file ");
@@ -178,6 +245,8 @@ void file_target_lists(const struct target *target, struct weir_text *lines)
 
 static const struct target_ops ops = {
 	.lists = file_target_lists,
+	.read = read_back,
+	.spell = spell,
 	.kind = "file",
 	.interval_ms = INTERVAL_MS,
 	.keeps_json = true,

@@ -31,6 +31,9 @@ enum weir_status file_target_check(struct target *target, const struct block_tab
 /** Takes out of the file what is over, and runs the command if something was. */
 enum weir_status file_target_age(struct file_target *target, file_target_entry *entry, int64_t now_ms,
                                  struct weir_error *error);
+/** The file's bytes, and when it was written last. @return the caller frees them; WEIR_IO: it is not there, say */
+enum weir_status file_target_bytes(const struct file_target *target, char **bytes, struct weir_span *text,
+                                   struct target_reading *reading, struct weir_error *error);
 enum weir_status file_target_close(struct target *target, struct weir_error *error);
 
 #endif

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { TIMEOUT_MS = 10000, ANSWER_MAX_BYTES = 4 << 20, READ_BYTES = 16 * 1024 };
+enum { TIMEOUT_MS = 10000, ANSWER_MAX_BYTES = 64 << 20, READ_BYTES = 16 * 1024 };
 
 static bool await(int fd, short events, int64_t end_ms)
 {

@@ -353,6 +353,42 @@ static enum weir_status check(struct target *target, const struct block_table *t
 	return look_for_one(haproxy, table, error);
 }
 
+/* ---- read back ---- */
+
+/* "0xADDRESS KEY VALUE" lines; a key may have blanks. */
+static enum weir_status read_back(struct target *target, int64_t end_ms, target_seen *seen, void *context,
+                                  struct target_reading *reading, struct weir_error *error)
+{
+	(void)end_ms;
+	struct haproxy_target *haproxy = (struct haproxy_target *)target;
+	weir_text_clear(&haproxy->request);
+	enum weir_status status = look(haproxy, error);
+	if (status == WEIR_OK)
+		status = inspect_type(haproxy, error);
+	if (status != WEIR_OK)
+		return status;
+	reading->without_zones = true;
+	weir_text_printf(&haproxy->request, "show map %s", haproxy->name);
+	status = ask(haproxy, error);
+	const char *line = status == WEIR_OK ? haproxy->answer.at : "";
+	while (*line != '\0') {
+		size_t length = strcspn(line, "\n");
+		const char *blank = memchr(line, ' ', length), *value = memrchr(line, ' ', length);
+		if (strncmp(line, "0x", 2) == 0 && value > blank)
+			seen(context, (struct weir_span){.at = blank + 1, .length = (uint32_t)(value - blank - 1)});
+		line += length + (line[length] == '\n');
+	}
+	return status;
+}
+
+static bool spell(struct target *target, const struct block_table *table, const struct block_entry *entry,
+                  struct weir_text *words)
+{
+	struct weir_span key = block_entry_key(entry);
+	weir_text_append(words, key.at, key.length);
+	return can_hold((const struct haproxy_target *)target, key, block_table_has_operators(table, key));
+}
+
 static enum weir_status close_target(struct target *target, struct weir_error *error)
 {
 	(void)error;
@@ -376,6 +412,8 @@ static void lists(const struct target *target, struct weir_text *lines)
 
 static const struct target_ops ops = {
 	.lists = lists,
+	.read = read_back,
+	.spell = spell,
 	.kind = "haproxy",
 	.check_after_ms = CHECK_MS,
 	.copy = copy,

@@ -8,6 +8,7 @@
 #include "deploy/gateways/target/ipset/target_ipset.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/bytes/hash.h"
 #include "deploy/gateways/target/exec/program.h"
 #include "deploy/gateways/target/ipset/ipset_set.h"
@@ -222,6 +223,62 @@ static enum weir_status check(struct target *target, const struct block_table *t
 	return WEIR_OK;
 }
 
+/* ---- read back ---- */
+
+/* "add SET ELEMENT …" lines of `ipset save`. */
+static void see_listing(const struct weir_text *said, const char *name, target_seen *seen, void *context)
+{
+	char begin[IPSET_NAME_BYTES + 8];
+	size_t length = (size_t)snprintf(begin, sizeof begin, "add %s ", name);
+	const char *at = said->at, *end = said->at + said->length;
+	while (at < end) {
+		const char *line_end = memchr(at, '\n', (size_t)(end - at));
+		line_end = line_end != NULL ? line_end : end;
+		if ((size_t)(line_end - at) > length && memcmp(at, begin, length) == 0) {
+			const char *word = at + length, *blank = memchr(word, ' ', (size_t)(line_end - word));
+			blank = blank != NULL ? blank : line_end;
+			seen(context, (struct weir_span){.at = word, .length = (uint32_t)(blank - word)});
+		}
+		at = line_end + (line_end < end);
+	}
+}
+
+static enum weir_status read_back(struct target *target, int64_t end_ms, target_seen *seen, void *context,
+                                  struct target_reading *reading, struct weir_error *error)
+{
+	struct ipset_target *ipset = (struct ipset_target *)target;
+	enum weir_status status = WEIR_OK;
+	reading->without_zones = reading->bounded = true;
+	for (size_t i = 0; i < ipset->set_count && status == WEIR_OK; i++) {
+		const char *const words[] = {"ipset", "save", ipset->names[i], NULL};
+		struct weir_text said = {0};
+		struct program_run program = {.arguments = words,
+		                              .timeout_ms = end_ms - weir_monotonic_ms(),
+		                              .said = &said,
+		                              .said_most = PROGRAM_LISTING_MAX_BYTES};
+		status = describe(ipset, i, error);
+		if (status == WEIR_OK)
+			status = program_run(&program, error);
+		if (status == WEIR_OK)
+			see_listing(&said, ipset->names[i], seen, context);
+		weir_text_deinit(&said);
+	}
+	return status;
+}
+
+static bool spell(struct target *target, const struct block_table *table, const struct block_entry *entry,
+                  struct weir_text *words)
+{
+	const struct ipset_target *ipset = (const struct ipset_target *)target;
+	char text[IPSET_ELEMENT_BYTES];
+	for (size_t i = 0; i < ipset->set_count; i++)
+		if (can_hold(&ipset->sets[i], table, entry, text)) {
+			weir_text_puts(words, text);
+			return true;
+		}
+	return false;
+}
+
 static enum weir_status close_target(struct target *target, struct weir_error *error)
 {
 	(void)error;
@@ -240,6 +297,8 @@ static void lists(const struct target *target, struct weir_text *lines)
 
 static const struct target_ops ops = {
 	.lists = lists,
+	.read = read_back,
+	.spell = spell,
 	.kind = "ipset",
 	.interval_ms = INTERVAL_MS,
 	.check_after_ms = CHECK_MS,

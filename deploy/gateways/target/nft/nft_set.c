@@ -67,6 +67,26 @@ bool nft_set_read(struct weir_span listing, struct nft_set *set)
 	return true;
 }
 
+void nft_set_elements(struct weir_span listing, void (*seen)(void *context, struct weir_span element), void *context)
+{
+	static const char mark[] = "elements = {";
+	const char *at = listing.length > 0 ? memmem(listing.at, listing.length, mark, strlen(mark)) : NULL;
+	const char *end = at != NULL ? memchr(at, '}', (size_t)(listing.at + listing.length - at)) : NULL;
+	if (end == NULL)
+		return;
+	for (at += strlen(mark); at < end;) {
+		while (at < end && (*at == ' ' || *at == '\t' || *at == '\n'))
+			at++;
+		const char *word = at;
+		while (at < end && *at != ' ' && *at != ',' && *at != '\t' && *at != '\n')
+			at++;
+		if (at > word)
+			seen(context, (struct weir_span){.at = word, .length = (uint32_t)(at - word)});
+		const char *comma = memchr(at, ',', (size_t)(end - at));
+		at = comma != NULL ? comma + 1 : end;
+	}
+}
+
 bool nft_set_element(const struct nft_set *set, struct weir_span key, bool any_size, char text[NFT_SET_ELEMENT_BYTES])
 {
 	struct weir_network network;

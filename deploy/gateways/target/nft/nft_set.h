@@ -23,6 +23,9 @@ struct nft_set {
 /** Reads `nft list set`. @return false: it tells of no set of addresses */
 bool nft_set_read(struct weir_span listing, struct nft_set *set);
 
+/** Calls with each element of such a listing. */
+void nft_set_elements(struct weir_span listing, void (*seen)(void *context, struct weir_span element), void *context);
+
 enum { NFT_SET_ELEMENT_BYTES = WEIR_ADDRESS_TEXT_BYTES + 4 };
 
 /** A key as an element's text; false: it cannot be one of this set. @param any_size  as network_key() */

@@ -443,6 +443,58 @@ static enum weir_status check(struct target *target, const struct block_table *t
 	return WEIR_OK;
 }
 
+/* ---- read back ---- */
+
+static enum weir_status read_set(struct one_set *set, int64_t end_ms, target_seen *seen, void *context,
+                                 struct weir_error *error)
+{
+	char command[NFT_NAME_BYTES + 16], *words[8], *rest = command;
+	size_t count = 0;
+	snprintf(command, sizeof command, "nft list set %s", set->name);
+	for (char *word; (word = strsep(&rest, " ")) != NULL;)
+		words[count++] = word;
+	words[count] = NULL;
+	struct weir_text said = {0};
+	struct program_run program = {.arguments = (const char *const *)words,
+	                              .timeout_ms = end_ms - weir_monotonic_ms(),
+	                              .said = &said,
+	                              .said_most = PROGRAM_LISTING_MAX_BYTES};
+	enum weir_status status = program_run(&program, error);
+	if (status == WEIR_OK)
+		nft_set_elements(weir_text_span(&said), seen, context);
+	weir_text_deinit(&said);
+	return status;
+}
+
+static enum weir_status read_back(struct target *target, int64_t end_ms, target_seen *seen, void *context,
+                                  struct target_reading *reading, struct weir_error *error)
+{
+	struct nft_target *nft = (struct nft_target *)target;
+	enum weir_status status = WEIR_OK;
+	reading->without_zones = true;
+	for (size_t i = 0; i < nft->set_count && status == WEIR_OK; i++) {
+		status = describe(&nft->sets[i], error);
+		if (status == WEIR_OK)
+			status = read_set(&nft->sets[i], end_ms, seen, context, error);
+		reading->bounded |= nft->sets[i].set.bounded;
+	}
+	return status;
+}
+
+static bool spell(struct target *target, const struct block_table *table, const struct block_entry *entry,
+                  struct weir_text *words)
+{
+	const struct nft_target *nft = (const struct nft_target *)target;
+	struct weir_span key = block_entry_key(entry);
+	char text[NFT_SET_ELEMENT_BYTES];
+	for (size_t i = 0; i < nft->set_count; i++)
+		if (nft_set_element(&nft->sets[i].set, key, block_table_has_operators(table, key), text)) {
+			weir_text_puts(words, text);
+			return true;
+		}
+	return false;
+}
+
 static enum weir_status close_target(struct target *target, struct weir_error *error)
 {
 	(void)error;
@@ -463,6 +515,8 @@ static void lists(const struct target *target, struct weir_text *lines)
 
 static const struct target_ops ops = {
 	.lists = lists,
+	.read = read_back,
+	.spell = spell,
 	.kind = "nft",
 	.interval_ms = INTERVAL_MS,
 	.check_after_ms = CHECK_MS,

@@ -98,11 +98,73 @@ static enum weir_status age(struct target *target, int64_t now_ms, struct weir_e
 	return file_target_age((struct file_target *)target, nginx_map_read, now_ms, error);
 }
 
+/* ---- read back ---- */
+
+/* nginx tells no case apart. */
+static void put_folded(struct weir_text *words, const char *at, size_t length)
+{
+	size_t from = words->length;
+	weir_text_append(words, at, length);
+	for (size_t i = from; i < words->length; i++)
+		if (words->at[i] >= 'A' && words->at[i] <= 'Z')
+			words->at[i] = (char)(words->at[i] + ('a' - 'A'));
+}
+
+/* The key as the line has it, with its quotes. */
+static size_t key_length(const char *at, const char *end)
+{
+	const char *key_end = at + 1;
+	while (key_end < end && *key_end != '"')
+		key_end += *key_end == '\\' && key_end + 1 < end ? 2 : 1;
+	return (size_t)(key_end - at) + (key_end < end);
+}
+
+static enum weir_status read_back(struct target *target, int64_t end_ms, target_seen *seen, void *context,
+                                  struct target_reading *reading, struct weir_error *error)
+{
+	(void)end_ms;
+	struct weir_text words = {0};
+	struct weir_span text;
+	char *bytes = NULL;
+	int64_t until_ms;
+	enum weir_status status = file_target_bytes((struct file_target *)target, &bytes, &text, reading, error);
+	if (status != WEIR_OK)
+		return status;
+	reading->without_zones = true;
+	const char *at = text.at, *end = text.at + text.length;
+	for (const char *from = at; at < end && nginx_map_read(&at, end, &until_ms); from = at) {
+		weir_text_clear(&words);
+		put_folded(&words, from, key_length(from, at));
+		seen(context, weir_text_span(&words));
+	}
+	if (at < end)
+		seen(context, weir_span_of("lines that weir did not write"));
+	weir_text_deinit(&words);
+	free(bytes);
+	return WEIR_OK;
+}
+
+static bool spell(struct target *target, const struct block_table *table, const struct block_entry *entry,
+                  struct weir_text *words)
+{
+	char address[NGINX_GEO_KEY_BYTES];
+	struct weir_text line = {0};
+	struct weir_span key = block_entry_key(entry);
+	if (!fits(target, table, entry))
+		return false;
+	if (target->ops->kind == geo_kind && nginx_geo_key(key, true, address))
+		key = weir_span_of(address);
+	nginx_map_line(&line, key, entry->until_ms);
+	put_folded(words, line.at, key_length(line.at, line.at + line.length));
+	weir_text_deinit(&line);
+	return true;
+}
+
 #define OPS(the_kind)                                                                                                 \
 	{                                                                                                                 \
 		.kind = (the_kind), .interval_ms = INTERVAL_MS, .burst = BURST, .copies_only = true, .may_reload = true,      \
 		.check_after_ms = CHECK_MS, .copy = copy, .check = file_target_check, .age = age, .close = file_target_close, \
-		.lists = file_target_lists,                                                                                   \
+		.lists = file_target_lists, .read = read_back, .spell = spell,                                                \
 	}
 
 static const struct target_ops map_ops = OPS(map_kind), geo_ops = OPS(geo_kind);

@@ -12,6 +12,7 @@
 #include "deploy/gateways/target/redis/target_redis.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "deploy/gateways/target/redis/redis.h"
 #include "deploy/gateways/target/redis/redis_script.h"
 
@@ -30,6 +31,7 @@ enum {
 
 #define BLOCK_PREFIX "weir:"
 #define LIFT_PREFIX "weir-lift:"
+#define MARKER_PREFIX "weir-list:"
 #define MARKER_LIFE_MS "60000" /* refreshed each second; outlives a subscriber by a minute */
 
 struct redis_target {
@@ -380,6 +382,75 @@ static enum weir_status check(struct target *target, const struct block_table *t
 	return status;
 }
 
+/* ---- read back ---- */
+
+static bool begins(struct weir_span name, const char *prefix)
+{
+	size_t length = strlen(prefix);
+	return name.length >= length && memcmp(name.at, prefix, length) == 0;
+}
+
+/* The keys of one answer of SCAN; of zones that are not subscribed to another subscriber's. */
+static void see_keys(const struct redis_target *redis, const struct redis_answer *keys, target_seen *seen,
+                     void *context, struct target_reading *reading)
+{
+	for (size_t i = 0; i < redis_answer_count(keys); i++) {
+		struct weir_span name = redis_answer_text(redis_answer_element(keys, i));
+		if (begins(name, MARKER_PREFIX))
+			reading->kept = true;
+		if (!begins(name, BLOCK_PREFIX))
+			continue;
+		const char *at = name.at + strlen(BLOCK_PREFIX), *end = name.at + name.length;
+		const char *colon = memchr(at, ':', (size_t)(end - at));
+		struct weir_span zone = {.at = at, .length = (uint32_t)((colon != NULL ? colon : end) - at)};
+		if (is_ours(redis, zone))
+			seen(context, name);
+	}
+}
+
+static enum weir_status read_back(struct target *target, int64_t end_ms, target_seen *seen, void *context,
+                                  struct target_reading *reading, struct weir_error *error)
+{
+	struct redis_target *redis = (struct redis_target *)target;
+	char cursor[NUMBER_BYTES] = "0";
+	enum weir_status status = WEIR_OK;
+	if (redis->link == NULL) /* and no scripts: they would be written there */
+		status = redis_link_open(&redis->url, CONNECT_TIMEOUT_MS, &redis->link, error);
+	reading->tells_keeper = true;
+	do {
+		struct redis_answer *answer;
+		if (status != WEIR_OK)
+			return status;
+		if (weir_monotonic_ms() >= end_ms)
+			return weir_fail(error, WEIR_IO, "Redis: it has more keys than could be looked through in time");
+		redis_link_send(redis->link,
+		                (struct weir_span[]){weir_span_of("SCAN"), weir_span_of(cursor), weir_span_of("MATCH"),
+		                                     weir_span_of("weir*"), weir_span_of("COUNT"), weir_span_of("2000")},
+		                6);
+		status = redis_link_receive(redis->link, &answer, error);
+		if (status != WEIR_OK)
+			return lose(redis);
+		struct weir_span next = redis_answer_text(redis_answer_element(answer, 0));
+		snprintf(cursor, sizeof cursor, "%.*s", (int)next.length, next.length > 0 ? next.at : "0");
+		see_keys(redis, redis_answer_element(answer, 1), seen, context, reading);
+		redis_answer_free(answer);
+	} while (strcmp(cursor, "0") != 0);
+	return WEIR_OK;
+}
+
+static bool spell(struct target *target, const struct block_table *table, const struct block_entry *entry,
+                  struct weir_text *words)
+{
+	(void)table;
+	const struct redis_target *redis = (const struct redis_target *)target;
+	struct weir_span zone = block_entry_zone(entry), key = block_entry_key(entry);
+	weir_text_puts(words, BLOCK_PREFIX);
+	weir_text_append(words, zone.at, zone.length);
+	weir_text_puts(words, ":");
+	weir_text_append(words, key.at, key.length);
+	return is_ours(redis, zone);
+}
+
 static enum weir_status close_target(struct target *target, struct weir_error *error)
 {
 	(void)error;
@@ -405,6 +476,8 @@ static void lists(const struct target *target, struct weir_text *lines)
 
 static const struct target_ops ops = {
 	.lists = lists,
+	.read = read_back,
+	.spell = spell,
 	.kind = "redis",
 	.keeps_json = true,
 	.check_after_ms = CHECK_MS,
@@ -429,7 +502,7 @@ enum weir_status target_redis_make(const char *rest, const struct target_options
 	made->partitions = options->partitions;
 	uint64_t id = 0;
 	(void)!getrandom(&id, sizeof id, 0);
-	snprintf(made->marker, sizeof made->marker, "weir-list:%016llx", (unsigned long long)id);
+	snprintf(made->marker, sizeof made->marker, MARKER_PREFIX "%016llx", (unsigned long long)id);
 	*target = &made->target;
 	return WEIR_OK;
 }
