@@ -329,15 +329,9 @@ NO_LEADER = ("WeirTopicAway",)  # a broker that goes or comes says to some of th
 FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     # name, inject, repair, the alert, its words, what it costs, pages that may follow
     # -- of the 24 of NIGHT.md --
-<<<<<<< HEAD
     ("broker stopped", part("stop", "kafka"), part("start", "kafka"), "WeirBusAway", BUS, VERDICTS, NO_LEADER),
     ("broker's disk full", fill_broker, drain_broker, "WeirBusAway", BUS, VERDICTS, NO_LEADER),
     ("topic decisions deleted", delete("decisions"), make_topics, "WeirTopicAway", r"decisions.*(does not exist|Unknown topic)", VERDICTS),
-=======
-    ("broker stopped", part("stop", "kafka"), part("start", "kafka"), "WeirBusAway", BUS, VERDICTS),
-    ("broker's disk full", fill_broker, drain_broker, "WeirBusAway", BUS, VERDICTS),
-    ("topic decisions deleted", delete("decisions"), make_topics, "WeirTopicAway", r"decisions.*(does not exist any more|Unknown topic)", VERDICTS),
->>>>>>> y-runbook
     ("gap", trim_unjudged, lambda night: night.recover(), "WeirPartitionsStuck", r"deleted before they were judged|in between are lost", VERDICTS),
     ("retention of a second at a start", start_with_short_retention, start_limiter_with_retention, "WeirDown", r"keeps.*1s", VERDICTS),
     ("store stopped", part("stop", "mariadb"), part("start", "mariadb"), "WeirStoreAway", STORE, NOTHING),
@@ -359,11 +353,7 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("two collectors of one identity", copy_collector, end_second, "WeirDuplicateCollector", "", NOTHING),
     ("limiter with other bus.partitions", fewer_partitions, nothing, None, "", NOTHING),
     ("archiver stopped", lambda night: night.archiver.stop(), lambda night: night.start(night.archiver), "WeirArchiverDown", "", NOTHING),
-<<<<<<< HEAD
     ("topic events deleted", delete("events"), make_topics, "WeirTopicAway", r"events.*(does not exist|Unknown topic)", VERDICTS),
-=======
-    ("topic events deleted", delete("events"), make_topics, "WeirTopicAway", r"events.*(does not exist any more|Unknown topic)", VERDICTS),
->>>>>>> y-runbook
     ("retention lowered", keep_events(15000), keep_events(7 * 86400 * 1000), "WeirRetentionShort", "", NOTHING),
     ("topic events made anew and grown", recreate_events, lambda night: night.recover(), "WeirPartitionsStuck", r"recreated", VERDICTS,
      ("WeirDown", "WeirSourceLag", "WeirLowWater", "WeirLimiterLag", "WeirPartitionsNotLive")),
@@ -371,13 +361,8 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("limiter killed", lambda night: night.limiters[0].kill(), lambda night: night.start(night.limiters[0]), "WeirDown", "", VERDICTS),
     ("collector's disk full", fill_state, drain_state, "WeirPositionsUnsaved", r"/readyz: 503 .*could not be saved", NOTHING),
     ("topic policy deleted", delete("policy"), make_topics, "WeirOtherTopicAway", r"policy", NOTHING),
-<<<<<<< HEAD
     ("topic judged deleted", delete("judged"), make_topics, "WeirTopicAway", r"judged.*(does not exist|Unknown topic)", VERDICTS),
     ("broker suspended", part("pause", "kafka"), part("resume", "kafka"), "WeirBusAway", BUS, VERDICTS, NO_LEADER),
-=======
-    ("topic judged deleted", delete("judged"), make_topics, "WeirTopicAway", r"judged.*(does not exist any more|Unknown topic)", VERDICTS),
-    ("broker suspended", part("pause", "kafka"), part("resume", "kafka"), "WeirBusAway", BUS, VERDICTS),
->>>>>>> y-runbook
     ("store suspended", part("pause", "mariadb"), part("resume", "mariadb"), "WeirStoreAway", STORE, NOTHING),
     ("Redis suspended", part("pause", "redis"), part("resume", "redis"), "WeirListNotTrue", r"(?i)redis", VERDICTS),
     ("gateway's directory gone", remove_gateway, restore_gateway, "WeirListNotTrue", r"gateway.*No such file", VERDICTS),

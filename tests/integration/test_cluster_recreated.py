@@ -22,10 +22,7 @@ from support.run_local import PARTITIONS, Run
 from support.traffic import burst, sliding, source, zone
 
 DONE, FAILED, USAGE = 0, 1, 2
-<<<<<<< HEAD
 LIFE = 10 ** 10  # so much higher are the numbers of a topic's second life
-=======
->>>>>>> y-runbook
 LONG_S = 120  # a partition that is parked is tried again after half a minute
 
 

@@ -558,12 +558,8 @@ def topic_recreated(night):
 
 
 def topic_deleted(night):
-<<<<<<< HEAD
-    """With everything running. The subscriber goes on by itself."""
-=======
-    """With everything running. The subscriber ends, and its unit starts it again. Who is parked looks again after half a
-    minute; what does not need him is typed meanwhile."""
->>>>>>> y-runbook
+    """With everything running. The subscriber goes on by itself. Who is parked looks again after half a minute; what does not
+    need him is typed meanwhile."""
     night.served.kafka.delete(["weir.events", "weir.decisions"])
     night.doctor("topic-deleted")
     night.not_over("topic-deleted")
