@@ -42,7 +42,7 @@ static void what_was_not_asked_is_neither_wrong_nor_good(void **state)
 	assert_int_equal(positions.behind, 2);
 	assert_false(findings.unasked);
 	assert_int_equal(findings.count, 1);
-	assert_non_null(strstr(findings.at[0].what, "was recreated, which stops partition 3"));
+	assert_non_null(strstr(findings.at[0].what, "which stops partition 3"));
 	weir_findings_deinit(&findings);
 	weir_findings_deinit(&all);
 }
