@@ -367,11 +367,11 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("Redis suspended", part("pause", "redis"), part("resume", "redis"), "WeirListNotTrue", r"(?i)redis", VERDICTS),
     ("gateway's directory gone", remove_gateway, restore_gateway, "WeirListNotTrue", r"gateway.*No such file", VERDICTS),
     ("two limiters of one state directory", one_state, nothing, None, "", NOTHING),
-    ("log truncated while it was read", truncate_log, nothing, "WeirLost", r"truncated", DATA),
+    ("log truncated while it was read", truncate_log, nothing, "WeirLostUnknown", r"truncated", DATA),
     ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS),
 ))
 CI = ("store read-only", "log in another format", "gateway's directory gone", "broker stopped", "topic decisions deleted")
-LASTING = {"WeirLost"}  # alerts that go on for half an hour after what they tell of
+LASTING = {"WeirLost", "WeirLostUnknown"}  # alerts that go on for half an hour after what they tell of
 # After these the log does not hold each line once: it was deleted, or cut, or lines are no lines of the format.
 INEXACT = ("gap", "topic events deleted", "topic events made anew and grown", "log truncated while it was read",
            "retention of a second at a start", "retention lowered", "policy that matches nothing")
