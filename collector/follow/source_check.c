@@ -43,10 +43,7 @@ struct sample {
 
 static bool is_compressed(const char *bytes, size_t length)
 {
-	static const char *const marks[] = {"\x1f\x8b",
-	                                    "\xfd"
-	                                    "7zXZ",
-	                                    "BZh", "\x28\xb5\x2f\xfd"};
+	static const char *const marks[] = {"\x1f\x8b", "\3757zXZ", "BZh", "\x28\xb5\x2f\xfd"};
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
 		if (length >= strlen(marks[i]) && memcmp(bytes, marks[i], strlen(marks[i])) == 0)
 			return true;

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static void answers(struct server *server, const char *answer)
 static int64_t quick_clock_ms(void)
 {
 	static _Atomic int64_t now_ms;
-	return now_ms += 60000;
+	return atomic_fetch_add(&now_ms, 60000) + 60000;
 }
 
 struct scene {
