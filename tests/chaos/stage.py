@@ -188,7 +188,7 @@ class Stage:
         self._until(began, lambda: self._has_stored(ends), f"checkpoints hold {ends}")
         self._until(began, self._all_live, "all partitions are live")
         judged = time.monotonic()
-        self._until(began, lambda: self.subscriber.is_ready() and self.subscriber.value("lag_records") < LAP_LINES,
+        self._until(began, lambda: self.subscriber.is_ready() and self.subscriber.value("lag_messages") < LAP_LINES,
                     "the subscriber is there")
         for name, run in self.everyone.items():
             # Trouble that is not over would not be told anew.
@@ -233,7 +233,7 @@ class Stage:
     def finish(self):
         """Stops the load, waits until all is done, lets everyone leave, and holds the result against the oracle."""
         settled.until_settled(self.one, self.served, self.zones, self.load.stop())
-        self._until(time.monotonic(), lambda: self.subscriber.is_ready() and self.subscriber.value("lag_records") == 0,
+        self._until(time.monotonic(), lambda: self.subscriber.is_ready() and self.subscriber.value("lag_messages") == 0,
                     "the subscriber has read all")
         self.check_memory()
         for role in self.collectors + self.limiters:

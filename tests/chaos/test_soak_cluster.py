@@ -103,7 +103,7 @@ class Soak:
             "lag_messages": lambda: self.total("weir_limiter_lag_messages"),
             "lag_bytes": lambda: sum(one.value("weir_source_lag_bytes") for one in self.collectors),
             "lag_records": lambda: sum(one.value("weir_source_lag_messages") for one in self.collectors),
-            "lag_decisions": lambda: sum(one.value("lag_records") or 0 for one in self.subscribers),
+            "lag_decisions": lambda: sum(one.value("lag_messages") or 0 for one in self.subscribers),
             "checkpoint_age_s": lambda: max(one.value("weir_limiter_unsaved_age_seconds") for one in self.limiters)})
 
     def until_judged(self, verdicts):

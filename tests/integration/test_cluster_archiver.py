@@ -76,7 +76,7 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         rewrite()
         archiver.until_says('"archiver": changed; takes effect at a restart')
         rewrite(cut=-5)
-        archiver.until_says("the previous configuration stays in use")
+        archiver.until_says("The previous configuration stays in use")
         sections["archiver"]["interval"], sections["log"] = interval, {"level": "error"}
         rewrite()
         archiver.until_says("configuration reloaded")

@@ -261,7 +261,7 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         rewrite()
         collector.until_says('"collector": changed; takes effect at a restart')
         rewrite(cut=-5)
-        collector.until_says("the previous configuration stays in use")
+        collector.until_says("The previous configuration stays in use")
         sections["log"] = {"level": "error"}
         del sections["collector"]
         rewrite()

@@ -176,7 +176,7 @@ def test_pages_and_the_service_manager(place):
             assert subscriber.is_ready()
             page = subscriber.page()
             for name, kind in page.types.items():
-                assert name.startswith(("weir_subscribe_", "weir_http_")) and page.helps[name], name
+                assert name.startswith(("weir_subscribe_", "weir_http_", "weir_bus_", "weir_topic_", "weir_build_info", "process_")) and page.helps[name], name
                 assert (kind == "counter") == name.endswith("_total"), name
             topic.block("10.0.0.1")
             subscriber.until(lambda: subscriber.value("delay_seconds_count") == 1, "the delay of one decision")
@@ -203,7 +203,7 @@ def test_a_gap_is_passed_over(place):
         topic.publish([topic.decision((f"10.0.2.{n}",)) for n in range(20)])
         subscriber.weir.resume()
         subscriber.until(lambda: set(keys_of(topic)) <= set(c.redis.keys("weir:*")), "what came behind the gap")
-        subscriber.until(lambda: subscriber.value("lag_records") == 0, "all is read")
+        subscriber.until(lambda: subscriber.value("lag_messages") == 0, "all is read")
         subscriber.until(lambda: b"weir:site:10.0.0.9" not in c.redis.keys("weir:*"), "the lift counts")
         assert subscriber.value("gaps_total") >= 1 or len(c.redis.keys("weir:*")) == len(topic.live) + len(lost)
         assert subscriber.weir.stop() == 0
@@ -230,7 +230,7 @@ def test_damaged_bytes_are_passed_over(place):
         subscriber = topic.subscribe(f"file:{path}").until_ready()
         assert is_true(topic, path)
         assert "damaged at offset 1:" in subscriber.weir.said(), subscriber.weir.said()
-        assert subscriber.value("gaps_total") == 1 and subscriber.value("lag_records") == 0
+        assert subscriber.value("gaps_total") == 1 and subscriber.value("lag_messages") == 0
         topic.block(damaged[0])
         subscriber.until(lambda: is_true(topic, path), "what comes behind")
         # Nor does who lists them stumble over it.

@@ -244,7 +244,7 @@ def test_haproxy_with_a_hundred_thousand_blocks(place):
         started = time.monotonic()
         topic.publish([topic.decision((f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}",), for_s=0) for n in range(20000)])
         topic.publish([topic.decision((f"11.0.{n >> 8 & 255}.{n & 255}",)) for n in range(20000)])
-        subscriber.until(lambda: subscriber.value("lag_records") == 0, "all are read", 10 * PATIENCE_S)
+        subscriber.until(lambda: subscriber.value("lag_messages") == 0, "all are read", 10 * PATIENCE_S)
         wanted = {key.decode() for _, key in topic.expected()}
         subscriber.until(lambda: set(haproxy.entries()) == wanted, "the changes", 10 * PATIENCE_S)
         print(f"20000 lifts and 20000 blocks in {time.monotonic() - started:.1f} s")

@@ -207,7 +207,7 @@ def test_two_subscribers_keep_one_redis(place):
                 both[0] = topic.subscribe(c.redis_url)
         for subscriber in both:
             subscriber.until_ready()
-            subscriber.until(lambda one=subscriber: one.value("lag_records") == 0, "it has read all")
+            subscriber.until(lambda one=subscriber: one.value("lag_messages") == 0, "it has read all")
             check_redis(topic, c.redis, subscriber)
         # Blocks that were lifted stay away, whoever writes last.
         time.sleep(0.5)
@@ -239,7 +239,7 @@ def test_a_hundred_thousand_decisions(place):
                        for n in range(MANY)])
         count = len(topic.expected())
         live.until(lambda: live.value("decisions_total", result="applied") == count and
-                   live.value("lag_records") == 0, "all are read", 10 * PATIENCE_S)
+                   live.value("lag_messages") == 0, "all are read", 10 * PATIENCE_S)
         live.until(lambda: c.redis.call("DBSIZE") >= count, "all are in Redis", 10 * PATIENCE_S)
         print(f"{MANY} decisions, produced and in Redis, in {time.monotonic() - started:.1f} s")
         assert c.redis.keys("weir:*") == keys_of(topic)

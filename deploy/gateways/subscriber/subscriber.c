@@ -395,7 +395,15 @@ static enum weir_status receive(struct subscriber *subscriber, struct weir_messa
                                 struct weir_error *error)
 {
 	struct feed *feed = atomic_load(&subscriber->feed);
+	uint64_t gaps = feed_gaps(feed);
+	error->text[0] = '\0';
 	enum weir_status status = feed_receive(feed, messages, BATCH, wait_ms(subscriber), count, error);
+	if (status == WEIR_OK && feed_gaps(feed) > gaps && error->text[0] != '\0')
+		weir_log(
+			subscriber->options.log, WEIR_LOG_WARNING, "decisions",
+			"%s. It is passed over: a block or a lift that was in it does not reach the list. Look at the broker's "
+			"disk, and order it again (runbook: gateway-not-blocking)",
+			error->text);
 	open_existing_bus(subscriber);
 	if (status == WEIR_ANEW)
 		return after_recreation(subscriber, error);
