@@ -3,6 +3,7 @@
 """A sender whose clock is far ahead: a partition's clock is bounded by the brokers', and nothing is forgotten early."""
 
 import os
+import re
 import sys
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -47,7 +48,7 @@ def test_a_sender_far_ahead_makes_nothing_forgotten(place):
         send(one, b"h" * 16, 4, 2)
         limiter.until(lambda: limiter.value("weir_limiter_events_total") == 6, "all is judged")
         assert limiter.value("weir_limiter_ahead_total") == 1
-        assert f"(source {'61' * 16}) is ahead of the brokers' by" in limiter.said()
+        assert re.search(rf"\(source {'61' * 16}\) is 2 d 23 h ahead of the brokers'", limiter.said())
         assert caught_up(one, roles).wanted == 3
         assert listed(roles) == {"ann", "bob", "eve"}
         assert limiter.stop() == DONE
