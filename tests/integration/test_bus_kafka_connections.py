@@ -69,7 +69,7 @@ def test_tls_and_sasl(place):
             pass
         wrong = {**one.kafka_properties, "sasl.password": "wrong"}
         with Driver(place, config(place, one, partitions=PARTITIONS, kafka=wrong), wait_ms=2000, expect="IO") as refused:
-            assert "uthentication" in refused.opened["words"], refused.opened
+            assert "it rejects the user: wrong" in refused.opened["words"], refused.opened
         plain = {name: value for name, value in one.kafka_properties.items() if not name.startswith(("ssl", "sasl"))}
         plain.pop("security.protocol", None)
         with Driver(place, config(place, one, partitions=PARTITIONS, kafka=plain), wait_ms=2000, expect="IO") as refused:
