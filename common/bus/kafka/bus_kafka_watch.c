@@ -203,8 +203,11 @@ static void *watch(void *context)
 		/* An answer that nobody could take is no fault of the broker's: it is asked once more. */
 		if (weir_stall_turn(&stall, weir_clock_ms(CLOCK_BOOTTIME), PERIOD_MS + WATCH_ASK_MS) > 0)
 			continue;
-		/* While brokers go and come, their words change from one attempt to the next: the first are told. */
-		if (!fault.on || advice.level > given.level) {
+		/*
+		 * While brokers go and come, their words change from one attempt to the next: the first are told. But those of
+		 * one that goes, such as that a topic has no leader, give way to there being none.
+		 */
+		if (!fault.on || advice.level > given.level || (advice.effect == no_broker && given.effect != no_broker)) {
 			told = error;
 			given = advice;
 		}
