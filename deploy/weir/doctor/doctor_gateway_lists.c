@@ -235,12 +235,15 @@ static void tell_extra(const struct doctor *doctor, const struct weir_check *che
 	struct weir_text words = {0};
 	words_bytes(&words, found->example, 80);
 	put_written(&words, gateway);
+	/* A subscriber that keeps the list means them: it knows blocks of a topic that was recreated since. */
+	bool meant = gateway->reading.tells_keeper && gateway->reading.kept;
 	weir_findings_add(
-		check->findings, WEIR_SEVERITY_TICKET, gateways_check,
-		"%zu %s in %s that nothing blocks, such as %.*s\nWho is no longer, or never was, to be blocked may "
-		"be blocked there\n%s (runbook: gateway-not-blocking)",
+		check->findings, meant ? WEIR_SEVERITY_NOTE : WEIR_SEVERITY_TICKET, gateways_check,
+		"%zu %s in %s that no decision of the topic blocks, such as %.*s\n%s\n%s (runbook: gateway-not-blocking)",
 		found->extra, found->extra == 1 ? "entry is" : "entries are", gateway->name, (int)words.length, words.at,
-		remedy(doctor, gateway));
+		meant ? "Its subscriber keeps them until they end, as after the topic was recreated"
+			  : "Who is no longer, or never was, to be blocked may be blocked there",
+		meant ? "Lift who should not be blocked: weir lift KEY" : remedy(doctor, gateway));
 	weir_text_deinit(&words);
 }
 
