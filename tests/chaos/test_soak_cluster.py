@@ -146,6 +146,7 @@ class Soak:
 
 def tallies(extra):
     """(zone, verdicts, decisions) of a partition's state: behind the shard's part, 8 bytes a number (limiter/lane/tally.c)."""
+    extra = extra[44:]  # the base of its records' numbers, and the mark of the last message, stand before
     begin = 4 + int.from_bytes(extra[:4], "little")
     zones, _ = struct.unpack_from("<2Q", extra, begin)
     for number in range(zones):
