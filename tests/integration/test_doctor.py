@@ -597,7 +597,7 @@ def test_what_gateways_have_against_what_they_should(place):
         assert code == WRONG and report["findings"][0]["runbook"] == "process-down", report
         of = [finding for finding in report["findings"] if finding["runbook"] == "gateway-not-blocking"]
         missing = [finding["what"] for finding in of if finding["severity"] == "page"]
-        extra = [finding["what"] for finding in of if finding["severity"] == "ticket"]
+        extra = [finding["what"] for finding in of if finding["severity"] == "ticket"]  # notes are of this machine's nginx
         assert len(missing) == len(extra) == len(lists.targets), json.dumps(of, indent=1)
         for words in missing:
             assert re.search(r"^1 of 2 blocks is missing in .*, the oldest decided at 2", words), words
@@ -618,7 +618,7 @@ def test_what_gateways_have_against_what_they_should(place):
         place.write("subscribe-edge.target", f"file:{place.path('edge')}\n")
         place.write("subscribe-edge.env", "OPTIONS=--zone site --http 127.0.0.1:1\n")
         said = [finding["what"] for finding in lists.doctor.ask(**env)[1]["findings"]]
-        assert len(said) == 1 and f"file:{place.path('edge')}" in said[0], said
+        assert sum(f"file:{place.path('edge')}" in words for words in said) == len(said) - sum("includes" in words for words in said) == 1, said
         place.write("edge", read(lists.file).decode())
         assert lists.doctor.ask(**env)[0] == DONE
         asked = Doctor(place, lists.config, "--state", place.path("state"), "--to", f"file:{place.path('none')}")

@@ -120,9 +120,9 @@ static void check_include(const struct weir_check *check, const struct doctor_ga
 		found |= includes(files.at[i], path);
 	if (status == WEIR_OK && !found)
 		weir_findings_add(
-			check->findings, WEIR_SEVERITY_PAGE, "gateways",
-			"nothing that %s reads includes the list of gateway %s\nnginx blocks nobody by it\nweir setup "
-			"nginx adds the lines; or put them in from deploy/gateways/nginx.conf (runbook: "
+			check->findings, WEIR_SEVERITY_NOTE, "gateways",
+			"nothing that %s reads includes the list of gateway %s\nThe nginx of this configuration blocks nobody by it; "
+			"another may\nweir setup nginx adds the lines; or put them in from deploy/gateways/nginx.conf (runbook: "
 			"gateway-not-blocking)",
 			CONFIGURATION, gateway->name);
 	setup_files_deinit(&files);
