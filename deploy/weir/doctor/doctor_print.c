@@ -39,9 +39,12 @@ void doctor_json(struct weir_text *text, const struct weir_findings *findings)
 	}
 	weir_json_write_end(&json);
 	weir_json_write_array(&json, "fine");
-	const char *at = findings->good.at, *end = at + findings->good.length, *next;
-	for (; at != NULL && at < end && (next = memchr(at, '\n', (size_t)(end - at))) != NULL; at = next + 1)
-		weir_json_write_string(&json, NULL, (struct weir_span){.at = at, .length = (uint32_t)(next - at)});
+	struct weir_span rest = weir_text_span(&findings->good);
+	for (const char *next; rest.length > 0 && (next = memchr(rest.at, '\n', rest.length)) != NULL;) {
+		uint32_t length = (uint32_t)(next - rest.at);
+		weir_json_write_string(&json, NULL, (struct weir_span){.at = rest.at, .length = length});
+		rest = (struct weir_span){.at = next + 1, .length = rest.length - length - 1};
+	}
 	weir_json_write_end(&json);
 	weir_json_write_end(&json);
 	weir_json_write_newline(&json);
