@@ -264,7 +264,9 @@ static enum weir_exit command_main(int argc, char **argv)
 	if (weir_config_load(doctor.path, &doctor.config, &error) != WEIR_OK) {
 		struct mistakes mistakes = {&findings, doctor.path};
 		weir_config_mistakes(doctor.path, NULL, &error, add_mistake, &mistakes);
-		return report(&findings, json, true);
+		code = report(&findings, json, true);
+		weir_findings_deinit(&findings);
+		return code;
 	}
 	doctor.cluster = doctor.config->bus.type == WEIR_BUS_KAFKA;
 	if (doctor.state == NULL && state_directory_default(doctor.state_usual, &error) == WEIR_OK)

@@ -5,6 +5,17 @@
 
 #include <string.h>
 
+/* Takes a line off the beginning. @return false: there is none */
+static bool take_line(struct weir_span *rest, struct weir_span *one)
+{
+	const char *end = rest->length > 0 ? memchr(rest->at, '\n', rest->length) : NULL;
+	if (end == NULL)
+		return false;
+	*one = (struct weir_span){.at = rest->at, .length = (uint32_t)(end - rest->at)};
+	*rest = (struct weir_span){.at = end + 1, .length = rest->length - one->length - 1};
+	return true;
+}
+
 void doctor_words(struct weir_text *text, const struct weir_findings *findings, bool coloured)
 {
 	for (size_t i = 0; i < findings->count; i++) {
@@ -15,9 +26,9 @@ void doctor_words(struct weir_text *text, const struct weir_findings *findings, 
 		weir_text_puts(text, "Nothing is wrong.\n");
 	if (findings->good.length > 0)
 		weir_text_puts(text, "Good:\n");
-	const char *at = findings->good.at, *end = at + findings->good.length, *next;
-	for (; at != NULL && at < end && (next = memchr(at, '\n', (size_t)(end - at))) != NULL; at = next + 1)
-		weir_text_printf(text, "  %.*s\n", (int)(next - at), at);
+	struct weir_span rest = weir_text_span(&findings->good), one;
+	while (take_line(&rest, &one))
+		weir_text_printf(text, "  %.*s\n", (int)one.length, one.at);
 }
 
 void doctor_json(struct weir_text *text, const struct weir_findings *findings)
@@ -39,12 +50,9 @@ void doctor_json(struct weir_text *text, const struct weir_findings *findings)
 	}
 	weir_json_write_end(&json);
 	weir_json_write_array(&json, "fine");
-	struct weir_span rest = weir_text_span(&findings->good);
-	for (const char *next; rest.length > 0 && (next = memchr(rest.at, '\n', rest.length)) != NULL;) {
-		uint32_t length = (uint32_t)(next - rest.at);
-		weir_json_write_string(&json, NULL, (struct weir_span){.at = rest.at, .length = length});
-		rest = (struct weir_span){.at = next + 1, .length = rest.length - length - 1};
-	}
+	struct weir_span rest = weir_text_span(&findings->good), one;
+	while (take_line(&rest, &one))
+		weir_json_write_string(&json, NULL, one);
 	weir_json_write_end(&json);
 	weir_json_write_end(&json);
 	weir_json_write_newline(&json);
