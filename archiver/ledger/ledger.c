@@ -6,13 +6,14 @@
 #include "archiver/ledger/ledger.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/bits.h"
 
 #include <stdlib.h>
 
 enum {
 	EXTRA_VERSION = 2,
 	EXTRA_BYTES_BEFORE = 1 + 2 * 8, /* version 1 has no marks */
-	EXTRA_BYTES = EXTRA_BYTES_BEFORE + 2 * 3 * 8,
+	EXTRA_BYTES = EXTRA_BYTES_BEFORE + 2 * WEIR_MARK_STORED_BYTES,
 	DECISION_TEXT_BYTES = 256, /* of one decision, about */
 };
 
@@ -47,31 +48,9 @@ void ledger_free(struct ledger *ledger)
 
 /* ---- its state: version, decisions' next offset, events' next number, the marks of judged and of decisions ---- */
 
-static void append_u64(struct weir_text *text, uint64_t number)
+static uint64_t number_at(struct weir_span extra, int at)
 {
-	for (int shift = 0; shift < 64; shift += 8)
-		weir_text_append(text, &(char){(char)(number >> shift)}, 1);
-}
-
-static uint64_t read_u64(const char *at)
-{
-	uint64_t number = 0;
-	for (int i = 7; i >= 0; i--)
-		number = number << 8 | (uint8_t)at[i];
-	return number;
-}
-
-static void append_mark(struct weir_text *text, const struct weir_mark *mark)
-{
-	append_u64(text, mark->offset);
-	append_u64(text, (uint64_t)mark->appended_ms);
-	append_u64(text, mark->hash);
-}
-
-static struct weir_mark read_mark(const char *at)
-{
-	return (struct weir_mark){
-		.offset = read_u64(at), .appended_ms = (int64_t)read_u64(at + 8), .hash = read_u64(at + 16)};
+	return weir_bytes_get((const uint8_t *)extra.at + at, 8);
 }
 
 static bool is_extra(struct weir_span extra)
@@ -84,7 +63,7 @@ bool ledger_next_number(struct weir_span extra, uint64_t *number)
 {
 	if (!is_extra(extra))
 		return false;
-	*number = read_u64(extra.at + 9);
+	*number = number_at(extra, 9);
 	return true;
 }
 
@@ -103,11 +82,11 @@ enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partiti
 	if (!is_extra(state->extra))
 		return weir_fail(error, WEIR_INVALID, "partition %u: the archiver's state is damaged", ledger->partition);
 	ledger->judged_next = state->next_offset;
-	ledger->decisions_next = read_u64(state->extra.at + 1);
-	ledger->events_next = read_u64(state->extra.at + 9);
+	ledger->decisions_next = number_at(state->extra, 1);
+	ledger->events_next = number_at(state->extra, 9);
 	if (state->extra.length == EXTRA_BYTES) {
-		ledger->judged_last = read_mark(state->extra.at + EXTRA_BYTES_BEFORE);
-		ledger->decisions_last = read_mark(state->extra.at + EXTRA_BYTES_BEFORE + 3 * 8);
+		ledger->judged_last = weir_mark_read(state->extra.at + EXTRA_BYTES_BEFORE);
+		ledger->decisions_last = weir_mark_read(state->extra.at + EXTRA_BYTES_BEFORE + WEIR_MARK_STORED_BYTES);
 	}
 	return WEIR_OK;
 }
@@ -115,11 +94,12 @@ enum weir_status ledger_restore(struct ledger *ledger, const struct weir_partiti
 void ledger_state(const struct ledger *ledger, struct weir_partition_state *state, struct weir_text *extra)
 {
 	weir_text_clear(extra);
-	weir_text_append(extra, &(char){EXTRA_VERSION}, 1);
-	append_u64(extra, ledger->decisions_next);
-	append_u64(extra, ledger->events_next);
-	append_mark(extra, &ledger->judged_last);
-	append_mark(extra, &ledger->decisions_last);
+	uint8_t head[EXTRA_BYTES_BEFORE] = {EXTRA_VERSION};
+	weir_bytes_put(head + 1, 8, ledger->decisions_next);
+	weir_bytes_put(head + 9, 8, ledger->events_next);
+	weir_text_append(extra, head, sizeof head);
+	weir_mark_append(extra, &ledger->judged_last);
+	weir_mark_append(extra, &ledger->decisions_last);
 	*state = (struct weir_partition_state){.partition = ledger->partition,
 	                                       .epoch = ledger->epoch,
 	                                       .checkpoint = ledger->checkpoint + 1,

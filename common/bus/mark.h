@@ -11,6 +11,8 @@
 #define WEIR_COMMON_BUS_MARK_H
 
 #include "common/base/span.h"
+#include "common/base/text.h"
+#include "common/bytes/bits.h"
 #include "common/bytes/hash.h"
 
 struct weir_mark {
@@ -35,6 +37,27 @@ static inline struct weir_mark weir_mark_of(struct weir_span payload, uint64_t o
 		hash += weir_hash64(payload.at, WEIR_MARK_BYTES) ^
 		        weir_hash64(payload.at + payload.length - WEIR_MARK_BYTES, WEIR_MARK_BYTES) * 3;
 	return (struct weir_mark){.offset = offset, .appended_ms = appended_ms, .hash = hash != 0 ? hash : 1};
+}
+
+/* As it is stored: three numbers of eight bytes, little-endian. */
+enum { WEIR_MARK_STORED_BYTES = 24 };
+
+static inline void weir_mark_append(struct weir_text *text, const struct weir_mark *mark)
+{
+	uint8_t bytes[WEIR_MARK_STORED_BYTES];
+	weir_bytes_put(bytes, 8, mark->offset);
+	weir_bytes_put(bytes + 8, 8, (uint64_t)mark->appended_ms);
+	weir_bytes_put(bytes + 16, 8, mark->hash);
+	weir_text_append(text, bytes, sizeof bytes);
+}
+
+/** @param at  WEIR_MARK_STORED_BYTES */
+static inline struct weir_mark weir_mark_read(const char *at)
+{
+	const uint8_t *bytes = (const uint8_t *)at;
+	return (struct weir_mark){.offset = weir_bytes_get(bytes, 8),
+	                          .appended_ms = (int64_t)weir_bytes_get(bytes + 8, 8),
+	                          .hash = weir_bytes_get(bytes + 16, 8)};
 }
 
 /** Whether two marks of one offset are of the same message. */

@@ -197,27 +197,30 @@ static void raise_words(struct weir_fault *fault, const struct weir_log *log, co
 		tell(fault, log, part, now_ms);
 }
 
-void weir_fault_raise_at(struct weir_fault *fault, const struct weir_log *log, enum weir_log_level level,
-                         const char *part, const char *format, ...)
+static void raise_at(struct weir_fault *fault, const struct weir_log *log, enum weir_log_level level, const char *part,
+                     const char *format, va_list args)
 {
 	char words[sizeof fault->text];
-	va_list args;
-	va_start(args, format);
 	format_words(words, sizeof words, format, args);
-	va_end(args);
 	fault->level = level;
 	raise_words(fault, log, part, words);
 }
 
-void weir_fault_raise(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *format, ...)
+void weir_fault_raise_at(struct weir_fault *fault, const struct weir_log *log, enum weir_log_level level,
+                         const char *part, const char *format, ...)
 {
-	char words[sizeof fault->text];
 	va_list args;
 	va_start(args, format);
-	format_words(words, sizeof words, format, args);
+	raise_at(fault, log, level, part, format, args);
 	va_end(args);
-	fault->level = WEIR_LOG_WARNING;
-	raise_words(fault, log, part, words);
+}
+
+void weir_fault_raise(struct weir_fault *fault, const struct weir_log *log, const char *part, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	raise_at(fault, log, WEIR_LOG_WARNING, part, format, args);
+	va_end(args);
 }
 
 /* A trouble of which nothing was told ends without a line too: what the log said last of it was that it is over. */

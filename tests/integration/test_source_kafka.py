@@ -266,6 +266,14 @@ def test_collectors_share_come_and_go(place):
             [user for user in users if counts[user] != 1][:10], sum(counts.values()), len(users))
 
 
+def recreate(one, count):
+    """Deletes the topic, and makes one with so many other records."""
+    one.kafka.delete([one.topic("logs")])
+    until(lambda: one.topic("logs") not in one.kafka.topics(), "the topic is gone", BUSY_S)
+    one.kafka.create(one.topic("logs"), partitions=1)
+    one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(count)])
+
+
 def test_a_trimmed_log_is_counted_and_gone_on_with(place):
     with cluster.shared() as one, roles_of(place, one) as roles:
         one.kafka.create(one.topic("logs"), partitions=1)
@@ -289,10 +297,7 @@ def test_a_topic_made_anew_needs_a_new_generation(place):
         collector.until(lambda: committed(one) == {0: 10}, "all is committed")
         assert collector.stop() == 0
         before = committed(one)
-        one.kafka.delete([one.topic("logs")])
-        until(lambda: one.topic("logs") not in one.kafka.topics(), "the topic is gone", BUSY_S)
-        one.kafka.create(one.topic("logs"), partitions=1)
-        one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5)])
+        recreate(one, 5)
         if committed(one) == before:  # brokers may forget the offsets of a topic that is gone
             collector.start()
             collector.until_says("the topic was recreated; to read it from its beginning, raise \"generation\"")
@@ -313,10 +318,7 @@ def test_a_topic_made_anew_stays_stopped(place):
         properties = {**one.kafka_properties, "topic.metadata.refresh.interval.ms": 1000}
         collector = roles.collector([source(one, kafka=properties)])
         collector.until(lambda: committed(one) == {0: 10}, "all is committed")
-        one.kafka.delete([one.topic("logs")])
-        until(lambda: one.topic("logs") not in one.kafka.topics(), "the topic is gone", BUSY_S)
-        one.kafka.create(one.topic("logs"), partitions=1)
-        one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5)])
+        recreate(one, 5)
         collector.until_says("the topic was recreated; to read it from its beginning, raise \"generation\"")
         one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(5, 15)])
         time.sleep(12)  # past the second look
@@ -344,10 +346,7 @@ def test_a_topic_made_anew_while_nobody_read_it(place):
         one.kafka.produce(one.topic("logs"), [record("c")])
         collector.until(lambda: committed(one) == {0: 11}, "more is committed")
         assert collector.stop() == 0 and "recreated" not in collector.said()
-        one.kafka.delete([one.topic("logs")])
-        until(lambda: one.topic("logs") not in one.kafka.topics(), "the topic is gone", BUSY_S)
-        one.kafka.create(one.topic("logs"), partitions=1)
-        one.kafka.produce(one.topic("logs"), [record(f"b{number}") for number in range(15)])
+        recreate(one, 15)
         collector.start()
         collector.until_says("the topic was recreated; to read it from its beginning, raise \"generation\"")
         assert collector.stop() == 0

@@ -29,6 +29,7 @@
 #include <stdlib.h>
 
 enum {
+	WORDS_MAX = 8, /* of a command, and NULL behind them */
 	INTERVAL_MS = 50,
 	CHECK_MS = 5000,
 	MARGIN_MS = 1000, /* what a check looks for ends no sooner */
@@ -80,15 +81,21 @@ static enum weir_status run(const char *const *arguments, const struct weir_text
 	return program_run(&program, error);
 }
 
+/* A command's words; its set's name is of three at most. */
+static void split(char *command, char *words[WORDS_MAX])
+{
+	size_t count = 0;
+	for (char *word; (word = strsep(&command, " ")) != NULL;)
+		words[count++] = word;
+	words[count] = NULL;
+}
+
 /* Asks what the set is; it must be there, and let its elements end. */
 static enum weir_status describe(struct one_set *set, struct weir_error *error)
 {
-	char command[NFT_NAME_BYTES + 16], *words[8], *rest = command;
-	size_t count = 0;
+	char command[NFT_NAME_BYTES + 16], *words[WORDS_MAX];
 	snprintf(command, sizeof command, "nft -t list set %s", set->name);
-	for (char *word; (word = strsep(&rest, " ")) != NULL;)
-		words[count++] = word;
-	words[count] = NULL;
+	split(command, words);
 	struct weir_text said = {0};
 	enum weir_status status = run((const char *const *)words, NULL, &said, error);
 	struct weir_span listing = {.at = said.at, .length = (uint32_t)said.length};
@@ -448,12 +455,9 @@ static enum weir_status check(struct target *target, const struct block_table *t
 static enum weir_status read_set(struct one_set *set, int64_t end_ms, target_seen *seen, void *context,
                                  struct weir_error *error)
 {
-	char command[NFT_NAME_BYTES + 16], *words[8], *rest = command;
-	size_t count = 0;
+	char command[NFT_NAME_BYTES + 16], *words[WORDS_MAX];
 	snprintf(command, sizeof command, "nft list set %s", set->name);
-	for (char *word; (word = strsep(&rest, " ")) != NULL;)
-		words[count++] = word;
-	words[count] = NULL;
+	split(command, words);
 	struct weir_text said = {0};
 	struct program_run program = {.arguments = (const char *const *)words,
 	                              .timeout_ms = end_ms - weir_monotonic_ms(),
