@@ -16,6 +16,7 @@ enum {
 	DECISIONS,
 	EVENTS,
 	REPEATED_EVENTS,
+	SHARED_FRAMES,
 	FRAMES,
 	MALFORMED_FRAMES,
 	OVERRIDES,
@@ -52,6 +53,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_limiter_repeated_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
          "Events dropped because they had been judged before: after a failure, a collector resends what was "
          "not acknowledged."},
+	[SHARED_FRAMES] =
+		{"weir_limiter_shared_source_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
+         "Frames of sources that went back more than five times within a minute: two collectors have one identity, "
+         "as if a state directory was copied, and events of one are dropped as repeated ones of the other."},
 	[FRAMES] = {"weir_limiter_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
                 "Frames judged: messages on the events topic."},
 	[MALFORMED_FRAMES] =
@@ -255,6 +260,7 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 		zone_metrics(parts, page);
 	weir_metrics_counter(page, &metrics[EVENTS], SUM(parts, events));
 	weir_metrics_counter(page, &metrics[REPEATED_EVENTS], SUM(parts, repeated));
+	weir_metrics_counter(page, &metrics[SHARED_FRAMES], SUM(parts, shared));
 	weir_metrics_counter(page, &metrics[FRAMES], SUM(parts, frames));
 	weir_metrics_counter(page, &metrics[MALFORMED_FRAMES], SUM(parts, malformed));
 	override_metrics(parts, page);
