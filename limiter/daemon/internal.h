@@ -6,6 +6,7 @@
 #include "common/cluster/lag.h"
 #include "common/cluster/membership.h"
 #include "limiter/daemon/limiter.h"
+#include "limiter/daemon/live_watch.h"
 #include "limiter/worker/balance.h"
 
 enum limiter_phase {
@@ -30,6 +31,7 @@ struct limiter {
 	struct balance *balance;
 	struct weir_membership *membership;
 	struct weir_lag *lag;
+	struct live_watch live;
 };
 
 /** What stands of a partition at the worker that has it. @thread any */

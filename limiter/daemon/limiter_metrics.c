@@ -116,6 +116,10 @@ const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
          "Partitions of this process, each in one state. Only those that are `live` are judged. `paused` ones wait for "
          "the store, `waiting` ones for the brokers or the events topic, `stuck` ones for an operator or another owner: /healthz, /readyz and "
          "the log say why."},
+	[LIMITER_NOT_LIVE] =
+		{"weir_limiter_not_live_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+         "For how long the partition that waits longest has been assigned to this process and not been judged, while it "
+         "is neither paused nor stuck. 0 where none waits; moving one takes seconds."},
 	[LIMITER_PARTITIONS_TAKEN] = {"weir_limiter_partitions_taken_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
                                   "Partitions that this process, or one of its threads, took over."},
 	[LIMITER_PARTITIONS_LEFT] = {"weir_limiter_partitions_left_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,

@@ -6,6 +6,7 @@
 #include "limiter/daemon/internal.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/store_metrics.h"
 #include "limiter/daemon/limiter_metrics.h"
@@ -144,6 +145,9 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 	uint32_t given;
 	weir_assignment_get(limiter->assignment, NULL, &given);
 	weir_metrics_gauge(page, &limiter_daemon_metrics[LIMITER_PARTITIONS_GIVEN], given);
+	weir_metrics_family(page, &limiter_daemon_metrics[LIMITER_NOT_LIVE]);
+	weir_metrics_double(page, &limiter_daemon_metrics[LIMITER_NOT_LIVE], NULL,
+	                    (double)live_watch_age_ms(&limiter->live, weir_monotonic_ms()) / 1000.0);
 	uint64_t waiting = 0;
 	if (!weir_bus_kafka_serves(limiter->bus, WEIR_TOPIC_EVENTS)) { /* they would judge, but nothing comes */
 		waiting = counts[WORKER_LIVE];

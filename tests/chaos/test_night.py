@@ -157,7 +157,8 @@ def run(weir, chosen, options):
     left += [(fault.name, lambda night, fault=fault: play(night, fault, options.fire), fault.secured)
              for fault in sorted(chosen, key=lambda fault: fault.secured)]
     if not any(fault.name in night_faults.INEXACT for fault in chosen):
-        left.append(("exact", lambda night: f"{night.until_exact()} lines, each taken once, judged and stored", left[-1][2] if left else False))
+        secured = bool(left) and left[-1][2]
+        left.append(("exact", lambda night: f"{night.until_exact()} lines, each taken once, judged and stored", secured))
     count = len(left)
     while left:
         with contextlib.ExitStack() as stack:
