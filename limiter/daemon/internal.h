@@ -20,6 +20,8 @@ struct limiter {
 	struct weir_daemon *daemon;
 	struct weir_daemon_pages pages;
 	_Atomic int phase; /* from LIMITER_WORKING on all that follows is there, and stays */
+	_Atomic(struct weir_bus *)
+		awaited; /* while it connects: the bus before its topics are there; else NULL, or that bus */
 	struct weir_bus *bus;
 	uint64_t seed;
 	struct policy_registry *registry;

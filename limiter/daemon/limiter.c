@@ -60,8 +60,8 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 	const struct weir_daemon *daemon = limiter->daemon;
 	struct weir_store *store = NULL;
 	uint64_t policy;
-	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
-	                                           &daemon->log, &limiter->bus, error);
+	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, &limiter->awaited, FOR_EVER_MS,
+	                                           weir_stop_flag(), &daemon->log, &limiter->bus, error);
 	if (status == WEIR_OK) {
 		use_topics(limiter);
 		atomic_store(&limiter->phase, LIMITER_OPENING);

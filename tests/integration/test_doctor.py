@@ -195,7 +195,7 @@ class Unready:
 
             def do_GET(self):  # pylint: disable=invalid-name
                 """As common/daemon answers."""
-                words = b"1 of 4 assigned partitions are stuck\n" if self.path == "/readyz" else \
+                words = b"1 of 4 assigned partitions are stopped\n" if self.path == "/readyz" else \
                     f'# TYPE weir_build_info gauge\nweir_build_info{{version="1",role="{role}"}} 1\n'.encode()
                 self.send_response(503 if self.path == "/readyz" else 200)
                 self.send_header("Content-Length", str(len(words)))
@@ -226,7 +226,7 @@ def test_pages_of_daemons(place):
 
         for role, severity in (("limiter", "page"), ("archiver", "ticket")):
             pages = Unready(role)
-            doctor(pages.address).finds(severity, "is-it-over", "/readyz says 503: 1 of 4 assigned partitions are stuck")
+            doctor(pages.address).finds(severity, "is-it-over", "/readyz says 503: 1 of 4 assigned partitions are stopped")
             pages.close()
         nowhere = doctor(f"127.0.0.1:{free_port()}")
         code, report = nowhere.ask()
