@@ -13,6 +13,7 @@ import subprocess
 import time
 
 from night import ZONES
+from support import wrong_clock
 from support.place import PATIENCE_S, until
 
 VERDICTS, DATA, NOTHING = "verdicts", "data", "nothing"
@@ -158,45 +159,9 @@ def unlock_row(night):
     night.lock.close()
 
 
-CLOCK = """#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <sys/time.h>
-#include <time.h>
-int clock_gettime(clockid_t id, struct timespec *at)
-{
-	static int (*real)(clockid_t, struct timespec *);
-	if (real == NULL)
-		real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-	int status = real(id, at);
-	if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
-		at->tv_sec += 7200;
-	return status;
-}
-int gettimeofday(struct timeval *at, void *zone)
-{
-	struct timespec now;
-	(void)zone;
-	clock_gettime(CLOCK_REALTIME, &now);
-	at->tv_sec = now.tv_sec;
-	at->tv_usec = now.tv_nsec / 1000;
-	return 0;
-}
-time_t time(time_t *at)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (at != NULL)
-		*at = now.tv_sec;
-	return now.tv_sec;
-}
-"""
-
-
 def set_clock(night):
     """A limiter whose clock is two hours ahead."""
-    source, library = night.place.write("clock.c", CLOCK), night.place.path("clock.so")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True, timeout=PATIENCE_S)
-    night.restart(night.limiters[0], env={**os.environ, "LD_PRELOAD": library})
+    night.restart(night.limiters[0], env=wrong_clock.environment(night.place))
 
 
 def remove_logs(night):
