@@ -65,6 +65,7 @@ struct shard_result {
 	const struct shard_decision *decisions; /* ordered by pair */
 	uint32_t decision_count;
 	uint32_t events_taken, events_repeated; /* judged; dropped because their position was taken before */
+	bool is_shared;                         /* two processes send as the frame's source: weir_sender_is_shared() */
 	uint64_t first_event;                   /* the partition's number of the first judged event */
 	uint32_t buckets_made;                  /* buckets that were not in memory before */
 };

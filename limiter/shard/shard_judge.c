@@ -261,8 +261,12 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 		struct source_position *source = shard_source(shard, frame->source, shard->clock_ms);
 		source->position = frame->events[frame->event_count - 1].position;
 	}
-	if (frame->event_count > 0)
-		shard_source(shard, frame->source, shard->clock_ms)->used_ms = shard->clock_ms;
+	bool is_shared = false;
+	if (frame->event_count > 0) {
+		struct source_position *source = shard_source(shard, frame->source, shard->clock_ms);
+		source->used_ms = shard->clock_ms;
+		is_shared = weir_sender_is_shared(&source->watch, frame, shard->clock_ms);
+	}
 	work->frame = NULL;
 	*result = (struct shard_result){.verdicts = work->verdicts,
 	                                .pair_count = frame->pair_count,
@@ -270,6 +274,7 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	                                .decision_count = work->decision_count,
 	                                .events_taken = taken,
 	                                .events_repeated = work->first_event,
+	                                .is_shared = is_shared,
 	                                .first_event = shard->events - taken,
 	                                .buckets_made = (uint32_t)(shard->slab.blocks - blocks_before)};
 	shard_tidy(shard);
