@@ -307,9 +307,19 @@ static void kafka_describe(const struct weir_json *config, struct weir_text *pla
 }
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_offset,  &source_metric_lag_seconds, &source_metric_lag_bytes,  &source_metric_lag_records,
-	&source_metric_lines,   &source_metric_errors,      &source_metric_lost_bytes, &source_metric_lost_records,
-	&source_metric_problem, &source_metric_replayable,  &source_metric_skipped,    NULL,
+	&source_metric_offset,
+	&source_metric_lag_seconds,
+	&source_metric_lag_bytes,
+	&source_metric_lag_records,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_bytes,
+	&source_metric_lost_records,
+	&source_metric_problem,
+	&source_metric_replayable,
+	&source_metric_guarantee,
+	&source_metric_skipped,
+	NULL,
 };
 
 const struct source_ops source_kafka_ops = {
@@ -317,6 +327,7 @@ const struct source_ops source_kafka_ops = {
 	.members = kafka_members,
 	.endless = true,
 	.replayable = true,
+	.guarantee = SOURCE_EXACTLY_ONCE,
 	.metrics = metrics,
 	.create = kafka_new,
 	.apart = kafka_apart,

@@ -252,17 +252,24 @@ static void nats_describe(const struct weir_json *config, struct weir_text *plac
 }
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_offset,      &source_metric_lag_seconds,
-	&source_metric_lag_records, &source_metric_lines,
-	&source_metric_errors,      &source_metric_lost_records,
-	&source_metric_skipped,     &source_metric_problem,
-	&source_metric_replayable,  NULL,
+	&source_metric_offset,
+	&source_metric_lag_seconds,
+	&source_metric_lag_records,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_records,
+	&source_metric_skipped,
+	&source_metric_problem,
+	&source_metric_replayable,
+	&source_metric_guarantee,
+	NULL,
 };
 
 const struct source_ops source_nats_ops = {
 	.type = "nats",
 	.members = nats_members,
 	.replayable = true,
+	.guarantee = SOURCE_EXACTLY_ONCE,
 	.metrics = metrics,
 	.create = nats_new,
 	.apart = nats_apart,
