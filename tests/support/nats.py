@@ -7,11 +7,12 @@ import signal
 import socket
 import ssl
 
-from parts.nats import Nats
-from parts.process import together
-from parts.words import Unavailable
 from support import cases
 from support.place import free_port
+
+from parts.nats import Nats  # pylint: disable=wrong-import-order
+from parts.process import together  # pylint: disable=wrong-import-order
+from parts.words import Unavailable  # pylint: disable=wrong-import-order
 
 
 class OwnNats:

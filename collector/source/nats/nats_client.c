@@ -146,13 +146,22 @@ enum weir_status nats_client_open(const struct nats_login *login, struct nats_cl
 	return WEIR_IO;
 }
 
+static void forget_consumer(struct nats_client *client)
+{
+	natsMsg_Destroy(client->message);
+	natsSubscription_Destroy(client->subscription);
+	natsInbox_Destroy(client->inbox);
+	client->message = NULL;
+	client->subscription = NULL;
+	client->inbox = NULL;
+	client->consumed = 0;
+}
+
 void nats_client_close(struct nats_client *client)
 {
 	if (client == NULL)
 		return;
-	natsMsg_Destroy(client->message);
-	natsSubscription_Destroy(client->subscription);
-	natsInbox_Destroy(client->inbox);
+	forget_consumer(client);
 	jsCtx_Destroy(client->stream_context);
 	natsConnection_Destroy(client->connection);
 	free(client);
@@ -202,6 +211,22 @@ enum weir_status nats_client_extent(struct nats_client *client, const char *stre
 	return WEIR_OK;
 }
 
+enum weir_status nats_client_has(struct nats_client *client, const char *stream, uint64_t sequence, bool *has,
+                                 struct weir_error *error)
+{
+	jsOptions options;
+	natsMsg *message = NULL;
+	jsErrCode code = 0;
+	(void)jsOptions_Init(&options);
+	options.Wait = ASK_MS;
+	natsStatus status = js_GetMsg(&message, client->stream_context, stream, sequence, &options, &code);
+	natsMsg_Destroy(message);
+	*has = status == NATS_OK;
+	if (status == NATS_OK || status == NATS_NOT_FOUND || code == JSNoMessageFoundErr)
+		return WEIR_OK;
+	return fail_asked(client, status, code, stream, error);
+}
+
 enum weir_status nats_client_consume(struct nats_client *client, const char *stream, uint64_t from,
                                      struct weir_error *error)
 {
@@ -209,6 +234,7 @@ enum weir_status nats_client_consume(struct nats_client *client, const char *str
 	jsConsumerInfo *info = NULL;
 	jsOptions options;
 	jsErrCode code = 0;
+	forget_consumer(client);
 	natsStatus status = natsInbox_Create(&client->inbox);
 	if (status == NATS_OK)
 		status = natsConnection_SubscribeSync(&client->subscription, client->connection, client->inbox);
@@ -334,6 +360,13 @@ enum weir_status nats_client_extent(struct nats_client *client, const char *stre
                                     struct weir_error *error)
 {
 	(void)client, (void)stream, (void)extent;
+	return fail(error);
+}
+
+enum weir_status nats_client_has(struct nats_client *client, const char *stream, uint64_t sequence, bool *has,
+                                 struct weir_error *error)
+{
+	(void)client, (void)stream, (void)sequence, (void)has;
 	return fail(error);
 }
 

@@ -58,7 +58,11 @@ void nats_client_close(struct nats_client *client);
 WEIR_MUST_USE enum weir_status nats_client_extent(struct nats_client *client, const char *stream,
                                                   struct nats_extent *extent, struct weir_error *error);
 
-/** Has the server send all of a stream's messages from a sequence number on. */
+/** Whether the server has a message that it can give: one of a number may be removed, or damaged. */
+WEIR_MUST_USE enum weir_status nats_client_has(struct nats_client *client, const char *stream, uint64_t sequence,
+                                               bool *has, struct weir_error *error);
+
+/** Has the server send all of a stream's messages from a sequence number on, and nothing that was asked for before. */
 WEIR_MUST_USE enum weir_status nats_client_consume(struct nats_client *client, const char *stream, uint64_t from,
                                                    struct weir_error *error);
 /** Whether a message is here already, so that nats_client_next() does not wait. */

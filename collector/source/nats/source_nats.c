@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { QUIET = 50 }; /* tenths of a second without a message, after which the stream is looked at */
+
 struct nats_source {
 	struct queue_source queue; /* first */
 	struct nats_config config;
@@ -147,11 +149,43 @@ static bool take(struct nats_source *source, struct queue_stream *stream, const 
 	if (message->sequence > place + 1)
 		queue_note_lost(queue, stream, message->sequence - place - 1,
 		                "%" PRIu64 " messages after number %" PRIu64
-		                " are lost: they were removed before they were read",
+		                " are lost: the server has them no more, or cannot read them",
 		                message->sequence - place - 1, place);
 	if (!is_wanted(&source->config, message->subject))
 		return queue_pass(queue, stream, message->sequence);
 	return queue_put(queue, stream, message->data.at, message->data.length, message->sequence, message->put_ms);
+}
+
+/*
+ * Looks where a quiet stream is. A server gives nothing from a message on that it cannot read itself (one above 32 MiB is
+ * damaged to it): that one is lost, and reading goes on behind it. Nothing is passed over that the server says it has.
+ */
+static enum weir_status look(struct nats_source *source, struct nats_client *client, struct queue_stream *stream,
+                             struct weir_error *error)
+{
+	const char *name = source->config.stream;
+	struct nats_extent extent;
+	bool has;
+	enum weir_status status = nats_client_extent(client, name, &extent, error);
+	if (status != WEIR_OK)
+		return status;
+	if (!compare(source, stream, &extent))
+		return WEIR_END;
+	uint64_t next = queue_place(stream) + 1;
+	queue_note_end(&source->queue, stream, extent.last);
+	if (next > extent.last)
+		return WEIR_OK;
+	status = nats_client_has(client, name, next, &has, error);
+	if (status == WEIR_OK && has)
+		return weir_fail(error, WEIR_IO, "the server has message %" PRIu64 " of stream %s, and does not send it", next,
+		                 name);
+	if (status != WEIR_OK)
+		return status;
+	queue_note_lost(&source->queue, stream, 1,
+	                "message %" PRIu64 " is lost: the server has it no more, or cannot read it", next);
+	if (!queue_pass(&source->queue, stream, next))
+		return WEIR_END;
+	return nats_client_consume(client, name, next + 1, error);
 }
 
 /* Takes messages until something fails, or with `once` to the end that the stream had. */
@@ -160,22 +194,21 @@ static enum weir_status follow_stream(struct nats_source *source, struct nats_cl
 {
 	struct queue_source *queue = &source->queue;
 	struct nats_message message;
-	while (!queue_ending(queue) && !(queue->once && queue_place(stream) >= last)) {
+	enum weir_status status = WEIR_OK;
+	int quiet = 0; /* how often in a row nothing came within 100 ms */
+	while (status == WEIR_OK && !queue_ending(queue) && !(queue->once && queue_place(stream) >= last)) {
 		if (!nats_client_has_more(client))
 			queue_flush(queue);
-		enum weir_status status = nats_client_next(client, &message, error);
+		status = nats_client_next(client, &message, error);
+		quiet = status == WEIR_AGAIN ? quiet + 1 : 0;
 		if (status == WEIR_AGAIN)
-			continue;
-		if (status != WEIR_OK)
-			return status;
-		if (!take(source, stream, &message))
-			return WEIR_END;
-		if (!nats_client_has_more(client) || message.sequence % 1024 == 0)
+			status = quiet % QUIET == 0 ? look(source, client, stream, error) : WEIR_OK;
+		else if (status == WEIR_OK)
+			status = take(source, stream, &message) ? WEIR_OK : WEIR_END;
+		if (status == WEIR_OK && quiet == 0 && (!nats_client_has_more(client) || message.sequence % 1024 == 0))
 			queue_note_end(queue, stream, message.sequence + message.pending);
-		if (message.pending == 0 && queue->once)
-			break;
 	}
-	return WEIR_END;
+	return status == WEIR_OK ? WEIR_END : status;
 }
 
 static enum weir_status read_stream(struct nats_source *source, struct nats_client *client, struct weir_error *error)

@@ -146,6 +146,8 @@ void queue_acknowledge(struct source *base, struct source_stream *handle, uint64
 {
 	struct queue_source *source = (struct queue_source *)(void *)base;
 	struct queue_stream *stream = (struct queue_stream *)(void *)handle;
+	if (position >= stream->handed && stream->shown > position) /* what follows has no line */
+		position = stream->shown;
 	if (position > atomic_load(&stream->safe))
 		atomic_store(&stream->safe, position);
 	if (stream->record != NULL)
@@ -243,20 +245,40 @@ static void state_stream(const struct queue_source *source, const struct queue_s
 	snprintf(status->problem, sizeof status->problem, "%s", stream->problem);
 }
 
+/* Says of the source as a whole what is wrong with it. */
+static void state_whole(const struct queue_source *source, struct source_status *status)
+{
+	status->errors = source->errors;
+	if (source->problem[0] == '\0')
+		return;
+	status->reads_on = false;
+	snprintf(status->problem, sizeof status->problem, "%s", source->problem);
+}
+
 size_t queue_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct queue_source *source = (struct queue_source *)(void *)base;
-	size_t filled = 1;
+	size_t filled = 0;
+	bool stated = false;
 	pthread_mutex_lock(&source->mutex);
-	if (count > 0) {
-		statuses[0] = (struct source_status){.name = source->label, .whole = true, .errors = source->errors};
-		snprintf(statuses[0].problem, sizeof statuses[0].problem, "%s", source->problem);
-	}
 	for (size_t i = 0; i < source->stream_count; i++) {
+		struct source_status status;
 		if (!source->streams[i]->answered)
 			continue;
+		state_stream(source, source->streams[i], &status);
+		if (strcmp(status.name, source->label) == 0) { /* its only one */
+			state_whole(source, &status);
+			stated = true;
+		}
 		if (filled < count)
-			state_stream(source, source->streams[i], &statuses[filled]);
+			statuses[filled] = status;
+		filled++;
+	}
+	if (!stated) {
+		struct source_status status = {.name = source->label, .whole = true};
+		state_whole(source, &status);
+		if (filled < count)
+			statuses[filled] = status;
 		filled++;
 	}
 	filled = state_troubles(source, statuses, count, filled);
