@@ -74,7 +74,7 @@ void decision_json(struct weir_text *text, uint32_t partition, const struct shar
 	if (decision->nth > 0)
 		member(text, "nth", decision->nth);
 	if (decision->kind != BUCKET_BLOCKS)
-		weir_text_puts(text, ",\"done\":true");
+		weir_text_puts(text, ",\"freed\":true");
 	end_json(text, zone);
 }
 

@@ -125,7 +125,7 @@ static void put_decision(struct weir_text *line, const json_t *decision, struct 
 static bool is_known_block(const json_t *decision)
 {
 	const char *action = json_string_value(json_object_get(decision, "action"));
-	return json_is_true(json_object_get(decision, "done")) && action != NULL && strcmp(action, "block") == 0;
+	return json_is_true(json_object_get(decision, "freed")) && action != NULL && strcmp(action, "block") == 0;
 }
 
 bool decision_line_put(struct weir_text *line, const struct weir_message *message, const struct weir_policy *policy,

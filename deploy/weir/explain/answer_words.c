@@ -52,7 +52,7 @@ static void put_limit(struct weir_text *text, const struct question *question, c
 	int64_t count = json_integer_value(json_object_get(decision, "count"));
 	if (!weir_limit_read(json_object_get(decision, "limit"), &limit))
 		return;
-	if (json_is_true(json_object_get(decision, "done")))
+	if (json_is_true(json_object_get(decision, "freed")))
 		weir_text_puts(text, json_integer_value(json_object_get(decision, "until")) >
 		                             json_integer_value(json_object_get(decision, "at"))
 		                         ? ", sooner than it was blocked before, as something that waited is done"

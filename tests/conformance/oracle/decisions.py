@@ -28,7 +28,7 @@ class Decision:
 
 def is_event(decision):
     """Whether there is a decision that zones may count: a block that only ends sooner was counted when it began."""
-    return decision is not None and not (decision.get("done") and decision["action"] == "block")
+    return decision is not None and not (decision.get("freed") and decision["action"] == "block")
 
 
 def are_counted(config):

@@ -88,7 +88,7 @@ def judge_done(bucket, t, held):
     bucket.blocked_until = until if over else bucket.blocked_at
     return Verdict(zone, "done", decision={
         "zone": zone.name, "key": list(bucket.values), "action": "block" if over else "lift", "at": at,
-        "until": until, "limit": first.limit.described(), "count": first.held(at), "done": True, "mode": zone.mode})
+        "until": until, "limit": first.limit.described(), "count": first.held(at), "freed": True, "mode": zone.mode})
 
 
 def judge_event(bucket, t, c, is_done, barred=False, sent=0):
