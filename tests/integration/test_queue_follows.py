@@ -14,12 +14,13 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conformance"))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
-from support.place import PATIENCE_S, SANITIZED, free_port, until
+from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, read, until
 from support.redis import Redis
+from support.run_local import Run
+from support.traffic import burst, sliding, zone
 
 LENGTH = 60
 SPEED = 60  # entries a second that a consumer works through
@@ -147,10 +148,10 @@ def measured(streams, seconds):
 
 def start_weir(place, port, log):
     """weir with the log as its source and Redis as its gateway."""
-    zone = {"name": "jobs", "key": ["key"], "match": {"event": ["add"]}, "count": "all", "id": 1,
+    behind = {"name": "jobs", "key": ["key"], "match": {"event": ["add"]}, "count": "all", "id": 1,
             "limits": [{"algorithm": "queue", "length": LENGTH, "hold": "10m", "done": {"event": ["done"]}}]}
     http = free_port()
-    config = place.config([zone], [{"type": "file", "path": log, "follow": True,
+    config = place.config([behind], [{"type": "file", "path": log, "follow": True,
                                     "format": {"type": "json", "time": "t", "unit": "ms"}}],
                           gateways=[f"redis://127.0.0.1:{port}"], listen={"http": f"127.0.0.1:{http}"})
     weir = place.start("run", "--config", config, "--state", place.path("state"),
@@ -204,6 +205,82 @@ def test_the_admitted_rate_is_the_consumers(place):
     lifts = [decision for decision in made if decision["action"] == "lift"]
     assert len(lifts) > 2 and all(lift["freed"] and lift["limit"]["algorithm"] == "queue" for lift in lifts), made[-3:]
     assert weir.stop() == 0, weir.said()
+
+
+# ---- what everybody makes of a lift ----
+
+def jobs(**more):
+    """A queue for each user, whose block of a user another limit can hold."""
+    queue = {"algorithm": "queue", "length": 2, "hold": "1h", "done": {"path": ["/done"]}}
+    return zone("jobs", [queue, *more.pop("limits", [])], match={"path": ["/in"]}, **more)
+
+
+def test_a_lift_is_published_once_whoever_is_killed(place):
+    """kill -9 behind each line: the same decisions with the same ids, which are the oracle's; operators' blocks stay."""
+    window = sliding(2, "10s")
+    run = Run(place, zones=[jobs(id=1), jobs(id=2, limits=[window]) | {"name": "both"},
+                            jobs(id=3, count="all") | {"name": "all"}, jobs(id=4, mode="shadow") | {"name": "shade"},
+                            jobs(id=5, block_for="1h") | {"name": "penal"}],
+              archiver={"enabled": True}, limiter={"checkpoint_interval": "200ms"},
+              decisions={"shadow_path": place.path("shadow")}).start()
+    now = int(1000 * time.time())
+    for number in range(6):
+        start_ms = now + 1000 * number
+        run.append(burst("ann", 4, start_ms, path="/in") + burst("bob", 3, start_ms, path="/in"))
+        run.append(burst("nobody", 1, start_ms + 10, path="/done") + burst("ann", 2, start_ms + 10, path="/done"))
+        run.append(burst("bob", 3, start_ms + 20, path="/done"))
+        if number == 2:
+            run.override("block", "--zone", "jobs", "ann", "--for", "1h")
+        if number == 4:
+            run.override("lift", "--zone", "jobs", "ann")
+        if number % 2:
+            run.weir.kill()
+            run.start()
+    run.published(zone="jobs", key=["bob"], action="lift", at=now + 5020)
+    run.stop()
+    decisions = run.compare()
+    seen = {(one["zone"], one["action"], one["key"][0]) for one in decisions if one.get("freed")}
+    assert {one["zone"] for one in lines_of(place.path("shadow")) if one.get("freed")} == {"shade"}
+    assert {("jobs", "lift", "ann"), ("jobs", "lift", "bob"), ("both", "block", "ann"),
+            ("all", "lift", "bob")} <= seen and not [one for one in seen if one[0] in ("penal", "shade")], seen
+    by_ann = [one for one in decisions if one["zone"] == "jobs" and one["key"] == ["ann"]]
+    held = [one for one in by_ann if "by" in one]
+    assert [one["action"] for one in held] == ["block", "lift"]
+    between = by_ann[by_ann.index(held[0]) + 1:by_ann.index(held[1])]
+    assert not [one for one in between if one.get("freed")], between
+
+
+def test_everybody_reads_a_lift(place):
+    """The list of a gateway, `weir list`, the archiver's lists, `weir explain` and a zone that counts lifts."""
+    port, file = free_port(), place.path("blocks.jsonl")
+    counts = {"name": "flaps", "key": ["user"], "sources": ["decisions"], "match": {"zone": ["jobs"], "action": ["lift"]},
+              "limits": [sliding(1, "1h")], "id": 2}
+    archiver = {"enabled": True, "interval": "100ms", "api": f"127.0.0.1:{port}"}
+    run = Run(place, zones=[jobs(id=1), counts], archiver=archiver, gateways=[f"file:{file}"], sources=[{"type": "decisions"}]).start()
+    now = int(1000 * time.time())
+
+    def listed():
+        return [json.loads(one)["key"] for one in read(file).splitlines() if json.loads(one)["zone"] == "jobs"]
+
+    def archived(resource):
+        return json.loads(metrics.get(port, f"/api/v1/{resource}?zone=jobs")[2])[resource]
+
+    run.append(burst("ann", 3, now, path="/in") + burst("bob", 3, now, path="/in"))
+    until(lambda: sorted(listed()) == [["ann"], ["bob"]], "both are blocked", running=run.weir)
+    until(lambda: len(archived("blocks")) == 2, "the archiver has both", running=run.weir)
+    run.append(burst("ann", 1, now + 10, path="/done"))
+    lift = run.published(zone="jobs", key=["ann"], action="lift")
+    until(lambda: listed() == [["bob"]], "ann is let in", running=run.weir)
+    until(lambda: [one["key"] for one in archived("blocks")] == ["bob"], "the archiver knows it", running=run.weir)
+    assert [one["key"] for one in run.command("list", "--json").objects()] == [["bob"]]
+    (row,) = [one for one in archived("decisions") if one["action"] == "lift"]
+    assert (row["key"], row["at_ms"], row["until_ms"], row["held"]) == ("ann", now + 10, now + 10, 1), row
+    told = place.run("explain", lift["id"], "--state", run.state).out().decode()
+    assert "Lifted the block of ann" in told and "something that waited is done" in told, told
+    assert '"/done"' in told and '"/in"' in told, told
+    run.append(burst("ann", 2, now + 20, path="/in") + burst("ann", 1, now + 30, path="/done"))
+    run.published(zone="flaps", key=["ann"], action="block")
+    run.stop()
 
 
 if __name__ == "__main__":
