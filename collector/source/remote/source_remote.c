@@ -470,9 +470,15 @@ enum weir_status remote_source_new(const struct source_ops *ops_of_kind, const s
 }
 
 const struct source_metric *const remote_metrics[] = {
-	&source_metric_offset,         &source_metric_lag_seconds,
-	&source_metric_lag_bytes,      &source_metric_lines,
-	&source_metric_errors,         &source_metric_lost_bytes,
-	&source_metric_unknown_losses, &source_metric_problem,
-	&source_metric_replayable,     NULL,
+	&source_metric_offset,
+	&source_metric_lag_seconds,
+	&source_metric_lag_bytes,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_bytes,
+	&source_metric_unknown_losses,
+	&source_metric_problem,
+	&source_metric_replayable,
+	&source_metric_guarantee,
+	NULL,
 };
