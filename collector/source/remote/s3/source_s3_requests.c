@@ -320,8 +320,10 @@ enum weir_status s3_read(void *kind, const struct remote_object *object, uint64_
 	struct weir_http_answer answer = {0};
 	char range[80], match[REMOTE_TAG_BYTES + 16];
 	*got = 0;
+	to = to < object->size ? to : object->size; /* it does not grow */
 	if (from >= to)
-		return WEIR_OK;
+		return from > object->size ? weir_fail(error, WEIR_INVALID, "%s ends before byte %" PRIu64, object->name, from)
+		                           : WEIR_OK;
 	weir_text_clear(&s3->address);
 	weir_text_printf(&s3->address, "%s/", s3->bucket);
 	s3_escape_key(&s3->address, weir_span_of(object->name));
