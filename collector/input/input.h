@@ -35,6 +35,8 @@ enum input_kind {
  * @param growing  more may be written: a file of one byte that could begin a compressed one is not yet told
  */
 struct input *input_new(int fd, bool growing);
+/** The same of what is known to be plain, whatever its first bytes are. */
+struct input *input_new_plain(int fd);
 void input_free(struct input *input);
 
 int input_fd(const struct input *input);

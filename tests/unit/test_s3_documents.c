@@ -91,6 +91,8 @@ static void keys_with_references_are_decoded(void **state)
 	static const char *const encoded[] = {"a b/c+d\n", "100%", "%zz"};
 	assert_keys(HEAD ENTRY("a+b/c%2Bd%0a") ENTRY("100%") ENTRY("%zz") "<EncodingType>url</EncodingType>" TAIL, 3,
 	            encoded);
+	static const char *const folders[] = {"a/"};
+	assert_keys(HEAD "<Contents><Key>a/</Key></Contents>" TAIL, 1, folders);
 	static const char *const plain[] = {"a+b%20c"};
 	assert_keys(HEAD ENTRY("a+b%20c") TAIL, 1, plain);
 }

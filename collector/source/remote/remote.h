@@ -34,6 +34,12 @@ struct remote_round; /* one listing, under way */
 void remote_found(struct remote_round *round, const struct remote_object *object);
 
 /**
+ * Whether the kind should ask if somebody writes to an object, as what is listed of it is new: then `open` is set, for
+ * the kind to take back. Otherwise it is set to what is known.
+ */
+bool remote_wants_open(struct remote_round *round, struct remote_object *object);
+
+/**
  * Where the listing of a folder or prefix may begin: all names up to this one are settled. "": at the beginning.
  * Only for kinds that are `ordered`. Borrowed until the next call.
  */
@@ -121,9 +127,9 @@ enum weir_status remote_resume(struct source *source, struct source_stream *stre
 size_t remote_status(struct source *source, struct source_status *statuses, size_t count);
 void remote_free(struct source *source);
 
-#define REMOTE_SOURCE_OPS                                                                                          \
-	.replayable = true, .metrics = remote_metrics, .collect = remote_collect, .streams = remote_streams,           \
-	.fd = remote_fd, .acknowledge = remote_acknowledge, .resume = remote_resume, .status = remote_status,          \
+#define REMOTE_SOURCE_OPS                                                                                 \
+	.replayable = true, .metrics = remote_metrics, .collect = remote_collect, .streams = remote_streams,  \
+	.fd = remote_fd, .acknowledge = remote_acknowledge, .resume = remote_resume, .status = remote_status, \
 	.free = remote_free
 
 #endif

@@ -110,11 +110,21 @@ static void take_of_entry(struct reading *reading, struct weir_span name, struct
 		take_etag(reading, value);
 }
 
+/* Some servers list folders, without anything but their names. */
+static void end_entry(struct reading *reading)
+{
+	const struct s3_page *page = reading->page;
+	const struct s3_entry *entry = last_entry(reading);
+	bool folder = reading->has_key && page->keys.at[entry->key_at + entry->key_length - 1] == '/';
+	if (!folder && !(reading->has_key && reading->has_size && reading->has_time))
+		reading->wrong = "has an object without its key, size or time";
+}
+
 static void take_of_page(struct reading *reading, struct weir_span name, struct weir_span value)
 {
 	struct s3_page *page = reading->page;
-	if (is(name, "Contents") && !(reading->has_key && reading->has_size && reading->has_time))
-		reading->wrong = "has an object without its key, size or time";
+	if (is(name, "Contents"))
+		end_entry(reading);
 	else if (is(name, "IsTruncated"))
 		page->truncated = is(value, "true");
 	else if (is(name, "EncodingType"))

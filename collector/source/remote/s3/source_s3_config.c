@@ -206,14 +206,12 @@ static bool fits_host(const char *bucket)
 static enum weir_status read_bucket(struct s3 *s3, const struct weir_json *json, const struct config *config,
                                     struct weir_error *error)
 {
-	struct weir_json bucket = weir_json_member(json, "bucket"), region = weir_json_member(json, "region");
+	struct weir_json bucket = weir_json_member(json, "bucket");
 	struct weir_json style = weir_json_member(json, "path_style");
 	size_t length = strlen(config->bucket);
 	if (length < BUCKET_LEAST || length > BUCKET_MOST || !is_word(config->bucket, "._-"))
 		return weir_json_fail(&bucket, error, "is not a bucket's name: use %d to %d letters, digits, '.', '_' or '-'",
 		                      BUCKET_LEAST, BUCKET_MOST);
-	if (config->region[0] == '\0' || strlen(config->region) >= S3_WORD_BYTES || !is_word(config->region, "-"))
-		return weir_json_fail(&region, error, "is not a region, such as \"eu-central-1\"");
 	bool in_path = weir_json_exists(&style) ? config->path_style : !is_aws(config->url) || !fits_host(config->bucket);
 	struct weir_text address = {0}, scope = {0};
 	s3_put_bucket(&address, config->url, config->bucket, in_path);
@@ -308,11 +306,12 @@ enum weir_status s3_configure(struct s3 *s3, struct remote_settings *settings, c
 	enum weir_status status = weir_json_read(json, s3_members, &config, error);
 	if (status != WEIR_OK)
 		return status;
-	if (config.url == NULL) {
-		bool china = strncmp(config.region, "cn-", 3) == 0;
-		snprintf(aws, sizeof aws, "https://s3.%s.amazonaws.com%s", config.region, china ? ".cn" : "");
-		config.url = aws;
-	}
+	struct weir_json region = weir_json_member(json, "region");
+	if (config.region[0] == '\0' || strlen(config.region) >= S3_WORD_BYTES || !is_word(config.region, "-"))
+		return weir_json_fail(&region, error, "is not a region, such as \"eu-central-1\"");
+	snprintf(aws, sizeof aws, "https://s3.%s.amazonaws.com%s", config.region,
+	         strncmp(config.region, "cn-", 3) == 0 ? ".cn" : "");
+	config.url = config.url != NULL ? config.url : aws;
 	if ((status = check_url(json, &config, error)) != WEIR_OK ||
 	    (status = read_bucket(s3, json, &config, error)) != WEIR_OK ||
 	    (status = read_prefixes(s3, json, error)) != WEIR_OK || (status = read_secrets(s3, json, error)) != WEIR_OK)
