@@ -252,9 +252,9 @@ def test_kills_of_collector_and_server_and_cut_connections(place):
 
 # ---- what goes wrong ----
 
-def refused(place, words, url=None, code=None, **more):
+def refused(place, words, url=None, code=None, bucket="equal", **more):
     """A run that cannot read its bucket says why, and names no secret."""
-    config = place.config(traffic.site(), [source("equal", url, **more)], name="refused.json")
+    config = place.config(traffic.site(), [source(bucket, url, **more)], name="refused.json")
     done = place.run("run", "--once", "--config", config)
     said = done.said()
     assert done.code() == (code or FAILED) and words in said, said
