@@ -31,6 +31,8 @@ struct remote_fetch {
 	uint64_t listing;          /* number of the newest whole one */
 	uint64_t round;            /* of reading */
 	int64_t list_ms, whole_ms; /* when the next is due */
+	int64_t full_ms;           /* when the next of an ordered kind is due that begins below the floor */
+	bool more;                 /* the newest one named objects for which there is no room yet */
 	uint32_t list_failures;    /* in a row */
 	struct remote_step *step;  /* being made; NULL: none */
 	int64_t step_ms;           /* when it was begun */
