@@ -53,7 +53,7 @@ class Fake:
     def __init__(self, objects=None, trouble=None):
         self.objects, self.trouble = dict(objects or {}), trouble or (lambda path, query: None)
         self.keys = sorted(self.objects)
-        self.asked = []  # (path, query) of each request
+        self.asked, self.headers = [], []  # (path, query) of each request, and its headers
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -65,7 +65,10 @@ class Fake:
                 """Answers."""
                 path, _, query = self.path.partition("?")
                 path, query = urllib.parse.unquote(path), dict(urllib.parse.parse_qsl(query))
+                bucket, host, _ = self.headers["Host"].partition(".localhost:")
+                path = f"/{bucket}{path}" if host else path
                 outer.asked.append((path, query))
+                outer.headers.append(self.headers)
                 code, headers, body = outer.trouble(path, query) or outer.answer(path, query, self.headers)
                 self.send_response(code)
                 for name, value in {"Content-Length": len(body), **headers}.items():

@@ -43,6 +43,14 @@ void remote_remark(struct remote_round *round, const char *format, ...)
 	va_end(arguments);
 }
 
+void remote_replaced(struct remote_round *round, const char *name)
+{
+	remote_tell(round->fetch, name, "was written again: it is another object now, and all its lines are read");
+	pthread_mutex_lock(&round->fetch->mutex);
+	round->fetch->state.replaced++;
+	pthread_mutex_unlock(&round->fetch->mutex);
+}
+
 static void end_folder(struct remote_round *round)
 {
 	if (round->folder != NULL && round->settled != NULL)
@@ -332,13 +340,14 @@ static void list(struct remote_fetch *fetch, bool whole, int64_t now_ms)
 	}
 	int64_t pause_ms = good || fetch->options.poll_ms > FAILED_LEAST_MS ? fetch->options.poll_ms : FAILED_LEAST_MS;
 	fetch->list_ms = now_ms + (fetch->options.once && fetch->more ? 0 : pause_ms);
-	fetch->list_failures = good ? 0 : fetch->list_failures + 1;
+	fetch->list_failures = good ? 0 : status == WEIR_INVALID ? ONCE_TRIES : fetch->list_failures + 1;
 	bool stuck = fetch->options.once && good && is_stuck(&round);
 	if (stuck) {
 		fetch->more = false;
 		weir_fail(&error, WEIR_IO, "%s", fetch->listing_problem);
 	}
-	if (fetch->options.once && (fetch->list_failures >= ONCE_TRIES || stuck) && !fetch->failed) {
+	if (fetch->options.once && (status == WEIR_INVALID || fetch->list_failures >= ONCE_TRIES || stuck) &&
+	    !fetch->failed) {
 		fetch->failed = true;
 		fetch->once_error = error;
 	}

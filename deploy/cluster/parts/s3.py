@@ -42,8 +42,6 @@ class S3(Server):
         """@param place  has a `directory`"""
         super().__init__(place, name)
         self.port = port
-        # For its next start: it wants no signatures; it takes the bucket from before the host's name, and only there.
-        self.anonymous = self.virtual_host = False
 
     @property
     def url(self):
@@ -88,7 +86,7 @@ class S3(Server):
         self.write("logback.xml", _LOGGING)
         properties = {
             "s3proxy.endpoint": self.url,
-            "s3proxy.authorization": "none" if self.anonymous else "aws-v2-or-v4",
+            "s3proxy.authorization": "aws-v2-or-v4",
             "s3proxy.identity": KEY,
             "s3proxy.credential": SECRET,
             "s3proxy.ignore-unknown-headers": "true",
@@ -97,8 +95,6 @@ class S3(Server):
             "jclouds.credential": "none",
             "jclouds.filesystem.basedir": self.path("data"),
         }
-        if self.virtual_host:
-            properties["s3proxy.virtual-host"] = f"localhost:{self.port}"
         self.write("s3proxy.properties", "".join(f"{name}={value}\n" for name, value in properties.items()))
 
     def command(self):

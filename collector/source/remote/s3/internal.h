@@ -5,6 +5,7 @@
 
 #include "collector/source/remote/remote.h"
 #include "collector/source/remote/s3/s3_documents.h"
+#include "collector/source/remote/s3/s3_versions.h"
 #include "common/match/wildcard.h"
 
 struct weir_http_client;
@@ -28,6 +29,7 @@ struct s3 {
 	struct wildcard wildcard; /* of match */
 	struct s3_secret key, secret, session_token;
 	struct s3_page page;
+	struct s3_versions versions;
 	struct weir_text address;
 };
 

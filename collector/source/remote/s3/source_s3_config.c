@@ -336,6 +336,7 @@ void s3_free(void *kind)
 	free_secret(&s3->secret);
 	free_secret(&s3->session_token);
 	s3_page_deinit(&s3->page);
+	s3_versions_deinit(&s3->versions);
 	weir_text_deinit(&s3->address);
 	free(s3->bucket);
 	free(s3->scope);

@@ -134,14 +134,16 @@ static enum weir_status ask(struct s3 *s3, struct weir_http_call *call, struct w
 	return status;
 }
 
-/* Says in words why an answer is none. */
+/* Says in words why an answer is none. @return WEIR_INVALID: another try gives the same */
 static enum weir_status refuse(const struct weir_http_answer *answer, const char *what, struct weir_error *error)
 {
 	struct s3_refusal refusal;
 	struct weir_text words = {0};
 	s3_refusal_read(&refusal, weir_text_span(&answer->body));
 	s3_refusal_words(&refusal, answer->code, &words);
-	enum weir_status status = weir_fail(error, WEIR_IO, "%s: %.*s", what, (int)words.length, words.at);
+	bool for_good = answer->code < 500 && answer->code != 429 && answer->code != 408;
+	enum weir_status status =
+		weir_fail(error, for_good ? WEIR_INVALID : WEIR_IO, "%s: %.*s", what, (int)words.length, words.at);
 	weir_text_deinit(&words);
 	return status;
 }
@@ -176,6 +178,8 @@ static void note(struct s3 *s3, const struct s3_entry *entry, struct remote_roun
 	struct remote_object object = {
 		.name = key, .id = id_of(entry, key), .size = entry->size, .modified_ms = entry->modified_ms};
 	snprintf(object.tag, sizeof object.tag, "%s", entry->etag);
+	if (s3_versions_note(&s3->versions, weir_hash64(key, entry->key_length), object.id))
+		remote_replaced(round, key);
 	remote_found(round, &object);
 }
 
@@ -310,7 +314,8 @@ static enum weir_status judge(const struct remote_object *object, uint64_t from,
 		return weir_fail(error, WEIR_END, "%s was deleted before it was read", object->name);
 	char what[REMOTE_NAME_MOST + 16];
 	snprintf(what, sizeof what, "cannot read %.200s", object->name);
-	return refuse(answer, what, error);
+	(void)refuse(answer, what, error);
+	return error->status = WEIR_IO; /* once it is allowed, it can be read */
 }
 
 enum weir_status s3_read(void *kind, const struct remote_object *object, uint64_t from, uint64_t to, int fd,
