@@ -48,6 +48,14 @@ bool input_cut(const struct input *input);
 uint64_t input_offset(const struct input *input);
 
 /**
+ * Tells what something is packed in by its first bytes.
+ *
+ * @param length   at least 1
+ * @param perhaps  these bytes are too few: more may make it another kind than the one that is given
+ */
+enum input_kind input_tell(const void *bytes, size_t length, bool *perhaps);
+
+/**
  * The next bytes: as many as are there, but perhaps fewer than asked for.
  *
  * @return WEIR_OK: *got >= 1; WEIR_END: no more (a file that has grown since gives more when asked again); WEIR_AGAIN:

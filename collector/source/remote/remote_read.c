@@ -7,7 +7,6 @@
  */
 #include "collector/source/remote/internal.h"
 
-#include "collector/input/input_codec.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bytes/hash.h"
@@ -41,12 +40,10 @@ void remote_set_check(struct remote_known *known, const char *bytes, size_t leng
 /* Whether the object's first bytes are those of a packed one, or of one that holds no lines. */
 static bool is_packed(struct remote_fetch *fetch, const struct remote_range *range, bool *perhaps)
 {
-	const struct input_codec_ops *ops;
-	const void *what;
 	ssize_t got =
 		pread(range->fd, fetch->buffer, range->length < MAGIC_BYTES ? range->length : MAGIC_BYTES, (off_t)range->at);
 	*perhaps = false;
-	return got > 0 && input_kind_of(fetch->buffer, (size_t)got, &ops, &what, perhaps) != INPUT_PLAIN;
+	return got > 0 && input_tell(fetch->buffer, (size_t)got, perhaps) != INPUT_PLAIN;
 }
 
 /* ---- what is not as it was ---- */
@@ -198,7 +195,7 @@ enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known 
 {
 	struct remote_range range;
 	struct weir_error error;
-	bool other, perhaps;
+	bool other, perhaps = false;
 	if (known->packed)
 		return remote_unpack_turn(fetch, known);
 	enum weir_status status = read_range(fetch, known, &range, &other, &error);
@@ -210,7 +207,12 @@ enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known 
 		return at_end(fetch, known);
 	if (known->failures < SHORT_TRIES)
 		is_well(known);
-	if (known->offset == 0 && is_packed(fetch, &range, &perhaps)) {
+	bool packed = known->offset == 0 && is_packed(fetch, &range, &perhaps);
+	if (known->offset == 0 && perhaps && known->open && !fetch->options.once) {
+		remote_step_drop(fetch); /* its next bytes tell what it is packed in */
+		return REMOTE_TURN_NOTHING;
+	}
+	if (packed) {
 		known->packed = true;
 		remote_step_drop(fetch);
 		return remote_unpack_turn(fetch, known);

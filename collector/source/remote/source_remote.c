@@ -494,5 +494,6 @@ const struct source_metric *const remote_metrics[] = {
 	&source_metric_problem,
 	&source_metric_replayable,
 	&replaced_metric,
+	&source_metric_guarantee,
 	NULL,
 };

@@ -32,7 +32,6 @@ const struct source_ops source_s3_ops = {
 	.members = s3_members,
 	.create = create,
 	.apart = s3_apart,
-	.guarantee = SOURCE_EXACTLY_ONCE,
 	.describe = s3_describe,
 	REMOTE_SOURCE_OPS,
 };
