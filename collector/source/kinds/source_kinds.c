@@ -9,6 +9,7 @@
 #include "collector/source/kafka/source_kafka.h"
 #include "collector/source/nats/source_nats.h"
 #include "collector/source/redis/source_redis.h"
+#include "collector/source/remote/s3/source_s3.h"
 #include "collector/source/remote/webhdfs/source_webhdfs.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "common/base/suggest.h"
@@ -27,6 +28,7 @@ static const struct source_ops *const kinds[] = {
 	&source_nats_ops,      /* streams of NATS */
 	&source_redis_ops,     /* streams of Redis */
 	&source_webhdfs_ops,   /* files of an HDFS */
+	&source_s3_ops,        /* objects of a bucket */
 	&source_decisions_ops, /* what weir decides */
 };
 

@@ -31,6 +31,8 @@ struct remote_fetch {
 	uint64_t listing;          /* number of the newest whole one */
 	uint64_t round;            /* of reading */
 	int64_t list_ms, whole_ms; /* when the next is due */
+	int64_t full_ms;           /* when the next of an ordered kind is due that begins below the floor */
+	bool more;                 /* the newest one named objects for which there is no room yet */
 	uint32_t list_failures;    /* in a row */
 	struct remote_step *step;  /* being made; NULL: none */
 	int64_t step_ms;           /* when it was begun */
@@ -109,6 +111,8 @@ enum weir_status remote_step_add(struct remote_fetch *fetch, const struct remote
                                  struct weir_error *error);
 /** Drops what was added behind the last piece. */
 void remote_step_drop(struct remote_fetch *fetch);
+/** Tells what people should know of an object, for a while. */
+void remote_tell(struct remote_fetch *fetch, const char *name, const char *words);
 /** The bytes of a piece of this object are lost: counts and tells. @param bytes  UINT64_MAX: not known how many */
 void WEIR_PRINTF(4, 5)
 	remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, const char *format, ...);

@@ -28,6 +28,9 @@ struct remote_object {
 	bool open;                  /* somebody writes to it: more than `size` may be there, or come */
 };
 
+/* Places in struct source_status.own. */
+enum { REMOTE_OWN_WAITING, REMOTE_OWN_REPLACED };
+
 struct remote_round; /* one listing, under way */
 
 /** Notes one object of a listing. @param object  borrowed */
@@ -44,6 +47,12 @@ bool remote_wants_open(struct remote_round *round, struct remote_object *object)
  * Only for kinds that are `ordered`. Borrowed until the next call.
  */
 const char *remote_floor(struct remote_round *round, const char *folder);
+
+/**
+ * Says that an object's bytes were replaced: the listing names it with another id, and so all its lines are read, also
+ * those that it had before.
+ */
+void remote_replaced(struct remote_round *round, const char *name);
 
 /** Says what people should know of the listing though it goes on: "2 names are too long". */
 void remote_remark(struct remote_round *round, const char *format, ...) WEIR_PRINTF(2, 3);

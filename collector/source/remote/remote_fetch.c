@@ -194,6 +194,14 @@ int remote_fetch_fd(const struct remote_fetch *fetch)
 
 /* ---- what is told ---- */
 
+void remote_tell(struct remote_fetch *fetch, const char *name, const char *words)
+{
+	size_t length = strlen(name), most = 80;
+	snprintf(fetch->loss, sizeof fetch->loss, "%s%s %s", length > most ? "..." : "",
+	         name + (length > most ? length - most : 0), words);
+	fetch->loss_ms = weir_monotonic_ms();
+}
+
 void remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, const char *format, ...)
 {
 	char words[160];
@@ -201,10 +209,7 @@ void remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, c
 	va_start(arguments, format);
 	vsnprintf(words, sizeof words, format, arguments);
 	va_end(arguments);
-	size_t length = strlen(name), most = 80;
-	snprintf(fetch->loss, sizeof fetch->loss, "%s%s %s", length > most ? "..." : "",
-	         name + (length > most ? length - most : 0), words);
-	fetch->loss_ms = weir_monotonic_ms();
+	remote_tell(fetch, name, words);
 	pthread_mutex_lock(&fetch->mutex);
 	if (bytes == UINT64_MAX)
 		fetch->state.unknown_losses++;

@@ -348,14 +348,15 @@ size_t remote_status(struct source *base, struct source_status *statuses, size_t
 	remote_fetch_state(source->fetch, &state);
 	pthread_mutex_lock(&source->mutex);
 	struct source_status *status = &statuses[0];
-	*status = (struct source_status){.name = source->stream.name,
-	                                 .position = source->position,
-	                                 .lag_bytes = state.behind_bytes + source->unhanded,
-	                                 .lines = atomic_load_explicit(&source->stream.lines, memory_order_relaxed),
-	                                 .errors = state.errors,
-	                                 .lost_bytes = state.lost_bytes,
-	                                 .unknown_losses = state.unknown_losses,
-	                                 .own = {state.waiting}};
+	*status =
+		(struct source_status){.name = source->stream.name,
+	                           .position = source->position,
+	                           .lag_bytes = state.behind_bytes + source->unhanded,
+	                           .lines = atomic_load_explicit(&source->stream.lines, memory_order_relaxed),
+	                           .errors = state.errors,
+	                           .lost_bytes = state.lost_bytes,
+	                           .unknown_losses = state.unknown_losses,
+	                           .own = {[REMOTE_OWN_WAITING] = state.waiting, [REMOTE_OWN_REPLACED] = state.replaced}};
 	if (status->lag_bytes == 0)
 		source->caught_up_ms = now_ms;
 	status->lag_ms = now_ms - source->caught_up_ms;
@@ -469,6 +470,19 @@ enum weir_status remote_source_new(const struct source_ops *ops_of_kind, const s
 	return WEIR_OK;
 }
 
+static const struct weir_metric replaced_row = {
+	"weir_source_replaced_total", WEIR_COUNTER, "objects", SOURCE_METRIC_LABELS,
+	"Objects of a bucket that were written again under their key, so that all their lines were read again. Let what "
+	"writes them give each its own key."};
+
+static bool replaced(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[REMOTE_OWN_REPLACED];
+	return true;
+}
+
+static const struct source_metric replaced_metric = {&replaced_row, replaced, false, false, NULL};
+
 const struct source_metric *const remote_metrics[] = {
 	&source_metric_offset,
 	&source_metric_lag_seconds,
@@ -479,6 +493,7 @@ const struct source_metric *const remote_metrics[] = {
 	&source_metric_unknown_losses,
 	&source_metric_problem,
 	&source_metric_replayable,
+	&replaced_metric,
 	&source_metric_guarantee,
 	NULL,
 };
