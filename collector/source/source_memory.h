@@ -44,6 +44,7 @@ enum {
 #define SOURCE_JOURNAL_PREFIX "journal:"
 #define SOURCE_DECISIONS_PREFIX "decisions:"
 #define SOURCE_KAFKA_PREFIX "kafka:"
+#define SOURCE_PUSH_PREFIX "push:"
 
 /* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX

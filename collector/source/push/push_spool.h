@@ -57,9 +57,9 @@ struct push_outcome {
 	 * without an id may send it twice. WEIR_INVALID: its id belongs to another batch.
 	 */
 	enum weir_status status;
-	bool again;             /* WEIR_OK: its id was known, nothing was stored */
-	uint32_t lines;         /* how many the batch has */
-	struct weir_error why;  /* unless WEIR_OK */
+	bool again;            /* WEIR_OK: its id was known, nothing was stored */
+	uint32_t lines;        /* how many the batch has */
+	struct weir_error why; /* unless WEIR_OK */
 };
 
 /** Called once for each batch that was taken. @thread the spool's: it must not wait, and must not call the spool */
@@ -75,9 +75,8 @@ typedef void push_done(void *context, const struct push_outcome *outcome);
  *         before it, is full; WEIR_AGAIN: the disk takes nothing now, or the spool stops: the words say which;
  *         WEIR_INVALID: too many lines or bytes, or too long an id
  */
-WEIR_MUST_USE enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id,
-                                                 struct weir_text *lines, push_done *done, void *context,
-                                                 struct weir_error *error);
+WEIR_MUST_USE enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
+                                                 push_done *done, void *context, struct weir_error *error);
 
 /** As push_spool_append(), and waits. @param outcome  set; its status is returned */
 WEIR_MUST_USE enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_span id,
