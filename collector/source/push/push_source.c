@@ -41,7 +41,7 @@ static void forget_others(struct source_memory *memory, const char *prefix)
 /* "push:NAME:ID" */
 static enum weir_status claim(struct push_source *source, const char *name, struct weir_error *error)
 {
-	char prefix[NAME_MOST_BYTES + 16];
+	char prefix[sizeof source->name + 2];
 	struct weir_text path = {0};
 	snprintf(prefix, sizeof prefix, "%s:", source->name);
 	weir_text_puts(&path, prefix);
