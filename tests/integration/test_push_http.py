@@ -149,7 +149,7 @@ def test_the_journal_is_uploaded_by_its_own_program(place):
     count = 5000
     entries = [journal.entry(i, f"m{i}" + ("\nsecond line" if i % 7 == 0 else "")) for i in range(count)]
     journal.write_whole(place.path("journal", "system.journal"), entries)
-    zones = [zone("site", [sliding(1, "1d")], key=["message"])]
+    zones = [zone("site", [sliding(1, "1d")], key=["MESSAGE"])]
     receiver = Receiver(place, zones, format={"type": "journal"}, token=None)
     weir = receiver.start()
     upload = [program, "-u", f"http://127.0.0.1:{receiver.port}", "-D", place.path("journal"),
