@@ -26,6 +26,7 @@
 struct field_table;
 struct source_memory;
 struct weir_bus;
+struct weir_log;
 struct weir_policy;
 
 enum {
@@ -108,6 +109,7 @@ struct source_context {
 	/* For the source of decisions; NULL: there is nothing to read. Borrowed; *policy is the one in force. */
 	struct weir_bus *bus;
 	const struct weir_policy *const *policy;
+	const struct weir_log *log; /* of a listener's certificates; NULL: nothing is said */
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 

@@ -48,6 +48,7 @@ enum {
 #define SOURCE_NATS_PREFIX "nats:"
 #define SOURCE_REDIS_PREFIX "redis:"
 #define SOURCE_REMOTE_PREFIX "remote:"
+#define SOURCE_PUSH_PREFIX "push:"
 
 /* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX
