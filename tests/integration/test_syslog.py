@@ -78,6 +78,7 @@ def test_datagrams_become_decisions(place):
     assert page.value("weir_source_malformed_total", source=source["listen"]) == 1
     assert page.value("weir_source_dropped_total", source=source["listen"]) == 0
     assert page.value("weir_source_replayable", source=source["listen"]) == 0
+    assert page.value("weir_source_guarantee", source=source["listen"], guarantee="at most once") == 1
     until(lambda: len(lines_of(place.path("dead"))) == 2, "the dead letters", running=weir)
     assert {letter["reason"] for letter in lines_of(place.path("dead"))} == {"not syslog", "not json"}
     assert "at most once" in weir.said(), weir.said()

@@ -336,12 +336,22 @@ static bool skipped(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric skipped_metric = {&skipped_row, skipped, false, false};
+static const struct source_metric skipped_metric = {&skipped_row, skipped, false, false, NULL};
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_offset,  &source_metric_lag_seconds, &source_metric_lag_bytes,  &source_metric_lag_records,
-	&source_metric_lines,   &source_metric_errors,      &source_metric_lost_bytes, &source_metric_lost_records,
-	&source_metric_problem, &source_metric_replayable,  &skipped_metric,           NULL,
+	&source_metric_offset,
+	&source_metric_lag_seconds,
+	&source_metric_lag_bytes,
+	&source_metric_lag_records,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_bytes,
+	&source_metric_lost_records,
+	&source_metric_problem,
+	&source_metric_replayable,
+	&source_metric_guarantee,
+	&skipped_metric,
+	NULL,
 };
 
 const struct source_ops source_kafka_ops = {
@@ -349,6 +359,7 @@ const struct source_ops source_kafka_ops = {
 	.members = kafka_members,
 	.endless = true,
 	.replayable = true,
+	.guarantee = SOURCE_EXACTLY_ONCE,
 	.metrics = metrics,
 	.create = kafka_new,
 	.apart = kafka_apart,
