@@ -113,6 +113,7 @@ static void say(struct forward_server *server, const char *format, ...)
 	pthread_mutex_lock(&server->mutex);
 	vsnprintf(server->status.problem, sizeof server->status.problem, format, arguments);
 	server->problem_until_ms = weir_monotonic_ms() + PROBLEM_SHOWN_MS;
+	server->status.waits = false;
 	pthread_mutex_unlock(&server->mutex);
 	va_end(arguments);
 }
@@ -128,7 +129,7 @@ static void add(struct forward_server *server, uint64_t *count, uint64_t more)
 static void refuse(struct forward_server *server, struct forward_connection *connection, const char *words)
 {
 	add(server, &server->status.refused, 1);
-	say(server, "a connection of %s was closed: %s; nothing of that message was acknowledged", connection->peer, words);
+	say(server, "a connection of %s was closed: %s; that message was not acknowledged", connection->peer, words);
 	connection->failed = true;
 }
 
@@ -334,6 +335,19 @@ static void take_answers(struct forward_server *server)
 
 /* ---- messages to batches ---- */
 
+/* Takes note of whether the spool takes more, and says so for as long as it does not. */
+static void set_full(struct forward_server *server, bool full, const struct weir_error *error)
+{
+	if (full)
+		say(server, "senders wait: %s", error->text);
+	pthread_mutex_lock(&server->mutex);
+	if (server->full && !full)
+		server->problem_until_ms = 0;
+	server->status.waits = full;
+	pthread_mutex_unlock(&server->mutex);
+	server->full = full;
+}
+
 /*
  * Gives lines to the spool.
  *
@@ -349,14 +363,12 @@ static enum weir_status give(struct forward_server *server, struct note *note, s
 	if (note != NULL)
 		note->parts++; /* it may be answered before the call returns, but is settled by this thread */
 	enum weir_status status = push_spool_append(server->spool, id, lines, on_answer, part, error);
-	server->full = status != WEIR_OK && status != WEIR_INVALID;
+	set_full(server, status != WEIR_OK && status != WEIR_INVALID, error);
 	if (status == WEIR_OK)
 		return status;
 	if (note != NULL)
 		note->parts--;
 	free(part);
-	if (server->full)
-		say(server, "senders wait: %s", error->text);
 	return server->full ? WEIR_FULL : WEIR_INVALID;
 }
 

@@ -137,7 +137,8 @@ struct forward_status {
 	uint64_t refused;  /* connections and messages */
 	uint64_t nameless; /* messages that asked for no acknowledgement */
 	uint64_t lost_lines;
-	char problem[256];
+	char problem[256]; /* "": none of late */
+	bool waits;        /* the problem: the spool takes nothing, and senders wait */
 };
 
 /**

@@ -99,9 +99,10 @@ static size_t forward_state(struct source *base, struct source_status *statuses,
 	statuses[0].own[OWN_REFUSED] = seen.refused;
 	statuses[0].own[OWN_UNACKNOWLEDGED] = seen.nameless;
 	statuses[0].lost_records = seen.lost_lines;
+	statuses[0].guarantee = seen.nameless > 0 ? SOURCE_AT_MOST_ONCE : SOURCE_EXACTLY_ONCE;
 	if (statuses[0].problem[0] == '\0' && seen.problem[0] != '\0') {
 		memcpy(statuses[0].problem, seen.problem, sizeof statuses[0].problem);
-		statuses[0].reads_on = true;
+		statuses[0].reads_on = !seen.waits;
 	}
 	return there;
 }
@@ -135,7 +136,7 @@ static bool unacknowledged(const struct source_status *status, double *value)
 #define ROW(name, words)                                                                                           \
 	static const struct weir_metric name##_row = {"weir_source_forward_" #name "_total", WEIR_COUNTER, "messages", \
 	                                              SOURCE_METRIC_LABELS, words};                                    \
-	static const struct source_metric name##_metric = {&name##_row, name, false, false}
+	static const struct source_metric name##_metric = {&name##_row, name, NULL, false, false}
 
 ROW(received, "Messages with entries that came by the Forward protocol, those that came again among them.");
 ROW(skipped,
@@ -152,6 +153,7 @@ static const struct source_metric *const metrics[] = {
 	&source_metric_lost_records,
 	&source_metric_problem,
 	&source_metric_replayable,
+	&source_metric_guarantee,
 	&received_metric,
 	&skipped_metric,
 	&refused_metric,
@@ -164,6 +166,7 @@ const struct source_ops source_forward_ops = {
 	.members = forward_members,
 	.endless = true,
 	.replayable = true,
+	.guarantee = SOURCE_AT_MOST_ONCE,
 	.metrics = metrics,
 	.create = forward_new,
 	.apart = forward_apart,
