@@ -8,6 +8,7 @@
 #include "collector/source/journal/source_journal.h"
 #include "collector/source/kafka/source_kafka.h"
 #include "collector/source/push/forward/source_forward.h"
+#include "collector/source/push/http/source_http.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "common/base/suggest.h"
 #include "common/json/json_shape.h"
@@ -24,6 +25,7 @@ static const struct source_ops *const kinds[] = {
 	&source_kafka_ops,     /* Kafka's topics */
 	&source_decisions_ops, /* what weir decides */
 	&source_forward_ops,   /* what Fluentd, Fluent Bit and Docker send */
+	&source_http_ops,      /* what is pushed by HTTP */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };

@@ -8,6 +8,7 @@
 #include "collector/source/push/push_source.h"
 
 #include "collector/source/source_memory.h"
+#include "collector/source/source_metrics.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/files/durable_file.h"
@@ -42,7 +43,7 @@ static enum weir_status claim(struct push_source *source, const char *name, stru
 {
 	char prefix[NAME_MOST_BYTES + 16];
 	struct weir_text path = {0};
-	snprintf(prefix, sizeof prefix, SOURCE_PUSH_PREFIX "%s:", name);
+	snprintf(prefix, sizeof prefix, "%s:", source->name);
 	weir_text_puts(&path, prefix);
 	for (size_t i = 0; i < SOURCE_ID_BYTES; i++)
 		weir_text_printf(&path, "%02x", push_spool_id(source->spool)[i]);
@@ -57,7 +58,6 @@ static enum weir_status claim(struct push_source *source, const char *name, stru
 		return weir_fail(error, WEIR_FULL, "%s: the memory of sources is full", name);
 	source->record->claimed = true;
 	source->record->forgotten_ns = weir_wall_ms() * 1000000;
-	source->stream.name = source->record->path;
 	source_memory_stream_id(source->memory, source->record->path, source->stream.id);
 	push_spool_resume(source->spool, source->record->low_water);
 	source->status.position = source->record->low_water;
@@ -77,7 +77,8 @@ enum weir_status push_source_init(struct push_source *source, const struct sourc
 		source->line_max = 64 << 10;
 	pthread_mutex_init(&source->mutex, NULL);
 	source->status = (struct source_status){.counts_records = true, .no_lag_time = true};
-	source->stream.name = (char *)"push";
+	snprintf(source->name, sizeof source->name, SOURCE_PUSH_PREFIX "%s", options->name);
+	source->stream.name = source->name;
 	if (context->once)
 		return WEIR_OK;
 	if (source->memory == NULL || source->memory->path == NULL)
@@ -179,9 +180,77 @@ size_t push_source_status(struct source *base, struct source_status *statuses, s
 	statuses[0].name = source->stream.name;
 	statuses[0].lines = atomic_load_explicit(&source->stream.lines, memory_order_relaxed);
 	statuses[0].lag_records = spool.waiting_batches;
+	statuses[0].guarantee = spool.nameless_batches > 0 ? SOURCE_AT_LEAST_ONCE : SOURCE_EXACTLY_ONCE;
+	statuses[0].own[PUSH_SPOOL_BYTES] = spool.bytes;
+	statuses[0].own[PUSH_KNOWN_BATCHES] = spool.again_batches;
+	statuses[0].own[PUSH_PUSHED_BACK] = spool.full_refusals;
 	if (statuses[0].problem[0] == '\0' && spool.problem[0] != '\0') {
 		memcpy(statuses[0].problem, spool.problem, sizeof statuses[0].problem);
 		statuses[0].reads_on = true;
 	}
 	return 1;
 }
+
+/* ---- metrics ---- */
+
+static const struct weir_metric spool_row = {
+	"weir_source_spool_bytes", WEIR_GAUGE, "bytes", SOURCE_METRIC_LABELS,
+	"Bytes on disk of what was pushed and may still be read. Near the source's `spool`, senders are told to wait."};
+
+static bool spool_bytes(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[PUSH_SPOOL_BYTES];
+	return true;
+}
+
+static const struct source_metric spool_metric = {.row = &spool_row, .sample = spool_bytes};
+
+static const struct weir_metric known_row = {
+	"weir_source_known_batches_total", WEIR_COUNTER, "batches", SOURCE_METRIC_LABELS,
+	"Batches that came again under the same id within an hour: they were acknowledged, and not taken a second time."};
+
+static bool known_batches(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[PUSH_KNOWN_BATCHES];
+	return true;
+}
+
+static const struct source_metric known_metric = {.row = &known_row, .sample = known_batches};
+
+static const struct weir_metric pushed_back_row = {
+	"weir_source_pushed_back_total", WEIR_COUNTER, "batches", SOURCE_METRIC_LABELS,
+	"Batches whose senders were told to wait and send again, as the spool or its disk was full."};
+
+static bool pushed_back(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[PUSH_PUSHED_BACK];
+	return true;
+}
+
+static const struct source_metric pushed_back_metric = {.row = &pushed_back_row, .sample = pushed_back};
+
+static const struct weir_metric refused_row = {
+	"weir_source_push_refused_total", WEIR_COUNTER, "requests", SOURCE_METRIC_LABELS,
+	"Pushed requests that were refused for good: a wrong token, an unreadable or too large body. The answers say which."};
+
+static bool refused(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[PUSH_REFUSED];
+	return true;
+}
+
+static const struct source_metric refused_metric = {.row = &refused_row, .sample = refused};
+
+const struct source_metric *const push_source_metrics[] = {
+	&source_metric_lag_records,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_problem,
+	&source_metric_replayable,
+	&source_metric_guarantee,
+	&spool_metric,
+	&known_metric,
+	&pushed_back_metric,
+	&refused_metric,
+	NULL,
+};

@@ -13,9 +13,11 @@
 #include <pthread.h>
 
 struct source_memory_stream;
+struct source_metric;
 
 struct push_source {
 	struct source source;
+	char name[80]; /* of the stream, for people: "push:NAME" */
 	struct source_stream stream;
 	struct source_stream *streams[1];
 	struct push_spool *spool; /* NULL: with `once` nothing is read */
@@ -25,6 +27,11 @@ struct push_source {
 	pthread_mutex_t mutex;
 	struct source_status status; /* guarded by the mutex */
 };
+
+/* Its own counts (source_status.own). */
+enum { PUSH_SPOOL_BYTES, PUSH_KNOWN_BATCHES, PUSH_PUSHED_BACK, PUSH_REFUSED };
+
+extern const struct source_metric *const push_source_metrics[];
 
 struct push_source_options {
 	const char *name;    /* of the source in the configuration: letters, digits, "-", "_" and "." */
@@ -55,7 +62,7 @@ int push_source_fd(const struct source *source);
 void push_source_acknowledge(struct source *source, struct source_stream *stream, uint64_t position);
 enum weir_status push_source_resume(struct source *source, struct source_stream *stream, uint64_t position,
                                     struct weir_error *error);
-/** The kind adds what it knows of its listener. */
+/** The kind adds what it has refused. */
 size_t push_source_status(struct source *source, struct source_status *statuses, size_t count);
 
 #endif

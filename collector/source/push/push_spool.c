@@ -167,7 +167,8 @@ static bool is_known(struct push_spool *spool, struct append *append)
 	if (known == NULL)
 		return false;
 	struct push_outcome outcome = {.status = WEIR_OK, .again = true, .lines = append->line_count};
-	if (known->body != append->id.body)
+	outcome.clashes = known->body != append->id.body;
+	if (outcome.clashes)
 		outcome.status =
 			weir_fail(&outcome.why, WEIR_INVALID,
 		              "this id came within the last hour with other lines: give each batch an id of its own");

@@ -58,6 +58,7 @@ struct push_outcome {
 	 */
 	enum weir_status status;
 	bool again;            /* WEIR_OK: its id was known, nothing was stored */
+	bool clashes;          /* WEIR_INVALID: its id came with other lines before */
 	uint32_t lines;        /* how many the batch has */
 	struct weir_error why; /* unless WEIR_OK */
 };
