@@ -111,7 +111,7 @@ struct source_context {
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
-enum { SOURCE_OWN_COUNTS = 4 };
+enum { SOURCE_OWN_COUNTS = 8 };
 
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The source `forward`: what Fluentd's protocol brings is counted once, through kills, and what is wrong is said."""
 
+import json
 import os
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -15,8 +17,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, forward, metrics
-from support.place import PATIENCE_S, free_port, lines_of, until
-from support.traffic import site
+from support.place import PATIENCE_S, ROOT, free_port, lines_of, until
+from support.traffic import by_bucket, site, sliding, zone
 
 DONE = 0
 BEGIN_S = 1709251200
@@ -186,7 +188,7 @@ def test_who_does_not_know_the_key_is_refused(place):
         assert sender.answer()[0] == b"HELO"
         sender.send(message)
         assert sender.socket.recv(1) == b""
-    until(lambda: value(http, "forward_refused_total") == 4, "they are counted", running=weir)
+    until(lambda: value(http, "push_refused_total") == 4, "they are counted", running=weir)
     assert blocked(place) == []
     with forward.Sender(("127.0.0.1", port)) as sender:
         pong = sender.greet("a secret", "ann", "pass word")
@@ -261,7 +263,7 @@ def test_heartbeats_by_udp_and_by_connections(place):
         assert beat.recv(10) == b"\0"
     for _ in range(3):
         forward.Sender(("127.0.0.1", port)).socket.close()
-    assert value(http, "forward_refused_total") == 0
+    assert value(http, "push_refused_total") == 0
     assert weir.stop() == DONE, weir.said()
 
 
@@ -287,7 +289,7 @@ def test_what_cannot_be_read_is_refused_and_nothing_else_is_lost(place):
                 assert sender.socket.recv(1) == b"", name
             except ConnectionError:
                 pass
-        until(lambda i=i: value(http, "forward_refused_total") == i + 1, f"{name} is counted", running=weir)
+        until(lambda i=i: value(http, "push_refused_total") == i + 1, f"{name} is counted", running=weir)
     with forward.Sender(("127.0.0.1", port)) as sender:
         sender.send_and_wait(good, "good")
     until(lambda: len(blocked(place)) == len(bad), "all that was good before is counted", running=weir)
@@ -339,6 +341,67 @@ def test_a_full_spool_lets_senders_wait(place):
     assert value(http, "lost_messages_total") == 0
     assert weir.stop() == DONE, weir.said()
     assert sum(counts(weir)) == 24 * 40, weir.said()
+
+
+def example():
+    """The source in the documentation."""
+    with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
+        section = file.read().split("\n## Forward\n")[1].split("\n## ")[0]
+    return json.loads(re.search(r"```json\n(.*?)```", section, re.DOTALL)[1])
+
+
+def test_the_example_of_the_documentation_takes_what_docker_sends(place):
+    port = free_port()
+    source = {**example(), "listen": f"tcp://127.0.0.1:{port}"}
+    weir, _ = start(place, source, zones=[zone("site", [sliding(3, "1m")], key=["ip"])])
+    log = '203.0.113.9 - - [01/Mar/2024:00:00:00 +0000] "GET / HTTP/1.1" 200 2 "-" "x"'
+    with forward.Sender(("127.0.0.1", port)) as sender:
+        for i in range(4):
+            record = {"container_id": "1f0c", "container_name": "/web", "source": "stdout", "log": log}
+            sender.send(forward.pack(["docker.web", forward.event_time(BEGIN_S + i), record, {"chunk": f"c{i}"}]))
+            assert sender.answer() == {b"ack": f"c{i}".encode()}
+    until(lambda: blocked(place) == ["203.0.113.9"], "the client is blocked", running=weir)
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_the_same_lines_as_a_file_give_the_same_decisions(place):
+    rng = random.Random(4)
+    users = ["ann", "bob", "a\"b\\c", "ü\u2028", "x\u0000y", *(f"u{i}" for i in range(300))]
+    every = [(BEGIN_S + i // 100, {"user": rng.choice(users), "path": "/" + "p" * rng.randrange(50)}) for i in range(20000)]
+    port = free_port()
+    zones = [zone("site", [sliding(10, "1m")]), zone("few", [sliding(3, "1s")], key=["tag", "user"])]
+    weir, _ = start(place, source_of(port), zones=zones)
+    with forward.Sender(("127.0.0.1", port)) as sender:
+        for i in range(0, len(every), 500):
+            mode = rng.choice(["forward", "packed", "compressed"])
+            sender.send_and_wait(forward.messages("app", every[i:i + 500], str(i))[mode], str(i))
+    log = place.write("log", "".join(json.dumps({"time": at, "tag": "app", **record}) + "\n" for at, record in every))
+    file = {"type": "file", "path": log, "format": "json"}
+    place.good("run", "--config", place.config(zones, [file], name="file.json"), "--once", "--decisions", place.path("same"))
+    wanted = lines_of(place.path("same"))
+    until(lambda: len(lines_of(place.path("out"))) >= len(wanted), "the same decisions", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    seen, wanted = by_bucket(lines_of(place.path("out"))), by_bucket(wanted)
+    assert seen == wanted, [(key, seen.get(key), wanted.get(key)) for key in seen.keys() | wanted.keys()
+                            if seen.get(key) != wanted.get(key)][:3]
+    assert len(wanted) > 100
+
+
+def test_what_a_real_logger_sends(place):
+    """The logger of PyPI: one message a line, without a chunk."""
+    try:
+        python = subprocess.run([os.path.join(ROOT, "tests", "python")], check=True, capture_output=True, text=True)
+    except subprocess.CalledProcessError as why:
+        raise cases.Skipped("no Python packages for these tests") from why
+    port = free_port()
+    weir, _ = start(place, source_of(port))
+    script = ("import sys, fluent.sender as f\n"
+              "s = f.FluentSender('app', host='127.0.0.1', port=int(sys.argv[1]), nanosecond_precision=True)\n"
+              "assert all(s.emit_with_time('web', 1709251200 + i / 10, {'user': 'ann', 'n': i}) for i in range(4))\n"
+              "s.close()\n")
+    subprocess.run([python.stdout.strip(), "-c", script, str(port)], check=True, timeout=PATIENCE_S)
+    until(lambda: blocked(place) == ["ann"], "ann is blocked", running=weir)
+    assert weir.stop() == DONE, weir.said()
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ enum {
 	ACCEPTS_AT_ONCE = 64,
 	ACCEPT_PAUSE_MS = 1000,
 	TURN_MS = 1000,               /* how often connections and certificates are looked at */
-	RETRY_MS = 20,                /* how soon a full spool is asked again */
+	RETRY_MS = 50,                /* how soon a full spool is asked again */
 	PATIENCE_MS = 60000,          /* for more of a message that has begun, and for who has to say who it is */
 	MESSAGE_PATIENCE_MS = 600000, /* for all of a message */
 	SILENT_LEAST_MS = 1000,

@@ -12,6 +12,7 @@
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +23,9 @@ struct forward_source {
 };
 
 /* What `own` of a status counts. */
-enum { OWN_RECEIVED, OWN_SKIPPED, OWN_REFUSED, OWN_UNACKNOWLEDGED };
+enum { OWN_RECEIVED = PUSH_OWN_COUNTS, OWN_SKIPPED, OWN_UNACKNOWLEDGED, OWN_END };
+
+static_assert((int)OWN_END <= (int)SOURCE_OWN_COUNTS, "a status has room for them");
 
 static struct forward_source *forward_of(struct source *source)
 {
@@ -96,7 +99,7 @@ static size_t forward_state(struct source *base, struct source_status *statuses,
 	forward_server_status(source->server, &seen);
 	statuses[0].own[OWN_RECEIVED] = seen.received;
 	statuses[0].own[OWN_SKIPPED] = seen.skipped;
-	statuses[0].own[OWN_REFUSED] = seen.refused;
+	statuses[0].own[PUSH_REFUSED] = seen.refused;
 	statuses[0].own[OWN_UNACKNOWLEDGED] = seen.nameless;
 	statuses[0].lost_records = seen.lost_lines;
 	statuses[0].guarantee = seen.nameless > 0 ? SOURCE_AT_MOST_ONCE : SOURCE_EXACTLY_ONCE;
@@ -121,12 +124,6 @@ static bool skipped(const struct source_status *status, double *value)
 	return true;
 }
 
-static bool refused(const struct source_status *status, double *value)
-{
-	*value = (double)status->own[OWN_REFUSED];
-	return true;
-}
-
 static bool unacknowledged(const struct source_status *status, double *value)
 {
 	*value = (double)status->own[OWN_UNACKNOWLEDGED];
@@ -141,12 +138,10 @@ static bool unacknowledged(const struct source_status *status, double *value)
 ROW(received, "Messages with entries that came by the Forward protocol, those that came again among them.");
 ROW(skipped,
     "Messages that no tag of the source's `tags` names, and Fluent Bit's metrics and traces: acknowledged, not read.");
-ROW(refused, "Connections and messages refused, none of which was acknowledged: `weir_source_problem` says why.");
 ROW(unacknowledged,
     "Messages whose sender asked for no acknowledgement: what is on its way when the collector dies is lost.");
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_offset,
 	&source_metric_lag_records,
 	&source_metric_lines,
 	&source_metric_errors,
@@ -154,9 +149,12 @@ static const struct source_metric *const metrics[] = {
 	&source_metric_problem,
 	&source_metric_replayable,
 	&source_metric_guarantee,
+	&push_metric_spool,
+	&push_metric_known,
+	&push_metric_pushed_back,
+	&push_metric_refused,
 	&received_metric,
 	&skipped_metric,
-	&refused_metric,
 	&unacknowledged_metric,
 	NULL,
 };
