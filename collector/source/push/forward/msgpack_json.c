@@ -7,6 +7,7 @@
  */
 #include "collector/source/push/forward/msgpack_json.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,11 +52,12 @@ static uint64_t read_number(const unsigned char *at, unsigned size)
 	return number;
 }
 
-/* Fills a number with its sign where it is a signed one of fewer than 8 bytes. */
+/* Fills a number of 1 to 8 bytes with its sign. */
 static uint64_t extend(uint64_t number, unsigned size)
 {
-	unsigned bits = 64 - 8 * size;
-	return (uint64_t)((int64_t)(number << bits) >> bits);
+	assert(size >= 1 && size <= 8);
+	uint64_t sign = UINT64_C(1) << (8 * size - 1);
+	return (number ^ sign) - sign;
 }
 
 /* The formats that say all in one byte. */
