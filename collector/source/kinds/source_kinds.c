@@ -7,8 +7,10 @@
 #include "collector/source/file/source_stdin.h"
 #include "collector/source/journal/source_journal.h"
 #include "collector/source/kafka/source_kafka.h"
+#include "collector/source/nats/source_nats.h"
 #include "collector/source/push/forward/source_forward.h"
 #include "collector/source/push/http/source_http.h"
+#include "collector/source/redis/source_redis.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "common/base/suggest.h"
 #include "common/json/json_shape.h"
@@ -23,6 +25,8 @@ static const struct source_ops *const kinds[] = {
 	&source_syslog_ops,    /* what is sent by syslog */
 	&source_journal_ops,   /* systemd's journal */
 	&source_kafka_ops,     /* Kafka's topics */
+	&source_nats_ops,      /* streams of NATS */
+	&source_redis_ops,     /* streams of Redis */
 	&source_decisions_ops, /* what weir decides */
 	&source_forward_ops,   /* what Fluentd, Fluent Bit and Docker send */
 	&source_http_ops,      /* what is pushed by HTTP */
