@@ -114,7 +114,7 @@ struct source_context {
 };
 
 /* The indexes of `own` that all kinds which read messages have: what has no line in it, what the server gave again. */
-enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 4 };
+enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 8 };
 
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {

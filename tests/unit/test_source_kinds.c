@@ -72,7 +72,7 @@ static void what_is_no_kind_is_refused(void **state)
 {
 	(void)state;
 	static const char all[] =
-		"\"file\", \"stdin\", \"syslog\", \"journal\", \"kafka\", \"nats\", \"redis\", \"webhdfs\", \"s3\", \"http\", \"decisions\"";
+		"\"file\", \"stdin\", \"syslog\", \"journal\", \"kafka\", \"nats\", \"redis\", \"webhdfs\", \"s3\", \"http\", \"forward\", \"decisions\"";
 	assert_refused("{}", "type: is missing; give one of");
 	assert_refused("{}", all);
 	assert_refused("{\"type\": \"fil\"}", all);
