@@ -349,7 +349,7 @@ def test_what_is_said_beforehand(place):
         client.add("LOGS", ["logs.>"])
         assert "there is no stream" not in said_of(place, [source(server.url)], "there")
     said = said_of(place, [source(server.url)], "away")
-    assert f"{server.url}: cannot connect: " in said, said
+    assert f"{server.url}: cannot connect: No server available" in said, said
     done = place.run("run", "--once", "--config", place.config(site(), [source(server.url)]))
     assert done.code() != DONE and "cannot connect" in done.said(), (done.code(), done.said())
     for more, words in (({"stream": "a.b"}, "stream: is no name of a stream"),
