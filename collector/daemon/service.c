@@ -21,9 +21,10 @@
 
 enum {
 	POLL_MS = 100,
-	CHECK_WAIT_MS = 10000,            /* --check waits so long for the brokers, and again for the policy topic */
-	CONNECT_WAIT_MS = 60 * 60 * 1000, /* a round: then it begins another */
+	CHECK_WAIT_MS = 10000, /* --check waits so long for the brokers, and again for the policy topic */
 };
+
+static const int64_t FOR_EVER_MS = INT64_C(366) * 86400000;
 
 static bool stopping(void)
 {
@@ -48,7 +49,7 @@ static enum weir_status open_bus(struct service *service, struct weir_error *err
 {
 	struct weir_bus *bus;
 	enum weir_status status = weir_connect_bus(service->daemon->config, service->daemon->name, &service->awaited,
-	                                           CONNECT_WAIT_MS, weir_stop_flag(), &service->daemon->log, &bus, error);
+	                                           FOR_EVER_MS, weir_stop_flag(), &service->daemon->log, &bus, error);
 	static const bool needed[WEIR_TOPIC_COUNT] = {
 		[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_POLICY] = true, [WEIR_TOPIC_DEADLETTER] = true};
 	if (status != WEIR_OK)
@@ -121,12 +122,9 @@ static enum weir_status open_memory(void *self, struct weir_error *error)
 static enum weir_status start(void *self, struct weir_error *error)
 {
 	struct service *service = self;
-	enum weir_status status;
 	weir_notify("STATUS=waiting for the brokers");
-	do
-		status = open_bus(service, error);
-	while (status == WEIR_IO && !stopping());
-	if (status == WEIR_IO)
+	enum weir_status status = open_bus(service, error);
+	if (status != WEIR_OK && stopping())
 		return WEIR_END;
 	return status == WEIR_OK ? open_policies(service, error) : status;
 }
@@ -226,8 +224,11 @@ static void close_all(void *self)
 	collector_free(service->collector);
 	policies_free(service->policies);
 	source_memory_free(service->memory);
-	if (service->bus != NULL)
-		service->bus->ops->close(service->bus);
+	struct weir_bus *bus = atomic_load(&service->awaited); /* opened, or given up before its topics were there */
+	if (bus == NULL)
+		bus = atomic_load(&service->bus); /* of --check */
+	if (bus != NULL)
+		bus->ops->close(bus);
 	free(service);
 }
 

@@ -197,6 +197,16 @@ def test_a_topic_that_cannot_be_made_is_told_apart_from_the_brokers(place):
             assert role.stop() == 0, role.said()
 
 
+def test_a_partition_that_is_given_and_not_judged_grows_old(place):
+    """Without a policy none is; from the first one on all are."""
+    with cluster.shared() as servers, Roles(place, servers, ZONES) as roles:
+        limiter = roles.limiter().until_up()
+        limiter.until(lambda: limiter.value("weir_limiter_not_live_seconds") > 2, "says for how long nothing is judged")
+        roles.apply()
+        limiter.until_ready().until(lambda: limiter.value("weir_limiter_not_live_seconds") == 0, "has all of them")
+        assert limiter.stop() == 0
+
+
 def test_a_reload_changes_what_the_bus_says(place):
     """log.level is all threads'."""
     with cluster.shared() as servers, Roles(place, servers, ZONES) as roles:
