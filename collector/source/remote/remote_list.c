@@ -364,7 +364,8 @@ void remote_list_if_due(struct remote_fetch *fetch, int64_t now_ms)
 	bool once = fetch->options.once;
 	if (now_ms < fetch->list_ms || (once && remote_is_listed(fetch)))
 		return;
-	list(fetch, once || now_ms >= fetch->whole_ms || fetch->list_failures > 0, now_ms);
+	bool whole = once || fetch->options.ops->ordered || now_ms >= fetch->whole_ms || fetch->list_failures > 0;
+	list(fetch, whole, now_ms);
 }
 
 bool remote_is_listed(const struct remote_fetch *fetch)
