@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where lines come from: the collector's one interface to files, standard
- * input, Kafka topics, syslog and systemd's journal.
+ * input, topics, queues, syslog and systemd's journal.
  *
  * A source of some kind (source_file.c, source_stdin.c, ...) has one or more
  * streams; each stream has its own identity and its own increasing positions.
@@ -111,7 +111,8 @@ struct source_context {
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
-enum { SOURCE_OWN_COUNTS = 4 };
+/* The indexes of `own` that all kinds which read messages have: what has no line in it, what the server gave again. */
+enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 4 };
 
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {

@@ -17,7 +17,7 @@ enum { WORDS_MAX = 16 };
 struct weir_redis {
 	redisContext *context;
 	struct weir_redis_tls *tls; /* NULL: in clear */
-	char name[128];        /* for words */
+	char name[128];             /* for words */
 };
 
 static const redisReply *reply_of(const struct weir_redis_answer *answer)
@@ -35,6 +35,11 @@ void weir_redis_close(struct weir_redis *link)
 	free(link);
 }
 
+int weir_redis_fd(const struct weir_redis *link)
+{
+	return link->context->fd;
+}
+
 void weir_redis_send(struct weir_redis *link, const struct weir_span *words, size_t count)
 {
 	const char *at[WORDS_MAX];
@@ -48,7 +53,8 @@ void weir_redis_send(struct weir_redis *link, const struct weir_span *words, siz
 	redisAppendCommandArgv(link->context, (int)count, at, lengths);
 }
 
-enum weir_status weir_redis_receive(struct weir_redis *link, struct weir_redis_answer **answer, struct weir_error *error)
+enum weir_status weir_redis_receive(struct weir_redis *link, struct weir_redis_answer **answer,
+                                    struct weir_error *error)
 {
 	void *taken = NULL;
 	if (answer != NULL)
@@ -96,7 +102,8 @@ static enum weir_status reach(struct weir_redis *link, const struct weir_redis_u
 	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	int fd = -1;
 	if (url->tls) {
-		enum weir_status status = weir_redis_tls_connect(url->host, url->port, url->ca, timeout_ms, &link->tls, &fd, error);
+		enum weir_status status =
+			weir_redis_tls_connect(url->host, url->port, url->ca, timeout_ms, &link->tls, &fd, error);
 		if (status != WEIR_OK) {
 			weir_error_prefix(error, "%s", link->name);
 			return status;

@@ -20,17 +20,21 @@ struct weir_redis_url {
 };
 
 /** redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], by TLS (rediss) also with ?ca=FILE at its end; with %XX for any byte; an IPv6 address in brackets. */
-WEIR_MUST_USE enum weir_status weir_redis_url_parse(const char *text, struct weir_redis_url *url, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_redis_url_parse(const char *text, struct weir_redis_url *url,
+                                                    struct weir_error *error);
 void weir_redis_url_deinit(struct weir_redis_url *url);
 
 struct weir_redis;
 struct weir_redis_answer;
 
 /** @param timeout_ms  of connecting, and of every answer. @return WEIR_OK; WEIR_IO */
-WEIR_MUST_USE enum weir_status weir_redis_open(const struct weir_redis_url *url, int timeout_ms, struct weir_redis **link,
-                                               struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_redis_open(const struct weir_redis_url *url, int timeout_ms,
+                                               struct weir_redis **link, struct weir_error *error);
 /** NULL is fine. */
 void weir_redis_close(struct weir_redis *link);
+
+/** The socket. Who reads and writes it himself sends and receives nothing by the functions below. */
+int weir_redis_fd(const struct weir_redis *link);
 
 /** Queues a command; its words are copied. */
 void weir_redis_send(struct weir_redis *link, const struct weir_span *words, size_t count);

@@ -219,7 +219,7 @@ static enum weir_status begin_to_carry(struct weir_redis_tls *tls, int *fd, stru
 }
 
 enum weir_status weir_redis_tls_connect(const char *host, uint16_t port, const char *ca, int timeout_ms,
-                                   struct weir_redis_tls **out, int *fd, struct weir_error *error)
+                                        struct weir_redis_tls **out, int *fd, struct weir_error *error)
 {
 	struct weir_redis_tls *tls = weir_alloc(1, sizeof *tls);
 	int64_t end_ms = weir_monotonic_ms() + timeout_ms;

@@ -23,7 +23,7 @@ struct weir_redis_tls;
  * @return WEIR_OK; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status weir_redis_tls_connect(const char *host, uint16_t port, const char *ca, int timeout_ms,
-                                                 struct weir_redis_tls **tls, int *fd, struct weir_error *error);
+                                                      struct weir_redis_tls **tls, int *fd, struct weir_error *error);
 /** Ends the thread, once the clear end is closed. NULL is fine. */
 void weir_redis_tls_free(struct weir_redis_tls *tls);
 
