@@ -302,6 +302,14 @@ def test_refusals_say_what_helps(place):
     assert server.process.identity()
 
 
+def test_a_check_asks_the_bucket(place):
+    """weir-collector --check and weir doctor say what a run would."""
+    config = place.config(traffic.site(), [source("equal", secret="wrong")])
+    done = place.run("doctor", "--config", config)
+    said = done.out().decode() + done.said()
+    assert "the secret is not that of the key" in said and s3.SECRET not in said, said
+
+
 def test_a_server_that_fails_is_told_and_asked_again(place):
     """What may pass is no end: a source that follows says it, and goes on when it has passed."""
     with s3.Fake({"a": (traffic.START_MS // 1000, traffic.burst("ann", 4).encode())},

@@ -338,6 +338,12 @@ enum weir_status remote_resume(struct source *base, struct source_stream *stream
 	return WEIR_OK;
 }
 
+enum weir_status remote_check(struct source *base, struct weir_error *error)
+{
+	struct remote_source *source = remote_of(base);
+	return source->ops->check != NULL ? source->ops->check(source->kind, error) : WEIR_OK;
+}
+
 size_t remote_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct remote_source *source = remote_of(base);
@@ -484,16 +490,7 @@ static bool replaced(const struct source_status *status, double *value)
 static const struct source_metric replaced_metric = {&replaced_row, replaced, false, false, NULL};
 
 const struct source_metric *const remote_metrics[] = {
-	&source_metric_offset,
-	&source_metric_lag_seconds,
-	&source_metric_lag_bytes,
-	&source_metric_lines,
-	&source_metric_errors,
-	&source_metric_lost_bytes,
-	&source_metric_unknown_losses,
-	&source_metric_problem,
-	&source_metric_replayable,
-	&replaced_metric,
-	&source_metric_guarantee,
-	NULL,
+	&source_metric_offset,     &source_metric_lag_seconds, &source_metric_lag_bytes,      &source_metric_lines,
+	&source_metric_errors,     &source_metric_lost_bytes,  &source_metric_unknown_losses, &source_metric_problem,
+	&source_metric_replayable, &replaced_metric,           &source_metric_guarantee,      NULL,
 };
