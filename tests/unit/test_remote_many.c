@@ -167,7 +167,7 @@ static void a_source_that_follows_reads_all(void **state)
 static void what_is_made_below_the_floor_is_found(void **state)
 {
 	(void)state;
-	struct store store = {.count = 10, .first_ms = 1000, .step_ms = 1};
+	struct store store = {.count = 10, .first_ms = 0, .step_ms = 1};
 	unsigned char times[11] = {0};
 	struct source *source = open_source(&store, false, 1000);
 	assert_int_equal(read_lines(source, 10, times, &store, true), 10);

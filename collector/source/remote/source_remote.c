@@ -441,7 +441,7 @@ enum weir_status remote_source_new(const struct source_ops *ops_of_kind, const s
 {
 	static const uint8_t no_id[SOURCE_ID_BYTES];
 	struct remote_source *source = weir_alloc(1, sizeof *source);
-	struct remote_table table = {0};
+	struct remote_table table = {.settled_ms = INT64_MIN}; /* nothing is */
 	source->source.ops = ops_of_kind;
 	source->ops = ops;
 	source->kind = kind;
