@@ -14,13 +14,14 @@
 #include "common/base/clock.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 256 << 10, SAVE_RETRY_MS = 1000 };
+enum { READ_BYTES = 256 << 10, SAVE_RETRY_MS = 1000, WAIT_MS = 100 };
 
 struct remote_source {
 	struct source source;
@@ -255,6 +256,13 @@ static enum weir_status read_step(struct remote_source *source, struct source_ch
 	return WEIR_END;
 }
 
+/* A run to the end has nothing else to do: it would ask again at once. */
+static void wait_for_step(const struct remote_source *source)
+{
+	struct pollfd event = {.fd = remote_fetch_fd(source->fetch), .events = POLLIN};
+	(void)poll(&event, 1, WAIT_MS);
+}
+
 static enum weir_status start(struct remote_source *source, struct weir_error *error)
 {
 	source->started = true;
@@ -267,6 +275,8 @@ static enum weir_status collect(struct remote_source *source, struct source_chun
 	while (status == WEIR_OK) {
 		if (source->lines == NULL)
 			status = next_step(source, error);
+		if (status == WEIR_AGAIN && source->options.once)
+			wait_for_step(source);
 		if (status != WEIR_OK)
 			break;
 		status = read_step(source, chunk, error);
