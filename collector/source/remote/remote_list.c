@@ -153,8 +153,11 @@ static void renew(struct remote_fetch *fetch, struct remote_known *known, const 
 	known->open = object->open;
 	known->listed_size = object->size;
 	known->modified_ms = object->modified_ms;
-	if (known->done && !grown && !known->skips && !(object->open && !known->packed))
+	bool nothing = !grown && !known->skips && (known->packed ? known->done : !object->open);
+	if (nothing && (known->done || known->name == NULL)) {
+		remote_set_done(known);
 		return;
+	}
 	known->done = false;
 	set_name(known, object->name);
 	memcpy(known->tag, object->tag, sizeof known->tag);
