@@ -72,6 +72,8 @@ bool remote_wants_open(struct remote_round *round, struct remote_object *object)
 		object->open = known->open;
 		return false;
 	}
+	if (known == NULL && round->fetch->table.count == REMOTE_OBJECTS_MOST)
+		return false; /* it waits */
 	object->open = known != NULL || (!is_settled(round->fetch, object) && object->modified_ms > round->cutoff_ms);
 	return object->open;
 }

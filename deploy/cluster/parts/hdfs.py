@@ -120,8 +120,10 @@ class NameNode(_Part):
     def make_active(self):
         """Of a pair; the other must be in standby, or dead."""
         subprocess.run(self.java("org.apache.hadoop.hdfs.tools.DFSHAAdmin", *self.settings(), "-transitionToActive",
+                                 "--forceactive",
                                  f"nn{self.number}"),
-                       check=True, env=self.environment(), cwd=self.directory, timeout=_FORMAT_S, capture_output=True)
+                       input=b"Y\n", check=True, env=self.environment(), cwd=self.directory,
+                       timeout=_FORMAT_S, capture_output=True)
 
 
 class DataNode(_Part):
