@@ -68,6 +68,8 @@ static void drop_acknowledged(struct remote_source *source)
 	while (done < source->count &&
 	       source->pieces[done].position + remote_piece_length(&source->pieces[done]) <= source->record->low_water)
 		free(source->pieces[done++].name);
+	if (done == 0)
+		return;
 	source->count -= done;
 	memmove(source->pieces, source->pieces + done, source->count * sizeof *source->pieces);
 }

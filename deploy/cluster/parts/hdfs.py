@@ -215,7 +215,7 @@ class Hdfs:
             except urllib.error.HTTPError as error:
                 words = error.read()
                 last = OSError(f"{error.code}: {words[:300]!r}")
-                if b"StandbyException" not in words:
+                if b"StandbyException" not in words and b"RetriableException" not in words:
                     raise last from error
             except OSError as error:
                 last = error
