@@ -68,6 +68,7 @@ struct remote_settings {
 };
 
 /* clang-format off */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a member of a struct is none that could have them */
 /* The members of struct remote_settings, for a kind's table. @param type_  the kind's struct @param at_  its member */
 #define REMOTE_MEMBERS(type_, at_) \
 	{.name = "type", .meaning = "the kind of source"}, \
@@ -85,6 +86,7 @@ struct remote_settings {
 	 .meaning = "how long after its time of modification an object may appear; 25h by default"}, \
 	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = offsetof(type_, at_.line_max), SOURCE_LINE_BOUNDS, \
 	 .meaning = "replaces collector.line_max: a longer line is cut there"}
+/* NOLINTEND(bugprone-macro-parentheses) */
 /* clang-format on */
 
 struct remote_ops {

@@ -69,6 +69,8 @@ static void drop_acknowledged(struct remote_source *source)
 	while (done < source->count &&
 	       source->pieces[done].position + remote_piece_length(&source->pieces[done]) <= source->record->low_water)
 		free(source->pieces[done++].name);
+	if (done == 0)
+		return;
 	source->count -= done;
 	memmove(source->pieces, source->pieces + done, source->count * sizeof *source->pieces);
 }
@@ -82,6 +84,7 @@ static void keep_piece(struct remote_source *source, const struct remote_piece *
 	struct remote_piece *kept = &source->pieces[source->count++];
 	*kept = *piece;
 	kept->name = weir_copy(piece->name, strlen(piece->name));
+	kept->before = NULL;
 }
 
 /* The pieces after a position, to be read again. */
@@ -413,6 +416,15 @@ static char *directory_of(const struct source_memory *memory)
 	return weir_copy(usual, strlen(usual));
 }
 
+/* Whether the format may name its fields in an object's first lines. */
+static bool needs_heads(const struct weir_json *config)
+{
+	struct weir_json format = weir_json_member(config, "format");
+	struct weir_json type = json_is_object(format.value) ? weir_json_member(&format, "type") : format;
+	const char *name = json_string_value(type.value);
+	return name != NULL && (strcmp(name, "delimited") == 0 || strcmp(name, "w3c") == 0);
+}
+
 /* Finds what is remembered of the source. */
 static enum weir_status recall(struct remote_source *source, const struct weir_json *config, const char *name,
                                struct remote_table *table, struct weir_error *error)
@@ -474,6 +486,7 @@ enum weir_status remote_source_new(const struct source_ops *ops_of_kind, const s
 		.poll_ms = settings->poll_ms,
 		.late_ms = settings->late_ms,
 		.line_max = (uint64_t)settings->line_max,
+		.headed = needs_heads(config),
 		.directory = source->directory,
 	};
 	enum weir_status status = recall(source, config, settings->name != NULL ? settings->name : label, &table, error);
