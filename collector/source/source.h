@@ -26,6 +26,7 @@
 struct field_table;
 struct source_memory;
 struct weir_bus;
+struct weir_log;
 struct weir_policy;
 
 enum {
@@ -108,11 +109,12 @@ struct source_context {
 	/* For the source of decisions; NULL: there is nothing to read. Borrowed; *policy is the one in force. */
 	struct weir_bus *bus;
 	const struct weir_policy *const *policy;
+	const struct weir_log *log; /* of a listener's certificates; NULL: nothing is said */
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
 /* The indexes of `own` that all kinds which read messages have: what has no line in it, what the server gave again. */
-enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 4 };
+enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 8 };
 
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {

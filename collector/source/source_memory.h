@@ -16,8 +16,8 @@
  *     incarnation 3   access.log.1   1000 .. 1050
  *     incarnation 4   access.log     200 ..
  *
- * A journal's stream, or a queue's, or one of decisions, has no files: its low-water mark is enough. A stream of remote
- * files has notes, which only its kind reads.
+ * A journal's stream, or a queue's, or one of decisions, has no files: its low-water mark is enough. A stream of remote files has
+ * notes, which only its kind reads.
  *
  * A part is saved before its first line is handed out. So a run after a crash
  * reads the same bytes under the same positions again.
@@ -48,6 +48,7 @@ enum {
 #define SOURCE_NATS_PREFIX "nats:"
 #define SOURCE_REDIS_PREFIX "redis:"
 #define SOURCE_REMOTE_PREFIX "remote:"
+#define SOURCE_PUSH_PREFIX "push:"
 
 /* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX

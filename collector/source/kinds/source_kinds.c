@@ -8,6 +8,8 @@
 #include "collector/source/journal/source_journal.h"
 #include "collector/source/kafka/source_kafka.h"
 #include "collector/source/nats/source_nats.h"
+#include "collector/source/push/forward/source_forward.h"
+#include "collector/source/push/http/source_http.h"
 #include "collector/source/redis/source_redis.h"
 #include "collector/source/remote/s3/source_s3.h"
 #include "collector/source/remote/webhdfs/source_webhdfs.h"
@@ -29,6 +31,8 @@ static const struct source_ops *const kinds[] = {
 	&source_redis_ops,     /* streams of Redis */
 	&source_webhdfs_ops,   /* files of an HDFS */
 	&source_s3_ops,        /* objects of a bucket */
+	&source_http_ops,      /* what is pushed by HTTP */
+	&source_forward_ops,   /* what Fluentd, Fluent Bit and Docker send */
 	&source_decisions_ops, /* what weir decides */
 };
 
