@@ -228,7 +228,10 @@ static void check_files(const struct looking *looking, struct inputs *inputs, si
 static void check_other(const struct weir_check *check, size_t place, struct source *source)
 {
 	struct source_status status = {0};
-	if (source->ops->status(source, &status, 1) == 0 || status.problem[0] == '\0')
+	struct weir_error error = {.text = ""};
+	if (source->ops->check != NULL && source->ops->check(source, &error) != WEIR_OK)
+		snprintf(status.problem, sizeof status.problem, "%.*s", (int)sizeof status.problem - 1, error.text);
+	else if (source->ops->status(source, &status, 1) == 0 || status.problem[0] == '\0')
 		return;
 	weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, sources_check,
 	                  "source %zu (%s): %s\nNo line of it is judged\nmend what it says, then restart the collector "

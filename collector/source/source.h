@@ -170,6 +170,13 @@ struct source_ops {
 	/** Refuses two sources that would provide the same lines under the same ids, or take lines from each other. */
 	enum weir_status (*apart)(const struct weir_json *config, const struct weir_json *other, struct weir_error *error);
 	/**
+	 * Asks whether a source that nobody has read from yet can be read, and takes nothing away. Ends within some seconds.
+	 * NULL: its first status says it.
+	 *
+	 * @return WEIR_OK; else the words are what status() would give as the problem
+	 */
+	enum weir_status (*check)(struct source *source, struct weir_error *error);
+	/**
 	 * Describes a checked configuration for people.
 	 *
 	 * @param place   appends where lines come from: "/var/log/nginx/access*.log"; "-" is standard input

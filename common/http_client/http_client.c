@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { BODY_BUFFER_BYTES = 512 << 10 };
+
 struct weir_http_client {
 	struct weir_http_client_options options;
 	CURL *curl;
@@ -139,7 +141,10 @@ static bool set_call(CURL *curl, const struct weir_http_call *call)
 	const char *account = call->negotiate ? ":" : call->aws_account;
 	/* What is written to a descriptor is the document as it lies there: offsets are those of its bytes. */
 	const char *encodings = call->body_fd > 0 ? NULL : "";
+	/* Each piece of it is a read and a write. */
+	long buffer_bytes = call->body_fd > 0 ? BODY_BUFFER_BYTES : CURL_MAX_WRITE_SIZE;
 	return good && curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, encodings) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, buffer_bytes) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_HTTPAUTH, call->negotiate ? CURLAUTH_NEGOTIATE : CURLAUTH_BASIC) ==
 	           CURLE_OK &&

@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics, s3, traffic
-from support.place import PATIENCE_S, free_port, lines_of, until
+from support.place import PATIENCE_S, ROOT, free_port, lines_of, until
 from support.proxy import Proxy
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -146,6 +146,21 @@ def test_the_logs_of_aws(place):
         decision, = once(place, form, [source("aws", prefix=prefix, format=form)], zones)
         assert decision["key"] == ["203.0.113.9", path] and decision["at"] == 1715940311186 // 1000 * 1000 + \
             (186 if form == "alb" else 0), decision
+
+
+def test_the_pages_example(place):
+    """The configuration that collector/sources.md shows, against another server than AWS's."""
+    with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as page:
+        text = page.read().partition("\n## S3\n")[2].partition("```json\n")[2].partition("```")[0]
+    shown = json.loads(text)
+    one = shown["sources"][0]
+    s3.server().put(bucket_of(one["bucket"]), one["prefix"] + "2024/05/17/a.log.gz",
+                    gzip.compress("".join(ALB.format(second) for second in range(9)).encode()))
+    os.environ.update(AWS_ACCESS_KEY_ID=s3.KEY, AWS_SECRET_ACCESS_KEY=s3.SECRET)
+    place.good("validate", "--config", place.write("shown.json", text))
+    one["url"] = s3.server().url
+    done = place.good("run", "--once", "--config", place.write("shown.json", json.dumps(shown)), "--summary", "json")
+    assert done.summary()["zones"]["clients"]["matched"] == 9, done.summary()
 
 
 def test_a_bucket_before_the_hosts_name_and_one_for_everybody(place):
@@ -285,6 +300,14 @@ def test_refusals_say_what_helps(place):
         with s3.Fake(trouble=lambda path, query, answer=answer: answer) as fake:
             refused(place, words, fake.url)
     assert server.process.identity()
+
+
+def test_a_check_asks_the_bucket(place):
+    """weir-collector --check and weir doctor say what a run would."""
+    config = place.config(traffic.site(), [source("equal", secret="wrong")])
+    done = place.run("doctor", "--config", config)
+    said = done.out().decode() + done.said()
+    assert "the secret is not that of the key" in said and s3.SECRET not in said, said
 
 
 def test_a_server_that_fails_is_told_and_asked_again(place):

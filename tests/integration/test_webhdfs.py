@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The source `webhdfs` against a real HDFS: each line once, of files that grow, are renamed, packed, cut, through kills.
 
-WEIR_ROUNDS  how many rounds of kills (5)
+WEIR_ROUNDS  how many rounds of kills (5); with it, a folder has a million files
 """
 
 import gzip
+import http.server
 import json
 import os
 import random
 import shutil
 import sys
+import threading
 import time
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -206,6 +209,29 @@ def test_each_line_once_through_kills(place):
     assert run.weir.stop() == DONE
 
 
+def test_a_failover_is_followed(place):
+    home = _Home(place.path("pair"))
+    one = hdfs.Hdfs(home, pair=True)
+    try:
+        one.bring_up()
+        one.put("/ha/a.log", users("a"))
+        run = Run(place, one, "/ha/*.log").start()
+        run.until_lines(1)
+        hdfs.together([one.namenodes[0].ending(at_once=True)])
+        one.namenodes[1].make_active()
+        one.until_writable()
+        one.append("/ha/a.log", users("b"))
+        one.put("/ha/b.log", users("c"))
+        run.until_lines(3)
+        # The first comes back in standby: it says so, and the second is asked again.
+        hdfs.together([one.namenodes[0].starting()])
+        one.put("/ha/all.log", users("a", "b", "c"))
+        run.until_blocked(["a", "b", "c"])
+        assert run.weir.stop() == DONE
+    finally:
+        one.take_down()
+
+
 def test_what_is_wrong_is_said(place):
     one = Shared.get(place)
     one.put("/wrong/a.log", users("a"))
@@ -219,6 +245,118 @@ def test_what_is_wrong_is_said(place):
         run = Run(place, one, **more)
         code, said = run.once()
         assert code == FAILED and words in said, (words, code, said)
+
+
+class Fake:
+    """What answers as a NameNode in trouble does; the real one cannot be made to. `answers` has, by operation, the code,
+    the body and a place that it redirects to."""
+
+    def __init__(self):
+        fake = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """One request."""
+
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                """Answers."""
+                query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
+                answer = fake.answers[query["op"][0]]
+                code, body, *place = answer(query) if callable(answer) else answer
+                self.send_response(code)
+                self.send_header("Content-Length", str(fake.lies or len(body)))
+                for where in place:
+                    self.send_header("Location", where)
+                self.end_headers()
+                try:
+                    self.wfile.write(body)
+                except ConnectionError:  # whoever asks has enough
+                    self.close_connection = True
+
+            def log_message(self, *_):
+                """Nothing."""
+
+        self.lies = 0
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *_: None  # whoever asked is gone
+        self.urls = [f"http://127.0.0.1:{self.server.server_port}"]
+        self.answers = {
+            "GETFILESTATUS": (200, json.dumps({"FileStatus": {**entry("", 1), "type": "DIRECTORY"}}).encode()),
+            "LISTSTATUS_BATCH": (200, page([entry("a.log", 2)], 0)),
+            "GET_BLOCK_LOCATIONS": (200, b'{"LocatedBlocks": {"isUnderConstruction": false}}'),
+            "OPEN": (307, b"", self.urls[0] + "/webhdfs/v1/x?op=BYTES&offset=0&token=t"),
+            "BYTES": (200, users("a", "a"))}
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def entry(name, number, length=0):
+    """One of a listing."""
+    return {"pathSuffix": name, "type": "FILE", "fileId": number, "length": length or len(users("a", "a")),
+            "modificationTime": int(time.time() * 1000)}
+
+
+def page(entries, remaining):
+    """A page of a listing."""
+    return json.dumps({"DirectoryListing": {"partialListing": {"FileStatuses": {"FileStatus": entries}},
+                                            "remainingEntries": remaining}}).encode()
+
+
+def test_bad_answers_are_said(place):
+    with Fake() as fake:
+        run = Run(place, fake, "/logs/*")
+        assert run.once()[0] == DONE and run.blocked() == ["a"]
+        for words, more in (
+                ("answers 403", {"LISTSTATUS_BATCH": (403, b'{"RemoteException": {"exception": "X", "message": "no"}}')}),
+                ("answers 500: a web page", {"LISTSTATUS_BATCH": (500, b"<html>HTTP ERROR 500</html>")}),
+                ("a web page came in place of JSON", {"LISTSTATUS_BATCH": (200, b"<html>Sign in</html>")}),
+                ("it cannot be parsed", {"LISTSTATUS_BATCH": (200, page([entry("a.log", 2)], 0)[:-30])}),
+                ("the listing does not go on", {"LISTSTATUS_BATCH": (200, page([entry("a.log", 2)], 5))}),
+                ("which is no address of a DataNode", {"OPEN": (307, b"", "http://login.example/?from=hdfs")}),
+                ("redirects elsewhere", {"BYTES": (302, b"", "http://login.example/")}),
+                ("does not take the token", {"BYTES": (
+                    403, b'{"RemoteException": {"exception": "InvalidToken", "message": "token (weir) is expired"}}')}),
+                ("ends before byte", {"BYTES": (200, b"")})):
+            usual = dict(fake.answers)
+            fake.answers.update(more)
+            code, said = run.once()
+            fake.answers = usual
+            assert code == FAILED and words in said, (words, code, said)
+
+
+def test_lengths_that_lie_and_a_million_files(place):
+    with Fake() as fake:
+        run = Run(place, fake, "/logs/*", follow=True)
+        # It says 100 GB, and more comes than was asked for.
+        fake.answers["LISTSTATUS_BATCH"] = (200, page([entry("a.log", 2, 100 << 30), entry("b.log", 3)], 0))
+        fake.answers["BYTES"] = (200, (users("a") + b"x" * 1000 + b"\n") * 10000)
+        run.start()
+        run.until_lines(10000)
+        assert run.weir.peak_bytes() < 300 << 20
+        run.weir.kill()
+        # A folder with very many files: those that are more than weir remembers wait, and it says so.
+        entries = [{**entry(f"{number:04d}", 0), "modificationTime": 1} for number in range(5000)]
+
+        pages = 200 if "WEIR_ROUNDS" in os.environ else 30
+
+        def million(query):
+            at = int((query["startafter"][0] if "startafter" in query else "0-0").split("-")[0]) + 1
+            for number, one in enumerate(entries):
+                one.update(pathSuffix=f"{at}-{number}", fileId=at * 5000 + number, length=0)
+            return 200, page(entries, (pages - at) * 5000)
+
+        fake.answers["LISTSTATUS_BATCH"] = million
+        run.start()
+        until(lambda: "more than 131072 files" in run.weir.said(), "it is said", BUSY_S, run.weir)
+        assert run.weir.peak_bytes() < 300 << 20
+        run.weir.kill()
 
 
 def main():

@@ -53,6 +53,7 @@ class Fake:
     def __init__(self, objects=None, trouble=None):
         self.objects, self.trouble = dict(objects or {}), trouble or (lambda path, query: None)
         self.keys = sorted(self.objects)
+        self._tags = {}  # {id of a body: (the body, its tag)}
         self.asked, self.headers = [], []  # (path, query) of each request, and its headers
         outer = self
 
@@ -102,9 +103,12 @@ class Fake:
         del self.objects[key]
         self.keys = sorted(self.objects)
 
-    @staticmethod
-    def _etag(body):
-        return f'"{hashlib.md5(body if isinstance(body, bytes) else str(body[0]).encode()).hexdigest()}"'
+    def _etag(self, body):
+        tag = self._tags.get(id(body))
+        if tag is None or tag[0] is not body:
+            text = body if isinstance(body, bytes) else str(body[0]).encode()
+            tag = self._tags[id(body)] = (body, f'"{hashlib.md5(text).hexdigest()}"')
+        return tag[1]
 
     def answer(self, path, query, headers):
         """What an S3 answers."""
@@ -146,7 +150,7 @@ class Fake:
         if first >= size:
             return 416, {}, error("InvalidRange")
         length = min(last + 1, size) - first
-        part = body[first:first + length] if isinstance(body, bytes) else body[1](first, length)
+        part = memoryview(body)[first:first + length] if isinstance(body, bytes) else body[1](first, length)
         return 206, {"ETag": tag, "Content-Range": f"bytes {first}-{first + length - 1}/{size}"}, part
 
 

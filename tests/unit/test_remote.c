@@ -154,12 +154,16 @@ struct reader {
 static void reader_open(struct reader *reader)
 {
 	struct weir_error error;
-	struct weir_json none = {0};
+	struct weir_json_document *document;
+	static const char text[] = "{\"format\": {\"type\": \"delimited\"}}";
+	assert_int_equal(weir_json_parse("test", text, sizeof text - 1, &document, &error), WEIR_OK);
+	struct weir_json config = weir_json_root(document);
 	assert_int_equal(source_memory_open(reader->directory, &reader->memory, &error), WEIR_OK);
 	const struct source_context context = {.once = reader->once, .memory = reader->memory};
-	assert_int_equal(remote_source_new(&source_ops, &store_ops, reader->store, &reader->settings, "all", NULL, &none,
+	assert_int_equal(remote_source_new(&source_ops, &store_ops, reader->store, &reader->settings, "all", NULL, &config,
 	                                   &context, &reader->source, &error),
 	                 WEIR_OK);
+	weir_json_document_free(document);
 }
 
 /* As a crash does: nothing is saved. */
@@ -398,6 +402,36 @@ static void the_end_is_where_it_was(void **state)
 	free(reader);
 }
 
+static void first_lines_are_given_where_reading_goes_on(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct source_chunk chunk;
+	struct weir_error error;
+	enum weir_status status;
+	reader_init(reader, &store, false);
+	struct object *at = put(&store, "header\n0.0\n0.1\n", 15, true);
+	at->listed = at->length;
+	reader_open(reader);
+	read_lines(reader, 3);
+	reader_acknowledge(reader, reader->lines[1].position, true);
+	reader_crash(reader);
+	append(at, "0.2\n", 4);
+	reader_open(reader);
+	for (int i = 0; i < 2; i++) { /* what is read again, and what is new */
+		while ((status = reader->source->ops->collect(reader->source, NULL, &chunk, &error)) == WEIR_AGAIN)
+			nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+		assert_int_equal(status, WEIR_OK);
+		assert_int_equal(chunk.begins, i == 0);
+		assert_int_equal(chunk.length, 4);
+		assert_int_equal(chunk.before.length, 19);
+		assert_memory_equal(chunk.before.at, "header\n", 7);
+	}
+	reader_deinit(reader);
+	free(reader);
+}
+
 /* ---- at random, with crashes between any two steps ---- */
 
 static void write_some(struct store *store, size_t written[OBJECTS_MAX])
@@ -483,6 +517,7 @@ int main(void)
 		cmocka_unit_test(a_line_too_long_comes_as_one),
 		cmocka_unit_test(truncated_is_told_and_read_on),
 		cmocka_unit_test(the_end_is_where_it_was),
+		cmocka_unit_test(first_lines_are_given_where_reading_goes_on),
 		cmocka_unit_test(each_line_comes_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * More objects than are remembered one by one: each is read once, the oldest first, in a run to the end and in one that
- * follows.
+ * follows; what is made below the floor of an ordered kind is found.
  */
 #include "collector/source/remote/remote.h"
 
 #include "collector/source/remote/remote_plan.h"
-#include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/json/json.h"
@@ -28,6 +27,8 @@ struct store {
 	size_t count;
 	int64_t first_ms, step_ms;
 	_Atomic unsigned listings;
+	_Atomic bool floored; /* a listing began at a floor */
+	_Atomic bool extra;   /* there is one more, named before all others, and new */
 };
 
 /* A permutation of 0..count-1, as count is no multiple of the prime. */
@@ -43,6 +44,12 @@ static enum weir_status store_list(void *kind, bool whole, struct remote_round *
 	(void)error;
 	char name[NAME_BYTES];
 	const char *floor = remote_floor(round, "");
+	store->floored |= floor[0] != '\0';
+	if (store->extra && floor[0] == '\0') {
+		struct remote_object object = {
+			.name = "0000", .id = store->count + 1, .size = 10, .modified_ms = weir_wall_ms()};
+		remote_found(round, &object);
+	}
 	for (size_t i = floor[0] == '\0' ? 0 : strtoul(floor, NULL, 10) + 1; i < store->count; i++) {
 		snprintf(name, sizeof name, "%09zu", i);
 		struct remote_object object = {.name = name,
@@ -60,7 +67,7 @@ static enum weir_status store_read(void *kind, const struct remote_object *objec
 {
 	char line[NAME_BYTES];
 	(void)kind;
-	snprintf(line, sizeof line, "%s\n", object->name);
+	snprintf(line, sizeof line, "%09lu\n", strtoul(object->name, NULL, 10));
 	*got = from < 10 ? (to < 10 ? to : 10) - from : 0;
 	return write(fd, line + from, *got) == (ssize_t)*got ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot write");
 }
@@ -75,11 +82,11 @@ static const struct remote_ops ops = {
 
 static const struct source_ops source_ops = {.type = "made_up", REMOTE_SOURCE_OPS};
 
-static struct source *open_source(struct store *store, bool once, struct source_memory *memory)
+static struct source *open_source(struct store *store, bool once, int64_t late_ms)
 {
 	struct remote_settings settings = {
-		.name = "many", .follow = !once, .poll_ms = 100, .late_ms = 3600000, .line_max = 65536};
-	struct source_context context = {.once = once, .memory = memory};
+		.name = "many", .follow = !once, .poll_ms = 100, .late_ms = late_ms, .line_max = 65536};
+	struct source_context context = {.once = once};
 	struct weir_json config = {0};
 	struct source *source;
 	struct weir_error error;
@@ -129,7 +136,7 @@ static void a_run_to_the_end_reads_all_in_order(void **state)
 	(void)state;
 	struct store store = {.count = COUNT, .first_ms = weir_wall_ms() - COUNT, .step_ms = 1}; /* all within "late" */
 	unsigned char *times = weir_alloc(COUNT, 1);
-	struct source *source = open_source(&store, true, NULL);
+	struct source *source = open_source(&store, true, 3600000);
 	assert_int_equal(read_lines(source, SIZE_MAX, times, &store, true), COUNT);
 	assert_each_once(times, COUNT);
 	source->ops->free(source);
@@ -141,7 +148,7 @@ static void a_source_that_follows_reads_all(void **state)
 	(void)state;
 	struct store store = {.count = COUNT, .first_ms = 1000, .step_ms = 1}; /* all long ago */
 	unsigned char *times = weir_alloc(COUNT + 1, 1);
-	struct source *source = open_source(&store, false, NULL);
+	struct source *source = open_source(&store, false, 3600000);
 	assert_int_equal(read_lines(source, COUNT, times, &store, true), COUNT);
 	assert_each_once(times, COUNT);
 	unsigned listings = store.listings;
@@ -157,11 +164,29 @@ static void a_source_that_follows_reads_all(void **state)
 	free(times);
 }
 
+static void what_is_made_below_the_floor_is_found(void **state)
+{
+	(void)state;
+	struct store store = {.count = 10, .first_ms = 0, .step_ms = 1};
+	unsigned char times[11] = {0};
+	struct source *source = open_source(&store, false, 1000);
+	assert_int_equal(read_lines(source, 10, times, &store, true), 10);
+	int64_t end_ms = weir_monotonic_ms() + 60000;
+	while (!store.floored && weir_monotonic_ms() < end_ms)
+		usleep(1000);
+	assert_true(store.floored);
+	store.extra = true;
+	assert_int_equal(read_lines(source, 1, times, &store, false), 1);
+	assert_int_equal(times[0], 2); /* its name is read as that of the first */
+	source->ops->free(source);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_to_the_end_reads_all_in_order),
 		cmocka_unit_test(a_source_that_follows_reads_all),
+		cmocka_unit_test(what_is_made_below_the_floor_is_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

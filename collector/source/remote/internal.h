@@ -92,6 +92,15 @@ uint64_t remote_range_last(struct remote_fetch *fetch, const struct remote_range
 /** Passes over the rest of a line that is too long. @return whether its end has come */
 bool remote_range_skip(struct remote_fetch *fetch, struct remote_known *known, struct remote_range *range);
 
+/* ---- remote_head.c ---- */
+
+/**
+ * The object's first lines, for a piece that begins behind them, where a format needs them. Returned; NULL: none.
+ *
+ * @param kept  where they are kept for the next piece
+ */
+char *remote_head(struct remote_fetch *fetch, const struct remote_object *object, bool packed, char **kept);
+
 /* ---- remote_unpack.c ---- */
 
 /** As remote_turn_of(), of a packed object. */
@@ -106,7 +115,7 @@ bool remote_stopped(struct remote_fetch *fetch);
 int remote_temporary(const struct remote_fetch *fetch, struct weir_error *error);
 /** Where bytes may be added to the step that is being made: begins it where there is none. -1: error */
 int remote_step_fd(struct remote_fetch *fetch, struct weir_error *error);
-/** Takes what was added from `at` on as a piece: `kept` bytes of it, with a newline behind them where it is `closed`. */
+/** Takes what was added as a piece, with a newline behind it where it is `closed`. @param piece  its texts are taken, unless it fails */
 enum weir_status remote_step_add(struct remote_fetch *fetch, const struct remote_piece *piece,
                                  struct weir_error *error);
 /** Drops what was added behind the last piece. */

@@ -68,6 +68,7 @@ struct remote_settings {
 };
 
 /* clang-format off */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a member of a struct is none that could have them */
 /* The members of struct remote_settings, for a kind's table. @param type_  the kind's struct @param at_  its member */
 #define REMOTE_MEMBERS(type_, at_) \
 	{.name = "type", .meaning = "the kind of source"}, \
@@ -85,6 +86,7 @@ struct remote_settings {
 	 .meaning = "how long after its time of modification an object may appear; 25h by default"}, \
 	{.name = "line_max", .kind = WEIR_JSON_SIZE, .offset = offsetof(type_, at_.line_max), SOURCE_LINE_BOUNDS, \
 	 .meaning = "replaces collector.line_max: a longer line is cut there"}
+/* NOLINTEND(bugprone-macro-parentheses) */
 /* clang-format on */
 
 struct remote_ops {
@@ -108,6 +110,8 @@ struct remote_ops {
 	 */
 	enum weir_status (*read)(void *kind, const struct remote_object *object, uint64_t from, uint64_t to, int fd,
 	                         uint64_t *got, struct weir_error *error);
+	/** Asks whether it could be listed, within some seconds; NULL: it cannot be asked. */
+	enum weir_status (*check)(void *kind, struct weir_error *error);
 	void (*free)(void *kind);
 };
 
@@ -133,12 +137,13 @@ int remote_fd(const struct source *source);
 void remote_acknowledge(struct source *source, struct source_stream *stream, uint64_t position);
 enum weir_status remote_resume(struct source *source, struct source_stream *stream, uint64_t position,
                                struct weir_error *error);
+enum weir_status remote_check(struct source *source, struct weir_error *error);
 size_t remote_status(struct source *source, struct source_status *statuses, size_t count);
 void remote_free(struct source *source);
 
-#define REMOTE_SOURCE_OPS                                                                                       \
-	.replayable = true, .guarantee = SOURCE_EXACTLY_ONCE, .metrics = remote_metrics, .collect = remote_collect, \
-	.streams = remote_streams, .fd = remote_fd, .acknowledge = remote_acknowledge, .resume = remote_resume,     \
-	.status = remote_status, .free = remote_free
+#define REMOTE_SOURCE_OPS                                                                                     \
+	.replayable = true, .check = remote_check, .guarantee = SOURCE_EXACTLY_ONCE, .metrics = remote_metrics,   \
+	.collect = remote_collect, .streams = remote_streams, .fd = remote_fd, .acknowledge = remote_acknowledge, \
+	.resume = remote_resume, .status = remote_status, .free = remote_free
 
 #endif

@@ -110,10 +110,8 @@ enum weir_status remote_step_add(struct remote_fetch *fetch, const struct remote
 {
 	struct remote_step *step = fetch->step;
 	uint64_t kept = piece->to - piece->from;
-	if (piece->closed && pwrite(step->fd, "\n", 1, (off_t)(piece->at + kept)) != 1) {
-		free(piece->name);
+	if (piece->closed && pwrite(step->fd, "\n", 1, (off_t)(piece->at + kept)) != 1)
 		return weir_fail(error, WEIR_IO, "cannot write a temporary file: %s", strerror(errno));
-	}
 	step->bytes = piece->at + kept + piece->closed;
 	remote_step_drop(fetch);
 	if ((step->count & (step->count - 1)) == 0)
@@ -243,7 +241,8 @@ enum remote_turn remote_failed(struct remote_fetch *fetch, struct remote_known *
 void remote_set_done(struct remote_known *known)
 {
 	free(known->problem);
-	known->problem = NULL;
+	free(known->head);
+	known->problem = known->head = NULL;
 	known->failures = 0;
 	known->retry_ms = 0;
 	known->done = true;
@@ -302,8 +301,8 @@ static void replay(struct remote_fetch *fetch)
 			continue;
 		}
 		fetch->listing_problem[0] = '\0';
-		if (!fetch->replays[i].gone)
-			fetch->replays[i].name = NULL; /* the step has it */
+		if (!fetch->replays[i].gone) /* the step has it */
+			fetch->replays[i].name = fetch->replays[i].before = NULL;
 		i++;
 		if (fetch->step != NULL)
 			fetch->step->replay = true;

@@ -82,6 +82,8 @@ bool remote_wants_open(struct remote_round *round, struct remote_object *object)
 		object->open = known->open;
 		return false;
 	}
+	if (known == NULL && round->fetch->table.count == REMOTE_OBJECTS_MOST)
+		return false; /* it waits */
 	object->open = known != NULL || (!is_settled(round->fetch, object) && object->modified_ms > round->cutoff_ms);
 	return object->open;
 }
@@ -219,8 +221,11 @@ static void renew(struct remote_fetch *fetch, struct remote_known *known, const 
 	known->open = object->open;
 	known->listed_size = object->size;
 	known->modified_ms = object->modified_ms;
-	if (known->done && !grown && !known->skips && !(object->open && !known->packed))
+	bool nothing = !grown && !known->skips && (known->packed ? known->done : !object->open);
+	if (nothing && (known->done || known->name == NULL)) {
+		remote_set_done(known);
 		return;
+	}
 	known->done = false;
 	set_name(known, object->name);
 	memcpy(known->tag, object->tag, sizeof known->tag);
@@ -364,7 +369,8 @@ void remote_list_if_due(struct remote_fetch *fetch, int64_t now_ms)
 	bool once = fetch->options.once;
 	if (now_ms < fetch->list_ms || (once && remote_is_listed(fetch)))
 		return;
-	list(fetch, once || now_ms >= fetch->whole_ms || fetch->list_failures > 0, now_ms);
+	bool whole = once || fetch->options.ops->ordered || now_ms >= fetch->whole_ms || fetch->list_failures > 0;
+	list(fetch, whole, now_ms);
 }
 
 bool remote_is_listed(const struct remote_fetch *fetch)

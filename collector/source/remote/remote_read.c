@@ -12,6 +12,7 @@
 #include "common/bytes/hash.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,6 +122,7 @@ static enum remote_turn take(struct remote_fetch *fetch, struct remote_known *kn
 	uint64_t lines = remote_range_last(fetch, range);
 	bool closed = lines == 0 && (range->length > fetch->options.line_max || is_final(fetch, known, range));
 	struct remote_piece piece = {.id = known->id, .from = known->offset, .at = range->at, .closed = closed};
+	struct remote_object object = remote_object_of(known);
 	struct weir_error error;
 	if (lines == 0 && !closed) {
 		remote_step_drop(fetch);
@@ -131,12 +133,17 @@ static enum remote_turn take(struct remote_fetch *fetch, struct remote_known *kn
 	piece.size = known->size;
 	piece.name = weir_copy(known->name, strlen(known->name));
 	memcpy(piece.tag, known->tag, sizeof piece.tag);
+	if (piece.from > 0)
+		piece.before = remote_head(fetch, &object, false, &known->head);
 	uint64_t kept = piece.to - piece.from;
 	size_t last = kept < REMOTE_CHECK_BYTES ? (size_t)kept : REMOTE_CHECK_BYTES;
 	if (pread(range->fd, fetch->buffer, last, (off_t)(range->at + kept - last)) == (ssize_t)last)
 		remote_set_check(known, fetch->buffer, last);
-	if (remote_step_add(fetch, &piece, &error) != WEIR_OK)
+	if (remote_step_add(fetch, &piece, &error) != WEIR_OK) {
+		free(piece.name);
+		free(piece.before);
 		return remote_failed(fetch, known, &error);
+	}
 	known->offset = piece.to;
 	if (known->size < known->offset)
 		known->size = known->offset;
@@ -247,6 +254,11 @@ enum weir_status remote_read_again(struct remote_fetch *fetch, struct remote_pie
 	bool whole = got == piece->to - piece->from;
 	if (!whole && status == WEIR_IO)
 		return WEIR_IO;
+	if (whole && piece->from > 0) {
+		char *kept = NULL;
+		piece->before = remote_head(fetch, &object, false, &kept);
+		free(kept);
+	}
 	if (whole)
 		return remote_step_add(fetch, piece, error);
 	remote_lost(fetch, piece->name, piece->to - piece->from - got,

@@ -9,6 +9,7 @@
 #include "common/base/alloc.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,7 +126,15 @@ static enum weir_status add(struct remote_fetch *fetch, struct remote_known *kno
 	}
 	piece.name = weir_copy(known->name, strlen(known->name));
 	memcpy(piece.tag, known->tag, sizeof piece.tag);
-	return remote_step_add(fetch, &piece, error);
+	struct remote_object object = remote_object_of(known);
+	if (piece.from > 0)
+		piece.before = remote_head(fetch, &object, true, &known->head);
+	enum weir_status status = remote_step_add(fetch, &piece, error);
+	if (status != WEIR_OK) {
+		free(piece.name);
+		free(piece.before);
+	}
+	return status;
 }
 
 static enum remote_turn give(struct remote_fetch *fetch, struct remote_known *known, int fd, enum weir_status status,
@@ -202,6 +211,11 @@ enum weir_status remote_unpack_again(struct remote_fetch *fetch, struct remote_p
 	if (status == WEIR_IO) {
 		remote_unpack_close(fetch);
 		return WEIR_IO;
+	}
+	if (got == most && piece->from > 0) {
+		char *kept = NULL;
+		piece->before = remote_head(fetch, &object, true, &kept);
+		free(kept);
 	}
 	if (got == most) {
 		piece->at = fetch->step->bytes;

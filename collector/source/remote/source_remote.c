@@ -14,13 +14,14 @@
 #include "common/base/clock.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_BYTES = 256 << 10, SAVE_RETRY_MS = 1000 };
+enum { READ_BYTES = 256 << 10, SAVE_RETRY_MS = 1000, WAIT_MS = 100 };
 
 struct remote_source {
 	struct source source;
@@ -68,6 +69,8 @@ static void drop_acknowledged(struct remote_source *source)
 	while (done < source->count &&
 	       source->pieces[done].position + remote_piece_length(&source->pieces[done]) <= source->record->low_water)
 		free(source->pieces[done++].name);
+	if (done == 0)
+		return;
 	source->count -= done;
 	memmove(source->pieces, source->pieces + done, source->count * sizeof *source->pieces);
 }
@@ -81,6 +84,7 @@ static void keep_piece(struct remote_source *source, const struct remote_piece *
 	struct remote_piece *kept = &source->pieces[source->count++];
 	*kept = *piece;
 	kept->name = weir_copy(piece->name, strlen(piece->name));
+	kept->before = NULL;
 }
 
 /* The pieces after a position, to be read again. */
@@ -255,6 +259,13 @@ static enum weir_status read_step(struct remote_source *source, struct source_ch
 	return WEIR_END;
 }
 
+/* A run to the end has nothing else to do: it would ask again at once. */
+static void wait_for_step(const struct remote_source *source)
+{
+	struct pollfd event = {.fd = remote_fetch_fd(source->fetch), .events = POLLIN};
+	(void)poll(&event, 1, WAIT_MS);
+}
+
 static enum weir_status start(struct remote_source *source, struct weir_error *error)
 {
 	source->started = true;
@@ -267,6 +278,8 @@ static enum weir_status collect(struct remote_source *source, struct source_chun
 	while (status == WEIR_OK) {
 		if (source->lines == NULL)
 			status = next_step(source, error);
+		if (status == WEIR_AGAIN && source->options.once)
+			wait_for_step(source);
 		if (status != WEIR_OK)
 			break;
 		status = read_step(source, chunk, error);
@@ -338,6 +351,12 @@ enum weir_status remote_resume(struct source *base, struct source_stream *stream
 	return WEIR_OK;
 }
 
+enum weir_status remote_check(struct source *base, struct weir_error *error)
+{
+	struct remote_source *source = remote_of(base);
+	return source->ops->check != NULL ? source->ops->check(source->kind, error) : WEIR_OK;
+}
+
 size_t remote_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct remote_source *source = remote_of(base);
@@ -397,6 +416,15 @@ static char *directory_of(const struct source_memory *memory)
 	return weir_copy(usual, strlen(usual));
 }
 
+/* Whether the format may name its fields in an object's first lines. */
+static bool needs_heads(const struct weir_json *config)
+{
+	struct weir_json format = weir_json_member(config, "format");
+	struct weir_json type = json_is_object(format.value) ? weir_json_member(&format, "type") : format;
+	const char *name = json_string_value(type.value);
+	return name != NULL && (strcmp(name, "delimited") == 0 || strcmp(name, "w3c") == 0);
+}
+
 /* Finds what is remembered of the source. */
 static enum weir_status recall(struct remote_source *source, const struct weir_json *config, const char *name,
                                struct remote_table *table, struct weir_error *error)
@@ -435,7 +463,7 @@ enum weir_status remote_source_new(const struct source_ops *ops_of_kind, const s
 {
 	static const uint8_t no_id[SOURCE_ID_BYTES];
 	struct remote_source *source = weir_alloc(1, sizeof *source);
-	struct remote_table table = {0};
+	struct remote_table table = {.settled_ms = INT64_MIN}; /* nothing is */
 	source->source.ops = ops_of_kind;
 	source->ops = ops;
 	source->kind = kind;
@@ -458,6 +486,7 @@ enum weir_status remote_source_new(const struct source_ops *ops_of_kind, const s
 		.poll_ms = settings->poll_ms,
 		.late_ms = settings->late_ms,
 		.line_max = (uint64_t)settings->line_max,
+		.headed = needs_heads(config),
 		.directory = source->directory,
 	};
 	enum weir_status status = recall(source, config, settings->name != NULL ? settings->name : label, &table, error);
@@ -484,16 +513,7 @@ static bool replaced(const struct source_status *status, double *value)
 static const struct source_metric replaced_metric = {&replaced_row, replaced, false, false, NULL};
 
 const struct source_metric *const remote_metrics[] = {
-	&source_metric_offset,
-	&source_metric_lag_seconds,
-	&source_metric_lag_bytes,
-	&source_metric_lines,
-	&source_metric_errors,
-	&source_metric_lost_bytes,
-	&source_metric_unknown_losses,
-	&source_metric_problem,
-	&source_metric_replayable,
-	&replaced_metric,
-	&source_metric_guarantee,
-	NULL,
+	&source_metric_offset,     &source_metric_lag_seconds, &source_metric_lag_bytes,      &source_metric_lines,
+	&source_metric_errors,     &source_metric_lost_bytes,  &source_metric_unknown_losses, &source_metric_problem,
+	&source_metric_replayable, &replaced_metric,           &source_metric_guarantee,      NULL,
 };

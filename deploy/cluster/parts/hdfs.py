@@ -120,8 +120,10 @@ class NameNode(_Part):
     def make_active(self):
         """Of a pair; the other must be in standby, or dead."""
         subprocess.run(self.java("org.apache.hadoop.hdfs.tools.DFSHAAdmin", *self.settings(), "-transitionToActive",
+                                 "--forceactive",
                                  f"nn{self.number}"),
-                       check=True, env=self.environment(), cwd=self.directory, timeout=_FORMAT_S, capture_output=True)
+                       input=b"Y\n", check=True, env=self.environment(), cwd=self.directory,
+                       timeout=_FORMAT_S, capture_output=True)
 
 
 class DataNode(_Part):
@@ -213,7 +215,7 @@ class Hdfs:
             except urllib.error.HTTPError as error:
                 words = error.read()
                 last = OSError(f"{error.code}: {words[:300]!r}")
-                if b"StandbyException" not in words:
+                if b"StandbyException" not in words and b"RetriableException" not in words:
                     raise last from error
             except OSError as error:
                 last = error

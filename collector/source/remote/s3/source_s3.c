@@ -11,6 +11,7 @@ static const struct remote_ops ops = {
 	.ordered = true,
 	.list = s3_list,
 	.read = s3_read,
+	.check = s3_check,
 	.free = s3_free,
 };
 

@@ -272,15 +272,17 @@ static void make_label(struct s3 *s3)
 	s3->label = label.at;
 }
 
-static enum weir_status make_client(struct s3 *s3, struct weir_error *error)
+enum weir_status s3_make_client(struct s3 *s3, int64_t connect_ms, int64_t answer_ms, struct weir_error *error)
 {
-	struct weir_http_client_options options = {.connect_ms = CONNECT_MS,
-	                                           .answer_ms = ANSWER_MS,
+	struct weir_http_client_options options = {.connect_ms = connect_ms,
+	                                           .answer_ms = answer_ms,
 	                                           .stall_ms = STALL_MS,
 	                                           .body_most_bytes = PAGE_BYTES_MOST,
 	                                           .agent = "weir/" WEIR_VERSION,
 	                                           .ca_file = s3->ca,
 	                                           .stop = &s3->stop};
+	weir_http_client_free(s3->client);
+	s3->client = NULL;
 	return weir_http_client_new(&options, &s3->client, error);
 }
 
@@ -321,7 +323,7 @@ enum weir_status s3_configure(struct s3 *s3, struct remote_settings *settings, c
 	s3->ca = config.ca != NULL ? weir_copy(config.ca, strlen(config.ca)) : NULL;
 	make_label(s3);
 	*settings = config.common;
-	return make_client(s3, error);
+	return s3_make_client(s3, CONNECT_MS, ANSWER_MS, error);
 }
 
 void s3_free(void *kind)
