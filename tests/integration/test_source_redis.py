@@ -328,6 +328,16 @@ def test_departures_are_each_given_once(place):
         assert verdicts(port) == left + 1 and weir.stop() == DONE, weir.said()
 
 
+def test_departures_free_no_places_of_zones_that_count_by_more(place):
+    queue = {"algorithm": "queue", "length": 2, "hold": "10m", "done": {"_event": ["departed"]}}
+    sources = [whole("redis://127.0.0.1:1", "jobs", departures="removed")]
+    for number, (key, good) in enumerate(((("_stream",), True), (("user",), False), (("_stream", "user"), False))):
+        config = place.config([zone("queue", [queue], key=key)], sources, name=f"zones-{number}.json")
+        done = place.run("validate", "--config", config)
+        assert (done.code() == DONE) == good, done.said()
+        assert good or "says of entries only which stream they left, and zone \"queue\" counts by more" in done.said()
+
+
 def test_acknowledged_entries_depart(place):
     zones = [zone("left", [{"algorithm": "sliding_window", "rate": 1000000, "window": "1m"}], key=("_stream",), id=1,
                   match={"_event": ["departed"]})]

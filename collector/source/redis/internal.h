@@ -119,6 +119,9 @@ WEIR_MUST_USE enum weir_status redis_configure(struct redis_config *config, cons
                                                const struct source_context *context, struct weir_error *error);
 WEIR_MUST_USE enum weir_status redis_apart(const struct weir_json *config, const struct weir_json *other,
                                            struct weir_error *error);
+/** Refuses zones that free places by departures and count by more than the stream: a departure says no more. */
+WEIR_MUST_USE enum weir_status redis_fits(const struct weir_json *config, const struct weir_policy *policy,
+                                          struct weir_error *error);
 bool redis_is_pattern(const char *key);
 
 /* ---- source_redis_servers.c: where streams are ---- */

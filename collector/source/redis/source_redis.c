@@ -216,6 +216,7 @@ const struct source_ops source_redis_ops = {
 	.metrics = metrics,
 	.create = redis_new,
 	.apart = redis_apart,
+	.fits = redis_fits,
 	.describe = redis_describe,
 	.collect = redis_collect,
 	.streams = queue_streams,
