@@ -399,6 +399,62 @@ def test_a_failover_loses_what_redis_loses_and_says_so(place):
     assert sorted(at for _, at in positions(place)) == sorted(map(position, kept + gone + more))
 
 
+def slot(key):
+    """Of a cluster, by CRC-16."""
+    crc = 0
+    for byte in key.encode():
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
+    return crc % 16384
+
+
+def clustered(*nodes):
+    """Makes one cluster of two nodes, half of the slots each."""
+    for node, (first, last) in zip(nodes, ((0, 8191), (8192, 16383))):
+        node.call("CLUSTER", "ADDSLOTSRANGE", first, last)
+        node.call("CLUSTER", "SET-CONFIG-EPOCH", first + 1)
+    nodes[0].call("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, nodes[1].bus)
+    for node in nodes:
+        until(lambda: b"cluster_state:ok" in node.call("CLUSTER", "INFO") and  # pylint: disable=cell-var-from-loop
+              len(node.call("CLUSTER", "SLOTS")) == 2, "the cluster is made")  # pylint: disable=cell-var-from-loop
+
+
+def cluster_node(place, name):
+    """One, not yet of a cluster."""
+    bus = free_port()
+    node = OwnRedis(place, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", 60000, name=name)
+    node.bus = bus
+    return node
+
+
+def test_streams_of_a_cluster_are_read_where_they_are(place):
+    """Two nodes; a stream that moves from one to the other while it is read; patterns over both."""
+    with cluster_node(place, "a") as a, cluster_node(place, "b") as b:
+        clustered(a, b)
+        low = [f"k{i}" for i in range(99) if slot(f"k{i}") < 8192][:2]
+        high = [f"k{i}" for i in range(99) if slot(f"k{i}") >= 8192][:2]
+        kept = [*a.add(low[0], *(user(i, "ann") for i in range(4))), *b.add(high[0], *(user(i, "bob") for i in range(4)))]
+        weir, port = start(place, [source(a.url, *low, *high), source(b.url, "k*", name="all", group="all")])
+        until(lambda: keys(place) == ["ann", "bob"], "both are blocked", running=weir)
+        moving, ids = slot(low[0]), [node.call("CLUSTER", "MYID").decode() for node in (a, b)]
+        b.call("CLUSTER", "SETSLOT", moving, "IMPORTING", ids[0])
+        a.call("CLUSTER", "SETSLOT", moving, "MIGRATING", ids[1])
+        a.call("MIGRATE", "127.0.0.1", b.port, low[0], 0, 5000)
+        b.client.together([["ASKING"], ["XADD", low[0], "*", "line", user(5, "ann")]])
+        until(lambda: verdicts(port) == 18, "it is read while it moves", running=weir)
+        for node in (b, a):
+            node.call("CLUSTER", "SETSLOT", moving, "NODE", ids[1])
+        kept += b.add(low[0], *(user(i, "eve") for i in range(4)))
+        kept += b.add(high[1], *(user(i, "joe") for i in range(4)))
+        until(lambda: keys(place) == ["ann", "bob", "eve", "joe"], "all are blocked", running=weir)
+        until(lambda: verdicts(port) == 34, "each twice", running=weir)
+        until(lambda: group_of(b, low[0]) == (kept[-5], 9), "the place moves with the stream", running=weir)
+        assert weir.stop() == DONE, weir.said()
+    seen = positions(place)
+    assert len(seen) == len(set(seen)) == 34, len(seen)
+
+
 def test_logins_and_tls(place):
     together([tls.making(place.path("tls")), tls.making(place.path("other"))])
     files, others = tls.files(place.path("tls")), tls.files(place.path("other"))

@@ -368,17 +368,13 @@ static enum weir_status begin_all(struct redis_source *source, struct weir_error
 		struct redis_stream *stream = source->streams[i];
 		if (stream->entries != NULL)
 			continue;
-		status = redis_connect(source, stream->node, error);
-		for (int tries = 0; status == WEIR_OK && tries < 5; tries++) {
-			struct weir_error why;
-			enum weir_status begun = begin(source, stream, &why);
-			if (begun == WEIR_AGAIN && (status = redis_connect(source, stream->node, error)) == WEIR_OK)
-				continue; /* it is elsewhere */
-			if (begun == WEIR_IO || begun == WEIR_INVALID)
-				*error = why;
-			status = show(source, stream, begun, &why);
-			break;
+		enum weir_status begun = WEIR_AGAIN;
+		for (int tries = 0; begun == WEIR_AGAIN && tries < 5; tries++) { /* it may be elsewhere */
+			begun = redis_reach(source, stream, error);
+			if (begun == WEIR_OK)
+				begun = redis_lost(source, stream, begin(source, stream, error));
 		}
+		status = show(source, stream, begun, error);
 	}
 	return status;
 }
@@ -394,20 +390,18 @@ static enum weir_status look_at_some(struct redis_source *source, size_t first, 
 		struct redis_stream *stream = source->streams[i];
 		if (stream->entries == NULL || stream->stopped)
 			continue;
-		if ((status = redis_connect(source, stream->node, error)) != WEIR_OK)
-			break;
+		enum weir_status reached = redis_reach(source, stream, error);
+		if (reached != WEIR_OK) {
+			status = show(source, stream, reached, error);
+			continue;
+		}
 		if (source->config.workers != NULL)
 			ask_groups(source, stream);
 		ask_stream(source, stream);
 		asked[count++] = stream;
 	}
-	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-		struct weir_error why;
-		enum weir_status looked = look_again(source, asked[i], &why);
-		if (looked == WEIR_IO)
-			*error = why;
-		status = show(source, asked[i], looked, &why);
-	}
+	for (size_t i = 0; i < count && status == WEIR_OK; i++)
+		status = show(source, asked[i], redis_lost(source, asked[i], look_again(source, asked[i], error)), error);
 	return first + AT_ONCE < source->stream_count && status == WEIR_OK ? WEIR_AGAIN : status;
 }
 
