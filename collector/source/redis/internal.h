@@ -67,6 +67,7 @@ struct redis_stream {
 	bool gone;                    /* the problem that is shown is that it is not there */
 	bool kept;                    /* its groups are there */
 	bool tallied;                 /* place.read is known */
+	bool waits;                   /* told that no departures are given now */
 	uint64_t end;                 /* position of the server's newest entry, when last looked */
 	bool went_back;               /* told that the server's end is before what was read */
 	bool stopped;                 /* an entry cannot be ordered: nothing is read any more */

@@ -80,8 +80,8 @@ static void keep_at_end(struct redis_source *source)
 		source->servers[i]->patience_ms = END_MS;
 	}
 	if (status == WEIR_OK)
-		status = redis_keep(source, &error);
-	redis_disconnect(source); /* if it failed, the next start reads again what was read since it was kept */
+		(void)!redis_keep(source, &error); /* if it fails, the next start reads again what was read since */
+	redis_disconnect(source);
 }
 
 static enum weir_status redis_run(struct queue_source *queue, struct weir_error *error)
@@ -112,7 +112,8 @@ static enum weir_status redis_collect(struct source *base, struct source_stream 
                                       struct weir_error *error)
 {
 	const struct redis_source *source = (const struct redis_source *)(const void *)base;
-	if (source->queue.once && (source->config.stream_count > 1 || redis_is_pattern(source->config.streams[0]))) {
+	if (source->queue.once &&
+	    (source->config.stream_count > 1 || source->config.departures || redis_is_pattern(source->config.streams[0]))) {
 		*chunk = (struct source_chunk){.stream = stream};
 		return weir_fail(error, WEIR_IO,
 		                 "%s reads several streams, and --once reads streams side by side: give each a source, with a "
