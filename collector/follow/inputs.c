@@ -10,6 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Asks a source's kind whether a policy's zones take its records for what they are. */
+static enum weir_status check_fit(const struct weir_config *config, const struct weir_policy *policy, size_t place,
+                                  struct weir_error *error)
+{
+	struct weir_json source = weir_json_element(&config->sources, place);
+	const struct source_ops *kind = source_kind(&source);
+	return kind != NULL && kind->fits != NULL ? kind->fits(&source, policy, error) : WEIR_OK;
+}
+
 enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
                             struct exempt_lists *lists, const struct source_context *context, struct dead_letters *dead,
                             struct inputs **out, struct weir_error *error)
@@ -35,6 +44,8 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 		if (status != WEIR_OK)
 			break;
 		status = source_apart(&config->sources, inputs->source_count++, error);
+		if (status == WEIR_OK)
+			status = check_fit(config, policy, inputs->source_count - 1, error);
 	}
 	if (status != WEIR_OK) {
 		inputs_free(inputs);
@@ -205,6 +216,8 @@ enum weir_status inputs_check_policy(const struct weir_config *config, const str
 		status = inputs_format(config, &fields, i, &format, error);
 		if (status == WEIR_OK)
 			format_free(format);
+		if (status == WEIR_OK)
+			status = check_fit(config, policy, i, error);
 	}
 	field_table_deinit(&fields);
 	return status;

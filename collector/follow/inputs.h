@@ -74,7 +74,8 @@ WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, st
  * reads anew the lists of its "exempt" that have changed. Opens no source. It is no error if a format does not provide a
  * field: the field is absent then.
  *
- * @return WEIR_OK: inputs_set_policy() will accept it; WEIR_INVALID: too many fields, or of a list; WEIR_IO: of a list
+ * @return WEIR_OK: inputs_set_policy() will accept it; WEIR_INVALID: too many fields, of a list, or a zone takes a
+ *         source's records for what they are not; WEIR_IO: of a list
  */
 WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
                                                    struct exempt_lists *lists, struct weir_error *error);

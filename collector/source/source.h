@@ -169,6 +169,9 @@ struct source_ops {
 	                           struct source **source, struct weir_error *error);
 	/** Refuses two sources that would provide the same lines under the same ids, or take lines from each other. */
 	enum weir_status (*apart)(const struct weir_json *config, const struct weir_json *other, struct weir_error *error);
+	/** Refuses a policy of which a zone would take this source's records for what they are not. */
+	enum weir_status (*fits)(const struct weir_json *config, const struct weir_policy *policy,
+	                         struct weir_error *error);
 	/**
 	 * Asks whether a source that nobody has read from yet can be read, and takes nothing away. Ends within some seconds.
 	 * NULL: its first status says it.

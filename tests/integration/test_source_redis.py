@@ -328,6 +328,16 @@ def test_departures_are_each_given_once(place):
         assert verdicts(port) == left + 1 and weir.stop() == DONE, weir.said()
 
 
+def test_departures_free_no_places_of_zones_that_count_by_more(place):
+    queue = {"algorithm": "queue", "length": 2, "hold": "10m", "done": {"_event": ["departed"]}}
+    sources = [whole("redis://127.0.0.1:1", "jobs", departures="removed")]
+    for number, (key, good) in enumerate(((("_stream",), True), (("user",), False), (("_stream", "user"), False))):
+        config = place.config([zone("queue", [queue], key=key)], sources, name=f"zones-{number}.json")
+        done = place.run("validate", "--config", config)
+        assert (done.code() == DONE) == good, done.said()
+        assert good or "says of entries only which stream they left, and zone \"queue\" counts by more" in done.said()
+
+
 def test_acknowledged_entries_depart(place):
     zones = [zone("left", [{"algorithm": "sliding_window", "rate": 1000000, "window": "1m"}], key=("_stream",), id=1,
                   match={"_event": ["departed"]})]
@@ -365,28 +375,99 @@ def test_the_example_of_the_document(place):
         assert weir.stop() == DONE, weir.said()
 
 
-def test_a_failover_loses_what_redis_loses_and_says_so(place):
-    """The replica is cut off, the master goes on and dies: the replica becomes the master without the newest entries."""
-    rng = random.Random(SEED)
-    with OwnRedis(place, name="one") as one, Proxy(one.port) as way, \
-            OwnRedis(place, "--replicaof", "127.0.0.1", way.port, name="two") as two:
-        weir, port = start(place, [{**source(one.url), "url": [two.url, one.url]}])  # a replica is passed over
-        kept = one.add("logs", *(user(i, f"u{i % 50}") for i in range(rng.randint(50, 500))))
-        assert one.call("WAIT", 1, 10000) == 1
-        until(lambda: verdicts(port) == len(kept), "all verdicts", running=weir)
-        way.cut()
-        gone = one.add("logs", *(user(i, f"u{i % 50}") for i in range(3)))
-        until(lambda: verdicts(port) == len(kept) + 3, "three more", running=weir)
-        one.kill()
-        two.call("REPLICAOF", "NO", "ONE")
-        until(lambda: "the server went back" in weir.said(), "it is said", running=weir)
-        more = two.add("logs", *(user(i, f"u{i % 50}") for i in range(40)))
-        count = len(kept) + len(gone) + len(more)
-        until(lambda: verdicts(port) == count, f"{count} verdicts", running=weir)
-        assert value(port, "weir_source_unknown_losses_total") == 1
-        until(lambda: group_of(two)[0] == more[-1], "the new master keeps the place", running=weir)
+def follow(replica, way):
+    """Makes a server the replica of what is behind a proxy, until it has all."""
+    replica.call("REPLICAOF", "127.0.0.1", way.port)
+    until(lambda: b"master_link_status:up" in replica.call("INFO", "replication"), "it replicates")
+
+
+def test_failovers_lose_what_redis_loses_and_say_so(place):
+    """A master dies, and its replica takes over: with all entries, or cut off before without the newest ones. What weir has read
+    of those counts, and what comes then is read behind them."""
+    rng, ids, lost = random.Random(SEED), [], 0
+    with OwnRedis(place, name="one") as one, Proxy(one.port) as to_one, OwnRedis(place, name="two") as two, \
+            Proxy(two.port) as to_two:
+        follow(two, to_one)
+        master, replica, way, back = one, two, to_one, to_two
+        weir, port = start(place, [{**source(one.url), "url": [two.url, one.url]}])  # the replica is passed over
+        for number in range(ROUNDS):
+            ids += master.add("logs", *(user(i, f"u{i % 50}") for i in range(rng.randint(50, 500))))
+            assert master.call("WAIT", 1, 10000) == 1
+            if number % 2 == 0:
+                way.cut()
+                ids += master.add("logs", *(user(i, f"u{i % 50}") for i in range(3)))
+                lost += 1
+            until(lambda: verdicts(port) == len(ids), f"{len(ids)} verdicts", running=weir)
+            master.kill()
+            replica.call("REPLICAOF", "NO", "ONE")
+            until(lambda: value(port, "weir_source_unknown_losses_total") == lost, "it is said", running=weir)  # pylint: disable=cell-var-from-loop
+            ids += replica.add("logs", *(user(i, f"u{i % 50}") for i in range(40)))
+            until(lambda: verdicts(port) == len(ids), f"{len(ids)} verdicts", running=weir)
+            master.client.close()
+            master.start()
+            way.mend()
+            follow(master, back)
+            master, replica, way, back = replica, master, back, way
+        until(lambda: (group_of(master) or [None])[0] == ids[-1], "the new master keeps the place", running=weir)
+        assert "the server went back: it ends with" in weir.said()
         assert weir.stop() == DONE, weir.said()
-    assert sorted(at for _, at in positions(place)) == sorted(map(position, kept + gone + more))
+    assert sorted(at for _, at in positions(place)) == sorted(map(position, ids))
+
+
+def slot(key):
+    """Of a cluster, by CRC-16."""
+    crc = 0
+    for byte in key.encode():
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1 ^ 0x1021 if crc & 0x8000 else crc << 1) & 0xFFFF
+    return crc % 16384
+
+
+def clustered(*nodes):
+    """Makes one cluster of two nodes, half of the slots each."""
+    for node, (first, last) in zip(nodes, ((0, 8191), (8192, 16383))):
+        node.call("CLUSTER", "ADDSLOTSRANGE", first, last)
+        node.call("CLUSTER", "SET-CONFIG-EPOCH", first + 1)
+    nodes[0].call("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, nodes[1].bus)
+    for node in nodes:
+        until(lambda: b"cluster_state:ok" in node.call("CLUSTER", "INFO") and  # pylint: disable=cell-var-from-loop
+              len(node.call("CLUSTER", "SLOTS")) == 2, "the cluster is made")  # pylint: disable=cell-var-from-loop
+
+
+def cluster_node(place, name):
+    """One, not yet of a cluster."""
+    bus = free_port()
+    node = OwnRedis(place, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", 60000, name=name)
+    node.bus = bus
+    return node
+
+
+def test_streams_of_a_cluster_are_read_where_they_are(place):
+    """Two nodes; a stream that moves from one to the other while it is read; patterns over both."""
+    with cluster_node(place, "a") as a, cluster_node(place, "b") as b:
+        clustered(a, b)
+        low = [f"k{i}" for i in range(99) if slot(f"k{i}") < 8192][:2]
+        high = [f"k{i}" for i in range(99) if slot(f"k{i}") >= 8192][:2]
+        kept = [*a.add(low[0], *(user(i, "ann") for i in range(4))), *b.add(high[0], *(user(i, "bob") for i in range(4)))]
+        weir, port = start(place, [source(a.url, *low, *high), source(b.url, "k*", name="all", group="all")])
+        until(lambda: keys(place) == ["ann", "bob"], "both are blocked", running=weir)
+        moving, ids = slot(low[0]), [node.call("CLUSTER", "MYID").decode() for node in (a, b)]
+        b.call("CLUSTER", "SETSLOT", moving, "IMPORTING", ids[0])
+        a.call("CLUSTER", "SETSLOT", moving, "MIGRATING", ids[1])
+        a.call("MIGRATE", "127.0.0.1", b.port, low[0], 0, 5000)
+        b.client.together([["ASKING"], ["XADD", low[0], "*", "line", user(5, "ann")]])
+        until(lambda: verdicts(port) == 18, "it is read while it moves", running=weir)
+        for node in (b, a):
+            node.call("CLUSTER", "SETSLOT", moving, "NODE", ids[1])
+        kept += b.add(low[0], *(user(i, "eve") for i in range(4)))
+        kept += b.add(high[1], *(user(i, "joe") for i in range(4)))
+        until(lambda: keys(place) == ["ann", "bob", "eve", "joe"], "all are blocked", running=weir)
+        until(lambda: verdicts(port) == 34, "each twice", running=weir)
+        until(lambda: group_of(b, low[0]) == (kept[-5], 9), "the place moves with the stream", running=weir)
+        assert weir.stop() == DONE, weir.said()
+    seen = positions(place)
+    assert len(seen) == len(set(seen)) == 34, len(seen)
 
 
 def test_logins_and_tls(place):

@@ -67,6 +67,7 @@ struct redis_stream {
 	bool gone;                    /* the problem that is shown is that it is not there */
 	bool kept;                    /* its groups are there */
 	bool tallied;                 /* place.read is known */
+	bool waits;                   /* told that no departures are given now */
 	uint64_t end;                 /* position of the server's newest entry, when last looked */
 	bool went_back;               /* told that the server's end is before what was read */
 	bool stopped;                 /* an entry cannot be ordered: nothing is read any more */
@@ -119,11 +120,14 @@ WEIR_MUST_USE enum weir_status redis_configure(struct redis_config *config, cons
                                                const struct source_context *context, struct weir_error *error);
 WEIR_MUST_USE enum weir_status redis_apart(const struct weir_json *config, const struct weir_json *other,
                                            struct weir_error *error);
+/** Refuses zones that free places by departures and count by more than the stream: a departure says no more. */
+WEIR_MUST_USE enum weir_status redis_fits(const struct weir_json *config, const struct weir_policy *policy,
+                                          struct weir_error *error);
 bool redis_is_pattern(const char *key);
 
 /* ---- source_redis_servers.c: where streams are ---- */
 
-/** The server of a stream, connected. */
+/** One of the servers, connected: the first of a list that is a master. */
 WEIR_MUST_USE enum weir_status redis_connect(struct redis_source *source, size_t node, struct weir_error *error);
 /**
  * What a server's refusal of a command means.
@@ -133,6 +137,16 @@ WEIR_MUST_USE enum weir_status redis_connect(struct redis_source *source, size_t
  */
 WEIR_MUST_USE enum weir_status redis_refused(struct redis_source *source, struct redis_stream *stream,
                                              struct weir_span words, struct weir_error *error);
+/** The node at "HOST:PORT", or at ":PORT" of the one that says so. @return false: there are too many, or it is none */
+bool redis_find_node(struct redis_source *source, size_t teller, struct weir_span at, size_t *node);
+/**
+ * What a failure of a stream's command means: one node of a cluster that is lost is that stream's problem alone, and the
+ * first node is asked where the stream is.
+ */
+enum weir_status redis_lost(struct redis_source *source, struct redis_stream *stream, enum weir_status status);
+/** The server of a stream, connected. @return as redis_lost() */
+WEIR_MUST_USE enum weir_status redis_reach(struct redis_source *source, struct redis_stream *stream,
+                                           struct weir_error *error);
 void redis_disconnect(struct redis_source *source);
 
 /* ---- source_redis_streams.c: what a server says of them ---- */

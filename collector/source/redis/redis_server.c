@@ -119,6 +119,8 @@ enum weir_status redis_server_next(struct redis_server *server, struct weir_resp
 {
 	int64_t end_ms = 0;
 	enum weir_status status;
+	if (server->link == NULL)
+		return weir_fail(error, WEIR_IO, "%s is not connected", server->name);
 	while ((status = weir_resp_next(&server->resp, token, error)) == WEIR_AGAIN) {
 		enum weir_status moved = exchange(server, error);
 		if (moved == WEIR_IO)

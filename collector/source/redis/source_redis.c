@@ -14,7 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_MS = 1000, LOOK_DONE_MS = 100, KEEP_MS = 1000, SCAN_MS = 10000, PATIENCE_MS = 5000, END_MS = 1000 };
+enum {
+	LOOK_MS = 1000,
+	LOOK_DONE_MS = 100,
+	KEEP_MS = 1000,
+	SCAN_LEAST_MS = 1000,
+	SCAN_SHARE = 20,
+	PATIENCE_MS = 5000,
+	END_MS = 1000
+};
 
 /* ---- the thread ---- */
 
@@ -37,8 +45,9 @@ static enum weir_status turn(struct redis_source *source, struct weir_error *err
 	for (size_t i = 0; i < source->server_count; i++)
 		source->servers[i]->patience_ms = PATIENCE_MS;
 	if (now_ms >= source->scan_ms) {
-		source->scan_ms = now_ms + SCAN_MS;
 		status = redis_scan(source, error);
+		int64_t ended_ms = weir_monotonic_ms(), pause_ms = SCAN_SHARE * (ended_ms - now_ms);
+		source->scan_ms = ended_ms + (pause_ms > SCAN_LEAST_MS ? pause_ms : SCAN_LEAST_MS);
 	}
 	if (status == WEIR_OK && now_ms >= source->look_ms) {
 		source->look_ms = now_ms + (source->config.departures ? LOOK_DONE_MS : LOOK_MS);
@@ -51,25 +60,39 @@ static enum weir_status turn(struct redis_source *source, struct weir_error *err
 	return status == WEIR_OK ? redis_read(source, error) : status;
 }
 
+static bool is_used(const struct redis_source *source, size_t node)
+{
+	for (size_t i = 0; i < source->stream_count; i++)
+		if (source->streams[i]->node == node && source->streams[i]->entries != NULL)
+			return true;
+	return false;
+}
+
 /* Keeps what was acknowledged last, on new connections: on the others a server may be waiting for an entry. */
 static void keep_at_end(struct redis_source *source)
 {
 	struct weir_error error;
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < source->server_count && status == WEIR_OK; i++) {
-		status = redis_connect(source, i, &error);
+		if (is_used(source, i))
+			status = redis_connect(source, i, &error);
 		source->servers[i]->finishing = true;
 		source->servers[i]->patience_ms = END_MS;
 	}
 	if (status == WEIR_OK)
-		status = redis_keep(source, &error);
-	redis_disconnect(source); /* if it failed, the next start reads again what was read since it was kept */
+		(void)!redis_keep(source, &error); /* if it fails, the next start reads again what was read since */
+	redis_disconnect(source);
 }
 
 static enum weir_status redis_run(struct queue_source *queue, struct weir_error *error)
 {
 	struct redis_source *source = (struct redis_source *)(void *)queue;
 	source->scan_ms = source->look_ms = 0;
+	for (size_t i = 0; i < source->stream_count;
+	     i++) { /* of a cluster, whichever node answers says where each is now */
+		source->streams[i]->node = 0;
+		source->streams[i]->asking = false;
+	}
 	enum weir_status status = redis_connect(source, 0, error);
 	while (status == WEIR_OK && !queue_ending(queue)) {
 		status = turn(source, error);
@@ -89,7 +112,8 @@ static enum weir_status redis_collect(struct source *base, struct source_stream 
                                       struct weir_error *error)
 {
 	const struct redis_source *source = (const struct redis_source *)(const void *)base;
-	if (source->queue.once && (source->config.stream_count > 1 || redis_is_pattern(source->config.streams[0]))) {
+	if (source->queue.once &&
+	    (source->config.stream_count > 1 || source->config.departures || redis_is_pattern(source->config.streams[0]))) {
 		*chunk = (struct source_chunk){.stream = stream};
 		return weir_fail(error, WEIR_IO,
 		                 "%s reads several streams, and --once reads streams side by side: give each a source, with a "
@@ -216,6 +240,7 @@ const struct source_ops source_redis_ops = {
 	.metrics = metrics,
 	.create = redis_new,
 	.apart = redis_apart,
+	.fits = redis_fits,
 	.describe = redis_describe,
 	.collect = redis_collect,
 	.streams = queue_streams,

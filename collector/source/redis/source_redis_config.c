@@ -8,6 +8,7 @@
 
 #include "collector/source/source_words.h"
 #include "common/json/json_shape.h"
+#include "common/policy/policy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -241,5 +242,45 @@ enum weir_status redis_apart(const struct weir_json *config, const struct weir_j
 				                      "is read by another source with the same \"group\", which keeps one place: give "
 				                      "one of them another \"group\"");
 			}
+	return WEIR_OK;
+}
+
+/* ---- zones ---- */
+
+static bool takes_source(const struct weir_zone *zone, const char *name)
+{
+	for (uint32_t i = 0; i < zone->source_count; i++)
+		if (name != NULL && strcmp(zone->sources[i], name) == 0)
+			return true;
+	return zone->source_count == 0;
+}
+
+/* Whether an entry leaves one of the zone's queues by a record with "_event", which is a departure. */
+static bool frees_by_event(const struct weir_zone *zone)
+{
+	for (uint32_t i = 0; i < zone->limit_count; i++)
+		for (uint32_t k = 0; k < zone->limits[i].done.field_count; k++)
+			if (strcmp(zone->limits[i].done.fields[k].field, "_event") == 0)
+				return true;
+	return false;
+}
+
+enum weir_status redis_fits(const struct weir_json *config, const struct weir_policy *policy, struct weir_error *error)
+{
+	struct weir_json departures = weir_json_member(config, "departures");
+	const char *name = json_string_value(weir_json_member(config, "name").value);
+	if (!weir_json_exists(&departures))
+		return WEIR_OK;
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		bool by_stream = zone->key_count == 1 && strcmp(zone->key[0].field, "_stream") == 0;
+		if (!by_stream && takes_source(zone, name) && frees_by_event(zone))
+			return weir_json_fail(
+				&departures, error,
+				"says of entries only which stream they left, and zone \"%s\" counts by more: set its "
+				"\"key\" to [\"_stream\"], or let workers XADD a record of what is done, with the fields "
+				"of its key, and match that by \"done\"",
+				zone->name);
+	}
 	return WEIR_OK;
 }

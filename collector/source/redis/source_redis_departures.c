@@ -24,6 +24,8 @@ static uint64_t count(const struct redis_stream *stream, const struct redis_exte
 void redis_depart(struct redis_source *source, struct redis_stream *stream, const struct redis_extent *extent)
 {
 	uint64_t departed = count(stream, extent, source->config.workers != NULL);
+	if (departed > stream->place.read)
+		departed = stream->place.read; /* whatever a server says: no more left than came */
 	while (stream->departed < departed) {
 		int64_t now_ms = weir_wall_ms();
 		redis_entry_departed(&source->entry, redis_key(stream), now_ms);

@@ -147,17 +147,14 @@ enum weir_status redis_keep(struct redis_source *source, struct weir_error *erro
 			asked[count++] = stream;
 		}
 		for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-			struct weir_error why;
-			enum weir_status kept = hear(source, asked[i], &why);
-			if (kept == WEIR_IO)
-				*error = why;
+			enum weir_status kept = redis_lost(source, asked[i], hear(source, asked[i], error));
 			if (kept == WEIR_IO || kept == WEIR_END)
 				status = kept;
 			if (kept == WEIR_INVALID)
 				queue_note_lost(
 					&source->queue, asked[i]->entries, 0,
 					"its position cannot be kept in group %s: %s. This machine remembers it; reading goes on",
-					source->groups[REDIS_GROUP], why.text);
+					source->groups[REDIS_GROUP], error->text);
 		}
 	}
 	return status;

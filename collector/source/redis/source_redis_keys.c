@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys that a pattern names, by SCAN: each key of the server is looked at, so not often. Found ones stay. */
+/* Keys that a pattern names, by SCAN: each key of the server is looked at, so the more there are, the less often. Found ones stay. */
 #include "collector/source/redis/internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { SCAN_COUNT = 1000, KEYS_PATIENCE = 1 << 20 };
@@ -67,6 +68,46 @@ static enum weir_status scan_node(struct redis_source *source, size_t node, cons
 	return status;
 }
 
+/* Reads one node of a list of slots: a list of its address, its port and more. */
+static enum weir_status take_node(struct redis_source *source, bool master, struct weir_error *error)
+{
+	struct redis_server *server = source->servers[0];
+	struct weir_resp_token list, token;
+	char at[REDIS_KEY_MAX_BYTES] = "";
+	enum weir_status status = redis_server_next(server, &list, error);
+	for (int64_t i = 0; status == WEIR_OK && list.kind == WEIR_RESP_LIST && i < list.number; i++) {
+		status = redis_server_next(server, &token, error);
+		if (status == WEIR_OK && i == 0 && token.kind == WEIR_RESP_TEXT)
+			snprintf(at, sizeof at, "%.*s", (int)token.text.length, token.text.at);
+		if (status == WEIR_OK && i == 1)
+			snprintf(at + strlen(at), sizeof at - strlen(at), ":%lld", (long long)token.number);
+		if (status == WEIR_OK)
+			status = redis_server_skip(server, &token, error);
+	}
+	size_t node;
+	if (status == WEIR_OK && master)
+		source->too_many |= !redis_find_node(source, 0, weir_span_of(at), &node);
+	return status;
+}
+
+/* Of a cluster, all masters: each has some of the keys. */
+static enum weir_status find_nodes(struct redis_source *source, struct weir_error *error)
+{
+	struct redis_server *server = source->servers[0];
+	struct weir_resp_token slots, range, token;
+	redis_server_command(server, 2);
+	redis_server_text(server, "CLUSTER");
+	redis_server_text(server, "SLOTS");
+	enum weir_status status = redis_server_next(server, &slots, error); /* an error, where there is no cluster */
+	for (int64_t i = 0; status == WEIR_OK && slots.kind == WEIR_RESP_LIST && i < slots.number; i++) {
+		source->cluster = true;
+		status = redis_server_next(server, &range, error);
+		for (int64_t k = 0; status == WEIR_OK && k < range.number; k++)
+			status = k < 2 ? redis_server_next(server, &token, error) : take_node(source, k == 2, error);
+	}
+	return status;
+}
+
 enum weir_status redis_scan(struct redis_source *source, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
@@ -75,10 +116,18 @@ enum weir_status redis_scan(struct redis_source *source, struct weir_error *erro
 	for (size_t i = 0; i < source->config.stream_count && status == WEIR_OK; i++) {
 		if (!redis_is_pattern(source->config.streams[i]))
 			continue;
+		if (!any)
+			status = find_nodes(source, error);
 		any = true;
-		for (size_t node = 0; node < source->server_count && status == WEIR_OK; node++)
-			if ((status = redis_connect(source, node, error)) == WEIR_OK)
+		for (size_t node = 0; node < source->server_count && status == WEIR_OK; node++) {
+			status = redis_connect(source, node, error);
+			if (status == WEIR_OK)
 				status = scan_node(source, node, source->config.streams[i], error);
+			if (status == WEIR_IO && node > 0) { /* a node that left: what it had, the others have */
+				redis_server_close(source->servers[node]);
+				status = WEIR_OK;
+			}
+		}
 	}
 	source->scanned |= any && status == WEIR_OK;
 	if (any && status == WEIR_OK)

@@ -231,13 +231,14 @@ static enum weir_status read_together(struct redis_source *source, struct redis_
 static enum weir_status read_apart(struct redis_source *source, struct redis_stream **streams, size_t count, bool *any,
                                    struct weir_error *error)
 {
-	enum weir_status status = redis_connect(source, streams[0]->node, error);
-	if (status != WEIR_OK)
-		return status;
+	enum weir_status status = WEIR_OK;
+	if (source->servers[streams[0]->node]->link == NULL)
+		return WEIR_OK; /* until it is looked for again */
 	for (size_t i = 0; i < count; i++)
 		ask(source, &streams[i], 1, 0);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++)
-		status = show(source, streams[i], hear(source, &streams[i], 1, any, error), error);
+		status =
+			show(source, streams[i], redis_lost(source, streams[i], hear(source, &streams[i], 1, any, error)), error);
 	return status;
 }
 

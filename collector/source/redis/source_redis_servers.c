@@ -52,7 +52,7 @@ enum weir_status redis_connect(struct redis_source *source, size_t node, struct 
 	struct redis_server *server = source->servers[node];
 	if (server->link != NULL)
 		return WEIR_OK;
-	if (node > 0)
+	if (node > 0) /* told by another: of a cluster */
 		return open_server(source, server, &source->nodes[node], error);
 	enum weir_status status = WEIR_IO;
 	for (size_t i = 0; i < source->config.url_count && status != WEIR_OK; i++) {
@@ -71,8 +71,7 @@ void redis_disconnect(struct redis_source *source)
 
 /* ---- clusters ---- */
 
-/* The node at "HOST:PORT", or ":PORT" of the host that says so. @return false: there are too many, or it is none */
-static bool find_node(struct redis_source *source, size_t teller, struct weir_span at, size_t *node)
+bool redis_find_node(struct redis_source *source, size_t teller, struct weir_span at, size_t *node)
 {
 	const char *colon = memrchr(at.at, ':', at.length);
 	const struct weir_redis_url *base = &source->urls[source->url_next];
@@ -105,6 +104,22 @@ static bool find_node(struct redis_source *source, size_t teller, struct weir_sp
 	return true;
 }
 
+enum weir_status redis_reach(struct redis_source *source, struct redis_stream *stream, struct weir_error *error)
+{
+	stream->asked_node = stream->node;
+	return redis_lost(source, stream, redis_connect(source, stream->node, error));
+}
+
+enum weir_status redis_lost(struct redis_source *source, struct redis_stream *stream, enum weir_status status)
+{
+	if (status != WEIR_IO || stream->asked_node == 0)
+		return status;
+	redis_server_close(source->servers[stream->asked_node]);
+	stream->node = 0;
+	stream->asking = false;
+	return WEIR_INVALID;
+}
+
 static bool begins(struct weir_span words, const char *with)
 {
 	size_t length = strlen(with);
@@ -120,8 +135,8 @@ static bool follow(struct redis_source *source, struct redis_stream *stream, str
 		return false;
 	source->cluster = true;
 	stream->asking = begins(words, "ASK ");
-	return find_node(source, stream->node, (struct weir_span){.at = at + 1, .length = (uint32_t)(end - at - 1)},
-	                 &stream->node);
+	return redis_find_node(source, stream->asked_node,
+	                       (struct weir_span){.at = at + 1, .length = (uint32_t)(end - at - 1)}, &stream->node);
 }
 
 /* ---- what a refusal means ---- */

@@ -94,7 +94,7 @@ static void take_group(void *context, struct weir_span name, const struct weir_r
 		(void)redis_id_position(value->text, &groups->now->at);
 	if (is(name, "entries-read")) {
 		groups->now->counted = value->kind == WEIR_RESP_NUMBER;
-		groups->now->read = (uint64_t)value->number;
+		groups->now->read = groups->now->counted ? (uint64_t)value->number : 0;
 	}
 }
 
@@ -255,12 +255,13 @@ static enum weir_status begin(struct redis_source *source, struct redis_stream *
 	if (status != WEIR_OK)
 		return status;
 	stream->entries = find(source, stream, "", stream->absent ? 0 : extent.last, &groups[REDIS_GROUP]);
-	if (stream->entries != NULL && source->config.departures) {
+	bool departs = source->config.departures && !source->queue.once;
+	if (stream->entries != NULL && departs) {
 		struct group done = groups[REDIS_GROUP_DONE];
 		done.at = done.read;
 		stream->done = find(source, stream, " done", 0, &done);
 	}
-	if (stream->entries == NULL || (source->config.departures && stream->done == NULL))
+	if (stream->entries == NULL || (departs && stream->done == NULL))
 		return WEIR_END;
 	set_counts(source, stream, &extent, &groups[REDIS_GROUP], &groups[REDIS_GROUP_READ]);
 	queue_note_end(&source->queue, stream->entries, extent.last);
@@ -312,6 +313,29 @@ void redis_settle(struct redis_source *source, struct redis_stream *stream)
 	redis_depart(source, stream, extent);
 }
 
+/* Says why no departures are given, while that is so. */
+static void show_departures(struct redis_source *source, struct redis_stream *stream, const struct redis_extent *extent,
+                            bool there)
+{
+	char words[320] = "";
+	const char *workers = source->config.workers;
+	if (!extent->counts)
+		snprintf(words, sizeof words, "departures need Redis 7 or later, which counts entries");
+	else if (workers != NULL && !there)
+		snprintf(words, sizeof words, "there is no group \"%.100s\" of which departures could be taken", workers);
+	else if (workers != NULL && !extent->acknowledges)
+		snprintf(words, sizeof words,
+		         "group \"%.40s\" does not say how many entries it has read: nothing was read through it yet, or an "
+		         "entry that it had not read was removed. Departures are given once it has read on",
+		         workers);
+	if (words[0] == '\0' && !stream->waits)
+		return;
+	char *label = make_label(source, stream, " done");
+	queue_stopped(&source->queue, label, true, words[0] != '\0' ? words : NULL);
+	free(label);
+	stream->waits = words[0] != '\0';
+}
+
 static enum weir_status look_again(struct redis_source *source, struct redis_stream *stream, struct weir_error *error)
 {
 	struct group workers = {.name = source->config.workers};
@@ -327,8 +351,11 @@ static enum weir_status look_again(struct redis_source *source, struct redis_str
 		status = status_extent;
 	if (status != WEIR_OK)
 		return status;
-	extent.acknowledges = workers.there && workers.counted && workers.read >= workers.pending;
+	bool unread = !workers.counted && workers.at == 0; /* nothing was ever read through it */
+	extent.acknowledges = workers.there && (workers.counted || unread) && workers.read >= workers.pending;
 	extent.acknowledged = workers.read - workers.pending;
+	if (stream->done != NULL)
+		show_departures(source, stream, &extent, workers.there);
 	compare_end(source, stream, &extent);
 	queue_note_end(&source->queue, stream->entries, extent.last);
 	stream->end = extent.last;
@@ -368,17 +395,13 @@ static enum weir_status begin_all(struct redis_source *source, struct weir_error
 		struct redis_stream *stream = source->streams[i];
 		if (stream->entries != NULL)
 			continue;
-		status = redis_connect(source, stream->node, error);
-		for (int tries = 0; status == WEIR_OK && tries < 5; tries++) {
-			struct weir_error why;
-			enum weir_status begun = begin(source, stream, &why);
-			if (begun == WEIR_AGAIN && (status = redis_connect(source, stream->node, error)) == WEIR_OK)
-				continue; /* it is elsewhere */
-			if (begun == WEIR_IO || begun == WEIR_INVALID)
-				*error = why;
-			status = show(source, stream, begun, &why);
-			break;
+		enum weir_status begun = WEIR_AGAIN;
+		for (int tries = 0; begun == WEIR_AGAIN && tries < 5; tries++) { /* it may be elsewhere */
+			begun = redis_reach(source, stream, error);
+			if (begun == WEIR_OK)
+				begun = redis_lost(source, stream, begin(source, stream, error));
 		}
+		status = show(source, stream, begun, error);
 	}
 	return status;
 }
@@ -394,20 +417,18 @@ static enum weir_status look_at_some(struct redis_source *source, size_t first, 
 		struct redis_stream *stream = source->streams[i];
 		if (stream->entries == NULL || stream->stopped)
 			continue;
-		if ((status = redis_connect(source, stream->node, error)) != WEIR_OK)
-			break;
+		enum weir_status reached = redis_reach(source, stream, error);
+		if (reached != WEIR_OK) {
+			status = show(source, stream, reached, error);
+			continue;
+		}
 		if (source->config.workers != NULL)
 			ask_groups(source, stream);
 		ask_stream(source, stream);
 		asked[count++] = stream;
 	}
-	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-		struct weir_error why;
-		enum weir_status looked = look_again(source, asked[i], &why);
-		if (looked == WEIR_IO)
-			*error = why;
-		status = show(source, asked[i], looked, &why);
-	}
+	for (size_t i = 0; i < count && status == WEIR_OK; i++)
+		status = show(source, asked[i], redis_lost(source, asked[i], look_again(source, asked[i], error)), error);
 	return first + AT_ONCE < source->stream_count && status == WEIR_OK ? WEIR_AGAIN : status;
 }
 
