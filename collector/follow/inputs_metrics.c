@@ -65,6 +65,9 @@ static struct stated *ask(const struct inputs *inputs)
 		stated[i].statuses = weir_alloc(room, sizeof *stated[i].statuses);
 		size_t count = source->ops->status(source, stated[i].statuses, room);
 		stated[i].count = count < room ? count : room;
+		for (size_t k = 0; k < stated[i].count; k++)
+			if (stated[i].statuses[k].guarantee == 0)
+				stated[i].statuses[k].guarantee = source->ops->guarantee;
 	}
 	return stated;
 }
@@ -108,28 +111,35 @@ struct page {
 	size_t count;
 };
 
+/* Appends a sample, or where it is one of some words, 1 beside the word. */
+static void put_sample(struct weir_text *text, const struct source_metric *metric, const char *name, double value)
+{
+	struct weir_span labels[] = {weir_span_of(name), {0}};
+	if (metric->words != NULL)
+		labels[1] = weir_span_of(metric->words[(size_t)value]);
+	weir_metrics_double(text, metric->row, labels, metric->words != NULL ? 1 : value);
+}
+
 /* One source's samples of a row. What is beyond those that are shown is one sample: so that sums are right. */
 static void put_samples(struct weir_text *text, const struct weir_metric *row, const struct stated *stated)
 {
 	const struct source_metric *metric = stated->kind != NULL ? metric_of(stated->kind, row) : NULL;
-	struct weir_span others = weir_span_of(SOURCE_METRIC_OTHERS);
 	double together = 0;
 	bool any = false;
 	for (size_t i = 0; metric != NULL && i < stated->count; i++) {
 		const struct source_status *status = &stated->statuses[i];
-		struct weir_span name = weir_span_of(status->name);
 		double value;
 		if ((status->whole && !metric->of_whole) || !metric->sample(status, &value))
 			continue;
 		if (i < STREAMS_SHOWN) {
-			weir_metrics_double(text, row, &name, value);
+			put_sample(text, metric, status->name, value);
 			continue;
 		}
 		any = true;
 		together = !metric->largest ? together + value : value > together ? value : together;
 	}
 	if (any)
-		weir_metrics_double(text, row, &others, together);
+		put_sample(text, metric, SOURCE_METRIC_OTHERS, together);
 }
 
 static void put_row(void *context, const struct weir_metric *row)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where lines come from: the collector's one interface to files, standard
- * input, Kafka topics, syslog and systemd's journal.
+ * input, topics, queues, syslog and systemd's journal.
  *
  * A source of some kind (source_file.c, source_stdin.c, ...) has one or more
  * streams; each stream has its own identity and its own increasing positions.
@@ -73,6 +73,13 @@ struct source_chunk {
 enum { SOURCE_LINE_LEAST_BYTES = 1 << 10, SOURCE_LINE_MOST_BYTES = 1 << 20 };
 #define SOURCE_LINE_BOUNDS .least = SOURCE_LINE_LEAST_BYTES, .most = SOURCE_LINE_MOST_BYTES
 
+/* How often a line that was there to be read is judged, through crashes of weir and of what it reads from. */
+enum source_guarantee {
+	SOURCE_AT_MOST_ONCE = 1, /* it cannot be read again: what was not yet acknowledged is lost */
+	SOURCE_AT_LEAST_ONCE,    /* it is read again until it is acknowledged, and may be judged again */
+	SOURCE_EXACTLY_ONCE,     /* read again under the same position, by which limiters know it */
+};
+
 enum source_at_start { SOURCE_FROM_BEGINNING, SOURCE_FROM_END };
 
 /**
@@ -102,19 +109,21 @@ struct source_context {
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
-enum { SOURCE_OWN_COUNTS = 4 };
+/* The indexes of `own` that all kinds which read messages have: what has no line in it, what the server gave again. */
+enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 4 };
 
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {
 	const char *name;
-	bool whole;           /* it is the status of the source as a whole: its problem concerns all streams */
-	uint64_t position;    /* of the newest line handed out */
-	uint64_t lag_bytes;   /* bytes known to exist after it; for a .gz file, compressed bytes */
-	bool counts_records;  /* lag_records is known */
-	uint64_t lag_records; /* upper bound of the records after it */
-	uint64_t size_bytes;  /* the total size, if known: to show progress */
-	int64_t lag_ms;       /* how long unread data has been waiting; 0 at the end */
-	bool no_lag_time;     /* lag_ms is not known */
+	bool whole;                      /* it is the status of the source as a whole: its problem concerns all streams */
+	enum source_guarantee guarantee; /* of the stream, if it is not that of its kind; else 0 */
+	uint64_t position;               /* of the newest line handed out */
+	uint64_t lag_bytes;              /* bytes known to exist after it; for a .gz file, compressed bytes */
+	bool counts_records;             /* lag_records is known */
+	uint64_t lag_records;            /* upper bound of the records after it */
+	uint64_t size_bytes;             /* the total size, if known: to show progress */
+	int64_t lag_ms;                  /* how long unread data has been waiting; 0 at the end */
+	bool no_lag_time;                /* lag_ms is not known */
 	uint64_t lines;
 	uint64_t errors;         /* failed opens and reads */
 	uint64_t lost_bytes;     /* truncated or removed before they were read, as far as known */
@@ -141,7 +150,8 @@ struct source_ops {
 	const char *type;                     /* its "type" in a configuration */
 	const struct weir_json_rule *members; /* of its configuration, including "type", "name" and "format" */
 	bool endless;                         /* it listens, and has no end that --once could read to */
-	bool replayable;                      /* lines can be read again; otherwise each comes at most once */
+	bool replayable;                      /* lines can be read again, from a position */
+	enum source_guarantee guarantee;      /* of its streams; where they differ, the weakest: status() says each's */
 	bool names_files;                     /* its streams' names are paths, and reading those files takes nothing away */
 	const char *head;                     /* the format of the header that each of its lines has */
 	const char *own_name;   /* what zones call it, whatever its "name"; only zones that do take its records */

@@ -16,7 +16,7 @@
  *     incarnation 3   access.log.1   1000 .. 1050
  *     incarnation 4   access.log     200 ..
  *
- * A journal's stream, or one of decisions, has no files: its low-water mark is enough.
+ * A journal's stream, or a queue's, or one of decisions, has no files: its low-water mark is enough.
  *
  * A part is saved before its first line is handed out. So a run after a crash
  * reads the same bytes under the same positions again.
@@ -44,6 +44,8 @@ enum {
 #define SOURCE_JOURNAL_PREFIX "journal:"
 #define SOURCE_DECISIONS_PREFIX "decisions:"
 #define SOURCE_KAFKA_PREFIX "kafka:"
+#define SOURCE_NATS_PREFIX "nats:"
+#define SOURCE_REDIS_PREFIX "redis:"
 
 /* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX
@@ -84,10 +86,11 @@ struct source_memory_part {
 
 struct source_memory_stream {
 	char *path;
-	uint64_t low_water;   /* position: all before it is acknowledged */
-	int64_t forgotten_ns; /* rotated files last written at or before this are not new; of a journal: when last seen;
+	uint64_t low_water; /* position: all before it is acknowledged */
+	int64_t
+		forgotten_ns; /* rotated files last written at or before this are not new; of a journal or queue: when last seen;
 	                          of a topic: a hash of the message before low_water */
-	uint32_t next_file;   /* the next file's number */
+	uint32_t next_file;        /* the next file's number */
 	uint32_t next_incarnation; /* the next part's */
 	struct source_memory_file **files;
 	size_t file_count;

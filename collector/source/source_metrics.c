@@ -2,6 +2,8 @@
 /* The rows, and how a sample of each is read from a status. */
 #include "collector/source/source_metrics.h"
 
+#include "collector/source/source_words.h"
+
 #define ROW(name) static const struct weir_metric name##_row
 
 /* ---- positions ---- */
@@ -21,8 +23,8 @@ static bool offset(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_position = {&position_row, position, false, false};
-const struct source_metric source_metric_offset = {&position_row, offset, false, false};
+const struct source_metric source_metric_position = {&position_row, position, false, false, NULL};
+const struct source_metric source_metric_offset = {&position_row, offset, false, false, NULL};
 
 ROW(incarnation) = {"weir_source_incarnation", WEIR_GAUGE, "number", SOURCE_METRIC_LABELS,
                     "Which of the stream's files the position is in. It grows by one with each rotation or truncation; "
@@ -34,7 +36,7 @@ static bool incarnation(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_incarnation = {&incarnation_row, incarnation, false, true};
+const struct source_metric source_metric_incarnation = {&incarnation_row, incarnation, false, true, NULL};
 
 ROW(lines) = {"weir_source_lines_total", WEIR_COUNTER, "lines", SOURCE_METRIC_LABELS,
               "Lines read from the stream since its source was opened."};
@@ -45,7 +47,7 @@ static bool lines(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_lines = {&lines_row, lines, false, false};
+const struct source_metric source_metric_lines = {&lines_row, lines, false, false, NULL};
 
 /* ---- what waits ---- */
 
@@ -65,7 +67,7 @@ static bool lag_seconds(const struct source_status *status, double *value)
 	return !status->no_lag_time && !is_unreadable(status);
 }
 
-const struct source_metric source_metric_lag_seconds = {&lag_seconds_row, lag_seconds, false, true};
+const struct source_metric source_metric_lag_seconds = {&lag_seconds_row, lag_seconds, false, true, NULL};
 
 ROW(lag_bytes) = {"weir_source_lag_bytes", WEIR_GAUGE, "bytes", SOURCE_METRIC_LABELS,
                   "Bytes known to exist that have not been read; for a compressed file, compressed bytes. Absent while "
@@ -77,7 +79,7 @@ static bool lag_bytes(const struct source_status *status, double *value)
 	return !is_unreadable(status);
 }
 
-const struct source_metric source_metric_lag_bytes = {&lag_bytes_row, lag_bytes, false, false};
+const struct source_metric source_metric_lag_bytes = {&lag_bytes_row, lag_bytes, false, false, NULL};
 
 ROW(lag_records) = {"weir_source_lag_messages", WEIR_GAUGE, "records", SOURCE_METRIC_LABELS,
                     "Upper bound of the records that have not been read. Only topics and journals have it."};
@@ -88,7 +90,7 @@ static bool lag_records(const struct source_status *status, double *value)
 	return status->counts_records;
 }
 
-const struct source_metric source_metric_lag_records = {&lag_records_row, lag_records, false, false};
+const struct source_metric source_metric_lag_records = {&lag_records_row, lag_records, false, false, NULL};
 
 /* ---- what is lost or wrong ---- */
 
@@ -101,7 +103,7 @@ static bool errors(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_errors = {&errors_row, errors, true, false};
+const struct source_metric source_metric_errors = {&errors_row, errors, true, false, NULL};
 
 ROW(lost_bytes) = {
 	"weir_source_lost_bytes_total", WEIR_COUNTER, "bytes", SOURCE_METRIC_LABELS,
@@ -114,7 +116,7 @@ static bool lost_bytes(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_lost_bytes = {&lost_bytes_row, lost_bytes, false, false};
+const struct source_metric source_metric_lost_bytes = {&lost_bytes_row, lost_bytes, false, false, NULL};
 
 ROW(unknown_losses) = {
 	"weir_source_unknown_losses_total", WEIR_COUNTER, "losses", SOURCE_METRIC_LABELS,
@@ -127,7 +129,7 @@ static bool unknown_losses(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_unknown_losses = {&unknown_losses_row, unknown_losses, false, false};
+const struct source_metric source_metric_unknown_losses = {&unknown_losses_row, unknown_losses, false, false, NULL};
 
 ROW(lost_records) = {
 	"weir_source_lost_messages_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
@@ -140,7 +142,18 @@ static bool lost_records(const struct source_status *status, double *value)
 	return status->counts_records;
 }
 
-const struct source_metric source_metric_lost_records = {&lost_records_row, lost_records, false, false};
+const struct source_metric source_metric_lost_records = {&lost_records_row, lost_records, false, false, NULL};
+
+ROW(skipped) = {"weir_source_skipped_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+                "Messages of a topic or queue without a line: tombstones and blank messages."};
+
+static bool skipped(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[SOURCE_OWN_SKIPPED];
+	return true;
+}
+
+const struct source_metric source_metric_skipped = {&skipped_row, skipped, false, false, NULL};
 
 ROW(problem) = {"weir_source_problem", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
                 "1 while the stream cannot be read. The log says why."};
@@ -151,7 +164,7 @@ static bool problem(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_problem = {&problem_row, problem, true, true};
+const struct source_metric source_metric_problem = {&problem_row, problem, true, true, NULL};
 
 ROW(replayable) = {"weir_source_replayable", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
                    "1 if the stream can be read again from an earlier position. 0 if it provides each line only once, "
@@ -171,5 +184,19 @@ static bool unreplayable(const struct source_status *status, double *value)
 	return true;
 }
 
-const struct source_metric source_metric_replayable = {&replayable_row, replayable, false, true};
-const struct source_metric source_metric_unreplayable = {&replayable_row, unreplayable, false, true};
+const struct source_metric source_metric_replayable = {&replayable_row, replayable, false, true, NULL};
+const struct source_metric source_metric_unreplayable = {&replayable_row, unreplayable, false, true, NULL};
+
+ROW(guarantee) = {
+	"weir_source_guarantee", WEIR_GAUGE, "1",
+	WEIR_LABELS({"source", "the stream's name, or (others): those beyond 256 of a source, of which the weakest counts"},
+                {"guarantee", "exactly once, at least once or at most once"}),
+	"How often each line is judged, through crashes of weir and of what it reads from."};
+
+static bool guarantee(const struct source_status *status, double *value)
+{
+	*value = SOURCE_EXACTLY_ONCE - status->guarantee;
+	return !status->whole;
+}
+
+const struct source_metric source_metric_guarantee = {&guarantee_row, guarantee, false, true, source_guarantees};

@@ -15,8 +15,9 @@ struct source_metric {
 	const struct weir_metric *row;
 	/** Reads a sample from a status. @return false: it has none now */
 	bool (*sample)(const struct source_status *status, double *value);
-	bool of_whole; /* the status of a source as a whole has it too */
-	bool largest;  /* of many streams together the largest matters, not the sum */
+	bool of_whole;            /* the status of a source as a whole has it too */
+	bool largest;             /* of many streams together the largest matters, not the sum */
+	const char *const *words; /* a sample is an index into these: the row's second label's value, which shows 1 */
 };
 
 /* What stands for the streams of a source that are too many to be shown one by one. */
@@ -35,7 +36,9 @@ extern const struct source_metric source_metric_errors;
 extern const struct source_metric source_metric_lost_bytes;
 extern const struct source_metric source_metric_unknown_losses;
 extern const struct source_metric source_metric_lost_records;
+extern const struct source_metric source_metric_skipped; /* messages without a line */
 extern const struct source_metric source_metric_problem;
+extern const struct source_metric source_metric_guarantee;    /* of every kind */
 extern const struct source_metric source_metric_replayable;   /* 1 */
 extern const struct source_metric source_metric_unreplayable; /* the row of replayable: 0 */
 

@@ -17,7 +17,7 @@ struct report {
 	char *name;
 	struct weir_fault fault;
 	bool seen; /* it has a problem in the present statuses */
-	bool told; /* it was logged that it is at most once */
+	bool told; /* it was logged that it is not read exactly once */
 };
 
 struct source_reports {
@@ -63,12 +63,13 @@ static struct report *report_of(struct source_reports *reports, size_t place, co
 	return made;
 }
 
-/* Logs once that a stream reads its lines at most once. */
-static void log_at_most_once(struct source_reports *reports, struct report *report)
+/* Logs once that a stream does not read each of its lines exactly once. */
+static void log_guarantee(struct source_reports *reports, struct report *report, enum source_guarantee guarantee)
 {
 	if (!report->told)
-		weir_log(reports->log, WEIR_LOG_INFO, "collector", "%s: at most once: lines cannot be read again after a crash",
-		         report->name);
+		weir_log(reports->log, WEIR_LOG_INFO, "collector", "%s: %s: %s", report->name, source_guarantee_text(guarantee),
+		         guarantee == SOURCE_AT_MOST_ONCE ? "lines cannot be read again after a crash"
+		                                          : "lines that are read again after a crash count again");
 	report->told = true;
 }
 
@@ -101,8 +102,9 @@ static void tell(struct source_reports *reports, size_t place, struct source *so
 		reports->reports[i].seen = false;
 	for (size_t i = 0; i < count && i < room; i++) {
 		const struct source_status *status = &reports->statuses[i];
-		if (!source->ops->replayable)
-			log_at_most_once(reports, report_of(reports, place, status->name));
+		enum source_guarantee guarantee = status->guarantee != 0 ? status->guarantee : source->ops->guarantee;
+		if (guarantee != SOURCE_EXACTLY_ONCE && !status->whole)
+			log_guarantee(reports, report_of(reports, place, status->name), guarantee);
 		if (status->problem[0] == '\0')
 			continue;
 		struct report *report = report_of(reports, place, status->name);

@@ -8,6 +8,8 @@
 
 const char *const source_starts[] = {[SOURCE_FROM_BEGINNING] = "beginning", [SOURCE_FROM_END] = "end", NULL};
 
+const char *const source_guarantees[] = {"exactly once", "at least once", "at most once"};
+
 void source_words_problem(struct weir_text *text, const struct source_status *status)
 {
 	if (strstr(status->problem, status->name) == NULL)

@@ -8,6 +8,15 @@
 /* The values of "start", by enum source_at_start. */
 extern const char *const source_starts[];
 
+/* In words, by SOURCE_EXACTLY_ONCE - guarantee: the strongest first. */
+extern const char *const source_guarantees[];
+
+/** A guarantee in words: "exactly once". */
+static inline const char *source_guarantee_text(enum source_guarantee guarantee)
+{
+	return source_guarantees[SOURCE_EXACTLY_ONCE - guarantee];
+}
+
 /** The shape of "format", which the source does not read (common/json/json_shape.h). */
 json_t *source_format_shape(void);
 

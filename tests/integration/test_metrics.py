@@ -80,6 +80,7 @@ def test_every_series_that_is_promised_is_there_and_described(place):
         assert (page.types[name] == "counter") == name.endswith("_total"), f"{name} is {page.types[name]}"
     assert page.value("weir_source_lag_seconds", source=place.path(LOG)) == 0
     assert page.value("weir_source_lag_bytes", source=place.path(LOG)) == 0
+    assert page.value("weir_source_guarantee", source=place.path(LOG), guarantee="exactly once") == 1
     assert page.value("weir_limiter_buckets_spilled") == 0
     assert page.value("weir_limiter_state_bytes") > 0
     assert page.value("weir_limiter_batch_seconds_count") > 0

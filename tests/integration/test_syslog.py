@@ -78,6 +78,7 @@ def test_datagrams_become_decisions(place):
     assert page.value("weir_source_malformed_total", source=source["listen"]) == 1
     assert page.value("weir_source_dropped_total", source=source["listen"]) == 0
     assert page.value("weir_source_replayable", source=source["listen"]) == 0
+    assert page.value("weir_source_guarantee", source=source["listen"], guarantee="at most once") == 1
     until(lambda: len(lines_of(place.path("dead"))) == 2, "the dead letters", running=weir)
     assert {letter["reason"] for letter in lines_of(place.path("dead"))} == {"not syslog", "not json"}
     assert "at most once" in weir.said(), weir.said()
@@ -174,7 +175,7 @@ def test_what_is_said_beforehand(place):
     port = free_port()
     config = place.config(site(), [syslog("udp", port)])
     said = place.good("validate", "--config", config).out().decode()
-    assert f"udp://127.0.0.1:{port}, json, listened to; each message at most once" in said, said
+    assert f"udp://127.0.0.1:{port}, json, listened to; at most once" in said, said
     done = place.run("run", "--once", "--config", config)
     assert done.code() == USAGE and "has no end: run without --once" in done.said(), (done.code(), done.said())
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:

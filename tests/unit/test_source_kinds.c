@@ -3,6 +3,7 @@
 #include "collector/source/kinds/source_kinds.h"
 
 #include "collector/format/format.h"
+#include "collector/source/source_metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,6 +41,12 @@ static void every_kind_is_whole(void **state)
 		for (size_t j = 0; j < sizeof members / sizeof *members; j++)
 			if (!has_member(kind, members[j]) && (kind->own_name == NULL || j == 0))
 				fail_msg("%s has no %s", kind->type, members[j]);
+		assert_in_range(kind->guarantee, SOURCE_AT_MOST_ONCE, SOURCE_EXACTLY_ONCE);
+		assert_true(kind->replayable || kind->guarantee == SOURCE_AT_MOST_ONCE);
+		bool shown = false;
+		for (const struct source_metric *const *metric = kind->metrics; *metric != NULL; metric++)
+			shown |= *metric == &source_metric_guarantee;
+		assert_true(shown);
 		for (size_t j = 0; j < i; j++)
 			assert_string_not_equal(kinds[j]->type, kind->type);
 		assert_true(kind->create != NULL && kind->describe != NULL && kind->collect != NULL && kind->streams != NULL &&
@@ -64,7 +71,7 @@ static void assert_refused(const char *text, const char *words)
 static void what_is_no_kind_is_refused(void **state)
 {
 	(void)state;
-	static const char all[] = "\"file\", \"stdin\", \"syslog\", \"journal\", \"kafka\", \"decisions\"";
+	static const char all[] = "\"file\", \"stdin\", \"syslog\", \"journal\", \"kafka\", \"nats\", \"redis\", \"decisions\"";
 	assert_refused("{}", "type: is missing; give one of");
 	assert_refused("{}", all);
 	assert_refused("{\"type\": \"fil\"}", all);
@@ -93,14 +100,15 @@ static void each_is_described(void **state)
 	assert_described("{\"type\": \"file\", \"path\": [\"a.log\", \"b*.log\"]}", "a.log, b*.log", "read to its end");
 	assert_described("{\"type\": \"file\", \"path\": \"a.log\", \"follow\": true, \"start\": \"end\"}", "a.log",
 	                 "followed; initially from the end of what exists");
-	assert_described("{\"type\": \"stdin\"}", "-", "read to its end, at most once");
-	assert_described("{\"type\": \"syslog\", \"listen\": \"udp://*:514\"}", "udp://*:514",
-	                 "listened to; each message at most once, because it cannot be read again");
+	assert_described("{\"type\": \"stdin\"}", "-", "read to its end");
+	assert_described("{\"type\": \"syslog\", \"listen\": \"udp://*:514\"}", "udp://*:514", "listened to");
 	assert_described("{\"type\": \"journal\"}", "journal", "followed; initially from the beginning of what exists");
 	assert_described("{\"type\": \"journal\", \"units\": [\"a\", \"b\"], \"directory\": \"/j\", \"follow\": false}",
 	                 "journal of a, b in /j", "read to its end");
 	assert_described("{\"type\": \"kafka\", \"topics\": [\"a\", \"b\"], \"brokers\": \"h:1\"}", "topics a, b at h:1",
 	                 "followed from its consumer group's offset; initially from the beginning of what exists");
+	assert_described("{\"type\": \"redis\", \"url\": \"redis://me:secret@h:1/2\", \"streams\": [\"a\", \"b*\"]}",
+	                 "streams a, b* at h:1/2", "followed; initially from the beginning of what exists");
 	assert_described("{\"type\": \"decisions\"}", "weir's own decisions",
 	                 "followed, for zones that name it; --once takes its own");
 }

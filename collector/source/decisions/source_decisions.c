@@ -359,7 +359,8 @@ static void decisions_describe(const struct weir_json *config, struct weir_text 
 }
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_lines, &source_metric_errors, &source_metric_problem, &source_metric_replayable, NULL,
+	&source_metric_lines,      &source_metric_errors,    &source_metric_problem,
+	&source_metric_replayable, &source_metric_guarantee, NULL,
 };
 
 const struct source_ops source_decisions_ops = {
@@ -369,6 +370,7 @@ const struct source_ops source_decisions_ops = {
 	.own_fields = decision_line_fields,
 	.members = members,
 	.replayable = true,
+	.guarantee = SOURCE_EXACTLY_ONCE,
 	.metrics = metrics,
 	.create = decisions_new,
 	.apart = decisions_apart,

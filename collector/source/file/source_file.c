@@ -460,17 +460,9 @@ static void file_describe(const struct weir_json *config, struct weir_text *plac
 }
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_position,
-	&source_metric_incarnation,
-	&source_metric_lag_seconds,
-	&source_metric_lag_bytes,
-	&source_metric_lines,
-	&source_metric_errors,
-	&source_metric_lost_bytes,
-	&source_metric_unknown_losses,
-	&source_metric_problem,
-	&source_metric_replayable,
-	NULL,
+	&source_metric_position, &source_metric_incarnation, &source_metric_lag_seconds, &source_metric_lag_bytes,
+	&source_metric_lines,    &source_metric_errors,      &source_metric_lost_bytes,  &source_metric_unknown_losses,
+	&source_metric_problem,  &source_metric_replayable,  &source_metric_guarantee,   NULL,
 };
 
 const struct source_ops source_file_ops = {
@@ -478,6 +470,7 @@ const struct source_ops source_file_ops = {
 	.members = file_members,
 	.names_files = true,
 	.replayable = true,
+	.guarantee = SOURCE_EXACTLY_ONCE,
 	.metrics = metrics,
 	.create = file_new,
 	.describe = file_describe,

@@ -205,20 +205,27 @@ static void stdin_describe(const struct weir_json *config, struct weir_text *pla
 {
 	(void)config;
 	weir_text_puts(place, "-");
-	weir_text_puts(manner, "read to its end, at most once");
+	weir_text_puts(manner, "read to its end");
 }
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_position,     &source_metric_incarnation,
-	&source_metric_lag_seconds,  &source_metric_lag_bytes,
-	&source_metric_lines,        &source_metric_errors,
-	&source_metric_lost_bytes,   &source_metric_problem,
-	&source_metric_unreplayable, NULL,
+	&source_metric_position,
+	&source_metric_incarnation,
+	&source_metric_lag_seconds,
+	&source_metric_lag_bytes,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_bytes,
+	&source_metric_problem,
+	&source_metric_unreplayable,
+	&source_metric_guarantee,
+	NULL,
 };
 
 const struct source_ops source_stdin_ops = {
 	.type = "stdin",
 	.members = members,
+	.guarantee = SOURCE_AT_MOST_ONCE,
 	.metrics = metrics,
 	.create = stdin_new,
 	.apart = stdin_apart,

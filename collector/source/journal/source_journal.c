@@ -385,9 +385,19 @@ static void journal_describe(const struct weir_json *config, struct weir_text *p
 }
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_position,     &source_metric_incarnation, &source_metric_lag_seconds, &source_metric_lag_bytes,
-	&source_metric_lag_records,  &source_metric_lines,       &source_metric_errors,      &source_metric_lost_bytes,
-	&source_metric_lost_records, &source_metric_problem,     &source_metric_replayable,  NULL,
+	&source_metric_position,
+	&source_metric_incarnation,
+	&source_metric_lag_seconds,
+	&source_metric_lag_bytes,
+	&source_metric_lag_records,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_bytes,
+	&source_metric_lost_records,
+	&source_metric_problem,
+	&source_metric_replayable,
+	&source_metric_guarantee,
+	NULL,
 };
 
 const struct source_ops source_journal_ops = {
@@ -395,6 +405,7 @@ const struct source_ops source_journal_ops = {
 	.members = journal_members,
 	.head = "journal",
 	.replayable = true,
+	.guarantee = SOURCE_EXACTLY_ONCE,
 	.metrics = metrics,
 	.create = journal_new,
 	.describe = journal_describe,

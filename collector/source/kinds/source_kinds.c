@@ -7,6 +7,8 @@
 #include "collector/source/file/source_stdin.h"
 #include "collector/source/journal/source_journal.h"
 #include "collector/source/kafka/source_kafka.h"
+#include "collector/source/nats/source_nats.h"
+#include "collector/source/redis/source_redis.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "common/base/suggest.h"
 #include "common/json/json_shape.h"
@@ -21,6 +23,8 @@ static const struct source_ops *const kinds[] = {
 	&source_syslog_ops,    /* what is sent by syslog */
 	&source_journal_ops,   /* systemd's journal */
 	&source_kafka_ops,     /* Kafka's topics */
+	&source_nats_ops,      /* streams of NATS */
+	&source_redis_ops,     /* streams of Redis */
 	&source_decisions_ops, /* what weir decides */
 };
 

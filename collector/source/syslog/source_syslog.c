@@ -168,7 +168,7 @@ static void syslog_describe(const struct weir_json *config, struct weir_text *pl
 {
 	struct weir_json listen = weir_json_member(config, "listen");
 	source_words_list(place, &listen);
-	weir_text_puts(manner, "listened to; each message at most once, because it cannot be read again");
+	weir_text_puts(manner, "listened to");
 }
 
 static const struct weir_metric received_row = {"weir_source_received_total", WEIR_COUNTER, "messages",
@@ -180,7 +180,7 @@ static bool received(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric received_metric = {&received_row, received, false, false};
+static const struct source_metric received_metric = {&received_row, received, false, false, NULL};
 
 static const struct weir_metric dropped_row = {
 	"weir_source_dropped_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
@@ -193,7 +193,7 @@ static bool dropped(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric dropped_metric = {&dropped_row, dropped, false, false};
+static const struct source_metric dropped_metric = {&dropped_row, dropped, false, false, NULL};
 
 static const struct weir_metric malformed_row = {
 	"weir_source_malformed_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
@@ -205,7 +205,7 @@ static bool malformed(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric malformed_metric = {&malformed_row, malformed, false, false};
+static const struct source_metric malformed_metric = {&malformed_row, malformed, false, false, NULL};
 
 static const struct weir_metric refused_row = {
 	"weir_source_refused_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
@@ -217,7 +217,7 @@ static bool refused(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric refused_metric = {&refused_row, refused, false, false};
+static const struct source_metric refused_metric = {&refused_row, refused, false, false, NULL};
 
 /* No lag among them, as it is not known what waits to be read. */
 
@@ -229,6 +229,7 @@ static const struct source_metric *const metrics[] = {
 	&source_metric_lost_bytes,
 	&source_metric_problem,
 	&source_metric_unreplayable,
+	&source_metric_guarantee,
 	&received_metric,
 	&dropped_metric,
 	&malformed_metric,
@@ -239,6 +240,7 @@ static const struct source_metric *const metrics[] = {
 const struct source_ops source_syslog_ops = {
 	.type = "syslog",
 	.members = syslog_members,
+	.guarantee = SOURCE_AT_MOST_ONCE,
 	.endless = true,
 	.head = "syslog",
 	.metrics = metrics,

@@ -48,6 +48,7 @@ static void put_source(struct weir_json_writer *json, const struct validate_sour
 	weir_json_write_words(json, "path", source->place);
 	weir_json_write_words(json, "format", source->format);
 	weir_json_write_bool(json, "follow", source->follow);
+	weir_json_write_words(json, "guarantee", source->guarantee);
 	weir_json_write_array(json, "files");
 	for (size_t i = 0; i < source->file_count; i++)
 		put_file(json, &source->files[i]);

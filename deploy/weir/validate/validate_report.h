@@ -39,6 +39,7 @@ struct validate_source {
 	const char *type, *format; /* borrowed; the format's name */
 	char *place;               /* as configured: "/var/log/nginx/access*.log"; "-" is standard input */
 	char *manner;              /* how it is read: "read to its end" */
+	const char *guarantee;     /* "exactly once" */
 	bool follow;
 	struct validate_file *files; /* that are there now */
 	size_t file_count;

@@ -8,6 +8,7 @@
  * Standard input is not touched: what is read from it is gone.
  */
 #include "collector/follow/inputs.h"
+#include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 #include "deploy/weir/validate/validate_report.h"
 
@@ -49,6 +50,7 @@ static void describe_source(struct validate_source *source, const struct source_
 	                     ? kind->own_format
 	                     : json_string_value(json_is_string(format.value) ? format.value : format_type.value);
 	source->follow = json_is_true(follow.value);
+	source->guarantee = source_guarantee_text(kind->guarantee);
 	source->place = taken(&place);
 	source->manner = taken(&manner);
 }

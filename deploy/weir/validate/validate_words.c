@@ -72,8 +72,8 @@ static void put_sources(struct weir_text *text, const struct validate_report *re
 	for (size_t i = 0; i < report->source_count; i++) {
 		const struct validate_source *source = &report->sources[i];
 		bool is_input = strcmp(source->place, "-") == 0;
-		weir_text_printf(text, "  %s, %s, %s\n", is_input ? "standard input" : source->place, source->format,
-		                 source->manner);
+		weir_text_printf(text, "  %s, %s, %s; %s\n", is_input ? "standard input" : source->place, source->format,
+		                 source->manner, source->guarantee);
 		for (size_t j = 0; j < source->file_count && j < FILES_SHOWN; j++)
 			put_file(text, &source->files[j]);
 		if (source->file_count > FILES_SHOWN)
