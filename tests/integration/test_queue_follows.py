@@ -48,9 +48,6 @@ class Stream:
         self.lock = threading.Lock()
         self.speed = SPEED
 
-    def say(self, event):
-        """What a log says of it; the seed has none."""
-
     def admit(self, redis):
         """Puts an entry in, if the gateway lets it."""
         raise NotImplementedError
@@ -72,7 +69,6 @@ class Stream:
                 redis.call("XDEL", self.key, entry)
                 with self.lock:
                     self.done += 1
-                    self.say("done")
         paced(self.stop, lambda: SPEED, step)
 
     def start(self):
@@ -116,23 +112,17 @@ class Seed(Stream):
 
 
 class Behind(Stream):
-    """weir's way: its list of blocks, asked before the entry is added."""
+    """weir's way: its list of blocks, asked before the entry is added. Nobody tells weir anything: it reads the stream."""
 
-    def __init__(self, port, log):
+    def __init__(self, port):
         super().__init__(port, "x:rl:weir")
-        self.log = open(log, "ab", buffering=0)  # pylint: disable=consider-using-with
         self.refused = 0
-
-    def say(self, event):
-        self.log.write(json.dumps({"t": int(1000 * time.time()), "key": self.key, "event": event}).encode() + b"\n")
 
     def admit(self, redis):
         if redis.call("EXISTS", f"weir:jobs:{self.key}"):
             self.refused += 1
             return False
-        with self.lock:  # so that the log has an entry before what is done of it
-            redis.call("XADD", self.key, "*", "request", "details")
-            self.say("add")
+        redis.call("XADD", self.key, "*", "request", "details")
         return True
 
 
@@ -146,14 +136,13 @@ def measured(streams, seconds):
             for one, (let_in, done) in zip(streams, before)]
 
 
-def start_weir(place, port, log):
-    """weir with the log as its source and Redis as its gateway."""
-    behind = {"name": "jobs", "key": ["key"], "match": {"event": ["add"]}, "count": "all", "id": 1,
-            "limits": [{"algorithm": "queue", "length": LENGTH, "hold": "10m", "done": {"event": ["done"]}}]}
-    http = free_port()
-    config = place.config([behind], [{"type": "file", "path": log, "follow": True,
-                                    "format": {"type": "json", "time": "t", "unit": "ms"}}],
-                          gateways=[f"redis://127.0.0.1:{port}"], listen={"http": f"127.0.0.1:{http}"})
+def start_weir(place, port, key):
+    """weir with the stream as its source, entries that leave it as what is done, and the same Redis as its gateway."""
+    redis, http = f"redis://127.0.0.1:{port}", free_port()
+    behind = {"name": "jobs", "key": ["_stream"], "count": "all", "id": 1,
+              "limits": [{"algorithm": "queue", "length": LENGTH, "hold": "10m", "done": {"_event": ["departed"]}}]}
+    read_it = {"type": "redis", "url": redis, "streams": [key], "format": "json", "departures": "removed"}
+    config = place.config([behind], [read_it], gateways=[redis], listen={"http": f"127.0.0.1:{http}"})
     weir = place.start("run", "--config", config, "--state", place.path("state"),
                        "--decisions", place.path("decisions.jsonl"))
     until(lambda: (metrics.get(http, "/readyz") or (0,))[0] == 200, "weir is ready", running=weir)
@@ -179,9 +168,9 @@ def start_redis(place):
 
 
 def test_the_admitted_rate_is_the_consumers(place):
-    port, log = start_redis(place), place.write("jobs.log", "")
-    weir = start_weir(place, port, log)
-    streams = behind, seed = Behind(port, log), Seed(port)
+    port = start_redis(place)
+    streams = behind, seed = Behind(port), Seed(port)
+    weir = start_weir(place, port, behind.key)
     for stream in streams:
         stream.start()
     until(lambda: behind.refused and seed.waiting() >= LENGTH, "both queues are full", running=weir)
