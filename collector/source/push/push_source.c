@@ -41,7 +41,7 @@ static void forget_others(struct source_memory *memory, const char *prefix)
 /* "push:NAME:ID" */
 static enum weir_status claim(struct push_source *source, const char *name, struct weir_error *error)
 {
-	char prefix[NAME_MOST_BYTES + 16];
+	char prefix[sizeof source->name + 2];
 	struct weir_text path = {0};
 	snprintf(prefix, sizeof prefix, "%s:", source->name);
 	weir_text_puts(&path, prefix);
@@ -90,6 +90,9 @@ enum weir_status push_source_init(struct push_source *source, const struct sourc
 		status =
 			push_spool_open(&(struct push_spool_options){.directory = directory, .most_bytes = options->spool_bytes},
 		                    &source->spool, error);
+	if (status == WEIR_LOCKED)
+		weir_error_prefix(error, "the spool of \"%s\" is in use, perhaps by another source of that name",
+		                  options->name);
 	if (status == WEIR_OK)
 		status = claim(source, options->name, error);
 	return status;

@@ -35,6 +35,7 @@ enum {
 	CHUNK_BYTES = 256 << 10,
 	CHUNK_LINES = 8192,
 	SETTLE_MS = 1000,
+	TROUBLE_MS = 500,
 	STOP_MS = 2000, /* how long a stop waits for the disk */
 	KEY_BYTES = 8 + PUSH_ID_HASH_BYTES + 8,
 	SEGMENTS = 16, /* about so many files has a full spool */
@@ -241,12 +242,18 @@ static void take_delivery(struct push_spool *spool, const struct weir_delivery *
 	free_append(spool, append);
 }
 
+/* Whether a batch has waited for long enough: a disk that takes nothing is not waited for as long as one that is slow. */
 static bool is_late(struct push_spool *spool, const struct append *append)
 {
+	char ignored[256];
+	int64_t end_ms = append->deadline_ms;
+	if (spool->bus->ops->problem(spool->bus, ignored, sizeof ignored))
+		end_ms -= PUSH_COMMIT_MOST_MS - TROUBLE_MS;
 	pthread_mutex_lock(&spool->mutex);
-	int64_t stop_ms = spool->stopping ? spool->stop_ms : INT64_MAX;
+	if (spool->stopping && spool->stop_ms < end_ms)
+		end_ms = spool->stop_ms;
 	pthread_mutex_unlock(&spool->mutex);
-	return (append->deadline_ms < stop_ms ? append->deadline_ms : stop_ms) <= weir_monotonic_ms();
+	return end_ms <= weir_monotonic_ms();
 }
 
 /* Takes what the disk has, and gives up on who has waited for long. @return whether somebody still waits */
