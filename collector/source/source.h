@@ -64,6 +64,8 @@ struct source_chunk {
 	 * formats with a header. Too long ones are left out; what is between these and data[0] is not here.
 	 */
 	struct weir_span before;
+	bool
+		begins; /* another file begins, or is gone on with, though its positions do not tell: with `before`, as above */
 	bool last_open;     /* the last line has no newline: the file ended, or was rotated away */
 	bool too_long;      /* data is the first part of one line above the limit */
 	uint64_t skipped;   /* how many bytes of that line are not in data, including its newline */

@@ -51,6 +51,8 @@ static enum weir_status fail(struct weir_error *error, natsStatus status, const 
 	const char *words = nats_GetLastError(&last);
 	if (words == NULL || *words == '\0' || last != status)
 		words = natsStatus_GetText(status);
+	const char *own = *words == '(' ? strstr(words, "): ") : NULL; /* its own source file, of no use to a reader */
+	words = own != NULL ? own + 3 : words;
 	(void)weir_fail(error, WEIR_IO, "%s: %s", what, words);
 	weir_words_clean(error->text);
 	return WEIR_IO;
