@@ -31,7 +31,8 @@ def messages():
     made = []
     for i in range(MESSAGES):
         entries = [(BEGIN_S + i, {"ip": f"10.{j % 256}.{i % 256:03}.{j % 200:03}", "method": "GET", "status": 200,
-                                  "path": f"/shop/item/{j:06}", "agent": "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Firefox/128.0"})
+                                  "path": f"/shop/item/{j:06}",
+                                  "agent": "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Firefox/128.0"})
                    for j in range(100, 100 + ENTRIES)]
         made.append(forward.messages("app", entries, f"chunk{i:08}")["packed"])
     assert len({len(one) for one in made}) == 1

@@ -275,7 +275,8 @@ def test_what_cannot_be_read_is_refused_and_nothing_else_is_lost(place):
     bomb = zlib.compress(b"\x92\x00\x80" * 1000000, 9, 31)
     records = b"".join(forward.pack([BEGIN_S + i, {"user": "bob"}]) for i in range(4))
     bad = {"endless map": b"\x93\xa1t\x00\xdf\xff\xff\xff\xff", "long string": b"\x93\xdb\x7f\xff\xff\xff", "deep": deep,
-           "no type": b"\xc1", "no array": forward.pack({"a": 1}), "http": b"GET / HTTP/1.1\r\n\r\n", "no tag": forward.pack([1, 2]),
+           "no type": b"\xc1", "no array": forward.pack({"a": 1}), "http": b"GET / HTTP/1.1\r\n\r\n",
+           "no tag": forward.pack([1, 2]),
            "compressed": forward.pack(["t", b"x", {"compressed": "lz4", "chunk": "x"}]),
            "damaged": forward.pack(["t", zlib.compress(records, 9, 31)[:-9], {"compressed": "gzip", "chunk": "x"}]),
            "no entries": forward.pack(["t", records[:-1], {"chunk": "x"}]),
