@@ -69,7 +69,7 @@ static void log_guarantee(struct source_reports *reports, struct report *report,
 	if (!report->told)
 		weir_log(reports->log, WEIR_LOG_INFO, "collector", "%s: %s: %s", report->name, source_guarantee_text(guarantee),
 		         guarantee == SOURCE_AT_MOST_ONCE ? "lines cannot be read again after a crash"
-		                                          : "lines that are read again after a crash count again");
+		                                          : "lines that are read or sent again count again");
 	report->told = true;
 }
 

@@ -277,6 +277,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		*state = exchange = exchange_new(http, connection, target, method);
 		return begin(exchange);
 	}
+	if (exchange->away)
+		return MHD_YES; /* libmicrohttpd gives what it has already, although the connection is suspended */
 	if (*upload_bytes > 0) {
 		struct weir_span part = {.at = upload, .length = (uint32_t)*upload_bytes};
 		*upload_bytes = 0;

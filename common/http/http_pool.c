@@ -172,6 +172,7 @@ bool weir_http_pool_take(struct weir_http_exchange *exchange)
 	if (room) {
 		if (exchange->client != NULL)
 			exchange->client->heard = true;
+		exchange->away = true;
 		push(pool, exchange);
 	}
 	pthread_mutex_unlock(&pool->mutex);
@@ -257,6 +258,7 @@ static void serve(struct worker *worker, struct weir_http_exchange *exchange)
 		weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many long responses are being sent");
 	}
 	weir_http_client_extend(exchange->client);
+	exchange->away = false;
 	MHD_resume_connection(exchange->connection);
 }
 
@@ -328,6 +330,7 @@ void weir_http_pool_quiet(struct weir_http_pool *pool)
 			exchange->broken = true;
 		else
 			weir_http_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is shutting down");
+		exchange->away = false;
 		MHD_resume_connection(exchange->connection);
 	}
 }

@@ -58,6 +58,7 @@ struct weir_http_exchange {
 	size_t piece_bytes; /* 0: it is taken whole */
 	size_t taken;       /* of the piece, by the callback */
 	bool ended;         /* nothing more of it comes */
+	_Atomic bool away;  /* the pool has it: its rest stays where it is */
 	uint64_t dropped;   /* bytes of it that nobody wants, as it was refused */
 	size_t body_held;   /* bytes that the pool counts for it */
 	char tag[24];       /* "": none */

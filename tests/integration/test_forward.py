@@ -275,7 +275,8 @@ def test_what_cannot_be_read_is_refused_and_nothing_else_is_lost(place):
     bomb = zlib.compress(b"\x92\x00\x80" * 1000000, 9, 31)
     records = b"".join(forward.pack([BEGIN_S + i, {"user": "bob"}]) for i in range(4))
     bad = {"endless map": b"\x93\xa1t\x00\xdf\xff\xff\xff\xff", "long string": b"\x93\xdb\x7f\xff\xff\xff", "deep": deep,
-           "no type": b"\xc1", "no array": forward.pack({"a": 1}), "http": b"GET / HTTP/1.1\r\n\r\n", "no tag": forward.pack([1, 2]),
+           "no type": b"\xc1", "no array": forward.pack({"a": 1}), "http": b"GET / HTTP/1.1\r\n\r\n",
+           "no tag": forward.pack([1, 2]),
            "compressed": forward.pack(["t", b"x", {"compressed": "lz4", "chunk": "x"}]),
            "damaged": forward.pack(["t", zlib.compress(records, 9, 31)[:-9], {"compressed": "gzip", "chunk": "x"}]),
            "no entries": forward.pack(["t", records[:-1], {"chunk": "x"}]),
@@ -338,9 +339,28 @@ def test_a_full_spool_lets_senders_wait(place):
     for sender in senders:
         sender.join(60)
     assert not failed and len(sent) == 24, failed
-    assert value(http, "lost_messages_total") == 0
+    assert value(http, "lost_messages_total") == 0 and value(http, "pushed_back_total") > 0
     assert weir.stop() == DONE, weir.said()
     assert sum(counts(weir)) == 24 * 40, weir.said()
+
+
+def test_what_is_wrong_is_said_before_a_start(place):
+    key = place.path("key")
+    config = place.config(site(), [source_of(1, shared_key={"file": key})])
+    assert f"cannot open {key}" in place.good("validate", "--config", config).out().decode()
+    doctor = place.run("doctor", "--config", config)
+    assert f"cannot open {key}" in doctor.out().decode() + doctor.said(), doctor.said()
+    place.write("key", "secret\n")
+    assert "cannot open" not in place.good("validate", "--config", config).out().decode()
+    for wrong, words in (({"name": "a/b"}, "use letters, digits"), ({"listen": "udp://127.0.0.1:1"}, "tcp://127.0.0.1:24224"),
+                         ({"listen": "unix://x"}, "give a whole path"), ({"user": "ann"}, "give both"),
+                         ({"user": "ann", "password": "x"}, 'needs a "shared_key"'), ({"follow": False}, "has no end"),
+                         ({"tls": {"certificate": "x"}}, "give the path of the certificate's key"),
+                         ({"spool": "1MiB"}, "16MiB"), ({"tags": []}, "tags")):
+        refused = place.run("validate", "--config", place.config(site(), [source_of(1, **wrong)]))
+        assert refused.code() == 2 and words in refused.said() + refused.out().decode(), (wrong, refused.said())
+    twice = place.run("validate", "--config", place.config(site(), [source_of(1), source_of(2)]))
+    assert twice.code() == 2 and "is that of another forward source" in twice.said(), twice.said()
 
 
 def example():

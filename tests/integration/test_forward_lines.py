@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from support import cases
 from support.place import PATIENCE_S
 
 VALUES, FRAMES = 3000, 300
+ZSTD = shutil.which("zstd")
 
 
 class Extension:
@@ -258,7 +260,7 @@ def frame(rng, tag, entries, chunk):
     """A message in some mode."""
     options = {"chunk": chunk, "size": rng.randrange(10)}
     body = b"".join(msgpack.packb(entry) for entry in entries)
-    mode = rng.randrange(4)
+    mode = rng.randrange(5 if ZSTD else 4)
     if mode == 0 and len(entries) == 1 and not isinstance(entries[0][0], list):
         return msgpack.packb([tag, *entries[0], options])
     if mode == 1:
@@ -266,6 +268,9 @@ def frame(rng, tag, entries, chunk):
     if mode == 2:
         halves = body[:len(body) // 2], body[len(body) // 2:]  # two members, as fluentd appends them
         return msgpack.packb([tag, b"".join(map(gzip.compress, halves)), {**options, "compressed": "gzip"}])
+    if mode == 4:
+        packed = subprocess.run([ZSTD, "-q", "-c"], input=body, capture_output=True, check=True, timeout=PATIENCE_S).stdout
+        return msgpack.packb([tag, packed, {**options, "compressed": "zstd"}])
     return msgpack.packb([tag, body, options])
 
 

@@ -90,6 +90,9 @@ enum weir_status push_source_init(struct push_source *source, const struct sourc
 		status =
 			push_spool_open(&(struct push_spool_options){.directory = directory, .most_bytes = options->spool_bytes},
 		                    &source->spool, error);
+	if (status == WEIR_LOCKED)
+		weir_error_prefix(error, "the spool of \"%s\" is in use, perhaps by another source of that name",
+		                  options->name);
 	if (status == WEIR_OK)
 		status = claim(source, options->name, error);
 	return status;

@@ -20,6 +20,7 @@ struct forward_source {
 	struct push_source base; /* first */
 	struct forward_config config;
 	struct forward_server *server; /* NULL: with `once` */
+	char problem[256];             /* with `once`: what would keep it from listening */
 };
 
 /* What `own` of a status counts. */
@@ -41,6 +42,23 @@ static void forward_free(struct source *base)
 	free(source);
 }
 
+/* What would keep it from listening, where nothing listens now: a secret or a certificate that is not there. */
+static void look_ahead(struct forward_source *source, const struct weir_json *json)
+{
+	struct forward_config opened;
+	struct weir_text doubts = {0};
+	struct weir_error error;
+	enum weir_status status = forward_configure(json, true, &opened, &error);
+	if (status == WEIR_OK && opened.tls.certificate != NULL)
+		status = weir_http_tls_check(&opened.tls, &doubts, &error);
+	if (status != WEIR_OK)
+		snprintf(source->problem, sizeof source->problem, "%.255s", error.text);
+	else if (doubts.length > 0)
+		snprintf(source->problem, sizeof source->problem, "%.*s", (int)doubts.length, doubts.at);
+	weir_text_deinit(&doubts);
+	forward_config_deinit(&opened);
+}
+
 static enum weir_status forward_new(const struct weir_json *json, const struct source_context *context,
                                     struct source **made, struct weir_error *error)
 {
@@ -57,6 +75,8 @@ static enum weir_status forward_new(const struct weir_json *json, const struct s
 	if (status == WEIR_OK && source->base.spool != NULL)
 		status = forward_server_start(&source->config, source->base.spool, source->base.line_max, context->log,
 		                              &source->server, error);
+	else if (status == WEIR_OK)
+		look_ahead(source, json);
 	if (status != WEIR_OK) {
 		forward_free(&source->base.source);
 		return status;
@@ -93,6 +113,13 @@ static size_t forward_state(struct source *base, struct source_status *statuses,
 {
 	struct forward_source *source = forward_of(base);
 	size_t there = push_source_status(base, statuses, count);
+	if (source->base.spool == NULL && source->problem[0] != '\0') {
+		if (count > 0) {
+			statuses[0] = (struct source_status){.name = source->base.name, .whole = true};
+			memcpy(statuses[0].problem, source->problem, sizeof source->problem);
+		}
+		return 1;
+	}
 	if (there == 0 || count == 0 || source->server == NULL)
 		return there;
 	struct forward_status seen;

@@ -29,9 +29,17 @@ struct http_config {
 
 extern const struct weir_json_rule http_members[];
 
-/** Reads the configuration. @param config  http_config_deinit() is due, also after a failure */
-WEIR_MUST_USE enum weir_status http_configure(struct http_config *config, const struct weir_json *json,
+/**
+ * Reads the configuration.
+ *
+ * @param config  http_config_deinit() is due, also after a failure
+ * @param secrets  whether tokens are opened; else they need not be on this machine
+ */
+WEIR_MUST_USE enum weir_status http_configure(struct http_config *config, const struct weir_json *json, bool secrets,
                                               struct weir_error *error);
+/** Opens the tokens. */
+WEIR_MUST_USE enum weir_status http_open_tokens(struct http_config *config, const struct weir_json *json,
+                                                struct weir_error *error);
 void http_config_deinit(struct http_config *config);
 
 struct http_source {
@@ -39,6 +47,7 @@ struct http_source {
 	struct http_config config;
 	struct weir_http *http; /* NULL: with `once` */
 	sem_t decoders;
+	char problem[256];        /* with `once`: what would keep it from listening */
 	_Atomic uint64_t refused; /* requests with a status from 400 to 499 */
 };
 

@@ -12,6 +12,7 @@
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,13 +63,31 @@ static void http_free(struct source *base)
 	free(source);
 }
 
+/* What would keep it from listening, where nothing listens now: a token or a certificate that is not there. */
+static void look_ahead(struct http_source *source, const struct weir_json *json)
+{
+	struct http_config *config = &source->config;
+	const struct weir_http_tls tls = {
+		.certificate = config->certificate, .key = config->key, .client_ca = config->client_ca};
+	struct weir_text doubts = {0};
+	struct weir_error error;
+	enum weir_status status = http_open_tokens(config, json, &error);
+	if (status == WEIR_OK && tls.certificate != NULL)
+		status = weir_http_tls_check(&tls, &doubts, &error);
+	if (status != WEIR_OK)
+		snprintf(source->problem, sizeof source->problem, "%.255s", error.text);
+	else if (doubts.length > 0)
+		snprintf(source->problem, sizeof source->problem, "%.*s", (int)doubts.length, doubts.at);
+	weir_text_deinit(&doubts);
+}
+
 static enum weir_status http_new(const struct weir_json *json, const struct source_context *context,
                                  struct source **made, struct weir_error *error)
 {
 	struct http_source *source = weir_alloc(1, sizeof *source);
 	struct http_config *config = &source->config;
 	sem_init(&source->decoders, 0, HTTP_DECODERS_MOST);
-	enum weir_status status = http_configure(config, json, error);
+	enum weir_status status = http_configure(config, json, !context->once, error);
 	const struct push_source_options options = {
 		.name = config->name, .spool_bytes = config->spool_bytes, .line_max = config->line_max};
 	if (status != WEIR_OK) {
@@ -80,6 +99,8 @@ static enum weir_status http_new(const struct weir_json *json, const struct sour
 	status = push_source_init(&source->base, &source_http_ops, &options, context, error);
 	if (status == WEIR_OK && !context->once)
 		status = listen_on(source, context, error);
+	else if (status == WEIR_OK)
+		look_ahead(source, json);
 	if (status == WEIR_OK)
 		*made = &source->base.source;
 	else
@@ -91,6 +112,13 @@ static size_t http_status(struct source *base, struct source_status *statuses, s
 {
 	struct http_source *source = http_of(base);
 	size_t there = push_source_status(base, statuses, count);
+	if (source->base.spool == NULL && source->problem[0] != '\0') {
+		if (count > 0) {
+			statuses[0] = (struct source_status){.name = source->base.name, .whole = true};
+			memcpy(statuses[0].problem, source->problem, sizeof source->problem);
+		}
+		return 1;
+	}
 	if (there > 0 && count > 0)
 		statuses[0].own[PUSH_REFUSED] = atomic_load_explicit(&source->refused, memory_order_relaxed);
 	return there;

@@ -94,7 +94,8 @@ const struct weir_json_rule http_members[] = {
 	{.name = NULL},
 };
 
-static enum weir_status read_tokens(const struct weir_json *json, struct http_config *config, struct weir_error *error)
+/* Whether the tokens are said well. */
+static enum weir_status check_tokens(const struct weir_json *json, struct http_config *config, struct weir_error *error)
 {
 	struct weir_json at = weir_json_member(json, "token");
 	size_t count = json_is_array(at.value) ? json_array_size(at.value) : weir_json_exists(&at);
@@ -103,9 +104,19 @@ static enum weir_status read_tokens(const struct weir_json *json, struct http_co
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
 		struct weir_json one = json_is_array(at.value) ? weir_json_element(&at, i) : at;
+		status = weir_json_check_secret(&one, error);
+	}
+	config->token_count = count;
+	return status;
+}
+
+enum weir_status http_open_tokens(struct http_config *config, const struct weir_json *json, struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(json, "token");
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < config->token_count && status == WEIR_OK; i++) {
+		struct weir_json one = json_is_array(at.value) ? weir_json_element(&at, i) : at;
 		status = weir_json_secret(&one, &config->tokens[i], error);
-		if (status == WEIR_OK)
-			config->token_count = i + 1;
 		if (status == WEIR_OK && config->tokens[i][0] == '\0')
 			status = weir_json_fail(&one, error, "is empty; give a token of some length");
 	}
@@ -157,7 +168,8 @@ static enum weir_status check(const struct weir_json *json, struct http_config *
 	return WEIR_OK;
 }
 
-enum weir_status http_configure(struct http_config *config, const struct weir_json *json, struct weir_error *error)
+enum weir_status http_configure(struct http_config *config, const struct weir_json *json, bool secrets,
+                                struct weir_error *error)
 {
 	*config = (struct http_config){.asked_path = "/ingest",
 	                               .follow = true,
@@ -166,7 +178,9 @@ enum weir_status http_configure(struct http_config *config, const struct weir_js
 	                               .connections = CONNECTIONS};
 	enum weir_status status = weir_json_read(json, http_members, config, error);
 	if (status == WEIR_OK)
-		status = read_tokens(json, config, error);
+		status = check_tokens(json, config, error);
+	if (status == WEIR_OK && secrets)
+		status = http_open_tokens(config, json, error);
 	if (status == WEIR_OK)
 		status = read_tls(json, config, error);
 	if (status == WEIR_OK)
