@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where lines come from: the collector's one interface to files, standard
- * input, Kafka topics, syslog and systemd's journal.
+ * input, topics, queues, syslog and systemd's journal.
  *
  * A source of some kind (source_file.c, source_stdin.c, ...) has one or more
  * streams; each stream has its own identity and its own increasing positions.
@@ -64,6 +64,8 @@ struct source_chunk {
 	 * formats with a header. Too long ones are left out; what is between these and data[0] is not here.
 	 */
 	struct weir_span before;
+	bool
+		begins; /* another file begins, or is gone on with, though its positions do not tell: with `before`, as above */
 	bool last_open;     /* the last line has no newline: the file ended, or was rotated away */
 	bool too_long;      /* data is the first part of one line above the limit */
 	uint64_t skipped;   /* how many bytes of that line are not in data, including its newline */
@@ -111,7 +113,8 @@ struct source_context {
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
-enum { SOURCE_OWN_COUNTS = 4 };
+/* The indexes of `own` that all kinds which read messages have: what has no line in it, what the server gave again. */
+enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 8 };
 
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {

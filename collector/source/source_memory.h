@@ -16,7 +16,8 @@
  *     incarnation 3   access.log.1   1000 .. 1050
  *     incarnation 4   access.log     200 ..
  *
- * A journal's stream, or one of decisions, has no files: its low-water mark is enough.
+ * A journal's stream, or a queue's, or one of decisions, has no files: its low-water mark is enough. A stream of remote files has
+ * notes, which only its kind reads.
  *
  * A part is saved before its first line is handed out. So a run after a crash
  * reads the same bytes under the same positions again.
@@ -44,6 +45,9 @@ enum {
 #define SOURCE_JOURNAL_PREFIX "journal:"
 #define SOURCE_DECISIONS_PREFIX "decisions:"
 #define SOURCE_KAFKA_PREFIX "kafka:"
+#define SOURCE_NATS_PREFIX "nats:"
+#define SOURCE_REDIS_PREFIX "redis:"
+#define SOURCE_REMOTE_PREFIX "remote:"
 #define SOURCE_PUSH_PREFIX "push:"
 
 /* The end of a part that is still being read. */
@@ -85,15 +89,18 @@ struct source_memory_part {
 
 struct source_memory_stream {
 	char *path;
-	uint64_t low_water;   /* position: all before it is acknowledged */
-	int64_t forgotten_ns; /* rotated files last written at or before this are not new; of a journal: when last seen;
+	uint64_t low_water; /* position: all before it is acknowledged */
+	int64_t
+		forgotten_ns; /* rotated files last written at or before this are not new; of a journal or queue: when last seen;
 	                          of a topic: a hash of the message before low_water */
-	uint32_t next_file;   /* the next file's number */
+	uint32_t next_file;        /* the next file's number */
 	uint32_t next_incarnation; /* the next part's */
 	struct source_memory_file **files;
 	size_t file_count;
 	struct source_memory_part *parts; /* ascending; from that of low_water on, and at least the last one */
 	size_t part_count;
+	char *notes; /* a JSON object, in the words of its kind of source (source_memory_note()); NULL: none */
+	uint32_t notes_length;
 	/* a hash of what it was when it was last written as text, and that text: most of many streams do not change */
 	uint64_t written;
 	char *text;
@@ -218,6 +225,9 @@ bool source_memory_part_saved(const struct source_memory *memory, const struct s
 
 /** Notes that all before the position is acknowledged, and drops earlier parts. Ignores positions that go back. */
 void source_memory_acknowledge(struct source_memory *memory, struct source_memory_stream *stream, uint64_t position);
+
+/** Replaces a stream's notes. @param notes  JSON, an object; taken */
+void source_memory_note(struct source_memory *memory, struct source_memory_stream *stream, struct weir_text *notes);
 
 /** Drops files that are settled, belong to no part, and were not found for 7 days or are too many. */
 void source_memory_forget(struct source_memory *memory, struct source_memory_stream *stream, int64_t now_s);

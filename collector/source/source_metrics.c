@@ -144,6 +144,17 @@ static bool lost_records(const struct source_status *status, double *value)
 
 const struct source_metric source_metric_lost_records = {&lost_records_row, lost_records, false, false, NULL};
 
+ROW(skipped) = {"weir_source_skipped_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+                "Messages of a topic or queue without a line: tombstones and blank messages."};
+
+static bool skipped(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[SOURCE_OWN_SKIPPED];
+	return true;
+}
+
+const struct source_metric source_metric_skipped = {&skipped_row, skipped, false, false, NULL};
+
 ROW(problem) = {"weir_source_problem", WEIR_GAUGE, "1 or 0", SOURCE_METRIC_LABELS,
                 "1 while the stream cannot be read. The log says why."};
 
@@ -179,7 +190,7 @@ const struct source_metric source_metric_unreplayable = {&replayable_row, unrepl
 ROW(guarantee) = {
 	"weir_source_guarantee", WEIR_GAUGE, "1",
 	WEIR_LABELS({"source", "the stream's name, or (others): those beyond 256 of a source, of which the weakest counts"},
-                {"guarantee", "`exactly once`, `at least once`, `at most once`"}),
+                {"guarantee", "exactly once, at least once or at most once"}),
 	"How often each line is judged, through crashes of weir and of what it reads from."};
 
 static bool guarantee(const struct source_status *status, double *value)

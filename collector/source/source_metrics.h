@@ -36,6 +36,7 @@ extern const struct source_metric source_metric_errors;
 extern const struct source_metric source_metric_lost_bytes;
 extern const struct source_metric source_metric_unknown_losses;
 extern const struct source_metric source_metric_lost_records;
+extern const struct source_metric source_metric_skipped; /* messages without a line */
 extern const struct source_metric source_metric_problem;
 extern const struct source_metric source_metric_guarantee;    /* of every kind */
 extern const struct source_metric source_metric_replayable;   /* 1 */

@@ -11,12 +11,12 @@
 
 #include "common/bytes/gzip.h"
 #include "common/http/http.h"
+#include "common/http/tls_stream.h"
 
 #include <microhttpd.h>
 
 struct weir_http_pool;
 struct weir_http_tls_pair;
-struct weir_http_tls_server;
 
 struct weir_http {
 	struct MHD_Daemon *daemon;
@@ -120,16 +120,9 @@ void weir_http_client_extend(struct weir_http_client *client);
 
 enum { WEIR_HTTP_TLS_OPTIONS = 3 };
 
-/** @return WEIR_OK; WEIR_INVALID: the files cannot serve */
-WEIR_MUST_USE enum weir_status weir_http_tls_open(const struct weir_http_tls *files, const struct weir_log *log,
-                                                  struct weir_http_tls_server **tls, struct weir_error *error);
-/** When all connections have ended. NULL is fine. */
-void weir_http_tls_close(struct weir_http_tls_server *tls);
 /** What libmicrohttpd is started with: WEIR_HTTP_TLS_OPTIONS of them. */
 void weir_http_tls_options(struct MHD_OptionItem *options);
-/** Takes up what has changed: once a second. @thread any worker */
-void weir_http_tls_look(struct weir_http_tls_server *tls);
-/** A connection begins, and ends. @param session  GnuTLS's, of libmicrohttpd @thread the server's */
+/** A connection begins, and ends. @param session  GnuTLS's @thread the server's */
 void weir_http_tls_join(struct weir_http_tls_server *tls, struct weir_http_client *client, void *session);
 void weir_http_tls_leave(struct weir_http_tls_server *tls, struct weir_http_client *client);
 /** Unix time. @thread any */

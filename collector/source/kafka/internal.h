@@ -17,9 +17,6 @@ enum {
 	KAFKA_PROBLEM_BYTES = 200,
 };
 
-/* The indexes of a status's `own` counters. */
-enum { KAFKA_SKIPPED }; /* messages without a line in them */
-
 struct kafka_config {
 	const char *brokers, *group, *name; /* borrowed from the configuration */
 	const char *topics[KAFKA_TOPICS_MAX];

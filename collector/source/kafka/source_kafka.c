@@ -3,12 +3,12 @@
  * Messages as lines: taken from the consumer's queue, many of one partition in a
  * chunk.
  *
- * A message is one record, whatever bytes it has: line breaks at its end are cut,
- * and newlines within become spaces, as a line cannot hold them. Messages without
- * a line in them (tombstones, blank ones) are skipped and counted.
+ * A message is one record (source_message.h). Messages without a line in them
+ * (tombstones, blank ones) are skipped and counted.
  */
 #include "collector/source/kafka/internal.h"
 
+#include "collector/source/source_message.h"
 #include "collector/source/source_metrics.h"
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
@@ -72,26 +72,6 @@ static struct kafka_stream *stream_of(struct kafka_source *source, const rd_kafk
 	return source->last;
 }
 
-/* A message's payload without the line breaks at its end. */
-static struct weir_span line_of(const rd_kafka_message_t *message)
-{
-	size_t length = message->payload != NULL ? message->len : 0;
-	const char *at = message->payload;
-	while (length > 0 && (at[length - 1] == '\n' || at[length - 1] == '\r'))
-		length--;
-	return (struct weir_span){.at = at, .length = (uint32_t)length};
-}
-
-static void put_line(struct weir_text *lines, struct weir_span line)
-{
-	char *at = weir_text_reserve(lines, line.length + 1u), *end = at + line.length;
-	memcpy(at, line.at, line.length);
-	for (char *newline = at; (newline = memchr(newline, '\n', (size_t)(end - newline))) != NULL;)
-		*newline = ' ';
-	*end = '\n';
-	lines->length += line.length + 1u;
-}
-
 static void note(struct kafka_source *source, struct kafka_stream *stream, const rd_kafka_message_t *message,
                  bool skipped)
 {
@@ -118,7 +98,7 @@ static void note(struct kafka_source *source, struct kafka_stream *stream, const
 static bool take_message(struct kafka_source *source, const rd_kafka_message_t *message, struct source_chunk *chunk)
 {
 	struct kafka_stream *stream = stream_of(source, message);
-	struct weir_span line = line_of(message);
+	struct weir_span line = source_message_line(message->payload, message->len);
 	if (stream == NULL || !stream->assigned || stream->stopped)
 		return true;
 	if ((stream->verifying && !kafka_verify(source, stream, message)) || message->offset < stream->next)
@@ -134,7 +114,7 @@ static bool take_message(struct kafka_source *source, const rd_kafka_message_t *
 	uint32_t whole = line.length;
 	if (too_long)
 		line.length = (uint32_t)source->config.line_max;
-	put_line(&source->lines, line);
+	source_message_put(&source->lines, line);
 	chunk->stream = &stream->stream;
 	chunk->too_long = too_long;
 	if (too_long) {
@@ -326,18 +306,6 @@ static void kafka_describe(const struct weir_json *config, struct weir_text *pla
 	source_words_start(manner, config);
 }
 
-static const struct weir_metric skipped_row = {"weir_source_skipped_total", WEIR_COUNTER, "messages",
-                                               SOURCE_METRIC_LABELS,
-                                               "Messages of a topic without a line: tombstones and blank messages."};
-
-static bool skipped(const struct source_status *status, double *value)
-{
-	*value = (double)status->own[KAFKA_SKIPPED];
-	return true;
-}
-
-static const struct source_metric skipped_metric = {&skipped_row, skipped, false, false, NULL};
-
 static const struct source_metric *const metrics[] = {
 	&source_metric_offset,
 	&source_metric_lag_seconds,
@@ -350,7 +318,7 @@ static const struct source_metric *const metrics[] = {
 	&source_metric_problem,
 	&source_metric_replayable,
 	&source_metric_guarantee,
-	&skipped_metric,
+	&source_metric_skipped,
 	NULL,
 };
 

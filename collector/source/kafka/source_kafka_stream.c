@@ -249,7 +249,7 @@ static void state_stream(const struct kafka_source *source, const struct kafka_s
 		.position = (uint64_t)stream->next,
 		.lines = atomic_load_explicit(&stream->stream.lines, memory_order_relaxed),
 		.lost_records = stream->lost,
-		.own = {[KAFKA_SKIPPED] = stream->skipped},
+		.own = {[SOURCE_OWN_SKIPPED] = stream->skipped},
 	};
 	state_lag(source, stream, status);
 	snprintf(status->problem, sizeof status->problem, "%s", stream->problem);

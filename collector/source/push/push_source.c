@@ -206,7 +206,7 @@ static bool spool_bytes(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric spool_metric = {.row = &spool_row, .sample = spool_bytes};
+const struct source_metric push_metric_spool = {.row = &spool_row, .sample = spool_bytes};
 
 static const struct weir_metric known_row = {
 	"weir_source_known_batches_total", WEIR_COUNTER, "batches", SOURCE_METRIC_LABELS,
@@ -218,7 +218,7 @@ static bool known_batches(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric known_metric = {.row = &known_row, .sample = known_batches};
+const struct source_metric push_metric_known = {.row = &known_row, .sample = known_batches};
 
 static const struct weir_metric pushed_back_row = {
 	"weir_source_pushed_back_total", WEIR_COUNTER, "batches", SOURCE_METRIC_LABELS,
@@ -230,11 +230,12 @@ static bool pushed_back(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric pushed_back_metric = {.row = &pushed_back_row, .sample = pushed_back};
+const struct source_metric push_metric_pushed_back = {.row = &pushed_back_row, .sample = pushed_back};
 
 static const struct weir_metric refused_row = {
 	"weir_source_push_refused_total", WEIR_COUNTER, "requests", SOURCE_METRIC_LABELS,
-	"Pushed requests that were refused for good: a wrong token, an unreadable or too large body. The answers say which."};
+	"Pushed requests that were refused for good: a wrong token or key, an unreadable or too large body or message. The "
+	"answers say which; of forward, the log."};
 
 static bool refused(const struct source_status *status, double *value)
 {
@@ -242,7 +243,7 @@ static bool refused(const struct source_status *status, double *value)
 	return true;
 }
 
-static const struct source_metric refused_metric = {.row = &refused_row, .sample = refused};
+const struct source_metric push_metric_refused = {.row = &refused_row, .sample = refused};
 
 const struct source_metric *const push_source_metrics[] = {
 	&source_metric_lag_records,
@@ -251,9 +252,9 @@ const struct source_metric *const push_source_metrics[] = {
 	&source_metric_problem,
 	&source_metric_replayable,
 	&source_metric_guarantee,
-	&spool_metric,
-	&known_metric,
-	&pushed_back_metric,
-	&refused_metric,
+	&push_metric_spool,
+	&push_metric_known,
+	&push_metric_pushed_back,
+	&push_metric_refused,
 	NULL,
 };

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NATS's words: which subjects fit a pattern, and what a message's reply subject says of its place. */
+#include "collector/source/nats/nats_subject.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void test_patterns(void **state)
+{
+	static const struct {
+		const char *pattern, *subject;
+		bool fits;
+	} cases[] = {
+		{"logs.a", "logs.a", true},    {"logs.a", "logs.b", false},
+		{"logs.a", "logs", false},     {"logs", "logs.a", false},
+		{"logs.*", "logs.a", true},    {"logs.*", "logs", false},
+		{"logs.*", "logs.a.b", false}, {"logs.>", "logs.a.b", true},
+		{"logs.>", "logs", false},     {">", "a", true},
+		{"*.*.c", "a.b.c", true},      {"*.*.c", "a.b.d", false},
+		{"logs.*.x", "logs..x", true}, {"logs.a", "logs.ab", false},
+		{"logs.ab", "logs.a", false},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_int_equal(nats_subject_fits(cases[i].pattern, weir_span_of(cases[i].subject)), cases[i].fits);
+}
+
+static void test_what_is_a_subject(void **state)
+{
+	static const char *const good[] = {"a", "logs.a-b_c", "*", ">", "a.*.>", "a.b.c.d"};
+	static const char *const bad[] = {"", ".", "a.", ".a", "a..b", "a.>.b", "a b", "a*", "a.b>", "a\n", "a\x7f"};
+	char longest[NATS_SUBJECT_BYTES + 2];
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		assert_true(nats_subject_valid(good[i]));
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(nats_subject_valid(bad[i]));
+	memset(longest, 'a', sizeof longest);
+	longest[sizeof longest - 1] = '\0';
+	assert_false(nats_subject_valid(longest));
+}
+
+static void test_places(void **state)
+{
+	static const char *const good[] = {
+		"$JS.ACK.LOGS.c1.1.42.7.1700000000123456789.5",
+		"$JS.ACK.hub.ACCHASH.LOGS.c1.1.42.7.1700000000123456789.5",
+		"$JS.ACK._.ACCHASH.LOGS.c1.1.42.7.1700000000123456789.5.random",
+	};
+	static const char *const bad[] = {
+		"",
+		"$JS.FC.LOGS.c1.x",
+		"$JS.ACK.LOGS.c1.1.42.7.1700000000123456789",
+		"$JS.ACK.LOGS.c1.1.0.7.1700000000123456789.5",
+		"$JS.ACK.LOGS.c1.1.4x.7.1700000000123456789.5",
+		"$JS.ACK.LOGS.c1.1..7.1700000000123456789.5",
+		"$JS.ACK.LOGS.c1.1.99999999999999999999999.7.1700000000123456789.5",
+		"$JS.ACK.LOGS.c1.1.42.7.18446744073709551610.5",
+		"_INBOX.LOGS.c1.1.42.7.1700000000123456789.5",
+	};
+	struct nats_place place;
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		assert_true(nats_place_read(weir_span_of(good[i]), &place));
+		assert_int_equal(place.sequence, 42);
+		assert_int_equal(place.consumer, 7);
+		assert_int_equal(place.pending, 5);
+		assert_int_equal(place.put_ns, INT64_C(1700000000123456789));
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(nats_place_read(weir_span_of(bad[i]), &place));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_what_is_a_subject),
+		cmocka_unit_test(test_places),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
