@@ -17,6 +17,7 @@
 #include "common/bus/local/bus_local.h"
 #include "common/bytes/hash.h"
 #include "common/files/durable_file.h"
+#include "common/log/log.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -35,6 +36,7 @@ enum {
 	CHUNK_BYTES = 256 << 10,
 	CHUNK_LINES = 8192,
 	SETTLE_MS = 1000,
+	CALM_MS = 10000, /* without a refusal: senders wait no longer */
 	TROUBLE_MS = 500,
 	STOP_MS = 2000, /* how long a stop waits for the disk */
 	KEY_BYTES = 8 + PUSH_ID_HASH_BYTES + 8,
@@ -97,6 +99,11 @@ struct push_spool {
 	struct push_ids *ids;
 	struct appends away; /* sent and not delivered, in the order of sending */
 	int64_t settle_ms;   /* when it may settle again */
+	char name[96];
+	const struct weir_log *log;
+	struct weir_fault full;
+	uint64_t full_told; /* refusals that are in the log */
+	int64_t full_ms;    /* when there was one last */
 
 	struct reading reading;
 };
@@ -351,8 +358,8 @@ static bool wait_for_work(struct push_spool *spool, struct appends *round, uint6
 			break;
 		struct weir_deadline deadline = weir_deadline_in_ms(unsettled ? due_ms : SETTLE_MS);
 		weir_condition_wait(&spool->changed, &spool->mutex, &deadline);
-		if (spool->away.first != NULL)
-			break;
+		if (spool->queue.first == NULL)
+			break; /* its time is over */
 	}
 	*round = (struct appends){NULL, NULL};
 	for (int i = 0; i < ROUND_MOST && spool->queue.first != NULL; i++)
@@ -360,6 +367,30 @@ static bool wait_for_work(struct push_spool *spool, struct appends *round, uint6
 	bool goes_on = !spool->stopping || round->first != NULL;
 	pthread_mutex_unlock(&spool->mutex);
 	return goes_on;
+}
+
+/* Says that senders are told to wait, and that they are no longer. */
+static void tell(struct push_spool *spool)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	pthread_mutex_lock(&spool->mutex);
+	uint64_t refusals = spool->counts.full_refusals;
+	bool stopping = spool->stopping;
+	pthread_mutex_unlock(&spool->mutex);
+	if (spool->log == NULL || stopping)
+		return;
+	if (refusals != spool->full_told) {
+		spool->full_told = refusals;
+		spool->full_ms = now_ms;
+		weir_fault_raise(
+			&spool->full, spool->log, "collector",
+			"%s: its spool takes nothing now: senders are told to wait. What they send again is judged then, "
+			"and later. weir reads on as soon as it can send on; if it can, free the disk or raise "
+			"\"spool\" (runbook: broker-away)",
+			spool->name);
+	} else if (now_ms - spool->full_ms > CALM_MS) {
+		weir_fault_clear(&spool->full, spool->log, "collector");
+	}
 }
 
 static void *work(void *context)
@@ -371,7 +402,9 @@ static void *work(void *context)
 	while (goes_on) {
 		goes_on = wait_for_work(spool, &round, &acknowledged);
 		push_ids_forget(spool->ids, weir_wall_ms());
-		store(spool, &round);
+		if (round.first != NULL || spool->away.first != NULL)
+			store(spool, &round);
+		tell(spool);
 		if (acknowledged > 0)
 			settle(spool, acknowledged);
 	}
@@ -577,6 +610,8 @@ enum weir_status push_spool_open(const struct push_spool_options *options, struc
 {
 	struct push_spool *spool = weir_alloc(1, sizeof *spool);
 	spool->most_bytes = (uint64_t)options->most_bytes;
+	spool->log = options->log;
+	snprintf(spool->name, sizeof spool->name, "%s", options->name != NULL ? options->name : "spool");
 	spool->reading.positions = weir_alloc(CHUNK_LINES, sizeof *spool->reading.positions);
 	pthread_mutex_init(&spool->mutex, NULL);
 	weir_condition_init(&spool->changed);
