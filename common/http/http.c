@@ -64,6 +64,13 @@ struct weir_span weir_http_body(const struct weir_http_request *request)
 	return (struct weir_span){.at = body->at != NULL ? body->at : "", .length = (uint32_t)body->length};
 }
 
+struct weir_text weir_http_move_body(const struct weir_http_request *request)
+{
+	struct weir_text body = request->exchange->body;
+	request->exchange->body = (struct weir_text){0};
+	return body;
+}
+
 void weir_http_take_pieces(const struct weir_http_request *request, size_t piece_bytes)
 {
 	request->exchange->piece_bytes = piece_bytes;
@@ -108,6 +115,8 @@ void weir_http_header(struct weir_http_reply *reply, const char *name, const cha
 }
 
 /* ---- exchanges ---- */
+
+enum { AT_ONCE_BYTES = 1 << 20 }; /* of a body, reserved before it is there */
 
 static struct weir_http_exchange *exchange_new(struct weir_http *http, struct MHD_Connection *connection,
                                                const char *target, const char *method)
@@ -183,14 +192,21 @@ static enum MHD_Result refuse(struct weir_http_exchange *exchange, unsigned stat
 	return weir_http_send(exchange);
 }
 
+/* How long the body will be, where that is said. */
+static size_t announced(const struct weir_http_exchange *exchange)
+{
+	const char *length =
+		MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	return length != NULL ? strtoull(length, NULL, 10) : 0;
+}
+
 /*
  * Refuses a body before its end. Its rest is read and dropped, as many senders listen only then; but one who waits to be
  * told to send it (Expect), or has too much to send, is told at once.
  */
 static enum MHD_Result refuse_body(struct weir_http_exchange *exchange, unsigned status, const char *words)
 {
-	const char *length =
-		MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	size_t length = announced(exchange);
 	bool begun = exchange->body.length > 0;
 	if (words != NULL)
 		weir_http_refuse(exchange, status, words);
@@ -198,15 +214,13 @@ static enum MHD_Result refuse_body(struct weir_http_exchange *exchange, unsigned
 	weir_text_deinit(&exchange->body);
 	exchange->body = (struct weir_text){0};
 	bool waits = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT) != NULL;
-	bool too_much = length != NULL && strtoull(length, NULL, 10) > WEIR_HTTP_DROPPED_MAX_BYTES;
+	bool too_much = length > WEIR_HTTP_DROPPED_MAX_BYTES;
 	return !begun && (waits || too_much) ? weir_http_send(exchange) : MHD_YES;
 }
 
 /* Called with the headers of a request that brings a body. */
 static enum MHD_Result begin_body(struct weir_http_exchange *exchange)
 {
-	const char *length =
-		MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	struct weir_http_request request = {.exchange = exchange};
 	if (exchange->http->admit != NULL)
 		exchange->http->admit(exchange->http->admit_context, &request, &exchange->reply);
@@ -214,7 +228,7 @@ static enum MHD_Result begin_body(struct weir_http_exchange *exchange)
 		return refuse_body(exchange, 0, NULL);
 	if (exchange->client != NULL)
 		exchange->client->heard = true; /* it makes room for nobody */
-	if (exchange->piece_bytes == 0 && length != NULL && strtoull(length, NULL, 10) > exchange->http->body_most_bytes)
+	if (exchange->piece_bytes == 0 && announced(exchange) > exchange->http->body_most_bytes)
 		return refuse_body(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large: send smaller ones");
 	return MHD_YES;
 }
@@ -262,6 +276,10 @@ static enum MHD_Result gather(struct weir_http_exchange *exchange, struct weir_s
 	if (!weir_http_pool_hold(exchange, part.length))
 		return refuse_body(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies are being received");
 	weir_http_client_reward(exchange->client, part.length);
+	if (exchange->body.length == 0) {
+		size_t expected = announced(exchange);
+		(void)weir_text_reserve(&exchange->body, expected < AT_ONCE_BYTES ? expected + 1 : AT_ONCE_BYTES);
+	}
 	weir_text_append(&exchange->body, part.at, part.length);
 	return exchange->piece_bytes > 0 && exchange->body.length >= exchange->piece_bytes ? hand_over(exchange) : MHD_YES;
 }

@@ -57,6 +57,8 @@ const char *weir_http_method(const struct weir_http_request *request);
 const char *weir_http_target(const struct weir_http_request *request);
 /** What there is of the body. Borrowed until the callback returns. */
 struct weir_span weir_http_body(const struct weir_http_request *request);
+/** The same, for a body that has ended: returned, the caller frees. Then there is none any more. */
+struct weir_text weir_http_move_body(const struct weir_http_request *request);
 
 /**
  * Takes the body in pieces: the callback runs whenever there are so many bytes, and a last time at the end. For admit().

@@ -58,7 +58,7 @@ static void decode(push_decode *how, struct weir_span body)
 	struct weir_error error;
 	if (how(body, &lines, &answer, &error) == WEIR_OK) {
 		require(lines.length == 0 || lines.at[lines.length - 1] == '\n');
-		if (how == decode_otlp || how == decode_loki || how == decode_journal)
+		if (lines.length > 0 && (how == decode_otlp || how == decode_loki || how == decode_journal))
 			check_objects(&lines);
 		if (how == decode_journal && body.length <= 1024)
 			check_journal_in_pieces(body, &lines);

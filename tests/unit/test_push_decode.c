@@ -127,6 +127,7 @@ static void journal_entries_become_objects(void **state)
 	      "{\"__CURSOR\":\"s=1;i=1\",\"_PID\":\"7\",\"MESSAGE\":\"one\\nx\"}\n"
 	      "{\"_PID\":\"8\",\"A\":[\"1\",\"2\"],\"MESSAGE\":\"t\"}\n",
 	      "");
+	give(decode_journal, "\"A\":1=x\nB=1\n\n", "{\"B\":\"1\"}\n");
 	/* Of every beginning, what is whole is taken. */
 	for (uint32_t length = 0; length < body.length; length++) {
 		struct weir_span part = {.at = entries, .length = length};

@@ -87,9 +87,10 @@ enum weir_status push_source_init(struct push_source *source, const struct sourc
 	if (status == WEIR_OK)
 		status = weir_path_format(directory, error, "%s/spool-%s", state, options->name);
 	if (status == WEIR_OK)
-		status =
-			push_spool_open(&(struct push_spool_options){.directory = directory, .most_bytes = options->spool_bytes},
-		                    &source->spool, error);
+		status = push_spool_open(
+			&(struct push_spool_options){
+				.directory = directory, .most_bytes = options->spool_bytes, .name = source->name, .log = context->log},
+			&source->spool, error);
 	if (status == WEIR_LOCKED)
 		weir_error_prefix(error, "the spool of \"%s\" is in use, perhaps by another source of that name",
 		                  options->name);

@@ -10,7 +10,7 @@
  */
 #include "collector/source/push/push_spool.h"
 
-#include "collector/source/push/push_ids.h"
+#include "collector/source/push/internal.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
@@ -19,7 +19,6 @@
 #include "common/files/durable_file.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -27,14 +26,11 @@
 #include <unistd.h>
 
 enum {
-	SPOOL_ID_BYTES = 16,
 	QUEUE_MOST_BYTES = 64 << 20,
 	ROUND_MOST = 1024, /* batches */
 	DELIVERIES = 256,
-	MESSAGES = 64,
-	CHUNK_BYTES = 256 << 10,
-	CHUNK_LINES = 8192,
 	SETTLE_MS = 1000,
+	CALM_MS = 10000, /* without a refusal: senders wait no longer */
 	TROUBLE_MS = 500,
 	STOP_MS = 2000, /* how long a stop waits for the disk */
 	KEY_BYTES = 8 + PUSH_ID_HASH_BYTES + 8,
@@ -43,65 +39,7 @@ enum {
 	OPEN_WAIT_MS = 1000,
 };
 
-/* A batch on its way to disk. */
-struct append {
-	struct append *next;
-	push_done *done;
-	void *context;
-	bool has_id, answered;
-	struct push_id id;
-	struct weir_text lines; /* empty once it is sent */
-	uint64_t bytes;
-	uint32_t line_count;
-	int64_t deadline_ms; /* monotonic */
-};
-
-struct appends {
-	struct append *first, *last;
-};
-
-/* What the reading thread has. */
-struct reading {
-	struct weir_consumer *consumer;
-	struct weir_message messages[MESSAGES];
-	size_t count, taken;
-	bool assigned;
-	uint64_t begin; /* position to continue after */
-	size_t at;      /* byte in the message */
-	uint64_t line;  /* its next line's place */
-	uint64_t end;   /* position of the last line of the newest batch that is handed out whole; 0: none */
-	uint64_t done;  /* batches below this offset are acknowledged */
-	uint64_t *positions;
-};
-
-struct push_spool {
-	struct weir_bus *bus;
-	uint64_t most_bytes;
-	uint8_t id[SPOOL_ID_BYTES];
-	int event;
-	pthread_t thread;
-	bool started;
-
-	pthread_mutex_t mutex; /* of all that follows, up to the thread's own */
-	pthread_cond_t changed;
-	struct appends queue;
-	uint64_t taken_bytes; /* of batches that are not on disk yet */
-	bool stopping, hurry; /* hurry: the spool is full, and what is acknowledged should go */
-	uint64_t acknowledged, settled;
-	uint64_t handed; /* batches below this offset were read */
-	int64_t stop_ms;
-	struct push_spool_status counts;
-
-	/* the thread's own */
-	struct weir_producer *producer;
-	struct push_ids *ids;
-	struct appends away; /* sent and not delivered, in the order of sending */
-	int64_t settle_ms;   /* when it may settle again */
-
-	struct reading reading;
-};
-
-static void push_last(struct appends *list, struct append *append)
+static void push_last(struct push_appends *list, struct push_append *append)
 {
 	append->next = NULL;
 	if (list->last != NULL)
@@ -111,9 +49,9 @@ static void push_last(struct appends *list, struct append *append)
 	list->last = append;
 }
 
-static struct append *pop_first(struct appends *list)
+static struct push_append *pop_first(struct push_appends *list)
 {
-	struct append *append = list->first;
+	struct push_append *append = list->first;
 	if (append != NULL) {
 		list->first = append->next;
 		if (list->first == NULL)
@@ -131,7 +69,7 @@ static void state_problem(struct push_spool *spool, const char *words)
 	pthread_mutex_unlock(&spool->mutex);
 }
 
-static void answer(struct push_spool *spool, struct append *append, const struct push_outcome *outcome)
+static void answer(struct push_spool *spool, struct push_append *append, const struct push_outcome *outcome)
 {
 	if (append->answered)
 		return;
@@ -143,7 +81,7 @@ static void answer(struct push_spool *spool, struct append *append, const struct
 	append->done(append->context, outcome);
 }
 
-static void answer_late(struct push_spool *spool, struct append *append)
+static void answer_late(struct push_spool *spool, struct push_append *append)
 {
 	char words[256];
 	struct push_outcome outcome = {.status = WEIR_AGAIN};
@@ -152,7 +90,7 @@ static void answer_late(struct push_spool *spool, struct append *append)
 	answer(spool, append, &outcome);
 }
 
-static void free_append(struct push_spool *spool, struct append *append)
+static void free_append(struct push_spool *spool, struct push_append *append)
 {
 	pthread_mutex_lock(&spool->mutex);
 	spool->taken_bytes -= append->bytes;
@@ -162,7 +100,7 @@ static void free_append(struct push_spool *spool, struct append *append)
 }
 
 /* Answers what needs no disk. @return false: the batch must be stored */
-static bool is_known(struct push_spool *spool, struct append *append)
+static bool is_known(struct push_spool *spool, struct push_append *append)
 {
 	const struct push_id *known = append->has_id ? push_ids_find(spool->ids, append->id.hash) : NULL;
 	if (known == NULL)
@@ -177,9 +115,9 @@ static bool is_known(struct push_spool *spool, struct append *append)
 	return true;
 }
 
-static bool has_twin_away(const struct push_spool *spool, const struct append *append)
+static bool has_twin_away(const struct push_spool *spool, const struct push_append *append)
 {
-	for (const struct append *other = spool->away.first; append->has_id && other != NULL; other = other->next)
+	for (const struct push_append *other = spool->away.first; append->has_id && other != NULL; other = other->next)
 		if (other->has_id && memcmp(other->id.hash, append->id.hash, PUSH_ID_HASH_BYTES) == 0)
 			return true;
 	return false;
@@ -222,7 +160,7 @@ static bool get_key(const struct weir_message *message, struct push_id *id)
 
 static void take_delivery(struct push_spool *spool, const struct weir_delivery *delivery)
 {
-	struct append *append = pop_first(&spool->away);
+	struct push_append *append = pop_first(&spool->away);
 	if (append == NULL)
 		return;
 	if (delivery->status == WEIR_OK) {
@@ -243,7 +181,7 @@ static void take_delivery(struct push_spool *spool, const struct weir_delivery *
 }
 
 /* Whether a batch has waited for long enough: a disk that takes nothing is not waited for as long as one that is slow. */
-static bool is_late(struct push_spool *spool, const struct append *append)
+static bool is_late(struct push_spool *spool, const struct push_append *append)
 {
 	char ignored[256];
 	int64_t end_ms = append->deadline_ms;
@@ -266,7 +204,7 @@ static bool wait_for_disk(struct push_spool *spool)
 	if (count > 0)
 		(void)!write(spool->event, &(uint64_t){1}, sizeof(uint64_t));
 	bool waiting = false;
-	for (struct append *append = spool->away.first; append != NULL; append = append->next) {
+	for (struct push_append *append = spool->away.first; append != NULL; append = append->next) {
 		if (is_late(spool, append))
 			answer_late(spool, append);
 		waiting |= !append->answered;
@@ -275,7 +213,7 @@ static bool wait_for_disk(struct push_spool *spool)
 }
 
 /* Sends a batch to the bus, once there is room before it. */
-static void send_batch(struct push_spool *spool, struct append *append)
+static void send_batch(struct push_spool *spool, struct push_append *append)
 {
 	char key[KEY_BYTES];
 	struct weir_error error;
@@ -297,10 +235,10 @@ static void send_batch(struct push_spool *spool, struct append *append)
 }
 
 /* Stores what waits, and answers all of it. */
-static void store(struct push_spool *spool, struct appends *round)
+static void store(struct push_spool *spool, struct push_appends *round)
 {
-	struct appends twins = {NULL, NULL};
-	struct append *append;
+	struct push_appends twins = {NULL, NULL};
+	struct push_append *append;
 	while ((append = pop_first(round)) != NULL) {
 		if (is_known(spool, append)) {
 			free_append(spool, append);
@@ -340,7 +278,7 @@ static void settle(struct push_spool *spool, uint64_t acknowledged)
 }
 
 /* Waits until there is something to do. @param acknowledged  set, where it is time to settle; else 0 @return false: the end */
-static bool wait_for_work(struct push_spool *spool, struct appends *round, uint64_t *acknowledged)
+static bool wait_for_work(struct push_spool *spool, struct push_appends *round, uint64_t *acknowledged)
 {
 	pthread_mutex_lock(&spool->mutex);
 	for (;;) {
@@ -351,10 +289,10 @@ static bool wait_for_work(struct push_spool *spool, struct appends *round, uint6
 			break;
 		struct weir_deadline deadline = weir_deadline_in_ms(unsettled ? due_ms : SETTLE_MS);
 		weir_condition_wait(&spool->changed, &spool->mutex, &deadline);
-		if (spool->away.first != NULL)
-			break;
+		if (spool->queue.first == NULL)
+			break; /* its time is over */
 	}
-	*round = (struct appends){NULL, NULL};
+	*round = (struct push_appends){NULL, NULL};
 	for (int i = 0; i < ROUND_MOST && spool->queue.first != NULL; i++)
 		push_last(round, pop_first(&spool->queue));
 	bool goes_on = !spool->stopping || round->first != NULL;
@@ -362,16 +300,42 @@ static bool wait_for_work(struct push_spool *spool, struct appends *round, uint6
 	return goes_on;
 }
 
+/* Says that senders are told to wait, and that they are no longer. */
+static void tell(struct push_spool *spool)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	pthread_mutex_lock(&spool->mutex);
+	uint64_t refusals = spool->counts.full_refusals;
+	bool stopping = spool->stopping;
+	pthread_mutex_unlock(&spool->mutex);
+	if (spool->log == NULL || stopping)
+		return;
+	if (refusals != spool->full_told) {
+		spool->full_told = refusals;
+		spool->full_ms = now_ms;
+		weir_fault_raise(
+			&spool->full, spool->log, "collector",
+			"%s: its spool takes nothing now: senders are told to wait. What they send again is judged then, "
+			"and later. weir reads on as soon as it can send on; if it can, free the disk or raise "
+			"\"spool\" (runbook: broker-away)",
+			spool->name);
+	} else if (now_ms - spool->full_ms > CALM_MS) {
+		weir_fault_clear(&spool->full, spool->log, "collector");
+	}
+}
+
 static void *work(void *context)
 {
 	struct push_spool *spool = context;
-	struct appends round;
+	struct push_appends round;
 	uint64_t acknowledged;
 	bool goes_on = true;
 	while (goes_on) {
 		goes_on = wait_for_work(spool, &round, &acknowledged);
 		push_ids_forget(spool->ids, weir_wall_ms());
-		store(spool, &round);
+		if (round.first != NULL || spool->away.first != NULL)
+			store(spool, &round);
+		tell(spool);
 		if (acknowledged > 0)
 			settle(spool, acknowledged);
 	}
@@ -430,7 +394,7 @@ enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id
 	enum weir_status status = check_batch(spool, id, lines, &count, error);
 	if (status != WEIR_OK)
 		return status;
-	struct append *append = weir_alloc(1, sizeof *append);
+	struct push_append *append = weir_alloc(1, sizeof *append);
 	append->done = done;
 	append->context = context;
 	append->line_count = count;
@@ -499,25 +463,25 @@ enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_sp
 
 /* ---- opening and closing ---- */
 
-static enum weir_status read_spool_id(const char *directory, uint8_t id[SPOOL_ID_BYTES], struct weir_error *error)
+static enum weir_status read_spool_id(const char *directory, uint8_t id[PUSH_SPOOL_ID_BYTES], struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES], *bytes = NULL;
 	size_t length;
 	enum weir_status status = weir_path_format(path, error, "%s/id", directory);
 	if (status == WEIR_OK)
-		status = weir_durable_read(path, SPOOL_ID_BYTES, &bytes, &length, error);
+		status = weir_durable_read(path, PUSH_SPOOL_ID_BYTES, &bytes, &length, error);
 	if (status != WEIR_OK)
 		return status;
 	if (bytes == NULL) {
-		if (getrandom(id, SPOOL_ID_BYTES, 0) != SPOOL_ID_BYTES)
+		if (getrandom(id, PUSH_SPOOL_ID_BYTES, 0) != PUSH_SPOOL_ID_BYTES)
 			abort(); /* does not happen: 16 random bytes are always available */
-		return weir_durable_write(path, id, SPOOL_ID_BYTES, error);
+		return weir_durable_write(path, id, PUSH_SPOOL_ID_BYTES, error);
 	}
-	if (length == SPOOL_ID_BYTES)
-		memcpy(id, bytes, SPOOL_ID_BYTES);
+	if (length == PUSH_SPOOL_ID_BYTES)
+		memcpy(id, bytes, PUSH_SPOOL_ID_BYTES);
 	else
-		status =
-			weir_fail(error, WEIR_INVALID, "%s is damaged: it has %zu bytes, not %d", path, length, SPOOL_ID_BYTES);
+		status = weir_fail(error, WEIR_INVALID, "%s is damaged: it has %zu bytes, not %d", path, length,
+		                   PUSH_SPOOL_ID_BYTES);
 	free(bytes);
 	return status;
 }
@@ -535,8 +499,8 @@ static enum weir_status read_ids(struct push_spool *spool, struct weir_error *er
 	if (status == WEIR_OK)
 		status = ops->assign(consumer, 0, first, error);
 	for (size_t count; status == WEIR_OK && first < next;) {
-		struct weir_message messages[MESSAGES];
-		status = ops->receive(consumer, messages, MESSAGES, OPEN_WAIT_MS, &count, error);
+		struct weir_message messages[PUSH_MESSAGES];
+		status = ops->receive(consumer, messages, PUSH_MESSAGES, OPEN_WAIT_MS, &count, error);
 		for (size_t i = 0; status == WEIR_OK && i < count; i++) {
 			struct push_id id;
 			first = messages[i].offset + 1;
@@ -577,7 +541,9 @@ enum weir_status push_spool_open(const struct push_spool_options *options, struc
 {
 	struct push_spool *spool = weir_alloc(1, sizeof *spool);
 	spool->most_bytes = (uint64_t)options->most_bytes;
-	spool->reading.positions = weir_alloc(CHUNK_LINES, sizeof *spool->reading.positions);
+	spool->log = options->log;
+	snprintf(spool->name, sizeof spool->name, "%s", options->name != NULL ? options->name : "spool");
+	spool->reading.positions = weir_alloc(PUSH_CHUNK_LINES, sizeof *spool->reading.positions);
 	pthread_mutex_init(&spool->mutex, NULL);
 	weir_condition_init(&spool->changed);
 	spool->event = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -619,7 +585,7 @@ void push_spool_close(struct push_spool *spool)
 		spool->bus->ops->producer_free(spool->producer);
 	if (spool->bus != NULL)
 		spool->bus->ops->close(spool->bus);
-	for (struct append *append; (append = pop_first(&spool->away)) != NULL;)
+	for (struct push_append *append; (append = pop_first(&spool->away)) != NULL;)
 		free_append(spool, append);
 	push_ids_free(spool->ids);
 	if (spool->event >= 0)
@@ -633,149 +599,6 @@ void push_spool_close(struct push_spool *spool)
 const uint8_t *push_spool_id(const struct push_spool *spool)
 {
 	return spool->id;
-}
-
-/* ---- reading ---- */
-
-static uint64_t position_of(uint64_t offset, uint64_t line)
-{
-	return (offset + 1) << PUSH_POSITION_LINE_BITS | line;
-}
-
-static uint64_t offset_of(uint64_t position)
-{
-	return (position >> PUSH_POSITION_LINE_BITS) - 1;
-}
-
-void push_spool_resume(struct push_spool *spool, uint64_t position)
-{
-	spool->reading.begin = position;
-}
-
-static enum weir_status assign(struct push_spool *spool, struct weir_error *error)
-{
-	struct reading *reading = &spool->reading;
-	uint64_t first, next, offset = reading->begin >= position_of(0, 0) ? offset_of(reading->begin) : 0;
-	enum weir_status status = spool->bus->ops->extent(spool->bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
-	if (status == WEIR_OK)
-		status = spool->bus->ops->assign(reading->consumer, 0, offset > first ? offset : first, error);
-	reading->assigned = status == WEIR_OK;
-	return status;
-}
-
-/* Tells the bus what may go. */
-static void let_go(struct push_spool *spool)
-{
-	pthread_mutex_lock(&spool->mutex);
-	uint64_t settled = spool->settled;
-	if (spool->reading.count > spool->reading.taken)
-		spool->handed = spool->reading.messages[spool->reading.taken].offset;
-	else if (spool->reading.count > 0)
-		spool->handed = spool->reading.messages[spool->reading.count - 1].offset + 1;
-	pthread_mutex_unlock(&spool->mutex);
-	if (settled > spool->reading.done) {
-		spool->reading.done = settled;
-		spool->bus->ops->consumed(spool->reading.consumer, 0, settled);
-	}
-}
-
-/* Receives batches, where none is left. @return WEIR_AGAIN: there are none */
-static enum weir_status receive(struct push_spool *spool, struct weir_error *error)
-{
-	struct reading *reading = &spool->reading;
-	enum weir_status status = reading->assigned ? WEIR_OK : assign(spool, error);
-	reading->count = reading->taken = reading->at = 0;
-	reading->line = 0;
-	if (status == WEIR_OK)
-		status = spool->bus->ops->receive(reading->consumer, reading->messages, MESSAGES, 0, &reading->count, error);
-	if (status == WEIR_OK)
-		return reading->count > 0 ? WEIR_OK : WEIR_AGAIN;
-	reading->count = 0;
-	return status;
-}
-
-/* The length of a line and its newline. */
-static size_t line_length(const struct weir_message *message, size_t at)
-{
-	const char *begin = message->payload.at + at;
-	size_t left = message->payload.length - at;
-	const char *newline = memchr(begin, '\n', left);
-	return newline != NULL ? (size_t)(newline - begin) + 1 : left;
-}
-
-/* Takes the next lines of a batch; none, where it has no more that are wanted. */
-static void take_lines(struct reading *reading, size_t line_max, struct source_chunk *chunk)
-{
-	const struct weir_message *message = &reading->messages[reading->taken];
-	size_t count = 0, begin = reading->at;
-	while (reading->at < message->payload.length && count < CHUNK_LINES && reading->at - begin < CHUNK_BYTES) {
-		size_t length = line_length(message, reading->at);
-		uint64_t position = position_of(message->offset, reading->line);
-		bool read_before = position <= reading->begin, too_long = length > line_max + 1;
-		if (too_long && !read_before && count > 0)
-			break;
-		reading->at += length;
-		reading->line++;
-		if (read_before) {
-			begin = reading->at;
-			continue;
-		}
-		reading->positions[count++] = position;
-		if (too_long) {
-			chunk->too_long = true;
-			chunk->skipped = length - line_max;
-			break;
-		}
-	}
-	chunk->data = message->payload.at + begin;
-	chunk->length = chunk->too_long ? line_max : reading->at - begin;
-	chunk->positions = reading->positions;
-	if (reading->at < message->payload.length)
-		return;
-	if (reading->line > 0)
-		reading->end = position_of(message->offset, reading->line - 1);
-	reading->taken++;
-	reading->at = 0;
-	reading->line = 0;
-}
-
-enum weir_status push_spool_read(struct push_spool *spool, size_t line_max, struct source_chunk *chunk,
-                                 struct weir_error *error)
-{
-	struct reading *reading = &spool->reading;
-	enum weir_status status = WEIR_OK;
-	*chunk = (struct source_chunk){0};
-	let_go(spool);
-	while (chunk->length == 0) {
-		if (reading->taken == reading->count) {
-			uint64_t ignored;
-			(void)!read(spool->event, &ignored, sizeof ignored);
-			status = receive(spool, error);
-		}
-		if (status != WEIR_OK)
-			return status;
-		take_lines(reading, line_max, chunk);
-	}
-	return WEIR_OK;
-}
-
-int push_spool_fd(const struct push_spool *spool)
-{
-	return spool->event;
-}
-
-void push_spool_acknowledge(struct push_spool *spool, uint64_t position)
-{
-	if (position < position_of(0, 0))
-		return;
-	uint64_t done = offset_of(position) + (position == spool->reading.end);
-	pthread_mutex_lock(&spool->mutex);
-	if (done > spool->acknowledged) {
-		spool->acknowledged = done;
-		pthread_cond_signal(&spool->changed);
-	}
-	pthread_mutex_unlock(&spool->mutex);
-	let_go(spool);
 }
 
 void push_spool_status(struct push_spool *spool, struct push_spool_status *status)

@@ -18,6 +18,7 @@
 #include "collector/source/source.h"
 
 struct push_spool;
+struct weir_log;
 
 enum {
 	PUSH_POSITION_LINE_BITS = 20,
@@ -30,8 +31,10 @@ enum {
 #define PUSH_SPOOL_LEAST_BYTES (INT64_C(1) << 20)
 
 struct push_spool_options {
-	const char *directory; /* created where there is none */
-	int64_t most_bytes;    /* of its files: beyond, nothing is taken. A batch may have a quarter of it at most */
+	const char *directory;      /* created where there is none */
+	int64_t most_bytes;         /* of its files: beyond, nothing is taken. A batch may have a quarter of it at most */
+	const char *name;           /* of the source, for the log; copied */
+	const struct weir_log *log; /* that senders are told to wait; NULL: nothing is said */
 };
 
 /**

@@ -56,14 +56,25 @@ static enum weir_status next_field(struct weir_span *rest, struct field *field)
 	return status;
 }
 
-/* As many fields of an entry as are taken, and the entry's end. */
+/* Whether a field's name is one that a journal can have. */
+static bool is_name(struct weir_span name)
+{
+	for (uint32_t i = 0; i < name.length; i++) {
+		char byte = name.at[i];
+		if (byte != '_' && !(byte >= 'A' && byte <= 'Z') && !(byte >= '0' && byte <= '9'))
+			return false;
+	}
+	return true;
+}
+
+/* As many fields of an entry as are taken, and the entry's end. What no journal would have kept is left out here, too. */
 static enum weir_status next_entry(struct weir_span *rest, struct field *fields, size_t *count)
 {
 	struct field field;
 	enum weir_status status;
 	*count = 0;
 	while ((status = next_field(rest, &field)) == WEIR_OK)
-		if (*count < FIELDS_MOST)
+		if (*count < FIELDS_MOST && is_name(field.name))
 			fields[(*count)++] = field;
 	return status == WEIR_END ? WEIR_OK : status;
 }

@@ -185,6 +185,13 @@ static unsigned decode(struct http_call *call, const struct http_door *door, str
 		body.length = (uint32_t)decode_journal_whole(body);
 		weir_http_taken(call->request, body.length);
 	}
+	if (how == decode_lines) {
+		call->lines = call->plain.at != NULL ? call->plain : weir_http_move_body(call->request);
+		call->plain = (struct weir_text){0};
+		if (call->lines.length > 0 && call->lines.at[call->lines.length - 1] != '\n')
+			weir_text_append(&call->lines, "\n", 1);
+		return 0;
+	}
 	return how(body, &call->lines, &call->answer, error) == WEIR_OK ? 0 : 400;
 }
 

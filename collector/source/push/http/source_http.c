@@ -20,7 +20,7 @@
  * A worker waits with its request for the disk, so as many share an fsync. The turn is how long a body of no length may
  * take; each of its bytes prolongs it (WEIR_HTTP_BODY_LEAST_RATE).
  */
-enum { WORKERS = 32, IDLE_S = 60, TURN_S = 30 };
+enum { WORKERS = 32, IDLE_S = 60, TURN_S = 30, REQUEST_BYTES = 64 << 10 };
 
 static struct http_source *http_of(struct source *source)
 {
@@ -41,6 +41,7 @@ static enum weir_status listen_on(struct http_source *source, const struct sourc
 		.log = context->log,
 		.connections = (unsigned)config->connections,
 		.timeout_s = IDLE_S,
+		.request_bytes = REQUEST_BYTES,
 		.turn_s = TURN_S,
 		.workers = WORKERS,
 		.waiting = (unsigned)config->connections,

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the spool share. Only push_spool*.c include it. */
+#ifndef COLLECTOR_SOURCE_PUSH_INTERNAL_H
+#define COLLECTOR_SOURCE_PUSH_INTERNAL_H
+
+#include "collector/source/push/push_ids.h"
+#include "collector/source/push/push_spool.h"
+#include "common/bus/bus.h"
+#include "common/log/log.h"
+
+#include <pthread.h>
+
+enum { PUSH_SPOOL_ID_BYTES = 16, PUSH_MESSAGES = 64, PUSH_CHUNK_LINES = 8192 };
+
+/* A batch on its way to disk. */
+struct push_append {
+	struct push_append *next;
+	push_done *done;
+	void *context;
+	bool has_id, answered;
+	struct push_id id;
+	struct weir_text lines; /* empty once it is sent */
+	uint64_t bytes;
+	uint32_t line_count;
+	int64_t deadline_ms; /* monotonic */
+};
+
+struct push_appends {
+	struct push_append *first, *last;
+};
+
+/* What the reading thread has. */
+struct push_reading {
+	struct weir_consumer *consumer;
+	struct weir_message messages[PUSH_MESSAGES];
+	size_t count, taken;
+	bool assigned;
+	uint64_t begin; /* position to continue after */
+	size_t at;      /* byte in the message */
+	uint64_t line;  /* its next line's place */
+	uint64_t end;   /* position of the last line of the newest batch that is handed out whole; 0: none */
+	uint64_t done;  /* batches below this offset are acknowledged */
+	uint64_t *positions;
+};
+
+struct push_spool {
+	struct weir_bus *bus;
+	uint64_t most_bytes;
+	uint8_t id[PUSH_SPOOL_ID_BYTES];
+	int event;
+	pthread_t thread;
+	bool started;
+
+	pthread_mutex_t mutex; /* of all that follows, up to the thread's own */
+	pthread_cond_t changed;
+	struct push_appends queue;
+	uint64_t taken_bytes; /* of batches that are not on disk yet */
+	bool stopping, hurry; /* hurry: the spool is full, and what is acknowledged should go */
+	uint64_t acknowledged, settled;
+	uint64_t handed; /* batches below this offset were read */
+	int64_t stop_ms;
+	struct push_spool_status counts;
+
+	/* the thread's own */
+	struct weir_producer *producer;
+	struct push_ids *ids;
+	struct push_appends away; /* sent and not delivered, in the order of sending */
+	int64_t settle_ms;        /* when it may settle again */
+	char name[96];
+	const struct weir_log *log;
+	struct weir_fault full;
+	uint64_t full_told; /* refusals that are in the log */
+	int64_t full_ms;    /* when there was one last */
+
+	struct push_reading reading;
+};
+
+#endif
