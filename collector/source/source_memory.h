@@ -45,6 +45,7 @@ enum {
 #define SOURCE_DECISIONS_PREFIX "decisions:"
 #define SOURCE_KAFKA_PREFIX "kafka:"
 #define SOURCE_NATS_PREFIX "nats:"
+#define SOURCE_AMQP_PREFIX "amqp:"
 
 /* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX

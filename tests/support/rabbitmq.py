@@ -98,7 +98,7 @@ class Client:
         self._method(0, 10, 11, _table({}) + _short("PLAIN") + struct.pack(">I", len(user) + len(password) + 2) +
                      b"\0" + user.encode() + b"\0" + password.encode() + _short("en_US"))
         self._expect(10, 30)
-        self._method(0, 10, 31, struct.pack(">HIH", 0, _FRAME_BYTES, 0))
+        self._method(0, 10, 31, struct.pack(">HIH", 16, _FRAME_BYTES, 0))
         self._method(0, 10, 40, _short(vhost) + _short("") + b"\0")
         self._expect(10, 41)
         self._method(1, 20, 10, _short(""))

@@ -73,7 +73,7 @@ static struct queue_batch *open_batch(struct queue_source *source)
 bool queue_has_room(struct queue_source *source)
 {
 	pthread_mutex_lock(&source->mutex);
-	bool room = source->filled - source->taken < QUEUE_BATCHES;
+	bool room = source->filled - source->taken < QUEUE_BATCHES - 1; /* one may be filled, and another begun */
 	pthread_mutex_unlock(&source->mutex);
 	return room;
 }
