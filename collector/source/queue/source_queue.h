@@ -30,7 +30,8 @@ struct queue_reader {
 	/**
 	 * Connects and reads until something fails. Called again after a pause.
 	 *
-	 * @return WEIR_END: queue_ending(), or with `once` all is read; WEIR_IO, WEIR_INVALID: failed, in words
+	 * @return WEIR_END: queue_ending(), or with `once` all is read; WEIR_IO: failed, in words; WEIR_INVALID: so, and will
+	 *         again until somebody has mended it
 	 */
 	enum weir_status (*run)(struct queue_source *source, struct weir_error *error);
 };
