@@ -38,6 +38,8 @@ struct process {
 	struct weir_daemon_pages pages;
 	_Atomic int phase;          /* from PROCESS_WORKING on all that follows is there, and stays */
 	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
+	_Atomic(struct weir_bus *)
+		awaited; /* while it connects: the bus before its topics are there; else NULL, or that bus */
 	struct weir_bus *bus;
 	struct weir_assignment *assignment;
 	struct weir_membership *membership;
@@ -128,8 +130,8 @@ static enum weir_status start(void *self, struct weir_error *error)
 {
 	struct process *process = self;
 	struct weir_daemon *daemon = process->daemon;
-	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
-	                                           &daemon->log, &process->bus, error);
+	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, &process->awaited, FOR_EVER_MS,
+	                                           weir_stop_flag(), &daemon->log, &process->bus, error);
 	if (status != WEIR_OK)
 		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
 	weir_bus_kafka_use(process->bus, needed_topics);
@@ -270,7 +272,7 @@ static bool healthy(void *context, struct weir_text *why)
 	char reason[ARCHIVER_REASON_BYTES];
 	for (uint32_t partition = 0; partition < process->bus->partitions; partition++)
 		if (archiver_parked(process->archiver, partition, reason))
-			weir_text_printf(why, "partition %u is parked: %s\n", partition, reason);
+			weir_text_printf(why, "partition %u is stopped: %s\n", partition, reason);
 	return why->length == 0;
 }
 
@@ -278,8 +280,10 @@ static bool ready(void *context, struct weir_text *why)
 {
 	const struct process *process = context;
 	int phase = atomic_load(&process->phase);
-	if (phase == PROCESS_CONNECTING)
-		return weir_bus_kafka_ready(NULL, why);
+	if (phase == PROCESS_CONNECTING) {
+		weir_bus_kafka_awaits(atomic_load(&process->awaited), why);
+		return false;
+	}
 	if (phase != PROCESS_WORKING) {
 		weir_text_puts(why, "stopping\n");
 		return false;
@@ -296,7 +300,7 @@ static bool ready(void *context, struct weir_text *why)
 	if (weir_assignment_get(process->assignment, NULL, &given) == 0)
 		weir_text_puts(why, "the consumer group has not assigned partitions yet\n");
 	else if (parked > 0)
-		weir_text_printf(why, "%llu of %u assigned partitions are stuck: /healthz says why\n",
+		weir_text_printf(why, "%llu of %u assigned partitions are stopped: /healthz says why\n",
 		                 (unsigned long long)parked, given);
 	else if (live < given && weir_counter_read(&stats->store_tries) == 0)
 		weir_text_puts(why, "the store has not answered yet\n");
@@ -310,8 +314,7 @@ static void metrics(void *context, struct weir_text *page)
 	const struct process *process = context;
 	int phase = atomic_load(&process->phase);
 	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_IS_WORKING], phase == PROCESS_WORKING);
-	weir_bus_kafka_metrics(phase != PROCESS_CONNECTING ? process->bus : NULL,
-	                       (uint32_t)process->daemon->config->bus.partitions, page);
+	weir_bus_kafka_metrics(atomic_load(&process->awaited), (uint32_t)process->daemon->config->bus.partitions, page);
 	if (phase == PROCESS_CONNECTING)
 		return;
 	uint32_t given;

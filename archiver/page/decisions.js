@@ -30,11 +30,11 @@ const around = ({ at_ms }) => (Date.now() - at_ms < 6 * DAY_MS ? {} : span_query
 /** How long it was to last; nothing for what ends nothing. */
 const whole = ({ action, at_ms, until_ms }) => (action === "lift" || until_ms <= at_ms ? "–" : lasting(at_ms, until_ms));
 
-/** The limit that was over; or who ordered it, in whose words. */
-function reason_of({ limit: over, held, ordered_by, reason, nth }) {
+/** The limit that was over, or in a lift the queue that has room; or who ordered it, in whose words. */
+function reason_of({ action, limit: over, held, ordered_by, reason, nth }) {
   if (over !== null)
     return h("span", { class: "words" }, limit(over),
-      h("span", { class: "soft" }, ", held ", number(held), nth !== null && `, block ${nth}`));
+      h("span", { class: "soft" }, action === "lift" ? ", has room again, holds " : ", held ", number(held), nth !== null && `, block ${nth}`));
   if (ordered_by === null) return "–";
   return h("span", { class: "words" }, `ordered by ${ordered_by}`, reason !== null && `: ${reason}`);
 }

@@ -11,6 +11,8 @@ struct service {
 	struct weir_daemon *daemon; /* borrowed */
 	struct source_memory *memory;
 	/* NULL until they are there; the pages look at them */
+	_Atomic(struct weir_bus *)
+		awaited; /* while it connects: the bus before its topics are there; else NULL, or that bus */
 	_Atomic(struct weir_bus *) bus;
 	_Atomic(struct policies *) policies;
 	_Atomic(struct collector *) collector;

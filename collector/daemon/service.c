@@ -47,8 +47,8 @@ static enum weir_status prepare(struct weir_daemon *daemon, void **self, struct 
 static enum weir_status open_bus(struct service *service, struct weir_error *error)
 {
 	struct weir_bus *bus;
-	enum weir_status status = weir_connect_bus(service->daemon->config, service->daemon->name, CONNECT_WAIT_MS,
-	                                           weir_stop_flag(), &service->daemon->log, &bus, error);
+	enum weir_status status = weir_connect_bus(service->daemon->config, service->daemon->name, &service->awaited,
+	                                           CONNECT_WAIT_MS, weir_stop_flag(), &service->daemon->log, &bus, error);
 	static const bool needed[WEIR_TOPIC_COUNT] = {
 		[WEIR_TOPIC_EVENTS] = true, [WEIR_TOPIC_POLICY] = true, [WEIR_TOPIC_DEADLETTER] = true};
 	if (status != WEIR_OK)

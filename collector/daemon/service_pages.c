@@ -28,7 +28,7 @@ static void show_metrics(void *context, struct weir_text *page)
 	struct policies *policies = atomic_load(&service->policies);
 	if (policies != NULL)
 		policies_metrics(policies, page);
-	weir_bus_kafka_metrics(atomic_load(&service->bus), (uint32_t)service->daemon->config->bus.partitions, page);
+	weir_bus_kafka_metrics(atomic_load(&service->awaited), (uint32_t)service->daemon->config->bus.partitions, page);
 	if (collector == NULL)
 		return;
 	collector_metrics(collector, page);
@@ -53,7 +53,12 @@ static bool is_ready(void *context, struct weir_text *why)
 	struct service *service = context;
 	struct collector *collector = atomic_load(&service->collector);
 	const struct policies *policies = atomic_load(&service->policies);
-	bool ready = weir_bus_kafka_ready(atomic_load(&service->bus), why);
+	struct weir_bus *bus = atomic_load(&service->bus);
+	if (bus == NULL) {
+		weir_bus_kafka_awaits(atomic_load(&service->awaited), why);
+		return false;
+	}
+	bool ready = weir_bus_kafka_ready(bus, why);
 	if (policies != NULL)
 		ready &= policies_ready(policies, why);
 	if (collector == NULL)

@@ -399,6 +399,7 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 		(struct source_context){.memory = options->memory,
 	                            .line_max_bytes = (uint32_t)options->config->collector.line_max_bytes,
 	                            .bus = options->bus,
+	                            .log = options->log,
 	                            .tell = warn,
 	                            .tell_context = collector};
 	collector->policy_version = options->policy->version;

@@ -154,7 +154,7 @@ void record_reader_end(struct record_reader *reader)
 void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk)
 {
 	uint64_t incarnation = chunk->position >> SOURCE_OFFSET_BITS;
-	if (incarnation != reader->incarnation) {
+	if (incarnation != reader->incarnation || chunk->begins) {
 		refuse_unfinished(reader);
 		begin_file(reader->format, chunk->before);
 	}

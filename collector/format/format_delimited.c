@@ -41,8 +41,9 @@ struct format_delimited {
 	bool blanks;                          /* any number of blanks and tabs separates, also at the beginning */
 	bool has_directives;                  /* of this file, lines that begin with '#' are no records */
 	bool tabs_named;                      /* tabs separate the names of its directive */
-	int date_slot;                        /* of a column "date" that stands beside "time"; -1: it cannot matter */
-	bool has_date, has_time;              /* such columns are there: the time is both */
+	bool encoded;            /* of this file, values have '%' and two figures for what is no plain character */
+	int date_slot;           /* of a column "date" that stands beside "time"; -1: it cannot matter */
+	bool has_date, has_time; /* such columns are there: the time is both */
 };
 
 /* Where the columns are, while they get their names. */
@@ -65,7 +66,7 @@ static void forget_columns(struct format_delimited *delimited)
 {
 	delimited->column_count = 0;
 	delimited->named_count = 0;
-	delimited->has_date = delimited->has_time = false;
+	delimited->has_date = delimited->has_time = delimited->encoded = false;
 }
 
 /* The slot that a column fills: that of its name, or of a field that it serves. */
@@ -83,6 +84,8 @@ static void name_column(struct format_delimited *delimited, struct weir_span nam
 {
 	uint32_t column = delimited->named_count++;
 	int slot = slot_of_column(delimited, name);
+	const struct format_dialect *dialect = delimited->dialect;
+	delimited->encoded |= dialect != NULL && dialect->encoded != NULL && text_begins(name, dialect->encoded);
 	delimited->has_date |= slot >= 0 && slot == delimited->date_slot;
 	delimited->has_time |= slot == FORMAT_SLOT_TIME && text_is(name, "time"); /* Zeek's "date" is a mail's */
 	if (slot >= 0 && column < COLUMNS_MAX)
@@ -151,7 +154,7 @@ static inline bool take_value(struct format_delimited *delimited, const char **a
 static void make_room(struct format_delimited *delimited, uint32_t length)
 {
 	delimited->unquoted_used = 0;
-	if (delimited->quoted && delimited->unquoted_capacity < length) {
+	if ((delimited->quoted || delimited->encoded) && delimited->unquoted_capacity < length) {
 		free(delimited->unquoted);
 		delimited->unquoted = weir_alloc(length, 1);
 		delimited->unquoted_capacity = length;
@@ -342,10 +345,36 @@ static enum format_reason finish_cut(const struct format_delimited *delimited, e
 	return reason;
 }
 
-/* What is the dialect's: the word for nothing, the date beside the time. */
+static int figure(char byte)
+{
+	if (byte >= '0' && byte <= '9')
+		return byte - '0';
+	byte |= 0x20;
+	return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
+/* What an encoded value stands for: it is copied where it is not what it says. No longer than it. */
+static struct weir_span decoded(struct format_delimited *delimited, struct weir_span value)
+{
+	if (value.length == 0 || memchr(value.at, '%', value.length) == NULL)
+		return value;
+	char *copy = delimited->unquoted + delimited->unquoted_used, *to = copy;
+	for (uint32_t i = 0; i < value.length; i++) {
+		int high = value.at[i] == '%' && value.length - i > 2 ? figure(value.at[i + 1]) : -1;
+		int low = high >= 0 ? figure(value.at[i + 2]) : -1;
+		*to++ = low >= 0 ? (char)(high << 4 | low) : value.at[i];
+		i += low >= 0 ? 2 : 0;
+	}
+	delimited->unquoted_used += (uint32_t)(to - copy);
+	return (struct weir_span){.at = copy, .length = (uint32_t)(to - copy)};
+}
+
+/* What is the dialect's: the word for nothing, the date beside the time, how values are encoded. */
 static void finish_values(struct format_delimited *delimited, struct weir_span *values)
 {
 	const struct format_dialect *dialect = delimited->dialect;
+	for (uint32_t slot = 0; delimited->encoded && slot < delimited->slots.count; slot++)
+		values[slot] = decoded(delimited, values[slot]);
 	for (uint32_t slot = 0; dialect != NULL && dialect->absent != NULL && slot < delimited->slots.count; slot++)
 		if (values[slot].at != NULL && text_is(values[slot], dialect->absent))
 			values[slot] = (struct weir_span){0};

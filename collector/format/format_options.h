@@ -107,6 +107,8 @@ struct format_dialect {
 	const struct format_alias *aliases; /* ended by a NULL */
 	const char *absent;                 /* a value that says that there is none, besides "-" */
 	bool tabs_or_blanks;                /* either separates a line's values; false: tabs do */
+	/* Where a column's name begins so, a value that is encoded by '%' stands for what it was; NULL: nowhere. */
+	const char *encoded;
 };
 
 /** `json` with the option "message": a line of another format stands in a member (format_wrapped.c). */

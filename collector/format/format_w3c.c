@@ -6,7 +6,9 @@
  *     2024-05-17 10:05:03 10.0.0.5 GET /login - 443 - 203.0.113.9 200 12
  *
  * The columns are those that the last "#Fields:" names. IIS separates values by blanks, CloudFront by tabs, and both
- * encode blanks within them. The time is "date" and "time", in UTC.
+ * encode blanks within them. CloudFront encodes each '%' too, as "%25": what the client wrote as "/%61" stands there as
+ * "/%2561", and without decoding it would be another path. Its own columns, "x-edge-…", tell it. The time is "date" and
+ * "time", in UTC.
  */
 #include "collector/format/format_options.h"
 
@@ -29,7 +31,7 @@ static const struct format_alias aliases[] = {
 	{NULL, NULL},
 };
 
-static const struct format_dialect dialect = {.aliases = aliases, .tabs_or_blanks = true};
+static const struct format_dialect dialect = {.aliases = aliases, .tabs_or_blanks = true, .encoded = "x-edge-"};
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
                                const struct field_table *fields, struct format **format, struct weir_error *error)

@@ -52,6 +52,13 @@ struct input *input_new(int fd, bool growing)
 	return input;
 }
 
+struct input *input_new_plain(int fd)
+{
+	struct input *input = input_new(fd, false);
+	input->kind = INPUT_PLAIN;
+	return input;
+}
+
 void input_free(struct input *input)
 {
 	if (input == NULL)

@@ -35,6 +35,8 @@ enum input_kind {
  * @param growing  more may be written: a file of one byte that could begin a compressed one is not yet told
  */
 struct input *input_new(int fd, bool growing);
+/** The same of what is known to be plain, whatever its first bytes are. */
+struct input *input_new_plain(int fd);
 void input_free(struct input *input);
 
 int input_fd(const struct input *input);
@@ -44,6 +46,14 @@ bool input_compressed(const struct input *input);
 bool input_cut(const struct input *input);
 /** Of the byte that the next read gives. */
 uint64_t input_offset(const struct input *input);
+
+/**
+ * Tells what something is packed in by its first bytes.
+ *
+ * @param length   at least 1
+ * @param perhaps  these bytes are too few: more may make it another kind than the one that is given
+ */
+enum input_kind input_tell(const void *bytes, size_t length, bool *perhaps);
 
 /**
  * The next bytes: as many as are there, but perhaps fewer than asked for.

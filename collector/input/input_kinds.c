@@ -200,3 +200,10 @@ const struct input_codec_ops input_refused = {
 	.reset = refused_reset,
 	.destroy = free,
 };
+
+enum input_kind input_tell(const void *bytes, size_t length, bool *perhaps)
+{
+	const struct input_codec_ops *ops;
+	const void *what;
+	return input_kind_of(bytes, length, &ops, &what, perhaps);
+}

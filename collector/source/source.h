@@ -26,6 +26,7 @@
 struct field_table;
 struct source_memory;
 struct weir_bus;
+struct weir_log;
 struct weir_policy;
 
 enum {
@@ -63,6 +64,8 @@ struct source_chunk {
 	 * formats with a header. Too long ones are left out; what is between these and data[0] is not here.
 	 */
 	struct weir_span before;
+	bool
+		begins; /* another file begins, or is gone on with, though its positions do not tell: with `before`, as above */
 	bool last_open;     /* the last line has no newline: the file ended, or was rotated away */
 	bool too_long;      /* data is the first part of one line above the limit */
 	uint64_t skipped;   /* how many bytes of that line are not in data, including its newline */
@@ -106,11 +109,12 @@ struct source_context {
 	/* For the source of decisions; NULL: there is nothing to read. Borrowed; *policy is the one in force. */
 	struct weir_bus *bus;
 	const struct weir_policy *const *policy;
+	const struct weir_log *log; /* of a listener's certificates; NULL: nothing is said */
 	bool again; /* the source was open before in this run: what was accepted then is not refused now */
 };
 
 /* The indexes of `own` that all kinds which read messages have: what has no line in it, what the server gave again. */
-enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 4 };
+enum { SOURCE_OWN_SKIPPED, SOURCE_OWN_AGAIN, SOURCE_OWN_COUNTS = 8 };
 
 /* Counters of one stream, for /metrics, the summary and `status`. */
 struct source_status {

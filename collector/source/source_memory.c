@@ -41,6 +41,7 @@ void source_memory_scratch_free(struct source_memory_stream *stream)
 	free(stream->files);
 	free(stream->parts);
 	free(stream->text);
+	free(stream->notes);
 	free(stream->path);
 	free(stream);
 }
@@ -76,7 +77,8 @@ struct source_memory_stream *source_memory_scratch(const char *path)
 const char *source_memory_prefix(const char *path)
 {
 	static const char *const prefixes[] = {SOURCE_JOURNAL_PREFIX, SOURCE_DECISIONS_PREFIX, SOURCE_KAFKA_PREFIX,
-	                                       SOURCE_NATS_PREFIX, SOURCE_AMQP_PREFIX};
+	                                       SOURCE_NATS_PREFIX,    SOURCE_AMQP_PREFIX,      SOURCE_REDIS_PREFIX,
+	                                       SOURCE_REMOTE_PREFIX,  SOURCE_PUSH_PREFIX};
 	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
 		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0)
 			return prefixes[i];
@@ -257,6 +259,15 @@ void source_memory_acknowledge(struct source_memory *memory, struct source_memor
 		return;
 	stream->part_count -= done;
 	memmove(stream->parts, stream->parts + done, stream->part_count * sizeof *stream->parts);
+}
+
+void source_memory_note(struct source_memory *memory, struct source_memory_stream *stream, struct weir_text *notes)
+{
+	free(stream->notes);
+	stream->notes = notes->at;
+	stream->notes_length = (uint32_t)notes->length;
+	*notes = (struct weir_text){0};
+	memory->changes++;
 }
 
 /* ---- what sources name ---- */

@@ -16,7 +16,8 @@
  *     incarnation 3   access.log.1   1000 .. 1050
  *     incarnation 4   access.log     200 ..
  *
- * A journal's stream, or a queue's, or one of decisions, has no files: its low-water mark is enough.
+ * A journal's stream, or a queue's, or one of decisions, has no files: its low-water mark is enough. A stream of remote files has
+ * notes, which only its kind reads.
  *
  * A part is saved before its first line is handed out. So a run after a crash
  * reads the same bytes under the same positions again.
@@ -46,6 +47,9 @@ enum {
 #define SOURCE_KAFKA_PREFIX "kafka:"
 #define SOURCE_NATS_PREFIX "nats:"
 #define SOURCE_AMQP_PREFIX "amqp:"
+#define SOURCE_REDIS_PREFIX "redis:"
+#define SOURCE_REMOTE_PREFIX "remote:"
+#define SOURCE_PUSH_PREFIX "push:"
 
 /* The end of a part that is still being read. */
 #define SOURCE_PART_OPEN UINT64_MAX
@@ -96,6 +100,8 @@ struct source_memory_stream {
 	size_t file_count;
 	struct source_memory_part *parts; /* ascending; from that of low_water on, and at least the last one */
 	size_t part_count;
+	char *notes; /* a JSON object, in the words of its kind of source (source_memory_note()); NULL: none */
+	uint32_t notes_length;
 	/* a hash of what it was when it was last written as text, and that text: most of many streams do not change */
 	uint64_t written;
 	char *text;
@@ -220,6 +226,9 @@ bool source_memory_part_saved(const struct source_memory *memory, const struct s
 
 /** Notes that all before the position is acknowledged, and drops earlier parts. Ignores positions that go back. */
 void source_memory_acknowledge(struct source_memory *memory, struct source_memory_stream *stream, uint64_t position);
+
+/** Replaces a stream's notes. @param notes  JSON, an object; taken */
+void source_memory_note(struct source_memory *memory, struct source_memory_stream *stream, struct weir_text *notes);
 
 /** Drops files that are settled, belong to no part, and were not found for 7 days or are too many. */
 void source_memory_forget(struct source_memory *memory, struct source_memory_stream *stream, int64_t now_s);

@@ -117,7 +117,7 @@ static uint64_t content_of(const struct source_memory_stream *stream)
 		const uint64_t all[] = {content, part->incarnation, part->file, part->from, part->to};
 		content = weir_hash64(all, sizeof all);
 	}
-	return content;
+	return stream->notes != NULL ? content ^ weir_hash64(stream->notes, stream->notes_length) : content;
 }
 
 static void put_stream(struct weir_json_writer *json, const struct source_memory_stream *stream)
@@ -136,6 +136,8 @@ static void put_stream(struct weir_json_writer *json, const struct source_memory
 	for (size_t i = 0; i < stream->part_count; i++)
 		put_part(json, &stream->parts[i]);
 	weir_json_write_end(json);
+	if (stream->notes != NULL)
+		weir_text_append(weir_json_write_value(json, "notes"), stream->notes, stream->notes_length);
 	weir_json_write_end(json);
 }
 
@@ -391,6 +393,21 @@ static enum weir_status get_lists(const struct weir_json *object, struct source_
 	return status;
 }
 
+static enum weir_status get_notes(const struct weir_json *object, struct source_memory_stream *stream,
+                                  struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(object, "notes");
+	if (!weir_json_exists(&at))
+		return WEIR_OK;
+	if (!json_is_object(at.value))
+		return weir_json_fail(&at, error, "is not an object");
+	stream->notes = json_dumps(at.value, JSON_COMPACT);
+	if (stream->notes == NULL)
+		return weir_json_fail(&at, error, "cannot be kept");
+	stream->notes_length = (uint32_t)strlen(stream->notes);
+	return WEIR_OK;
+}
+
 static enum weir_status get_stream(const struct weir_json *object, struct source_memory *memory,
                                    struct weir_error *error)
 {
@@ -411,6 +428,8 @@ static enum weir_status get_stream(const struct weir_json *object, struct source
 		status = get_number(object, "forgotten", INT64_MIN, INT64_MAX, &forgotten, error);
 	if (status == WEIR_OK)
 		status = get_lists(object, memory, stream, error);
+	if (status == WEIR_OK)
+		status = get_notes(object, stream, error);
 	for (size_t i = 0; i < stream->file_count; i++)
 		if (stream->files[i]->number >= stream->next_file)
 			stream->next_file = stream->files[i]->number + 1;

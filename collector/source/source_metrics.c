@@ -190,7 +190,7 @@ const struct source_metric source_metric_unreplayable = {&replayable_row, unrepl
 ROW(guarantee) = {
 	"weir_source_guarantee", WEIR_GAUGE, "1",
 	WEIR_LABELS({"source", "the stream's name, or (others): those beyond 256 of a source, of which the weakest counts"},
-                {"guarantee", "`exactly once`, `at least once`, `at most once`"}),
+                {"guarantee", "exactly once, at least once or at most once"}),
 	"How often each line is judged, through crashes of weir and of what it reads from."};
 
 static bool guarantee(const struct source_status *status, double *value)

@@ -5,15 +5,41 @@
  *
  * Its length is the limit's rate and its hold the window. An event out of order is taken as it comes, so there is
  * no span that its times must lie in, and they are kept whole.
+ *
+ * A record that says done takes the oldest entry with all of its cost. Plain times are entries of cost 1; others are
+ * runs, which lie apart: two events of one time are two entries. Where refused events count too, the queue may be longer
+ * than its length. Of what lies before the newest N, only the number of entries is kept: each takes one such record that
+ * frees nothing.
  */
 #include "common/algorithm/internal.h"
 
 /* Above every time: entries of 48 bits stand for themselves. */
 #define ANCHOR ((INT64_C(1) << WEIR_TIME_BITS) - 1)
 
-static bool leave(const struct weir_limit_view *view, int64_t t)
+enum { MORE_BYTES = 4 };
+
+static struct weir_times open_entries(const struct weir_limit_view *view)
 {
 	struct weir_times times = weir_limit_times(view, ANCHOR);
+	times.apart = view->apart;
+	return times;
+}
+
+/* Entries before the newest N. */
+static uint32_t more_of(const struct weir_limit_view *view)
+{
+	return view->apart ? (uint32_t)weir_bytes_get(view->fixed + view->shape->fixed_bytes[1], MORE_BYTES) : 0;
+}
+
+static void set_more(const struct weir_limit_view *view, uint64_t more)
+{
+	if (view->apart)
+		weir_bytes_put(view->fixed + view->shape->fixed_bytes[1], MORE_BYTES, more < UINT32_MAX ? more : UINT32_MAX);
+}
+
+static bool leave(const struct weir_limit_view *view, int64_t t)
+{
+	struct weir_times times = open_entries(view);
 	uint32_t before = times.length;
 	if (before == 0 || t < view->shape->limit.window_ms)
 		return false;
@@ -21,15 +47,24 @@ static bool leave(const struct weir_limit_view *view, int64_t t)
 	if (times.length == before)
 		return false;
 	weir_times_close(&times);
+	set_more(view, 0); /* they are older */
 	return true;
 }
 
 static bool done(const struct weir_limit_view *view)
 {
-	struct weir_times times = weir_limit_times(view, ANCHOR);
+	struct weir_times times = open_entries(view);
+	uint32_t more = more_of(view);
 	if (times.length == 0)
 		return false;
-	weir_times_drop_oldest(&times, 1);
+	if (more > 0) {
+		set_more(view, more - 1u);
+		return true;
+	}
+	if (times.apart)
+		weir_times_drop_entry(&times);
+	else
+		weir_times_drop_oldest(&times, 1); /* runs that do not lie apart are an older weir's: it merged entries */
 	weir_times_close(&times);
 	return true;
 }
@@ -44,14 +79,16 @@ static unsigned judge(const struct weir_limit_view *view, int64_t t, int64_t c)
 static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
 {
 	(void)blocked;
-	struct weir_times times = weir_limit_times(view, ANCHOR);
-	int64_t count = c < view->shape->limit.rate ? c : view->shape->limit.rate;
-	if (count > 1 && !times.runs && view->shape->limit.rate > WEIR_LIMIT_PLAIN_COST_MAX)
+	struct weir_times times = open_entries(view);
+	int64_t rate = view->shape->limit.rate, count = c < rate ? c : rate;
+	if (!times.apart && (times.runs || count > 1 || (int64_t)times.total + count > rate))
 		return WEIR_LIMIT_NEEDS_RUNS;
 	if (weir_times_wanted(&times, count) > times.room)
 		return WEIR_LIMIT_NEEDS_ROOM;
+	uint32_t before = times.length;
 	weir_times_add(&times, t, count);
 	weir_times_close(&times);
+	set_more(view, UINT64_C(1) + more_of(view) + before - times.length);
 	return WEIR_LIMIT_RECORDED;
 }
 
@@ -72,9 +109,10 @@ static int64_t held(const struct weir_limit_view *view, int64_t t)
 
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
-	struct weir_times source = weir_limit_times(from, ANCHOR), target = weir_limit_times(to, ANCHOR);
+	struct weir_times source = open_entries(from), target = open_entries(to);
 	weir_times_copy(&target, &source);
 	weir_times_close(&target);
+	set_more(to, more_of(from));
 }
 
 static bool is_empty(const struct weir_limit_view *view)
@@ -84,14 +122,28 @@ static bool is_empty(const struct weir_limit_view *view)
 
 static bool check(const struct weir_limit_view *view)
 {
-	struct weir_times times = weir_limit_times(view, ANCHOR);
-	return weir_times_check(&times, view->shape->span);
+	struct weir_times times = open_entries(view);
+	return weir_times_check(&times, view->shape->span) &&
+	       (more_of(view) == 0 || (int64_t)times.total == view->shape->limit.rate);
 }
 
 static void show(const struct weir_limit_view *view, struct weir_text *text)
 {
-	struct weir_times times = weir_limit_times(view, ANCHOR);
-	weir_limit_show_times(text, &times, 1, -1);
+	struct weir_times times = open_entries(view);
+	weir_text_puts(text, "{\"times\":[");
+	for (uint32_t i = 0; i < times.length; i++) {
+		weir_text_puts(text, i > 0 ? ",[" : "[");
+		weir_text_int(text, weir_times_at(&times, i));
+		weir_text_append(text, ",", 1);
+		weir_text_int(text, (int64_t)weir_times_count_at(&times, i));
+		weir_text_append(text, "]", 1);
+	}
+	weir_text_append(text, "]", 1);
+	if (more_of(view) > 0) {
+		weir_text_puts(text, ",\"more\":");
+		weir_text_int(text, more_of(view));
+	}
+	weir_text_append(text, "}", 1);
 }
 
 static const struct weir_limit_ops ops = {
@@ -115,6 +167,7 @@ static void shape(struct weir_limit_shape *shape)
 	shape->times = weir_times_shape_of(shape->limit.rate, shape->span, false);
 	shape->fixed_bytes[0] = weir_times_fixed_bytes(&shape->times, false);
 	shape->fixed_bytes[1] = weir_times_fixed_bytes(&shape->times, true);
+	shape->apart_bytes = MORE_BYTES;
 }
 
 static void describe(struct weir_text *text, const struct weir_limit *limit)
@@ -160,5 +213,5 @@ const struct weir_algorithm weir_limit_queue = {
 	.brief = brief,
 	.met = met,
 	.shape = shape,
-	.shown = "{\"times\":[[time,count],...]}",
+	.shown = "{\"times\":[[time,cost],...],\"more\":count}",
 };

@@ -35,6 +35,7 @@ struct weir_limit_shape {
 	uint8_t value_bytes;     /* of one number, where numbers are kept */
 	uint64_t value_mask;     /* fixed_window: the bits of one number */
 	uint32_t fixed_bytes[2]; /* of the fixed part, in a bucket of plain times and in one of runs */
+	uint32_t apart_bytes;    /* and how much more in one whose runs lie apart */
 	struct weir_times_shape times;
 	int64_t span;                /* units that times lie in at most, counted from the newest */
 	struct weir_divider divider; /* what times are divided by: fixed_window's window, sliding_window's precision */
@@ -48,6 +49,7 @@ struct weir_limit_view {
 	uint8_t *entries;
 	int64_t newest_ms; /* newest recorded time; says nothing while the state is empty */
 	bool runs;
+	bool apart; /* runs lie apart: each is one recorded event, however many have its time */
 };
 
 enum weir_limit_judgement { WEIR_LIMIT_LATE = 1, WEIR_LIMIT_OVER = 2 };
@@ -80,7 +82,7 @@ struct weir_limit_ops {
 
 	/** What has left by t goes; whether anything did. NULL: nothing leaves by itself. */
 	bool (*leave)(const struct weir_limit_view *view, int64_t t);
-	/** The oldest entry goes, as a record says; whether there was one. NULL: there are no entries. */
+	/** The oldest entry goes, with its cost, as a record says; whether there was one. NULL: there are no entries. */
 	bool (*done)(const struct weir_limit_view *view);
 
 	/** Copies a state that is not empty into another bucket's zeroed one (widths may differ, room is there). */

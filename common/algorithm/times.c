@@ -133,6 +133,11 @@ void weir_times_drop_oldest(struct weir_times *times, uint64_t count)
 	}
 }
 
+void weir_times_drop_entry(struct weir_times *times)
+{
+	drop_entries(times, 1);
+}
+
 uint32_t weir_times_wanted(const struct weir_times *times, int64_t count)
 {
 	uint64_t more = times->runs || count == 1 ? 1 : (uint64_t)count;
@@ -187,7 +192,7 @@ static void add_run(struct weir_times *times, int64_t unit, int64_t count)
 	uint64_t more = (uint64_t)(count < times->shape->most ? count : times->shape->most);
 	uint32_t i = place_of(times, unit);
 	uint64_t before = sum_before(times, i);
-	if (i > 0 && weir_times_at(times, i - 1) == unit) {
+	if (i > 0 && !times->apart && weir_times_at(times, i - 1) == unit) {
 		i--; /* its own sum rises too */
 	} else {
 		if (times->length == times->shape->entries_max) {
@@ -225,7 +230,7 @@ void weir_times_copy(struct weir_times *to, const struct weir_times *from)
 		int64_t unit = weir_times_at(from, i);
 		uint64_t count = weir_times_count_at(from, i);
 		sum += count;
-		if (to->runs && to->length > 0 && weir_times_at(to, to->length - 1) == unit) {
+		if (to->runs && !to->apart && to->length > 0 && weir_times_at(to, to->length - 1) == unit) {
 			set_sum(to, to->length - 1, sum);
 		} else {
 			to->length++;
@@ -250,7 +255,8 @@ bool weir_times_check(const struct weir_times *times, int64_t span)
 		uint64_t count = weir_times_count_at(times, i);
 		if (unit < 0 || times->anchor - unit >= span || count == 0 || count > rest)
 			return false;
-		if (i > 0 && (times->runs ? weir_times_at(times, i - 1) >= unit : weir_times_at(times, i - 1) > unit))
+		bool may_equal = !times->runs || times->apart;
+		if (i > 0 && (may_equal ? weir_times_at(times, i - 1) > unit : weir_times_at(times, i - 1) >= unit))
 			return false;
 		rest -= count;
 	}

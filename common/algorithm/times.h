@@ -53,6 +53,7 @@ struct weir_times {
 	uint64_t total; /* times held; in the plain form the length */
 	uint32_t length, head, room;
 	bool runs;
+	bool apart; /* run form: what is added is an entry of its own, whatever its time */
 };
 
 static inline struct weir_times weir_times_open(const struct weir_times_shape *shape, bool runs, uint8_t *fixed,
@@ -121,6 +122,9 @@ void weir_times_drop_until(struct weir_times *times, int64_t unit);
 /** Drops the oldest `count` times, all there are at most. */
 void weir_times_drop_oldest(struct weir_times *times, uint64_t count);
 
+/** Drops the oldest entry, with all that it stands for. There is one. */
+void weir_times_drop_entry(struct weir_times *times);
+
 /** Entries that the ring must have room for before weir_times_add(), at most. */
 uint32_t weir_times_wanted(const struct weir_times *times, int64_t count);
 
@@ -136,7 +140,8 @@ void weir_times_copy(struct weir_times *to, const struct weir_times *from);
 
 /**
  * Whether what stands in a fixed part and its entries can be: counts in their bounds, times sorted and within `span`
- * units of the anchor, sums rising. What it says yes to breaks no other function.
+ * units of the anchor, sums rising, no two runs of one time unless they lie apart. What it says yes to breaks no other
+ * function.
  */
 bool weir_times_check(const struct weir_times *times, int64_t span);
 

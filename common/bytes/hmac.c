@@ -60,3 +60,21 @@ void weir_hmac_digits(struct weir_hmac *hmac, struct weir_span bytes, char *digi
 	for (size_t i = 0; i < count; i++)
 		digits[i] = "0123456789abcdef"[result[i / 2] >> (i % 2 == 0 ? 4 : 0) & 15];
 }
+
+void weir_sha512_digits(const struct weir_span *parts, size_t count, char digits[WEIR_SHA512_DIGITS])
+{
+	static const char hexadecimal[] = "0123456789abcdef";
+	unsigned char result[WEIR_SHA512_DIGITS / 2];
+	unsigned length = 0;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	bool good = context != NULL && EVP_DigestInit_ex(context, EVP_sha512(), NULL) == 1;
+	for (size_t i = 0; i < count && good; i++)
+		good = parts[i].length == 0 || EVP_DigestUpdate(context, parts[i].at, parts[i].length) == 1;
+	if (!good || EVP_DigestFinal_ex(context, result, &length) != 1 || length != sizeof result)
+		abort();
+	EVP_MD_CTX_free(context);
+	for (size_t i = 0; i < sizeof result; i++) {
+		digits[2 * i] = hexadecimal[result[i] >> 4];
+		digits[2 * i + 1] = hexadecimal[result[i] & 15];
+	}
+}

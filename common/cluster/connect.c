@@ -41,11 +41,11 @@ enum weir_status weir_connect_check(const struct weir_config *config, const char
 	return weir_json_fail(&type, error, "must be \"mysql\" for %s; only `weir run` works without a server", who);
 }
 
-enum weir_status weir_connect_bus(const struct weir_config *config, const char *client, int64_t wait_ms,
-                                  const _Atomic bool *stop, const struct weir_log *log, struct weir_bus **bus,
-                                  struct weir_error *error)
+enum weir_status weir_connect_bus(const struct weir_config *config, const char *client,
+                                  _Atomic(struct weir_bus *) *awaited, int64_t wait_ms, const _Atomic bool *stop,
+                                  const struct weir_log *log, struct weir_bus **bus, struct weir_error *error)
 {
-	return weir_bus_kafka_open(config, client, wait_ms, stop, log, bus, error);
+	return weir_bus_kafka_open(config, client, awaited, wait_ms, stop, log, bus, error);
 }
 
 enum weir_status weir_connect_topic(const struct weir_config *config, const char *client, enum weir_topic topic,

@@ -22,7 +22,8 @@ WEIR_MUST_USE enum weir_status weir_connect_check_bus(const struct weir_config *
                                                       struct weir_error *error);
 
 /** As weir_bus_kafka_open(). */
-WEIR_MUST_USE enum weir_status weir_connect_bus(const struct weir_config *config, const char *client, int64_t wait_ms,
+WEIR_MUST_USE enum weir_status weir_connect_bus(const struct weir_config *config, const char *client,
+                                                _Atomic(struct weir_bus *) *awaited, int64_t wait_ms,
                                                 const _Atomic bool *stop, const struct weir_log *log,
                                                 struct weir_bus **bus, struct weir_error *error);
 

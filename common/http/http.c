@@ -48,6 +48,37 @@ const char *weir_http_field(const struct weir_http_request *request, const char 
 	return MHD_lookup_connection_value(request->exchange->connection, MHD_HEADER_KIND, name);
 }
 
+const char *weir_http_method(const struct weir_http_request *request)
+{
+	return request->exchange->method;
+}
+
+const char *weir_http_target(const struct weir_http_request *request)
+{
+	return request->exchange->target;
+}
+
+struct weir_span weir_http_body(const struct weir_http_request *request)
+{
+	const struct weir_text *body = &request->exchange->body;
+	return (struct weir_span){.at = body->at != NULL ? body->at : "", .length = (uint32_t)body->length};
+}
+
+void weir_http_take_pieces(const struct weir_http_request *request, size_t piece_bytes)
+{
+	request->exchange->piece_bytes = piece_bytes;
+}
+
+bool weir_http_body_ended(const struct weir_http_request *request)
+{
+	return request->exchange->ended;
+}
+
+void weir_http_taken(const struct weir_http_request *request, size_t bytes)
+{
+	request->exchange->taken = bytes;
+}
+
 unsigned weir_http_worker(const struct weir_http_request *request)
 {
 	return request->worker;
@@ -79,12 +110,16 @@ void weir_http_header(struct weir_http_reply *reply, const char *name, const cha
 /* ---- exchanges ---- */
 
 static struct weir_http_exchange *exchange_new(struct weir_http *http, struct MHD_Connection *connection,
-                                               const char *target)
+                                               const char *target, const char *method)
 {
 	struct weir_http_exchange *exchange = weir_alloc(1, sizeof *exchange);
 	exchange->http = http;
 	exchange->connection = connection;
 	exchange->target = target;
+	exchange->method = method;
+	for (size_t i = 0; i < http->path_count && exchange->path == NULL; i++)
+		if (strcmp(http->paths[i].path, "*") == 0 || strcmp(target, http->paths[i].path) == 0)
+			exchange->path = &http->paths[i];
 	exchange->reply = (struct weir_http_reply){.status = MHD_HTTP_OK, .content_type = "text/plain; charset=utf-8"};
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	exchange->client = info != NULL ? info->socket_context : NULL;
@@ -110,6 +145,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 		exchange->reply.end(exchange->reply.stream);
 	weir_gzip_free(exchange->gzip);
 	weir_text_deinit(&exchange->reply.body);
+	weir_text_deinit(&exchange->body);
 	free(exchange);
 }
 
@@ -147,11 +183,51 @@ static enum MHD_Result refuse(struct weir_http_exchange *exchange, unsigned stat
 	return weir_http_send(exchange);
 }
 
-/* Called with the headers, before any body, which nobody wants. */
-static enum MHD_Result begin(struct weir_http_exchange *exchange, bool known_method)
+/*
+ * Refuses a body before its end. Its rest is read and dropped, as many senders listen only then; but one who waits to be
+ * told to send it (Expect), or has too much to send, is told at once.
+ */
+static enum MHD_Result refuse_body(struct weir_http_exchange *exchange, unsigned status, const char *words)
 {
-	if (!known_method)
-		return refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are allowed");
+	const char *length =
+		MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	bool begun = exchange->body.length > 0;
+	if (words != NULL)
+		weir_http_refuse(exchange, status, words);
+	exchange->answered = true;
+	weir_text_deinit(&exchange->body);
+	exchange->body = (struct weir_text){0};
+	bool waits = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT) != NULL;
+	bool too_much = length != NULL && strtoull(length, NULL, 10) > WEIR_HTTP_DROPPED_MAX_BYTES;
+	return !begun && (waits || too_much) ? weir_http_send(exchange) : MHD_YES;
+}
+
+/* Called with the headers of a request that brings a body. */
+static enum MHD_Result begin_body(struct weir_http_exchange *exchange)
+{
+	const char *length =
+		MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	struct weir_http_request request = {.exchange = exchange};
+	if (exchange->http->admit != NULL)
+		exchange->http->admit(exchange->http->admit_context, &request, &exchange->reply);
+	if (exchange->reply.status != MHD_HTTP_OK)
+		return refuse_body(exchange, 0, NULL);
+	if (exchange->client != NULL)
+		exchange->client->heard = true; /* it makes room for nobody */
+	if (exchange->piece_bytes == 0 && length != NULL && strtoull(length, NULL, 10) > exchange->http->body_most_bytes)
+		return refuse_body(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large: send smaller ones");
+	return MHD_YES;
+}
+
+/* Called with the headers, before any body. */
+static enum MHD_Result begin(struct weir_http_exchange *exchange)
+{
+	const char *method = exchange->method;
+	bool brings = strcmp(method, MHD_HTTP_METHOD_POST) == 0 || strcmp(method, MHD_HTTP_METHOD_PUT) == 0;
+	bool takes = exchange->path != NULL && exchange->http->body_most_bytes > 0;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0 && !(brings && takes))
+		return refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
+		              takes ? "only GET, HEAD, POST and PUT are allowed" : "only GET and HEAD are allowed");
 	size_t address = strlen(exchange->target), fields = 0;
 	MHD_get_connection_values_n(exchange->connection, MHD_GET_ARGUMENT_KIND, add_length, &address);
 	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, add_length, &fields);
@@ -159,7 +235,35 @@ static enum MHD_Result begin(struct weir_http_exchange *exchange, bool known_met
 		return refuse(exchange, MHD_HTTP_URI_TOO_LONG, "path and query must not exceed 8 KiB");
 	if (fields > WEIR_HTTP_FIELDS_MAX_BYTES)
 		return refuse(exchange, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, "header fields must not exceed 16 KiB");
-	return MHD_YES;
+	return brings ? begin_body(exchange) : MHD_YES;
+}
+
+/* Hands the request, or a piece of its body, to a worker. */
+static enum MHD_Result hand_over(struct weir_http_exchange *exchange)
+{
+	if (weir_http_pool_take(exchange))
+		return MHD_YES;
+	if (!exchange->ended)
+		return refuse_body(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are waiting");
+	return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are waiting");
+}
+
+/* Gathers a part of a body. */
+static enum MHD_Result gather(struct weir_http_exchange *exchange, struct weir_span part)
+{
+	size_t most = exchange->http->body_most_bytes;
+	if (exchange->answered || most == 0 || strcmp(exchange->method, MHD_HTTP_METHOD_GET) == 0 ||
+	    strcmp(exchange->method, MHD_HTTP_METHOD_HEAD) == 0) {
+		exchange->dropped += part.length;
+		return exchange->dropped <= WEIR_HTTP_DROPPED_MAX_BYTES ? MHD_YES : MHD_NO;
+	}
+	if (exchange->body.length + part.length > most)
+		return refuse_body(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large: send smaller ones");
+	if (!weir_http_pool_hold(exchange, part.length))
+		return refuse_body(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies are being received");
+	weir_http_client_reward(exchange->client, part.length);
+	weir_text_append(&exchange->body, part.at, part.length);
+	return exchange->piece_bytes > 0 && exchange->body.length >= exchange->piece_bytes ? hand_over(exchange) : MHD_YES;
 }
 
 /* Called for each part of a request, and again when a worker has answered; *state stays NULL until its headers came. */
@@ -168,29 +272,22 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 {
 	struct weir_http *http = context;
 	struct weir_http_exchange *exchange = *state;
-	bool known = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 	(void)version;
-	(void)upload;
 	if (exchange == NULL) {
-		*state = exchange = exchange_new(http, connection, target);
-		return begin(exchange, known);
+		*state = exchange = exchange_new(http, connection, target, method);
+		return begin(exchange);
+	}
+	if (*upload_bytes > 0) {
+		struct weir_span part = {.at = upload, .length = (uint32_t)*upload_bytes};
+		*upload_bytes = 0;
+		return gather(exchange, part);
 	}
 	if (exchange->answered)
 		return weir_http_send(exchange);
-	if (!known)
-		return MHD_NO;
-	if (*upload_bytes > 0) {
-		*upload_bytes = 0;
-		return MHD_YES;
-	}
-	for (size_t i = 0; i < http->path_count && exchange->path == NULL; i++)
-		if (strcmp(target, http->paths[i].path) == 0)
-			exchange->path = &http->paths[i];
 	if (exchange->path == NULL)
 		return refuse(exchange, MHD_HTTP_NOT_FOUND, "not found");
-	if (weir_http_pool_take(exchange))
-		return MHD_YES;
-	return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are waiting");
+	exchange->ended = true;
+	return hand_over(exchange);
 }
 
 /* ---- starting and stopping ---- */
@@ -219,6 +316,9 @@ static struct weir_http *http_new(const struct weir_http_options *options)
 	struct weir_http *http = weir_alloc(1, sizeof *http);
 	http->refuse = options->refuse;
 	http->refuse_context = options->refuse_context;
+	http->body_most_bytes = options->body_most_bytes;
+	http->admit = options->admit;
+	http->admit_context = options->admit_context;
 	http->path_count = options->path_count;
 	http->paths = weir_alloc(options->path_count, sizeof *http->paths);
 	if (options->path_count > 0)

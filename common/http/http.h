@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small HTTP server: answers GET and HEAD of known paths from callbacks.
+ * A small HTTP server: answers GET and HEAD of known paths from callbacks, or POST and PUT, where bodies are taken.
  *
  * One thread serves all connections; callbacks run on workers: a request waits,
  * apart from the others, until one is free and has answered it. /metrics,
  * /healthz and /readyz, which never wait, share a single one; callbacks that may
  * wait (for a store) are given `workers`.
+ *
+ * A body is gathered as it comes, up to a bound, before its callback runs; one without an end can be taken in pieces.
+ * While a worker has a request its connection is suspended.
  *
  * What a callback leaves to the server: tags (ETag, If-None-Match), gzip, and
  * replies too long to be built whole, which are made part by part as they are
@@ -29,7 +32,10 @@ enum {
 	WEIR_HTTP_ADDRESS_MAX_BYTES = 8 * 1024, /* of path and query; longer: 414 */
 	WEIR_HTTP_FIELDS_MAX_BYTES = 16 * 1024, /* of the header fields; longer: 431 */
 	WEIR_HTTP_STREAMS_MAX = 16,             /* replies in parts at a time; beyond: 503 */
-	WEIR_HTTP_HELD_MAX_BYTES = 128 << 20,   /* of replies that are not read yet; beyond, new requests get 503 */
+	/* of bodies that are not taken, and replies that are not read yet; beyond, new requests get 503 */
+	WEIR_HTTP_HELD_MAX_BYTES = 128 << 20,
+	WEIR_HTTP_DROPPED_MAX_BYTES = 64 << 20, /* of a refused body, read so that its sender hears why */
+	WEIR_HTTP_BODY_LEAST_RATE = 16,         /* bytes a ms: each gives the sender that much more time than its turn */
 	WEIR_HTTP_TURN_DEFAULT_S = 60,
 };
 
@@ -44,6 +50,22 @@ const char *weir_http_field(const struct weir_http_request *request, const char 
 
 /** The client's address: 4 bytes, or 16; none where it is not known. */
 struct weir_span weir_http_peer(const struct weir_http_request *request);
+
+/** "GET", "HEAD", "POST" or "PUT". */
+const char *weir_http_method(const struct weir_http_request *request);
+/** The path that was asked for. Borrowed until the callback returns. */
+const char *weir_http_target(const struct weir_http_request *request);
+/** What there is of the body. Borrowed until the callback returns. */
+struct weir_span weir_http_body(const struct weir_http_request *request);
+
+/**
+ * Takes the body in pieces: the callback runs whenever there are so many bytes, and a last time at the end. For admit().
+ */
+void weir_http_take_pieces(const struct weir_http_request *request, size_t piece_bytes);
+/** Whether the body ends with what there is. Else the reply counts only if its status is a refusal. */
+bool weir_http_body_ended(const struct weir_http_request *request);
+/** How many bytes of a piece were taken: the rest comes again before the next. At first: all. */
+void weir_http_taken(const struct weir_http_request *request, size_t bytes);
 
 struct weir_http_reply {
 	unsigned status;          /* 200 at first */
@@ -71,7 +93,7 @@ void weir_http_header(struct weir_http_reply *reply, const char *name, const cha
 typedef void weir_http_handle(void *context, const struct weir_http_request *request, struct weir_http_reply *reply);
 
 struct weir_http_path {
-	const char *path; /* exact: "/metrics" */
+	const char *path; /* exact: "/metrics"; "*": all that no path before it has */
 	weir_http_handle *handle;
 	void *context;
 };
@@ -103,6 +125,11 @@ struct weir_http_options {
 	unsigned turn_s;            /* within it a request comes, and a reply or a part is read, or the connection is cut;
 	                     0: WEIR_HTTP_TURN_DEFAULT_S, or timeout_s where no workers are asked for */
 	unsigned waiting;           /* requests that may wait for a worker; 0: WEIR_HTTP_WAITING_DEFAULT */
+	/* Its paths take POST and PUT with at most such a body; 0: GET and HEAD alone. */
+	size_t body_most_bytes;
+	/* With the headers, before the body: refuses by setting a status. NULL: nothing is. Runs as refuse() does. */
+	weir_http_handle *admit;
+	void *admit_context;
 	/*
 	 * Makes the reply where no path's callback does: its status is set (404, 405, 414, 431, 503) and the words are
 	 * what a plain one would say. NULL: plain ones. Runs on the server's thread: it must not wait.

@@ -101,6 +101,12 @@ void weir_http_client_extend(struct weir_http_client *client)
 		client->deadline_ms = weir_monotonic_ms() + client->turn_ms;
 }
 
+void weir_http_client_reward(struct weir_http_client *client, size_t bytes)
+{
+	if (client != NULL)
+		client->deadline_ms += (int64_t)(bytes / WEIR_HTTP_BODY_LEAST_RATE);
+}
+
 /*
  * Cuts those whose time is over: the server's thread then finds them closed. The mutex keeps the descriptors open.
  *
@@ -145,6 +151,19 @@ static struct weir_http_exchange *pop(struct weir_http_pool *pool)
 	return exchange;
 }
 
+bool weir_http_pool_hold(struct weir_http_exchange *exchange, size_t bytes)
+{
+	struct weir_http_pool *pool = exchange->http->pool;
+	pthread_mutex_lock(&pool->mutex);
+	bool room = pool->held_bytes + bytes <= WEIR_HTTP_HELD_MAX_BYTES;
+	if (room) {
+		pool->held_bytes += bytes;
+		exchange->body_held += bytes;
+	}
+	pthread_mutex_unlock(&pool->mutex);
+	return room;
+}
+
 bool weir_http_pool_take(struct weir_http_exchange *exchange)
 {
 	struct weir_http_pool *pool = exchange->http->pool;
@@ -174,12 +193,33 @@ void weir_http_pool_forget(struct weir_http_exchange *exchange)
 {
 	struct weir_http_pool *pool = exchange->http->pool;
 	pthread_mutex_lock(&pool->mutex);
-	pool->held_bytes -= exchange->held;
+	pool->held_bytes -= exchange->held + exchange->body_held;
+	exchange->held = exchange->body_held = 0;
 	pool->streams -= exchange->counted;
 	pthread_mutex_unlock(&pool->mutex);
 }
 
 /* ---- the workers ---- */
+
+/* Drops what was taken of a body; all of it, where no more is wanted. */
+static void drop_body(struct weir_http_exchange *exchange)
+{
+	struct weir_http_pool *pool = exchange->http->pool;
+	size_t left = exchange->answered ? 0 : exchange->body.length - exchange->taken;
+	if (left > 0)
+		memmove(exchange->body.at, exchange->body.at + exchange->taken, left);
+	else
+		weir_text_deinit(&exchange->body);
+	if (left == 0)
+		exchange->body = (struct weir_text){0};
+	exchange->body.length = left;
+	pthread_mutex_lock(&pool->mutex);
+	if (exchange->body_held > left) {
+		pool->held_bytes -= exchange->body_held - left;
+		exchange->body_held = left;
+	}
+	pthread_mutex_unlock(&pool->mutex);
+}
 
 /* Takes what a reply holds into account. @return false: it is one more in parts than there may be */
 static bool count(struct weir_http_pool *pool, struct weir_http_exchange *exchange)
@@ -204,8 +244,11 @@ static void serve(struct worker *worker, struct weir_http_exchange *exchange)
 		weir_http_next_part(exchange, worker->number);
 	} else {
 		struct weir_http_request request = {.exchange = exchange, .worker = worker->number};
+		exchange->taken = exchange->body.length;
 		exchange->path->handle(exchange->path->context, &request, reply);
-		weir_http_finish(exchange);
+		if (exchange->ended || reply->status >= MHD_HTTP_BAD_REQUEST)
+			weir_http_finish(exchange);
+		drop_body(exchange);
 	}
 	if (!count(worker->pool, exchange)) {
 		reply->end(reply->stream);

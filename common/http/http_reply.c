@@ -21,7 +21,8 @@ void weir_http_refuse(struct weir_http_exchange *exchange, unsigned status, cons
 	weir_text_clear(&body);
 	*reply = (struct weir_http_reply){.status = status, .content_type = "text/plain; charset=utf-8", .body = body};
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		weir_http_header(reply, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+		weir_http_header(reply, MHD_HTTP_HEADER_ALLOW,
+		                 exchange->http->body_most_bytes > 0 ? "GET, HEAD, POST, PUT" : "GET, HEAD");
 	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
 		weir_http_header(reply, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 	if (exchange->http->refuse != NULL)
@@ -104,7 +105,7 @@ void weir_http_next_part(struct weir_http_exchange *exchange, unsigned worker)
 			     status == WEIR_END);
 		weir_text_deinit(&plain);
 	}
-	exchange->ended = status == WEIR_END;
+	exchange->all_made = status == WEIR_END;
 	exchange->broken = status != WEIR_OK && status != WEIR_END;
 }
 
@@ -115,7 +116,7 @@ static ssize_t read_part(void *context, uint64_t position, char *room, size_t by
 	size_t left = exchange->reply.body.length - exchange->sent;
 	if (exchange->broken)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	if (left == 0 && exchange->ended)
+	if (left == 0 && exchange->all_made)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (left == 0)
 		return weir_http_pool_again(exchange) ? 0 : MHD_CONTENT_READER_END_WITH_ERROR;

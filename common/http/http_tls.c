@@ -472,3 +472,91 @@ void weir_http_tls_options(struct MHD_OptionItem *options)
 	options[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)priorities};
 	options[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 }
+
+/* ---- a stream that is no HTTP: a session over a non-blocking socket ---- */
+
+struct weir_tls_stream {
+	struct weir_http_tls_server *tls;
+	struct weir_http_client client;
+	gnutls_session_t session;
+	bool greeted; /* the handshake is done */
+	int failed;   /* GnuTLS's code; 0: not */
+};
+
+struct weir_tls_stream *weir_tls_stream_new(struct weir_http_tls_server *tls, int fd)
+{
+	struct weir_tls_stream *stream = weir_alloc(1, sizeof *stream);
+	stream->tls = tls;
+	stream->client = (struct weir_http_client){.fd = fd, .spoke = true}; /* no word of HTTP is looked for */
+	if (gnutls_init(&stream->session, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) != 0 ||
+	    gnutls_priority_set_direct(stream->session, priorities, NULL) != 0)
+		abort(); /* only if memory is exhausted */
+	weir_http_tls_join(tls, &stream->client, stream->session);
+	return stream;
+}
+
+void weir_tls_stream_free(struct weir_tls_stream *stream)
+{
+	if (stream == NULL)
+		return;
+	if (stream->greeted && stream->failed == 0)
+		(void)gnutls_bye(stream->session, GNUTLS_SHUT_WR);
+	gnutls_deinit(stream->session);
+	weir_http_tls_leave(stream->tls, &stream->client);
+	free(stream);
+}
+
+/* What a code of GnuTLS's is to who reads from a socket. */
+static ssize_t as_errno(struct weir_tls_stream *stream, ssize_t code)
+{
+	if (code >= 0)
+		return code;
+	if (code == GNUTLS_E_PREMATURE_TERMINATION)
+		return 0;
+	bool goes_on = code == GNUTLS_E_AGAIN || code == GNUTLS_E_INTERRUPTED || gnutls_error_is_fatal((int)code) == 0;
+	if (!goes_on)
+		stream->failed = (int)code;
+	errno = goes_on ? EAGAIN : EPROTO;
+	return -1;
+}
+
+/* @return 1: done, or as weir_tls_stream_read() */
+static ssize_t greet(struct weir_tls_stream *stream)
+{
+	if (stream->failed != 0) {
+		errno = EPROTO;
+		return -1;
+	}
+	if (stream->greeted)
+		return 1;
+	int code = gnutls_handshake(stream->session);
+	stream->greeted = code == 0;
+	return stream->greeted ? 1 : as_errno(stream, code);
+}
+
+ssize_t weir_tls_stream_read(struct weir_tls_stream *stream, void *room, size_t bytes)
+{
+	ssize_t done = greet(stream);
+	return done == 1 ? as_errno(stream, gnutls_record_recv(stream->session, room, bytes)) : done;
+}
+
+ssize_t weir_tls_stream_write(struct weir_tls_stream *stream, const void *bytes, size_t length)
+{
+	ssize_t done = greet(stream);
+	return done == 1 ? as_errno(stream, gnutls_record_send(stream->session, bytes, length)) : done;
+}
+
+bool weir_tls_stream_pending(const struct weir_tls_stream *stream)
+{
+	return stream->greeted && gnutls_record_check_pending(stream->session) > 0;
+}
+
+bool weir_tls_stream_wants_write(const struct weir_tls_stream *stream)
+{
+	return stream->failed == 0 && gnutls_record_get_direction(stream->session) == 1;
+}
+
+const char *weir_tls_stream_words(const struct weir_tls_stream *stream)
+{
+	return stream->failed != 0 ? gnutls_strerror(stream->failed) : "";
+}

@@ -11,12 +11,12 @@
 
 #include "common/bytes/gzip.h"
 #include "common/http/http.h"
+#include "common/http/tls_stream.h"
 
 #include <microhttpd.h>
 
 struct weir_http_pool;
 struct weir_http_tls_pair;
-struct weir_http_tls_server;
 
 struct weir_http {
 	struct MHD_Daemon *daemon;
@@ -25,6 +25,9 @@ struct weir_http {
 	uint16_t port;
 	void (*refuse)(void *context, const char *words, struct weir_http_reply *reply);
 	void *refuse_context;
+	size_t body_most_bytes;
+	weir_http_handle *admit;
+	void *admit_context;
 	struct weir_http_pool *pool;
 	struct weir_http_tls_server *tls; /* NULL: plain */
 };
@@ -46,14 +49,22 @@ struct weir_http_exchange {
 	struct MHD_Connection *connection;
 	struct weir_http_client *client; /* NULL: its descriptor is not known */
 	const char *target;              /* the path; borrowed from libmicrohttpd for as long as the exchange lives */
+	const char *method;              /* likewise */
 	const struct weir_http_path *path;
 	struct weir_http_reply reply;
 	bool answered; /* the reply is made */
-	char tag[24];  /* "": none */
+	/* of a request with a body */
+	struct weir_text body;
+	size_t piece_bytes; /* 0: it is taken whole */
+	size_t taken;       /* of the piece, by the callback */
+	bool ended;         /* nothing more of it comes */
+	uint64_t dropped;   /* bytes of it that nobody wants, as it was refused */
+	size_t body_held;   /* bytes that the pool counts for it */
+	char tag[24];       /* "": none */
 	/* of a reply in parts: its body is the part that is being sent */
 	struct weir_gzip *gzip; /* NULL: not packed */
 	size_t sent;            /* of the part */
-	bool ended, broken;
+	bool all_made, broken;
 	bool counted; /* among the pool's streams */
 	size_t held;  /* bytes that the pool counts for it */
 	struct weir_http_exchange *next;
@@ -91,12 +102,16 @@ void weir_http_pool_free(struct weir_http_pool *pool);
 bool weir_http_pool_take(struct weir_http_exchange *exchange);
 /** Suspends it until the next part is made. @return false: the pool has ended */
 bool weir_http_pool_again(struct weir_http_exchange *exchange);
+/** Counts a body's bytes. @return false: too much is held */
+bool weir_http_pool_hold(struct weir_http_exchange *exchange, size_t bytes);
 /** Takes an exchange's end into account. */
 void weir_http_pool_forget(struct weir_http_exchange *exchange);
 
 /** A connection begins, and ends. */
 struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd);
 void weir_http_pool_leave(struct weir_http_pool *pool, struct weir_http_client *client);
+/** Gives who sends more time. NULL is fine. */
+void weir_http_client_reward(struct weir_http_client *client, size_t bytes);
 /** Gives it a whole turn again. NULL is fine. */
 void weir_http_client_extend(struct weir_http_client *client);
 
@@ -104,16 +119,9 @@ void weir_http_client_extend(struct weir_http_client *client);
 
 enum { WEIR_HTTP_TLS_OPTIONS = 3 };
 
-/** @return WEIR_OK; WEIR_INVALID: the files cannot serve */
-WEIR_MUST_USE enum weir_status weir_http_tls_open(const struct weir_http_tls *files, const struct weir_log *log,
-                                                  struct weir_http_tls_server **tls, struct weir_error *error);
-/** When all connections have ended. NULL is fine. */
-void weir_http_tls_close(struct weir_http_tls_server *tls);
 /** What libmicrohttpd is started with: WEIR_HTTP_TLS_OPTIONS of them. */
 void weir_http_tls_options(struct MHD_OptionItem *options);
-/** Takes up what has changed: once a second. @thread any worker */
-void weir_http_tls_look(struct weir_http_tls_server *tls);
-/** A connection begins, and ends. @param session  GnuTLS's, of libmicrohttpd @thread the server's */
+/** A connection begins, and ends. @param session  GnuTLS's @thread the server's */
 void weir_http_tls_join(struct weir_http_tls_server *tls, struct weir_http_client *client, void *session);
 void weir_http_tls_leave(struct weir_http_tls_server *tls, struct weir_http_client *client);
 /** Unix time. @thread any */

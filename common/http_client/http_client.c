@@ -6,22 +6,52 @@
 #include "common/base/words.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct weir_http_client {
 	struct weir_http_client_options options;
 	CURL *curl;
 	struct weir_text *body; /* of the question that is asked */
 	size_t room;            /* what it may still take */
+	const struct weir_http_call *call;
+	struct weir_http_answer *answer;
+	int unkept; /* errno: the descriptor did not take it */
 	char words[CURL_ERROR_SIZE];
 };
+
+/* Writes what a descriptor takes. @return how much that was: less than all ends the call */
+static size_t write_body(struct weir_http_client *client, const char *bytes, size_t length)
+{
+	struct weir_http_answer *answer = client->answer;
+	uint64_t room = client->call->body_fd_most - answer->body_fd_bytes;
+	size_t most = length < room ? length : (size_t)room, done = 0;
+	answer->body_fd_full = most < length;
+	while (done < most) {
+		ssize_t wrote = write(client->call->body_fd, bytes + done, most - done);
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote <= 0) {
+			client->unkept = errno;
+			break;
+		}
+		done += (size_t)wrote;
+	}
+	answer->body_fd_bytes += done;
+	return done;
+}
 
 static size_t take_body(char *bytes, size_t size, size_t count, void *context)
 {
 	struct weir_http_client *client = context;
+	long code = 0;
+	if (client->call->body_fd > 0 && curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &code) == CURLE_OK &&
+	    code / 100 == 2)
+		return write_body(client, bytes, size * count);
 	if (size * count > client->room)
 		return 0;
 	client->room -= size * count;
@@ -42,16 +72,20 @@ static bool set_options(struct weir_http_client *client)
 	const struct weir_http_client_options *options = &client->options;
 	return curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->words) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "") == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_ms) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)options->answer_ms) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_FILETIME, 1L) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_USERAGENT, options->agent) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_WRITEDATA, client) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, go_on) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_XFERINFODATA, client) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L) == CURLE_OK &&
+	       (options->stall_ms == 0 ||
+	        (curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
+	         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)((options->stall_ms + 999) / 1000)) == CURLE_OK)) &&
+	       (!options->cookies || curl_easy_setopt(curl, CURLOPT_COOKIEFILE, "") == CURLE_OK) &&
 	       (options->ca_file == NULL || curl_easy_setopt(curl, CURLOPT_CAINFO, options->ca_file) == CURLE_OK);
 }
 
@@ -101,14 +135,23 @@ static bool set_call(CURL *curl, const struct weir_http_call *call)
 		       curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)call->body.length) == CURLE_OK;
 	else
 		good = good && curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L) == CURLE_OK;
-	return good && curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK &&
+	/* Libcurl takes the user's ticket where an account is given that is empty. */
+	const char *account = call->negotiate ? ":" : call->aws_account;
+	/* What is written to a descriptor is the document as it lies there: offsets are those of its bytes. */
+	const char *encodings = call->body_fd > 0 ? NULL : "";
+	return good && curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, encodings) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call->method) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_HTTPAUTH, call->negotiate ? CURLAUTH_NEGOTIATE : CURLAUTH_BASIC) ==
+	           CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, call->aws_scope) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_USERPWD, call->aws_account) == CURLE_OK;
+	       curl_easy_setopt(curl, CURLOPT_USERPWD, account) == CURLE_OK;
 }
 
 /* libcurl's words may quote what a server said. */
 static const char *why(struct weir_http_client *client, CURLcode done)
 {
+	if (done == CURLE_WRITE_ERROR && client->unkept != 0)
+		return strerror(client->unkept);
 	if (done == CURLE_WRITE_ERROR)
 		return "the answer is too long";
 	if (done == CURLE_ABORTED_BY_CALLBACK)
@@ -120,10 +163,20 @@ static const char *why(struct weir_http_client *client, CURLcode done)
 static void take_etag(CURL *curl, struct weir_http_answer *answer)
 {
 	struct curl_header *header;
-	answer->etag[0] = '\0';
 	if (curl_easy_header(curl, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
 	    strlen(header->value) < sizeof answer->etag)
 		snprintf(answer->etag, sizeof answer->etag, "%s", header->value);
+}
+
+static void take_place(CURL *curl, struct weir_http_answer *answer)
+{
+	const char *location = NULL;
+	long modified_s = -1;
+	if (curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &location) == CURLE_OK && location != NULL &&
+	    strlen(location) < sizeof answer->location)
+		snprintf(answer->location, sizeof answer->location, "%s", location);
+	if (curl_easy_getinfo(curl, CURLINFO_FILETIME, &modified_s) == CURLE_OK && modified_s > 0)
+		answer->last_modified_ms = (int64_t)modified_s * 1000;
 }
 
 enum weir_status weir_http_client_call(struct weir_http_client *client, const struct weir_http_call *call,
@@ -131,14 +184,22 @@ enum weir_status weir_http_client_call(struct weir_http_client *client, const st
 {
 	struct curl_slist *list;
 	client->words[0] = '\0';
+	client->unkept = 0;
 	client->body = &answer->body;
 	client->room = client->options.body_most_bytes;
+	client->call = call;
+	client->answer = answer;
 	answer->retry_after_ms = -1;
+	answer->etag[0] = answer->location[0] = '\0';
+	answer->last_modified_ms = 0;
+	answer->body_fd_bytes = 0;
+	answer->body_fd_full = answer->refused = false;
 	CURLcode done = CURLE_OUT_OF_MEMORY;
 	if (set_headers(client->curl, call, &list) && set_call(client->curl, call))
 		done = curl_easy_perform(client->curl);
 	(void)curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(list);
+	answer->refused = done == CURLE_COULDNT_CONNECT || done == CURLE_COULDNT_RESOLVE_HOST;
 	if (done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL)
 		return weir_fail(error, WEIR_INVALID, "%s", curl_easy_strerror(done));
 	if (done != CURLE_OK || curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &answer->code) != CURLE_OK)
@@ -147,6 +208,7 @@ enum weir_status weir_http_client_call(struct weir_http_client *client, const st
 	if (curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK && after_s > 0)
 		answer->retry_after_ms = after_s < INT_MAX ? (int64_t)after_s * 1000 : INT_MAX;
 	take_etag(client->curl, answer);
+	take_place(client->curl, answer);
 	return WEIR_OK;
 }
 

@@ -15,7 +15,7 @@
 
 #include <stdatomic.h>
 
-enum { WEIR_HTTP_HEADERS_MAX = 16, WEIR_HTTP_ETAG_BYTES = 160 };
+enum { WEIR_HTTP_HEADERS_MAX = 16, WEIR_HTTP_ETAG_BYTES = 160, WEIR_HTTP_LOCATION_BYTES = 8192 };
 
 struct weir_http_client;
 
@@ -24,6 +24,8 @@ struct weir_http_client_options {
 	size_t body_most_bytes;        /* of an answer */
 	const char *agent;             /* borrowed, as all here, until the client is freed */
 	const char *ca_file;           /* certificates that are trusted in place of the system's; NULL */
+	int64_t stall_ms;              /* gives up where no byte comes for so long; 0: only answer_ms counts */
+	bool cookies;                  /* keeps those that servers set, and shows them again: as SPNEGO's session needs */
 	const _Atomic bool *stop;      /* ends waiting; NULL */
 };
 
@@ -34,6 +36,9 @@ struct weir_http_call {
 	struct weir_span body;                      /* at NULL: none */
 	const char *aws_scope;   /* "aws:amz:REGION:SERVICE": signed by AWS's version 4; NULL: it is not */
 	const char *aws_account; /* "KEY:SECRET" for that */
+	bool negotiate;          /* by SPNEGO, with the tickets of this process's user or KRB5_CLIENT_KTNAME */
+	int body_fd;             /* the body of an answer of 2xx is written there, not into memory; 0: it is not */
+	uint64_t body_fd_most;   /* bytes that it takes */
 };
 
 struct weir_http_answer {
@@ -41,6 +46,11 @@ struct weir_http_answer {
 	int64_t retry_after_ms;          /* -1: it does not say */
 	char etag[WEIR_HTTP_ETAG_BYTES]; /* what it calls this state of the document; "": nothing, or it is too long */
 	struct weir_text body;           /* what is there already stays before it; the caller frees */
+	char location[WEIR_HTTP_LOCATION_BYTES]; /* where it redirects to, whole; "": nowhere, or it is too long */
+	int64_t last_modified_ms;                /* Unix ms; 0: it does not say */
+	uint64_t body_fd_bytes;                  /* how many were written to the descriptor, also where the call fails */
+	bool body_fd_full;                       /* the call failed as more came than it takes */
+	bool refused; /* the call failed before anything was asked: nobody answers at the address */
 };
 
 WEIR_MUST_USE enum weir_status weir_http_client_new(const struct weir_http_client_options *options,

@@ -21,7 +21,7 @@ static uint32_t scale_bytes(const struct layout *layout)
 
 static uint32_t form_index(unsigned form)
 {
-	return form & BUCKET_RUNS ? 1 : 0;
+	return form & BUCKET_APART ? 2 : form & BUCKET_RUNS ? 1 : 0;
 }
 
 /* Where the rings begin. */
@@ -96,6 +96,7 @@ void bucket_open(struct bucket_view *view, struct bucket *bucket, const struct l
 		limit->fixed = at + layout->at[form_index(form)][i];
 		limit->newest_ms = newest_ms;
 		limit->runs = limit_runs(shape, form);
+		limit->apart = shape->apart_bytes > 0 && (form & BUCKET_APART);
 		limit->entries = rings;
 		if (shape->has_times && layout->times_count > 1)
 			rings += ring_bytes(shape, form, weir_times_room(limit->fixed, &shape->times));
@@ -215,6 +216,8 @@ bool bucket_check(const struct bucket *bucket, const struct layout *layout, size
 	if (form & BUCKET_SINGLE)
 		return form == BUCKET_SINGLE && layout->scale == SCALE_ONE && length == sizeof *bucket;
 	if ((form & BUCKET_NTH) && !(form & BUCKET_DECIDED))
+		return false;
+	if ((form & BUCKET_APART) && !(layout->has_queue && (form & BUCKET_RUNS)))
 		return false;
 	if (length < head_bytes(layout, form) || bucket_used(bucket, layout) != length)
 		return false;

@@ -20,8 +20,9 @@ enum bucket_flags {
 	BUCKET_USED = 16,     /* touched since the hand came by */
 	BUCKET_DIRTY = 32,    /* changed since the last snapshot */
 	BUCKET_NTH = 64,      /* BUCKET_DECIDED, and which block of the key that was: not the first */
+	BUCKET_APART = 128,   /* BUCKET_RUNS, in a layout with a queue: its runs lie apart, and it knows of more entries */
 	/* what is after the header */
-	BUCKET_FORM = BUCKET_SINGLE | BUCKET_DECIDED | BUCKET_OWN_TIMES | BUCKET_RUNS | BUCKET_NTH,
+	BUCKET_FORM = BUCKET_SINGLE | BUCKET_DECIDED | BUCKET_OWN_TIMES | BUCKET_RUNS | BUCKET_NTH | BUCKET_APART,
 };
 
 /* The header. The rest of the block follows it. */
@@ -45,6 +46,12 @@ struct bucket_view {
 	uint8_t *own_times; /* NULL if the limits share one */
 	struct weir_limit_view limits[WEIR_ZONE_LIMITS_MAX];
 };
+
+/** A form as a layout has it: where there is a queue, runs lie apart. */
+static inline unsigned bucket_form(const struct layout *layout, unsigned form)
+{
+	return layout->has_queue && (form & BUCKET_RUNS) ? form | BUCKET_APART : form & ~(unsigned)BUCKET_APART;
+}
 
 /** Bytes of a block. @param rooms  one for each limit, those without times ignored; not for a single one */
 size_t bucket_bytes(const struct layout *layout, unsigned flags, const uint32_t *rooms);

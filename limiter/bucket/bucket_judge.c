@@ -59,7 +59,7 @@ static void lay_out(struct bucket_work *work, unsigned more, int64_t c)
 	struct bucket_view from = work->view;
 	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
 	bucket_rooms(&from, rooms);
-	unsigned form = (from.bucket->flags & BUCKET_FORM) | more;
+	unsigned form = bucket_form(from.layout, (from.bucket->flags & BUCKET_FORM) | more);
 	for (uint32_t i = 0; i < from.layout->limit_count; i++)
 		if (from.layout->limits[i].has_times)
 			rooms[i] = room_for(&from.layout->limits[i], rooms[i], form & BUCKET_RUNS ? 1 : c);
@@ -110,7 +110,7 @@ static void step_layout(struct bucket_work *work, const struct layout *next)
 			rooms[i] = layout_same_limit(next, from.layout, i) ? held[i] : 0;
 		else if (next->before[i] >= 0)
 			rooms[i] = held[next->before[i]];
-	unsigned form = from.bucket->flags & BUCKET_FORM;
+	unsigned form = bucket_form(next, from.bucket->flags & BUCKET_FORM);
 	if (next->ends_shadow && !is_rescaled)
 		form &= ~(unsigned)(BUCKET_DECIDED | BUCKET_NTH);
 	open_scratch(work, next, form, rooms);
@@ -209,8 +209,10 @@ static void decide(struct bucket_work *work, const struct weir_zone *zone, unsig
 		}
 	}
 	const struct weir_limit_view *limit = &work->view.limits[verdict->limit];
+	verdict->kind = BUCKET_BLOCKS;
 	verdict->rule = &limit->shape->limit;
 	verdict->count = limit->shape->ops->held(limit, t);
+	verdict->at_ms = t;
 	verdict->until_ms = latest > least_ms ? latest : least_ms;
 	verdict->nth = zone->block_list_count > 0 ? nth : 0;
 	verdict->bits |= WEIR_VERDICT_DECIDED;
@@ -284,12 +286,78 @@ void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count)
 	note_decision(work, at_ms, at_ms, count);
 }
 
-void bucket_done(struct bucket_work *work, int64_t t)
+/* An open block: published, not over, and one that limits alone hold up. */
+static bool has_open_block(const struct bucket_work *work, const struct weir_zone *zone, int64_t t)
+{
+	const struct bucket_view *view = &work->view;
+	return zone->block_for_ms == 0 && view->decided != NULL && bucket_decided_at(view) < bucket_decided_until(view) &&
+	       t < bucket_decided_until(view);
+}
+
+/* What the limits say of an event of cost 1 at t. */
+struct answer {
+	bool is_late, is_over;
+	uint32_t limit;   /* the one with the latest reset among those that are over, */
+	int64_t reset_ms; /* and that; t where none is over */
+};
+
+static struct answer ask_limits(const struct bucket_view *view, int64_t t)
+{
+	struct answer answer = {.reset_ms = t};
+	for (uint32_t i = 0; i < view->layout->limit_count; i++) {
+		const struct weir_limit_view *limit = &view->limits[i];
+		unsigned judgement = limit->shape->ops->judge(limit, t, 1);
+		answer.is_late |= (judgement & WEIR_LIMIT_LATE) != 0;
+		if (!(judgement & WEIR_LIMIT_OVER))
+			continue;
+		answer.is_over = true;
+		int64_t reset_ms = limit->shape->ops->reset(limit, t);
+		if (reset_ms > answer.reset_ms) {
+			answer.reset_ms = reset_ms;
+			answer.limit = i;
+		}
+	}
+	return answer;
+}
+
+/*
+ * A place was freed: the open block ends when the limits let an event pass now. A limit that cannot say, as the moment
+ * is too old for it, leaves the block as it is; so does one that is over and names no later moment.
+ */
+static void end_sooner(struct bucket_work *work, uint32_t freed, int64_t t, struct bucket_verdict *verdict)
+{
+	const struct bucket_view *view = &work->view;
+	int64_t decided_at_ms = bucket_decided_at(view), at_ms = t > decided_at_ms ? t : decided_at_ms;
+	struct answer answer = ask_limits(view, at_ms);
+	if (answer.is_late || answer.reset_ms >= bucket_decided_until(view) || (answer.is_over && answer.reset_ms == at_ms))
+		return;
+	verdict->kind = answer.is_over ? BUCKET_SHORTENS : BUCKET_LIFTS;
+	verdict->limit = answer.is_over ? answer.limit : freed;
+	const struct weir_limit_view *limit = &view->limits[verdict->limit];
+	verdict->rule = &limit->shape->limit;
+	verdict->count = limit->shape->ops->held(limit, at_ms);
+	verdict->at_ms = at_ms;
+	verdict->until_ms = answer.reset_ms;
+	verdict->nth = 0;
+	verdict->bits |= WEIR_VERDICT_DECIDED;
+	/* A block that was lifted lasted no time: the next breach makes a decision, whatever the clocks of other sources. */
+	weir_time_put(view->decided + WEIR_TIME_BYTES, answer.is_over ? answer.reset_ms : decided_at_ms);
+}
+
+void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t t, bool held,
+                 struct bucket_verdict *verdict)
 {
 	leave(work, t);
-	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
+	uint32_t freed = UINT32_MAX;
+	for (uint32_t i = work->view.layout->limit_count; i-- > 0;) {
 		const struct weir_limit_view *limit = &work->view.limits[i];
 		if (limit->shape->ops->done != NULL && limit->shape->ops->done(limit))
-			work->changed = true;
+			freed = i;
 	}
+	verdict->bits = 0;
+	if (freed == UINT32_MAX)
+		return;
+	work->changed = true;
+	if (!held && has_open_block(work, zone, t))
+		end_sooner(work, freed, t, verdict);
 }

@@ -47,11 +47,19 @@ void bucket_work_new(struct bucket_work *work, struct bucket_scratch *scratch, c
 void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratch, struct bucket *bucket,
                          const struct layout *from, const struct layout *to, int64_t c);
 
+/* What a decision does. */
+enum bucket_decision {
+	BUCKET_BLOCKS,
+	BUCKET_SHORTENS, /* the open block ends sooner than was published: a queue has room again, and another limit not yet */
+	BUCKET_LIFTS,    /* it has ended: a queue has room again */
+};
+
 struct bucket_verdict {
-	unsigned bits;                 /* enum weir_verdict_bits, without NONE */
-	uint32_t limit;                /* the rest: of a decision, if one was made */
+	unsigned bits; /* enum weir_verdict_bits, without NONE; the rest: of a decision, if one was made */
+	enum bucket_decision kind;
+	uint32_t limit;                /* that decided; in a lift the queue that has room again, the first of several */
 	const struct weir_limit *rule; /* that limit as it was judged by, without `done`; lives as long as the layout */
-	int64_t until_ms;
+	int64_t at_ms, until_ms;
 	int64_t count;
 	uint32_t nth; /* which block of the key it is, where the zone has a list of them; else 0 */
 };
@@ -71,7 +79,14 @@ void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_
  */
 void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count);
 
-/** A record that is done: the oldest entry of every queue goes. */
-void bucket_done(struct bucket_work *work, int64_t t);
+/**
+ * A done record: the oldest entry of every queue goes. Where that frees a place under an open block, the block ends when
+ * the limits let an event pass; its new end is a decision. A block of a zone with `block_for` is a penalty, and stays.
+ *
+ * @param held     an operator's block of the key is what was published last: nothing is decided
+ * @param verdict  its bits are 0, or WEIR_VERDICT_DECIDED alone
+ */
+void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t t, bool held,
+                 struct bucket_verdict *verdict);
 
 #endif

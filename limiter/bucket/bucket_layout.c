@@ -33,9 +33,10 @@ static void fill(struct layout *layout, uint32_t i, const struct weir_limit *lim
 	layout->is_charged |= shape->ops->charged_by_all;
 	int64_t memory_ms = weir_limit_memory_ms(limit);
 	layout->memory_ms = memory_ms > layout->memory_ms ? memory_ms : layout->memory_ms;
-	for (int runs = 0; runs < 2; runs++) {
-		layout->at[runs][i] = layout->fixed_bytes[runs];
-		layout->fixed_bytes[runs] += shape->fixed_bytes[runs];
+	uint32_t bytes[] = {shape->fixed_bytes[0], shape->fixed_bytes[1], shape->fixed_bytes[1] + shape->apart_bytes};
+	for (int form = 0; form < 3; form++) {
+		layout->at[form][i] = layout->fixed_bytes[form];
+		layout->fixed_bytes[form] += bytes[form];
 	}
 }
 

@@ -64,8 +64,8 @@ struct layout {
 	struct layout_counts counts[2];       /* LAYOUT_THREE: of limits 1 and 2 */
 	int64_t memory_ms;                    /* the longest of its limits */
 	int64_t forgive_ms;                   /* how long a block is remembered after its end; 0: not at all */
-	uint32_t fixed_bytes[2];              /* of all fixed parts, by form: plain times, runs */
-	uint32_t at[2][WEIR_ZONE_LIMITS_MAX]; /* where each begins among them */
+	uint32_t fixed_bytes[3];              /* of all fixed parts, by form: plain times, runs, runs that lie apart */
+	uint32_t at[3][WEIR_ZONE_LIMITS_MAX]; /* where each begins among them */
 	int8_t before[WEIR_ZONE_LIMITS_MAX];  /* each limit's place in the layout before this one; -1: it starts empty */
 	const struct layout *next;            /* what took its place; NULL: in force, or the zone was removed */
 	uint64_t ended_version;               /* the policy that replaced it or removed its zone; 0: in force */

@@ -33,7 +33,8 @@ struct footprint footprint_of(const struct layout *layout)
 	struct slab slab;
 	slab_init(&slab);
 	unsigned decided = BUCKET_DECIDED | (layout->forgive_ms > 0 ? BUCKET_NTH : 0);
-	size_t times = full_bytes(layout, decided), runs = full_bytes(layout, decided | BUCKET_RUNS);
+	size_t times = full_bytes(layout, decided);
+	size_t runs = full_bytes(layout, bucket_form(layout, decided | BUCKET_RUNS));
 	struct footprint footprint = {
 		.once = slab_fit_bytes(&slab, sizeof(struct bucket)) + TABLE_SHARE_BYTES,
 		.full = slab_fit_bytes(&slab, times < runs ? times : runs) + TABLE_SHARE_BYTES,

@@ -6,6 +6,7 @@
 #include "common/cluster/lag.h"
 #include "common/cluster/membership.h"
 #include "limiter/daemon/limiter.h"
+#include "limiter/daemon/live_watch.h"
 #include "limiter/worker/balance.h"
 
 enum limiter_phase {
@@ -19,6 +20,8 @@ struct limiter {
 	struct weir_daemon *daemon;
 	struct weir_daemon_pages pages;
 	_Atomic int phase; /* from LIMITER_WORKING on all that follows is there, and stays */
+	_Atomic(struct weir_bus *)
+		awaited; /* while it connects: the bus before its topics are there; else NULL, or that bus */
 	struct weir_bus *bus;
 	uint64_t seed;
 	struct policy_registry *registry;
@@ -30,6 +33,7 @@ struct limiter {
 	struct balance *balance;
 	struct weir_membership *membership;
 	struct weir_lag *lag;
+	struct live_watch live;
 };
 
 /** What stands of a partition at the worker that has it. @thread any */

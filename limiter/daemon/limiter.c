@@ -60,8 +60,8 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 	const struct weir_daemon *daemon = limiter->daemon;
 	struct weir_store *store = NULL;
 	uint64_t policy;
-	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, FOR_EVER_MS, weir_stop_flag(),
-	                                           &daemon->log, &limiter->bus, error);
+	enum weir_status status = weir_connect_bus(daemon->config, daemon->name, &limiter->awaited, FOR_EVER_MS,
+	                                           weir_stop_flag(), &daemon->log, &limiter->bus, error);
 	if (status == WEIR_OK) {
 		use_topics(limiter);
 		atomic_store(&limiter->phase, LIMITER_OPENING);
@@ -242,8 +242,9 @@ static void announce(struct announcements *announcements, struct limiter *limite
 	for (uint32_t i = 0; i < limiter->bus->partitions; i++) {
 		struct worker_partition look;
 		limiter_view(limiter, i, &look);
-		announcements_look(announcements, i, &look, weir_assignment_has(limiter->assignment, i), explain_pause,
-		                   limiter);
+		bool is_ours = weir_assignment_has(limiter->assignment, i);
+		announcements_look(announcements, i, &look, is_ours, explain_pause, limiter);
+		live_watch_look(&limiter->live, i, is_ours && live_watch_awaits(look.state), now_ms);
 	}
 	announcements_tell(announcements);
 }
@@ -276,6 +277,7 @@ static enum weir_status watch(void *self, struct weir_error *error)
 	struct announcements announcements;
 	int64_t announce_ms = 0;
 	announcements_init(&announcements, limiter->bus->partitions, &limiter->daemon->log);
+	live_watch_init(&limiter->live, limiter->bus->partitions);
 	const struct limiter_parts parts = {
 		.workers = limiter->workers, .worker_count = limiter->worker_count, .registry = limiter->registry};
 	while (!atomic_load(weir_stop_flag()) && !part_failed(limiter)) {
@@ -291,6 +293,7 @@ static enum weir_status watch(void *self, struct weir_error *error)
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
 	announcements_deinit(&announcements);
+	live_watch_deinit(&limiter->live);
 	return WEIR_OK;
 }
 

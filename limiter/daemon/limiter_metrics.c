@@ -16,6 +16,7 @@ enum {
 	DECISIONS,
 	EVENTS,
 	REPEATED_EVENTS,
+	SHARED_FRAMES,
 	FRAMES,
 	MALFORMED_FRAMES,
 	OVERRIDES,
@@ -52,6 +53,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_limiter_repeated_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
          "Events dropped because they had been judged before: after a failure, a collector resends what was "
          "not acknowledged."},
+	[SHARED_FRAMES] =
+		{"weir_limiter_shared_source_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
+         "Frames of sources that went back more than five times within a minute: two collectors have one identity, "
+         "as if a state directory was copied, and events of one are dropped as repeated ones of the other."},
 	[FRAMES] = {"weir_limiter_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
                 "Frames judged: messages on the events topic."},
 	[MALFORMED_FRAMES] =
@@ -111,6 +116,10 @@ const struct weir_metric limiter_daemon_metrics[LIMITER_DAEMON_METRIC_COUNT] = {
          "Partitions of this process, each in one state. Only those that are `live` are judged. `paused` ones wait for "
          "the store, `waiting` ones for the brokers or the events topic, `stuck` ones for an operator or another owner: /healthz, /readyz and "
          "the log say why."},
+	[LIMITER_NOT_LIVE] =
+		{"weir_limiter_not_live_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
+         "For how long the partition that waits longest has been assigned to this process and not been judged, while it "
+         "is neither paused nor stuck. 0 where none waits; moving one takes seconds."},
 	[LIMITER_PARTITIONS_TAKEN] = {"weir_limiter_partitions_taken_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
                                   "Partitions that this process, or one of its threads, took over."},
 	[LIMITER_PARTITIONS_LEFT] = {"weir_limiter_partitions_left_total", WEIR_COUNTER, "partitions", WEIR_NO_LABELS,
@@ -255,6 +264,7 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 		zone_metrics(parts, page);
 	weir_metrics_counter(page, &metrics[EVENTS], SUM(parts, events));
 	weir_metrics_counter(page, &metrics[REPEATED_EVENTS], SUM(parts, repeated));
+	weir_metrics_counter(page, &metrics[SHARED_FRAMES], SUM(parts, shared));
 	weir_metrics_counter(page, &metrics[FRAMES], SUM(parts, frames));
 	weir_metrics_counter(page, &metrics[MALFORMED_FRAMES], SUM(parts, malformed));
 	override_metrics(parts, page);

@@ -6,6 +6,7 @@
 #include "limiter/daemon/internal.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/store_metrics.h"
 #include "limiter/daemon/limiter_metrics.h"
@@ -34,7 +35,7 @@ static bool healthy(void *context, struct weir_text *why)
 		limiter_view(limiter, partition, &look);
 		if (look.error[0] == '\0')
 			continue;
-		weir_text_printf(why, "partition %u is parked: %s\n", partition, look.error);
+		weir_text_printf(why, "partition %u is stopped: %s\n", partition, look.error);
 		good = false;
 	}
 	return good;
@@ -100,7 +101,7 @@ static bool partitions_ready(const struct limiter *limiter, const struct summary
 		return false;
 	}
 	if (sum->parked > 0)
-		weir_text_printf(why, "%u of %u assigned partitions are stuck, starting with partition %u: %s\n", sum->parked,
+		weir_text_printf(why, "%u of %u assigned partitions are stopped, starting with partition %u: %s\n", sum->parked,
 		                 sum->given, sum->first_parked, sum->error);
 	if (sum->paused > 0)
 		put_paused(limiter, sum, why);
@@ -114,8 +115,10 @@ static bool ready(void *context, struct weir_text *why)
 {
 	const struct limiter *limiter = context;
 	int phase = atomic_load(&limiter->phase);
-	if (phase == LIMITER_CONNECTING)
-		return weir_bus_kafka_ready(NULL, why);
+	if (phase == LIMITER_CONNECTING) {
+		weir_bus_kafka_awaits(atomic_load(&limiter->awaited), why);
+		return false;
+	}
 	if (phase != LIMITER_WORKING) {
 		weir_text_puts(why, phase == LIMITER_OPENING ? "the store has not answered yet\n" : "stopping\n");
 		return false;
@@ -144,6 +147,9 @@ static void partition_metrics(const struct limiter *limiter, struct weir_text *p
 	uint32_t given;
 	weir_assignment_get(limiter->assignment, NULL, &given);
 	weir_metrics_gauge(page, &limiter_daemon_metrics[LIMITER_PARTITIONS_GIVEN], given);
+	weir_metrics_family(page, &limiter_daemon_metrics[LIMITER_NOT_LIVE]);
+	weir_metrics_double(page, &limiter_daemon_metrics[LIMITER_NOT_LIVE], NULL,
+	                    (double)live_watch_age_ms(&limiter->live, weir_monotonic_ms()) / 1000.0);
 	uint64_t waiting = 0;
 	if (!weir_bus_kafka_serves(limiter->bus, WEIR_TOPIC_EVENTS)) { /* they would judge, but nothing comes */
 		waiting = counts[WORKER_LIVE];
@@ -211,8 +217,7 @@ static void metrics(void *context, struct weir_text *page)
 	const struct limiter *limiter = context;
 	int phase = atomic_load(&limiter->phase);
 	weir_metrics_gauge(page, &limiter_daemon_metrics[LIMITER_IS_WORKING], phase == LIMITER_WORKING);
-	weir_bus_kafka_metrics(phase > LIMITER_CONNECTING ? limiter->bus : NULL,
-	                       (uint32_t)limiter->daemon->config->bus.partitions, page);
+	weir_bus_kafka_metrics(atomic_load(&limiter->awaited), (uint32_t)limiter->daemon->config->bus.partitions, page);
 	store_metrics(limiter, phase, page);
 	if (phase < LIMITER_WORKING)
 		return;

@@ -65,7 +65,7 @@ void decision_json(struct weir_text *text, uint32_t partition, const struct shar
 	const struct weir_zone *zone = decision->zone->zone;
 	begin_json(text, partition, decision->id_offset, decision->id_index, zone);
 	decision_key_json(text, zone, decision->key);
-	weir_text_puts(text, ",\"action\":\"block\"");
+	weir_text_puts(text, decision->kind == BUCKET_LIFTS ? ",\"action\":\"lift\"" : ",\"action\":\"block\"");
 	member(text, "at", decision->at_ms);
 	member(text, "until", decision->until_ms);
 	weir_text_puts(text, ",\"limit\":");
@@ -73,6 +73,8 @@ void decision_json(struct weir_text *text, uint32_t partition, const struct shar
 	member(text, "count", decision->count);
 	if (decision->nth > 0)
 		member(text, "nth", decision->nth);
+	if (decision->kind != BUCKET_BLOCKS)
+		weir_text_puts(text, ",\"freed\":true");
 	end_json(text, zone);
 }
 

@@ -10,7 +10,10 @@
 #include "common/policy/policy.h"
 #include "limiter/shard/shard.h"
 
-/** Appends {"id":…,"zone":…,…} without a newline. */
+/**
+ * Appends {"id":…,"zone":…,…} without a newline. A decision that a done record made has "freed":true: a lift, or a block that
+ * ends sooner than was published.
+ */
 void decision_json(struct weir_text *text, uint32_t partition, const struct shard_decision *decision);
 
 /**

@@ -17,6 +17,7 @@
 #ifndef LIMITER_SHARD_INTERNAL_H
 #define LIMITER_SHARD_INTERNAL_H
 
+#include "common/frame/sender_watch.h"
 #include "limiter/bucket/bucket_fast.h"
 #include "limiter/bucket/bucket_judge.h"
 #include "limiter/memory/filter.h"
@@ -106,6 +107,7 @@ struct source_position {
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
 	uint64_t position;
 	int64_t used_ms; /* the clock at its last frame with events */
+	struct weir_sender_watch watch;
 };
 
 /* When the shard switched to a policy. */

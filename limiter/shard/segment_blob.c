@@ -35,11 +35,11 @@ char *segment_blob_put(char *at, const struct bucket *bucket, size_t used)
 	return (char *)next + SEGMENT_BLOB_BUCKET_HEAD_BYTES + body;
 }
 
-void segment_blob_seal(char *blob, size_t length, uint32_t buckets)
+void segment_blob_seal(char *blob, size_t length, uint32_t buckets, unsigned forms)
 {
 	uint8_t *head = (uint8_t *)blob;
 	memcpy(head, "wS", 2);
-	head[2] = SEGMENT_BLOB_VERSION;
+	head[2] = forms & BUCKET_APART ? SEGMENT_BLOB_VERSION : SEGMENT_BLOB_VERSION - 1;
 	head[3] = 0;
 	weir_bytes_put(head + 4, 4, buckets);
 	weir_bytes_put(head + 8, 8, weir_hash64(blob + SEGMENT_BLOB_HEAD_BYTES, length - SEGMENT_BLOB_HEAD_BYTES));
@@ -198,6 +198,7 @@ struct merge {
 	struct segment_blob_seen seen;
 	char *at;
 	uint32_t buckets;
+	unsigned forms;
 };
 
 static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, struct weir_error *error)
@@ -221,6 +222,7 @@ static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, s
 		memcpy(merge->at, begin, bytes);
 		merge->at += bytes;
 		merge->buckets++;
+		merge->forms |= bucket.header.flags & BUCKET_FORM;
 	}
 	return status == WEIR_END ? WEIR_OK : status;
 }
@@ -244,7 +246,7 @@ enum weir_status segment_blob_merge(const struct weir_span *blobs, size_t count,
 		return status;
 	}
 	*length = (size_t)(merge.at - base);
-	segment_blob_seal(base, *length, merge.buckets);
+	segment_blob_seal(base, *length, merge.buckets, merge.forms);
 	*merged = base;
 	return WEIR_OK;
 }

@@ -7,7 +7,7 @@
  *
  *   bytes  what
  *   2      magic "wS"
- *   1      version (SEGMENT_BLOB_VERSION)
+ *   1      version: 2 where a bucket has BUCKET_APART, which version 1 does not know; else 1
  *   1      zero
  *   4      buckets
  *   8      checksum: XXH3-64 of everything after it
@@ -30,7 +30,7 @@
 #include "limiter/bucket/bucket.h"
 #include "limiter/bucket/compiled_policy.h"
 
-enum { SEGMENT_BLOB_VERSION = 1, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 30 };
+enum { SEGMENT_BLOB_VERSION = 2, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 30 };
 
 /* ---- writing ---- */
 
@@ -40,8 +40,13 @@ size_t segment_blob_bucket_bytes(size_t used);
 /** Writes a bucket. @return the place after its last byte */
 char *segment_blob_put(char *at, const struct bucket *bucket, size_t used);
 
-/** Writes a blob's header, before its buckets, which are written already. @param length  of the whole blob */
-void segment_blob_seal(char *blob, size_t length, uint32_t buckets);
+/**
+ * Writes a blob's header, before its buckets, which are written already.
+ *
+ * @param length  of the whole blob
+ * @param forms   what its buckets have in their forms, all together
+ */
+void segment_blob_seal(char *blob, size_t length, uint32_t buckets, unsigned forms);
 
 /* ---- reading ---- */
 

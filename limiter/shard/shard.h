@@ -20,7 +20,7 @@
 #include "common/base/text.h"
 #include "common/bytes/hash.h"
 #include "common/frame/frame.h"
-#include "limiter/bucket/compiled_policy.h"
+#include "limiter/bucket/bucket_judge.h"
 #include "limiter/overrides/override_command.h"
 
 enum {
@@ -49,8 +49,9 @@ struct shard_decision {
 	uint32_t pair;      /* running number of (event, zone) pairs in the frame */
 	uint64_t id_offset; /* as options.count_events says */
 	uint32_t id_index;
+	enum bucket_decision kind;
 	const struct compiled_zone *zone; /* valid as long as its compiled policy */
-	uint32_t limit;                   /* index into zone->limits: the one with the latest reset */
+	uint32_t limit;                   /* index into zone->limits: the one with the latest reset; in a lift a queue */
 	const struct weir_limit *rule;    /* the limit as judged: an operator's override may have scaled its rates */
 	struct weir_span key;             /* joined; borrowed from the frame */
 	int64_t at_ms, until_ms;
@@ -65,6 +66,7 @@ struct shard_result {
 	const struct shard_decision *decisions; /* ordered by pair */
 	uint32_t decision_count;
 	uint32_t events_taken, events_repeated; /* judged; dropped because their position was taken before */
+	bool is_shared;                         /* two processes send as the frame's source: weir_sender_is_shared() */
 	uint64_t first_event;                   /* the partition's number of the first judged event */
 	uint32_t buckets_made;                  /* buckets that were not in memory before */
 };

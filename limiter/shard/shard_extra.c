@@ -90,6 +90,7 @@ static bool import_sources(struct shard *shard, struct weir_span *bytes)
 	shard->sources = weir_realloc(shard->sources, count, sizeof *shard->sources);
 	for (shard->source_count = 0; shard->source_count < count; shard->source_count++) {
 		struct source_position *next = &shard->sources[shard->source_count];
+		*next = (struct source_position){0};
 		memcpy(next->source, bytes->at, WEIR_SOURCE_ID_BYTES);
 		bytes->at += WEIR_SOURCE_ID_BYTES;
 		bytes->length -= WEIR_SOURCE_ID_BYTES;

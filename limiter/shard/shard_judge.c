@@ -61,7 +61,12 @@ static inline void settle(struct shard *shard, struct lookup *lookup)
 		shard_look_closer(shard, lookup);
 }
 
-/* The slow path. @return whether the bucket changed */
+/*
+ * The slow path.
+ *
+ * @param barred  an operator blocks the key; of a done record: blocks this very key, whose decision is the newest one
+ * @return whether the bucket changed
+ */
 static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup,
                                                   const struct layout *layout, int64_t t, int64_t c, bool done,
                                                   bool barred, struct bucket_verdict *verdict)
@@ -79,7 +84,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 	open_work(shard, lookup, layout, c, &work);
 	work.sent_ms = shard->work.frame->sending_time_ms;
 	if (done)
-		bucket_done(&work, t);
+		bucket_done(&work, lookup->zone->zone, t, barred, verdict);
 	else
 		bucket_judge(&work, lookup->zone->zone, t, c, barred, verdict);
 	if (work.moved && work.changed)
@@ -101,9 +106,11 @@ static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard
 	if (effect.allowed && !done)
 		return WHOLE_UNTOUCHED;
 	const struct layout *layout = shard_layout(shard, zone->layout->id, effect.thousandths);
-	return judge_whole(shard, lookup, layout, event->time_ms, event->cost, done, effect.blocked, verdict)
-	           ? WHOLE_CHANGED
-	           : WHOLE_SAME;
+	bool barred = effect.blocked;
+	if (done)
+		barred = overrides_block_after(&shard->overrides, zone->zone->id, OVERRIDE_OF_KEY, key, event->time_ms) != NULL;
+	return judge_whole(shard, lookup, layout, event->time_ms, event->cost, done, barred, verdict) ? WHOLE_CHANGED
+	                                                                                              : WHOLE_SAME;
 }
 
 /* Judges one event in one zone. */
@@ -149,11 +156,12 @@ static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t
 	                            .pair = pair,
 	                            .id_offset = by_event ? shard->events + event - work->first_event : work->offset,
 	                            .id_index = by_event ? place : pair,
+	                            .kind = verdict->kind,
 	                            .zone = lookup->zone,
 	                            .limit = verdict->limit,
 	                            .rule = verdict->rule,
 	                            .key = work->frame->keys[judged->key],
-	                            .at_ms = judged->time_ms,
+	                            .at_ms = verdict->at_ms,
 	                            .until_ms = verdict->until_ms,
 	                            .count = verdict->count,
 	                            .nth = verdict->nth};
@@ -261,8 +269,12 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 		struct source_position *source = shard_source(shard, frame->source, shard->clock_ms);
 		source->position = frame->events[frame->event_count - 1].position;
 	}
-	if (frame->event_count > 0)
-		shard_source(shard, frame->source, shard->clock_ms)->used_ms = shard->clock_ms;
+	bool is_shared = false;
+	if (frame->event_count > 0) {
+		struct source_position *source = shard_source(shard, frame->source, shard->clock_ms);
+		source->used_ms = shard->clock_ms;
+		is_shared = weir_sender_is_shared(&source->watch, frame, shard->clock_ms);
+	}
 	work->frame = NULL;
 	*result = (struct shard_result){.verdicts = work->verdicts,
 	                                .pair_count = frame->pair_count,
@@ -270,6 +282,7 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	                                .decision_count = work->decision_count,
 	                                .events_taken = taken,
 	                                .events_repeated = work->first_event,
+	                                .is_shared = is_shared,
 	                                .first_event = shard->events - taken,
 	                                .buckets_made = (uint32_t)(shard->slab.blocks - blocks_before)};
 	shard_tidy(shard);

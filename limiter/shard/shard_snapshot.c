@@ -21,6 +21,7 @@ struct changes {
 	size_t count, room;
 	size_t bytes[SHARD_SEGMENTS]; /* of the changed buckets of each segment, as written */
 	uint32_t buckets[SHARD_SEGMENTS];
+	unsigned forms[SHARD_SEGMENTS]; /* theirs together */
 };
 
 static void add_change(void *context, uint32_t ref)
@@ -36,6 +37,7 @@ static void add_change(void *context, uint32_t ref)
 	size_t used = bucket_used(bucket, shard_layout_of(changes->shard, bucket));
 	changes->bytes[segment] += segment_blob_bucket_bytes(used);
 	changes->buckets[segment]++;
+	changes->forms[segment] |= bucket->flags & BUCKET_FORM;
 }
 
 /* Allocates one block for numbers, spans and blobs, and sets cursors to where each segment's buckets go. */
@@ -83,9 +85,11 @@ void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot)
 		bucket->flags &= (uint8_t)~BUCKET_DIRTY;
 		bucket->generation = shard->generation;
 	}
-	for (uint32_t i = 0; i < snapshot->segment_count; i++)
-		segment_blob_seal((char *)snapshot->deltas[i].at, snapshot->deltas[i].length,
-		                  changes->buckets[snapshot->segments[i]]);
+	for (uint32_t i = 0; i < snapshot->segment_count; i++) {
+		uint32_t segment = snapshot->segments[i];
+		segment_blob_seal((char *)snapshot->deltas[i].at, snapshot->deltas[i].length, changes->buckets[segment],
+		                  changes->forms[segment]);
+	}
 	shard->dirty_bytes = 0;
 	shard->snapshot_pending = true;
 	shard->has_store = true;

@@ -40,6 +40,7 @@ struct worker_core {
 	_Atomic int64_t age_limit_ms, remind_ms; /* as in the options, and as set since by any thread */
 	struct weir_fault lost;                  /* checkpoints that the store has lost */
 	struct weir_notice ahead, skipped;       /* senders whose clock is ahead; messages that are not judged */
+	struct weir_notice shared;               /* sources that two collectors send as */
 };
 
 /** Records a failure, which ends the loop. Only the first one is kept. */

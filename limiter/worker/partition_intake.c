@@ -53,20 +53,42 @@ static void submit_load(struct partition *partition)
 
 /* ---- the result of a message ---- */
 
+enum { SOURCE_WORDS_BYTES = 2 * WEIR_SOURCE_ID_BYTES + 1 };
+
+static const char *name_source(const uint8_t *source, char words[SOURCE_WORDS_BYTES])
+{
+	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
+		snprintf(words + 2 * i, 3, "%02x", source[i]);
+	return words;
+}
+
 static void log_ahead(const struct partition *partition, const struct lane_result *result)
 {
 	struct worker_core *core = partition->tools->core;
 	if (partition->counting)
 		weir_counter_add(&core->stats.ahead, 1);
 	int64_t ahead_s = (result->ahead_ms + LANE_AHEAD_MOST_MS) / 1000;
-	char source[2 * WEIR_SOURCE_ID_BYTES + 1], ahead[WEIR_AGE_BYTES];
-	for (int i = 0; i < WEIR_SOURCE_ID_BYTES; i++)
-		snprintf(source + 2 * i, 3, "%02x", result->source[i]);
+	char source[SOURCE_WORDS_BYTES], ahead[WEIR_AGE_BYTES];
 	weir_notice_log(
 		&core->ahead, core->options.log, WEIR_LOG_WARNING, "limiter",
 		"the clock of a sender (source %s) is %s ahead of the brokers' (partition %u, offset %llu). Its frames "
 		"are judged by the time of their arrival. Set the clock of that collector's machine (runbook: clock)",
-		source, weir_age(ahead_s * 1000, ahead), partition->number, (unsigned long long)result->offset);
+		name_source(result->source, source), weir_age(ahead_s * 1000, ahead), partition->number,
+		(unsigned long long)result->offset);
+}
+
+/* Two collectors have one identity. */
+static void note_shared(const struct partition *partition, const struct lane_result *result)
+{
+	struct worker_core *core = partition->tools->core;
+	char source[SOURCE_WORDS_BYTES];
+	weir_counter_add(&core->stats.shared, 1);
+	weir_notice_log(
+		&core->shared, core->options.log, WEIR_LOG_WARNING, "limiter",
+		"two collectors have one identity: source %s goes back and forth (partition %u, offset %llu). Events of one are "
+		"dropped as repeated ones of the other, and are not judged unless both read the same files. End the one whose "
+		"state directory was copied (runbook: duplicate-collector)",
+		name_source(result->source, source), partition->number, (unsigned long long)result->offset);
 }
 
 static void note_newer(const struct partition *partition, uint64_t offset, const struct weir_error *error)
@@ -122,6 +144,8 @@ static enum partition_state settle(struct partition *partition, enum weir_status
 		output_result(tools->output, partition->number, result, message);
 		if (partition->counting)
 			count_result(&tools->core->stats, result);
+		if (partition->counting && result->judged.is_shared)
+			note_shared(partition, result);
 		shard_sweep(lane_shard(partition->lane), SWEEP_BUCKETS + 2 * result->judged.buckets_made);
 	}
 	partition_counted(partition, result->number);

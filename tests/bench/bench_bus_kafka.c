@@ -136,7 +136,7 @@ static void open_bus(struct bench *bench, const char *name)
 	free(bench->config->bus.prefix);
 	bench->config->bus.prefix = weir_copy(prefix, strlen(prefix));
 	weir_bus_kafka_topic_name(prefix, WEIR_TOPIC_EVENTS, bench->topic);
-	check(weir_bus_kafka_open(bench->config, "bench", WAIT_MS, NULL, &log, &bench->bus, &error), &error);
+	check(weir_bus_kafka_open(bench->config, "bench", NULL, WAIT_MS, NULL, &log, &bench->bus, &error), &error);
 }
 
 static void close_bus(struct bench *bench)

@@ -40,7 +40,7 @@ static void count_messages(struct ceilings *ceilings)
 	static const struct weir_log log = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
 	struct weir_error error;
 	struct weir_bus *bus;
-	check(weir_bus_kafka_open(ceilings->config, "log_ceilings", WAIT_MS, NULL, &log, &bus, &error), &error);
+	check(weir_bus_kafka_open(ceilings->config, "log_ceilings", NULL, WAIT_MS, NULL, &log, &bus, &error), &error);
 	for (uint32_t i = 0; i < bus->partitions; i++) {
 		uint64_t first, next;
 		check(bus->ops->extent(bus, WEIR_TOPIC_EVENTS, i, &first, &next, &error), &error);

@@ -13,13 +13,15 @@ import subprocess
 import time
 
 from night import ZONES
+from support import wrong_clock
 from support.place import PATIENCE_S, until
 
 VERDICTS, DATA, NOTHING = "verdicts", "data", "nothing"
 WITHIN_S = 90
 
-# alert: which tells of it first, or None; words: a pattern that a log line or a page has; also: pages that may follow.
-Fault = collections.namedtuple("Fault", "name inject repair alert words cost also")
+# alert: which tells of it first, or None; words: a pattern that a log line or a page has; also: pages that may follow;
+# secured: whether clients reach the brokers by TLS and SASL.
+Fault = collections.namedtuple("Fault", "name inject repair alert words cost also secured", defaults=((), False))
 
 
 def part(action, server):
@@ -90,6 +92,27 @@ def recreate_events(night):
         night.start(limiter)
 
 
+def show_certificate(days):
+    """The broker shows a certificate that ends in so many days, to everybody who connects from now on."""
+    def change(night):
+        night.part("stop", "broker-1")
+        night.served.show_certificate(days)
+        night.part("start", "broker-1")
+    return change
+
+
+def change_sasl_password(night):
+    """The brokers get another password for weir's user. Connections that stand would go on: they are ended."""
+    night.served.set_sasl_password("another")
+    night.part("stop", "broker-1")
+    night.part("start", "broker-1")
+
+
+def restore_sasl_password(night):
+    """They get the one that weir has."""
+    night.served.set_sasl_password(night.served.kafka_properties["sasl.password"])
+
+
 def keep_events(milliseconds):
     """How long the topic of events keeps its messages."""
     return lambda night: night.served.kafka.change_settings(night.served.topic("events"), retention_ms=milliseconds)
@@ -136,45 +159,9 @@ def unlock_row(night):
     night.lock.close()
 
 
-CLOCK = """#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <sys/time.h>
-#include <time.h>
-int clock_gettime(clockid_t id, struct timespec *at)
-{
-	static int (*real)(clockid_t, struct timespec *);
-	if (real == NULL)
-		real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-	int status = real(id, at);
-	if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
-		at->tv_sec += 7200;
-	return status;
-}
-int gettimeofday(struct timeval *at, void *zone)
-{
-	struct timespec now;
-	(void)zone;
-	clock_gettime(CLOCK_REALTIME, &now);
-	at->tv_sec = now.tv_sec;
-	at->tv_usec = now.tv_nsec / 1000;
-	return 0;
-}
-time_t time(time_t *at)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (at != NULL)
-		*at = now.tv_sec;
-	return now.tv_sec;
-}
-"""
-
-
 def set_clock(night):
     """A limiter whose clock is two hours ahead."""
-    source, library = night.place.write("clock.c", CLOCK), night.place.path("clock.so")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True, timeout=PATIENCE_S)
-    night.restart(night.limiters[0], env={**os.environ, "LD_PRELOAD": library})
+    night.restart(night.limiters[0], env=wrong_clock.environment(night.place))
 
 
 def remove_logs(night):
@@ -326,8 +313,8 @@ def nothing(_night):
 BUS, STORE = r"(?i)broker.*(refused|away|answer|reach)|no (Kafka )?broker", r"(?i)store|mariadb|3306|mysql"
 NO_LEADER = ("WeirTopicAway",)  # a broker that goes or comes says to some of them that topics have no leader, and then nothing
 
-FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
-    # name, inject, repair, the alert, its words, what it costs, pages that may follow
+FAULTS = tuple(Fault(*row) for row in (
+    # name, inject, repair, the alert, its words, what it costs, pages that may follow, whether by TLS and SASL
     # -- of the 24 of NIGHT.md --
     ("broker stopped", part("stop", "kafka"), part("start", "kafka"), "WeirBusAway", BUS, VERDICTS, NO_LEADER),
     ("broker's disk full", fill_broker, drain_broker, "WeirBusAway", BUS, VERDICTS, NO_LEADER),
@@ -350,13 +337,17 @@ FAULTS = tuple(Fault(*row, *(() if len(row) == 7 else ((),))) for row in (
     ("policy with a typo", apply_typo, nothing, None, "", NOTHING),
     ("policy that matches nothing", apply(match={"method": ["PSOT"]}), apply(), "WeirPolicyMatchesNothing", r"policy", VERDICTS,
      ("WeirNothingJudged",)),
-    ("two collectors of one identity", copy_collector, end_second, "WeirDuplicateCollector", "", NOTHING),
+    ("two collectors of one identity", copy_collector, end_second, "WeirDuplicateCollector", r"two collectors have one identity", VERDICTS),
     ("limiter with other bus.partitions", fewer_partitions, nothing, None, "", NOTHING),
     ("archiver stopped", lambda night: night.archiver.stop(), lambda night: night.start(night.archiver), "WeirArchiverDown", "", NOTHING),
     ("topic events deleted", delete("events"), make_topics, "WeirTopicAway", r"events.*(does not exist|Unknown topic)", VERDICTS),
     ("retention lowered", keep_events(15000), keep_events(7 * 86400 * 1000), "WeirRetentionShort", "", NOTHING),
     ("topic events made anew and grown", recreate_events, lambda night: night.recover(), "WeirPartitionsStuck", r"recreated", VERDICTS,
      ("WeirDown", "WeirSourceLag", "WeirLowWater", "WeirLimiterLag", "WeirPartitionsNotLive")),
+    ("broker's certificate expired", show_certificate(-1), show_certificate(365), "WeirBusAway", r"certificate.*expired.*runbook: certificates",
+     VERDICTS, NO_LEADER, True),
+    ("wrong SASL password", change_sasl_password, restore_sasl_password, "WeirBusAway",
+     r"rejects the user: wrong .*password.*runbook: credentials", VERDICTS, NO_LEADER, True),
     # -- ten more --
     ("limiter killed", lambda night: night.limiters[0].kill(), lambda night: night.start(night.limiters[0]), "WeirDown", "", VERDICTS),
     ("collector's disk full", fill_state, drain_state, "WeirPositionsUnsaved", r"/readyz: 503 .*could not be saved", NOTHING),

@@ -98,11 +98,11 @@ def be_healthy(night, seconds):
     return f"no page in {time.monotonic() - began:.0f} s"
 
 
-def stage(stack, weir):
-    """Everything, as it stands before the first fault."""
+def stage(stack, weir, secured):
+    """Everything, as it stands before the first fault. secured: whether brokers want TLS and SASL."""
     place = stack.enter_context(Place(weir))
     disks = None if NO_NAMESPACE else {"broker-1": 256 * MIB}
-    served = stack.enter_context(cluster.own(parent=place.directory, disks=disks))
+    served = stack.enter_context(cluster.own(*(["--tls-sasl"] if secured else []), parent=place.directory, disks=disks))
     held = {}
     if not NO_NAMESPACE:
         held["collector"] = stack.enter_context(SmallDisk(place.path("collector-1.state"), 4 * MIB))
@@ -149,21 +149,27 @@ def main():
 
 
 def run(weir, chosen, options):
-    """Plays them, each until all is well again; a stage that does not come to health is made anew: the exit code."""
-    failed, left = [], [("health", lambda night: be_healthy(night, options.health))] if options.health else []
-    left += [(fault.name, lambda night, fault=fault: play(night, fault, options.fire)) for fault in chosen]
+    """Plays them, each until all is well again: the exit code.
+
+    The stage is made anew where one did not come to health, and where the next needs one of the other kind."""
+    failed = []
+    left = [("health", lambda night: be_healthy(night, options.health), False)] if options.health else []
+    left += [(fault.name, lambda night, fault=fault: play(night, fault, options.fire), fault.secured)
+             for fault in sorted(chosen, key=lambda fault: fault.secured)]
     if not any(fault.name in night_faults.INEXACT for fault in chosen):
-        left.append(("exact", lambda night: f"{night.until_exact()} lines, each taken once, judged and stored"))
+        secured = bool(left) and left[-1][2]
+        left.append(("exact", lambda night: f"{night.until_exact()} lines, each taken once, judged and stored", secured))
     count = len(left)
     while left:
         with contextlib.ExitStack() as stack:
+            secured = left[0][2]
             try:
-                night = stage(stack, weir)
+                night = stage(stack, weir, secured)
             except cases.Skipped as why:
                 print(f"skipped: {why}\n0 passed, 0 failed")
                 return cases.SKIPPED
-            while left:
-                name, deed = left.pop(0)
+            while left and left[0][2] == secured:
+                name, deed, _ = left.pop(0)
                 began = time.monotonic()
                 try:
                     words = deed(night)

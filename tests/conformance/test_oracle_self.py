@@ -216,15 +216,37 @@ class BruteForce(unittest.TestCase):
                 if state.limit.lateness and t < state.times[-1]:
                     continue  # as of the newest time: its own spans may be free before
                 reset = state.reset(t)
-                queue_left = list(getattr(state, "times", []))
+                queue_left = list(getattr(state, "entries", []))
                 for when in range(t, reset + 1):
                     if isinstance(state, limits.Queue):
-                        state.times = [x for x in queue_left if x + state.limit.hold > when]
+                        state.entries = [[x, c] for x, c in queue_left if x + state.limit.hold > when]
                     over = not state.late(when) and state.over(when, 1)
                     self.assertEqual(over, when < reset, (vars(state.limit), vars(state), t, when))
                     checked += 1
-                state.times = queue_left
+                if isinstance(state, limits.Queue):
+                    state.entries = queue_left
         self.assertGreater(checked, 5000)
+
+    def test_what_is_done_leaves_nobody_blocked_whom_the_limits_would_let_pass(self):
+        rng, lifts, kept = random.Random(3), 0, 0
+        for _ in range(600):
+            others = [random_limit(rng) for _ in range(rng.choice([0, 1, 2]))]
+            spec = [{"algorithm": "queue", "length": rng.randint(1, 6), "hold": f"{rng.randint(20, 500)}ms"}] + [
+                one for one in others if one["algorithm"] != "queue"]
+            z = zone(*spec, count=rng.choice(["all", "passed"]))
+            bucket, t, until = model.Bucket(z, ()), T0, 0
+            for _ in range(60):
+                t += rng.choice([0, 0, 1, 2, 7])
+                is_done, in_queue = rng.random() < 0.4, bucket.states[0].entries
+                verdict = model.judge_event(bucket, t, 1 if is_done else rng.choice([1, 1, 2]), is_done)
+                if verdict.decision is not None:
+                    until = verdict.decision["until"]
+                    lifts += is_done
+                if is_done and in_queue and bucket.states[0].entries != in_queue and t < until:
+                    self.assertTrue(any(state.over(t, 1) for state in bucket.states), (spec, t, until))
+                    kept += 1
+        self.assertGreater(lifts, 300)
+        self.assertGreater(kept, 300)
 
     def test_no_span_holds_more_than_the_rate(self):
         rng = random.Random(2)

@@ -102,7 +102,7 @@ static void judge_around(struct bucket *bucket, const struct compiled_policy *co
 		if (t < 0 || t >= WEIR_TIME_END_MS)
 			continue;
 		bucket_judge(&work, zone->zone, t, costs[i % (sizeof costs / sizeof *costs)], false, &verdict);
-		bucket_done(&work, t);
+		bucket_done(&work, zone->zone, t, false, &verdict);
 		size_t used = bucket_used(work.view.bucket, to);
 		assert(bucket_check(work.view.bucket, to, used));
 		(void)used;
@@ -174,7 +174,7 @@ static void try_blob(struct policy_registry *registry, char *bytes, size_t lengt
 	struct weir_span blob = {.at = bytes, .length = (uint32_t)length};
 	if (length >= SEGMENT_BLOB_HEAD_BYTES && bytes[2] >= 1 && bytes[2] <= SEGMENT_BLOB_VERSION) {
 		uint32_t buckets = (uint8_t)bytes[4] | (uint32_t)(uint8_t)bytes[5] << 8;
-		segment_blob_seal(bytes, length, buckets);
+		segment_blob_seal(bytes, length, buckets, bytes[2] > 1 ? BUCKET_APART : 0);
 	}
 	use_buckets(registry, blob);
 	use_segment(registry, blob);

@@ -45,7 +45,7 @@ static void write_figures(void *context, struct weir_text *members)
 static void tell_troubles(void *context, struct weir_text *lines)
 {
 	(void)context;
-	weir_text_puts(lines, "partition 3 is parked: a gap\nnot ready\n");
+	weir_text_puts(lines, "partition 3 is stopped: a gap\nnot ready\n");
 }
 
 int main(int argc, char **argv)

@@ -321,7 +321,7 @@ int main(int argc, char **argv)
 	enum weir_status status = weir_config_load(argv[1], &driver.config, &driver.error);
 	driver_watch("opening");
 	if (status == WEIR_OK)
-		status = weir_bus_kafka_open(driver.config, "bus_kafka", argc > 2 ? atoi(argv[2]) : 60000, NULL, &log,
+		status = weir_bus_kafka_open(driver.config, "bus_kafka", NULL, argc > 2 ? atoi(argv[2]) : 60000, NULL, &log,
 		                             &driver.bus, &driver.error);
 	weir_text_puts(&driver.out, "{");
 	answer(&driver, status);

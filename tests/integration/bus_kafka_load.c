@@ -266,7 +266,7 @@ int main(int argc, char **argv)
 		return 2;
 	must(weir_config_load(argv[1], &config, &load.error), &load.error);
 	driver_watch("opening");
-	must(weir_bus_kafka_open(config, "load", 60000, NULL, &log, &load.bus, &load.error), &load.error);
+	must(weir_bus_kafka_open(config, "load", NULL, 60000, NULL, &log, &load.bus, &load.error), &load.error);
 	driver_watch_over();
 	load.ops = load.bus->ops;
 	load.file = fopen(argv[4], "w");

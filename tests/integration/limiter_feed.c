@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 	}
 	uint64_t from = strtoull(argv[2], NULL, 10), to = strtoull(argv[3], NULL, 10);
 	must(weir_config_load(argv[1], &feed.config, &error), &error);
-	must(weir_connect_bus(feed.config, "limiter_feed", WAIT_MS, NULL, &log, &feed.bus, &error), &error);
+	must(weir_connect_bus(feed.config, "limiter_feed", NULL, WAIT_MS, NULL, &log, &feed.bus, &error), &error);
 	must(feed.bus->ops->producer_new(feed.bus, &feed.producer, &error), &error);
 	if (from == 0)
 		send_policy(&feed);

@@ -302,7 +302,7 @@ _AWAY = """(() => {
       return new Response(JSON.stringify({ error: { status: 503, parameter: null, message: "the store is down" } }), { status: 503 });
     const status = await (await real(url, options)).json();
     Object.assign(status, { store_error: "the store is down or too slow", schema_version: null, policy_version: null,
-      newest_hour_ms: null, partitions: [], troubles: ["partition 3 is parked: its log begins at 40"],
+      newest_hour_ms: null, partitions: [], troubles: ["partition 3 is stopped: its log begins at 40"],
       figures: { ...status.figures, weir_archiver_lag_seconds: 1200 } });
     return new Response(JSON.stringify(status), { status: 200 });
   };
@@ -318,7 +318,7 @@ def test_the_system_is_shown_while_the_store_is_away(_):
             view.page.run("location.hash = '#/system?refresh=off'")
             view.shown(refresh="off")
             said = view.text(".verdict.bad")
-            for words in ("What is archived cannot be read: the store is down or too slow.", "partition 3 is parked: its log",
+            for words in ("What is archived cannot be read: the store is down or too slow.", "partition 3 is stopped: its log",
                           "behind its topics by 20 min", "weir doctor --config FILE", "/usr/share/doc/weir/RUNBOOK.md"):
                 assert words in said, said
             assert "Nothing is stored yet" not in view.text() and "Not known while the store is away." in view.text()

@@ -209,7 +209,7 @@ def test_a_frame_of_a_newer_weir_stops_its_partition_alone(place):
         (offset,) = one.kafka.produce(one.topic("events"), [(None, newer, stopped)])
         stage.feed(80)
         due = {**stage.ends(), stopped: offset}
-        words = f"partition {stopped} is parked: it waits at offset {offset}: frame version 3"
+        words = f"partition {stopped} is stopped: it waits at offset {offset}: frame version 3"
         for _ in range(2):  # a new start stands there, too
             limiter.until(lambda: stage.stored() == due, "the others go on")
             limiter.until(lambda: words in limiter.page("/healthz")[1], "it says so")

@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, cluster
+from support import cases, cluster, traffic
 from support.limiters import EVENTS, PARTITIONS, ZONES, Stage, compare
 from support.place import PATIENCE_S
 from support.roles import Roles
@@ -104,7 +104,7 @@ def test_a_gap_in_the_log_stops_its_partition(place):
         limiter.until(lambda: {number: last for number, last in stage.stored().items() if number != 3}
                       == {number: last for number, last in ends.items() if number != 3}, "the others go on")
         limiter.until(lambda: limiter.page("/healthz")[0] == 503, "is not well")
-        assert "partition 3 is parked" in limiter.page("/healthz")[1]
+        assert "partition 3 is stopped" in limiter.page("/healthz")[1]
         assert "weir recover --accept-gap" in limiter.page("/healthz")[1]
         assert limiter.page("/readyz")[0] == 503
         assert limiter.value("weir_limiter_partitions", state="stuck") == 1
@@ -180,6 +180,21 @@ def test_replicas_that_the_configuration_wants_are_missing(place):
         limiter = roles.limiter(arguments=["--check"], bus={"replication": 2, "min_insync": 1})
         assert limiter.run.wait() == 0, limiter.said()
         assert 'has replication factor 1, not the 2 of "bus.replication"' in limiter.said(), limiter.said()
+
+
+def test_a_topic_that_cannot_be_made_is_told_apart_from_the_brokers(place):
+    """More replicas than there are brokers: the brokers answer, and every role waits for the topics."""
+    with cluster.shared() as servers, Roles(place, servers, ZONES, bus={"replication": 3, "min_insync": 1},
+                                            archiver={"enabled": True}) as roles:
+        waiting = [roles.limiter(), roles.archiver(), roles.collector([traffic.source(place.write("log", ""))])]
+        for role in waiting:
+            role.until(lambda role=role: 'cannot be created with "bus.replication" 3' in (role.page("/readyz") or (0, ""))[1],
+                       "says what it waits for")
+            assert role.page("/readyz")[0] == 503 and role.page("/healthz")[0] == 200
+            assert role.value("weir_bus_up") == 1, role.page("/metrics")
+            assert role.metrics().value("weir_topic_up", topic=servers.topic("events")) == 0
+        for role in waiting:
+            assert role.stop() == 0, role.said()
 
 
 def test_a_reload_changes_what_the_bus_says(place):

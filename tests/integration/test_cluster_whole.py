@@ -228,7 +228,7 @@ def brokers_are_missed(one, limiter, archiver):
     limiter.until_ready()
     limiter.until(lambda: states(limiter) == {"live": 4} and limiter.value("weir_bus_up") == 1, "judges again")
     # The topic that was made anew begins behind what it had read, which its page says.
-    archiver.until(lambda: "is parked: " + one.topic("decisions") in archiver.page("/healthz")[1], "says what it waits for")
+    archiver.until(lambda: "is stopped: " + one.topic("decisions") in archiver.page("/healthz")[1], "says what it waits for")
 
 
 def the_store_is_missed(one, limiter, archiver):

@@ -182,6 +182,7 @@ ONLY_IN_RULES = {
     **dict.fromkeys(("WeirArchiveLosing", "WeirArchiveNotGrowing", "WeirBlockShare", "WeirPolicyBlocks"), HISTORY),
     **dict.fromkeys(("WeirArchiverMalformed", "WeirDeadLetters", "WeirPolicyBadMessages"), FOREIGN),
     **dict.fromkeys(("WeirArchiverStuck", "WeirDeadLettersDropped", "WeirDropped", "WeirIndexLarge", "WeirListFull", "WeirLost"), COUNTER),
+    "WeirStateUnwritable": "is about one machine: test_faults fills its disk",
     "WeirAbsent": "is about Prometheus's own targets",
     "WeirScrapeTooSlow": "is about Prometheus's own intervals",
     "WeirRestarts": "is known there from the first row on: faults restart the same processes again and again",

@@ -195,7 +195,7 @@ class Unready:
 
             def do_GET(self):  # pylint: disable=invalid-name
                 """As common/daemon answers."""
-                words = b"1 of 4 assigned partitions are stuck\n" if self.path == "/readyz" else \
+                words = b"1 of 4 assigned partitions are stopped\n" if self.path == "/readyz" else \
                     f'# TYPE weir_build_info gauge\nweir_build_info{{version="1",role="{role}"}} 1\n'.encode()
                 self.send_response(503 if self.path == "/readyz" else 200)
                 self.send_header("Content-Length", str(len(words)))
@@ -226,7 +226,7 @@ def test_pages_of_daemons(place):
 
         for role, severity in (("limiter", "page"), ("archiver", "ticket")):
             pages = Unready(role)
-            doctor(pages.address).finds(severity, "is-it-over", "/readyz says 503: 1 of 4 assigned partitions are stuck")
+            doctor(pages.address).finds(severity, "is-it-over", "/readyz says 503: 1 of 4 assigned partitions are stopped")
             pages.close()
         nowhere = doctor(f"127.0.0.1:{free_port()}")
         code, report = nowhere.ask()
@@ -311,12 +311,31 @@ def sources_that_cannot_be_read(place, at):
         assert "as root," in found["remedy"] and "setfacl" not in json.dumps(found), found
 
 
+def collectors_of_one_identity(place, at):
+    """A copied state directory; lines go on, as on any machine, and both send them."""
+    at.doctor.is_fine()
+    twin = at.roles.collector([source(at.log)], name="twin")
+    twin.until_ready().stop()
+    shutil.copy(os.path.join(at.collector.state, "sources.json"), os.path.join(twin.state, "sources.json"))
+    twin.start().until_ready()
+    for _ in range(10):
+        before = at.limiter.value("weir_limiter_repeated_events_total")
+        place.append("log", burst("twins", 2))
+        at.limiter.until(lambda: at.limiter.value("weir_limiter_repeated_events_total") == before + 2, "drops the second ones")
+    found = at.doctor.finds("page", "duplicate-collector", "two collectors have one identity: source [0-9a-f]{32} ")
+    name = found["what"].split("source ")[1].split()[0]
+    at.limiter.until_says(f"two collectors have one identity: source {name} goes back and forth")
+    assert at.limiter.value("weir_limiter_shared_source_frames_total") > 0
+    assert twin.stop() == DONE
+
+
 def test_a_cluster(place):
     """One for all, as each of its faults is over before the next."""
     with scene(place) as at:
         what_servers_have_lost(place, at)
         sources_that_cannot_be_read(place, at)
         servers_that_are_away_or_refuse(place, at)
+        collectors_of_one_identity(place, at)
 
 
 # ---- certificates ----

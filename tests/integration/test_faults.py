@@ -3,6 +3,7 @@
 """Full disks, unreadable files, vanished directories: said once, tried again, nothing lost."""
 
 import contextlib
+import json
 import os
 import random
 import resource
@@ -48,13 +49,14 @@ def warnings(weir, *words):
 class Following:
     """A weir that follows one log, and what an undisturbed run decides on it."""
 
-    def __init__(self, place, state, out, *, limits=(1, "1m"), more=(), bus=None, **popen):
-        self.place, self.out, self.port = place, out, free_port()
+    def __init__(self, place, state, out, *, limits=(1, "1m"), more=(), bus=None, archive=False, **popen):
+        self.place, self.out, self.port, self.api = place, out, free_port(), free_port()
         self.sent, self.users = b"", 0
         place.write("log", "")
         self.config = place.config(site(*limits), [source(place.path("log"))],
                                    listen={"http": f"127.0.0.1:{self.port}"}, bus=bus or {},
-                                   limiter={"checkpoint_interval": "200ms"})
+                                   limiter={"checkpoint_interval": "200ms"},
+                                   archiver={"enabled": archive, "api": f"127.0.0.1:{self.api}", "interval": "100ms"})
         self.arguments = ("run", "--config", self.config, "--state", state, "--decisions", out,
                           "--dead-letter", place.path("dead"), *more)
         self.weir = place.start(*self.arguments, **popen)
@@ -71,6 +73,21 @@ class Following:
         """How many events have been judged, by /metrics; -1 while it does not answer."""
         page = metrics.scrape(self.port)
         return page.sum("weir_limiter_verdicts_total") if page else -1
+
+    def page(self, path):
+        """(status, text) of a page; (0, "") while it does not answer."""
+        answer = metrics.get(self.port, path)
+        return (answer[0], answer[2]) if answer else (0, "")
+
+    def state_up(self):
+        """weir_run_state_up; -1 while it does not answer."""
+        page = metrics.scrape(self.port)
+        return page.value("weir_run_state_up") if page else -1
+
+    def troubles(self):
+        """What the System view says of the process."""
+        answer = metrics.get(self.api, "/api/v1/status")
+        return json.loads(answer[2])["troubles"] if answer else None
 
     def await_all(self):
         """Waits until every user was blocked, each once, and every line was counted once."""
@@ -122,14 +139,21 @@ def test_a_full_disk_under_the_decisions_file(place):
 
 def test_a_full_disk_under_the_state(place):
     with small_disk(place) as disk:
-        follow = Following(place, place.path("disk", "state"), place.path("out"))
+        follow = Following(place, place.path("disk", "state"), place.path("out"), archive=True)
         follow.feed(10)
         until(lambda: len(lines_of(follow.out)) == 10, "ten decisions", running=follow.weir)
+        assert follow.page("/readyz") == (200, "ok\n") and follow.state_up() == 1
+        assert follow.troubles() == []
         feed_until_full(follow, disk, 1000)
+        until(lambda: follow.state_up() == 0, "its page says so")
+        until(lambda: follow.page("/readyz")[0] == 503, "it is not ready")
+        assert "reading waits, and new lines are not judged" in follow.page("/readyz")[1], follow.page("/readyz")
+        assert any("reading waits" in words for words in follow.troubles()), follow.troubles()
         follow.feed(100)
         assert follow.times_said(*FULL) <= 4, f"each part may say it once: {follow.weir.said()}"
         disk.drain()
         follow.await_all()
+        until(lambda: follow.page("/readyz")[0] == 200 and follow.state_up() == 1, "it is ready again")
         follow.end()
         follow.weir = place.start(*follow.arguments)
         follow.feed(10)

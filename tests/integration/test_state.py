@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+import tarfile
 import time
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -265,6 +266,35 @@ def test_what_is_wrong_is_said(place):
     place.write("state/weir.db", database[:100] + b"\xff" * (len(database) - 100))
     done = place.run("state", "--state", place.path("state"))
     assert done.code() in (FAILED, USAGE) and "weir.db" in done.said(), (done.code(), done.said(), done.out())
+
+
+EARLIER = {"name": "site", "id": 1, "key": ["ip"], "block_for": "1h",
+           "limits": [sliding(3, "366d"), {"algorithm": "token_bucket", "rate": 60, "window": "1h", "burst": 8}]}
+
+
+def test_a_state_of_an_earlier_version(place):
+    """tests/data/earlier-state: before marks and bases were stored (partition state 2). A run of seven lines in two
+    partitions, which has blocked 203.0.113.2, and `weir allow 198.51.100.0/24`; what its own `weir state` printed."""
+    data = os.path.join(TESTS, "data", "earlier-state")
+    with tarfile.open(data + ".tar.xz") as archive:
+        archive.extractall(place.directory)
+    state, log, out = place.path("state"), place.write("access.log", ""), place.path("out")
+
+    def printed():
+        return place.good("state", "--state", state).out() + place.good("state", "--orders", "--state", state).out()
+    assert printed() == read(data + ".jsonl"), printed()
+    config = place.config([EARLIER], [{"type": "file", "path": log, "format": "combined", "follow": True, "start": "beginning"}],
+                          bus={"partitions": 2}, archiver={"enabled": True})
+    for life in range(2):
+        run = place.start("run", "--config", config, "--state", state, "--decisions", out)
+        at = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime())
+        place.append("access.log", f'192.0.2.{life} - - [{at}] "GET / HTTP/1.1" 200 5 "-" "-"\n' * 4)
+        until(lambda life=life: any(one["key"] == [f"192.0.2.{life}"] for one in lines_of(out)), "blocks", running=run)
+        assert run.stop() == DONE and " ERROR " not in run.said(), run.said()
+    ids = [one["id"] for one in lines_of(out)]
+    assert len({"1-1-3", *ids}) == 3, ids  # the one that it had published is not published again
+    assert place.good("state", "--orders", "--state", state).out().splitlines() == \
+        [text for text in read(data + ".jsonl").splitlines() if b'"order"' in text]
 
 
 cases.main(globals())

@@ -175,7 +175,7 @@ def test_what_is_said_beforehand(place):
     port = free_port()
     config = place.config(site(), [syslog("udp", port)])
     said = place.good("validate", "--config", config).out().decode()
-    assert f"udp://127.0.0.1:{port}, json, listened to; each message at most once" in said, said
+    assert f"udp://127.0.0.1:{port}, json, listened to; at most once" in said, said
     done = place.run("run", "--once", "--config", config)
     assert done.code() == USAGE and "has no end: run without --once" in done.said(), (done.code(), done.said())
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:

@@ -118,6 +118,23 @@ class Cluster:
         """deploy/cluster/part: stop, kill, start, pause or resume kafka, broker-N, mariadb or redis."""
         return _script("part", self.directory, action, server)
 
+    def show_certificate(self, days):
+        """A certificate of the servers that ends in so many days; a server shows it from its next start on. Of --tls-sasl."""
+        at = lambda name: os.path.join(self.directory, "tls", name)
+        subprocess.run(["openssl", "x509", "-req", "-days", str(days), "-in", at("request.pem"), "-CA", at("ca.pem"), "-CAkey", at("ca-key.pem"),
+                        "-set_serial", str(secrets.randbits(60)), "-extfile", at("extensions"), "-out", at("cert.pem")],
+                       stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=_PART_S)
+        whole = b""
+        for name in ("key.pem", "cert.pem", "ca.pem"):
+            with open(at(name), "rb") as file:
+                whole += file.read()
+        with open(at("chain.pem"), "wb") as file:
+            file.write(whole)
+
+    def set_sasl_password(self, password):
+        """Changes the password that the brokers know of weir's user, as their administrator; what is connected goes on. Of --tls-sasl."""
+        Kafka(f"127.0.0.1:{self._settings['brokers'][0]['internal']}").set_password(self._settings["sasl"]["user"], password)
+
     def log_of(self, server):
         """The end of a server's log."""
         with open(os.path.join(self.directory, server, "server.log"), encoding="utf-8", errors="replace") as file:

@@ -91,6 +91,11 @@ class Kafka:
         _done(self.admin().incremental_alter_configs([resource]))
         until(lambda: wanted.items() <= self.settings_of(topic).items(), f"{topic} has {wanted}", 4 * PATIENCE_S)
 
+    def set_password(self, user, password):
+        """Sets a user's password of SCRAM-SHA-256."""
+        mechanism = admin.ScramCredentialInfo(admin.ScramMechanism.SCRAM_SHA_256, 4096)
+        _done(self.admin().alter_user_scram_credentials([admin.UserScramCredentialUpsertion(user, mechanism, password.encode())]))
+
     def trim(self, topic, offsets):
         """Deletes what lies below an offset: {partition: offset}."""
         _done(self.admin().delete_records(

@@ -42,6 +42,19 @@ class Redis:
                     pass
             raise
 
+    def together(self, commands):
+        """Commands, each a list of words, sent at once: their answers. OSError: the connection broke."""
+        answers = []
+        for first in range(0, len(commands), 1000):
+            some = commands[first:first + 1000]
+            if self._stream is None:
+                self._open()
+            for words in some:
+                self._put(words)
+            self._stream.flush()
+            answers += [self._answer() for _ in some]
+        return answers
+
     def next_push(self):
         """The next message of what was subscribed to."""
         return self._answer()
@@ -56,10 +69,13 @@ class Redis:
                 return sorted(found)
 
     def _ask(self, *words):
-        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        self._stream.write(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+        self._put(words)
         self._stream.flush()
         return self._answer()
+
+    def _put(self, words):
+        parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        self._stream.write(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
 
     def _answer(self):
         line = self._stream.readline()

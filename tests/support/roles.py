@@ -49,10 +49,10 @@ class Role:
         self.run = None  # the present life, or the last
         self._lives = []
 
-    def start(self):
-        """Starts it where it was: itself."""
+    def start(self, **popen):
+        """Starts it where it was, perhaps in another environment: itself."""
         self.run = self.place.start("--config", self.config, "--state", self.state, *self._arguments,
-                                    program=program(self.place, f"weir-{self.kind}"), **self._popen)
+                                    program=program(self.place, f"weir-{self.kind}"), **{**self._popen, **popen})
         self._lives.append(self.run)
         return self
 

@@ -165,14 +165,21 @@ static inline unsigned scene_event(struct bucket_scene *scene, int64_t t, int64_
 	return scene_barred(scene, t, c, false);
 }
 
-static inline void scene_done(struct bucket_scene *scene, int64_t t)
+/* @param held  an operator blocks the key */
+static inline unsigned scene_done_held(struct bucket_scene *scene, int64_t t, bool held)
 {
 	struct bucket_work work;
 	if (scene->bucket == NULL)
-		return;
+		return 0;
 	scene_work_open(scene, &work, 1);
-	bucket_done(&work, t);
+	bucket_done(&work, scene->zone->zone, t, held, &scene->verdict);
 	scene_work_close(scene, &work);
+	return scene->verdict.bits;
+}
+
+static inline unsigned scene_done(struct bucket_scene *scene, int64_t t)
+{
+	return scene_done_held(scene, t, false);
 }
 
 /* Each limit's state, one behind the other; "-" of one that is empty. A single bucket's is that of its one event. */

@@ -28,15 +28,19 @@ struct limit_case {
 };
 
 /* An empty state in a block of its own, with room for as many entries as may be. */
-static inline void case_lay_out(struct limit_case *one, bool runs)
+static inline void case_lay_out(struct limit_case *one, bool runs, bool apart)
 {
 	const struct weir_limit_shape *shape = &one->shape;
 	runs |= shape->runs_only;
 	uint32_t room = shape->times.entries_max < CASE_ENTRIES_MAX ? shape->times.entries_max : CASE_ENTRIES_MAX;
 	size_t entries = shape->has_times ? weir_bits_bytes(room, weir_times_stride(&shape->times, runs)) : 0;
-	one->block = weir_alloc(CASE_BEFORE_BYTES + shape->fixed_bytes[runs] + entries, 1);
-	one->view = (struct weir_limit_view){.shape = shape, .fixed = one->block + CASE_BEFORE_BYTES, .runs = runs};
-	one->view.entries = one->view.fixed + shape->fixed_bytes[runs];
+	size_t fixed = shape->fixed_bytes[runs] + (apart ? shape->apart_bytes : 0);
+	one->block = weir_alloc(CASE_BEFORE_BYTES + fixed + entries, 1);
+	one->view = (struct weir_limit_view){.shape = shape,
+	                                     .fixed = one->block + CASE_BEFORE_BYTES,
+	                                     .runs = runs,
+	                                     .apart = apart && shape->apart_bytes > 0};
+	one->view.entries = one->view.fixed + fixed;
 	if (shape->has_times)
 		weir_times_set_room(one->view.fixed, &shape->times, room);
 }
@@ -60,7 +64,7 @@ static inline struct limit_case *case_open(const char *text, bool counts_past)
 	if (case_parse(text, &one->limit, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	one->shape = weir_limit_shape_of(&one->limit, counts_past);
-	case_lay_out(one, false);
+	case_lay_out(one, false, false);
 	return one;
 }
 
@@ -71,11 +75,11 @@ static inline void case_close(struct limit_case *one)
 	free(one);
 }
 
-/* The run form, with what there is. */
-static inline void case_take_runs(struct limit_case *one)
+/* Another form, with what there is. */
+static inline void case_take_form(struct limit_case *one, bool runs, bool apart)
 {
 	struct limit_case before = *one;
-	case_lay_out(one, true);
+	case_lay_out(one, runs, apart);
 	one->view.newest_ms = before.view.newest_ms;
 	if (!one->shape.ops->is_empty(&before.view))
 		one->shape.ops->copy(&one->view, &before.view);
@@ -89,7 +93,7 @@ static inline void case_record(struct limit_case *one, int64_t t, int64_t cost, 
 	while ((recorded = ops->record(&one->view, t, cost, blocked)) != WEIR_LIMIT_RECORDED) {
 		assert_int_not_equal(recorded, WEIR_LIMIT_NEEDS_ROOM);
 		if (recorded == WEIR_LIMIT_NEEDS_RUNS)
-			case_take_runs(one);
+			case_take_form(one, true, true);
 		else
 			one->view.newest_ms = 0;
 	}

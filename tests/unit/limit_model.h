@@ -68,7 +68,9 @@ struct model_limit {
 	const struct weir_limit *limit;
 	bool recorded;
 	int64_t *times; /* sliding_window, queue: sorted */
+	int64_t *costs; /* queue: of each entry */
 	size_t count;
+	int64_t more;                      /* queue: entries before the newest that make its length */
 	int64_t newest, current, previous; /* fixed_window */
 	model_wide level;                  /* token_bucket: units; penalize: tokens; gcra: TAT */
 	int64_t time;
@@ -108,16 +110,65 @@ static inline void model_leave(struct model_limit *state, int64_t t)
 	if (model_kind(state->limit) != MODEL_QUEUE)
 		return;
 	size_t kept = 0;
-	for (size_t i = 0; i < state->count; i++)
-		if (state->times[i] + state->limit->window_ms > t)
-			state->times[kept++] = state->times[i];
+	for (size_t i = 0; i < state->count; i++) {
+		if (state->times[i] + state->limit->window_ms <= t)
+			continue;
+		state->costs[kept] = state->costs[i];
+		state->times[kept++] = state->times[i];
+	}
+	if (kept < state->count)
+		state->more = 0;
 	state->count = kept;
 }
 
-static inline void model_done(struct model_limit *state)
+static inline void model_first_goes(struct model_limit *state)
 {
-	if (model_kind(state->limit) == MODEL_QUEUE && state->count > 0)
-		memmove(state->times, state->times + 1, --state->count * sizeof *state->times);
+	state->count--;
+	memmove(state->times, state->times + 1, state->count * sizeof *state->times);
+	memmove(state->costs, state->costs + 1, state->count * sizeof *state->costs);
+}
+
+/* Whether there was an entry that a done record takes out. */
+static inline bool model_done(struct model_limit *state)
+{
+	if (model_kind(state->limit) != MODEL_QUEUE || state->count == 0)
+		return false;
+	if (state->more > 0)
+		state->more--;
+	else
+		model_first_goes(state);
+	return true;
+}
+
+static inline int64_t model_waiting(const struct model_limit *state)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < state->count; i++)
+		sum += state->costs[i];
+	return sum;
+}
+
+/* An entry, behind those of its time. What lies before the newest that make the queue's length is only counted. */
+static inline void model_enqueue(struct model_limit *state, int64_t t, int64_t c)
+{
+	int64_t most = state->limit->rate;
+	state->times = weir_realloc(state->times, state->count + 1, sizeof *state->times);
+	state->costs = weir_realloc(state->costs, state->count + 1, sizeof *state->costs);
+	size_t place = state->count++;
+	for (; place > 0 && state->times[place - 1] > t; place--) {
+		state->times[place] = state->times[place - 1];
+		state->costs[place] = state->costs[place - 1];
+	}
+	state->times[place] = t;
+	state->costs[place] = c < most ? c : most;
+	for (int64_t excess; (excess = model_waiting(state) - most) > 0;) {
+		if (state->costs[0] > excess) {
+			state->costs[0] -= excess;
+			break;
+		}
+		model_first_goes(state);
+		state->more++;
+	}
 }
 
 /* sliding_window's lateness; uniform has none. */
@@ -174,7 +225,7 @@ static inline int64_t model_held(const struct model_limit *state, int64_t t)
 			return 0;
 		return (int64_t)(owed > limit->burst + 1 ? limit->burst + 1 : owed);
 	}
-	default: return (int64_t)state->count;
+	default: return model_waiting(state);
 	}
 }
 
@@ -222,7 +273,7 @@ static inline bool model_over(const struct model_limit *state, int64_t t, int64_
 		return model_tat(state, t) + (model_wide)c * limit->window_ms -
 		           ((model_wide)limit->burst + 1) * limit->window_ms >
 		       (model_wide)t * limit->rate;
-	default: return (int64_t)state->count + c > limit->rate;
+	default: return model_waiting(state) + c > limit->rate;
 	}
 }
 
@@ -300,7 +351,7 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 			state->level = tat;
 		break;
 	}
-	default: model_insert(state, t, c, limit->rate); break;
+	default: model_enqueue(state, t, c); break;
 	}
 	state->recorded = true;
 }
@@ -331,7 +382,7 @@ static inline int64_t model_reset(const struct model_limit *state, int64_t t)
 		reset = model_ceil_div(model_tat(state, t) - (model_wide)limit->burst * limit->window_ms, limit->rate);
 		break;
 	default:
-		if (state->count >= (size_t)limit->rate)
+		if (model_waiting(state) >= limit->rate)
 			reset = state->times[0] + limit->window_ms;
 		break;
 	}
@@ -364,9 +415,8 @@ static inline int64_t model_memory_ms(const struct weir_limit *limits, uint32_t 
 
 static inline void model_show_times(struct weir_text *text, const struct model_limit *state)
 {
-	int64_t after = model_kind(state->limit) == MODEL_QUEUE || state->count == 0
-	                    ? -1
-	                    : state->times[state->count - 1] - state->limit->window_ms - model_reach(state->limit);
+	int64_t after =
+		state->count == 0 ? -1 : state->times[state->count - 1] - state->limit->window_ms - model_reach(state->limit);
 	const char *before = "";
 	weir_text_puts(text, "{\"times\":[");
 	for (size_t i = 0, same; i < state->count; i += same) {
@@ -385,6 +435,18 @@ static inline void model_show_wide(struct weir_text *text, model_wide number)
 	if (number >= 10)
 		model_show_wide(text, number / 10);
 	weir_text_printf(text, "%d", (int)(number % 10));
+}
+
+static inline void model_show_queue(struct weir_text *text, const struct model_limit *state)
+{
+	weir_text_puts(text, "{\"times\":[");
+	for (size_t i = 0; i < state->count; i++)
+		weir_text_printf(text, "%s[%lld,%lld]", i > 0 ? "," : "", (long long)state->times[i],
+		                 (long long)state->costs[i]);
+	weir_text_puts(text, "]");
+	if (state->more > 0)
+		weir_text_printf(text, ",\"more\":%lld", (long long)state->more);
+	weir_text_puts(text, "}");
 }
 
 /* Nothing where nothing was recorded, or all has left. */
@@ -406,11 +468,21 @@ static inline void model_show(struct weir_text *text, const struct model_limit *
 		model_show_wide(text, state->level);
 		weir_text_puts(text, "}");
 		break;
+	case MODEL_QUEUE:
+		if (state->count > 0)
+			model_show_queue(text, state);
+		break;
 	default:
 		if (state->count > 0)
 			model_show_times(text, state);
 		break;
 	}
+}
+
+static inline void model_limit_free(struct model_limit *state)
+{
+	free(state->times);
+	free(state->costs);
 }
 
 #endif

@@ -109,6 +109,18 @@ static inline struct model_effect model_effect(const struct model_overrides *ove
 	return effect;
 }
 
+/* Whether an operator blocks this very key, whatever networks it is in. */
+static inline bool model_blocks_key(const struct model_overrides *overrides, uint32_t zone_id, struct weir_span key,
+                                    int64_t t, int64_t clock_ms, int64_t lateness_ms)
+{
+	for (uint32_t i = 0; i < overrides->count; i++) {
+		const struct model_override *override = &overrides->all[i];
+		if (override->scope == OVERRIDE_OF_KEY && model_override_matches(override, zone_id, key))
+			return model_holds(override->block_until, t, clock_ms, lateness_ms);
+	}
+	return false;
+}
+
 static inline int64_t model_times(int64_t number, int64_t thousandths, int64_t least)
 {
 	model_wide times = (model_wide)number * thousandths / 1000;

@@ -73,7 +73,7 @@ static inline void model_adopt(struct model_bucket *bucket, const struct weir_zo
 static inline void model_empty(struct model_bucket *bucket, const struct weir_zone *zone)
 {
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
-		free(bucket->limits[i].times);
+		model_limit_free(&bucket->limits[i]);
 	memset(bucket->limits, 0, sizeof bucket->limits);
 	bucket->blocked_at = bucket->blocked_until = -1;
 	bucket->nth = 0;
@@ -89,7 +89,7 @@ static inline void model_rescale(struct model_bucket *bucket, int64_t thousandth
 		struct weir_limit scaled = model_scaled(&bucket->policy[i], thousandths);
 		if (weir_limit_equal(&scaled, &bucket->own[i]))
 			continue;
-		free(bucket->limits[i].times);
+		model_limit_free(&bucket->limits[i]);
 		bucket->own[i] = scaled;
 		bucket->limits[i] = (struct model_limit){.limit = &bucket->own[i]};
 	}
@@ -99,7 +99,7 @@ static inline void model_rescale(struct model_bucket *bucket, int64_t thousandth
 static inline void model_bucket_free(struct model_bucket *bucket)
 {
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
-		free(bucket->limits[i].times);
+		model_limit_free(&bucket->limits[i]);
 	free(bucket->key);
 	free(bucket);
 }
@@ -152,9 +152,49 @@ static inline struct model_bucket *model_find(struct model *model, const struct 
 struct model_verdict {
 	unsigned bits;
 	bool decided;
+	enum bucket_decision kind;
 	uint32_t limit, nth;
-	int64_t until, count;
+	int64_t at, until, count;
 };
+
+/*
+ * What a done record does, once what has left by its time is gone: it takes an entry out of each queue, and an open block
+ * ends when the limits say so from then on.
+ */
+static inline struct model_verdict model_judge_done(struct model_bucket *bucket, const struct weir_zone *zone,
+                                                    int64_t t, bool held)
+{
+	struct model_verdict verdict = {.bits = WEIR_VERDICT_NONE};
+	bool any = false, over = false;
+	for (uint32_t i = bucket->limit_count; i-- > 0;)
+		if (model_done(&bucket->limits[i])) {
+			any = true;
+			verdict.limit = i;
+		}
+	bool is_open = bucket->blocked_until > bucket->blocked_at && t < bucket->blocked_until;
+	if (!any || held || !is_open || zone->block_for_ms > 0)
+		return verdict;
+	verdict.at = verdict.until = t > bucket->blocked_at ? t : bucket->blocked_at;
+	for (uint32_t i = 0; i < bucket->limit_count; i++) {
+		const struct model_limit *limit = &bucket->limits[i];
+		if (model_late(limit, verdict.at))
+			return verdict;
+		if (!model_over(limit, verdict.at, 1))
+			continue;
+		over = true;
+		if (model_reset(limit, verdict.at) > verdict.until) {
+			verdict.until = model_reset(limit, verdict.at);
+			verdict.limit = i;
+		}
+	}
+	if (verdict.until >= bucket->blocked_until || (over && verdict.until == verdict.at))
+		return verdict;
+	verdict.decided = true;
+	verdict.kind = over ? BUCKET_SHORTENS : BUCKET_LIFTS;
+	verdict.count = model_held(&bucket->limits[verdict.limit], verdict.at);
+	bucket->blocked_until = over ? verdict.until : bucket->blocked_at;
+	return verdict;
+}
 
 static inline struct model_verdict model_judge(struct model_bucket *bucket, const struct weir_zone *zone, int64_t t,
                                                int64_t c, int64_t sent, bool done, bool barred)
@@ -162,12 +202,8 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 	struct model_verdict verdict = {0};
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
 		model_leave(&bucket->limits[i], t);
-	if (done) {
-		for (uint32_t i = 0; i < bucket->limit_count; i++)
-			model_done(&bucket->limits[i]);
-		verdict.bits = WEIR_VERDICT_NONE;
-		return verdict;
-	}
+	if (done)
+		return model_judge_done(bucket, zone, t, barred);
 	bool late[WEIR_ZONE_LIMITS_MAX], breached[WEIR_ZONE_LIMITS_MAX] = {false}, any = false;
 	bool blocked = barred || (zone->block_for_ms > 0 && bucket->blocked_until >= 0 && bucket->blocked_at <= t &&
 	                          t < bucket->blocked_until);
@@ -192,6 +228,7 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 		return verdict;
 	verdict.bits |= WEIR_VERDICT_DECIDED;
 	verdict.decided = true;
+	verdict.at = t;
 	verdict.until = -1;
 	for (uint32_t i = 0; i < bucket->limit_count; i++) {
 		int64_t reset = breached[i] ? model_reset(&bucket->limits[i], t) : -1;
@@ -268,8 +305,12 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			if (bucket->thousandths != effect.thousandths)
 				model_rescale(bucket, effect.thousandths);
 			bucket->clock_s = (model->clock_ms + 999) / 1000;
-			struct model_verdict verdict = model_judge(bucket, zone, event->time_ms, event->cost,
-			                                           frame->sending_time_ms, set->zones[j].done, effect.blocked);
+			bool done = set->zones[j].done, barred = effect.blocked;
+			if (done)
+				barred = model_blocks_key(&model->overrides, zone->id, key, event->time_ms, model->clock_ms,
+				                          model->lateness_ms);
+			struct model_verdict verdict =
+				model_judge(bucket, zone, event->time_ms, event->cost, frame->sending_time_ms, done, barred);
 			verdicts[pair] = (uint8_t)verdict.bits;
 			if (verdict.decided)
 				decisions[decided++] =
@@ -277,9 +318,10 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 				                            .pair = pair,
 				                            .id_offset = model->count_events ? model->events : offset,
 				                            .id_index = model->count_events ? j : pair,
+				                            .kind = verdict.kind,
 				                            .limit = verdict.limit,
 				                            .key = frame->keys[event->key],
-				                            .at_ms = event->time_ms,
+				                            .at_ms = verdict.at,
 				                            .until_ms = verdict.until,
 				                            .count = verdict.count,
 				                            .nth = verdict.nth};
@@ -325,7 +367,7 @@ static inline void model_set_policy(struct model *model, const struct weir_polic
 					}
 			for (uint32_t k = 0; k < count; k++)
 				if (before[k].limit != NULL)
-					free(before[k].times);
+					model_limit_free(&before[k]);
 			at = &bucket->next;
 		}
 	}

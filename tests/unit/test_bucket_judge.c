@@ -298,6 +298,140 @@ static void the_first_event_of_a_limit_may_be_older_than_the_bucket_s_newest(voi
 
 /* ---- queues ---- */
 
+/* A done record that decides nothing. */
+#define EXPECT_QUIET(scene, t) assert_int_equal(scene_done(scene, t), 0)
+
+#define EXPECT_ENDS(scene, t, what, at, until, held)                  \
+	do {                                                              \
+		assert_int_equal(scene_done(scene, t), WEIR_VERDICT_DECIDED); \
+		assert_int_equal((scene)->verdict.kind, what);                \
+		assert_int_equal((scene)->verdict.at_ms, at);                 \
+		assert_int_equal((scene)->verdict.until_ms, until);           \
+		assert_int_equal((scene)->verdict.count, held);               \
+	} while (0)
+
+#define EXPECT_LIFTS(scene, t, at, held) EXPECT_ENDS(scene, t, BUCKET_LIFTS, at, at, held)
+#define EXPECT_SHORTENS(scene, t, at, until, held) EXPECT_ENDS(scene, t, BUCKET_SHORTENS, at, until, held)
+
+static void a_place_that_is_freed_lifts_once(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(2, 1s), "");
+	EXPECT_QUIET(scene, 900); /* of nobody */
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_QUIET(scene, 1000); /* nothing is blocked */
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1001, 1);
+	EXPECT_DECIDED(scene, 1002, 1, 2000);
+	EXPECT_LIFTS(scene, 1003, 1003, 1);
+	assert_string_equal(scene->verdict.rule->algorithm->name, "queue");
+	EXPECT_QUIET(scene, 1003); /* nothing is blocked any more */
+	EXPECT_QUIET(scene, 1003); /* and nothing waits */
+	EXPECT_PASS(scene, 1004, 1);
+	EXPECT_PASS(scene, 1004, 1);
+	EXPECT_DECIDED(scene, 1004, 1, 2004); /* at once again, though the first block would still run */
+	EXPECT_QUIET(scene, 2004);            /* they left by themselves, and so did the block */
+	scene_close(scene);
+}
+
+static void a_lift_is_not_before_its_block_and_the_next_breach_decides(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(1, 1s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1010, 1, 2000);
+	EXPECT_LIFTS(scene, 990, 1010, 0); /* by a clock that lags */
+	EXPECT_PASS(scene, 1011, 1);
+	EXPECT_DECIDED(scene, 1012, 1, 2011);
+	EXPECT_LIFTS(scene, 1500, 1500, 0); /* by one that is ahead */
+	EXPECT_PASS(scene, 1013, 1);
+	EXPECT_DECIDED(scene, 1014, 1, 2013);
+	scene_close(scene);
+}
+
+static void a_cost_is_freed_whole(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(5, 1s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1000, 4);
+	EXPECT_DECIDED(scene, 1001, 1, 2000);
+	EXPECT_LIFTS(scene, 1002, 1002, 4);
+	EXPECT_PASS(scene, 1003, 1);
+	EXPECT_DECIDED(scene, 1004, 1, 2000);
+	EXPECT_LIFTS(scene, 1005, 1005, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[1003,1]]}");
+	scene_close(scene);
+}
+
+/* What was let in before the block was known is worked on, too: its end frees no place. */
+static void what_was_refused_frees_nothing_where_it_counts(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(2, 1s), ",\"count\":\"all\"");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1001, 1);
+	EXPECT_DECIDED(scene, 1002, 1, 2001);
+	EXPECT_BLOCK(scene, 1003, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[1002,1],[1003,1]],\"more\":2}");
+	EXPECT_QUIET(scene, 1004);
+	EXPECT_QUIET(scene, 1005);
+	EXPECT_LIFTS(scene, 1006, 1006, 1);
+	EXPECT_PASS(scene, 1007, 1);
+	scene_close(scene);
+}
+
+static void another_limit_that_is_over_keeps_the_block_for_as_long_as_it_is(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(2, 10s) "," SLIDING(2, 1s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1100, 1);
+	EXPECT_DECIDED(scene, 1200, 1, 11000);
+	EXPECT_SHORTENS(scene, 1300, 1300, 2000, 2);
+	assert_int_equal(scene->verdict.limit, 1);
+	EXPECT_QUIET(scene, 1400); /* it ends as before */
+	EXPECT_PASS(scene, 2000, 1);
+	EXPECT_PASS(scene, 2100, 1);
+	EXPECT_DECIDED(scene, 2200, 1, 12000);
+	EXPECT_LIFTS(scene, 3000, 3000, 1); /* the window is free by then */
+	assert_int_equal(scene->verdict.limit, 0);
+	scene_close(scene);
+}
+
+static void a_moment_that_is_late_for_a_limit_leaves_the_block(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(3, 10s) "," SLIDING(9, 100ms), "");
+	EXPECT_PASS(scene, 5000, 1);
+	assert_int_equal(scene_event(scene, 1000, 1), WEIR_VERDICT_LATE); /* for the window, not for the queue */
+	EXPECT_PASS(scene, 5001, 1);
+	assert_int_equal(scene_event(scene, 1002, 1), WEIR_VERDICT_BLOCK | WEIR_VERDICT_LATE | WEIR_VERDICT_DECIDED);
+	EXPECT_QUIET(scene, 1003);
+	EXPECT_LIFTS(scene, 5002, 5002, 1);
+	scene_close(scene);
+}
+
+static void a_penalty_and_an_operator_s_block_stay(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(1, 10s), ",\"block_for\":\"1s\"");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1001, 1, 11000);
+	EXPECT_QUIET(scene, 1002);
+	EXPECT_SHOWN(scene, "-");
+	EXPECT_BLOCK(scene, 1003, 1);
+	scene_close(scene);
+	scene = open_whole(QUEUE(2, 10s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1001, 1, 11000);
+	assert_int_equal(scene_done_held(scene, 1002, true), 0);
+	EXPECT_SHOWN(scene, "{\"times\":[[1000,1]]}"); /* it is done all the same */
+	EXPECT_LIFTS(scene, 1003, 1003, 0);            /* once he blocks it no more */
+	scene_close(scene);
+}
+
 static void a_queue_s_entry_leaves_when_it_is_done_or_at_exactly_its_hold(void **state)
 {
 	(void)state;
@@ -305,7 +439,7 @@ static void a_queue_s_entry_leaves_when_it_is_done_or_at_exactly_its_hold(void *
 	EXPECT_PASS(scene, 1000, 1);
 	EXPECT_PASS(scene, 1100, 1);
 	EXPECT_DECIDED(scene, 1200, 1, 2000);
-	scene_done(scene, 1300);
+	EXPECT_LIFTS(scene, 1300, 1300, 1);
 	EXPECT_SHOWN(scene, "{\"times\":[[1100,1]]}");
 	EXPECT_PASS(scene, 1300, 1);
 	EXPECT_DECIDED(scene, 2099, 1, 2100);
@@ -496,6 +630,13 @@ int main(void)
 		cmocka_unit_test(an_event_that_is_late_for_one_limit_counts_in_the_others),
 		cmocka_unit_test(the_first_event_of_a_limit_may_be_older_than_the_bucket_s_newest),
 		cmocka_unit_test(a_queue_s_entry_leaves_when_it_is_done_or_at_exactly_its_hold),
+		cmocka_unit_test(a_place_that_is_freed_lifts_once),
+		cmocka_unit_test(a_lift_is_not_before_its_block_and_the_next_breach_decides),
+		cmocka_unit_test(a_cost_is_freed_whole),
+		cmocka_unit_test(what_was_refused_frees_nothing_where_it_counts),
+		cmocka_unit_test(another_limit_that_is_over_keeps_the_block_for_as_long_as_it_is),
+		cmocka_unit_test(a_moment_that_is_late_for_a_limit_leaves_the_block),
+		cmocka_unit_test(a_penalty_and_an_operator_s_block_stay),
 		cmocka_unit_test(limits_that_a_policy_keeps_keep_what_they_hold_wherever_they_are),
 		cmocka_unit_test(a_bucket_goes_through_every_policy_that_it_has_slept_through),
 		cmocka_unit_test(a_decision_of_shadow_mode_is_left_behind_and_one_of_enforce_mode_is_not),

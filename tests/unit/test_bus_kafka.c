@@ -246,11 +246,11 @@ static void without_a_broker_opening_ends_in_time(void **state)
 	struct weir_error error;
 	const _Atomic bool stop = true;
 	int64_t start_ms = weir_monotonic_ms();
-	assert_int_equal(WEIR_IO, weir_bus_kafka_open(config, "test", 300, NULL, &silent, &bus, &error));
+	assert_int_equal(WEIR_IO, weir_bus_kafka_open(config, "test", NULL, 300, NULL, &silent, &bus, &error));
 	if (strstr(error.text, "no broker of 127.0.0.1:1 answers: ") == NULL ||
 	    strstr(error.text, "Connection refused") == NULL)
 		fail_msg("%s", error.text);
-	assert_int_equal(WEIR_IO, weir_bus_kafka_open(config, "test", 3600000, &stop, &silent, &bus, &error));
+	assert_int_equal(WEIR_IO, weir_bus_kafka_open(config, "test", NULL, 3600000, &stop, &silent, &bus, &error));
 	assert_true(weir_monotonic_ms() - start_ms < 30000);
 	weir_config_free(config);
 }

@@ -39,6 +39,39 @@ static void a_block_is_one_line_of_json(void **state)
 	weir_text_deinit(&text);
 }
 
+/* What a done record decides has the form of a limit's decision, and says that a place was freed. */
+static void a_freed_place_is_said(void **state)
+{
+	(void)state;
+	struct weir_zone zone = {.id = 7, .name = (char *)"jobs", .key_count = 1, .limit_count = 1};
+	zone.limits[0] = (struct weir_limit){.algorithm = weir_algorithm_named("queue"), .rate = 2, .window_ms = 600000};
+	struct compiled_zone compiled = {.zone = &zone};
+	struct shard_decision decision = {.id_offset = 9,
+	                                  .id_index = 1,
+	                                  .kind = BUCKET_LIFTS,
+	                                  .zone = &compiled,
+	                                  .rule = &zone.limits[0],
+	                                  .key = weir_span_of("ann"),
+	                                  .at_ms = 5000,
+	                                  .until_ms = 5000,
+	                                  .count = 1};
+	struct weir_text text = {0};
+	decision_json(&text, 3, &decision);
+	expect(&text,
+	       "{\"id\":\"3-9-1\",\"zone\":\"jobs\",\"key\":[\"ann\"],\"action\":\"lift\",\"at\":5000,\"until\":5000,"
+	       "\"limit\":{\"algorithm\":\"queue\",\"length\":2,\"hold\":600000},\"count\":1,\"freed\":true,"
+	       "\"mode\":\"enforce\"}");
+	decision.kind = BUCKET_SHORTENS;
+	decision.until_ms = 6000;
+	weir_text_clear(&text);
+	decision_json(&text, 3, &decision);
+	expect(&text,
+	       "{\"id\":\"3-9-1\",\"zone\":\"jobs\",\"key\":[\"ann\"],\"action\":\"block\",\"at\":5000,\"until\":6000,"
+	       "\"limit\":{\"algorithm\":\"queue\",\"length\":2,\"hold\":600000},\"count\":1,\"freed\":true,"
+	       "\"mode\":\"enforce\"}");
+	weir_text_deinit(&text);
+}
+
 static void a_lift_names_no_key(void **state)
 {
 	(void)state;
@@ -132,6 +165,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_block_is_one_line_of_json),
+		cmocka_unit_test(a_freed_place_is_said),
 		cmocka_unit_test(a_lift_names_no_key),
 		cmocka_unit_test(a_command_says_by_whom_and_why),
 		cmocka_unit_test(a_joined_key_comes_apart_where_it_was_joined),

@@ -115,6 +115,30 @@ static void a_path_stays_as_it_was_and_own_names_are_kept(void **state)
 	weir_policy_free(policy);
 }
 
+/* A block that only ends sooner was an event when it began; a lift by a queue is one. */
+static void a_block_that_ends_sooner_is_no_event(void **state)
+{
+	(void)state;
+	static const char sooner[] =
+		"{\"id\":\"0-1-0\",\"zone\":\"z\",\"key\":[\"a\"],\"action\":\"block\",\"at\":5,\"until\":9,"
+		"\"count\":1,\"freed\":true,\"mode\":\"enforce\"}",
+					  lift[] =
+						  "{\"id\":\"0-2-0\",\"zone\":\"z\",\"key\":[\"a\"],\"action\":\"lift\",\"at\":6,\"until\":6,"
+						  "\"count\":0,\"freed\":true,\"mode\":\"enforce\"}";
+	struct weir_message message = {.key = weir_span_of("z|a"), .payload = weir_span_of(sooner)};
+	struct weir_policy *policy = policy_of("[\"user\"]");
+	struct weir_text line = {0};
+	uint64_t position;
+	assert_false(decision_line_put(&line, &message, policy, &position));
+	assert_int_equal(line.length, 0);
+	message.payload = weir_span_of(lift);
+	assert_true(decision_line_put(&line, &message, policy, &position));
+	const char *const fields[][2] = {{"action", "lift"}, {"user", "a"}, {NULL, NULL}};
+	assert_read(&line, 6, fields);
+	weir_text_deinit(&line);
+	weir_policy_free(policy);
+}
+
 /* Two within one object, and one whose name has what pointers escape. */
 static void fields_that_are_pointers_are_found(void **state)
 {
@@ -167,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_decision_has_its_fields),
 		cmocka_unit_test(a_path_stays_as_it_was_and_own_names_are_kept),
+		cmocka_unit_test(a_block_that_ends_sooner_is_no_event),
 		cmocka_unit_test(fields_that_are_pointers_are_found),
 		cmocka_unit_test(what_is_no_decision_gives_no_line),
 	};

@@ -196,6 +196,61 @@ static void directives_name_the_columns(void **state)
 	fixture_deinit(&fixture);
 }
 
+static const char cloudfront_fields[] =
+	"#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) "
+	"cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header cs-protocol cs-bytes "
+	"time-taken x-forwarded-for ssl-protocol ssl-cipher x-edge-response-result-type cs-protocol-version fle-status "
+	"fle-encrypted-fields c-port time-to-first-byte x-edge-detailed-result-type sc-content-type sc-content-len "
+	"sc-range-start sc-range-end";
+
+static void assert_cloudfront(struct fixture *fixture, const char *path, const char *referer, const char *agent,
+                              const char *xff)
+{
+	char line[1024];
+	snprintf(line, sizeof line,
+	         "2024-05-17\t10:05:03\tFRA56-P1\t2390\t192.0.2.7\tGET\td1.cloudfront.net\t%s\t304\t%s\t%s\ta=b%%2526\t-\t"
+	         "Hit\tQv9==\twww.example.com\thttps\t31\t0.004\t%s\tTLSv1.3\tTLS_AES_128_GCM_SHA256\tHit\tHTTP/2.0\t-\t-\t"
+	         "51222\t0.004\tHit\t-\t-\t-\t-",
+	         path, referer, agent, xff);
+	assert_reason(fixture, line, FORMAT_OK);
+	assert_int_equal(fixture->record.time_ms, 1715940303000);
+	assert_field(fixture, "ip", "192.0.2.7");
+	assert_field(fixture, "bytes", "2390");
+	assert_field(fixture, "method", "GET");
+	assert_field(fixture, "host", "www.example.com");
+	assert_field(fixture, "status", "304");
+}
+
+/* CloudFront encodes all but plain characters, '%' too: what it wrote stands for what the client wrote, and for no more. */
+static void cloudfront(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	fixture_init(&fixture, "\"w3c\"", "ip method path status bytes host agent referer xff");
+	assert_reason(&fixture, "#Version: 1.0", FORMAT_SKIP);
+	assert_reason(&fixture, cloudfront_fields, FORMAT_SKIP);
+	assert_cloudfront(&fixture, "/login", "-", "Mozilla/5.0%20(X11;%20Linux)%20x", "-");
+	assert_field(&fixture, "path", "/login");
+	assert_field(&fixture, "agent", "Mozilla/5.0 (X11; Linux) x");
+	assert_field(&fixture, "referer", NULL);
+	assert_field(&fixture, "xff", NULL);
+	assert_cloudfront(&fixture, "/%256Cogin", "https://a/?x=%2522", "%2F%", "198.51.100.1,%20203.0.113.9");
+	assert_field(&fixture, "path", "/login"); /* the client wrote "/%6Cogin" */
+	assert_field(&fixture, "referer", "https://a/?x=%22");
+	assert_field(&fixture, "agent", "/%");
+	assert_field(&fixture, "xff", "198.51.100.1, 203.0.113.9");
+	/* What a client sends becomes no column, and no line. */
+	assert_cloudfront(&fixture, "/%09192.0.2.66%0A", "%2D", "a%09b%zz%4", "-");
+	assert_field(&fixture, "path", "/\t192.0.2.66\n");
+	assert_field(&fixture, "agent", "a\tb%zz%4");
+	assert_field(&fixture, "referer", "-");
+	/* IIS encodes no '%': what stands there is what came. */
+	assert_reason(&fixture, "#Fields: date time c-ip cs-uri-stem cs(User-Agent)", FORMAT_SKIP);
+	assert_reason(&fixture, "2024-05-17 10:05:03 192.0.2.8 /a a%20b", FORMAT_OK);
+	assert_field(&fixture, "agent", "a%20b");
+	fixture_deinit(&fixture);
+}
+
 static void zeek(void **state)
 {
 	(void)state;
@@ -346,6 +401,7 @@ int main(void)
 		cmocka_unit_test(each_file_has_its_own_header),
 		cmocka_unit_test(columns_named_by_the_configuration),
 		cmocka_unit_test(directives_name_the_columns),
+		cmocka_unit_test(cloudfront),
 		cmocka_unit_test(zeek),
 		cmocka_unit_test(a_row_that_is_cut_counts_if_it_says_when_and_who),
 		cmocka_unit_test(a_cut_row_says_nothing_of_the_header_behind_it),

@@ -384,6 +384,23 @@ static void proxies(void **state)
 		{"tls 2.0 2024-05-17T10:05:03 net/my-lb/50dc g3d4 192.0.2.7:2817 10.0.0.1:443 5 2 98 246 - arn:x - ECDHE tlsv12 - "
 	     "www.example.com h2 h2 \"h2\",\"http/1.1\" 2024-05-17T10:05:00",
 	     "type=tls|elb=net/my-lb/50dc|ip=192.0.2.7|backend=10.0.0.1:443|received=98|bytes=246|status=|method="},
+		{"h2 2024-05-17T10:05:03.186641Z app/my-lb/50dc 203.0.113.9:44244 10.0.0.4:443 0.000 0.016 0.000 200 200 42 517 \"GET "
+	     "https://shop.example.net:443/cart?x=%22 HTTP/2.0\" \"curl/8.5.0\" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 "
+	     "arn:aws:elasticloadbalancing:eu-central-1:111122223333:targetgroup/web/73e2d6bc24d8a067 "
+	     "\"Root=1-58337327-72bd00b0343d75b906739c42\" \"shop.example.net\" "
+	     "\"arn:aws:acm:eu-central-1:111122223333:certificate/12345678-1234\" 1 2024-05-17T10:05:02.990000Z \"waf,forward\" "
+	     "\"-\" \"-\" \"10.0.0.4:443\" \"200\" \"-\" \"-\" TID_a1b2c3",
+	     "type=h2|elb=app/my-lb/50dc|ip=203.0.113.9|backend=10.0.0.4:443|status=200|backend_status=200|received=42|bytes=517|"
+	     "method=GET|host=shop.example.net|path=/cart|agent=curl/8.5.0"},
+		{"wss 2024-05-17T10:05:03.364000Z app/my-lb/50dc 203.0.113.9:44244 10.0.0.5:8011 0.001 0.003 0.000 101 101 218 786 \"GET "
+	     "https://10.0.0.30:443/chat HTTP/1.1\" \"-\" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:x \"Root=1-58337364\" \"-\" "
+	     "\"-\" 1 2024-05-17T10:05:02.000000Z \"forward\" \"-\" \"-\" \"10.0.0.5:8011\" \"101\" \"-\" \"-\"",
+	     "type=wss|ip=203.0.113.9|status=101|received=218|bytes=786|method=GET|host=10.0.0.30|path=/chat|agent="},
+		/* A function of Lambda behind it, which failed. */
+		{"http 2024-05-17T10:05:03.364000Z app/my-lb/50dc 203.0.113.9:44244 - 0.000 0.001 0.000 502 - 34 366 \"POST "
+	     "http://www.example.com:80/a HTTP/1.1\" \"curl/7.46.0\" - - arn:aws:x \"Root=1\" \"-\" \"-\" 0 "
+	     "2024-05-17T10:05:03.363000Z \"forward\" \"-\" \"LambdaInvalidResponse\" \"-\" \"-\" \"-\" \"-\"",
+	     "type=http|ip=203.0.113.9|backend=|status=502|backend_status=|received=34|bytes=366|method=POST|path=/a"},
 		{NULL, NULL},
 	};
 	check("\"alb\"", "ip type elb backend status backend_status received bytes method host path target agent", alb);

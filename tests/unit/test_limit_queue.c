@@ -56,12 +56,75 @@ static void a_cost_takes_as_many_places(void **state)
 	(void)state;
 	struct limit_case *one = case_open("{\"algorithm\": \"queue\", \"length\": 100, \"hold\": \"100ms\"}", false);
 	EXPECT_PASS(one, 1000, 99);
-	assert_true(one->view.runs); /* too many for places of their own */
+	assert_true(one->view.apart);
 	EXPECT_OVER(one, 1001, 2);
 	EXPECT_PASS(one, 1001, 1);
+	EXPECT_OVER(one, 1001, 101);                   /* longer than the queue */
+	assert_true(one->shape.ops->done(&one->view)); /* with all that it cost */
+	expect_shown(one, "{\"times\":[[1001,1]]}");
+	case_close(one);
+}
+
+static void entries_of_one_time_are_done_one_by_one(void **state)
+{
+	(void)state;
+	struct limit_case *one = case_open("{\"algorithm\": \"queue\", \"length\": 9, \"hold\": \"100ms\"}", false);
+	EXPECT_PASS(one, 1000, 1);
+	EXPECT_PASS(one, 1000, 1);
+	assert_false(one->view.apart); /* costs of 1 take places of their own */
+	EXPECT_PASS(one, 1000, 3);
+	EXPECT_PASS(one, 999, 2);
+	EXPECT_PASS(one, 1000, 2);
+	expect_shown(one, "{\"times\":[[999,2],[1000,1],[1000,1],[1000,3],[1000,2]]}");
+	EXPECT_OVER(one, 1000, 1);
+	for (int left = 7; left > 0; left -= left == 7 || left == 6 ? 1 : left == 5 ? 3 : 2) {
+		assert_true(one->shape.ops->done(&one->view));
+		EXPECT_HELD(one, 1000, left);
+	}
 	assert_true(one->shape.ops->done(&one->view));
-	expect_shown(one, "{\"times\":[[1000,98],[1001,1]]}");
-	EXPECT_OVER(one, 1001, 101); /* longer than the queue */
+	assert_true(one->shape.ops->is_empty(&one->view));
+	case_close(one);
+}
+
+/* Where refused events count, the queue may be longer than its length. What is done of that frees nothing. */
+static void what_was_pushed_out_is_done_first(void **state)
+{
+	(void)state;
+	struct limit_case *one = case_open(TWO, true);
+	for (int i = 0; i < 5; i++)
+		case_record(one, 1000 + 10 * i, 1, i >= 2);
+	expect_shown(one, "{\"times\":[[1030,1],[1040,1]],\"more\":3}");
+	for (int i = 0; i < 3; i++) {
+		EXPECT_OVER(one, 1040, 1);
+		assert_true(one->shape.ops->done(&one->view));
+	}
+	EXPECT_OVER(one, 1040, 1);
+	assert_true(one->shape.ops->done(&one->view));
+	EXPECT_PASS(one, 1040, 1);
+	case_record(one, 1050, 2, true); /* takes both places */
+	case_record(one, 1045, 1, true); /* older than all that it holds */
+	expect_shown(one, "{\"times\":[[1050,2]],\"more\":3}");
+	assert_int_equal(case_judge(one, 1150, 1), 0); /* what is older left before */
+	assert_true(one->shape.ops->is_empty(&one->view));
+	assert_false(one->shape.ops->done(&one->view));
+	case_close(one);
+}
+
+/* An older weir wrote entries of one time as one, and places without costs: each place is one entry then. */
+static void runs_of_an_older_weir_are_done_by_places(void **state)
+{
+	(void)state;
+	struct limit_case *one = case_open("{\"algorithm\": \"queue\", \"length\": 9, \"hold\": \"100ms\"}", false);
+	EXPECT_PASS(one, 1000, 1);
+	EXPECT_PASS(one, 1000, 1);
+	case_take_form(one, true, false);
+	expect_shown(one, "{\"times\":[[1000,2]]}");
+	assert_true(one->shape.ops->check(&one->view));
+	assert_true(one->shape.ops->done(&one->view));
+	expect_shown(one, "{\"times\":[[1000,1]]}");
+	EXPECT_PASS(one, 1000, 1);
+	assert_true(one->view.apart);
+	expect_shown(one, "{\"times\":[[1000,1],[1000,1]]}");
 	case_close(one);
 }
 
@@ -71,7 +134,7 @@ static void counted_all_the_oldest_makes_place(void **state)
 	struct limit_case *one = case_open(TWO, true);
 	case_record(one, 1000, 2, false);
 	case_record(one, 1010, 1, true);
-	expect_shown(one, "{\"times\":[[1000,1],[1010,1]]}");
+	expect_shown(one, "{\"times\":[[1000,1],[1010,1]]}"); /* of the first, a part */
 	case_close(one);
 }
 
@@ -110,6 +173,9 @@ int main(void)
 		cmocka_unit_test(what_is_done_takes_the_oldest_out),
 		cmocka_unit_test(an_event_out_of_order_stands_where_its_time_says),
 		cmocka_unit_test(a_cost_takes_as_many_places),
+		cmocka_unit_test(entries_of_one_time_are_done_one_by_one),
+		cmocka_unit_test(what_was_pushed_out_is_done_first),
+		cmocka_unit_test(runs_of_an_older_weir_are_done_by_places),
 		cmocka_unit_test(counted_all_the_oldest_makes_place),
 		cmocka_unit_test(it_says_what_it_is),
 		cmocka_unit_test(it_says_what_it_comes_to),

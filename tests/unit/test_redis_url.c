@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses of Redis servers. */
-#include "deploy/gateways/target/redis/redis.h"
+#include "common/redis/redis.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,16 +20,16 @@ static void assert_text(const char *expected, const char *found)
 static void assert_url(const char *text, const char *host, unsigned port, const char *user, const char *password,
                        unsigned database)
 {
-	struct redis_url url;
+	struct weir_redis_url url;
 	struct weir_error error;
-	if (redis_url_parse(text, &url, &error) != WEIR_OK)
+	if (weir_redis_url_parse(text, &url, &error) != WEIR_OK)
 		fail_msg("%s: %s", text, error.text);
 	assert_text(host, url.host);
 	assert_int_equal(port, url.port);
 	assert_text(user, url.user);
 	assert_text(password, url.password);
 	assert_int_equal(database, url.database);
-	redis_url_deinit(&url);
+	weir_redis_url_deinit(&url);
 }
 
 static void test_addresses(void **state)
@@ -78,21 +78,21 @@ static void test_what_is_none(void **state)
 		"redis://h/99999999999999999999",
 	};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-		struct redis_url url;
+		struct weir_redis_url url;
 		struct weir_error error = {.text = ""};
-		if (redis_url_parse(texts[i], &url, &error) != WEIR_INVALID)
+		if (weir_redis_url_parse(texts[i], &url, &error) != WEIR_INVALID)
 			fail_msg("%s is taken", texts[i]);
 		assert_non_null(strstr(error.text, "redis://"));
-		redis_url_deinit(&url); /* of nothing */
+		weir_redis_url_deinit(&url); /* of nothing */
 	}
 }
 
 static void test_a_refusal_does_not_repeat_the_password(void **state)
 {
 	(void)state;
-	struct redis_url url;
+	struct weir_redis_url url;
 	struct weir_error error;
-	assert_int_equal(WEIR_INVALID, redis_url_parse("redis://:hunter2@h:x", &url, &error));
+	assert_int_equal(WEIR_INVALID, weir_redis_url_parse("redis://:hunter2@h:x", &url, &error));
 	assert_null(strstr(error.text, "hunter2"));
 }
 

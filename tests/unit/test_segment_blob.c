@@ -24,7 +24,7 @@ static struct blob make_blob(uint32_t buckets)
 	char *end = segment_blob_put(blob.bytes + SEGMENT_BLOB_HEAD_BYTES, &bucket, sizeof bucket);
 	blob.length = (size_t)(end - blob.bytes);
 	assert_int_equal(blob.length, SEGMENT_BLOB_HEAD_BYTES + segment_blob_bucket_bytes(sizeof bucket));
-	segment_blob_seal(blob.bytes, blob.length, buckets);
+	segment_blob_seal(blob.bytes, blob.length, buckets, 0);
 	return blob;
 }
 
@@ -61,10 +61,21 @@ static void a_newer_version_is_no_damage(void **state)
 {
 	(void)state;
 	struct blob blob = make_blob(1);
-	blob.bytes[AT_VERSION] = 2;
-	assert_refused(&blob, WEIR_NEWER, "segment blob version 2 is newer than this program, which reads up to 1");
+	blob.bytes[AT_VERSION] = 3;
+	assert_refused(&blob, WEIR_NEWER, "segment blob version 3 is newer than this program, which reads up to 2");
 	blob.bytes[AT_VERSION] = 0;
 	assert_refused(&blob, WEIR_INVALID, "the segment blob has a damaged header");
+}
+
+/* What an older program can read keeps the version that it knows. */
+static void only_runs_that_lie_apart_need_the_newer_version(void **state)
+{
+	(void)state;
+	char bytes[SEGMENT_BLOB_HEAD_BYTES];
+	segment_blob_seal(bytes, sizeof bytes, 0, BUCKET_FORM & ~(unsigned)BUCKET_APART);
+	assert_int_equal(bytes[AT_VERSION], 1);
+	segment_blob_seal(bytes, sizeof bytes, 0, BUCKET_RUNS | BUCKET_APART);
+	assert_int_equal(bytes[AT_VERSION], 2);
 }
 
 static void damage_is_said(void **state)
@@ -103,6 +114,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bucket_comes_back),
 		cmocka_unit_test(a_newer_version_is_no_damage),
+		cmocka_unit_test(only_runs_that_lie_apart_need_the_newer_version),
 		cmocka_unit_test(damage_is_said),
 	};
 	return cmocka_run_group_tests_name("segment_blob", tests, NULL, NULL);

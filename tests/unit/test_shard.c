@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+static uint64_t seen_kinds[BUCKET_LIFTS + 1]; /* decisions of each */
+
 static unsigned verdict_at(const struct shard_result *result, uint32_t pair)
 {
 	return (result->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
@@ -78,6 +80,8 @@ static void compare_frame(struct shard *shard, struct model *model, const struct
 		assert_int_equal(got->event, wanted->event);
 		assert_int_equal(got->id_offset, wanted->id_offset);
 		assert_int_equal(got->id_index, wanted->id_index);
+		assert_int_equal(got->kind, wanted->kind);
+		seen_kinds[got->kind]++;
 		assert_int_equal(got->limit, wanted->limit);
 		assert_int_equal(got->at_ms, wanted->at_ms);
 		assert_int_equal(got->until_ms, wanted->until_ms);
@@ -166,6 +170,10 @@ static void test_random_scenes_equal_the_model(void **state)
 		events += run_scene(seed);
 	}
 	print_message("%llu events\n", (unsigned long long)events);
+	for (int kind = BUCKET_BLOCKS; kind <= BUCKET_LIFTS; kind++) {
+		print_message("%llu decisions of kind %d\n", (unsigned long long)seen_kinds[kind], kind);
+		assert_true(scenes != NULL || seen_kinds[kind] > 0);
+	}
 }
 
 int main(void)

@@ -27,8 +27,8 @@ static struct compiled_policy *make_policy(void)
 	return compiled_policy_new(policies, 1);
 }
 
-/* A frame of one event. @return whether it was taken */
-static bool send(struct shard *shard, uint32_t source, uint64_t position, int64_t sent_ms)
+/* A frame of one event. */
+static struct shard_result judge(struct shard *shard, uint32_t source, uint64_t position, int64_t sent_ms)
 {
 	struct weir_frame_zone zones[] = {{.id = 1}};
 	struct weir_frame_zone_set sets[] = {{.zones = zones, .count = 1}};
@@ -50,7 +50,13 @@ static bool send(struct shard *shard, uint32_t source, uint64_t position, int64_
 	assert_int_equal(shard_missing(shard, segments), 0);
 	shard_frame_judge(shard, &result);
 	assert_int_equal(result.events_taken + result.events_repeated, 1);
-	return result.events_taken == 1;
+	return result;
+}
+
+/* @return whether it was taken */
+static bool send(struct shard *shard, uint32_t source, uint64_t position, int64_t sent_ms)
+{
+	return judge(shard, source, position, sent_ms).events_taken == 1;
 }
 
 static void what_comes_again_after_an_outage_is_dropped(void **state)
@@ -98,11 +104,49 @@ static void sources_are_bounded_and_saved(void **state)
 	compiled_policy_free(compiled);
 }
 
+/* Frames that were told to be of two collectors, of this many at two positions in turn, so long after one another. */
+static int shared(struct shard *shard, int frames, int64_t apart_ms, int64_t from_ms)
+{
+	int told = 0;
+	for (int i = 0; i < frames; i++)
+		told += judge(shard, 1, i % 2 == 0 ? 1000 + (uint64_t)i : 10 + (uint64_t)i, from_ms + i * apart_ms).is_shared;
+	return told;
+}
+
+static void two_collectors_of_one_identity_are_told_from_restarts(void **state)
+{
+	(void)state;
+	struct compiled_policy *compiled = make_policy();
+	struct shard_options options = {.seed = 1, .lateness_ms = 600000};
+	struct shard *shard = shard_new(&options, compiled);
+	/* One collector, that starts five times in a minute, and sends again each time. */
+	for (int life = 0; life < 6; life++)
+		for (uint64_t position = 1 + (uint64_t)life; position < 8 + (uint64_t)life; position++)
+			assert_false(judge(shard, 2, position, start_ms + life * 10000).is_shared);
+	/* A partition that moves here with what is stored knows nothing of that. */
+	size_t length;
+	struct weir_error error;
+	char *extra = shard_export_extra(shard, &length);
+	assert_int_equal(shard_import_extra(shard, (struct weir_span){.at = extra, .length = (uint32_t)length}, &error),
+	                 WEIR_OK);
+	free(extra);
+	for (uint64_t position = 20; position < 40; position++)
+		assert_false(judge(shard, 2, position, start_ms + 50000).is_shared);
+	/* Two in turn: each second frame goes back, and from the sixth on within a minute it is told. */
+	assert_int_equal(shared(shard, 10, 100, start_ms + 60000), 0);
+	assert_int_equal(shared(shard, 20, 100, start_ms + 61000), 10);
+	/* Going back once in half a minute is what a collector does that ends again and again. */
+	assert_int_equal(shared(shard, 40, 15000, start_ms + 600000), 0);
+	shard_free(shard);
+	compiled_policy_free(compiled);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_again_after_an_outage_is_dropped),
 		cmocka_unit_test(sources_are_bounded_and_saved),
+		cmocka_unit_test(two_collectors_of_one_identity_are_told_from_restarts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,7 +214,9 @@ static void compare(const struct record *record, const struct shard_result *resu
 		assert_int_equal(got->pair, wanted->pair);
 		assert_int_equal(got->id_offset, wanted->id_offset);
 		assert_int_equal(got->id_index, wanted->id_index);
+		assert_int_equal(got->kind, wanted->kind);
 		assert_int_equal(got->limit, wanted->limit);
+		assert_int_equal(got->at_ms, wanted->at_ms);
 		assert_int_equal(got->until_ms, wanted->until_ms);
 		assert_int_equal(got->count, wanted->count);
 	}

@@ -72,7 +72,7 @@ static void what_is_no_kind_is_refused(void **state)
 {
 	(void)state;
 	static const char all[] =
-		"\"file\", \"stdin\", \"syslog\", \"journal\", \"kafka\", \"nats\", \"amqp\", \"decisions\"";
+		"\"file\", \"stdin\", \"syslog\", \"journal\", \"kafka\", \"nats\", \"amqp\", \"redis\", \"webhdfs\", \"s3\", \"http\", \"forward\", \"decisions\"";
 	assert_refused("{}", "type: is missing; give one of");
 	assert_refused("{}", all);
 	assert_refused("{\"type\": \"fil\"}", all);
@@ -108,6 +108,8 @@ static void each_is_described(void **state)
 	                 "journal of a, b in /j", "read to its end");
 	assert_described("{\"type\": \"kafka\", \"topics\": [\"a\", \"b\"], \"brokers\": \"h:1\"}", "topics a, b at h:1",
 	                 "followed from its consumer group's offset; initially from the beginning of what exists");
+	assert_described("{\"type\": \"redis\", \"url\": \"redis://me:secret@h:1/2\", \"streams\": [\"a\", \"b*\"]}",
+	                 "streams a, b* at h:1/2", "followed; initially from the beginning of what exists");
 	assert_described("{\"type\": \"nats\", \"stream\": \"S\", \"subjects\": [\"a.>\", \"b\"], \"url\": \"nats://h:1\"}",
 	                 "stream S, subjects a.>, b at nats://h:1",
 	                 "followed; initially from the beginning of what exists");

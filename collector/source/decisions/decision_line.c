@@ -121,6 +121,13 @@ static void put_decision(struct weir_text *line, const json_t *decision, struct 
 	weir_text_append(line, "}\n", 2);
 }
 
+/* A block that is published again as it ends sooner: it was an event when it began. */
+static bool is_known_block(const json_t *decision)
+{
+	const char *action = json_string_value(json_object_get(decision, "action"));
+	return json_is_true(json_object_get(decision, "freed")) && action != NULL && strcmp(action, "block") == 0;
+}
+
 bool decision_line_put(struct weir_text *line, const struct weir_message *message, const struct weir_policy *policy,
                        uint64_t *position)
 {
@@ -133,7 +140,8 @@ bool decision_line_put(struct weir_text *line, const struct weir_message *messag
 	bool good = zone != NULL && json_is_integer(at) && json_integer_value(at) >= 0 &&
 	            read_position(json_string_value(json_object_get(decision, "id")), position) &&
 	            message->key.length >= head && message->key.length - head <= WEIR_KEY_MAX_BYTES &&
-	            memcmp(message->key.at, zone, head - 1) == 0 && message->key.at[head - 1] == '|';
+	            memcmp(message->key.at, zone, head - 1) == 0 && message->key.at[head - 1] == '|' &&
+	            !is_known_block(decision);
 	if (good)
 		put_decision(line, decision, message->key, policy);
 	json_decref(decision);

@@ -17,7 +17,7 @@
  *
  * @param policy    in force at the collector
  * @param position  set: it grows with the decision's version, and is the same however often the decision is published
- * @return whether it is a decision; false: nothing was appended
+ * @return whether it is a decision, and one that makes an event; false: nothing was appended
  */
 bool decision_line_put(struct weir_text *line, const struct weir_message *message, const struct weir_policy *policy,
                        uint64_t *position);

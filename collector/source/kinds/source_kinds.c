@@ -9,6 +9,11 @@
 #include "collector/source/journal/source_journal.h"
 #include "collector/source/kafka/source_kafka.h"
 #include "collector/source/nats/source_nats.h"
+#include "collector/source/push/forward/source_forward.h"
+#include "collector/source/push/http/source_http.h"
+#include "collector/source/redis/source_redis.h"
+#include "collector/source/remote/s3/source_s3.h"
+#include "collector/source/remote/webhdfs/source_webhdfs.h"
 #include "collector/source/syslog/source_syslog.h"
 #include "common/base/suggest.h"
 #include "common/json/json_shape.h"
@@ -25,6 +30,11 @@ static const struct source_ops *const kinds[] = {
 	&source_kafka_ops,     /* Kafka's topics */
 	&source_nats_ops,      /* streams of NATS */
 	&source_amqp_ops,      /* queues of RabbitMQ */
+	&source_redis_ops,     /* streams of Redis */
+	&source_webhdfs_ops,   /* files of an HDFS */
+	&source_s3_ops,        /* objects of a bucket */
+	&source_http_ops,      /* what is pushed by HTTP */
+	&source_forward_ops,   /* what Fluentd, Fluent Bit and Docker send */
 	&source_decisions_ops, /* what weir decides */
 };
 

@@ -8,6 +8,13 @@
 
 enum { QUEUE_PROBLEM_BYTES = 256 };
 
+/* Something that is not read. */
+struct queue_trouble {
+	char *name;
+	char words[QUEUE_PROBLEM_BYTES]; /* "": it is read again */
+	bool absent;
+};
+
 /* A stream that a server has or had, from when it was found until the source ends. */
 struct queue_stream {
 	struct source_stream stream; /* first */
@@ -26,7 +33,9 @@ struct queue_stream {
 	uint64_t shown;  /* every message up to here is handed out, or has no line */
 	uint64_t newest; /* that the server has, as far as known */
 	int64_t shown_ms;
-	uint64_t skipped, again, lost;
+	uint64_t skipped, again, lost, unknown;
+	bool counts_left; /* `left` is known: how many messages were behind `left_at` */
+	uint64_t left, left_at;
 	char problem[QUEUE_PROBLEM_BYTES];
 	int64_t problem_until_ms;
 };

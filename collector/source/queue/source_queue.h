@@ -24,6 +24,7 @@ enum { QUEUE_BATCHES = 8, QUEUE_BATCH_BYTES = 256 << 10, QUEUE_BATCH_LINES = 409
 
 struct queue_source;
 struct queue_stream;
+struct queue_trouble;
 
 /* What a kind does on the source's thread. */
 struct queue_reader {
@@ -42,7 +43,9 @@ struct queue_found {
 	const char *label;           /* what is read, however often it is made anew: "nats:LOGS"; borrowed */
 	enum source_guarantee guarantee;
 	bool fleeting; /* its positions mean nothing at the next start: nothing of it is remembered */
-	uint64_t last; /* position of the newest message that the server has; 0: it never had one */
+	uint64_t last;               /* position of the newest message that the server has; 0: it never had one */
+	bool kept; /* the server itself keeps up to where all is safe: that counts, whatever is remembered */
+	uint64_t safe;
 };
 
 struct queue_batch {
@@ -82,6 +85,8 @@ struct queue_source {
 	uint64_t filled, taken; /* how many batches ever */
 	uint64_t errors;
 	char problem[256];
+	struct queue_trouble *troubles; /* what is not read, by its name */
+	size_t trouble_count;
 
 	bool lent; /* the oldest batch is handed out: only the collector's thread */
 	struct queue_stream **streams;
@@ -142,6 +147,14 @@ void queue_note_end(struct queue_source *source, struct queue_stream *stream, ui
 /** Counts records that cannot be read any more, and shows why for a minute. */
 void queue_note_lost(struct queue_source *source, struct queue_stream *stream, uint64_t count, const char *format, ...)
 	WEIR_PRINTF(4, 5);
+/** How many messages are left behind those that were taken, where positions do not say it. */
+void queue_note_left(struct queue_source *source, struct queue_stream *stream, uint64_t left);
+/** Counts a loss of which nobody knows how much it was. */
+void queue_note_unknown(struct queue_source *source, struct queue_stream *stream);
+/** Shows why what has this label is not read, whether it was found or not; NULL: it is read. @param absent  it is not there */
+void queue_stopped(struct queue_source *source, const char *label, bool absent, const char *words);
+/** Ends the source's problem: the server answers. */
+void queue_succeeded(struct queue_source *source);
 /** Counts a message that the server gave again. */
 void queue_note_again(struct queue_source *source, struct queue_stream *stream);
 

@@ -8,6 +8,7 @@
 #include "collector/source/queue/internal.h"
 
 #include "collector/source/source_message.h"
+#include "common/base/alloc.h"
 #include "common/base/clock.h"
 
 #include <stdio.h>
@@ -174,6 +175,57 @@ void queue_note_end(struct queue_source *source, struct queue_stream *stream, ui
 	stream->newest = newest;
 	source->problem[0] = '\0';
 	source->reads = true;
+	pthread_mutex_unlock(&source->mutex);
+}
+
+void queue_succeeded(struct queue_source *source)
+{
+	pthread_mutex_lock(&source->mutex);
+	source->problem[0] = '\0';
+	source->reads = true;
+	pthread_mutex_unlock(&source->mutex);
+}
+
+void queue_note_left(struct queue_source *source, struct queue_stream *stream, uint64_t left)
+{
+	pthread_mutex_lock(&source->mutex);
+	stream->counts_left = true;
+	stream->left = left;
+	stream->left_at = stream->place;
+	pthread_mutex_unlock(&source->mutex);
+}
+
+void queue_note_unknown(struct queue_source *source, struct queue_stream *stream)
+{
+	pthread_mutex_lock(&source->mutex);
+	stream->unknown++;
+	pthread_mutex_unlock(&source->mutex);
+}
+
+/* Under the lock: the trouble of a name, a new one where there is none. */
+static struct queue_trouble *trouble_of(struct queue_source *source, const char *label)
+{
+	struct weir_text name = {0};
+	weir_text_printf(&name, "%s%s", source->prefix, label);
+	weir_text_append(&name, "", 1);
+	for (size_t i = 0; i < source->trouble_count; i++)
+		if (strcmp(source->troubles[i].name, name.at) == 0) {
+			weir_text_deinit(&name);
+			return &source->troubles[i];
+		}
+	source->troubles = weir_realloc(source->troubles, source->trouble_count + 1, sizeof *source->troubles);
+	struct queue_trouble *made = &source->troubles[source->trouble_count++];
+	*made = (struct queue_trouble){.name = name.at};
+	return made;
+}
+
+void queue_stopped(struct queue_source *source, const char *label, bool absent, const char *words)
+{
+	pthread_mutex_lock(&source->mutex);
+	struct queue_trouble *trouble = trouble_of(source, label);
+	source->errors += words != NULL && strcmp(trouble->words, words) != 0;
+	trouble->absent = absent;
+	snprintf(trouble->words, sizeof trouble->words, "%s", words != NULL ? words : "");
 	pthread_mutex_unlock(&source->mutex);
 }
 

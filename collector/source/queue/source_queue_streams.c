@@ -37,8 +37,8 @@ static bool is_known(struct queue_source *source, const char *label)
 	bool known = false;
 	for (size_t i = source->memory->stream_count; i-- > 0;) {
 		const struct source_memory_stream *record = source->memory->streams[i];
-		if (strncmp(record->path, prefix, length) != 0)
-			continue;
+		if (strncmp(record->path, prefix, length) != 0 || strlen(record->path) != length + 2u * SOURCE_ID_BYTES)
+			continue; /* another label may begin with this one */
 		known = true;
 		if (!record->claimed && now_ns - record->forgotten_ns > forget_after_ns)
 			source_memory_remove(source->memory, i);
@@ -53,7 +53,8 @@ static struct source_memory_stream *find_record(struct queue_source *source, con
 	char *name = put_name(source, found->label, found->id);
 	struct source_memory_stream *record = source_memory_find(source->memory, name);
 	if (record == NULL) {
-		bool at_end = source->start == SOURCE_FROM_END && !source->once && !is_known(source, found->label);
+		bool at_end =
+			!found->kept && source->start == SOURCE_FROM_END && !source->once && !is_known(source, found->label);
 		record = source_memory_add(source->memory, name);
 		if (record != NULL && at_end)
 			source_memory_acknowledge(source->memory, record, found->last);
@@ -115,7 +116,7 @@ struct queue_stream *queue_open_stream(struct queue_source *source, const struct
 	uint64_t begin = record != NULL                                      ? record->low_water
 	                 : source->start == SOURCE_FROM_END && !source->once ? found->last
 	                                                                     : 0;
-	set_place(stream, begin);
+	set_place(stream, found->kept ? found->safe : begin);
 	return stream;
 }
 
@@ -172,15 +173,54 @@ void queue_free_streams(struct queue_source *source)
 		free(stream->label);
 		free(stream);
 	}
+	for (size_t i = 0; i < source->trouble_count; i++)
+		free(source->troubles[i].name);
+	free(source->troubles);
 	free(source->streams);
 	free(source->handles);
 }
 
 /* ---- status ---- */
 
-static void state_stream(const struct queue_stream *stream, struct source_status *status)
+static const struct queue_trouble *find_trouble(const struct queue_source *source, const char *name)
+{
+	for (size_t i = 0; i < source->trouble_count; i++)
+		if (source->troubles[i].words[0] != '\0' && strcmp(source->troubles[i].name, name) == 0)
+			return &source->troubles[i];
+	return NULL;
+}
+
+static bool is_answered(const struct queue_source *source, const char *name)
+{
+	for (size_t i = 0; i < source->stream_count; i++)
+		if (source->streams[i]->answered && strcmp(source->streams[i]->stream.name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Adds a status for each trouble of what was never read. @return how many statuses there are */
+static size_t state_troubles(const struct queue_source *source, struct source_status *statuses, size_t count,
+                             size_t filled)
+{
+	for (size_t i = 0; i < source->trouble_count; i++) {
+		const struct queue_trouble *trouble = &source->troubles[i];
+		if (trouble->words[0] == '\0' || is_answered(source, trouble->name))
+			continue;
+		if (filled < count) {
+			statuses[filled] = (struct source_status){.name = trouble->name, .absent = trouble->absent};
+			snprintf(statuses[filled].problem, sizeof statuses[filled].problem, "%s", trouble->words);
+		}
+		filled++;
+	}
+	return filled;
+}
+
+static void state_stream(const struct queue_source *source, const struct queue_stream *stream,
+                         struct source_status *status)
 {
 	uint64_t waiting = stream->newest > stream->shown ? stream->newest - stream->shown : 0;
+	if (stream->counts_left && waiting > 0)
+		waiting = stream->left > 0 ? stream->left : 1;
 	*status = (struct source_status){
 		.name = stream->stream.name,
 		.guarantee = stream->guarantee,
@@ -190,11 +230,18 @@ static void state_stream(const struct queue_stream *stream, struct source_status
 		.no_lag_time = waiting > 0 && stream->shown_ms == 0,
 		.lines = atomic_load_explicit(&stream->stream.lines, memory_order_relaxed),
 		.lost_records = stream->lost,
+		.unknown_losses = stream->unknown,
 		.own = {[SOURCE_OWN_SKIPPED] = stream->skipped, [SOURCE_OWN_AGAIN] = stream->again},
 	};
 	int64_t waited_ms = weir_wall_ms() - stream->shown_ms;
 	if (waiting > 0 && stream->shown_ms > 0 && waited_ms > 0)
 		status->lag_ms = waited_ms;
+	const struct queue_trouble *trouble = find_trouble(source, stream->stream.name);
+	if (trouble != NULL) {
+		snprintf(status->problem, sizeof status->problem, "%s", trouble->words);
+		status->absent = trouble->absent;
+		return;
+	}
 	if (weir_monotonic_ms() >= stream->problem_until_ms)
 		return;
 	status->reads_on = true;
@@ -221,7 +268,7 @@ size_t queue_status(struct source *base, struct source_status *statuses, size_t 
 		struct source_status status;
 		if (!source->streams[i]->answered)
 			continue;
-		state_stream(source->streams[i], &status);
+		state_stream(source, source->streams[i], &status);
 		if (strcmp(status.name, source->label) == 0) { /* its only one */
 			state_whole(source, &status);
 			stated = true;
@@ -237,6 +284,7 @@ size_t queue_status(struct source *base, struct source_status *statuses, size_t 
 			statuses[filled] = status;
 		filled++;
 	}
+	filled = state_troubles(source, statuses, count, filled);
 	pthread_mutex_unlock(&source->mutex);
 	return filled;
 }

@@ -251,13 +251,13 @@ static enum weir_status open_bus(const struct weir_config *config, const char *c
 	return status;
 }
 
-enum weir_status weir_bus_kafka_open(const struct weir_config *config, const char *client, int64_t wait_ms,
-                                     const _Atomic bool *stop, const struct weir_log *log, struct weir_bus **bus,
-                                     struct weir_error *error)
+enum weir_status weir_bus_kafka_open(const struct weir_config *config, const char *client,
+                                     _Atomic(struct weir_bus *) *awaited, int64_t wait_ms, const _Atomic bool *stop,
+                                     const struct weir_log *log, struct weir_bus **bus, struct weir_error *error)
 {
 	struct bus_kafka *opened;
 	enum weir_status status =
-		open_bus(config, client, BUS_KAFKA_MAKE, NULL, wait_ms, stop, log, NULL, NULL, &opened, error);
+		open_bus(config, client, BUS_KAFKA_MAKE, NULL, wait_ms, stop, log, NULL, awaited, &opened, error);
 	if (status == WEIR_OK)
 		*bus = &opened->bus;
 	return status;

@@ -33,15 +33,17 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_check(const struct weir_config *co
  * exactness is an error; what only reduces safety is a warning.
  *
  * @param config   borrowed as long as the bus is open
+ * @param awaited  set first to a bus that already has metrics, and whether it is ready; NULL: nobody looks meanwhile. If
+ *                 opening fails, that one is still open: the caller closes it, or ends
  * @param wait_ms  how long to retry if no broker answers; each problem is logged once
  * @param stop     ends the waiting when set; NULL: none
  * @param log      borrowed as long as the bus is open
  * @return WEIR_OK; WEIR_INVALID: a topic or a property cannot be used; WEIR_IO: no broker answered in that time
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_open(const struct weir_config *config, const char *client,
-                                                   int64_t wait_ms, const _Atomic bool *stop,
-                                                   const struct weir_log *log, struct weir_bus **bus,
-                                                   struct weir_error *error);
+                                                   _Atomic(struct weir_bus *) *awaited, int64_t wait_ms,
+                                                   const _Atomic bool *stop, const struct weir_log *log,
+                                                   struct weir_bus **bus, struct weir_error *error);
 
 /**
  * As weir_bus_kafka_open(), but changes nothing: asks the brokers whether missing topics could be created.
@@ -58,8 +60,7 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_open_existing(const struct weir_co
  * may do, no more.
  *
  * @param awaited  NULL: returns WEIR_END for a topic that does not exist. Otherwise such a topic is waited for, which is
- *                 logged, and this is set first to a bus that already has metrics, and whether it is ready. If opening
- *                 fails, that one is still open: the caller closes it
+ *                 logged, and this is set as weir_bus_kafka_open() does
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_open_topic(const struct weir_config *config, const char *client,
                                                          enum weir_topic topic, _Atomic(struct weir_bus *) *awaited,
@@ -155,9 +156,12 @@ bool weir_bus_kafka_serves(struct weir_bus *bus, enum weir_topic topic);
 
 /**
  * Whether the brokers answer, the topics that this process needs can be written, and a start would accept them.
- * Otherwise appends why not, and since when, in lines. @param bus  NULL: it is not open yet @thread any
+ * Otherwise appends why not, and since when, in lines. @thread any
  */
 bool weir_bus_kafka_ready(struct weir_bus *bus, struct weir_text *why);
+
+/** Appends why a bus that is being opened is not open yet, in a line. @param awaited  NULL: it has not begun @thread any */
+void weir_bus_kafka_awaits(struct weir_bus *awaited, struct weir_text *why);
 
 /** Appends the names of the topics whose element is set, separated by ", ". @return how many there are */
 size_t weir_bus_kafka_topic_names(const char *prefix, const bool topics[WEIR_TOPIC_COUNT], struct weir_text *names);

@@ -167,10 +167,6 @@ void weir_bus_kafka_metrics(struct weir_bus *base, uint32_t partitions, struct w
 
 bool weir_bus_kafka_ready(struct weir_bus *base, struct weir_text *why)
 {
-	if (base == NULL) {
-		weir_text_puts(why, "the brokers have not answered yet\n");
-		return false;
-	}
 	struct bus_kafka *bus = weir_bus_kafka_of(base);
 	pthread_mutex_lock(&bus->lock);
 	bool good = bus->problem[0] == '\0' && bus->settings[0] == '\0';
@@ -185,4 +181,10 @@ bool weir_bus_kafka_ready(struct weir_bus *base, struct weir_text *why)
 	}
 	pthread_mutex_unlock(&bus->lock);
 	return good;
+}
+
+void weir_bus_kafka_awaits(struct weir_bus *awaited, struct weir_text *why)
+{
+	if (awaited == NULL || weir_bus_kafka_ready(awaited, why))
+		weir_text_puts(why, "the brokers have not answered yet\n");
 }

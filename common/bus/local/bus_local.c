@@ -64,6 +64,8 @@ static bool problem(struct weir_bus *bus, char *text, size_t bytes)
 {
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		struct weir_bus_journal *journal = local(bus)->journals[topic];
+		if (journal == NULL)
+			continue;
 		pthread_mutex_lock(&journal->lock);
 		bool some = journal->problem[0] != '\0';
 		if (some)
@@ -167,7 +169,8 @@ enum weir_status weir_bus_local_open(const char *directory, const struct weir_bu
 	if (status == WEIR_OK)
 		status = check_partitions(directory, options->partitions, error);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT && status == WEIR_OK; topic++)
-		status = open_topic(opened, directory, (enum weir_topic)topic, options, error);
+		if (topic == WEIR_TOPIC_EVENTS || !options->events_only)
+			status = open_topic(opened, directory, (enum weir_topic)topic, options, error);
 	if (status == WEIR_OK)
 		*bus = &opened->bus;
 	else
@@ -179,4 +182,15 @@ enum weir_status weir_bus_local_forget(struct weir_bus *bus, enum weir_topic top
                                        struct weir_error *error)
 {
 	return weir_bus_readers_forget(local(bus)->journals[topic], reader, error);
+}
+
+uint64_t weir_bus_local_bytes(struct weir_bus *bus, enum weir_topic topic)
+{
+	struct weir_bus_journal *journal = local(bus)->journals[topic];
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&journal->lock);
+	for (uint32_t i = 0; i < journal->segment_count; i++)
+		bytes += journal->segments[i]->length;
+	pthread_mutex_unlock(&journal->lock);
+	return bytes;
 }

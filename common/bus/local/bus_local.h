@@ -14,6 +14,7 @@ struct weir_bus_local_options {
 	int64_t
 		explain_bytes; /* of events: so many stay behind the slowest reader, for who wants to know later why; 0: none */
 	int64_t sync_delay_ms; /* how long messages are gathered before one fsync; 0: only while the previous one runs */
+	bool events_only;      /* it is no more than one log: it has the topic events alone, and no other may be used */
 };
 
 /**
@@ -29,5 +30,8 @@ WEIR_MUST_USE enum weir_status weir_bus_local_open(const char *directory, const 
 /** Forgets a reader that will not come back, so that it no longer delays trimming. Does nothing if it is unknown. */
 WEIR_MUST_USE enum weir_status weir_bus_local_forget(struct weir_bus *bus, enum weir_topic topic, const char *reader,
                                                      struct weir_error *error);
+
+/** How many bytes the files of a topic have. @thread any */
+uint64_t weir_bus_local_bytes(struct weir_bus *bus, enum weir_topic topic);
 
 #endif

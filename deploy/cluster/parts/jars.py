@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's jars, from Maven Central into a cache: XDG_CACHE_HOME/weir, or ~/.cache/weir.
+"""Jars of the servers that run on Java, from Maven Central into a cache: XDG_CACHE_HOME/weir, or ~/.cache/weir.
 
 Fetched once for all clusters of a user, into a directory that gets its name
 when all of it is there. Maven checks what it fetches against the repository's
@@ -11,35 +11,57 @@ import fcntl
 import os
 import shutil
 import tempfile
+from typing import NamedTuple
 
 from parts.process import running_command
 from parts.programs import find
 from parts.words import Failed, Unavailable, say
 
-KAFKA = "3.9.1"
 _SLF4J = "1.7.36"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 _FETCH_S = 1200
-_WITNESSES = (f"kafka_2.13-{KAFKA}.jar", f"kafka-tools-{KAFKA}.jar", f"slf4j-reload4j-{_SLF4J}.jar")
 
-_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+
+class Jars(NamedTuple):
+    """What one program consists of."""
+
+    title: str
+    version: str
+    megabytes: int
+    artifacts: tuple  # of Maven, "GROUP:ARTIFACT:VERSION"; it finds what these need
+    witnesses: tuple  # some of the jars: where they are, all are
+
+    @property
+    def name(self):
+        """Of its directory in the cache."""
+        return f"{self.title.lower()}-{self.version}"
+
+    def pom(self):
+        """For Maven."""
+        needed = "".join(
+            "    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>\n".format(
+                *artifact.split(":")) for artifact in self.artifacts)
+        return f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>weir</groupId>
-  <artifactId>kafka-for-trial</artifactId>
+  <artifactId>{self.title.lower()}-for-trial</artifactId>
   <version>1</version>
   <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA}</version></dependency>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId><version>{KAFKA}</version></dependency>
-    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-reload4j</artifactId><version>{_SLF4J}</version></dependency>
-  </dependencies>
+{needed}  </dependencies>
 </project>
 """
 
 
-def place():
+KAFKA = Jars("Kafka", "3.9.1", 60,
+             ("org.apache.kafka:kafka_2.13:3.9.1", "org.apache.kafka:kafka-tools:3.9.1",
+              f"org.slf4j:slf4j-reload4j:{_SLF4J}"),
+             ("kafka_2.13-3.9.1.jar", "kafka-tools-3.9.1.jar", f"slf4j-reload4j-{_SLF4J}.jar"))
+
+
+def place(what=KAFKA):
     """The directory that holds the jars, or will."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(cache, "weir", f"kafka-{KAFKA}")
+    return os.path.join(cache, "weir", what.name)
 
 
 def archive_path():
@@ -68,25 +90,26 @@ def _locking(lock):
         yield
 
 
-def fetching():
+def fetching(what=KAFKA):
     """Steps: fetches them where they are not there yet."""
-    target = place()
-    if _whole(target):
+    if _whole(what):
         return
     with locked_cache() as locking:
         yield from locking
-        if not _whole(target):
-            yield from _fetching_into(target, os.path.dirname(target))
+        if not _whole(what):
+            yield from _fetching_anew(what)
 
 
-def _fetching_into(target, parent):
-    say(f"Fetching Kafka {KAFKA} by Maven (60 MB, once) …")
+def _fetching_anew(what):
+    say(f"Fetching {what.title} {what.version} by Maven ({what.megabytes} MB, once) …")
+    target = place(what)
+    parent = os.path.dirname(target)
     shutil.rmtree(target, ignore_errors=True)
-    part = tempfile.mkdtemp(prefix=f"kafka-{KAFKA}.part-", dir=parent)
+    part = tempfile.mkdtemp(prefix=f"{what.name}.part-", dir=parent)
     try:
         pom, log = os.path.join(part, "pom.xml"), os.path.join(parent, "maven.log")
         with open(pom, "w", encoding="utf-8") as file:
-            file.write(_POM)
+            file.write(what.pom())
         with open(log, "w", encoding="ascii"):
             pass  # each try's own
         try:
@@ -95,14 +118,14 @@ def _fetching_into(target, parent):
                  f"-DoutputDirectory={os.path.join(part, 'libs')}"], log, _FETCH_S)
         except Failed as why:
             raise Unavailable(
-                "Kafka's jars cannot be fetched: Maven found no way to its repository (Maven Central, or the mirror\n"
-                "that ~/.m2/settings.xml names), or did not get all of them. Bring this machine online and try again,\n"
-                f"or copy {target} from one that has it. Maven says ({log}):\n{_first_errors(log)}") from why
+                f"{what.title}'s jars cannot be fetched: Maven found no way to its repository (Maven Central, or the\n"
+                "mirror that ~/.m2/settings.xml names), or did not get all of them. Bring this machine online and try\n"
+                f"again, or copy {target} from one that has it. Maven says ({log}):\n{_first_errors(log)}") from why
         os.rename(part, target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    if not _whole(target):
-        raise Failed(f"Maven left no Kafka in {target}")
+    if not _whole(what):
+        raise Failed(f"Maven left no {what.title} in {target}")
 
 
 def _first_errors(log):
@@ -111,8 +134,8 @@ def _first_errors(log):
     return "\n".join(f"  {line[:400]}" for line in lines[:2])
 
 
-def _whole(target):
-    return all(os.path.exists(os.path.join(target, "libs", name)) for name in _WITNESSES)
+def _whole(what):
+    return all(os.path.exists(os.path.join(place(what), "libs", name)) for name in what.witnesses)
 
 
 def _try_lock(file):

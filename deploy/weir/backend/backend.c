@@ -72,7 +72,7 @@ static enum weir_status open_cluster(struct backend *backend, const char *comman
 	if (status == WEIR_OK && need != BACKEND_LOG)
 		status = read_metadata(backend, error);
 	if (status == WEIR_OK && need == BACKEND_MAKES)
-		status = weir_connect_bus(backend->config, "weir", WAIT_MS, NULL, &backend->log, &backend->bus, error);
+		status = weir_connect_bus(backend->config, "weir", NULL, WAIT_MS, NULL, &backend->log, &backend->bus, error);
 	else if (status == WEIR_OK && (need == BACKEND_ALL || need == BACKEND_VIEWS))
 		status = open_existing_bus(backend, error);
 	else if (status == WEIR_OK && need != BACKEND_READS)

@@ -106,6 +106,7 @@ static const struct {
 	{"state", doctor_check_state, LOCAL, 0},
 	{"disk", doctor_check_disk, CLUSTER | LOCAL, 0},
 	{"limiters", doctor_check_limiters, CLUSTER, 1},
+	{"collectors", doctor_check_collectors, CLUSTER, 1},
 	{"sources", doctor_check_sources, CLUSTER | LOCAL, 0},
 	{"pages", doctor_check_pages, CLUSTER | LOCAL, 1},
 	{"gateways", doctor_check_gateways, CLUSTER | LOCAL, 1},

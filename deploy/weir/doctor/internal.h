@@ -35,7 +35,7 @@ typedef void doctor_check(struct doctor *doctor, const struct weir_check *check)
 
 doctor_check doctor_check_configuration, doctor_check_brokers, doctor_check_store, doctor_check_limiters,
 	doctor_check_archivers, doctor_check_state, doctor_check_sources, doctor_check_certificates, doctor_check_gateways,
-	doctor_check_pages, doctor_check_disk;
+	doctor_check_pages, doctor_check_disk, doctor_check_collectors;
 
 /** The report: what is wrong first, then what is good. */
 void doctor_words(struct weir_text *text, const struct weir_findings *findings, bool coloured);

@@ -52,6 +52,11 @@ static void put_limit(struct weir_text *text, const struct question *question, c
 	int64_t count = json_integer_value(json_object_get(decision, "count"));
 	if (!weir_limit_read(json_object_get(decision, "limit"), &limit))
 		return;
+	if (json_is_true(json_object_get(decision, "freed")))
+		weir_text_puts(text, json_integer_value(json_object_get(decision, "until")) >
+		                             json_integer_value(json_object_get(decision, "at"))
+		                         ? ", sooner than it was blocked before, as something that waited is done"
+		                         : ", as something that waited is done");
 	bool window =
 		limit.algorithm->is_window && limit.algorithm->brief == NULL && is_plain(question) && count == limit.rate;
 	weir_text_puts(text, window ? ", because of " : ", because at most ");

@@ -71,6 +71,7 @@ struct follow {
 	struct blocks_kept *blocks;
 	struct gateways *gateways;
 	struct collector *collector;
+	struct monitor_options monitored;
 	struct monitor *monitor;
 	struct override_control overrides;
 	struct control *control;
@@ -237,17 +238,24 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		.log = follow->log,
 	};
 	status = archiver_start(&options, &follow->archiver, error);
-	if (status != WEIR_OK)
-		return status;
+	return status;
+}
+
+static enum weir_status start_api(struct follow *follow, struct weir_error *error)
+{
+	if (follow->archiver == NULL)
+		return WEIR_OK;
 	follow->why = why_new(follow->state.path, follow->bus->partitions);
 	struct api_options api = {
 		.config = follow->options->config,
 		.hash = follow->hash,
 		.log = follow->log,
 		.open_store = open_store,
-		.context = options.context,
+		.context = (char *)(uintptr_t)follow->state.path,
 		.figures = write_figures,
 		.figures_context = follow,
+		.troubles = monitor_troubles,
+		.troubles_context = &follow->monitored,
 		.why = why_answer,
 		.why_context = follow->why,
 		.files = page_files,
@@ -304,6 +312,34 @@ static enum weir_status start_collector(struct follow *follow, struct weir_error
 	return status == WEIR_OK ? collector_start(follow->collector, error) : status;
 }
 
+/* API and pages come last: all that they show is there, and stays. */
+static enum weir_status start_pages(struct follow *follow, struct weir_error *error)
+{
+	const struct run_options *options = follow->options;
+	struct monitor_options *of = &follow->monitored;
+	*of = (struct monitor_options){
+		.host = options->config->listen.http_host,
+		.port = options->config->listen.http_port,
+		.tls = weir_daemon_tls(options->config),
+		.config = options->config,
+		.log = follow->log,
+		.collector = follow->collector,
+		.workers = follow->workers,
+		.worker_count = follow->worker_count,
+		.registry = follow->registry,
+		.archiver = follow->archiver,
+		.gateways = follow->gateways,
+		.fetch = options->fetch,
+		.hosts = exempt_lists_hosts(options->lists),
+		.bus = follow->bus,
+		.checkpoint_writer = follow->checkpoint_writer,
+		.checkpoint_reader = follow->checkpoint_reader,
+	};
+	enum weir_status status = start_api(follow, error);
+	of->api = follow->api;
+	return status == WEIR_OK && of->host != NULL ? monitor_start(of, &follow->monitor, error) : status;
+}
+
 static enum weir_status start(struct follow *follow, struct weir_error *error)
 {
 	const struct run_options *options = follow->options;
@@ -326,25 +362,8 @@ static enum weir_status start(struct follow *follow, struct weir_error *error)
 		status = settle_decisions(follow, error);
 	if (status == WEIR_OK)
 		status = start_collector(follow, error);
-	if (status == WEIR_OK && options->config->listen.http_host != NULL) {
-		struct monitor_options monitor = {
-			.host = options->config->listen.http_host,
-			.port = options->config->listen.http_port,
-			.tls = weir_daemon_tls(options->config),
-			.config = options->config,
-			.log = follow->log,
-			.collector = follow->collector,
-			.workers = follow->workers,
-			.worker_count = follow->worker_count,
-			.registry = follow->registry,
-			.archiver = follow->archiver,
-			.api = follow->api,
-			.gateways = follow->gateways,
-			.fetch = options->fetch,
-			.hosts = exempt_lists_hosts(options->lists),
-		};
-		status = monitor_start(&monitor, &follow->monitor, error);
-	}
+	if (status == WEIR_OK)
+		status = start_pages(follow, error);
 	follow->overrides = (struct override_control){.bus = follow->bus, .registry = follow->registry, .log = follow->log};
 	if (status == WEIR_OK)
 		status = control_start(follow->state.path, override_control_answer, &follow->overrides, follow->log,
@@ -438,7 +457,7 @@ static void log_bus_problem(struct follow *follow)
 	if (follow->bus->ops->problem(follow->bus, words, sizeof words))
 		weir_fault_raise_at(&follow->bus_fault, follow->log, WEIR_LOG_ERROR, "log",
 		                    "%s. Reading waits, and new lines are not judged; they stay in their logs. Trying again by "
-		                    "itself: make room, or see to the disk of %s",
+		                    "itself: make room, or see to the disk of %s (runbook: positions-unsaved)",
 		                    words, follow->options->state_directory);
 	else
 		weir_fault_clear(&follow->bus_fault, follow->log, "log");

@@ -9,6 +9,7 @@
 #include "common/base/alloc.h"
 #include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
+#include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/daemon/limiter_metrics.h"
 
 #include <stdlib.h>
@@ -18,6 +19,51 @@ struct monitor {
 	struct weir_http *http;
 	double start_s; /* of the process: Unix time */
 };
+
+enum { STATE_UP, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[STATE_UP] =
+		{"weir_run_state_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+         "1 while the state directory takes what is written: the log of events and decisions, and checkpoints. "
+         "Otherwise 0: /readyz and the log say why. Where the log takes nothing, reading waits, and nothing is "
+         "judged."},
+};
+
+const struct weir_metric_table monitor_metric_table = {metrics, METRIC_COUNT};
+
+/* Whether the log on disk takes what is read. */
+static bool takes_events(const struct monitor_options *of, struct weir_text *why)
+{
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (!of->bus->ops->problem(of->bus, words, sizeof words))
+		return true;
+	weir_text_printf(why, "%s: reading waits, and new lines are not judged\n", words);
+	return false;
+}
+
+/* Whether what was judged can be stored: until then it is in memory, and judged again after a restart. */
+static bool takes_checkpoints(const struct monitor_options *of, struct weir_text *why)
+{
+	struct checkpoint_io *failing = checkpoint_io_fails(of->checkpoint_writer)   ? of->checkpoint_writer
+	                                : checkpoint_io_fails(of->checkpoint_reader) ? of->checkpoint_reader
+	                                                                             : NULL;
+	char words[WEIR_ERROR_TEXT_BYTES];
+	if (failing == NULL)
+		return true;
+	checkpoint_io_failure(failing, words, sizeof words);
+	weir_text_printf(why, "checkpoints cannot be stored, and judging goes on in memory: %s\n", words);
+	return false;
+}
+
+static void state_metrics(const struct monitor_options *of, struct weir_text *page)
+{
+	struct weir_text why = {0};
+	bool up = takes_events(of, &why);
+	up &= takes_checkpoints(of, &why);
+	weir_metrics_gauge(page, &metrics[STATE_UP], up);
+	weir_text_deinit(&why);
+}
 
 static void handle_metrics(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
@@ -34,44 +80,61 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 		                 &reply->body);
 	api_metrics(monitor->options.api, &reply->body);
 	gateways_metrics(monitor->options.gateways, &reply->body);
+	state_metrics(&monitor->options, &reply->body);
 	weir_process_metrics("run", monitor->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
 	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
 	verified_hosts_metrics(monitor->options.hosts, &reply->body);
 }
 
-static bool healthy(const struct monitor *monitor)
+static bool healthy(const struct monitor_options *of)
 {
-	for (uint32_t i = 0; i < monitor->options.worker_count; i++)
-		if (worker_ended(monitor->options.workers[i]))
+	for (uint32_t i = 0; i < of->worker_count; i++)
+		if (worker_ended(of->workers[i]))
 			return false;
 	return true;
 }
 
-static void say(struct weir_http_reply *reply, bool good, const char *bad)
+static const char thread_stopped[] = "one of its threads has stopped\n", not_reading[] = "not reading\n";
+
+/* Restoring is done before the monitor starts: what runs is ready, where it can read what the logs say. */
+static bool ready(const struct monitor_options *of, struct weir_text *why)
 {
-	reply->status = good ? 200 : 503;
-	weir_text_puts(&reply->body, good ? "ok\n" : bad);
+	if (!healthy(of) || collector_ended(of->collector)) {
+		weir_text_puts(why, not_reading);
+		return false;
+	}
+	bool good = gateways_ready(of->gateways, why);
+	good &= collector_formats_fit(of->collector, why);
+	good &= takes_events(of, why);
+	return good;
+}
+
+void monitor_troubles(void *context, struct weir_text *lines)
+{
+	const struct monitor_options *of = context;
+	if (!healthy(of))
+		weir_text_puts(lines, thread_stopped);
+	(void)ready(of, lines);
+	(void)takes_checkpoints(of, lines);
 }
 
 static void handle_health(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
+	const struct monitor *monitor = context;
+	bool good = healthy(&monitor->options);
 	(void)request;
-	say(reply, healthy(context), "one of its threads has stopped\n");
+	reply->status = good ? 200 : 503;
+	weir_text_puts(&reply->body, good ? "ok\n" : thread_stopped);
 }
 
-/* Restoring is done before the monitor starts: what runs is ready, where it can read what the logs say. */
 static void handle_ready(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
-	(void)request;
 	const struct monitor *monitor = context;
-	struct weir_text why = {0};
-	bool reads = healthy(monitor) && !collector_ended(monitor->options.collector);
-	bool good = gateways_ready(monitor->options.gateways, &why) && reads;
-	good &= collector_formats_fit(monitor->options.collector, &why);
-	weir_text_append(&why, "", 1);
-	say(reply, good, reads ? why.at : "not reading\n");
-	weir_text_deinit(&why);
+	(void)request;
+	reply->status = ready(&monitor->options, &reply->body) ? 200 : 503;
+	if (reply->status == 200)
+		weir_text_puts(&reply->body, "ok\n");
 }
 
 enum weir_status monitor_start(const struct monitor_options *options, struct monitor **out, struct weir_error *error)

@@ -32,11 +32,17 @@ struct monitor_options {
 	const struct gateways *gateways;
 	struct exempt_fetch *fetch;
 	struct verified_hosts *hosts;
+	struct weir_bus *bus; /* the log in the state directory */
+	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 };
+
+extern const struct weir_metric_table monitor_metric_table;
 
 /** Everything in the options is borrowed until monitor_stop(). */
 WEIR_MUST_USE enum weir_status monitor_start(const struct monitor_options *options, struct monitor **monitor,
                                              struct weir_error *error);
+/** Appends what is not well, in lines; nothing: all is. @param context  const struct monitor_options @thread any */
+void monitor_troubles(void *context, struct weir_text *lines);
 /** NULL is fine. */
 void monitor_stop(struct monitor *monitor);
 

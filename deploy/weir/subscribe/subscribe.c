@@ -441,7 +441,7 @@ static void show_readiness(void *context, const struct weir_http_request *reques
 	struct weir_bus *opening = atomic_load(&subscribe->opening);
 	reply->status = subscriber_ready(subscribe->subscriber, &reply->body) ? 200 : 503;
 	if (opening != NULL && atomic_load(&subscribe->bus) == NULL)
-		(void)weir_bus_kafka_ready(opening, &reply->body);
+		weir_bus_kafka_awaits(opening, &reply->body);
 	if (reply->status == 200)
 		weir_text_puts(&reply->body, "ok\n");
 }

@@ -143,16 +143,28 @@ static void put_verb(struct weir_text *text, bool blocked, bool coloured)
 		weir_text_puts(text, "\033[0m");
 }
 
+/* What a limit has decided. @param span_ms  of a block; -1: it lifted one, as something that waited is done */
+static void put_limited(struct weir_text *text, const struct weir_limit *limit, int64_t span_ms, int64_t count,
+                        bool coloured)
+{
+	put_verb(text, span_ms >= 0, coloured);
+	if (span_ms >= 0) {
+		weir_text_puts(text, " for ");
+		words_span(text, span_ms);
+		weir_text_puts(text, ": over ");
+	} else {
+		weir_text_printf(text, ": a place is free, %lld of ", (long long)count);
+	}
+	weir_limit_brief(text, limit);
+}
+
 void words_decision(struct weir_text *text, const struct shard_decision *decision, bool coloured)
 {
 	const struct weir_zone *zone = decision->zone->zone;
 	words_decision_head(text, decision->at_ms, zone->name);
 	words_key(text, decision->key);
-	put_verb(text, true, coloured);
-	weir_text_puts(text, " for ");
-	words_span(text, decision->until_ms - decision->at_ms);
-	weir_text_puts(text, ": over ");
-	weir_limit_brief(text, decision->rule);
+	put_limited(text, decision->rule, decision->kind == BUCKET_LIFTS ? -1 : decision->until_ms - decision->at_ms,
+	            decision->count, coloured);
 }
 
 bool words_limit_json(struct weir_text *text, const json_t *json)
@@ -209,13 +221,11 @@ bool words_decision_json(struct weir_text *text, struct weir_span bytes, bool co
 	}
 	struct weir_limit limit;
 	bool blocked = strcmp(action, "block") == 0;
-	put_verb(text, blocked, coloured);
-	if (blocked && weir_limit_read(json_object_get(json, "limit"), &limit)) {
-		weir_text_puts(text, " for ");
-		words_span(text, json_integer_value(json_object_get(json, "until")) - at_ms);
-		weir_text_puts(text, ": over ");
-		weir_limit_brief(text, &limit);
+	if (weir_limit_read(json_object_get(json, "limit"), &limit)) {
+		put_limited(text, &limit, blocked ? json_integer_value(json_object_get(json, "until")) - at_ms : -1,
+		            json_integer_value(json_object_get(json, "count")), coloured);
 	} else {
+		put_verb(text, blocked, coloured);
 		put_override(text, json, blocked, at_ms);
 	}
 	json_decref(json);

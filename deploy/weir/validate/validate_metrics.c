@@ -19,6 +19,7 @@
 #include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
 #include "deploy/gateways/subscriber/subscriber.h"
+#include "deploy/weir/run/monitor.h"
 #include "limiter/daemon/limiter_metrics.h"
 
 #include <stddef.h>
@@ -61,6 +62,7 @@ static const struct {
      NULL,
      {&weir_bus_kafka_metric_table, NULL}},
 	{"The store of a cluster: `weir-limiter`, `weir-archiver`", NULL, {&weir_store_metric_table, NULL}},
+	{"The state of one machine: `weir run`", NULL, {&monitor_metric_table, NULL}},
 	{"The process: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
      NULL,
      {&weir_process_metric_table, NULL}},

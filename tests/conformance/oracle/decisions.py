@@ -26,6 +26,11 @@ class Decision:
         return self.fields.get(name) or None
 
 
+def is_event(decision):
+    """Whether there is a decision that zones may count: a block that only ends sooner was counted when it began."""
+    return decision is not None and not (decision.get("freed") and decision["action"] == "block")
+
+
 def are_counted(config):
     """Whether the zones of a configuration get decisions."""
     return any(source.get("type") == "decisions" for source in config.get("sources", [])) and any(

@@ -76,9 +76,10 @@ class Tracked:
 
     def done(self):
         """The oldest entry goes."""
-        self.state.done()
-        if isinstance(self.state, Queue):
-            self._keep(len(self.state.times))
+        more, went = getattr(self.state, "more", 0), self.state.done()
+        if went and not more:
+            self._keep(self.state.held(None))
+        return went
 
     def record(self, t, c, blocked):
         """As the state's."""
@@ -86,7 +87,7 @@ class Tracked:
         self.rows.append([t, c, self.buckets.line])
         if isinstance(self.state, Queue):
             self.rows[-1][1] = min(c, self.limit.length)
-            self._keep(len(self.state.times))
+            self._keep(self.state.held(t))
         if self._rests(t):
             self.rows = []
 

@@ -35,7 +35,8 @@ class State:
         """Takes out what has left by t, before the event is judged."""
 
     def done(self):
-        """Takes the oldest entry out of a queue."""
+        """Takes the oldest entry out of a queue; whether there was one."""
+        return False
 
 
 def _entries(times):
@@ -233,35 +234,54 @@ class Gcra(State):
 
 
 class Queue(State):
-    """The entries that wait; each leaves when it is done or after `hold`."""
+    """The entries that wait, each with its cost; each leaves when it is done or after `hold`.
+
+    Of those before the newest L units of cost only the number is kept."""
 
     def __init__(self, limit):
         super().__init__(limit)
-        self.times = []
+        self.entries, self.more = [], 0
 
     def leave(self, t):
-        self.times = [x for x in self.times if x + self.limit.hold > t]
+        left = [[x, c] for x, c in self.entries if x + self.limit.hold > t]
+        if len(left) < len(self.entries):
+            self.entries, self.more = left, 0
 
     def done(self):
-        self.times = self.times[1:]
+        if not self.entries:
+            return False
+        if self.more:
+            self.more -= 1
+        else:
+            self.entries = self.entries[1:]
+        return True
 
     def over(self, t, c):
-        return len(self.times) + c > self.limit.length
+        return self.held(t) + c > self.limit.length
 
     def record(self, t, c, blocked):
-        self.times += [t] * min(c, self.limit.length)
-        self.times = sorted(self.times)[-self.limit.length:]
+        later = [entry for entry in self.entries if entry[0] > t]
+        self.entries = self.entries[:len(self.entries) - len(later)] + [[t, min(c, self.limit.length)]] + later
+        while self.held(t) > self.limit.length:
+            excess = self.held(t) - self.limit.length
+            if self.entries[0][1] > excess:
+                self.entries[0][1] -= excess
+            else:
+                self.entries, self.more = self.entries[1:], self.more + 1
 
     def reset(self, t):
-        if len(self.times) < self.limit.length:
+        if self.held(t) < self.limit.length:
             return t
-        return max(t, self.times[0] + self.limit.hold)
+        return max(t, self.entries[0][0] + self.limit.hold)
 
     def held(self, t):
-        return len(self.times)
+        return sum(c for _, c in self.entries)
 
     def dump(self):
-        return {"times": _entries(self.times)} if self.times else None
+        if not self.entries:
+            return None
+        shown = {"times": [list(entry) for entry in self.entries]}
+        return {**shown, "more": self.more} if self.more else shown
 
 
 def state_of(limit):

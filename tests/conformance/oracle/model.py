@@ -69,6 +69,28 @@ def block_begin(t, sent):
     return sent if 5000 < sent - t <= 3600000 else t
 
 
+def judge_done(bucket, t, held):
+    """A done record: the oldest entry of each queue goes. A place under an open block ends it when the limits say.
+
+    held: an operator blocks just this key, so that his block is what gateways have of it."""
+    zone = bucket.zone
+    freed = [state for state in bucket.states if state.done()]
+    is_open = (bucket.blocked_until is not None and bucket.blocked_at < bucket.blocked_until
+               and t < bucket.blocked_until)
+    if not freed or held or not is_open or zone.block_for > 0:
+        return Verdict(zone, "done")
+    at = max(t, bucket.blocked_at)
+    over = [state for state in bucket.states if state.over(at, 1)]
+    until = max([at] + [state.reset(at) for state in over])
+    if any(state.late(at) for state in bucket.states) or until >= bucket.blocked_until or (over and until == at):
+        return Verdict(zone, "done")
+    first = next(state for state in over if state.reset(at) == until) if over else freed[0]
+    bucket.blocked_until = until if over else bucket.blocked_at
+    return Verdict(zone, "done", decision={
+        "zone": zone.name, "key": list(bucket.values), "action": "block" if over else "lift", "at": at,
+        "until": until, "limit": first.limit.described(), "count": first.held(at), "freed": True, "mode": zone.mode})
+
+
 def judge_event(bucket, t, c, is_done, barred=False, sent=0):
     """Judges one event in its bucket and records it as the zone says; barred: an operator blocks it.
 
@@ -77,9 +99,7 @@ def judge_event(bucket, t, c, is_done, barred=False, sent=0):
     for state in states:
         state.leave(t)
     if is_done:
-        for state in states:
-            state.done()
-        return Verdict(zone, "done")
+        return judge_done(bucket, t, barred)
 
     in_time = [state for state in states if not state.late(t)]
     penalty = (zone.block_for > 0 and bucket.blocked_until is not None

@@ -28,7 +28,7 @@ import sys
 
 import json_out
 import sources
-from decisions import Decision, are_counted
+from decisions import Decision, are_counted, is_event
 from keys import partition_of
 from model import Once
 from policy import zones_of
@@ -63,7 +63,7 @@ class Run:
             one = waiting.pop(0)
             events = self.once.take(one)
             yield one.time, one.cost, events
-            made = [verdict.decision for _, verdicts in events for verdict in verdicts if verdict.decision is not None]
+            made = [verdict.decision for _, verdicts in events for verdict in verdicts if is_event(verdict.decision)]
             if self.counted:
                 made.sort(key=lambda decision: place[decision["zone"]])
                 waiting += [Decision(decision, named) for decision in made]

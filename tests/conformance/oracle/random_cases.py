@@ -254,6 +254,35 @@ def case(seed, number, lines=None):
     return Case(config, names)
 
 
+def _queue_zone(rng, policy, number, decides_alone):
+    """A zone with a queue that what is done makes room in, mostly with nothing else that holds a block."""
+    zone = policy.zone(number)
+    zone["limits"] = [] if decides_alone else zone["limits"][:rng.choice([1, 1, 2])]
+    for _ in range(rng.choice([1, 1, 1, 2])):
+        span = policy.span() * rng.choice([1, 3, 10])
+        limit = {"algorithm": "queue", "length": rng.choice([1, 1, 2, 3, 5, rng.randint(1, 40)]),
+                 "hold": duration(rng, min(span, 366 * 86400000))}
+        policy.spans.append(span)
+        if rng.random() < 0.9:
+            limit["done"] = {"method": rng.sample(["DELETE", "POST", "G*"], rng.choice([1, 1, 2]))}
+        zone["limits"].insert(rng.randint(0, len(zone["limits"])), limit)
+    for name in ("match", "exempt", "sources"):
+        zone.pop(name, None)
+    if rng.random() < 0.8:
+        for name in ("block_for", "forgive_after"):
+            zone.pop(name, None)
+    zone["key"] = rng.choice([[], ["user"], ["ip"], ["user"]])
+    return zone
+
+
+def with_queues(base, seed, number):
+    """A case whose zones are queues, in the log of another; few keys, so that what is done meets what waits."""
+    rng = random.Random(f"{seed}/{number}/queues")
+    policy = _Policy(rng, rng.choice(_SCALES), None)
+    zones = [_queue_zone(rng, policy, i + 1, rng.random() < 0.5) for i in range(rng.choice([1, 1, 2, 3]))]
+    return Case(dict(base.config, zones=zones), base.files)
+
+
 def _counting(rng, policy, number, counted):
     """A zone over decisions of others, most of which are of a few."""
     zone = policy.zone(number)

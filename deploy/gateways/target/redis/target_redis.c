@@ -13,7 +13,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
-#include "deploy/gateways/target/redis/redis.h"
+#include "common/redis/redis.h"
 #include "deploy/gateways/target/redis/redis_script.h"
 
 #include <stdio.h>
@@ -36,10 +36,10 @@ enum {
 
 struct redis_target {
 	struct target target;
-	struct redis_url url;
+	struct weir_redis_url url;
 	const char *const *zones; /* borrowed */
 	size_t zone_count;
-	struct redis_link *link; /* NULL: away */
+	struct weir_redis *link; /* NULL: away */
 	char shas[REDIS_SCRIPT_COUNT][SHA_BYTES];
 	char marker[32];
 	unsigned waiting; /* answers that were not taken yet */
@@ -51,7 +51,7 @@ struct redis_target {
 
 static enum weir_status lose(struct redis_target *redis)
 {
-	redis_link_close(redis->link);
+	weir_redis_close(redis->link);
 	redis->link = NULL;
 	redis->waiting = 0;
 	return WEIR_IO;
@@ -61,19 +61,19 @@ static enum weir_status connect_to(struct redis_target *redis, struct weir_error
 {
 	if (redis->link != NULL)
 		return WEIR_OK;
-	enum weir_status status = redis_link_open(&redis->url, CONNECT_TIMEOUT_MS, &redis->link, error);
+	enum weir_status status = weir_redis_open(&redis->url, CONNECT_TIMEOUT_MS, &redis->link, error);
 	for (int i = 0; i < REDIS_SCRIPT_COUNT && status == WEIR_OK; i++) {
-		struct redis_answer *answer;
-		redis_link_send(redis->link,
+		struct weir_redis_answer *answer;
+		weir_redis_send(redis->link,
 		                (struct weir_span[]){weir_span_of("SCRIPT"), weir_span_of("LOAD"),
 		                                     weir_span_of(redis_script_text((enum redis_script)i))},
 		                3);
-		status = redis_link_receive(redis->link, &answer, error);
+		status = weir_redis_receive(redis->link, &answer, error);
 		if (status != WEIR_OK)
 			return lose(redis);
-		struct weir_span sha = redis_answer_text(answer);
+		struct weir_span sha = weir_redis_answer_text(answer);
 		snprintf(redis->shas[i], SHA_BYTES, "%.*s", (int)sha.length, sha.length > 0 ? sha.at : "");
-		redis_answer_free(answer);
+		weir_redis_answer_free(answer);
 	}
 	return status;
 }
@@ -84,7 +84,7 @@ static enum weir_status take_answers(struct redis_target *redis, struct weir_err
 	enum weir_status refused = WEIR_OK;
 	for (; redis->waiting > 0; redis->waiting--) {
 		struct weir_error words;
-		enum weir_status status = redis_link_receive(redis->link, NULL, &words);
+		enum weir_status status = weir_redis_receive(redis->link, NULL, &words);
 		if (status != WEIR_OK && refused == WEIR_OK) {
 			refused = status;
 			*error = words;
@@ -160,7 +160,7 @@ static enum weir_status put(struct redis_target *redis, const struct block_entry
 		time_or_none(guard, guard_ms, !guarded),
 		guard_value(id, entry),
 	};
-	redis_link_send(redis->link, words, sizeof words / sizeof *words);
+	weir_redis_send(redis->link, words, sizeof words / sizeof *words);
 	return sent(redis, error);
 }
 
@@ -180,7 +180,7 @@ static enum weir_status drop(struct redis_target *redis, struct weir_span block_
 		guard,
 		id,
 	};
-	redis_link_send(redis->link, words, sizeof words / sizeof *words);
+	weir_redis_send(redis->link, words, sizeof words / sizeof *words);
 	return sent(redis, error);
 }
 
@@ -245,34 +245,34 @@ static uint32_t value_partition(struct weir_span value)
 
 /* The strays among one answer of SCAN, and the partition of each. */
 static enum weir_status find_strays(struct redis_target *redis, const struct block_table *table,
-                                    const struct redis_answer *keys, struct weir_span *strays, uint32_t *partitions,
+                                    const struct weir_redis_answer *keys, struct weir_span *strays, uint32_t *partitions,
                                     size_t *count, struct weir_error *error)
 {
 	*count = 0;
-	for (size_t i = 0; i < redis_answer_count(keys); i++) {
-		struct weir_span name = redis_answer_text(redis_answer_element(keys, i));
+	for (size_t i = 0; i < weir_redis_answer_count(keys); i++) {
+		struct weir_span name = weir_redis_answer_text(weir_redis_answer_element(keys, i));
 		if (name.length < strlen(BLOCK_PREFIX) || !is_stray(redis, table, name))
 			continue;
-		redis_link_send(redis->link, (struct weir_span[]){weir_span_of("GET"), name}, 2);
+		weir_redis_send(redis->link, (struct weir_span[]){weir_span_of("GET"), name}, 2);
 		strays[(*count)++] = name;
 	}
 	for (size_t i = 0; i < *count; i++) {
-		struct redis_answer *answer;
-		enum weir_status status = redis_link_receive(redis->link, &answer, error);
+		struct weir_redis_answer *answer;
+		enum weir_status status = weir_redis_receive(redis->link, &answer, error);
 		if (status == WEIR_IO)
 			return lose(redis);
 		/* A key of another type is refused: it is no version of anything, and goes. */
-		partitions[i] = status == WEIR_OK ? value_partition(redis_answer_text(answer)) : UINT32_MAX;
-		redis_answer_free(answer);
+		partitions[i] = status == WEIR_OK ? value_partition(weir_redis_answer_text(answer)) : UINT32_MAX;
+		weir_redis_answer_free(answer);
 	}
 	return WEIR_OK;
 }
 
 /* Removes them, unless they are newer than all that was read of their partition. */
 static enum weir_status sweep_keys(struct redis_target *redis, const struct block_table *table,
-                                   const struct redis_answer *keys, struct weir_error *error)
+                                   const struct weir_redis_answer *keys, struct weir_error *error)
 {
-	size_t count = redis_answer_count(keys);
+	size_t count = weir_redis_answer_count(keys);
 	struct weir_span *strays = weir_alloc(count + 1, sizeof *strays);
 	uint32_t *partitions = weir_alloc(count + 1, sizeof *partitions);
 	enum weir_status status = find_strays(redis, table, keys, strays, partitions, &count, error);
@@ -293,23 +293,23 @@ static enum weir_status sweep(struct redis_target *redis, const struct block_tab
 	snprintf(pattern, sizeof pattern, BLOCK_PREFIX "%s%s*", redis->zone_count == 1 ? redis->zones[0] : "",
 	         redis->zone_count == 1 ? ":" : "");
 	do {
-		struct redis_answer *answer;
-		redis_link_send(redis->link,
+		struct weir_redis_answer *answer;
+		weir_redis_send(redis->link,
 		                (struct weir_span[]){weir_span_of("SCAN"), weir_span_of(cursor), weir_span_of("MATCH"),
 		                                     weir_span_of(pattern), weir_span_of("COUNT"), weir_span_of("1000")},
 		                6);
-		if (redis_link_receive(redis->link, &answer, error) != WEIR_OK)
+		if (weir_redis_receive(redis->link, &answer, error) != WEIR_OK)
 			return lose(redis);
 		enum weir_status status = WEIR_OK;
-		if (redis_answer_count(answer) == 2) {
-			struct weir_span next = redis_answer_text(redis_answer_element(answer, 0));
+		if (weir_redis_answer_count(answer) == 2) {
+			struct weir_span next = weir_redis_answer_text(weir_redis_answer_element(answer, 0));
 			snprintf(cursor, sizeof cursor, "%.*s", (int)next.length, next.length > 0 ? next.at : "0");
-			status = sweep_keys(redis, table, redis_answer_element(answer, 1), error);
+			status = sweep_keys(redis, table, weir_redis_answer_element(answer, 1), error);
 		} else {
 			status = weir_fail(error, WEIR_IO, "Redis: the reply to SCAN has no cursor and keys");
 			lose(redis);
 		}
-		redis_answer_free(answer);
+		weir_redis_answer_free(answer);
 		if (status != WEIR_OK)
 			return status;
 	} while (strcmp(cursor, "0") != 0);
@@ -321,15 +321,15 @@ static enum weir_status sweep(struct redis_target *redis, const struct block_tab
 /* Makes the marker, or with "XX" keeps alive the one that is there. */
 static enum weir_status mark(struct redis_target *redis, const char *how, bool *there, struct weir_error *error)
 {
-	struct redis_answer *answer;
+	struct weir_redis_answer *answer;
 	const struct weir_span words[] = {
 		weir_span_of("SET"), weir_span_of(redis->marker),  weir_span_of("1"),
 		weir_span_of("PX"),  weir_span_of(MARKER_LIFE_MS), weir_span_of(how != NULL ? how : "")};
-	redis_link_send(redis->link, words, how != NULL ? 6 : 5);
-	if (redis_link_receive(redis->link, &answer, error) != WEIR_OK)
+	weir_redis_send(redis->link, words, how != NULL ? 6 : 5);
+	if (weir_redis_receive(redis->link, &answer, error) != WEIR_OK)
 		return lose(redis);
-	*there = !redis_answer_is_nil(answer);
-	redis_answer_free(answer);
+	*there = !weir_redis_answer_is_nil(answer);
+	weir_redis_answer_free(answer);
 	return WEIR_OK;
 }
 
@@ -391,11 +391,11 @@ static bool begins(struct weir_span name, const char *prefix)
 }
 
 /* The keys of one answer of SCAN; of zones that are not subscribed to another subscriber's. */
-static void see_keys(const struct redis_target *redis, const struct redis_answer *keys, target_seen *seen,
+static void see_keys(const struct redis_target *redis, const struct weir_redis_answer *keys, target_seen *seen,
                      void *context, struct target_reading *reading)
 {
-	for (size_t i = 0; i < redis_answer_count(keys); i++) {
-		struct weir_span name = redis_answer_text(redis_answer_element(keys, i));
+	for (size_t i = 0; i < weir_redis_answer_count(keys); i++) {
+		struct weir_span name = weir_redis_answer_text(weir_redis_answer_element(keys, i));
 		if (begins(name, MARKER_PREFIX))
 			reading->kept = true;
 		if (!begins(name, BLOCK_PREFIX))
@@ -415,25 +415,25 @@ static enum weir_status read_back(struct target *target, int64_t end_ms, target_
 	char cursor[NUMBER_BYTES] = "0";
 	enum weir_status status = WEIR_OK;
 	if (redis->link == NULL) /* and no scripts: they would be written there */
-		status = redis_link_open(&redis->url, CONNECT_TIMEOUT_MS, &redis->link, error);
+		status = weir_redis_open(&redis->url, CONNECT_TIMEOUT_MS, &redis->link, error);
 	reading->tells_keeper = true;
 	do {
-		struct redis_answer *answer;
+		struct weir_redis_answer *answer;
 		if (status != WEIR_OK)
 			return status;
 		if (weir_monotonic_ms() >= end_ms)
 			return weir_fail(error, WEIR_IO, "Redis: it has more keys than could be looked through in time");
-		redis_link_send(redis->link,
+		weir_redis_send(redis->link,
 		                (struct weir_span[]){weir_span_of("SCAN"), weir_span_of(cursor), weir_span_of("MATCH"),
 		                                     weir_span_of("weir*"), weir_span_of("COUNT"), weir_span_of("2000")},
 		                6);
-		status = redis_link_receive(redis->link, &answer, error);
+		status = weir_redis_receive(redis->link, &answer, error);
 		if (status != WEIR_OK)
 			return lose(redis);
-		struct weir_span next = redis_answer_text(redis_answer_element(answer, 0));
+		struct weir_span next = weir_redis_answer_text(weir_redis_answer_element(answer, 0));
 		snprintf(cursor, sizeof cursor, "%.*s", (int)next.length, next.length > 0 ? next.at : "0");
-		see_keys(redis, redis_answer_element(answer, 1), seen, context, reading);
-		redis_answer_free(answer);
+		see_keys(redis, weir_redis_answer_element(answer, 1), seen, context, reading);
+		weir_redis_answer_free(answer);
 	} while (strcmp(cursor, "0") != 0);
 	return WEIR_OK;
 }
@@ -455,8 +455,8 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 {
 	(void)error;
 	struct redis_target *redis = (struct redis_target *)target;
-	redis_link_close(redis->link);
-	redis_url_deinit(&redis->url);
+	weir_redis_close(redis->link);
+	weir_redis_url_deinit(&redis->url);
 	weir_text_deinit(&redis->block_key);
 	weir_text_deinit(&redis->lift_key);
 	free(redis);
@@ -466,7 +466,7 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 /* Names are resolved when it is reached; the one that every machine has is known. */
 static void lists(const struct target *target, struct weir_text *lines)
 {
-	const struct redis_url *url = &((const struct redis_target *)target)->url;
+	const struct weir_redis_url *url = &((const struct redis_target *)target)->url;
 	bool here = strcasecmp(url->host, "localhost") == 0 || strcmp(url->host, "::1") == 0;
 	weir_text_puts(lines, "redis ");
 	for (const char *at = here ? "127.0.0.1" : url->host; *at != '\0'; at++)
@@ -490,8 +490,8 @@ static const struct target_ops ops = {
 enum weir_status target_redis_make(const char *rest, const struct target_options *options, struct target **target,
                                    struct weir_error *error)
 {
-	struct redis_url url;
-	enum weir_status status = redis_url_parse(rest, &url, error);
+	struct weir_redis_url url;
+	enum weir_status status = weir_redis_url_parse(rest, &url, error);
 	if (status != WEIR_OK)
 		return status;
 	struct redis_target *made = weir_alloc(1, sizeof *made);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Either side is read only when what came before is written to the other: memory is two buffers. */
-#include "deploy/gateways/target/redis/redis_tls.h"
+#include "common/redis/redis_tls.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -28,7 +28,7 @@ struct buffer {
 	int start, end;
 };
 
-struct redis_tls {
+struct weir_redis_tls {
 	SSL_CTX *context;
 	SSL *ssl;
 	int server, clear; /* its own end of the pair; -1: none */
@@ -48,7 +48,7 @@ static bool is_empty(const struct buffer *buffer)
 enum step { MOVED, WAITS, ENDED };
 
 /* What TLS says of a call that did not go on. */
-static enum step ssl_step(struct redis_tls *tls, int result)
+static enum step ssl_step(struct weir_redis_tls *tls, int result)
 {
 	switch (SSL_get_error(tls->ssl, result)) {
 	case SSL_ERROR_WANT_READ: tls->wanted |= POLLIN; return WAITS;
@@ -57,7 +57,7 @@ static enum step ssl_step(struct redis_tls *tls, int result)
 	}
 }
 
-static enum step send_out(struct redis_tls *tls)
+static enum step send_out(struct weir_redis_tls *tls)
 {
 	struct buffer *out = &tls->out;
 	if (is_empty(out)) {
@@ -76,7 +76,7 @@ static enum step send_out(struct redis_tls *tls)
 	return MOVED;
 }
 
-static enum step take_in(struct redis_tls *tls)
+static enum step take_in(struct weir_redis_tls *tls)
 {
 	struct buffer *in = &tls->in;
 	if (is_empty(in)) {
@@ -94,7 +94,7 @@ static enum step take_in(struct redis_tls *tls)
 }
 
 /* @return false: the clear end is closed, so that nobody waits for what is not sent yet */
-static bool await(struct redis_tls *tls)
+static bool await(struct weir_redis_tls *tls)
 {
 	short clear = (short)((is_empty(&tls->out) ? POLLIN : 0) | (is_empty(&tls->in) ? 0 : POLLOUT));
 	struct pollfd sockets[] = {{.fd = tls->clear, .events = clear}, {.fd = tls->server, .events = tls->wanted}};
@@ -104,7 +104,7 @@ static bool await(struct redis_tls *tls)
 
 static void *carry(void *context)
 {
-	struct redis_tls *tls = context;
+	struct weir_redis_tls *tls = context;
 	for (;;) {
 		tls->wanted = 0;
 		enum step out = send_out(tls);
@@ -143,7 +143,7 @@ static int connect_one(const struct addrinfo *at, int64_t end_ms)
 	return -1;
 }
 
-static enum weir_status connect_to(struct redis_tls *tls, const char *host, uint16_t port, int64_t end_ms,
+static enum weir_status connect_to(struct weir_redis_tls *tls, const char *host, uint16_t port, int64_t end_ms,
                                    struct weir_error *error)
 {
 	char service[8];
@@ -159,7 +159,7 @@ static enum weir_status connect_to(struct redis_tls *tls, const char *host, uint
 	return tls->server >= 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", strerror(reason));
 }
 
-static const char *reason_of(const struct redis_tls *tls)
+static const char *reason_of(const struct weir_redis_tls *tls)
 {
 	long verified = tls->ssl != NULL ? SSL_get_verify_result(tls->ssl) : X509_V_OK;
 	unsigned long code = ERR_peek_last_error();
@@ -169,7 +169,7 @@ static const char *reason_of(const struct redis_tls *tls)
 	return words != NULL ? words : "the server does not speak TLS";
 }
 
-static bool prepare(struct redis_tls *tls, const char *host, const char *ca)
+static bool prepare(struct weir_redis_tls *tls, const char *host, const char *ca)
 {
 	unsigned char address[16];
 	bool is_address = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
@@ -187,7 +187,7 @@ static bool prepare(struct redis_tls *tls, const char *host, const char *ca)
 	                  : SSL_set1_host(tls->ssl, host) == 1 && SSL_set_tlsext_host_name(tls->ssl, host) == 1;
 }
 
-static enum weir_status shake_hands(struct redis_tls *tls, int64_t end_ms, struct weir_error *error)
+static enum weir_status shake_hands(struct weir_redis_tls *tls, int64_t end_ms, struct weir_error *error)
 {
 	int result;
 	while ((result = SSL_connect(tls->ssl)) != 1) {
@@ -202,7 +202,7 @@ static enum weir_status shake_hands(struct redis_tls *tls, int64_t end_ms, struc
 	return WEIR_OK;
 }
 
-static enum weir_status begin_to_carry(struct redis_tls *tls, int *fd, struct weir_error *error)
+static enum weir_status begin_to_carry(struct weir_redis_tls *tls, int *fd, struct weir_error *error)
 {
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
@@ -218,10 +218,10 @@ static enum weir_status begin_to_carry(struct redis_tls *tls, int *fd, struct we
 	return WEIR_OK;
 }
 
-enum weir_status redis_tls_connect(const char *host, uint16_t port, const char *ca, int timeout_ms,
-                                   struct redis_tls **out, int *fd, struct weir_error *error)
+enum weir_status weir_redis_tls_connect(const char *host, uint16_t port, const char *ca, int timeout_ms,
+                                        struct weir_redis_tls **out, int *fd, struct weir_error *error)
 {
-	struct redis_tls *tls = weir_alloc(1, sizeof *tls);
+	struct weir_redis_tls *tls = weir_alloc(1, sizeof *tls);
 	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
 	tls->server = tls->clear = -1;
 	ERR_clear_error();
@@ -239,11 +239,11 @@ enum weir_status redis_tls_connect(const char *host, uint16_t port, const char *
 	if (status == WEIR_OK)
 		*out = tls;
 	else
-		redis_tls_free(tls);
+		weir_redis_tls_free(tls);
 	return status;
 }
 
-void redis_tls_free(struct redis_tls *tls)
+void weir_redis_tls_free(struct weir_redis_tls *tls)
 {
 	if (tls == NULL)
 		return;

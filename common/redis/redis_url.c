@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Redis server's address, as its own tools take it. Words never repeat the password. */
 #include "common/base/alloc.h"
-#include "deploy/gateways/target/redis/redis.h"
+#include "common/redis/redis.h"
 
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ static bool read_number(const char *at, const char *end, uint32_t most, uint32_t
 }
 
 /* [USER]:PASSWORD, or PASSWORD alone as some write it. */
-static bool read_account(const char *at, const char *end, struct redis_url *url)
+static bool read_account(const char *at, const char *end, struct weir_redis_url *url)
 {
 	const char *colon = memchr(at, ':', (size_t)(end - at));
 	if (colon != NULL && colon > at && (url->user = decode(at, colon)) == NULL)
@@ -55,7 +55,7 @@ static bool read_account(const char *at, const char *end, struct redis_url *url)
 }
 
 /* HOST, HOST:PORT, [ADDRESS], [ADDRESS]:PORT */
-static bool read_host(const char *at, const char *end, struct redis_url *url)
+static bool read_host(const char *at, const char *end, struct weir_redis_url *url)
 {
 	const char *host_end = end, *port = NULL;
 	if (at >= end)
@@ -77,9 +77,9 @@ static bool read_host(const char *at, const char *end, struct redis_url *url)
 	return url->host != NULL;
 }
 
-enum weir_status redis_url_parse(const char *text, struct redis_url *url, struct weir_error *error)
+enum weir_status weir_redis_url_parse(const char *text, struct weir_redis_url *url, struct weir_error *error)
 {
-	*url = (struct redis_url){0};
+	*url = (struct weir_redis_url){0};
 	static const char clear[] = "redis://", tls[] = "rediss://", ca[] = "?ca=";
 	url->tls = strncmp(text, tls, sizeof tls - 1) == 0;
 	bool good = (url->tls || strncmp(text, clear, sizeof clear - 1) == 0) && strlen(text) <= NAME_MAX_BYTES;
@@ -99,17 +99,17 @@ enum weir_status redis_url_parse(const char *text, struct redis_url *url, struct
 	}
 	if (good)
 		return WEIR_OK;
-	redis_url_deinit(url);
+	weir_redis_url_deinit(url);
 	return weir_fail(error, WEIR_INVALID,
 	                 "a Redis address must be redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// with "
 	                 "?ca=FILE at its end or without it, with %%XX for reserved characters");
 }
 
-void redis_url_deinit(struct redis_url *url)
+void weir_redis_url_deinit(struct weir_redis_url *url)
 {
 	free(url->host);
 	free(url->user);
 	free(url->password);
 	free(url->ca);
-	*url = (struct redis_url){0};
+	*url = (struct weir_redis_url){0};
 }

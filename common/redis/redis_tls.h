@@ -5,26 +5,26 @@
  *
  * @thread one owner
  */
-#ifndef DEPLOY_GATEWAYS_TARGET_REDIS_REDIS_TLS_H
-#define DEPLOY_GATEWAYS_TARGET_REDIS_REDIS_TLS_H
+#ifndef WEIR_COMMON_REDIS_TLS_H
+#define WEIR_COMMON_REDIS_TLS_H
 
 #include "common/base/status.h"
 
 #include <stdint.h>
 
-struct redis_tls;
+struct weir_redis_tls;
 
 /**
  * Connects, and checks that the certificate is of this host and of someone who is trusted.
  *
  * @param ca   a file of certificates; NULL: the system's
- * @param tls  returned: redis_tls_free()
+ * @param tls  returned: weir_redis_tls_free()
  * @param fd   returned: the clear end, the caller closes it
  * @return WEIR_OK; WEIR_IO
  */
-WEIR_MUST_USE enum weir_status redis_tls_connect(const char *host, uint16_t port, const char *ca, int timeout_ms,
-                                                 struct redis_tls **tls, int *fd, struct weir_error *error);
+WEIR_MUST_USE enum weir_status weir_redis_tls_connect(const char *host, uint16_t port, const char *ca, int timeout_ms,
+                                                      struct weir_redis_tls **tls, int *fd, struct weir_error *error);
 /** Ends the thread, once the clear end is closed. NULL is fine. */
-void redis_tls_free(struct redis_tls *tls);
+void weir_redis_tls_free(struct weir_redis_tls *tls);
 
 #endif

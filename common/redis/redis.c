@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hiredis is met here alone; an answer is its reply under another name. */
-#include "deploy/gateways/target/redis/redis.h"
+#include "common/redis/redis.h"
 
 #include "common/base/alloc.h"
-#include "deploy/gateways/target/redis/redis_tls.h"
+#include "common/redis/redis_tls.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,28 +14,33 @@
 
 enum { WORDS_MAX = 16 };
 
-struct redis_link {
+struct weir_redis {
 	redisContext *context;
-	struct redis_tls *tls; /* NULL: in clear */
-	char name[128];        /* for words */
+	struct weir_redis_tls *tls; /* NULL: in clear */
+	char name[128];             /* for words */
 };
 
-static const redisReply *reply_of(const struct redis_answer *answer)
+static const redisReply *reply_of(const struct weir_redis_answer *answer)
 {
 	return (const redisReply *)(const void *)answer;
 }
 
-void redis_link_close(struct redis_link *link)
+void weir_redis_close(struct weir_redis *link)
 {
 	if (link == NULL)
 		return;
 	if (link->context != NULL)
 		redisFree(link->context); /* with the clear end, by which TLS ends */
-	redis_tls_free(link->tls);
+	weir_redis_tls_free(link->tls);
 	free(link);
 }
 
-void redis_link_send(struct redis_link *link, const struct weir_span *words, size_t count)
+int weir_redis_fd(const struct weir_redis *link)
+{
+	return link->context->fd;
+}
+
+void weir_redis_send(struct weir_redis *link, const struct weir_span *words, size_t count)
 {
 	const char *at[WORDS_MAX];
 	size_t lengths[WORDS_MAX];
@@ -48,7 +53,8 @@ void redis_link_send(struct redis_link *link, const struct weir_span *words, siz
 	redisAppendCommandArgv(link->context, (int)count, at, lengths);
 }
 
-enum weir_status redis_link_receive(struct redis_link *link, struct redis_answer **answer, struct weir_error *error)
+enum weir_status weir_redis_receive(struct weir_redis *link, struct weir_redis_answer **answer,
+                                    struct weir_error *error)
 {
 	void *taken = NULL;
 	if (answer != NULL)
@@ -66,14 +72,14 @@ enum weir_status redis_link_receive(struct redis_link *link, struct redis_answer
 		return WEIR_INVALID;
 	}
 	if (answer != NULL)
-		*answer = (struct redis_answer *)(void *)reply;
+		*answer = (struct weir_redis_answer *)(void *)reply;
 	else
 		freeReplyObject(reply);
 	return WEIR_OK;
 }
 
 /* Commands that only have to go well. */
-static enum weir_status greet(struct redis_link *link, const struct redis_url *url, struct weir_error *error)
+static enum weir_status greet(struct weir_redis *link, const struct weir_redis_url *url, struct weir_error *error)
 {
 	char database[16];
 	struct weir_span login[3] = {weir_span_of("AUTH")};
@@ -82,21 +88,22 @@ static enum weir_status greet(struct redis_link *link, const struct redis_url *u
 		login[count++] = weir_span_of(url->user);
 	if (url->password != NULL) {
 		login[count++] = weir_span_of(url->password);
-		redis_link_send(link, login, count);
+		weir_redis_send(link, login, count);
 	}
 	snprintf(database, sizeof database, "%u", url->database);
-	redis_link_send(link, (struct weir_span[]){weir_span_of("SELECT"), weir_span_of(database)}, 2);
-	enum weir_status status = url->password != NULL ? redis_link_receive(link, NULL, error) : WEIR_OK;
-	return status == WEIR_OK ? redis_link_receive(link, NULL, error) : status;
+	weir_redis_send(link, (struct weir_span[]){weir_span_of("SELECT"), weir_span_of(database)}, 2);
+	enum weir_status status = url->password != NULL ? weir_redis_receive(link, NULL, error) : WEIR_OK;
+	return status == WEIR_OK ? weir_redis_receive(link, NULL, error) : status;
 }
 
-static enum weir_status reach(struct redis_link *link, const struct redis_url *url, int timeout_ms,
+static enum weir_status reach(struct weir_redis *link, const struct weir_redis_url *url, int timeout_ms,
                               struct weir_error *error)
 {
 	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	int fd = -1;
 	if (url->tls) {
-		enum weir_status status = redis_tls_connect(url->host, url->port, url->ca, timeout_ms, &link->tls, &fd, error);
+		enum weir_status status =
+			weir_redis_tls_connect(url->host, url->port, url->ca, timeout_ms, &link->tls, &fd, error);
 		if (status != WEIR_OK) {
 			weir_error_prefix(error, "%s", link->name);
 			return status;
@@ -112,34 +119,34 @@ static enum weir_status reach(struct redis_link *link, const struct redis_url *u
 	return WEIR_OK;
 }
 
-enum weir_status redis_link_open(const struct redis_url *url, int timeout_ms, struct redis_link **link,
+enum weir_status weir_redis_open(const struct weir_redis_url *url, int timeout_ms, struct weir_redis **link,
                                  struct weir_error *error)
 {
-	struct redis_link *made = weir_alloc(1, sizeof *made);
+	struct weir_redis *made = weir_alloc(1, sizeof *made);
 	snprintf(made->name, sizeof made->name, "Redis at %.100s:%u", url->host, url->port);
 	enum weir_status status = reach(made, url, timeout_ms, error);
 	if (status == WEIR_OK)
 		status = greet(made, url, error);
 	if (status != WEIR_OK) {
-		redis_link_close(made);
+		weir_redis_close(made);
 		return WEIR_IO;
 	}
 	*link = made;
 	return WEIR_OK;
 }
 
-void redis_answer_free(struct redis_answer *answer)
+void weir_redis_answer_free(struct weir_redis_answer *answer)
 {
 	if (answer != NULL)
 		freeReplyObject((void *)answer);
 }
 
-bool redis_answer_is_nil(const struct redis_answer *answer)
+bool weir_redis_answer_is_nil(const struct weir_redis_answer *answer)
 {
 	return reply_of(answer)->type == REDIS_REPLY_NIL;
 }
 
-struct weir_span redis_answer_text(const struct redis_answer *answer)
+struct weir_span weir_redis_answer_text(const struct weir_redis_answer *answer)
 {
 	const redisReply *reply = reply_of(answer);
 	if (reply->type != REDIS_REPLY_STRING && reply->type != REDIS_REPLY_STATUS)
@@ -147,12 +154,12 @@ struct weir_span redis_answer_text(const struct redis_answer *answer)
 	return (struct weir_span){.at = reply->str, .length = (uint32_t)reply->len};
 }
 
-size_t redis_answer_count(const struct redis_answer *answer)
+size_t weir_redis_answer_count(const struct weir_redis_answer *answer)
 {
 	return reply_of(answer)->type == REDIS_REPLY_ARRAY ? reply_of(answer)->elements : 0;
 }
 
-const struct redis_answer *redis_answer_element(const struct redis_answer *answer, size_t index)
+const struct weir_redis_answer *weir_redis_answer_element(const struct weir_redis_answer *answer, size_t index)
 {
-	return (const struct redis_answer *)(const void *)reply_of(answer)->element[index];
+	return (const struct weir_redis_answer *)(const void *)reply_of(answer)->element[index];
 }

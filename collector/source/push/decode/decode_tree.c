@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON documents: parsed by jansson, which bounds their depth, and written as lines. */
+#include "collector/source/push/decode/decode_tree.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { NS_PER_MS = 1000000 };
+
+enum weir_status decode_tree(struct weir_span body, const char *what, json_t **tree, struct weir_error *error)
+{
+	json_error_t why;
+	*tree = json_loadb(body.at, body.length, JSON_ALLOW_NUL, &why);
+	if (*tree == NULL)
+		return weir_fail(error, WEIR_INVALID, "the body is no JSON at byte %d: %s", why.position, why.text);
+	if (json_is_object(*tree))
+		return WEIR_OK;
+	json_decref(*tree);
+	*tree = NULL;
+	return weir_fail(error, WEIR_INVALID, "the body is JSON, but no object with %s", what);
+}
+
+enum weir_status decode_list(const json_t *object, const char *name, const json_t **list, struct weir_error *error)
+{
+	*list = json_object_get(object, name);
+	if (*list == NULL || json_is_null(*list))
+		*list = NULL; /* of which json_array_size() is 0 */
+	else if (!json_is_array(*list))
+		return weir_fail(error, WEIR_INVALID, "\"%s\" is no array", name);
+	return WEIR_OK;
+}
+
+void decode_put_name(struct weir_text *line, const char *name)
+{
+	if (line->length > 0 && line->at[line->length - 1] != '{')
+		weir_text_append(line, ",", 1);
+	weir_text_printf(line, "\"%s\":", name);
+}
+
+static int put_part(const char *part, size_t length, void *line)
+{
+	weir_text_append(line, part, length);
+	return 0;
+}
+
+void decode_put_value(struct weir_text *line, const json_t *value)
+{
+	if (value == NULL || json_dump_callback(value, put_part, line, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
+		weir_text_puts(line, "null");
+}
+
+void decode_put_text(struct weir_text *line, const char *name, const json_t *value)
+{
+	if (json_string_length(value) == 0)
+		return;
+	decode_put_name(line, name);
+	weir_text_json(line, (struct weir_span){json_string_value(value), (uint32_t)json_string_length(value)});
+}
+
+bool decode_put_time(struct weir_text *line, const json_t *nanoseconds)
+{
+	int64_t ns = json_is_integer(nanoseconds) ? json_integer_value(nanoseconds) : 0;
+	if (json_is_string(nanoseconds))
+		ns = strtoll(json_string_value(nanoseconds), NULL, 10);
+	if (ns <= 0)
+		return false;
+	decode_put_name(line, "time");
+	weir_text_int(line, ns / NS_PER_MS);
+	return true;
+}

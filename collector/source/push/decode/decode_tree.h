@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the decoders of JSON documents share. Only decode_*.c include it. */
+#ifndef COLLECTOR_SOURCE_PUSH_DECODE_TREE_H
+#define COLLECTOR_SOURCE_PUSH_DECODE_TREE_H
+
+#include "collector/source/push/decode/decode.h"
+#include "common/json/json.h"
+
+/**
+ * Parses a body that is one document.
+ *
+ * @param tree  returned: json_decref()
+ * @return WEIR_OK; WEIR_INVALID with the byte and what was expected
+ */
+WEIR_MUST_USE enum weir_status decode_tree(struct weir_span body, const char *what, json_t **tree,
+                                           struct weir_error *error);
+
+/** The array that a member is; NULL: it is another thing, which is refused, or absent: an empty one. */
+WEIR_MUST_USE enum weir_status decode_list(const json_t *object, const char *name, const json_t **list,
+                                           struct weir_error *error);
+
+/** Appends `"name":` and a comma before it, where the object has a member already. */
+void decode_put_name(struct weir_text *line, const char *name);
+/** Appends a value as compact JSON. */
+void decode_put_value(struct weir_text *line, const json_t *value);
+/** Appends `"name":"text"`, if the value is a text that is not empty. */
+void decode_put_text(struct weir_text *line, const char *name, const json_t *value);
+/** Appends `"time":` in ms, of nanoseconds as a text or a number; nothing where it is neither, or 0. */
+bool decode_put_time(struct weir_text *line, const json_t *nanoseconds);
+
+#endif

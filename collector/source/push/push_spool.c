@@ -1,0 +1,794 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The spool: a queue of batches, and the thread that writes them.
+ *
+ * The thread takes all that waits, sends it to the local bus, and answers each batch when the bus has delivered it: so
+ * batches that come while an fsync runs share the next one. It alone knows the ids. A batch whose id is on its way to
+ * disk waits for the outcome of the first.
+ *
+ * Files go when their batches are acknowledged and the ids of these are in files of their own ("settled").
+ */
+#include "collector/source/push/push_spool.h"
+
+#include "collector/source/push/push_ids.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/deadline.h"
+#include "common/bus/local/bus_local.h"
+#include "common/bytes/hash.h"
+#include "common/files/durable_file.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+	SPOOL_ID_BYTES = 16,
+	QUEUE_MOST_BYTES = 64 << 20,
+	ROUND_MOST = 1024, /* batches */
+	DELIVERIES = 256,
+	MESSAGES = 64,
+	CHUNK_BYTES = 256 << 10,
+	CHUNK_LINES = 8192,
+	SETTLE_MS = 1000,
+	TROUBLE_MS = 500,
+	STOP_MS = 2000, /* how long a stop waits for the disk */
+	KEY_BYTES = 8 + PUSH_ID_HASH_BYTES + 8,
+	SEGMENTS = 16, /* about so many files has a full spool */
+	SEGMENT_MOST_BYTES = 64 << 20,
+	OPEN_WAIT_MS = 1000,
+};
+
+/* A batch on its way to disk. */
+struct append {
+	struct append *next;
+	push_done *done;
+	void *context;
+	bool has_id, answered;
+	struct push_id id;
+	struct weir_text lines; /* empty once it is sent */
+	uint64_t bytes;
+	uint32_t line_count;
+	int64_t deadline_ms; /* monotonic */
+};
+
+struct appends {
+	struct append *first, *last;
+};
+
+/* What the reading thread has. */
+struct reading {
+	struct weir_consumer *consumer;
+	struct weir_message messages[MESSAGES];
+	size_t count, taken;
+	bool assigned;
+	uint64_t begin; /* position to continue after */
+	size_t at;      /* byte in the message */
+	uint64_t line;  /* its next line's place */
+	uint64_t end;   /* position of the last line of the newest batch that is handed out whole; 0: none */
+	uint64_t done;  /* batches below this offset are acknowledged */
+	uint64_t *positions;
+};
+
+struct push_spool {
+	struct weir_bus *bus;
+	uint64_t most_bytes;
+	uint8_t id[SPOOL_ID_BYTES];
+	int event;
+	pthread_t thread;
+	bool started;
+
+	pthread_mutex_t mutex; /* of all that follows, up to the thread's own */
+	pthread_cond_t changed;
+	struct appends queue;
+	uint64_t taken_bytes; /* of batches that are not on disk yet */
+	bool stopping, hurry; /* hurry: the spool is full, and what is acknowledged should go */
+	uint64_t acknowledged, settled;
+	uint64_t handed; /* batches below this offset were read */
+	int64_t stop_ms;
+	struct push_spool_status counts;
+
+	/* the thread's own */
+	struct weir_producer *producer;
+	struct push_ids *ids;
+	struct appends away; /* sent and not delivered, in the order of sending */
+	int64_t settle_ms;   /* when it may settle again */
+
+	struct reading reading;
+};
+
+static void push_last(struct appends *list, struct append *append)
+{
+	append->next = NULL;
+	if (list->last != NULL)
+		list->last->next = append;
+	else
+		list->first = append;
+	list->last = append;
+}
+
+static struct append *pop_first(struct appends *list)
+{
+	struct append *append = list->first;
+	if (append != NULL) {
+		list->first = append->next;
+		if (list->first == NULL)
+			list->last = NULL;
+	}
+	return append;
+}
+
+/* ---- answers ---- */
+
+static void state_problem(struct push_spool *spool, const char *words)
+{
+	pthread_mutex_lock(&spool->mutex);
+	snprintf(spool->counts.problem, sizeof spool->counts.problem, "%.255s", words);
+	pthread_mutex_unlock(&spool->mutex);
+}
+
+static void answer(struct push_spool *spool, struct append *append, const struct push_outcome *outcome)
+{
+	if (append->answered)
+		return;
+	append->answered = true;
+	pthread_mutex_lock(&spool->mutex);
+	spool->counts.again_batches += outcome->status == WEIR_OK && outcome->again;
+	spool->counts.full_refusals += outcome->status == WEIR_AGAIN;
+	pthread_mutex_unlock(&spool->mutex);
+	append->done(append->context, outcome);
+}
+
+static void answer_late(struct push_spool *spool, struct append *append)
+{
+	char words[256];
+	struct push_outcome outcome = {.status = WEIR_AGAIN};
+	bool known = spool->bus->ops->problem(spool->bus, words, sizeof words);
+	weir_fail(&outcome.why, WEIR_AGAIN, "the batch is not on disk in time%s%s", known ? ": " : "", known ? words : "");
+	answer(spool, append, &outcome);
+}
+
+static void free_append(struct push_spool *spool, struct append *append)
+{
+	pthread_mutex_lock(&spool->mutex);
+	spool->taken_bytes -= append->bytes;
+	pthread_mutex_unlock(&spool->mutex);
+	weir_text_deinit(&append->lines);
+	free(append);
+}
+
+/* Answers what needs no disk. @return false: the batch must be stored */
+static bool is_known(struct push_spool *spool, struct append *append)
+{
+	const struct push_id *known = append->has_id ? push_ids_find(spool->ids, append->id.hash) : NULL;
+	if (known == NULL)
+		return false;
+	struct push_outcome outcome = {.status = WEIR_OK, .again = true, .lines = append->line_count};
+	outcome.clashes = known->body != append->id.body;
+	if (outcome.clashes)
+		outcome.status =
+			weir_fail(&outcome.why, WEIR_INVALID,
+		              "this id came within the last hour with other lines: give each batch an id of its own");
+	answer(spool, append, &outcome);
+	return true;
+}
+
+static bool has_twin_away(const struct push_spool *spool, const struct append *append)
+{
+	for (const struct append *other = spool->away.first; append->has_id && other != NULL; other = other->next)
+		if (other->has_id && memcmp(other->id.hash, append->id.hash, PUSH_ID_HASH_BYTES) == 0)
+			return true;
+	return false;
+}
+
+/* ---- writing ---- */
+
+static void put_uint64(char *bytes, uint64_t number)
+{
+	for (int i = 0; i < 8; i++)
+		bytes[i] = (char)(number >> (8 * i));
+}
+
+static uint64_t get_uint64(const char *bytes)
+{
+	uint64_t number = 0;
+	for (int i = 0; i < 8; i++)
+		number |= (uint64_t)(uint8_t)bytes[i] << (8 * i);
+	return number;
+}
+
+/* The message's key: when the batch came, and its hashes. */
+static void put_key(char key[KEY_BYTES], const struct push_id *id)
+{
+	put_uint64(key, (uint64_t)id->at_ms);
+	memcpy(key + 8, id->hash, PUSH_ID_HASH_BYTES);
+	put_uint64(key + 8 + PUSH_ID_HASH_BYTES, id->body);
+}
+
+static bool get_key(const struct weir_message *message, struct push_id *id)
+{
+	if (message->key.at == NULL || message->key.length != KEY_BYTES)
+		return false;
+	id->at_ms = (int64_t)get_uint64(message->key.at);
+	memcpy(id->hash, message->key.at + 8, PUSH_ID_HASH_BYTES);
+	id->body = get_uint64(message->key.at + 8 + PUSH_ID_HASH_BYTES);
+	id->offset = message->offset;
+	return true;
+}
+
+static void take_delivery(struct push_spool *spool, const struct weir_delivery *delivery)
+{
+	struct append *append = pop_first(&spool->away);
+	if (append == NULL)
+		return;
+	if (delivery->status == WEIR_OK) {
+		append->id.offset = delivery->offset;
+		if (append->has_id)
+			push_ids_add(spool->ids, &append->id, weir_wall_ms());
+		pthread_mutex_lock(&spool->mutex);
+		spool->counts.batches++;
+		spool->counts.lines += append->line_count;
+		spool->counts.nameless_batches += !append->has_id;
+		pthread_mutex_unlock(&spool->mutex);
+		struct push_outcome outcome = {.status = WEIR_OK, .lines = append->line_count};
+		answer(spool, append, &outcome);
+	} else {
+		answer_late(spool, append);
+	}
+	free_append(spool, append);
+}
+
+/* Whether a batch has waited for long enough: a disk that takes nothing is not waited for as long as one that is slow. */
+static bool is_late(struct push_spool *spool, const struct append *append)
+{
+	char ignored[256];
+	int64_t end_ms = append->deadline_ms;
+	if (spool->bus->ops->problem(spool->bus, ignored, sizeof ignored))
+		end_ms -= PUSH_COMMIT_MOST_MS - TROUBLE_MS;
+	pthread_mutex_lock(&spool->mutex);
+	if (spool->stopping && spool->stop_ms < end_ms)
+		end_ms = spool->stop_ms;
+	pthread_mutex_unlock(&spool->mutex);
+	return end_ms <= weir_monotonic_ms();
+}
+
+/* Takes what the disk has, and gives up on who has waited for long. @return whether somebody still waits */
+static bool wait_for_disk(struct push_spool *spool)
+{
+	struct weir_delivery deliveries[DELIVERIES];
+	size_t count = spool->bus->ops->poll(spool->producer, deliveries, DELIVERIES, 100);
+	for (size_t i = 0; i < count; i++)
+		take_delivery(spool, &deliveries[i]);
+	if (count > 0)
+		(void)!write(spool->event, &(uint64_t){1}, sizeof(uint64_t));
+	bool waiting = false;
+	for (struct append *append = spool->away.first; append != NULL; append = append->next) {
+		if (is_late(spool, append))
+			answer_late(spool, append);
+		waiting |= !append->answered;
+	}
+	return waiting;
+}
+
+/* Sends a batch to the bus, once there is room before it. */
+static void send_batch(struct push_spool *spool, struct append *append)
+{
+	char key[KEY_BYTES];
+	struct weir_error error;
+	put_key(key, &append->id);
+	struct weir_span named = {.at = append->has_id ? key : NULL, .length = append->has_id ? KEY_BYTES : 0};
+	enum weir_status status;
+	while ((status = spool->bus->ops->send(spool->producer, WEIR_TOPIC_EVENTS, 0, named, weir_text_span(&append->lines),
+	                                       0, &error)) == WEIR_FULL &&
+	       !is_late(spool, append))
+		wait_for_disk(spool);
+	if (status != WEIR_OK) {
+		answer_late(spool, append);
+		free_append(spool, append);
+		return;
+	}
+	weir_text_deinit(&append->lines);
+	append->lines = (struct weir_text){0};
+	push_last(&spool->away, append);
+}
+
+/* Stores what waits, and answers all of it. */
+static void store(struct push_spool *spool, struct appends *round)
+{
+	struct appends twins = {NULL, NULL};
+	struct append *append;
+	while ((append = pop_first(round)) != NULL) {
+		if (is_known(spool, append)) {
+			free_append(spool, append);
+		} else if (is_late(spool, append)) {
+			answer_late(spool, append);
+			free_append(spool, append);
+		} else if (has_twin_away(spool, append)) {
+			push_last(&twins, append);
+		} else {
+			send_batch(spool, append);
+		}
+	}
+	while (wait_for_disk(spool))
+		;
+	while ((append = pop_first(&twins)) != NULL) {
+		if (!is_known(spool, append))
+			answer_late(spool, append);
+		free_append(spool, append);
+	}
+}
+
+/* Puts on disk which ids the acknowledged batches had, so that their files may go. */
+static void settle(struct push_spool *spool, uint64_t acknowledged)
+{
+	struct weir_error error;
+	spool->settle_ms = weir_monotonic_ms() + SETTLE_MS;
+	if (push_ids_save(spool->ids, acknowledged, weir_wall_ms(), &error) != WEIR_OK) {
+		state_problem(spool, error.text);
+		return;
+	}
+	pthread_mutex_lock(&spool->mutex);
+	spool->settled = acknowledged;
+	spool->hurry = false;
+	spool->counts.problem[0] = '\0';
+	pthread_mutex_unlock(&spool->mutex);
+	(void)!write(spool->event, &(uint64_t){1}, sizeof(uint64_t)); /* the reader tells the bus */
+}
+
+/* Waits until there is something to do. @param acknowledged  set, where it is time to settle; else 0 @return false: the end */
+static bool wait_for_work(struct push_spool *spool, struct appends *round, uint64_t *acknowledged)
+{
+	pthread_mutex_lock(&spool->mutex);
+	for (;;) {
+		int64_t due_ms = spool->settle_ms - weir_monotonic_ms();
+		bool unsettled = spool->acknowledged > spool->settled;
+		*acknowledged = unsettled && (due_ms <= 0 || spool->hurry || spool->stopping) ? spool->acknowledged : 0;
+		if (spool->queue.first != NULL || *acknowledged > 0 || spool->stopping)
+			break;
+		struct weir_deadline deadline = weir_deadline_in_ms(unsettled ? due_ms : SETTLE_MS);
+		weir_condition_wait(&spool->changed, &spool->mutex, &deadline);
+		if (spool->away.first != NULL)
+			break;
+	}
+	*round = (struct appends){NULL, NULL};
+	for (int i = 0; i < ROUND_MOST && spool->queue.first != NULL; i++)
+		push_last(round, pop_first(&spool->queue));
+	bool goes_on = !spool->stopping || round->first != NULL;
+	pthread_mutex_unlock(&spool->mutex);
+	return goes_on;
+}
+
+static void *work(void *context)
+{
+	struct push_spool *spool = context;
+	struct appends round;
+	uint64_t acknowledged;
+	bool goes_on = true;
+	while (goes_on) {
+		goes_on = wait_for_work(spool, &round, &acknowledged);
+		push_ids_forget(spool->ids, weir_wall_ms());
+		store(spool, &round);
+		if (acknowledged > 0)
+			settle(spool, acknowledged);
+	}
+	return NULL;
+}
+
+/* ---- taking ---- */
+
+static uint32_t count_lines(struct weir_span lines)
+{
+	uint32_t count = 0;
+	for (const char *at = lines.at, *end = at + lines.length; at < end; count++) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+		at = newline != NULL ? newline + 1 : end;
+	}
+	return count;
+}
+
+static enum weir_status check_batch(const struct push_spool *spool, struct weir_span id, const struct weir_text *lines,
+                                    uint32_t *count, struct weir_error *error)
+{
+	uint64_t most = spool->most_bytes / 4 < PUSH_BATCH_MOST_BYTES ? spool->most_bytes / 4 : PUSH_BATCH_MOST_BYTES;
+	if (id.length > PUSH_ID_MOST_BYTES)
+		return weir_fail(error, WEIR_INVALID, "the batch's id has more than %d bytes", PUSH_ID_MOST_BYTES);
+	if (lines->length > most)
+		return weir_fail(error, WEIR_INVALID, "the batch has %zu bytes, and may have %" PRIu64 ": send smaller ones",
+		                 lines->length, most);
+	*count = count_lines(weir_text_span(lines));
+	if (*count > PUSH_BATCH_MOST_LINES)
+		return weir_fail(error, WEIR_INVALID, "the batch has %" PRIu32 " lines, and may have %d: send smaller ones",
+		                 *count, PUSH_BATCH_MOST_LINES);
+	return WEIR_OK;
+}
+
+/* Whether there is room. The caller holds the mutex. */
+static enum weir_status check_room(struct push_spool *spool, uint64_t bytes, struct weir_error *error)
+{
+	char words[256];
+	if (spool->stopping)
+		return weir_fail(error, WEIR_AGAIN, "weir is stopping");
+	if (spool->bus->ops->problem(spool->bus, words, sizeof words))
+		return weir_fail(error, WEIR_AGAIN, "the spool cannot be written: %s", words);
+	uint64_t held = weir_bus_local_bytes(spool->bus, WEIR_TOPIC_EVENTS) + spool->taken_bytes;
+	if (held + bytes <= spool->most_bytes && spool->taken_bytes + bytes <= QUEUE_MOST_BYTES)
+		return WEIR_OK;
+	spool->hurry = true;
+	pthread_cond_signal(&spool->changed);
+	return weir_fail(error, WEIR_FULL, "the spool is full: %" PRIu64 " of %" PRIu64 " bytes wait to be read", held,
+	                 spool->most_bytes);
+}
+
+enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
+                                   push_done *done, void *context, struct weir_error *error)
+{
+	uint32_t count = 0;
+	enum weir_status status = check_batch(spool, id, lines, &count, error);
+	if (status != WEIR_OK)
+		return status;
+	struct append *append = weir_alloc(1, sizeof *append);
+	append->done = done;
+	append->context = context;
+	append->line_count = count;
+	append->bytes = lines->length;
+	append->has_id = id.at != NULL;
+	append->deadline_ms = weir_monotonic_ms() + PUSH_COMMIT_MOST_MS;
+	append->id.at_ms = weir_wall_ms();
+	if (append->has_id) {
+		weir_hash128(id.at, id.length, append->id.hash);
+		append->id.body = weir_hash64(lines->at, lines->length);
+	}
+	pthread_mutex_lock(&spool->mutex);
+	status = check_room(spool, append->bytes, error);
+	if (status == WEIR_OK) {
+		append->lines = *lines;
+		*lines = (struct weir_text){0};
+		spool->taken_bytes += append->bytes;
+		push_last(&spool->queue, append);
+		pthread_cond_signal(&spool->changed);
+	} else {
+		spool->counts.full_refusals++;
+	}
+	pthread_mutex_unlock(&spool->mutex);
+	if (status != WEIR_OK)
+		free(append);
+	return status;
+}
+
+struct waiter {
+	pthread_mutex_t mutex;
+	pthread_cond_t done;
+	bool is_done;
+	struct push_outcome *outcome;
+};
+
+static void wake(void *context, const struct push_outcome *outcome)
+{
+	struct waiter *waiter = context;
+	pthread_mutex_lock(&waiter->mutex);
+	*waiter->outcome = *outcome;
+	waiter->is_done = true;
+	pthread_cond_signal(&waiter->done);
+	pthread_mutex_unlock(&waiter->mutex);
+}
+
+enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
+                                        struct push_outcome *outcome)
+{
+	struct waiter waiter = {.outcome = outcome};
+	*outcome = (struct push_outcome){.status = WEIR_OK};
+	pthread_mutex_init(&waiter.mutex, NULL);
+	pthread_cond_init(&waiter.done, NULL);
+	enum weir_status status = push_spool_append(spool, id, lines, wake, &waiter, &outcome->why);
+	if (status == WEIR_OK) {
+		pthread_mutex_lock(&waiter.mutex);
+		while (!waiter.is_done)
+			pthread_cond_wait(&waiter.done, &waiter.mutex);
+		pthread_mutex_unlock(&waiter.mutex);
+	} else {
+		outcome->status = status;
+	}
+	pthread_cond_destroy(&waiter.done);
+	pthread_mutex_destroy(&waiter.mutex);
+	return outcome->status;
+}
+
+/* ---- opening and closing ---- */
+
+static enum weir_status read_spool_id(const char *directory, uint8_t id[SPOOL_ID_BYTES], struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES], *bytes = NULL;
+	size_t length;
+	enum weir_status status = weir_path_format(path, error, "%s/id", directory);
+	if (status == WEIR_OK)
+		status = weir_durable_read(path, SPOOL_ID_BYTES, &bytes, &length, error);
+	if (status != WEIR_OK)
+		return status;
+	if (bytes == NULL) {
+		if (getrandom(id, SPOOL_ID_BYTES, 0) != SPOOL_ID_BYTES)
+			abort(); /* does not happen: 16 random bytes are always available */
+		return weir_durable_write(path, id, SPOOL_ID_BYTES, error);
+	}
+	if (length == SPOOL_ID_BYTES)
+		memcpy(id, bytes, SPOOL_ID_BYTES);
+	else
+		status =
+			weir_fail(error, WEIR_INVALID, "%s is damaged: it has %zu bytes, not %d", path, length, SPOOL_ID_BYTES);
+	free(bytes);
+	return status;
+}
+
+/* Adds the ids of batches that are still here and in no file of ids. */
+static enum weir_status read_ids(struct push_spool *spool, struct weir_error *error)
+{
+	const struct weir_bus_ops *ops = spool->bus->ops;
+	struct weir_consumer *consumer = NULL;
+	uint64_t first = 0, next = 0;
+	int64_t now_ms = weir_wall_ms();
+	enum weir_status status = ops->consumer_new(spool->bus, WEIR_TOPIC_EVENTS, NULL, &consumer, error);
+	if (status == WEIR_OK)
+		status = ops->extent(spool->bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
+	if (status == WEIR_OK)
+		status = ops->assign(consumer, 0, first, error);
+	for (size_t count; status == WEIR_OK && first < next;) {
+		struct weir_message messages[MESSAGES];
+		status = ops->receive(consumer, messages, MESSAGES, OPEN_WAIT_MS, &count, error);
+		for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+			struct push_id id;
+			first = messages[i].offset + 1;
+			if (get_key(&messages[i], &id) && id.at_ms >= now_ms - PUSH_IDS_KEPT_MS &&
+			    push_ids_find(spool->ids, id.hash) == NULL)
+				push_ids_add(spool->ids, &id, now_ms);
+		}
+	}
+	if (consumer != NULL)
+		ops->consumer_free(consumer);
+	return status;
+}
+
+static enum weir_status open_files(struct push_spool *spool, const struct push_spool_options *options,
+                                   struct weir_error *error)
+{
+	struct weir_bus_local_options log = {.partitions = 1, .events_only = true};
+	log.segment_bytes = options->most_bytes / SEGMENTS;
+	if (log.segment_bytes > SEGMENT_MOST_BYTES)
+		log.segment_bytes = SEGMENT_MOST_BYTES;
+	enum weir_status status = weir_bus_local_open(options->directory, &log, &spool->bus, error);
+	if (status == WEIR_OK)
+		status = read_spool_id(options->directory, spool->id, error);
+	if (status == WEIR_OK)
+		status = push_ids_open(options->directory, weir_wall_ms(), &spool->ids, error);
+	if (status == WEIR_OK)
+		status = read_ids(spool, error);
+	if (status == WEIR_OK)
+		status = spool->bus->ops->producer_new(spool->bus, &spool->producer, error);
+	if (status == WEIR_OK)
+		status =
+			spool->bus->ops->consumer_new(spool->bus, WEIR_TOPIC_EVENTS, "collector", &spool->reading.consumer, error);
+	return status;
+}
+
+enum weir_status push_spool_open(const struct push_spool_options *options, struct push_spool **made,
+                                 struct weir_error *error)
+{
+	struct push_spool *spool = weir_alloc(1, sizeof *spool);
+	spool->most_bytes = (uint64_t)options->most_bytes;
+	spool->reading.positions = weir_alloc(CHUNK_LINES, sizeof *spool->reading.positions);
+	pthread_mutex_init(&spool->mutex, NULL);
+	weir_condition_init(&spool->changed);
+	spool->event = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+	enum weir_status status =
+		spool->event >= 0 ? open_files(spool, options, error) : weir_fail(error, WEIR_IO, "cannot make an eventfd");
+	if (status == WEIR_OK && pthread_create(&spool->thread, NULL, work, spool) != 0)
+		status = weir_fail(error, WEIR_IO, "cannot start a thread");
+	spool->started = status == WEIR_OK;
+	if (status == WEIR_OK)
+		*made = spool;
+	else
+		push_spool_close(spool);
+	return status;
+}
+
+void push_spool_stop(struct push_spool *spool)
+{
+	pthread_mutex_lock(&spool->mutex);
+	spool->stopping = true;
+	spool->stop_ms = weir_monotonic_ms() + STOP_MS;
+	pthread_cond_signal(&spool->changed);
+	pthread_mutex_unlock(&spool->mutex);
+	if (spool->started)
+		pthread_join(spool->thread, NULL);
+	spool->started = false;
+}
+
+void push_spool_close(struct push_spool *spool)
+{
+	if (spool == NULL)
+		return;
+	push_spool_stop(spool);
+	if (spool->reading.consumer != NULL) {
+		if (spool->settled > 0)
+			spool->bus->ops->consumed(spool->reading.consumer, 0, spool->settled);
+		spool->bus->ops->consumer_free(spool->reading.consumer);
+	}
+	if (spool->producer != NULL)
+		spool->bus->ops->producer_free(spool->producer);
+	if (spool->bus != NULL)
+		spool->bus->ops->close(spool->bus);
+	for (struct append *append; (append = pop_first(&spool->away)) != NULL;)
+		free_append(spool, append);
+	push_ids_free(spool->ids);
+	if (spool->event >= 0)
+		close(spool->event);
+	pthread_mutex_destroy(&spool->mutex);
+	pthread_cond_destroy(&spool->changed);
+	free(spool->reading.positions);
+	free(spool);
+}
+
+const uint8_t *push_spool_id(const struct push_spool *spool)
+{
+	return spool->id;
+}
+
+/* ---- reading ---- */
+
+static uint64_t position_of(uint64_t offset, uint64_t line)
+{
+	return (offset + 1) << PUSH_POSITION_LINE_BITS | line;
+}
+
+static uint64_t offset_of(uint64_t position)
+{
+	return (position >> PUSH_POSITION_LINE_BITS) - 1;
+}
+
+void push_spool_resume(struct push_spool *spool, uint64_t position)
+{
+	spool->reading.begin = position;
+}
+
+static enum weir_status assign(struct push_spool *spool, struct weir_error *error)
+{
+	struct reading *reading = &spool->reading;
+	uint64_t first, next, offset = reading->begin >= position_of(0, 0) ? offset_of(reading->begin) : 0;
+	enum weir_status status = spool->bus->ops->extent(spool->bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
+	if (status == WEIR_OK)
+		status = spool->bus->ops->assign(reading->consumer, 0, offset > first ? offset : first, error);
+	reading->assigned = status == WEIR_OK;
+	return status;
+}
+
+/* Tells the bus what may go. */
+static void let_go(struct push_spool *spool)
+{
+	pthread_mutex_lock(&spool->mutex);
+	uint64_t settled = spool->settled;
+	if (spool->reading.count > spool->reading.taken)
+		spool->handed = spool->reading.messages[spool->reading.taken].offset;
+	else if (spool->reading.count > 0)
+		spool->handed = spool->reading.messages[spool->reading.count - 1].offset + 1;
+	pthread_mutex_unlock(&spool->mutex);
+	if (settled > spool->reading.done) {
+		spool->reading.done = settled;
+		spool->bus->ops->consumed(spool->reading.consumer, 0, settled);
+	}
+}
+
+/* Receives batches, where none is left. @return WEIR_AGAIN: there are none */
+static enum weir_status receive(struct push_spool *spool, struct weir_error *error)
+{
+	struct reading *reading = &spool->reading;
+	enum weir_status status = reading->assigned ? WEIR_OK : assign(spool, error);
+	reading->count = reading->taken = reading->at = 0;
+	reading->line = 0;
+	if (status == WEIR_OK)
+		status = spool->bus->ops->receive(reading->consumer, reading->messages, MESSAGES, 0, &reading->count, error);
+	if (status == WEIR_OK)
+		return reading->count > 0 ? WEIR_OK : WEIR_AGAIN;
+	reading->count = 0;
+	return status;
+}
+
+/* The length of a line and its newline. */
+static size_t line_length(const struct weir_message *message, size_t at)
+{
+	const char *begin = message->payload.at + at;
+	size_t left = message->payload.length - at;
+	const char *newline = memchr(begin, '\n', left);
+	return newline != NULL ? (size_t)(newline - begin) + 1 : left;
+}
+
+/* Takes the next lines of a batch; none, where it has no more that are wanted. */
+static void take_lines(struct reading *reading, size_t line_max, struct source_chunk *chunk)
+{
+	const struct weir_message *message = &reading->messages[reading->taken];
+	size_t count = 0, begin = reading->at;
+	while (reading->at < message->payload.length && count < CHUNK_LINES && reading->at - begin < CHUNK_BYTES) {
+		size_t length = line_length(message, reading->at);
+		uint64_t position = position_of(message->offset, reading->line);
+		bool read_before = position <= reading->begin, too_long = length > line_max + 1;
+		if (too_long && !read_before && count > 0)
+			break;
+		reading->at += length;
+		reading->line++;
+		if (read_before) {
+			begin = reading->at;
+			continue;
+		}
+		reading->positions[count++] = position;
+		if (too_long) {
+			chunk->too_long = true;
+			chunk->skipped = length - line_max;
+			break;
+		}
+	}
+	chunk->data = message->payload.at + begin;
+	chunk->length = chunk->too_long ? line_max : reading->at - begin;
+	chunk->positions = reading->positions;
+	if (reading->at < message->payload.length)
+		return;
+	if (reading->line > 0)
+		reading->end = position_of(message->offset, reading->line - 1);
+	reading->taken++;
+	reading->at = 0;
+	reading->line = 0;
+}
+
+enum weir_status push_spool_read(struct push_spool *spool, size_t line_max, struct source_chunk *chunk,
+                                 struct weir_error *error)
+{
+	struct reading *reading = &spool->reading;
+	enum weir_status status = WEIR_OK;
+	*chunk = (struct source_chunk){0};
+	let_go(spool);
+	while (chunk->length == 0) {
+		if (reading->taken == reading->count) {
+			uint64_t ignored;
+			(void)!read(spool->event, &ignored, sizeof ignored);
+			status = receive(spool, error);
+		}
+		if (status != WEIR_OK)
+			return status;
+		take_lines(reading, line_max, chunk);
+	}
+	return WEIR_OK;
+}
+
+int push_spool_fd(const struct push_spool *spool)
+{
+	return spool->event;
+}
+
+void push_spool_acknowledge(struct push_spool *spool, uint64_t position)
+{
+	if (position < position_of(0, 0))
+		return;
+	uint64_t done = offset_of(position) + (position == spool->reading.end);
+	pthread_mutex_lock(&spool->mutex);
+	if (done > spool->acknowledged) {
+		spool->acknowledged = done;
+		pthread_cond_signal(&spool->changed);
+	}
+	pthread_mutex_unlock(&spool->mutex);
+	let_go(spool);
+}
+
+void push_spool_status(struct push_spool *spool, struct push_spool_status *status)
+{
+	char words[256];
+	uint64_t first = 0, next = 0;
+	(void)!spool->bus->ops->extent(spool->bus, WEIR_TOPIC_EVENTS, 0, &first, &next, NULL);
+	pthread_mutex_lock(&spool->mutex);
+	*status = spool->counts;
+	status->waiting_batches = next - (spool->handed > first ? spool->handed : first);
+	pthread_mutex_unlock(&spool->mutex);
+	status->most_bytes = spool->most_bytes;
+	status->bytes = weir_bus_local_bytes(spool->bus, WEIR_TOPIC_EVENTS);
+	if (spool->bus->ops->problem(spool->bus, words, sizeof words))
+		memcpy(status->problem, words, sizeof words);
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a server says of streams: where they begin, and what has become of them.
+ *
+ * Redis counts all entries that were ever added to a stream. Whoever has read up to its end and has counted fewer has
+ * missed the others: they were removed before they were read. So a moment's numbers are kept until all up to its end is
+ * read, and compared then; what was added since does not matter.
+ */
+#include "collector/source/redis/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/bytes/hash.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- answers ---- */
+
+static bool is(struct weir_span name, const char *word)
+{
+	return weir_span_equal(name, weir_span_of(word));
+}
+
+/* Called with each name of an answer that is a map, and its value's first token. */
+typedef void take_member(void *context, struct weir_span name, const struct weir_resp_token *value);
+
+static enum weir_status read_map(struct redis_server *server, const struct weir_resp_token *head, take_member *take,
+                                 void *context, struct weir_error *error)
+{
+	struct weir_resp_token token;
+	enum weir_status status = WEIR_OK;
+	for (int64_t i = 0; i + 1 < head->number && status == WEIR_OK; i += 2) {
+		char name[40] = "";
+		status = redis_server_next(server, &token, error);
+		if (status == WEIR_OK && token.kind == WEIR_RESP_TEXT && token.text.length < sizeof name)
+			memcpy(name, token.text.at, token.text.length);
+		if (status == WEIR_OK)
+			status = redis_server_next(server, &token, error);
+		if (status != WEIR_OK)
+			return status;
+		take(context, weir_span_of(name), &token);
+		status = redis_server_skip(server, &token, error);
+	}
+	return status;
+}
+
+static void take_extent(void *context, struct weir_span name, const struct weir_resp_token *value)
+{
+	struct redis_extent *extent = context;
+	if (is(name, "length"))
+		extent->length = (uint64_t)value->number;
+	if (is(name, "entries-added")) {
+		extent->counts = true;
+		extent->added = (uint64_t)value->number;
+	}
+	if (is(name, "last-generated-id") && !redis_id_position(value->text, &extent->last))
+		extent->last = UINT64_MAX;
+}
+
+/* A consumer group. */
+struct group {
+	const char *name;
+	bool there;
+	uint64_t at, pending;
+	bool counted; /* `read` is known */
+	uint64_t read;
+};
+
+/* Those that are looked for in an answer to XINFO GROUPS. */
+struct groups {
+	struct group *at;
+	size_t count;
+	struct group *now; /* whose members come; NULL: another's */
+};
+
+static void take_group(void *context, struct weir_span name, const struct weir_resp_token *value)
+{
+	struct groups *groups = context;
+	if (is(name, "name")) {
+		groups->now = NULL;
+		for (size_t i = 0; i < groups->count; i++)
+			if (is(value->text, groups->at[i].name))
+				groups->now = &groups->at[i];
+	}
+	if (groups->now == NULL)
+		return;
+	groups->now->there = true;
+	if (is(name, "pending"))
+		groups->now->pending = (uint64_t)value->number;
+	if (is(name, "last-delivered-id"))
+		(void)redis_id_position(value->text, &groups->now->at);
+	if (is(name, "entries-read")) {
+		groups->now->counted = value->kind == WEIR_RESP_NUMBER;
+		groups->now->read = (uint64_t)value->number;
+	}
+}
+
+/* ---- commands ---- */
+
+void redis_command(struct redis_source *source, struct redis_stream *stream, const char *words, size_t more)
+{
+	struct redis_server *server = source->servers[stream->node];
+	stream->asked_node = stream->node;
+	stream->asked_asking = stream->asking;
+	if (stream->asking) {
+		redis_server_command(server, 1);
+		redis_server_text(server, "ASKING");
+	}
+	const char *second = strchr(words, ' ');
+	redis_server_command(server, more + (second != NULL ? 2u : 1u));
+	redis_server_word(server, (struct weir_span){.at = words, .length = (uint32_t)strcspn(words, " ")});
+	if (second != NULL)
+		redis_server_text(server, second + 1);
+}
+
+enum weir_status redis_answer(struct redis_source *source, struct redis_stream *stream, struct weir_resp_token *token,
+                              struct weir_error *error)
+{
+	struct redis_server *server = source->servers[stream->asked_node];
+	enum weir_status status = stream->asked_asking ? redis_server_next(server, token, error) : WEIR_OK;
+	if (status == WEIR_OK)
+		status = redis_server_next(server, token, error);
+	if (status == WEIR_OK && token->kind == WEIR_RESP_ERROR)
+		status = redis_refused(source, stream, token->text, error);
+	return status;
+}
+
+static void ask_stream(struct redis_source *source, struct redis_stream *stream)
+{
+	redis_command(source, stream, "XINFO STREAM", 1);
+	redis_server_word(source->servers[stream->node], redis_key(stream));
+}
+
+static void ask_groups(struct redis_source *source, struct redis_stream *stream)
+{
+	redis_command(source, stream, "XINFO GROUPS", 1);
+	redis_server_word(source->servers[stream->node], redis_key(stream));
+}
+
+static enum weir_status read_extent(struct redis_source *source, struct redis_stream *stream,
+                                    struct redis_extent *extent, struct weir_error *error)
+{
+	struct redis_server *server = source->servers[stream->asked_node];
+	struct weir_resp_token token;
+	enum weir_status status = redis_answer(source, stream, &token, error);
+	if (status != WEIR_OK)
+		return status;
+	extent->known = true;
+	return read_map(server, &token, take_extent, extent, error);
+}
+
+static enum weir_status read_groups(struct redis_source *source, struct redis_stream *stream, struct group *at,
+                                    size_t count, struct weir_error *error)
+{
+	struct redis_server *server = source->servers[stream->asked_node];
+	struct groups groups = {.at = at, .count = count};
+	struct weir_resp_token token, one;
+	enum weir_status status = redis_answer(source, stream, &token, error);
+	for (int64_t i = 0; status == WEIR_OK && i < token.number; i++) {
+		status = redis_server_next(server, &one, error);
+		if (status == WEIR_OK)
+			status = read_map(server, &one, take_group, &groups, error);
+	}
+	return status;
+}
+
+/* ---- where a stream begins ---- */
+
+/* Hash of the source's name, the database, the key and the generation, each ended by a zero; and of what is read of it. */
+static void make_id(const struct redis_source *source, const struct redis_stream *stream, const char *what,
+                    uint8_t id[SOURCE_ID_BYTES])
+{
+	struct weir_text named = {0};
+	weir_text_append(&named, "redis", sizeof "redis");
+	weir_text_append(&named, source->config.name, strlen(source->config.name) + 1);
+	weir_text_printf(&named, "%" PRIu32, source->urls[0].database);
+	weir_text_append(&named, "", 1);
+	weir_text_append(&named, stream->key, stream->key_length);
+	weir_text_append(&named, "", 1);
+	weir_text_printf(&named, "%" PRId64, source->config.generation);
+	weir_text_append(&named, "", 1);
+	weir_text_append(&named, what, strlen(what) + 1);
+	weir_hash128(named.at, named.length, id);
+	weir_text_deinit(&named);
+}
+
+/* "jobs:KEY", or "jobs:KEY done"; bytes that no terminal should obey stand as '?'. Returned, the caller frees. */
+static char *make_label(const struct redis_source *source, const struct redis_stream *stream, const char *what)
+{
+	struct weir_text text = {0};
+	weir_text_printf(&text, "%s:", source->config.name);
+	for (uint32_t i = 0; i < stream->key_length; i++) {
+		unsigned char c = (unsigned char)stream->key[i];
+		weir_text_append(&text, c < 0x20 || c == 0x7F ? "?" : (const char *)&c, 1);
+	}
+	weir_text_puts(&text, what);
+	weir_text_append(&text, "", 1);
+	return text.at;
+}
+
+static struct queue_stream *find(struct redis_source *source, struct redis_stream *stream, const char *what,
+                                 uint64_t last, const struct group *group)
+{
+	struct queue_found found = {.last = last, .safe = group->there ? group->at : 0, .kept = group->there};
+	char *label = make_label(source, stream, what);
+	found.label = label;
+	make_id(source, stream, what, found.id);
+	struct queue_stream *made = queue_find(&source->queue, &found);
+	free(label);
+	return made;
+}
+
+/* Sets the counts at the place where reading begins, as far as they are known. */
+static void set_counts(struct redis_source *source, struct redis_stream *stream, const struct redis_extent *extent,
+                       const struct group *group, const struct group *read)
+{
+	uint64_t place = queue_place(stream->entries);
+	stream->place = (struct redis_mark){.position = place};
+	if (place == 0 && extent->counts) {
+		stream->counted = true;
+		stream->place.added = extent->added - extent->length;
+	} else if (group->there && group->counted && group->at == place) {
+		stream->counted = true;
+		stream->place.added = group->read;
+	} else if (place == extent->last && extent->counts) {
+		stream->counted = true;
+		stream->place.added = extent->added;
+	}
+	stream->tallied = stream->done == NULL || (read->there && group->there) ||
+	                  (!group->there && (place == 0 || place == extent->last));
+	stream->place.read = read->there ? read->read : 0;
+	stream->safe = stream->place;
+	stream->saved = group->there ? group->at : UINT64_MAX;
+	stream->departed = stream->done != NULL ? queue_place(stream->done) : 0;
+	stream->saved_done = stream->departed;
+	stream->kept = group->there;
+	(void)source;
+}
+
+static enum weir_status begin(struct redis_source *source, struct redis_stream *stream, struct weir_error *error)
+{
+	struct group groups[REDIS_GROUPS] = {{.name = source->groups[REDIS_GROUP]},
+	                                     {.name = source->groups[REDIS_GROUP_READ]},
+	                                     {.name = source->groups[REDIS_GROUP_DONE]}};
+	struct redis_extent extent = {0};
+	ask_stream(source, stream);
+	enum weir_status status = read_extent(source, stream, &extent, error);
+	if (status == WEIR_OK && source->keeps) {
+		ask_groups(source, stream);
+		status = read_groups(source, stream, groups, REDIS_GROUPS, error);
+	}
+	if (status != WEIR_OK)
+		return status;
+	stream->entries = find(source, stream, "", stream->absent ? 0 : extent.last, &groups[REDIS_GROUP]);
+	if (stream->entries != NULL && source->config.departures) {
+		struct group done = groups[REDIS_GROUP_DONE];
+		done.at = done.read;
+		stream->done = find(source, stream, " done", 0, &done);
+	}
+	if (stream->entries == NULL || (source->config.departures && stream->done == NULL))
+		return WEIR_END;
+	set_counts(source, stream, &extent, &groups[REDIS_GROUP], &groups[REDIS_GROUP_READ]);
+	queue_note_end(&source->queue, stream->entries, extent.last);
+	stream->end = extent.last;
+	return WEIR_OK;
+}
+
+/* ---- what has become of it ---- */
+
+/* A stream that ends before what was read is another, or its server has lost entries. */
+static void compare_end(struct redis_source *source, struct redis_stream *stream, const struct redis_extent *extent)
+{
+	char read[REDIS_ID_BYTES], end[REDIS_ID_BYTES];
+	bool back = extent->last < stream->place.position;
+	if (back && !stream->went_back) {
+		redis_position_id(stream->place.position, read);
+		redis_position_id(extent->last, end);
+		queue_note_lost(
+			&source->queue, stream->entries, 0,
+			"the server went back: it ends with %s, and was read to %s. What a failover or a restart has lost "
+			"cannot be read; reading goes on behind %s",
+			end, read, read);
+		queue_note_unknown(&source->queue, stream->entries);
+	}
+	if (back)
+		stream->counted = false; /* it counts from another beginning */
+	stream->went_back = back;
+}
+
+void redis_settle(struct redis_source *source, struct redis_stream *stream)
+{
+	struct redis_extent *extent = &stream->extent;
+	struct redis_mark *place = &stream->place;
+	if (!extent->known)
+		return;
+	extent->known = false;
+	if (!extent->counts)
+		return;
+	if (stream->counted && extent->added > place->added)
+		queue_note_lost(&source->queue, stream->entries, extent->added - place->added,
+		                "%" PRIu64 " entries were removed before they were read", extent->added - place->added);
+	place->added = extent->added;
+	stream->counted = true;
+	if (stream->done == NULL)
+		return;
+	if (!stream->tallied)
+		place->read = stream->departed + extent->length;
+	stream->tallied = true;
+	redis_depart(source, stream, extent);
+}
+
+static enum weir_status look_again(struct redis_source *source, struct redis_stream *stream, struct weir_error *error)
+{
+	struct group workers = {.name = source->config.workers};
+	struct redis_extent extent = {0};
+	enum weir_status status = WEIR_OK;
+	if (source->config.workers != NULL)
+		status = read_groups(source, stream, &workers, 1, error);
+	struct weir_error second;
+	enum weir_status status_extent = read_extent(source, stream, &extent, &second);
+	if (status == WEIR_OK && status_extent != WEIR_OK)
+		*error = second;
+	if (status == WEIR_OK)
+		status = status_extent;
+	if (status != WEIR_OK)
+		return status;
+	extent.acknowledges = workers.there && workers.counted && workers.read >= workers.pending;
+	extent.acknowledged = workers.read - workers.pending;
+	compare_end(source, stream, &extent);
+	queue_note_end(&source->queue, stream->entries, extent.last);
+	stream->end = extent.last;
+	queue_note_left(&source->queue, stream->entries,
+	                stream->counted && extent.added > stream->place.added ? extent.added - stream->place.added : 0);
+	if (!stream->extent.known)
+		stream->extent = extent;
+	if (stream->place.position >= stream->extent.last)
+		redis_settle(source, stream);
+	return WEIR_OK;
+}
+
+/* @return what ends the round: WEIR_IO, WEIR_END; else WEIR_OK, and the stream's problem is shown */
+static enum weir_status show(struct redis_source *source, struct redis_stream *stream, enum weir_status status,
+                             const struct weir_error *error)
+{
+	if (status == WEIR_IO || status == WEIR_END || (status == WEIR_INVALID && source->queue.once))
+		return status;
+	redis_stream_problem(source, stream, status == WEIR_INVALID ? error->text : NULL);
+	return WEIR_OK;
+}
+
+void redis_stream_problem(struct redis_source *source, struct redis_stream *stream, const char *words)
+{
+	if (words == NULL && !stream->unreadable)
+		return;
+	char *label = make_label(source, stream, "");
+	queue_stopped(&source->queue, label, stream->gone, words);
+	free(label);
+	stream->unreadable = words != NULL;
+}
+
+static enum weir_status begin_all(struct redis_source *source, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < source->stream_count && status == WEIR_OK; i++) {
+		struct redis_stream *stream = source->streams[i];
+		if (stream->entries != NULL)
+			continue;
+		status = redis_connect(source, stream->node, error);
+		for (int tries = 0; status == WEIR_OK && tries < 5; tries++) {
+			struct weir_error why;
+			enum weir_status begun = begin(source, stream, &why);
+			if (begun == WEIR_AGAIN && (status = redis_connect(source, stream->node, error)) == WEIR_OK)
+				continue; /* it is elsewhere */
+			if (begun == WEIR_IO || begun == WEIR_INVALID)
+				*error = why;
+			status = show(source, stream, begun, &why);
+			break;
+		}
+	}
+	return status;
+}
+
+/* Streams are asked for in groups, so that no queue of answers grows without bound. */
+static enum weir_status look_at_some(struct redis_source *source, size_t first, struct weir_error *error)
+{
+	enum { AT_ONCE = 64 };
+	struct redis_stream *asked[AT_ONCE];
+	size_t count = 0;
+	enum weir_status status = WEIR_OK;
+	for (size_t i = first; i < source->stream_count && i < first + AT_ONCE && status == WEIR_OK; i++) {
+		struct redis_stream *stream = source->streams[i];
+		if (stream->entries == NULL || stream->stopped)
+			continue;
+		if ((status = redis_connect(source, stream->node, error)) != WEIR_OK)
+			break;
+		if (source->config.workers != NULL)
+			ask_groups(source, stream);
+		ask_stream(source, stream);
+		asked[count++] = stream;
+	}
+	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
+		struct weir_error why;
+		enum weir_status looked = look_again(source, asked[i], &why);
+		if (looked == WEIR_IO)
+			*error = why;
+		status = show(source, asked[i], looked, &why);
+	}
+	return first + AT_ONCE < source->stream_count && status == WEIR_OK ? WEIR_AGAIN : status;
+}
+
+enum weir_status redis_look(struct redis_source *source, struct weir_error *error)
+{
+	enum { AT_ONCE = 64 };
+	enum weir_status status = begin_all(source, error);
+	if (source->queue.once || status != WEIR_OK)
+		return status;
+	size_t first = 0;
+	while ((status = look_at_some(source, first, error)) == WEIR_AGAIN)
+		first += AT_ONCE;
+	return status;
+}
+
+struct redis_stream *redis_add_stream(struct redis_source *source, struct weir_span key)
+{
+	if (source->stream_count == REDIS_STREAMS_MAX)
+		return NULL;
+	struct redis_stream *stream = weir_alloc(1, sizeof *stream);
+	stream->key = weir_copy(key.at, key.length);
+	stream->key_length = key.length;
+	return source->streams[source->stream_count++] = stream;
+}
+
+void redis_free_streams(struct redis_source *source)
+{
+	for (size_t i = 0; i < source->stream_count; i++) {
+		free(source->streams[i]->key);
+		free(source->streams[i]);
+	}
+}

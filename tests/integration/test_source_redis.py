@@ -1,0 +1,421 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The source `redis`: each entry of a stream once, through kills of weir and of the server, cut connections and failovers.
+
+WEIR_ROUNDS and WEIR_SEED choose how many kills there are, and which."""
+
+import json
+import os
+import random
+import re
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics
+from support.own_redis import OwnRedis
+from support.place import ROOT, SANITIZED, free_port, joined, lines_of, until
+from support.proxy import Proxy
+from support.redis import Redis, RedisError
+from support.traffic import FORMAT, START_MS, by_bucket, crowd, line, site, zone
+
+from parts import tls  # pylint: disable=wrong-import-order
+from parts.process import together  # pylint: disable=wrong-import-order
+
+DONE, FAILED = 0, 1
+ROUNDS = int(os.environ.get("WEIR_ROUNDS", "5"))
+SEED = int(os.environ.get("WEIR_SEED", "26"))
+
+
+def source(url, /, *streams, **more):
+    """Streams whose entries have a field `line`."""
+    return {**{"type": "redis", "url": url, "streams": list(streams or ["logs"]), "field": "line", "format": FORMAT}, **more}
+
+
+def whole(url, /, *streams, **more):
+    """Streams whose entries are lines as a whole."""
+    return {"type": "redis", "url": url, "streams": list(streams), "format": "json", **more}
+
+
+def user(number, name, **more):
+    """An entry of one user's request."""
+    return line(START_MS + number, name, **more).encode()
+
+
+def start(place, sources, zones=None):
+    """A weir that follows and serves: (weir, port)."""
+    port = free_port()
+    config = place.config(zones or site(), sources, listen={"http": f"127.0.0.1:{port}"}, deadletter={"rate": 1000})
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"),
+                       "--dead-letter", place.path("dead"), "--summary", "json")
+    until(lambda: "following" in weir.said(), "it follows", running=weir)
+    return weir, port
+
+
+def value(port, name, **labels):
+    """A sum of a metric; -1 while there is no page."""
+    page = metrics.scrape(port)
+    return page.sum(name, **labels) if page else -1
+
+
+def verdicts(port):
+    """How many were given in all of weir's lives."""
+    return value(port, "weir_limiter_verdicts_total")
+
+
+def reads(port, count=1):
+    """Whether so many streams are being read."""
+    return value(port, "weir_source_guarantee") >= count and value(port, "weir_source_problem") == 0
+
+
+def keys(place):
+    """The first key value of each decision that blocks."""
+    return sorted(decision["key"][0] for decision in lines_of(place.path("out")) if decision["action"] == "block")
+
+
+def positions(place):
+    """(source, position) of every event in weir's log, as a limiter takes them: repetitions are passed over."""
+    held, seen = {}, []
+    for text in place.good("decode", "--state", place.path("state")).out().splitlines():
+        frame = json.loads(text)
+        if frame["kind"] != "events":
+            continue
+        reader = frame["partition"], frame["source"]
+        before = held.get(reader, -1)
+        for event in frame["events"]:
+            held[reader] = max(held.get(reader, -1), event["position"])
+            if event["position"] > before:
+                seen.append((frame["source"], event["position"]))
+    return seen
+
+
+def position(entry_id):
+    """Of an entry."""
+    ms, sequence = entry_id.decode().split("-")
+    return int(ms) << 21 | int(sequence)
+
+
+def once(place, sources, out, zones=None):
+    """Reads sources to their end: (decisions, summary)."""
+    done = place.good("run", "--once", "--config", place.config(zones or site(), sources, name=f"{out}.json"),
+                      "--decisions", place.path(f"{out}.out"), "--summary", "json")
+    return lines_of(place.path(f"{out}.out")), done.summary()
+
+
+def group_of(client, key="logs", name="weir-collector"):
+    """The place of weir's group: (id, entries read)."""
+    for members in client.call("XINFO", "GROUPS", key):
+        about = dict(zip(members[::2], members[1::2]))
+        if about[b"name"] == name.encode():
+            return about[b"last-delivered-id"], about[b"entries-read"]
+    return None
+
+
+def test_a_stream_gives_what_its_lines_give_as_a_file(place):
+    lines = crowd(random.Random(SEED), 20000, 300)
+    path = place.write("log", b"".join(lines))
+    with OwnRedis(place, "--appendfsync", "no") as server:
+        ids = server.add("logs", *lines)
+        wanted, counted = once(place, [{"type": "file", "path": path, "format": FORMAT}], "file")
+        got, summary = once(place, [source(server.url)], "redis")
+        assert len(wanted) > 100 and by_bucket(got) == by_bucket(wanted)
+        assert (summary["lines"], summary["zones"]) == (counted["lines"], counted["zones"])
+        weir, port = start(place, [source(server.url)])
+        until(lambda: verdicts(port) == len(lines), "all verdicts", running=weir)
+        until(lambda: value(port, "weir_source_lag_messages") == 0, "no lag", running=weir)
+        assert value(port, "weir_source_guarantee", guarantee="exactly once") == 1
+        until(lambda: group_of(server) == (ids[-1], len(lines)), "the group is at the end", running=weir)
+        assert weir.stop() == DONE, weir.said()
+    assert sorted(at for _, at in positions(place)) == sorted(map(position, ids))
+
+
+def test_it_goes_on_where_it_was_and_begins_where_it_is_told(place):
+    with OwnRedis(place) as server:
+        server.add("logs", *(user(i, "old") for i in range(9)))
+        for name in ("ann", "bob", "eve"):
+            weir, port = start(place, [source(server.url, start="end")])
+            until(lambda: reads(port), "it reads", running=weir)  # pylint: disable=cell-var-from-loop
+            server.add("logs", *(user(i, name) for i in range(4)))
+            until(lambda: name in keys(place), f"{name} is blocked", running=weir)  # pylint: disable=cell-var-from-loop
+            weir.kill()
+            server.add("logs", user(9, f"{name}-again"))
+        assert keys(place) == ["ann", "bob", "eve"]
+
+
+def test_another_machine_goes_on_where_the_group_is(place):
+    with OwnRedis(place) as server:
+        server.add("logs", *(user(i, "ann") for i in range(3)))
+        weir, port = start(place, [source(server.url)])
+        until(lambda: verdicts(port) == 3 and group_of(server), "three", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        assert group_of(server)[1] == 3
+        os.rename(place.path("state"), place.path("other"))
+        ids = server.add("logs", *(user(i, "bob") for i in range(4)))
+        weir, port = start(place, [source(server.url)])
+        until(lambda: keys(place) == ["bob"], "bob is blocked", running=weir)
+        until(lambda: group_of(server) == (ids[-1], 7), "it is kept", running=weir)
+        assert verdicts(port) == 4 and weir.stop() == DONE, weir.said()
+
+
+def test_what_is_trimmed_before_it_is_read_is_counted(place):
+    with OwnRedis(place) as server:
+        server.add("logs", *(user(i, "ann") for i in range(4)))
+        weir, port = start(place, [source(server.url)])
+        until(lambda: keys(place) == ["ann"], "ann is blocked", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        ids = server.add("logs", *(user(i, "lost") for i in range(7)), *(user(i, "bob") for i in range(4)))
+        server.call("XTRIM", "logs", "MINID", ids[6])
+        server.call("XDEL", "logs", ids[6])
+        weir, port = start(place, [source(server.url)])
+        until(lambda: "bob" in keys(place), "bob is blocked", running=weir)
+        until(lambda: value(port, "weir_source_lost_messages_total") == 7, "seven are lost", running=weir)
+        until(lambda: "7 entries were removed before they were read" in weir.said(), "it is said", running=weir)
+        assert metrics.get(port, "/readyz")[0] == 200
+        server.call("XTRIM", "logs", "MAXLEN", 0)  # what was read may go
+        server.add("logs", *(user(i, "eve") for i in range(4)))
+        until(lambda: "eve" in keys(place), "eve is blocked", running=weir)
+        assert value(port, "weir_source_lost_messages_total") == 7
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_entries_of_any_size_and_form_are_taken_or_told(place):
+    """No such field, bytes of any kind, several lines, 8 MB in one, many fields: with bounded memory."""
+    with OwnRedis(place, "--appendfsync", "no") as server:
+        large = b"x" * (8 << 20)
+        weir, port = start(place, [source(server.url, line_max="4KiB"), whole(server.url, "many", name="many", line_max="4KiB")],
+                           [*site(), zone("streams", [{"algorithm": "sliding_window", "rate": 3, "window": "1m"}],
+                                          key=("_stream",), id=2)])
+        server.add("logs", user(0, "ann"), {"other": "x", "a\x1bb": "y"}, b"", b"\r\n", b"\0\xff\n\0" * 100,
+                   b'{"time": 1700000000001,\n "user": "ann"}\n', {"line": user(2, "ann"), "more": large})
+        server.add("logs", *[large] * 4)
+        server.add("logs", *(user(i, "ann") for i in range(3, 9)))
+        server.add("many", {f"f{i}": i for i in range(100000)}, {"_stream": "forged", "time": "1999-01-01T00:00:00Z"},
+                   *[{"n": i} for i in range(4)])
+        until(lambda: keys(place) == ["ann", "many"], "ann is blocked", running=weir)
+        assert value(port, "weir_source_skipped_total") == 3
+        letters = lines_of(place.path("dead"))
+        assert sorted(letter["reason"] for letter in letters) == ["line too long"] * 4 + ["not json"], len(letters)
+        if not SANITIZED:
+            assert weir.peak_bytes() < 200 << 20, weir.peak_bytes()
+        until(lambda: "has no field \"line\", but other, a?b" in weir.said(), "it is said", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_ids_that_are_not_the_clocks_stop_their_stream_alone(place):
+    with OwnRedis(place) as server:
+        weir, port = start(place, [source(server.url, "logs", "odd", "string", "later")])
+        server.call("SET", "string", "x")
+        server.call("XADD", "odd", "5-1", "line", user(0, "bob"))
+        server.call("XADD", "odd", "5-2097152", "line", user(0, "eve"))
+        server.add("logs", *(user(i, "ann") for i in range(4)))
+        until(lambda: keys(place) == ["ann"], "ann is blocked", running=weir)
+        until(lambda: "entry 5-2097152 has an id that weir cannot order" in weir.said(), "it is said", running=weir)
+        until(lambda: "holds no stream under this key" in weir.said() and "has no such key" in weir.said(), "both",
+              running=weir)
+        assert value(port, "weir_source_problem") == 3
+        server.add("later", *(user(i, "joe") for i in range(4)))
+        until(lambda: keys(place) == ["ann", "joe"], "joe is blocked", running=weir)
+        assert verdicts(port) == 9 and metrics.get(port, "/readyz")[0] == 200
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_patterns_find_streams_that_come(place):
+    with OwnRedis(place) as server:
+        server.add("x:1", *(user(i, "ann") for i in range(4)))
+        server.add("y:1", *(user(i, "no") for i in range(4)))
+        weir, port = start(place, [source(server.url, "x:*", start="end")])
+        until(lambda: reads(port), "it reads", running=weir)
+        server.add("x:1", *(user(i, "bob") for i in range(4)))
+        server.add("x:2", *(user(i, "eve") for i in range(4)))  # it came since: all of it is new
+        until(lambda: keys(place) == ["bob", "eve"], "both are blocked", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
+class Writer:
+    """Adds entries until it is stopped, through whatever happens to the server; knows what was acknowledged."""
+
+    def __init__(self, port):
+        self.client, self._over = Redis(port, timeout_s=5), False
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    def _write(self):
+        number = 0
+        while not self._over:
+            try:
+                self.client.together([["XADD", "logs", "*", "line", user(number + i, f"u{(number + i) % 50}")]
+                                      for i in range(40)])
+                number += 40
+                time.sleep(0.005)
+            except (OSError, RedisError):
+                self.client.close()
+                time.sleep(0.05)
+
+    def stop(self):
+        """Ends it."""
+        self._over = True
+        joined(self._thread, "the writer")
+        self.client.close()
+
+
+def test_kills_and_cuts_at_any_moment_lose_and_double_nothing(place):
+    rng = random.Random(SEED)
+    with OwnRedis(place) as server, Proxy(server.port) as proxy:
+        writer = Writer(server.port)
+        sources = [source(f"redis://127.0.0.1:{proxy.port}")]
+        weir, port = start(place, sources)
+        for number in range(ROUNDS):
+            what = ("weir", "server", "cut", "reset", "both")[(number + SEED) % 5]
+            time.sleep(rng.uniform(0.05, 0.6))  # a kill comes when it comes: there is nothing to wait for
+            if what in ("server", "both"):
+                server.kill()
+            if what in ("weir", "both"):
+                weir.kill()
+            if what in ("server", "both"):
+                server.start()
+            if what in ("weir", "both"):
+                weir, port = start(place, sources)
+            if what in ("cut", "reset"):
+                proxy.drop(reset=what == "reset")
+        writer.stop()
+        server.client.close()
+        ids = [entry[0] for entry in server.call("XRANGE", "logs", "-", "+")]
+        until(lambda: verdicts(port) >= len(ids), f"{len(ids)} verdicts", running=weir)
+        assert value(port, "weir_source_lost_messages_total") == 0
+        assert value(port, "weir_source_unknown_losses_total") == 0, weir.said()
+        assert weir.stop() == DONE, weir.said()
+    assert weir.summary()["zones"]["site"]["matched"] == len(ids), (weir.summary(), len(ids))
+    seen = [at for _, at in positions(place)]
+    assert sorted(seen) == sorted(map(position, ids)), (len(seen), len(ids))
+    print(f"seed {SEED}: {ROUNDS} rounds, {len(ids)} entries")
+
+
+def test_departures_are_each_given_once(place):
+    """Removed entries, through kills; what was removed before it was read does not depart."""
+    zones = [zone("left", [{"algorithm": "sliding_window", "rate": 1000000, "window": "1m"}], key=("_stream",), id=1,
+                  match={"_event": ["departed"]})]
+    rng = random.Random(SEED)
+    with OwnRedis(place) as server:
+        sources = [whole(server.url, "jobs", name="jobs", departures="removed")]
+        weir, port = start(place, sources, zones)
+        until(lambda: "has no such key" in weir.said(), "it looks", running=weir)
+        left, here = 0, []
+        for number in range(ROUNDS):
+            here += server.add("jobs", *({"n": i} for i in range(rng.randint(1, 50))))
+            if number % 2 == 1:
+                weir.kill()
+                weir, port = start(place, sources, zones)
+            until(lambda: reads(port, 2) and group_of(server, "jobs") == (here[-1], len(here) + left), "all are read",  # pylint: disable=cell-var-from-loop
+                  running=weir)
+            going = rng.sample(here, rng.randint(0, len(here)))
+            if going:
+                server.call("XDEL", "jobs", *going)
+            left += len(going)
+            here = [one for one in here if one not in going] or server.add("jobs", {"n": -1})
+            if number % 3 == 2:
+                weir.kill()
+                weir, port = start(place, sources, zones)
+        until(lambda: verdicts(port) == left, f"{left} departures", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        ids = server.add("jobs", *({"n": i} for i in range(5)))
+        server.call("XDEL", "jobs", *ids[:3], here[0])
+        weir, port = start(place, sources, zones)
+        until(lambda: verdicts(port) == left + 1, "one more", running=weir)
+        until(lambda: value(port, "weir_source_lost_messages_total") == 3, "three were never read", running=weir)
+        assert verdicts(port) == left + 1 and weir.stop() == DONE, weir.said()
+
+
+def test_acknowledged_entries_depart(place):
+    zones = [zone("left", [{"algorithm": "sliding_window", "rate": 1000000, "window": "1m"}], key=("_stream",), id=1,
+                  match={"_event": ["departed"]})]
+    with OwnRedis(place) as server:
+        server.add("jobs", {"n": 0})
+        server.call("XGROUP", "CREATE", "jobs", "workers", 0)
+        weir, port = start(place, [whole(server.url, "jobs", name="jobs", departures={"group": "workers"})], zones)
+        until(lambda: reads(port, 2), "it reads", running=weir)
+        ids = server.add("jobs", *({"n": i} for i in range(9)))
+        server.call("XREADGROUP", "GROUP", "workers", "w", "STREAMS", "jobs", ">")
+        assert server.call("XACK", "jobs", "workers", *ids[:6]) == 6
+        until(lambda: verdicts(port) == 6, "six departures", running=weir)
+        server.call("XACK", "jobs", "workers", *ids)
+        until(lambda: verdicts(port) == 9, "nine departures", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_the_example_of_the_document(place):
+    with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
+        page = file.read()
+    example = json.loads(re.search(r"## Redis\n.*?```json\n(.*?)```", page, re.DOTALL)[1])
+    with OwnRedis(place) as server:
+        example["sources"][0]["url"] = server.url
+        weir, port = start(place, example["sources"], example["zones"])
+        ids = server.add("jobs:mail", {"to": "ann"}, {"to": "bob"})
+        until(lambda: verdicts(port) == 2, "two pass", running=weir)
+        server.call("XDEL", "jobs:mail", ids[0])
+        until(lambda: value(port, "weir_source_lines_total", source="redis:jobs:jobs:mail done") == 1, "one is done",
+              running=weir)
+        server.add("jobs:mail", {"to": "eve"}, {"to": "joe"})
+        until(lambda: keys(place) == ["jobs:mail"], "the queue is full", running=weir)
+        page = metrics.scrape(port)
+        assert (page.value("weir_limiter_verdicts_total", zone="waiting", verdict="pass"),
+                page.value("weir_limiter_verdicts_total", zone="waiting", verdict="block")) == (3, 1)
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_a_failover_loses_what_redis_loses_and_says_so(place):
+    """The replica is cut off, the master goes on and dies: the replica becomes the master without the newest entries."""
+    rng = random.Random(SEED)
+    with OwnRedis(place, name="one") as one, Proxy(one.port) as way, \
+            OwnRedis(place, "--replicaof", "127.0.0.1", way.port, name="two") as two:
+        weir, port = start(place, [{**source(one.url), "url": [two.url, one.url]}])  # a replica is passed over
+        kept = one.add("logs", *(user(i, f"u{i % 50}") for i in range(rng.randint(50, 500))))
+        assert one.call("WAIT", 1, 10000) == 1
+        until(lambda: verdicts(port) == len(kept), "all verdicts", running=weir)
+        way.cut()
+        gone = one.add("logs", *(user(i, f"u{i % 50}") for i in range(3)))
+        until(lambda: verdicts(port) == len(kept) + 3, "three more", running=weir)
+        one.kill()
+        two.call("REPLICAOF", "NO", "ONE")
+        until(lambda: "the server went back" in weir.said(), "it is said", running=weir)
+        more = two.add("logs", *(user(i, f"u{i % 50}") for i in range(40)))
+        count = len(kept) + len(gone) + len(more)
+        until(lambda: verdicts(port) == count, f"{count} verdicts", running=weir)
+        assert value(port, "weir_source_unknown_losses_total") == 1
+        until(lambda: group_of(two)[0] == more[-1], "the new master keeps the place", running=weir)
+        assert weir.stop() == DONE, weir.said()
+    assert sorted(at for _, at in positions(place)) == sorted(map(position, kept + gone + more))
+
+
+def test_logins_and_tls(place):
+    together([tls.making(place.path("tls")), tls.making(place.path("other"))])
+    files, others = tls.files(place.path("tls")), tls.files(place.path("other"))
+    place.write("password", "secret\n")
+    secure = free_port()
+    with OwnRedis(place, "--tls-port", secure, "--tls-cert-file", files["cert"], "--tls-key-file", files["key"],
+                  "--tls-ca-cert-file", files["ca"], "--tls-auth-clients", "no", *"--user default on nopass ~* &* +@all --user weir on >secret ~logs +xread +xinfo +xgroup +multi +exec +role +select "
+                  "--user blind on >secret ~logs +xadd +select".split()) as server:
+        server.add("logs", *(user(i, "ann") for i in range(4)))
+        url, login = f"rediss://127.0.0.1:{secure}?ca={files['ca']}", {"user": "weir", "password": {"file": place.path("password")}}
+        decisions, _ = once(place, [source(url, **login)], "login")
+        assert [decision["key"] for decision in decisions if decision["action"] == "block"] == [["ann"]]
+        for number, (address, more, words) in enumerate((
+                (url, {**login, "password": "wrong-secret"}, "WRONGPASS"),
+                (url, {**login, "user": "blind"}, "does not allow this user to read it"),
+                (f"rediss://127.0.0.1:{secure}?ca={others['ca']}", login, "certificate"),
+                (f"redis://127.0.0.1:{free_port()}", {}, "Connection refused"))):
+            config = place.config(site(), [source(address, **more)], name=f"refused-{number}.json")
+            said = place.good("validate", "--config", config).out().decode()
+            assert words in said and "secret" not in said.replace("wrong-secret", ""), (words, said)
+            done = place.run("run", "--once", "--config", config)
+            assert done.code() == FAILED and words in done.said(), (done.code(), done.said())
+        weir, port = start(place, [source(url, **login)])
+        until(lambda: keys(place) == ["ann"] and reads(port), "ann is blocked", running=weir)
+        until(lambda: group_of(server), "it is kept", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
+if __name__ == "__main__":
+    sys.exit(cases.main(globals()))

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bodies of every kind as lines. */
+#include "collector/source/push/decode/decode.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void check(push_decode *decode, struct weir_span body, const char *lines, const char *answer)
+{
+	struct weir_text got = {0}, said = {0};
+	struct weir_error error;
+	if (decode(body, &got, &said, &error) != WEIR_OK)
+		fail_msg("%.*s: %s", (int)body.length, body.at, error.text);
+	weir_text_append(&got, "", 1);
+	weir_text_append(&said, "", 1);
+	assert_string_equal(got.at, lines);
+	assert_string_equal(said.at, answer);
+	weir_text_deinit(&got);
+	weir_text_deinit(&said);
+}
+
+static void give(push_decode *decode, const char *body, const char *lines)
+{
+	check(decode, weir_span_of(body), lines, "");
+}
+
+static void refuse(push_decode *decode, const char *body, const char *part)
+{
+	struct weir_text got = {0}, said = {0};
+	struct weir_error error;
+	assert_int_equal(decode(weir_span_of(body), &got, &said, &error), WEIR_INVALID);
+	if (strstr(error.text, part) == NULL)
+		fail_msg("%s: %s", body, error.text);
+	weir_text_deinit(&got);
+	weir_text_deinit(&said);
+}
+
+static void lines_pass_as_they_are(void **state)
+{
+	(void)state;
+	give(decode_lines, "", "");
+	give(decode_lines, "a\nb\r\n\nc", "a\nb\r\n\nc\n");
+}
+
+static void json_values_are_a_line_each(void **state)
+{
+	(void)state;
+	give(decode_json, "{\"a\": 1}\n{\"b\":\n [1, {}]}", "{\"a\":1}\n{\"b\":[1,{}]}\n");
+	give(decode_json, " [ {\"a\":\"x y\"} , {\"b\":2},\n3 ]\n", "{\"a\":\"x y\"}\n{\"b\":2}\n3\n");
+	give(decode_json, "{\"a\":1}{\"b\":2}", "{\"a\":1}\n{\"b\":2}\n");
+	give(decode_json, "[]", "");
+	give(decode_json, "{\"a\":\"]}\\\"\\\\\"}{}", "{\"a\":\"]}\\\"\\\\\"}\n{}\n");
+	/* Whatever is no JSON is a line as well, and what is wrong with it is said of that line. */
+	give(decode_json, "{\"a\":\"one\ntwo\"}", "{\"a\":\"one two\"}\n");
+	give(decode_json, "{\"a\":", "{\"a\":\n");
+	give(decode_json, "}}", "}\n}\n");
+}
+
+static void firehose_has_records_in_base64(void **state)
+{
+	(void)state;
+	check(
+		decode_firehose,
+		weir_span_of(
+			"{\"requestId\":\"r-1\",\"timestamp\":1,\"records\":[{\"data\":\"b25l\"},{\"data\":\"dHdvCnRocmVlCg==\"}]}"),
+		"one\ntwo\nthree\n", "r-1");
+	refuse(decode_firehose, "{\"records\":[{\"data\":\"*\"}]}", "base64");
+	refuse(decode_firehose, "{\"records\":{}}", "no array");
+	refuse(decode_firehose, "[]", "no object");
+	refuse(decode_firehose, "{", "no JSON");
+}
+
+static void otlp_becomes_objects(void **state)
+{
+	(void)state;
+	give(
+		decode_otlp,
+		"{\"resourceLogs\":[{\"resource\":{\"attributes\":[{\"key\":\"service.name\",\"value\":{\"stringValue\":\"web\"}}]},"
+		"\"scopeLogs\":[{\"scope\":{\"name\":\"s\"},\"logRecords\":[{\"timeUnixNano\":\"1732173600123456789\","
+		"\"severityText\":\"INFO\",\"body\":{\"stringValue\":\"GET /\\n\"},\"attributes\":["
+		"{\"key\":\"n\",\"value\":{\"intValue\":\"200\"}},{\"key\":\"l\",\"value\":{\"arrayValue\":{\"values\":"
+		"[{\"boolValue\":true},{\"kvlistValue\":{\"values\":[{\"key\":\"k\",\"value\":{\"doubleValue\":0.5}}]}}]}}}],"
+		"\"traceId\":\"ab\"},{}]}]}]}",
+		"{\"time\":1732173600123,\"severity\":\"INFO\",\"message\":\"GET /\\n\",\"attributes\":{\"n\":200,\"l\":[true,"
+		"{\"k\":0.5}]},\"resource\":{\"service.name\":\"web\"},\"scope\":\"s\",\"trace_id\":\"ab\"}\n"
+		"{\"resource\":{\"service.name\":\"web\"},\"scope\":\"s\"}\n");
+	give(decode_otlp, "{}", "");
+	refuse(decode_otlp, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[1]}]}]}", "no object");
+}
+
+static void loki_becomes_objects(void **state)
+{
+	(void)state;
+	give(decode_loki,
+	     "{\"streams\":[{\"stream\":{\"app\":\"web\"},\"values\":[[\"1732173600123000000\",\"a \\\"line\\\"\"],"
+	     "[\"1732173600124000000\",\"b\",{\"pod\":\"p\"}]]}]}",
+	     "{\"time\":1732173600123,\"message\":\"a \\\"line\\\"\",\"labels\":{\"app\":\"web\"}}\n"
+	     "{\"time\":1732173600124,\"message\":\"b\",\"labels\":{\"app\":\"web\"},\"metadata\":{\"pod\":\"p\"}}\n");
+	refuse(decode_loki, "{\"streams\":[{\"values\":[[1]]}]}", "a time and a line");
+}
+
+static void bulk_has_documents_and_items(void **state)
+{
+	(void)state;
+	check(decode_bulk, weir_span_of("{\"create\":{\"_index\":\"logs\"}}\n{\"a\":1}\n{\"delete\":{\"_id\":\"1\"}}\n"),
+	      "{\"a\":1}\n",
+	      "{\"create\":{\"_index\":\"logs\",\"status\":201,\"result\":\"created\",\"_shards\":{\"total\":1,"
+	      "\"successful\":1,\"failed\":0}}},{\"delete\":{\"_index\":\"weir\",\"status\":400,\"error\":{\"type\":"
+	      "\"illegal_argument_exception\",\"reason\":\"weir takes documents by create and index alone\"}}}");
+	refuse(decode_bulk, "{\"create\":{}}\n", "no document");
+	refuse(decode_bulk, "{\"a\":1}\n{}\n", "what to do");
+	refuse(decode_bulk, "nothing\n", "no JSON");
+}
+
+static const char entries[] =
+	"__CURSOR=s=1;i=1\n_PID=7\nMESSAGE\n\x05\0\0\0\0\0\0\0one\nx\n\n_PID=8\nA=1\nA=2\nMESSAGE=t\n\n_PID=9\n";
+
+static void journal_entries_become_objects(void **state)
+{
+	(void)state;
+	struct weir_span body = {.at = entries, .length = sizeof entries - 1};
+	check(decode_journal, body,
+	      "{\"__CURSOR\":\"s=1;i=1\",\"_PID\":\"7\",\"MESSAGE\":\"one\\nx\"}\n"
+	      "{\"_PID\":\"8\",\"A\":[\"1\",\"2\"],\"MESSAGE\":\"t\"}\n",
+	      "");
+	/* Of every beginning, what is whole is taken. */
+	for (uint32_t length = 0; length < body.length; length++) {
+		struct weir_span part = {.at = entries, .length = length};
+		size_t whole = decode_journal_whole(part);
+		assert_true(whole <= length && (whole == 0 || entries[whole - 1] == '\n'));
+	}
+	assert_int_equal(decode_journal_whole(body), body.length - 7);
+	refuse(decode_journal, "=no name\n\n", "at byte 0");
+	refuse(decode_journal, "MESSAGE\n\xff\xff\xff\xff\xff\xff\xff\xff\n\n", "export format");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_pass_as_they_are),         cmocka_unit_test(json_values_are_a_line_each),
+		cmocka_unit_test(firehose_has_records_in_base64), cmocka_unit_test(otlp_becomes_objects),
+		cmocka_unit_test(loki_becomes_objects),           cmocka_unit_test(bulk_has_documents_and_items),
+		cmocka_unit_test(journal_entries_become_objects),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The spool of pushed batches: what is answered is on disk, comes once, and is known by its id. */
+#include "collector/source/push/push_ids.h"
+#include "collector/source/push/push_spool.h"
+#include "common/base/alloc.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MIB = 1 << 20, LINE_MAX_BYTES = 64 };
+
+static char directory[64];
+
+static int make_directory(void **state)
+{
+	(void)state;
+	snprintf(directory, sizeof directory, "/tmp/push-spool-XXXXXX");
+	return mkdtemp(directory) != NULL ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	char command[256];
+	snprintf(command, sizeof command, "rm -rf %s", directory);
+	return system(command);
+}
+
+static struct push_spool *open_spool(int64_t bytes)
+{
+	struct push_spool *spool = NULL;
+	struct weir_error error;
+	if (push_spool_open(&(struct push_spool_options){.directory = directory, .most_bytes = bytes}, &spool, &error) !=
+	    WEIR_OK)
+		fail_msg("%s", error.text);
+	return spool;
+}
+
+static enum weir_status append(struct push_spool *spool, const char *id, const char *lines,
+                               struct push_outcome *outcome)
+{
+	struct weir_text text = {0};
+	weir_text_puts(&text, lines);
+	struct weir_span name = id != NULL ? weir_span_of(id) : (struct weir_span){.at = NULL};
+	enum weir_status status = push_spool_append_wait(spool, name, &text, outcome);
+	weir_text_deinit(&text);
+	return status;
+}
+
+static void take(struct push_spool *spool, const char *id, const char *lines)
+{
+	struct push_outcome outcome;
+	if (append(spool, id, lines, &outcome) != WEIR_OK)
+		fail_msg("%s", outcome.why.text);
+	assert_false(outcome.again);
+}
+
+/* Expects the next chunk. @return the position of its last line */
+static uint64_t expect(struct push_spool *spool, const char *lines)
+{
+	struct source_chunk chunk;
+	struct weir_error error;
+	assert_int_equal(push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error), WEIR_OK);
+	assert_int_equal(chunk.length, strlen(lines));
+	assert_memory_equal(chunk.data, lines, chunk.length);
+	size_t count = 0;
+	for (size_t i = 0; i < chunk.length; i++)
+		count += chunk.data[i] == '\n';
+	for (size_t i = 1; i < count; i++)
+		assert_true(chunk.positions[i] > chunk.positions[i - 1]);
+	return chunk.positions[count > 0 ? count - 1 : 0];
+}
+
+static void expect_none(struct push_spool *spool)
+{
+	struct source_chunk chunk;
+	struct weir_error error;
+	assert_int_equal(push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error), WEIR_AGAIN);
+}
+
+static void what_is_taken_is_read_once(void **state)
+{
+	(void)state;
+	struct push_spool *spool = open_spool(16 * MIB);
+	expect_none(spool);
+	take(spool, NULL, "one\ntwo\n");
+	take(spool, "a", "three\n");
+	uint64_t first = expect(spool, "one\ntwo\n");
+	uint64_t second = expect(spool, "three\n");
+	assert_int_equal(first, UINT64_C(1) << PUSH_POSITION_LINE_BITS | 1);
+	assert_int_equal(second, UINT64_C(2) << PUSH_POSITION_LINE_BITS);
+	expect_none(spool);
+	push_spool_close(spool);
+}
+
+static void an_id_is_known_again_after_a_start(void **state)
+{
+	(void)state;
+	struct push_outcome outcome;
+	struct push_spool *spool = open_spool(16 * MIB);
+	take(spool, "a", "one\n");
+	assert_int_equal(append(spool, "a", "one\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	assert_int_equal(outcome.lines, 1);
+	assert_int_equal(append(spool, "a", "other\n", &outcome), WEIR_INVALID);
+	take(spool, NULL, "one\n");
+	push_spool_close(spool);
+
+	spool = open_spool(16 * MIB);
+	assert_int_equal(append(spool, "a", "one\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	expect(spool, "one\n");
+	push_spool_acknowledge(spool, expect(spool, "one\n"));
+	expect_none(spool);
+	push_spool_close(spool);
+	char command[256];
+	snprintf(command, sizeof command, "rm %s/events/*.log %s/events/readers", directory, directory);
+	assert_int_equal(system(command), 0);
+
+	/* The batch itself is gone: its id is in a file of its own. */
+	spool = open_spool(16 * MIB);
+	assert_int_equal(append(spool, "a", "one\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	push_spool_close(spool);
+}
+
+static void reading_goes_on_within_a_batch(void **state)
+{
+	(void)state;
+	struct push_spool *spool = open_spool(16 * MIB);
+	take(spool, NULL, "one\ntwo\nthree\n");
+	take(spool, NULL, "four\n");
+	uint64_t last = expect(spool, "one\ntwo\nthree\n");
+	push_spool_acknowledge(spool, last - 1);
+	push_spool_close(spool);
+	spool = open_spool(16 * MIB);
+	push_spool_resume(spool, last - 1);
+	assert_int_equal(expect(spool, "three\n"), last);
+	expect(spool, "four\n");
+	push_spool_close(spool);
+}
+
+static void a_long_line_comes_alone(void **state)
+{
+	(void)state;
+	char lines[2 * LINE_MAX_BYTES];
+	struct source_chunk chunk;
+	struct weir_error error;
+	struct push_spool *spool = open_spool(16 * MIB);
+	memset(lines, 'x', sizeof lines);
+	memcpy(lines, "one\n", 4);
+	memcpy(lines + 4 + LINE_MAX_BYTES + 10, "\nend\n", 6);
+	take(spool, NULL, lines);
+	expect(spool, "one\n");
+	assert_int_equal(push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error), WEIR_OK);
+	assert_true(chunk.too_long);
+	assert_int_equal(chunk.length, LINE_MAX_BYTES);
+	assert_int_equal(chunk.skipped, 11);
+	assert_int_equal(expect(spool, "end\n"), chunk.positions[0] + 1);
+	push_spool_close(spool);
+}
+
+/* Fills the spool. @return how many batches it took */
+static int fill(struct push_spool *spool, const char *batch)
+{
+	struct push_outcome outcome;
+	int taken = 0;
+	while (append(spool, NULL, batch, &outcome) == WEIR_OK)
+		taken++;
+	assert_int_equal(outcome.status, WEIR_FULL);
+	return taken;
+}
+
+static void a_full_spool_takes_again_what_is_read(void **state)
+{
+	(void)state;
+	struct push_spool *spool = open_spool(MIB);
+	char *batch = weir_alloc(50001, 1);
+	struct source_chunk chunk = {0};
+	struct weir_error error;
+	struct push_spool_status status;
+	memset(batch, 'x', 50000);
+	for (int i = 50; i <= 50000; i += 50)
+		batch[i - 1] = '\n';
+	int taken = fill(spool, batch);
+	assert_in_range(taken, 12, 20);
+	push_spool_status(spool, &status);
+	assert_int_equal(status.waiting_batches, taken);
+	assert_true(status.bytes <= MIB);
+	for (int i = 0; i < taken; i++) {
+		uint64_t position = 0;
+		for (size_t read = 0; read < 50000; read += chunk.length) {
+			assert_int_equal(push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error), WEIR_OK);
+			position = chunk.positions[chunk.length / 50 - 1];
+		}
+		push_spool_acknowledge(spool, position);
+	}
+	struct push_outcome outcome = {.status = WEIR_FULL};
+	for (int i = 0; i < 500 && append(spool, NULL, batch, &outcome) != WEIR_OK; i++) {
+		expect_none(spool);
+		usleep(20000);
+	}
+	assert_int_equal(outcome.status, WEIR_OK);
+	free(batch);
+	push_spool_close(spool);
+}
+
+static void a_batch_that_never_fits_is_refused(void **state)
+{
+	(void)state;
+	struct push_spool *spool = open_spool(MIB);
+	struct push_outcome outcome;
+	char *batch = weir_alloc(300001, 1), id[PUSH_ID_MOST_BYTES + 2] = {0};
+	memset(batch, '\n', 300000);
+	memset(id, 'i', sizeof id - 1);
+	assert_int_equal(append(spool, NULL, batch, &outcome), WEIR_INVALID);
+	assert_int_equal(append(spool, id, "one\n", &outcome), WEIR_INVALID);
+	free(batch);
+	push_spool_close(spool);
+}
+
+/* A sender that is killed: appends numbered batches with ids, and writes each number once it is answered. */
+static void send_until_killed(int answered)
+{
+	struct push_spool *spool = open_spool(16 * MIB);
+	for (int number = 0;; number++) {
+		char id[16], line[16];
+		struct push_outcome outcome;
+		snprintf(id, sizeof id, "%d", number);
+		snprintf(line, sizeof line, "%d\n", number);
+		if (append(spool, id, line, &outcome) != WEIR_OK || write(answered, &number, sizeof number) < 0)
+			_exit(1);
+	}
+}
+
+static void a_kill_loses_nothing_answered(void **state)
+{
+	(void)state;
+	int expected = 0;
+	for (int round = 0; round < 5; round++) {
+		int ends[2], number, last = -1;
+		assert_int_equal(pipe(ends), 0);
+		pid_t child = fork();
+		if (child == 0)
+			send_until_killed(ends[1]);
+		close(ends[1]);
+		while (last < expected + 20 * (round + 1) && read(ends[0], &number, sizeof number) == sizeof number)
+			last = number;
+		kill(child, SIGKILL);
+		while (read(ends[0], &number, sizeof number) == sizeof number)
+			last = number;
+		close(ends[0]);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		expected = last;
+	}
+	struct push_spool *spool = open_spool(16 * MIB);
+	struct source_chunk chunk;
+	struct weir_error error;
+	int next = 0;
+	while (push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error) == WEIR_OK)
+		assert_int_equal(atoi(chunk.data), next++);
+	assert_true(next > expected);
+	push_spool_close(spool);
+}
+
+static void ids_are_forgotten_after_an_hour(void **state)
+{
+	(void)state;
+	struct push_ids *ids;
+	struct weir_error error;
+	assert_int_equal(push_ids_open(directory, 1000, &ids, &error), WEIR_OK);
+	for (uint64_t i = 0; i < 5000; i++) {
+		struct push_id id = {.body = i, .at_ms = (int64_t)i, .offset = i};
+		memcpy(id.hash, &i, sizeof i);
+		push_ids_add(ids, &id, (int64_t)i);
+	}
+	assert_int_equal(push_ids_count(ids), 5000);
+	assert_true(push_ids_unsaved(ids, 3000));
+	assert_int_equal(push_ids_save(ids, 3000, 5000, &error), WEIR_OK);
+	assert_false(push_ids_unsaved(ids, 3000));
+	push_ids_forget(ids, PUSH_IDS_KEPT_MS + 1000);
+	assert_int_equal(push_ids_count(ids), 4000);
+	for (uint64_t i = 0; i < 5000; i++) {
+		uint8_t hash[PUSH_ID_HASH_BYTES] = {0};
+		memcpy(hash, &i, sizeof i);
+		const struct push_id *found = push_ids_find(ids, hash);
+		assert_int_equal(found != NULL, i >= 1000);
+		assert_true(found == NULL || found->body == i);
+	}
+	push_ids_free(ids);
+	assert_int_equal(push_ids_open(directory, PUSH_IDS_KEPT_MS + 2000, &ids, &error), WEIR_OK);
+	assert_int_equal(push_ids_count(ids), 1000);
+	push_ids_free(ids);
+}
+
+static void a_torn_tail_of_ids_is_cut(void **state)
+{
+	(void)state;
+	struct push_ids *ids;
+	struct weir_error error;
+	char path[96];
+	assert_int_equal(push_ids_open(directory, 0, &ids, &error), WEIR_OK);
+	for (uint64_t i = 0; i < 10; i++) {
+		struct push_id id = {.offset = i};
+		memcpy(id.hash, &i, sizeof i);
+		push_ids_add(ids, &id, 0);
+	}
+	assert_int_equal(push_ids_save(ids, 10, 0, &error), WEIR_OK);
+	push_ids_free(ids);
+	snprintf(path, sizeof path, "%s/ids-1", directory);
+	assert_int_equal(truncate(path, 16 + 9 * 48 + 7), 0);
+	assert_int_equal(push_ids_open(directory, 0, &ids, &error), WEIR_OK);
+	assert_int_equal(push_ids_count(ids), 9);
+	struct push_id id = {.offset = 9, .hash = {99}};
+	push_ids_add(ids, &id, 0);
+	assert_int_equal(push_ids_save(ids, 10, 0, &error), WEIR_OK);
+	push_ids_free(ids);
+	assert_int_equal(push_ids_open(directory, 0, &ids, &error), WEIR_OK);
+	assert_int_equal(push_ids_count(ids), 10);
+	push_ids_free(ids);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_taken_is_read_once),
+		TEST(an_id_is_known_again_after_a_start),
+		TEST(reading_goes_on_within_a_batch),
+		TEST(a_long_line_comes_alone),
+		TEST(a_full_spool_takes_again_what_is_read),
+		TEST(a_batch_that_never_fits_is_refused),
+		TEST(a_kill_loses_nothing_answered),
+		TEST(ids_are_forgotten_after_an_hour),
+		TEST(a_torn_tail_of_ids_is_cut),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

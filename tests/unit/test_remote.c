@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Remote files against a store that is made up here: lines of objects that appear, grow, are renamed, truncated, packed
+ * and closed come once each and in order, under the same positions again after a crash.
+ */
+#include "collector/source/remote/remote.h"
+
+#include "collector/source/source_memory.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/json/json.h"
+#include "tests/unit/scratch.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { OBJECTS_MAX = 64, LINES_MAX = 20000, WAIT_MS = 20000 };
+
+/* ---- the store ---- */
+
+struct object {
+	uint64_t id;
+	char name[64];
+	char *bytes;
+	size_t length, listed; /* listed: what a listing says, as a NameNode's lags */
+	int64_t modified_ms;
+	bool open, gone;
+};
+
+struct store {
+	pthread_mutex_t mutex;
+	struct object objects[OBJECTS_MAX];
+	size_t count;
+	int64_t clock_ms;
+	unsigned fail_lists, fail_reads; /* so many of the next ones */
+	uint64_t most_asked;             /* the largest range */
+};
+
+static enum weir_status store_list(void *kind, bool whole, struct remote_round *round, struct weir_error *error)
+{
+	struct store *store = kind;
+	(void)whole;
+	pthread_mutex_lock(&store->mutex);
+	bool fails = store->fail_lists > 0;
+	store->fail_lists -= fails;
+	for (size_t i = 0; i < store->count && !fails; i++) {
+		const struct object *at = &store->objects[i];
+		struct remote_object object = {.name = at->name,
+		                               .id = at->id,
+		                               .size = at->open ? at->listed : at->length,
+		                               .modified_ms = at->modified_ms,
+		                               .open = at->open};
+		if (!at->gone)
+			remote_found(round, &object);
+	}
+	pthread_mutex_unlock(&store->mutex);
+	return fails ? weir_fail(error, WEIR_IO, "the store is away") : WEIR_OK;
+}
+
+static enum weir_status store_read(void *kind, const struct remote_object *asked, uint64_t from, uint64_t to, int fd,
+                                   uint64_t *got, struct weir_error *error)
+{
+	struct store *store = kind;
+	enum weir_status status = weir_fail(error, WEIR_END, "gone");
+	*got = 0;
+	pthread_mutex_lock(&store->mutex);
+	store->most_asked = to - from > store->most_asked ? to - from : store->most_asked;
+	for (size_t i = 0; i < store->count; i++) {
+		const struct object *at = &store->objects[i];
+		if (at->id != asked->id || at->gone)
+			continue;
+		if (store->fail_reads > 0) {
+			store->fail_reads--;
+			status = weir_fail(error, WEIR_IO, "the connection is cut");
+		} else if (from > at->length) {
+			status = weir_fail(error, WEIR_INVALID, "behind the end");
+		} else {
+			uint64_t most = at->length - from < to - from ? at->length - from : to - from;
+			assert_int_equal(write(fd, at->bytes + from, most), most);
+			*got = most;
+			status = WEIR_OK;
+		}
+	}
+	pthread_mutex_unlock(&store->mutex);
+	return status;
+}
+
+static void store_free(void *kind)
+{
+	(void)kind; /* it outlives its sources, as a server does */
+}
+
+static const struct remote_ops store_ops = {
+	.noun = "object", .rising = true, .list = store_list, .read = store_read, .free = store_free};
+
+static const struct source_ops source_ops = {.type = "store", REMOTE_SOURCE_OPS};
+
+static struct object *put(struct store *store, const char *bytes, size_t length, bool open)
+{
+	struct object *at = &store->objects[store->count];
+	*at = (struct object){.id = 1000 + store->count,
+	                      .bytes = weir_copy(bytes, length),
+	                      .length = length,
+	                      .listed = length / 2,
+	                      .modified_ms = weir_wall_ms() - 1000000 + ++store->clock_ms,
+	                      .open = open};
+	snprintf(at->name, sizeof at->name, "/logs/%zu.log", store->count++);
+	return at;
+}
+
+static void append(struct object *at, const char *bytes, size_t length)
+{
+	at->bytes = weir_realloc(at->bytes, at->length + length, 1);
+	memcpy(at->bytes + at->length, bytes, length);
+	at->length += length;
+}
+
+static void store_deinit(struct store *store)
+{
+	for (size_t i = 0; i < store->count; i++)
+		free(store->objects[i].bytes);
+	pthread_mutex_destroy(&store->mutex);
+}
+
+/* ---- a reader, as the collector and a limiter are ---- */
+
+struct reader {
+	struct store *store;
+	struct remote_settings settings;
+	bool once;
+	char *directory;
+	struct source_memory *memory;
+	struct source *source;
+	uint64_t highest; /* position: what comes at or before it again is dropped */
+	struct {
+		uint64_t position;
+		char line[48];
+	} lines[LINES_MAX];
+	size_t count;
+	uint64_t too_long;
+};
+
+static void reader_open(struct reader *reader)
+{
+	struct weir_error error;
+	struct weir_json none = {0};
+	assert_int_equal(source_memory_open(reader->directory, &reader->memory, &error), WEIR_OK);
+	const struct source_context context = {.once = reader->once, .memory = reader->memory};
+	assert_int_equal(remote_source_new(&source_ops, &store_ops, reader->store, &reader->settings, "all", NULL, &none,
+	                                   &context, &reader->source, &error),
+	                 WEIR_OK);
+}
+
+/* As a crash does: nothing is saved. */
+static void reader_crash(struct reader *reader)
+{
+	reader->source->ops->free(reader->source);
+	source_memory_free(reader->memory);
+	reader->source = NULL;
+}
+
+/* The line that ends at a position: new, or the same as before. */
+static void take_line(struct reader *reader, uint64_t position, const char *line, size_t length)
+{
+	if (position <= reader->highest) {
+		for (size_t i = reader->count; i-- > 0;)
+			if (reader->lines[i].position == position) {
+				assert_int_equal(strlen(reader->lines[i].line), length);
+				assert_memory_equal(reader->lines[i].line, line, length);
+				return;
+			}
+		fail_msg("a line came again under a position that it did not have");
+	}
+	assert_true(reader->count < LINES_MAX && length < sizeof reader->lines[0].line);
+	reader->highest = reader->lines[reader->count].position = position;
+	memcpy(reader->lines[reader->count].line, line, length);
+	reader->lines[reader->count++].line[length] = '\0';
+}
+
+/* Reads a chunk. @return as collect() */
+static enum weir_status reader_step(struct reader *reader, struct weir_error *error)
+{
+	struct source_chunk chunk;
+	enum weir_status status = reader->source->ops->collect(reader->source, NULL, &chunk, error);
+	if (status != WEIR_OK)
+		return status;
+	assert_true(chunk.length > 0);
+	if (chunk.too_long) {
+		reader->too_long++;
+		reader->highest = chunk.position + chunk.length + chunk.skipped;
+		return status;
+	}
+	for (size_t at = 0; at < chunk.length;) {
+		const char *newline = memchr(chunk.data + at, '\n', chunk.length - at);
+		size_t end = newline != NULL ? (size_t)(newline - chunk.data) : chunk.length;
+		take_line(reader, chunk.position + end + (newline != NULL), chunk.data + at, end - at);
+		at = end + 1;
+	}
+	return status;
+}
+
+static void reader_acknowledge(struct reader *reader, uint64_t position, bool save)
+{
+	struct source_stream **streams;
+	struct weir_error error;
+	reader->source->ops->streams(reader->source, &streams);
+	reader->source->ops->acknowledge(reader->source, streams[0], position);
+	if (save)
+		assert_int_equal(source_memory_save(reader->memory, &error), WEIR_OK);
+}
+
+static void reader_init(struct reader *reader, struct store *store, bool once)
+{
+	*store = (struct store){0};
+	pthread_mutex_init(&store->mutex, NULL);
+	*reader = (struct reader){.store = store,
+	                          .once = once,
+	                          .directory = scratch_new(),
+	                          .settings = {.follow = !once, .poll_ms = 1, .late_ms = 3600000, .line_max = 4096}};
+}
+
+static void reader_deinit(struct reader *reader)
+{
+	reader_crash(reader);
+	store_deinit(reader->store);
+	scratch_remove(reader->directory);
+	free(reader->directory);
+}
+
+/* Reads until so many lines have come. */
+static void read_lines(struct reader *reader, size_t count)
+{
+	int64_t end_ms = weir_monotonic_ms() + WAIT_MS;
+	struct weir_error error = {.text = ""};
+	while (reader->count < count && weir_monotonic_ms() < end_ms) {
+		enum weir_status status = reader_step(reader, &error);
+		if (status == WEIR_AGAIN)
+			nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+		else
+			assert_int_equal(status, WEIR_OK);
+	}
+	assert_int_equal(reader->count, count);
+}
+
+/* Each object's lines "ID.NUMBER" are 0, 1, 2 ..., none is left out or comes twice. */
+static void assert_in_order(const struct reader *reader, const size_t written[OBJECTS_MAX])
+{
+	size_t seen[OBJECTS_MAX] = {0};
+	for (size_t i = 0; i < reader->count; i++) {
+		size_t object = 0, number = 0;
+		assert_int_equal(sscanf(reader->lines[i].line, "%zu.%zu", &object, &number), 2);
+		assert_int_equal(number, seen[object]);
+		seen[object]++;
+	}
+	for (size_t i = 0; i < OBJECTS_MAX; i++)
+		assert_int_equal(seen[i], written[i]);
+}
+
+/* ---- what is read to its end ---- */
+
+static void all_is_read_once(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct weir_error error;
+	unsigned char packed[256];
+	reader_init(reader, &store, true);
+	put(&store, "0.0\n0.1\n", 8, false);
+	z_stream stream = {0};
+	assert_int_equal(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	stream.next_in = (unsigned char *)(void *)"1.0\n1.1\n1.2";
+	stream.avail_in = 11;
+	stream.next_out = packed;
+	stream.avail_out = sizeof packed;
+	assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
+	put(&store, (char *)packed, sizeof packed - stream.avail_out, false);
+	deflateEnd(&stream);
+	put(&store, "2.0\n2.1", 7, true);
+	put(&store, "", 0, false);
+	reader_open(reader);
+	enum weir_status status;
+	while ((status = reader_step(reader, &error)) == WEIR_OK || status == WEIR_AGAIN)
+		;
+	assert_int_equal(status, WEIR_END);
+	const size_t written[OBJECTS_MAX] = {2, 3, 2};
+	assert_in_order(reader, written);
+	reader_deinit(reader);
+	free(reader);
+}
+
+static void what_cannot_be_read_is_said(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct weir_error error = {.text = ""};
+	reader_init(reader, &store, true);
+	put(&store, "0.0\n", 4, false);
+	store.fail_reads = 1000;
+	reader_open(reader);
+	enum weir_status status;
+	while ((status = reader_step(reader, &error)) == WEIR_AGAIN)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_int_equal(status, WEIR_IO);
+	assert_non_null(strstr(error.text, "/logs/0.log: the connection is cut"));
+	reader_deinit(reader);
+	free(reader);
+}
+
+/* ---- what is followed ---- */
+
+static void a_line_too_long_comes_as_one(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	size_t length = 20 << 20;
+	char *line = weir_alloc(length, 1);
+	reader_init(reader, &store, false);
+	memset(line, 'x', length);
+	memcpy(line, "0.0\n", 4);
+	memcpy(line + length - 5, "\n0.1\n", 5);
+	put(&store, line, length, false);
+	reader_open(reader);
+	read_lines(reader, 2);
+	assert_int_equal(reader->too_long, 1);
+	assert_in_order(reader, (const size_t[OBJECTS_MAX]){2});
+	assert_true(store.most_asked <= 16 << 20);
+	reader_deinit(reader);
+	free(line);
+	free(reader);
+}
+
+static void truncated_is_told_and_read_on(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct source_status status;
+	reader_init(reader, &store, false);
+	struct object *at = put(&store, "0.0\n0.1\n", 8, false);
+	reader_open(reader);
+	read_lines(reader, 2);
+	pthread_mutex_lock(&store.mutex);
+	at->length = 4;
+	at->modified_ms++;
+	pthread_mutex_unlock(&store.mutex);
+	do
+		reader->source->ops->status(reader->source, &status, 1);
+	while (strstr(status.problem, "truncated from 8 bytes to 4") == NULL);
+	assert_true(status.reads_on);
+	pthread_mutex_lock(&store.mutex);
+	append(at, "0.2\n", 4);
+	at->modified_ms++;
+	pthread_mutex_unlock(&store.mutex);
+	read_lines(reader, 3);
+	assert_in_order(reader, (const size_t[OBJECTS_MAX]){3});
+	reader_deinit(reader);
+	free(reader);
+}
+
+static void the_end_is_where_it_was(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct weir_error error;
+	reader_init(reader, &store, false);
+	reader->settings.start = SOURCE_FROM_END;
+	put(&store, "old\nold\n", 8, false);
+	struct object *at = put(&store, "old\nol", 6, true);
+	at->listed = at->length;
+	reader_open(reader);
+	struct source_status status;
+	do {
+		assert_int_equal(reader_step(reader, &error), WEIR_AGAIN);
+		reader->source->ops->status(reader->source, &status, 1);
+	} while (reader->memory->streams[0]->notes == NULL);
+	reader_crash(reader);
+	append(at, "d\n1.0\n", 6);
+	put(&store, "2.0\n", 4, false);
+	reader_open(reader);
+	read_lines(reader, 2);
+	assert_in_order(reader, (const size_t[OBJECTS_MAX]){0, 1, 1});
+	reader_deinit(reader);
+	free(reader);
+}
+
+/* ---- at random, with crashes between any two steps ---- */
+
+static void write_some(struct store *store, size_t written[OBJECTS_MAX])
+{
+	pthread_mutex_lock(&store->mutex);
+	unsigned turn = (unsigned)rand();
+	struct object *at = store->count > 0 ? &store->objects[turn % store->count] : NULL;
+	if (at == NULL || (turn % 11 == 0 && store->count < OBJECTS_MAX)) {
+		put(store, "", 0, true);
+	} else if (turn % 13 == 1) {
+		snprintf(at->name, sizeof at->name, "/logs/renamed.%u", turn);
+	} else if (turn % 13 == 2 && at->open) {
+		at->open = false; /* whole lines, as what it has is not cut */
+		at->modified_ms = weir_wall_ms() - 1000000 + ++store->clock_ms;
+	} else if (turn % 17 == 3) {
+		store->fail_reads = 1 + turn % 3;
+	} else if (turn % 17 == 4) {
+		store->fail_lists = 1;
+	} else {
+		at->open = true; /* also again: an append */
+		for (unsigned i = turn % 40; i > 0; i--) {
+			char line[64];
+			size_t object = (size_t)(at - store->objects);
+			int length = snprintf(line, sizeof line, "%zu.%zu\n", object, written[object]++);
+			append(at, line, (size_t)length);
+		}
+		if (turn % 3 == 0)
+			at->listed = at->length;
+	}
+	pthread_mutex_unlock(&store->mutex);
+}
+
+static void play(unsigned seed)
+{
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	size_t written[OBJECTS_MAX] = {0}, total = 0;
+	struct weir_error error;
+	srand(seed);
+	reader_init(reader, &store, false);
+	reader_open(reader);
+	for (int step = 0; step < 400; step++) {
+		write_some(&store, written);
+		for (int i = rand() % 4; i > 0; i--)
+			if (reader_step(reader, &error) == WEIR_AGAIN)
+				nanosleep(&(struct timespec){.tv_nsec = 300000}, NULL);
+		if (rand() % 8 == 0 && reader->count > 0)
+			reader_acknowledge(
+				reader,
+				reader->lines[reader->count - 1 - (size_t)rand() % (reader->count < 20 ? reader->count : 20)].position,
+				rand() % 2 == 0);
+		if (rand() % 12 == 0) {
+			reader_crash(reader);
+			reader_open(reader);
+		}
+	}
+	pthread_mutex_lock(&store.mutex);
+	store.fail_reads = store.fail_lists = 0;
+	pthread_mutex_unlock(&store.mutex);
+	for (size_t i = 0; i < OBJECTS_MAX; i++)
+		total += written[i];
+	read_lines(reader, total);
+	assert_in_order(reader, written);
+	reader_deinit(reader);
+	free(reader);
+}
+
+static void each_line_comes_once(void **state)
+{
+	(void)state;
+	const char *rounds = getenv("WEIR_ROUNDS");
+	for (unsigned seed = 1; seed <= (rounds != NULL ? (unsigned)atoi(rounds) : 8); seed++) {
+		print_message("seed %u\n", seed);
+		play(seed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_is_read_once),
+		cmocka_unit_test(what_cannot_be_read_is_said),
+		cmocka_unit_test(a_line_too_long_comes_as_one),
+		cmocka_unit_test(truncated_is_told_and_read_on),
+		cmocka_unit_test(the_end_is_where_it_was),
+		cmocka_unit_test(each_line_comes_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
