@@ -77,8 +77,8 @@ struct source_memory_stream *source_memory_scratch(const char *path)
 const char *source_memory_prefix(const char *path)
 {
 	static const char *const prefixes[] = {SOURCE_JOURNAL_PREFIX, SOURCE_DECISIONS_PREFIX, SOURCE_KAFKA_PREFIX,
-	                                       SOURCE_NATS_PREFIX,    SOURCE_REDIS_PREFIX,     SOURCE_REMOTE_PREFIX,
-	                                       SOURCE_PUSH_PREFIX};
+	                                       SOURCE_NATS_PREFIX,    SOURCE_AMQP_PREFIX,      SOURCE_REDIS_PREFIX,
+	                                       SOURCE_REMOTE_PREFIX,  SOURCE_PUSH_PREFIX};
 	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
 		if (strncmp(path, prefixes[i], strlen(prefixes[i])) == 0)
 			return prefixes[i];

@@ -46,6 +46,7 @@ enum {
 #define SOURCE_DECISIONS_PREFIX "decisions:"
 #define SOURCE_KAFKA_PREFIX "kafka:"
 #define SOURCE_NATS_PREFIX "nats:"
+#define SOURCE_AMQP_PREFIX "amqp:"
 #define SOURCE_REDIS_PREFIX "redis:"
 #define SOURCE_REMOTE_PREFIX "remote:"
 #define SOURCE_PUSH_PREFIX "push:"

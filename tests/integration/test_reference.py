@@ -56,6 +56,8 @@ RICH = {
          "idle_timeout": "1m", "format": {"type": "syslog", "message": {"type": "sshd", "unmatched": "skip"}}},
         {"type": "journal", "name": "j", "units": ["ssh"], "match": {"PRIORITY": ["3"]}, "directory": "/nonexistent",
          "start": "end", "follow": True, "line_max": 4096, "format": {"type": "journal", "message": "sshd"}},
+        {"type": "amqp", "name": "a", "url": ["amqp://127.0.0.1:9"], "queue": "q", "stream": True, "vhost": "v", "user": "u",
+         "password": "p", "generation": 2, "prefetch": 9, "start": "end", "line_max": 4096, "format": "combined"},
         {"type": "nats", "name": "n", "url": ["nats://127.0.0.1:9"], "stream": "S", "subjects": ["a.*", "b.>"], "user": "u",
          "password": "p", "start": "end", "follow": True, "line_max": 4096, "format": "combined"},
         {"type": "kafka", "name": "k", "brokers": "127.0.0.1:9", "topics": ["logs"], "group": "g", "generation": 2,

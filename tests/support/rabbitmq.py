@@ -92,13 +92,13 @@ class Client:
     def __init__(self, port, user="guest", password="guest", vhost="/", timeout_s=30):
         self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
         self._stream = self._socket.makefile("rwb")
-        self._confirmed, self._published = 0, 0
+        self._waiting, self._published = set(), 0  # tags that are not confirmed; how many there were
         self._stream.write(b"AMQP\0\0\t\1")
         self._expect(10, 10)
         self._method(0, 10, 11, _table({}) + _short("PLAIN") + struct.pack(">I", len(user) + len(password) + 2) +
                      b"\0" + user.encode() + b"\0" + password.encode() + _short("en_US"))
         self._expect(10, 30)
-        self._method(0, 10, 31, struct.pack(">HIH", 0, _FRAME_BYTES, 0))
+        self._method(0, 10, 31, struct.pack(">HIH", 16, _FRAME_BYTES, 0))
         self._method(0, 10, 40, _short(vhost) + _short("") + b"\0")
         self._expect(10, 41)
         self._method(1, 20, 10, _short(""))
@@ -152,7 +152,7 @@ class Client:
     def _take(self, got):
         if got[:2] == (60, 80):
             tag, multiple = struct.unpack_from(">QB", got[2])
-            self._confirmed = tag if multiple else max(self._confirmed, tag)
+            self._waiting -= {one for one in self._waiting if one <= tag} if multiple else {tag}
         elif got[:2] == (60, 120):
             raise RabbitError("a message was not taken")
 
@@ -183,7 +183,8 @@ class Client:
             for at in range(0, len(data), _FRAME_BYTES - 8):
                 self._frame(3, 1, data[at:at + _FRAME_BYTES - 8])
             self._published += 1
-            while self._published - self._confirmed >= window:
+            self._waiting.add(self._published)
+            while len(self._waiting) >= window:
                 self._take(self._next())
-        while self._confirmed < self._published:
+        while self._waiting:
             self._take(self._next())

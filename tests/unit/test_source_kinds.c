@@ -72,7 +72,7 @@ static void what_is_no_kind_is_refused(void **state)
 {
 	(void)state;
 	static const char all[] =
-		"\"file\", \"stdin\", \"syslog\", \"journal\", \"kafka\", \"nats\", \"redis\", \"webhdfs\", \"s3\", \"http\", \"forward\", \"decisions\"";
+		"\"file\", \"stdin\", \"syslog\", \"journal\", \"kafka\", \"nats\", \"amqp\", \"redis\", \"webhdfs\", \"s3\", \"http\", \"forward\", \"decisions\"";
 	assert_refused("{}", "type: is missing; give one of");
 	assert_refused("{}", all);
 	assert_refused("{\"type\": \"fil\"}", all);
@@ -113,6 +113,10 @@ static void each_is_described(void **state)
 	assert_described("{\"type\": \"nats\", \"stream\": \"S\", \"subjects\": [\"a.>\", \"b\"], \"url\": \"nats://h:1\"}",
 	                 "stream S, subjects a.>, b at nats://h:1",
 	                 "followed; initially from the beginning of what exists");
+	assert_described("{\"type\": \"amqp\", \"queue\": \"q\", \"url\": \"amqp://h:1\"}", "queue q at amqp://h:1",
+	                 "consumed");
+	assert_described("{\"type\": \"amqp\", \"queue\": \"q\", \"url\": \"amqp://h:1\", \"stream\": true}",
+	                 "stream queue q at amqp://h:1", "followed; initially from the beginning of what exists");
 	assert_described("{\"type\": \"decisions\"}", "weir's own decisions",
 	                 "followed, for zones that name it; --once takes its own");
 }

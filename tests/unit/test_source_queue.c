@@ -29,7 +29,7 @@ struct fake {
 static enum weir_status run(struct queue_source *queue, struct weir_error *error)
 {
 	struct fake *fake = (struct fake *)(void *)queue;
-	struct queue_found found = {.id = {fake->id}, .label = "Q", .last = fake->count};
+	struct queue_found found = {.id = {fake->id}, .label = "Q", .guarantee = SOURCE_EXACTLY_ONCE, .last = fake->count};
 	char *text = calloc(1, fake->padding + 32);
 	enum weir_status status = WEIR_END;
 	fake->runs++;

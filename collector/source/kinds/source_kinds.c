@@ -2,6 +2,7 @@
 /* Which kinds of source there are. */
 #include "collector/source/kinds/source_kinds.h"
 
+#include "collector/source/amqp/source_amqp.h"
 #include "collector/source/decisions/source_decisions.h"
 #include "collector/source/file/source_file.h"
 #include "collector/source/file/source_stdin.h"
@@ -28,6 +29,7 @@ static const struct source_ops *const kinds[] = {
 	&source_journal_ops,   /* systemd's journal */
 	&source_kafka_ops,     /* Kafka's topics */
 	&source_nats_ops,      /* streams of NATS */
+	&source_amqp_ops,      /* queues of RabbitMQ */
 	&source_redis_ops,     /* streams of Redis */
 	&source_webhdfs_ops,   /* files of an HDFS */
 	&source_s3_ops,        /* objects of a bucket */

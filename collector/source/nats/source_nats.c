@@ -217,7 +217,7 @@ static enum weir_status read_stream(struct nats_source *source, struct nats_clie
 	enum weir_status status = nats_client_extent(client, source->config.stream, &extent, error);
 	if (status != WEIR_OK)
 		return status;
-	struct queue_found found = {.label = source->label, .last = extent.last};
+	struct queue_found found = {.label = source->label, .guarantee = SOURCE_EXACTLY_ONCE, .last = extent.last};
 	make_id(source, extent.created_ns, found.id);
 	struct queue_stream *stream = queue_find(&source->queue, &found);
 	if (stream == NULL || !compare(source, stream, &extent))

@@ -20,6 +20,7 @@ struct queue_stream {
 	struct source_stream stream; /* first */
 	uint8_t id[SOURCE_ID_BYTES]; /* as found: the same as the stream's, but of one that stands for none */
 	char *label;
+	enum source_guarantee guarantee;
 	struct source_memory_stream *record; /* NULL: nothing is remembered */
 	_Atomic uint64_t safe;
 	/* Only the source's thread. */

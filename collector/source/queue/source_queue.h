@@ -31,7 +31,8 @@ struct queue_reader {
 	/**
 	 * Connects and reads until something fails. Called again after a pause.
 	 *
-	 * @return WEIR_END: queue_ending(), or with `once` all is read; WEIR_IO, WEIR_INVALID: failed, in words
+	 * @return WEIR_END: queue_ending(), or with `once` all is read; WEIR_IO: failed, in words; WEIR_INVALID: so, and will
+	 *         again until somebody has mended it
 	 */
 	enum weir_status (*run)(struct queue_source *source, struct weir_error *error);
 };
@@ -40,6 +41,8 @@ struct queue_reader {
 struct queue_found {
 	uint8_t id[SOURCE_ID_BYTES]; /* of what the stream is: one that was made anew has another */
 	const char *label;           /* what is read, however often it is made anew: "nats:LOGS"; borrowed */
+	enum source_guarantee guarantee;
+	bool fleeting; /* its positions mean nothing at the next start: nothing of it is remembered */
 	uint64_t last;               /* position of the newest message that the server has; 0: it never had one */
 	bool kept; /* the server itself keeps up to where all is safe: that counts, whatever is remembered */
 	uint64_t safe;
@@ -134,7 +137,7 @@ bool queue_put(struct queue_source *source, struct queue_stream *stream, const v
                uint64_t position, int64_t put_ms);
 /** Passes a message over that is not wanted. @return as queue_put() */
 bool queue_pass(struct queue_source *source, struct queue_stream *stream, uint64_t position);
-/** Whether queue_put() would not wait. */
+/** Whether the next queue_put() does not wait. */
 bool queue_has_room(struct queue_source *source);
 /** Hands on what was taken: before waiting for the next message. */
 void queue_flush(struct queue_source *source);

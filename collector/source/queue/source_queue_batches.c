@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 200, RETRY_LEAST_MS = 250, RETRY_MOST_MS = 5000, LOSS_SHOWN_MS = 60000 };
+enum { WAIT_MS = 200, RETRY_LEAST_MS = 250, RETRY_MOST_MS = 5000, LOSS_SHOWN_MS = 60000, INVALID_MS = 30000 };
 
 static const uint64_t one = 1; /* what is written to an eventfd */
 
@@ -74,7 +74,7 @@ static struct queue_batch *open_batch(struct queue_source *source)
 bool queue_has_room(struct queue_source *source)
 {
 	pthread_mutex_lock(&source->mutex);
-	bool room = source->filled - source->taken < QUEUE_BATCHES;
+	bool room = source->filled - source->taken < QUEUE_BATCHES - 1; /* one may be filled, and another begun */
 	pthread_mutex_unlock(&source->mutex);
 	return room;
 }
@@ -270,7 +270,7 @@ void *queue_read(void *context)
 		queue_problem(source, error.text);
 		pause_ms = source->reads ? RETRY_LEAST_MS : 2 * pause_ms < RETRY_MOST_MS ? 2 * pause_ms : RETRY_MOST_MS;
 		source->reads = false;
-		pause_for(source, pause_ms);
+		pause_for(source, status == WEIR_INVALID ? INVALID_MS : pause_ms);
 	}
 	queue_flush(source);
 	if (status != WEIR_END)

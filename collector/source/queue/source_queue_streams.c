@@ -103,14 +103,16 @@ struct queue_stream *queue_open_stream(struct queue_source *source, const struct
 		queue_problem(source, "it was made anew too often since the start; restart the collector");
 		return NULL;
 	}
-	struct source_memory_stream *record = source->memory != NULL ? find_record(source, found) : NULL;
-	if (source->memory != NULL && record == NULL) {
+	bool remembered = source->memory != NULL && !found->fleeting;
+	struct source_memory_stream *record = remembered ? find_record(source, found) : NULL;
+	if (remembered && record == NULL) {
 		queue_problem(source, "another source of this name reads the same, or too much is remembered; give each source "
 		                      "its own \"name\"");
 		return NULL;
 	}
 	struct queue_stream *stream = add(source, found->id, found->label);
 	stream->record = record;
+	stream->guarantee = found->guarantee;
 	uint64_t begin = record != NULL                                      ? record->low_water
 	                 : source->start == SOURCE_FROM_END && !source->once ? found->last
 	                                                                     : 0;
@@ -221,6 +223,7 @@ static void state_stream(const struct queue_source *source, const struct queue_s
 		waiting = stream->left > 0 ? stream->left : 1;
 	*status = (struct source_status){
 		.name = stream->stream.name,
+		.guarantee = stream->guarantee,
 		.position = stream->shown,
 		.counts_records = true,
 		.lag_records = waiting,

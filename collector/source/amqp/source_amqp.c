@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A queue as a source.
+ *
+ * A stream queue is attached to one message before the next one. If that is not there, the queue was made anew, or went
+ * back: its messages would be taken for old ones, so none is taken until somebody has said what it is. Acknowledging a
+ * stream's message only asks for more; where reading goes on is in the collector's memory.
+ *
+ * Any other queue has no positions. What was taken is acknowledged when it is safe downstream, so a message that is lost
+ * on the way is given again: then as a message of its own, as nothing in it says that it was here before.
+ */
+#include "collector/source/amqp/internal.h"
+
+#include "collector/source/source_memory.h"
+#include "collector/source/source_metrics.h"
+#include "collector/source/source_words.h"
+#include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { QUIET = 50, MISSING = 100, FULL_NS = 20000000 }; /* tenths of a second without a message */
+
+struct amqp_source {
+	struct queue_source queue; /* first */
+	struct amqp_config config;
+	char *label; /* "logs", or "NAME:logs" */
+	uint8_t id[SOURCE_ID_BYTES];
+	size_t turn; /* which of the servers is tried */
+	/* Of the present connection. */
+	struct amqp_client *client;
+	struct queue_stream *stream;
+	uint64_t base;  /* position of what was taken before this consumer's first message */
+	uint64_t tag;   /* of the newest message taken */
+	uint64_t acked; /* tag up to which all is acknowledged */
+	bool verified;  /* a stream's message before the first is there */
+};
+
+/* ---- one message ---- */
+
+static enum weir_status fail_anew(const struct amqp_source *source, struct weir_error *error)
+{
+	return weir_fail(
+		error, WEIR_IO,
+		"queue %s no longer has the message of offset %" PRIu64
+		", which was read last: it was made anew, or went back. Nothing of it is read; raise \"generation\" to "
+		"read it from its beginning",
+		source->config.queue, source->base - 1);
+}
+
+/* Compares a stream's message with what is expected next. @return WEIR_OK: it is to be taken; WEIR_AGAIN: it was read */
+static enum weir_status expect(struct amqp_source *source, uint64_t offset, struct weir_error *error)
+{
+	uint64_t place = queue_place(source->stream);
+	if (!source->verified && offset + 1 < place)
+		return fail_anew(source, error);
+	source->verified = true;
+	if (offset < place)
+		return WEIR_AGAIN;
+	if (offset > place && place > 0)
+		queue_note_lost(&source->queue, source->stream, offset - place,
+		                "up to %" PRIu64 " messages from offset %" PRIu64
+		                " on are lost: they were removed before they were read",
+		                offset - place, place);
+	return WEIR_OK;
+}
+
+/* @return WEIR_END: the source ends */
+static enum weir_status take(struct amqp_source *source, const struct amqp_message *message, struct weir_error *error)
+{
+	struct queue_source *queue = &source->queue;
+	uint64_t position = queue_place(source->stream) + 1;
+	if (message->has_offset != source->config.stream)
+		return weir_fail(error, WEIR_INVALID, "queue %s is %s: %s", source->config.queue,
+		                 message->has_offset ? "a stream queue" : "no stream queue",
+		                 message->has_offset ? "set \"stream\" to true" : "remove \"stream\"");
+	source->tag = message->tag;
+	if (source->config.stream) {
+		enum weir_status status = expect(source, message->offset, error);
+		if (status != WEIR_OK)
+			return status == WEIR_AGAIN ? WEIR_OK : status;
+		position = message->offset + 1;
+	}
+	if (message->again && !source->config.stream)
+		queue_note_again(queue, source->stream);
+	return queue_put(queue, source->stream, message->data.at, message->data.length, position, message->put_ms)
+	           ? WEIR_OK
+	           : WEIR_END;
+}
+
+/* ---- the queue ---- */
+
+/* Acknowledges what is safe; of a stream what is taken, in quarters of what the server sends ahead. */
+static enum weir_status settle(struct amqp_source *source, bool now, struct weir_error *error)
+{
+	uint64_t safe = queue_safe(source->stream), tag = safe > source->base ? safe - source->base : 0;
+	if (source->config.stream)
+		tag = now || source->tag - source->acked >= (uint64_t)source->config.prefetch / 4 ? source->tag : 0;
+	if (tag <= source->acked)
+		return WEIR_OK;
+	source->acked = tag;
+	return amqp_client_acknowledge(source->client, tag, error);
+}
+
+static enum weir_status count(struct amqp_source *source, struct weir_error *error)
+{
+	uint64_t waiting = 0, place = queue_place(source->stream);
+	enum weir_status status = amqp_client_count(source->client, source->config.queue, &waiting, error);
+	if (status != WEIR_OK)
+		return status;
+	if (!source->config.stream)
+		waiting += place;
+	queue_note_end(&source->queue, source->stream, waiting > place ? waiting : place);
+	return WEIR_OK;
+}
+
+/* Nothing came within a tenth of a second. */
+static enum weir_status pass_time(struct amqp_source *source, int quiet, struct weir_error *error)
+{
+	if (!source->verified && quiet >= MISSING)
+		return fail_anew(source, error);
+	return source->verified && quiet % QUIET == 0 ? count(source, error) : WEIR_OK;
+}
+
+/* The batches are full: what the server sends stays in the socket, and it is told that this side lives. */
+static enum weir_status stand_by(struct amqp_source *source, struct weir_error *error)
+{
+	queue_flush(&source->queue);
+	nanosleep(&(struct timespec){.tv_nsec = FULL_NS}, NULL);
+	return amqp_client_beat(source->client, error);
+}
+
+static enum weir_status follow_queue(struct amqp_source *source, struct weir_error *error)
+{
+	struct queue_source *queue = &source->queue;
+	struct amqp_message message;
+	enum weir_status status = WEIR_OK;
+	int quiet = 0;
+	while (status == WEIR_OK && !queue_ending(queue)) {
+		bool more = amqp_client_has_more(source->client);
+		status = settle(source, !more, error);
+		if (status == WEIR_OK && !queue_has_room(queue)) {
+			status = stand_by(source, error);
+			continue;
+		}
+		if (!more)
+			queue_flush(queue);
+		if (status == WEIR_OK)
+			status = amqp_client_next(source->client, &message, error);
+		quiet = status == WEIR_AGAIN ? quiet + 1 : 0;
+		if (status == WEIR_AGAIN)
+			status = pass_time(source, quiet, error);
+		else if (status == WEIR_OK)
+			status = take(source, &message, error);
+	}
+	if (status == WEIR_OK || status == WEIR_END)
+		status = settle(source, true, error);
+	return status == WEIR_OK ? WEIR_END : status;
+}
+
+static enum weir_status read_queue(struct amqp_source *source, struct weir_error *error)
+{
+	const struct amqp_config *config = &source->config;
+	struct queue_found found = {
+		.label = source->label,
+		.guarantee = config->stream ? SOURCE_EXACTLY_ONCE : SOURCE_AT_LEAST_ONCE,
+		.fleeting = !config->stream,
+	};
+	uint64_t waiting;
+	memcpy(found.id, source->id, SOURCE_ID_BYTES);
+	enum weir_status status = amqp_client_count(source->client, config->queue, &waiting, error);
+	if (status != WEIR_OK)
+		return status;
+	source->stream = queue_find(&source->queue, &found);
+	if (source->stream == NULL)
+		return WEIR_END;
+	source->base = queue_place(source->stream);
+	source->tag = source->acked = 0;
+	source->verified = !config->stream || source->base == 0;
+	bool at_end = config->start == SOURCE_FROM_END && config->generation == 1;
+	enum amqp_begin begin = !config->stream    ? AMQP_NO_STREAM
+	                        : source->base > 0 ? AMQP_OFFSET
+	                        : at_end           ? AMQP_NEXT
+	                                           : AMQP_FIRST;
+	status = amqp_client_consume(source->client, config->queue, config->prefetch, begin,
+	                             source->base > 0 ? source->base - 1 : 0, error);
+	if (status != WEIR_OK && strstr(error->text, "x-stream-offset") != NULL)
+		return weir_fail(error, WEIR_INVALID, "queue %s is no stream queue: remove \"stream\"", config->queue);
+	if (status == WEIR_OK && source->verified)
+		queue_note_end(&source->queue, source->stream, source->base + (config->stream ? 0 : waiting));
+	return status == WEIR_OK ? follow_queue(source, error) : status;
+}
+
+static enum weir_status amqp_run(struct queue_source *queue, struct weir_error *error)
+{
+	struct amqp_source *source = (struct amqp_source *)(void *)queue;
+	const struct amqp_config *config = &source->config;
+	const struct amqp_place *place = &config->places[source->turn++ % config->place_count];
+	char *password = NULL;
+	enum weir_status status = weir_json_secret(&config->password, &password, error);
+	struct amqp_login login = {
+		.host = place->host,
+		.port = place->port,
+		.tls = place->tls,
+		.vhost = config->vhost,
+		.user = config->user,
+		.password = password != NULL ? password : "guest",
+		.ca = config->ca,
+		.certificate = config->certificate,
+		.key = config->key,
+	};
+	source->client = NULL;
+	if (status == WEIR_OK)
+		status = amqp_client_open(&login, &source->client, error);
+	if (status != WEIR_OK)
+		weir_error_prefix(error, "%s:%d", place->host, place->port);
+	else
+		status = read_queue(source, error);
+	amqp_client_close(source->client, status == WEIR_END);
+	if (password != NULL)
+		explicit_bzero(password, strlen(password));
+	free(password);
+	return status;
+}
+
+/* ---- the interface ---- */
+
+/* A stream's id: hash of name, virtual host, queue and generation, each ended by a zero. Another queue's is a new one. */
+static void make_id(struct amqp_source *source)
+{
+	const struct amqp_config *config = &source->config;
+	const char *name = config->name != NULL ? config->name : "amqp";
+	struct weir_text named = {0};
+	if (!config->stream && getrandom(source->id, SOURCE_ID_BYTES, 0) != SOURCE_ID_BYTES)
+		abort(); /* does not happen: 16 random bytes are always available */
+	if (!config->stream)
+		return;
+	weir_text_append(&named, "amqp", sizeof "amqp");
+	weir_text_append(&named, name, strlen(name) + 1);
+	weir_text_append(&named, config->vhost, strlen(config->vhost) + 1);
+	weir_text_append(&named, config->queue, strlen(config->queue) + 1);
+	weir_text_printf(&named, "%" PRId64, config->generation);
+	weir_text_append(&named, "", 1);
+	weir_hash128(named.at, named.length, source->id);
+	weir_text_deinit(&named);
+}
+
+static void amqp_free(struct source *base)
+{
+	struct amqp_source *source = (struct amqp_source *)(void *)base;
+	queue_stop(&source->queue);
+	queue_deinit(&source->queue);
+	free(source->label);
+	free(source);
+}
+
+static enum weir_status amqp_new(const struct weir_json *config, const struct source_context *context,
+                                 struct source **made, struct weir_error *error)
+{
+	static const struct queue_reader reader = {amqp_run};
+	struct amqp_source *source = weir_alloc(1, sizeof *source);
+	struct weir_text label = {0};
+	enum weir_status status = amqp_configure(&source->config, config, context, error);
+	if (status != WEIR_OK) {
+		free(source);
+		return status;
+	}
+	if (source->config.name != NULL)
+		weir_text_printf(&label, "%s:", source->config.name);
+	weir_text_puts(&label, source->config.queue);
+	weir_text_append(&label, "", 1);
+	source->label = label.at;
+	make_id(source);
+	source->queue.line_max = (size_t)source->config.line_max;
+	status = queue_init(&source->queue, &source_amqp_ops, &reader, SOURCE_AMQP_PREFIX, source->label, context, error);
+	if (status == WEIR_OK)
+		status = queue_start(&source->queue, error);
+	if (status == WEIR_OK)
+		*made = &source->queue.source;
+	else
+		amqp_free(&source->queue.source);
+	return status;
+}
+
+static enum weir_status amqp_collect(struct source *base, struct source_stream *asked, struct source_chunk *chunk,
+                                     struct weir_error *error)
+{
+	const struct queue_source *queue = (const struct queue_source *)(const void *)base;
+	if (queue->once)
+		return weir_fail(error, WEIR_IO, "%s has no end, so it cannot be read with --once", queue->label);
+	return queue_collect(base, asked, chunk, error);
+}
+
+/* "queue logs at amqp://127.0.0.1:5672" */
+static void amqp_describe(const struct weir_json *config, struct weir_text *place, struct weir_text *manner)
+{
+	struct weir_json queue = weir_json_member(config, "queue"), url = weir_json_member(config, "url");
+	struct weir_json stream = weir_json_member(config, "stream");
+	weir_text_puts(place, json_is_true(stream.value) ? "stream queue " : "queue ");
+	source_words_list(place, &queue);
+	weir_text_puts(place, " at ");
+	source_words_list(place, &url);
+	weir_text_puts(manner, json_is_true(stream.value) ? "followed" : "consumed");
+	if (json_is_true(stream.value))
+		source_words_start(manner, config);
+}
+
+static const struct weir_metric again_row = {
+	"weir_source_redelivered_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+	"Messages of a queue that it had given to a consumer before. Those that were judged then are judged twice."};
+
+static bool again(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[SOURCE_OWN_AGAIN];
+	return true;
+}
+
+static const struct source_metric again_metric = {&again_row, again, false, false, NULL};
+
+static const struct source_metric *const metrics[] = {
+	&source_metric_offset,
+	&source_metric_lag_seconds,
+	&source_metric_lag_records,
+	&source_metric_lines,
+	&source_metric_errors,
+	&source_metric_lost_records,
+	&source_metric_skipped,
+	&source_metric_problem,
+	&source_metric_replayable,
+	&source_metric_guarantee,
+	&again_metric,
+	NULL,
+};
+
+const struct source_ops source_amqp_ops = {
+	.type = "amqp",
+	.members = amqp_members,
+	.endless = true,
+	.replayable = true,
+	.guarantee = SOURCE_AT_LEAST_ONCE,
+	.metrics = metrics,
+	.create = amqp_new,
+	.apart = amqp_apart,
+	.describe = amqp_describe,
+	.collect = amqp_collect,
+	.streams = queue_streams,
+	.fd = queue_fd,
+	.acknowledge = queue_acknowledge,
+	.resume = queue_resume,
+	.status = queue_status,
+	.free = amqp_free,
+};
