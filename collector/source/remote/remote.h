@@ -129,9 +129,9 @@ enum weir_status remote_resume(struct source *source, struct source_stream *stre
 size_t remote_status(struct source *source, struct source_status *statuses, size_t count);
 void remote_free(struct source *source);
 
-#define REMOTE_SOURCE_OPS                                                                                       \
-	.replayable = true, .guarantee = SOURCE_EXACTLY_ONCE, .metrics = remote_metrics, .collect = remote_collect, \
-	.streams = remote_streams, .fd = remote_fd, .acknowledge = remote_acknowledge, .resume = remote_resume,     \
-	.status = remote_status, .free = remote_free
+#define REMOTE_SOURCE_OPS                                                                                     \
+	.replayable = true, .tells_at_once = true, .guarantee = SOURCE_EXACTLY_ONCE, .metrics = remote_metrics,   \
+	.collect = remote_collect, .streams = remote_streams, .fd = remote_fd, .acknowledge = remote_acknowledge, \
+	.resume = remote_resume, .status = remote_status, .free = remote_free
 
 #endif
