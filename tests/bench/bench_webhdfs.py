@@ -37,9 +37,9 @@ def rate(directory, source):
         json.dump({"zones": zones, "sources": [{"format": "combined", **source}]}, file)
     began = time.monotonic()
     done = subprocess.run([WEIR, "run", "--once", "--config", path, "--summary", "json", "--decisions",
-                           os.path.join(directory, "decisions")], check=True, stdout=subprocess.PIPE)
+                           os.path.join(directory, "decisions")], check=True, stderr=subprocess.PIPE)
     spent = time.monotonic() - began
-    assert f'"lines":{LINES}' in done.stdout.decode().replace(" ", ""), done.stdout[-500:]
+    assert f'"lines":{LINES}' in done.stderr.decode().replace(" ", ""), done.stderr[-500:]
     return LINES / spent
 
 

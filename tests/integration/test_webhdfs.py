@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases
-from support.place import free_port, until
+from support.place import free_port, lines_of, until
 from support.webhdfs import BUSY_S, DONE, FAILED, Run, Shared, users, user
 
 from parts import hdfs  # pylint: disable=wrong-import-order
@@ -214,6 +214,23 @@ def test_bad_answers_are_said(place):
             code, said = run.once()
             fake.answers = usual
             assert code == FAILED and words in said, (words, code, said)
+
+
+def test_a_server_without_redirections(place):
+    """HttpFS gives the bytes itself; an old one lists without pages, and does not say what is open."""
+    body = users("a", "a", "b")
+
+    def bytes_of(query):
+        at = int(query["offset"][0])
+        return 200, body[at:at + int(query["length"][0])]
+
+    with Fake() as fake:
+        fake.answers.update({
+            "OPEN": bytes_of, "LISTSTATUS_BATCH": (400, b"<html>"), "GET_BLOCK_LOCATIONS": (400, b"<html>"),
+            "LISTSTATUS": (200, json.dumps({"FileStatuses": {"FileStatus": [entry("a.log", 2)]}}).encode())})
+        code, said = Run(place, fake, "/logs/*").once()
+        assert code == DONE, said
+        assert [line["key"] for line in lines_of(place.path("out"))] == [["a"]]
 
 
 def test_lengths_that_lie_and_a_million_files(place):
