@@ -93,6 +93,7 @@ struct remote_ops {
 	const char *noun; /* what its objects are called: "file", "object" */
 	bool fixed;       /* an object never grows: it is complete once it is listed */
 	bool rising;      /* ids rise in the order in which objects were made: one below those settled is old */
+	int at_once;      /* read() may be called by so many threads at a time; 0: by one */
 	bool ordered;     /* within a folder list() gives names in byte order, from remote_floor() on */
 	/**
 	 * Names everything that may be read, by remote_found(). Folders that cannot be listed do not keep it from others.
