@@ -110,7 +110,7 @@ struct source_context {
 	struct weir_bus *bus;
 	const struct weir_policy *const *policy;
 	const struct weir_log *log; /* of a listener's certificates; NULL: nothing is said */
-	bool again; /* the source was open before in this run: what was accepted then is not refused now */
+	bool again;                 /* the source was open before in this run: what was accepted then is not refused now */
 };
 
 /* The indexes of `own` that all kinds which read messages have: what has no line in it, what the server gave again. */
@@ -156,8 +156,8 @@ struct source_ops {
 	bool endless;                         /* it listens, and has no end that --once could read to */
 	bool replayable;                      /* lines can be read again, from a position */
 	enum source_guarantee guarantee;      /* of its streams; where they differ, the weakest: status() says each's */
-	bool names_files;       /* its streams' names are paths, and reading those files takes nothing away */
-	const char *head;       /* the format of the header that each of its lines has */
+	bool names_files;                     /* its streams' names are paths, and reading those files takes nothing away */
+	const char *head;                     /* the format of the header that each of its lines has */
 	const char *own_name;   /* what zones call it, whatever its "name"; only zones that do take its records */
 	const char *own_format; /* the format of its lines, with times in ms; a configuration gives none */
 	/** "fields" of that format, which lack what keeps its name: returned, json_decref(). Else NULL. */

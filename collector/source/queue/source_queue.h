@@ -43,8 +43,8 @@ struct queue_found {
 	const char *label;           /* what is read, however often it is made anew: "nats:LOGS"; borrowed */
 	enum source_guarantee guarantee;
 	bool fleeting; /* its positions mean nothing at the next start: nothing of it is remembered */
-	uint64_t last;               /* position of the newest message that the server has; 0: it never had one */
-	bool kept; /* the server itself keeps up to where all is safe: that counts, whatever is remembered */
+	uint64_t last; /* position of the newest message that the server has; 0: it never had one */
+	bool kept;     /* the server itself keeps up to where all is safe: that counts, whatever is remembered */
 	uint64_t safe;
 };
 

@@ -245,8 +245,8 @@ static uint32_t value_partition(struct weir_span value)
 
 /* The strays among one answer of SCAN, and the partition of each. */
 static enum weir_status find_strays(struct redis_target *redis, const struct block_table *table,
-                                    const struct weir_redis_answer *keys, struct weir_span *strays, uint32_t *partitions,
-                                    size_t *count, struct weir_error *error)
+                                    const struct weir_redis_answer *keys, struct weir_span *strays,
+                                    uint32_t *partitions, size_t *count, struct weir_error *error)
 {
 	*count = 0;
 	for (size_t i = 0; i < weir_redis_answer_count(keys); i++) {
