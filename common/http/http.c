@@ -266,6 +266,7 @@ static enum MHD_Result hand_over(struct weir_http_exchange *exchange)
 static enum MHD_Result gather(struct weir_http_exchange *exchange, struct weir_span part)
 {
 	size_t most = exchange->http->body_most_bytes;
+	weir_http_client_reward(exchange->client, part.length);
 	if (exchange->answered || most == 0 || strcmp(exchange->method, MHD_HTTP_METHOD_GET) == 0 ||
 	    strcmp(exchange->method, MHD_HTTP_METHOD_HEAD) == 0) {
 		exchange->dropped += part.length;
@@ -275,7 +276,6 @@ static enum MHD_Result gather(struct weir_http_exchange *exchange, struct weir_s
 		return refuse_body(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large: send smaller ones");
 	if (!weir_http_pool_hold(exchange, part.length))
 		return refuse_body(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies are being received");
-	weir_http_client_reward(exchange->client, part.length);
 	if (exchange->body.length == 0) {
 		size_t expected = announced(exchange);
 		(void)weir_text_reserve(&exchange->body, expected < AT_ONCE_BYTES ? expected + 1 : AT_ONCE_BYTES);

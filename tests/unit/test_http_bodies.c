@@ -212,30 +212,39 @@ static void who_sends_a_byte_now_and_then_is_cut(void **state)
 	close(fd);
 }
 
+/* Sends the head of a body, and so much of it. */
+static void give_part(int fd, int length, const char *body, size_t part)
+{
+	char head[128];
+	snprintf(head, sizeof head, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", length);
+	say(fd, head);
+	assert_true(give(fd, body, part));
+}
+
 static void bodies_together_are_bounded(void **state)
 {
 	(void)state;
-	enum { PART = 70 << 20 };
-	char *body = weir_alloc(1, PART);
-	int first = connect_to(), second = connect_to();
-	char head[128];
-	snprintf(head, sizeof head, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", PART);
-	say(first, head);
-	assert_true(give(first, body, PART - 1));
-	say(second, head);
-	/* Its rest is read and dropped; more than 64 MiB of it would not be. */
-	assert_true(give(second, body, PART));
-	expect(second, "503", "too many bodies are being received\n");
-	say(first, "x");
-	char whole[32];
+	enum { PART = 50 << 20, MORE = 60 << 20, HELD = 2 };
+	char *body = weir_alloc(1, MORE), whole[32];
+	int held[HELD];
+	for (int i = 0; i < HELD; i++) {
+		held[i] = connect_to();
+		give_part(held[i], PART, body, PART - 1);
+	}
+	int last = connect_to();
+	give_part(last, MORE, body, MORE);
+	expect(last, "503", "too many bodies are being received\n");
 	snprintf(whole, sizeof whole, "POST %d", PART);
-	expect(first, "200", whole);
+	for (int i = 0; i < HELD; i++) {
+		say(held[i], "x");
+		expect(held[i], "200", whole);
+		close(held[i]);
+	}
 	/* What was held is given back. */
-	say(second, head);
-	assert_true(give(second, body, PART));
-	expect(second, "200", whole);
-	close(first);
-	close(second);
+	give_part(last, MORE, body, MORE);
+	snprintf(whole, sizeof whole, "POST %d", MORE);
+	expect(last, "200", whole);
+	close(last);
 	free(body);
 }
 
