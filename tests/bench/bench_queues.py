@@ -5,6 +5,7 @@ what it gets, in turns. Messages have 230 bytes. WEIR_BENCH=smoke runs a small s
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -58,4 +59,5 @@ def measure(place):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped by a signal"))  # through what ends the servers
     bench.main("queues", measure)
