@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases
-from support.place import free_port, lines_of, until
+from support.place import ROOT, free_port, lines_of, until
 from support.webhdfs import BUSY_S, DONE, FAILED, Run, Shared, users, user
 
 from parts import hdfs  # pylint: disable=wrong-import-order
@@ -35,6 +35,20 @@ def test_files_are_read_to_their_end(place):
     code, said = run.once()
     assert code == DONE, said
     assert run.blocked() == ["a", "b", "c"]
+
+
+def test_the_pages_example_runs(place):
+    one = Shared.get(place)
+    with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
+        example = json.loads(file.read().split("## WebHDFS")[1].split("```json")[1].split("```")[0])
+    line = '192.0.2.1 - - [26/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl"\n'
+    one.put("/logs/access.log.1", line.encode())
+    one.put("/flume/2026-11-26/13/x.log", line.encode())
+    example["sources"][0]["url"] = one.urls
+    done = place.run("run", "--once", "--config", place.write("example.json", json.dumps(example)), "--decisions",
+                     place.path("out"))
+    assert done.code() == DONE, done.said()
+    assert [decision["key"] for decision in lines_of(place.path("out"))] == [["192.0.2.1"]]
 
 
 def test_growing_renamed_and_closed_files_are_followed(place):
