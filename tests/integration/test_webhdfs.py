@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases
 from support.place import ROOT, free_port, lines_of, until
-from support.webhdfs import BUSY_S, DONE, FAILED, Run, Shared, users, user
+from support.webhdfs import BUSY_S, DONE, FAILED, Run, Shared, user, users, writer_of
 
 from parts import hdfs  # pylint: disable=wrong-import-order
 
@@ -53,7 +53,7 @@ def test_the_pages_example_runs(place):
 
 def test_growing_renamed_and_closed_files_are_followed(place):
     one = Shared.get(place)
-    writer = one.writing()
+    writer = writer_of(one)
     writer.tell("open", "/grow/a.log.tmp")
     writer.tell("write", "/grow/a.log.tmp", user("tmp"))
     writer.tell("flush", "/grow/a.log.tmp")
@@ -99,7 +99,7 @@ def test_each_line_once_through_kills(place):
     run = Run(place, one, "/kills/*").start()
     seed = int(os.environ.get("WEIR_SEED", "1"))
     dice, number = random.Random(seed), 0
-    writer = one.writing()
+    writer = writer_of(one)
     writer.tell("open", "/kills/grows.log")
     names = []
     for _ in range(int(os.environ.get("WEIR_ROUNDS", "5"))):
