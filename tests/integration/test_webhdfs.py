@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases
-from support.place import free_port, lines_of, until
-from support.webhdfs import BUSY_S, DONE, FAILED, Run, Shared, users, user
+from support.place import ROOT, free_port, lines_of, until
+from support.webhdfs import BUSY_S, DONE, FAILED, Run, Shared, user, users, writer_of
 
 from parts import hdfs  # pylint: disable=wrong-import-order
 
@@ -37,9 +37,23 @@ def test_files_are_read_to_their_end(place):
     assert run.blocked() == ["a", "b", "c"]
 
 
+def test_the_pages_example_runs(place):
+    one = Shared.get(place)
+    with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
+        example = json.loads(file.read().split("## WebHDFS")[1].split("```json")[1].split("```")[0])
+    line = '192.0.2.1 - - [26/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl"\n'
+    one.put("/logs/access.log.1", line.encode())
+    one.put("/flume/2026-11-26/13/x.log", line.encode())
+    example["sources"][0]["url"] = one.urls
+    done = place.run("run", "--once", "--config", place.write("example.json", json.dumps(example)), "--decisions",
+                     place.path("out"))
+    assert done.code() == DONE, done.said()
+    assert [decision["key"] for decision in lines_of(place.path("out"))] == [["192.0.2.1"]]
+
+
 def test_growing_renamed_and_closed_files_are_followed(place):
     one = Shared.get(place)
-    writer = one.writing()
+    writer = writer_of(one)
     writer.tell("open", "/grow/a.log.tmp")
     writer.tell("write", "/grow/a.log.tmp", user("tmp"))
     writer.tell("flush", "/grow/a.log.tmp")
@@ -85,7 +99,7 @@ def test_each_line_once_through_kills(place):
     run = Run(place, one, "/kills/*").start()
     seed = int(os.environ.get("WEIR_SEED", "1"))
     dice, number = random.Random(seed), 0
-    writer = one.writing()
+    writer = writer_of(one)
     writer.tell("open", "/kills/grows.log")
     names = []
     for _ in range(int(os.environ.get("WEIR_ROUNDS", "5"))):

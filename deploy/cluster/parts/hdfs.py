@@ -282,6 +282,7 @@ class Writer:
     """A client of HDFS by Java, told line by line what to do: see HdfsWriter.java."""
 
     def __init__(self, hdfs):
+        find("javac")  # it comes with what compiles the writer
         part = hdfs.namenodes[0]
         command = part.java(_WRITER, part.path("core-site.xml"), part.path("hdfs-site.xml"), heap="200m")
         # pylint: disable-next=consider-using-with
