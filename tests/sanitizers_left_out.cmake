@@ -36,6 +36,8 @@ weir_leave_out(tsan "one thread, which reads what it is given"
   integration.test_validate)
 weir_leave_out(tsan "processes that are killed and started again; each has the threads of `unit.test_bus_local`"
   unit.test_bus_local_crash unit.test_bus_local_recovery)
+weir_leave_out(tsan "the thread is that of `unit.test_remote`"
+  integration.test_webhdfs integration.test_webhdfs_failover)
 weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow`, `integration.test_cluster_limiter` or `integration.test_subscribe`"
   integration.test_archive_off integration.test_archive_sql integration.test_archiver_api_guards
   integration.test_cluster_bad_input integration.test_cluster_check integration.test_cluster_clock integration.test_cluster_marks

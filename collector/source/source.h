@@ -110,7 +110,7 @@ struct source_context {
 	struct weir_bus *bus;
 	const struct weir_policy *const *policy;
 	const struct weir_log *log; /* of a listener's certificates; NULL: nothing is said */
-	bool again; /* the source was open before in this run: what was accepted then is not refused now */
+	bool again;                 /* the source was open before in this run: what was accepted then is not refused now */
 };
 
 /* The indexes of `own` that all kinds which read messages have: what has no line in it, what the server gave again. */
@@ -156,8 +156,9 @@ struct source_ops {
 	bool endless;                         /* it listens, and has no end that --once could read to */
 	bool replayable;                      /* lines can be read again, from a position */
 	enum source_guarantee guarantee;      /* of its streams; where they differ, the weakest: status() says each's */
-	bool names_files;                     /* its streams' names are paths, and reading those files takes nothing away */
-	const char *head;                     /* the format of the header that each of its lines has */
+	bool tells_at_once;     /* collect() takes nothing away, and soon tells whether it can be read: for --check */
+	bool names_files;       /* its streams' names are paths, and reading those files takes nothing away */
+	const char *head;       /* the format of the header that each of its lines has */
 	const char *own_name;   /* what zones call it, whatever its "name"; only zones that do take its records */
 	const char *own_format; /* the format of its lines, with times in ms; a configuration gives none */
 	/** "fields" of that format, which lack what keeps its name: returned, json_decref(). Else NULL. */
@@ -169,13 +170,6 @@ struct source_ops {
 	                           struct source **source, struct weir_error *error);
 	/** Refuses two sources that would provide the same lines under the same ids, or take lines from each other. */
 	enum weir_status (*apart)(const struct weir_json *config, const struct weir_json *other, struct weir_error *error);
-	/**
-	 * Asks whether a source that nobody has read from yet can be read, and takes nothing away. Ends within some seconds.
-	 * NULL: its first status says it.
-	 *
-	 * @return WEIR_OK; else the words are what status() would give as the problem
-	 */
-	enum weir_status (*check)(struct source *source, struct weir_error *error);
 	/**
 	 * Describes a checked configuration for people.
 	 *

@@ -10,7 +10,6 @@ import http.server
 import json
 import os
 import random
-import shutil
 import sys
 import threading
 import time
@@ -19,106 +18,11 @@ import urllib.parse
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, metrics
-from support.place import PATIENCE_S, free_port, lines_of, until
-from support.traffic import sliding, zone
+from support import cases
+from support.place import ROOT, free_port, lines_of, until
+from support.webhdfs import BUSY_S, DONE, FAILED, Run, Shared, users, user
 
 from parts import hdfs  # pylint: disable=wrong-import-order
-from parts.words import Unavailable
-
-DONE, FAILED, USAGE = 0, 1, 2
-BUSY_S = 4 * PATIENCE_S
-T0 = 1700000000
-
-
-class Shared:
-    """One HDFS for all tests of this script; each has a folder of its own."""
-
-    one = None
-    home = None
-
-    @classmethod
-    def get(cls, place):
-        """It, started for the first that asks."""
-        if cls.one is None:
-            cls.home = _Home(os.path.join(os.path.dirname(place.directory), f"weir-hdfs-{os.getpid()}"))
-            cls.one = hdfs.Hdfs(cls.home)
-            try:
-                cls.one.bring_up()
-            except Unavailable as why:
-                cls.end()
-                raise cases.Skipped(str(why).splitlines()[0]) from why
-            except BaseException:
-                cls.end()
-                raise
-        return cls.one
-
-    @classmethod
-    def end(cls):
-        """Ends it."""
-        if cls.one is not None:
-            cls.one.take_down()
-            cls.one = None
-        if cls.home is not None:
-            shutil.rmtree(cls.home.directory, ignore_errors=True)
-
-
-class _Home:
-    def __init__(self, directory):
-        self.directory = directory
-        os.makedirs(directory, exist_ok=True)
-
-
-def user(name):
-    """A line with a user in it."""
-    return json.dumps({"time": T0, "user": name}) + "\n"
-
-
-def users(*names):
-    """Lines, as bytes."""
-    return "".join(user(name) for name in names).encode()
-
-
-class Run:
-    """A weir that follows files of an HDFS. Whoever comes twice is blocked: so what is read twice shows at once, and
-    what was not read when it comes again."""
-
-    def __init__(self, place, one, path, **more):
-        self.place, self.one, self.port, self.weir = place, one, free_port(), None
-        source = {"type": "webhdfs", "url": one.urls, "path": path, "format": "json", "user": "weir", "poll": "100ms",
-                  "name": "logs", **more}
-        self.config = place.config([zone("users", [sliding(1, "1h")], key=("user",))], [source],
-                                   listen={"http": f"127.0.0.1:{self.port}"})
-
-    def start(self):
-        """Starts it."""
-        self.weir = self.place.start("run", "--config", self.config, "--state", self.place.path("state"), "--decisions",
-                                     self.place.path("out"), "--summary", "json")
-        return self
-
-    def blocked(self):
-        """Whom it has blocked, and how often."""
-        return sorted(line["key"][0] for line in lines_of(self.place.path("out")) if line["action"] == "block")
-
-    def value(self, name, **labels):
-        """A metric; None while it does not answer."""
-        page = metrics.scrape(self.port)
-        return page and page.value(name, **labels)
-
-    def until_lines(self, count):
-        """Until so many lines were read since its start."""
-        until(lambda: (self.value("weir_collector_lines_total") or 0) >= count, f"{count} lines are read", BUSY_S, self.weir)
-
-    def until_blocked(self, names):
-        """Until these and no others are blocked, each once."""
-        until(lambda: len(self.blocked()) >= len(names), "all are blocked", BUSY_S, self.weir)
-        assert self.blocked() == sorted(names), (set(self.blocked()) ^ set(names), len(self.blocked()), len(names))
-
-    def once(self):
-        """Reads all to its end: (exit code, what it said)."""
-        weir = self.place.start("run", "--once", "--config", self.config, "--decisions", self.place.path("out"))
-        return weir.wait(BUSY_S), weir.said()
-
 
 def test_files_are_read_to_their_end(place):
     one = Shared.get(place)
@@ -131,6 +35,20 @@ def test_files_are_read_to_their_end(place):
     code, said = run.once()
     assert code == DONE, said
     assert run.blocked() == ["a", "b", "c"]
+
+
+def test_the_pages_example_runs(place):
+    one = Shared.get(place)
+    with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
+        example = json.loads(file.read().split("## WebHDFS")[1].split("```json")[1].split("```")[0])
+    line = '192.0.2.1 - - [26/Nov/2026:13:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "curl"\n'
+    one.put("/logs/access.log.1", line.encode())
+    one.put("/flume/2026-11-26/13/x.log", line.encode())
+    example["sources"][0]["url"] = one.urls
+    done = place.run("run", "--once", "--config", place.write("example.json", json.dumps(example)), "--decisions",
+                     place.path("out"))
+    assert done.code() == DONE, done.said()
+    assert [decision["key"] for decision in lines_of(place.path("out"))] == [["192.0.2.1"]]
 
 
 def test_growing_renamed_and_closed_files_are_followed(place):
@@ -194,42 +112,23 @@ def test_each_line_once_through_kills(place):
             else:
                 one.put(f"/kills/{number}.log", users(*fresh))
             time.sleep(dice.random() * 0.2)
-        what = dice.choice(["weir", "weir", "namenode"])
+        what = dice.choice(["weir", "weir", "namenode", "datanode"])
         if what == "weir":
             run.weir.kill()
             run.start()
         else:
-            together = [one.namenodes[0]]
-            hdfs.together(part.ending(at_once=True) for part in together)
-            hdfs.together(part.starting() for part in together)
+            part = one.datanode if what == "datanode" else one.namenodes[0]
+            if what == "datanode":  # a writer has no other to go to
+                writer.tell("close", "/kills/grows.log")
+            hdfs.together([part.ending(at_once=True)])
+            hdfs.together([part.starting()])
             one.until_writable()
+            if what == "datanode":
+                writer.tell("append", "/kills/grows.log")
     assert run.blocked() == []
     one.put("/kills/all.log", users(*names))
     run.until_blocked(names)
     assert run.weir.stop() == DONE
-
-
-def test_a_failover_is_followed(place):
-    home = _Home(place.path("pair"))
-    one = hdfs.Hdfs(home, pair=True)
-    try:
-        one.bring_up()
-        one.put("/ha/a.log", users("a"))
-        run = Run(place, one, "/ha/*.log").start()
-        run.until_lines(1)
-        hdfs.together([one.namenodes[0].ending(at_once=True)])
-        one.namenodes[1].make_active()
-        one.until_writable()
-        one.append("/ha/a.log", users("b"))
-        one.put("/ha/b.log", users("c"))
-        run.until_lines(3)
-        # The first comes back in standby: it says so, and the second is asked again.
-        hdfs.together([one.namenodes[0].starting()])
-        one.put("/ha/all.log", users("a", "b", "c"))
-        run.until_blocked(["a", "b", "c"])
-        assert run.weir.stop() == DONE
-    finally:
-        one.take_down()
 
 
 def test_what_is_wrong_is_said(place):
@@ -329,6 +228,23 @@ def test_bad_answers_are_said(place):
             code, said = run.once()
             fake.answers = usual
             assert code == FAILED and words in said, (words, code, said)
+
+
+def test_a_server_without_redirections(place):
+    """HttpFS gives the bytes itself; an old one lists without pages, and does not say what is open."""
+    body = users("a", "a", "b")
+
+    def bytes_of(query):
+        at = int(query["offset"][0])
+        return 200, body[at:at + int(query["length"][0])]
+
+    with Fake() as fake:
+        fake.answers.update({
+            "OPEN": bytes_of, "LISTSTATUS_BATCH": (400, b"<html>"), "GET_BLOCK_LOCATIONS": (400, b"<html>"),
+            "LISTSTATUS": (200, json.dumps({"FileStatuses": {"FileStatus": [entry("a.log", 2)]}}).encode())})
+        code, said = Run(place, fake, "/logs/*").once()
+        assert code == DONE, said
+        assert [line["key"] for line in lines_of(place.path("out"))] == [["a"]]
 
 
 def test_lengths_that_lie_and_a_million_files(place):

@@ -102,7 +102,7 @@ static void store_free(void *kind)
 }
 
 static const struct remote_ops store_ops = {
-	.noun = "object", .rising = true, .list = store_list, .read = store_read, .free = store_free};
+	.noun = "object", .rising = true, .at_once = 4, .list = store_list, .read = store_read, .free = store_free};
 
 static const struct source_ops source_ops = {.type = "store", REMOTE_SOURCE_OPS};
 

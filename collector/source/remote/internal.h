@@ -12,6 +12,7 @@ enum {
 	REMOTE_RANGE_BYTES = 8 << 20, /* of one object at a time: then others have their turn */
 	REMOTE_STEP_BYTES = 64 << 20,
 	REMOTE_STEP_PIECES = 4096,
+	REMOTE_AHEAD_MOST = 64,
 	REMOTE_STEP_MS = 250, /* a step with few lines waits no longer for more */
 };
 
@@ -39,6 +40,8 @@ struct remote_fetch {
 	struct remote_known **active;
 	size_t active_count, active_room;
 	struct remote_unpacking unpacking;
+	struct remote_ahead *ahead; /* REMOTE_AHEAD_MOST, for the next of the objects that grow */
+	size_t ahead_count, ahead_left;
 	char *buffer;                 /* REMOTE_BUFFER_BYTES */
 	struct weir_error once_error; /* of the first object that cannot be read */
 	bool failed;
@@ -58,6 +61,18 @@ struct remote_fetch {
 
 enum { REMOTE_BUFFER_BYTES = 256 << 10 };
 
+/* A range that was read before its object's turn. */
+struct remote_ahead {
+	struct remote_known *known; /* NULL: it was taken */
+	uint64_t from;
+	int fd;
+	uint64_t got;
+	enum weir_status status;
+	struct weir_error error;
+};
+
+enum { REMOTE_AHEAD_BYTES = 1 << 20 };
+
 /* What a turn of an object has given. */
 enum remote_turn {
 	REMOTE_TURN_NOTHING, /* there is no more just now */
@@ -72,7 +87,19 @@ void remote_list_if_due(struct remote_fetch *fetch, int64_t now_ms);
 /** Whether the first listing is over, or no listing is needed. */
 bool remote_is_listed(const struct remote_fetch *fetch);
 
+/* ---- remote_ahead.c ---- */
+
+/** Reads the next range of each of some objects, several at a time. */
+void remote_read_ahead(struct remote_fetch *fetch, struct remote_known *const *objects, size_t count);
+/** What was read ahead of an object, once; NULL: nothing. */
+struct remote_ahead *remote_ahead_of(struct remote_fetch *fetch, const struct remote_known *known);
+/** Drops what nobody took. */
+void remote_ahead_clear(struct remote_fetch *fetch);
+
 /* ---- remote_read.c ---- */
+
+/** How many bytes before its offset are read again, to compare them. */
+uint64_t remote_check_bytes(const struct remote_fetch *fetch, const struct remote_known *known);
 
 /** Reads the next range of an object into the step that is being made. */
 enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known *known);

@@ -30,6 +30,7 @@ struct remote_fetch *remote_fetch_new(const struct remote_fetch_options *options
 	*table = (struct remote_table){0};
 	fetch->replays = replays;
 	fetch->replay_count = replay_count;
+	fetch->ahead = weir_alloc(REMOTE_AHEAD_MOST, sizeof *fetch->ahead);
 	fetch->buffer = weir_alloc(REMOTE_BUFFER_BYTES, 1);
 	fetch->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&fetch->mutex, NULL);
@@ -370,10 +371,27 @@ static bool take_turn(struct remote_fetch *fetch, struct remote_known *known, bo
 	return turn == REMOTE_TURN_MORE;
 }
 
+/* Reads ahead for the objects that grow, from the one at `first` on. */
+static void read_ahead(struct remote_fetch *fetch, size_t first)
+{
+	struct remote_known *chosen[REMOTE_AHEAD_MOST];
+	size_t count = 0;
+	int64_t now_ms = weir_monotonic_ms();
+	for (size_t i = first; i < fetch->active_count && count < REMOTE_AHEAD_MOST; i++) {
+		struct remote_known *known = fetch->active[i];
+		if (known->open && !known->packed && !known->done && known->rested != fetch->round && known->retry_ms <= now_ms)
+			chosen[count++] = known;
+	}
+	if (count > 1)
+		remote_read_ahead(fetch, chosen, count);
+	fetch->ahead_left = count;
+}
+
 /* A turn for each active object; of those that are complete, in their order. @return whether there is more at once */
 static bool pass(struct remote_fetch *fetch, bool *later)
 {
 	bool more = false, held = false;
+	fetch->ahead_left = 0;
 	for (size_t i = 0; i < fetch->active_count && !remote_stopped(fetch); i++) {
 		struct remote_known *known = fetch->active[i];
 		bool growing = known->open && !fetch->options.once;
@@ -387,12 +405,17 @@ static bool pass(struct remote_fetch *fetch, bool *later)
 			more = true;
 			continue;
 		}
+		bool ahead = growing && !known->packed && fetch->options.ops->at_once > 1;
+		if (ahead && fetch->ahead_left == 0)
+			read_ahead(fetch, i);
+		fetch->ahead_left -= ahead && fetch->ahead_left > 0;
 		bool rest = take_turn(fetch, known, later);
 		more |= rest;
 		held |= rest && !growing;
 		if (is_full(fetch))
 			finish_step(fetch);
 	}
+	remote_ahead_clear(fetch);
 	finish_step(fetch);
 	return more;
 }
@@ -458,6 +481,8 @@ void remote_fetch_free(struct remote_fetch *fetch)
 	for (size_t i = 0; i < fetch->ready_count; i++)
 		remote_step_free(fetch->ready[i]);
 	remote_step_free(fetch->step);
+	remote_ahead_clear(fetch);
+	free(fetch->ahead);
 	remote_unpack_close(fetch);
 	remote_pieces_free(fetch->replays, fetch->replay_count);
 	remote_table_deinit(&fetch->table);

@@ -161,18 +161,41 @@ static enum remote_turn at_end(struct remote_fetch *fetch, struct remote_known *
 	return REMOTE_TURN_NOTHING;
 }
 
+uint64_t remote_check_bytes(const struct remote_fetch *fetch, const struct remote_known *known)
+{
+	return known->checked || fetch->options.ops->fixed ? 0 : known->check_bytes;
+}
+
+/* Into the step's file: from the server, or what came from there already. */
+static enum weir_status read_into(struct remote_fetch *fetch, const struct remote_known *known, uint64_t from, int fd,
+                                  uint64_t *got, uint64_t *asked, struct weir_error *error)
+{
+	struct remote_object object = remote_object_of(known);
+	struct remote_ahead *ahead = remote_ahead_of(fetch, known);
+	*asked = known->offset + REMOTE_RANGE_BYTES - from;
+	if (ahead == NULL)
+		return fetch->options.ops->read(fetch->options.kind, &object, from, from + *asked, fd, got, error);
+	*asked = REMOTE_AHEAD_BYTES;
+	*error = ahead->error;
+	for (*got = 0; *got < ahead->got;) {
+		ssize_t count = pread(ahead->fd, fetch->buffer, REMOTE_BUFFER_BYTES, (off_t)*got);
+		if (count <= 0 || write(fd, fetch->buffer, (size_t)count) != count)
+			return weir_fail(error, WEIR_IO, "cannot keep what was read");
+		*got += (uint64_t)count;
+	}
+	return ahead->status;
+}
+
 /* Reads from the offset on. What is kept of the bytes before it is compared when the object is first read in a run. */
 static enum weir_status read_range(struct remote_fetch *fetch, struct remote_known *known, struct remote_range *range,
                                    bool *replaced, struct weir_error *error)
 {
-	uint64_t check = known->checked || fetch->options.ops->fixed ? 0 : known->check_bytes, got = 0;
-	struct remote_object object = remote_object_of(known);
+	uint64_t check = remote_check_bytes(fetch, known), got = 0, asked = 0;
 	range->fd = remote_step_fd(fetch, error);
 	if (range->fd < 0)
 		return WEIR_IO;
 	range->at = fetch->step->bytes;
-	enum weir_status status = fetch->options.ops->read(fetch->options.kind, &object, known->offset - check,
-	                                                   known->offset + REMOTE_RANGE_BYTES, range->fd, &got, error);
+	enum weir_status status = read_into(fetch, known, known->offset - check, range->fd, &got, &asked, error);
 	*replaced = false;
 	if (status == WEIR_IO && got > check) /* as far as it came, it is good */
 		status = WEIR_OK;
@@ -186,7 +209,7 @@ static enum weir_status read_range(struct remote_fetch *fetch, struct remote_kno
 	known->checked = true;
 	range->at += check;
 	range->length = got - check;
-	range->full = range->length == REMOTE_RANGE_BYTES;
+	range->full = got == asked;
 	return WEIR_OK;
 }
 

@@ -357,12 +357,6 @@ enum weir_status remote_resume(struct source *base, struct source_stream *stream
 	return WEIR_OK;
 }
 
-enum weir_status remote_check(struct source *base, struct weir_error *error)
-{
-	struct remote_source *source = remote_of(base);
-	return source->ops->check != NULL ? source->ops->check(source->kind, error) : WEIR_OK;
-}
-
 size_t remote_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct remote_source *source = remote_of(base);

@@ -8,8 +8,11 @@
 #include "collector/source/remote/webhdfs/webhdfs_json.h"
 #include "common/http_client/http_client.h"
 
+#include <pthread.h>
+
 enum {
 	WEBHDFS_NAMENODES_MOST = 8,
+	WEBHDFS_CLIENTS = 8,
 	WEBHDFS_PATHS_MOST = 64,
 	WEBHDFS_FOLDERS_MOST = 16384,
 	WEBHDFS_PLACES = 4096, /* addresses of DataNodes that are kept: a power of 2 */
@@ -35,17 +38,21 @@ struct webhdfs_place {
 struct webhdfs {
 	struct remote_settings settings;
 	char *urls[WEBHDFS_NAMENODES_MOST]; /* "http://nn1:9870" */
-	size_t url_count, current;
+	size_t url_count;
+	_Atomic size_t current;
 	char *paths[WEBHDFS_PATHS_MOST];
 	size_t path_count;
 	char *user, *token, *ca;
 	int unfinished; /* enum webhdfs_unfinished */
 	bool negotiate;
-	struct weir_http_client *client;
+	struct weir_http_client *clients[WEBHDFS_CLIENTS]; /* each used by one thread at a time */
+	bool busy[WEBHDFS_CLIENTS];
+	pthread_mutex_t mutex; /* of busy and places */
+	pthread_cond_t freed;
 	_Atomic bool stop;
-	bool direct;    /* HttpFS: it gives the bytes itself */
-	bool no_blocks; /* it does not say whether a file is open */
-	bool no_pages;  /* it lists a folder in one answer alone */
+	_Atomic bool direct; /* HttpFS: it gives the bytes itself */
+	bool no_blocks;      /* it does not say whether a file is open */
+	bool no_pages;       /* it lists a folder in one answer alone */
 	struct webhdfs_folder *folders;
 	size_t folder_count;
 	struct webhdfs_place *places; /* WEBHDFS_PLACES of them, each for the ids that fall on it */
@@ -74,6 +81,8 @@ WEIR_MUST_USE enum weir_status webhdfs_ask(struct webhdfs *kind, const char *pat
 /** Asks an address of a DataNode as it is. */
 WEIR_MUST_USE enum weir_status webhdfs_ask_place(struct webhdfs *kind, const char *address, int fd, uint64_t most,
                                                  struct webhdfs_answer *answer, struct weir_error *error);
+/** Appends a value as an address holds it. */
+bool webhdfs_escape(struct webhdfs *kind, struct weir_text *text, struct weir_span value);
 /** "/.reserved/.inodes/ID". */
 void webhdfs_inode_path(uint64_t id, char path[64]);
 

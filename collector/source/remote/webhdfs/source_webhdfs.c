@@ -213,7 +213,10 @@ static char *make_label(const struct webhdfs *kind)
 static void webhdfs_free(void *context)
 {
 	struct webhdfs *kind = context;
-	weir_http_client_free(kind->client);
+	for (size_t i = 0; i < WEBHDFS_CLIENTS; i++)
+		weir_http_client_free(kind->clients[i]);
+	pthread_cond_destroy(&kind->freed);
+	pthread_mutex_destroy(&kind->mutex);
 	for (size_t i = 0; i < kind->url_count; i++)
 		free(kind->urls[i]);
 	for (size_t i = 0; i < kind->path_count; i++)
@@ -233,6 +236,7 @@ static void webhdfs_free(void *context)
 static const struct remote_ops ops = {
 	.noun = "file",
 	.rising = true,
+	.at_once = WEBHDFS_CLIENTS,
 	.list = webhdfs_list,
 	.read = webhdfs_read,
 	.free = webhdfs_free,
@@ -242,6 +246,8 @@ static enum weir_status webhdfs_new(const struct weir_json *config, const struct
                                     struct source **made, struct weir_error *error)
 {
 	struct webhdfs *kind = weir_alloc(1, sizeof *kind);
+	pthread_mutex_init(&kind->mutex, NULL);
+	pthread_cond_init(&kind->freed, NULL);
 	kind->places = weir_alloc(WEBHDFS_PLACES, sizeof *kind->places);
 	enum weir_status status = configure(kind, config, context, error);
 	const struct weir_http_client_options options = {.connect_ms = CONNECT_MS,
@@ -252,8 +258,8 @@ static enum weir_status webhdfs_new(const struct weir_json *config, const struct
 	                                                 .ca_file = kind->ca,
 	                                                 .cookies = true,
 	                                                 .stop = &kind->stop};
-	if (status == WEIR_OK)
-		status = weir_http_client_new(&options, &kind->client, error);
+	for (size_t i = 0; status == WEIR_OK && i < WEBHDFS_CLIENTS; i++)
+		status = weir_http_client_new(&options, &kind->clients[i], error);
 	if (status != WEIR_OK) {
 		webhdfs_free(kind);
 		return status;

@@ -16,6 +16,38 @@ void webhdfs_inode_path(uint64_t id, char path[64])
 	snprintf(path, 64, "/.reserved/.inodes/%" PRIu64, id);
 }
 
+static size_t take_client(struct webhdfs *kind)
+{
+	size_t place = 0;
+	pthread_mutex_lock(&kind->mutex);
+	for (;;) {
+		for (place = 0; place < WEBHDFS_CLIENTS && kind->busy[place]; place++)
+			;
+		if (place < WEBHDFS_CLIENTS)
+			break;
+		pthread_cond_wait(&kind->freed, &kind->mutex);
+	}
+	kind->busy[place] = true;
+	pthread_mutex_unlock(&kind->mutex);
+	return place;
+}
+
+static void give_client_back(struct webhdfs *kind, size_t place)
+{
+	pthread_mutex_lock(&kind->mutex);
+	kind->busy[place] = false;
+	pthread_cond_signal(&kind->freed);
+	pthread_mutex_unlock(&kind->mutex);
+}
+
+bool webhdfs_escape(struct webhdfs *kind, struct weir_text *text, struct weir_span value)
+{
+	size_t place = take_client(kind);
+	bool good = weir_http_client_escape(kind->clients[place], text, value);
+	give_client_back(kind, place);
+	return good;
+}
+
 /* "http://nn1:9870/webhdfs/v1/logs/a%20b?op=OPEN&user.name=weir", terminated. @return false: it is too long */
 static bool put_address(struct webhdfs *kind, const char *path, const char *query, struct weir_text *address)
 {
@@ -24,9 +56,8 @@ static bool put_address(struct webhdfs *kind, const char *path, const char *quer
 	weir_text_printf(address, "%s/webhdfs/v1", kind->urls[kind->current]);
 	while (*path != '\0' && good) {
 		size_t length = strcspn(path, "/");
-		good =
-			length <= WEBHDFS_NAME_MOST &&
-			weir_http_client_escape(kind->client, address, (struct weir_span){.at = path, .length = (uint32_t)length});
+		good = length <= WEBHDFS_NAME_MOST &&
+		       webhdfs_escape(kind, address, (struct weir_span){.at = path, .length = (uint32_t)length});
 		path += length;
 		if (*path == '/') {
 			weir_text_append(address, "/", 1);
@@ -36,10 +67,10 @@ static bool put_address(struct webhdfs *kind, const char *path, const char *quer
 	weir_text_printf(address, "?%s", query);
 	if (kind->token != NULL) {
 		weir_text_puts(address, "&delegation=");
-		good = good && weir_http_client_escape(kind->client, address, weir_span_of(kind->token));
+		good = good && webhdfs_escape(kind, address, weir_span_of(kind->token));
 	} else if (kind->user != NULL) {
 		weir_text_puts(address, "&user.name=");
-		good = good && weir_http_client_escape(kind->client, address, weir_span_of(kind->user));
+		good = good && webhdfs_escape(kind, address, weir_span_of(kind->user));
 	}
 	weir_text_append(address, "", 1);
 	return good;
@@ -79,7 +110,9 @@ static enum weir_status call(struct webhdfs *kind, const char *address, bool neg
 	struct weir_http_call question = {.address = address, .negotiate = negotiate, .body_fd = fd, .body_fd_most = most};
 	weir_text_clear(&answer->http.body);
 	answer->exception[0] = answer->words[0] = '\0';
-	enum weir_status status = weir_http_client_call(kind->client, &question, &answer->http, error);
+	size_t place = take_client(kind);
+	enum weir_status status = weir_http_client_call(kind->clients[place], &question, &answer->http, error);
+	give_client_back(kind, place);
 	bool full = status != WEIR_OK && answer->http.body_fd_full; /* more came than was asked for: enough */
 	if (full)
 		answer->http.code = 200;
@@ -125,13 +158,14 @@ enum weir_status webhdfs_ask(struct webhdfs *kind, const char *path, const char 
 	bool elsewhere = true;
 	for (size_t tries = 0; tries < kind->url_count && elsewhere && !atomic_load(&kind->stop); tries++) {
 		struct weir_error failure;
+		size_t was = kind->current;
 		enum weir_status tried = ask_one(kind, path, query, fd, most, answer, &elsewhere, &failure);
 		/* That one is in standby says less than why the other does not answer. */
 		if (tries == 0 || strcmp(answer->exception, "StandbyException") != 0)
 			*error = failure;
 		status = tried;
 		if (elsewhere)
-			kind->current = (kind->current + 1) % kind->url_count;
+			kind->current = (was + 1) % kind->url_count;
 	}
 	if (elsewhere && kind->url_count > 1)
 		weir_error_prefix(error, "no NameNode of %zu serves", kind->url_count);

@@ -167,7 +167,7 @@ static enum weir_status list_page(struct listing *listing, const char *after, ui
 	struct weir_text query = {0};
 	weir_text_puts(&query, kind->no_pages ? "op=LISTSTATUS" : "op=LISTSTATUS_BATCH&startafter=");
 	if (!kind->no_pages)
-		(void)weir_http_client_escape(kind->client, &query, weir_span_of(after));
+		(void)webhdfs_escape(kind, &query, weir_span_of(after));
 	weir_text_append(&query, "", 1);
 	enum weir_status status = webhdfs_ask(kind, listing->folder, query.at, 0, 0, &answer, error);
 	if (status == WEIR_OK)

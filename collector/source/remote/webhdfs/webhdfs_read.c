@@ -15,16 +15,26 @@
 #include <string.h>
 #include <strings.h>
 
-static struct webhdfs_place *place_of(struct webhdfs *kind, uint64_t id)
+/* Keeps an address, in place of another's. @param address  taken; NULL: forgets what is kept of this file */
+static void keep(struct webhdfs *kind, uint64_t id, char *address)
 {
-	return &kind->places[id & (WEBHDFS_PLACES - 1)];
+	struct webhdfs_place *place = &kind->places[id & (WEBHDFS_PLACES - 1)];
+	pthread_mutex_lock(&kind->mutex);
+	if (address != NULL || place->id == id) {
+		free(place->address);
+		*place = (struct webhdfs_place){.id = address != NULL ? id : 0, .address = address};
+	}
+	pthread_mutex_unlock(&kind->mutex);
 }
 
-static void forget(struct webhdfs *kind, uint64_t id)
+/* The address that is kept of a file. Returned; NULL: none is. */
+static char *kept(struct webhdfs *kind, uint64_t id)
 {
-	struct webhdfs_place *place = place_of(kind, id);
-	free(place->address);
-	*place = (struct webhdfs_place){0};
+	const struct webhdfs_place *place = &kind->places[id & (WEBHDFS_PLACES - 1)];
+	pthread_mutex_lock(&kind->mutex);
+	char *address = place->id == id ? weir_copy(place->address, strlen(place->address)) : NULL;
+	pthread_mutex_unlock(&kind->mutex);
+	return address;
 }
 
 /* The address without offset= and length=: others of its parameters stay, as a token's. Returned, the caller frees. */
@@ -63,8 +73,8 @@ static enum weir_status check_location(const struct webhdfs *kind, const char *l
 	return WEIR_OK;
 }
 
-/* Asks where a file lies. WEIR_OK: the place has its address, or `direct` is set. */
-static enum weir_status find(struct webhdfs *kind, uint64_t id, struct weir_error *error)
+/* Asks where a file lies. WEIR_OK: there is an address, returned, or `direct` is set. */
+static enum weir_status find(struct webhdfs *kind, uint64_t id, char **address, struct weir_error *error)
 {
 	struct webhdfs_answer answer = {0};
 	char path[64];
@@ -74,9 +84,10 @@ static enum weir_status find(struct webhdfs *kind, uint64_t id, struct weir_erro
 		kind->direct = true;
 	} else if (status == WEIR_OK) {
 		status = check_location(kind, answer.http.location, error);
-		forget(kind, id);
-		if (status == WEIR_OK)
-			*place_of(kind, id) = (struct webhdfs_place){.id = id, .address = without_offset(answer.http.location)};
+		if (status == WEIR_OK) {
+			*address = without_offset(answer.http.location);
+			keep(kind, id, weir_copy(*address, strlen(*address)));
+		}
 	}
 	webhdfs_answer_deinit(&answer);
 	return status;
@@ -97,34 +108,36 @@ static enum weir_status read_direct(struct webhdfs *kind, uint64_t id, uint64_t 
 	return webhdfs_ask(kind, path, query, fd, to - from, answer, error);
 }
 
-static enum weir_status read_place(struct webhdfs *kind, uint64_t id, uint64_t from, uint64_t to, int fd,
+static enum weir_status read_place(struct webhdfs *kind, const char *place, uint64_t from, uint64_t to, int fd,
                                    struct webhdfs_answer *answer, struct weir_error *error)
 {
 	struct weir_text address = {0};
-	weir_text_printf(&address, "%soffset=%" PRIu64 "&length=%" PRIu64, place_of(kind, id)->address, from, to - from);
+	weir_text_printf(&address, "%soffset=%" PRIu64 "&length=%" PRIu64, place, from, to - from);
 	weir_text_append(&address, "", 1);
 	enum weir_status status = webhdfs_ask_place(kind, address.at, fd, to - from, answer, error);
 	weir_text_deinit(&address);
 	return status;
 }
 
-static enum weir_status read_once(struct webhdfs *kind, uint64_t id, uint64_t from, uint64_t to, int fd, uint64_t *got,
-                                  struct weir_error *error)
+/* @param place  its address, if one is kept; taken */
+static enum weir_status read_once(struct webhdfs *kind, char *place, uint64_t id, uint64_t from, uint64_t to, int fd,
+                                  uint64_t *got, struct weir_error *error)
 {
 	struct webhdfs_answer answer = {0};
 	enum weir_status status = WEIR_OK;
-	if (!kind->direct && place_of(kind, id)->id != id)
-		status = find(kind, id, error);
-	if (status == WEIR_OK && kind->direct)
+	if (!kind->direct && place == NULL)
+		status = find(kind, id, &place, error);
+	if (status == WEIR_OK && place == NULL)
 		status = read_direct(kind, id, from, to, fd, &answer, error);
 	else if (status == WEIR_OK)
-		status = read_place(kind, id, from, to, fd, &answer, error);
+		status = read_place(kind, place, from, to, fd, &answer, error);
 	*got = answer.http.body_fd_bytes;
 	if (status == WEIR_IO && is_behind_end(&answer))
 		status = WEIR_INVALID;
 	else if (status == WEIR_INVALID)
 		status = WEIR_IO; /* a question that is not taken says nothing of the file's length */
 	webhdfs_answer_deinit(&answer);
+	free(place);
 	return status;
 }
 
@@ -132,13 +145,14 @@ enum weir_status webhdfs_read(void *context, const struct remote_object *object,
                               uint64_t *got, struct weir_error *error)
 {
 	struct webhdfs *kind = context;
-	bool kept = place_of(kind, object->id)->id == object->id;
+	char *place = kept(kind, object->id);
+	bool was_kept = place != NULL;
 	*got = 0;
-	enum weir_status status = read_once(kind, object->id, from, to, fd, got, error);
+	enum weir_status status = read_once(kind, place, object->id, from, to, fd, got, error);
 	if ((status != WEIR_IO && status != WEIR_END) || kind->direct)
 		return status;
-	forget(kind, object->id); /* it may lie elsewhere by now */
-	if (*got > 0 || !kept || atomic_load(&kind->stop))
+	keep(kind, object->id, NULL); /* it may lie elsewhere by now */
+	if (*got > 0 || !was_kept || atomic_load(&kind->stop))
 		return status;
-	return read_once(kind, object->id, from, to, fd, got, error);
+	return read_once(kind, NULL, object->id, from, to, fd, got, error);
 }
