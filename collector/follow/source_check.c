@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -25,6 +26,7 @@ enum {
 	HEAD_BYTES = 1 << 14, /* in which a header line is */
 	TELLING_LINES = 20,   /* fewer say nothing about the format */
 	SHOWN_BYTES = 120,
+	TELLING_MS = 5000,
 };
 
 static const char sources_check[] = "sources";
@@ -228,10 +230,17 @@ static void check_files(const struct looking *looking, struct inputs *inputs, si
 static void check_other(const struct weir_check *check, size_t place, struct source *source)
 {
 	struct source_status status = {0};
+	struct source_chunk chunk;
 	struct weir_error error = {.text = ""};
-	if (source->ops->check != NULL && source->ops->check(source, &error) != WEIR_OK)
-		snprintf(status.problem, sizeof status.problem, "%.*s", (int)sizeof status.problem - 1, error.text);
-	else if (source->ops->status(source, &status, 1) == 0 || status.problem[0] == '\0')
+	int64_t end_ms = weir_monotonic_ms() + TELLING_MS;
+	enum weir_status read = source->ops->tells_at_once ? WEIR_AGAIN : WEIR_OK;
+	while (read == WEIR_AGAIN && status.problem[0] == '\0' && weir_monotonic_ms() < end_ms &&
+	       weir_monotonic_ms() < check->end_ms) {
+		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+		read = source->ops->collect(source, NULL, &chunk, &error);
+		(void)source->ops->status(source, &status, 1);
+	}
+	if (source->ops->status(source, &status, 1) == 0 || status.problem[0] == '\0')
 		return;
 	weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, sources_check,
 	                  "source %zu (%s): %s\nNo line of it is judged\nmend what it says, then restart the collector "

@@ -156,8 +156,9 @@ struct source_ops {
 	bool endless;                         /* it listens, and has no end that --once could read to */
 	bool replayable;                      /* lines can be read again, from a position */
 	enum source_guarantee guarantee;      /* of its streams; where they differ, the weakest: status() says each's */
-	bool names_files;                     /* its streams' names are paths, and reading those files takes nothing away */
-	const char *head;                     /* the format of the header that each of its lines has */
+	bool tells_at_once;     /* collect() takes nothing away, and soon tells whether it can be read: for --check */
+	bool names_files;       /* its streams' names are paths, and reading those files takes nothing away */
+	const char *head;       /* the format of the header that each of its lines has */
 	const char *own_name;   /* what zones call it, whatever its "name"; only zones that do take its records */
 	const char *own_format; /* the format of its lines, with times in ms; a configuration gives none */
 	/** "fields" of that format, which lack what keeps its name: returned, json_decref(). Else NULL. */
@@ -172,13 +173,6 @@ struct source_ops {
 	/** Refuses a policy of which a zone would take this source's records for what they are not. */
 	enum weir_status (*fits)(const struct weir_json *config, const struct weir_policy *policy,
 	                         struct weir_error *error);
-	/**
-	 * Asks whether a source that nobody has read from yet can be read, and takes nothing away. Ends within some seconds.
-	 * NULL: its first status says it.
-	 *
-	 * @return WEIR_OK; else the words are what status() would give as the problem
-	 */
-	enum weir_status (*check)(struct source *source, struct weir_error *error);
 	/**
 	 * Describes a checked configuration for people.
 	 *

@@ -203,7 +203,7 @@ def test_late_changed_and_deleted_objects(place):
     time.sleep(0.5)
     server.put("late", "2024/05/15.log", traffic.burst("late", 4).encode())
     until_lines(weir, port, 4)
-    server.put("late", "2024/05/09.log", traffic.burst("first", 4).encode())  # below all that is settled
+    server.put("late", "2024/05/11.log", traffic.burst("first", 4).encode())
     server.put("late", "2024/05/20.log", traffic.burst("again", 5).encode())
     server.delete("late", "2024/05/10.log")
     server.put("late", "2024/05/30.log.gz", gzip.compress(traffic.burst("last", 4).encode()))

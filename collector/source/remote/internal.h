@@ -55,6 +55,7 @@ struct remote_fetch {
 	struct remote_step *ready[REMOTE_STEPS_AHEAD];
 	size_t ready_count;
 	struct remote_fetch_state state;
+	char notice[256]; /* for people, once; "": none */
 	int event;
 };
 
@@ -147,8 +148,6 @@ enum weir_status remote_step_add(struct remote_fetch *fetch, const struct remote
                                  struct weir_error *error);
 /** Drops what was added behind the last piece. */
 void remote_step_drop(struct remote_fetch *fetch);
-/** Tells what people should know of an object, for a while. */
-void remote_tell(struct remote_fetch *fetch, const char *name, const char *words);
 /** The bytes of a piece of this object are lost: counts and tells. @param bytes  UINT64_MAX: not known how many */
 void WEIR_PRINTF(4, 5)
 	remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, const char *format, ...);

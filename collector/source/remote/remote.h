@@ -111,8 +111,6 @@ struct remote_ops {
 	 */
 	enum weir_status (*read)(void *kind, const struct remote_object *object, uint64_t from, uint64_t to, int fd,
 	                         uint64_t *got, struct weir_error *error);
-	/** Asks whether it could be listed, within some seconds; NULL: it cannot be asked. */
-	enum weir_status (*check)(void *kind, struct weir_error *error);
 	void (*free)(void *kind);
 };
 
@@ -138,12 +136,11 @@ int remote_fd(const struct source *source);
 void remote_acknowledge(struct source *source, struct source_stream *stream, uint64_t position);
 enum weir_status remote_resume(struct source *source, struct source_stream *stream, uint64_t position,
                                struct weir_error *error);
-enum weir_status remote_check(struct source *source, struct weir_error *error);
 size_t remote_status(struct source *source, struct source_status *statuses, size_t count);
 void remote_free(struct source *source);
 
 #define REMOTE_SOURCE_OPS                                                                                     \
-	.replayable = true, .check = remote_check, .guarantee = SOURCE_EXACTLY_ONCE, .metrics = remote_metrics,   \
+	.replayable = true, .tells_at_once = true, .guarantee = SOURCE_EXACTLY_ONCE, .metrics = remote_metrics,   \
 	.collect = remote_collect, .streams = remote_streams, .fd = remote_fd, .acknowledge = remote_acknowledge, \
 	.resume = remote_resume, .status = remote_status, .free = remote_free
 

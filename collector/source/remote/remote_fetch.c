@@ -193,14 +193,6 @@ int remote_fetch_fd(const struct remote_fetch *fetch)
 
 /* ---- what is told ---- */
 
-void remote_tell(struct remote_fetch *fetch, const char *name, const char *words)
-{
-	size_t length = strlen(name), most = 80;
-	snprintf(fetch->loss, sizeof fetch->loss, "%s%s %s", length > most ? "..." : "",
-	         name + (length > most ? length - most : 0), words);
-	fetch->loss_ms = weir_monotonic_ms();
-}
-
 void remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, const char *format, ...)
 {
 	char words[160];
@@ -208,7 +200,10 @@ void remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, c
 	va_start(arguments, format);
 	vsnprintf(words, sizeof words, format, arguments);
 	va_end(arguments);
-	remote_tell(fetch, name, words);
+	size_t length = strlen(name), most = 80;
+	snprintf(fetch->loss, sizeof fetch->loss, "%s%s %s", length > most ? "..." : "",
+	         name + (length > most ? length - most : 0), words);
+	fetch->loss_ms = weir_monotonic_ms();
 	pthread_mutex_lock(&fetch->mutex);
 	if (bytes == UINT64_MAX)
 		fetch->state.unknown_losses++;
@@ -272,6 +267,16 @@ static void publish(struct remote_fetch *fetch)
 	         : loss          ? fetch->loss
 	                         : "");
 	pthread_mutex_unlock(&fetch->mutex);
+}
+
+bool remote_fetch_notice(struct remote_fetch *fetch, char words[256])
+{
+	pthread_mutex_lock(&fetch->mutex);
+	bool there = fetch->notice[0] != '\0';
+	memcpy(words, fetch->notice, sizeof fetch->notice);
+	fetch->notice[0] = '\0';
+	pthread_mutex_unlock(&fetch->mutex);
+	return there;
 }
 
 void remote_fetch_state(struct remote_fetch *fetch, struct remote_fetch_state *state)

@@ -45,10 +45,13 @@ void remote_remark(struct remote_round *round, const char *format, ...)
 
 void remote_replaced(struct remote_round *round, const char *name)
 {
-	remote_tell(round->fetch, name, "was written again: it is another object now, and all its lines are read");
-	pthread_mutex_lock(&round->fetch->mutex);
-	round->fetch->state.replaced++;
-	pthread_mutex_unlock(&round->fetch->mutex);
+	struct remote_fetch *fetch = round->fetch;
+	pthread_mutex_lock(&fetch->mutex);
+	snprintf(fetch->notice, sizeof fetch->notice,
+	         "%.120s was written again: it is another object now, and all its lines are read, also those that it had",
+	         name);
+	fetch->state.replaced++;
+	pthread_mutex_unlock(&fetch->mutex);
 }
 
 static void end_folder(struct remote_round *round)

@@ -27,6 +27,9 @@ struct remote_source {
 	struct source source;
 	const struct remote_ops *ops;
 	void *kind;
+	source_tell *tell; /* or NULL */
+	void *tell_context;
+	char place[WEIR_JSON_PATH_BYTES]; /* in the configuration */
 	_Atomic bool *kind_stop;
 	struct remote_fetch_options options;
 	char *directory;
@@ -177,6 +180,9 @@ static void end_step(struct remote_source *source)
 /* WEIR_OK: there is a step with lines. */
 static enum weir_status next_step(struct remote_source *source, struct weir_error *error)
 {
+	char words[256];
+	if (source->tell != NULL && remote_fetch_notice(source->fetch, words))
+		source->tell(source->tell_context, source->place, words);
 	if (source->step == NULL) {
 		if (source->count >= REMOTE_PIECES_MOST) {
 			drop_acknowledged(source);
@@ -351,12 +357,6 @@ enum weir_status remote_resume(struct source *base, struct source_stream *stream
 	return WEIR_OK;
 }
 
-enum weir_status remote_check(struct source *base, struct weir_error *error)
-{
-	struct remote_source *source = remote_of(base);
-	return source->ops->check != NULL ? source->ops->check(source->kind, error) : WEIR_OK;
-}
-
 size_t remote_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct remote_source *source = remote_of(base);
@@ -467,6 +467,9 @@ enum weir_status remote_source_new(const struct source_ops *ops_of_kind, const s
 	source->source.ops = ops_of_kind;
 	source->ops = ops;
 	source->kind = kind;
+	source->tell = context->tell;
+	source->tell_context = context->tell_context;
+	memcpy(source->place, config->path, sizeof source->place);
 	source->kind_stop = stop;
 	source->streams[0] = &source->stream;
 	source->caught_up_ms = weir_monotonic_ms();

@@ -31,7 +31,6 @@ struct s3 {
 	struct s3_page page;
 	struct s3_versions versions;
 	struct weir_text address;
-	bool impatient; /* nothing is asked twice */
 };
 
 extern const struct weir_json_rule s3_members[];
@@ -47,10 +46,6 @@ WEIR_MUST_USE enum weir_status s3_configure(struct s3 *s3, struct remote_setting
 enum weir_status s3_apart(const struct weir_json *json, const struct weir_json *other, struct weir_error *error);
 void s3_describe(const struct weir_json *json, struct weir_text *place, struct weir_text *manner);
 
-/** Makes the client anew, which waits so long for an answer. */
-WEIR_MUST_USE enum weir_status s3_make_client(struct s3 *s3, int64_t connect_ms, int64_t answer_ms,
-                                              struct weir_error *error);
-
 /** What the secret is. *out is returned, the caller frees; NULL: none is configured. */
 WEIR_MUST_USE enum weir_status s3_secret_open(const struct s3_secret *secret, char **out, struct weir_error *error);
 
@@ -58,7 +53,6 @@ WEIR_MUST_USE enum weir_status s3_secret_open(const struct s3_secret *secret, ch
 enum weir_status s3_list(void *kind, bool whole, struct remote_round *round, struct weir_error *error);
 enum weir_status s3_read(void *kind, const struct remote_object *object, uint64_t from, uint64_t to, int fd,
                          uint64_t *got, struct weir_error *error);
-enum weir_status s3_check(void *kind, struct weir_error *error);
 void s3_free(void *kind);
 
 #endif

@@ -11,7 +11,6 @@ static const struct remote_ops ops = {
 	.ordered = true,
 	.list = s3_list,
 	.read = s3_read,
-	.check = s3_check,
 	.free = s3_free,
 };
 

@@ -272,17 +272,15 @@ static void make_label(struct s3 *s3)
 	s3->label = label.at;
 }
 
-enum weir_status s3_make_client(struct s3 *s3, int64_t connect_ms, int64_t answer_ms, struct weir_error *error)
+static enum weir_status make_client(struct s3 *s3, struct weir_error *error)
 {
-	struct weir_http_client_options options = {.connect_ms = connect_ms,
-	                                           .answer_ms = answer_ms,
+	struct weir_http_client_options options = {.connect_ms = CONNECT_MS,
+	                                           .answer_ms = ANSWER_MS,
 	                                           .stall_ms = STALL_MS,
 	                                           .body_most_bytes = PAGE_BYTES_MOST,
 	                                           .agent = "weir/" WEIR_VERSION,
 	                                           .ca_file = s3->ca,
 	                                           .stop = &s3->stop};
-	weir_http_client_free(s3->client);
-	s3->client = NULL;
 	return weir_http_client_new(&options, &s3->client, error);
 }
 
@@ -323,7 +321,7 @@ enum weir_status s3_configure(struct s3 *s3, struct remote_settings *settings, c
 	s3->ca = config.ca != NULL ? weir_copy(config.ca, strlen(config.ca)) : NULL;
 	make_label(s3);
 	*settings = config.common;
-	return s3_make_client(s3, CONNECT_MS, ANSWER_MS, error);
+	return make_client(s3, error);
 }
 
 void s3_free(void *kind)

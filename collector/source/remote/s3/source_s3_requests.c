@@ -22,8 +22,6 @@ enum {
 	PAUSE_MOST_MS = 10000, /* whatever a server asks for: the next round comes later by itself */
 	LOOK_MS = 50,
 	EMPTY_PAGES_MOST = 100,
-	CHECK_CONNECT_MS = 3000,
-	CHECK_ANSWER_MS = 5000,
 	HEADER_BYTES = 4200,
 };
 
@@ -126,8 +124,7 @@ static enum weir_status ask(struct s3 *s3, struct weir_http_call *call, struct w
 	for (int tries = 1; status == WEIR_OK; tries++, pause *= 2) {
 		weir_text_clear(&answer->body);
 		status = weir_http_client_call(s3->client, call, answer, error);
-		if (tries == TRIES || s3->impatient || !may_pass(status, answer) || answer->body_fd_bytes > 0 ||
-		    atomic_load(&s3->stop))
+		if (tries == TRIES || !may_pass(status, answer) || answer->body_fd_bytes > 0 || atomic_load(&s3->stop))
 			break;
 		int64_t asked = status == WEIR_OK && answer->retry_after_ms > pause ? answer->retry_after_ms : pause;
 		pause_ms(s3, asked < PAUSE_MOST_MS ? asked : PAUSE_MOST_MS);
@@ -273,18 +270,6 @@ enum weir_status s3_list(void *kind, bool whole, struct remote_round *round, str
 		}
 	}
 	return first;
-}
-
-/* The first page of the first prefix: whoever may list that may list the others. */
-enum weir_status s3_check(void *kind, struct weir_error *error)
-{
-	struct s3 *s3 = kind;
-	enum weir_status status = s3_make_client(s3, CHECK_CONNECT_MS, CHECK_ANSWER_MS, error);
-	s3->impatient = true;
-	if (status == WEIR_OK)
-		status = fetch_page(s3, s3->prefixes[0], "", NULL, error);
-	s3->impatient = false;
-	return status;
 }
 
 /* ---- reading ---- */

@@ -89,7 +89,6 @@ void webhdfs_inode_path(uint64_t id, char path[64]);
 /* ---- webhdfs_list.c, webhdfs_read.c: struct remote_ops ---- */
 
 enum weir_status webhdfs_list(void *kind, bool whole, struct remote_round *round, struct weir_error *error);
-enum weir_status webhdfs_check(void *kind, struct weir_error *error);
 enum weir_status webhdfs_read(void *kind, const struct remote_object *object, uint64_t from, uint64_t to, int fd,
                               uint64_t *got, struct weir_error *error);
 

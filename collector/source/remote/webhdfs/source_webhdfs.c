@@ -239,7 +239,6 @@ static const struct remote_ops ops = {
 	.at_once = WEBHDFS_CLIENTS,
 	.list = webhdfs_list,
 	.read = webhdfs_read,
-	.check = webhdfs_check,
 	.free = webhdfs_free,
 };
 

@@ -365,31 +365,3 @@ enum weir_status webhdfs_list(void *context, bool whole, struct remote_round *ro
 	struct listing listing = {.kind = context, .round = round, .whole = whole, .error = error};
 	return whole ? list_whole(&listing) : list_changed(&listing);
 }
-
-/* What of a pattern has no wildcard: the file that it names, or the folder in which its first wildcard looks. */
-static void fixed_part(const char *pattern, struct weir_text *path)
-{
-	const char *part;
-	size_t length, depth = 0;
-	while ((length = part_of(pattern, depth++, &part)) > 0 && !is_glob(part, length))
-		weir_text_printf(path, "/%.*s", (int)length, part);
-	if (path->length == 0)
-		weir_text_puts(path, "/");
-	weir_text_append(path, "", 1);
-}
-
-enum weir_status webhdfs_check(void *context, struct weir_error *error)
-{
-	struct webhdfs *kind = context;
-	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; i < kind->path_count && status == WEIR_OK; i++) {
-		struct weir_text path = {0};
-		struct webhdfs_status found;
-		fixed_part(kind->paths[i], &path);
-		status = stat_path(kind, path.at, &found, error);
-		if (status != WEIR_OK)
-			weir_error_prefix(error, "%.100s", path.at);
-		weir_text_deinit(&path);
-	}
-	return status;
-}
