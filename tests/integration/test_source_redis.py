@@ -195,9 +195,10 @@ def test_entries_of_any_size_and_form_are_taken_or_told(place):
         server.add("many", {f"f{i}": i for i in range(100000)}, {"_stream": "forged", "time": "1999-01-01T00:00:00Z"},
                    *[{"n": i} for i in range(4)])
         until(lambda: keys(place) == ["ann", "many"], "ann is blocked", running=weir)
-        assert value(port, "weir_source_skipped_total") == 3
-        letters = lines_of(place.path("dead"))
-        assert sorted(letter["reason"] for letter in letters) == ["line too long"] * 4 + ["not json"], len(letters)
+        until(lambda: value(port, "weir_source_skipped_total") == 3, "three are skipped", running=weir)
+        until(lambda: len(lines_of(place.path("dead"))) == 6, "six are dead letters", running=weir)
+        reasons = sorted(letter["reason"] for letter in lines_of(place.path("dead")))
+        assert reasons == ["line too long"] * 5 + ["not json"], reasons
         if not SANITIZED:
             assert weir.peak_bytes() < 200 << 20, weir.peak_bytes()
         until(lambda: "has no field \"line\", but other, a?b" in weir.said(), "it is said", running=weir)
