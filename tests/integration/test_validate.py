@@ -102,9 +102,12 @@ def test_the_documents_are_true(place):
 
 
 def test_the_tables_of_sources_are_true(place):
-    """Every member of each type has its row, and the example is good."""
+    """Every member of each type has its row, here or where its section leads, and the example is good."""
     with open(os.path.join(ROOT, "collector", "formats.md"), encoding="utf-8") as file:
         page = file.read().split("\n## Formats\n")[0]
+    with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
+        sections = re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", file.read(), re.DOTALL | re.MULTILINE)
+    others = {name.lower(): text for name, text in sections}
     zones = [{"name": "a", "key": ["ip"], "limits": [sliding(1, "1m")]}]
     example = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1])
     place.good("validate", place.write("sources.json", json.dumps({"zones": zones, **example})))
@@ -115,7 +118,9 @@ def test_the_tables_of_sources_are_true(place):
     for name, text in types:
         said = refusal(place, json.dumps({"zones": zones, "sources": [{"type": name, "format": "combined", "none": 1}]}))
         known = set(re.findall(r"[a-z_]+", said.split("known: ")[1].splitlines()[0])) - {"type", "format", "line_max", "name"}
-        named = set(re.findall(r"^\| `([a-z_]+)`", text, re.MULTILINE)) - {"name"}
+        rows = re.search(r"^\| member \|(?:.*\n)+?(?=\n)", text if "| member |" in text else others[name], re.MULTILINE)[0]
+        cells = [row.split("|")[1] for row in rows.splitlines()]
+        named = {word for cell in cells for word in re.findall(r"`([a-z_]+)`", cell)} - {"name"}
         assert named == known, (name, named ^ known)
 
 
