@@ -36,13 +36,19 @@ weir_leave_out(tsan "one thread, which reads what it is given"
   integration.test_validate)
 weir_leave_out(tsan "processes that are killed and started again; each has the threads of `unit.test_bus_local`"
   unit.test_bus_local_crash unit.test_bus_local_recovery)
+foreach(sanitizer asan tsan)
+  weir_leave_out(${sanitizer} "starts Java servers again and again; `unit.test_remote`, `unit.test_webhdfs_json` and `integration.test_source_s3` run the same code"
+    integration.test_webhdfs integration.test_webhdfs_failover)
+  weir_leave_out(${sanitizer} "restarts RabbitMQ for a minute; `integration.test_source_nats` and `unit.test_source_queue` run the same base"
+    integration.test_source_amqp)
+endforeach()
 weir_leave_out(tsan "the thread is that of `unit.test_remote`"
-  integration.test_webhdfs integration.test_webhdfs_failover)
+  integration.test_source_s3)
 weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow`, `integration.test_cluster_limiter` or `integration.test_subscribe`"
   integration.test_archive_off integration.test_archive_sql integration.test_archiver_api_guards
   integration.test_cluster_bad_input integration.test_cluster_check integration.test_cluster_clock integration.test_cluster_marks
   integration.test_cloud_lists integration.test_cluster_overrides integration.test_cluster_policy integration.test_doctor
   integration.test_explain integration.test_faults integration.test_forget_cluster integration.test_forget_local
-  integration.test_journal integration.test_overrides_local integration.test_source_amqp integration.test_source_nats integration.test_state
+  integration.test_journal integration.test_overrides_local integration.test_source_nats integration.test_state
   integration.test_subscribe_haproxy integration.test_subscribe_nft integration.test_subscribe_nginx
   integration.test_subscribe_redis integration.test_webhook)
