@@ -219,10 +219,20 @@ static void decide(struct bucket_work *work, const struct weir_zone *zone, unsig
 	note_decision(work, t, verdict->until_ms, nth);
 }
 
+/*
+ * Whether the last decision has not ended by t. One that was taken back lasted no time: it is over at any t, also before
+ * it began, as the clocks of sources differ.
+ */
+static bool is_decided_at(const struct bucket_view *view, int64_t t)
+{
+	return view->decided != NULL && bucket_decided_at(view) < bucket_decided_until(view) &&
+	       t < bucket_decided_until(view);
+}
+
 /* Limits that cost 1 would be over of, if a decision may be made at t at all. */
 static unsigned find_breached(const struct bucket_work *work, unsigned over, int64_t t, int64_t c)
 {
-	if (work->view.decided != NULL && t < bucket_decided_until(&work->view))
+	if (is_decided_at(&work->view, t))
 		return 0;
 	if (c == 1)
 		return over;
@@ -289,9 +299,7 @@ void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count)
 /* An open block: published, not over, and one that limits alone hold up. */
 static bool has_open_block(const struct bucket_work *work, const struct weir_zone *zone, int64_t t)
 {
-	const struct bucket_view *view = &work->view;
-	return zone->block_for_ms == 0 && view->decided != NULL && bucket_decided_at(view) < bucket_decided_until(view) &&
-	       t < bucket_decided_until(view);
+	return zone->block_for_ms == 0 && is_decided_at(&work->view, t);
 }
 
 /* What the limits say of an event of cost 1 at t. */

@@ -215,7 +215,7 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 			blocked = true;
 	}
 	for (uint32_t i = 0; blocked && !barred && i < bucket->limit_count; i++) {
-		if (bucket->blocked_until < 0 || t >= bucket->blocked_until)
+		if (bucket->blocked_until < 0 || t >= bucket->blocked_until || bucket->blocked_until == bucket->blocked_at)
 			breached[i] = !late[i] && model_over(&bucket->limits[i], t, 1);
 		any |= breached[i];
 	}

@@ -346,6 +346,10 @@ static void a_lift_is_not_before_its_block_and_the_next_breach_decides(void **st
 	EXPECT_LIFTS(scene, 1500, 1500, 0); /* by one that is ahead */
 	EXPECT_PASS(scene, 1013, 1);
 	EXPECT_DECIDED(scene, 1014, 1, 2013);
+	EXPECT_LIFTS(scene, 1400, 1400, 0);
+	EXPECT_PASS(scene, 500, 1); /* a producer's clock is behind that block, and behind the consumer's */
+	EXPECT_DECIDED(scene, 501, 1, 1500);
+	EXPECT_BLOCK(scene, 400, 1); /* of that block, which is not over */
 	scene_close(scene);
 }
 
@@ -610,6 +614,34 @@ static void random_events_come_to_what_the_obvious_bucket_says(void **state)
 	}
 }
 
+/* Whoever is refused is known to gateways, whatever clocks those have who ask and who say what is done. */
+static void nobody_is_refused_without_a_block_that_was_published(void **state)
+{
+	(void)state;
+	static const char *const queues[] = {QUEUE(1, 1s), QUEUE(5, 200ms) "," SLIDING(8, 200ms), QUEUE(40, 3s)};
+	static const int64_t skews[] = {0, 0, -250, 400, -5000};
+	uint64_t seed = scene_seed();
+	for (int round = 0; round < ROUNDS; round++) {
+		struct bucket_scene *scene = scene_open(queues[round % 3], "");
+		scene->fast_way = scene_random(&seed, 2) == 0;
+		int64_t now = 1000000, published_until = -1;
+		for (int step = 0; step < STEPS; step++) {
+			int64_t t = (now += scene_random(&seed, 20)) + skews[scene_random(&seed, 5)];
+			if (scene_random(&seed, 3) == 0) {
+				if (scene_done(scene, t) != 0)
+					published_until = scene->verdict.kind == BUCKET_LIFTS ? -1 : scene->verdict.until_ms;
+				continue;
+			}
+			unsigned bits = scene_event(scene, t, 1);
+			if (bits & WEIR_VERDICT_DECIDED)
+				published_until = scene->verdict.until_ms;
+			else if (bits & WEIR_VERDICT_BLOCK)
+				assert_true(t < published_until);
+		}
+		scene_close(scene);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -642,6 +674,7 @@ int main(void)
 		cmocka_unit_test(a_decision_of_shadow_mode_is_left_behind_and_one_of_enforce_mode_is_not),
 		cmocka_unit_test(under_another_scale_only_limits_that_come_to_the_same_keep_what_they_hold),
 		cmocka_unit_test(random_events_come_to_what_the_obvious_bucket_says),
+		cmocka_unit_test(nobody_is_refused_without_a_block_that_was_published),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

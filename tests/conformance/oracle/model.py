@@ -106,7 +106,8 @@ def judge_event(bucket, t, c, is_done, barred=False, sent=0):
                and bucket.blocked_at <= t < bucket.blocked_until)
     blocked = barred or penalty or any(state.over(t, c) for state in in_time)
     breached = []
-    if blocked and not barred and (bucket.blocked_until is None or t >= bucket.blocked_until):
+    is_over = bucket.blocked_until is None or t >= bucket.blocked_until or bucket.blocked_at == bucket.blocked_until
+    if blocked and not barred and is_over:
         breached = [state for state in in_time if state.over(t, 1)]
 
     for state in in_time:
