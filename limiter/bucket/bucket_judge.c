@@ -330,29 +330,35 @@ static struct answer ask_limits(const struct bucket_view *view, int64_t t)
 
 /*
  * A place was freed: the open block ends when the limits let an event pass now. A limit that cannot say, as the moment
- * is too old for it, leaves the block as it is; so does one that is over and names no later moment.
+ * is too old for it, leaves the block as it is; so does one that is over and names no later moment. Where an operator
+ * blocks the key, too, what was published ends with the later of both: the bucket's block must not outlast his for what
+ * is done meanwhile.
  */
-static void end_sooner(struct bucket_work *work, uint32_t freed, int64_t t, struct bucket_verdict *verdict)
+static void end_sooner(struct bucket_work *work, uint32_t freed, int64_t t, int64_t held_until_ms,
+                       struct bucket_verdict *verdict)
 {
 	const struct bucket_view *view = &work->view;
-	int64_t decided_at_ms = bucket_decided_at(view), at_ms = t > decided_at_ms ? t : decided_at_ms;
+	int64_t decided_at_ms = bucket_decided_at(view), decided_until_ms = bucket_decided_until(view);
+	int64_t at_ms = t > decided_at_ms ? t : decided_at_ms;
 	struct answer answer = ask_limits(view, at_ms);
-	if (answer.is_late || answer.reset_ms >= bucket_decided_until(view) || (answer.is_over && answer.reset_ms == at_ms))
+	if (answer.is_late || answer.reset_ms >= decided_until_ms || (answer.is_over && answer.reset_ms == at_ms))
 		return;
-	verdict->kind = answer.is_over ? BUCKET_SHORTENS : BUCKET_LIFTS;
+	/* A block that was lifted lasted no time: the next breach makes a decision, whatever the clocks of other sources. */
+	weir_time_put(view->decided + WEIR_TIME_BYTES, answer.is_over ? answer.reset_ms : decided_at_ms);
+	if (held_until_ms >= decided_until_ms)
+		return; /* the operator's block alone is what was published, and stays */
+	verdict->until_ms = answer.reset_ms > held_until_ms ? answer.reset_ms : held_until_ms;
+	verdict->kind = verdict->until_ms > at_ms ? BUCKET_SHORTENS : BUCKET_LIFTS;
 	verdict->limit = answer.is_over ? answer.limit : freed;
 	const struct weir_limit_view *limit = &view->limits[verdict->limit];
 	verdict->rule = &limit->shape->limit;
 	verdict->count = limit->shape->ops->held(limit, at_ms);
 	verdict->at_ms = at_ms;
-	verdict->until_ms = answer.reset_ms;
 	verdict->nth = 0;
 	verdict->bits |= WEIR_VERDICT_DECIDED;
-	/* A block that was lifted lasted no time: the next breach makes a decision, whatever the clocks of other sources. */
-	weir_time_put(view->decided + WEIR_TIME_BYTES, answer.is_over ? answer.reset_ms : decided_at_ms);
 }
 
-void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t t, bool held,
+void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t held_until_ms,
                  struct bucket_verdict *verdict)
 {
 	leave(work, t);
@@ -366,6 +372,6 @@ void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t
 	if (freed == UINT32_MAX)
 		return;
 	work->changed = true;
-	if (!held && has_open_block(work, zone, t))
-		end_sooner(work, freed, t, verdict);
+	if (has_open_block(work, zone, t))
+		end_sooner(work, freed, t, held_until_ms, verdict);
 }
