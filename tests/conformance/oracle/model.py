@@ -182,14 +182,14 @@ class Counts:
         self.matched = self.passed = self.blocked = self.late = self.decisions = 0
 
     def add(self, verdict):
-        """Counts one verdict; a done record is none."""
+        """Counts one verdict; a done record is none, but may decide."""
+        self.decisions += verdict.decision is not None
         if verdict.word == "done":
             return
         self.matched += 1
         self.passed += verdict.word == "pass"
         self.blocked += verdict.word == "block"
         self.late += verdict.late
-        self.decisions += verdict.decision is not None
 
 
 class Once:
