@@ -132,12 +132,19 @@ bool api_decisions_answer(struct api_call *call)
  * Of a bucket the decision that is last in the log counts, whatever its time says: an event's time may be a little
  * ahead of the operator's who lifts its block. How little is bounded here, so that a bucket with a long history is
  * not read whole. A removed zone's lift has no bucket and is for all of them in its partition.
+ *
+ * What ended a block is mostly the bucket's next decision: so those after it are looked at first, and those before it
+ * only for a block that none of them ends. Else a bucket with many blocks would be read whole for each of them.
  */
-#define NONE_LATER(bucket)                                                                            \
-	" AND NOT EXISTS (SELECT 1 FROM decision_history AS n WHERE n.zone = d.zone AND n.bucket " bucket \
-	" AND n.at_ms >= d.at_ms - " DAY_MS " AND n.mode = 'enforce' AND n.action <> 'override'"          \
-	" AND n.partition_id = d.partition_id"                                                            \
+#define NONE_LATER(bucket, times)                                                                                   \
+	" AND NOT EXISTS (SELECT 1 FROM decision_history AS n WHERE n.zone = d.zone AND n.bucket " bucket " AND " times \
+	" AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = d.partition_id"                        \
 	" AND (n.log_offset > d.log_offset OR (n.log_offset = d.log_offset AND n.pair > d.pair)))"
+
+#define NOT_ENDED                                                                     \
+	NONE_LATER("= d.bucket", "n.at_ms >= d.at_ms")                                    \
+	NONE_LATER("= d.bucket", "n.at_ms >= d.at_ms - " DAY_MS " AND n.at_ms < d.at_ms") \
+	NONE_LATER("IS NULL", "n.at_ms >= d.at_ms - " DAY_MS)
 
 /*
  * The few whose end is ahead are found by the index on it. The signs before a zone and behind an order keep SQLite from
@@ -149,7 +156,7 @@ static void compose_blocks(const struct api_view *view, struct api_sql *sql)
 	api_sql_add(sql, " AND d.action = 'block' AND d.mode = 'enforce'");
 	if (api_view_given(view, API_ZONE))
 		weir_text_printf(&sql->text, " AND +d.zone = '%s'", view->zone.name);
-	api_sql_add(sql, NONE_LATER("= d.bucket") NONE_LATER("IS NULL"));
+	api_sql_add(sql, NOT_ENDED);
 	api_sql_add(sql, " ORDER BY d.at_ms + 0 DESC, d.partition_id DESC, d.log_offset DESC, d.pair DESC");
 }
 

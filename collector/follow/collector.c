@@ -64,8 +64,8 @@ static void take_record(struct collector *collector, struct record_reader *reade
 	if (matched.event_count > 0) {
 		if (framer_pending(collector->framer) == 0)
 			collector->oldest_ms = weir_monotonic_ms();
-		framer_add(collector->framer, reader->stream->id, collector->policy_version, &matched, &reader->record,
-		           reader->position, now_ms);
+		framer_add(collector->framer, reader->stream->id, reader->stream->is_common, collector->policy_version,
+		           &matched, &reader->record, reader->position, now_ms);
 	}
 	record_reader_take(reader, now_ms);
 }

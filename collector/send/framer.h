@@ -24,11 +24,12 @@ void framer_free(struct framer *framer);
  * Adds a record's events.
  *
  * @param source    16 bytes; if it differs from the previous record's, open frames are flushed first
+ * @param is_common  other collectors may read it under the same id: its frames say so
  * @param position  just after the record; if it is below the previous record's, open frames are flushed first
  * @param now_ms    the sending time of frames that this finishes
  */
-void framer_add(struct framer *framer, const uint8_t *source, uint64_t policy_version, const struct matched *matched,
-                const struct record *record, uint64_t position, int64_t now_ms);
+void framer_add(struct framer *framer, const uint8_t *source, bool is_common, uint64_t policy_version,
+                const struct matched *matched, const struct record *record, uint64_t position, int64_t now_ms);
 
 /** Emits every open frame. */
 void framer_flush(struct framer *framer, int64_t now_ms);

@@ -41,6 +41,7 @@ enum {
 struct source_stream {
 	uint8_t id[SOURCE_ID_BYTES]; /* a file's: hash of (collector id, path first seen); other kinds have their own */
 	char *name;                  /* for people: a file's path first seen, "-", or as the kind names it */
+	bool is_common;              /* the id is the same in every collector, and several may read the stream as one */
 	uint32_t order;              /* rank among the source's streams: a glob's files by path bytes */
 	void *context;               /* only the caller sets and reads it */
 	_Atomic uint64_t lines;      /* for status(): set by the caller, which splits the chunks (relaxed); 0 otherwise */

@@ -18,7 +18,8 @@
  *   8      policy version that the events were matched under (a policy record: its own)
  *   -- events and judged:
  *   8      base time, Unix ms
- *   8      base position in the source
+ *   8      base position in the source: its first event's; or below that, where several collectors may read the source
+ *          as one, so that its positions come from each of them
  *   varint zone sets: count, then for each: varint n, then n times varint (zone id << 1 | done)
  *   varint keys: count, then for each: varint length, bytes (the joined key)
  *   varint events: count, then for each:
@@ -75,7 +76,11 @@ struct weir_frame_writer; /* keeps its buffers from frame to frame */
 struct weir_frame_writer *weir_frame_writer_new(void);
 void weir_frame_writer_free(struct weir_frame_writer *writer);
 
-/** Starts an empty frame. */
+/**
+ * Starts an empty frame.
+ *
+ * @param base_position  not above the first event's; below it: see is_common of a frame
+ */
 void weir_frame_begin(struct weir_frame_writer *writer, const uint8_t source[WEIR_SOURCE_ID_BYTES],
                       uint64_t policy_version, int64_t base_time_ms, uint64_t base_position);
 
@@ -143,6 +148,7 @@ struct weir_frame {
 	int64_t sending_time_ms;
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
 	uint64_t policy_version;
+	bool is_common; /* the source's id is the same in all collectors, and several may read it */
 	const struct weir_frame_zone_set *zone_sets;
 	uint32_t zone_set_count;
 	const struct weir_span *keys;

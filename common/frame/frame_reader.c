@@ -174,6 +174,7 @@ static bool read_events(struct weir_frame_reader *reader, struct input *input, s
 	input->at = at;
 	frame->events = reader->events;
 	frame->event_count = (uint32_t)count;
+	frame->is_common = count > 0 && reader->events[0].position > base_position;
 	frame->pair_count = (uint32_t)pairs;
 	return true;
 }

@@ -3,6 +3,9 @@
  * Whether two processes send as one source. A source's positions only grow, within a partition: where a collector starts
  * again, or its producer does, it sends again what was not acknowledged, and so goes back once. Two collectors of one
  * identity make the source go back all the time, as each of their frames is behind or before the other's.
+ *
+ * A stream that any number of collectors may read under one id (a topic's, Redis's, decisions) does so by design: their
+ * frames say it (is_common), and are not looked at.
  */
 #ifndef WEIR_COMMON_FRAME_SENDER_WATCH_H
 #define WEIR_COMMON_FRAME_SENDER_WATCH_H
@@ -23,12 +26,13 @@ struct weir_sender_watch {
  * Looks at the source's next frame.
  *
  * @param clock_ms  the partition's clock with this frame
- * @return whether the source is sent by two: it went back more often within a minute than restarts explain
+ * @return whether the source is one collector's own, and sent by two: it went back more often within a minute than
+ *         restarts explain
  */
 static inline bool weir_sender_is_shared(struct weir_sender_watch *watch, const struct weir_frame *frame,
                                          int64_t clock_ms)
 {
-	if (frame->event_count == 0)
+	if (frame->event_count == 0 || frame->is_common)
 		return false;
 	bool back = frame->events[0].position <= watch->last;
 	watch->last = frame->events[frame->event_count - 1].position;

@@ -163,6 +163,8 @@ static inline void fast_open(struct fast_bucket *at, struct bucket *bucket, cons
 	if (bucket->flags & BUCKET_DECIDED) {
 		at->decided_at_ms = weir_time_get(at->fixed);
 		at->decided_until_ms = weir_time_get(at->fixed + WEIR_TIME_BYTES);
+		if (__builtin_expect(at->decided_until_ms == at->decided_at_ms, 0))
+			at->decided_until_ms = 0; /* it was taken back: over at any time */
 		at->fixed += decided_bytes(bucket->flags);
 	}
 	at->ring = (struct fast_ring){.entries = at->fixed + layout->fixed_bytes[0], .newest_ms = at->newest_ms};

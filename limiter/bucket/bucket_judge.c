@@ -219,10 +219,20 @@ static void decide(struct bucket_work *work, const struct weir_zone *zone, unsig
 	note_decision(work, t, verdict->until_ms, nth);
 }
 
+/*
+ * Whether the last decision has not ended by t. One that was taken back lasted no time: it is over at any t, also before
+ * it began, as the clocks of sources differ.
+ */
+static bool is_decided_at(const struct bucket_view *view, int64_t t)
+{
+	return view->decided != NULL && bucket_decided_at(view) < bucket_decided_until(view) &&
+	       t < bucket_decided_until(view);
+}
+
 /* Limits that cost 1 would be over of, if a decision may be made at t at all. */
 static unsigned find_breached(const struct bucket_work *work, unsigned over, int64_t t, int64_t c)
 {
-	if (work->view.decided != NULL && t < bucket_decided_until(&work->view))
+	if (is_decided_at(&work->view, t))
 		return 0;
 	if (c == 1)
 		return over;
@@ -289,9 +299,7 @@ void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count)
 /* An open block: published, not over, and one that limits alone hold up. */
 static bool has_open_block(const struct bucket_work *work, const struct weir_zone *zone, int64_t t)
 {
-	const struct bucket_view *view = &work->view;
-	return zone->block_for_ms == 0 && view->decided != NULL && bucket_decided_at(view) < bucket_decided_until(view) &&
-	       t < bucket_decided_until(view);
+	return zone->block_for_ms == 0 && is_decided_at(&work->view, t);
 }
 
 /* What the limits say of an event of cost 1 at t. */
@@ -322,29 +330,35 @@ static struct answer ask_limits(const struct bucket_view *view, int64_t t)
 
 /*
  * A place was freed: the open block ends when the limits let an event pass now. A limit that cannot say, as the moment
- * is too old for it, leaves the block as it is; so does one that is over and names no later moment.
+ * is too old for it, leaves the block as it is; so does one that is over and names no later moment. Where an operator
+ * blocks the key, too, what was published ends with the later of both: the bucket's block must not outlast his for what
+ * is done meanwhile.
  */
-static void end_sooner(struct bucket_work *work, uint32_t freed, int64_t t, struct bucket_verdict *verdict)
+static void end_sooner(struct bucket_work *work, uint32_t freed, int64_t t, int64_t held_until_ms,
+                       struct bucket_verdict *verdict)
 {
 	const struct bucket_view *view = &work->view;
-	int64_t decided_at_ms = bucket_decided_at(view), at_ms = t > decided_at_ms ? t : decided_at_ms;
+	int64_t decided_at_ms = bucket_decided_at(view), decided_until_ms = bucket_decided_until(view);
+	int64_t at_ms = t > decided_at_ms ? t : decided_at_ms;
 	struct answer answer = ask_limits(view, at_ms);
-	if (answer.is_late || answer.reset_ms >= bucket_decided_until(view) || (answer.is_over && answer.reset_ms == at_ms))
+	if (answer.is_late || answer.reset_ms >= decided_until_ms || (answer.is_over && answer.reset_ms == at_ms))
 		return;
-	verdict->kind = answer.is_over ? BUCKET_SHORTENS : BUCKET_LIFTS;
+	/* A block that was lifted lasted no time: the next breach makes a decision, whatever the clocks of other sources. */
+	weir_time_put(view->decided + WEIR_TIME_BYTES, answer.is_over ? answer.reset_ms : decided_at_ms);
+	if (held_until_ms >= decided_until_ms)
+		return; /* the operator's block alone is what was published, and stays */
+	verdict->until_ms = answer.reset_ms > held_until_ms ? answer.reset_ms : held_until_ms;
+	verdict->kind = verdict->until_ms > at_ms ? BUCKET_SHORTENS : BUCKET_LIFTS;
 	verdict->limit = answer.is_over ? answer.limit : freed;
 	const struct weir_limit_view *limit = &view->limits[verdict->limit];
 	verdict->rule = &limit->shape->limit;
 	verdict->count = limit->shape->ops->held(limit, at_ms);
 	verdict->at_ms = at_ms;
-	verdict->until_ms = answer.reset_ms;
 	verdict->nth = 0;
 	verdict->bits |= WEIR_VERDICT_DECIDED;
-	/* A block that was lifted lasted no time: the next breach makes a decision, whatever the clocks of other sources. */
-	weir_time_put(view->decided + WEIR_TIME_BYTES, answer.is_over ? answer.reset_ms : decided_at_ms);
 }
 
-void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t t, bool held,
+void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t held_until_ms,
                  struct bucket_verdict *verdict)
 {
 	leave(work, t);
@@ -358,6 +372,6 @@ void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t
 	if (freed == UINT32_MAX)
 		return;
 	work->changed = true;
-	if (!held && has_open_block(work, zone, t))
-		end_sooner(work, freed, t, verdict);
+	if (has_open_block(work, zone, t))
+		end_sooner(work, freed, t, held_until_ms, verdict);
 }

@@ -50,8 +50,8 @@ void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratc
 /* What a decision does. */
 enum bucket_decision {
 	BUCKET_BLOCKS,
-	BUCKET_SHORTENS, /* the open block ends sooner than was published: a queue has room again, and another limit not yet */
-	BUCKET_LIFTS,    /* it has ended: a queue has room again */
+	BUCKET_SHORTENS, /* the open block ends sooner than was published: a queue has room again; another limit, or an operator, still blocks */
+	BUCKET_LIFTS, /* it has ended: a queue has room again */
 };
 
 struct bucket_verdict {
@@ -83,10 +83,11 @@ void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count)
  * A done record: the oldest entry of every queue goes. Where that frees a place under an open block, the block ends when
  * the limits let an event pass; its new end is a decision. A block of a zone with `block_for` is a penalty, and stays.
  *
- * @param held     an operator's block of the key is what was published last: nothing is decided
+ * @param held_until_ms  the end of an operator's block of the key, which holds whatever the limits say: the decision does
+ *                       not end it; 0: there is none
  * @param verdict  its bits are 0, or WEIR_VERDICT_DECIDED alone
  */
-void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t t, bool held,
+void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t held_until_ms,
                  struct bucket_verdict *verdict);
 
 #endif

@@ -137,8 +137,6 @@ static void count_pair(struct tally *tally, uint32_t zone_id, struct weir_span k
 	}
 	if (bits & WEIR_VERDICT_LATE)
 		add(&zone->late, 1);
-	if (bits & WEIR_VERDICT_DECIDED)
-		add(&zone->decisions, 1);
 }
 
 static inline unsigned verdict_of(const struct shard_result *result, uint32_t pair)
@@ -193,8 +191,19 @@ static void count_one_zone(struct tally *tally, const struct weir_frame *frame, 
 		add(&zone->passed, passed);
 }
 
+/* By themselves, as a done record has a decision and no verdict. */
+static void count_decisions(struct tally *tally, const struct shard_result *result)
+{
+	for (uint32_t i = 0; i < result->decision_count; i++) {
+		struct tally_zone *zone = own_zone(tally, result->decisions[i].zone->zone->id);
+		if (zone != NULL)
+			add(&zone->decisions, 1);
+	}
+}
+
 void tally_frame(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
 {
+	count_decisions(tally, result);
 	if (frame->zone_set_count == 1 && frame->zone_sets[0].count == 1) {
 		count_one_zone(tally, frame, result);
 		return;

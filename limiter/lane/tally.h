@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The totals of a partition's verdicts: passes, blocks and late events of each
- * zone, and the most blocked keys.
+ * The totals of a partition's verdicts: passes, blocks, late events and decisions of
+ * each zone, and the most blocked keys.
  *
  * There is one per partition, saved with its checkpoint. So a summary covers a
  * whole run, however often it was interrupted, and is the same for any number of

@@ -64,12 +64,13 @@ static inline void settle(struct shard *shard, struct lookup *lookup)
 /*
  * The slow path.
  *
- * @param barred  an operator blocks the key; of a done record: blocks this very key, whose decision is the newest one
+ * @param barred_ms  when the block ends by which an operator blocks the key, of a done record: this very key; 0: he does
+ *                   not
  * @return whether the bucket changed
  */
 static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup,
                                                   const struct layout *layout, int64_t t, int64_t c, bool done,
-                                                  bool barred, struct bucket_verdict *verdict)
+                                                  int64_t barred_ms, struct bucket_verdict *verdict)
 {
 	struct bucket_work work;
 	verdict->bits = 0;
@@ -77,16 +78,16 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 		shard_look_closer(shard, lookup); /* see settle() */
 	if (lookup->bucket == NULL && done)
 		return false;
-	if (lookup->bucket == NULL && c == 1 && !barred && layout->scale == SCALE_ONE) {
+	if (lookup->bucket == NULL && c == 1 && barred_ms == 0 && layout->scale == SCALE_ONE) {
 		record_first(shard, lookup, t);
 		return true;
 	}
 	open_work(shard, lookup, layout, c, &work);
 	work.sent_ms = shard->work.frame->sending_time_ms;
 	if (done)
-		bucket_done(&work, lookup->zone->zone, t, barred, verdict);
+		bucket_done(&work, lookup->zone->zone, t, barred_ms, verdict);
 	else
-		bucket_judge(&work, lookup->zone->zone, t, c, barred, verdict);
+		bucket_judge(&work, lookup->zone->zone, t, c, barred_ms != 0, verdict);
 	if (work.moved && work.changed)
 		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, lookup->ref));
 	return work.changed;
@@ -106,11 +107,14 @@ static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard
 	if (effect.allowed && !done)
 		return WHOLE_UNTOUCHED;
 	const struct layout *layout = shard_layout(shard, zone->layout->id, effect.thousandths);
-	bool barred = effect.blocked;
-	if (done)
-		barred = overrides_block_after(&shard->overrides, zone->zone->id, OVERRIDE_OF_KEY, key, event->time_ms) != NULL;
-	return judge_whole(shard, lookup, layout, event->time_ms, event->cost, done, barred, verdict) ? WHOLE_CHANGED
-	                                                                                              : WHOLE_SAME;
+	int64_t barred_ms = effect.blocked ? OVERRIDE_NO_END : 0;
+	if (done) {
+		const struct override_setting *block =
+			overrides_block_after(&shard->overrides, zone->zone->id, OVERRIDE_OF_KEY, key, event->time_ms);
+		barred_ms = block != NULL ? block->until_ms : 0;
+	}
+	bool changed = judge_whole(shard, lookup, layout, event->time_ms, event->cost, done, barred_ms, verdict);
+	return changed ? WHOLE_CHANGED : WHOLE_SAME;
 }
 
 /* Judges one event in one zone. */
@@ -129,7 +133,7 @@ static inline void judge_pair(struct shard *shard, struct lookup *lookup, const 
 		if (__builtin_expect(lookup->overridden, 0))
 			whole = judge_overridden(shard, lookup, event, done, verdict);
 		else
-			changed = judge_whole(shard, lookup, zone->layout, event->time_ms, event->cost, done, false, verdict);
+			changed = judge_whole(shard, lookup, zone->layout, event->time_ms, event->cost, done, 0, verdict);
 		if (whole == WHOLE_UNTOUCHED)
 			return;
 		changed |= whole == WHOLE_CHANGED;

@@ -57,6 +57,9 @@ def test_blocks_are_counted_once_by_however_many_collectors(place):
         found = traffic.by_bucket(decision for decision in published(one) if decision["key"] != ["last"])
         for bucket in sorted(set(found) | set(wanted)):
             assert found.get(bucket) == wanted.get(bucket), (bucket, found.get(bucket), wanted.get(bucket))
+        # What both send has one identity by design: nobody is told that a state directory was copied.
+        assert limiter.value("weir_limiter_repeated_events_total") > 0
+        assert limiter.value("weir_limiter_shared_source_frames_total") == 0
 
 
 def test_a_policy_with_a_circle_is_refused(place):

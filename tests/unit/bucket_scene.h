@@ -165,21 +165,21 @@ static inline unsigned scene_event(struct bucket_scene *scene, int64_t t, int64_
 	return scene_barred(scene, t, c, false);
 }
 
-/* @param held  an operator blocks the key */
-static inline unsigned scene_done_held(struct bucket_scene *scene, int64_t t, bool held)
+/* @param held_until  when an operator's block of the key ends; 0: there is none */
+static inline unsigned scene_done_held(struct bucket_scene *scene, int64_t t, int64_t held_until)
 {
 	struct bucket_work work;
 	if (scene->bucket == NULL)
 		return 0;
 	scene_work_open(scene, &work, 1);
-	bucket_done(&work, scene->zone->zone, t, held, &scene->verdict);
+	bucket_done(&work, scene->zone->zone, t, held_until, &scene->verdict);
 	scene_work_close(scene, &work);
 	return scene->verdict.bits;
 }
 
 static inline unsigned scene_done(struct bucket_scene *scene, int64_t t)
 {
-	return scene_done_held(scene, t, false);
+	return scene_done_held(scene, t, 0);
 }
 
 /* Each limit's state, one behind the other; "-" of one that is empty. A single bucket's is that of its one event. */

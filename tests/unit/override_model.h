@@ -110,15 +110,16 @@ static inline struct model_effect model_effect(const struct model_overrides *ove
 }
 
 /* Whether an operator blocks this very key, whatever networks it is in. */
-static inline bool model_blocks_key(const struct model_overrides *overrides, uint32_t zone_id, struct weir_span key,
-                                    int64_t t, int64_t clock_ms, int64_t lateness_ms)
+/* The end of the operator's block of just this key that holds at t; 0: there is none. */
+static inline int64_t model_blocks_key(const struct model_overrides *overrides, uint32_t zone_id, struct weir_span key,
+                                       int64_t t, int64_t clock_ms, int64_t lateness_ms)
 {
 	for (uint32_t i = 0; i < overrides->count; i++) {
 		const struct model_override *override = &overrides->all[i];
 		if (override->scope == OVERRIDE_OF_KEY && model_override_matches(override, zone_id, key))
-			return model_holds(override->block_until, t, clock_ms, lateness_ms);
+			return model_holds(override->block_until, t, clock_ms, lateness_ms) ? override->block_until : 0;
 	}
-	return false;
+	return 0;
 }
 
 static inline int64_t model_times(int64_t number, int64_t thousandths, int64_t least)

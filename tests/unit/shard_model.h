@@ -162,7 +162,7 @@ struct model_verdict {
  * ends when the limits say so from then on.
  */
 static inline struct model_verdict model_judge_done(struct model_bucket *bucket, const struct weir_zone *zone,
-                                                    int64_t t, bool held)
+                                                    int64_t t, int64_t held_until)
 {
 	struct model_verdict verdict = {.bits = WEIR_VERDICT_NONE};
 	bool any = false, over = false;
@@ -172,7 +172,7 @@ static inline struct model_verdict model_judge_done(struct model_bucket *bucket,
 			verdict.limit = i;
 		}
 	bool is_open = bucket->blocked_until > bucket->blocked_at && t < bucket->blocked_until;
-	if (!any || held || !is_open || zone->block_for_ms > 0)
+	if (!any || !is_open || zone->block_for_ms > 0)
 		return verdict;
 	verdict.at = verdict.until = t > bucket->blocked_at ? t : bucket->blocked_at;
 	for (uint32_t i = 0; i < bucket->limit_count; i++) {
@@ -189,21 +189,27 @@ static inline struct model_verdict model_judge_done(struct model_bucket *bucket,
 	}
 	if (verdict.until >= bucket->blocked_until || (over && verdict.until == verdict.at))
 		return verdict;
-	verdict.decided = true;
-	verdict.kind = over ? BUCKET_SHORTENS : BUCKET_LIFTS;
-	verdict.count = model_held(&bucket->limits[verdict.limit], verdict.at);
+	int64_t was_until = bucket->blocked_until;
 	bucket->blocked_until = over ? verdict.until : bucket->blocked_at;
+	if (held_until >= was_until)
+		return verdict;
+	if (verdict.until < held_until)
+		verdict.until = held_until;
+	verdict.decided = true;
+	verdict.kind = verdict.until > verdict.at ? BUCKET_SHORTENS : BUCKET_LIFTS;
+	verdict.count = model_held(&bucket->limits[verdict.limit], verdict.at);
 	return verdict;
 }
 
 static inline struct model_verdict model_judge(struct model_bucket *bucket, const struct weir_zone *zone, int64_t t,
-                                               int64_t c, int64_t sent, bool done, bool barred)
+                                               int64_t c, int64_t sent, bool done, int64_t barred_until)
 {
 	struct model_verdict verdict = {0};
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
 		model_leave(&bucket->limits[i], t);
 	if (done)
-		return model_judge_done(bucket, zone, t, barred);
+		return model_judge_done(bucket, zone, t, barred_until);
+	bool barred = barred_until != 0;
 	bool late[WEIR_ZONE_LIMITS_MAX], breached[WEIR_ZONE_LIMITS_MAX] = {false}, any = false;
 	bool blocked = barred || (zone->block_for_ms > 0 && bucket->blocked_until >= 0 && bucket->blocked_at <= t &&
 	                          t < bucket->blocked_until);
@@ -215,7 +221,7 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 			blocked = true;
 	}
 	for (uint32_t i = 0; blocked && !barred && i < bucket->limit_count; i++) {
-		if (bucket->blocked_until < 0 || t >= bucket->blocked_until)
+		if (bucket->blocked_until < 0 || t >= bucket->blocked_until || bucket->blocked_until == bucket->blocked_at)
 			breached[i] = !late[i] && model_over(&bucket->limits[i], t, 1);
 		any |= breached[i];
 	}
@@ -305,12 +311,13 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			if (bucket->thousandths != effect.thousandths)
 				model_rescale(bucket, effect.thousandths);
 			bucket->clock_s = (model->clock_ms + 999) / 1000;
-			bool done = set->zones[j].done, barred = effect.blocked;
+			bool done = set->zones[j].done;
+			int64_t barred_until = effect.blocked;
 			if (done)
-				barred = model_blocks_key(&model->overrides, zone->id, key, event->time_ms, model->clock_ms,
-				                          model->lateness_ms);
+				barred_until = model_blocks_key(&model->overrides, zone->id, key, event->time_ms, model->clock_ms,
+				                                model->lateness_ms);
 			struct model_verdict verdict =
-				model_judge(bucket, zone, event->time_ms, event->cost, frame->sending_time_ms, done, barred);
+				model_judge(bucket, zone, event->time_ms, event->cost, frame->sending_time_ms, done, barred_until);
 			verdicts[pair] = (uint8_t)verdict.bits;
 			if (verdict.decided)
 				decisions[decided++] =

@@ -310,6 +310,16 @@ static void the_first_event_of_a_limit_may_be_older_than_the_bucket_s_newest(voi
 		assert_int_equal((scene)->verdict.count, held);               \
 	} while (0)
 
+/* While an operator blocks the key: the block is published with another end. */
+#define EXPECT_HELD(scene, t, held_until, until, held)                                 \
+	do {                                                                               \
+		assert_int_equal(scene_done_held(scene, t, held_until), WEIR_VERDICT_DECIDED); \
+		assert_int_equal((scene)->verdict.kind, BUCKET_SHORTENS);                      \
+		assert_int_equal((scene)->verdict.at_ms, t);                                   \
+		assert_int_equal((scene)->verdict.until_ms, until);                            \
+		assert_int_equal((scene)->verdict.count, held);                                \
+	} while (0)
+
 #define EXPECT_LIFTS(scene, t, at, held) EXPECT_ENDS(scene, t, BUCKET_LIFTS, at, at, held)
 #define EXPECT_SHORTENS(scene, t, at, until, held) EXPECT_ENDS(scene, t, BUCKET_SHORTENS, at, until, held)
 
@@ -346,6 +356,10 @@ static void a_lift_is_not_before_its_block_and_the_next_breach_decides(void **st
 	EXPECT_LIFTS(scene, 1500, 1500, 0); /* by one that is ahead */
 	EXPECT_PASS(scene, 1013, 1);
 	EXPECT_DECIDED(scene, 1014, 1, 2013);
+	EXPECT_LIFTS(scene, 1400, 1400, 0);
+	EXPECT_PASS(scene, 500, 1); /* a producer's clock is behind that block, and behind the consumer's */
+	EXPECT_DECIDED(scene, 501, 1, 1500);
+	EXPECT_BLOCK(scene, 400, 1); /* of that block, which is not over */
 	scene_close(scene);
 }
 
@@ -412,7 +426,7 @@ static void a_moment_that_is_late_for_a_limit_leaves_the_block(void **state)
 	scene_close(scene);
 }
 
-static void a_penalty_and_an_operator_s_block_stay(void **state)
+static void a_penalty_stays(void **state)
 {
 	(void)state;
 	struct bucket_scene *scene = open_whole(QUEUE(1, 10s), ",\"block_for\":\"1s\"");
@@ -422,13 +436,32 @@ static void a_penalty_and_an_operator_s_block_stay(void **state)
 	EXPECT_SHOWN(scene, "-");
 	EXPECT_BLOCK(scene, 1003, 1);
 	scene_close(scene);
-	scene = open_whole(QUEUE(2, 10s), "");
+}
+
+static void an_operator_s_block_stays_and_the_queue_s_does_not_outlast_it(void **state)
+{
+	(void)state;
+	struct bucket_scene *scene = open_whole(QUEUE(2, 10s), "");
 	EXPECT_PASS(scene, 1000, 1);
 	EXPECT_PASS(scene, 1000, 1);
 	EXPECT_DECIDED(scene, 1001, 1, 11000);
-	assert_int_equal(scene_done_held(scene, 1002, true), 0);
-	EXPECT_SHOWN(scene, "{\"times\":[[1000,1]]}"); /* it is done all the same */
-	EXPECT_LIFTS(scene, 1003, 1003, 0);            /* once he blocks it no more */
+	EXPECT_HELD(scene, 1002, 5000, 5000, 1); /* the one that was published ended as late as the queue's */
+	EXPECT_SHOWN(scene, "{\"times\":[[1000,1]]}");
+	assert_int_equal(scene_done_held(scene, 1003, 5000), 0); /* it ends then already */
+	EXPECT_PASS(scene, 5000, 1);
+	EXPECT_PASS(scene, 5000, 1);
+	EXPECT_DECIDED(scene, 5001, 1, 15000);
+	assert_int_equal(scene_done_held(scene, 5002, 20000), 0); /* his is the later one, and what was published */
+	EXPECT_PASS(scene, 5003, 1);                              /* he took it back: the queue has room */
+	EXPECT_DECIDED(scene, 5004, 1, 15000);
+	EXPECT_LIFTS(scene, 4000, 5004, 1);
+	scene_close(scene);
+	scene = open_whole(QUEUE(2, 10s) "," SLIDING(2, 1s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_PASS(scene, 1100, 1);
+	EXPECT_DECIDED(scene, 1200, 1, 11000);
+	EXPECT_HELD(scene, 1300, 1500, 2000, 2); /* another limit is over for longer than he says */
+	assert_int_equal(scene->verdict.limit, 1);
 	scene_close(scene);
 }
 
@@ -566,16 +599,24 @@ static void random_step(struct pair *pair, uint64_t *seed)
 	int64_t ahead = scene_random(seed, steps[scene_random(seed, 6)]);
 	int64_t t = scene_random(seed, 8) == 0 && pair->now > ahead ? pair->now - ahead : (pair->now += ahead);
 	int64_t c = scene_random(seed, 6) == 0 ? scene_random(seed, 50) : scene_random(seed, 6) == 0 ? 2 : 1;
-	bool done = scene_random(seed, 8) == 0, barred = scene_random(seed, 30) == 0;
+	bool done = scene_random(seed, 8) == 0, barred = scene_random(seed, done ? 3 : 30) == 0;
+	int64_t barred_until = barred ? t + 1 + scene_random(seed, 300) : 0;
 	if (scene_random(seed, 60) == 0)
 		scene->scale = scales[scene_random(seed, 5)];
 	if (done && scene->bucket == NULL)
 		return;
 	if (pair->model->thousandths != scene->scale)
 		model_rescale(pair->model, scene->scale);
-	struct model_verdict expected = model_judge(pair->model, scene->zone->zone, t, c, scene->sent_ms, done, barred);
+	struct model_verdict expected =
+		model_judge(pair->model, scene->zone->zone, t, c, scene->sent_ms, done, barred_until);
 	if (done) {
-		scene_done(scene, t);
+		assert_int_equal(scene_done_held(scene, t, barred_until) != 0, expected.decided);
+		if (expected.decided) {
+			assert_int_equal(scene->verdict.kind, expected.kind);
+			assert_int_equal(scene->verdict.limit, expected.limit);
+			assert_int_equal(scene->verdict.until_ms, expected.until);
+			assert_int_equal(scene->verdict.count, expected.count);
+		}
 	} else {
 		assert_int_equal(scene_barred(scene, t, c, barred), expected.bits);
 		if (expected.decided) {
@@ -610,6 +651,34 @@ static void random_events_come_to_what_the_obvious_bucket_says(void **state)
 	}
 }
 
+/* Whoever is refused is known to gateways, whatever clocks those have who ask and who say what is done. */
+static void nobody_is_refused_without_a_block_that_was_published(void **state)
+{
+	(void)state;
+	static const char *const queues[] = {QUEUE(1, 1s), QUEUE(5, 200ms) "," SLIDING(8, 200ms), QUEUE(40, 3s)};
+	static const int64_t skews[] = {0, 0, -250, 400, -5000};
+	uint64_t seed = scene_seed();
+	for (int round = 0; round < ROUNDS; round++) {
+		struct bucket_scene *scene = scene_open(queues[round % 3], "");
+		scene->fast_way = scene_random(&seed, 2) == 0;
+		int64_t now = 1000000, published_until = -1;
+		for (int step = 0; step < STEPS; step++) {
+			int64_t t = (now += scene_random(&seed, 20)) + skews[scene_random(&seed, 5)];
+			if (scene_random(&seed, 3) == 0) {
+				if (scene_done(scene, t) != 0)
+					published_until = scene->verdict.kind == BUCKET_LIFTS ? -1 : scene->verdict.until_ms;
+				continue;
+			}
+			unsigned bits = scene_event(scene, t, 1);
+			if (bits & WEIR_VERDICT_DECIDED)
+				published_until = scene->verdict.until_ms;
+			else if (bits & WEIR_VERDICT_BLOCK)
+				assert_true(t < published_until);
+		}
+		scene_close(scene);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -636,12 +705,14 @@ int main(void)
 		cmocka_unit_test(what_was_refused_frees_nothing_where_it_counts),
 		cmocka_unit_test(another_limit_that_is_over_keeps_the_block_for_as_long_as_it_is),
 		cmocka_unit_test(a_moment_that_is_late_for_a_limit_leaves_the_block),
-		cmocka_unit_test(a_penalty_and_an_operator_s_block_stay),
+		cmocka_unit_test(a_penalty_stays),
+		cmocka_unit_test(an_operator_s_block_stays_and_the_queue_s_does_not_outlast_it),
 		cmocka_unit_test(limits_that_a_policy_keeps_keep_what_they_hold_wherever_they_are),
 		cmocka_unit_test(a_bucket_goes_through_every_policy_that_it_has_slept_through),
 		cmocka_unit_test(a_decision_of_shadow_mode_is_left_behind_and_one_of_enforce_mode_is_not),
 		cmocka_unit_test(under_another_scale_only_limits_that_come_to_the_same_keep_what_they_hold),
 		cmocka_unit_test(random_events_come_to_what_the_obvious_bucket_says),
+		cmocka_unit_test(nobody_is_refused_without_a_block_that_was_published),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ enum { NOW_MS = 5 };
 /* What came out of a framer. */
 struct arrived {
 	struct weir_frame_reader *reader;
-	uint64_t frames, events, pairs, largest_bytes;
+	uint64_t frames, events, pairs, common, largest_bytes;
 	uint64_t position; /* of the newest event */
 	bool straddled;    /* a frame began with the position that the one before ended with */
 };
@@ -32,6 +32,7 @@ static void take_frame(void *context, uint32_t partition, struct weir_span messa
 	arrived->frames++;
 	arrived->events += frame.event_count;
 	arrived->pairs += frame.pair_count;
+	arrived->common += frame.is_common;
 	if (message.length > arrived->largest_bytes)
 		arrived->largest_bytes = message.length;
 	arrived->straddled |= frame.events[0].position == arrived->position;
@@ -67,7 +68,7 @@ static struct arrived send(uint32_t records, uint32_t events, uint32_t zones, ui
 		                (struct weir_span){.at = keys, .length = WEIR_FIELD_VALUE_MAX_BYTES});
 	matched.fields = weir_text_span(&fields);
 	for (uint64_t position = 1; position <= records; position++)
-		framer_add(framer, source, 1, &matched, &record, position * 200, NOW_MS);
+		framer_add(framer, source, false, 1, &matched, &record, position * 200, NOW_MS);
 	framer_flush(framer, NOW_MS);
 	assert_int_equal(framer_pending(framer), 0);
 	framer_free(framer);
@@ -117,11 +118,39 @@ static void a_position_that_falls_begins_another_frame(void **state)
 	struct arrived arrived = {.reader = weir_frame_reader_new()};
 	struct framer *framer = framer_new(1, take_frame, &arrived);
 	for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
-		framer_add(framer, source, 1, &matched, &record, positions[i], NOW_MS);
+		framer_add(framer, source, false, 1, &matched, &record, positions[i], NOW_MS);
 	framer_flush(framer, NOW_MS);
 	assert_int_equal(arrived.frames, 3);
 	assert_int_equal(arrived.events, 5);
 	assert_int_equal(arrived.position, 100);
+	framer_free(framer);
+	weir_frame_reader_free(arrived.reader);
+}
+
+static void frames_say_whose_source_is_common(void **state)
+{
+	(void)state;
+	static const uint8_t sources[][WEIR_SOURCE_ID_BYTES] = {{1}, {2}};
+	struct weir_frame_zone zone = {.id = 1};
+	struct matched_event event = {
+		.key = weir_span_of("k"), .key_hash = weir_hash64("k", 1), .zones = &zone, .zone_count = 1};
+	struct matched matched = {.events = &event, .event_count = 1};
+	struct record record = {.time_ms = NOW_MS, .cost = 1};
+	struct arrived arrived = {.reader = weir_frame_reader_new()};
+	struct framer *framer = framer_new(1, take_frame, &arrived);
+	framer_add(framer, sources[0], false, 1, &matched, &record, 1, NOW_MS);
+	framer_add(framer, sources[0], false, 1, &matched, &record, UINT64_C(1) << 60, NOW_MS);
+	framer_flush(framer, NOW_MS);
+	assert_int_equal(arrived.common, 0);
+	framer_add(framer, sources[1], true, 1, &matched, &record, 1, NOW_MS);
+	framer_add(framer, sources[1], true, 1, &matched, &record, 2, NOW_MS);
+	framer_flush(framer, NOW_MS);
+	assert_int_equal(arrived.common, 1);
+	assert_int_equal(arrived.position, 2);
+	framer_add(framer, sources[1], true, 1, &matched, &record, UINT64_MAX, NOW_MS);
+	framer_flush(framer, NOW_MS);
+	assert_int_equal(arrived.common, 2);
+	assert_true(arrived.position == UINT64_MAX);
 	framer_free(framer);
 	weir_frame_reader_free(arrived.reader);
 }
@@ -139,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_event_of_any_record_arrives),
 		cmocka_unit_test(a_position_that_falls_begins_another_frame),
+		cmocka_unit_test(frames_say_whose_source_is_common),
 		cmocka_unit_test(a_frame_goes_out_at_its_target),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

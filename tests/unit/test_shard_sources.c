@@ -28,7 +28,8 @@ static struct compiled_policy *make_policy(void)
 }
 
 /* A frame of one event. */
-static struct shard_result judge(struct shard *shard, uint32_t source, uint64_t position, int64_t sent_ms)
+static struct shard_result judge_of(struct shard *shard, uint32_t source, bool is_common, uint64_t position,
+                                    int64_t sent_ms)
 {
 	struct weir_frame_zone zones[] = {{.id = 1}};
 	struct weir_frame_zone_set sets[] = {{.zones = zones, .count = 1}};
@@ -36,6 +37,7 @@ static struct shard_result judge(struct shard *shard, uint32_t source, uint64_t 
 	struct weir_span keys[] = {weir_span_of("ann")};
 	struct weir_frame frame = {.kind = WEIR_FRAME_EVENTS,
 	                           .sending_time_ms = sent_ms,
+	                           .is_common = is_common,
 	                           .zone_sets = sets,
 	                           .zone_set_count = 1,
 	                           .keys = keys,
@@ -51,6 +53,11 @@ static struct shard_result judge(struct shard *shard, uint32_t source, uint64_t 
 	shard_frame_judge(shard, &result);
 	assert_int_equal(result.events_taken + result.events_repeated, 1);
 	return result;
+}
+
+static struct shard_result judge(struct shard *shard, uint32_t source, uint64_t position, int64_t sent_ms)
+{
+	return judge_of(shard, source, false, position, sent_ms);
 }
 
 /* @return whether it was taken */
@@ -141,12 +148,32 @@ static void two_collectors_of_one_identity_are_told_from_restarts(void **state)
 	compiled_policy_free(compiled);
 }
 
+/* As a stream of decisions, of Kafka, Redis, NATS or RabbitMQ, each in the place that it has come to. */
+static void collectors_of_a_common_stream_are_not_two_of_one_identity(void **state)
+{
+	(void)state;
+	struct compiled_policy *compiled = make_policy();
+	struct shard_options options = {.seed = 1, .lateness_ms = 600000};
+	struct shard *shard = shard_new(&options, compiled);
+	int repeated = 0;
+	for (uint64_t i = 0; i < 100; i++)
+		for (int collector = 0; collector < 3; collector++) {
+			struct shard_result result = judge_of(shard, 1, true, 1 + i, start_ms + (int64_t)i * 100);
+			assert_false(result.is_shared);
+			repeated += result.events_repeated == 1;
+		}
+	assert_int_equal(repeated, 200);
+	shard_free(shard);
+	compiled_policy_free(compiled);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_again_after_an_outage_is_dropped),
 		cmocka_unit_test(sources_are_bounded_and_saved),
 		cmocka_unit_test(two_collectors_of_one_identity_are_told_from_restarts),
+		cmocka_unit_test(collectors_of_a_common_stream_are_not_two_of_one_identity),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,6 +245,7 @@ static void test_once_reads_to_the_end_or_says_why_not(void **state)
 	struct source_stream **streams;
 	begin(fake);
 	assert_int_equal(queue_streams(&fake->queue.source, &streams), 1);
+	assert_true(streams[0]->is_common);
 	assert_int_equal(queue_resume(&fake->queue.source, streams[0], 7, &error), WEIR_OK);
 	assert_int_equal(read_to(fake, 7, 57), 45);
 	assert_int_equal(next(fake, &chunk), WEIR_END);

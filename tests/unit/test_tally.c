@@ -24,7 +24,12 @@ static void count(struct tally *tally, uint32_t zone_id, const char *key, uint8_
 	                           .events = &event,
 	                           .event_count = 1,
 	                           .pair_count = 1};
-	struct shard_result result = {.verdicts = &bits, .pair_count = 1};
+	struct weir_zone policy_zone = {.id = zone_id};
+	struct compiled_zone compiled = {.zone = &policy_zone};
+	struct shard_decision decision = {.zone = &compiled};
+	struct shard_result result = {.verdicts = &bits, .pair_count = 1, .decisions = &decision};
+	result.decision_count = (bits & WEIR_VERDICT_DECIDED) != 0;
+	bits = bits & WEIR_VERDICT_NONE ? WEIR_VERDICT_NONE : bits; /* a done record's */
 	tally_frame(tally, &frame, &result);
 }
 
@@ -53,6 +58,10 @@ static void verdicts_are_counted_by_zone(void **state)
 	assert_int_equal(tally_zone(tally, 1)->late, 1);
 	assert_int_equal(tally_zone(tally, 1)->decisions, 1);
 	assert_int_equal(tally_zone(tally, 2)->passed, 0);
+	assert_int_equal(tally_zone(tally, 2)->decisions, 0);
+	count(tally, 2, "b", WEIR_VERDICT_NONE | WEIR_VERDICT_DECIDED); /* a queue's place that was freed */
+	assert_int_equal(tally_zone(tally, 2)->decisions, 1);
+	assert_int_equal(tally_zone(tally, 2)->passed + tally_zone(tally, 2)->blocked, 1);
 	assert_null(tally_zone(tally, 3));
 	assert_int_equal(find(tally, 1, "a")->count, 2);
 	assert_int_equal(find(tally, 2, "a")->count, 1);

@@ -297,6 +297,7 @@ static void make_stream(struct decisions_source *source, enum weir_topic topic, 
 	stream->stream.name = weir_copy(name, (size_t)length);
 	stream->stream.order = (uint32_t)source->handle_count;
 	weir_hash128(name, (size_t)length, stream->stream.id);
+	stream->stream.is_common = true;
 	if (source->memory != NULL)
 		stream->record = source_memory_find(source->memory, name);
 	if (stream->record != NULL)

@@ -131,6 +131,7 @@ static struct kafka_stream *add(struct kafka_source *source, const char *topic, 
 	stream->topic = weir_copy(topic, strlen(topic));
 	stream->partition = partition;
 	make_id(source, topic, partition, stream->stream.id);
+	stream->stream.is_common = true; /* of several groups */
 	stream->marked_at = KAFKA_NO_OFFSET;
 	if (source->memory != NULL)
 		stream->record = record_of(source, stream);

@@ -39,10 +39,10 @@ struct queue_reader {
 
 /* What a server says of a stream. */
 struct queue_found {
-	uint8_t id[SOURCE_ID_BYTES]; /* of what the stream is: one that was made anew has another */
+	uint8_t id[SOURCE_ID_BYTES]; /* of what the stream is, in every collector: one that was made anew has another */
 	const char *label;           /* what is read, however often it is made anew: "nats:LOGS"; borrowed */
 	enum source_guarantee guarantee;
-	bool fleeting; /* its positions mean nothing at the next start: nothing of it is remembered */
+	bool fleeting; /* its id is this start's alone: nothing of it is remembered */
 	uint64_t last; /* position of the newest message that the server has; 0: it never had one */
 	bool kept;     /* the server itself keeps up to where all is safe: that counts, whatever is remembered */
 	uint64_t safe;

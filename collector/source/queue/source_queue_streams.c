@@ -68,11 +68,12 @@ static struct source_memory_stream *find_record(struct queue_source *source, con
 	return record;
 }
 
-static struct queue_stream *add(struct queue_source *source, const uint8_t *id, const char *label)
+static struct queue_stream *add(struct queue_source *source, const uint8_t *id, const char *label, bool is_common)
 {
 	struct queue_stream *stream = weir_alloc(1, sizeof *stream);
 	memcpy(stream->id, id, SOURCE_ID_BYTES);
 	memcpy(stream->stream.id, id, SOURCE_ID_BYTES);
+	stream->stream.is_common = is_common;
 	stream->label = weir_copy(label, strlen(label));
 	struct weir_text name = {0};
 	weir_text_printf(&name, "%s%s", source->prefix, label);
@@ -110,7 +111,7 @@ struct queue_stream *queue_open_stream(struct queue_source *source, const struct
 		                      "its own \"name\"");
 		return NULL;
 	}
-	struct queue_stream *stream = add(source, found->id, found->label);
+	struct queue_stream *stream = add(source, found->id, found->label, !found->fleeting);
 	stream->record = record;
 	stream->guarantee = found->guarantee;
 	uint64_t begin = record != NULL                                      ? record->low_water
@@ -123,7 +124,7 @@ struct queue_stream *queue_open_stream(struct queue_source *source, const struct
 void queue_open_none(struct queue_source *source)
 {
 	static const uint8_t none[SOURCE_ID_BYTES];
-	(void)add(source, none, source->label + strlen(source->prefix));
+	(void)add(source, none, source->label + strlen(source->prefix), false);
 }
 
 bool queue_save_stream(struct queue_source *source)

@@ -117,7 +117,8 @@ void doctor_check_collectors(struct doctor *doctor, const struct weir_check *che
 			"sources.json away (runbook: duplicate-collector)",
 			name, shared->partition);
 	} else if (senders->count > 0) {
-		weir_findings_good(check->findings, "collectors: each source in the newest messages is sent by one");
+		weir_findings_good(check->findings,
+		                   "collectors: each source of a collector's own in the newest messages is sent by one");
 	}
 	weir_frame_reader_free(senders->reader);
 	free(senders);

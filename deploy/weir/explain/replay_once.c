@@ -209,7 +209,7 @@ static enum weir_status judge(struct judging *judging, uint64_t version, const s
 		return WEIR_OK;
 	judging->status = WEIR_OK;
 	judging->error = error;
-	framer_add(judging->framer, merged_source, version, matched, record, judging->records, 0);
+	framer_add(judging->framer, merged_source, false, version, matched, record, judging->records, 0);
 	framer_flush(judging->framer, 0);
 	return judging->status;
 }

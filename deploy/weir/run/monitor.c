@@ -26,8 +26,8 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[STATE_UP] =
 		{"weir_run_state_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
          "1 while the state directory takes what is written: the log of events and decisions, and checkpoints. "
-         "Otherwise 0: /readyz and the log say why. Where the log takes nothing, reading waits, and nothing is "
-         "judged."},
+         "Otherwise 0: the System view and the process's log say why, and /readyz where the log of events takes nothing, "
+         "so that reading waits and nothing is judged."},
 };
 
 const struct weir_metric_table monitor_metric_table = {metrics, METRIC_COUNT};

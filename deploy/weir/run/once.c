@@ -64,7 +64,7 @@ static enum weir_status add_record(struct once *once, const struct matched *matc
 	once->records++;
 	if (matched->event_count == 0)
 		return WEIR_OK;
-	framer_add(once->framer, merged_source, once->policy_version, matched, record, once->records, 0);
+	framer_add(once->framer, merged_source, false, once->policy_version, matched, record, once->records, 0);
 	if (once->events == NULL)
 		return WEIR_OK;
 	framer_flush(once->framer, 0);

@@ -99,9 +99,8 @@ class Follow:
         times = self.overrides.times(*place)
         if bucket.times != times:
             bucket.rescale(times)
-        barred = (self.overrides.blocked_alone(*place, t, False) if is_done
-                  else self.overrides.blocked(*place, t))
-        return judge_event(bucket, t, event["cost"], is_done, barred, sent_ms)
+        held_until = self.overrides.blocked_until(*place, t)
+        return judge_event(bucket, t, event["cost"], is_done, self.overrides.blocked(*place, t), sent_ms, held_until)
 
     def take_command(self, offset, sent_ms, body):
         """Does what an operator commands: [(id, Verdict)] of what it publishes, one or none."""

@@ -69,15 +69,15 @@ def block_begin(t, sent):
     return sent if 5000 < sent - t <= 3600000 else t
 
 
-def judge_done(bucket, t, held):
+def judge_done(bucket, t, held_until):
     """A done record: the oldest entry of each queue goes. A place under an open block ends it when the limits say.
 
-    held: an operator blocks just this key, so that his block is what gateways have of it."""
+    held_until: the end of an operator's block of just this key, -1 without one: gateways have the later end of both."""
     zone = bucket.zone
     freed = [state for state in bucket.states if state.done()]
     is_open = (bucket.blocked_until is not None and bucket.blocked_at < bucket.blocked_until
                and t < bucket.blocked_until)
-    if not freed or held or not is_open or zone.block_for > 0:
+    if not freed or not is_open or zone.block_for > 0:
         return Verdict(zone, "done")
     at = max(t, bucket.blocked_at)
     over = [state for state in bucket.states if state.over(at, 1)]
@@ -85,28 +85,33 @@ def judge_done(bucket, t, held):
     if any(state.late(at) for state in bucket.states) or until >= bucket.blocked_until or (over and until == at):
         return Verdict(zone, "done")
     first = next(state for state in over if state.reset(at) == until) if over else freed[0]
-    bucket.blocked_until = until if over else bucket.blocked_at
+    was_until, bucket.blocked_until = bucket.blocked_until, until if over else bucket.blocked_at
+    if held_until >= was_until:
+        return Verdict(zone, "done")
+    until = max(until, held_until)
     return Verdict(zone, "done", decision={
-        "zone": zone.name, "key": list(bucket.values), "action": "block" if over else "lift", "at": at,
+        "zone": zone.name, "key": list(bucket.values), "action": "block" if until > at else "lift", "at": at,
         "until": until, "limit": first.limit.described(), "count": first.held(at), "freed": True, "mode": zone.mode})
 
 
-def judge_event(bucket, t, c, is_done, barred=False, sent=0):
+def judge_event(bucket, t, c, is_done, barred=False, sent=0, held_until=-1):
     """Judges one event in its bucket and records it as the zone says; barred: an operator blocks it.
+    held_until: see judge_done().
 
     sent: when it was sent; `weir run --once` says 0."""
     zone, states = bucket.zone, bucket.states
     for state in states:
         state.leave(t)
     if is_done:
-        return judge_done(bucket, t, barred)
+        return judge_done(bucket, t, held_until)
 
     in_time = [state for state in states if not state.late(t)]
     penalty = (zone.block_for > 0 and bucket.blocked_until is not None
                and bucket.blocked_at <= t < bucket.blocked_until)
     blocked = barred or penalty or any(state.over(t, c) for state in in_time)
     breached = []
-    if blocked and not barred and (bucket.blocked_until is None or t >= bucket.blocked_until):
+    is_over = bucket.blocked_until is None or t >= bucket.blocked_until or bucket.blocked_at == bucket.blocked_until
+    if blocked and not barred and is_over:
         breached = [state for state in in_time if state.over(t, 1)]
 
     for state in in_time:
@@ -177,14 +182,14 @@ class Counts:
         self.matched = self.passed = self.blocked = self.late = self.decisions = 0
 
     def add(self, verdict):
-        """Counts one verdict; a done record is none."""
+        """Counts one verdict; a done record is none, but may decide."""
+        self.decisions += verdict.decision is not None
         if verdict.word == "done":
             return
         self.matched += 1
         self.passed += verdict.word == "pass"
         self.blocked += verdict.word == "block"
         self.late += verdict.late
-        self.decisions += verdict.decision is not None
 
 
 class Once:

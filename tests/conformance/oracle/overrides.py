@@ -166,6 +166,11 @@ class Overrides:
         """Whether there is a block of just this key, or network."""
         return t < (self.net_blocks if network else self.blocks).get((zone_id, key), -1)
 
+    def blocked_until(self, zone_id, key, t):
+        """When the block of just this key ends that holds at t; -1: there is none."""
+        until = self.blocks.get((zone_id, key), -1)
+        return until if t < until else -1
+
     def _word(self, zone_id, key, t):
         """What is commanded for an event: by the narrowest of its key and the networks that hold it."""
         found = [(1000, word) for word, kept in (("block", self.blocks), ("allow", self.allows))
