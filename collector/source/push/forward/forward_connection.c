@@ -102,7 +102,7 @@ static enum weir_status look(struct forward_connection *connection, int64_t now_
 		connection->begun_ms = 0;
 	else if (connection->begun_ms == 0)
 		connection->begun_ms = now_ms;
-	return status == WEIR_OK || status == WEIR_AGAIN ? WEIR_OK : WEIR_INVALID;
+	return status == WEIR_AGAIN ? WEIR_OK : status;
 }
 
 enum weir_status forward_connection_read(struct forward_connection *connection, struct forward_memory *memory,
@@ -113,7 +113,7 @@ enum weir_status forward_connection_read(struct forward_connection *connection, 
 	for (int i = 0; i < READS_AT_ONCE && !connection->whole && !connection->ended && status == WEIR_OK; i++) {
 		if (!make_room(connection, memory)) {
 			connection->starved = true;
-			connection->begun_ms = now_ms; /* it is not the sender that takes its time */
+			connection->begun_ms = connection->heard_ms = now_ms; /* it is not the sender that takes its time */
 			return WEIR_OK;
 		}
 		size_t room = connection->capacity - connection->end;
@@ -156,6 +156,11 @@ void forward_connection_rest(struct forward_connection *connection, struct forwa
 		connection->begin = connection->end = 0;
 		resize(connection, memory, 0);
 	}
+}
+
+bool forward_connection_holds(const struct forward_connection *connection)
+{
+	return connection->capacity > FIRST_BYTES;
 }
 
 void forward_connection_flush(struct forward_connection *connection)
