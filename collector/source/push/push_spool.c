@@ -614,7 +614,9 @@ void push_spool_status(struct push_spool *spool, struct push_spool_status *statu
 	(void)!spool->bus->ops->extent(spool->bus, WEIR_TOPIC_EVENTS, 0, &first, &next, NULL);
 	pthread_mutex_lock(&spool->mutex);
 	*status = spool->counts;
-	status->waiting_batches = next - (spool->handed > first ? spool->handed : first);
+	/* Batches may have come, and been read, since `next` was asked for. */
+	uint64_t from = spool->handed > first ? spool->handed : first;
+	status->waiting_batches = next > from ? next - from : 0;
 	pthread_mutex_unlock(&spool->mutex);
 	status->most_bytes = spool->most_bytes;
 	status->bytes = weir_bus_local_bytes(spool->bus, WEIR_TOPIC_EVENTS);
