@@ -158,6 +158,17 @@ void forward_connection_rest(struct forward_connection *connection, struct forwa
 	}
 }
 
+static bool is_read(const struct forward_connection *connection)
+{
+	return !connection->whole && !connection->ended && !connection->starved;
+}
+
+bool forward_connection_behind(const struct forward_connection *connection)
+{
+	return connection->tls != NULL && !connection->failed && is_read(connection) &&
+	       weir_tls_stream_pending(connection->tls);
+}
+
 bool forward_connection_holds(const struct forward_connection *connection)
 {
 	return connection->capacity > FIRST_BYTES;
@@ -187,7 +198,7 @@ void forward_connection_flush(struct forward_connection *connection)
 
 uint32_t forward_connection_wants(const struct forward_connection *connection)
 {
-	bool reads = !connection->whole && !connection->ended && !connection->starved;
+	bool reads = is_read(connection);
 	bool writes = connection->out.length > 0 ||
 	              (connection->tls != NULL && reads && weir_tls_stream_wants_write(connection->tls));
 	return (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0);

@@ -95,6 +95,7 @@ struct forward_server {
 	uint32_t loose_lines;
 	bool full;     /* the spool took no more, when it was asked last */
 	bool starving; /* some connection waits for memory */
+	bool behind;   /* some connection has bytes of which epoll does not tell */
 	bool accepting;
 	int64_t accept_from_ms, turn_ms;
 	/* of both */
@@ -536,6 +537,13 @@ static void read_connection(struct forward_server *server, struct forward_connec
 		refuse(server, connection, status == WEIR_FULL && !connection->trusted ? no_key : error.text);
 }
 
+static void read_behind(struct forward_server *server, int64_t now_ms)
+{
+	for (size_t i = 0; i < server->count && server->behind; i++)
+		if (forward_connection_behind(server->connections[i]))
+			read_connection(server, server->connections[i], now_ms);
+}
+
 /* Takes a connection's whole messages, until the spool is full. */
 static void serve_connection(struct forward_server *server, struct forward_connection *connection, int64_t now_ms)
 {
@@ -545,8 +553,6 @@ static void serve_connection(struct forward_server *server, struct forward_conne
 		struct weir_error error;
 		if (!connection->failed && forward_connection_pass(connection, &server->memory, now_ms, &error) != WEIR_OK)
 			refuse(server, connection, error.text);
-		if (!connection->whole && connection->tls != NULL && weir_tls_stream_pending(connection->tls))
-			read_connection(server, connection, now_ms);
 	}
 }
 
@@ -602,7 +608,7 @@ static bool is_stuck(const struct forward_server *server, const struct forward_c
 /* Closes what has ended, and sets what is watched of the rest. */
 static void sweep(struct forward_server *server, int64_t now_ms)
 {
-	bool turn = now_ms >= server->turn_ms, starving = false;
+	bool turn = now_ms >= server->turn_ms, starving = false, behind = false;
 	for (size_t i = server->count; i-- > 0;) {
 		struct forward_connection *connection = server->connections[i];
 		bool busy = connection->waiting > 0 || server->job.connection == connection;
@@ -615,12 +621,14 @@ static void sweep(struct forward_server *server, int64_t now_ms)
 			forward_connection_rest(connection, &server->memory);
 		connection->failed |= turn && is_over(server, connection, now_ms);
 		starving |= connection->starved && !connection->failed;
+		behind |= forward_connection_behind(connection);
 		if (!busy && (connection->failed || done))
 			close_connection(server, connection);
 		else
 			watch(server, connection);
 	}
 	server->starving = starving;
+	server->behind = behind;
 	if (!turn)
 		return;
 	server->turn_ms = now_ms + TURN_MS;
@@ -650,6 +658,7 @@ static void take_events(struct forward_server *server, int timeout_ms)
 			read_connection(server, connection, now_ms);
 		}
 	}
+	read_behind(server, now_ms);
 	take_answers(server);
 	serve_all(server, now_ms);
 	sweep(server, now_ms);
@@ -680,7 +689,7 @@ static void *serve(void *context)
 {
 	struct forward_server *server = context;
 	while (!server->stopping)
-		take_events(server, server->full ? RETRY_MS : TURN_MS);
+		take_events(server, server->behind ? 0 : server->full ? RETRY_MS : TURN_MS);
 	while (!server->stopped) {
 		take_answers(server);
 		usleep(RETRY_MS * 1000);

@@ -123,6 +123,8 @@ WEIR_MUST_USE enum weir_status forward_connection_pass(struct forward_connection
                                                        struct weir_error *error);
 /** Gives back the buffer of a connection that is silent. */
 void forward_connection_rest(struct forward_connection *connection, struct forward_memory *memory);
+/** Whether bytes of it are here of which no poll tells, as TLS has them, and it can be read. */
+bool forward_connection_behind(const struct forward_connection *connection);
 /** Whether its buffer counts in what all may have together. */
 bool forward_connection_holds(const struct forward_connection *connection);
 /** Sends what waits in `out`, as far as the peer takes it. */
