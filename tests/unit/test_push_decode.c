@@ -198,6 +198,32 @@ static void a_small_body_does_not_become_any_number_of_bytes(void **state)
 	weir_text_deinit(&body);
 }
 
+static void a_document_of_many_small_parts_is_not_made_a_tree(void **state)
+{
+	(void)state;
+	static const char *const empty[] = {"{}", "[]"};
+	for (int kind = 0; kind < 2; kind++) {
+		struct weir_text body = {0}, got = {0}, said = {0};
+		struct weir_error error;
+		weir_text_puts(&body, "{\"resourceLogs\":[],\"a\\\"\":[");
+		for (int i = 0; i < 1 << 21; i++)
+			weir_text_printf(&body, "%s%s", i > 0 ? "," : "", empty[kind]);
+		weir_text_puts(&body, "]}");
+		assert_int_equal(decode_otlp(weir_text_span(&body), SIZE_MAX, &got, &said, &error), WEIR_FULL);
+		assert_non_null(strstr(error.text, "objects and arrays"));
+		weir_text_deinit(&body);
+	}
+	/* In a string, they are text. */
+	struct weir_text body = {0}, got = {0}, said = {0};
+	struct weir_error error;
+	weir_text_puts(&body, "{\"resourceLogs\":[],\"a\":\"\\\"");
+	for (int i = 0; i < 1 << 21; i++)
+		weir_text_puts(&body, "[{");
+	weir_text_puts(&body, "\"}");
+	assert_int_equal(decode_otlp(weir_text_span(&body), SIZE_MAX, &got, &said, &error), WEIR_OK);
+	weir_text_deinit(&body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +235,7 @@ int main(void)
 		cmocka_unit_test(bulk_has_documents_and_items),
 		cmocka_unit_test(journal_entries_become_objects),
 		cmocka_unit_test(a_small_body_does_not_become_any_number_of_bytes),
+		cmocka_unit_test(a_document_of_many_small_parts_is_not_made_a_tree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
