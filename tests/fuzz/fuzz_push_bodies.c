@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as the body of a pushed request: whatever a decoder takes becomes whole lines, JSON where it writes JSON, and
- * what is given back in pieces of a journal is what its whole gives. Packed bodies unpack within their bound.
+ * what is given back in pieces of a journal is what its whole gives. Packed bodies unpack within their bound, and lines
+ * end at theirs.
  */
 #include "collector/input/input_unpack.h"
 #include "collector/source/push/decode/decode.h"
@@ -11,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { UNPACKED_MOST_BYTES = 1 << 20 };
+enum { UNPACKED_MOST_BYTES = 1 << 20, LINES_MOST_BYTES = 64 << 10 };
 
 static void require(bool condition)
 {
@@ -43,7 +44,7 @@ static void check_journal_in_pieces(struct weir_span body, const struct weir_tex
 		piece.length = (uint32_t)decode_journal_whole(piece);
 		if (piece.length == 0)
 			break;
-		require(decode_journal(piece, &lines, &answer, &error) == WEIR_OK);
+		require(decode_journal(piece, SIZE_MAX, &lines, &answer, &error) == WEIR_OK);
 		body.at += piece.length;
 		body.length -= piece.length;
 	}
@@ -56,7 +57,12 @@ static void decode(push_decode *how, struct weir_span body)
 {
 	struct weir_text lines = {0}, answer = {0};
 	struct weir_error error;
-	if (how(body, &lines, &answer, &error) == WEIR_OK) {
+	/* What passes the bound is one event: its own bytes, each at most six long in JSON, and what lies around it. */
+	enum weir_status status = how(body, LINES_MOST_BYTES, &lines, &answer, &error);
+	require(lines.length <= LINES_MOST_BYTES + 8 * (size_t)body.length + 256);
+	require(answer.length <= 16 * (size_t)body.length + 256);
+	if (status == WEIR_OK) {
+		require(lines.length <= LINES_MOST_BYTES);
 		require(lines.length == 0 || lines.at[lines.length - 1] == '\n');
 		if (lines.length > 0 && (how == decode_otlp || how == decode_loki || how == decode_journal))
 			check_objects(&lines);

@@ -90,7 +90,12 @@ def test_what_is_refused_says_why(place):
     assert len(bomb) < 70000
     status, said, _ = receiver.ask("POST", "/ingest", bomb[:65000], Content_Encoding="gzip")
     assert status == 413 and "unpacks to more" in said, said
-    assert receiver.value("weir_source_push_refused_total") >= 9
+    # So much in each line: 300 MB.
+    around = {"resource": {"attributes": [{"key": "x" * 30000, "value": {}}]}, "scopeLogs": [{"logRecords": [{}] * 8000}]}
+    status, said, _ = receiver.ask("POST", "/v1/logs", gzip.compress(json.dumps({"resourceLogs": [around]}).encode()),
+                                   Content_Encoding="gzip")
+    assert status == 413 and "send fewer events" in said, said
+    assert receiver.value("weir_source_push_refused_total") >= 10
     # A bad line is the dead letter's.
     assert json.loads(receiver.post(b"no json\n" + body)) == {"lines": 2}
     until(lambda: len(lines_of(place.path("dead"))) == 1, "the dead letter", running=weir)

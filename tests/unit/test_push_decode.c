@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -13,7 +14,7 @@ static void check(push_decode *decode, struct weir_span body, const char *lines,
 {
 	struct weir_text got = {0}, said = {0};
 	struct weir_error error;
-	if (decode(body, &got, &said, &error) != WEIR_OK)
+	if (decode(body, SIZE_MAX, &got, &said, &error) != WEIR_OK)
 		fail_msg("%.*s: %s", (int)body.length, body.at, error.text);
 	weir_text_append(&got, "", 1);
 	weir_text_append(&said, "", 1);
@@ -32,7 +33,7 @@ static void refuse(push_decode *decode, const char *body, const char *part)
 {
 	struct weir_text got = {0}, said = {0};
 	struct weir_error error;
-	assert_int_equal(decode(weir_span_of(body), &got, &said, &error), WEIR_INVALID);
+	assert_int_equal(decode(weir_span_of(body), SIZE_MAX, &got, &said, &error), WEIR_INVALID);
 	if (strstr(error.text, part) == NULL)
 		fail_msg("%s: %s", body, error.text);
 	weir_text_deinit(&got);
@@ -139,13 +140,102 @@ static void journal_entries_become_objects(void **state)
 	refuse(decode_journal, "MESSAGE\n\xff\xff\xff\xff\xff\xff\xff\xff\n\n", "export format");
 }
 
+/* A body of many events that share a long part: a line has it, and their lines have it as often. */
+static void put_many(struct weir_text *body, const char *head, const char *event, const char *tail)
+{
+	weir_text_clear(body);
+	weir_text_puts(body, head);
+	for (int i = 0; i < 1000; i++)
+		weir_text_printf(body, "%s%s", i > 0 ? "," : "", event);
+	weir_text_puts(body, tail);
+}
+
+static void check_bound(push_decode *decode, const struct weir_text *body)
+{
+	enum { MOST = 20000 };
+	struct weir_text got = {0}, said = {0};
+	struct weir_error error;
+	assert_int_equal(decode(weir_text_span(body), MOST, &got, &said, &error), WEIR_FULL);
+	assert_non_null(strstr(error.text, "20000 bytes"));
+	assert_true(got.length <= MOST + 2 * body->length);
+	weir_text_deinit(&got);
+	weir_text_deinit(&said);
+}
+
+static void a_small_body_does_not_become_any_number_of_bytes(void **state)
+{
+	(void)state;
+	char name[10001] = {0}, head[10200];
+	struct weir_text body = {0};
+	memset(name, 'x', sizeof name - 1);
+	snprintf(head, sizeof head,
+	         "{\"resourceLogs\":[{\"resource\":{\"attributes\":[{\"key\":\"%s\",\"value\":{}}]},\"scopeLogs\":"
+	         "[{\"logRecords\":[",
+	         name);
+	put_many(&body, head, "{}", "]}]}]}");
+	check_bound(decode_otlp, &body);
+	snprintf(head, sizeof head, "{\"resourceLogs\":[{\"scopeLogs\":[{\"scope\":{\"name\":\"%s\"},\"logRecords\":[",
+	         name);
+	put_many(&body, head, "{}", "]}]}]}");
+	check_bound(decode_otlp, &body);
+	snprintf(head, sizeof head, "{\"streams\":[{\"stream\":{\"%s\":\"\"},\"values\":[", name);
+	put_many(&body, head, "[\"1\",\"\"]", "]}]}");
+	check_bound(decode_loki, &body);
+	/* What no event shares is bounded all the same. */
+	put_many(&body, "", "{\"a\":\"0123456789012345678\"}", "\n");
+	check_bound(decode_lines, &body);
+	check_bound(decode_json, &body);
+	put_many(&body, "{\"records\":[", "{\"data\":\"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5\"}", "]}");
+	check_bound(decode_firehose, &body);
+	weir_text_clear(&body);
+	for (int i = 0; i < 1000; i++)
+		weir_text_puts(&body, "{\"create\":{}}\n{\"a\":\"0123456789012345678\"}\n");
+	check_bound(decode_bulk, &body);
+	weir_text_clear(&body);
+	for (int i = 0; i < 1000; i++)
+		weir_text_puts(&body, "MESSAGE=0123456789012345678\n\n");
+	check_bound(decode_journal, &body);
+	weir_text_deinit(&body);
+}
+
+static void a_document_of_many_small_parts_is_not_made_a_tree(void **state)
+{
+	(void)state;
+	static const char *const empty[] = {"{}", "[]"};
+	for (int kind = 0; kind < 2; kind++) {
+		struct weir_text body = {0}, got = {0}, said = {0};
+		struct weir_error error;
+		weir_text_puts(&body, "{\"resourceLogs\":[],\"a\\\"\":[");
+		for (int i = 0; i < 1 << 21; i++)
+			weir_text_printf(&body, "%s%s", i > 0 ? "," : "", empty[kind]);
+		weir_text_puts(&body, "]}");
+		assert_int_equal(decode_otlp(weir_text_span(&body), SIZE_MAX, &got, &said, &error), WEIR_FULL);
+		assert_non_null(strstr(error.text, "objects and arrays"));
+		weir_text_deinit(&body);
+	}
+	/* In a string, they are text. */
+	struct weir_text body = {0}, got = {0}, said = {0};
+	struct weir_error error;
+	weir_text_puts(&body, "{\"resourceLogs\":[],\"a\":\"\\\"");
+	for (int i = 0; i < 1 << 21; i++)
+		weir_text_puts(&body, "[{");
+	weir_text_puts(&body, "\"}");
+	assert_int_equal(decode_otlp(weir_text_span(&body), SIZE_MAX, &got, &said, &error), WEIR_OK);
+	weir_text_deinit(&body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_pass_as_they_are),         cmocka_unit_test(json_values_are_a_line_each),
-		cmocka_unit_test(firehose_has_records_in_base64), cmocka_unit_test(otlp_becomes_objects),
-		cmocka_unit_test(loki_becomes_objects),           cmocka_unit_test(bulk_has_documents_and_items),
+		cmocka_unit_test(lines_pass_as_they_are),
+		cmocka_unit_test(json_values_are_a_line_each),
+		cmocka_unit_test(firehose_has_records_in_base64),
+		cmocka_unit_test(otlp_becomes_objects),
+		cmocka_unit_test(loki_becomes_objects),
+		cmocka_unit_test(bulk_has_documents_and_items),
 		cmocka_unit_test(journal_entries_become_objects),
+		cmocka_unit_test(a_small_body_does_not_become_any_number_of_bytes),
+		cmocka_unit_test(a_document_of_many_small_parts_is_not_made_a_tree),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

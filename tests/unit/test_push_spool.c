@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spool of pushed batches: what is answered is on disk, comes once, and is known by its id. */
+#include "collector/source/push/internal.h"
 #include "collector/source/push/push_ids.h"
 #include "collector/source/push/push_spool.h"
 #include "common/base/alloc.h"
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -329,6 +331,75 @@ static void a_torn_tail_of_ids_is_cut(void **state)
 	push_ids_free(ids);
 }
 
+/* ---- a batch that comes and is read while the status is asked for ---- */
+
+static struct push_spool *asked;
+static const struct weir_bus_ops *real;
+
+static enum weir_status extent_and_a_batch(struct weir_bus *bus, enum weir_topic topic, uint32_t partition,
+                                           uint64_t *first, uint64_t *next, struct weir_error *error)
+{
+	enum weir_status status = real->extent(bus, topic, partition, first, next, error);
+	bus->ops = real;
+	take(asked, NULL, "one\n");
+	push_spool_acknowledge(asked, expect(asked, "one\n"));
+	return status;
+}
+
+static void no_batch_waits_where_one_is_read_meanwhile(void **state)
+{
+	(void)state;
+	struct push_spool_status status;
+	asked = open_spool(16 * MIB); /* whose thread has nothing to do yet, and does not look at the bus */
+	real = asked->bus->ops;
+	struct weir_bus_ops between = *real;
+	between.extent = extent_and_a_batch;
+	asked->bus->ops = &between;
+	push_spool_status(asked, &status);
+	assert_int_equal(status.waiting_batches, 0);
+	push_spool_close(asked);
+}
+
+/* Bytes that files may have from here on; a write beyond them is cut short, as on a full disk. */
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void ids_are_on_disk_after_a_full_disk_wherever_it_was_full(void **state)
+{
+	(void)state;
+	struct weir_error error;
+	char path[96];
+	snprintf(path, sizeof path, "%s/ids-1", directory);
+	signal(SIGXFSZ, SIG_IGN);
+	/* Before the head, within it, before, within and behind the first records. */
+	for (rlim_t room = 0; room <= 16 + 4 * 48; room += 8) {
+		struct push_ids *ids;
+		assert_int_equal(push_ids_open(directory, 0, &ids, &error), WEIR_OK);
+		for (uint64_t i = 0; i < 3; i++) {
+			struct push_id id = {.offset = i};
+			memcpy(id.hash, &i, sizeof i);
+			push_ids_add(ids, &id, 0);
+		}
+		limit_files(room);
+		enum weir_status status = push_ids_save(ids, 3, 0, &error);
+		limit_files(RLIM_INFINITY);
+		assert_int_equal(status, room < 16 + 3 * 48 ? WEIR_IO : WEIR_OK);
+		assert_int_equal(push_ids_unsaved(ids, 3), status != WEIR_OK);
+		assert_int_equal(push_ids_save(ids, 3, 0, &error), WEIR_OK);
+		push_ids_free(ids);
+		assert_int_equal(push_ids_open(directory, 0, &ids, &error), WEIR_OK);
+		assert_int_equal(push_ids_count(ids), 3);
+		push_ids_free(ids);
+		assert_int_equal(unlink(path), 0);
+	}
+	signal(SIGXFSZ, SIG_DFL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
@@ -343,6 +414,8 @@ int main(void)
 		TEST(a_kill_loses_nothing_answered),
 		TEST(ids_are_forgotten_after_an_hour),
 		TEST(a_torn_tail_of_ids_is_cut),
+		TEST(no_batch_waits_where_one_is_read_meanwhile),
+		TEST(ids_are_on_disk_after_a_full_disk_wherever_it_was_full),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

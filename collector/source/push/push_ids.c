@@ -261,6 +261,14 @@ static enum weir_status list_files(struct push_ids *ids, struct weir_error *erro
 	return WEIR_OK;
 }
 
+static void close_file(struct push_ids *ids)
+{
+	if (ids->fd >= 0)
+		close(ids->fd);
+	ids->fd = -1;
+}
+
+/* Opens the file to write behind what is whole. Where that fails it is closed, so that the next attempt begins here again. */
 static enum weir_status open_newest(struct push_ids *ids, struct weir_error *error)
 {
 	char path[WEIR_PATH_BYTES];
@@ -276,10 +284,12 @@ static enum weir_status open_newest(struct push_ids *ids, struct weir_error *err
 	    lseek(ids->fd, (off_t)ids->file_bytes, SEEK_SET) < 0 ||
 	    (is_new && weir_write_all(ids->fd, first_line, HEAD_BYTES, &(size_t){0}) != 0))
 		status = weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
-	if (status == WEIR_OK && is_new) {
-		ids->file_bytes = HEAD_BYTES;
+	if (status == WEIR_OK && is_new)
 		status = weir_directory_sync(ids->directory, error);
-	}
+	if (status != WEIR_OK)
+		close_file(ids);
+	else if (is_new)
+		ids->file_bytes = HEAD_BYTES;
 	return status;
 }
 
@@ -304,19 +314,11 @@ void push_ids_free(struct push_ids *ids)
 {
 	if (ids == NULL)
 		return;
-	if (ids->fd >= 0)
-		close(ids->fd);
+	close_file(ids);
 	free(ids->ring);
 	free(ids->table);
 	free(ids->directory);
 	free(ids);
-}
-
-static void close_file(struct push_ids *ids)
-{
-	if (ids->fd >= 0)
-		close(ids->fd);
-	ids->fd = -1;
 }
 
 /* Begins the next file, and removes those that are too old to matter. */

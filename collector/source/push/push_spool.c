@@ -344,6 +344,12 @@ static void *work(void *context)
 
 /* ---- taking ---- */
 
+size_t push_spool_batch_most(const struct push_spool *spool)
+{
+	uint64_t quarter = spool->most_bytes / 4;
+	return quarter < PUSH_BATCH_MOST_BYTES ? (size_t)quarter : PUSH_BATCH_MOST_BYTES;
+}
+
 static uint32_t count_lines(struct weir_span lines)
 {
 	uint32_t count = 0;
@@ -357,11 +363,11 @@ static uint32_t count_lines(struct weir_span lines)
 static enum weir_status check_batch(const struct push_spool *spool, struct weir_span id, const struct weir_text *lines,
                                     uint32_t *count, struct weir_error *error)
 {
-	uint64_t most = spool->most_bytes / 4 < PUSH_BATCH_MOST_BYTES ? spool->most_bytes / 4 : PUSH_BATCH_MOST_BYTES;
+	size_t most = push_spool_batch_most(spool);
 	if (id.length > PUSH_ID_MOST_BYTES)
 		return weir_fail(error, WEIR_INVALID, "the batch's id has more than %d bytes", PUSH_ID_MOST_BYTES);
 	if (lines->length > most)
-		return weir_fail(error, WEIR_INVALID, "the batch has %zu bytes, and may have %" PRIu64 ": send smaller ones",
+		return weir_fail(error, WEIR_INVALID, "the batch has %zu bytes, and may have %zu: send smaller ones",
 		                 lines->length, most);
 	*count = count_lines(weir_text_span(lines));
 	if (*count > PUSH_BATCH_MOST_LINES)
@@ -608,7 +614,9 @@ void push_spool_status(struct push_spool *spool, struct push_spool_status *statu
 	(void)!spool->bus->ops->extent(spool->bus, WEIR_TOPIC_EVENTS, 0, &first, &next, NULL);
 	pthread_mutex_lock(&spool->mutex);
 	*status = spool->counts;
-	status->waiting_batches = next - (spool->handed > first ? spool->handed : first);
+	/* Batches may have come, and been read, since `next` was asked for. */
+	uint64_t from = spool->handed > first ? spool->handed : first;
+	status->waiting_batches = next > from ? next - from : 0;
 	pthread_mutex_unlock(&spool->mutex);
 	status->most_bytes = spool->most_bytes;
 	status->bytes = weir_bus_local_bytes(spool->bus, WEIR_TOPIC_EVENTS);

@@ -82,6 +82,9 @@ typedef void push_done(void *context, const struct push_outcome *outcome);
 WEIR_MUST_USE enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
                                                  push_done *done, void *context, struct weir_error *error);
 
+/** How many bytes a batch may have. */
+size_t push_spool_batch_most(const struct push_spool *spool);
+
 /** As push_spool_append(), and waits. @param outcome  set; its status is returned */
 WEIR_MUST_USE enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_span id,
                                                       struct weir_text *lines, struct push_outcome *outcome);

@@ -6,6 +6,9 @@
  * many events is taken as a whole or refused, as nobody could tell where the next event begins. What becomes an object
  * here is written by us: no text of a stranger is read as a member.
  *
+ * What lies around many events, such as OTLP's resource, is written into each of their lines: so a small body can become
+ * any number of bytes, and each decoder ends at a bound.
+ *
  * @thread any
  */
 #ifndef COLLECTOR_SOURCE_PUSH_DECODE_H
@@ -15,15 +18,20 @@
 #include "common/base/status.h"
 #include "common/base/text.h"
 
+/* Of an answer that tells of each event. */
+#define DECODE_ANSWER_MOST_BYTES ((size_t)64 << 20)
+
 /**
  * Takes a whole body apart.
  *
+ * @param most    bytes that the lines may have; passed by a small multiple of the body at most, before it is noticed
  * @param lines   appended to, each ended by '\n'
  * @param answer  appended to, where the protocol's answer tells of each event; the others leave it as it is
- * @return WEIR_OK; WEIR_INVALID: it is not what it should be, in words
+ * @return WEIR_OK; WEIR_INVALID: it is not what it should be; WEIR_FULL: its lines, or the answer, are
+ *         too long. In words
  */
-typedef enum weir_status push_decode(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
-                                     struct weir_error *error);
+typedef enum weir_status push_decode(struct weir_span body, size_t most, struct weir_text *lines,
+                                     struct weir_text *answer, struct weir_error *error);
 
 /** Lines as they are; the last one may lack its newline. */
 push_decode decode_lines;
@@ -39,6 +47,9 @@ push_decode decode_loki;
 push_decode decode_bulk;
 /** The journal's export format, entries as `journalctl -o json` prints them. An entry that is not whole is left out. */
 push_decode decode_journal;
+
+/** @return WEIR_OK; WEIR_FULL, in words: so many bytes of lines are too many */
+WEIR_MUST_USE enum weir_status decode_fits(const struct weir_text *lines, size_t most, struct weir_error *error);
 
 /** How many bytes of a body in the journal's export format are whole entries. */
 size_t decode_journal_whole(struct weir_span body);

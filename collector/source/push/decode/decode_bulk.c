@@ -66,12 +66,18 @@ static enum weir_status take_action(struct weir_span action, struct weir_span *r
 	return status;
 }
 
-enum weir_status decode_bulk(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
+enum weir_status decode_bulk(struct weir_span body, size_t most, struct weir_text *lines, struct weir_text *answer,
                              struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	for (struct weir_span line; status == WEIR_OK && (line = next_line(&body)).at != NULL;)
-		if (line.length > 0)
+		if (line.length > 0) {
 			status = take_action(line, &body, lines, answer, error);
+			if (status == WEIR_OK && answer->length > DECODE_ANSWER_MOST_BYTES)
+				status =
+					weir_fail(error, WEIR_FULL, "the body has too many documents for one answer: send fewer at once");
+			if (status == WEIR_OK)
+				status = decode_fits(lines, most, error);
+		}
 	return status;
 }

@@ -38,7 +38,8 @@ bool decode_base64(struct weir_span text, struct weir_text *bytes)
 	return true;
 }
 
-static enum weir_status take_record(const json_t *record, struct weir_text *lines, struct weir_error *error)
+static enum weir_status take_record(const json_t *record, size_t most, struct weir_text *lines,
+                                    struct weir_error *error)
 {
 	const json_t *data = json_object_get(record, "data");
 	size_t before = lines->length;
@@ -47,10 +48,10 @@ static enum weir_status take_record(const json_t *record, struct weir_text *line
 		return weir_fail(error, WEIR_INVALID, "the \"data\" of a record is no base64");
 	if (lines->length > before && lines->at[lines->length - 1] != '\n')
 		weir_text_append(lines, "\n", 1);
-	return WEIR_OK;
+	return decode_fits(lines, most, error);
 }
 
-enum weir_status decode_firehose(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
+enum weir_status decode_firehose(struct weir_span body, size_t most, struct weir_text *lines, struct weir_text *answer,
                                  struct weir_error *error)
 {
 	json_t *tree;
@@ -65,7 +66,7 @@ enum weir_status decode_firehose(struct weir_span body, struct weir_text *lines,
 	json_array_foreach(records, place, record)
 	{
 		if (status == WEIR_OK)
-			status = take_record(record, lines, error);
+			status = take_record(record, most, lines, error);
 	}
 	json_decref(tree);
 	return status;

@@ -132,7 +132,7 @@ static void put_entry(struct weir_text *lines, const struct field *fields, size_
 	weir_text_puts(lines, "}\n");
 }
 
-enum weir_status decode_journal(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
+enum weir_status decode_journal(struct weir_span body, size_t most, struct weir_text *lines, struct weir_text *answer,
                                 struct weir_error *error)
 {
 	(void)answer;
@@ -140,11 +140,11 @@ enum weir_status decode_journal(struct weir_span body, struct weir_text *lines, 
 	size_t count;
 	enum weir_status status = WEIR_OK;
 	struct weir_span rest = body;
-	while (rest.length > 0 && (status = next_entry(&rest, fields, &count)) == WEIR_OK)
+	while (rest.length > 0 && lines->length <= most && (status = next_entry(&rest, fields, &count)) == WEIR_OK)
 		if (count > 0)
 			put_entry(lines, fields, count);
 	if (status == WEIR_INVALID)
 		return weir_fail(error, WEIR_INVALID, "the body is not the journal's export format at byte %u",
 		                 (unsigned)(body.length - rest.length));
-	return WEIR_OK;
+	return decode_fits(lines, most, error);
 }

@@ -2,15 +2,25 @@
 /* Bodies that are lines, or JSON values, as they stand: none is looked into further than its end is found. */
 #include "collector/source/push/decode/decode.h"
 
-enum weir_status decode_lines(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
+enum weir_status decode_fits(const struct weir_text *lines, size_t most, struct weir_error *error)
+{
+	if (lines->length <= most)
+		return WEIR_OK;
+	return weir_fail(
+		error, WEIR_FULL,
+		"the body becomes more than %zu bytes of lines (what it says of many events is written into each): "
+		"send fewer events at once",
+		most);
+}
+
+enum weir_status decode_lines(struct weir_span body, size_t most, struct weir_text *lines, struct weir_text *answer,
                               struct weir_error *error)
 {
 	(void)answer;
-	(void)error;
 	weir_text_append(lines, body.at, body.length);
 	if (body.length > 0 && body.at[body.length - 1] != '\n')
 		weir_text_append(lines, "\n", 1);
-	return WEIR_OK;
+	return decode_fits(lines, most, error);
 }
 
 static bool is_space(char byte)
@@ -69,11 +79,10 @@ static size_t plain_bytes(const char *at, const char *end)
 	return (size_t)(stop - at);
 }
 
-enum weir_status decode_json(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
+enum weir_status decode_json(struct weir_span body, size_t most, struct weir_text *lines, struct weir_text *answer,
                              struct weir_error *error)
 {
 	(void)answer;
-	(void)error;
 	struct walk walk = {0};
 	const char *at = body.at, *end = body.at + body.length;
 	while (at < end && is_space(*at))
@@ -94,5 +103,5 @@ enum weir_status decode_json(struct weir_span body, struct weir_text *lines, str
 			take_outside(&walk, *at++, lines);
 	}
 	end_line(&walk, lines);
-	return WEIR_OK;
+	return decode_fits(lines, most, error);
 }

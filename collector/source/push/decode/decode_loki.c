@@ -2,7 +2,8 @@
 /* Loki's push in its JSON form: {"streams": [{"stream": {LABELS}, "values": [["NANOSECONDS", "LINE", {METADATA}]]}]}. */
 #include "collector/source/push/decode/decode_tree.h"
 
-static enum weir_status take_stream(const json_t *stream, struct weir_text *lines, struct weir_error *error)
+static enum weir_status take_stream(const json_t *stream, size_t most, struct weir_text *lines,
+                                    struct weir_error *error)
 {
 	const json_t *labels = json_object_get(stream, "stream"), *values, *value;
 	size_t place;
@@ -27,11 +28,14 @@ static enum weir_status take_stream(const json_t *stream, struct weir_text *line
 			decode_put_value(lines, metadata);
 		}
 		weir_text_puts(lines, "}\n");
+		status = decode_fits(lines, most, error);
+		if (status != WEIR_OK)
+			return status;
 	}
 	return WEIR_OK;
 }
 
-enum weir_status decode_loki(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
+enum weir_status decode_loki(struct weir_span body, size_t most, struct weir_text *lines, struct weir_text *answer,
                              struct weir_error *error)
 {
 	(void)answer;
@@ -45,7 +49,7 @@ enum weir_status decode_loki(struct weir_span body, struct weir_text *lines, str
 	json_array_foreach(streams, place, stream)
 	{
 		if (status == WEIR_OK)
-			status = take_stream(stream, lines, error);
+			status = take_stream(stream, most, lines, error);
 	}
 	json_decref(tree);
 	return status;

@@ -101,7 +101,8 @@ static void put_record(struct weir_text *line, const json_t *record, const struc
 	weir_text_puts(line, "}\n");
 }
 
-static enum weir_status take_scopes(const json_t *resource_logs, struct weir_text *lines, struct weir_error *error)
+static enum weir_status take_scopes(const json_t *resource_logs, size_t most, struct weir_text *lines,
+                                    struct weir_error *error)
 {
 	const json_t *scopes, *records, *scope, *record;
 	struct around around = {.resource = json_object_get(resource_logs, "resource")};
@@ -120,12 +121,15 @@ static enum weir_status take_scopes(const json_t *resource_logs, struct weir_tex
 			if (!json_is_object(record))
 				return weir_fail(error, WEIR_INVALID, "an element of \"logRecords\" is no object");
 			put_record(lines, record, &around);
+			status = decode_fits(lines, most, error);
+			if (status != WEIR_OK)
+				return status;
 		}
 	}
 	return WEIR_OK;
 }
 
-enum weir_status decode_otlp(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
+enum weir_status decode_otlp(struct weir_span body, size_t most, struct weir_text *lines, struct weir_text *answer,
                              struct weir_error *error)
 {
 	(void)answer;
@@ -139,7 +143,7 @@ enum weir_status decode_otlp(struct weir_span body, struct weir_text *lines, str
 	json_array_foreach(resources, place, resource)
 	{
 		if (status == WEIR_OK)
-			status = take_scopes(resource, lines, error);
+			status = take_scopes(resource, most, lines, error);
 	}
 	json_decref(tree);
 	return status;

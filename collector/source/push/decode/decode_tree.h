@@ -10,7 +10,7 @@
  * Parses a body that is one document.
  *
  * @param tree  returned: json_decref()
- * @return WEIR_OK; WEIR_INVALID with the byte and what was expected
+ * @return WEIR_OK; WEIR_INVALID with the byte and what was expected; WEIR_FULL: its tree would be too large
  */
 WEIR_MUST_USE enum weir_status decode_tree(struct weir_span body, const char *what, json_t **tree,
                                            struct weir_error *error);

@@ -102,7 +102,7 @@ static enum weir_status look(struct forward_connection *connection, int64_t now_
 		connection->begun_ms = 0;
 	else if (connection->begun_ms == 0)
 		connection->begun_ms = now_ms;
-	return status == WEIR_OK || status == WEIR_AGAIN ? WEIR_OK : WEIR_INVALID;
+	return status == WEIR_AGAIN ? WEIR_OK : status;
 }
 
 enum weir_status forward_connection_read(struct forward_connection *connection, struct forward_memory *memory,
@@ -113,7 +113,7 @@ enum weir_status forward_connection_read(struct forward_connection *connection, 
 	for (int i = 0; i < READS_AT_ONCE && !connection->whole && !connection->ended && status == WEIR_OK; i++) {
 		if (!make_room(connection, memory)) {
 			connection->starved = true;
-			connection->begun_ms = now_ms; /* it is not the sender that takes its time */
+			connection->begun_ms = connection->heard_ms = now_ms; /* it is not the sender that takes its time */
 			return WEIR_OK;
 		}
 		size_t room = connection->capacity - connection->end;
@@ -158,6 +158,22 @@ void forward_connection_rest(struct forward_connection *connection, struct forwa
 	}
 }
 
+static bool is_read(const struct forward_connection *connection)
+{
+	return !connection->whole && !connection->ended && !connection->starved;
+}
+
+bool forward_connection_behind(const struct forward_connection *connection)
+{
+	return connection->tls != NULL && !connection->failed && is_read(connection) &&
+	       weir_tls_stream_pending(connection->tls);
+}
+
+bool forward_connection_holds(const struct forward_connection *connection)
+{
+	return connection->capacity > FIRST_BYTES;
+}
+
 void forward_connection_flush(struct forward_connection *connection)
 {
 	size_t sent = 0;
@@ -182,7 +198,7 @@ void forward_connection_flush(struct forward_connection *connection)
 
 uint32_t forward_connection_wants(const struct forward_connection *connection)
 {
-	bool reads = !connection->whole && !connection->ended && !connection->starved;
+	bool reads = is_read(connection);
 	bool writes = connection->out.length > 0 ||
 	              (connection->tls != NULL && reads && weir_tls_stream_wants_write(connection->tls));
 	return (reads ? EPOLLIN : 0) | (writes ? EPOLLOUT : 0);

@@ -35,6 +35,7 @@ enum {
 	RETRY_MS = 50,                /* how soon a full spool is asked again */
 	PATIENCE_MS = 60000,          /* for more of a message that has begun, and for who has to say who it is */
 	MESSAGE_PATIENCE_MS = 600000, /* for all of a message */
+	HURRIED_MS = 5000,            /* for more of one whose memory others wait for; PATIENCE_MS for all of it */
 	SILENT_LEAST_MS = 1000,
 	KEEPALIVE_S = 60,
 	PROBLEM_SHOWN_MS = 60000,
@@ -92,7 +93,9 @@ struct forward_server {
 	struct job job;
 	struct weir_text loose; /* lines of messages without a chunk */
 	uint32_t loose_lines;
-	bool full; /* the spool took no more, when it was asked last */
+	bool full;     /* the spool took no more, when it was asked last */
+	bool starving; /* some connection waits for memory */
+	bool behind;   /* some connection has bytes of which epoll does not tell */
 	bool accepting;
 	int64_t accept_from_ms, turn_ms;
 	/* of both */
@@ -132,6 +135,9 @@ static void refuse(struct forward_server *server, struct forward_connection *con
 	say(server, "a connection of %s was closed: %s; that message was not acknowledged", connection->peer, words);
 	connection->failed = true;
 }
+
+static const char no_key[] =
+	"it sends before it shows that it knows the shared key: give the sender the same shared_key";
 
 /* ---- connections ---- */
 
@@ -209,9 +215,11 @@ static void take_connection(struct forward_server *server, int fd, const char *p
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after_s, sizeof after_s);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	struct forward_connection *made = forward_connection_new(fd, server->tls, server->limits.entry_most, now_ms);
+	bool trusted = server->config->shared_key == NULL;
+	size_t most = trusted ? server->limits.entry_most : FORWARD_PING_MOST_BYTES;
+	struct forward_connection *made = forward_connection_new(fd, server->tls, most, now_ms);
 	snprintf(made->peer, sizeof made->peer, "%s", peer);
-	made->trusted = server->config->shared_key == NULL;
+	made->trusted = trusted;
 	made->place = server->count;
 	server->connections[server->count++] = made;
 	if (!made->trusted) {
@@ -507,10 +515,12 @@ static enum weir_status take_message(struct forward_server *server, struct forwa
 		why = forward_answer_ping(&connection->greeting, server->config, &frame, &connection->out);
 		forward_connection_flush(connection);
 		connection->trusted = why == NULL;
+		if (connection->trusted)
+			connection->frame_most = server->limits.entry_most;
 	} else if (frame.kind == FORWARD_PING) {
 		why = "it shows a shared key, and the source has no \"shared_key\"";
 	} else if (!connection->trusted) {
-		why = "it sends before it shows that it knows the shared key: give the sender the same shared_key";
+		why = no_key;
 	}
 	if (why != NULL)
 		refuse(server, connection, why);
@@ -522,8 +532,16 @@ static enum weir_status take_message(struct forward_server *server, struct forwa
 static void read_connection(struct forward_server *server, struct forward_connection *connection, int64_t now_ms)
 {
 	struct weir_error error;
-	if (forward_connection_read(connection, &server->memory, now_ms, &error) != WEIR_OK)
-		refuse(server, connection, error.text);
+	enum weir_status status = forward_connection_read(connection, &server->memory, now_ms, &error);
+	if (status != WEIR_OK)
+		refuse(server, connection, status == WEIR_FULL && !connection->trusted ? no_key : error.text);
+}
+
+static void read_behind(struct forward_server *server, int64_t now_ms)
+{
+	for (size_t i = 0; i < server->count && server->behind; i++)
+		if (forward_connection_behind(server->connections[i]))
+			read_connection(server, server->connections[i], now_ms);
 }
 
 /* Takes a connection's whole messages, until the spool is full. */
@@ -535,8 +553,6 @@ static void serve_connection(struct forward_server *server, struct forward_conne
 		struct weir_error error;
 		if (!connection->failed && forward_connection_pass(connection, &server->memory, now_ms, &error) != WEIR_OK)
 			refuse(server, connection, error.text);
-		if (!connection->whole && connection->tls != NULL && weir_tls_stream_pending(connection->tls))
-			read_connection(server, connection, now_ms);
 	}
 }
 
@@ -579,33 +595,40 @@ static bool is_over(const struct forward_server *server, const struct forward_co
 	return silent_ms >= (owes ? PATIENCE_MS : server->config->idle_ms);
 }
 
-/* Whether a message takes too long to come. */
-static bool is_stuck(const struct forward_connection *connection, int64_t now_ms)
+/* Whether a message takes too long to come. The favored one has all its time: so slow senders alone come to an end, too. */
+static bool is_stuck(const struct forward_server *server, const struct forward_connection *connection, int64_t now_ms)
 {
+	bool hurried = server->starving && forward_connection_holds(connection);
+	bool hurried_whole = hurried && server->memory.favored != connection;
 	return connection->begun_ms > 0 &&
-	       (now_ms - connection->heard_ms >= PATIENCE_MS || now_ms - connection->begun_ms >= MESSAGE_PATIENCE_MS);
+	       (now_ms - connection->heard_ms >= (hurried ? HURRIED_MS : PATIENCE_MS) ||
+	        now_ms - connection->begun_ms >= (hurried_whole ? PATIENCE_MS : MESSAGE_PATIENCE_MS));
 }
 
 /* Closes what has ended, and sets what is watched of the rest. */
 static void sweep(struct forward_server *server, int64_t now_ms)
 {
-	bool turn = now_ms >= server->turn_ms;
+	bool turn = now_ms >= server->turn_ms, starving = false, behind = false;
 	for (size_t i = server->count; i-- > 0;) {
 		struct forward_connection *connection = server->connections[i];
 		bool busy = connection->waiting > 0 || server->job.connection == connection;
 		bool done = connection->ended && !connection->whole && connection->out.length == 0;
 		if (!connection->failed && done && connection->end > connection->begin)
 			refuse(server, connection, "it ended within a message");
-		if (turn && !connection->failed && !connection->starved && is_stuck(connection, now_ms))
+		if (turn && !connection->failed && !connection->starved && is_stuck(server, connection, now_ms))
 			refuse(server, connection, "a message was begun and did not come to its end");
 		if (turn && is_idle(connection) && now_ms - connection->heard_ms >= SILENT_LEAST_MS)
 			forward_connection_rest(connection, &server->memory);
 		connection->failed |= turn && is_over(server, connection, now_ms);
+		starving |= connection->starved && !connection->failed;
+		behind |= forward_connection_behind(connection);
 		if (!busy && (connection->failed || done))
 			close_connection(server, connection);
 		else
 			watch(server, connection);
 	}
+	server->starving = starving;
+	server->behind = behind;
 	if (!turn)
 		return;
 	server->turn_ms = now_ms + TURN_MS;
@@ -635,6 +658,7 @@ static void take_events(struct forward_server *server, int timeout_ms)
 			read_connection(server, connection, now_ms);
 		}
 	}
+	read_behind(server, now_ms);
 	take_answers(server);
 	serve_all(server, now_ms);
 	sweep(server, now_ms);
@@ -665,7 +689,7 @@ static void *serve(void *context)
 {
 	struct forward_server *server = context;
 	while (!server->stopping)
-		take_events(server, server->full ? RETRY_MS : TURN_MS);
+		take_events(server, server->behind ? 0 : server->full ? RETRY_MS : TURN_MS);
 	while (!server->stopped) {
 		take_answers(server);
 		usleep(RETRY_MS * 1000);

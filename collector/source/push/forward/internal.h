@@ -14,6 +14,7 @@ enum {
 	FORWARD_CONNECTIONS_MAX = 16384,
 	FORWARD_TAGS_MAX = 256,
 	FORWARD_FRAME_LEAST_BYTES = 64 << 10,
+	FORWARD_PING_MOST_BYTES = 8 << 10, /* of a message of who has not said who it is: no buffer grows for it */
 	FORWARD_FRAME_MOST_BYTES = 256 << 20,
 	FORWARD_SPOOL_LEAST_BYTES = 16 << 20,
 	FORWARD_NAME_BYTES = 80,
@@ -89,7 +90,7 @@ struct forward_connection {
 	bool spoke;
 	char *bytes;
 	size_t capacity, begin, end;
-	size_t frame_most;
+	size_t frame_most; /* of a message that begins */
 	struct msgpack_extent extent;
 	bool whole;   /* a message is there: extent.seen bytes from begin on */
 	bool starved; /* there is no memory for it at present */
@@ -110,7 +111,8 @@ void forward_connection_free(struct forward_connection *connection, struct forwa
 /**
  * Reads what is there, up to one whole message and a little more.
  *
- * @return WEIR_OK, also where there is nothing; WEIR_INVALID: what comes is no message that can be taken: the words say why
+ * @return WEIR_OK, also where there is nothing; WEIR_INVALID: what comes is no message that can be taken; WEIR_FULL: it is
+ *         one of more than `frame_most` bytes. The words say why
  */
 WEIR_MUST_USE enum weir_status forward_connection_read(struct forward_connection *connection,
                                                        struct forward_memory *memory, int64_t now_ms,
@@ -121,6 +123,10 @@ WEIR_MUST_USE enum weir_status forward_connection_pass(struct forward_connection
                                                        struct weir_error *error);
 /** Gives back the buffer of a connection that is silent. */
 void forward_connection_rest(struct forward_connection *connection, struct forward_memory *memory);
+/** Whether bytes of it are here of which no poll tells, as TLS has them, and it can be read. */
+bool forward_connection_behind(const struct forward_connection *connection);
+/** Whether its buffer counts in what all may have together. */
+bool forward_connection_holds(const struct forward_connection *connection);
 /** Sends what waits in `out`, as far as the peer takes it. */
 void forward_connection_flush(struct forward_connection *connection);
 /** What epoll should tell of it. */

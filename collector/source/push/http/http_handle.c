@@ -192,7 +192,9 @@ static unsigned decode(struct http_call *call, const struct http_door *door, str
 			weir_text_append(&call->lines, "\n", 1);
 		return 0;
 	}
-	return how(body, &call->lines, &call->answer, error) == WEIR_OK ? 0 : 400;
+	size_t most = push_spool_batch_most(call->source->base.spool);
+	enum weir_status status = how(body, most, &call->lines, &call->answer, error);
+	return status == WEIR_OK ? 0 : status == WEIR_FULL ? 413 : 400;
 }
 
 /* ---- the spool ---- */
