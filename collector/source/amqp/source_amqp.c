@@ -175,9 +175,9 @@ static enum weir_status read_queue(struct amqp_source *source, struct weir_error
 	enum weir_status status = amqp_client_count(source->client, config->queue, &waiting, error);
 	if (status != WEIR_OK)
 		return status;
-	source->stream = queue_find(&source->queue, &found);
-	if (source->stream == NULL)
-		return WEIR_END;
+	status = queue_find(&source->queue, &found, &source->stream, error);
+	if (status != WEIR_OK)
+		return status;
 	source->base = queue_place(source->stream);
 	source->tag = source->acked = 0;
 	source->verified = !config->stream || source->base == 0;

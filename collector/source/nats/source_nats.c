@@ -219,8 +219,11 @@ static enum weir_status read_stream(struct nats_source *source, struct nats_clie
 		return status;
 	struct queue_found found = {.label = source->label, .guarantee = SOURCE_EXACTLY_ONCE, .last = extent.last};
 	make_id(source, extent.created_ns, found.id);
-	struct queue_stream *stream = queue_find(&source->queue, &found);
-	if (stream == NULL || !compare(source, stream, &extent))
+	struct queue_stream *stream;
+	status = queue_find(&source->queue, &found, &stream, error);
+	if (status != WEIR_OK)
+		return status;
+	if (!compare(source, stream, &extent))
 		return WEIR_END;
 	queue_note_end(&source->queue, stream, extent.last);
 	if (source->queue.once && queue_place(stream) >= extent.last)

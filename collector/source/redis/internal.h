@@ -63,6 +63,7 @@ struct redis_stream {
 	bool asking;       /* it is being moved to that one */
 	size_t asked_node; /* likewise, when the commands under way were sent */
 	bool asked_asking;
+	int64_t begin_ms;             /* monotonic: when it is due to be found, after it was refused */
 	bool absent;                  /* it was not there when it was looked for: all that comes is new */
 	bool gone;                    /* the problem that is shown is that it is not there */
 	bool kept;                    /* its groups are there */

@@ -17,6 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REFUSED_MS = 30000 }; /* how long a stream that cannot be read beside the others is left alone */
+
+_Static_assert(2 * REDIS_STREAMS_MAX <= QUEUE_STREAMS_MAX, "each has a stream of departures beside it");
+
 /* ---- answers ---- */
 
 static bool is(struct weir_span name, const char *word)
@@ -201,16 +205,17 @@ static char *make_label(const struct redis_source *source, const struct redis_st
 	return text.at;
 }
 
-static struct queue_stream *find(struct redis_source *source, struct redis_stream *stream, const char *what,
-                                 uint64_t last, const struct group *group)
+static enum weir_status find(struct redis_source *source, const struct redis_stream *stream, const char *what,
+                             uint64_t last, const struct group *group, struct queue_stream **made,
+                             struct weir_error *error)
 {
 	struct queue_found found = {.last = last, .safe = group->there ? group->at : 0, .kept = group->there};
 	char *label = make_label(source, stream, what);
 	found.label = label;
 	make_id(source, stream, what, found.id);
-	struct queue_stream *made = queue_find(&source->queue, &found);
+	enum weir_status status = queue_find(&source->queue, &found, made, error);
 	free(label);
-	return made;
+	return status;
 }
 
 /* Sets the counts at the place where reading begins, as far as they are known. */
@@ -240,6 +245,28 @@ static void set_counts(struct redis_source *source, struct redis_stream *stream,
 	(void)source;
 }
 
+/* The stream of its entries, and with departures that of them: both, or none is read. */
+static enum weir_status find_both(struct redis_source *source, struct redis_stream *stream,
+                                  const struct redis_extent *extent, const struct group *groups,
+                                  struct weir_error *error)
+{
+	struct queue_stream *entries, *done = NULL;
+	struct group departed = groups[REDIS_GROUP_DONE];
+	departed.at = departed.read;
+	stream->gone = false;
+	enum weir_status status =
+		find(source, stream, "", stream->absent ? 0 : extent->last, &groups[REDIS_GROUP], &entries, error);
+	if (status == WEIR_OK && source->config.departures && !source->queue.once)
+		status = find(source, stream, " done", 0, &departed, &done, error);
+	if (status == WEIR_INVALID)
+		stream->begin_ms = weir_monotonic_ms() + REFUSED_MS;
+	if (status != WEIR_OK)
+		return status;
+	stream->entries = entries;
+	stream->done = done;
+	return WEIR_OK;
+}
+
 static enum weir_status begin(struct redis_source *source, struct redis_stream *stream, struct weir_error *error)
 {
 	struct group groups[REDIS_GROUPS] = {{.name = source->groups[REDIS_GROUP]},
@@ -254,15 +281,9 @@ static enum weir_status begin(struct redis_source *source, struct redis_stream *
 	}
 	if (status != WEIR_OK)
 		return status;
-	stream->entries = find(source, stream, "", stream->absent ? 0 : extent.last, &groups[REDIS_GROUP]);
-	bool departs = source->config.departures && !source->queue.once;
-	if (stream->entries != NULL && departs) {
-		struct group done = groups[REDIS_GROUP_DONE];
-		done.at = done.read;
-		stream->done = find(source, stream, " done", 0, &done);
-	}
-	if (stream->entries == NULL || (departs && stream->done == NULL))
-		return WEIR_END;
+	status = find_both(source, stream, &extent, groups, error);
+	if (status != WEIR_OK)
+		return status;
 	set_counts(source, stream, &extent, &groups[REDIS_GROUP], &groups[REDIS_GROUP_READ]);
 	queue_note_end(&source->queue, stream->entries, extent.last);
 	stream->end = extent.last;
@@ -393,7 +414,7 @@ static enum weir_status begin_all(struct redis_source *source, struct weir_error
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < source->stream_count && status == WEIR_OK; i++) {
 		struct redis_stream *stream = source->streams[i];
-		if (stream->entries != NULL)
+		if (stream->entries != NULL || weir_monotonic_ms() < stream->begin_ms)
 			continue;
 		enum weir_status begun = WEIR_AGAIN;
 		for (int tries = 0; begun == WEIR_AGAIN && tries < 5; tries++) { /* it may be elsewhere */
