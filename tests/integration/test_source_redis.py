@@ -355,6 +355,45 @@ def test_acknowledged_entries_depart(place):
         assert weir.stop() == DONE, weir.said()
 
 
+def test_departures_go_on_in_a_stream_that_was_made_anew(place):
+    """What was read of the old one has left with it, though the server counts from nothing again; also after a restart."""
+    zones = [zone("left", [{"algorithm": "sliding_window", "rate": 1000000, "window": "1m"}], key=("_stream",), id=1,
+                  match={"_event": ["departed"]})]
+    with OwnRedis(place) as server:
+        sources = [whole(server.url, "jobs", "mails", name="acked", group="a", departures={"group": "workers"}),
+                   whole(server.url, "jobs", "mails", name="removed", group="b", departures="removed")]
+
+        def fill(key, count):
+            server.add(key, *({"n": i} for i in range(count)))
+            server.call("XGROUP", "CREATE", key, "workers", 0)
+            return [entry[0] for entry in server.call("XREADGROUP", "GROUP", "workers", "w", "STREAMS", key, ">")[0][1]]
+
+        def finish(key, *ids):
+            server.client.together([["XACK", key, "workers", *ids], ["XDEL", key, *ids]])
+
+        weir, port = start(place, sources, zones)
+        until(lambda: value(port, "weir_source_problem") == 4, "it looks", running=weir)
+        ids = {key: fill(key, 5) for key in ("jobs", "mails")}
+        until(lambda: (group_of(server, "jobs", "a"), group_of(server, "mails", "b")) ==  # pylint: disable=cell-var-from-loop
+              ((ids["jobs"][-1], 5), (ids["mails"][-1], 5)), "all are read", running=weir)
+        finish("jobs", *ids["jobs"][:3])
+        until(lambda: verdicts(port) == 6, "three departures, twice", running=weir)
+        server.client.together([["DEL", "jobs"], ["DEL", "mails"]])
+        ids = {key: fill(key, 3) for key in ("jobs", "mails")}
+        until(lambda: verdicts(port) == 20, "all ten of the old ones, twice", running=weir)
+        until(lambda: value(port, "weir_source_unknown_losses_total") == 4, "it is said", running=weir)
+        finish("jobs", ids["jobs"][0])
+        until(lambda: verdicts(port) == 22, "one more", running=weir)
+        until(lambda: (group_of(server, "jobs", "a") or [None])[0] == ids["jobs"][-1] and
+              (group_of(server, "mails", "b") or [None])[0] == ids["mails"][-1], "all is kept", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        weir, port = start(place, sources, zones)
+        finish("mails", *ids["mails"])
+        finish("jobs", *ids["jobs"])
+        until(lambda: verdicts(port) == 32, "all that is left", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
 def test_the_example_of_the_document(place):
     with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
         page = file.read()

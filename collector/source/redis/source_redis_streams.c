@@ -324,14 +324,19 @@ void redis_settle(struct redis_source *source, struct redis_stream *stream)
 	if (stream->counted && extent->added > place->added)
 		queue_note_lost(&source->queue, stream->entries, extent->added - place->added,
 		                "%" PRIu64 " entries were removed before they were read", extent->added - place->added);
+	if (stream->counted && extent->added < place->added) {
+		queue_note_lost(
+			&source->queue, stream->entries, 0,
+			"the server counts %" PRIu64 " entries, after %" PRIu64
+			" before: the stream was made anew, or a failover has lost entries. How many of them were never read is "
+			"not known; reading goes on",
+			extent->added, place->added);
+		queue_note_unknown(&source->queue, stream->entries);
+	}
 	place->added = extent->added;
 	stream->counted = true;
-	if (stream->done == NULL)
-		return;
-	if (!stream->tallied)
-		place->read = stream->departed + extent->length;
-	stream->tallied = true;
-	redis_depart(source, stream, extent);
+	if (stream->done != NULL)
+		redis_depart(source, stream, extent);
 }
 
 /* Says why no departures are given, while that is so. */
