@@ -222,6 +222,18 @@ def test_ids_that_are_not_the_clocks_stop_their_stream_alone(place):
         assert weir.stop() == DONE, weir.said()
 
 
+def test_streams_that_may_be_looked_at_and_not_read_are_told_each(place):
+    with OwnRedis(place, *"--user weir on >secret ~* +@all -xread".split()) as server:
+        server.add("a", *(user(i, "ann") for i in range(4)))
+        server.add("b", *(user(i, "bob") for i in range(4)))
+        weir, port = start(place, [source(server.url, "a", "b", user="weir", password="secret")])
+        until(lambda: value(port, "weir_source_problem") == 2, "both are told", running=weir)
+        assert weir.said().count("does not allow this user to read it") == 2, weir.said()
+        server.call("ACL", "SETUSER", "weir", "+xread")
+        until(lambda: keys(place) == ["ann", "bob"] and value(port, "weir_source_problem") == 0, "both are read", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
 def test_patterns_find_streams_that_come(place):
     with OwnRedis(place) as server:
         server.add("x:1", *(user(i, "ann") for i in range(4)))

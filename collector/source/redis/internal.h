@@ -72,7 +72,9 @@ struct redis_stream {
 	uint64_t end;                 /* position of the server's newest entry, when last looked */
 	bool went_back;               /* told that the server's end is before what was read */
 	bool stopped;                 /* an entry cannot be ordered: nothing is read any more */
-	bool unreadable;              /* told that it is no stream, or may not be read */
+	bool told;                    /* that it is no stream, or may not be read */
+	bool unreadable;              /* it is not read until it was looked at again */
+	bool refused;                 /* XREAD was: what is told of that stays until one is answered */
 	struct queue_stream *entries; /* NULL: it is not known yet where it begins */
 	struct queue_stream *done;    /* NULL: departures are not asked for */
 	bool counted;
@@ -164,7 +166,7 @@ struct redis_stream *redis_add_stream(struct redis_source *source, struct weir_s
 WEIR_MUST_USE enum weir_status redis_look(struct redis_source *source, struct weir_error *error);
 /** Compares what was read with what the server had, once all of that is read: losses and departures. */
 void redis_settle(struct redis_source *source, struct redis_stream *stream);
-/** Shows why a stream is not read; NULL: it is. */
+/** Shows why a stream is not read, and leaves it alone until it was looked at; NULL: it is read. */
 void redis_stream_problem(struct redis_source *source, struct redis_stream *stream, const char *words);
 
 /* ---- source_redis_keep.c: the low-water mark in the group ---- */

@@ -400,18 +400,24 @@ static enum weir_status show(struct redis_source *source, struct redis_stream *s
 {
 	if (status == WEIR_IO || status == WEIR_END || (status == WEIR_INVALID && source->queue.once))
 		return status;
-	redis_stream_problem(source, stream, status == WEIR_INVALID ? error->text : NULL);
+	if (status == WEIR_INVALID)
+		stream->refused = false;
+	if (stream->refused)
+		stream->unreadable = false; /* whether XREAD is still refused shows when it is tried */
+	else
+		redis_stream_problem(source, stream, status == WEIR_INVALID ? error->text : NULL);
 	return WEIR_OK;
 }
 
 void redis_stream_problem(struct redis_source *source, struct redis_stream *stream, const char *words)
 {
-	if (words == NULL && !stream->unreadable)
+	stream->unreadable = words != NULL;
+	if (words == NULL && !stream->told)
 		return;
 	char *label = make_label(source, stream, "");
 	queue_stopped(&source->queue, label, stream->gone, words);
 	free(label);
-	stream->unreadable = words != NULL;
+	stream->told = words != NULL;
 }
 
 static enum weir_status begin_all(struct redis_source *source, struct weir_error *error)
