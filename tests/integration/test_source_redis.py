@@ -475,9 +475,9 @@ def slot(key):
     return crc % 16384
 
 
-def clustered(*nodes):
-    """Makes one cluster of two nodes, half of the slots each."""
-    for node, (first, last) in zip(nodes, ((0, 8191), (8192, 16383))):
+def clustered(*nodes, second=8192):
+    """Makes one cluster of two nodes, of which the second has the slots from that one on."""
+    for node, (first, last) in zip(nodes, ((0, second - 1), (second, 16383))):
         node.call("CLUSTER", "ADDSLOTSRANGE", first, last)
         node.call("CLUSTER", "SET-CONFIG-EPOCH", first + 1)
     nodes[0].call("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, nodes[1].bus)
@@ -519,6 +519,30 @@ def test_streams_of_a_cluster_are_read_where_they_are(place):
         assert weir.stop() == DONE, weir.said()
     seen = positions(place)
     assert len(seen) == len(set(seen)) == 34, len(seen)
+
+
+def calls(node, command):
+    """How often a node was asked that."""
+    found = re.search(rf"cmdstat_{re.escape(command)}:calls=(\d+)", node.call("INFO", "commandstats").decode())
+    return int(found[1]) if found else 0
+
+
+def test_a_node_that_has_no_slots_any_more_is_not_searched(place):
+    with cluster_node(place, "a") as a, cluster_node(place, "b") as b:
+        clustered(a, b, second=16383)
+        weir, _ = start(place, [source(a.url, "k*")])
+        until(lambda: calls(b, "scan") > 0, "both are searched", running=weir)
+        to_a = a.call("CLUSTER", "MYID").decode()
+        for node in (a, b):
+            node.call("CLUSTER", "SETSLOT", 16383, "NODE", to_a)
+
+        def search():
+            before = calls(a, "scan")
+            until(lambda: calls(a, "scan") >= before + 2, "it searches on", running=weir)
+            return calls(b, "scan")
+
+        assert search() == search()
+        assert weir.stop() == DONE, weir.said()
 
 
 def test_logins_and_tls(place):

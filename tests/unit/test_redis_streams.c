@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of Redis: what a server's counts mean for losses and departures. */
+/* Streams of Redis: what a server's counts mean for losses and departures, and where they are in a cluster. */
 #include "collector/source/queue/internal.h"
 #include "collector/source/redis/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -109,11 +110,47 @@ static void nothing_departs_that_left_before_it_was_asked_for(void **state)
 	}
 }
 
+static bool find_node(struct redis_source *source, int number, size_t *node)
+{
+	char at[32];
+	snprintf(at, sizeof at, "10.0.0.%d:6379", number);
+	return redis_find_node(source, 0, weir_span_of(at), node);
+}
+
+/* As many nodes as can be known, and after a new connection others in their places. */
+static void nodes_of_a_cluster_are_forgotten(void **state)
+{
+	(void)state;
+	struct redis_source *source = make(NULL);
+	struct weir_error error;
+	size_t node;
+	source->config.url_count = 1;
+	assert_int_equal(weir_redis_url_parse("redis://127.0.0.1:1", &source->urls[0], &error), WEIR_OK);
+	assert_int_equal(redis_connect(source, 0, &error), WEIR_IO); /* nothing listens there */
+	for (int round = 0; round < 3; round++) {
+		for (int i = 1; i < REDIS_NODES_MAX; i++) {
+			assert_true(find_node(source, round * REDIS_NODES_MAX + i, &node));
+			assert_int_equal(node, i);
+		}
+		assert_true(find_node(source, round * REDIS_NODES_MAX + 3, &node)); /* known */
+		assert_int_equal(node, 3);
+		assert_false(find_node(source, round * REDIS_NODES_MAX + REDIS_NODES_MAX, &node));
+		source->streams[0]->node = 3;
+		redis_forget_nodes(source);
+		assert_int_equal(source->streams[0]->node, 0);
+	}
+	redis_server_deinit(source->servers[0]);
+	free(source->servers[0]);
+	weir_redis_url_deinit(&source->urls[0]);
+	drop(source);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(departures_are_what_was_read_and_is_not_there),
 		cmocka_unit_test(departures_go_on_where_the_server_counts_anew),
+		cmocka_unit_test(nodes_of_a_cluster_are_forgotten),
 		cmocka_unit_test(nothing_departs_that_left_before_it_was_asked_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

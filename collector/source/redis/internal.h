@@ -102,6 +102,7 @@ struct redis_source {
 	size_t url_next;                            /* which of them is tried next */
 	struct redis_server *servers[REDIS_NODES_MAX];
 	struct weir_redis_url nodes[REDIS_NODES_MAX]; /* where they are; the first: as configured */
+	bool named[REDIS_NODES_MAX]; /* the cluster's last list of slots has it, or a stream was sent there since */
 	size_t server_count;
 	bool cluster; /* keys are spread over servers, by which each is asked for alone */
 	bool old;     /* the server knows no ENTRIESREAD: before Redis 7 */
@@ -142,6 +143,8 @@ WEIR_MUST_USE enum weir_status redis_refused(struct redis_source *source, struct
                                              struct weir_span words, struct weir_error *error);
 /** The node at "HOST:PORT", or at ":PORT" of the one that says so. @return false: there are too many, or it is none */
 bool redis_find_node(struct redis_source *source, size_t teller, struct weir_span at, size_t *node);
+/** Forgets all nodes but the first, which is asked again where each stream is: a cluster's change in time. */
+void redis_forget_nodes(struct redis_source *source);
 /**
  * What a failure of a stream's command means: one node of a cluster that is lost is that stream's problem alone, and the
  * first node is asked where the stream is.
