@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The base of queues: a thread that reads, a bound on what waits, streams that are known again. */
-#include "collector/source/queue/source_queue.h"
+#include "collector/source/queue/internal.h"
 #include "collector/source/source_memory.h"
 
 #include <poll.h>
@@ -68,8 +68,10 @@ static enum weir_status run(struct queue_source *queue, struct weir_error *error
 		stream = NULL;
 	status = WEIR_END;
 	uint64_t position = stream != NULL ? queue_place(stream) : 0;
-	if (stream != NULL)
+	if (stream != NULL) {
 		queue_note_end(queue, stream, fake->count);
+		queue_succeeded(queue);
+	}
 	while (stream != NULL && !queue_ending(queue) && status == WEIR_END) {
 		if (position >= fake->count) {
 			queue_flush(queue);
@@ -264,6 +266,27 @@ static void test_it_tries_again(void **state)
 	stop(fake);
 }
 
+/* Not when the server says what it has: what is asked for next may fail again. */
+static void test_a_problem_ends_when_it_is_read(void **state)
+{
+	(void)state;
+	struct fake *fake = start(NULL, 9, false, SOURCE_FROM_BEGINNING);
+	struct queue_found found = {.id = {1}, .label = "Q"};
+	struct source_status status;
+	struct weir_error error;
+	struct queue_stream *stream = queue_open_stream(&fake->queue, &found, &error);
+	queue_problem(&fake->queue, "no master");
+	queue_note_end(&fake->queue, stream, 9);
+	queue_status(&fake->queue.source, &status, 1);
+	assert_string_equal(status.problem, "no master");
+	assert_false(fake->queue.reads); /* the pauses grow */
+	queue_succeeded(&fake->queue);
+	queue_status(&fake->queue.source, &status, 1);
+	assert_string_equal(status.problem, "");
+	assert_true(fake->queue.reads);
+	stop(fake);
+}
+
 static void test_once_reads_to_the_end_or_says_why_not(void **state)
 {
 	(void)state;
@@ -370,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_the_end_is_the_same_after_a_restart),
 		cmocka_unit_test(test_a_broken_connection_loses_and_doubles_nothing),
 		cmocka_unit_test(test_it_tries_again),
+		cmocka_unit_test(test_a_problem_ends_when_it_is_read),
 		cmocka_unit_test(test_once_reads_to_the_end_or_says_why_not),
 		cmocka_unit_test(test_a_stream_too_many_is_refused_alone),
 		cmocka_unit_test(test_what_the_memory_has_no_room_for_is_refused_alone),

@@ -68,6 +68,8 @@ static enum weir_status expect(struct amqp_source *source, uint64_t offset, stru
 	uint64_t place = queue_place(source->stream);
 	if (!source->verified && offset + 1 < place)
 		return fail_anew(source, error);
+	if (!source->verified)
+		queue_succeeded(&source->queue);
 	source->verified = true;
 	if (offset < place)
 		return WEIR_AGAIN;
@@ -241,9 +243,13 @@ static enum weir_status read_queue(struct amqp_source *source, uint64_t end, str
 	source->verified = !config->stream || source->base == 0;
 	enum amqp_begin begin = !config->stream ? AMQP_NO_STREAM : source->base > 0 ? AMQP_OFFSET : AMQP_FIRST;
 	status = consume(source, begin, source->base > 0 ? source->base - 1 : 0, error);
-	if (status == WEIR_OK && source->verified)
+	if (status != WEIR_OK)
+		return status;
+	if (source->verified) {
 		queue_note_end(&source->queue, source->stream, source->base + (config->stream ? 0 : waiting));
-	return status == WEIR_OK ? follow_queue(source, error) : status;
+		queue_succeeded(&source->queue);
+	}
+	return follow_queue(source, error);
 }
 
 static enum weir_status open_client(struct amqp_source *source, const struct amqp_place *place,

@@ -236,7 +236,10 @@ static enum weir_status read_stream(struct nats_source *source, struct nats_clie
 	if (source->queue.once && queue_place(stream) >= extent.last)
 		return WEIR_END;
 	status = nats_client_consume(client, source->config.stream, queue_place(stream) + 1, error);
-	return status == WEIR_OK ? follow_stream(source, client, stream, extent.last, error) : status;
+	if (status != WEIR_OK)
+		return status;
+	queue_succeeded(&source->queue);
+	return follow_stream(source, client, stream, extent.last, error);
 }
 
 /* ---- the interface ---- */

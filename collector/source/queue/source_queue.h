@@ -144,7 +144,7 @@ bool queue_has_room(struct queue_source *source);
 /** Hands on what was taken: before waiting for the next message. */
 void queue_flush(struct queue_source *source);
 
-/** The newest position that the server has, as far as known; clears the source's problem: it is being read. */
+/** The newest position that the server has, as far as known. */
 void queue_note_end(struct queue_source *source, struct queue_stream *stream, uint64_t newest);
 /** Counts records that cannot be read any more, and shows why for a minute. */
 void queue_note_lost(struct queue_source *source, struct queue_stream *stream, uint64_t count, const char *format, ...)
@@ -155,7 +155,7 @@ void queue_note_left(struct queue_source *source, struct queue_stream *stream, u
 void queue_note_unknown(struct queue_source *source, struct queue_stream *stream);
 /** Shows why what has this label is not read, whether it was found or not; NULL: it is read. @param absent  it is not there */
 void queue_stopped(struct queue_source *source, const char *label, bool absent, const char *words);
-/** Ends the source's problem: the server answers. */
+/** Ends the source's problem, and the longer pauses: it is being read. */
 void queue_succeeded(struct queue_source *source);
 /** Counts a message that the server gave again. */
 void queue_note_again(struct queue_source *source, struct queue_stream *stream);

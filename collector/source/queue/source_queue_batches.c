@@ -177,8 +177,6 @@ void queue_note_end(struct queue_source *source, struct queue_stream *stream, ui
 {
 	pthread_mutex_lock(&source->mutex);
 	stream->newest = newest;
-	source->problem[0] = '\0';
-	source->reads = true;
 	pthread_mutex_unlock(&source->mutex);
 }
 

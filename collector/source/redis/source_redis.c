@@ -92,7 +92,8 @@ static enum weir_status redis_run(struct queue_source *queue, struct weir_error 
 	enum weir_status status = redis_connect(source, 0, error);
 	while (status == WEIR_OK && !queue_ending(queue)) {
 		status = turn(source, error);
-		queue_succeeded(queue);
+		if (status == WEIR_OK)
+			queue_succeeded(queue);
 		if (queue->once && all_read(source))
 			break;
 	}
