@@ -26,7 +26,7 @@ static struct redis_source *make(const char *workers)
 	struct redis_stream *stream = redis_add_stream(source, weir_span_of("jobs"));
 	stream->entries = queue_open_stream(&source->queue, &entries, &error);
 	stream->done = queue_open_stream(&source->queue, &done, &error);
-	stream->tallied = stream->counted = true;
+	stream->tallied = stream->counted = source->keeps = true;
 	return source;
 }
 
@@ -88,11 +88,15 @@ static void departures_go_on_where_the_server_counts_anew(void **state)
 		assert_int_equal(hear(source, 0, 995, 5, 990), 995);
 		assert_int_equal(entries->unknown, 1);
 		assert_int_equal(hear(source, 3, 998, 6, 992), 997);
+		assert_int_equal(source->streams[0]->marks[source->streams[0]->mark_count - 1].added, 998);
 		/* made anew */
 		assert_int_equal(hear(source, 2, 2, 2, 0), 1003);
 		assert_int_equal(hear(source, 0, 2, 1, 1), 1004);
 		assert_int_equal(entries->unknown, 2);
 		assert_int_equal(entries->lost, 0);
+		/* what a restart goes on with */
+		assert_int_equal(source->streams[0]->marks[source->streams[0]->mark_count - 1].added, 2);
+		assert_int_equal(source->streams[0]->marks[source->streams[0]->mark_count - 1].read, 1005);
 		drop(source);
 	}
 }

@@ -81,13 +81,14 @@ struct redis_stream {
 	struct redis_mark place; /* of the newest entry read */
 	struct redis_mark marks[REDIS_MARKS_MAX];
 	size_t mark_count;
-	struct redis_mark safe;                          /* the newest mark that is acknowledged */
-	uint64_t saved, saved_done, saving, saving_done; /* of what the groups keep; while that is being done */
-	struct redis_extent extent;                      /* to be compared once all up to its end is read */
-	uint64_t departed;                               /* records of departures that were ever given */
-	bool asked;                                      /* by the XREAD under way */
-	uint64_t got;                                    /* entries that it gave */
-	bool dry;                                        /* there was nothing more behind them */
+	struct redis_mark safe;                     /* the newest mark that is acknowledged */
+	uint64_t saved, saved_added, saved_done;    /* what the groups keep: a position, and counts */
+	uint64_t saving, saving_added, saving_done; /* the same, while it is being kept */
+	struct redis_extent extent;                 /* to be compared once all up to its end is read */
+	uint64_t departed;                          /* records of departures that were ever given */
+	bool asked;                                 /* by the XREAD under way */
+	uint64_t got;                               /* entries that it gave */
+	bool dry;                                   /* there was nothing more behind them */
 };
 
 static inline struct weir_span redis_key(const struct redis_stream *stream)

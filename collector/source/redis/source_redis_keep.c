@@ -54,7 +54,7 @@ static void keep_group(struct redis_source *source, struct redis_stream *stream,
 
 static bool has_moved(const struct redis_stream *stream)
 {
-	return !stream->kept || stream->safe.position != stream->saved ||
+	return !stream->kept || stream->safe.position != stream->saved || stream->safe.added != stream->saved_added ||
 	       (stream->done != NULL && queue_safe(stream->done) != stream->saved_done);
 }
 
@@ -63,6 +63,7 @@ static void ask(struct redis_source *source, struct redis_stream *stream)
 {
 	uint64_t done = stream->done != NULL ? queue_safe(stream->done) : 0;
 	stream->saving = stream->safe.position;
+	stream->saving_added = stream->safe.added;
 	stream->saving_done = done;
 	redis_command(source, stream, "MULTI", 0);
 	keep_group(source, stream, REDIS_GROUP, stream->counted, stream->safe.added);
@@ -125,6 +126,7 @@ static enum weir_status hear(struct redis_source *source, struct redis_stream *s
 	if (outcome == WEIR_OK) {
 		stream->kept = true;
 		stream->saved = stream->saving;
+		stream->saved_added = stream->saving_added;
 		stream->saved_done = stream->saving_done;
 	}
 	return outcome;

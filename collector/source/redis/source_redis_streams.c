@@ -239,6 +239,7 @@ static void set_counts(struct redis_source *source, struct redis_stream *stream,
 	stream->place.read = read->there ? read->read : 0;
 	stream->safe = stream->place;
 	stream->saved = group->there ? group->at : UINT64_MAX;
+	stream->saved_added = stream->safe.added;
 	stream->departed = stream->done != NULL ? queue_place(stream->done) : 0;
 	stream->saved_done = stream->departed;
 	stream->kept = group->there;
@@ -337,6 +338,8 @@ void redis_settle(struct redis_source *source, struct redis_stream *stream)
 	stream->counted = true;
 	if (stream->done != NULL)
 		redis_depart(source, stream, extent);
+	if (source->keeps)
+		redis_mark(stream); /* a restart does not tell of the same again */
 }
 
 /* Says why no departures are given, while that is so. */
