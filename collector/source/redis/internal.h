@@ -16,11 +16,15 @@ enum {
 	REDIS_KEY_MAX_BYTES = 1024,
 };
 
-/* The groups that weir keeps in a stream, each a place and a number of entries. */
+/*
+ * The groups that weir keeps in a stream: the low-water mark, with how many entries were added up to there; and numbers,
+ * in ids of about that place. A number is in its id, as a server may hold what a group says it has read to be at most what
+ * the stream has added, and a stream that was made anew has added less.
+ */
 enum {
-	REDIS_GROUP,      /* the low-water mark, and how many entries were added up to there */
-	REDIS_GROUP_READ, /* with departures: the same, and how many entries weir has read up to there */
-	REDIS_GROUP_DONE, /* with departures: the same, and how many departures are safe */
+	REDIS_GROUP,
+	REDIS_GROUP_READ, /* with departures: how many entries weir has read up to there */
+	REDIS_GROUP_DONE, /* with departures: how many departures are safe */
 	REDIS_GROUPS,
 };
 

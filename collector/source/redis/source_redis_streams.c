@@ -69,7 +69,8 @@ struct group {
 	const char *name;
 	bool there;
 	uint64_t at, pending;
-	bool counted; /* `read` is known */
+	uint64_t number; /* in its id */
+	bool counted;    /* `read` is known */
 	uint64_t read;
 };
 
@@ -94,8 +95,10 @@ static void take_group(void *context, struct weir_span name, const struct weir_r
 	groups->now->there = true;
 	if (is(name, "pending"))
 		groups->now->pending = (uint64_t)value->number;
-	if (is(name, "last-delivered-id"))
+	if (is(name, "last-delivered-id")) {
 		(void)redis_id_position(value->text, &groups->now->at);
+		(void)redis_id_number(value->text, &groups->now->number);
+	}
 	if (is(name, "entries-read")) {
 		groups->now->counted = value->kind == WEIR_RESP_NUMBER;
 		groups->now->read = groups->now->counted ? (uint64_t)value->number : 0;
@@ -236,7 +239,7 @@ static void set_counts(struct redis_source *source, struct redis_stream *stream,
 	}
 	stream->tallied = stream->done == NULL || (read->there && group->there) ||
 	                  (!group->there && (place == 0 || place == extent->last));
-	stream->place.read = read->there ? read->read : 0;
+	stream->place.read = read->there ? read->number : 0;
 	stream->safe = stream->place;
 	stream->saved = group->there ? group->at : UINT64_MAX;
 	stream->saved_added = stream->safe.added;
@@ -253,7 +256,7 @@ static enum weir_status find_both(struct redis_source *source, struct redis_stre
 {
 	struct queue_stream *entries, *done = NULL;
 	struct group departed = groups[REDIS_GROUP_DONE];
-	departed.at = departed.read;
+	departed.at = departed.number;
 	stream->gone = false;
 	enum weir_status status =
 		find(source, stream, "", stream->absent ? 0 : extent->last, &groups[REDIS_GROUP], &entries, error);
