@@ -144,12 +144,28 @@ def test_the_examples_of_the_documentation_work(place):
             example.pop("vhost", None)
         weir, port = start(place, examples, zones=[zone("site", [fixed(3, "1d")], key=["ip"])])
         until(lambda: value(port, "weir_source_replayable") == 2, "both are read", running=weir)
-        time.sleep(0.5)  # "end" is where the server attaches it: nothing tells when that is
         text = '%s - - [10/Oct/2024:13:55:36 +0000] "GET / HTTP/1.1" 200 7 "-" "x"'
         for number, example in enumerate(examples):
             one.publish([(text % f"203.0.113.{number}").encode()] * 4, example["queue"])
         until(lambda: keys(place) == ["203.0.113.0", "203.0.113.1"], "both are blocked", running=weir)
         assert weir.stop() == DONE, weir.said()
+
+
+def test_the_end_is_settled_before_anything_is_read(place):
+    """What comes while weir is down counts from the first start on, of a queue that had messages and of one that had none."""
+    with client() as one:
+        for queue in ("end-some", "end-none"):
+            one.declare(queue, "stream")
+        one.publish([user(i, "old") for i in range(9)], "end-some")
+        sources = [stream("end-some", start="end"), stream("end-none", start="end")]
+        weir, port = start(place, sources)
+        until(lambda: value(port, "weir_source_replayable") == 2, "both are found", SERVER_S, running=weir)
+        weir.kill()
+        for queue in ("end-some", "end-none"):
+            one.publish([user(i, queue) for i in range(4)], queue)
+        weir, port = start(place, sources)
+        until(lambda: keys(place) == ["end-none", "end-some"], "both are blocked", SERVER_S, running=weir)
+        assert verdicts(port) == 8 and weir.stop() == DONE, weir.said()
 
 
 def test_foreign_messages_and_gaps_are_told(place):

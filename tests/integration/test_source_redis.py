@@ -223,6 +223,18 @@ def test_ids_that_are_not_the_clocks_stop_their_stream_alone(place):
         assert weir.stop() == DONE, weir.said()
 
 
+def test_streams_that_may_be_looked_at_and_not_read_are_told_each(place):
+    with OwnRedis(place, *"--user weir on >secret ~* +@all -xread".split()) as server:
+        server.add("a", *(user(i, "ann") for i in range(4)))
+        server.add("b", *(user(i, "bob") for i in range(4)))
+        weir, port = start(place, [source(server.url, "a", "b", user="weir", password="secret")])
+        until(lambda: value(port, "weir_source_problem") == 2, "both are told", running=weir)
+        assert weir.said().count("does not allow this user to read it") == 2, weir.said()
+        server.call("ACL", "SETUSER", "weir", "+xread")
+        until(lambda: keys(place) == ["ann", "bob"] and value(port, "weir_source_problem") == 0, "both are read", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
 def test_patterns_find_streams_that_come(place):
     with OwnRedis(place) as server:
         server.add("x:1", *(user(i, "ann") for i in range(4)))
@@ -356,6 +368,45 @@ def test_acknowledged_entries_depart(place):
         assert weir.stop() == DONE, weir.said()
 
 
+def test_departures_go_on_in_a_stream_that_was_made_anew(place):
+    """What was read of the old one has left with it, though the server counts from nothing again; also after a restart."""
+    zones = [zone("left", [{"algorithm": "sliding_window", "rate": 1000000, "window": "1m"}], key=("_stream",), id=1,
+                  match={"_event": ["departed"]})]
+    with OwnRedis(place) as server:
+        sources = [whole(server.url, "jobs", "mails", name="acked", group="a", departures={"group": "workers"}),
+                   whole(server.url, "jobs", "mails", name="removed", group="b", departures="removed")]
+
+        def fill(key, count):
+            server.add(key, *({"n": i} for i in range(count)))
+            server.call("XGROUP", "CREATE", key, "workers", 0)
+            return [entry[0] for entry in server.call("XREADGROUP", "GROUP", "workers", "w", "STREAMS", key, ">")[0][1]]
+
+        def finish(key, *ids):
+            server.client.together([["XACK", key, "workers", *ids], ["XDEL", key, *ids]])
+
+        weir, port = start(place, sources, zones)
+        until(lambda: value(port, "weir_source_problem") == 4, "it looks", running=weir)
+        ids = {key: fill(key, 5) for key in ("jobs", "mails")}
+        until(lambda: (group_of(server, "jobs", "a"), group_of(server, "mails", "b")) ==  # pylint: disable=cell-var-from-loop
+              ((ids["jobs"][-1], 5), (ids["mails"][-1], 5)), "all are read", running=weir)
+        finish("jobs", *ids["jobs"][:3])
+        until(lambda: verdicts(port) == 6, "three departures, twice", running=weir)
+        server.client.together([["DEL", "jobs"], ["DEL", "mails"]])
+        ids = {key: fill(key, 3) for key in ("jobs", "mails")}
+        until(lambda: verdicts(port) == 20, "all ten of the old ones, twice", running=weir)
+        until(lambda: value(port, "weir_source_unknown_losses_total") == 4, "it is said", running=weir)
+        finish("jobs", ids["jobs"][0])
+        until(lambda: verdicts(port) == 22, "one more", running=weir)
+        until(lambda: (group_of(server, "jobs", "a") or [None])[0] == ids["jobs"][-1] and
+              (group_of(server, "mails", "b") or [None])[0] == ids["mails"][-1], "all is kept", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        weir, port = start(place, sources, zones)
+        finish("mails", *ids["mails"])
+        finish("jobs", *ids["jobs"])
+        until(lambda: verdicts(port) == 32, "all that is left", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
 def test_the_example_of_the_document(place):
     with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
         page = file.read()
@@ -425,9 +476,9 @@ def slot(key):
     return crc % 16384
 
 
-def clustered(*nodes):
-    """Makes one cluster of two nodes, half of the slots each."""
-    for node, (first, last) in zip(nodes, ((0, 8191), (8192, 16383))):
+def clustered(*nodes, second=8192):
+    """Makes one cluster of two nodes, of which the second has the slots from that one on."""
+    for node, (first, last) in zip(nodes, ((0, second - 1), (second, 16383))):
         node.call("CLUSTER", "ADDSLOTSRANGE", first, last)
         node.call("CLUSTER", "SET-CONFIG-EPOCH", first + 1)
     nodes[0].call("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, nodes[1].bus)
@@ -469,6 +520,30 @@ def test_streams_of_a_cluster_are_read_where_they_are(place):
         assert weir.stop() == DONE, weir.said()
     seen = positions(place)
     assert len(seen) == len(set(seen)) == 34, len(seen)
+
+
+def calls(node, command):
+    """How often a node was asked that."""
+    found = re.search(rf"cmdstat_{re.escape(command)}:calls=(\d+)", node.call("INFO", "commandstats").decode())
+    return int(found[1]) if found else 0
+
+
+def test_a_node_that_has_no_slots_any_more_is_not_searched(place):
+    with cluster_node(place, "a") as a, cluster_node(place, "b") as b:
+        clustered(a, b, second=16383)
+        weir, _ = start(place, [source(a.url, "k*")])
+        until(lambda: calls(b, "scan") > 0, "both are searched", running=weir)
+        to_a = a.call("CLUSTER", "MYID").decode()
+        for node in (a, b):
+            node.call("CLUSTER", "SETSLOT", 16383, "NODE", to_a)
+
+        def search():
+            before = calls(a, "scan")
+            until(lambda: calls(a, "scan") >= before + 2, "it searches on", running=weir)
+            return calls(b, "scan")
+
+        assert search() == search()
+        assert weir.stop() == DONE, weir.said()
 
 
 def test_logins_and_tls(place):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NATS's words: which subjects fit a pattern, and what a message's reply subject says of its place. */
+/* NATS's words: which subjects fit a pattern, and what a message's reply subject says of its place; and a stream that goes back. */
+#include "collector/source/nats/internal.h"
 #include "collector/source/nats/nats_subject.h"
 
 #include <setjmp.h>
@@ -74,12 +75,28 @@ static void test_places(void **state)
 		assert_false(nats_place_read(weir_span_of(bad[i]), &place));
 }
 
+static void test_a_stream_that_goes_back_is_counted_once(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t place, last, lost;
+	} looks[] = {
+		{100, 100, 0}, {200, 200, 0}, {200, 150, 50}, {200, 150, 0},  {200, 151, 0}, {200, 160, 0},
+		{200, 155, 5}, {200, 199, 0}, {200, 200, 0},  {200, 190, 10}, {250, 250, 0}, {250, 220, 30},
+		{250, 0, 220}, {250, 1, 0},   {250, 0, 1},    {300, 310, 0},  {310, 310, 0},
+	};
+	struct nats_back back = {0};
+	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+		assert_int_equal(nats_went_back(&back, looks[i].place, looks[i].last), looks[i].lost);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test(test_what_is_a_subject),
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_a_stream_that_goes_back_is_counted_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

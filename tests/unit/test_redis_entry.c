@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -46,6 +47,23 @@ static void ids_are_positions(void **state)
 }
 
 /* The line of an entry of pairs, a NULL at their end. */
+static void ids_have_numbers(void **state)
+{
+	(void)state;
+	static const uint64_t numbers[] = {0, 1, 2097152, UINT64_C(1000000000000000), (UINT64_C(1) << 59) - 1};
+	static const char *const bad[] = {"5", "5-", "-5", "", "a-1", "5-1x", "5-576460752303423488"};
+	uint64_t position = UINT64_C(4398046511103) << 21 | 3, number;
+	char id[REDIS_ID_BYTES];
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		redis_number_id(position, numbers[i], id);
+		assert_true(redis_id_number(weir_span_of(id), &number));
+		assert_int_equal(number, numbers[i]);
+		assert_int_equal(strncmp(id, "4398046511103-", 14), 0);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_false(redis_id_number(weir_span_of(bad[i]), &number));
+}
+
 static void expect(struct redis_entry *entry, const char *const *pairs, const char *line)
 {
 	redis_entry_begin(entry, weir_span_of("jo\"bs"), UINT64_C(1700000000123) << 21 | 4);
@@ -112,9 +130,8 @@ static void a_line_is_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids_are_positions),
-		cmocka_unit_test(whole_entries_are_objects),
-		cmocka_unit_test(one_field_may_be_the_line),
+		cmocka_unit_test(ids_are_positions),         cmocka_unit_test(ids_have_numbers),
+		cmocka_unit_test(whole_entries_are_objects), cmocka_unit_test(one_field_may_be_the_line),
 		cmocka_unit_test(a_line_is_bounded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

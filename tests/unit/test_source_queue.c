@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The base of queues: a thread that reads, a bound on what waits, streams that are known again. */
-#include "collector/source/queue/source_queue.h"
+#include "collector/source/queue/internal.h"
 #include "collector/source/source_memory.h"
 
 #include <poll.h>
@@ -24,7 +24,27 @@ struct fake {
 	_Atomic uint64_t taken; /* the newest position that queue_put() has taken */
 	_Atomic int runs, failures;
 	size_t padding; /* of each message */
+	int others;     /* so many more streams are found, of which nothing is read */
+	_Atomic int refused;
+	char words[WEIR_ERROR_TEXT_BYTES]; /* why the last one was */
 };
+
+static enum weir_status find_others(struct fake *fake, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (int i = 0; i < fake->others && status != WEIR_END; i++) {
+		char label[24];
+		struct queue_found found = {.id = {0xFF, (uint8_t)(i >> 8), (uint8_t)i}, .label = label};
+		struct queue_stream *stream;
+		snprintf(label, sizeof label, "other-%d", i);
+		status = queue_find(&fake->queue, &found, &stream, error);
+		if (status != WEIR_INVALID)
+			continue;
+		snprintf(fake->words, sizeof fake->words, "%s", error->text);
+		fake->refused++;
+	}
+	return status;
+}
 
 static enum weir_status run(struct queue_source *queue, struct weir_error *error)
 {
@@ -38,10 +58,20 @@ static enum weir_status run(struct queue_source *queue, struct weir_error *error
 		free(text);
 		return weir_fail(error, WEIR_IO, "no server");
 	}
-	struct queue_stream *stream = queue_find(queue, &found);
+	struct queue_stream *stream = NULL;
+	status = queue_find(queue, &found, &stream, error);
+	if (status == WEIR_INVALID) {
+		free(text);
+		return status;
+	}
+	if (status == WEIR_OK && find_others(fake, error) == WEIR_END)
+		stream = NULL;
+	status = WEIR_END;
 	uint64_t position = stream != NULL ? queue_place(stream) : 0;
-	if (stream != NULL)
+	if (stream != NULL) {
 		queue_note_end(queue, stream, fake->count);
+		queue_succeeded(queue);
+	}
 	while (stream != NULL && !queue_ending(queue) && status == WEIR_END) {
 		if (position >= fake->count) {
 			queue_flush(queue);
@@ -236,6 +266,27 @@ static void test_it_tries_again(void **state)
 	stop(fake);
 }
 
+/* Not when the server says what it has: what is asked for next may fail again. */
+static void test_a_problem_ends_when_it_is_read(void **state)
+{
+	(void)state;
+	struct fake *fake = start(NULL, 9, false, SOURCE_FROM_BEGINNING);
+	struct queue_found found = {.id = {1}, .label = "Q"};
+	struct source_status status;
+	struct weir_error error;
+	struct queue_stream *stream = queue_open_stream(&fake->queue, &found, &error);
+	queue_problem(&fake->queue, "no master");
+	queue_note_end(&fake->queue, stream, 9);
+	queue_status(&fake->queue.source, &status, 1);
+	assert_string_equal(status.problem, "no master");
+	assert_false(fake->queue.reads); /* the pauses grow */
+	queue_succeeded(&fake->queue);
+	queue_status(&fake->queue.source, &status, 1);
+	assert_string_equal(status.problem, "");
+	assert_true(fake->queue.reads);
+	stop(fake);
+}
+
 static void test_once_reads_to_the_end_or_says_why_not(void **state)
 {
 	(void)state;
@@ -258,6 +309,62 @@ static void test_once_reads_to_the_end_or_says_why_not(void **state)
 	assert_string_equal(error.text, "no server");
 	assert_int_equal(queue_collect(&fake->queue.source, streams[0], &chunk, &error), WEIR_END);
 	stop(fake);
+}
+
+/* What is too much is refused with its reason, and what was found before is read. */
+static void test_a_stream_too_many_is_refused_alone(void **state)
+{
+	(void)state;
+	struct fake *fake = start(NULL, 57, false, SOURCE_FROM_BEGINNING);
+	fake->others = QUEUE_STREAMS_MAX;
+	begin(fake);
+	assert_int_equal(read_to(fake, 0, 57), 52);
+	assert_int_equal(fake->refused, 1);
+	assert_non_null(strstr(fake->words, "2048 streams since it was started"));
+	stop(fake);
+}
+
+static void test_what_the_memory_has_no_room_for_is_refused_alone(void **state)
+{
+	(void)state;
+	struct source_memory *memory = source_memory_new(NULL);
+	for (int i = 0; i < SOURCE_MEMORY_STREAMS_MAX - 2; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "/log-%d", i);
+		assert_non_null(source_memory_add(memory, name));
+	}
+	struct fake *fake = start(memory, 57, false, SOURCE_FROM_BEGINNING);
+	fake->others = 3;
+	begin(fake);
+	assert_int_equal(read_to(fake, 0, 57), 52);
+	assert_int_equal(fake->refused, 2);
+	assert_non_null(strstr(fake->words, "remembers 16384 streams"));
+	stop(fake);
+	source_memory_free(memory);
+}
+
+static void test_what_another_source_reads_is_refused(void **state)
+{
+	(void)state;
+	struct source_memory *memory = source_memory_new(NULL);
+	struct fake *one = start(memory, 57, false, SOURCE_FROM_BEGINNING),
+				*two = start(memory, 57, false, SOURCE_FROM_BEGINNING);
+	struct source_chunk chunk;
+	struct weir_error error;
+	begin(one);
+	assert_int_equal(read_to(one, 0, 57), 52);
+	begin(two);
+	struct source_status status = {0};
+	for (int i = 0; i < 5000 && status.problem[0] == '\0'; i++) {
+		assert_int_equal(queue_collect(&two->queue.source, NULL, &chunk, &error), WEIR_AGAIN);
+		queue_status(&two->queue.source, &status, 1);
+		usleep(1000);
+	}
+	assert_string_equal(status.problem,
+	                    "another source of this name reads the same: give each source its own \"name\"");
+	stop(two);
+	stop(one);
+	source_memory_free(memory);
 }
 
 static void test_long_messages_come_alone(void **state)
@@ -287,7 +394,11 @@ int main(void)
 		cmocka_unit_test(test_the_end_is_the_same_after_a_restart),
 		cmocka_unit_test(test_a_broken_connection_loses_and_doubles_nothing),
 		cmocka_unit_test(test_it_tries_again),
+		cmocka_unit_test(test_a_problem_ends_when_it_is_read),
 		cmocka_unit_test(test_once_reads_to_the_end_or_says_why_not),
+		cmocka_unit_test(test_a_stream_too_many_is_refused_alone),
+		cmocka_unit_test(test_what_the_memory_has_no_room_for_is_refused_alone),
+		cmocka_unit_test(test_what_another_source_reads_is_refused),
 		cmocka_unit_test(test_long_messages_come_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

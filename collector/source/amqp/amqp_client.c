@@ -178,7 +178,7 @@ enum weir_status amqp_client_consume(struct amqp_client *client, const char *que
 	if (begin == AMQP_OFFSET)
 		entry.value.value.i64 = (int64_t)offset;
 	else
-		entry.value.value.bytes = amqp_cstring_bytes(begin == AMQP_FIRST ? "first" : "next");
+		entry.value.value.bytes = amqp_cstring_bytes(begin == AMQP_FIRST ? "first" : "last");
 	if (amqp_basic_qos(client->connection, CHANNEL, 0, (uint16_t)prefetch, 0) == NULL)
 		return fail_reply(amqp_get_rpc_reply(client->connection), "cannot set the prefetch", error);
 	if (amqp_basic_consume(client->connection, CHANNEL, name, amqp_cstring_bytes("weir"), 0, 0, 0, arguments) == NULL)

@@ -29,8 +29,8 @@ struct amqp_login {
 	const char *ca, *certificate, *key;
 };
 
-/* Where a stream queue is read from. */
-enum amqp_begin { AMQP_NO_STREAM, AMQP_FIRST, AMQP_NEXT, AMQP_OFFSET };
+/* Where a stream queue is read from; AMQP_LAST: from some message of those that were stored together last. */
+enum amqp_begin { AMQP_NO_STREAM, AMQP_FIRST, AMQP_LAST, AMQP_OFFSET };
 
 struct amqp_message {
 	struct weir_span data; /* borrowed until the next call */

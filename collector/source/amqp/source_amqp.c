@@ -4,7 +4,8 @@
  *
  * A stream queue is attached to one message before the next one. If that is not there, the queue was made anew, or went
  * back: its messages would be taken for old ones, so none is taken until somebody has said what it is. Acknowledging a
- * stream's message only asks for more; where reading goes on is in the collector's memory.
+ * stream's message only asks for more; where reading goes on is in the collector's memory. Where it begins at the end, the
+ * end is looked for first, by a consumer that takes nothing: the memory has it before a message is read.
  *
  * Any other queue has no positions. What was taken is acknowledged when it is safe downstream, so a message that is lost
  * on the way is given again: then as a message of its own, as nothing in it says that it was here before.
@@ -15,6 +16,7 @@
 #include "collector/source/source_metrics.h"
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/bytes/hash.h"
 
 #include <inttypes.h>
@@ -23,7 +25,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-enum { QUIET = 50, MISSING = 100, FULL_NS = 20000000 }; /* tenths of a second without a message */
+enum { EMPTY = 10, QUIET = 50, MISSING = 100 }; /* tenths of a second without a message */
+enum { FULL_NS = 20000000, END_MS = 1000 };
 
 struct amqp_source {
 	struct queue_source queue; /* first */
@@ -52,12 +55,21 @@ static enum weir_status fail_anew(const struct amqp_source *source, struct weir_
 		source->config.queue, source->base - 1);
 }
 
+static enum weir_status fail_kind(const struct amqp_source *source, bool is_stream, struct weir_error *error)
+{
+	return weir_fail(error, WEIR_INVALID, "queue %s is %s: %s", source->config.queue,
+	                 is_stream ? "a stream queue" : "no stream queue",
+	                 is_stream ? "set \"stream\" to true" : "remove \"stream\"");
+}
+
 /* Compares a stream's message with what is expected next. @return WEIR_OK: it is to be taken; WEIR_AGAIN: it was read */
 static enum weir_status expect(struct amqp_source *source, uint64_t offset, struct weir_error *error)
 {
 	uint64_t place = queue_place(source->stream);
 	if (!source->verified && offset + 1 < place)
 		return fail_anew(source, error);
+	if (!source->verified)
+		queue_succeeded(&source->queue);
 	source->verified = true;
 	if (offset < place)
 		return WEIR_AGAIN;
@@ -75,9 +87,7 @@ static enum weir_status take(struct amqp_source *source, const struct amqp_messa
 	struct queue_source *queue = &source->queue;
 	uint64_t position = queue_place(source->stream) + 1;
 	if (message->has_offset != source->config.stream)
-		return weir_fail(error, WEIR_INVALID, "queue %s is %s: %s", source->config.queue,
-		                 message->has_offset ? "a stream queue" : "no stream queue",
-		                 message->has_offset ? "set \"stream\" to true" : "remove \"stream\"");
+		return fail_kind(source, message->has_offset, error);
 	source->tag = message->tag;
 	if (source->config.stream) {
 		enum weir_status status = expect(source, message->offset, error);
@@ -162,44 +172,90 @@ static enum weir_status follow_queue(struct amqp_source *source, struct weir_err
 	return status == WEIR_OK ? WEIR_END : status;
 }
 
-static enum weir_status read_queue(struct amqp_source *source, struct weir_error *error)
+static enum weir_status consume(struct amqp_source *source, enum amqp_begin begin, uint64_t offset,
+                                struct weir_error *error)
+{
+	const struct amqp_config *config = &source->config;
+	enum weir_status status =
+		amqp_client_consume(source->client, config->queue, config->prefetch, begin, offset, error);
+	if (status != WEIR_OK && strstr(error->text, "x-stream-offset") != NULL)
+		return fail_kind(source, false, error);
+	return status;
+}
+
+/*
+ * The position of a stream queue's newest message, 0 of one that never had any. The server sends what it stored last, and
+ * what comes meanwhile: the end is where it pauses, or what has come within a second.
+ */
+static enum weir_status find_end(struct amqp_source *source, uint64_t *end, struct weir_error *error)
+{
+	struct amqp_message message;
+	uint64_t count = 0;
+	int64_t end_ms = 0;
+	enum weir_status status = amqp_client_count(source->client, source->config.queue, &count, error);
+	if (status == WEIR_OK)
+		status = consume(source, AMQP_LAST, 0, error);
+	for (int quiet = 0; status == WEIR_OK && (*end == 0 || weir_monotonic_ms() < end_ms);) {
+		if (queue_ending(&source->queue))
+			return WEIR_END;
+		status = amqp_client_next(source->client, &message, error);
+		if (status == WEIR_OK && !message.has_offset)
+			return fail_kind(source, false, error);
+		if (status == WEIR_OK) {
+			end_ms = *end == 0 ? weir_monotonic_ms() + END_MS : end_ms;
+			*end = message.offset + 1;
+		}
+		if (status == WEIR_OK && !amqp_client_has_more(source->client))
+			status = amqp_client_acknowledge(source->client, message.tag, error);
+		if (status != WEIR_AGAIN)
+			continue;
+		status = WEIR_OK;
+		quiet++;
+		if (*end > 0 || (count == 0 && quiet == EMPTY))
+			break;
+		if (quiet == MISSING)
+			return weir_fail(error, WEIR_IO, "queue %s has messages, and its server sends none: its end is not known",
+			                 source->config.queue);
+	}
+	return status;
+}
+
+/* @param end  as of find_end(), if reading is to begin there */
+static enum weir_status read_queue(struct amqp_source *source, uint64_t end, struct weir_error *error)
 {
 	const struct amqp_config *config = &source->config;
 	struct queue_found found = {
 		.label = source->label,
 		.guarantee = config->stream ? SOURCE_EXACTLY_ONCE : SOURCE_AT_LEAST_ONCE,
 		.fleeting = !config->stream,
+		.last = end,
 	};
 	uint64_t waiting;
 	memcpy(found.id, source->id, SOURCE_ID_BYTES);
 	enum weir_status status = amqp_client_count(source->client, config->queue, &waiting, error);
 	if (status != WEIR_OK)
 		return status;
-	source->stream = queue_find(&source->queue, &found);
-	if (source->stream == NULL)
-		return WEIR_END;
+	status = queue_find(&source->queue, &found, &source->stream, error);
+	if (status != WEIR_OK)
+		return status;
 	source->base = queue_place(source->stream);
 	source->tag = source->acked = 0;
 	source->verified = !config->stream || source->base == 0;
-	bool at_end = config->start == SOURCE_FROM_END && config->generation == 1;
-	enum amqp_begin begin = !config->stream    ? AMQP_NO_STREAM
-	                        : source->base > 0 ? AMQP_OFFSET
-	                        : at_end           ? AMQP_NEXT
-	                                           : AMQP_FIRST;
-	status = amqp_client_consume(source->client, config->queue, config->prefetch, begin,
-	                             source->base > 0 ? source->base - 1 : 0, error);
-	if (status != WEIR_OK && strstr(error->text, "x-stream-offset") != NULL)
-		return weir_fail(error, WEIR_INVALID, "queue %s is no stream queue: remove \"stream\"", config->queue);
-	if (status == WEIR_OK && source->verified)
+	enum amqp_begin begin = !config->stream ? AMQP_NO_STREAM : source->base > 0 ? AMQP_OFFSET : AMQP_FIRST;
+	status = consume(source, begin, source->base > 0 ? source->base - 1 : 0, error);
+	if (status != WEIR_OK)
+		return status;
+	if (source->verified) {
 		queue_note_end(&source->queue, source->stream, source->base + (config->stream ? 0 : waiting));
-	return status == WEIR_OK ? follow_queue(source, error) : status;
+		queue_succeeded(&source->queue);
+	}
+	return follow_queue(source, error);
 }
 
-static enum weir_status amqp_run(struct queue_source *queue, struct weir_error *error)
+static enum weir_status open_client(struct amqp_source *source, const struct amqp_place *place,
+                                    struct weir_error *error)
 {
-	struct amqp_source *source = (struct amqp_source *)(void *)queue;
 	const struct amqp_config *config = &source->config;
-	const struct amqp_place *place = &config->places[source->turn++ % config->place_count];
 	char *password = NULL;
 	enum weir_status status = weir_json_secret(&config->password, &password, error);
 	struct amqp_login login = {
@@ -218,12 +274,30 @@ static enum weir_status amqp_run(struct queue_source *queue, struct weir_error *
 		status = amqp_client_open(&login, &source->client, error);
 	if (status != WEIR_OK)
 		weir_error_prefix(error, "%s:%d", place->host, place->port);
-	else
-		status = read_queue(source, error);
-	amqp_client_close(source->client, status == WEIR_END);
 	if (password != NULL)
 		explicit_bzero(password, strlen(password));
 	free(password);
+	return status;
+}
+
+static enum weir_status amqp_run(struct queue_source *queue, struct weir_error *error)
+{
+	struct amqp_source *source = (struct amqp_source *)(void *)queue;
+	const struct amqp_config *config = &source->config;
+	const struct amqp_place *place = &config->places[source->turn++ % config->place_count];
+	uint64_t end = 0;
+	enum weir_status status = open_client(source, place, error);
+	bool from_end = config->stream && config->start == SOURCE_FROM_END && !queue->once;
+	if (status == WEIR_OK && from_end && source->stream == NULL) {
+		status = find_end(source, &end, error);
+		amqp_client_close(source->client, status != WEIR_IO);
+		source->client = NULL;
+		if (status == WEIR_OK)
+			status = open_client(source, place, error);
+	}
+	if (status == WEIR_OK)
+		status = read_queue(source, end, error);
+	amqp_client_close(source->client, status == WEIR_END);
 	return status;
 }
 
@@ -276,6 +350,7 @@ static enum weir_status amqp_new(const struct weir_json *config, const struct so
 	source->label = label.at;
 	make_id(source);
 	source->queue.line_max = (size_t)source->config.line_max;
+	source->queue.start = (enum source_at_start)source->config.start;
 	status = queue_init(&source->queue, &source_amqp_ops, &reader, SOURCE_AMQP_PREFIX, source->label, context, error);
 	if (status == WEIR_OK)
 		status = queue_start(&source->queue, error);

@@ -23,6 +23,15 @@ struct nats_config {
 	int64_t line_max;
 };
 
+/* A stream that ended before what was read of it, when it was looked at last. */
+struct nats_back {
+	uint64_t place; /* up to where it was read; 0: it did not */
+	uint64_t last;
+};
+
+/** source_nats.c: by how many numbers a stream has gone back since it was looked at last. */
+uint64_t nats_went_back(struct nats_back *back, uint64_t place, uint64_t last);
+
 /* The members of the configuration; read into struct nats_config. */
 extern const struct weir_json_rule nats_members[];
 

@@ -24,8 +24,8 @@ enum { QUIET = 50 }; /* tenths of a second without a message, after which the st
 struct nats_source {
 	struct queue_source queue; /* first */
 	struct nats_config config;
-	char *label;        /* "LOGS", or "NAME:LOGS" */
-	uint64_t went_back; /* the stream's end, when it was told that it is before what was read; 0: it is not */
+	char *label; /* "LOGS", or "NAME:LOGS" */
+	struct nats_back back;
 };
 
 /* ---- the connection ---- */
@@ -105,6 +105,14 @@ static void make_id(const struct nats_source *source, int64_t created_ns, uint8_
 	weir_text_deinit(&named);
 }
 
+uint64_t nats_went_back(struct nats_back *back, uint64_t place, uint64_t last)
+{
+	/* messages of numbers that were read already only bring it nearer: nothing more is lost by them */
+	uint64_t before = back->place == place && back->last < place ? back->last : place;
+	*back = (struct nats_back){.place = last < place ? place : 0, .last = last};
+	return last < before ? before - last : 0;
+}
+
 /*
  * Compares what the stream has with what was read of it. What was removed before it was read is lost. A stream that ends
  * before that has lost messages itself, or was restored: the numbers of its next messages were read already, with other
@@ -113,14 +121,13 @@ static void make_id(const struct nats_source *source, int64_t created_ns, uint8_
 static bool compare(struct nats_source *source, struct queue_stream *stream, const struct nats_extent *extent)
 {
 	struct queue_source *queue = &source->queue;
-	uint64_t place = queue_place(stream);
-	if (place > extent->last && source->went_back != extent->last + 1)
-		queue_note_lost(queue, stream, place - extent->last,
+	uint64_t place = queue_place(stream), gone = nats_went_back(&source->back, place, extent->last);
+	if (gone > 0)
+		queue_note_lost(queue, stream, gone,
 		                "the stream ends with number %" PRIu64 ", and was read to %" PRIu64
 		                ": its server has lost messages or was restored; up to %" PRIu64
 		                " new ones are not judged, as their numbers were",
 		                extent->last, place, place - extent->last);
-	source->went_back = place > extent->last ? extent->last + 1 : 0;
 	if (extent->first <= place + 1)
 		return true;
 	if (place > 0)
@@ -219,14 +226,20 @@ static enum weir_status read_stream(struct nats_source *source, struct nats_clie
 		return status;
 	struct queue_found found = {.label = source->label, .guarantee = SOURCE_EXACTLY_ONCE, .last = extent.last};
 	make_id(source, extent.created_ns, found.id);
-	struct queue_stream *stream = queue_find(&source->queue, &found);
-	if (stream == NULL || !compare(source, stream, &extent))
+	struct queue_stream *stream;
+	status = queue_find(&source->queue, &found, &stream, error);
+	if (status != WEIR_OK)
+		return status;
+	if (!compare(source, stream, &extent))
 		return WEIR_END;
 	queue_note_end(&source->queue, stream, extent.last);
 	if (source->queue.once && queue_place(stream) >= extent.last)
 		return WEIR_END;
 	status = nats_client_consume(client, source->config.stream, queue_place(stream) + 1, error);
-	return status == WEIR_OK ? follow_stream(source, client, stream, extent.last, error) : status;
+	if (status != WEIR_OK)
+		return status;
+	queue_succeeded(&source->queue);
+	return follow_stream(source, client, stream, extent.last, error);
 }
 
 /* ---- the interface ---- */

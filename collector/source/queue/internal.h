@@ -43,9 +43,10 @@ struct queue_stream {
 /**
  * source_queue_streams.c: adds the stream that was found, with what the memory has of it; or gives the one that is known.
  *
- * @return NULL, with the source's problem: there are too many, or another source reads it
+ * @return NULL, and WEIR_INVALID in words: there are too many, or another source reads it
  */
-struct queue_stream *queue_open_stream(struct queue_source *source, const struct queue_found *found);
+struct queue_stream *queue_open_stream(struct queue_source *source, const struct queue_found *found,
+                                       struct weir_error *error);
 /** A stream that stands for one that could not be found, with `once`. */
 void queue_open_none(struct queue_source *source);
 /** Saves where the stream begins. @return false: it could not be saved, and is to be tried again */

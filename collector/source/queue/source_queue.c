@@ -87,20 +87,25 @@ static const struct queue_found *asked_for(struct queue_source *source)
 	return found;
 }
 
-/* Answers the thread, which waits for it. */
+/* Answers the thread, which waits for it: also that a stream is refused, as the others are to be read. */
 static void answer(struct queue_source *source)
 {
 	const struct queue_found *found = asked_for(source);
-	struct queue_stream *stream = found != NULL ? queue_open_stream(source, found) : NULL;
-	if (stream == NULL || !queue_save_stream(source))
+	struct weir_error refusal = {.status = WEIR_OK};
+	if (found == NULL)
+		return;
+	struct queue_stream *stream = queue_open_stream(source, found, &refusal);
+	if (stream != NULL && !queue_save_stream(source))
 		return;
 	pthread_mutex_lock(&source->mutex);
-	for (size_t i = 0; i < source->stream_count; i++)
+	for (size_t i = 0; stream != NULL && i < source->stream_count; i++)
 		if (strcmp(source->streams[i]->label, stream->label) == 0)
 			source->streams[i]->answered = false;
-	stream->answered = true;
+	if (stream != NULL)
+		stream->answered = true;
 	if (source->asked == found) {
 		source->answer = stream;
+		source->refusal = refusal;
 		source->asked = NULL;
 	}
 	pthread_cond_broadcast(&source->changed);
@@ -195,7 +200,8 @@ static void wait_for_stream(struct queue_source *source)
 		ended = source->ended;
 		pthread_mutex_unlock(&source->mutex);
 	}
-	if (found == NULL || queue_open_stream(source, found) == NULL)
+	struct weir_error refusal; /* said again when the thread is answered */
+	if (found == NULL || queue_open_stream(source, found, &refusal) == NULL)
 		queue_open_none(source);
 }
 

@@ -20,7 +20,7 @@
 
 #include <pthread.h>
 
-enum { QUEUE_BATCHES = 8, QUEUE_BATCH_BYTES = 256 << 10, QUEUE_BATCH_LINES = 4096, QUEUE_STREAMS_MAX = 1024 };
+enum { QUEUE_BATCHES = 8, QUEUE_BATCH_BYTES = 256 << 10, QUEUE_BATCH_LINES = 4096, QUEUE_STREAMS_MAX = 2048 };
 
 struct queue_source;
 struct queue_stream;
@@ -81,6 +81,7 @@ struct queue_source {
 	struct weir_error failure;       /* with `once`: why it failed; status WEIR_OK: it did not */
 	const struct queue_found *asked; /* the thread waits to learn where this stream begins */
 	struct queue_stream *answer;
+	struct weir_error refusal; /* why there is none; status WEIR_OK: not answered yet, or there is one */
 	struct queue_batch batches[QUEUE_BATCHES];
 	uint64_t filled, taken; /* how many batches ever */
 	uint64_t errors;
@@ -117,9 +118,10 @@ bool queue_ending(const struct queue_source *source);
 /**
  * Says which stream was found, and waits until it is known where to begin.
  *
- * @return NULL: the source ends, or there are too many streams
+ * @return WEIR_OK; WEIR_END: the source ends; WEIR_INVALID in words: it cannot be read beside the others
  */
-struct queue_stream *queue_find(struct queue_source *source, const struct queue_found *found);
+WEIR_MUST_USE enum weir_status queue_find(struct queue_source *source, const struct queue_found *found,
+                                          struct queue_stream **stream, struct weir_error *error);
 
 /** The position of the newest message taken, or that before the first to take. */
 uint64_t queue_place(const struct queue_stream *stream);
@@ -142,7 +144,7 @@ bool queue_has_room(struct queue_source *source);
 /** Hands on what was taken: before waiting for the next message. */
 void queue_flush(struct queue_source *source);
 
-/** The newest position that the server has, as far as known; clears the source's problem: it is being read. */
+/** The newest position that the server has, as far as known. */
 void queue_note_end(struct queue_source *source, struct queue_stream *stream, uint64_t newest);
 /** Counts records that cannot be read any more, and shows why for a minute. */
 void queue_note_lost(struct queue_source *source, struct queue_stream *stream, uint64_t count, const char *format, ...)
@@ -153,7 +155,7 @@ void queue_note_left(struct queue_source *source, struct queue_stream *stream, u
 void queue_note_unknown(struct queue_source *source, struct queue_stream *stream);
 /** Shows why what has this label is not read, whether it was found or not; NULL: it is read. @param absent  it is not there */
 void queue_stopped(struct queue_source *source, const char *label, bool absent, const char *words);
-/** Ends the source's problem: the server answers. */
+/** Ends the source's problem, and the longer pauses: it is being read. */
 void queue_succeeded(struct queue_source *source);
 /** Counts a message that the server gave again. */
 void queue_note_again(struct queue_source *source, struct queue_stream *stream);

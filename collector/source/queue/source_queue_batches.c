@@ -48,20 +48,24 @@ static void wait_for_other(struct queue_source *source)
 	pthread_cond_timedwait(&source->changed, &source->mutex, &end);
 }
 
-struct queue_stream *queue_find(struct queue_source *source, const struct queue_found *found)
+enum weir_status queue_find(struct queue_source *source, const struct queue_found *found, struct queue_stream **stream,
+                            struct weir_error *error)
 {
-	struct queue_stream *stream = NULL;
 	pthread_mutex_lock(&source->mutex);
 	source->asked = found;
 	source->answer = NULL;
+	source->refusal.status = WEIR_OK;
 	pthread_cond_broadcast(&source->changed);
 	(void)!write(source->fd, &one, sizeof one);
-	while (!queue_ending(source) && source->answer == NULL)
+	while (!queue_ending(source) && source->answer == NULL && source->refusal.status == WEIR_OK)
 		wait_for_other(source);
 	source->asked = NULL;
-	stream = source->answer;
+	*stream = source->answer;
+	bool refused = source->refusal.status != WEIR_OK;
+	if (refused)
+		*error = source->refusal;
 	pthread_mutex_unlock(&source->mutex);
-	return queue_ending(source) ? NULL : stream;
+	return queue_ending(source) ? WEIR_END : refused ? WEIR_INVALID : WEIR_OK;
 }
 
 /* ---- batches ---- */
@@ -173,8 +177,6 @@ void queue_note_end(struct queue_source *source, struct queue_stream *stream, ui
 {
 	pthread_mutex_lock(&source->mutex);
 	stream->newest = newest;
-	source->problem[0] = '\0';
-	source->reads = true;
 	pthread_mutex_unlock(&source->mutex);
 }
 

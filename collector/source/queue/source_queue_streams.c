@@ -47,8 +47,9 @@ static bool is_known(struct queue_source *source, const char *label)
 	return known;
 }
 
-/* The stream's record, a new one where there is none. NULL: another source reads it, or the memory is full. */
-static struct source_memory_stream *find_record(struct queue_source *source, const struct queue_found *found)
+/* The stream's record, a new one where there is none. NULL, in words: another source reads it, or the memory is full. */
+static struct source_memory_stream *find_record(struct queue_source *source, const struct queue_found *found,
+                                                struct weir_error *error)
 {
 	char *name = put_name(source, found->label, found->id);
 	struct source_memory_stream *record = source_memory_find(source->memory, name);
@@ -60,6 +61,15 @@ static struct source_memory_stream *find_record(struct queue_source *source, con
 			source_memory_acknowledge(source->memory, record, found->last);
 	}
 	free(name);
+	if (record == NULL)
+		(void)weir_fail(
+			error, WEIR_INVALID,
+			"the collector remembers %d streams and logs, which is the most it can: let another collector read "
+			"some, and let those go that are read no more",
+			SOURCE_MEMORY_STREAMS_MAX);
+	else if (record->claimed)
+		(void)weir_fail(error, WEIR_INVALID,
+		                "another source of this name reads the same: give each source its own \"name\"");
 	if (record == NULL || record->claimed)
 		return NULL;
 	record->claimed = true;
@@ -95,22 +105,24 @@ static void set_place(struct queue_stream *stream, uint64_t place)
 	atomic_store(&stream->safe, place);
 }
 
-struct queue_stream *queue_open_stream(struct queue_source *source, const struct queue_found *found)
+struct queue_stream *queue_open_stream(struct queue_source *source, const struct queue_found *found,
+                                       struct weir_error *error)
 {
 	for (size_t i = 0; i < source->stream_count; i++)
 		if (memcmp(source->streams[i]->id, found->id, SOURCE_ID_BYTES) == 0)
 			return source->streams[i];
 	if (source->stream_count == QUEUE_STREAMS_MAX) {
-		queue_problem(source, "it was made anew too often since the start; restart the collector");
+		(void)weir_fail(
+			error, WEIR_INVALID,
+			"the source has found %d streams since it was started, which is the most, as each that was made anew is "
+			"one: restart the collector",
+			QUEUE_STREAMS_MAX);
 		return NULL;
 	}
 	bool remembered = source->memory != NULL && !found->fleeting;
-	struct source_memory_stream *record = remembered ? find_record(source, found) : NULL;
-	if (remembered && record == NULL) {
-		queue_problem(source, "another source of this name reads the same, or too much is remembered; give each source "
-		                      "its own \"name\"");
+	struct source_memory_stream *record = remembered ? find_record(source, found, error) : NULL;
+	if (remembered && record == NULL)
 		return NULL;
-	}
 	struct queue_stream *stream = add(source, found->id, found->label, !found->fleeting);
 	stream->record = record;
 	stream->guarantee = found->guarantee;

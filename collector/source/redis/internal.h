@@ -16,11 +16,15 @@ enum {
 	REDIS_KEY_MAX_BYTES = 1024,
 };
 
-/* The groups that weir keeps in a stream, each a place and a number of entries. */
+/*
+ * The groups that weir keeps in a stream: the low-water mark, with how many entries were added up to there; and numbers,
+ * in ids of about that place. A number is in its id, as a server may hold what a group says it has read to be at most what
+ * the stream has added, and a stream that was made anew has added less.
+ */
 enum {
-	REDIS_GROUP,      /* the low-water mark, and how many entries were added up to there */
-	REDIS_GROUP_READ, /* with departures: the same, and how many entries weir has read up to there */
-	REDIS_GROUP_DONE, /* with departures: the same, and how many departures are safe */
+	REDIS_GROUP,
+	REDIS_GROUP_READ, /* with departures: how many entries weir has read up to there */
+	REDIS_GROUP_DONE, /* with departures: how many departures are safe */
 	REDIS_GROUPS,
 };
 
@@ -63,6 +67,7 @@ struct redis_stream {
 	bool asking;       /* it is being moved to that one */
 	size_t asked_node; /* likewise, when the commands under way were sent */
 	bool asked_asking;
+	int64_t begin_ms;             /* monotonic: when it is due to be found, after it was refused */
 	bool absent;                  /* it was not there when it was looked for: all that comes is new */
 	bool gone;                    /* the problem that is shown is that it is not there */
 	bool kept;                    /* its groups are there */
@@ -71,20 +76,23 @@ struct redis_stream {
 	uint64_t end;                 /* position of the server's newest entry, when last looked */
 	bool went_back;               /* told that the server's end is before what was read */
 	bool stopped;                 /* an entry cannot be ordered: nothing is read any more */
-	bool unreadable;              /* told that it is no stream, or may not be read */
+	bool told;                    /* that it is no stream, or may not be read */
+	bool unreadable;              /* it is not read until it was looked at again */
+	bool refused;                 /* XREAD was: what is told of that stays until one is answered */
 	struct queue_stream *entries; /* NULL: it is not known yet where it begins */
 	struct queue_stream *done;    /* NULL: departures are not asked for */
 	bool counted;
 	struct redis_mark place; /* of the newest entry read */
 	struct redis_mark marks[REDIS_MARKS_MAX];
 	size_t mark_count;
-	struct redis_mark safe;                          /* the newest mark that is acknowledged */
-	uint64_t saved, saved_done, saving, saving_done; /* of what the groups keep; while that is being done */
-	struct redis_extent extent;                      /* to be compared once all up to its end is read */
-	uint64_t departed;                               /* records of departures that were ever given */
-	bool asked;                                      /* by the XREAD under way */
-	uint64_t got;                                    /* entries that it gave */
-	bool dry;                                        /* there was nothing more behind them */
+	struct redis_mark safe;                     /* the newest mark that is acknowledged */
+	uint64_t saved, saved_added, saved_done;    /* what the groups keep: a position, and counts */
+	uint64_t saving, saving_added, saving_done; /* the same, while it is being kept */
+	struct redis_extent extent;                 /* to be compared once all up to its end is read */
+	uint64_t departed;                          /* records of departures that were ever given */
+	bool asked;                                 /* by the XREAD under way */
+	uint64_t got;                               /* entries that it gave */
+	bool dry;                                   /* there was nothing more behind them */
 };
 
 static inline struct weir_span redis_key(const struct redis_stream *stream)
@@ -99,6 +107,7 @@ struct redis_source {
 	size_t url_next;                            /* which of them is tried next */
 	struct redis_server *servers[REDIS_NODES_MAX];
 	struct weir_redis_url nodes[REDIS_NODES_MAX]; /* where they are; the first: as configured */
+	bool named[REDIS_NODES_MAX]; /* the cluster's last list of slots has it, or a stream was sent there since */
 	size_t server_count;
 	bool cluster; /* keys are spread over servers, by which each is asked for alone */
 	bool old;     /* the server knows no ENTRIESREAD: before Redis 7 */
@@ -139,6 +148,8 @@ WEIR_MUST_USE enum weir_status redis_refused(struct redis_source *source, struct
                                              struct weir_span words, struct weir_error *error);
 /** The node at "HOST:PORT", or at ":PORT" of the one that says so. @return false: there are too many, or it is none */
 bool redis_find_node(struct redis_source *source, size_t teller, struct weir_span at, size_t *node);
+/** Forgets all nodes but the first, which is asked again where each stream is: a cluster's change in time. */
+void redis_forget_nodes(struct redis_source *source);
 /**
  * What a failure of a stream's command means: one node of a cluster that is lost is that stream's problem alone, and the
  * first node is asked where the stream is.
@@ -163,7 +174,7 @@ struct redis_stream *redis_add_stream(struct redis_source *source, struct weir_s
 WEIR_MUST_USE enum weir_status redis_look(struct redis_source *source, struct weir_error *error);
 /** Compares what was read with what the server had, once all of that is read: losses and departures. */
 void redis_settle(struct redis_source *source, struct redis_stream *stream);
-/** Shows why a stream is not read; NULL: it is. */
+/** Shows why a stream is not read, and leaves it alone until it was looked at; NULL: it is read. */
 void redis_stream_problem(struct redis_source *source, struct redis_stream *stream, const char *words);
 
 /* ---- source_redis_keep.c: the low-water mark in the group ---- */

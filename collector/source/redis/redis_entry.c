@@ -36,6 +36,19 @@ void redis_position_id(uint64_t position, char id[REDIS_ID_BYTES])
 	         position & ((UINT64_C(1) << REDIS_SEQUENCE_BITS) - 1));
 }
 
+bool redis_id_number(struct weir_span id, uint64_t *number)
+{
+	const char *at = id.at, *end = id.at + id.length;
+	uint64_t ms;
+	return id.at != NULL && read_part(&at, end, UINT64_C(1) << REDIS_TIME_BITS, &ms) && at < end && *at++ == '-' &&
+	       read_part(&at, end, UINT64_C(1) << 59, number) && at == end;
+}
+
+void redis_number_id(uint64_t position, uint64_t number, char id[REDIS_ID_BYTES])
+{
+	snprintf(id, REDIS_ID_BYTES, "%" PRIu64 "-%" PRIu64, position >> REDIS_SEQUENCE_BITS, number);
+}
+
 /* ---- JSON ---- */
 
 /* As much of a string as there is room for. */

@@ -9,11 +9,15 @@
 
 #include "common/base/text.h"
 
-enum { REDIS_ID_BYTES = 32, REDIS_SEQUENCE_BITS = 21, REDIS_TIME_BITS = 42 };
+enum { REDIS_ID_BYTES = 40, REDIS_SEQUENCE_BITS = 21, REDIS_TIME_BITS = 42 };
 
 /** "1700000000000-3". @return false: it is no id, or out of the range of positions (until the year 2109, 2^21 a ms) */
 bool redis_id_position(struct weir_span id, uint64_t *position);
 void redis_position_id(uint64_t position, char id[REDIS_ID_BYTES]);
+/** The number behind an id's time, up to 2^59. @return false: it is no such id */
+bool redis_id_number(struct weir_span id, uint64_t *number);
+/** An id of a position's time with that number. */
+void redis_number_id(uint64_t position, uint64_t number, char id[REDIS_ID_BYTES]);
 /** Unix ms of an entry. */
 static inline int64_t redis_position_ms(uint64_t position)
 {

@@ -88,15 +88,12 @@ static enum weir_status redis_run(struct queue_source *queue, struct weir_error 
 {
 	struct redis_source *source = (struct redis_source *)(void *)queue;
 	source->scan_ms = source->look_ms = 0;
-	for (size_t i = 0; i < source->stream_count;
-	     i++) { /* of a cluster, whichever node answers says where each is now */
-		source->streams[i]->node = 0;
-		source->streams[i]->asking = false;
-	}
+	redis_forget_nodes(source);
 	enum weir_status status = redis_connect(source, 0, error);
 	while (status == WEIR_OK && !queue_ending(queue)) {
 		status = turn(source, error);
-		queue_succeeded(queue);
+		if (status == WEIR_OK)
+			queue_succeeded(queue);
 		if (queue->once && all_read(source))
 			break;
 	}
@@ -127,12 +124,10 @@ static void redis_free(struct source *base)
 {
 	struct redis_source *source = (struct redis_source *)(void *)base;
 	queue_stop(&source->queue);
-	for (size_t i = 0; i < source->server_count; i++) {
-		redis_server_deinit(source->servers[i]);
-		free(source->servers[i]);
-		if (i > 0)
-			free(source->nodes[i].host);
-	}
+	redis_forget_nodes(source);
+	if (source->server_count > 0)
+		redis_server_deinit(source->servers[0]);
+	free(source->servers[0]);
 	redis_free_streams(source);
 	queue_deinit(&source->queue);
 	for (size_t i = 0; i < source->config.url_count; i++)

@@ -6,26 +6,32 @@
  * So an entry that was removed before it was read never departs: nobody was told that it came. After a crash the same
  * departures have the same numbers; only their time differs.
  *
- * With a workers' group, those that left are those that it has acknowledged, but for those that weir never read.
+ * With a workers' group, an entry is still there until that has acknowledged it.
+ *
+ * So what the server counts matters only at that moment: it may count from another beginning, as after a failover that has
+ * lost entries, or in a stream that was made anew. What was read and is no more there has left then, too.
  */
 #include "collector/source/redis/internal.h"
 
 #include "common/base/clock.h"
 
-static uint64_t count(const struct redis_stream *stream, const struct redis_extent *extent, bool workers)
+static uint64_t count_there(const struct redis_extent *extent, bool workers)
 {
-	const struct redis_mark *place = &stream->place;
-	uint64_t unread = place->added - place->read;
-	if (workers)
-		return extent->acknowledges && extent->acknowledged > unread ? extent->acknowledged - unread : 0;
-	return place->read > extent->length ? place->read - extent->length : 0;
+	if (!workers)
+		return extent->length;
+	return extent->added > extent->acknowledged ? extent->added - extent->acknowledged : 0;
 }
 
 void redis_depart(struct redis_source *source, struct redis_stream *stream, const struct redis_extent *extent)
 {
-	uint64_t departed = count(stream, extent, source->config.workers != NULL);
-	if (departed > stream->place.read)
-		departed = stream->place.read; /* whatever a server says: no more left than came */
+	bool workers = source->config.workers != NULL;
+	if (workers && !extent->acknowledges)
+		return;
+	uint64_t there = count_there(extent, workers), read = stream->place.read;
+	if (!stream->tallied) /* what left before departures were asked for is nobody's */
+		read = stream->place.read = stream->departed + there;
+	stream->tallied = true;
+	uint64_t departed = read > there ? read - there : 0;
 	while (stream->departed < departed) {
 		int64_t now_ms = weir_wall_ms();
 		redis_entry_departed(&source->entry, redis_key(stream), now_ms);

@@ -35,13 +35,10 @@ static void take_safe(struct redis_stream *stream)
 	memmove(stream->marks, stream->marks + taken, stream->mark_count * sizeof *stream->marks);
 }
 
-static void keep_group(struct redis_source *source, struct redis_stream *stream, int group, bool counted,
+static void keep_group(struct redis_source *source, struct redis_stream *stream, int group, const char *id, bool counts,
                        uint64_t count)
 {
 	struct redis_server *server = source->servers[stream->node];
-	char id[REDIS_ID_BYTES];
-	redis_position_id(stream->safe.position, id);
-	bool counts = counted && !source->old;
 	redis_command(source, stream, stream->kept ? "XGROUP SETID" : "XGROUP CREATE", 3 + (counts ? 2u : 0));
 	redis_server_word(server, redis_key(stream));
 	redis_server_text(server, source->groups[group]);
@@ -52,9 +49,23 @@ static void keep_group(struct redis_source *source, struct redis_stream *stream,
 	redis_server_number(server, count);
 }
 
+static void keep_place(struct redis_source *source, struct redis_stream *stream)
+{
+	char id[REDIS_ID_BYTES];
+	redis_position_id(stream->safe.position, id);
+	keep_group(source, stream, REDIS_GROUP, id, stream->counted && !source->old, stream->safe.added);
+}
+
+static void keep_number(struct redis_source *source, struct redis_stream *stream, int group, uint64_t number)
+{
+	char id[REDIS_ID_BYTES];
+	redis_number_id(stream->safe.position, number, id);
+	keep_group(source, stream, group, id, false, 0);
+}
+
 static bool has_moved(const struct redis_stream *stream)
 {
-	return !stream->kept || stream->safe.position != stream->saved ||
+	return !stream->kept || stream->safe.position != stream->saved || stream->safe.added != stream->saved_added ||
 	       (stream->done != NULL && queue_safe(stream->done) != stream->saved_done);
 }
 
@@ -63,12 +74,13 @@ static void ask(struct redis_source *source, struct redis_stream *stream)
 {
 	uint64_t done = stream->done != NULL ? queue_safe(stream->done) : 0;
 	stream->saving = stream->safe.position;
+	stream->saving_added = stream->safe.added;
 	stream->saving_done = done;
 	redis_command(source, stream, "MULTI", 0);
-	keep_group(source, stream, REDIS_GROUP, stream->counted, stream->safe.added);
+	keep_place(source, stream);
 	if (stream->done != NULL && stream->tallied) {
-		keep_group(source, stream, REDIS_GROUP_READ, true, stream->safe.read);
-		keep_group(source, stream, REDIS_GROUP_DONE, true, done);
+		keep_number(source, stream, REDIS_GROUP_READ, stream->safe.read);
+		keep_number(source, stream, REDIS_GROUP_DONE, done);
 	}
 	redis_command(source, stream, "EXEC", 0);
 }
@@ -125,6 +137,7 @@ static enum weir_status hear(struct redis_source *source, struct redis_stream *s
 	if (outcome == WEIR_OK) {
 		stream->kept = true;
 		stream->saved = stream->saving;
+		stream->saved_added = stream->saving_added;
 		stream->saved_done = stream->saving_done;
 	}
 	return outcome;

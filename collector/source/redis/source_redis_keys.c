@@ -99,6 +99,8 @@ static enum weir_status find_nodes(struct redis_source *source, struct weir_erro
 	redis_server_text(server, "CLUSTER");
 	redis_server_text(server, "SLOTS");
 	enum weir_status status = redis_server_next(server, &slots, error); /* an error, where there is no cluster */
+	if (status == WEIR_OK && slots.kind == WEIR_RESP_LIST)
+		memset(source->named, 0, sizeof source->named);
 	for (int64_t i = 0; status == WEIR_OK && slots.kind == WEIR_RESP_LIST && i < slots.number; i++) {
 		source->cluster = true;
 		status = redis_server_next(server, &range, error);
@@ -120,6 +122,8 @@ enum weir_status redis_scan(struct redis_source *source, struct weir_error *erro
 			status = find_nodes(source, error);
 		any = true;
 		for (size_t node = 0; node < source->server_count && status == WEIR_OK; node++) {
+			if (node > 0 && !source->named[node])
+				continue; /* it has no slots any more, or is gone */
 			status = redis_connect(source, node, error);
 			if (status == WEIR_OK)
 				status = scan_node(source, node, source->config.streams[i], error);

@@ -34,6 +34,7 @@ static void stop(struct redis_source *source, struct redis_stream *stream, struc
 		"ms). Nothing behind it is read; remove it, and restart the collector",
 		(int)(id.length < 48 ? id.length : 48), id.at);
 	stream->stopped = true;
+	stream->refused = false;
 	redis_stream_problem(source, stream, words);
 }
 
@@ -176,6 +177,10 @@ static enum weir_status hear(struct redis_source *source, struct redis_stream *c
 		stream->asked = false;
 		*any |= stream->got > 0;
 		stream->dry = status == WEIR_OK && stream->got < source->count;
+		if (status == WEIR_OK && stream->refused) {
+			stream->refused = false;
+			redis_stream_problem(source, stream, NULL);
+		}
 		if (status == WEIR_OK && stream->dry && !stream->stopped)
 			redis_settle(source, stream); /* there is no more up to any end that was told before */
 	}
@@ -209,23 +214,13 @@ static size_t gather(struct redis_source *source, size_t node, struct redis_stre
 static enum weir_status show(struct redis_source *source, struct redis_stream *stream, enum weir_status status,
                              struct weir_error *error)
 {
-	if (status == WEIR_INVALID)
+	if (status == WEIR_INVALID && source->queue.once)
+		return status;
+	if (status == WEIR_INVALID) {
+		stream->refused = true;
 		redis_stream_problem(source, stream, error->text);
-	return status == WEIR_AGAIN || status == WEIR_INVALID ? WEIR_OK : status;
-}
-
-/* All streams of a server by one command. */
-static enum weir_status read_together(struct redis_source *source, struct redis_stream **streams, size_t count,
-                                      int64_t wait_ms, bool *any, struct weir_error *error)
-{
-	source->servers[streams[0]->node]->patience_ms = wait_ms + 5000;
-	ask(source, streams, count, wait_ms);
-	enum weir_status status = hear(source, streams, count, any, error);
-	if (status == WEIR_INVALID && count > 1) {
-		source->look_ms = 0; /* it does not say which: looking at each does */
-		return WEIR_OK;
 	}
-	return show(source, streams[0], status, error);
+	return status == WEIR_AGAIN || status == WEIR_INVALID ? WEIR_OK : status;
 }
 
 static enum weir_status read_apart(struct redis_source *source, struct redis_stream **streams, size_t count, bool *any,
@@ -240,6 +235,17 @@ static enum weir_status read_apart(struct redis_source *source, struct redis_str
 		status =
 			show(source, streams[i], redis_lost(source, streams[i], hear(source, &streams[i], 1, any, error)), error);
 	return status;
+}
+
+/* All streams of a server by one command. If that is refused, it does not say for which of them: each alone says it. */
+static enum weir_status read_together(struct redis_source *source, struct redis_stream **streams, size_t count,
+                                      int64_t wait_ms, bool *any, struct weir_error *error)
+{
+	source->servers[streams[0]->node]->patience_ms = wait_ms + 5000;
+	ask(source, streams, count, wait_ms);
+	enum weir_status status = hear(source, streams, count, any, error);
+	return status == WEIR_INVALID && count > 1 ? read_apart(source, streams, count, any, error)
+	                                           : show(source, streams[0], status, error);
 }
 
 static void rest(struct redis_source *source, int64_t ms)

@@ -93,6 +93,8 @@ bool redis_find_node(struct redis_source *source, size_t teller, struct weir_spa
 	for (*node = 1; *node < source->server_count; ++*node)
 		if (source->nodes[*node].port == port && strcmp(source->nodes[*node].host, host) == 0)
 			break;
+	if (*node < REDIS_NODES_MAX)
+		source->named[*node] = true;
 	if (*node < source->server_count || source->server_count == REDIS_NODES_MAX) {
 		free(host);
 		return *node < source->server_count;
@@ -102,6 +104,19 @@ bool redis_find_node(struct redis_source *source, size_t teller, struct weir_spa
 	source->nodes[*node].port = (uint16_t)port;
 	(void)add_server(source);
 	return true;
+}
+
+void redis_forget_nodes(struct redis_source *source)
+{
+	for (size_t i = 0; i < source->stream_count; i++) {
+		source->streams[i]->node = source->streams[i]->asked_node = 0;
+		source->streams[i]->asking = false;
+	}
+	for (; source->server_count > 1; source->server_count--) {
+		redis_server_deinit(source->servers[source->server_count - 1]);
+		free(source->servers[source->server_count - 1]);
+		free(source->nodes[source->server_count - 1].host);
+	}
 }
 
 enum weir_status redis_reach(struct redis_source *source, struct redis_stream *stream, struct weir_error *error)

@@ -17,6 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REFUSED_MS = 30000 }; /* how long a stream that cannot be read beside the others is left alone */
+
+_Static_assert(2 * REDIS_STREAMS_MAX <= QUEUE_STREAMS_MAX, "each has a stream of departures beside it");
+
 /* ---- answers ---- */
 
 static bool is(struct weir_span name, const char *word)
@@ -65,7 +69,8 @@ struct group {
 	const char *name;
 	bool there;
 	uint64_t at, pending;
-	bool counted; /* `read` is known */
+	uint64_t number; /* in its id */
+	bool counted;    /* `read` is known */
 	uint64_t read;
 };
 
@@ -90,8 +95,10 @@ static void take_group(void *context, struct weir_span name, const struct weir_r
 	groups->now->there = true;
 	if (is(name, "pending"))
 		groups->now->pending = (uint64_t)value->number;
-	if (is(name, "last-delivered-id"))
+	if (is(name, "last-delivered-id")) {
 		(void)redis_id_position(value->text, &groups->now->at);
+		(void)redis_id_number(value->text, &groups->now->number);
+	}
 	if (is(name, "entries-read")) {
 		groups->now->counted = value->kind == WEIR_RESP_NUMBER;
 		groups->now->read = groups->now->counted ? (uint64_t)value->number : 0;
@@ -201,16 +208,17 @@ static char *make_label(const struct redis_source *source, const struct redis_st
 	return text.at;
 }
 
-static struct queue_stream *find(struct redis_source *source, struct redis_stream *stream, const char *what,
-                                 uint64_t last, const struct group *group)
+static enum weir_status find(struct redis_source *source, const struct redis_stream *stream, const char *what,
+                             uint64_t last, const struct group *group, struct queue_stream **made,
+                             struct weir_error *error)
 {
 	struct queue_found found = {.last = last, .safe = group->there ? group->at : 0, .kept = group->there};
 	char *label = make_label(source, stream, what);
 	found.label = label;
 	make_id(source, stream, what, found.id);
-	struct queue_stream *made = queue_find(&source->queue, &found);
+	enum weir_status status = queue_find(&source->queue, &found, made, error);
 	free(label);
-	return made;
+	return status;
 }
 
 /* Sets the counts at the place where reading begins, as far as they are known. */
@@ -231,13 +239,36 @@ static void set_counts(struct redis_source *source, struct redis_stream *stream,
 	}
 	stream->tallied = stream->done == NULL || (read->there && group->there) ||
 	                  (!group->there && (place == 0 || place == extent->last));
-	stream->place.read = read->there ? read->read : 0;
+	stream->place.read = read->there ? read->number : 0;
 	stream->safe = stream->place;
 	stream->saved = group->there ? group->at : UINT64_MAX;
+	stream->saved_added = stream->safe.added;
 	stream->departed = stream->done != NULL ? queue_place(stream->done) : 0;
 	stream->saved_done = stream->departed;
 	stream->kept = group->there;
 	(void)source;
+}
+
+/* The stream of its entries, and with departures that of them: both, or none is read. */
+static enum weir_status find_both(struct redis_source *source, struct redis_stream *stream,
+                                  const struct redis_extent *extent, const struct group *groups,
+                                  struct weir_error *error)
+{
+	struct queue_stream *entries, *done = NULL;
+	struct group departed = groups[REDIS_GROUP_DONE];
+	departed.at = departed.number;
+	stream->gone = false;
+	enum weir_status status =
+		find(source, stream, "", stream->absent ? 0 : extent->last, &groups[REDIS_GROUP], &entries, error);
+	if (status == WEIR_OK && source->config.departures && !source->queue.once)
+		status = find(source, stream, " done", 0, &departed, &done, error);
+	if (status == WEIR_INVALID)
+		stream->begin_ms = weir_monotonic_ms() + REFUSED_MS;
+	if (status != WEIR_OK)
+		return status;
+	stream->entries = entries;
+	stream->done = done;
+	return WEIR_OK;
 }
 
 static enum weir_status begin(struct redis_source *source, struct redis_stream *stream, struct weir_error *error)
@@ -254,15 +285,9 @@ static enum weir_status begin(struct redis_source *source, struct redis_stream *
 	}
 	if (status != WEIR_OK)
 		return status;
-	stream->entries = find(source, stream, "", stream->absent ? 0 : extent.last, &groups[REDIS_GROUP]);
-	bool departs = source->config.departures && !source->queue.once;
-	if (stream->entries != NULL && departs) {
-		struct group done = groups[REDIS_GROUP_DONE];
-		done.at = done.read;
-		stream->done = find(source, stream, " done", 0, &done);
-	}
-	if (stream->entries == NULL || (departs && stream->done == NULL))
-		return WEIR_END;
+	status = find_both(source, stream, &extent, groups, error);
+	if (status != WEIR_OK)
+		return status;
 	set_counts(source, stream, &extent, &groups[REDIS_GROUP], &groups[REDIS_GROUP_READ]);
 	queue_note_end(&source->queue, stream->entries, extent.last);
 	stream->end = extent.last;
@@ -303,14 +328,21 @@ void redis_settle(struct redis_source *source, struct redis_stream *stream)
 	if (stream->counted && extent->added > place->added)
 		queue_note_lost(&source->queue, stream->entries, extent->added - place->added,
 		                "%" PRIu64 " entries were removed before they were read", extent->added - place->added);
+	if (stream->counted && extent->added < place->added) {
+		queue_note_lost(
+			&source->queue, stream->entries, 0,
+			"the server counts %" PRIu64 " entries, after %" PRIu64
+			" before: the stream was made anew, or a failover has lost entries. How many of them were never read is "
+			"not known; reading goes on",
+			extent->added, place->added);
+		queue_note_unknown(&source->queue, stream->entries);
+	}
 	place->added = extent->added;
 	stream->counted = true;
-	if (stream->done == NULL)
-		return;
-	if (!stream->tallied)
-		place->read = stream->departed + extent->length;
-	stream->tallied = true;
-	redis_depart(source, stream, extent);
+	if (stream->done != NULL)
+		redis_depart(source, stream, extent);
+	if (source->keeps)
+		redis_mark(stream); /* a restart does not tell of the same again */
 }
 
 /* Says why no departures are given, while that is so. */
@@ -374,18 +406,24 @@ static enum weir_status show(struct redis_source *source, struct redis_stream *s
 {
 	if (status == WEIR_IO || status == WEIR_END || (status == WEIR_INVALID && source->queue.once))
 		return status;
-	redis_stream_problem(source, stream, status == WEIR_INVALID ? error->text : NULL);
+	if (status == WEIR_INVALID)
+		stream->refused = false;
+	if (stream->refused)
+		stream->unreadable = false; /* whether XREAD is still refused shows when it is tried */
+	else
+		redis_stream_problem(source, stream, status == WEIR_INVALID ? error->text : NULL);
 	return WEIR_OK;
 }
 
 void redis_stream_problem(struct redis_source *source, struct redis_stream *stream, const char *words)
 {
-	if (words == NULL && !stream->unreadable)
+	stream->unreadable = words != NULL;
+	if (words == NULL && !stream->told)
 		return;
 	char *label = make_label(source, stream, "");
 	queue_stopped(&source->queue, label, stream->gone, words);
 	free(label);
-	stream->unreadable = words != NULL;
+	stream->told = words != NULL;
 }
 
 static enum weir_status begin_all(struct redis_source *source, struct weir_error *error)
@@ -393,7 +431,7 @@ static enum weir_status begin_all(struct redis_source *source, struct weir_error
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < source->stream_count && status == WEIR_OK; i++) {
 		struct redis_stream *stream = source->streams[i];
-		if (stream->entries != NULL)
+		if (stream->entries != NULL || weir_monotonic_ms() < stream->begin_ms)
 			continue;
 		enum weir_status begun = WEIR_AGAIN;
 		for (int tries = 0; begun == WEIR_AGAIN && tries < 5; tries++) { /* it may be elsewhere */
