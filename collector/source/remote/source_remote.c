@@ -124,7 +124,7 @@ static void note(struct remote_source *source, struct weir_span table)
 static void set_problem(struct remote_source *source, const char *words)
 {
 	pthread_mutex_lock(&source->mutex);
-	snprintf(source->problem, sizeof source->problem, "%s", words);
+	snprintf(source->problem, sizeof source->problem, "%.*s", (int)sizeof source->problem - 1, words);
 	pthread_mutex_unlock(&source->mutex);
 }
 
