@@ -36,6 +36,7 @@ struct object {
 	size_t length, listed; /* listed: what a listing says, as a NameNode's lags */
 	int64_t modified_ms;
 	bool open, gone;
+	bool lags; /* a listing says `listed` though nobody knows that it is open */
 };
 
 struct store {
@@ -45,6 +46,8 @@ struct store {
 	int64_t clock_ms;
 	unsigned fail_lists, fail_reads; /* so many of the next ones */
 	uint64_t most_asked;             /* the largest range */
+	bool asks;                       /* who writes, as the listing does not say it */
+	_Atomic unsigned listings;
 };
 
 static enum weir_status store_list(void *kind, bool whole, struct remote_round *round, struct weir_error *error)
@@ -58,13 +61,16 @@ static enum weir_status store_list(void *kind, bool whole, struct remote_round *
 		const struct object *at = &store->objects[i];
 		struct remote_object object = {.name = at->name,
 		                               .id = at->id,
-		                               .size = at->open ? at->listed : at->length,
+		                               .size = at->open || at->lags ? at->listed : at->length,
 		                               .modified_ms = at->modified_ms,
 		                               .open = at->open};
+		if (store->asks && remote_wants_open(round, &object))
+			object.open = at->open;
 		if (!at->gone)
 			remote_found(round, &object);
 	}
 	pthread_mutex_unlock(&store->mutex);
+	store->listings += !fails;
 	return fails ? weir_fail(error, WEIR_IO, "the store is away") : WEIR_OK;
 }
 
@@ -375,6 +381,47 @@ static void truncated_is_told_and_read_on(void **state)
 	free(reader);
 }
 
+/* Nothing more comes while all is listed some times more. */
+static void read_nothing(struct reader *reader)
+{
+	unsigned listings = reader->store->listings;
+	struct weir_error error;
+	while (reader->store->listings < listings + 4) {
+		assert_int_equal(reader_step(reader, &error), WEIR_AGAIN);
+		nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+	}
+}
+
+/* As a NameNode does, whose listing tells the length of a file only once it is closed. */
+static void an_old_file_that_is_still_written_to_is_read_once(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	reader_init(reader, &store, false);
+	store.asks = true;
+	struct object *open = put(&store, "0.0\n0.1\n", 8, true), *unknown = put(&store, "1.0\n1.1\n", 8, false);
+	open->modified_ms = unknown->modified_ms = weir_wall_ms() - 2 * reader->settings.late_ms;
+	unknown->lags = true;
+	reader_open(reader);
+	read_lines(reader, 4);
+	read_nothing(reader);
+	pthread_mutex_lock(&store.mutex);
+	append(open, "0.2\n", 4);
+	pthread_mutex_unlock(&store.mutex);
+	read_lines(reader, 5);
+	pthread_mutex_lock(&store.mutex);
+	append(unknown, "1.2\n", 4);
+	unknown->lags = false;
+	unknown->modified_ms = weir_wall_ms();
+	pthread_mutex_unlock(&store.mutex);
+	read_lines(reader, 6);
+	read_nothing(reader);
+	assert_in_order(reader, (const size_t[OBJECTS_MAX]){3, 3});
+	reader_deinit(reader);
+	free(reader);
+}
+
 static void the_end_is_where_it_was(void **state)
 {
 	(void)state;
@@ -516,6 +563,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_read_is_said),
 		cmocka_unit_test(a_line_too_long_comes_as_one),
 		cmocka_unit_test(truncated_is_told_and_read_on),
+		cmocka_unit_test(an_old_file_that_is_still_written_to_is_read_once),
 		cmocka_unit_test(the_end_is_where_it_was),
 		cmocka_unit_test(first_lines_are_given_where_reading_goes_on),
 		cmocka_unit_test(each_line_comes_once),

@@ -87,7 +87,8 @@ bool remote_wants_open(struct remote_round *round, struct remote_object *object)
 	}
 	if (known == NULL && round->fetch->table.count == REMOTE_OBJECTS_MOST)
 		return false; /* it waits */
-	object->open = known != NULL || (!is_settled(round->fetch, object) && object->modified_ms > round->cutoff_ms);
+	/* However old its time is: a NameNode's stands still while a file is written to, as its length does. */
+	object->open = known != NULL || !is_settled(round->fetch, object);
 	return object->open;
 }
 
@@ -217,7 +218,8 @@ static void set_name(struct remote_known *known, const char *name)
 static void renew(struct remote_fetch *fetch, struct remote_known *known, const struct remote_object *object)
 {
 	known->listing = fetch->listing;
-	if (!object->open && !known->packed && object->size < known->offset)
+	bool changed = object->modified_ms != known->modified_ms; /* else the listing lags behind what was read */
+	if (!object->open && !known->packed && changed && object->size < known->offset)
 		truncated(fetch, known, object);
 	bool grown = known->packed ? object->size > known->size : object->size > known->offset;
 	known->size = !object->open || object->size > known->size ? object->size : known->size;
