@@ -245,6 +245,16 @@ def test_a_server_without_redirections(place):
         code, said = Run(place, fake, "/logs/*").once()
         assert code == DONE, said
         assert [line["key"] for line in lines_of(place.path("out"))] == [["a"]]
+        # What changed within two hours may be written to: it is read once that is over, though nothing else changes.
+        body = gzip.compress(users("b", "b", "c"))
+        packed = {**entry("b.log.gz", 3, len(body)), "modificationTime": int((time.time() - 7200 + 2) * 1000)}
+        fake.answers.update({
+            "GETFILESTATUS": lambda _: (
+                200, json.dumps({"FileStatus": {**entry("", 1), "type": "DIRECTORY"}}).encode()),
+            "LISTSTATUS": (200, json.dumps({"FileStatuses": {"FileStatus": [packed]}}).encode())})
+        run = Run(place, fake, "/logs/*", follow=True).start()
+        run.until_lines(3)
+        run.weir.kill()
 
 
 def test_lengths_that_lie_and_a_million_files(place):
