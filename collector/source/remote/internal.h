@@ -12,6 +12,7 @@ enum {
 	REMOTE_RANGE_BYTES = 8 << 20, /* of one object at a time: then others have their turn */
 	REMOTE_STEP_BYTES = 64 << 20,
 	REMOTE_STEP_PIECES = 4096,
+	REMOTE_STEP_NAMES_BYTES = 256 << 10, /* of their names */
 	REMOTE_AHEAD_MOST = 64,
 	REMOTE_STEP_MS = 250, /* a step with few lines waits no longer for more */
 };
@@ -155,7 +156,7 @@ void WEIR_PRINTF(4, 5)
 enum remote_turn remote_failed(struct remote_fetch *fetch, struct remote_known *known, const struct weir_error *error);
 /** Where the object's last bytes lie that are in a piece: a hash of them is kept. */
 void remote_set_check(struct remote_known *known, const char *bytes, size_t length);
-void remote_set_done(struct remote_known *known);
+void remote_set_done(struct remote_fetch *fetch, struct remote_known *known);
 struct remote_object remote_object_of(const struct remote_known *known);
 
 #endif

@@ -118,6 +118,7 @@ enum weir_status remote_step_add(struct remote_fetch *fetch, const struct remote
 	if ((step->count & (step->count - 1)) == 0)
 		step->pieces = weir_realloc(step->pieces, step->count == 0 ? 1 : 2 * step->count, sizeof *step->pieces);
 	step->pieces[step->count++] = *piece;
+	step->name_bytes += strlen(piece->name);
 	return WEIR_OK;
 }
 
@@ -234,8 +235,9 @@ enum remote_turn remote_failed(struct remote_fetch *fetch, struct remote_known *
 	return REMOTE_TURN_NOTHING;
 }
 
-void remote_set_done(struct remote_known *known)
+void remote_set_done(struct remote_fetch *fetch, struct remote_known *known)
 {
+	remote_table_name(&fetch->table, known, NULL);
 	free(known->problem);
 	free(known->head);
 	known->problem = known->head = NULL;
@@ -350,7 +352,7 @@ static bool is_full(const struct remote_fetch *fetch)
 	const struct remote_step *step = fetch->step;
 	return step != NULL && step->count > 0 &&
 	       (step->bytes >= REMOTE_STEP_BYTES || step->count >= REMOTE_STEP_PIECES ||
-	        weir_monotonic_ms() - fetch->step_ms >= REMOTE_STEP_MS);
+	        step->name_bytes >= REMOTE_STEP_NAMES_BYTES || weir_monotonic_ms() - fetch->step_ms >= REMOTE_STEP_MS);
 }
 
 /*

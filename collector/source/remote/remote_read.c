@@ -57,7 +57,7 @@ static enum remote_turn gone(struct remote_fetch *fetch, struct remote_known *kn
 	            : knows                              ? 0
 	                                                 : UINT64_MAX,
 	            "is gone at byte %" PRIu64, known->offset);
-	remote_set_done(known);
+	remote_set_done(fetch, known);
 	known->open = false;
 	return REMOTE_TURN_NOTHING;
 }
@@ -83,7 +83,7 @@ static enum remote_turn is_short(struct remote_fetch *fetch, struct remote_known
 	if (!known->open && known->failures >= SHORT_TRIES && known->size > known->offset) {
 		remote_lost(fetch, known->name, known->size - known->offset, "ends at byte %" PRIu64 ", before its length",
 		            known->offset);
-		remote_set_done(known);
+		remote_set_done(fetch, known);
 		return REMOTE_TURN_NOTHING;
 	}
 	weir_fail(&error, WEIR_IO, "ends before byte %" PRIu64, known->offset + 1);
@@ -157,7 +157,7 @@ static enum remote_turn at_end(struct remote_fetch *fetch, struct remote_known *
 	if (!known->open && known->offset < known->size)
 		return is_short(fetch, known);
 	if (!known->open || !listed || fetch->options.once)
-		remote_set_done(known);
+		remote_set_done(fetch, known);
 	return REMOTE_TURN_NOTHING;
 }
 
@@ -253,7 +253,7 @@ enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known 
 	}
 	enum remote_turn turn = take(fetch, known, &range);
 	if (turn == REMOTE_TURN_MORE && !known->open && !known->skips && known->offset == known->size) {
-		remote_set_done(known); /* without asking what is behind the end */
+		remote_set_done(fetch, known); /* without asking what is behind the end */
 		return REMOTE_TURN_NOTHING;
 	}
 	return turn == REMOTE_TURN_MORE && !range.full && known->open && !fetch->options.once ? REMOTE_TURN_NOTHING : turn;

@@ -105,7 +105,7 @@ static enum remote_turn end(struct remote_fetch *fetch, struct remote_known *kno
 	if (status == WEIR_INVALID)
 		remote_lost(fetch, known->name, UINT64_MAX, "%s", error->text);
 	remote_unpack_close(fetch);
-	remote_set_done(known);
+	remote_set_done(fetch, known);
 	return REMOTE_TURN_NOTHING;
 }
 
@@ -168,7 +168,7 @@ enum remote_turn remote_unpack_turn(struct remote_fetch *fetch, struct remote_kn
 	if (known->size > PACKED_MOST_BYTES) {
 		remote_lost(fetch, known->name, known->size - known->offset,
 		            "is packed, and has more than 8 GiB: it is not read");
-		remote_set_done(known);
+		remote_set_done(fetch, known);
 		return REMOTE_TURN_NOTHING;
 	}
 	struct remote_object object = remote_object_of(known);

@@ -42,7 +42,7 @@ struct remote_source {
 	bool started, ended;
 	/* what is not acknowledged, and where the next piece begins */
 	struct remote_piece *pieces;
-	size_t count, room;
+	size_t count, room, name_bytes;
 	uint64_t end;
 	uint64_t resumed; /* what is before is not read again */
 	/* the step whose lines are handed out */
@@ -70,8 +70,10 @@ static void drop_acknowledged(struct remote_source *source)
 {
 	size_t done = 0;
 	while (done < source->count &&
-	       source->pieces[done].position + remote_piece_length(&source->pieces[done]) <= source->record->low_water)
+	       source->pieces[done].position + remote_piece_length(&source->pieces[done]) <= source->record->low_water) {
+		source->name_bytes -= strlen(source->pieces[done].name);
 		free(source->pieces[done++].name);
+	}
 	if (done == 0)
 		return;
 	source->count -= done;
@@ -88,6 +90,14 @@ static void keep_piece(struct remote_source *source, const struct remote_piece *
 	*kept = *piece;
 	kept->name = weir_copy(piece->name, strlen(piece->name));
 	kept->before = NULL;
+	source->name_bytes += strlen(piece->name);
+}
+
+/* Whether the step's pieces would be more than are kept. */
+static bool are_too_many(const struct remote_source *source, const struct remote_step *step)
+{
+	return source->keeps && (source->count + step->count > REMOTE_PIECES_MOST ||
+	                         source->name_bytes + step->name_bytes > REMOTE_PIECES_NAMES_BYTES);
 }
 
 /* The pieces after a position, to be read again. */
@@ -130,7 +140,6 @@ static void set_problem(struct remote_source *source, const char *words)
 
 static void number_pieces(struct remote_source *source, struct remote_step *step)
 {
-	drop_acknowledged(source);
 	for (size_t i = 0; i < step->count; i++) {
 		step->pieces[i].position = source->end;
 		source->end += remote_piece_length(&step->pieces[i]);
@@ -140,12 +149,16 @@ static void number_pieces(struct remote_source *source, struct remote_step *step
 	note(source, weir_text_span(&step->table));
 }
 
-/* Gives the step's pieces their positions, and saves them. @return WEIR_AGAIN: they cannot be saved just now */
+/* Gives the step's pieces their positions, and saves them. @return WEIR_AGAIN: that cannot be done just now */
 static enum weir_status adopt(struct remote_source *source, struct remote_step *step, struct weir_error *error)
 {
 	int64_t now_ms = weir_monotonic_ms();
-	if (!step->replay && !source->adopted)
+	if (!step->replay && !source->adopted) {
+		drop_acknowledged(source);
+		if (are_too_many(source, step))
+			return WEIR_AGAIN; /* until some are acknowledged */
 		number_pieces(source, step);
+	}
 	source->adopted = true;
 	if (now_ms < source->save_ms)
 		return WEIR_AGAIN;
@@ -184,11 +197,6 @@ static enum weir_status next_step(struct remote_source *source, struct weir_erro
 	if (source->tell != NULL && remote_fetch_notice(source->fetch, words))
 		source->tell(source->tell_context, source->place, words);
 	if (source->step == NULL) {
-		if (source->count >= REMOTE_PIECES_MOST) {
-			drop_acknowledged(source);
-			if (source->count >= REMOTE_PIECES_MOST)
-				return WEIR_AGAIN;
-		}
 		source->step = remote_fetch_take(source->fetch);
 		source->adopted = false;
 		source->next = 0;
@@ -452,6 +460,8 @@ static enum weir_status recall(struct remote_source *source, const struct weir_j
 		status = remote_notes_get(record->notes, record->notes_length, table, &source->pieces, &source->count,
 		                          &source->end, error);
 	source->room = source->count;
+	for (size_t i = 0; i < source->count; i++)
+		source->name_bytes += strlen(source->pieces[i].name);
 	source->resumed = record->low_water;
 	return status;
 }
