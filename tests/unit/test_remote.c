@@ -449,6 +449,30 @@ static void the_end_is_where_it_was(void **state)
 	free(reader);
 }
 
+/* An old file that is complete, and was made after it, is listed before it. */
+static void what_is_open_at_the_end_is_followed(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	reader_init(reader, &store, false);
+	reader->settings.start = SOURCE_FROM_END;
+	store.asks = true;
+	struct object *complete = put(&store, "old\n", 4, false), *open = put(&store, "old\nol", 6, true);
+	complete->modified_ms = open->modified_ms = weir_wall_ms() - 2 * reader->settings.late_ms;
+	complete->id = open->id + 1;
+	open->listed = open->length;
+	reader_open(reader);
+	read_nothing(reader);
+	pthread_mutex_lock(&store.mutex);
+	append(open, "d\n1.0\n", 6);
+	pthread_mutex_unlock(&store.mutex);
+	read_lines(reader, 1);
+	assert_in_order(reader, (const size_t[OBJECTS_MAX]){0, 1});
+	reader_deinit(reader);
+	free(reader);
+}
+
 static void first_lines_are_given_where_reading_goes_on(void **state)
 {
 	(void)state;
@@ -565,6 +589,7 @@ int main(void)
 		cmocka_unit_test(truncated_is_told_and_read_on),
 		cmocka_unit_test(an_old_file_that_is_still_written_to_is_read_once),
 		cmocka_unit_test(the_end_is_where_it_was),
+		cmocka_unit_test(what_is_open_at_the_end_is_followed),
 		cmocka_unit_test(first_lines_are_given_where_reading_goes_on),
 		cmocka_unit_test(each_line_comes_once),
 	};

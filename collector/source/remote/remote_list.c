@@ -74,6 +74,8 @@ const char *remote_floor(struct remote_round *round, const char *folder)
 
 static bool is_settled(const struct remote_fetch *fetch, const struct remote_object *object)
 {
+	if (fetch->options.from_end && !fetch->table.begun) /* what is passed over does not settle those named after it */
+		return false;
 	return fetch->options.ops->rising ? object->id <= fetch->table.settled_id
 	                                  : object->modified_ms <= fetch->table.settled_ms;
 }
