@@ -254,6 +254,13 @@ def test_a_server_without_redirections(place):
             "LISTSTATUS": (200, json.dumps({"FileStatuses": {"FileStatus": [packed]}}).encode())})
         run = Run(place, fake, "/logs/*", follow=True).start()
         run.until_lines(3)
+        # Another server that has its name by now redirects: that is no end of a file.
+        body = users("d", "e")
+        fake.answers.update({
+            "LISTSTATUS": (200, json.dumps({"FileStatuses": {"FileStatus": [
+                packed, {**entry("c.log", 4, len(body)), "modificationTime": 1}]}}).encode()),
+            "OPEN": (307, b"", fake.urls[0] + "/webhdfs/v1/x?op=BYTES&offset=0"), "BYTES": (200, body)})
+        run.until_lines(5)
         run.weir.kill()
 
 
