@@ -45,6 +45,7 @@ struct store {
 	size_t count;
 	int64_t clock_ms;
 	unsigned fail_lists, fail_reads; /* so many of the next ones */
+	unsigned fail_heads;             /* and reads of a beginning */
 	uint64_t most_asked;             /* the largest range */
 	bool asks;                       /* who writes, as the listing does not say it */
 	_Atomic unsigned listings;
@@ -86,8 +87,9 @@ static enum weir_status store_read(void *kind, const struct remote_object *asked
 		const struct object *at = &store->objects[i];
 		if (at->id != asked->id || at->gone)
 			continue;
-		if (store->fail_reads > 0) {
-			store->fail_reads--;
+		if (store->fail_reads > 0 || (from == 0 && store->fail_heads > 0)) {
+			store->fail_reads -= store->fail_reads > 0;
+			store->fail_heads -= from == 0 && store->fail_heads > 0;
 			status = weir_fail(error, WEIR_IO, "the connection is cut");
 		} else if (from > at->length) {
 			status = weir_fail(error, WEIR_INVALID, "behind the end");
@@ -473,9 +475,9 @@ static void what_is_open_at_the_end_is_followed(void **state)
 	free(reader);
 }
 
-static void first_lines_are_given_where_reading_goes_on(void **state)
+/* Also where they cannot be had at first. */
+static void goes_on_with_first_lines(bool replays)
 {
-	(void)state;
 	struct store store;
 	struct reader *reader = weir_alloc(1, sizeof *reader);
 	struct source_chunk chunk;
@@ -486,11 +488,12 @@ static void first_lines_are_given_where_reading_goes_on(void **state)
 	at->listed = at->length;
 	reader_open(reader);
 	read_lines(reader, 3);
-	reader_acknowledge(reader, reader->lines[1].position, true);
+	reader_acknowledge(reader, reader->lines[replays ? 1 : 2].position, true);
 	reader_crash(reader);
 	append(at, "0.2\n", 4);
+	store.fail_heads = 2;
 	reader_open(reader);
-	for (int i = 0; i < 2; i++) { /* what is read again, and what is new */
+	for (int i = 0; i < 1 + replays; i++) { /* what is read again, and what is new */
 		while ((status = reader->source->ops->collect(reader->source, NULL, &chunk, &error)) == WEIR_AGAIN)
 			nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 		assert_int_equal(status, WEIR_OK);
@@ -501,6 +504,13 @@ static void first_lines_are_given_where_reading_goes_on(void **state)
 	}
 	reader_deinit(reader);
 	free(reader);
+}
+
+static void first_lines_are_given_where_reading_goes_on(void **state)
+{
+	(void)state;
+	goes_on_with_first_lines(false);
+	goes_on_with_first_lines(true);
 }
 
 /* ---- at random, with crashes between any two steps ---- */

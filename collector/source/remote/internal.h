@@ -124,11 +124,14 @@ bool remote_range_skip(struct remote_fetch *fetch, struct remote_known *known, s
 /* ---- remote_head.c ---- */
 
 /**
- * The object's first lines, for a piece that begins behind them, where a format needs them. Returned; NULL: none.
+ * The object's first lines, where a format needs them, for a piece that begins behind them.
  *
- * @param kept  where they are kept for the next piece
+ * @param kept   where they are kept for the next piece
+ * @param lines  returned; NULL: none are needed
+ * @return WEIR_OK; else WEIR_IO: they cannot be had just now, and without them the piece would be misread
  */
-char *remote_head(struct remote_fetch *fetch, const struct remote_object *object, bool packed, char **kept);
+WEIR_MUST_USE enum weir_status remote_head(struct remote_fetch *fetch, const struct remote_object *object, bool packed,
+                                           char **kept, char **lines, struct weir_error *error);
 
 /* ---- remote_unpack.c ---- */
 

@@ -128,22 +128,24 @@ static enum remote_turn take(struct remote_fetch *fetch, struct remote_known *kn
 		remote_step_drop(fetch);
 		return REMOTE_TURN_NOTHING; /* its end has not come */
 	}
-	known->skips = closed && !is_final(fetch, known, range);
 	piece.to = piece.from + (closed ? range->length : lines);
 	piece.size = known->size;
+	if (piece.from > 0 && remote_head(fetch, &object, false, &known->head, &piece.before, &error) != WEIR_OK) {
+		remote_step_drop(fetch);
+		return remote_failed(fetch, known, &error);
+	}
 	piece.name = weir_copy(known->name, strlen(known->name));
 	memcpy(piece.tag, known->tag, sizeof piece.tag);
-	if (piece.from > 0)
-		piece.before = remote_head(fetch, &object, false, &known->head);
-	uint64_t kept = piece.to - piece.from;
-	size_t last = kept < REMOTE_CHECK_BYTES ? (size_t)kept : REMOTE_CHECK_BYTES;
-	if (pread(range->fd, fetch->buffer, last, (off_t)(range->at + kept - last)) == (ssize_t)last)
-		remote_set_check(known, fetch->buffer, last);
 	if (remote_step_add(fetch, &piece, &error) != WEIR_OK) {
 		free(piece.name);
 		free(piece.before);
 		return remote_failed(fetch, known, &error);
 	}
+	uint64_t kept = piece.to - piece.from;
+	size_t last = kept < REMOTE_CHECK_BYTES ? (size_t)kept : REMOTE_CHECK_BYTES;
+	if (pread(range->fd, fetch->buffer, last, (off_t)(range->at + kept - last)) == (ssize_t)last)
+		remote_set_check(known, fetch->buffer, last);
+	known->skips = closed && !is_final(fetch, known, range);
 	known->offset = piece.to;
 	if (known->size < known->offset)
 		known->size = known->offset;
@@ -279,8 +281,12 @@ enum weir_status remote_read_again(struct remote_fetch *fetch, struct remote_pie
 		return WEIR_IO;
 	if (whole && piece->from > 0) {
 		char *kept = NULL;
-		piece->before = remote_head(fetch, &object, false, &kept);
+		status = remote_head(fetch, &object, false, &kept, &piece->before, error);
 		free(kept);
+		if (status != WEIR_OK) {
+			remote_step_drop(fetch);
+			return WEIR_IO;
+		}
 	}
 	if (whole)
 		return remote_step_add(fetch, piece, error);

@@ -124,11 +124,13 @@ static enum weir_status add(struct remote_fetch *fetch, struct remote_known *kno
 		remote_step_drop(fetch);
 		return WEIR_OK;
 	}
+	struct remote_object object = remote_object_of(known);
+	if (piece.from > 0 && remote_head(fetch, &object, true, &known->head, &piece.before, error) != WEIR_OK) {
+		remote_step_drop(fetch);
+		return WEIR_IO;
+	}
 	piece.name = weir_copy(known->name, strlen(known->name));
 	memcpy(piece.tag, known->tag, sizeof piece.tag);
-	struct remote_object object = remote_object_of(known);
-	if (piece.from > 0)
-		piece.before = remote_head(fetch, &object, true, &known->head);
 	enum weir_status status = remote_step_add(fetch, &piece, error);
 	if (status != WEIR_OK) {
 		free(piece.name);
@@ -214,8 +216,13 @@ enum weir_status remote_unpack_again(struct remote_fetch *fetch, struct remote_p
 	}
 	if (got == most && piece->from > 0) {
 		char *kept = NULL;
-		piece->before = remote_head(fetch, &object, true, &kept);
+		status = remote_head(fetch, &object, true, &kept, &piece->before, error);
 		free(kept);
+		if (status != WEIR_OK) {
+			remote_unpack_close(fetch);
+			remote_step_drop(fetch);
+			return WEIR_IO;
+		}
 	}
 	if (got == most) {
 		piece->at = fetch->step->bytes;
