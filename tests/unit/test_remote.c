@@ -333,6 +333,30 @@ static void what_cannot_be_read_is_said(void **state)
 
 /* ---- what is followed ---- */
 
+static void what_could_not_be_read_is_well_again(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct source_status status;
+	int64_t end_ms = weir_monotonic_ms() + WAIT_MS;
+	reader_init(reader, &store, false);
+	put(&store, "0.0\n", 4, true);
+	reader_open(reader);
+	read_lines(reader, 1);
+	pthread_mutex_lock(&store.mutex);
+	store.fail_reads = 2;
+	pthread_mutex_unlock(&store.mutex);
+	for (int told = 0; told < 2;) {
+		assert_true(weir_monotonic_ms() < end_ms);
+		reader->source->ops->status(reader->source, &status, 1);
+		told += (strstr(status.problem, "the connection is cut") != NULL) == (told == 0);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	reader_deinit(reader);
+	free(reader);
+}
+
 static void a_line_too_long_comes_as_one(void **state)
 {
 	(void)state;
@@ -595,6 +619,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_is_read_once),
 		cmocka_unit_test(what_cannot_be_read_is_said),
+		cmocka_unit_test(what_could_not_be_read_is_well_again),
 		cmocka_unit_test(a_line_too_long_comes_as_one),
 		cmocka_unit_test(truncated_is_told_and_read_on),
 		cmocka_unit_test(an_old_file_that_is_still_written_to_is_read_once),

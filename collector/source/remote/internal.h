@@ -159,6 +159,8 @@ void WEIR_PRINTF(4, 5)
 enum remote_turn remote_failed(struct remote_fetch *fetch, struct remote_known *known, const struct weir_error *error);
 /** Where the object's last bytes lie that are in a piece: a hash of them is kept. */
 void remote_set_check(struct remote_known *known, const char *bytes, size_t length);
+/** It was read as it should be: what was told of it is over. */
+void remote_set_well(struct remote_known *known);
 void remote_set_done(struct remote_fetch *fetch, struct remote_known *known);
 struct remote_object remote_object_of(const struct remote_known *known);
 

@@ -235,14 +235,20 @@ enum remote_turn remote_failed(struct remote_fetch *fetch, struct remote_known *
 	return REMOTE_TURN_NOTHING;
 }
 
+void remote_set_well(struct remote_known *known)
+{
+	free(known->problem);
+	known->problem = NULL;
+	known->failures = 0;
+	known->retry_ms = 0;
+}
+
 void remote_set_done(struct remote_fetch *fetch, struct remote_known *known)
 {
 	remote_table_name(&fetch->table, known, NULL);
-	free(known->problem);
+	remote_set_well(known);
 	free(known->head);
-	known->problem = known->head = NULL;
-	known->failures = 0;
-	known->retry_ms = 0;
+	known->head = NULL;
 	known->done = true;
 }
 

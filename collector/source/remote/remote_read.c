@@ -147,6 +147,7 @@ static enum remote_turn take(struct remote_fetch *fetch, struct remote_known *kn
 		remote_set_check(known, fetch->buffer, last);
 	known->skips = closed && !is_final(fetch, known, range);
 	known->offset = piece.to;
+	remote_set_well(known);
 	if (known->size < known->offset)
 		known->size = known->offset;
 	return REMOTE_TURN_MORE;
@@ -160,6 +161,8 @@ static enum remote_turn at_end(struct remote_fetch *fetch, struct remote_known *
 		return is_short(fetch, known);
 	if (!known->open || !listed || fetch->options.once)
 		remote_set_done(fetch, known);
+	else
+		remote_set_well(known);
 	return REMOTE_TURN_NOTHING;
 }
 
@@ -215,14 +218,6 @@ static enum weir_status read_range(struct remote_fetch *fetch, struct remote_kno
 	return WEIR_OK;
 }
 
-static void is_well(struct remote_known *known)
-{
-	free(known->problem);
-	known->problem = NULL;
-	known->failures = 0;
-	known->retry_ms = 0;
-}
-
 enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known *known)
 {
 	struct remote_range range;
@@ -237,8 +232,8 @@ enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known 
 	}
 	if (range.length == 0)
 		return at_end(fetch, known);
-	if (known->failures < SHORT_TRIES)
-		is_well(known);
+	if (known->open || known->failures < SHORT_TRIES)
+		remote_set_well(known);
 	bool packed = known->offset == 0 && is_packed(fetch, &range, &perhaps);
 	if (known->offset == 0 && perhaps && known->open && !fetch->options.once) {
 		remote_step_drop(fetch); /* its next bytes tell what it is packed in */

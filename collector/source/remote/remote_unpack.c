@@ -157,6 +157,7 @@ static enum remote_turn give(struct remote_fetch *fetch, struct remote_known *kn
 	}
 	known->skips = known->skips || (closed && !over);
 	known->offset += kept;
+	remote_set_well(known);
 	fetch->unpacking.offset = known->offset;
 	return over && kept == range.length ? end(fetch, known, status, reading) : REMOTE_TURN_MORE;
 }
