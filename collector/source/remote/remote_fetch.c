@@ -456,7 +456,9 @@ static void *work(void *context)
 		if (fetch->options.once && remote_is_listed(fetch) && !left)
 			break;
 		int64_t next_ms = weir_monotonic_ms() + PAUSE_MS;
-		wait_until(fetch, fetch->list_ms < next_ms || (!left && !fetch->options.once) ? fetch->list_ms : next_ms);
+		bool listed = fetch->options.once && remote_is_listed(fetch); /* no other listing comes */
+		bool first = fetch->list_ms < next_ms || (!left && !fetch->options.once);
+		wait_until(fetch, first && !listed ? fetch->list_ms : next_ms);
 	}
 	if (!remote_stopped(fetch))
 		queue_bare(fetch, true);

@@ -48,6 +48,7 @@ struct remote_source {
 	/* the step whose lines are handed out */
 	struct remote_step *step;
 	bool adopted;
+	bool waits; /* it cannot be saved just now */
 	int64_t save_ms;
 	size_t next; /* the piece */
 	struct input_lines *lines;
@@ -276,7 +277,7 @@ static enum weir_status read_step(struct remote_source *source, struct source_ch
 /* A run to the end has nothing else to do: it would ask again at once. */
 static void wait_for_step(const struct remote_source *source)
 {
-	struct pollfd event = {.fd = remote_fetch_fd(source->fetch), .events = POLLIN};
+	struct pollfd event = {.fd = remote_fd(&source->source), .events = POLLIN};
 	(void)poll(&event, 1, WAIT_MS);
 }
 
@@ -292,6 +293,7 @@ static enum weir_status collect(struct remote_source *source, struct source_chun
 	while (status == WEIR_OK) {
 		if (source->lines == NULL)
 			status = next_step(source, error);
+		source->waits = status == WEIR_AGAIN && source->step != NULL;
 		if (status == WEIR_AGAIN && source->options.once)
 			wait_for_step(source);
 		if (status != WEIR_OK)
@@ -329,7 +331,8 @@ size_t remote_streams(struct source *base, struct source_stream ***streams)
 int remote_fd(const struct source *base)
 {
 	const struct remote_source *source = (const struct remote_source *)(const void *)base;
-	return source->started ? remote_fetch_fd(source->fetch) : -1;
+	/* While a step waits, that the next one is there is no reason to ask. */
+	return source->started && !source->waits ? remote_fetch_fd(source->fetch) : -1;
 }
 
 void remote_acknowledge(struct source *base, struct source_stream *stream, uint64_t position)
