@@ -537,6 +537,37 @@ static void first_lines_are_given_where_reading_goes_on(void **state)
 	goes_on_with_first_lines(true);
 }
 
+/* ---- positions ---- */
+
+static const char *path_of(const char *name)
+{
+	static char path[64];
+	snprintf(path, sizeof path, "%sstore:%s", SOURCE_REMOTE_PREFIX, name);
+	return path;
+}
+
+static void sources_that_are_no_more_are_forgotten(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	const int64_t now_ns = weir_wall_ms() * 1000000, day_ns = INT64_C(86400) * 1000000000;
+	reader_init(reader, &store, false);
+	put(&store, "0.0\n", 4, false);
+	reader_open(reader);
+	source_memory_add(reader->memory, path_of("old"))->forgotten_ns = now_ns - 8 * day_ns;
+	source_memory_add(reader->memory, path_of("new"))->forgotten_ns = now_ns - 6 * day_ns;
+	source_memory_find(reader->memory, path_of("all"))->forgotten_ns = now_ns - 8 * day_ns; /* nothing came for long */
+	source_memory_add(reader->memory, "/log")->forgotten_ns = 0;
+	read_lines(reader, 1);
+	assert_null(source_memory_find(reader->memory, path_of("old")));
+	assert_non_null(source_memory_find(reader->memory, path_of("new")));
+	assert_non_null(source_memory_find(reader->memory, "/log"));
+	assert_true(source_memory_find(reader->memory, path_of("all"))->forgotten_ns >= now_ns);
+	reader_deinit(reader);
+	free(reader);
+}
+
 /* ---- at random, with crashes between any two steps ---- */
 
 static void write_some(struct store *store, size_t written[OBJECTS_MAX])
@@ -626,6 +657,7 @@ int main(void)
 		cmocka_unit_test(the_end_is_where_it_was),
 		cmocka_unit_test(what_is_open_at_the_end_is_followed),
 		cmocka_unit_test(first_lines_are_given_where_reading_goes_on),
+		cmocka_unit_test(sources_that_are_no_more_are_forgotten),
 		cmocka_unit_test(each_line_comes_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,9 @@
 
 enum { READ_BYTES = 256 << 10, SAVE_RETRY_MS = 1000, WAIT_MS = 100 };
 
+/* A source that is configured no more keeps its positions for so long. */
+static const int64_t forget_after_ns = INT64_C(7) * 86400 * 1000000000;
+
 struct remote_source {
 	struct source source;
 	const struct remote_ops *ops;
@@ -122,6 +125,7 @@ static struct remote_piece *unread_pieces(const struct remote_source *source, si
 
 static void note(struct remote_source *source, struct weir_span table)
 {
+	source->record->forgotten_ns = weir_wall_ms() * 1000000; /* when it was last seen */
 	struct weir_text text = {0};
 	remote_notes_put(&text, table, source->pieces, source->count, source->end);
 	source_memory_note(source->memory, source->record, &text);
@@ -281,8 +285,21 @@ static void wait_for_step(const struct remote_source *source)
 	(void)poll(&event, 1, WAIT_MS);
 }
 
+/* Once all sources have claimed what is theirs. */
+static void forget_others(struct source_memory *memory)
+{
+	int64_t now_ns = weir_wall_ms() * 1000000;
+	for (size_t i = memory->stream_count; i-- > 0;) {
+		const struct source_memory_stream *record = memory->streams[i];
+		if (strncmp(record->path, SOURCE_REMOTE_PREFIX, sizeof SOURCE_REMOTE_PREFIX - 1) == 0 && !record->claimed &&
+		    now_ns - record->forgotten_ns > forget_after_ns)
+			source_memory_remove(memory, i);
+	}
+}
+
 static enum weir_status start(struct remote_source *source, struct weir_error *error)
 {
+	forget_others(source->memory);
 	source->started = true;
 	return remote_fetch_start(source->fetch, error);
 }
@@ -406,8 +423,11 @@ void remote_free(struct source *base)
 	remote_fetch_free(source->fetch);
 	source->ops->free(source->kind);
 	remote_pieces_free(source->pieces, source->count);
-	if (source->record != NULL)
+	if (source->record != NULL) {
 		source->record->claimed = false;
+		source->record->forgotten_ns = weir_wall_ms() * 1000000;
+		source_memory_changed(source->memory);
+	}
 	if (source->memory_owned)
 		source_memory_free(source->memory);
 	pthread_mutex_destroy(&source->mutex);
@@ -458,6 +478,8 @@ static enum weir_status recall(struct remote_source *source, const struct weir_j
 		return status;
 	source->record = record;
 	record->claimed = true;
+	record->forgotten_ns = weir_wall_ms() * 1000000;
+	source_memory_changed(source->memory);
 	source->end = (uint64_t)record->next_incarnation << SOURCE_OFFSET_BITS;
 	if (record->notes != NULL)
 		status = remote_notes_get(record->notes, record->notes_length, table, &source->pieces, &source->count,
