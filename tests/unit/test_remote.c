@@ -5,6 +5,7 @@
  */
 #include "collector/source/remote/remote.h"
 
+#include "collector/source/remote/remote_plan.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -568,6 +569,35 @@ static void sources_that_are_no_more_are_forgotten(void **state)
 	free(reader);
 }
 
+/* What is before a multiple of 2^40 and what is behind it are of two logs. */
+static void no_piece_crosses_a_border_of_positions(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct remote_table table = {0};
+	struct weir_text text = {0}, notes = {0};
+	struct weir_error error;
+	const uint64_t border = UINT64_C(5) << SOURCE_OFFSET_BITS;
+	reader_init(reader, &store, false);
+	assert_int_equal(source_memory_open(reader->directory, &reader->memory, &error), WEIR_OK);
+	remote_table_put(&table, &text);
+	remote_notes_put(&notes, weir_text_span(&text), NULL, 0, border - 10);
+	source_memory_note(reader->memory, source_memory_add(reader->memory, path_of("all")), &notes);
+	assert_int_equal(source_memory_save(reader->memory, &error), WEIR_OK);
+	source_memory_free(reader->memory);
+	weir_text_deinit(&text);
+	put(&store, "0.0\n0.1\n", 8, false);
+	put(&store, "1.0\n1.1\n", 8, false);
+	reader_open(reader);
+	read_lines(reader, 4);
+	assert_int_equal(reader->lines[1].position, border - 2);
+	assert_int_equal(reader->lines[2].position, border + 4);
+	assert_int_equal(reader->lines[3].position, border + 8);
+	reader_deinit(reader);
+	free(reader);
+}
+
 /* ---- at random, with crashes between any two steps ---- */
 
 static void write_some(struct store *store, size_t written[OBJECTS_MAX])
@@ -658,6 +688,7 @@ int main(void)
 		cmocka_unit_test(what_is_open_at_the_end_is_followed),
 		cmocka_unit_test(first_lines_are_given_where_reading_goes_on),
 		cmocka_unit_test(sources_that_are_no_more_are_forgotten),
+		cmocka_unit_test(no_piece_crosses_a_border_of_positions),
 		cmocka_unit_test(each_line_comes_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

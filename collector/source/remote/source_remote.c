@@ -146,8 +146,12 @@ static void set_problem(struct remote_source *source, const char *words)
 static void number_pieces(struct remote_source *source, struct remote_step *step)
 {
 	for (size_t i = 0; i < step->count; i++) {
+		uint64_t length = remote_piece_length(&step->pieces[i]);
+		uint64_t incarnation = (source->end + length - 1) >> SOURCE_OFFSET_BITS;
+		if (length > 0 && source->end >> SOURCE_OFFSET_BITS != incarnation)
+			source->end = incarnation << SOURCE_OFFSET_BITS; /* a piece with two of them would be of two logs */
 		step->pieces[i].position = source->end;
-		source->end += remote_piece_length(&step->pieces[i]);
+		source->end += length;
 		if (source->keeps)
 			keep_piece(source, &step->pieces[i]);
 	}
