@@ -190,6 +190,7 @@ enum weir_status weir_http_client_call(struct weir_http_client *client, const st
 	struct curl_slist *list;
 	client->words[0] = '\0';
 	client->unkept = 0;
+	answer->code = 0;
 	client->body = &answer->body;
 	client->room = client->options.body_most_bytes;
 	client->call = call;
@@ -207,14 +208,13 @@ enum weir_status weir_http_client_call(struct weir_http_client *client, const st
 	answer->refused = done == CURLE_COULDNT_CONNECT || done == CURLE_COULDNT_RESOLVE_HOST;
 	if (done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL)
 		return weir_fail(error, WEIR_INVALID, "%s", curl_easy_strerror(done));
-	if (done != CURLE_OK || curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &answer->code) != CURLE_OK)
-		return weir_fail(error, WEIR_IO, "%s", why(client, done));
+	bool known = curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &answer->code) == CURLE_OK;
 	curl_off_t after_s = 0;
 	if (curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, &after_s) == CURLE_OK && after_s > 0)
 		answer->retry_after_ms = after_s < INT_MAX ? (int64_t)after_s * 1000 : INT_MAX;
 	take_etag(client->curl, answer);
 	take_place(client->curl, answer);
-	return WEIR_OK;
+	return done == CURLE_OK && known ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", why(client, done));
 }
 
 bool weir_http_client_escape(struct weir_http_client *client, struct weir_text *text, struct weir_span value)

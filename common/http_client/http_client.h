@@ -42,7 +42,8 @@ struct weir_http_call {
 };
 
 struct weir_http_answer {
-	long code;
+	long
+		code; /* 0: the call failed before there was one; what is here of an answer is there where its body failed, too */
 	int64_t retry_after_ms;          /* -1: it does not say */
 	char etag[WEIR_HTTP_ETAG_BYTES]; /* what it calls this state of the document; "": nothing, or it is too long */
 	struct weir_text body;           /* what is there already stays before it; the caller frees */

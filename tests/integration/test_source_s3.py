@@ -345,6 +345,19 @@ def test_a_busy_server_is_asked_again_and_nothing_is_lost(place):
     assert seen(place) == {f"u{number}": 4 for number in range(60)}, (SEED, seen(place))
 
 
+def test_a_whole_object_is_no_range(place):
+    """A server that leaves the range out of account gives each from the beginning: what is no such range is not read."""
+    body = traffic.burst("ann", 9000, pad="x" * 1000).encode()
+    with s3.Fake({"a.log": (traffic.START_MS // 1000, body)},
+                 lambda path, query: (200, {}, body) if path.endswith("/a.log") else None) as fake:
+        weir, port = start(place, [source("logs", fake.url)], following=False)
+        until(lambda: "gives whole objects only" in weir.said(), "words", running=weir)
+        fake.trouble = lambda path, query: None
+        until_lines(weir, port, 9000)
+        assert weir.stop() == DONE, weir.said()
+    assert seen(place) == {"ann": 9000}, seen(place)
+
+
 def test_an_object_of_100_gb_takes_no_memory(place):
     """It is read range by range, in its turn."""
     text = traffic.line(traffic.START_MS, "big").encode()

@@ -245,6 +245,23 @@ def test_a_server_without_redirections(place):
         code, said = Run(place, fake, "/logs/*").once()
         assert code == DONE, said
         assert [line["key"] for line in lines_of(place.path("out"))] == [["a"]]
+        # What changed within two hours may be written to: it is read once that is over, though nothing else changes.
+        body = gzip.compress(users("b", "b", "c"))
+        packed = {**entry("b.log.gz", 3, len(body)), "modificationTime": int((time.time() - 7200 + 2) * 1000)}
+        fake.answers.update({
+            "GETFILESTATUS": lambda _: (
+                200, json.dumps({"FileStatus": {**entry("", 1), "type": "DIRECTORY"}}).encode()),
+            "LISTSTATUS": (200, json.dumps({"FileStatuses": {"FileStatus": [packed]}}).encode())})
+        run = Run(place, fake, "/logs/*", follow=True).start()
+        run.until_lines(3)
+        # Another server that has its name by now redirects: that is no end of a file.
+        body = users("d", "e")
+        fake.answers.update({
+            "LISTSTATUS": (200, json.dumps({"FileStatuses": {"FileStatus": [
+                packed, {**entry("c.log", 4, len(body)), "modificationTime": 1}]}}).encode()),
+            "OPEN": (307, b"", fake.urls[0] + "/webhdfs/v1/x?op=BYTES&offset=0"), "BYTES": (200, body)})
+        run.until_lines(5)
+        run.weir.kill()
 
 
 def test_lengths_that_lie_and_a_million_files(place):
@@ -271,6 +288,7 @@ def test_lengths_that_lie_and_a_million_files(place):
             return 200, page(entries, (pages - at) * 5000)
 
         fake.answers["LISTSTATUS_BATCH"] = million
+        fake.answers["GET_BLOCK_LOCATIONS"] = (400, b"<html>")  # else each is asked for
         run.start()
         until(lambda: "more than 131072 files" in run.weir.said(), "it is said", BUSY_S, run.weir)
         assert run.weir.peak_bytes() < 300 << 20

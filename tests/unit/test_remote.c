@@ -5,6 +5,7 @@
  */
 #include "collector/source/remote/remote.h"
 
+#include "collector/source/remote/remote_plan.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -36,6 +37,7 @@ struct object {
 	size_t length, listed; /* listed: what a listing says, as a NameNode's lags */
 	int64_t modified_ms;
 	bool open, gone;
+	bool lags; /* a listing says `listed` though nobody knows that it is open */
 };
 
 struct store {
@@ -44,7 +46,10 @@ struct store {
 	size_t count;
 	int64_t clock_ms;
 	unsigned fail_lists, fail_reads; /* so many of the next ones */
+	unsigned fail_heads;             /* and reads of a beginning */
 	uint64_t most_asked;             /* the largest range */
+	bool asks;                       /* who writes, as the listing does not say it */
+	_Atomic unsigned listings;
 };
 
 static enum weir_status store_list(void *kind, bool whole, struct remote_round *round, struct weir_error *error)
@@ -58,13 +63,16 @@ static enum weir_status store_list(void *kind, bool whole, struct remote_round *
 		const struct object *at = &store->objects[i];
 		struct remote_object object = {.name = at->name,
 		                               .id = at->id,
-		                               .size = at->open ? at->listed : at->length,
+		                               .size = at->open || at->lags ? at->listed : at->length,
 		                               .modified_ms = at->modified_ms,
 		                               .open = at->open};
+		if (store->asks && remote_wants_open(round, &object))
+			object.open = at->open;
 		if (!at->gone)
 			remote_found(round, &object);
 	}
 	pthread_mutex_unlock(&store->mutex);
+	store->listings += !fails;
 	return fails ? weir_fail(error, WEIR_IO, "the store is away") : WEIR_OK;
 }
 
@@ -80,8 +88,9 @@ static enum weir_status store_read(void *kind, const struct remote_object *asked
 		const struct object *at = &store->objects[i];
 		if (at->id != asked->id || at->gone)
 			continue;
-		if (store->fail_reads > 0) {
-			store->fail_reads--;
+		if (store->fail_reads > 0 || (from == 0 && store->fail_heads > 0)) {
+			store->fail_reads -= store->fail_reads > 0;
+			store->fail_heads -= from == 0 && store->fail_heads > 0;
 			status = weir_fail(error, WEIR_IO, "the connection is cut");
 		} else if (from > at->length) {
 			status = weir_fail(error, WEIR_INVALID, "behind the end");
@@ -325,6 +334,30 @@ static void what_cannot_be_read_is_said(void **state)
 
 /* ---- what is followed ---- */
 
+static void what_could_not_be_read_is_well_again(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct source_status status;
+	int64_t end_ms = weir_monotonic_ms() + WAIT_MS;
+	reader_init(reader, &store, false);
+	put(&store, "0.0\n", 4, true);
+	reader_open(reader);
+	read_lines(reader, 1);
+	pthread_mutex_lock(&store.mutex);
+	store.fail_reads = 2;
+	pthread_mutex_unlock(&store.mutex);
+	for (int told = 0; told < 2;) {
+		assert_true(weir_monotonic_ms() < end_ms);
+		reader->source->ops->status(reader->source, &status, 1);
+		told += (strstr(status.problem, "the connection is cut") != NULL) == (told == 0);
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	reader_deinit(reader);
+	free(reader);
+}
+
 static void a_line_too_long_comes_as_one(void **state)
 {
 	(void)state;
@@ -375,6 +408,47 @@ static void truncated_is_told_and_read_on(void **state)
 	free(reader);
 }
 
+/* Nothing more comes while all is listed some times more. */
+static void read_nothing(struct reader *reader)
+{
+	unsigned listings = reader->store->listings;
+	struct weir_error error;
+	while (reader->store->listings < listings + 4) {
+		assert_int_equal(reader_step(reader, &error), WEIR_AGAIN);
+		nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+	}
+}
+
+/* As a NameNode does, whose listing tells the length of a file only once it is closed. */
+static void an_old_file_that_is_still_written_to_is_read_once(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	reader_init(reader, &store, false);
+	store.asks = true;
+	struct object *open = put(&store, "0.0\n0.1\n", 8, true), *unknown = put(&store, "1.0\n1.1\n", 8, false);
+	open->modified_ms = unknown->modified_ms = weir_wall_ms() - 2 * reader->settings.late_ms;
+	unknown->lags = true;
+	reader_open(reader);
+	read_lines(reader, 4);
+	read_nothing(reader);
+	pthread_mutex_lock(&store.mutex);
+	append(open, "0.2\n", 4);
+	pthread_mutex_unlock(&store.mutex);
+	read_lines(reader, 5);
+	pthread_mutex_lock(&store.mutex);
+	append(unknown, "1.2\n", 4);
+	unknown->lags = false;
+	unknown->modified_ms = weir_wall_ms();
+	pthread_mutex_unlock(&store.mutex);
+	read_lines(reader, 6);
+	read_nothing(reader);
+	assert_in_order(reader, (const size_t[OBJECTS_MAX]){3, 3});
+	reader_deinit(reader);
+	free(reader);
+}
+
 static void the_end_is_where_it_was(void **state)
 {
 	(void)state;
@@ -402,9 +476,33 @@ static void the_end_is_where_it_was(void **state)
 	free(reader);
 }
 
-static void first_lines_are_given_where_reading_goes_on(void **state)
+/* An old file that is complete, and was made after it, is listed before it. */
+static void what_is_open_at_the_end_is_followed(void **state)
 {
 	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	reader_init(reader, &store, false);
+	reader->settings.start = SOURCE_FROM_END;
+	store.asks = true;
+	struct object *complete = put(&store, "old\n", 4, false), *open = put(&store, "old\nol", 6, true);
+	complete->modified_ms = open->modified_ms = weir_wall_ms() - 2 * reader->settings.late_ms;
+	complete->id = open->id + 1;
+	open->listed = open->length;
+	reader_open(reader);
+	read_nothing(reader);
+	pthread_mutex_lock(&store.mutex);
+	append(open, "d\n1.0\n", 6);
+	pthread_mutex_unlock(&store.mutex);
+	read_lines(reader, 1);
+	assert_in_order(reader, (const size_t[OBJECTS_MAX]){0, 1});
+	reader_deinit(reader);
+	free(reader);
+}
+
+/* Also where they cannot be had at first. */
+static void goes_on_with_first_lines(bool replays)
+{
 	struct store store;
 	struct reader *reader = weir_alloc(1, sizeof *reader);
 	struct source_chunk chunk;
@@ -415,11 +513,12 @@ static void first_lines_are_given_where_reading_goes_on(void **state)
 	at->listed = at->length;
 	reader_open(reader);
 	read_lines(reader, 3);
-	reader_acknowledge(reader, reader->lines[1].position, true);
+	reader_acknowledge(reader, reader->lines[replays ? 1 : 2].position, true);
 	reader_crash(reader);
 	append(at, "0.2\n", 4);
+	store.fail_heads = 2;
 	reader_open(reader);
-	for (int i = 0; i < 2; i++) { /* what is read again, and what is new */
+	for (int i = 0; i < 1 + replays; i++) { /* what is read again, and what is new */
 		while ((status = reader->source->ops->collect(reader->source, NULL, &chunk, &error)) == WEIR_AGAIN)
 			nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 		assert_int_equal(status, WEIR_OK);
@@ -428,6 +527,73 @@ static void first_lines_are_given_where_reading_goes_on(void **state)
 		assert_int_equal(chunk.before.length, 19);
 		assert_memory_equal(chunk.before.at, "header\n", 7);
 	}
+	reader_deinit(reader);
+	free(reader);
+}
+
+static void first_lines_are_given_where_reading_goes_on(void **state)
+{
+	(void)state;
+	goes_on_with_first_lines(false);
+	goes_on_with_first_lines(true);
+}
+
+/* ---- positions ---- */
+
+static const char *path_of(const char *name)
+{
+	static char path[64];
+	snprintf(path, sizeof path, "%sstore:%s", SOURCE_REMOTE_PREFIX, name);
+	return path;
+}
+
+static void sources_that_are_no_more_are_forgotten(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	const int64_t now_ns = weir_wall_ms() * 1000000, day_ns = INT64_C(86400) * 1000000000;
+	reader_init(reader, &store, false);
+	put(&store, "0.0\n", 4, false);
+	reader_open(reader);
+	source_memory_add(reader->memory, path_of("old"))->forgotten_ns = now_ns - 8 * day_ns;
+	source_memory_add(reader->memory, path_of("new"))->forgotten_ns = now_ns - 6 * day_ns;
+	source_memory_find(reader->memory, path_of("all"))->forgotten_ns = now_ns - 8 * day_ns; /* nothing came for long */
+	source_memory_add(reader->memory, "/log")->forgotten_ns = 0;
+	read_lines(reader, 1);
+	assert_null(source_memory_find(reader->memory, path_of("old")));
+	assert_non_null(source_memory_find(reader->memory, path_of("new")));
+	assert_non_null(source_memory_find(reader->memory, "/log"));
+	assert_true(source_memory_find(reader->memory, path_of("all"))->forgotten_ns >= now_ns);
+	reader_deinit(reader);
+	free(reader);
+}
+
+/* What is before a multiple of 2^40 and what is behind it are of two logs. */
+static void no_piece_crosses_a_border_of_positions(void **state)
+{
+	(void)state;
+	struct store store;
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct remote_table table = {0};
+	struct weir_text text = {0}, notes = {0};
+	struct weir_error error;
+	const uint64_t border = UINT64_C(5) << SOURCE_OFFSET_BITS;
+	reader_init(reader, &store, false);
+	assert_int_equal(source_memory_open(reader->directory, &reader->memory, &error), WEIR_OK);
+	remote_table_put(&table, &text);
+	remote_notes_put(&notes, weir_text_span(&text), NULL, 0, border - 10);
+	source_memory_note(reader->memory, source_memory_add(reader->memory, path_of("all")), &notes);
+	assert_int_equal(source_memory_save(reader->memory, &error), WEIR_OK);
+	source_memory_free(reader->memory);
+	weir_text_deinit(&text);
+	put(&store, "0.0\n0.1\n", 8, false);
+	put(&store, "1.0\n1.1\n", 8, false);
+	reader_open(reader);
+	read_lines(reader, 4);
+	assert_int_equal(reader->lines[1].position, border - 2);
+	assert_int_equal(reader->lines[2].position, border + 4);
+	assert_int_equal(reader->lines[3].position, border + 8);
 	reader_deinit(reader);
 	free(reader);
 }
@@ -514,10 +680,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_is_read_once),
 		cmocka_unit_test(what_cannot_be_read_is_said),
+		cmocka_unit_test(what_could_not_be_read_is_well_again),
 		cmocka_unit_test(a_line_too_long_comes_as_one),
 		cmocka_unit_test(truncated_is_told_and_read_on),
+		cmocka_unit_test(an_old_file_that_is_still_written_to_is_read_once),
 		cmocka_unit_test(the_end_is_where_it_was),
+		cmocka_unit_test(what_is_open_at_the_end_is_followed),
 		cmocka_unit_test(first_lines_are_given_where_reading_goes_on),
+		cmocka_unit_test(sources_that_are_no_more_are_forgotten),
+		cmocka_unit_test(no_piece_crosses_a_border_of_positions),
 		cmocka_unit_test(each_line_comes_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

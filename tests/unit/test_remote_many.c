@@ -6,9 +6,11 @@
 #include "collector/source/remote/remote.h"
 
 #include "collector/source/remote/remote_plan.h"
+#include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/json/json.h"
+#include "tests/unit/scratch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,12 +22,13 @@
 
 #include <cmocka.h>
 
-enum { COUNT = REMOTE_OBJECTS_MOST + REMOTE_OBJECTS_MOST / 2, NAME_BYTES = 24 };
+enum { COUNT = REMOTE_OBJECTS_MOST + REMOTE_OBJECTS_MOST / 2, NAME_BYTES = 24, LONG_BYTES = 1024 };
 
 /* Objects of one line each, whose names and times come in different orders. */
 struct store {
 	size_t count;
 	int64_t first_ms, step_ms;
+	bool long_names;
 	_Atomic unsigned listings;
 	_Atomic bool floored; /* a listing began at a floor */
 	_Atomic bool extra;   /* there is one more, named before all others, and new */
@@ -42,7 +45,7 @@ static enum weir_status store_list(void *kind, bool whole, struct remote_round *
 	struct store *store = kind;
 	(void)whole;
 	(void)error;
-	char name[NAME_BYTES];
+	char name[LONG_BYTES + 1];
 	const char *floor = remote_floor(round, "");
 	store->floored |= floor[0] != '\0';
 	if (store->extra && floor[0] == '\0') {
@@ -51,7 +54,11 @@ static enum weir_status store_list(void *kind, bool whole, struct remote_round *
 		remote_found(round, &object);
 	}
 	for (size_t i = floor[0] == '\0' ? 0 : strtoul(floor, NULL, 10) + 1; i < store->count; i++) {
-		snprintf(name, sizeof name, "%09zu", i);
+		int length = snprintf(name, sizeof name, "%09zu", i);
+		if (store->long_names) {
+			memset(name + length, 'x', LONG_BYTES - (size_t)length);
+			name[LONG_BYTES] = '\0';
+		}
 		struct remote_object object = {.name = name,
 		                               .id = i + 1,
 		                               .size = 10,
@@ -82,11 +89,11 @@ static const struct remote_ops ops = {
 
 static const struct source_ops source_ops = {.type = "made_up", REMOTE_SOURCE_OPS};
 
-static struct source *open_source(struct store *store, bool once, int64_t late_ms)
+static struct source *open_source(struct store *store, bool once, int64_t late_ms, struct source_memory *memory)
 {
 	struct remote_settings settings = {
 		.name = "many", .follow = !once, .poll_ms = 100, .late_ms = late_ms, .line_max = 65536};
-	struct source_context context = {.once = once};
+	struct source_context context = {.once = once, .memory = memory};
 	struct weir_json config = {0};
 	struct source *source;
 	struct weir_error error;
@@ -136,7 +143,7 @@ static void a_run_to_the_end_reads_all_in_order(void **state)
 	(void)state;
 	struct store store = {.count = COUNT, .first_ms = weir_wall_ms() - COUNT, .step_ms = 1}; /* all within "late" */
 	unsigned char *times = weir_alloc(COUNT, 1);
-	struct source *source = open_source(&store, true, 3600000);
+	struct source *source = open_source(&store, true, 3600000, NULL);
 	assert_int_equal(read_lines(source, SIZE_MAX, times, &store, true), COUNT);
 	assert_each_once(times, COUNT);
 	source->ops->free(source);
@@ -148,7 +155,7 @@ static void a_source_that_follows_reads_all(void **state)
 	(void)state;
 	struct store store = {.count = COUNT, .first_ms = 1000, .step_ms = 1}; /* all long ago */
 	unsigned char *times = weir_alloc(COUNT + 1, 1);
-	struct source *source = open_source(&store, false, 3600000);
+	struct source *source = open_source(&store, false, 3600000, NULL);
 	assert_int_equal(read_lines(source, COUNT, times, &store, true), COUNT);
 	assert_each_once(times, COUNT);
 	unsigned listings = store.listings;
@@ -164,12 +171,79 @@ static void a_source_that_follows_reads_all(void **state)
 	free(times);
 }
 
+/* What is saved of a backlog of long names stays within what may be saved. */
+static void long_names_are_saved(void **state)
+{
+	(void)state;
+	enum { MANY = 17000 };
+	struct store store = {.count = MANY, .first_ms = 1000, .step_ms = 1, .long_names = true};
+	unsigned char *times = weir_alloc(MANY, 1);
+	struct source_memory *memory;
+	struct weir_error error;
+	char *directory = scratch_new();
+	assert_int_equal(source_memory_open(directory, &memory, &error), WEIR_OK);
+	struct source *source = open_source(&store, true, 3600000, memory);
+	assert_int_equal(read_lines(source, SIZE_MAX, times, &store, true), MANY);
+	assert_each_once(times, MANY);
+	source->ops->free(source);
+	source_memory_free(memory);
+	scratch_remove(directory);
+	free(directory);
+	free(times);
+}
+
+/* Reads without an acknowledgement, until no more comes for a while. @return the lines */
+static size_t read_unacknowledged(struct source *source, size_t least)
+{
+	size_t count = 0;
+	struct source_chunk chunk;
+	struct weir_error error;
+	unsigned quiet = 0;
+	int64_t end_ms = weir_monotonic_ms() + 120000;
+	while ((count < least || quiet < 400) && weir_monotonic_ms() < end_ms) {
+		enum weir_status status = source->ops->collect(source, NULL, &chunk, &error);
+		quiet = status == WEIR_OK ? 0 : quiet + 1;
+		if (status == WEIR_OK)
+			count += chunk.length / 10;
+		else
+			assert_int_equal(status, WEIR_AGAIN);
+		if (status == WEIR_AGAIN)
+			usleep(1000);
+	}
+	return count;
+}
+
+/* What is not acknowledged is bounded; it is read again at a start, and then the rest. */
+static void what_is_not_acknowledged_is_bounded(void **state)
+{
+	(void)state;
+	enum { FIRST = 10, MANY = REMOTE_PIECES_MOST + 8192 };
+	struct store store = {.count = FIRST, .first_ms = 1000, .step_ms = 1};
+	unsigned char *times = weir_alloc(MANY, 1);
+	struct source_memory *memory = source_memory_new(NULL);
+	struct source *source = open_source(&store, false, 3600000, memory);
+	size_t read = read_unacknowledged(source, FIRST);
+	assert_int_equal(read, FIRST);
+	source->ops->free(source);
+	store = (struct store){.count = MANY, .first_ms = weir_wall_ms(), .step_ms = 1};
+	source = open_source(&store, false, 3600000, memory);
+	read = read_unacknowledged(source, REMOTE_PIECES_MOST / 2);
+	assert_in_range(read, REMOTE_PIECES_MOST / 2, REMOTE_PIECES_MOST);
+	assert_int_equal(source->ops->fd(source), -1); /* that there is more is no reason to ask */
+	source->ops->free(source);
+	source = open_source(&store, false, 3600000, memory);
+	assert_true(read_lines(source, MANY, times, &store, false) == MANY);
+	source->ops->free(source);
+	source_memory_free(memory);
+	free(times);
+}
+
 static void what_is_made_below_the_floor_is_found(void **state)
 {
 	(void)state;
 	struct store store = {.count = 10, .first_ms = 0, .step_ms = 1};
 	unsigned char times[11] = {0};
-	struct source *source = open_source(&store, false, 1000);
+	struct source *source = open_source(&store, false, 1000, NULL);
 	assert_int_equal(read_lines(source, 10, times, &store, true), 10);
 	int64_t end_ms = weir_monotonic_ms() + 60000;
 	while (!store.floored && weir_monotonic_ms() < end_ms)
@@ -186,6 +260,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_to_the_end_reads_all_in_order),
 		cmocka_unit_test(a_source_that_follows_reads_all),
+		cmocka_unit_test(long_names_are_saved),
+		cmocka_unit_test(what_is_not_acknowledged_is_bounded),
 		cmocka_unit_test(what_is_made_below_the_floor_is_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ enum {
 	REMOTE_RANGE_BYTES = 8 << 20, /* of one object at a time: then others have their turn */
 	REMOTE_STEP_BYTES = 64 << 20,
 	REMOTE_STEP_PIECES = 4096,
+	REMOTE_STEP_NAMES_BYTES = 256 << 10, /* of their names */
 	REMOTE_AHEAD_MOST = 64,
 	REMOTE_STEP_MS = 250, /* a step with few lines waits no longer for more */
 };
@@ -123,11 +124,14 @@ bool remote_range_skip(struct remote_fetch *fetch, struct remote_known *known, s
 /* ---- remote_head.c ---- */
 
 /**
- * The object's first lines, for a piece that begins behind them, where a format needs them. Returned; NULL: none.
+ * The object's first lines, where a format needs them, for a piece that begins behind them.
  *
- * @param kept  where they are kept for the next piece
+ * @param kept   where they are kept for the next piece
+ * @param lines  returned; NULL: none are needed
+ * @return WEIR_OK; else WEIR_IO: they cannot be had just now, and without them the piece would be misread
  */
-char *remote_head(struct remote_fetch *fetch, const struct remote_object *object, bool packed, char **kept);
+WEIR_MUST_USE enum weir_status remote_head(struct remote_fetch *fetch, const struct remote_object *object, bool packed,
+                                           char **kept, char **lines, struct weir_error *error);
 
 /* ---- remote_unpack.c ---- */
 
@@ -155,7 +159,9 @@ void WEIR_PRINTF(4, 5)
 enum remote_turn remote_failed(struct remote_fetch *fetch, struct remote_known *known, const struct weir_error *error);
 /** Where the object's last bytes lie that are in a piece: a hash of them is kept. */
 void remote_set_check(struct remote_known *known, const char *bytes, size_t length);
-void remote_set_done(struct remote_known *known);
+/** It was read as it should be: what was told of it is over. */
+void remote_set_well(struct remote_known *known);
+void remote_set_done(struct remote_fetch *fetch, struct remote_known *known);
 struct remote_object remote_object_of(const struct remote_known *known);
 
 #endif

@@ -118,6 +118,7 @@ enum weir_status remote_step_add(struct remote_fetch *fetch, const struct remote
 	if ((step->count & (step->count - 1)) == 0)
 		step->pieces = weir_realloc(step->pieces, step->count == 0 ? 1 : 2 * step->count, sizeof *step->pieces);
 	step->pieces[step->count++] = *piece;
+	step->name_bytes += strlen(piece->name);
 	return WEIR_OK;
 }
 
@@ -234,13 +235,20 @@ enum remote_turn remote_failed(struct remote_fetch *fetch, struct remote_known *
 	return REMOTE_TURN_NOTHING;
 }
 
-void remote_set_done(struct remote_known *known)
+void remote_set_well(struct remote_known *known)
 {
 	free(known->problem);
-	free(known->head);
-	known->problem = known->head = NULL;
+	known->problem = NULL;
 	known->failures = 0;
 	known->retry_ms = 0;
+}
+
+void remote_set_done(struct remote_fetch *fetch, struct remote_known *known)
+{
+	remote_table_name(&fetch->table, known, NULL);
+	remote_set_well(known);
+	free(known->head);
+	known->head = NULL;
 	known->done = true;
 }
 
@@ -350,7 +358,7 @@ static bool is_full(const struct remote_fetch *fetch)
 	const struct remote_step *step = fetch->step;
 	return step != NULL && step->count > 0 &&
 	       (step->bytes >= REMOTE_STEP_BYTES || step->count >= REMOTE_STEP_PIECES ||
-	        weir_monotonic_ms() - fetch->step_ms >= REMOTE_STEP_MS);
+	        step->name_bytes >= REMOTE_STEP_NAMES_BYTES || weir_monotonic_ms() - fetch->step_ms >= REMOTE_STEP_MS);
 }
 
 /*
@@ -448,7 +456,9 @@ static void *work(void *context)
 		if (fetch->options.once && remote_is_listed(fetch) && !left)
 			break;
 		int64_t next_ms = weir_monotonic_ms() + PAUSE_MS;
-		wait_until(fetch, fetch->list_ms < next_ms || (!left && !fetch->options.once) ? fetch->list_ms : next_ms);
+		bool listed = fetch->options.once && remote_is_listed(fetch); /* no other listing comes */
+		bool first = fetch->list_ms < next_ms || (!left && !fetch->options.once);
+		wait_until(fetch, first && !listed ? fetch->list_ms : next_ms);
 	}
 	if (!remote_stopped(fetch))
 		queue_bare(fetch, true);

@@ -16,8 +16,9 @@ struct remote_step {
 	int fd; /* -1: it has no lines */
 	struct remote_piece *pieces;
 	size_t count;
-	uint64_t bytes; /* of fd */
-	bool replay;    /* its pieces have their positions: they are saved already */
+	uint64_t bytes;    /* of fd */
+	size_t name_bytes; /* of its pieces */
+	bool replay;       /* its pieces have their positions: they are saved already */
 	struct weir_text table;
 	bool last; /* nothing follows: with `status`, and its words, where something failed for good */
 	enum weir_status status;

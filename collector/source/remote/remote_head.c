@@ -28,23 +28,28 @@ static char *first_lines(int fd)
 	return lines;
 }
 
-char *remote_head(struct remote_fetch *fetch, const struct remote_object *object, bool packed, char **kept)
+enum weir_status remote_head(struct remote_fetch *fetch, const struct remote_object *object, bool packed, char **kept,
+                             char **lines, struct weir_error *error)
 {
-	struct weir_error ignored;
 	uint64_t got;
+	*lines = NULL;
 	if (!fetch->options.headed)
-		return NULL;
+		return WEIR_OK;
 	if (*kept == NULL) {
-		int fd = remote_temporary(fetch, &ignored);
+		int fd = remote_temporary(fetch, error);
 		if (fd < 0)
-			return NULL;
+			return WEIR_IO;
 		enum weir_status status = fetch->options.ops->read(fetch->options.kind, object, 0,
-		                                                   packed ? HEAD_PACKED_BYTES : HEAD_BYTES, fd, &got, &ignored);
-		if ((status != WEIR_OK && got == 0) || lseek(fd, 0, SEEK_SET) != 0) {
+		                                                   packed ? HEAD_PACKED_BYTES : HEAD_BYTES, fd, &got, error);
+		if (status == WEIR_OK && lseek(fd, 0, SEEK_SET) != 0)
+			status = weir_fail(error, WEIR_IO, "cannot read a temporary file");
+		if (status != WEIR_OK) {
 			close(fd);
-			return NULL;
+			weir_error_prefix(error, "its first lines, which name its fields, cannot be read");
+			return WEIR_IO;
 		}
 		*kept = first_lines(fd);
 	}
-	return weir_copy(*kept, strlen(*kept));
+	*lines = weir_copy(*kept, strlen(*kept));
+	return WEIR_OK;
 }

@@ -74,6 +74,8 @@ const char *remote_floor(struct remote_round *round, const char *folder)
 
 static bool is_settled(const struct remote_fetch *fetch, const struct remote_object *object)
 {
+	if (fetch->options.from_end && !fetch->table.begun) /* what is passed over does not settle those named after it */
+		return false;
 	return fetch->options.ops->rising ? object->id <= fetch->table.settled_id
 	                                  : object->modified_ms <= fetch->table.settled_ms;
 }
@@ -85,9 +87,10 @@ bool remote_wants_open(struct remote_round *round, struct remote_object *object)
 		object->open = known->open;
 		return false;
 	}
-	if (known == NULL && round->fetch->table.count == REMOTE_OBJECTS_MOST)
+	if (known == NULL && remote_table_is_full(&round->fetch->table, object->name))
 		return false; /* it waits */
-	object->open = known != NULL || (!is_settled(round->fetch, object) && object->modified_ms > round->cutoff_ms);
+	/* However old its time is: a NameNode's stands still while a file is written to, as its length does. */
+	object->open = known != NULL || !is_settled(round->fetch, object);
 	return object->open;
 }
 
@@ -167,13 +170,12 @@ static struct remote_known *find_room(struct remote_round *round, const struct r
 {
 	struct remote_table *table = &round->fetch->table;
 	bool rising = round->fetch->options.ops->rising;
-	if (!rising && object->modified_ms < round->least_ms && table->count == REMOTE_OBJECTS_MOST)
+	if (!rising && object->modified_ms < round->least_ms && remote_table_is_full(table, object->name))
 		make_room(round);
-	struct remote_known *known =
-		rising || object->modified_ms < round->least_ms ? remote_table_add(table, object->id) : NULL;
-	if (known == NULL)
-		refuse(round, object->id, object->modified_ms);
-	return known;
+	if ((rising || object->modified_ms < round->least_ms) && !remote_table_is_full(table, object->name))
+		return remote_table_add(table, object->id);
+	refuse(round, object->id, object->modified_ms);
+	return NULL;
 }
 
 static struct remote_known *add(struct remote_round *round, const struct remote_object *object)
@@ -205,19 +207,12 @@ static void truncated(struct remote_fetch *fetch, struct remote_known *known, co
 		known->done = true;
 }
 
-static void set_name(struct remote_known *known, const char *name)
-{
-	if (known->name != NULL && strcmp(known->name, name) == 0)
-		return;
-	free(known->name);
-	known->name = weir_copy(name, strlen(name));
-}
-
 /* What a listing says of one that is known. */
 static void renew(struct remote_fetch *fetch, struct remote_known *known, const struct remote_object *object)
 {
 	known->listing = fetch->listing;
-	if (!object->open && !known->packed && object->size < known->offset)
+	bool changed = object->modified_ms != known->modified_ms; /* else the listing lags behind what was read */
+	if (!object->open && !known->packed && changed && object->size < known->offset)
 		truncated(fetch, known, object);
 	bool grown = known->packed ? object->size > known->size : object->size > known->offset;
 	known->size = !object->open || object->size > known->size ? object->size : known->size;
@@ -226,11 +221,12 @@ static void renew(struct remote_fetch *fetch, struct remote_known *known, const 
 	known->modified_ms = object->modified_ms;
 	bool nothing = !grown && !known->skips && (known->packed ? known->done : !object->open);
 	if (nothing && (known->done || known->name == NULL)) {
-		remote_set_done(known);
+		remote_set_done(fetch, known);
 		return;
 	}
 	known->done = false;
-	set_name(known, object->name);
+	if (known->name == NULL || strcmp(known->name, object->name) != 0)
+		remote_table_name(&fetch->table, known, object->name);
 	memcpy(known->tag, object->tag, sizeof known->tag);
 }
 

@@ -62,6 +62,20 @@ static void index_all(struct remote_table *table)
 		table->slots[slot_of(table, table->objects[i]->id)] = (uint32_t)i + 1;
 }
 
+bool remote_table_is_full(const struct remote_table *table, const char *name)
+{
+	return table->count == REMOTE_OBJECTS_MOST || table->name_bytes + strlen(name) > REMOTE_TABLE_NAMES_BYTES;
+}
+
+void remote_table_name(struct remote_table *table, struct remote_known *known, const char *name)
+{
+	char *copy = name != NULL ? weir_copy(name, strlen(name)) : NULL;
+	table->name_bytes -= known->name != NULL ? strlen(known->name) : 0;
+	table->name_bytes += name != NULL ? strlen(name) : 0;
+	free(known->name);
+	known->name = copy;
+}
+
 struct remote_known *remote_table_add(struct remote_table *table, uint64_t id)
 {
 	if (table->count == REMOTE_OBJECTS_MOST)
@@ -84,10 +98,12 @@ void remote_table_sweep(struct remote_table *table, bool (*drops)(void *context,
 {
 	size_t kept = 0;
 	for (size_t i = 0; i < table->count; i++) {
-		if (drops(context, table->objects[i]))
-			known_free(table->objects[i]);
-		else
+		if (!drops(context, table->objects[i])) {
 			table->objects[kept++] = table->objects[i];
+			continue;
+		}
+		remote_table_name(table, table->objects[i], NULL);
+		known_free(table->objects[i]);
 	}
 	if (kept == table->count)
 		return;
@@ -286,7 +302,9 @@ static enum weir_status get_known(const struct weir_json *at, struct remote_tabl
 	known->modified_ms = get_int(&in);
 	uint64_t flags = get_count(&in), check_bytes = get_count(&in);
 	known->check = get_wide(&in);
-	known->name = get_name(&in);
+	char *name = get_name(&in);
+	remote_table_name(table, known, name);
+	free(name);
 	get_tag(&in, known->tag);
 	known->open = (flags & OPEN) != 0;
 	known->packed = (flags & PACKED) != 0;

@@ -24,7 +24,10 @@
 enum {
 	REMOTE_OBJECTS_MOST = 131072, /* remembered one by one */
 	REMOTE_PIECES_MOST = 65536,   /* not acknowledged */
-	REMOTE_CHECK_BYTES = 64,      /* before the offset, by which a replaced object is told */
+	/* Of names, which are saved in hexadecimal digits: with all else they leave room in what may be saved. */
+	REMOTE_TABLE_NAMES_BYTES = 4 << 20,
+	REMOTE_PIECES_NAMES_BYTES = 1 << 20,
+	REMOTE_CHECK_BYTES = 64, /* before the offset, by which a replaced object is told */
 };
 
 struct remote_piece {
@@ -54,7 +57,7 @@ struct remote_known {
 	bool open, packed;
 	bool skips; /* the rest of a line that is too long comes first */
 	bool done;  /* all of it is in pieces, or is lost: nothing more is expected */
-	char *name; /* owned; NULL where it is done */
+	char *name; /* owned, set by remote_table_name(); NULL where it is done */
 	char tag[REMOTE_TAG_BYTES];
 	/* not saved */
 	uint64_t rested;  /* the round in which it had no more */
@@ -73,6 +76,7 @@ struct remote_floor_of {
 struct remote_table {
 	struct remote_known **objects; /* in no order */
 	size_t count;
+	uint64_t name_bytes;
 	uint32_t *slots; /* by id: index + 1; open addressing */
 	size_t slot_count;
 	int64_t settled_ms;  /* objects of that time or older that are not remembered were read */
@@ -84,6 +88,10 @@ struct remote_table {
 
 void remote_table_deinit(struct remote_table *table);
 struct remote_known *remote_table_find(const struct remote_table *table, uint64_t id);
+/** Whether there is no room for another object with such a name. */
+bool remote_table_is_full(const struct remote_table *table, const char *name);
+/** Gives an object a name; NULL: none. */
+void remote_table_name(struct remote_table *table, struct remote_known *known, const char *name);
 /** @return NULL: there are REMOTE_OBJECTS_MOST */
 struct remote_known *remote_table_add(struct remote_table *table, uint64_t id);
 /** Forgets objects. */

@@ -57,7 +57,7 @@ static enum remote_turn gone(struct remote_fetch *fetch, struct remote_known *kn
 	            : knows                              ? 0
 	                                                 : UINT64_MAX,
 	            "is gone at byte %" PRIu64, known->offset);
-	remote_set_done(known);
+	remote_set_done(fetch, known);
 	known->open = false;
 	return REMOTE_TURN_NOTHING;
 }
@@ -83,7 +83,7 @@ static enum remote_turn is_short(struct remote_fetch *fetch, struct remote_known
 	if (!known->open && known->failures >= SHORT_TRIES && known->size > known->offset) {
 		remote_lost(fetch, known->name, known->size - known->offset, "ends at byte %" PRIu64 ", before its length",
 		            known->offset);
-		remote_set_done(known);
+		remote_set_done(fetch, known);
 		return REMOTE_TURN_NOTHING;
 	}
 	weir_fail(&error, WEIR_IO, "ends before byte %" PRIu64, known->offset + 1);
@@ -128,23 +128,26 @@ static enum remote_turn take(struct remote_fetch *fetch, struct remote_known *kn
 		remote_step_drop(fetch);
 		return REMOTE_TURN_NOTHING; /* its end has not come */
 	}
-	known->skips = closed && !is_final(fetch, known, range);
 	piece.to = piece.from + (closed ? range->length : lines);
 	piece.size = known->size;
+	if (piece.from > 0 && remote_head(fetch, &object, false, &known->head, &piece.before, &error) != WEIR_OK) {
+		remote_step_drop(fetch);
+		return remote_failed(fetch, known, &error);
+	}
 	piece.name = weir_copy(known->name, strlen(known->name));
 	memcpy(piece.tag, known->tag, sizeof piece.tag);
-	if (piece.from > 0)
-		piece.before = remote_head(fetch, &object, false, &known->head);
-	uint64_t kept = piece.to - piece.from;
-	size_t last = kept < REMOTE_CHECK_BYTES ? (size_t)kept : REMOTE_CHECK_BYTES;
-	if (pread(range->fd, fetch->buffer, last, (off_t)(range->at + kept - last)) == (ssize_t)last)
-		remote_set_check(known, fetch->buffer, last);
 	if (remote_step_add(fetch, &piece, &error) != WEIR_OK) {
 		free(piece.name);
 		free(piece.before);
 		return remote_failed(fetch, known, &error);
 	}
+	uint64_t kept = piece.to - piece.from;
+	size_t last = kept < REMOTE_CHECK_BYTES ? (size_t)kept : REMOTE_CHECK_BYTES;
+	if (pread(range->fd, fetch->buffer, last, (off_t)(range->at + kept - last)) == (ssize_t)last)
+		remote_set_check(known, fetch->buffer, last);
+	known->skips = closed && !is_final(fetch, known, range);
 	known->offset = piece.to;
+	remote_set_well(known);
 	if (known->size < known->offset)
 		known->size = known->offset;
 	return REMOTE_TURN_MORE;
@@ -157,7 +160,9 @@ static enum remote_turn at_end(struct remote_fetch *fetch, struct remote_known *
 	if (!known->open && known->offset < known->size)
 		return is_short(fetch, known);
 	if (!known->open || !listed || fetch->options.once)
-		remote_set_done(known);
+		remote_set_done(fetch, known);
+	else
+		remote_set_well(known);
 	return REMOTE_TURN_NOTHING;
 }
 
@@ -213,14 +218,6 @@ static enum weir_status read_range(struct remote_fetch *fetch, struct remote_kno
 	return WEIR_OK;
 }
 
-static void is_well(struct remote_known *known)
-{
-	free(known->problem);
-	known->problem = NULL;
-	known->failures = 0;
-	known->retry_ms = 0;
-}
-
 enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known *known)
 {
 	struct remote_range range;
@@ -235,8 +232,8 @@ enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known 
 	}
 	if (range.length == 0)
 		return at_end(fetch, known);
-	if (known->failures < SHORT_TRIES)
-		is_well(known);
+	if (known->open || known->failures < SHORT_TRIES)
+		remote_set_well(known);
 	bool packed = known->offset == 0 && is_packed(fetch, &range, &perhaps);
 	if (known->offset == 0 && perhaps && known->open && !fetch->options.once) {
 		remote_step_drop(fetch); /* its next bytes tell what it is packed in */
@@ -253,7 +250,7 @@ enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known 
 	}
 	enum remote_turn turn = take(fetch, known, &range);
 	if (turn == REMOTE_TURN_MORE && !known->open && !known->skips && known->offset == known->size) {
-		remote_set_done(known); /* without asking what is behind the end */
+		remote_set_done(fetch, known); /* without asking what is behind the end */
 		return REMOTE_TURN_NOTHING;
 	}
 	return turn == REMOTE_TURN_MORE && !range.full && known->open && !fetch->options.once ? REMOTE_TURN_NOTHING : turn;
@@ -279,8 +276,12 @@ enum weir_status remote_read_again(struct remote_fetch *fetch, struct remote_pie
 		return WEIR_IO;
 	if (whole && piece->from > 0) {
 		char *kept = NULL;
-		piece->before = remote_head(fetch, &object, false, &kept);
+		status = remote_head(fetch, &object, false, &kept, &piece->before, error);
 		free(kept);
+		if (status != WEIR_OK) {
+			remote_step_drop(fetch);
+			return WEIR_IO;
+		}
 	}
 	if (whole)
 		return remote_step_add(fetch, piece, error);

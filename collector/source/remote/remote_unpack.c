@@ -105,7 +105,7 @@ static enum remote_turn end(struct remote_fetch *fetch, struct remote_known *kno
 	if (status == WEIR_INVALID)
 		remote_lost(fetch, known->name, UINT64_MAX, "%s", error->text);
 	remote_unpack_close(fetch);
-	remote_set_done(known);
+	remote_set_done(fetch, known);
 	return REMOTE_TURN_NOTHING;
 }
 
@@ -124,11 +124,13 @@ static enum weir_status add(struct remote_fetch *fetch, struct remote_known *kno
 		remote_step_drop(fetch);
 		return WEIR_OK;
 	}
+	struct remote_object object = remote_object_of(known);
+	if (piece.from > 0 && remote_head(fetch, &object, true, &known->head, &piece.before, error) != WEIR_OK) {
+		remote_step_drop(fetch);
+		return WEIR_IO;
+	}
 	piece.name = weir_copy(known->name, strlen(known->name));
 	memcpy(piece.tag, known->tag, sizeof piece.tag);
-	struct remote_object object = remote_object_of(known);
-	if (piece.from > 0)
-		piece.before = remote_head(fetch, &object, true, &known->head);
 	enum weir_status status = remote_step_add(fetch, &piece, error);
 	if (status != WEIR_OK) {
 		free(piece.name);
@@ -155,6 +157,7 @@ static enum remote_turn give(struct remote_fetch *fetch, struct remote_known *kn
 	}
 	known->skips = known->skips || (closed && !over);
 	known->offset += kept;
+	remote_set_well(known);
 	fetch->unpacking.offset = known->offset;
 	return over && kept == range.length ? end(fetch, known, status, reading) : REMOTE_TURN_MORE;
 }
@@ -168,7 +171,7 @@ enum remote_turn remote_unpack_turn(struct remote_fetch *fetch, struct remote_kn
 	if (known->size > PACKED_MOST_BYTES) {
 		remote_lost(fetch, known->name, known->size - known->offset,
 		            "is packed, and has more than 8 GiB: it is not read");
-		remote_set_done(known);
+		remote_set_done(fetch, known);
 		return REMOTE_TURN_NOTHING;
 	}
 	struct remote_object object = remote_object_of(known);
@@ -214,8 +217,13 @@ enum weir_status remote_unpack_again(struct remote_fetch *fetch, struct remote_p
 	}
 	if (got == most && piece->from > 0) {
 		char *kept = NULL;
-		piece->before = remote_head(fetch, &object, true, &kept);
+		status = remote_head(fetch, &object, true, &kept, &piece->before, error);
 		free(kept);
+		if (status != WEIR_OK) {
+			remote_unpack_close(fetch);
+			remote_step_drop(fetch);
+			return WEIR_IO;
+		}
 	}
 	if (got == most) {
 		piece->at = fetch->step->bytes;

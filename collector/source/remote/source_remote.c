@@ -23,6 +23,9 @@
 
 enum { READ_BYTES = 256 << 10, SAVE_RETRY_MS = 1000, WAIT_MS = 100 };
 
+/* A source that is configured no more keeps its positions for so long. */
+static const int64_t forget_after_ns = INT64_C(7) * 86400 * 1000000000;
+
 struct remote_source {
 	struct source source;
 	const struct remote_ops *ops;
@@ -42,12 +45,13 @@ struct remote_source {
 	bool started, ended;
 	/* what is not acknowledged, and where the next piece begins */
 	struct remote_piece *pieces;
-	size_t count, room;
+	size_t count, room, name_bytes;
 	uint64_t end;
 	uint64_t resumed; /* what is before is not read again */
 	/* the step whose lines are handed out */
 	struct remote_step *step;
 	bool adopted;
+	bool waits; /* it cannot be saved just now */
 	int64_t save_ms;
 	size_t next; /* the piece */
 	struct input_lines *lines;
@@ -70,8 +74,10 @@ static void drop_acknowledged(struct remote_source *source)
 {
 	size_t done = 0;
 	while (done < source->count &&
-	       source->pieces[done].position + remote_piece_length(&source->pieces[done]) <= source->record->low_water)
+	       source->pieces[done].position + remote_piece_length(&source->pieces[done]) <= source->record->low_water) {
+		source->name_bytes -= strlen(source->pieces[done].name);
 		free(source->pieces[done++].name);
+	}
 	if (done == 0)
 		return;
 	source->count -= done;
@@ -88,6 +94,14 @@ static void keep_piece(struct remote_source *source, const struct remote_piece *
 	*kept = *piece;
 	kept->name = weir_copy(piece->name, strlen(piece->name));
 	kept->before = NULL;
+	source->name_bytes += strlen(piece->name);
+}
+
+/* Whether the step's pieces would be more than are kept. */
+static bool are_too_many(const struct remote_source *source, const struct remote_step *step)
+{
+	return source->keeps && (source->count + step->count > REMOTE_PIECES_MOST ||
+	                         source->name_bytes + step->name_bytes > REMOTE_PIECES_NAMES_BYTES);
 }
 
 /* The pieces after a position, to be read again. */
@@ -111,6 +125,7 @@ static struct remote_piece *unread_pieces(const struct remote_source *source, si
 
 static void note(struct remote_source *source, struct weir_span table)
 {
+	source->record->forgotten_ns = weir_wall_ms() * 1000000; /* when it was last seen */
 	struct weir_text text = {0};
 	remote_notes_put(&text, table, source->pieces, source->count, source->end);
 	source_memory_note(source->memory, source->record, &text);
@@ -130,22 +145,29 @@ static void set_problem(struct remote_source *source, const char *words)
 
 static void number_pieces(struct remote_source *source, struct remote_step *step)
 {
-	drop_acknowledged(source);
 	for (size_t i = 0; i < step->count; i++) {
+		uint64_t length = remote_piece_length(&step->pieces[i]);
+		uint64_t incarnation = (source->end + length - 1) >> SOURCE_OFFSET_BITS;
+		if (length > 0 && source->end >> SOURCE_OFFSET_BITS != incarnation)
+			source->end = incarnation << SOURCE_OFFSET_BITS; /* a piece with two of them would be of two logs */
 		step->pieces[i].position = source->end;
-		source->end += remote_piece_length(&step->pieces[i]);
+		source->end += length;
 		if (source->keeps)
 			keep_piece(source, &step->pieces[i]);
 	}
 	note(source, weir_text_span(&step->table));
 }
 
-/* Gives the step's pieces their positions, and saves them. @return WEIR_AGAIN: they cannot be saved just now */
+/* Gives the step's pieces their positions, and saves them. @return WEIR_AGAIN: that cannot be done just now */
 static enum weir_status adopt(struct remote_source *source, struct remote_step *step, struct weir_error *error)
 {
 	int64_t now_ms = weir_monotonic_ms();
-	if (!step->replay && !source->adopted)
+	if (!step->replay && !source->adopted) {
+		drop_acknowledged(source);
+		if (are_too_many(source, step))
+			return WEIR_AGAIN; /* until some are acknowledged */
 		number_pieces(source, step);
+	}
 	source->adopted = true;
 	if (now_ms < source->save_ms)
 		return WEIR_AGAIN;
@@ -184,11 +206,6 @@ static enum weir_status next_step(struct remote_source *source, struct weir_erro
 	if (source->tell != NULL && remote_fetch_notice(source->fetch, words))
 		source->tell(source->tell_context, source->place, words);
 	if (source->step == NULL) {
-		if (source->count >= REMOTE_PIECES_MOST) {
-			drop_acknowledged(source);
-			if (source->count >= REMOTE_PIECES_MOST)
-				return WEIR_AGAIN;
-		}
 		source->step = remote_fetch_take(source->fetch);
 		source->adopted = false;
 		source->next = 0;
@@ -268,12 +285,25 @@ static enum weir_status read_step(struct remote_source *source, struct source_ch
 /* A run to the end has nothing else to do: it would ask again at once. */
 static void wait_for_step(const struct remote_source *source)
 {
-	struct pollfd event = {.fd = remote_fetch_fd(source->fetch), .events = POLLIN};
+	struct pollfd event = {.fd = remote_fd(&source->source), .events = POLLIN};
 	(void)poll(&event, 1, WAIT_MS);
+}
+
+/* Once all sources have claimed what is theirs. */
+static void forget_others(struct source_memory *memory)
+{
+	int64_t now_ns = weir_wall_ms() * 1000000;
+	for (size_t i = memory->stream_count; i-- > 0;) {
+		const struct source_memory_stream *record = memory->streams[i];
+		if (strncmp(record->path, SOURCE_REMOTE_PREFIX, sizeof SOURCE_REMOTE_PREFIX - 1) == 0 && !record->claimed &&
+		    now_ns - record->forgotten_ns > forget_after_ns)
+			source_memory_remove(memory, i);
+	}
 }
 
 static enum weir_status start(struct remote_source *source, struct weir_error *error)
 {
+	forget_others(source->memory);
 	source->started = true;
 	return remote_fetch_start(source->fetch, error);
 }
@@ -284,6 +314,7 @@ static enum weir_status collect(struct remote_source *source, struct source_chun
 	while (status == WEIR_OK) {
 		if (source->lines == NULL)
 			status = next_step(source, error);
+		source->waits = status == WEIR_AGAIN && source->step != NULL;
 		if (status == WEIR_AGAIN && source->options.once)
 			wait_for_step(source);
 		if (status != WEIR_OK)
@@ -321,7 +352,8 @@ size_t remote_streams(struct source *base, struct source_stream ***streams)
 int remote_fd(const struct source *base)
 {
 	const struct remote_source *source = (const struct remote_source *)(const void *)base;
-	return source->started ? remote_fetch_fd(source->fetch) : -1;
+	/* While a step waits, that the next one is there is no reason to ask. */
+	return source->started && !source->waits ? remote_fetch_fd(source->fetch) : -1;
 }
 
 void remote_acknowledge(struct source *base, struct source_stream *stream, uint64_t position)
@@ -395,8 +427,11 @@ void remote_free(struct source *base)
 	remote_fetch_free(source->fetch);
 	source->ops->free(source->kind);
 	remote_pieces_free(source->pieces, source->count);
-	if (source->record != NULL)
+	if (source->record != NULL) {
 		source->record->claimed = false;
+		source->record->forgotten_ns = weir_wall_ms() * 1000000;
+		source_memory_changed(source->memory);
+	}
 	if (source->memory_owned)
 		source_memory_free(source->memory);
 	pthread_mutex_destroy(&source->mutex);
@@ -447,11 +482,15 @@ static enum weir_status recall(struct remote_source *source, const struct weir_j
 		return status;
 	source->record = record;
 	record->claimed = true;
+	record->forgotten_ns = weir_wall_ms() * 1000000;
+	source_memory_changed(source->memory);
 	source->end = (uint64_t)record->next_incarnation << SOURCE_OFFSET_BITS;
 	if (record->notes != NULL)
 		status = remote_notes_get(record->notes, record->notes_length, table, &source->pieces, &source->count,
 		                          &source->end, error);
 	source->room = source->count;
+	for (size_t i = 0; i < source->count; i++)
+		source->name_bytes += strlen(source->pieces[i].name);
 	source->resumed = record->low_water;
 	return status;
 }

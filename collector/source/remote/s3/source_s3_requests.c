@@ -218,7 +218,7 @@ static enum weir_status fetch_page(struct s3 *s3, const char *prefix, const char
 	struct weir_http_call call = {.address = s3->address.at};
 	enum weir_status status = ask(s3, &call, &answer, error);
 	if (status != WEIR_OK)
-		weir_error_prefix(error, "cannot list the bucket: ");
+		weir_error_prefix(error, "cannot list the bucket");
 	else if (answer.code != 200)
 		status = refuse(&answer, "cannot list the bucket", error);
 	else if (s3_page_read(&s3->page, weir_text_span(&answer.body), &reason) != WEIR_OK)
@@ -339,10 +339,12 @@ enum weir_status s3_read(void *kind, const struct remote_object *object, uint64_
 	call.headers[0] = range;
 	call.headers[1] = object->tag[0] != '\0' ? match : NULL;
 	enum weir_status status = ask(s3, &call, &answer, error);
-	if (status == WEIR_OK)
-		status = judge(object, from, fd, &answer, error);
-	else
-		weir_error_prefix(error, "cannot read %.200s: ", object->name);
+	if (status != WEIR_OK)
+		weir_error_prefix(error, "cannot read %.200s", object->name);
+	if (status == WEIR_OK || answer.body_fd_bytes > 0) { /* what came before it failed may be of another answer, too */
+		enum weir_status judged = judge(object, from, fd, &answer, error);
+		status = judged != WEIR_OK ? judged : status;
+	}
 	*got = answer.body_fd_bytes;
 	weir_text_deinit(&answer.body);
 	return status;

@@ -114,8 +114,6 @@ static enum weir_status call(struct webhdfs *kind, const char *address, bool neg
 	enum weir_status status = weir_http_client_call(kind->clients[place], &question, &answer->http, error);
 	give_client_back(kind, place);
 	bool full = status != WEIR_OK && answer->http.body_fd_full; /* more came than was asked for: enough */
-	if (full)
-		answer->http.code = 200;
 	if (full || (status == WEIR_OK && answer->http.code < 400))
 		return WEIR_OK;
 	if (status == WEIR_OK)

@@ -100,8 +100,14 @@ static bool fits(const struct listing *listing, const char *name)
 
 /* ---- files ---- */
 
+/* Where it cannot be asked whether somebody writes to a file, one that changed lately may be written to. */
+static bool is_fresh(int64_t modified_ms)
+{
+	return weir_wall_ms() - modified_ms < FRESH_MS;
+}
+
 /*
- * Whether somebody writes to a file. Where that cannot be asked, one that changed lately may be written to.
+ * Whether somebody writes to a file.
  *
  * @return false: not known just now
  */
@@ -123,7 +129,7 @@ static bool ask_open(struct listing *listing, const struct webhdfs_status *statu
 		fail(listing, asked, &error);
 	webhdfs_answer_deinit(&answer);
 	if (asked == WEIR_INVALID)
-		*open = weir_wall_ms() - status->modified_ms < FRESH_MS;
+		*open = is_fresh(status->modified_ms);
 	return asked == WEIR_OK || asked == WEIR_INVALID;
 }
 
@@ -131,8 +137,11 @@ static void take_file(struct listing *listing, const char *path, const struct we
 {
 	struct remote_object object = {
 		.name = path, .id = status->id, .size = status->length, .modified_ms = status->modified_ms};
-	if (remote_wants_open(listing->round, &object) && !ask_open(listing, status, &object.open))
+	bool wants = remote_wants_open(listing->round, &object);
+	if (wants && !ask_open(listing, status, &object.open))
 		return;
+	if (!wants && object.open && listing->kind->no_blocks) /* it shows no change where it is closed */
+		object.open = is_fresh(object.modified_ms);
 	remote_found(listing->round, &object);
 }
 

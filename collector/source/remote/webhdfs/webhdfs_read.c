@@ -127,9 +127,13 @@ static enum weir_status read_once(struct webhdfs *kind, char *place, uint64_t id
 	enum weir_status status = WEIR_OK;
 	if (!kind->direct && place == NULL)
 		status = find(kind, id, &place, error);
-	if (status == WEIR_OK && place == NULL)
+	if (status == WEIR_OK && place == NULL) {
 		status = read_direct(kind, id, from, to, fd, &answer, error);
-	else if (status == WEIR_OK)
+		if (status == WEIR_OK && answer.http.code >= 300) { /* another server is behind its name by now */
+			kind->direct = false;
+			status = weir_fail(error, WEIR_IO, "the server redirects, which gave bytes itself before");
+		}
+	} else if (status == WEIR_OK)
 		status = read_place(kind, place, from, to, fd, &answer, error);
 	*got = answer.http.body_fd_bytes;
 	if (status == WEIR_IO && is_behind_end(&answer))
