@@ -96,9 +96,10 @@ static void greet_hec(const struct http_call *call)
 }
 
 /* {"acks": [0, 1]}: asks which are safe. */
-static enum weir_status decode_acks(struct weir_span body, struct weir_text *lines, struct weir_text *answer,
-                                    struct weir_error *error)
+static enum weir_status decode_acks(struct weir_span body, size_t most, struct weir_text *lines,
+                                    struct weir_text *answer, struct weir_error *error)
 {
+	(void)most;
 	(void)lines;
 	(void)error;
 	for (uint32_t i = 0; i < body.length; i++) {
