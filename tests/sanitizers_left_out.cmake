@@ -43,7 +43,7 @@ foreach(sanitizer asan tsan)
     integration.test_source_amqp)
 endforeach()
 weir_leave_out(tsan "the thread is that of `unit.test_remote`"
-  integration.test_source_s3)
+  integration.test_source_s3 unit.test_remote_many)
 weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`, `integration.test_follow`, `integration.test_cluster_limiter` or `integration.test_subscribe`"
   integration.test_archive_off integration.test_archive_sql integration.test_archiver_api_guards
   integration.test_cluster_bad_input integration.test_cluster_check integration.test_cluster_clock integration.test_cluster_marks
