@@ -45,6 +45,7 @@ class Log:
         self.rng = rng = random.Random(f"orders/{seed}/{number}")
         self.scale = rng.choice(((1, 20), (20, 2000), (1000, 60000), (60000, 3600000)))
         self.draw = random_cases._Policy(rng, self.scale, None)  # pylint: disable=protected-access
+        self.queues = rng.random() < 0.4  # all is about a few queues, and much is done
         self.zones = [self.zone(i + 1) for i in range(rng.choice([1, 1, 2, 3]))]
         self.next_id = len(self.zones) + 1
         self.in_force = list(self.zones)
@@ -57,6 +58,10 @@ class Log:
 
     def zone(self, number):
         """A zone, often one that counts by address alone."""
+        if self.queues:
+            # pylint: disable-next=protected-access
+            zone = random_cases._queue_zone(self.rng, self.draw, number, self.rng.random() < 0.5)
+            return dict(zone, key=["user"])
         zone = self.draw.zone(number)
         if self.rng.random() < 0.5:
             zone["key"] = [self.rng.choice(["ip", {"field": "ip", "prefix4": 24, "prefix6": 64},
@@ -70,6 +75,8 @@ class Log:
     def value(self):
         """One value of a key; now and then any of them, mostly one of few."""
         rng = self.rng
+        if self.queues:
+            return self.pool[rng.randrange(2)]
         return self.pool[rng.randrange(4)] if rng.random() < 0.6 else rng.choice(self.pool)
 
     def step(self):
@@ -131,7 +138,7 @@ class Log:
         rng, events = self.rng, []
         for _ in range(rng.randint(0, 12)):
             zone = rng.choice(self.in_force)
-            zones = [{"id": other["id"], "done": rng.random() < 0.1} for other in self.in_force
+            zones = [{"id": other["id"], "done": rng.random() < (0.4 if self.queues else 0.1)} for other in self.in_force
                      if other is zone or (len(other["key"]) == len(zone["key"])
                                           and rng.random() < 0.5)]
             if rng.random() < 0.05:
@@ -153,7 +160,7 @@ class Log:
     def command(self, sent):
         """A command; now and then one that is not for its zone."""
         rng, zone = self.rng, self.rng.choice(self.in_force)
-        kind = rng.choice(["block", "lift", "allow", "override", "override"])
+        kind = rng.choice(["block"] * (6 if self.queues else 1) + ["lift", "allow", "override", "override"])
         body = {"command": kind, "zone": zone["name"], "key": self.key(zone), "by": "ann"}
         if kind == "override":
             body["rate"] = rng.choice(RATES)
@@ -165,7 +172,7 @@ class Log:
             body["key"], body["network"] = [rng.choice(NETWORKS)], True
         if kind != "lift" and rng.random() < 0.7:
             span = rng.choice(self.draw.spans)
-            body["until"] = sent + rng.choice([1, 2, span, span, 5 * span, 50 * span])
+            body["until"] = sent + rng.choice([1, 2, span, span, 5 * span, 50 * span, 1 + span // 8])
             if kind == "allow" and rng.random() < 0.15:
                 body["until"] = max(0, sent - rng.randint(0, 2))
         if rng.random() < 0.5:
