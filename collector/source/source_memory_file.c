@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY_MAX_BYTES = 32 << 20 };
+enum { MEMORY_MAX_BYTES = 64 << 20 }; /* a source of remote objects may have half of it */
 
 enum weir_status source_memory_open(const char *directory, struct source_memory **memory, struct weir_error *error)
 {

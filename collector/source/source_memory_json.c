@@ -481,7 +481,7 @@ enum weir_status source_memory_import(const char *name, const char *text, size_t
 {
 	static const uint8_t no_id[SOURCE_ID_BYTES];
 	struct weir_json_document *document;
-	enum weir_status status = weir_json_parse(name, text, length, &document, error);
+	enum weir_status status = weir_json_parse_saved(name, text, length, &document, error);
 	if (status != WEIR_OK)
 		return status;
 	struct source_memory *read = source_memory_new(no_id);

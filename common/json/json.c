@@ -44,11 +44,11 @@ static const char *hint(const char *text, size_t length, size_t position)
 	return "";
 }
 
-static enum weir_status parse(const char *name, const char *text, size_t length, size_t flags,
+static enum weir_status parse(const char *name, const char *text, size_t length, size_t most, size_t flags,
                               struct weir_json_document **document, struct weir_error *error)
 {
-	if (length > JSON_FILE_MAX_BYTES)
-		return weir_fail(error, WEIR_INVALID, "%s is larger than %d bytes", name, JSON_FILE_MAX_BYTES);
+	if (length > most)
+		return weir_fail(error, WEIR_INVALID, "%s is larger than %zu bytes", name, most);
 	if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark, as some editors leave */
 		text += 3;
 		length -= 3;
@@ -75,13 +75,19 @@ static enum weir_status parse(const char *name, const char *text, size_t length,
 enum weir_status weir_json_parse(const char *name, const char *text, size_t length,
                                  struct weir_json_document **document, struct weir_error *error)
 {
-	return parse(name, text, length, 0, document, error);
+	return parse(name, text, length, JSON_FILE_MAX_BYTES, 0, document, error);
+}
+
+enum weir_status weir_json_parse_saved(const char *name, const char *text, size_t length,
+                                       struct weir_json_document **document, struct weir_error *error)
+{
+	return parse(name, text, length, SIZE_MAX, 0, document, error);
 }
 
 enum weir_status weir_json_parse_record(const char *name, const char *text, size_t length,
                                         struct weir_json_document **document, struct weir_error *error)
 {
-	return parse(name, text, length, JSON_ALLOW_NUL, document, error);
+	return parse(name, text, length, JSON_FILE_MAX_BYTES, JSON_ALLOW_NUL, document, error);
 }
 
 enum weir_status weir_json_parse_file(const char *name, const char *text, size_t length,
@@ -89,7 +95,7 @@ enum weir_status weir_json_parse_file(const char *name, const char *text, size_t
 {
 	char *relaxed = weir_copy(text, length);
 	json_relax(relaxed, length);
-	enum weir_status status = parse(name, relaxed, length, 0, document, error);
+	enum weir_status status = parse(name, relaxed, length, JSON_FILE_MAX_BYTES, 0, document, error);
 	free(relaxed);
 	return status;
 }

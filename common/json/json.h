@@ -43,6 +43,9 @@ WEIR_MUST_USE enum weir_status weir_json_parse(const char *name, const char *tex
 /** The text of a file, with what such a text may have. */
 WEIR_MUST_USE enum weir_status weir_json_parse_file(const char *name, const char *text, size_t length,
                                                     struct weir_json_document **document, struct weir_error *error);
+/** A text that weir itself saved, of any size: whoever reads it bounds it. */
+WEIR_MUST_USE enum weir_status weir_json_parse_saved(const char *name, const char *text, size_t length,
+                                                     struct weir_json_document **document, struct weir_error *error);
 /** What weir itself wrote: keys, which are any bytes, may have zero bytes in it. */
 WEIR_MUST_USE enum weir_status weir_json_parse_record(const char *name, const char *text, size_t length,
                                                       struct weir_json_document **document, struct weir_error *error);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The source `webhdfs` against a real HDFS: each line once, of files that grow, are renamed, packed, cut, through kills.
 
-WEIR_ROUNDS  how many rounds of kills (5); with it, a folder has a million files
+WEIR_ROUNDS  how many rounds of kills (2); with it, a folder has a million files
 """
 
 import gzip
@@ -102,7 +102,7 @@ def test_each_line_once_through_kills(place):
     writer = writer_of(one)
     writer.tell("open", "/kills/grows.log")
     names = []
-    for _ in range(int(os.environ.get("WEIR_ROUNDS", "5"))):
+    for _ in range(int(os.environ.get("WEIR_ROUNDS", "2"))):
         for _ in range(dice.randint(3, 8)):
             fresh = [f"u{number + i}" for i in range(dice.randint(1, 300))]
             names, number = names + fresh, number + len(fresh)
@@ -252,6 +252,7 @@ def test_a_server_without_redirections(place):
             "GETFILESTATUS": lambda _: (
                 200, json.dumps({"FileStatus": {**entry("", 1), "type": "DIRECTORY"}}).encode()),
             "LISTSTATUS": (200, json.dumps({"FileStatuses": {"FileStatus": [packed]}}).encode())})
+        os.remove(place.path("out"))
         run = Run(place, fake, "/logs/*", follow=True).start()
         run.until_lines(3)
         # Another server that has its name by now redirects: that is no end of a file.

@@ -28,7 +28,7 @@ enum { COUNT = REMOTE_OBJECTS_MOST + REMOTE_OBJECTS_MOST / 2, NAME_BYTES = 24, L
 struct store {
 	size_t count;
 	int64_t first_ms, step_ms;
-	bool long_names;
+	size_t name_bytes; /* 0: as many as its number has */
 	_Atomic unsigned listings;
 	_Atomic bool floored; /* a listing began at a floor */
 	_Atomic bool extra;   /* there is one more, named before all others, and new */
@@ -49,20 +49,21 @@ static enum weir_status store_list(void *kind, bool whole, struct remote_round *
 	const char *floor = remote_floor(round, "");
 	store->floored |= floor[0] != '\0';
 	if (store->extra && floor[0] == '\0') {
-		struct remote_object object = {
-			.name = "0000", .id = store->count + 1, .size = 10, .modified_ms = weir_wall_ms()};
+		struct remote_object object = {.name = "0000", .id = 1, .size = 10, .modified_ms = weir_wall_ms()};
 		remote_found(round, &object);
 	}
 	for (size_t i = floor[0] == '\0' ? 0 : strtoul(floor, NULL, 10) + 1; i < store->count; i++) {
 		int length = snprintf(name, sizeof name, "%09zu", i);
-		if (store->long_names) {
-			memset(name + length, 'x', LONG_BYTES - (size_t)length);
-			name[LONG_BYTES] = '\0';
+		if (store->name_bytes > 0) {
+			memset(name + length, 'x', store->name_bytes - (size_t)length);
+			name[store->name_bytes] = '\0';
 		}
 		struct remote_object object = {.name = name,
-		                               .id = i + 1,
+		                               .id = (i + 1) * UINT64_C(0x9E3779B97F4A7C15), /* as wide as a hash */
 		                               .size = 10,
 		                               .modified_ms = store->first_ms + (int64_t)place_of(store, i) * store->step_ms};
+		if (store->name_bytes > 0)
+			snprintf(object.tag, sizeof object.tag, "\"%032zx\"", i);
 		remote_found(round, &object);
 	}
 	store->listings++;
@@ -176,7 +177,7 @@ static void long_names_are_saved(void **state)
 {
 	(void)state;
 	enum { MANY = 17000 };
-	struct store store = {.count = MANY, .first_ms = 1000, .step_ms = 1, .long_names = true};
+	struct store store = {.count = MANY, .first_ms = 1000, .step_ms = 1, .name_bytes = LONG_BYTES};
 	unsigned char *times = weir_alloc(MANY, 1);
 	struct source_memory *memory;
 	struct weir_error error;
@@ -190,6 +191,43 @@ static void long_names_are_saved(void **state)
 	scratch_remove(directory);
 	free(directory);
 	free(times);
+}
+
+/* Waits for the first lines. @return their position */
+static uint64_t first_position(struct source *source)
+{
+	struct source_chunk chunk;
+	struct weir_error error;
+	enum weir_status status;
+	int64_t end_ms = weir_monotonic_ms() + 120000;
+	while ((status = source->ops->collect(source, NULL, &chunk, &error)) == WEIR_AGAIN) {
+		assert_true(weir_monotonic_ms() < end_ms);
+		usleep(1000);
+	}
+	assert_int_equal(status, WEIR_OK);
+	return chunk.position;
+}
+
+/* What is saved of as many objects as are remembered is read again. */
+static void a_full_table_is_read_back(void **state)
+{
+	(void)state;
+	struct store store = {.count = REMOTE_OBJECTS_MOST, .first_ms = 1000, .step_ms = 1, .name_bytes = 30};
+	struct source_memory *memory;
+	struct weir_error error;
+	char *directory = scratch_new();
+	uint64_t positions[2];
+	for (int i = 0; i < 2; i++) {
+		if (source_memory_open(directory, &memory, &error) != WEIR_OK)
+			fail_msg("%s", error.text);
+		struct source *source = open_source(&store, false, 3600000, memory);
+		positions[i] = first_position(source);
+		source->ops->free(source);
+		source_memory_free(memory);
+	}
+	assert_int_equal(positions[0], positions[1]);
+	scratch_remove(directory);
+	free(directory);
 }
 
 /* Reads without an acknowledgement, until no more comes for a while. @return the lines */
@@ -261,6 +299,7 @@ int main(void)
 		cmocka_unit_test(a_run_to_the_end_reads_all_in_order),
 		cmocka_unit_test(a_source_that_follows_reads_all),
 		cmocka_unit_test(long_names_are_saved),
+		cmocka_unit_test(a_full_table_is_read_back),
 		cmocka_unit_test(what_is_not_acknowledged_is_bounded),
 		cmocka_unit_test(what_is_made_below_the_floor_is_found),
 	};

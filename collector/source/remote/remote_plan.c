@@ -390,7 +390,7 @@ enum weir_status remote_notes_get(const char *notes, uint32_t length, struct rem
                                   struct remote_piece **pieces, size_t *count, uint64_t *end, struct weir_error *error)
 {
 	struct weir_json_document *document;
-	enum weir_status status = weir_json_parse("the notes of remote files", notes, length, &document, error);
+	enum weir_status status = weir_json_parse_saved("the notes of remote files", notes, length, &document, error);
 	if (status != WEIR_OK)
 		return status;
 	struct weir_json root = weir_json_root(document), list = weir_json_member(&root, "pieces");
