@@ -229,7 +229,7 @@ def test_streams_that_may_be_looked_at_and_not_read_are_told_each(place):
         server.add("b", *(user(i, "bob") for i in range(4)))
         weir, port = start(place, [source(server.url, "a", "b", user="weir", password="secret")])
         until(lambda: value(port, "weir_source_problem") == 2, "both are told", running=weir)
-        assert weir.said().count("does not allow this user to read it") == 2, weir.said()
+        until(lambda: weir.said().count("does not allow this user to read it") == 2, "in the log, too", running=weir)
         server.call("ACL", "SETUSER", "weir", "+xread")
         until(lambda: keys(place) == ["ann", "bob"] and value(port, "weir_source_problem") == 0, "both are read", running=weir)
         assert weir.stop() == DONE, weir.said()
