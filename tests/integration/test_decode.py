@@ -99,7 +99,7 @@ def test_flat_lines_say_the_same(place):
 
 def test_judged_frames_have_their_verdicts(place):
     _, state, done = run(place, crowd(place))
-    counts = {}
+    counts, decisions = {}, lines_of(place.path("out"))
     judged = decode(place, state, "--topic", "judged", "--flat")
     for event in judged:
         assert event["kind"] == "judged" and event["judged_offset"] > 0
@@ -111,8 +111,10 @@ def test_judged_frames_have_their_verdicts(place):
                 own["decided"] += member.get("decided", False)
     for number, name in ((1, "site"), (2, "paths"), (3, "jobs")):
         want = done.summary()["zones"][name]
+        decided = sum(one["action"] == "block" and one["zone"] == name and not one.get("freed") for one in decisions)
         assert counts[number] == {"pass": want["passed"], "block": want["blocked"], "late": want["late"],
-                                  "decided": want["decisions"]}, (name, counts[number], want)
+                                  "decided": decided}, (name, counts[number], want)
+        assert want["decisions"] == sum(one["zone"] == name for one in decisions)  # done records' among them
     assert any(member.get("done") for event in judged for member in event["zones"])
 
 

@@ -290,7 +290,7 @@ def test_lengths_that_lie_and_a_million_files(place):
 
         fake.answers["LISTSTATUS_BATCH"] = million
         fake.answers["GET_BLOCK_LOCATIONS"] = (400, b"<html>")  # else each is asked for
-        run.start()
+        run = Run(place, fake, "/logs/*", follow=True, name="many").start()
         until(lambda: "more than 131072 files" in run.weir.said(), "it is said", BUSY_S, run.weir)
         assert run.weir.peak_bytes() < 300 << 20
         run.weir.kill()

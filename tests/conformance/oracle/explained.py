@@ -148,11 +148,12 @@ class Explained(Once):
 
     def _explain(self, key, verdict, record):
         decision = verdict.decision
+        at = decision["at"]  # a done record's may be later than the record, as its block is
         bucket = self.buckets[verdict.zone.name, key]
         state = next(state for state in bucket.states if state.limit.described() == decision["limit"]
-                     and state.held(record.time) == decision["count"])
-        lines = [line for line in state.counted(record.time, decision["count"]) if line is not record.line]
-        place = (verdict.zone.name, tuple(shown(value) for value in bucket.values), record.time)
+                     and state.held(at) == decision["count"])
+        lines = [line for line in state.counted(at, decision["count"]) if line is not record.line]
+        place = (verdict.zone.name, tuple(shown(value) for value in bucket.values), at)
         self.why.setdefault(place, []).append(lines + [record.line])
 
 

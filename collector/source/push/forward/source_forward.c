@@ -157,16 +157,20 @@ static bool unacknowledged(const struct source_status *status, double *value)
 	return true;
 }
 
-#define ROW(name, words)                                                                                           \
-	static const struct weir_metric name##_row = {"weir_source_forward_" #name "_total", WEIR_COUNTER, "messages", \
-	                                              SOURCE_METRIC_LABELS, words};                                    \
-	static const struct source_metric name##_metric = {&name##_row, name, NULL, false, false}
+static const struct weir_metric received_row = {
+	"weir_source_forward_received_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+	"Messages with entries that came by the Forward protocol, those that came again among them."};
+static const struct source_metric received_metric = {&received_row, received, NULL, false, false};
 
-ROW(received, "Messages with entries that came by the Forward protocol, those that came again among them.");
-ROW(skipped,
-    "Messages that no tag of the source's `tags` names, and Fluent Bit's metrics and traces: acknowledged, not read.");
-ROW(unacknowledged,
-    "Messages whose sender asked for no acknowledgement: what is on its way when the collector dies is lost.");
+static const struct weir_metric skipped_row = {
+	"weir_source_forward_skipped_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+	"Messages that no tag of the source's `tags` names, and Fluent Bit's metrics and traces: acknowledged, not read."};
+static const struct source_metric skipped_metric = {&skipped_row, skipped, NULL, false, false};
+
+static const struct weir_metric unacknowledged_row = {
+	"weir_source_forward_unacknowledged_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
+	"Messages whose sender asked for no acknowledgement: what is on its way when the collector dies is lost."};
+static const struct source_metric unacknowledged_metric = {&unacknowledged_row, unacknowledged, NULL, false, false};
 
 static const struct source_metric *const metrics[] = {
 	&source_metric_lag_records,
