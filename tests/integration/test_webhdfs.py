@@ -278,7 +278,8 @@ def test_lengths_that_lie_and_a_million_files(place):
         if SANITIZED:
             return  # what follows is minutes of a sanitizer's own memory
         # A folder with very many files: those that are more than weir remembers wait, and it says so.
-        entries = [{**entry(f"{number:04d}", 0), "modificationTime": 1} for number in range(5000)]
+        lately = int((time.time() - 3 * 3600) * 1000)
+        entries = [{**entry(f"{number:04d}", 0), "modificationTime": lately} for number in range(5000)]
 
         pages = 200 if "WEIR_ROUNDS" in os.environ else 30
 
