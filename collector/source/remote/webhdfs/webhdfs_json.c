@@ -75,7 +75,8 @@ enum weir_status webhdfs_json_listing(struct weir_span body, webhdfs_take *take,
 	                                                                                          : "FileStatuses",
 	          &document, error);
 	json_int_t rest = 0;
-	if (value != NULL && json_object_get(value, "partialListing") != NULL) {
+	bool told = value == NULL;
+	if (!told && json_object_get(value, "partialListing") != NULL) {
 		rest = json_integer_value(json_object_get(value, "remainingEntries"));
 		value = json_object_get(json_object_get(value, "partialListing"), "FileStatuses");
 	}
@@ -83,7 +84,7 @@ enum weir_status webhdfs_json_listing(struct weir_span body, webhdfs_take *take,
 	size_t place;
 	*remaining = rest > 0 ? (uint64_t)rest : 0;
 	last[0] = '\0';
-	if (value != NULL && !json_is_array(list))
+	if (!told && !json_is_array(list))
 		(void)refuse(body, error);
 	json_array_foreach(list, place, entry)
 	{
