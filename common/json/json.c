@@ -336,6 +336,17 @@ enum weir_status weir_json_list(const struct weir_json *at, size_t least, size_t
 	return WEIR_OK;
 }
 
+enum weir_status weir_json_one_or_more(const struct weir_json *at, size_t most, size_t *out, struct weir_error *error)
+{
+	*out = 1;
+	return json_is_array(at->value) ? weir_json_list(at, 1, most, out, error) : WEIR_OK;
+}
+
+struct weir_json weir_json_one_of(const struct weir_json *at, size_t i)
+{
+	return json_is_array(at->value) ? weir_json_element(at, i) : *at;
+}
+
 enum weir_status weir_json_word(const struct weir_json *at, const char *const *words, int *out,
                                 struct weir_error *error)
 {

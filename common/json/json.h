@@ -115,6 +115,11 @@ WEIR_MUST_USE enum weir_status weir_json_size(const struct weir_json *at, int64_
 /** A list of `least` to `most` elements; *out is how many it has. */
 WEIR_MUST_USE enum weir_status weir_json_list(const struct weir_json *at, size_t least, size_t most, size_t *out,
                                               struct weir_error *error);
+/** One value, or a list of 1 to `most` of them: *out is how many there are, also 1 where nothing is given. */
+WEIR_MUST_USE enum weir_status weir_json_one_or_more(const struct weir_json *at, size_t most, size_t *out,
+                                                     struct weir_error *error);
+/** Its i-th value, below the count of weir_json_one_or_more(). */
+struct weir_json weir_json_one_of(const struct weir_json *at, size_t i);
 /** One of the NULL-terminated words; *out is its index. */
 WEIR_MUST_USE enum weir_status weir_json_word(const struct weir_json *at, const char *const *words, int *out,
                                               struct weir_error *error);

@@ -101,14 +101,13 @@ static enum weir_status parse_values(const struct weir_json *at, const char *nam
 	struct weir_match_field *field = &match->fields[match->field_count++];
 	field->field = weir_copy(name, strlen(name));
 	field->negated = negated;
-	bool list = json_is_array(at->value);
-	size_t count = 1;
-	enum weir_status status = list ? weir_json_list(at, 1, WEIR_MATCH_VALUES_MAX, &count, error) : WEIR_OK;
+	size_t count;
+	enum weir_status status = weir_json_one_or_more(at, WEIR_MATCH_VALUES_MAX, &count, error);
 	if (status != WEIR_OK)
 		return status;
 	field->values = weir_alloc(count, sizeof *field->values);
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-		struct weir_json element = list ? weir_json_element(at, i) : *at;
+		struct weir_json element = weir_json_one_of(at, i);
 		field->value_count++;
 		status = parse_value(&element, name, &field->values[i], error);
 	}

@@ -127,12 +127,9 @@ static enum weir_status read_url(const struct weir_json *at, struct amqp_place *
 static enum weir_status read_urls(struct amqp_config *config, const struct weir_json *json, struct weir_error *error)
 {
 	struct weir_json at = weir_json_member(json, "url");
-	config->place_count = 1;
-	if (json_is_string(at.value))
-		return read_url(&at, &config->places[0], error);
-	enum weir_status status = weir_json_list(&at, 1, AMQP_URLS_MAX, &config->place_count, error);
+	enum weir_status status = weir_json_one_or_more(&at, AMQP_URLS_MAX, &config->place_count, error);
 	for (size_t i = 0; status == WEIR_OK && i < config->place_count; i++) {
-		struct weir_json url = weir_json_element(&at, i);
+		struct weir_json url = weir_json_one_of(&at, i);
 		status = read_url(&url, &config->places[i], error);
 	}
 	return status;

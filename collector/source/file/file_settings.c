@@ -58,14 +58,13 @@ static enum weir_status add_path(const struct path_list *paths, const struct wei
 
 static enum weir_status read_list(const struct path_list *paths, const struct weir_json *at, struct weir_error *error)
 {
-	size_t count = 1;
-	bool list = json_is_array(at->value);
-	enum weir_status status = list ? weir_json_list(at, 1, paths->most, &count, error) : WEIR_OK;
+	size_t count;
+	enum weir_status status = weir_json_one_or_more(at, paths->most, &count, error);
 	if (status != WEIR_OK)
 		return status;
 	*paths->list = weir_alloc(count, sizeof(char *));
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
-		struct weir_json element = list ? weir_json_element(at, i) : *at;
+		struct weir_json element = weir_json_one_of(at, i);
 		status = add_path(paths, &element, error);
 	}
 	return status;

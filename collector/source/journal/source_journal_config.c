@@ -55,13 +55,12 @@ static enum weir_status read_units(struct journal_filter *filter, const struct w
 static enum weir_status read_field(struct journal_filter *filter, const struct weir_json *at, const char *field,
                                    struct weir_error *error)
 {
-	size_t count = 1, length = strlen(field);
+	size_t count, length = strlen(field);
 	if (length == 0 || length > 64 || strspn(field, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != length)
 		return weir_json_fail(at, error, "is not a journal field: field names look like PRIORITY and _SYSTEMD_UNIT");
-	bool list = json_is_array(at->value);
-	enum weir_status status = list ? weir_json_list(at, 1, MATCHES_MAX, &count, error) : WEIR_OK;
+	enum weir_status status = weir_json_one_or_more(at, MATCHES_MAX, &count, error);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
-		struct weir_json value = list ? weir_json_element(at, i) : *at;
+		struct weir_json value = weir_json_one_of(at, i);
 		const char *text = "";
 		status = weir_json_string(&value, &text, error);
 		if (status == WEIR_OK)

@@ -103,7 +103,7 @@ static enum weir_status check_tokens(const struct weir_json *json, struct http_c
 		return weir_json_fail(&at, error, "must list 1 to %d tokens", HTTP_TOKENS_MOST);
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < count && status == WEIR_OK; i++) {
-		struct weir_json one = json_is_array(at.value) ? weir_json_element(&at, i) : at;
+		struct weir_json one = weir_json_one_of(&at, i);
 		status = weir_json_check_secret(&one, error);
 	}
 	config->token_count = count;
@@ -115,7 +115,7 @@ enum weir_status http_open_tokens(struct http_config *config, const struct weir_
 	struct weir_json at = weir_json_member(json, "token");
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < config->token_count && status == WEIR_OK; i++) {
-		struct weir_json one = json_is_array(at.value) ? weir_json_element(&at, i) : at;
+		struct weir_json one = weir_json_one_of(&at, i);
 		status = weir_json_secret(&one, &config->tokens[i], error);
 		if (status == WEIR_OK && config->tokens[i][0] == '\0')
 			status = weir_json_fail(&one, error, "is empty; give a token of some length");

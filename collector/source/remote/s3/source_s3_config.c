@@ -249,12 +249,10 @@ static enum weir_status add_prefix(struct s3 *s3, const struct weir_json *at, st
 static enum weir_status read_prefixes(struct s3 *s3, const struct weir_json *json, struct weir_error *error)
 {
 	struct weir_json prefix = weir_json_member(json, "prefix");
-	size_t count = 0;
-	if (!weir_json_exists(&prefix) || json_is_string(prefix.value))
-		return add_prefix(s3, &prefix, error);
-	enum weir_status status = weir_json_list(&prefix, 1, REMOTE_FOLDERS_MOST, &count, error);
+	size_t count;
+	enum weir_status status = weir_json_one_or_more(&prefix, REMOTE_FOLDERS_MOST, &count, error);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
-		struct weir_json at = weir_json_element(&prefix, i);
+		struct weir_json at = weir_json_one_of(&prefix, i);
 		status = add_prefix(s3, &at, error);
 	}
 	return status;

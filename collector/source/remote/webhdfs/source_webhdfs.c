@@ -116,12 +116,10 @@ static enum weir_status add_texts(const struct text_list *texts, const struct we
                                                             struct weir_error *error),
                                   struct weir_error *error)
 {
-	size_t count = 0;
-	if (!json_is_array(at->value))
-		return add_text(texts, at, check, error);
-	enum weir_status status = weir_json_list(at, 1, texts->most, &count, error);
+	size_t count;
+	enum weir_status status = weir_json_one_or_more(at, texts->most, &count, error);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
-		struct weir_json element = weir_json_element(at, i);
+		struct weir_json element = weir_json_one_of(at, i);
 		status = add_text(texts, &element, check, error);
 	}
 	return status;
