@@ -16,11 +16,12 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, metrics
+from support import cases
+from support.following import events, keys, start, user, value, verdicts
 from support.place import PATIENCE_S, ROOT, SANITIZED, Place, free_port, joined, lines_of, until
 from support.proxy import Proxy
 from support.rabbitmq import Client, OwnRabbit, RabbitError
-from support.traffic import FORMAT, START_MS, by_bucket, crowd, fixed, line, site, zone
+from support.traffic import FORMAT, by_bucket, crowd, fixed, site, zone
 
 from parts import tls  # pylint: disable=wrong-import-order
 from parts.process import together  # pylint: disable=wrong-import-order
@@ -43,62 +44,15 @@ def stream(queue, /, **more):
     return source(queue, stream=True, **more)
 
 
-def user(number, name, **more):
-    """A message of one user's request."""
-    return line(START_MS + number, name, **more).encode()
-
-
 def client():
     """A connection to the server."""
     return Client(OWN["server"].port)
-
-
-def start(place, sources, zones=None):
-    """A weir that follows and serves: (weir, port)."""
-    port = free_port()
-    config = place.config(zones or site(), sources, listen={"http": f"127.0.0.1:{port}"}, deadletter={"rate": 1000})
-    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"),
-                       "--dead-letter", place.path("dead"), "--summary", "json")
-    until(lambda: "following" in weir.said(), "it follows", running=weir)
-    return weir, port
-
-
-def value(port, name, **labels):
-    """A sum of a metric; -1 while there is no page."""
-    page = metrics.scrape(port)
-    return page.sum(name, **labels) if page else -1
 
 
 def until_reading(weir, port):
     """Waits until it is settled where the queue begins."""
     until(lambda: value(port, "weir_source_replayable") == 1 and value(port, "weir_source_problem") == 0, "it reads",
           SERVER_S, running=weir)
-
-
-def verdicts(port):
-    """How many were given in all of weir's lives."""
-    return value(port, "weir_limiter_verdicts_total")
-
-
-def keys(place):
-    """The first key value of each decision that blocks."""
-    return sorted(decision["key"][0] for decision in lines_of(place.path("out")) if decision["action"] == "block")
-
-
-def events(place):
-    """(source, position, key) of every event in weir's log, as a limiter takes them: repetitions are passed over."""
-    held, seen = {}, []
-    for text in place.good("decode", "--state", place.path("state")).out().splitlines():
-        frame = json.loads(text)
-        if frame["kind"] != "events":
-            continue
-        reader = frame["partition"], frame["source"]
-        before = held.get(reader, -1)
-        for event in frame["events"]:
-            held[reader] = max(held.get(reader, -1), event["position"])
-            if event["position"] > before:
-                seen.append((frame["source"], event["position"], event["key"]))
-    return seen
 
 
 def test_queues_give_what_their_lines_give_as_a_file(place):

@@ -16,11 +16,12 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
+from support.following import keys, once, positions, start, user, value, verdicts
 from support.own_redis import OwnRedis
 from support.place import ROOT, SANITIZED, free_port, joined, lines_of, until
 from support.proxy import Proxy
 from support.redis import Redis, RedisError
-from support.traffic import FORMAT, START_MS, by_bucket, crowd, line, site, zone
+from support.traffic import FORMAT, by_bucket, crowd, site, zone
 
 from parts import tls  # pylint: disable=wrong-import-order
 from parts.process import together  # pylint: disable=wrong-import-order
@@ -40,69 +41,15 @@ def whole(url, /, *streams, **more):
     return {"type": "redis", "url": url, "streams": list(streams), "format": "json", **more}
 
 
-def user(number, name, **more):
-    """An entry of one user's request."""
-    return line(START_MS + number, name, **more).encode()
-
-
-def start(place, sources, zones=None):
-    """A weir that follows and serves: (weir, port)."""
-    port = free_port()
-    config = place.config(zones or site(), sources, listen={"http": f"127.0.0.1:{port}"}, deadletter={"rate": 1000})
-    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"),
-                       "--dead-letter", place.path("dead"), "--summary", "json")
-    until(lambda: "following" in weir.said(), "it follows", running=weir)
-    return weir, port
-
-
-def value(port, name, **labels):
-    """A sum of a metric; -1 while there is no page."""
-    page = metrics.scrape(port)
-    return page.sum(name, **labels) if page else -1
-
-
-def verdicts(port):
-    """How many were given in all of weir's lives."""
-    return value(port, "weir_limiter_verdicts_total")
-
-
 def reads(port, count=1):
     """Whether so many streams are being read."""
     return value(port, "weir_source_guarantee") >= count and value(port, "weir_source_problem") == 0
-
-
-def keys(place):
-    """The first key value of each decision that blocks."""
-    return sorted(decision["key"][0] for decision in lines_of(place.path("out")) if decision["action"] == "block")
-
-
-def positions(place):
-    """(source, position) of every event in weir's log, as a limiter takes them: repetitions are passed over."""
-    held, seen = {}, []
-    for text in place.good("decode", "--state", place.path("state")).out().splitlines():
-        frame = json.loads(text)
-        if frame["kind"] != "events":
-            continue
-        reader = frame["partition"], frame["source"]
-        before = held.get(reader, -1)
-        for event in frame["events"]:
-            held[reader] = max(held.get(reader, -1), event["position"])
-            if event["position"] > before:
-                seen.append((frame["source"], event["position"]))
-    return seen
 
 
 def position(entry_id):
     """Of an entry."""
     ms, sequence = entry_id.decode().split("-")
     return int(ms) << 21 | int(sequence)
-
-
-def once(place, sources, out, zones=None):
-    """Reads sources to their end: (decisions, summary)."""
-    done = place.good("run", "--once", "--config", place.config(zones or site(), sources, name=f"{out}.json"),
-                      "--decisions", place.path(f"{out}.out"), "--summary", "json")
-    return lines_of(place.path(f"{out}.out")), done.summary()
 
 
 def group_of(client, key="logs", name="weir-collector"):

@@ -3,20 +3,17 @@
 
 import json
 import os
-import signal
 import socket
 import ssl
 
-from support import cases
+from support.own_server import OwnServer
 from support.place import free_port
 
 from parts.nats import Nats  # pylint: disable=wrong-import-order
-from parts.process import together  # pylint: disable=wrong-import-order
-from parts.words import Unavailable  # pylint: disable=wrong-import-order
 
 
-class OwnNats:
-    """A server in a test's place: to be stopped, killed and started again, on one port."""
+class OwnNats(OwnServer):
+    """A server in a test's place."""
 
     def __init__(self, place, more="", name="nats"):
         self.directory = place.path()
@@ -28,36 +25,6 @@ class OwnNats:
     def url(self):
         """Its address."""
         return f"nats://127.0.0.1:{self.port}"
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
-
-    def start(self):
-        """Starts it, until it serves."""
-        try:
-            together([self.server.starting()])
-        except Unavailable as why:
-            raise cases.Skipped(str(why)) from why
-
-    def stop(self):
-        """Ends it in good order."""
-        together([self.server.ending()])
-
-    def kill(self):
-        """Ends it at once, wherever it is."""
-        together([self.server.ending(at_once=True)])
-
-    def pause(self):
-        """Makes it stand still."""
-        self.server.process.signal(signal.SIGSTOP)
-
-    def resume(self):
-        """Lets it go on."""
-        self.server.process.signal(signal.SIGCONT)
 
 
 class NatsError(Exception):

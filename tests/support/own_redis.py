@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Redis of a test's own, that loses nothing it has acknowledged: to be killed and started again, on one port."""
 
-import signal
 import socket
 
-from support import cases
+from support.own_server import OwnServer
 from support.place import free_port
 from support.redis import Redis
 
-from parts.process import together  # pylint: disable=wrong-import-order
 from parts.programs import find  # pylint: disable=wrong-import-order
 from parts.server import LOCAL, Server  # pylint: disable=wrong-import-order
-from parts.words import Unavailable  # pylint: disable=wrong-import-order
 
 
 class _Server(Server):
@@ -34,7 +31,7 @@ class _Server(Server):
             return False
 
 
-class OwnRedis:
+class OwnRedis(OwnServer):
     """One server; more: further words of its command."""
 
     def __init__(self, place, *more, name="redis"):
@@ -48,32 +45,9 @@ class OwnRedis:
         """Its address."""
         return f"redis://127.0.0.1:{self.port}"
 
-    def __enter__(self):
-        self.start()
-        return self
-
     def __exit__(self, *_):
         self.client.close()
         self.kill()
-
-    def start(self):
-        """Starts it, until it serves."""
-        try:
-            together([self.server.starting()])
-        except Unavailable as why:
-            raise cases.Skipped(str(why)) from why
-
-    def kill(self):
-        """Ends it at once, wherever it is."""
-        together([self.server.ending(at_once=True)])
-
-    def pause(self):
-        """Makes it stand still."""
-        self.server.process.signal(signal.SIGSTOP)
-
-    def resume(self):
-        """Lets it go on."""
-        self.server.process.signal(signal.SIGCONT)
 
     def call(self, *words):
         """A command's answer."""

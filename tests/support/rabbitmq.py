@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """RabbitMQ for tests: a server of a test's own, and a client that publishes with confirmations."""
 
-import signal
 import socket
 import struct
 
-from support import cases
+from support.own_server import OwnServer
 
 from parts.ports import free_ports  # pylint: disable=wrong-import-order
 from parts.process import together  # pylint: disable=wrong-import-order
 from parts.rabbitmq import NameServer, RabbitMQ  # pylint: disable=wrong-import-order
-from parts.words import Unavailable  # pylint: disable=wrong-import-order
 
 _FRAME_BYTES = 131072
 
 
-class OwnRabbit:
-    """A server in a test's place: to be stopped, killed and started again, on one port."""
+class OwnRabbit(OwnServer):
+    """A server in a test's place, with its name server."""
 
     def __init__(self, place, more=""):
         self.directory = place.path()
@@ -42,29 +40,6 @@ class OwnRabbit:
     def __exit__(self, *_):
         self.kill()
         together([self.names.ending(at_once=True)])
-
-    def start(self):
-        """Starts it, until it serves."""
-        try:
-            together([self.server.starting()])
-        except Unavailable as why:
-            raise cases.Skipped(str(why)) from why
-
-    def stop(self):
-        """Ends it in good order."""
-        together([self.server.ending()])
-
-    def kill(self):
-        """Ends it at once, wherever it is."""
-        together([self.server.ending(at_once=True)])
-
-    def pause(self):
-        """Makes it stand still."""
-        self.server.process.signal(signal.SIGSTOP)
-
-    def resume(self):
-        """Lets it go on."""
-        self.server.process.signal(signal.SIGCONT)
 
 
 class RabbitError(Exception):
