@@ -142,7 +142,7 @@ def test_messages_of_any_size_and_form_are_taken_or_told(place):
             client.publish([large])
         client.publish([2 * large])
         client.publish([user(i, "ann") for i in range(2, 9)])
-        until(lambda: keys(place) == ["ann"], "ann is blocked", running=weir)
+        until(lambda: keys(place) == ["ann"] and len(lines_of(place.path("dead"))) == 5, "ann is blocked", running=weir)
         assert value(port, "weir_source_skipped_total") == 2
         letters = lines_of(place.path("dead"))
         assert [letter["position"] for letter in letters] == [4, 6, 7, 8, 9], letters
