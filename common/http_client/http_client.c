@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BODY_BUFFER_BYTES = 512 << 10 };
+enum { BODY_BUFFER_BYTES = 512 << 10, GATHERED_BYTES = 256 << 10 };
 
 struct weir_http_client {
 	struct weir_http_client_options options;
@@ -23,28 +23,49 @@ struct weir_http_client {
 	const struct weir_http_call *call;
 	struct weir_http_answer *answer;
 	int unkept; /* errno: the descriptor did not take it */
+	/* Libcurl gives 16 KiB at a time: they are written together. */
+	char *gathered; /* GATHERED_BYTES; NULL until a body goes to a descriptor */
+	size_t gathered_length;
 	char words[CURL_ERROR_SIZE];
 };
 
-/* Writes what a descriptor takes. @return how much that was: less than all ends the call */
-static size_t write_body(struct weir_http_client *client, const char *bytes, size_t length)
+/* Writes what was gathered. @return false: the descriptor does not take it */
+static bool write_gathered(struct weir_http_client *client)
 {
-	struct weir_http_answer *answer = client->answer;
-	uint64_t room = client->call->body_fd_most - answer->body_fd_bytes;
-	size_t most = length < room ? length : (size_t)room, done = 0;
-	answer->body_fd_full = most < length;
-	while (done < most) {
-		ssize_t wrote = write(client->call->body_fd, bytes + done, most - done);
+	size_t done = 0;
+	while (done < client->gathered_length) {
+		ssize_t wrote = write(client->call->body_fd, client->gathered + done, client->gathered_length - done);
 		if (wrote < 0 && errno == EINTR)
 			continue;
 		if (wrote <= 0) {
-			client->unkept = errno;
+			client->unkept = wrote < 0 ? errno : EIO;
+			client->answer->body_fd_full = false;
 			break;
 		}
 		done += (size_t)wrote;
 	}
-	answer->body_fd_bytes += done;
-	return done;
+	client->answer->body_fd_bytes += done;
+	bool good = done == client->gathered_length;
+	client->gathered_length = 0;
+	return good;
+}
+
+/* Keeps what the descriptor is to take. @return how much that was: less than all ends the call */
+static size_t write_body(struct weir_http_client *client, const char *bytes, size_t length)
+{
+	struct weir_http_answer *answer = client->answer;
+	uint64_t room = client->call->body_fd_most - answer->body_fd_bytes - client->gathered_length;
+	size_t most = length < room ? length : (size_t)room;
+	answer->body_fd_full = most < length;
+	for (size_t done = 0; done < most;) {
+		size_t left = GATHERED_BYTES - client->gathered_length, part = most - done < left ? most - done : left;
+		memcpy(client->gathered + client->gathered_length, bytes + done, part);
+		client->gathered_length += part;
+		done += part;
+		if (client->gathered_length == GATHERED_BYTES && !write_gathered(client))
+			return 0;
+	}
+	return most;
 }
 
 static size_t take_body(char *bytes, size_t size, size_t count, void *context)
@@ -112,6 +133,7 @@ void weir_http_client_free(struct weir_http_client *client)
 	if (client == NULL)
 		return;
 	curl_easy_cleanup(client->curl);
+	free(client->gathered);
 	free(client);
 	curl_global_cleanup();
 }
@@ -200,9 +222,13 @@ enum weir_status weir_http_client_call(struct weir_http_client *client, const st
 	answer->last_modified_ms = 0;
 	answer->body_fd_bytes = 0;
 	answer->body_fd_full = answer->refused = false;
+	if (call->body_fd > 0 && client->gathered == NULL)
+		client->gathered = weir_alloc(GATHERED_BYTES, 1);
 	CURLcode done = CURLE_OUT_OF_MEMORY;
 	if (set_headers(client->curl, call, &list) && set_call(client->curl, call))
 		done = curl_easy_perform(client->curl);
+	if (!write_gathered(client) && done == CURLE_OK) /* also what came before it failed */
+		done = CURLE_WRITE_ERROR;
 	(void)curl_easy_setopt(client->curl, CURLOPT_HTTPHEADER, NULL);
 	curl_slist_free_all(list);
 	answer->refused = done == CURLE_COULDNT_CONNECT || done == CURLE_COULDNT_RESOLVE_HOST;

@@ -61,6 +61,7 @@ class Fake:
             """One connection."""
 
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else the end of each answer waits 40 ms for an acknowledgement
 
             def do_GET(self):  # pylint: disable=invalid-name
                 """Answers."""

@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 enum {
-	REMOTE_RANGE_BYTES = 8 << 20, /* of one object at a time: then others have their turn */
+	REMOTE_RANGE_BYTES = 8 << 20, /* of an object that grows, at a time: then others have their turn */
 	REMOTE_STEP_BYTES = 64 << 20,
 	REMOTE_STEP_PIECES = 4096,
 	REMOTE_STEP_NAMES_BYTES = 256 << 10, /* of their names */
@@ -32,6 +32,7 @@ struct remote_fetch {
 	size_t replay_count;
 	uint64_t listing;          /* number of the newest whole one */
 	uint64_t round;            /* of reading */
+	uint64_t range_bytes;      /* of a complete object, at a time: see remote_range_next() */
 	int64_t list_ms, whole_ms; /* when the next is due */
 	int64_t full_ms;           /* when the next of an ordered kind is due that begins below the floor */
 	bool more;                 /* the newest one named objects for which there is no room yet */
@@ -116,6 +117,15 @@ struct remote_range {
 	bool full; /* as much as was asked for: there may be more */
 };
 
+/** How many bytes to ask for of an object that is complete. */
+uint64_t remote_range_next(const struct remote_fetch *fetch);
+/**
+ * Lets the next range be longer where they come fast, as each costs a server some milliseconds, and shorter where they
+ * come slowly, as lines wait for the end of their range.
+ *
+ * @param began_ms  monotonic: when the range was asked for
+ */
+void remote_range_came(struct remote_fetch *fetch, uint64_t asked, uint64_t got, int64_t began_ms);
 /** How many bytes of it are whole lines. */
 uint64_t remote_range_last(struct remote_fetch *fetch, const struct remote_range *range);
 /** Passes over the rest of a line that is too long. @return whether its end has come */

@@ -30,6 +30,7 @@ struct remote_fetch *remote_fetch_new(const struct remote_fetch_options *options
 	*table = (struct remote_table){0};
 	fetch->replays = replays;
 	fetch->replay_count = replay_count;
+	fetch->range_bytes = REMOTE_RANGE_BYTES;
 	fetch->ahead = weir_alloc(REMOTE_AHEAD_MOST, sizeof *fetch->ahead);
 	fetch->buffer = weir_alloc(REMOTE_BUFFER_BYTES, 1);
 	fetch->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,9 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where lines end in a range of an object, which lies in a step's file. */
+/* How long a range of an object is, which lies in a step's file, and where lines end in it. */
 #include "collector/source/remote/internal.h"
+
+#include "common/base/clock.h"
 
 #include <string.h>
 #include <unistd.h>
+
+uint64_t remote_range_next(const struct remote_fetch *fetch)
+{
+	uint64_t taken = fetch->step != NULL ? fetch->step->bytes : 0;
+	uint64_t room = taken < REMOTE_STEP_BYTES ? REMOTE_STEP_BYTES - taken : 0;
+	uint64_t bytes = fetch->range_bytes < room ? fetch->range_bytes : room;
+	return bytes > REMOTE_RANGE_BYTES ? bytes : REMOTE_RANGE_BYTES;
+}
+
+void remote_range_came(struct remote_fetch *fetch, uint64_t asked, uint64_t got, int64_t began_ms)
+{
+	int64_t took_ms = weir_monotonic_ms() - began_ms;
+	if (took_ms > REMOTE_STEP_MS && fetch->range_bytes > REMOTE_RANGE_BYTES)
+		fetch->range_bytes /= 2;
+	else if (took_ms < REMOTE_STEP_MS / 2 && got == asked && asked >= fetch->range_bytes &&
+	         fetch->range_bytes < REMOTE_STEP_BYTES)
+		fetch->range_bytes *= 2;
+}
 
 uint64_t remote_range_last(struct remote_fetch *fetch, const struct remote_range *range)
 {

@@ -177,9 +177,16 @@ static enum weir_status read_into(struct remote_fetch *fetch, const struct remot
 {
 	struct remote_object object = remote_object_of(known);
 	struct remote_ahead *ahead = remote_ahead_of(fetch, known);
-	*asked = known->offset + REMOTE_RANGE_BYTES - from;
-	if (ahead == NULL)
-		return fetch->options.ops->read(fetch->options.kind, &object, from, from + *asked, fd, got, error);
+	bool growing = known->open && !fetch->options.once;
+	*asked = known->offset + (growing ? REMOTE_RANGE_BYTES : remote_range_next(fetch)) - from;
+	if (ahead == NULL) {
+		int64_t began_ms = weir_monotonic_ms();
+		enum weir_status status =
+			fetch->options.ops->read(fetch->options.kind, &object, from, from + *asked, fd, got, error);
+		if (!growing)
+			remote_range_came(fetch, *asked, *got, began_ms);
+		return status;
+	}
 	*asked = REMOTE_AHEAD_BYTES;
 	*error = ahead->error;
 	for (*got = 0; *got < ahead->got;) {

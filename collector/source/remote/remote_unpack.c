@@ -7,6 +7,7 @@
 #include "collector/source/remote/internal.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,15 +28,18 @@ static enum weir_status download(struct remote_fetch *fetch, const struct remote
 {
 	uint64_t got = 0;
 	for (uint64_t from = 0;; from += got) {
+		int64_t began_ms = weir_monotonic_ms();
+		uint64_t asked = fetch->range_bytes;
 		enum weir_status status =
-			fetch->options.ops->read(fetch->options.kind, object, from, from + REMOTE_RANGE_BYTES, fd, &got, error);
+			fetch->options.ops->read(fetch->options.kind, object, from, from + asked, fd, &got, error);
+		remote_range_came(fetch, asked, got, began_ms);
 		if (status == WEIR_IO && got > 0)
 			continue;
 		if (status == WEIR_INVALID && from > 0) /* the end */
 			return WEIR_OK;
 		if (status != WEIR_OK)
 			return status;
-		if (got == 0 || (got < REMOTE_RANGE_BYTES && from + got >= object->size))
+		if (got == 0 || (got < asked && from + got >= object->size))
 			return WEIR_OK;
 		if (remote_stopped(fetch))
 			return weir_fail(error, WEIR_IO, "stopped");

@@ -164,7 +164,8 @@ class Hdfs:
         common = {"dfs.namenode.rpc-bind-host": LOCAL, "dfs.replication": 1, "dfs.webhdfs.enabled": "true",
                   "dfs.namenode.safemode.extension": 0, "dfs.heartbeat.interval": 1,
                   "dfs.namenode.fs-limits.min-block-size": 1024, "dfs.permissions.superusergroup": "root",
-                  "dfs.client.block.write.replace-datanode-on-failure.enable": "false"}
+                  "dfs.client.block.write.replace-datanode-on-failure.enable": "false",
+                  "dfs.client.retry.policy.enabled": "true"}  # a writer outlives the kill of its NameNode
         if not self.pair:
             return {**common, "dfs.namenode.http-address": self.namenodes[0].url[7:]}
         each = {}
