@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir run --once` on objects of a bucket, against the plain file of the same lines in the same run.
 
-The server is a script of this machine that gives slices of memory, and shares its processors with weir. WEIR_BENCH=smoke
-runs a small size, WEIR_BENCH_LINES another.
+The server is a script of this machine that gives slices of memory, and shares its processors with weir: beside the rates
+are the nanoseconds of processor that a line takes, of weir from both and of the server. WEIR_BENCH=smoke runs a small size,
+WEIR_BENCH_LINES another.
 """
 import gzip
 import os
 import statistics
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -32,13 +34,15 @@ def objects_of(data, pack):
 
 
 def rate(place, name, source):
-    """Lines a second."""
+    """Lines a second, and nanoseconds of processor a line: weir's and this process's."""
     config = place.config(bench.ZONES, [{"format": "combined", **source}], name=f"{name}.json")
+    own_s, weir_s = time.process_time(), bench.ended_cpu_s()
     summary = place.good("run", "--once", "--config", config, "--decisions", place.path("out"), "--summary", "json",
                          "--quiet", patience_s=600).summary()
     assert summary["lines"] == LINES, summary
     os.remove(place.path("out"))
-    return summary["lines"] / summary["seconds"]
+    spent = bench.ended_cpu_s() - weir_s, time.process_time() - own_s
+    return summary["lines"] / summary["seconds"], *(seconds * 1e9 / LINES for seconds in spent)
 
 
 def measure(place):
@@ -53,9 +57,11 @@ def measure(place):
             packed = place.write("packed.log", b"".join(fake.objects[key][1] for key in fake.keys))
             pairs = [(rate(place, "file", {"type": "file", "path": packed}), rate(place, "s3", bucket))
                      for _ in range(ROUNDS)]
-        file_rate, s3_rate = (statistics.median(column) for column in zip(*pairs))
+        file_rate, file_ns, _ = (statistics.median(column) for column in zip(*(pair[0] for pair in pairs)))
+        s3_rate, s3_ns, server_ns = (statistics.median(column) for column in zip(*(pair[1] for pair in pairs)))
         bench.report(f"source_s3_{name}", unit="of the file's rate", rate=round(s3_rate / file_rate, 3), goal=GOAL,
-                     file_lines_per_s=round(file_rate), s3_lines_per_s=round(s3_rate), lines=LINES)
+                     file_lines_per_s=round(file_rate), s3_lines_per_s=round(s3_rate), file_cpu_ns=round(file_ns),
+                     s3_cpu_ns=round(s3_ns), server_cpu_ns=round(server_ns), lines=LINES)
 
 
 if __name__ == "__main__":

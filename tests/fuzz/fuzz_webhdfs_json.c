@@ -2,6 +2,8 @@
 /* Any bytes as an answer of WebHDFS: they are refused in words, or what they give is within its bounds. */
 #include "collector/source/remote/webhdfs/webhdfs_json.h"
 
+#include "common/base/words.h"
+
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,6 +16,12 @@ static void take(void *context, const struct webhdfs_status *status)
 	size_t *count = context;
 	assert(status->id > 0 && strlen(status->name) < WEBHDFS_NAME_MOST && strchr(status->name, '/') == NULL);
 	++*count;
+}
+
+static void check_clean(const char *words)
+{
+	for (size_t left = strlen(words); left > 0; left--, words++)
+		assert(weir_control_bytes(words, left) == 0);
 }
 
 static void check_words(enum weir_status status, const struct weir_error *error)
@@ -38,7 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_words(webhdfs_json_open(body, &open, &error), &error);
 	char name[WEBHDFS_WORDS_BYTES], words[WEBHDFS_WORDS_BYTES];
 	webhdfs_json_exception(body, name, words);
-	assert(strlen(name) < sizeof name && strlen(words) < sizeof words && words[0] != '\0');
+	assert(strlen(name) < sizeof name && strlen(words) < sizeof words && words[strspn(words, " ")] != '\0');
+	check_clean(name);
+	check_clean(words);
 	free(copy);
 	return 0;
 }

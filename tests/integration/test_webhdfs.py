@@ -222,6 +222,11 @@ def test_bad_answers_are_said(place):
                 ("redirects elsewhere", {"BYTES": (302, b"", "http://login.example/")}),
                 ("does not take the token", {"BYTES": (
                     403, b'{"RemoteException": {"exception": "InvalidToken", "message": "token (weir) is expired"}}')}),
+                ("does not take the token", {"LISTSTATUS_BATCH": (403, json.dumps({"RemoteException": {
+                    "exception": "SecurityException",
+                    "message": "Failed to obtain user group information: SecretManager$InvalidToken: not found"}}).encode())}),
+                ('does not know who asks (401): set "negotiate"', {
+                    "LISTSTATUS_BATCH": (401, b"<html>Authentication required</html>")}),
                 ("ends before byte", {"BYTES": (200, b"")})):
             usual = dict(fake.answers)
             fake.answers.update(more)

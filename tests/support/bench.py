@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -100,6 +101,12 @@ def cpu_s(pid):
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def ended_cpu_s():
+    """The processor time of all processes that this one has started, and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def steal_s():

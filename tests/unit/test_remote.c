@@ -5,6 +5,7 @@
  */
 #include "collector/source/remote/remote.h"
 
+#include "collector/source/remote/internal.h"
 #include "collector/source/remote/remote_plan.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
@@ -374,7 +375,7 @@ static void a_line_too_long_comes_as_one(void **state)
 	read_lines(reader, 2);
 	assert_int_equal(reader->too_long, 1);
 	assert_in_order(reader, (const size_t[OBJECTS_MAX]){2});
-	assert_true(store.most_asked <= 16 << 20);
+	assert_true(store.most_asked <= REMOTE_STEP_BYTES);
 	reader_deinit(reader);
 	free(line);
 	free(reader);
@@ -547,6 +548,26 @@ static const char *path_of(const char *name)
 	return path;
 }
 
+static void ranges_are_as_long_as_they_come_fast(void **state)
+{
+	(void)state;
+	struct remote_step step = {.bytes = 0};
+	struct remote_fetch fetch = {.range_bytes = REMOTE_RANGE_BYTES, .step = &step};
+	for (int i = 0; i < 8; i++)
+		remote_range_came(&fetch, remote_range_next(&fetch), remote_range_next(&fetch), 1);
+	assert_int_equal(remote_range_next(&fetch), REMOTE_STEP_BYTES);
+	step.bytes = REMOTE_STEP_BYTES / 2; /* no more than the step takes */
+	assert_int_equal(remote_range_next(&fetch), REMOTE_STEP_BYTES / 2);
+	step.bytes = REMOTE_STEP_BYTES;
+	assert_int_equal(remote_range_next(&fetch), REMOTE_RANGE_BYTES);
+	for (int i = 0; i < 8; i++)
+		remote_range_came(&fetch, REMOTE_STEP_BYTES, 1, 10000);
+	step.bytes = 0;
+	assert_int_equal(remote_range_next(&fetch), REMOTE_RANGE_BYTES);
+	remote_range_came(&fetch, REMOTE_RANGE_BYTES, REMOTE_RANGE_BYTES - 1, 1); /* the end came early, not the bytes */
+	assert_int_equal(remote_range_next(&fetch), REMOTE_RANGE_BYTES);
+}
+
 static void sources_that_are_no_more_are_forgotten(void **state)
 {
 	(void)state;
@@ -687,6 +708,7 @@ int main(void)
 		cmocka_unit_test(the_end_is_where_it_was),
 		cmocka_unit_test(what_is_open_at_the_end_is_followed),
 		cmocka_unit_test(first_lines_are_given_where_reading_goes_on),
+		cmocka_unit_test(ranges_are_as_long_as_they_come_fast),
 		cmocka_unit_test(sources_that_are_no_more_are_forgotten),
 		cmocka_unit_test(no_piece_crosses_a_border_of_positions),
 		cmocka_unit_test(each_line_comes_once),

@@ -76,7 +76,8 @@ static void what_is_no_answer_is_said(void **state)
 		{"{\"RemoteException\":{\"exception\":\"StandbyException\",\"message\":\"Operation category READ\\nat\"}}",
 	     "Operation category READ"},
 		{"{\"RemoteException\":{\"exception\":\"StandbyException\",\"message\":\"\"}}", "it says no more"},
-		{"{\"RemoteException\":{\"exception\":\"StandbyException\",\"message\":\"\\nat\"}}", "it says no more"},
+		{"{\"RemoteException\":{\"exception\":\"StandbyException\",\"message\":\"\\nat\"}}", "at"},
+		{"{\"RemoteException\":{\"exception\":\"StandbyException\",\"message\":\" \\u0001\\n \"}}", "it says no more"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct taken taken = {.text = ""};
@@ -91,12 +92,22 @@ static void what_is_no_answer_is_said(void **state)
 	}
 }
 
+static void a_name_is_fit_to_be_read(void **state)
+{
+	(void)state;
+	char name[WEBHDFS_WORDS_BYTES], words[WEBHDFS_WORDS_BYTES];
+	webhdfs_json_exception(weir_span_of("{\"RemoteException\":{\"exception\":\"A\\u001b[1mB\"}}"), name, words);
+	assert_string_equal(name, "A [1mB");
+	assert_string_equal(words, "it says no more");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(listings_are_read),
 		cmocka_unit_test(one_status_and_whether_it_is_open),
 		cmocka_unit_test(what_is_no_answer_is_said),
+		cmocka_unit_test(a_name_is_fit_to_be_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,10 +122,8 @@ uint64_t remote_range_next(const struct remote_fetch *fetch);
 /**
  * Lets the next range be longer where they come fast, as each costs a server some milliseconds, and shorter where they
  * come slowly, as lines wait for the end of their range.
- *
- * @param began_ms  monotonic: when the range was asked for
  */
-void remote_range_came(struct remote_fetch *fetch, uint64_t asked, uint64_t got, int64_t began_ms);
+void remote_range_came(struct remote_fetch *fetch, uint64_t asked, uint64_t got, int64_t took_ms);
 /** How many bytes of it are whole lines. */
 uint64_t remote_range_last(struct remote_fetch *fetch, const struct remote_range *range);
 /** Passes over the rest of a line that is too long. @return whether its end has come */

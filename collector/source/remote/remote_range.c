@@ -2,8 +2,6 @@
 /* How long a range of an object is, which lies in a step's file, and where lines end in it. */
 #include "collector/source/remote/internal.h"
 
-#include "common/base/clock.h"
-
 #include <string.h>
 #include <unistd.h>
 
@@ -15,9 +13,8 @@ uint64_t remote_range_next(const struct remote_fetch *fetch)
 	return bytes > REMOTE_RANGE_BYTES ? bytes : REMOTE_RANGE_BYTES;
 }
 
-void remote_range_came(struct remote_fetch *fetch, uint64_t asked, uint64_t got, int64_t began_ms)
+void remote_range_came(struct remote_fetch *fetch, uint64_t asked, uint64_t got, int64_t took_ms)
 {
-	int64_t took_ms = weir_monotonic_ms() - began_ms;
 	if (took_ms > REMOTE_STEP_MS && fetch->range_bytes > REMOTE_RANGE_BYTES)
 		fetch->range_bytes /= 2;
 	else if (took_ms < REMOTE_STEP_MS / 2 && got == asked && asked >= fetch->range_bytes &&

@@ -184,7 +184,7 @@ static enum weir_status read_into(struct remote_fetch *fetch, const struct remot
 		enum weir_status status =
 			fetch->options.ops->read(fetch->options.kind, &object, from, from + *asked, fd, got, error);
 		if (!growing)
-			remote_range_came(fetch, *asked, *got, began_ms);
+			remote_range_came(fetch, *asked, *got, weir_monotonic_ms() - began_ms);
 		return status;
 	}
 	*asked = REMOTE_AHEAD_BYTES;

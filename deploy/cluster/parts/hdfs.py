@@ -164,10 +164,11 @@ class Hdfs:
         common = {"dfs.namenode.rpc-bind-host": LOCAL, "dfs.replication": 1, "dfs.webhdfs.enabled": "true",
                   "dfs.namenode.safemode.extension": 0, "dfs.heartbeat.interval": 1,
                   "dfs.namenode.fs-limits.min-block-size": 1024, "dfs.permissions.superusergroup": "root",
-                  "dfs.client.block.write.replace-datanode-on-failure.enable": "false",
-                  "dfs.client.retry.policy.enabled": "true"}  # a writer outlives the kill of its NameNode
+                  "dfs.client.block.write.replace-datanode-on-failure.enable": "false"}
         if not self.pair:
-            return {**common, "dfs.namenode.http-address": self.namenodes[0].url[7:]}
+            # A writer outlives the kill of its NameNode; of a pair it goes to the other.
+            return {**common, "dfs.namenode.http-address": self.namenodes[0].url[7:],
+                    "dfs.client.retry.policy.enabled": "true"}
         each = {}
         for one in self.namenodes:
             each[f"dfs.namenode.rpc-address.pair.nn{one.number}"] = f"{LOCAL}:{one.rpc_port}"

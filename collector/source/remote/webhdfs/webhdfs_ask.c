@@ -84,17 +84,30 @@ static void show_host(const char *address, char host[128])
 	snprintf(host, 128, "%.*s", (int)(strcspn(at, "/?") < 120 ? strcspn(at, "/?") : 120), at);
 }
 
+/* What helps where a server does not know who asks: most want Kerberos then. */
+static const char *remedy(const struct webhdfs *kind)
+{
+	if (kind->token != NULL)
+		return "the token is none that it takes: get a new one";
+	if (kind->negotiate)
+		return "it takes no Kerberos ticket of weir's: see klist, KRB5_CLIENT_KTNAME and that \"url\" has the name that "
+			   "the server's principal has";
+	return "set \"negotiate\" for Kerberos, or \"token\"";
+}
+
 /* In words what an answer means that is neither 2xx nor a redirection. */
-static enum weir_status refuse(const struct webhdfs_answer *answer, const char *host, struct weir_error *error)
+static enum weir_status refuse(const struct webhdfs *kind, const struct webhdfs_answer *answer, const char *host,
+                               struct weir_error *error)
 {
 	long code = answer->http.code;
 	const char *what = answer->words, *name = answer->exception;
 	if (code == 404)
 		return weir_fail(error, WEIR_END, "%s: there is no such file or folder: %s", host, what);
 	if (code == 401)
-		return weir_fail(error, WEIR_IO, "%s does not know who asks (401): %s; check user, negotiate and token", host,
-		                 what);
-	if (strcmp(name, "InvalidToken") == 0 || strcmp(name, "TokenExpiredException") == 0)
+		return weir_fail(error, WEIR_IO, "%s does not know who asks (401): %s", host, remedy(kind));
+	/* A NameNode wraps it in a SecurityException, whose words name it. */
+	if (strcmp(name, "InvalidToken") == 0 || strstr(what, "InvalidToken") != NULL ||
+	    strcmp(name, "TokenExpiredException") == 0)
 		return weir_fail(error, WEIR_IO, "%s does not take the token, which may have expired: %s", host, what);
 	if (strcmp(name, "AccessControlException") == 0)
 		return weir_fail(error, WEIR_IO, "%s does not permit it: %s", host, what);
@@ -145,7 +158,7 @@ static enum weir_status ask_one(struct webhdfs *kind, const char *path, const ch
 	if (status != WEIR_OK)
 		weir_error_prefix(error, "%s", host);
 	else if (answer->http.code >= 400)
-		status = refuse(answer, host, error);
+		status = refuse(kind, answer, host, error);
 	return status;
 }
 
@@ -181,6 +194,6 @@ enum weir_status webhdfs_ask_place(struct webhdfs *kind, const char *address, in
 	else if (answer->http.code >= 300 && answer->http.code < 400)
 		status = weir_fail(error, WEIR_IO, "%s, which the NameNode names as DataNode, redirects elsewhere", host);
 	else if (answer->http.code >= 400)
-		status = refuse(answer, host, error);
+		status = refuse(kind, answer, host, error);
 	return status;
 }

@@ -112,6 +112,19 @@ enum weir_status webhdfs_json_open(struct weir_span body, bool *open, struct wei
 	return result;
 }
 
+/* Takes a text's first line with anything in it, for people. @return whether there is one */
+static bool take_line(char words[WEBHDFS_WORDS_BYTES], const char *text)
+{
+	words[0] = '\0';
+	while (text != NULL && *text != '\0' && words[strspn(words, " ")] == '\0') {
+		size_t line = strcspn(text, "\n");
+		snprintf(words, WEBHDFS_WORDS_BYTES, "%.*s", (int)line, text);
+		weir_words_clean(words);
+		text += line + (text[line] == '\n');
+	}
+	return words[strspn(words, " ")] != '\0';
+}
+
 void webhdfs_json_exception(struct weir_span body, char name[WEBHDFS_WORDS_BYTES], char words[WEBHDFS_WORDS_BYTES])
 {
 	struct weir_json_document *document = NULL;
@@ -123,22 +136,19 @@ void webhdfs_json_exception(struct weir_span body, char name[WEBHDFS_WORDS_BYTES
 	}
 	const char *exception = json_string_value(json_object_get(value, "exception"));
 	const char *message = json_string_value(json_object_get(value, "message"));
-	snprintf(name, WEBHDFS_WORDS_BYTES, "%s", exception != NULL ? exception : "");
+	(void)take_line(name, exception);
 	size_t blank = 0;
 	while (blank < body.length && strchr(" \t\r\n", body.at[blank]) != NULL && body.at[blank] != '\0')
 		blank++;
-	size_t line = message != NULL ? strcspn(message, "\n") : 0;
-	if (line > 0)
-		snprintf(words, WEBHDFS_WORDS_BYTES, "%.*s", (int)line, message);
-	else if (exception != NULL)
+	bool said = take_line(words, message);
+	if (!said && exception != NULL)
 		snprintf(words, WEBHDFS_WORDS_BYTES, "it says no more");
-	else if (body.length == 0)
+	else if (!said && body.length == 0)
 		snprintf(words, WEBHDFS_WORDS_BYTES, "the answer is empty");
-	else if (blank < body.length && body.at[blank] == '<')
+	else if (!said && blank < body.length && body.at[blank] == '<')
 		snprintf(words, WEBHDFS_WORDS_BYTES, "a web page came in place of JSON");
-	else
+	else if (!said)
 		snprintf(words, WEBHDFS_WORDS_BYTES, "its JSON is cut, or is another's: %.60s",
 		         document != NULL ? "the members are not those of WebHDFS" : "it cannot be parsed");
-	weir_words_clean(words);
 	weir_json_document_free(document);
 }
