@@ -3,8 +3,8 @@
 """`weir run --once` on files of an HDFS, against the same lines in a file, in the same run.
 
 Medians of alternating runs, with `curl` of the same file to /dev/null between them, as the DataNode shares this machine's
-processors with weir; and the nanoseconds of processor that a line takes. WEIR_BENCH=smoke runs a small size, only to show that it works; it leaves with 77 where there
-are no servers.
+processors with weir; and the nanoseconds of processor that a line takes. WEIR_BENCH=smoke runs a small size, only to show
+that it works; it leaves with 77 where there are no servers.
 """
 
 import json

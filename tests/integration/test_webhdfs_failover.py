@@ -22,7 +22,7 @@ from parts.words import Unavailable
 
 def is_at(run, length):
     """Whether so many bytes were read, in all its runs."""
-    position = run.value("weir_source_position")
+    position = run.value("weir_source_position", source="remote:webhdfs:logs")
     return position is not None and int(position) % (1 << 40) == length
 
 
