@@ -160,6 +160,12 @@ struct weir_json weir_json_element(const struct weir_json *array, size_t index)
 	return element;
 }
 
+bool weir_json_same(const struct weir_json *one, const struct weir_json *other, const char *name)
+{
+	const json_t *a = weir_json_member(one, name).value, *b = weir_json_member(other, name).value;
+	return a == NULL || b == NULL ? a == b : json_equal(a, b);
+}
+
 /* ---- refusals ---- */
 
 /* Words about a value, at the line of `line_path`. An option of the command line has no lines. */

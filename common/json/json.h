@@ -88,6 +88,9 @@ static inline bool weir_json_exists(const struct weir_json *at)
 	return at->value != NULL;
 }
 
+/** Whether two objects have the same value as a member, or neither has one. */
+bool weir_json_same(const struct weir_json *one, const struct weir_json *other, const char *name);
+
 /**
  * Refuses members that are not listed, suggesting the nearest name.
  *

@@ -87,7 +87,23 @@ static void test_a_stream_that_goes_back_is_counted_once(void **state)
 	};
 	struct nats_back back = {0};
 	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
-		assert_int_equal(nats_went_back(&back, looks[i].place, looks[i].last), looks[i].lost);
+		assert_int_equal(nats_went_back(&back, looks[i].place, looks[i].last, false), looks[i].lost);
+}
+
+/* The stream has newer messages, of numbers that were read: all of them may be others now. */
+static void test_a_stream_that_begins_to_count_again_may_have_lost_all_numbers(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t place, last, lost;
+		bool newer;
+	} looks[] = {
+		{9, 7, 9, true},  {9, 8, 0, true},  {9, 9, 0, true},    {12, 12, 0, true}, {12, 0, 12, false},
+		{12, 3, 0, true}, {12, 2, 1, true}, {20, 19, 1, false}, {20, 19, 0, true}, {21, 30, 0, true},
+	};
+	struct nats_back back = {0};
+	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+		assert_int_equal(nats_went_back(&back, looks[i].place, looks[i].last, looks[i].newer), looks[i].lost);
 }
 
 int main(void)
@@ -97,6 +113,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_a_subject),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_a_stream_that_goes_back_is_counted_once),
+		cmocka_unit_test(test_a_stream_that_begins_to_count_again_may_have_lost_all_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,7 +242,8 @@ enum weir_status amqp_client_next(struct amqp_client *client, struct amqp_messag
 {
 	struct timeval patience = {.tv_usec = NEXT_US};
 	forget_message(client);
-	amqp_maybe_release_buffers(client->connection);
+	/* Of the one channel: for another, the library would look through all that waits here, for each message. */
+	amqp_maybe_release_buffers_on_channel(client->connection, CHANNEL);
 	amqp_rpc_reply_t reply = amqp_consume_message(client->connection, &client->envelope, &patience, 0);
 	if (is_good(reply)) {
 		client->given = true;

@@ -104,7 +104,7 @@ static enum weir_status take(struct amqp_source *source, const struct amqp_messa
 
 /* ---- the queue ---- */
 
-/* Acknowledges what is safe; of a stream what is taken, in quarters of what the server sends ahead. */
+/* Acknowledges what is safe; of a stream what is taken, in quarters of what the server sends ahead, and when it is quiet. */
 static enum weir_status settle(struct amqp_source *source, bool now, struct weir_error *error)
 {
 	uint64_t safe = queue_safe(source->stream), tag = safe > source->base ? safe - source->base : 0;
@@ -152,7 +152,7 @@ static enum weir_status follow_queue(struct amqp_source *source, struct weir_err
 	int quiet = 0;
 	while (status == WEIR_OK && !queue_ending(queue)) {
 		bool more = amqp_client_has_more(source->client);
-		status = settle(source, !more, error);
+		status = settle(source, quiet > 0, error);
 		if (status == WEIR_OK && !queue_has_room(queue)) {
 			status = stand_by(source, error);
 			continue;

@@ -26,11 +26,16 @@ struct nats_config {
 /* A stream that ended before what was read of it, when it was looked at last. */
 struct nats_back {
 	uint64_t place; /* up to where it was read; 0: it did not */
-	uint64_t last;
+	uint64_t last;  /* messages of higher numbers, up to the place, are counted as lost */
 };
 
-/** source_nats.c: by how many numbers a stream has gone back since it was looked at last. */
-uint64_t nats_went_back(struct nats_back *back, uint64_t place, uint64_t last);
+/**
+ * source_nats.c: how many numbers that were read already may come again, with other messages, beyond what the last look
+ * found.
+ *
+ * @param newer  the stream's last message is newer than all that were read: so may be all that are there
+ */
+uint64_t nats_went_back(struct nats_back *back, uint64_t place, uint64_t last, bool newer);
 
 /* The members of the configuration; read into struct nats_config. */
 extern const struct weir_json_rule nats_members[];

@@ -207,8 +207,12 @@ enum weir_status nats_client_extent(struct nats_client *client, const char *stre
 	natsStatus status = js_GetStreamInfo(&info, client->stream_context, stream, &options, &code);
 	if (status != NATS_OK)
 		return fail_asked(client, status, code, stream, error);
-	*extent =
-		(struct nats_extent){.created_ns = info->Created, .first = info->State.FirstSeq, .last = info->State.LastSeq};
+	*extent = (struct nats_extent){
+		.created_ns = info->Created,
+		.first = info->State.FirstSeq,
+		.last = info->State.LastSeq,
+		.last_ms = info->State.LastTime > 0 ? info->State.LastTime / 1000000 : 0,
+	};
 	jsStreamInfo_Destroy(info);
 	return WEIR_OK;
 }

@@ -37,6 +37,7 @@ struct nats_login {
 struct nats_extent {
 	int64_t created_ns; /* Unix time: a stream that is made anew has another */
 	uint64_t first, last;
+	int64_t last_ms; /* when the last one was put, Unix ms; 0: there was none */
 };
 
 struct nats_message {

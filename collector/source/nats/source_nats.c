@@ -26,6 +26,7 @@ struct nats_source {
 	struct nats_config config;
 	char *label; /* "LOGS", or "NAME:LOGS" */
 	struct nats_back back;
+	int64_t put_ms; /* when the newest message that was taken was put, Unix ms; 0: none was */
 };
 
 /* ---- the connection ---- */
@@ -105,29 +106,32 @@ static void make_id(const struct nats_source *source, int64_t created_ns, uint8_
 	weir_text_deinit(&named);
 }
 
-uint64_t nats_went_back(struct nats_back *back, uint64_t place, uint64_t last)
+uint64_t nats_went_back(struct nats_back *back, uint64_t place, uint64_t last, bool newer)
 {
 	/* messages of numbers that were read already only bring it nearer: nothing more is lost by them */
-	uint64_t before = back->place == place && back->last < place ? back->last : place;
-	*back = (struct nats_back){.place = last < place ? place : 0, .last = last};
-	return last < before ? before - last : 0;
+	bool known = back->place == place;
+	uint64_t before = known && back->last < place ? back->last : place;
+	bool anew = !known && newer && last < place;
+	*back = (struct nats_back){.place = last < place ? place : 0, .last = anew ? 0 : last};
+	return anew ? place : last < before ? before - last : 0;
 }
 
 /*
  * Compares what the stream has with what was read of it. What was removed before it was read is lost. A stream that ends
  * before that has lost messages itself, or was restored: the numbers of its next messages were read already, with other
- * messages, and limiters know them as such.
+ * messages, and limiters know them as such. A server that lost its count begins with 1 again: what is there may be new.
  */
 static bool compare(struct nats_source *source, struct queue_stream *stream, const struct nats_extent *extent)
 {
 	struct queue_source *queue = &source->queue;
-	uint64_t place = queue_place(stream), gone = nats_went_back(&source->back, place, extent->last);
+	bool newer = source->put_ms > 0 && extent->last_ms > source->put_ms;
+	uint64_t place = queue_place(stream), gone = nats_went_back(&source->back, place, extent->last, newer);
 	if (gone > 0)
 		queue_note_lost(queue, stream, gone,
 		                "the stream ends with number %" PRIu64 ", and was read to %" PRIu64
 		                ": its server has lost messages or was restored; up to %" PRIu64
 		                " new ones are not judged, as their numbers were",
-		                extent->last, place, place - extent->last);
+		                extent->last, place, newer ? place : place - extent->last);
 	if (extent->first <= place + 1)
 		return true;
 	if (place > 0)
@@ -153,6 +157,7 @@ static bool take(struct nats_source *source, struct queue_stream *stream, const 
 	uint64_t place = queue_place(stream);
 	if (message->sequence <= place)
 		return true;
+	source->put_ms = message->put_ms;
 	if (message->sequence > place + 1)
 		queue_note_lost(queue, stream, message->sequence - place - 1,
 		                "%" PRIu64 " messages after number %" PRIu64

@@ -210,16 +210,9 @@ enum weir_status nats_configure(struct nats_config *config, const struct weir_js
 	return status == WEIR_OK ? check_format(json, error) : status;
 }
 
-static bool same_text(const struct weir_json *one, const struct weir_json *other, const char *member)
-{
-	const char *a = json_string_value(weir_json_member(one, member).value);
-	const char *b = json_string_value(weir_json_member(other, member).value);
-	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
-}
-
 enum weir_status nats_apart(const struct weir_json *config, const struct weir_json *other, struct weir_error *error)
 {
-	if (!same_text(config, other, "stream") || !same_text(config, other, "name"))
+	if (!weir_json_same(config, other, "stream") || !weir_json_same(config, other, "name"))
 		return WEIR_OK;
 	return weir_json_fail(config, error,
 	                      "reads the same stream as another source: give each its own \"name\", or list "

@@ -85,19 +85,13 @@ static enum weir_status forward_new(const struct weir_json *json, const struct s
 	return WEIR_OK;
 }
 
-static bool same(const struct weir_json *one, const struct weir_json *other, const char *member)
-{
-	struct weir_json a = weir_json_member(one, member), b = weir_json_member(other, member);
-	return weir_json_exists(&a) && weir_json_exists(&b) && json_equal(a.value, b.value);
-}
-
 static enum weir_status forward_apart(const struct weir_json *json, const struct weir_json *other,
                                       struct weir_error *error)
 {
 	struct weir_json name = weir_json_member(json, "name"), listen = weir_json_member(json, "listen");
-	if (same(json, other, "name"))
+	if (weir_json_same(json, other, "name"))
 		return weir_json_fail(&name, error, "is that of another forward source, whose spool it would share");
-	if (same(json, other, "listen"))
+	if (weir_json_same(json, other, "listen"))
 		return weir_json_fail(&listen, error, "is that of another forward source");
 	return WEIR_OK;
 }

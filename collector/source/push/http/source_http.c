@@ -131,8 +131,8 @@ static enum weir_status http_apart(const struct weir_json *config, const struct 
 {
 	static const char *const members[] = {"name", "listen"};
 	for (int i = 0; i < 2; i++) {
-		struct weir_json own = weir_json_member(config, members[i]), its = weir_json_member(other, members[i]);
-		if (json_is_string(own.value) && json_equal(own.value, its.value))
+		struct weir_json own = weir_json_member(config, members[i]);
+		if (weir_json_same(config, other, members[i]))
 			return weir_json_fail(&own, error, "is also that of another http source: give each its own");
 	}
 	return WEIR_OK;

@@ -375,15 +375,13 @@ static bool share_keys(const struct weir_json *json, const struct weir_json *oth
 enum weir_status s3_apart(const struct weir_json *json, const struct weir_json *other, struct weir_error *error)
 {
 	struct weir_json bucket = weir_json_member(json, "bucket"), name = weir_json_member(json, "name");
-	const char *own_name = member_text(json, "name"), *match = member_text(json, "match");
-	const char *others_match = member_text(other, "match");
-	if (own_name[0] != '\0' && strcmp(own_name, member_text(other, "name")) == 0)
+	if (weir_json_exists(&name) && weir_json_same(json, other, "name"))
 		return weir_json_fail(&name, error,
 		                      "is the name of another source of type \"s3\": what was read is remembered by it");
-	if (strcmp(member_text(json, "bucket"), member_text(other, "bucket")) != 0 ||
-	    strcmp(member_text(json, "url"), member_text(other, "url")) != 0 || !share_keys(json, other))
+	if (!weir_json_same(json, other, "bucket") || !weir_json_same(json, other, "url") || !share_keys(json, other))
 		return WEIR_OK;
-	if (match[0] != '\0' && others_match[0] != '\0' && strcmp(match, others_match) != 0)
+	bool both_match = member_text(json, "match")[0] != '\0' && member_text(other, "match")[0] != '\0';
+	if (both_match && !weir_json_same(json, other, "match"))
 		return WEIR_OK; /* whether two patterns have keys in common is not looked at */
 	return weir_json_fail(
 		&bucket, error,
