@@ -179,7 +179,7 @@ static enum weir_status read_into(struct remote_fetch *fetch, const struct remot
 	struct remote_ahead *ahead = remote_ahead_of(fetch, known);
 	*asked = known->offset + REMOTE_RANGE_BYTES - from;
 	if (ahead == NULL)
-		return fetch->options.ops->read(fetch->options.kind, &object, from, from + *asked, fd, got, error);
+		return remote_read_bytes(fetch, &object, from, from + *asked, fd, got, error);
 	*asked = REMOTE_AHEAD_BYTES;
 	*error = ahead->error;
 	for (*got = 0; *got < ahead->got;) {
@@ -269,8 +269,7 @@ enum weir_status remote_read_again(struct remote_fetch *fetch, struct remote_pie
 	if (fd < 0)
 		return WEIR_IO;
 	piece->at = fetch->step->bytes;
-	enum weir_status status =
-		fetch->options.ops->read(fetch->options.kind, &object, piece->from, piece->to, fd, &got, error);
+	enum weir_status status = remote_read_bytes(fetch, &object, piece->from, piece->to, fd, &got, error);
 	bool whole = got == piece->to - piece->from;
 	if (!whole && status == WEIR_IO)
 		return WEIR_IO;

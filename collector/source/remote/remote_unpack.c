@@ -27,8 +27,7 @@ static enum weir_status download(struct remote_fetch *fetch, const struct remote
 {
 	uint64_t got = 0;
 	for (uint64_t from = 0;; from += got) {
-		enum weir_status status =
-			fetch->options.ops->read(fetch->options.kind, object, from, from + REMOTE_RANGE_BYTES, fd, &got, error);
+		enum weir_status status = remote_read_bytes(fetch, object, from, from + REMOTE_RANGE_BYTES, fd, &got, error);
 		if (status == WEIR_IO && got > 0)
 			continue;
 		if (status == WEIR_INVALID && from > 0) /* the end */
