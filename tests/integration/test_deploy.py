@@ -181,7 +181,7 @@ ONLY_IN_RULES = {
                      "WeirPolicyBehind", "WeirSenderClock", "WeirSpill"), LONG),
     **dict.fromkeys(("WeirArchiveLosing", "WeirArchiveNotGrowing", "WeirBlockShare", "WeirPolicyBlocks"), HISTORY),
     **dict.fromkeys(("WeirArchiverMalformed", "WeirDeadLetters", "WeirPolicyBadMessages"), FOREIGN),
-    **dict.fromkeys(("WeirArchiverStuck", "WeirDeadLettersDropped", "WeirDropped", "WeirIndexLarge", "WeirListFull", "WeirLost"), COUNTER),
+    **dict.fromkeys(("WeirArchiverStuck", "WeirDeadLettersDropped", "WeirDropped", "WeirIndexLarge", "WeirListFull", "WeirLostUnknown"), COUNTER),
     "WeirStateUnwritable": "is about one machine: test_faults fills its disk",
     "WeirAbsent": "is about Prometheus's own targets",
     "WeirScrapeTooSlow": "is about Prometheus's own intervals",

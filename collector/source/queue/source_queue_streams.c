@@ -275,6 +275,22 @@ static size_t state_troubles(const struct queue_source *source, struct source_st
 	return filled;
 }
 
+/* One that was made anew counts on: what was lost of those before it stays told. */
+static void add_counts(const struct queue_source *source, const struct queue_stream *stream,
+                       struct source_status *status)
+{
+	for (size_t i = 0; i < source->stream_count; i++) {
+		const struct queue_stream *before = source->streams[i];
+		if (before->answered || strcmp(before->label, stream->label) != 0)
+			continue;
+		status->lines += atomic_load_explicit(&before->stream.lines, memory_order_relaxed);
+		status->lost_records += before->lost;
+		status->unknown_losses += before->unknown;
+		status->own[SOURCE_OWN_SKIPPED] += before->skipped;
+		status->own[SOURCE_OWN_AGAIN] += before->again;
+	}
+}
+
 static void state_stream(const struct queue_source *source, const struct queue_stream *stream,
                          struct source_status *status)
 {
@@ -329,6 +345,7 @@ size_t queue_status(struct source *base, struct source_status *statuses, size_t 
 		if (!source->streams[i]->answered)
 			continue;
 		state_stream(source, source->streams[i], &status);
+		add_counts(source, source->streams[i], &status);
 		if (strcmp(status.name, source->label) == 0) { /* its only one */
 			state_whole(source, &status);
 			stated = true;
