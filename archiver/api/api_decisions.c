@@ -15,7 +15,7 @@ enum { PART_ROWS = 2000 };
 
 #define COLUMNS                                                                                                   \
 	"d.at_ms, d.partition_id, d.log_offset, d.pair, d.zone, d.bucket, d.action, d.until_ms, d.mode, d.algorithm," \
-	" d.rate, d.window_ms, d.held, d.ordered_by, d.reason, d.nth FROM decision_history AS d"
+	" d.rate, d.window_ms, d.held, d.ordered_by, d.reason, d.nth"
 
 enum {
 	COLUMN_AT,
@@ -84,7 +84,7 @@ static void write_csv(const struct api_view *view, const struct weir_sql_value *
 
 static void compose(const struct api_view *view, struct api_sql *sql)
 {
-	api_sql_add(sql, API_SELECT COLUMNS " WHERE 1 = 1");
+	api_sql_add(sql, API_SELECT COLUMNS " FROM decision_history AS d WHERE 1 = 1");
 	/* A zone's name is of letters that need no quoting; as a literal it has the column's collation: an index serves. */
 	if (api_view_given(view, API_ZONE))
 		weir_text_printf(&sql->text, " AND d.zone = '%s'", view->zone.name);
@@ -130,21 +130,20 @@ bool api_decisions_answer(struct api_call *call)
 
 /*
  * Of a bucket the decision that is last in the log counts, whatever its time says: an event's time may be a little
- * ahead of the operator's who lifts its block. How little is bounded here, so that a bucket with a long history is
- * not read whole. A removed zone's lift has no bucket and is for all of them in its partition.
- *
- * What ended a block is mostly the bucket's next decision: so those after it are looked at first, and those before it
- * only for a block that none of them ends. Else a bucket with many blocks would be read whole for each of them.
+ * ahead of the operator's who lifts its block. How little is bounded here, so that SQLite does not read a bucket with a
+ * long history whole. MySQL and MariaDB do, and are told to read no more than that: by their statistics, which may be
+ * old, they take the index of the whole zone for as good. A removed zone's lift has no bucket and is for all of them in
+ * its partition.
  */
-#define NONE_LATER(bucket, times)                                                                                   \
-	" AND NOT EXISTS (SELECT 1 FROM decision_history AS n WHERE n.zone = d.zone AND n.bucket " bucket " AND " times \
-	" AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = d.partition_id"                        \
+#define NONE_LATER(bucket)                                                                      \
+	" AND NOT EXISTS (SELECT 1 FROM decision_history AS n /*! FORCE INDEX (decision_bucket) */" \
+	" WHERE n.zone = d.zone AND n.bucket " bucket " AND n.at_ms >= d.at_ms - " DAY_MS           \
+	" AND n.mode = 'enforce' AND n.action <> 'override' AND n.partition_id = d.partition_id"    \
 	" AND (n.log_offset > d.log_offset OR (n.log_offset = d.log_offset AND n.pair > d.pair)))"
 
-#define NOT_ENDED                                                                     \
-	NONE_LATER("= d.bucket", "n.at_ms >= d.at_ms")                                    \
-	NONE_LATER("= d.bucket", "n.at_ms >= d.at_ms - " DAY_MS " AND n.at_ms < d.at_ms") \
-	NONE_LATER("IS NULL", "n.at_ms >= d.at_ms - " DAY_MS)
+/* Of a bucket's blocks, whose ends are ahead though something lifted them, only the last one is asked whether it holds. */
+#define LAST_OF_BUCKET \
+	"ROW_NUMBER() OVER (PARTITION BY zone, bucket, partition_id ORDER BY log_offset DESC, pair DESC) AS place"
 
 /*
  * The few whose end is ahead are found by the index on it. The signs before a zone and behind an order keep SQLite from
@@ -152,11 +151,12 @@ bool api_decisions_answer(struct api_call *call)
  */
 static void compose_blocks(const struct api_view *view, struct api_sql *sql)
 {
-	api_sql_number(sql, API_SELECT COLUMNS " WHERE d.until_ms > ?", view->parameters.to_ms);
-	api_sql_add(sql, " AND d.action = 'block' AND d.mode = 'enforce'");
+	api_sql_add(sql, API_SELECT COLUMNS " FROM (SELECT h.*, " LAST_OF_BUCKET " FROM decision_history AS h");
+	api_sql_number(sql, " WHERE until_ms > ?", view->parameters.to_ms);
+	api_sql_add(sql, " AND action = 'block' AND mode = 'enforce'");
 	if (api_view_given(view, API_ZONE))
-		weir_text_printf(&sql->text, " AND +d.zone = '%s'", view->zone.name);
-	api_sql_add(sql, NOT_ENDED);
+		weir_text_printf(&sql->text, " AND +zone = '%s'", view->zone.name);
+	api_sql_add(sql, ") AS d WHERE d.place = 1" NONE_LATER("= d.bucket") NONE_LATER("IS NULL"));
 	api_sql_add(sql, " ORDER BY d.at_ms + 0 DESC, d.partition_id DESC, d.log_offset DESC, d.pair DESC");
 }
 

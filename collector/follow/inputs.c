@@ -35,6 +35,7 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 	inputs->dead = dead;
 	pthread_mutex_init(&inputs->lock, NULL);
 	inputs->sources = weir_alloc(config->source_count, sizeof(struct source *));
+	inputs->ended = weir_alloc(config->source_count, sizeof *inputs->ended);
 	field_table_init(&inputs->fields);
 	enum weir_status status =
 		matcher_new(policy, lists, &inputs->fields, (uint32_t)config->bus.partitions, &inputs->matcher, error);
@@ -43,6 +44,7 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 		status = source_new(&source, &inputs->context, &inputs->sources[inputs->source_count], error);
 		if (status != WEIR_OK)
 			break;
+		inputs->ended[inputs->source_count].kind = inputs->sources[inputs->source_count]->ops;
 		status = source_apart(&config->sources, inputs->source_count++, error);
 		if (status == WEIR_OK)
 			status = check_fit(config, policy, inputs->source_count - 1, error);
@@ -105,6 +107,8 @@ static struct source *exchange(struct inputs *inputs, size_t place, struct sourc
 {
 	pthread_mutex_lock(&inputs->lock);
 	struct source *before = inputs->sources[place];
+	if (before != NULL)
+		inputs_metrics_end(before, &inputs->ended[place]);
 	inputs->sources[place] = source;
 	pthread_mutex_unlock(&inputs->lock);
 	return before;
@@ -139,6 +143,7 @@ void inputs_free(struct inputs *inputs)
 			inputs->sources[i]->ops->free(inputs->sources[i]);
 	}
 	free(inputs->sources);
+	free(inputs->ended);
 	source_memory_free(inputs->own_memory);
 	free(inputs->counts);
 	matcher_free(inputs->matcher);

@@ -24,6 +24,12 @@ struct inputs_count {
 	struct record_counts counts;
 };
 
+/* What a source counted before it was opened anew: else a loss would be gone before anybody has seen it. */
+struct inputs_ended {
+	const struct source_ops *kind;
+	struct source_status counts;
+};
+
 struct inputs {
 	const struct weir_config *config; /* borrowed */
 	struct source_context context;
@@ -32,12 +38,14 @@ struct inputs {
 	struct field_table fields;
 	struct exempt_lists *lists; /* borrowed; may be NULL */
 	struct matcher *matcher;
-	struct source **sources; /* in the configuration's order; NULL: it could not be reopened */
+	struct source **sources;    /* in the configuration's order; NULL: it could not be reopened */
+	struct inputs_ended *ended; /* of each */
 	size_t source_count;
 	struct dead_letters *dead;   /* borrowed; may be NULL */
 	struct inputs_count *counts; /* of readers that were freed, until their streams are read again */
 	size_t count_count;
-	pthread_mutex_t lock; /* held while an element of `sources` is replaced, or another thread asks for statuses */
+	pthread_mutex_t
+		lock; /* held while an element of `sources` or `ended` is replaced, or another thread asks for statuses */
 };
 
 /**
@@ -139,6 +147,8 @@ void inputs_metrics_describe(struct weir_text *text);
 /** Appends the metrics of the readers' counts. @thread any */
 void inputs_metrics_counts(const struct record_counts *counts, struct weir_text *text);
 
+/** Keeps what a source has counted, before it is closed. The caller holds the lock. */
+void inputs_metrics_end(struct source *source, struct inputs_ended *ended);
 /** Appends the streams' metrics. @thread any */
 void inputs_metrics(struct inputs *inputs, struct weir_text *text);
 

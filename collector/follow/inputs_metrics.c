@@ -43,7 +43,7 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 
 /* The statuses of a source's streams. */
 struct stated {
-	const struct source_ops *kind;
+	const struct inputs_ended *ended;
 	struct source_status *statuses;
 	size_t count;
 };
@@ -58,10 +58,10 @@ static struct stated *ask(const struct inputs *inputs)
 	struct stated *stated = weir_alloc(inputs->source_count, sizeof *stated);
 	for (size_t i = 0; i < inputs->source_count; i++) {
 		struct source *source = inputs->sources[i];
+		stated[i].ended = &inputs->ended[i];
 		if (source == NULL)
 			continue;
 		size_t room = source->ops->status(source, NULL, 0);
-		stated[i].kind = source->ops;
 		stated[i].statuses = weir_alloc(room, sizeof *stated[i].statuses);
 		size_t count = source->ops->status(source, stated[i].statuses, room);
 		stated[i].count = count < room ? count : room;
@@ -120,34 +120,72 @@ static void put_sample(struct weir_text *text, const struct source_metric *metri
 	weir_metrics_double(text, metric->row, labels, metric->words != NULL ? 1 : value);
 }
 
-/* One source's samples of a row. What is beyond those that are shown is one sample: so that sums are right. */
-static void put_samples(struct weir_text *text, const struct weir_metric *row, const struct stated *stated)
+/* What many streams have together, of all sources. */
+struct together {
+	const struct source_metric *metric; /* NULL: there are none */
+	double value;
+};
+
+static void add_together(struct together *all, const struct source_metric *metric, double value)
 {
-	const struct source_metric *metric = stated->kind != NULL ? metric_of(stated->kind, row) : NULL;
-	double together = 0;
-	bool any = false;
+	all->metric = metric;
+	all->value = !metric->largest ? all->value + value : value > all->value ? value : all->value;
+}
+
+static void put_together(struct weir_text *text, const struct together *all, const char *name)
+{
+	if (all->metric != NULL)
+		put_sample(text, all->metric, name, all->value);
+}
+
+/* One source's samples of a row, of streams that are shown. The others are one sample: so that sums are right. */
+static void put_samples(struct weir_text *text, const struct weir_metric *row, const struct stated *stated,
+                        struct together *others, struct together *ended)
+{
+	const struct source_metric *metric = metric_of(stated->ended->kind, row);
+	double before;
+	if (metric != NULL && row->type == WEIR_COUNTER && metric->sample(&stated->ended->counts, &before))
+		add_together(ended, metric, before);
 	for (size_t i = 0; metric != NULL && i < stated->count; i++) {
 		const struct source_status *status = &stated->statuses[i];
 		double value;
 		if ((status->whole && !metric->of_whole) || !metric->sample(status, &value))
 			continue;
-		if (i < STREAMS_SHOWN) {
+		if (i < STREAMS_SHOWN)
 			put_sample(text, metric, status->name, value);
-			continue;
-		}
-		any = true;
-		together = !metric->largest ? together + value : value > together ? value : together;
+		else
+			add_together(others, metric, value);
 	}
-	if (any)
-		put_sample(text, metric, SOURCE_METRIC_OTHERS, together);
 }
 
 static void put_row(void *context, const struct weir_metric *row)
 {
 	const struct page *page = context;
+	struct together others = {0}, ended = {0};
 	weir_metrics_family(page->text, row);
 	for (size_t i = 0; i < page->count; i++)
-		put_samples(page->text, row, &page->stated[i]);
+		put_samples(page->text, row, &page->stated[i], &others, &ended);
+	put_together(page->text, &others, SOURCE_METRIC_OTHERS);
+	put_together(page->text, &ended, SOURCE_METRIC_ENDED);
+}
+
+void inputs_metrics_end(struct source *source, struct inputs_ended *ended)
+{
+	struct source_status *sum = &ended->counts;
+	size_t room = source->ops->status(source, NULL, 0);
+	struct source_status *statuses = weir_alloc(room, sizeof *statuses);
+	size_t count = source->ops->status(source, statuses, room);
+	for (size_t i = 0; i < count && i < room; i++) {
+		const struct source_status *status = &statuses[i];
+		sum->lines += status->lines;
+		sum->errors += status->errors;
+		sum->lost_bytes += status->lost_bytes;
+		sum->unknown_losses += status->unknown_losses;
+		sum->lost_records += status->lost_records;
+		for (size_t k = 0; k < SOURCE_OWN_COUNTS; k++)
+			sum->own[k] += status->own[k];
+	}
+	free(statuses);
 }
 
 void inputs_metrics(struct inputs *inputs, struct weir_text *text)

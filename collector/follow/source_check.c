@@ -234,7 +234,7 @@ static void check_other(const struct weir_check *check, size_t place, struct sou
 	struct weir_error error = {.text = ""};
 	int64_t end_ms = weir_monotonic_ms() + TELLING_MS;
 	enum weir_status read = source->ops->tells_at_once ? WEIR_AGAIN : WEIR_OK;
-	while (read == WEIR_AGAIN && status.problem[0] == '\0' && weir_monotonic_ms() < end_ms &&
+	while (read == WEIR_AGAIN && status.problem[0] == '\0' && !status.well && weir_monotonic_ms() < end_ms &&
 	       weir_monotonic_ms() < check->end_ms) {
 		nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
 		read = source->ops->collect(source, NULL, &chunk, &error);

@@ -137,6 +137,7 @@ struct source_status {
 	uint64_t own[SOURCE_OWN_COUNTS]; /* counters of its kind alone; the kind's metrics name them */
 	char problem[256];               /* the present problem, for people; "": none */
 	bool reads_on;                   /* the problem is a recent loss, and the stream is still being read */
+	bool well;                       /* of a kind that tells at once: what it reads was reached, and gives its bytes */
 	bool absent;                     /* the problem is that there is nothing to read, and nothing is unread by it */
 };
 

@@ -139,7 +139,7 @@ ROW(lost_records) = {
 static bool lost_records(const struct source_status *status, double *value)
 {
 	*value = (double)status->lost_records;
-	return status->counts_records;
+	return status->counts_records || status->lost_records > 0; /* a loss stays, whatever is not known now */
 }
 
 const struct source_metric source_metric_lost_records = {&lost_records_row, lost_records, false, false, NULL};

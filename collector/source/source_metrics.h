@@ -22,8 +22,13 @@ struct source_metric {
 
 /* What stands for the streams of a source that are too many to be shown one by one. */
 #define SOURCE_METRIC_OTHERS "(others)"
+/* What stands, of counters, for what sources had counted when they were closed, to be opened anew. */
+#define SOURCE_METRIC_ENDED "(ended)"
 
-#define SOURCE_METRIC_LABELS WEIR_LABELS({"source", "the stream's name, or (others): those beyond 256 of a source"})
+#define SOURCE_METRIC_LABELS                                                                                  \
+	WEIR_LABELS({"source",                                                                                    \
+	             "the stream's name, (others): those beyond 256 of a source, or (ended): counts of what was " \
+	             "read before its source was opened anew"})
 
 extern const struct source_metric source_metric_position;    /* the offset within its file */
 extern const struct source_metric source_metric_incarnation; /* which of its files that is */

@@ -358,7 +358,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("Redis suspended", part("pause", "redis"), part("resume", "redis"), "WeirListNotTrue", r"(?i)redis", VERDICTS),
     ("gateway's directory gone", remove_gateway, restore_gateway, "WeirListNotTrue", r"gateway.*No such file", VERDICTS),
     ("two limiters of one state directory", one_state, nothing, None, "", NOTHING),
-    ("log truncated while it was read", truncate_log, nothing, "WeirLostUnknown", r"truncated", DATA),
+    ("log truncated while it was read", truncate_log, nothing, "WeirLost", r"truncated", DATA),
     ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS),
 ))
 CI = ("store read-only", "log in another format", "gateway's directory gone", "broker stopped", "topic decisions deleted")

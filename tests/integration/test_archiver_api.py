@@ -201,6 +201,34 @@ def test_blocks(_):
         assert {one["zone"] for one in api.get("blocks", zone="login")["blocks"]} == {"login"}
 
 
+def flapping(times):
+    """Rows of a key that was blocked for an hour so often, a second apart, and lifted half a second later each time."""
+    first = int(time.time() * 1000) - times * 1000
+    return [(first + number * 500, 2, 10 ** 9 + number, 0, "site", b"192.0.2.250", "lift" if number % 2 else "block",
+             first + number * 500 + (0 if number % 2 else 3_600_000), "enforce", "queue", 5, 3_600_000, 4, None, None, None)
+            for number in range(2 * times)]
+
+
+def test_blocks_that_were_lifted_are_read_once(_):
+    """Their ends are ahead, so all of them are looked at; but not all the key's decisions for each of them."""
+    api, times = APIS[1], 1000
+    before = api.get("blocks", limit=1000)["blocks"]
+    with api.mariadb.connect() as connection, connection.cursor() as cursor:
+        def rows_read():
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Handler_read%'")
+            return sum(int(value) for _, value in cursor.fetchall())
+
+        marks = ", ".join(["%s"] * 16)
+        cursor.executemany(f"INSERT INTO decision_history VALUES ({marks})", flapping(times))
+        connection.commit()
+        at_first = rows_read()
+        assert api.get("blocks", limit=1000)["blocks"] == before
+        read = rows_read() - at_first
+        cursor.execute("DELETE FROM decision_history WHERE partition_id = 2 AND log_offset >= 1000000000")
+        connection.commit()
+    assert read < 30 * times, f"{read} rows read for {times} blocks"
+
+
 def held(first, last, **about):
     """[(from, to)] in which a key was blocked, by a walk over its decisions; about: zone and bucket."""
     rows = sorted((row for row in ROWS.decisions if row["zone"] == about["zone"] and row["mode"] == "enforce"

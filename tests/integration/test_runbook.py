@@ -17,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TESTS)
@@ -345,6 +347,37 @@ def lines_lost(night):
     night.over("lines-lost")
 
 
+def senders_wait(night):
+    """The spool of a source is full, as the brokers take nothing from it."""
+    port = free_port()
+    before, address = night.collector, night.filled["COLLECTOR"]
+    pushed = night.roles.collector([{"type": "http", "name": "edge", "listen": f"127.0.0.1:{port}", "spool": "16MiB", "max_body": "4MiB",
+                                     "format": FORMAT}], name="pushed")
+    pushed.until_ready()
+    night.collector = pushed
+    night.filled.update(COLLECTOR=f"127.0.0.1:{pushed.port}")
+    lines = (line(now_ms(), "pushed").rstrip("\n") + " " * 1000 + "\n").encode() * 3000
+
+    def push():
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/ingest", lines)
+        try:
+            with urllib.request.urlopen(request, timeout=2 * PATIENCE_S) as answer:
+                return answer.status
+        except urllib.error.HTTPError as refused:
+            return refused.code
+
+    night.served.part("stop", "kafka")
+    until(lambda: push() == 503, "its senders wait", 2 * PATIENCE_S, pushed.run)
+    pushed.until_says("(runbook: senders-wait)")
+    assert "weir_source_pushed_back_total{" in "".join(night.type("senders-wait").values())
+    night.served.part("start", "kafka")
+    until(lambda: push() == 200, "they wait no longer", 2 * PATIENCE_S, pushed.run)
+    night.over("senders-wait")
+    assert pushed.stop() == DONE
+    night.collector = before
+    night.filled.update(COLLECTOR=address)
+
+
 def foreign_messages(night):
     night.served.kafka.produce("weir.events", [(None, b"no frame", 0)])
     night.limiter.until(lambda: night.limiter.value("weir_limiter_dead_letters_total") == 1, "finds it")
@@ -605,7 +638,7 @@ def is_it_over(night):
 CASES = (user_blocked, gateway_not_blocking, policy_rollback, limiter_lag, memory, clock, process_suspended, lines_lost,
          foreign_messages, format_changed, source_unreadable, duplicate_collector, limiter_down, archive_behind,
          store_read_only, store_locked, store_away, store_failed_over, credentials, gaps, topic_recreated, topic_deleted,
-         broker_outage, is_it_over)
+         senders_wait, broker_outage, is_it_over)
 
 
 def require_all_typed(night):

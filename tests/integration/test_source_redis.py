@@ -354,6 +354,48 @@ def test_departures_go_on_in_a_stream_that_was_made_anew(place):
         assert weir.stop() == DONE, weir.said()
 
 
+def test_what_left_with_a_stream_that_was_removed_while_weir_was_down(place):
+    """It took weir's groups along; this machine remembers how many entries it has read."""
+    zones = [zone("left", [{"algorithm": "sliding_window", "rate": 1000000, "window": "1m"}], key=("_stream",), id=1,
+                  match={"_event": ["departed"]})]
+    with OwnRedis(place) as server:
+        sources = [whole(server.url, "jobs", name="jobs", departures="removed")]
+
+        def fill(weir, count):
+            ids = server.add("jobs", *({"n": i} for i in range(count)))
+            until(lambda: group_of(server, "jobs") == (ids[-1], count), "all are read", running=weir)
+            return ids
+
+        weir, port = start(place, sources, zones)
+        until(lambda: value(port, "weir_source_problem") >= 1, "it looks", running=weir)
+        ids = fill(weir, 5)
+        server.call("XDEL", "jobs", *ids[:2])
+        until(lambda: verdicts(port) == 2, "two departures", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        server.call("DEL", "jobs")
+        weir, port = start(place, sources, zones)
+        until(lambda: verdicts(port) == 5, "the other three", running=weir)
+        fill(weir, 4)
+        assert weir.stop() == DONE, weir.said()
+        server.call("DEL", "jobs")
+        server.add("jobs", {"n": 0})
+        weir, port = start(place, sources, zones)
+        until(lambda: verdicts(port) == 9, "all four, and not the new one", running=weir)
+        assert value(port, "weir_source_unknown_losses_total") == 0 and weir.stop() == DONE, weir.said()
+        server.call("DEL", "jobs")
+        path = place.path("state", "sources.json")
+        with open(path, encoding="utf-8") as file:
+            kept = file.read()
+        place.write(path, re.sub(r'"notes":\{"number":[0-9]+\}', '"notes":{}', kept))  # as an earlier weir left it
+        server.add("jobs", {"n": 0})
+        weir, port = start(place, sources, zones)
+        until(lambda: "nobody knows how many of its entries have left" in weir.said(), "it is said", running=weir)
+        assert value(port, "weir_source_unknown_losses_total") == 1
+        server.call("DEL", "jobs")
+        until(lambda: verdicts(port) == 10, "while it runs, too", running=weir)
+        assert weir.stop() == DONE, weir.said()
+
+
 def test_the_example_of_the_document(place):
     with open(os.path.join(ROOT, "collector", "sources.md"), encoding="utf-8") as file:
         page = file.read()

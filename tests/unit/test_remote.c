@@ -51,6 +51,7 @@ struct store {
 	uint64_t most_asked;             /* the largest range */
 	bool asks;                       /* who writes, as the listing does not say it */
 	_Atomic unsigned listings;
+	_Atomic bool holds; /* what is behind an object's beginning comes later */
 };
 
 static enum weir_status store_list(void *kind, bool whole, struct remote_round *round, struct weir_error *error)
@@ -83,6 +84,8 @@ static enum weir_status store_read(void *kind, const struct remote_object *asked
 	struct store *store = kind;
 	enum weir_status status = weir_fail(error, WEIR_END, "gone");
 	*got = 0;
+	while (from > 0 && store->holds)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	pthread_mutex_lock(&store->mutex);
 	store->most_asked = to - from > store->most_asked ? to - from : store->most_asked;
 	for (size_t i = 0; i < store->count; i++) {
@@ -331,6 +334,33 @@ static void what_cannot_be_read_is_said(void **state)
 	assert_non_null(strstr(error.text, "/logs/0.log: the connection is cut"));
 	reader_deinit(reader);
 	free(reader);
+}
+
+/* A check waits for no more than the first bytes, however large what it reads is. */
+static void what_gives_its_first_bytes_is_well(void **state)
+{
+	(void)state;
+	enum { BYTES = 9 << 20 }; /* more than one range */
+	struct store store;
+	struct source_status status = {0};
+	struct reader *reader = weir_alloc(1, sizeof *reader);
+	struct weir_error error = {.text = ""};
+	char *bytes = weir_alloc(BYTES, 1);
+	memset(bytes, '\n', BYTES);
+	reader_init(reader, &store, true);
+	put(&store, bytes, BYTES, false);
+	store.holds = true;
+	reader_open(reader);
+	for (int64_t end_ms = weir_monotonic_ms() + WAIT_MS; !status.well && weir_monotonic_ms() < end_ms;) {
+		assert_int_equal(reader_step(reader, &error), WEIR_AGAIN);
+		(void)reader->source->ops->status(reader->source, &status, 1);
+	}
+	assert_true(status.well);
+	assert_string_equal(status.problem, "");
+	store.holds = false;
+	reader_deinit(reader);
+	free(reader);
+	free(bytes);
 }
 
 /* ---- what is followed ---- */
@@ -701,6 +731,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_is_read_once),
 		cmocka_unit_test(what_cannot_be_read_is_said),
+		cmocka_unit_test(what_gives_its_first_bytes_is_well),
 		cmocka_unit_test(what_could_not_be_read_is_well_again),
 		cmocka_unit_test(a_line_too_long_comes_as_one),
 		cmocka_unit_test(truncated_is_told_and_read_on),

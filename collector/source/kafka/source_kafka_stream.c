@@ -242,8 +242,7 @@ static void state_lag(const struct kafka_source *source, const struct kafka_stre
 	status->lag_ms = waited_ms > 0 ? waited_ms : 0;
 }
 
-static void state_stream(const struct kafka_source *source, const struct kafka_stream *stream,
-                         struct source_status *status)
+static void state_counts(const struct kafka_stream *stream, struct source_status *status)
 {
 	*status = (struct source_status){
 		.name = stream->stream.name,
@@ -252,6 +251,12 @@ static void state_stream(const struct kafka_source *source, const struct kafka_s
 		.lost_records = stream->lost,
 		.own = {[SOURCE_OWN_SKIPPED] = stream->skipped},
 	};
+}
+
+static void state_stream(const struct kafka_source *source, const struct kafka_stream *stream,
+                         struct source_status *status)
+{
+	state_counts(stream, status);
 	state_lag(source, stream, status);
 	snprintf(status->problem, sizeof status->problem, "%s", stream->problem);
 }
@@ -284,10 +289,13 @@ size_t kafka_status(struct source *base, struct source_status *statuses, size_t 
 	}
 	filled = state_topics(source, statuses, count, filled);
 	for (size_t i = 0; i < source->stream_count; i++) {
-		if (!source->streams[i]->assigned)
+		const struct kafka_stream *stream = source->streams[i];
+		if (!stream->assigned && stream->lost == 0)
 			continue;
-		if (filled < count)
-			state_stream(source, source->streams[i], &statuses[filled]);
+		if (filled < count && stream->assigned)
+			state_stream(source, stream, &statuses[filled]);
+		else if (filled < count)
+			state_counts(stream, &statuses[filled]); /* another has it now; what was lost here stays told */
 		filled++;
 	}
 	pthread_mutex_unlock(&source->mutex);

@@ -317,7 +317,7 @@ static void tell(struct push_spool *spool)
 			&spool->full, spool->log, "collector",
 			"%s: its spool takes nothing now: senders are told to wait. What they send again is judged then, "
 			"and later. weir reads on as soon as it can send on; if it can, free the disk or raise "
-			"\"spool\" (runbook: broker-away)",
+			"\"spool\" (runbook: senders-wait)",
 			spool->name);
 	} else if (now_ms - spool->full_ms > CALM_MS) {
 		weir_fault_clear(&spool->full, spool->log, "collector");

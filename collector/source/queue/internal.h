@@ -6,7 +6,12 @@
 #include "collector/source/queue/source_queue.h"
 #include "collector/source/source_memory.h"
 
-enum { QUEUE_PROBLEM_BYTES = 256 };
+enum { QUEUE_PROBLEM_BYTES = 256, QUEUE_MARKS = 64 };
+
+/* The kind's number at a position that was handed out, and is not safe yet. */
+struct queue_mark {
+	uint64_t position, number;
+};
 
 /* Something that is not read. */
 struct queue_trouble {
@@ -24,10 +29,14 @@ struct queue_stream {
 	struct source_memory_stream *record; /* NULL: nothing is remembered */
 	_Atomic uint64_t safe;
 	/* Only the source's thread. */
-	uint64_t place; /* of the newest message taken or passed over */
-	int64_t put_ms; /* of that */
+	uint64_t place;              /* of the newest message taken or passed over */
+	int64_t put_ms;              /* of that */
+	uint64_t number, remembered; /* the kind's: now, and when it was found */
 	/* Only the collector's thread. */
 	uint64_t handed; /* position of the newest line handed out */
+	struct queue_mark marks[QUEUE_MARKS];
+	size_t mark_count;
+	uint64_t noted; /* the number that the memory has */
 	/* Guarded by the mutex, as status() reads them. */
 	bool answered;   /* the thread knows where it begins: no other is read under its label */
 	uint64_t shown;  /* every message up to here is handed out, or has no line */

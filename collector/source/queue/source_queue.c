@@ -30,6 +30,15 @@ static void give_back(struct queue_source *source)
 	pthread_mutex_unlock(&source->mutex);
 }
 
+/* Keeps a number until its position is safe. The newest is coarser than it could be where there are too many, and no less true. */
+static void mark_number(struct queue_stream *stream, uint64_t position, uint64_t number)
+{
+	if (number == 0)
+		return;
+	stream->mark_count -= stream->mark_count == QUEUE_MARKS;
+	stream->marks[stream->mark_count++] = (struct queue_mark){position, number};
+}
+
 /* What has no line needs no acknowledgement: it is behind the low-water mark once all before it is safe. */
 static void remember_passed(struct queue_source *source, struct queue_stream *stream, uint64_t through)
 {
@@ -57,6 +66,7 @@ static bool take_batch(struct queue_source *source, struct source_chunk *chunk)
 			return false;
 		struct queue_batch *batch = &source->batches[source->taken % QUEUE_BATCHES];
 		show(source, batch);
+		mark_number(batch->stream, batch->through, batch->number);
 		if (batch->count == 0) {
 			remember_passed(source, batch->stream, batch->through);
 			give_back(source);

@@ -46,6 +46,7 @@ struct queue_found {
 	uint64_t last; /* position of the newest message that the server has; 0: it never had one */
 	bool kept;     /* the server itself keeps up to where all is safe: that counts, whatever is remembered */
 	uint64_t safe;
+	bool again; /* only if it was read before; else it is not found: WEIR_INVALID */
 };
 
 struct queue_batch {
@@ -55,6 +56,7 @@ struct queue_batch {
 	size_t count;
 	uint64_t skipped; /* bytes that are not in its one line, if that is too long; else 0 */
 	uint64_t through; /* every message up to here is in this batch or one before, or has no line */
+	uint64_t number;  /* of queue_set_number(), when the newest of them was taken */
 	uint64_t blank;   /* how many messages up to there had none */
 	int64_t put_ms;   /* of the newest message, Unix ms; 0: not known */
 };
@@ -127,6 +129,13 @@ WEIR_MUST_USE enum weir_status queue_find(struct queue_source *source, const str
 uint64_t queue_place(const struct queue_stream *stream);
 /** The position up to which all is safe downstream. */
 uint64_t queue_safe(const struct queue_stream *stream);
+/**
+ * Sets a number of the kind's that belongs to the messages taken from now on: once they are safe, the memory has it beside
+ * their position. Behind the last message, queue_pass() at queue_place() hands it on.
+ */
+void queue_set_number(struct queue_stream *stream, uint64_t number);
+/** The number that the memory had when the stream was found; 0: none. */
+uint64_t queue_remembered(const struct queue_stream *stream);
 
 /**
  * Takes a message: as a line, if it has one. Waits while the batches are full.

@@ -35,6 +35,16 @@ uint64_t queue_safe(const struct queue_stream *stream)
 	return atomic_load(&stream->safe);
 }
 
+void queue_set_number(struct queue_stream *stream, uint64_t number)
+{
+	stream->number = number;
+}
+
+uint64_t queue_remembered(const struct queue_stream *stream)
+{
+	return stream->remembered;
+}
+
 /* Under the lock: waits for the other side, for a moment at most. */
 static void wait_for_other(struct queue_source *source)
 {
@@ -128,6 +138,7 @@ static struct queue_batch *batch_for(struct queue_source *source, struct queue_s
 static void move_on(struct queue_stream *stream, struct queue_batch *batch, uint64_t position, int64_t put_ms)
 {
 	stream->place = batch->through = position;
+	batch->number = stream->number;
 	stream->put_ms = batch->put_ms = put_ms;
 }
 

@@ -53,6 +53,11 @@ static struct source_memory_stream *find_record(struct queue_source *source, con
 {
 	char *name = put_name(source, found->label, found->id);
 	struct source_memory_stream *record = source_memory_find(source->memory, name);
+	if (record == NULL && found->again) {
+		free(name);
+		(void)weir_fail(error, WEIR_INVALID, "it was not read before");
+		return NULL;
+	}
 	if (record == NULL) {
 		bool at_end =
 			!found->kept && source->start == SOURCE_FROM_END && !source->once && !is_known(source, found->label);
@@ -99,6 +104,42 @@ static struct queue_stream *add(struct queue_source *source, const uint8_t *id, 
 	return stream;
 }
 
+/* ---- the kind's number ---- */
+
+static uint64_t number_of(const struct source_memory_stream *record)
+{
+	struct weir_json_document *document;
+	struct weir_error ignored;
+	int64_t number = 0;
+	if (record->notes == NULL || weir_json_parse_saved("the notes of a stream", record->notes, record->notes_length,
+	                                                   &document, &ignored) != WEIR_OK)
+		return 0;
+	struct weir_json root = weir_json_root(document), at = weir_json_member(&root, "number");
+	if (weir_json_int(&at, 0, INT64_MAX, &number, &ignored) != WEIR_OK)
+		number = 0;
+	weir_json_document_free(document);
+	return (uint64_t)number;
+}
+
+/* Notes the number of the newest mark that is safe. */
+static void note_number(struct queue_source *source, struct queue_stream *stream, uint64_t position)
+{
+	size_t taken = 0;
+	uint64_t number = stream->noted;
+	while (taken < stream->mark_count && stream->marks[taken].position <= position)
+		number = stream->marks[taken++].number;
+	stream->mark_count -= taken;
+	memmove(stream->marks, stream->marks + taken, stream->mark_count * sizeof *stream->marks);
+	if (number == stream->noted || stream->record == NULL)
+		return;
+	struct weir_text text = {0};
+	weir_text_printf(&text, "{\"number\":%llu}", (unsigned long long)number);
+	source_memory_note(source->memory, stream->record, &text);
+	stream->noted = number;
+}
+
+/* ---- the streams ---- */
+
 static void set_place(struct queue_stream *stream, uint64_t place)
 {
 	stream->place = stream->handed = stream->shown = place;
@@ -120,12 +161,17 @@ struct queue_stream *queue_open_stream(struct queue_source *source, const struct
 		return NULL;
 	}
 	bool remembered = source->memory != NULL && !found->fleeting;
+	if (!remembered && found->again) {
+		(void)weir_fail(error, WEIR_INVALID, "it was not read before");
+		return NULL;
+	}
 	struct source_memory_stream *record = remembered ? find_record(source, found, error) : NULL;
 	if (remembered && record == NULL)
 		return NULL;
 	struct queue_stream *stream = add(source, found->id, found->label, !found->fleeting);
 	stream->record = record;
 	stream->guarantee = found->guarantee;
+	stream->noted = stream->remembered = record != NULL ? number_of(record) : 0;
 	uint64_t begin = record != NULL                                      ? record->low_water
 	                 : source->start == SOURCE_FROM_END && !source->once ? found->last
 	                                                                     : 0;
@@ -165,6 +211,7 @@ void queue_acknowledge(struct source *base, struct source_stream *handle, uint64
 		position = stream->shown;
 	if (position > atomic_load(&stream->safe))
 		atomic_store(&stream->safe, position);
+	note_number(source, stream, position);
 	if (stream->record != NULL)
 		source_memory_acknowledge(source->memory, stream->record, position);
 }
@@ -228,6 +275,22 @@ static size_t state_troubles(const struct queue_source *source, struct source_st
 	return filled;
 }
 
+/* One that was made anew counts on: what was lost of those before it stays told. */
+static void add_counts(const struct queue_source *source, const struct queue_stream *stream,
+                       struct source_status *status)
+{
+	for (size_t i = 0; i < source->stream_count; i++) {
+		const struct queue_stream *before = source->streams[i];
+		if (before->answered || strcmp(before->label, stream->label) != 0)
+			continue;
+		status->lines += atomic_load_explicit(&before->stream.lines, memory_order_relaxed);
+		status->lost_records += before->lost;
+		status->unknown_losses += before->unknown;
+		status->own[SOURCE_OWN_SKIPPED] += before->skipped;
+		status->own[SOURCE_OWN_AGAIN] += before->again;
+	}
+}
+
 static void state_stream(const struct queue_source *source, const struct queue_stream *stream,
                          struct source_status *status)
 {
@@ -282,6 +345,7 @@ size_t queue_status(struct source *base, struct source_status *statuses, size_t 
 		if (!source->streams[i]->answered)
 			continue;
 		state_stream(source, source->streams[i], &status);
+		add_counts(source, source->streams[i], &status);
 		if (strcmp(status.name, source->label) == 0) { /* its only one */
 			state_whole(source, &status);
 			stated = true;

@@ -70,6 +70,7 @@ struct redis_stream {
 	int64_t begin_ms;             /* monotonic: when it is due to be found, after it was refused */
 	bool absent;                  /* it was not there when it was looked for: all that comes is new */
 	bool gone;                    /* the problem that is shown is that it is not there */
+	bool sought;                  /* it was not there, and what an earlier run knew of it was looked for */
 	bool kept;                    /* its groups are there */
 	bool tallied;                 /* place.read is known */
 	bool waits;                   /* told that no departures are given now */

@@ -28,8 +28,12 @@ void redis_depart(struct redis_source *source, struct redis_stream *stream, cons
 	if (workers && !extent->acknowledges)
 		return;
 	uint64_t there = count_there(extent, workers), read = stream->place.read;
-	if (!stream->tallied) /* what left before departures were asked for is nobody's */
+	if (!stream->tallied) { /* what left before departures were asked for is nobody's */
 		read = stream->place.read = stream->departed + there;
+		queue_set_number(stream->entries, read);
+		if (!queue_pass(&source->queue, stream->entries, stream->place.position))
+			return;
+	}
 	stream->tallied = true;
 	uint64_t departed = read > there ? read - there : 0;
 	while (stream->departed < departed) {

@@ -151,7 +151,7 @@ enum weir_status redis_keep(struct redis_source *source, struct weir_error *erro
 		size_t count = 0;
 		for (size_t i = first; i < source->stream_count && i < first + AT_ONCE; i++) {
 			struct redis_stream *stream = source->streams[i];
-			if (stream->entries == NULL || source->servers[stream->node]->link == NULL)
+			if (stream->entries == NULL || stream->gone || source->servers[stream->node]->link == NULL)
 				continue;
 			take_safe(stream);
 			if (!has_moved(stream))

@@ -56,6 +56,8 @@ static bool put(struct redis_source *source, struct redis_stream *stream, uint64
 	stream->place.position = position;
 	stream->place.added++;
 	stream->place.read++;
+	if (stream->done != NULL && stream->tallied)
+		queue_set_number(stream->entries, stream->place.read);
 	redis_entry_end(entry);
 	if (entry->field != NULL && !entry->found)
 		note_skipped(source, stream);

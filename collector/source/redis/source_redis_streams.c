@@ -176,6 +176,14 @@ static enum weir_status read_groups(struct redis_source *source, struct redis_st
 
 /* ---- where a stream begins ---- */
 
+/* It is not there any more: whatever was read of it has left. */
+static void depart_all(struct redis_source *source, struct redis_stream *stream)
+{
+	const struct redis_extent nothing = {.acknowledges = true};
+	if (stream->done != NULL && stream->tallied)
+		redis_depart(source, stream, &nothing);
+}
+
 /* Hash of the source's name, the database, the key and the generation, each ended by a zero; and of what is read of it. */
 static void make_id(const struct redis_source *source, const struct redis_stream *stream, const char *what,
                     uint8_t id[SOURCE_ID_BYTES])
@@ -212,13 +220,39 @@ static enum weir_status find(struct redis_source *source, const struct redis_str
                              uint64_t last, const struct group *group, struct queue_stream **made,
                              struct weir_error *error)
 {
-	struct queue_found found = {.last = last, .safe = group->there ? group->at : 0, .kept = group->there};
+	struct queue_found found = {
+		.last = last, .safe = group->there ? group->at : 0, .kept = group->there, .again = stream->gone};
 	char *label = make_label(source, stream, what);
 	found.label = label;
 	make_id(source, stream, what, found.id);
 	enum weir_status status = queue_find(&source->queue, &found, made, error);
 	free(label);
 	return status;
+}
+
+/*
+ * Sets how many entries were read. A stream that was removed while weir was down took its groups along: this machine
+ * remembers the number, as of the last entries that it acknowledged.
+ */
+static void set_read(struct redis_source *source, struct redis_stream *stream, const struct redis_extent *extent,
+                     const struct group *group, const struct group *read)
+{
+	uint64_t place = stream->place.position, remembered = queue_remembered(stream->entries);
+	bool lacks = !group->there && place > 0, kept = group->there && read->there;
+	stream->place.read = kept ? read->number : lacks ? remembered : 0;
+	stream->tallied = stream->done == NULL || kept || (lacks && remembered > 0) || (!group->there && place == 0) ||
+	                  (lacks && place == extent->last && stream->departed == 0);
+	if (!stream->tallied && lacks) {
+		queue_note_lost(&source->queue, stream->done, 0,
+		                "the stream was removed while weir was down, or its groups were: nobody knows how many of its "
+		                "entries have left since. Queues hold them until their \"hold\" is over (runbook: lines-lost)");
+		queue_note_unknown(&source->queue, stream->done);
+	}
+	if (stream->done == NULL || !stream->tallied)
+		return;
+	queue_set_number(stream->entries, stream->place.read);
+	if (place > 0 && stream->place.read != remembered) /* another machine's, or of a server that went back */
+		(void)queue_pass(&source->queue, stream->entries, place);
 }
 
 /* Sets the counts at the place where reading begins, as far as they are known. */
@@ -237,16 +271,18 @@ static void set_counts(struct redis_source *source, struct redis_stream *stream,
 		stream->counted = true;
 		stream->place.added = extent->added;
 	}
-	stream->tallied = stream->done == NULL || (read->there && group->there) ||
-	                  (!group->there && (place == 0 || place == extent->last));
-	stream->place.read = read->there ? read->number : 0;
+	stream->departed = stream->done != NULL ? queue_place(stream->done) : 0;
+	set_read(source, stream, extent, group, read);
 	stream->safe = stream->place;
 	stream->saved = group->there ? group->at : UINT64_MAX;
 	stream->saved_added = stream->safe.added;
-	stream->departed = stream->done != NULL ? queue_place(stream->done) : 0;
 	stream->saved_done = stream->departed;
 	stream->kept = group->there;
-	(void)source;
+}
+
+static bool has_departures(const struct redis_source *source)
+{
+	return source->config.departures && !source->queue.once;
 }
 
 /* The stream of its entries, and with departures that of them: both, or none is read. */
@@ -257,10 +293,9 @@ static enum weir_status find_both(struct redis_source *source, struct redis_stre
 	struct queue_stream *entries, *done = NULL;
 	struct group departed = groups[REDIS_GROUP_DONE];
 	departed.at = departed.number;
-	stream->gone = false;
 	enum weir_status status =
 		find(source, stream, "", stream->absent ? 0 : extent->last, &groups[REDIS_GROUP], &entries, error);
-	if (status == WEIR_OK && source->config.departures && !source->queue.once)
+	if (status == WEIR_OK && has_departures(source))
 		status = find(source, stream, " done", 0, &departed, &done, error);
 	if (status == WEIR_INVALID)
 		stream->begin_ms = weir_monotonic_ms() + REFUSED_MS;
@@ -268,6 +303,22 @@ static enum weir_status find_both(struct redis_source *source, struct redis_stre
 		return status;
 	stream->entries = entries;
 	stream->done = done;
+	return WEIR_OK;
+}
+
+/* It is not there: what was read of it in an earlier run has left. */
+static enum weir_status begin_gone(struct redis_source *source, struct redis_stream *stream)
+{
+	const struct group none[REDIS_GROUPS] = {{0}};
+	const struct redis_extent nothing = {.acknowledges = true};
+	struct weir_error ignored; /* it was never read */
+	stream->sought = true;
+	enum weir_status status = find_both(source, stream, &nothing, none, &ignored);
+	stream->begin_ms = 0;
+	if (status != WEIR_OK)
+		return status;
+	set_counts(source, stream, &nothing, &none[REDIS_GROUP], &none[REDIS_GROUP_READ]);
+	depart_all(source, stream);
 	return WEIR_OK;
 }
 
@@ -283,8 +334,11 @@ static enum weir_status begin(struct redis_source *source, struct redis_stream *
 		ask_groups(source, stream);
 		status = read_groups(source, stream, groups, REDIS_GROUPS, error);
 	}
+	if (status == WEIR_INVALID && stream->gone && has_departures(source) && !stream->sought)
+		return begin_gone(source, stream) == WEIR_END ? WEIR_END : status;
 	if (status != WEIR_OK)
 		return status;
+	stream->gone = false;
 	status = find_both(source, stream, &extent, groups, error);
 	if (status != WEIR_OK)
 		return status;
@@ -381,8 +435,11 @@ static enum weir_status look_again(struct redis_source *source, struct redis_str
 		*error = second;
 	if (status == WEIR_OK)
 		status = status_extent;
+	if (status == WEIR_INVALID && stream->gone)
+		depart_all(source, stream);
 	if (status != WEIR_OK)
 		return status;
+	stream->gone = false;
 	bool unread = !workers.counted && workers.at == 0; /* nothing was ever read through it */
 	extent.acknowledges = workers.there && (workers.counted || unread) && workers.read >= workers.pending;
 	extent.acknowledged = workers.read - workers.pending;

@@ -153,6 +153,9 @@ void remote_unpack_close(struct remote_fetch *fetch);
 bool remote_stopped(struct remote_fetch *fetch);
 /** A temporary file without a name. @return -1 */
 int remote_temporary(const struct remote_fetch *fetch, struct weir_error *error);
+/** As remote_ops.read, and notes that something could be read. @thread any */
+enum weir_status remote_read_bytes(struct remote_fetch *fetch, const struct remote_object *object, uint64_t from,
+                                   uint64_t to, int fd, uint64_t *got, struct weir_error *error);
 /** Where bytes may be added to the step that is being made: begins it where there is none. -1: error */
 int remote_step_fd(struct remote_fetch *fetch, struct weir_error *error);
 /** Takes what was added as a piece, with a newline behind it where it is `closed`. @param piece  its texts are taken, unless it fails */

@@ -23,8 +23,8 @@ static void *read_some(void *context)
 	for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->fetch->ahead_count;) {
 		struct remote_ahead *ahead = &work->fetch->ahead[i];
 		struct remote_object object = remote_object_of(ahead->known);
-		ahead->status = options->ops->read(options->kind, &object, ahead->from, ahead->from + REMOTE_AHEAD_BYTES,
-		                                   ahead->fd, &ahead->got, &ahead->error);
+		ahead->status = remote_read_bytes(work->fetch, &object, ahead->from, ahead->from + REMOTE_AHEAD_BYTES,
+		                                  ahead->fd, &ahead->got, &ahead->error);
 	}
 	return NULL;
 }

@@ -68,6 +68,19 @@ static void wait_until(struct remote_fetch *fetch, int64_t end_ms)
 	pthread_mutex_unlock(&fetch->mutex);
 }
 
+/* ---- bytes ---- */
+
+enum weir_status remote_read_bytes(struct remote_fetch *fetch, const struct remote_object *object, uint64_t from,
+                                   uint64_t to, int fd, uint64_t *got, struct weir_error *error)
+{
+	const struct remote_fetch_options *options = &fetch->options;
+	enum weir_status status = options->ops->read(options->kind, object, from, to, fd, got, error);
+	pthread_mutex_lock(&fetch->mutex);
+	fetch->state.reads |= status == WEIR_OK && *got > 0;
+	pthread_mutex_unlock(&fetch->mutex);
+	return status;
+}
+
 /* ---- steps ---- */
 
 int remote_temporary(const struct remote_fetch *fetch, struct weir_error *error)

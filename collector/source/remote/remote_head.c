@@ -39,8 +39,8 @@ enum weir_status remote_head(struct remote_fetch *fetch, const struct remote_obj
 		int fd = remote_temporary(fetch, error);
 		if (fd < 0)
 			return WEIR_IO;
-		enum weir_status status = fetch->options.ops->read(fetch->options.kind, object, 0,
-		                                                   packed ? HEAD_PACKED_BYTES : HEAD_BYTES, fd, &got, error);
+		enum weir_status status =
+			remote_read_bytes(fetch, object, 0, packed ? HEAD_PACKED_BYTES : HEAD_BYTES, fd, &got, error);
 		if (status == WEIR_OK && lseek(fd, 0, SEEK_SET) != 0)
 			status = weir_fail(error, WEIR_IO, "cannot read a temporary file");
 		if (status != WEIR_OK) {

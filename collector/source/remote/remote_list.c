@@ -356,10 +356,7 @@ static void list(struct remote_fetch *fetch, bool whole, int64_t now_ms)
 		fetch->once_error = error;
 	}
 	pthread_mutex_lock(&fetch->mutex);
-	if (good)
-		fetch->state.listed_ms = now_ms;
-	else
-		fetch->state.errors++;
+	fetch->state.errors += !good;
 	pthread_mutex_unlock(&fetch->mutex);
 }
 

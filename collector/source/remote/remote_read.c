@@ -181,8 +181,7 @@ static enum weir_status read_into(struct remote_fetch *fetch, const struct remot
 	*asked = known->offset + (growing ? REMOTE_RANGE_BYTES : remote_range_next(fetch)) - from;
 	if (ahead == NULL) {
 		int64_t began_ms = weir_monotonic_ms();
-		enum weir_status status =
-			fetch->options.ops->read(fetch->options.kind, &object, from, from + *asked, fd, got, error);
+		enum weir_status status = remote_read_bytes(fetch, &object, from, from + *asked, fd, got, error);
 		if (!growing)
 			remote_range_came(fetch, *asked, *got, weir_monotonic_ms() - began_ms);
 		return status;
@@ -276,8 +275,7 @@ enum weir_status remote_read_again(struct remote_fetch *fetch, struct remote_pie
 	if (fd < 0)
 		return WEIR_IO;
 	piece->at = fetch->step->bytes;
-	enum weir_status status =
-		fetch->options.ops->read(fetch->options.kind, &object, piece->from, piece->to, fd, &got, error);
+	enum weir_status status = remote_read_bytes(fetch, &object, piece->from, piece->to, fd, &got, error);
 	bool whole = got == piece->to - piece->from;
 	if (!whole && status == WEIR_IO)
 		return WEIR_IO;

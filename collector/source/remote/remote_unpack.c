@@ -30,8 +30,7 @@ static enum weir_status download(struct remote_fetch *fetch, const struct remote
 	for (uint64_t from = 0;; from += got) {
 		int64_t began_ms = weir_monotonic_ms();
 		uint64_t asked = fetch->range_bytes;
-		enum weir_status status =
-			fetch->options.ops->read(fetch->options.kind, object, from, from + asked, fd, &got, error);
+		enum weir_status status = remote_read_bytes(fetch, object, from, from + asked, fd, &got, error);
 		remote_range_came(fetch, asked, got, weir_monotonic_ms() - began_ms);
 		if (status == WEIR_IO && got > 0)
 			continue;

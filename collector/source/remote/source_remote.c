@@ -414,6 +414,7 @@ size_t remote_status(struct source *base, struct source_status *statuses, size_t
 	bool saving = source->problem[0] != '\0';
 	snprintf(status->problem, sizeof status->problem, "%s", saving ? source->problem : state.problem);
 	status->reads_on = !saving && state.reads_on;
+	status->well = state.reads;
 	pthread_mutex_unlock(&source->mutex);
 	return 1;
 }
