@@ -170,14 +170,28 @@ static enum weir_status replay(struct run *run, const struct matched *matched, c
 	return status;
 }
 
+/* Zones lie in the policy's order. A record has at most one decision of a zone. */
+static int by_zone(const void *left, const void *right)
+{
+	const struct pass_decision *a = left, *b = right;
+	return a->zone < b->zone ? -1 : a->zone > b->zone;
+}
+
+/* What one record decides is in the policy's order, as `weir run --once` writes it, whatever partitions its keys are of. */
 static enum weir_status take_record(struct run *run, const struct record *record)
 {
+	struct pass *pass = run->pass;
+	size_t before = pass->decision_count;
 	struct matched matched;
 	enum weir_status status = WEIR_OK;
-	matcher_match(run->pass->subject->matcher, record, &matched);
+	matcher_match(pass->subject->matcher, record, &matched);
 	if (run->replays != NULL)
 		status = replay(run, &matched, record);
-	return status == WEIR_OK ? judging_take(run->judging, &matched, record, run->error) : status;
+	if (status == WEIR_OK)
+		status = judging_take(run->judging, &matched, record, run->error);
+	if (pass->decision_count > before + 1)
+		qsort(pass->decisions + before, pass->decision_count - before, sizeof *pass->decisions, by_zone);
+	return status;
 }
 
 /* ---- lines ---- */

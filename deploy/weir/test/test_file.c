@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define START_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
+#define LAST_MS (WEIR_TIME_END_MS - 1)
 #define TIME_FORMS "must be a time: since the case's start as \"10s\", Unix ms, or ISO 8601 as \"2026-01-01T10:00:00Z\""
 
 const char *const test_actions[] = {"block", "lift", NULL}, *const test_modes[] = {"enforce", "shadow", NULL};
@@ -23,7 +24,8 @@ static bool is_number(const char *text)
 	return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-static enum weir_status read_time(const struct weir_json *at, int64_t start_ms, int64_t *time_ms,
+/* @param most_ms  events are before WEIR_TIME_END_MS, but a block may end behind it */
+static enum weir_status read_time(const struct weir_json *at, int64_t start_ms, int64_t most_ms, int64_t *time_ms,
                                   struct weir_error *error)
 {
 	const char *text = json_string_value(at->value);
@@ -36,7 +38,7 @@ static enum weir_status read_time(const struct weir_json *at, int64_t start_ms, 
 		ms = ms >= 0 && ms < WEIR_TIME_END_MS ? start_ms + ms : -1;
 	else if (text == NULL || !api_time_read(weir_span_of(text), &ms))
 		return weir_json_fail(at, error, TIME_FORMS);
-	if (ms < 0 || ms >= WEIR_TIME_END_MS)
+	if (ms < 0 || ms > most_ms)
 		return weir_json_fail(at, error, "must be from 1970 to 9999");
 	*time_ms = ms;
 	return WEIR_OK;
@@ -173,13 +175,14 @@ static enum weir_status check_fields(const struct test_given *given, struct weir
 
 static enum weir_status check_lines(struct test_given *given, struct weir_error *error)
 {
-	size_t count;
+	size_t count = 0;
 	enum weir_status status = weir_json_one_or_more(&given->what, TEST_LINES_MAX, &count, error);
 	for (size_t i = 0; status == WEIR_OK && i < count; i++) {
 		struct weir_json line = weir_json_one_of(&given->what, i);
 		const char *text;
 		status = weir_json_string(&line, &text, error);
 	}
+	given->lines = count;
 	return status;
 }
 
@@ -208,6 +211,7 @@ static enum weir_status read_given(const struct weir_json *at, int64_t start_ms,
 	                             .at_ms = TEST_UNSAID,
 	                             .every_ms = TEST_UNSAID,
 	                             .repeat = TEST_UNSAID,
+	                             .lines = 1,
 	                             .cost = 1,
 	                             .for_ms = TEST_UNSAID,
 	                             .until_ms = TEST_UNSAID};
@@ -221,9 +225,9 @@ static enum weir_status read_given(const struct weir_json *at, int64_t start_ms,
 	given->source = weir_json_member(at, "source");
 	given->format = weir_json_member(at, "format");
 	if (status == WEIR_OK)
-		status = read_time(&when, start_ms, &given->at_ms, error);
+		status = read_time(&when, start_ms, LAST_MS, &given->at_ms, error);
 	if (status == WEIR_OK)
-		status = read_time(&until, start_ms, &given->until_ms, error);
+		status = read_time(&until, start_ms, WEIR_TIME_END_MS, &given->until_ms, error);
 	if (status == WEIR_OK)
 		status = read_key(&key, &given->key, &key_given, error);
 	if (status == WEIR_OK && weir_json_exists(&given->source) && !json_is_string(given->source.value) &&
@@ -328,9 +332,9 @@ static enum weir_status read_decision(const struct weir_json *at, int64_t start_
 	if (status == WEIR_OK)
 		status = read_word(at, "mode", test_modes, &decision->mode, error);
 	if (status == WEIR_OK)
-		status = read_time(&when, start_ms, &decision->at_ms, error);
+		status = read_time(&when, start_ms, LAST_MS, &decision->at_ms, error);
 	if (status == WEIR_OK)
-		status = read_time(&until, start_ms, &decision->until_ms, error);
+		status = read_time(&until, start_ms, INT64_MAX, &decision->until_ms, error);
 	if (status == WEIR_OK)
 		status = read_key(&key, &decision->key, &decision->key_given, error);
 	if (status == WEIR_OK && decision->key_given && decision->zone == NULL)
@@ -449,13 +453,14 @@ static enum weir_status read_name(const struct test_file *file, const struct tes
 static enum weir_status read_case(struct test_file *file, struct test_case *one, struct weir_error *error)
 {
 	struct weir_json start = weir_json_member(&one->at, "start"), given = weir_json_member(&one->at, "given");
+	int64_t lines = 0;
 	enum weir_status status = weir_json_known(&one->at, case_rules, error);
 	if (status == WEIR_OK)
 		status = weir_json_read(&one->at, case_rules, one, error);
 	if (status == WEIR_OK)
 		status = read_name(file, one, error);
 	if (status == WEIR_OK)
-		status = read_time(&start, one->start_ms, &one->start_ms, error);
+		status = read_time(&start, one->start_ms, LAST_MS, &one->start_ms, error);
 	if (status == WEIR_OK)
 		status = weir_json_one_or_more(&given, TEST_GIVEN_MAX, &one->given_count, error);
 	if (status != WEIR_OK)
@@ -464,6 +469,9 @@ static enum weir_status read_case(struct test_file *file, struct test_case *one,
 	for (size_t i = 0; status == WEIR_OK && i < one->given_count; i++) {
 		struct weir_json at = weir_json_one_of(&given, i);
 		status = read_given(&at, one->start_ms, &one->given[i], error);
+		lines += (int64_t)one->given[i].lines * (one->given[i].repeat > 1 ? one->given[i].repeat : 1);
+		if (status == WEIR_OK && lines > TEST_LINES_MAX)
+			status = weir_json_fail(&at, error, "brings the lines of the case above %d", TEST_LINES_MAX);
 	}
 	return status == WEIR_OK ? read_expected(one, error) : status;
 }
@@ -478,7 +486,7 @@ static enum weir_status read_cases(struct test_file *file, struct weir_error *er
 	if (status == WEIR_OK)
 		status = weir_json_read(&root, file_members, file, error);
 	if (status == WEIR_OK)
-		status = read_time(&start, 0, &start_ms, error);
+		status = read_time(&start, 0, LAST_MS, &start_ms, error);
 	if (status == WEIR_OK)
 		status = weir_json_list(&cases, 1, TEST_CASES_MAX, &count, error);
 	if (status != WEIR_OK)

@@ -37,6 +37,7 @@ struct test_given {
 	enum test_given_kind kind;
 	struct weir_json what;   /* the lines or fields */
 	int64_t at_ms, every_ms; /* of the first record, and from one to the next */
+	size_t lines;            /* at least, each time */
 	int64_t repeat;          /* how many times; of lines that are not made from a template TEST_UNSAID */
 	struct weir_json source; /* a name, or a place in "sources" */
 	struct weir_json format; /* of lines that no source has */
