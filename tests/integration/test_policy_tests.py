@@ -349,6 +349,32 @@ def test_a_bad_file_beside_good_ones_ends_with_2_and_hides_nothing(place):
     assert place.run("test", "--config", config, good, "--junit", place.path("no/such/folder")).code() == FAILED
 
 
+def blocks(page, kind):
+    """The code blocks of a page."""
+    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
+        return re.findall(rf"^```{kind}\n(.*?)^```$", file.read(), re.S | re.M)
+
+
+def test_the_page_shows_what_passes_and_names_every_member(place):
+    """limiter/tests.md: its example against the policy of README.md; and what each object may have."""
+    example, command = blocks("limiter/tests.md", "json")
+    place.write("weir.json", blocks("README.md", "json")[0])
+    done = place.good("test", place.write("policy.test.json", example))
+    assert "2 passed, 0 failed" in done.out().decode()
+    assert json.loads(command)["command"] == "allow"
+    with open(os.path.join(ROOT, "limiter/tests.md"), encoding="utf-8") as file:
+        documented = set(re.findall("`([a-z$]+)`", file.read()))
+    good = case("x", [given(1)], decisions=[])
+    for wrong in ({"x": 1}, {"cases": [{**good, "x": 1}]}, {"cases": [{**good, "given": [{"x": 1}]}]},
+                  *({"cases": [{**good, "given": [{kind: "block", "x": 1}]}]}
+                    for kind in ("lines", "path", "fields", "command")),
+                  {"cases": [case("x", ["y"], x=1)]}, {"cases": [case("x", ["y"], decisions=[{"x": 1}])]},
+                  {"cases": [case("x", ["y"], counts=[{"x": 1}])]}):
+        said = refused(place, place.path("weir.json"), json.dumps(wrong))
+        known = set(re.search(r"\(known: (.*)\)", said)[1].split(", "))
+        assert len(known) >= 3 and known <= documented, (wrong, known - documented)
+
+
 # ---- other readers ----
 
 def strange(place):
