@@ -21,7 +21,7 @@
 
 #define NOBODY SIZE_MAX
 
-enum { EXPLAINED_MAX = 10 }; /* of a case, beside those whose explanation is expected */
+enum { EXPLAINED_MAX = 3 }; /* of a case, beside those whose explanation is expected */
 
 struct check {
 	const struct test_case *of;

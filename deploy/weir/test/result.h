@@ -7,7 +7,7 @@
 #include "common/files/durable_file.h"
 #include "deploy/weir/test/test_file.h"
 
-enum { RESULT_FAILURES_MAX = 20 }; /* of a case; more are only counted */
+enum { RESULT_FAILURES_MAX = 10 }; /* of a case; more are only counted */
 
 struct test_failure {
 	char words[WEIR_ERROR_TEXT_BYTES]; /* "FILE:LINE: PATH: what was expected, and what came" */
