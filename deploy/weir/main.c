@@ -14,20 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct command *const weir_commands[] = {&command_run,       &command_validate,
-                                               &command_generate,  &command_policy,
-                                               &command_block,     &command_lift,
-                                               &command_allow,     &command_list,
-                                               &command_explain,   &command_top,
-                                               &command_serve,     &command_forget,
-                                               &command_recover,   &command_override,
-                                               &command_decode,    &command_state,
-                                               &command_subscribe, &command_setup,
-                                               &command_watch,     &command_doctor,
-                                               &command_reference, NULL};
-
-enum { COMMANDS = sizeof weir_commands / sizeof *weir_commands - 1 };
-
 static const struct weir_argument_option options[] = {
 	{.name = "version", .type = WEIR_ARGUMENT_FLAG, .help = "print the version"},
 	{.name = NULL},
@@ -59,7 +45,7 @@ static void print_help(FILE *out)
 	fprintf(out, "Usage: %s\n\n", weir_program.usage);
 	weir_arguments_wrap(weir_program.about, 0, out);
 	fputs("\nCommands:\n", out);
-	for (int i = 0; i < COMMANDS; i++)
+	for (int i = 0; weir_commands[i] != NULL; i++)
 		fprintf(out, "  %-10s %s\n", name_of(weir_commands[i]), weir_commands[i]->line->summary);
 	fprintf(out, "\nTry it on a log, without a configuration:\n  %s\n\n%s\n", weir_program.examples, sections[0].text);
 	fputs("\n\"weir COMMAND --help\" explains a command, with examples.\n", out);
@@ -67,8 +53,8 @@ static void print_help(FILE *out)
 
 static enum weir_exit refuse_unknown(const char *written)
 {
-	const char *names[COMMANDS + 2] = {"help"};
-	for (int i = 0; i < COMMANDS; i++)
+	const char *names[WEIR_COMMANDS_MAX + 2] = {"help"};
+	for (int i = 0; weir_commands[i] != NULL; i++)
 		names[i + 1] = name_of(weir_commands[i]);
 	const char *near = weir_nearest_name(written, names);
 	if (near != NULL) {
@@ -105,7 +91,7 @@ int main(int argc, char **argv)
 		puts("weir " WEIR_VERSION);
 		return WEIR_EXIT_DONE;
 	}
-	for (int i = 0; i < COMMANDS; i++)
+	for (int i = 0; weir_commands[i] != NULL; i++)
 		if (strcmp(argv[1], name_of(weir_commands[i])) == 0)
 			return weir_commands[i]->run(argc - 1, argv + 1);
 	return refuse_unknown(argv[1]);

@@ -95,6 +95,37 @@ def test_a_change_can_be_looked_at_before_and_taken_back(place):
             assert versions == [1, 2, 3, 4], versions
 
 
+def test_a_policy_whose_tests_fail_is_not_put_in_force(place):
+    """--require, once or more: whatever fails or cannot be run leaves what is in force, on a dry run, too."""
+    given = {"at": "0s", "repeat": 4, "every": "1s", "fields": {"user": "ann"}}
+    case = {"name": "the fourth is blocked", "given": [given], "expect": {"decisions": [{"zone": "site", "line": 4}]}}
+    tests = place.write("policy.test.json", json.dumps({"config": "elsewhere.json", "cases": [case]}))
+    unusable = place.write("unusable.json", json.dumps({"cases": [{**case, "expect": {}}]}))
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
+        def apply(rate, *words):
+            path = place.write("new.json", json.dumps(roles.sections(zones=zones(rate))))
+            return place.run("policy", "apply", "--config", path, *words)
+
+        def versions():
+            return [text["version"] for text in roles.command("policy", "history", "--json").objects()]
+
+        done = apply(3, "--require", tests)
+        assert done.code() == 0 and "policy 1 is in force" in done.out().decode() and "ann" not in done.said(), done.said()
+        for words, said in ((["--require", tests], "it fails its tests"),
+                            (["--require", tests, "--dry-run"], "it fails its tests"),
+                            (["--require", unusable], "some of its tests cannot be run"),
+                            (["--require", tests, "--require", place.path("none.json")], "cannot be run")):
+            done = apply(2, *words)
+            assert done.code() == USAGE and said in done.said() and not done.out(), (words, done.code(), done.said())
+            assert tests not in words or "decisions[0].line: expected 4, got 3" in done.said(), done.said()
+            assert versions() == [1], versions()
+        assert {frame["policy"] for frame in roles.command("decode", "--partition", "0").objects()} == {1}
+        done = apply(2)
+        assert done.code() == 0 and versions() == [1, 2], done.said()
+        done = place.run("policy", "show", "--config", place.path("new.json"), "--require", tests)
+        assert done.code() == USAGE and "--require is for apply" in done.said(), done.said()
+
+
 def test_a_policy_that_a_crash_left_out_is_appended_by_the_next(place):
     """Numbered and in the store, but in no partition, or in some: the next apply puts all of them everywhere."""
     with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:

@@ -69,7 +69,7 @@ def test_it_holds_what_a_machine_needs(place):
               "usr/share/man/man8/weir-limiter.8.gz", "usr/share/bash-completion/completions/weir",
               "usr/share/zsh/vendor-completions/_weir", "usr/share/fish/vendor_completions.d/weir.fish",
               *(f"usr/share/doc/weir/examples/{name}" for name in ("nginx.conf", "haproxy.cfg", "weir-alerts.yaml",
-                                                                    "weir-dashboard.json"))}
+                                                                    "weir-dashboard.json", "weir.test.json"))}
     assert wanted <= found, wanted - found
     with open(os.path.join(root, "DEBIAN/conffiles"), encoding="ascii") as file:
         assert file.read() == "/etc/weir/weir.json\n"

@@ -45,6 +45,7 @@ WRITERS = (
      "output.md", ("weir state",)),
     (('deploy/weir/inspect/state_overrides.c | "',), "output.md", ("weir state --orders",)),
     (('deploy/weir/explain/answer_json.c | " put_value',), "output.md", ("weir explain --json",)),
+    (('deploy/weir/test/output.c | "',), "output.md", ("weir test --json",)),
     (('deploy/weir/run/outputs.c | "',), "output.md", ("weir run --judged",)),
     (('deploy/weir/run/summary.c | " json_member',), "output.md", ("weir run --summary json",)),
 )

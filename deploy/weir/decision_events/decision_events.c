@@ -2,6 +2,7 @@
 /* Decisions are lines by the same way as those of a topic: as they are published, read again. */
 #include "deploy/weir/decision_events/decision_events.h"
 
+#include "collector/follow/inputs.h"
 #include "collector/source/decisions/decision_line.h"
 #include "collector/source/kinds/source_kinds.h"
 #include "common/base/alloc.h"
@@ -16,7 +17,7 @@ struct event_line {
 };
 
 struct decision_events {
-	const struct inputs *inputs; /* borrowed */
+	const struct weir_policy *policy; /* borrowed */
 	struct format *format;
 	struct event_line *lines; /* a queue from `first` on */
 	size_t first, count, room;
@@ -45,19 +46,20 @@ static bool some_zone_counts(const struct weir_policy *policy)
 	return false;
 }
 
-enum weir_status decision_events_new(const struct inputs *inputs, struct decision_events **events,
+enum weir_status decision_events_new(const struct weir_config *config, const struct weir_policy *policy,
+                                     const struct field_table *fields, struct decision_events **events,
                                      struct weir_error *error)
 {
-	size_t place = find_source(inputs->config);
+	size_t place = find_source(config);
 	struct format *format;
 	*events = NULL;
-	if (place == inputs->config->source_count || !some_zone_counts(inputs->policy))
+	if (place == config->source_count || !some_zone_counts(policy))
 		return WEIR_OK;
-	enum weir_status status = inputs_format(inputs->config, &inputs->fields, place, &format, error);
+	enum weir_status status = inputs_format(config, fields, place, &format, error);
 	if (status != WEIR_OK)
 		return status;
 	*events = weir_alloc(1, sizeof **events);
-	(*events)->inputs = inputs;
+	(*events)->policy = policy;
 	(*events)->format = format;
 	return WEIR_OK;
 }
@@ -91,7 +93,7 @@ void decision_events_add(struct decision_events *events, uint32_t partition, con
 	}
 	struct event_line *line = &events->lines[events->count];
 	*line = (struct event_line){.zone = decision->zone->order};
-	if (decision_line_put(&line->text, &message, events->inputs->policy, &position))
+	if (decision_line_put(&line->text, &message, events->policy, &position))
 		events->count++;
 	else
 		weir_text_deinit(&line->text);

@@ -8,16 +8,20 @@
 #ifndef DEPLOY_WEIR_DECISION_EVENTS_H
 #define DEPLOY_WEIR_DECISION_EVENTS_H
 
-#include "collector/follow/inputs.h"
+#include "collector/record/record.h"
+#include "common/config/config.h"
 #include "limiter/shard/shard.h"
 
 struct decision_events;
 
 /**
- * @param inputs  borrowed: its fields and its policy
+ * @param config  borrowed: its sources
+ * @param policy  borrowed: whose zones count them
+ * @param fields  of the matcher that is to match the records
  * @param events  returned: decision_events_free(); NULL: no zone counts decisions, or no source gives them
  */
-WEIR_MUST_USE enum weir_status decision_events_new(const struct inputs *inputs, struct decision_events **events,
+WEIR_MUST_USE enum weir_status decision_events_new(const struct weir_config *config, const struct weir_policy *policy,
+                                                   const struct field_table *fields, struct decision_events **events,
                                                    struct weir_error *error);
 void decision_events_free(struct decision_events *events);
 

@@ -19,7 +19,7 @@
 #include "deploy/weir/explain/replay_log.h"
 #include "deploy/weir/explain/replay_once.h"
 #include "deploy/weir/overrides/override_key.h"
-#include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/backend/policy_apply.h"
 
 #include <errno.h>
 #include <stdlib.h>

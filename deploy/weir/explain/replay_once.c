@@ -7,24 +7,12 @@
 #include "deploy/weir/explain/replay_once.h"
 
 #include "collector/follow/inputs.h"
-#include "collector/send/framer.h"
 #include "common/base/alloc.h"
-#include "deploy/weir/decision_events/decision_events.h"
 #include "deploy/weir/explain/replay.h"
-#include "limiter/lane/lane.h"
+#include "deploy/weir/judging/judging.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-/* Judges all records, to know what is decided. */
-struct judging {
-	struct decision_events *events; /* NULL: nobody counts decisions, and nothing is judged */
-	struct framer *framer;
-	struct lane **lanes; /* by partition */
-	uint64_t records;
-	enum weir_status status; /* of the newest record */
-	struct weir_error *error;
-};
 
 struct reading {
 	const struct replay_once *once;
@@ -39,7 +27,8 @@ struct reading {
 	uint64_t *numbers;       /* by partition: of its next event */
 	uint64_t *lasts;         /* by partition: the last event that is asked about */
 	uint32_t open;           /* partitions whose last event is to come */
-	struct judging judging;
+	struct judging *judging; /* of all records, to know what is decided; NULL: nobody counts decisions */
+	uint64_t records;
 	bool resolves;                      /* some question's key is not known: this reading only finds it */
 	char failed[WEIR_ERROR_TEXT_BYTES]; /* why a source was not read to its end; "": it was */
 };
@@ -74,41 +63,22 @@ static enum weir_status open_inputs(struct reading *reading, struct weir_error *
 	return status;
 }
 
-/* A framer_emit. Nothing is ever evicted, so nothing is waited for. */
-static void judge_frame(void *context, uint32_t partition, struct weir_span frame)
-{
-	struct judging *judging = context;
-	struct lane *lane = judging->lanes[partition];
-	struct lane_result result;
-	if (judging->status == WEIR_OK)
-		judging->status = lane_offer(lane, frame, lane_next_offset(lane), 0, &result, judging->error);
-	for (uint32_t i = 0; judging->status == WEIR_OK && i < result.judged.decision_count; i++)
-		decision_events_add(judging->events, partition, &result.judged.decisions[i]);
-}
-
 static enum weir_status open_judging(struct reading *reading, struct weir_error *error)
 {
 	const struct replay_once *once = reading->once;
-	struct judging *judging = &reading->judging;
-	enum weir_status status = decision_events_new(reading->inputs, &judging->events, error);
-	if (status != WEIR_OK || judging->events == NULL)
-		return status;
-	judging->framer = framer_new(once->partitions, judge_frame, judging);
-	judging->lanes = weir_alloc(once->partitions, sizeof(struct lane *));
-	for (uint32_t i = 0; i < once->partitions; i++) {
-		struct shard_options options = {.partition = i, .lateness_ms = -1, .count_events = true};
-		judging->lanes[i] = lane_new(&options, once->registry, reading->version);
-	}
-	return WEIR_OK;
-}
-
-static void close_judging(struct judging *judging, uint32_t partitions)
-{
-	framer_free(judging->framer);
-	for (uint32_t i = 0; judging->lanes != NULL && i < partitions; i++)
-		lane_free(judging->lanes[i]);
-	free(judging->lanes);
-	decision_events_free(judging->events);
+	struct judging_options options = {.config = once->config,
+	                                  .registry = once->registry,
+	                                  .version = reading->version,
+	                                  .partitions = once->partitions,
+	                                  .matcher = reading->inputs->matcher,
+	                                  .fields = &reading->inputs->fields};
+	struct judging *judging;
+	enum weir_status status = judging_new(&options, &judging, error);
+	if (status == WEIR_OK && judging_follows_decisions(judging))
+		reading->judging = judging;
+	else if (status == WEIR_OK)
+		judging_free(judging);
+	return status;
 }
 
 static void open_replays(struct reading *reading)
@@ -143,7 +113,7 @@ static void close_all(struct reading *reading)
 {
 	for (uint32_t i = 0; reading->replays != NULL && i < reading->once->partitions; i++)
 		replay_free(reading->replays[i]);
-	close_judging(&reading->judging, reading->once->partitions);
+	judging_free(reading->judging);
 	free(reading->replays);
 	free(reading->numbers);
 	free(reading->lasts);
@@ -200,20 +170,6 @@ static enum weir_status take_event(struct reading *reading, const struct matched
 	return replay_event(replay, &one, error);
 }
 
-static enum weir_status judge(struct judging *judging, uint64_t version, const struct matched *matched,
-                              const struct record *record, struct weir_error *error)
-{
-	static const uint8_t merged_source[WEIR_SOURCE_ID_BYTES] = {0};
-	judging->records++;
-	if (judging->events == NULL || matched->event_count == 0)
-		return WEIR_OK;
-	judging->status = WEIR_OK;
-	judging->error = error;
-	framer_add(judging->framer, merged_source, false, version, matched, record, judging->records, 0);
-	framer_flush(judging->framer, 0);
-	return judging->status;
-}
-
 static enum weir_status take_record(struct reading *reading, const struct record *record, struct origin origin,
                                     struct weir_error *error)
 {
@@ -222,7 +178,9 @@ static enum weir_status take_record(struct reading *reading, const struct record
 	matcher_match(reading->inputs->matcher, record, &matched);
 	for (uint32_t i = 0; status == WEIR_OK && i < matched.event_count; i++)
 		status = take_event(reading, &matched.events[i], matched.fields, record, origin, error);
-	return status == WEIR_OK ? judge(&reading->judging, reading->version, &matched, record, error) : status;
+	reading->records++;
+	return status == WEIR_OK && reading->judging != NULL ? judging_take(reading->judging, &matched, record, error)
+	                                                     : status;
 }
 
 /* What was decided of the newest record. */
@@ -231,9 +189,8 @@ static enum weir_status take_decisions(struct reading *reading, struct weir_erro
 	static const uint8_t decisions_source[WEIR_SOURCE_ID_BYTES] = {0};
 	struct record record;
 	enum weir_status status = WEIR_OK;
-	while (status == WEIR_OK && reading->judging.events != NULL &&
-	       decision_events_next(reading->judging.events, &record)) {
-		struct origin origin = {.source = decisions_source, .position = reading->judging.records + 1};
+	while (status == WEIR_OK && reading->judging != NULL && judging_next_decision(reading->judging, &record)) {
+		struct origin origin = {.source = decisions_source, .position = reading->records + 1};
 		status = take_record(reading, &record, origin, error);
 	}
 	return status;

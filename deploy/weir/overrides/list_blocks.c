@@ -16,7 +16,7 @@
 #include "deploy/weir/inspect/state_overrides.h"
 #include "deploy/weir/inspect/state_read.h"
 #include "deploy/weir/inspect/topic_read.h"
-#include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/backend/policy_apply.h"
 
 #include <errno.h>
 #include <stdlib.h>

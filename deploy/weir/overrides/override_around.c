@@ -4,7 +4,7 @@
 
 #include "common/base/clock.h"
 #include "deploy/weir/inspect/overrides_read.h"
-#include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/backend/policy_apply.h"
 
 enum { WAIT_MS = 3000 };
 

@@ -9,6 +9,8 @@ struct policy_command {
 	const char *action, *config_path, *state_path, *by;
 	uint64_t version; /* 0: the newest */
 	bool json, dry_run;
+	const char **required; /* owned: files of tests that the policy must pass */
+	size_t required_count;
 	struct backend backend;
 	struct weir_policy_history history;
 	struct weir_text text;

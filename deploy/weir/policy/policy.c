@@ -5,6 +5,7 @@
  * `weir run` does the same at its start and on SIGHUP.
  */
 #include "collector/follow/policy_doubts.h"
+#include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bytes/http_address.h"
 #include "common/cluster/policy_note.h"
@@ -16,12 +17,15 @@
 #include "deploy/weir/policy/policy_changes.h"
 #include "deploy/weir/policy/policy_check.h"
 #include "deploy/weir/terminal/author.h"
+#include "deploy/weir/terminal/readable.h"
+#include "deploy/weir/test/require.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum option { CONFIG, STATE, VERSION, DRY_RUN, BY, JSON, OPTION_COUNT };
+enum option { CONFIG, STATE, VERSION, DRY_RUN, REQUIRE, BY, JSON, OPTION_COUNT };
 
 static const struct weir_argument_option options[] = {
 	[CONFIG] = {.name = "config",
@@ -40,6 +44,11 @@ static const struct weir_argument_option options[] = {
 	[DRY_RUN] = {.name = "dry-run",
                  .type = WEIR_ARGUMENT_FLAG,
                  .help = "apply, rollback: say what would change, and change nothing"},
+	[REQUIRE] = {.name = "require",
+                 .value = "FILE",
+                 .type = WEIR_ARGUMENT_TEXT,
+                 .help = "apply: only if the zones pass the tests in this file, as `weir test` runs them",
+                 .repeatable = true},
 	[BY] = {.name = "by",
             .value = "NAME",
             .type = WEIR_ARGUMENT_TEXT,
@@ -70,14 +79,14 @@ static const struct weir_argument_section sections[] = {
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
 	{WEIR_EXIT_FAILED, "a server failed; try again"},
-	{WEIR_EXIT_USAGE, "the policy, the configuration or the command line is wrong"},
+	{WEIR_EXIT_USAGE, "the policy fails its tests, or it, the configuration or the command line is wrong"},
 	{WEIR_EXIT_DONE, NULL},
 };
 
 static const struct weir_command_line line = {
 	.name = "weir policy",
 	.summary = "apply the zones of a cluster, show current and earlier ones",
-	.usage = "weir policy apply [--config FILE] [--dry-run]\n"
+	.usage = "weir policy apply [--config FILE] [--require FILE]... [--dry-run]\n"
 			 "weir policy diff [--config FILE] [--version N]\n"
 			 "weir policy show [--config FILE] [--version N]\n"
 			 "weir policy history [--config FILE]\n"
@@ -95,6 +104,7 @@ static const struct weir_command_line line = {
 	.options = options,
 	.sections = sections,
 	.examples = "weir policy apply --config weir.json --dry-run\n"
+				"weir policy apply --config weir.json --require policy.test.json\n"
 				"weir policy diff --config /etc/weir/weir.json\n"
 				"weir policy show --config weir.json --version 4 --json | jq .zones\n"
 				"weir policy history --state /var/lib/weir",
@@ -114,6 +124,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case JSON: command->json = true; break;
 	case VERSION: command->version = value->number; break;
 	case DRY_RUN: command->dry_run = true; break;
+	case REQUIRE: command->required[command->required_count++] = value->text; break;
 	case BY: command->by = value->text; break;
 	default: command->action = value->text; break;
 	}
@@ -127,6 +138,7 @@ static bool is_action(const struct policy_command *command, const char *action)
 
 static enum weir_exit parse(struct policy_command *command, int argc, char **argv)
 {
+	command->required = weir_alloc((size_t)argc, sizeof(const char *));
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, command);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
@@ -140,6 +152,8 @@ static enum weir_exit parse(struct policy_command *command, int argc, char **arg
 		                             command->action);
 	if (!writes && (command->dry_run || command->by != NULL))
 		return weir_arguments_refuse(&line, "--dry-run and --by are for apply and rollback");
+	if (command->required_count > 0 && !is_action(command, "apply"))
+		return weir_arguments_refuse(&line, "--require is for apply");
 	bool needs_config = writes || is_action(command, "diff");
 	if ((needs_config || command->state_path == NULL) && !weir_config_find(&command->config_path))
 		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING "%s",
@@ -268,6 +282,30 @@ static enum weir_status put_in_force(struct policy_command *command, struct weir
 	return status;
 }
 
+/* The tests that the zones must pass before anything is written; what failed is printed. */
+static enum weir_status pass_tests(const struct policy_command *command, struct weir_error *error)
+{
+	struct test_run *run = NULL;
+	struct weir_text text = {0};
+	if (command->required_count == 0)
+		return WEIR_OK;
+	enum weir_exit code =
+		test_run_new(command->required, command->required_count, command->backend.config, command->config_path, &run);
+	if (code != WEIR_EXIT_DONE) {
+		test_run_words(&text, run, words_coloured(STDERR_FILENO));
+		fwrite(text.at, 1, text.length, stderr);
+	}
+	weir_text_deinit(&text);
+	test_run_free(run);
+	if (code == WEIR_EXIT_DONE)
+		return WEIR_OK;
+	return weir_fail(
+		error, WEIR_INVALID,
+		"the policy was not applied, and what was in force still is: %s. Mend the policy or its tests, and "
+		"apply it again",
+		code == WEIR_EXIT_FAILED ? "it fails its tests" : "some of its tests cannot be run");
+}
+
 static enum weir_status apply(struct policy_command *command, struct weir_error *error)
 {
 	struct weir_policy *policy = command->backend.config->policy;
@@ -276,6 +314,8 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 		status = check_zones(command->backend.config, error);
 	if (status == WEIR_OK)
 		status = policy_check_cluster(policy, error);
+	if (status == WEIR_OK)
+		status = pass_tests(command, error);
 	if (status == WEIR_OK)
 		status = put_in_force(command, policy, error);
 	if (status != WEIR_OK)
@@ -371,8 +411,10 @@ static enum weir_exit command_main(int argc, char **argv)
 	struct weir_error error;
 	size_t written;
 	enum weir_exit code = parse(&command, argc, argv);
-	if (code != WEIR_EXIT_NOT_YET)
+	if (code != WEIR_EXIT_NOT_YET) {
+		free(command.required);
 		return code;
+	}
 	enum weir_status status = run(&command, &error);
 	code = weir_exit_of(status);
 	if (status != WEIR_OK)
@@ -382,6 +424,7 @@ static enum weir_exit command_main(int argc, char **argv)
 		code = WEIR_EXIT_FAILED;
 	}
 	weir_text_deinit(&command.text);
+	free(command.required);
 	weir_policy_history_deinit(&command.history);
 	backend_close(&command.backend);
 	return code;

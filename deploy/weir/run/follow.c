@@ -28,7 +28,7 @@
 #include "deploy/weir/command.h"
 #include "deploy/weir/explain/why.h"
 #include "deploy/weir/overrides/override_control.h"
-#include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/run/blocks_kept.h"
 #include "deploy/weir/run/monitor.h"
 #include "deploy/weir/run/sink.h"

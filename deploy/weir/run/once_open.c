@@ -9,9 +9,9 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/backend/run_note.h"
 #include "deploy/weir/backend/state_directory.h"
-#include "deploy/weir/policy/policy_apply.h"
 #include "deploy/weir/terminal/readable.h"
 
 #include <errno.h>
@@ -319,7 +319,7 @@ enum weir_status once_open(struct once *once, struct weir_error *error)
 	if (status == WEIR_OK)
 		status = open_archive(once, error);
 	if (status == WEIR_OK)
-		status = decision_events_new(once->inputs, &once->events, error);
+		status = decision_events_new(once->config, once->inputs->policy, &once->inputs->fields, &once->events, error);
 	if (status == WEIR_OK)
 		status = open_rounds(once, error);
 	open_sort(once);

@@ -3,8 +3,8 @@
  * Writes policies to the log: numbers them, and appends a changed one to every
  * partition.
  */
-#ifndef DEPLOY_WEIR_POLICY_POLICY_APPLY_H
-#define DEPLOY_WEIR_POLICY_POLICY_APPLY_H
+#ifndef DEPLOY_WEIR_BACKEND_POLICY_APPLY_H
+#define DEPLOY_WEIR_BACKEND_POLICY_APPLY_H
 
 #include "common/bus/bus.h"
 #include "common/store/store.h"

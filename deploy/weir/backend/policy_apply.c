@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The policy registry and the policy log together: what one process needs that is collector and limiter. */
-#include "deploy/weir/policy/policy_apply.h"
+#include "deploy/weir/backend/policy_apply.h"
 
 #include "common/base/alloc.h"
 #include "common/cluster/policy_log.h"
