@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* clang-format off */
 const struct command *const weir_commands[] = {&command_run,       &command_validate,
                                                &command_generate,  &command_policy,
                                                &command_block,     &command_lift,
@@ -24,7 +25,9 @@ const struct command *const weir_commands[] = {&command_run,       &command_vali
                                                &command_decode,    &command_state,
                                                &command_subscribe, &command_setup,
                                                &command_watch,     &command_doctor,
-                                               &command_reference, NULL};
+                                               &command_import,    &command_reference,
+                                               NULL};
+/* clang-format on */
 
 enum { COMMANDS = sizeof weir_commands / sizeof *weir_commands - 1 };
 

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`weir import`: rules of other programs become zones that block the same clients, and nothing is left out in silence."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.place import PATIENCE_S, until
+
+FILTER = r"""
+[INCLUDES]
+before = shop-common.conf
+
+[Definition]
+failregex = ^denied (?:to )?<HOST>(?: as <F-USER>\S+</F-USER>)?$
+            ^<F-NOFAIL>ping</F-NOFAIL> from <ADDR>$
+            <more-<mode>>
+more-normal =
+more-strict = ^(?:ping|scan{,2}) from <ADDR>\s*$
+              odd thing of <ADDR>
+ignoreregex = as monitor$
+prefregex = %(known/prefregex)s
+mode = normal
+"""
+
+COMMON = r"""
+[DEFAULT]
+_daemon = shop(?:d|-\w+)?
+[Definition]
+prefregex = ^\s*<F-MLFID>\S+ %(_daemon)s\[\d+\]</F-MLFID>: (?:(?:error|info): )?<F-CONTENT>.+</F-CONTENT>$
+"""
+
+PLAIN = r"""
+[Definition]
+failregex = \bbad word "[^"]*" by <ADDR>,
+            ^\[\] \[w\] <ADDR> (?P<x>a|b)=(?P=x)$
+"""
+
+JAILS = r"""
+[INCLUDES]
+before = paths.conf
+[DEFAULT]
+enabled = false
+maxretry = 5
+findtime = 10m
+bantime = 1h
+backend = polling
+usedns = no
+filter = %(__name__)s[mode=%(mode)s]
+mode = normal
+action = note
+ignoreip = 127.0.0.1/8
+[shop]
+logpath = %(shop_log)s
+[shop-plain]
+filter = plain
+logpath = %(shop_log)s
+          %(logs)s/plain.log
+[unused]
+logpath = /nowhere
+"""
+
+LOCAL = r"""
+[DEFAULT]
+ignoreip = 192.0.2.77/24 2001:db8:1::/48
+[shop]
+enabled = true
+maxretry = 3
+mode = strict   ; all of it
+[shop-plain]
+enabled = yes
+maxretry = 2
+"""
+
+NOTE = """
+[Definition]
+actionban = echo <name> <ip> >> {bans}
+"""
+
+
+def configuration(place):
+    """A directory as fail2ban has it."""
+    logs = place.path("logs")
+    place.write("logs/shop.log", "")
+    place.write("logs/plain.log", "")
+    place.write("f2b/filter.d/shop.conf", FILTER)
+    place.write("f2b/filter.d/shop-common.conf", COMMON)
+    place.write("f2b/filter.d/plain.conf", PLAIN)
+    place.write("f2b/paths.conf", f"[DEFAULT]\nlogs = {logs}\nshop_log = %(logs)s/none.log\n")
+    place.write("f2b/paths.local", "[DEFAULT]\nshop_log = %(logs)s/shop.log\n")
+    place.write("f2b/jail.conf", JAILS)
+    place.write("f2b/jail.d/10-more.conf", "[shop]\nmaxretry = 9\n")
+    place.write("f2b/jail.local", LOCAL)
+    place.write("f2b/action.d/note.conf", NOTE.format(bans=place.path("bans")))
+    place.write("f2b/fail2ban.conf", f"""[Definition]
+loglevel = INFO
+logtarget = {place.path("f2b.log")}
+syslogsocket = auto
+socket = {place.path("f2b.sock")}
+pidfile = {place.path("f2b.pid")}
+dbfile = None
+allowipv6 = auto
+dbpurgeage = 1d
+""")
+    return place.path("f2b")
+
+
+def say(words, program="shopd", ago_s=60, process=iter(range(1, 10000))):
+    """A line of syslog."""
+    return time.strftime("%b %d %H:%M:%S", time.gmtime(time.time() - ago_s)) + f" host {program}[{next(process)}]: {words}\n"
+
+
+def shop_log():
+    """Lines that are failures, and lines that look like some."""
+    def times(count, words, **more):
+        return "".join(say(words, ago_s=60 - i, **more) for i in range(count))
+    return "".join([
+        times(3, "error: denied to 198.51.100.1"),
+        times(2, "denied 198.51.100.2"),                         # too few
+        times(3, "denied 198.51.100.3 as eve"),
+        times(3, "denied 198.51.100.4 as monitor"),              # ignored
+        times(4, "ping from 198.51.100.5"),                      # the first that matches says it is no failure
+        times(3, "scan from 198.51.100.6"),
+        times(3, "scannn from 198.51.100.7"),
+        times(3, "info: an odd thing of 2001:db8::1 of 198.51.100.9"),
+        times(3, "denied 192.0.2.1"),                            # exempt, by a network that was not written as one
+        times(3, "denied 2001:db8:1::5"),
+        times(3, "denied 198.51.100.10", program="other"),
+        times(3, "denied 198.51.100.11", program="shop-web"),
+        times(3, "denied evil.example as 198.51.100.12"),
+        times(2, 'bad word "x" by 198.51.100.13, again'),
+        times(1, 'bad word "x" by 198.51.100.14, again'),
+        times(3, 'denied 198.51.100.15 as bad word "x" by 198.51.100.16,'),
+    ])
+
+
+def plain_log():
+    """Lines whose time is in brackets."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 50))
+    return "".join(f"[{at}] {words}\n" for words in 2 * ("[w] 203.0.113.1 a=a", "[w] 203.0.113.2 a=b", "[w] 203.0.113.3 b=b"))
+
+
+def bans_of_fail2ban(place):
+    """Whom a real fail2ban bans that reads the logs."""
+    path = shutil.which("fail2ban-server") or "/usr/bin/fail2ban-server"
+    if not os.path.exists(path):
+        raise cases.Skipped("fail2ban is not installed")
+    with subprocess.Popen([path, "-f", "-c", place.path("f2b"), "-s", place.path("f2b.sock"), "-p", place.path("f2b.pid"),
+                           "start"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          env={**os.environ, "TZ": "UTC"}) as server:
+        try:
+            # The last of its bans is that of the last file's last line.
+            def banned():
+                if not os.path.exists(place.path("bans")):
+                    return None
+                with open(place.path("bans"), encoding="ascii") as file:
+                    found = {tuple(line.split()) for line in file}
+                return found if {("shop-plain", "203.0.113.3"), ("shop-plain", "198.51.100.16"),
+                                 ("shop", "198.51.100.11")} <= found else None
+            until(banned, "fail2ban has banned")
+            time.sleep(1)  # for bans that should not be
+            return banned()
+        finally:
+            server.terminate()
+            server.wait(PATIENCE_S)
+
+
+def imported(place, *words, code=1):
+    """The configuration that an import writes, as text, and what it says."""
+    done = place.run("import", *words)
+    assert done.code() == code, (words, done.code(), done.said(), done.out().decode()[:2000])
+    return done.out().decode(), done.said()
+
+
+def judged(place, text):
+    """Whom weir blocks by an imported configuration."""
+    path = place.write("weir.json", text.replace(', "follow": true', ""))
+    done = place.run("validate", "--config", path)
+    assert done.code() == 0, (done.said(), done.out().decode())
+    done = place.run("run", "--once", "--sort", "--config", path, "--decisions", place.path("decisions"))
+    assert done.code() == 0, done.said()
+    with open(place.path("decisions"), encoding="utf-8") as file:
+        return {(found["zone"], found["key"][0]) for found in map(json.loads, file)}
+
+
+def test_fail2ban_bans_the_same(place):
+    folder = configuration(place)
+    place.write("logs/shop.log", shop_log())
+    place.write("logs/plain.log", plain_log())
+    text, said = imported(place, "fail2ban", "--enforce", folder)
+    assert "2 from fail2ban: 1 whole, 1 in part" in said and "1 jails that are not enabled" in said, said
+    ours = judged(place, text)
+    theirs = bans_of_fail2ban(place)
+    assert ours == theirs, (sorted(ours - theirs), sorted(theirs - ours))
+
+
+def test_fail2ban_explains_itself(place):
+    folder = configuration(place)
+    place.write("f2b/jail.d/20-odd.local", r"""
+[shop]
+maxretry = 1
+bantime = -1
+ignoreip = host.example
+ignorecommand = /bin/true <ip>
+datepattern = ^\{"at":"%%Y(?P<x>-)%%m"
+[journal]
+enabled = true
+filter = sshd[mode=normal]
+backend = systemd
+journalmatch = _SYSTEMD_UNIT=sshd.service + _COMM=sshd + _COMM=sshd-session
+bantime.increment = true
+bantime.maxtime = 5h
+failregex = ^two <SKIPLINES> lines of <HOST>
+            ^one (of) \1 <HOST>
+            ^look(?<=a+)behind <HOST>
+[undefined]
+enabled = true
+filter = nowhere
+logpath = %(nowhere)s
+[recidive]
+enabled = true
+filter = recidive
+logpath = /var/log/fail2ban.log
+bantime = 1w
+findtime = 1d
+""")
+    place.write("f2b/filter.d/sshd.conf", "[Definition]\nfailregex = ^no <HOST>$\nmode = normal\n")
+    place.write("f2b/filter.d/recidive.conf", "[Definition]\nfailregex = Ban <HOST>\n")
+    text, said = imported(place, "fail2ban", folder)
+    for words in ("maxretry = 1 blocks with the first failure", "bantime is for ever", "host.example is no address",
+                  "ignorecommand is left out", "datepattern is read as any usual form",
+                  "_SYSTEMD_UNIT=sshd.service are not read", "it spans several lines (<SKIPLINES>)",
+                  "refers to a group by its number", "lookbehind assertion is not", "%(nowhere)s is not defined",
+                  "no filter of this name", "not imported: undefined"):
+        assert words in said, (words, said)
+    assert "note: counts the blocks of the zones above" in text, text
+    assert '"block_for": ["1h", "2h", "4h", "5h"], "forgive_after": "1d"' in text, text
+    assert '"match": {"_COMM": ["sshd", "sshd-session"]}' in text, text
+    assert '"match": {"zone": ["shop", "shop-plain", "journal"], "action": ["block"]}' in text, text
+    path = place.write("weir.json", text)
+    done = place.run("validate", "--config", path)
+    assert done.code() == 0, (done.said(), text)
+
+    told = place.run("import", "fail2ban", "--json", "--all", folder)
+    assert told.code() == 1 and told.said() == "", told.said()
+    found = json.loads(told.out())
+    results = {item["name"]: item["result"] for item in found["items"]}
+    assert results == {"shop": "part", "shop-plain": "whole", "unused": "none", "journal": "part", "undefined": "none",
+                       "recidive": "whole"}, results
+    assert found["counts"] == {"whole": 2, "part": 2, "none": 2, "not_enabled": 0}, found["counts"]
+    assert all(item["result"] == "whole" or any(note["differs"] for note in item["notes"]) for item in found["items"])
+    assert [zone["name"] for zone in found["config"]["zones"]] == ["shop", "shop-plain", "journal", "recidive"]
+
+
+def test_fail2ban_whole(place):
+    place.write("f2b/jail.local", "[a]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^no <ADDR>$\n")
+    _, said = imported(place, "fail2ban", place.path("f2b"), code=0)
+    assert said == "1 from fail2ban: 1 whole, 0 in part, 0 not at all\n", said
+
+
+def test_fail2ban_refuses(place):
+    def refused(words, **files):
+        shutil.rmtree(place.path("bad"), ignore_errors=True)
+        for name, text in files.items():
+            place.write("bad/" + name.replace("_", "."), text)
+        out, said = imported(place, "fail2ban", place.path("bad"), code=2)
+        assert out == "" and words in said, (words, said)
+
+    refused("has neither jail.conf nor jail.local", other_conf="[a]\n")
+    refused("jail.local:2: a section's name needs", jail_local="[a]\n[b\n")
+    refused('jail.local:2: expected "[SECTION]" or "NAME = VALUE"', jail_local="[a]\nword\n")
+    refused("jail.local:1: an option needs a section", jail_local="a = b\n")
+    refused("is no text", jail_local="[a]\n\0 = 1\n")
+    refused("include one another", jail_local="[INCLUDES]\nbefore = jail.local\n")
+    # What only fills memory ends: each name doubles the last one.
+    doubling = "[DEFAULT]\na0 = x\n" + "".join(f"a{i} = %(a{i - 1})s%(a{i - 1})s\n" for i in range(1, 60))
+    place.write("bomb/jail.local", doubling + "[j]\nenabled = true\nlogpath = %(a59)s\nfailregex = ^no <HOST> %(a59)s\n")
+    _, said = imported(place, "fail2ban", place.path("bomb"))
+    assert "refers to itself, or becomes too long" in said, said
+    place.write("loop/jail.local", "[j]\nenabled = true\nfilter = f\nlogpath = /a\n")
+    place.write("loop/filter.d/f.conf", "[Definition]\nfailregex = <a>\na = x<b>\nb = <a>\n")
+    _, said = imported(place, "fail2ban", place.path("loop"))
+    assert "failregex of the filter cannot be read" in said, said
+
+
+def test_command_line(place):
+    for words, said in (((), "missing ORIGIN"), (("fail2ban",), "missing PATH"), (("netfilter", "x"), "unknown origin")):
+        done = place.run("import", *words)
+        assert done.code() == 2 and said in done.said(), (words, done.said())
+
+
+if __name__ == "__main__":
+    cases.main(globals())
