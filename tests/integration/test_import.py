@@ -4,6 +4,7 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -289,6 +290,139 @@ def test_fail2ban_refuses(place):
     place.write("loop/filter.d/f.conf", "[Definition]\nfailregex = <a>\na = x<b>\nb = <a>\n")
     _, said = imported(place, "fail2ban", place.path("loop"))
     assert "failregex of the filter cannot be read" in said, said
+
+
+SCENARIOS = r"""
+# what CrowdSec's hub has much of
+type: leaky
+name: me/probing
+description: "many \"not found\""
+filter: "evt.Meta.service == 'http' && evt.Meta.http_status in ['404', '403'] && evt.Parsed.static_ressource == 'false'"
+groupby: evt.Meta.source_ip + '/' + evt.Parsed.target_fqdn
+capacity: 3
+leakspeed: 2.5s
+blackhole: 1m
+labels: {remediation: true}
+---
+type: leaky
+name: me/login
+filter: |
+  evt.Meta.log_type in ["http_access-log"] and   // a remark
+  (Upper(evt.Parsed.verb) == 'POST' or evt.Parsed.verb == "PUT") and
+  evt.Meta.http_path startsWith '/login' and evt.Meta.http_status != '200' and not (evt.Parsed.http_user_agent contains 'monitor')
+groupby: evt.Meta.source_ip
+capacity: 2
+leakspeed: 1m30s
+labels: {remediation: true}
+"""
+
+ODD = r"""
+- just a list
+---
+{type: leaky, name: a/distinct, filter: "evt.Meta.log_type == 'ssh_failed-auth'", distinct: evt.Meta.user, capacity: 5, leakspeed: 10s,
+ groupby: evt.Meta.source_ip}
+---
+{type: trigger, name: a/trigger, filter: "evt.Meta.log_type == 'ssh_failed-auth' && evt.Meta.user == 'root'", groupby: evt.Meta.source_ip}
+---
+{type: leaky, name: a/or, filter: "evt.Meta.service == 'http' && (evt.Meta.http_status == '404' || evt.Parsed.verb == 'PUT')", capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/call, filter: "evt.Meta.service == 'http' && any(File('x'), {evt.Parsed.a contains #})", capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/kind, filter: "evt.Meta.log_type == 'wordpress'", capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/bound, filter: "evt.Meta.service == 'http'", capacity: -1, leakspeed: 1s}
+---
+{type: leaky, name: a/speed, filter: "evt.Meta.service == 'http'", capacity: 1, leakspeed: soon}
+---
+{type: leaky, name: a/text, filter: "evt.Meta.service == 'http' && evt.Meta.http_path == 'open", capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/fold, filter: "evt.Meta.service == 'http' && Lower(evt.Meta.http_path) == '/a'", capacity: 1, leakspeed: 1s}
+---
+{type: bayesian, name: a/bayes, filter: "evt.Meta.service == 'http'", bayesian_prior: 0.5}
+---
+{type: conditional, name: a/more, filter: "evt.Meta.service == 'http'", condition: "true", capacity: 1, leakspeed: 1s}
+---
+{name: a/parser, filter: "evt.Line.Labels.type == 'x'", onsuccess: next_stage}
+---
+{type: leaky, name: a/slow, filter: "evt.Meta.service == 'http'", groupby: evt.Meta.source_ip, capacity: 100, leakspeed: 1h}
+"""
+
+
+def overflows(events, capacity, leak_s):
+    """Whom CrowdSec's buckets call out: golang.org/x/time/rate with a burst, one token for each event."""
+    buckets, found = {}, set()
+    for at_s, key in events:
+        tokens, last_s = buckets.get(key, (capacity, at_s))
+        tokens = min(capacity, tokens + (at_s - last_s) / leak_s)
+        if tokens < 1:
+            found.add(key)
+        buckets[key] = (max(0, tokens - 1) if tokens >= 1 else tokens, at_s)
+    return found
+
+
+def test_crowdsec_overflows_the_same(place):
+    path = place.write("me.yaml", SCENARIOS)
+    text, said = imported(place, "crowdsec", "--enforce", path, code=0)
+    assert said.endswith("2 from crowdsec: 2 whole, 0 in part, 0 not at all\n"), said
+    rng = random.Random(7)
+    lines, probing, login = [], [], []
+    at_s = 1700000000
+    for _ in range(3000):
+        at_s += int(rng.random() < 0.1)
+        key = f"198.51.100.{int(60 * rng.random() ** 2)}"
+        verb, path, status, agent = (rng.choice(some) for some in (("GET", "POST", "PUT"), ("/login", "/login/x", "/a.PNG", "/a"),
+                                                                  (200, 404, 403, 500), ("curl", "a monitor of ours")))
+        stamp = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(at_s))
+        lines.append(f'{key} - - [{stamp}] "{verb} {path} HTTP/1.1" {status} 5 "-" "{agent}"\n')
+        if status in (404, 403) and path != "/a.PNG":
+            probing.append((at_s, key))
+        if verb != "GET" and path.startswith("/login") and status != 200 and "monitor" not in agent:
+            login.append((at_s, key))
+    place.write("access.log", "".join(lines))
+    place.write("error.log", "")
+    ours = judged(place, text.replace("/var/log/nginx/", place.path("")))
+    theirs = {("me-probing", key) for key in overflows(probing, 3, 2.5)} | \
+        {("me-login", key) for key in overflows(login, 2, 90)}
+    assert all(1 < len([key for zone, key in theirs if zone == name]) < 55 for name in ("me-probing", "me-login")), theirs
+    assert ours == theirs, (sorted(ours - theirs), sorted(theirs - ours))
+
+
+def test_crowdsec_explains_itself(place):
+    place.write("hub/a.yaml", ODD)
+    place.write("hub/deep/b.yml", SCENARIOS)
+    place.write("hub/no.txt", "{")
+    told = place.run("import", "crowdsec", "--json", place.path("hub"))
+    assert told.code() == 1, told.said()
+    found = json.loads(told.out())
+    assert found["counts"] == {"whole": 2, "part": 2, "none": 11, "not_enabled": 1}, found["counts"]
+    notes = {item["name"]: " ".join(note["text"] for note in item["notes"]) for item in found["items"]}
+    for name, words in (("a/distinct", "counts distinct values"), ("a/trigger", "blocks with the first event"),
+                        ("a/or", 'no "or" of several fields'), ("a/call", "cannot ask this: any(File('x')"),
+                        ("a/kind", "no format of weir's gives this type of lines: wordpress"),
+                        ("a/bound", "a bucket without a bound"), ("a/speed", "leakspeed is no time"),
+                        ("a/text", "a text has no end"), ("a/fold", "tells upper from lower case"),
+                        ("a/bayes", "buckets of this type"), ("a/more", "no counterpart: condition"),
+                        ("a/parser", "it is a parser"), ("a/slow", "takes longer than a block of 4h")):
+        assert words in notes[name], (name, notes[name])
+    text, _ = imported(place, "crowdsec", place.path("hub"))
+    done = place.run("validate", "--config", place.write("weir.json", text))
+    assert done.code() == 0, (done.said(), text)
+
+
+def test_yaml_is_bounded(place):
+    def refused(text, words):
+        out, said = imported(place, "crowdsec", place.write("bad.yaml", text), code=2)
+        assert out == "" and words in said, (words, said)
+
+    refused("a: &x [1]\nb: *x\n", "bad.yaml:2: an alias (*name) is not taken")
+    refused("a: [1\nb: ]]\n", "bad.yaml:2: ")
+    refused("[" * 100 + "]" * 100, "nested more than 64 deep")
+    refused("{[1]: 2}", "a member's name must be a text")
+    refused('a: "\\0"', "a text has a zero byte")
+    refused("- a\n" * 200000, "there is more than an import takes")
+    refused("a: b\n", "has no scenario")
+    out, said = imported(place, "crowdsec", place.path("nowhere.yaml"), code=1)
+    assert out == "" and "nowhere.yaml: cannot be read" in said, said
 
 
 def test_command_line(place):

@@ -9,12 +9,13 @@ struct import_options {
 	const char *path;      /* a directory or a file */
 	const char *time_zone; /* of times without one; NULL: weir's default */
 	const char *mode;      /* of every zone: "shadow" or "enforce" */
-	const char *log;       /* the log that a source reads where the other program does not say it; NULL: a usual one */
 	bool all;              /* also what is not enabled */
 };
 
 /** @return WEIR_INVALID, WEIR_IO: nothing is imported; "FILE:LINE: what was expected" */
 WEIR_MUST_USE enum weir_status import_fail2ban(struct plan *plan, const struct import_options *options,
+                                               struct weir_error *error);
+WEIR_MUST_USE enum weir_status import_crowdsec(struct plan *plan, const struct import_options *options,
                                                struct weir_error *error);
 
 #endif
