@@ -181,15 +181,15 @@ def imported(place, *words, code=1):
     return done.out().decode(), done.said()
 
 
-def judged(place, text):
-    """Whom weir blocks by an imported configuration."""
+def judged(place, text, key=lambda values: values[0]):
+    """Whom weir blocks by an imported configuration: zones and keys."""
     path = place.write("weir.json", text.replace(', "follow": true', ""))
     done = place.run("validate", "--config", path)
     assert done.code() == 0, (done.said(), done.out().decode())
     done = place.run("run", "--once", "--sort", "--config", path, "--decisions", place.path("decisions"))
     assert done.code() == 0, done.said()
     with open(place.path("decisions"), encoding="utf-8") as file:
-        return {(found["zone"], found["key"][0]) for found in map(json.loads, file)}
+        return {(found["zone"], key(found["key"])) for found in map(json.loads, file)}
 
 
 def test_fail2ban_bans_the_same(place):
@@ -405,6 +405,163 @@ def test_crowdsec_explains_itself(place):
                         ("a/parser", "it is a parser"), ("a/slow", "takes longer than a block of 4h")):
         assert words in notes[name], (name, notes[name])
     text, _ = imported(place, "crowdsec", place.path("hub"))
+    done = place.run("validate", "--config", place.write("weir.json", text))
+    assert done.code() == 0, (done.said(), text)
+
+
+RULES = r"""
+title: Failed login
+name: failed_login
+logsource: {product: shop, service: auth}
+detection:
+  selection:
+    action: ["4625", "17"]
+    src|cidr: 198.51.100.0/24
+    code|startswith: "5"
+  other:
+    kind: null
+  filter:
+    user|cased|endswith: "$"
+  condition: selection and not filter and all of oth*
+---
+title: Many failed logins
+correlation:
+  type: event_count
+  rules: [failed_login]
+  group-by: [src, host]
+  timespan: 2m
+  condition: {gte: 4}
+"""
+
+SUMS = r"""
+title: Much
+logsource: {product: shop, service: bytes}
+detection: {selection: {dst: 53}, condition: selection}
+id: 5638f7c0-ac70-491d-8465-2a65075e0d86
+---
+title: Much sent
+correlation: {type: value_sum, rules: 5638f7c0-ac70-491d-8465-2a65075e0d86, group-by: src, timespan: 1m, condition: {field: bytes, gt: 1000}}
+---
+title: As it was
+logsource: {product: shop, service: plain}
+detection: {selection: {dst: 53}, timeframe: 30s, condition: selection | count() by src > 3}
+"""
+
+ODD_RULES = r"""
+title: base
+name: base
+logsource: {category: webserver}
+detection: {selection: {sc-status: [401, 403], cs-method: POST}, condition: selection}
+---
+{title: web, correlation: {type: event_count, rules: [base], group-by: [c-ip], timespan: 1m, condition: {gt: 5}}}
+---
+{title: distinct, correlation: {type: value_count, rules: [base], group-by: [c-ip], timespan: 1m, condition: {field: u, gt: 5}}}
+---
+{title: temporal, correlation: {type: temporal, rules: [base, base], group-by: [c-ip], timespan: 1m}}
+---
+{title: nobody, correlation: {type: event_count, rules: [who], timespan: 1m, condition: {gte: 5}}}
+---
+{title: few, correlation: {type: event_count, rules: [base], timespan: 1m, condition: {lt: 5}}}
+---
+{title: soon, correlation: {type: event_count, rules: [base], timespan: soon, condition: {gt: 5}}}
+---
+{title: once, correlation: {type: event_count, rules: [base], timespan: 1m, condition: {gte: 1}}}
+---
+{title: named, correlation: {type: event_count, rules: [base], aliases: {a: {base: b}}, timespan: 1m, condition: {gt: 1}}}
+---
+{title: re, detection: {s: {a|re: ".*"}, timeframe: 1m, condition: s | count() > 5}}
+---
+{title: words, detection: {s: [one, two], timeframe: 1m, condition: s | count() > 5}}
+---
+{title: either, detection: {s: [{a: 1}, {b: 2}], timeframe: 1m, condition: s | count() > 5}}
+---
+{title: or, detection: {s: {a: 1}, t: {b: 1}, timeframe: 1m, condition: s or t | count() > 5}}
+---
+{title: parts, detection: {s: {a|contains|all: [x, y]}, timeframe: 1m, condition: s | count() > 5}}
+---
+{title: one, detection: {s: {a: "x?"}, timeframe: 1m, condition: s | count() > 5}}
+---
+{title: near, detection: {s: {a: 1}, timeframe: 1m, condition: s | near t}}
+"""
+
+
+def windows(events, most, window_ms):
+    """Whom a window that slides blocks: above `most` of it within the time, by costs of events that pass."""
+    passed, found = {}, set()
+    for at_ms, key, cost in events:
+        kept = [(then, more) for then, more in passed.get(key, []) if then > at_ms - window_ms]
+        if sum(more for _, more in kept) + cost > most:
+            found.add(key)
+        else:
+            kept.append((at_ms, cost))
+        passed[key] = kept
+    return found
+
+
+def test_sigma_alerts_the_same(place):
+    text, said = imported(place, "sigma", "--enforce", place.write("logins.yml", RULES), code=0)
+    assert said.endswith("1 from sigma: 1 whole, 0 in part, 0 not at all; 1 rules that count nothing, left aside\n"), said
+    rng = random.Random(11)
+    at_ms, lines, events = 1700000000000, [], []
+    for _ in range(4000):
+        at_ms += rng.randrange(100)
+        event = {"time": at_ms, "action": rng.choice(("4625", "17", "1")), "code": rng.choice(("500", "51", "45")),
+                 "src": f"{rng.choice(('198.51.100', '203.0.113'))}.{int(40 * rng.random() ** 2)}", "user": rng.choice(("a", "b$")),
+                 "host": rng.choice(("x", "y")), **({"kind": "z"} if rng.random() < 0.2 else {})}
+        lines.append(json.dumps(event) + "\n")
+        if event["action"] != "1" and event["code"] != "45" and event["src"].startswith("198") and event["user"] == "a" and \
+                "kind" not in event:
+            events.append((at_ms, (event["src"], event["host"]), 1))
+    log = place.write("shop.log", "".join(lines))
+    text = text.replace('"json"', '"json", "unit": "ms"').replace("/var/log/shop-auth.log", log)
+    ours = {key for _, key in judged(place, text, tuple)}
+    theirs = windows(events, 3, 120000)
+    assert 3 < len(theirs) < 100 and ours == theirs, (sorted(ours - theirs), sorted(theirs - ours))
+
+
+def test_sigma_sums(place):
+    text, said = imported(place, "sigma", "--enforce", place.write("sums.yml", SUMS))
+    assert "2 from sigma: 1 whole, 1 in part" in said and "the next one is blocked" in said, said
+    rng = random.Random(12)
+    at_ms, lines, sums, counts = 1700000000000, [], [], []
+    for _ in range(2000):
+        at_ms += rng.randrange(300)
+        event = {"time": at_ms, "dst": rng.choice((53, 80)), "src": f"10.0.0.{int(200 * rng.random() ** 2)}", "bytes": rng.randrange(400)}
+        lines.append(json.dumps(event) + "\n")
+        if event["dst"] == 53:
+            sums.append((at_ms, event["src"], event["bytes"]))
+            counts.append((at_ms, event["src"], 1))
+    text = text.replace('"json"', '"json", "unit": "ms"')
+    for name in ("shop-bytes-by-bytes", "shop-plain"):
+        text = text.replace(f"/var/log/{name}.log", place.write(f"{name}.log", "".join(lines)))
+    ours = judged(place, text)
+    theirs = {("As-it-was", key) for key in windows(counts, 3, 30000)}
+    assert {one for one in ours if one[0] == "As-it-was"} == theirs and len(theirs) > 3, (ours, theirs)
+    much = {key for zone, key in ours if zone == "Much-sent"}
+    # Blocked is who comes again while the sum of what he sent before is too much.
+    too_much = {key for i, (at_ms, key, _) in enumerate(sums)
+                if sum(cost for then, who, cost in sums[:i] if who == key and then > at_ms - 60000) > 1000}
+    assert much == too_much and 3 < len(much) < 190, (sorted(much - too_much), sorted(too_much - much))
+
+
+def test_sigma_explains_itself(place):
+    told = place.run("import", "sigma", "--json", place.write("odd.yml", ODD_RULES))
+    assert told.code() == 1, told.said()
+    found = json.loads(told.out())
+    assert found["counts"] == {"whole": 0, "part": 2, "none": 13, "not_enabled": 1}, found["counts"]
+    notes = {item["name"]: " ".join(note["text"] for note in item["notes"]) for item in found["items"]}
+    for name, words in (("web", "letters in either case"), ("distinct", "counts distinct values"),
+                        ("temporal", "events of several rules together"), ("nobody", "the rule that it counts is not there"),
+                        ("few", "what is too much: gt and gte: lt"), ("soon", "expected a time"),
+                        ("once", "alerts with the first event"), ("named", "has no counterpart: aliases"),
+                        ("re", "no such modifier: re"), ("words", "searches whole events for words"),
+                        ("either", 'no "or" of several fields'), ("or", "selections that all hold"),
+                        ("parts", "several parts (|all)"), ("one", "no ? for one character"), ("near", "relates events")):
+        assert words in notes[name], (name, notes[name])
+    zone = found["config"]["zones"][0]
+    assert zone["key"] == ["ip"] and zone["match"] == {"status": ["401", "403"], "method": ["POST"]}, zone
+    assert found["config"]["sources"][0]["format"] == {"type": "combined"}, found["config"]["sources"]
+    text, _ = imported(place, "sigma", place.path("odd.yml"))
     done = place.run("validate", "--config", place.write("weir.json", text))
     assert done.code() == 0, (done.said(), text)
 

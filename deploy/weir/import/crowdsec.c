@@ -411,7 +411,7 @@ static void write_zone(struct reader *reader, const struct doc_node *scenario, c
 static void take_scenario(struct reader *reader, const struct doc_node *scenario)
 {
 	const char *name = doc_text(scenario, "name"), *type = doc_text(scenario, "type");
-	if (scenario->kind != YAML_MAP ||
+	if (scenario->kind != DOC_MAP ||
 	    (type == NULL && doc_member(scenario, "onsuccess") == NULL && doc_member(scenario, "nodes") == NULL &&
 	     doc_member(scenario, "filter") == NULL)) {
 		reader->plan->not_enabled++;

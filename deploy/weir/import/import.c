@@ -36,12 +36,14 @@ struct origin {
 static const struct origin origins[] = {
 	{"fail2ban", import_fail2ban},
 	{"crowdsec", import_crowdsec},
+	{"sigma", import_sigma},
 	{NULL, NULL},
 };
 
 static const struct weir_argument_section sections[] = {
 	{"Origins", "  fail2ban DIR    /etc/fail2ban, or a copy: jails with their filters\n"
-                "  crowdsec PATH   a scenario's YAML, or a directory of them\n"},
+                "  crowdsec PATH   a scenario's YAML, or a directory of them\n"
+                "  sigma PATH      rules that count events, in a file or a directory\n"},
 	{"What it says",
      "Everything that is read becomes a zone, or is named with the reason why not: on standard error, and in comments "
      "of the configuration. \"Differs\" is what a zone does in another way; a \"note\" only explains.\n"
@@ -62,7 +64,8 @@ static const struct weir_command_line line = {
 	.name = "weir import",
 	.summary = "make zones of another program's rules, with a note for what differs",
 	.usage = "weir import fail2ban DIR [OPTION...]\n"
-			 "weir import crowdsec PATH [OPTION...]",
+			 "weir import crowdsec PATH [OPTION...]\n"
+			 "weir import sigma PATH [OPTION...]",
 	.about = "Reads the rules of another program, and writes a configuration that blocks the same clients.",
 	.operand = {.word = "ORIGIN PATH", .help = "the program, and its directory or file", .most = 2},
 	.options = options_table,
@@ -131,12 +134,12 @@ static enum weir_exit run(int argc, char **argv)
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if (import.origin == NULL)
-		return weir_arguments_refuse(&line, "missing ORIGIN: fail2ban or crowdsec");
+		return weir_arguments_refuse(&line, "missing ORIGIN: fail2ban, crowdsec or sigma");
 	const struct origin *origin = origins;
 	while (origin->name != NULL && strcmp(origin->name, import.origin) != 0)
 		origin++;
 	if (origin->name == NULL)
-		return weir_arguments_refuse(&line, "unknown origin \"%s\": fail2ban or crowdsec", import.origin);
+		return weir_arguments_refuse(&line, "unknown origin \"%s\": fail2ban, crowdsec or sigma", import.origin);
 	if (import.options.path == NULL)
 		return weir_arguments_refuse(&line, "missing PATH: what of %s to import", import.origin);
 	struct plan plan = {.origin = origin->name, .shadow = strcmp(import.options.mode, "shadow") == 0};

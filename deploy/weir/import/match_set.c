@@ -20,7 +20,7 @@ static struct match_values *values_of(struct match_set *set, const char *field)
 const char *match_add(struct match_set *set, const char *field, bool not, bool first, enum match_how how,
                       const char *value)
 {
-	if (strchr(value, '*') != NULL)
+	if (how != MATCH_WILD && strchr(value, '*') != NULL)
 		return "a value has a *, which stands for any text in weir's match";
 	if (strcmp(field, "path") == 0 &&
 	    (strstr(value, "..") != NULL || strpbrk(value, "%?#") != NULL || strstr(value, "//")))

@@ -10,7 +10,7 @@
 enum { MATCH_FIELDS_MAX = 32, MATCH_VALUES_MAX = 256 };
 
 /* How a value is compared. */
-enum match_how { MATCH_IS, MATCH_BEGINS, MATCH_ENDS, MATCH_CONTAINS };
+enum match_how { MATCH_IS, MATCH_BEGINS, MATCH_ENDS, MATCH_CONTAINS, MATCH_WILD /* its * is any text */ };
 
 struct match_values {
 	const char *field;        /* of weir's records; borrowed */

@@ -17,5 +17,7 @@ WEIR_MUST_USE enum weir_status import_fail2ban(struct plan *plan, const struct i
                                                struct weir_error *error);
 WEIR_MUST_USE enum weir_status import_crowdsec(struct plan *plan, const struct import_options *options,
                                                struct weir_error *error);
+WEIR_MUST_USE enum weir_status import_sigma(struct plan *plan, const struct import_options *options,
+                                            struct weir_error *error);
 
 #endif

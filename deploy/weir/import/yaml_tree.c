@@ -46,7 +46,7 @@ static struct doc_node *add(struct reading *reading, enum doc_kind kind, size_t 
 static bool expects_key(const struct reading *reading)
 {
 	const struct doc_node *open = reading->open[reading->depth];
-	return open != NULL && open->kind == YAML_MAP && reading->key[reading->depth] == NULL;
+	return open != NULL && open->kind == DOC_MAP && reading->key[reading->depth] == NULL;
 }
 
 static enum weir_status begin(struct reading *reading, enum doc_kind kind, size_t line, struct weir_error *error)
@@ -74,7 +74,7 @@ static enum weir_status take_text(struct reading *reading, const yaml_event_t *e
 		reading->key[reading->depth] = text;
 		return WEIR_OK;
 	}
-	struct doc_node *node = add(reading, YAML_TEXT, line);
+	struct doc_node *node = add(reading, DOC_TEXT, line);
 	node->text = text;
 	node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
 	return WEIR_OK;
@@ -86,8 +86,8 @@ static enum weir_status take(struct reading *reading, const yaml_event_t *event,
 	if (++reading->count > YAML_NODES_MAX || plan_is_full(reading->plan))
 		return refuse(reading, line, error, "there is more than an import takes");
 	switch (event->type) {
-	case YAML_MAPPING_START_EVENT: return begin(reading, YAML_MAP, line, error);
-	case YAML_SEQUENCE_START_EVENT: return begin(reading, YAML_LIST, line, error);
+	case YAML_MAPPING_START_EVENT: return begin(reading, DOC_MAP, line, error);
+	case YAML_SEQUENCE_START_EVENT: return begin(reading, DOC_LIST, line, error);
 	case YAML_MAPPING_END_EVENT:
 	case YAML_SEQUENCE_END_EVENT: reading->depth--; return WEIR_OK;
 	case YAML_SCALAR_EVENT: return take_text(reading, event, error);
@@ -100,7 +100,7 @@ static enum weir_status take(struct reading *reading, const yaml_event_t *event,
 enum weir_status doc_parse(struct plan *plan, const char *name, const char *text, size_t length, struct doc_file *file,
                            struct weir_error *error)
 {
-	*file = (struct doc_file){.root.kind = YAML_LIST};
+	*file = (struct doc_file){.root.kind = DOC_LIST};
 	struct reading reading = {.plan = plan, .name = name, .file = file};
 	reading.open[0] = &file->root;
 	reading.next[0] = &file->root.first;
@@ -155,7 +155,7 @@ void doc_free(struct doc_file *file)
 
 const struct doc_node *doc_member(const struct doc_node *map, const char *key)
 {
-	if (map == NULL || map->kind != YAML_MAP)
+	if (map == NULL || map->kind != DOC_MAP)
 		return NULL;
 	for (const struct doc_node *child = map->first; child != NULL; child = child->next)
 		if (strcmp(child->key, key) == 0)
@@ -166,7 +166,7 @@ const struct doc_node *doc_member(const struct doc_node *map, const char *key)
 const char *doc_text(const struct doc_node *map, const char *key)
 {
 	const struct doc_node *member = doc_member(map, key);
-	return member != NULL && member->kind == YAML_TEXT ? member->text : NULL;
+	return member != NULL && member->kind == DOC_TEXT ? member->text : NULL;
 }
 
 /* ---- files ---- */

@@ -10,13 +10,13 @@
 
 enum { YAML_DEPTH_MAX = 64, YAML_NODES_MAX = 100000 };
 
-enum doc_kind { YAML_TEXT, YAML_LIST, YAML_MAP };
+enum doc_kind { DOC_TEXT, DOC_LIST, DOC_MAP };
 
 struct doc_node {
 	enum doc_kind kind;
 	unsigned line;
 	const char *key;  /* in a map; else NULL */
-	const char *text; /* YAML_TEXT: as it is written, without quotes */
+	const char *text; /* DOC_TEXT: as it is written, without quotes */
 	bool quoted;
 	struct doc_node *first, *next; /* its children, in their order; its next sibling */
 };
