@@ -261,6 +261,34 @@ findtime = 1d
     assert [zone["name"] for zone in found["config"]["zones"]] == ["shop", "shop-plain", "journal", "recidive"]
 
 
+def test_fail2ban_shares_files(place):
+    """One source a file, whoever reads it and in whatever order the jails come."""
+    logs = place.path("logs")
+    place.write("f2b/jail.local", f"""
+[DEFAULT]
+enabled = true
+maxretry = 2
+ignoreself = false
+[alone]
+failregex = ^ one <ADDR>$
+logpath = {logs}/alone.log
+  {logs}/x-a.log
+[glob]
+failregex = ^ (?:one|two) <ADDR>$
+logpath = {logs}/x-*.log
+[long]
+failregex = {(chr(10) + "  ").join(f"^one <ADDR> {i} {'x' * 500}$" for i in range(30))}
+logpath = {logs}/x-b.log
+""")
+    at = time.strftime("%Y-%m-%d %H:%M:%S ", time.gmtime())
+    for name, words in (("alone", "one 192.0.2.1"), ("x-a", "one 192.0.2.2"), ("x-b", "two 192.0.2.3")):
+        place.write(f"logs/{name}.log", 2 * (at + words + "\n"))
+    text, said = imported(place, "fail2ban", "--enforce", place.path("f2b"))
+    assert "longer than the 15000 bytes" in said, said
+    found = judged(place, text)
+    assert found == {("alone", "192.0.2.1"), ("alone", "192.0.2.2"), ("glob", "192.0.2.2"), ("glob", "192.0.2.3")}, (found, text)
+
+
 def test_fail2ban_whole(place):
     place.write("f2b/jail.local", "[a]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^no <ADDR>$\n")
     _, said = imported(place, "fail2ban", place.path("f2b"), code=0)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { GIVEN_MAX = 64, PASSES_MAX = 64, TEXT_MAX_BYTES = 64 << 10, LIST_MAX = 512 };
+enum { GIVEN_MAX = 64, PASSES_MAX = 64, TEXT_MAX_BYTES = 64 << 10, EXPRESSION_MAX_BYTES = 15000, LIST_MAX = 512 };
 
 struct reader {
 	const struct filter_request *request;
@@ -375,8 +375,13 @@ static void make_expression(struct reader *reader)
 	if (more[0] != '\0' && strcmp(more, "1") != 0)
 		plan_loss(request->plan, request->item, "maxlines = %.20s: weir judges each line by itself", more);
 	struct weir_text out = {0};
-	if ((prefix[0] == '\0' || read_prefix(reader, prefix)) && put_all(reader, fails, ignores, &out))
-		reader->filter->expression = plan_keep(request->plan, out.at, out.length);
+	if ((prefix[0] == '\0' || read_prefix(reader, prefix)) && put_all(reader, fails, ignores, &out)) {
+		if (out.length > EXPRESSION_MAX_BYTES)
+			plan_loss(request->plan, request->item, "its expression would be longer than the %d bytes that weir takes",
+			          EXPRESSION_MAX_BYTES);
+		else
+			reader->filter->expression = plan_keep(request->plan, out.at, out.length);
+	}
 	weir_text_deinit(&out);
 }
 

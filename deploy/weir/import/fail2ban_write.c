@@ -20,8 +20,7 @@ struct place {
 	char *path;
 	size_t *jails;
 	size_t count;
-	char *source;  /* the name of the source that has it; NULL: none yet */
-	char *exclude; /* a place of its own that the glob would name too; NULL: none */
+	char *source; /* the name of the source that has it; NULL: none yet */
 };
 
 struct writer {
@@ -65,20 +64,19 @@ static struct place *place_of(struct writer *writer, char *path)
 	return place;
 }
 
+static bool names(const struct place *glob, const struct place *file)
+{
+	return glob != file && strpbrk(glob->path, "*?[") != NULL && strpbrk(file->path, "*?[") == NULL &&
+	       fnmatch(glob->path, file->path, FNM_PATHNAME) == 0;
+}
+
 /* A file that a glob names too is read by the glob's jails as well, but once. */
 static void settle_globs(struct writer *writer)
 {
-	for (size_t g = 0; g < writer->place_count; g++) {
-		struct place *glob = &writer->places[g];
-		for (size_t i = 0; i < writer->place_count && strpbrk(glob->path, "*?[") != NULL; i++) {
-			struct place *file = &writer->places[i];
-			if (i == g || strpbrk(file->path, "*?[") != NULL || fnmatch(glob->path, file->path, FNM_PATHNAME) != 0)
-				continue;
-			glob->exclude = file->path;
-			for (size_t k = 0; k < glob->count; k++)
-				add_reader(file, glob->jails[k]);
-		}
-	}
+	for (size_t g = 0; g < writer->place_count; g++)
+		for (size_t i = 0; i < writer->place_count; i++)
+			for (size_t k = 0; names(&writer->places[g], &writer->places[i]) && k < writer->places[g].count; k++)
+				add_reader(&writer->places[i], writer->places[g].jails[k]);
 }
 
 static void find_places(struct writer *writer)
@@ -109,6 +107,16 @@ static void settle_natives(struct writer *writer)
 					}
 			}
 	}
+}
+
+/* Who shares an expression anywhere is known by its field everywhere. */
+static void settle_shares(struct writer *writer)
+{
+	for (size_t i = 0; i < writer->place_count; i++)
+		for (size_t k = 0; writer->places[i].count > 1 && k < writer->places[i].count; k++) {
+			struct jail *jail = &writer->jails[writer->places[i].jails[k]];
+			jail->shares |= jail->native == NULL;
+		}
 }
 
 /* ---- formats ---- */
@@ -173,7 +181,6 @@ static void put_shared(struct writer *writer, struct place *place, struct weir_t
 		char mark[MARK_BYTES];
 		mark_of(writer, place->jails[i], mark);
 		weir_text_printf(&either, "%s(?(<%s>)|(?!))", kept > 0 ? "|" : "", mark);
-		jail->shares = true;
 		place->jails[kept++] = place->jails[i];
 	}
 	place->count = kept;
@@ -244,31 +251,42 @@ static void add_source(struct jail *jail, char *name)
 
 static bool same_readers(const struct place *a, const struct place *b)
 {
-	return a->count == b->count && memcmp(a->jails, b->jails, a->count * sizeof *a->jails) == 0 &&
-	       (a->exclude == NULL) == (b->exclude == NULL);
+	return a->count == b->count && memcmp(a->jails, b->jails, a->count * sizeof *a->jails) == 0;
+}
+
+/* Files that a glob names, and that belong to other sources. */
+static void put_excluded(struct writer *writer, const struct place *glob, struct weir_text *list)
+{
+	for (size_t i = 0; i < writer->place_count; i++)
+		if (names(glob, &writer->places[i]) && !same_readers(glob, &writer->places[i])) {
+			weir_text_puts(list, list->length > 0 ? ", " : "");
+			put_string(list, writer->places[i].path);
+		}
 }
 
 static void put_paths(struct writer *writer, struct place *place, struct weir_text *json)
 {
+	struct weir_text excluded = {0};
 	weir_text_puts(json, "\"path\": [");
-	const char *between = "", *exclude = NULL;
+	const char *between = "";
 	for (size_t i = 0; i < writer->place_count; i++) {
 		struct place *other = &writer->places[i];
 		if (other->source != NULL || !same_readers(place, other))
 			continue;
 		weir_text_puts(json, between);
 		put_string(json, other->path);
+		put_excluded(writer, other, &excluded);
 		between = ", ";
-		exclude = other->exclude != NULL ? other->exclude : exclude;
 		if (other != place)
 			other->source = place->path; /* its readers have this source already */
 	}
 	weir_text_puts(json, "]");
-	if (exclude != NULL) {
+	if (excluded.length > 0) {
 		weir_text_puts(json, ", \"exclude\": [");
-		put_string(json, exclude);
+		weir_text_append(json, excluded.at, excluded.length);
 		weir_text_puts(json, "]");
 	}
+	weir_text_deinit(&excluded);
 }
 
 static void write_place(struct writer *writer, struct place *place)
@@ -483,6 +501,7 @@ void fail2ban_write(struct plan *plan, const struct import_options *options, str
 	            "A log's times must have a form that weir knows by its shape, or a datepattern: others are not read");
 	find_places(&writer);
 	settle_natives(&writer);
+	settle_shares(&writer);
 	write_sources(&writer);
 	write_zones(&writer);
 	for (size_t i = 0; i < writer.place_count; i++)
