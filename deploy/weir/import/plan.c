@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an import has made so far. */
+#include "deploy/weir/import/plan.h"
+
+#include "common/base/alloc.h"
+#include "common/json/units.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The array with room for one more; it grows by doubling. */
+static void *grown(void *array, size_t count, size_t bytes)
+{
+	if ((count & (count - 1)) != 0)
+		return array;
+	return weir_realloc(array, count == 0 ? 1 : 2 * count, bytes);
+}
+
+void plan_deinit(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->item_count; i++) {
+		for (size_t k = 0; k < plan->items[i].zone_count; k++)
+			weir_text_deinit(&plan->items[i].zones[k]);
+		free(plan->items[i].zones);
+		free(plan->items[i].notes);
+	}
+	for (size_t i = 0; i < plan->source_count; i++)
+		weir_text_deinit(&plan->sources[i].json);
+	for (size_t i = 0; i < plan->kept_count; i++)
+		free(plan->kept[i]);
+	free(plan->items);
+	free(plan->sources);
+	free(plan->remarks);
+	free(plan->kept);
+}
+
+char *plan_keep(struct plan *plan, const char *at, size_t length)
+{
+	plan->kept = grown(plan->kept, plan->kept_count, sizeof *plan->kept);
+	plan->kept_bytes += length + 1;
+	return plan->kept[plan->kept_count++] = weir_copy(at, length);
+}
+
+static char *keep_printed(struct plan *plan, const char *format, va_list arguments)
+{
+	char *text = NULL;
+	int length = vasprintf(&text, format, arguments);
+	char *kept = plan_keep(plan, length < 0 ? "" : text, length < 0 ? 0 : (size_t)length);
+	free(text);
+	return kept;
+}
+
+char *plan_print(struct plan *plan, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	char *text = keep_printed(plan, format, arguments);
+	va_end(arguments);
+	return text;
+}
+
+struct plan_item *plan_item(struct plan *plan, const char *name, const char *file, unsigned line)
+{
+	plan->items = grown(plan->items, plan->item_count, sizeof *plan->items);
+	struct plan_item *item = &plan->items[plan->item_count++];
+	*item = (struct plan_item){.line = line};
+	item->name = plan_keep(plan, name, strlen(name));
+	item->file = plan_keep(plan, file, strlen(file));
+	return item;
+}
+
+static void add_note(struct plan_item *item, bool loss, char *text)
+{
+	for (size_t i = 0; i < item->note_count; i++)
+		if (strcmp(item->notes[i].text, text) == 0)
+			return;
+	item->notes = grown(item->notes, item->note_count, sizeof *item->notes);
+	item->notes[item->note_count++] = (struct plan_note){.loss = loss, .text = text};
+}
+
+void plan_loss(struct plan *plan, struct plan_item *item, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	add_note(item, true, keep_printed(plan, format, arguments));
+	va_end(arguments);
+}
+
+void plan_explain(struct plan *plan, struct plan_item *item, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	add_note(item, false, keep_printed(plan, format, arguments));
+	va_end(arguments);
+}
+
+void plan_forget(struct plan_item *item, size_t from, size_t to)
+{
+	memmove(item->notes + from, item->notes + to, (item->note_count - to) * sizeof *item->notes);
+	/* What is left may need more room than the array's growth supposes: it keeps what it has. */
+	item->note_count -= to - from;
+	item->notes = weir_realloc(item->notes, 2 * (item->note_count + 1), sizeof *item->notes);
+}
+
+void plan_remark(struct plan *plan, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	char *text = keep_printed(plan, format, arguments);
+	va_end(arguments);
+	for (size_t i = 0; i < plan->remark_count; i++)
+		if (strcmp(plan->remarks[i], text) == 0)
+			return;
+	plan->remarks = grown(plan->remarks, plan->remark_count, sizeof *plan->remarks);
+	plan->remarks[plan->remark_count++] = text;
+}
+
+struct weir_text *plan_zone(struct plan *plan, struct plan_item *item)
+{
+	(void)plan;
+	item->zones = grown(item->zones, item->zone_count, sizeof *item->zones);
+	item->zones[item->zone_count] = (struct weir_text){0};
+	return &item->zones[item->zone_count++];
+}
+
+struct weir_text *plan_source(struct plan *plan, const char *comment)
+{
+	plan->sources = grown(plan->sources, plan->source_count, sizeof *plan->sources);
+	struct plan_source *source = &plan->sources[plan->source_count++];
+	*source = (struct plan_source){.comment = plan_keep(plan, comment, strlen(comment))};
+	return &source->json;
+}
+
+enum plan_result plan_result(const struct plan_item *item)
+{
+	if (item->zone_count == 0)
+		return PLAN_NONE;
+	for (size_t i = 0; i < item->note_count; i++)
+		if (item->notes[i].loss)
+			return PLAN_PART;
+	return PLAN_WHOLE;
+}
+
+/* The names given before are among what is kept, with a byte before them that no name has. */
+static bool is_taken(const struct plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->kept_count; i++)
+		if (plan->kept[i][0] == '\1' && strcmp(plan->kept[i] + 1, name) == 0)
+			return true;
+	return false;
+}
+
+char *plan_zone_name(struct plan *plan, const char *name)
+{
+	char clean[PLAN_NAME_BYTES - 8];
+	size_t length = 0;
+	for (const char *at = name; *at != '\0' && length < sizeof clean - 1; at++) {
+		bool fits = isalnum((unsigned char)*at) || *at == '-' || *at == '_' || *at == '.';
+		if (fits || (length > 0 && clean[length - 1] != '-'))
+			clean[length++] = fits ? *at : '-';
+	}
+	while (length > 0 && clean[length - 1] == '-')
+		length--;
+	clean[length] = '\0';
+	char *given = plan_print(plan, "%s", length > 0 ? clean : "zone");
+	for (unsigned number = 2; is_taken(plan, given); number++)
+		given = plan_print(plan, "%s-%u", length > 0 ? clean : "zone", number);
+	plan_print(plan, "\1%s", given);
+	return given;
+}
+
+void put_string(struct weir_text *text, const char *string)
+{
+	weir_text_json(text, weir_span_of(string));
+}
+
+void put_duration(struct weir_text *text, int64_t duration_ms)
+{
+	char buffer[32];
+	put_string(text, weir_format_duration(duration_ms, buffer, sizeof buffer));
+}
