@@ -24,6 +24,7 @@ const struct command *const weir_commands[] = {&command_run,       &command_vali
                                                &command_decode,    &command_state,
                                                &command_subscribe, &command_setup,
                                                &command_watch,     &command_doctor,
+                                               &command_backtest,
                                                &command_reference, NULL};
 
 enum { COMMANDS = sizeof weir_commands / sizeof *weir_commands - 1 };
