@@ -21,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum option { CONFIG, FORMAT, SORT, MEMORY, JSON, CSV, DECISIONS, QUIET, OPTION_COUNT };
+enum option { CONFIG, FORMAT, SORT, MEMORY, JSON, CSV, HTML, DECISIONS, QUIET, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[CONFIG] = {.name = "config",
@@ -57,6 +57,10 @@ static const struct weir_argument_option options_table[] = {
              .value = "PATH",
              .type = WEIR_ARGUMENT_TEXT,
              .help = "what passed and what was blocked over time, as lines; - is standard output"},
+	[HTML] = {.name = "html",
+              .value = "PATH",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "all of it as one page for a browser, with the chart of what got through; - is standard output"},
 	[DECISIONS] = {.name = "decisions",
                    .value = "DIR",
                    .type = WEIR_ARGUMENT_TEXT,
@@ -88,8 +92,8 @@ const struct weir_command_line backtest_line = {
 	.summary = "try policies on a log: who would have been blocked",
 	.usage = "weir backtest --config FILE [--config FILE...] [OPTION...] [LOG...]",
 	.about =
-		"Judges a log by one policy or by several at once, exactly as a live weir would have, and says for each who "
-		"would have been blocked, what got through over time, and where they differ.",
+		"Judges a log by one policy or by several at once, exactly as weir run --once does by each of them. It says who "
+		"would have been blocked, what got through over time, and where the policies differ.",
 	.operand = {.word = "LOG",
                 .help = "a file, a glob in quotes, .gz, .zst, .bz2, .xz, or - for standard input; without "
                         "any, the sources of the configuration are read to their end"},
@@ -103,7 +107,7 @@ const struct weir_command_line backtest_line = {
 struct backtest {
 	const char **configs, **logs; /* owned; of argv */
 	uint32_t config_count, log_count;
-	const char *format, *json_path, *csv_path, *decisions_directory;
+	const char *format, *json_path, *csv_path, *html_path, *decisions_directory;
 	int64_t memory_bytes; /* -1: not given */
 	bool sort, quiet;
 
@@ -128,6 +132,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case MEMORY: backtest->memory_bytes = (int64_t)value->number; break;
 	case JSON: backtest->json_path = value->text; break;
 	case CSV: backtest->csv_path = value->text; break;
+	case HTML: backtest->html_path = value->text; break;
 	case DECISIONS: backtest->decisions_directory = value->text; break;
 	case QUIET: backtest->quiet = true; break;
 	default: backtest->logs[backtest->log_count++] = value->text; break;
@@ -138,6 +143,11 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 static bool is_standard(const char *path)
 {
 	return path != NULL && strcmp(path, "-") == 0;
+}
+
+static int standard_outputs(const struct backtest *backtest)
+{
+	return is_standard(backtest->json_path) + is_standard(backtest->csv_path) + is_standard(backtest->html_path);
 }
 
 /* ---- once_watch ---- */
@@ -197,7 +207,8 @@ static enum weir_status make_config(struct backtest *backtest, struct weir_error
 
 static enum weir_status check_all(struct backtest *backtest, struct weir_error *error)
 {
-	const struct run_output outputs[] = {{"--json", backtest->json_path}, {"--csv", backtest->csv_path}, {NULL, NULL}};
+	const struct run_output outputs[] = {
+		{"--json", backtest->json_path}, {"--csv", backtest->csv_path}, {"--html", backtest->html_path}, {NULL, NULL}};
 	const struct weir_config *config = backtest->run.config;
 	enum weir_status status = run_check_outputs(&backtest->run, outputs, error);
 	return status == WEIR_OK ? inputs_check_policy(config, config->policy, backtest->run.lists, error) : status;
@@ -257,7 +268,7 @@ static enum weir_status write_form(const char *path, report_form *form, const st
 static enum weir_status write_report(struct backtest *backtest, struct weir_error *error)
 {
 	const struct report *report = &backtest->report;
-	bool words = !backtest->quiet && !is_standard(backtest->json_path) && !is_standard(backtest->csv_path);
+	bool words = !backtest->quiet && standard_outputs(backtest) == 0;
 	enum weir_status status = WEIR_OK;
 	if (backtest->decisions != NULL)
 		status = decision_files_finish(backtest->decisions, error);
@@ -265,6 +276,8 @@ static enum weir_status write_report(struct backtest *backtest, struct weir_erro
 		status = write_form(backtest->json_path, report_json, report, error);
 	if (status == WEIR_OK)
 		status = write_form(backtest->csv_path, report_csv, report, error);
+	if (status == WEIR_OK)
+		status = write_form(backtest->html_path, report_html, report, error);
 	return status == WEIR_OK ? write_form(words ? "-" : NULL, report_words, report, error) : status;
 }
 
@@ -308,8 +321,8 @@ static enum weir_exit run(struct backtest *backtest)
 		policies_load(&backtest->policies, backtest->configs, backtest->config_count, backtest->run.lists);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
-	if (is_standard(backtest->json_path) && is_standard(backtest->csv_path))
-		return weir_arguments_refuse(&backtest_line, "--json and --csv cannot both be written to standard output");
+	if (standard_outputs(backtest) > 1)
+		return weir_arguments_refuse(&backtest_line, "only one of --json, --csv and --html can go to standard output");
 	if (make_config(backtest, &error) != WEIR_OK || check_all(backtest, &error) != WEIR_OK)
 		return refuse(&error);
 	return judge(backtest);

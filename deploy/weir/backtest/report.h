@@ -23,4 +23,7 @@ void report_json(struct weir_text *text, const struct report *report);
 /** Appends what got through over time, a line for each bin, policy and zone, behind a line of headings. */
 void report_csv(struct weir_text *text, const struct report *report);
 
+/** Appends a page that is whole by itself, with charts and tables. It asks no network for anything. */
+void report_html(struct weir_text *text, const struct report *report);
+
 #endif
