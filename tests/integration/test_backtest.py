@@ -17,7 +17,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "conformance", "oracle"))
 # pylint: disable=wrong-import-position
 import random_cases
 from support import cases, traffic
-from support.place import SANITIZED, lines_of, read
+from support.place import SANITIZED, lines_of, read, until
+from support.run_local import Run
 from support.traffic import burst, fixed, line, sliding, zone
 
 DONE, FAILED, USAGE, STOPPED = 0, 1, 2, 3
@@ -262,6 +263,52 @@ def test_a_ceiling_bounds_the_buckets_of_all_policies(place):
         for name in ("passed", "blocked", "decisions"):
             assert zones_of(got)[policy_name, "site"][name] == zones_of(want)[policy_name, "site"][name]
         assert zones_of(got)[policy_name, "site"]["keys"] < zones_of(want)[policy_name, "site"]["keys"]
+
+
+def numbers_of(report):
+    """What must not depend on how the events came."""
+    return {name: {each: own[each] for each in ("passed", "blocked", "late", "decisions", "keys", "blocked_keys")}
+            for name, own in zones_of(report).items()}
+
+
+def test_the_log_of_a_run_is_judged_as_its_lines_are(place):
+    run = Run(place, log=b"".join(traffic.crowd(random.Random(9), 8000, 80)).decode()).start()
+    until(lambda: any(one["at"] > traffic.START_MS for one in run.decisions()), "decisions", running=run.weir)
+    run.override("block", "--zone", "site", "u1", "--reason", "test")
+    until(lambda: run.weir.process.poll() is None and run.published(key=["u1"], reason="test"), "the command is carried out")
+    zones = {"weir": run.zones, "mild": [zone("site", [sliding(9, "1h")], block_for="2h"), zone("more", [fixed(2, "10m")])]}
+    source = dict(traffic.source(run.log), follow=False)
+    configs = [policy(place, f"{name}-1.json", own, sources=[source], bus={"partitions": 4}) for name, own in zones.items()]
+    lines = backtest(place, configs)
+    report = backtest(place, configs, "--state", run.state)  # beside the run
+    assert numbers_of(report) == numbers_of(lines), (numbers_of(report), numbers_of(lines))
+    assert report["over_time"] == lines["over_time"] and report["lines"] == 0
+    assert [(one["keys"], one["requests"]) for one in report["differences"]] == \
+           [(one["keys"], one["requests"]) for one in lines["differences"]]
+    run.stop()
+    own = [one for one in run.decisions() if "reason" not in one and one["zone"] == "pair"]
+    assert zones_of(report)["weir-1", "pair"]["decisions"] == len(own) > 0
+    nothing = backtest(place, configs[:1], "--state", run.state, "--topic", "1000000..")
+    part = backtest(place, configs[:1], "--state", run.state, "--topic", "0..2")
+    assert nothing["records"] == 0 < part["records"] <= report["records"]
+    done = place.run("backtest", "--config", configs[0], "--state", run.state, "--memory", "64KiB")
+    assert done.code() == FAILED and "--memory" in done.said(), done.said()
+
+
+def test_zones_that_a_log_does_not_carry_are_named(place):
+    run = Run(place, log=burst("u1", 9)).start()
+    run.published(key=["u1"])
+    run.stop()
+    config = policy(place, "other.json", [zone("site", [sliding(2, "1m")]), zone("paths", [sliding(3, "1m")], key=("path",)),
+                                          zone("posts", [sliding(3, "1m")], match={"method": ["POST"]})])
+    done = place.run("backtest", "--config", config, "--state", run.state, "--json", place.path("r"))
+    assert done.code() == USAGE and not os.path.exists(place.path("r")), done.said()
+    for words in ('other, zone "paths"', 'other, zone "posts"', "Name the raw logs"):
+        assert words in done.said(), f"{words!r} is not in: {done.said()}"
+    assert '"site"' not in done.said(), done.said()
+    for words in (("--state", run.state, run.log), ("--state", run.state, "--sort"), ("--topic", "soon.."), ("--topic", "5")):
+        done = place.run("backtest", "--config", config, *words)
+        assert done.code() == USAGE and "Try " in done.said(), (words, done.said())
 
 
 def test_a_signal_ends_it_with_what_it_has(place):

@@ -7,8 +7,10 @@
  */
 #include "collector/follow/inputs.h"
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "deploy/weir/backtest/decision_files.h"
+#include "deploy/weir/backtest/log_judge.h"
 #include "deploy/weir/backtest/report.h"
 #include "deploy/weir/backtest/sources.h"
 #include "deploy/weir/command.h"
@@ -21,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum option { CONFIG, FORMAT, SORT, MEMORY, JSON, CSV, HTML, DECISIONS, QUIET, OPTION_COUNT };
+enum option { CONFIG, STATE, TOPIC, FORMAT, SORT, MEMORY, JSON, CSV, HTML, DECISIONS, QUIET, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[CONFIG] = {.name = "config",
@@ -32,6 +34,18 @@ static const struct weir_argument_option options_table[] = {
                     "with the first",
                 .required = true,
                 .repeatable = true},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help =
+                   "judge the events in the log of a state directory, in place of lines; its weir run may be running"},
+	[TOPIC] =
+		{.name = "topic",
+         .value = "FROM..TO",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help =
+             "judge the events of the cluster that the first configuration names. FROM and TO are offsets, times or "
+             "nothing: .. is all. With --state, that part of its log"},
 	[FORMAT] = {.name = "format",
                 .value = "NAME",
                 .type = WEIR_ARGUMENT_TEXT,
@@ -76,6 +90,10 @@ static const struct weir_argument_section sections[] = {
      "A policy is called by its file's name, without \".json\"; where two files have the same, by their paths. Zones are "
      "compared that have the same name and the same key, or that are the only ones of their policies. Every zone is "
      "judged, in shadow mode too. Nothing is published."},
+	{"Events of a log",
+     "They have keys and zones, and not the fields of their lines. So a zone can be judged if the log's policy has one "
+     "with the same key, match, exempt, sources and done; limits, block_for and mode may be others. All other zones "
+     "need the raw logs, and are named. Operators' commands are not carried out."},
 	{NULL, NULL},
 };
 
@@ -90,7 +108,10 @@ static const struct weir_argument_exit exits[] = {
 const struct weir_command_line backtest_line = {
 	.name = "weir backtest",
 	.summary = "try policies on a log: who would have been blocked",
-	.usage = "weir backtest --config FILE [--config FILE...] [OPTION...] [LOG...]",
+	.usage = "weir backtest --config FILE [--config FILE...] [OPTION...] [LOG...]\n"
+			 "weir backtest --config FILE [--config FILE...] --state DIR [OPTION...]\n"
+			 "weir backtest --config FILE [--config FILE...] --topic FROM..TO\n"
+			 "              [OPTION...]",
 	.about =
 		"Judges a log by one policy or by several at once, exactly as weir run --once does by each of them. It says who "
 		"would have been blocked, what got through over time, and where the policies differ.",
@@ -108,8 +129,8 @@ struct backtest {
 	const char **configs, **logs; /* owned; of argv */
 	uint32_t config_count, log_count;
 	const char *format, *json_path, *csv_path, *html_path, *decisions_directory;
+	const char *state_path, *topic;
 	int64_t memory_bytes; /* -1: not given */
-	bool sort, quiet;
 
 	struct backtest_policies policies;
 	struct run_options run;
@@ -119,6 +140,7 @@ struct backtest {
 	struct figures **figures; /* by partition */
 	struct decision_files *decisions;
 	struct report report;
+	uint32_t partitions;
 	bool ended; /* there is something to report */
 };
 
@@ -127,14 +149,16 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	struct backtest *backtest = context;
 	switch (option) {
 	case CONFIG: backtest->configs[backtest->config_count++] = value->text; break;
+	case STATE: backtest->state_path = value->text; break;
+	case TOPIC: backtest->topic = value->text; break;
 	case FORMAT: backtest->format = value->text; break;
-	case SORT: backtest->sort = true; break;
+	case SORT: backtest->run.sort = true; break;
 	case MEMORY: backtest->memory_bytes = (int64_t)value->number; break;
 	case JSON: backtest->json_path = value->text; break;
 	case CSV: backtest->csv_path = value->text; break;
 	case HTML: backtest->html_path = value->text; break;
 	case DECISIONS: backtest->decisions_directory = value->text; break;
-	case QUIET: backtest->quiet = true; break;
+	case QUIET: backtest->run.quiet = true; break;
 	default: backtest->logs[backtest->log_count++] = value->text; break;
 	}
 	return WEIR_EXIT_NOT_YET;
@@ -214,16 +238,15 @@ static enum weir_status check_all(struct backtest *backtest, struct weir_error *
 	return status == WEIR_OK ? inputs_check_policy(config, config->policy, backtest->run.lists, error) : status;
 }
 
-static void make_figures(struct backtest *backtest)
+static void make_figures(struct backtest *backtest, uint32_t partitions, bool by_position, int64_t memory_bytes)
 {
-	const struct weir_config *config = backtest->run.config;
-	uint32_t partitions = (uint32_t)config->bus.partitions;
+	backtest->partitions = partitions;
 	backtest->figures_options = (struct figures_options){
 		.zone_count = backtest->policies.zone_count,
 		.pairs = backtest->policies.pairs,
 		.pair_count = backtest->policies.pair_count,
-		.by_position = true,
-		.most_bytes = (size_t)(config->limiter.memory_bytes / partitions),
+		.by_position = by_position,
+		.most_bytes = (size_t)(memory_bytes / partitions),
 	};
 	backtest->figures = weir_alloc(partitions, sizeof(struct figures *));
 	for (uint32_t i = 0; i < partitions; i++)
@@ -268,7 +291,7 @@ static enum weir_status write_form(const char *path, report_form *form, const st
 static enum weir_status write_report(struct backtest *backtest, struct weir_error *error)
 {
 	const struct report *report = &backtest->report;
-	bool words = !backtest->quiet && standard_outputs(backtest) == 0;
+	bool words = !backtest->run.quiet && standard_outputs(backtest) == 0;
 	enum weir_status status = WEIR_OK;
 	if (backtest->decisions != NULL)
 		status = decision_files_finish(backtest->decisions, error);
@@ -285,7 +308,7 @@ static enum weir_exit report_all(struct backtest *backtest)
 {
 	struct weir_error error;
 	struct figures *sum = figures_new(&backtest->figures_options);
-	for (uint32_t i = 0; i < (uint32_t)backtest->run.config->bus.partitions; i++)
+	for (uint32_t i = 0; i < backtest->partitions; i++)
 		figures_sum(sum, backtest->figures[i]);
 	backtest->report.policies = &backtest->policies;
 	backtest->report.figures = sum;
@@ -301,28 +324,105 @@ static enum weir_exit judge(struct backtest *backtest)
 	const struct once_watch watch = {.context = backtest, .judged = judged, .written = written, .ended = ended};
 	struct weir_error error;
 	backtest->run.watch = &watch;
+	const struct weir_config *config = backtest->run.config;
 	if (open_decisions(backtest, &error) != WEIR_OK)
 		return refuse(&error);
-	make_figures(backtest);
+	make_figures(backtest, (uint32_t)config->bus.partitions, true, config->limiter.memory_bytes);
 	weir_stop_install();
 	enum weir_exit code = run_once(&backtest->run, &backtest->log, &backtest->progress);
 	enum weir_exit told = backtest->ended ? report_all(backtest) : WEIR_EXIT_NOT_YET;
 	return told == WEIR_EXIT_NOT_YET ? code : told;
 }
 
+/* What was judged of a log, as a run tells it of lines. */
+static enum weir_exit end_log(struct backtest *backtest, const struct log_judged *judged)
+{
+	backtest->report.from_log = true;
+	backtest->report.counts.records = judged->events;
+	backtest->report.finished = judged->finished;
+	enum weir_exit told = report_all(backtest);
+	if (told != WEIR_EXIT_NOT_YET)
+		return told;
+	return !judged->finished ? WEIR_EXIT_INTERRUPTED : judged->damaged ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;
+}
+
+static enum weir_status judge_log(struct backtest *backtest, struct log_judge_options *options, enum weir_exit *code,
+                                  struct weir_error *error)
+{
+	struct log_judge *judge = NULL;
+	struct log_judged judged;
+	int64_t started_ms = weir_monotonic_ms();
+	enum weir_status status = log_judge_new(options, &judge, error);
+	if (status == WEIR_OK) {
+		make_figures(backtest, log_judge_partitions(judge), false, options->memory_bytes);
+		weir_stop_install();
+		status = log_judge_run(judge, &judged, error);
+		progress_clear(&backtest->progress);
+	}
+	log_judge_free(judge);
+	backtest->report.seconds = (double)(weir_monotonic_ms() - started_ms) / 1000;
+	if (status == WEIR_OK)
+		*code = end_log(backtest, &judged);
+	return status;
+}
+
+static enum weir_exit run_log(struct backtest *backtest)
+{
+	const struct once_watch watch = {.context = backtest, .judged = judged, .written = written};
+	const struct weir_config *config = backtest->policies.at[0].config;
+	struct weir_policy *joined = NULL;
+	struct weir_error error;
+	enum weir_exit code = WEIR_EXIT_FAILED;
+	struct log_judge_options options = {
+		.policies = &backtest->policies,
+		.config_path = backtest->state_path == NULL ? backtest->configs[0] : NULL,
+		.state_path = backtest->state_path,
+		.memory_bytes = backtest->memory_bytes >= 0 ? backtest->memory_bytes : config->limiter.memory_bytes,
+		.threads = (uint32_t)config->limiter.threads,
+		.watch = &watch,
+		.log = &backtest->log,
+		.progress = &backtest->progress,
+	};
+	if (backtest->topic != NULL && !log_range_read(backtest->topic, weir_wall_ms(), options.range))
+		return weir_arguments_refuse_value(&backtest_line, TOPIC, backtest->topic);
+	enum weir_status status = policies_join(&backtest->policies, &joined, &error);
+	options.joined = joined;
+	if (status == WEIR_OK)
+		status = judge_log(backtest, &options, &code, &error);
+	weir_policy_free(joined);
+	return status == WEIR_OK ? code : refuse(&error);
+}
+
+static enum weir_exit check_together(const struct backtest *backtest)
+{
+	bool log = backtest->state_path != NULL || backtest->topic != NULL;
+	if (standard_outputs(backtest) > 1)
+		return weir_arguments_refuse(&backtest_line, "only one of --json, --csv and --html can go to standard output");
+	if (log && (backtest->log_count > 0 || backtest->format != NULL || backtest->run.sort))
+		return weir_arguments_refuse(&backtest_line,
+		                             "logs, --format and --sort cannot be combined with --state or --topic");
+	if (log && backtest->decisions_directory != NULL)
+		return weir_arguments_refuse(&backtest_line,
+		                             "--decisions cannot be combined with --state or --topic: events of "
+		                             "several partitions have no order");
+	return WEIR_EXIT_NOT_YET;
+}
+
 static enum weir_exit run(struct backtest *backtest)
 {
 	struct weir_error error;
-	progress_init(&backtest->progress, backtest->quiet);
+	enum weir_exit code = check_together(backtest);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
+	progress_init(&backtest->progress, backtest->run.quiet);
 	backtest->log =
 		(struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_INFO, .unfinished = &backtest->progress.drawn};
 	backtest->run.lists = exempt_lists_new(NULL, &backtest->log);
-	enum weir_exit code =
-		policies_load(&backtest->policies, backtest->configs, backtest->config_count, backtest->run.lists);
+	code = policies_load(&backtest->policies, backtest->configs, backtest->config_count, backtest->run.lists);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
-	if (standard_outputs(backtest) > 1)
-		return weir_arguments_refuse(&backtest_line, "only one of --json, --csv and --html can go to standard output");
+	if (backtest->state_path != NULL || backtest->topic != NULL)
+		return run_log(backtest);
 	if (make_config(backtest, &error) != WEIR_OK || check_all(backtest, &error) != WEIR_OK)
 		return refuse(&error);
 	return judge(backtest);
@@ -330,7 +430,7 @@ static enum weir_exit run(struct backtest *backtest)
 
 static void deinit(struct backtest *backtest)
 {
-	for (uint32_t i = 0; backtest->figures != NULL && i < (uint32_t)backtest->run.config->bus.partitions; i++)
+	for (uint32_t i = 0; i < backtest->partitions; i++)
 		figures_free(backtest->figures[i]);
 	free(backtest->figures);
 	decision_files_free(backtest->decisions);
@@ -344,11 +444,9 @@ static enum weir_exit command_main(int argc, char **argv)
 {
 	struct backtest backtest = {.memory_bytes = -1,
 	                            .configs = weir_alloc((size_t)argc, sizeof(char *)),
-	                            .logs = weir_alloc((size_t)argc, sizeof(char *))};
-	backtest.run = (struct run_options){.once = true};
+	                            .logs = weir_alloc((size_t)argc, sizeof(char *)),
+	                            .run = {.once = true}};
 	enum weir_exit code = weir_arguments_read(&backtest_line, argc, argv, take_option, &backtest);
-	backtest.run.sort = backtest.sort;
-	backtest.run.quiet = backtest.quiet;
 	if (code == WEIR_EXIT_NOT_YET)
 		code = run(&backtest);
 	deinit(&backtest);

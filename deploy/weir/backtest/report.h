@@ -10,6 +10,7 @@ struct report {
 	const struct backtest_policies *policies; /* borrowed, as are the figures */
 	const struct figures *figures;            /* of all partitions */
 	struct record_counts counts;              /* of the lines that were read */
+	bool from_log;                            /* no lines were read, but events: counts.records of them */
 	double seconds;
 	bool finished; /* else it was stopped by a signal: the numbers are of what was judged until then */
 };

@@ -114,10 +114,12 @@ void report_words(struct weir_text *text, const struct report *report)
 	words_count(text, report->policies->count);
 	weir_text_puts(text, report->policies->count == 1 ? " policy" : " policies");
 	weir_text_puts(text, report->finished ? " on " : ", ");
-	words_amount(text, report->counts.lines, "line");
+	uint64_t amount = report->from_log ? report->counts.records : report->counts.lines;
+	words_amount(text, amount, report->from_log ? "event" : "line");
+	weir_text_puts(text, report->from_log ? " of the log" : "");
 	if (report->seconds > 0) {
 		weir_text_puts(text, " (");
-		words_count(text, (uint64_t)((double)report->counts.lines / report->seconds));
+		words_count(text, (uint64_t)((double)amount / report->seconds));
 		weir_text_printf(text, " a second, %.2f s)", report->seconds);
 	}
 	weir_text_puts(text, "\n");
