@@ -13,6 +13,8 @@ foreach(sanitizer asan tsan)
   weir_leave_out(${sanitizer} "the browser's part; the daemon answers the same requests in `integration.test_archiver_api`"
     integration.test_archiver_page integration.test_archiver_page_axe integration.test_archiver_page_time
     integration.test_archiver_page_use)
+  weir_leave_out(${sanitizer} "the browser's part; `integration.test_backtest` runs the same program"
+    integration.test_backtest_page)
   weir_leave_out(${sanitizer} "minutes of load on the same daemons as `integration.test_cluster_limiter` and its neighbours"
     integration.test_bus_kafka_brokers integration.test_cluster_collector_outage integration.test_cluster_cut_off
     integration.test_cluster_equal integration.test_cluster_gap integration.test_cluster_kinds

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passed and blocked over time, as a chart and as the table that says the same.
 
+import { WHOLE, axis, colour, labels_of, widest } from "./axis.js";
 import { shifted } from "./clock.js";
 import { begins_of } from "./counts.js";
 import { h, table } from "./dom.js";
@@ -30,49 +31,6 @@ function columns_of(counts) {
 function place_in(begins, at) {
   const after = begins.findIndex((begin) => begin > at);
   return after === -1 ? begins.length - 2 : Math.max(after - 1, 0);
-}
-
-// The page's colours as a canvas takes them, for as long as the theme is the same.
-const colours = new Map();
-document.addEventListener("weir-theme", () => colours.clear());
-
-function colour(name) {
-  if (!colours.has(name)) {
-    const probe = document.body.appendChild(h("span", { hidden: true }));
-    probe.style.color = `var(${name})`;
-    colours.set(name, getComputedStyle(probe).color);
-    probe.remove();
-  }
-  return colours.get(name);
-}
-
-const FONT = "12px system-ui, sans-serif";
-
-function axis(more) {
-  return {
-    stroke: colour("--soft"),
-    font: FONT,
-    grid: { stroke: colour("--line"), width: 1 },
-    ticks: { stroke: colour("--line"), width: 1 },
-    ...more,
-  };
-}
-
-const ruler = document.createElement("canvas").getContext("2d");
-
-/** How wide the widest of some words is: other languages write the same in more letters. */
-function widest(words) {
-  ruler.font = FONT;
-  return Math.ceil(Math.max(0, ...words.map((one) => ruler.measureText(one).width)));
-}
-
-// Requests come whole.
-const WHOLE = [1, 2, 5].flatMap((digit) => Array.from({ length: 15 }, (_, power) => digit * 10 ** power)).sort((a, b) => a - b);
-
-/** What may stand beside a scale that reaches so far: uPlot chooses the steps. */
-function labels_of(most) {
-  const steps = WHOLE.filter((step) => step <= most && most / step <= 12);
-  return steps.flatMap((step) => Array.from({ length: Math.floor((most * 1.05) / step) + 1 }, (_, times) => compact(times * step)));
 }
 
 const bars = UPlot?.paths.bars({ size: [0.9, Infinity], align: 1 });

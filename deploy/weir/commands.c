@@ -7,6 +7,7 @@ const struct command *const weir_commands[WEIR_COMMANDS_MAX + 1] = {
 	&command_validate,
 	&command_test,
 	&command_import,
+	&command_backtest,
 	&command_generate,
 	&command_policy,
 	&command_block,

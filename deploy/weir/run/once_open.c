@@ -280,12 +280,14 @@ static enum weir_status open_rounds(struct once *once, struct weir_error *error)
 		.partition_count = once->partition_count,
 		.threads = (uint32_t)options->config->limiter.threads,
 		.state_directory = once->spill_directory != NULL ? once->spill_directory : options->state_directory,
-		.choice = {.wanted = {true, options->shadow_path != NULL, options->judged_path != NULL},
+		.choice = {.wanted = {options->decisions_path != NULL, options->shadow_path != NULL,
+	                          options->judged_path != NULL},
 	               .words = run_options_words(options),
 	               .coloured = words_coloured(STDOUT_FILENO)},
 		.files = &once->files,
 		.archive = once->archive,
 		.events = once->events,
+		.watch = options->watch,
 		.archive_bytes = (size_t)options->config->archiver.memory_bytes / 2 / once->partition_count,
 	};
 	enum weir_status status = rounds_new(&rounds, &once->rounds, error);

@@ -30,6 +30,14 @@ static void end_line(struct output_batch *batch, enum output_kind kind, size_t s
 	};
 }
 
+void output_batch_decision(struct output_batch *batch, enum output_kind kind, uint32_t partition,
+                           const struct shard_decision *decision, uint64_t record)
+{
+	size_t start = batch->text[kind].length;
+	decision_json(&batch->text[kind], partition, decision);
+	end_line(batch, kind, start, record, decision->zone->order);
+}
+
 static void add_decisions(struct output_batch *batch, const struct output_choice *choice, const struct lane *lane,
                           const struct lane_result *result)
 {
@@ -38,12 +46,14 @@ static void add_decisions(struct output_batch *batch, const struct output_choice
 		enum output_kind kind = decision->zone->zone->mode == WEIR_SHADOW ? OUTPUT_SHADOW : OUTPUT_DECISIONS;
 		if (!choice->wanted[kind])
 			continue;
+		uint64_t record = result->frame->events[decision->event].position;
+		if (!choice->words || kind != OUTPUT_DECISIONS) {
+			output_batch_decision(batch, kind, lane_partition(lane), decision, record);
+			continue;
+		}
 		size_t start = batch->text[kind].length;
-		if (choice->words && kind == OUTPUT_DECISIONS)
-			words_decision(&batch->text[kind], decision, choice->coloured);
-		else
-			decision_json(&batch->text[kind], lane_partition(lane), decision);
-		end_line(batch, kind, start, result->frame->events[decision->event].position, decision->zone->order);
+		words_decision(&batch->text[kind], decision, choice->coloured);
+		end_line(batch, kind, start, record, decision->zone->order);
 	}
 }
 

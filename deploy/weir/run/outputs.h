@@ -39,6 +39,9 @@ struct output_choice {
 	bool coloured;
 };
 
+/** Appends a decision's line. @param record  number of its record @thread the worker */
+void output_batch_decision(struct output_batch *batch, enum output_kind kind, uint32_t partition,
+                           const struct shard_decision *decision, uint64_t record);
 /** Appends what a judged frame gives. @thread the worker */
 void output_batch_add(struct output_batch *batch, const struct output_choice *choice, const struct lane *lane,
                       const struct lane_result *result);

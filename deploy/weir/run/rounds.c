@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND_COUNT = 4 }; /* filling, judged, and slack for an uneven pair */
+/* filling, judged, and slack for an uneven pair */
+#define ROUND_COUNT ROUNDS_UNDER_WAY
 
 struct round {
 	struct weir_text *frames;     /* by partition: u32 length, bytes, and so on */
@@ -73,8 +74,16 @@ static void tell_decisions(const struct rounds *rounds, const struct lane *lane,
 		decision_events_add(rounds->options.events, lane_partition(lane), &result->judged.decisions[i]);
 }
 
+static void tell_watch(const struct worker *worker, const struct round *round, const struct lane *lane,
+                       const struct lane_result *result)
+{
+	const struct once_watch *watch = worker->rounds->options.watch;
+	if (watch != NULL)
+		watch->judged(watch->context, (unsigned)(round - worker->rounds->ring), worker->number, lane, result);
+}
+
 static enum weir_status judge_frame(struct worker *worker, struct lane *lane, struct weir_span frame,
-                                    struct output_batch *batch, struct weir_error *error)
+                                    struct round *round, struct weir_error *error)
 {
 	struct lane_result result;
 	enum weir_status status = lane_offer(lane, frame, lane_next_offset(lane), 0, &result, error);
@@ -84,9 +93,10 @@ static enum weir_status judge_frame(struct worker *worker, struct lane *lane, st
 			status = lane_go_on(lane, &result, error);
 	}
 	if (status == WEIR_OK && result.frame != NULL) {
-		output_batch_add(batch, &worker->rounds->options.choice, lane, &result);
+		output_batch_add(&round->outputs[worker->number], &worker->rounds->options.choice, lane, &result);
 		archive(worker->rounds, lane, &result);
 		tell_decisions(worker->rounds, lane, &result);
+		tell_watch(worker, round, lane, &result);
 	}
 	shard_sweep(lane_shard(lane), 2 * result.judged.buckets_made);
 	if (shard_wants_checkpoint(lane_shard(lane)))
@@ -103,8 +113,7 @@ static enum weir_status judge_round(struct worker *worker, struct round *round, 
 			uint32_t length;
 			memcpy(&length, frames->at + at, sizeof length);
 			struct weir_span frame = {.at = frames->at + at + sizeof length, .length = length};
-			enum weir_status status =
-				judge_frame(worker, options->lanes[p], frame, &round->outputs[worker->number], error);
+			enum weir_status status = judge_frame(worker, options->lanes[p], frame, round, error);
 			if (status != WEIR_OK)
 				return status;
 			at += sizeof length + length;
@@ -242,7 +251,10 @@ static enum weir_status write_oldest(struct rounds *rounds, struct weir_error *e
 			*error = round->error;
 		return round->status;
 	}
+	const struct once_watch *watch = rounds->options.watch;
 	enum weir_status status = output_files_write(rounds->options.files, round->outputs, rounds->options.threads, error);
+	if (status == WEIR_OK && watch != NULL)
+		status = watch->written(watch->context, (unsigned)(round - rounds->ring), error);
 	if (status == WEIR_OK)
 		rounds->written++;
 	return status;

@@ -16,6 +16,7 @@
 
 #include "deploy/weir/decision_events/decision_events.h"
 #include "deploy/weir/run/once_archive.h"
+#include "deploy/weir/run/once_watch.h"
 #include "deploy/weir/run/outputs.h"
 #include "limiter/checkpoint/checkpoint.h"
 
@@ -32,6 +33,7 @@ struct rounds_options {
 	struct once_archive *archive;   /* NULL: none is kept; borrowed */
 	size_t archive_bytes;           /* of one partition's rows: more of them want a cut */
 	struct decision_events *events; /* are given all decisions; NULL: nobody counts them; borrowed */
+	const struct once_watch *watch; /* NULL: nobody looks; borrowed */
 };
 
 /** Starts the workers. */

@@ -12,17 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct output_path {
-	const char *option, *path; /* NULL: not asked for */
-};
-
 /* The regular file behind a path; "-" is the descriptor's. */
 static bool regular_file(const char *path, int standard, struct stat *about)
 {
 	return (strcmp(path, "-") == 0 ? fstat(standard, about) : stat(path, about)) == 0 && S_ISREG(about->st_mode);
 }
 
-static enum weir_status check_file(const struct output_path *outputs, const char *source, struct weir_error *error)
+static enum weir_status check_file(const struct run_output *outputs, const char *source, struct weir_error *error)
 {
 	struct stat read, written;
 	if (!regular_file(source, STDIN_FILENO, &read))
@@ -39,12 +35,18 @@ static enum weir_status check_file(const struct output_path *outputs, const char
 
 enum weir_status run_check(const struct run_options *options, struct weir_error *error)
 {
+	const struct run_output outputs[] = {{"--decisions", options->decisions_path},
+	                                     {"--shadow", options->shadow_path},
+	                                     {"--judged", options->once ? options->judged_path : NULL},
+	                                     {"--dead-letter", options->dead_letters_path},
+	                                     {NULL, NULL}};
+	return run_check_outputs(options, outputs, error);
+}
+
+enum weir_status run_check_outputs(const struct run_options *options, const struct run_output *outputs,
+                                   struct weir_error *error)
+{
 	const struct weir_config *config = options->config;
-	const struct output_path outputs[] = {{"--decisions", options->decisions_path},
-	                                      {"--shadow", options->shadow_path},
-	                                      {"--judged", options->once ? options->judged_path : NULL},
-	                                      {"--dead-letter", options->dead_letters_path},
-	                                      {NULL, NULL}};
 	/* as --once: the sources list what is there, and wait for nothing */
 	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
 	struct inputs *inputs;

@@ -13,4 +13,13 @@
  */
 WEIR_MUST_USE enum weir_status run_check(const struct run_options *options, struct weir_error *error);
 
+/* What a program writes. */
+struct run_output {
+	const char *option, *path; /* option NULL ends a list; path NULL: not asked for; "-": standard output */
+};
+
+/** The same for other outputs than those of the options. */
+WEIR_MUST_USE enum weir_status run_check_outputs(const struct run_options *options, const struct run_output *outputs,
+                                                 struct weir_error *error);
+
 #endif

@@ -244,6 +244,19 @@ static enum weir_exit check_together(const struct run_options *options)
 	return WEIR_EXIT_NOT_YET;
 }
 
+void run_options_set_limiter(struct run_options *options, int64_t memory_bytes)
+{
+	struct weir_config *config = options->config;
+	if (memory_bytes >= 0)
+		config->limiter.memory_bytes = memory_bytes;
+	if (config->limiter.memory_bytes < config->bus.partitions)
+		config->limiter.memory_bytes = config->bus.partitions; /* 0 a partition would be no ceiling at all */
+	options->memory_set = memory_bytes >= 0 || says(config, "limiter", "memory");
+	/* --once reads in a thread of its own: a worker less leaves it a processor */
+	if (options->once && config->limiter.threads > 1 && !says(config, "limiter", "threads"))
+		config->limiter.threads--;
+}
+
 /* What the command line leaves open comes from the configuration, then from defaults. */
 static enum weir_exit complete(struct run_options *options, const struct given *given)
 {
@@ -255,14 +268,7 @@ static enum weir_exit complete(struct run_options *options, const struct given *
 		options->shadow_path = config->decisions.shadow_path;
 	if (options->dead_letters_path == NULL)
 		options->dead_letters_path = config->deadletter.path;
-	if (given->memory_bytes >= 0)
-		config->limiter.memory_bytes = given->memory_bytes;
-	if (config->limiter.memory_bytes < config->bus.partitions)
-		config->limiter.memory_bytes = config->bus.partitions; /* 0 a partition would be no ceiling at all */
-	options->memory_set = given->memory_bytes >= 0 || says(config, "limiter", "memory");
-	/* --once reads in a thread of its own: a worker less leaves it a processor */
-	if (options->once && config->limiter.threads > 1 && !says(config, "limiter", "threads"))
-		config->limiter.threads--;
+	run_options_set_limiter(options, given->memory_bytes);
 	if (options->state_directory == NULL && !options->once) {
 		if (state_directory_default(options->state_path, &error) != WEIR_OK) {
 			fprintf(stderr, "weir: %s\n", error.text);
@@ -326,5 +332,6 @@ enum weir_status run_options_fetch(const struct run_options *options, const stru
 
 bool run_options_words(const struct run_options *options)
 {
-	return strcmp(options->decisions_path, "-") == 0 && !options->force_json && isatty(STDOUT_FILENO);
+	return options->decisions_path != NULL && strcmp(options->decisions_path, "-") == 0 && !options->force_json &&
+	       isatty(STDOUT_FILENO);
 }

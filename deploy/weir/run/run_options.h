@@ -14,6 +14,8 @@
 
 extern const struct weir_command_line run_line;
 
+struct once_watch;
+
 struct run_options {
 	struct weir_config *config;   /* owned */
 	struct exempt_lists *lists;   /* owned: of its "exempt" */
@@ -21,12 +23,13 @@ struct run_options {
 	struct gateway_list gateways; /* owned: of its "gateways" */
 	const char *config_path;      /* NULL: the command line said it all */
 	bool once;
-	const char *state_directory;   /* NULL: none is kept (--once without --state) */
-	const char *decisions_path;    /* "-": standard output */
-	const char *shadow_path;       /* NULL: shadow decisions are only counted */
-	const char *judged_path;       /* --once: a line for each verdict; NULL: none */
-	const char *dead_letters_path; /* NULL: malformed lines are only counted */
-	bool sort;                     /* --once: judge in the order of times */
+	const char *state_directory;    /* NULL: none is kept (--once without --state) */
+	const char *decisions_path;     /* "-": standard output; NULL: none is written (with a watch) */
+	const char *shadow_path;        /* NULL: shadow decisions are only counted */
+	const char *judged_path;        /* --once: a line for each verdict; NULL: none */
+	const char *dead_letters_path;  /* NULL: malformed lines are only counted */
+	bool sort;                      /* --once: judge in the order of times */
+	const struct once_watch *watch; /* --once: who looks at what is judged; NULL: nobody; borrowed */
 	bool force_json;
 	bool summary_json;
 	bool memory_set; /* a ceiling was asked for: --once without a state then spills to a temporary one */
@@ -42,6 +45,9 @@ struct run_options {
  */
 enum weir_exit run_options_parse(int argc, char **argv, struct run_options *options);
 void run_options_deinit(struct run_options *options);
+
+/** Completes the limiter's settings. @param memory_bytes  its ceiling by the command line; -1: it says none */
+void run_options_set_limiter(struct run_options *options, int64_t memory_bytes);
 
 /** A weir_config_check: whether the configuration is one of `weir run`. @param context  not used */
 WEIR_MUST_USE enum weir_status run_options_check_bus(void *context, struct weir_config *config,

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `weir backtest`: what each of some policies would have done with a log.
+ *
+ * All are judged at once, by `weir run --once` itself: their zones are those of one policy. Only what is looked at, and
+ * what is said of it, are here.
+ */
+#include "collector/follow/inputs.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/stop.h"
+#include "deploy/weir/backtest/decision_files.h"
+#include "deploy/weir/backtest/log_judge.h"
+#include "deploy/weir/backtest/report.h"
+#include "deploy/weir/backtest/sources.h"
+#include "deploy/weir/command.h"
+#include "deploy/weir/run/once.h"
+#include "deploy/weir/run/run_check.h"
+#include "deploy/weir/run/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum option { CONFIG, STATE, TOPIC, FORMAT, SORT, MEMORY, JSON, CSV, HTML, DECISIONS, QUIET, OPTION_COUNT };
+
+static const struct weir_argument_option options_table[] = {
+	[CONFIG] = {.name = "config",
+                .value = "FILE",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help =
+                    "a policy to try: the zones of a configuration. Give one for each policy; the others are compared "
+                    "with the first",
+                .required = true,
+                .repeatable = true},
+	[STATE] = {.name = "state",
+               .value = "DIR",
+               .type = WEIR_ARGUMENT_TEXT,
+               .help =
+                   "judge the events in the log of a state directory, in place of lines; its weir run may be running"},
+	[TOPIC] =
+		{.name = "topic",
+         .value = "FROM..TO",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help =
+             "judge the events of the cluster that the first configuration names. FROM and TO are offsets, times or "
+             "nothing: .. is all. With --state, that part of its log"},
+	[FORMAT] = {.name = "format",
+                .value = "NAME",
+                .type = WEIR_ARGUMENT_TEXT,
+                .help =
+                    "of every LOG (default: that of the source in the first configuration that the log belongs to, or "
+                    "combined where it has no sources)"},
+	[SORT] = {.name = "sort",
+              .type = WEIR_ARGUMENT_FLAG,
+              .help =
+                  "judge in the order of time, for logs that are not (takes 64 MiB, and disk in $TMPDIR or /var/tmp)"},
+	[MEMORY] = {.name = "memory",
+                .value = "SIZE",
+                .type = WEIR_ARGUMENT_SIZE,
+                .help =
+                    "ceiling for the buckets of all policies together; the least used ones move to a temporary file",
+                .least = 1},
+	[JSON] = {.name = "json",
+              .value = "PATH",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "all of it as one JSON object; - is standard output",
+              .heading = "Output"},
+	[CSV] = {.name = "csv",
+             .value = "PATH",
+             .type = WEIR_ARGUMENT_TEXT,
+             .help = "what passed and what was blocked over time, as lines; - is standard output"},
+	[HTML] = {.name = "html",
+              .value = "PATH",
+              .type = WEIR_ARGUMENT_TEXT,
+              .help = "all of it as one page for a browser, with the chart of what got through; - is standard output"},
+	[DECISIONS] = {.name = "decisions",
+                   .value = "DIR",
+                   .type = WEIR_ARGUMENT_TEXT,
+                   .help =
+                       "the decisions of each policy, in DIR/NAME.jsonl: as weir run --once writes them by that policy "
+                       "alone"},
+	[QUIET] = {.name = "quiet", .type = WEIR_ARGUMENT_FLAG, .help = "no progress, no tables"},
+	[OPTION_COUNT] = {.name = NULL},
+};
+
+static const struct weir_argument_section sections[] = {
+	{"Policies",
+     "A policy is called by its file's name, without \".json\"; where two files have the same, by their paths. Zones are "
+     "compared that have the same name and the same key, or that are the only ones of their policies. Every zone is "
+     "judged, in shadow mode too. Nothing is published."},
+	{"Events of a log",
+     "They have keys and zones, and not the fields of their lines. So a zone can be judged if the log's policy has one "
+     "with the same key, match, exempt, sources and done; limits, block_for and mode may be others. All other zones "
+     "need the raw logs, and are named. Operators' commands are not carried out."},
+	{NULL, NULL},
+};
+
+static const struct weir_argument_exit exits[] = {
+	{WEIR_EXIT_DONE, "done"},
+	{WEIR_EXIT_FAILED, "it failed, or a source could not be read (the others were read to their end)"},
+	{WEIR_EXIT_USAGE, "the command line or a configuration is wrong"},
+	{WEIR_EXIT_INTERRUPTED, "it was stopped by a signal, and has said what it had judged by then"},
+	{WEIR_EXIT_DONE, NULL},
+};
+
+const struct weir_command_line backtest_line = {
+	.name = "weir backtest",
+	.summary = "try policies on a log: who would have been blocked",
+	.usage = "weir backtest --config FILE [--config FILE...] [OPTION...] [LOG...]\n"
+			 "weir backtest --config FILE [--config FILE...] --state DIR [OPTION...]\n"
+			 "weir backtest --config FILE [--config FILE...] --topic FROM..TO\n"
+			 "              [OPTION...]",
+	.about =
+		"Judges a log by one policy or by several at once, exactly as weir run --once does by each of them. It says who "
+		"would have been blocked, what got through over time, and where the policies differ.",
+	.operand = {.word = "LOG",
+                .help = "a file, a glob in quotes, .gz, .zst, .bz2, .xz, or - for standard input; without "
+                        "any, the sources of the configuration are read to their end"},
+	.options = options_table,
+	.sections = sections,
+	.examples = "weir backtest --config weir.json --config strict.json access.log.1\n"
+				"weir backtest --config weir.json --json report.json 'access.log*.gz'",
+	.exits = exits,
+};
+
+struct backtest {
+	const char **configs, **logs; /* owned; of argv */
+	uint32_t config_count, log_count;
+	const char *format, *json_path, *csv_path, *html_path, *decisions_directory;
+	const char *state_path, *topic;
+	int64_t memory_bytes; /* -1: not given */
+
+	struct backtest_policies policies;
+	struct run_options run;
+	struct progress progress;
+	struct weir_log log;
+	struct figures_options figures_options;
+	struct figures **figures; /* by partition */
+	struct decision_files *decisions;
+	struct report report;
+	uint32_t partitions;
+	bool ended; /* there is something to report */
+};
+
+static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
+{
+	struct backtest *backtest = context;
+	switch (option) {
+	case CONFIG: backtest->configs[backtest->config_count++] = value->text; break;
+	case STATE: backtest->state_path = value->text; break;
+	case TOPIC: backtest->topic = value->text; break;
+	case FORMAT: backtest->format = value->text; break;
+	case SORT: backtest->run.sort = true; break;
+	case MEMORY: backtest->memory_bytes = (int64_t)value->number; break;
+	case JSON: backtest->json_path = value->text; break;
+	case CSV: backtest->csv_path = value->text; break;
+	case HTML: backtest->html_path = value->text; break;
+	case DECISIONS: backtest->decisions_directory = value->text; break;
+	case QUIET: backtest->run.quiet = true; break;
+	default: backtest->logs[backtest->log_count++] = value->text; break;
+	}
+	return WEIR_EXIT_NOT_YET;
+}
+
+static bool is_standard(const char *path)
+{
+	return path != NULL && strcmp(path, "-") == 0;
+}
+
+static int standard_outputs(const struct backtest *backtest)
+{
+	return is_standard(backtest->json_path) + is_standard(backtest->csv_path) + is_standard(backtest->html_path);
+}
+
+/* ---- once_watch ---- */
+
+static void judged(void *context, unsigned place, uint32_t worker, const struct lane *lane,
+                   const struct lane_result *result)
+{
+	struct backtest *backtest = context;
+	figures_add(backtest->figures[lane_partition(lane)], result);
+	if (backtest->decisions != NULL)
+		decision_files_add(backtest->decisions, place, worker, lane, result);
+}
+
+static enum weir_status written(void *context, unsigned place, struct weir_error *error)
+{
+	struct backtest *backtest = context;
+	return backtest->decisions != NULL ? decision_files_write(backtest->decisions, place, error) : WEIR_OK;
+}
+
+static void ended(void *context, const struct summary *summary)
+{
+	struct backtest *backtest = context;
+	backtest->report.counts = summary->counts;
+	backtest->report.seconds = summary->seconds;
+	backtest->report.finished = summary->finished;
+	backtest->ended = true;
+}
+
+/* ---- before ---- */
+
+static enum weir_exit refuse(const struct weir_error *error)
+{
+	fprintf(stderr, "weir backtest: %s\n", error->text);
+	return weir_exit_of(error->status);
+}
+
+/* The run's configuration: that of the sources, with the zones of all. */
+static enum weir_status make_config(struct backtest *backtest, struct weir_error *error)
+{
+	struct weir_policy *joined;
+	struct weir_config *config;
+	enum weir_status status =
+		sources_config(&backtest->policies, backtest->logs, backtest->log_count, backtest->format, &config, error);
+	if (status != WEIR_OK)
+		return status;
+	backtest->run.config = config;
+	status = policies_join(&backtest->policies, &joined, error);
+	if (status != WEIR_OK)
+		return status;
+	weir_policy_free(config->policy);
+	config->policy = joined;
+	run_options_set_limiter(&backtest->run, backtest->memory_bytes);
+	backtest->log.level = (enum weir_log_level)config->log.level;
+	backtest->log.json = config->log.json != 0;
+	return WEIR_OK;
+}
+
+static enum weir_status check_all(struct backtest *backtest, struct weir_error *error)
+{
+	const struct run_output outputs[] = {
+		{"--json", backtest->json_path}, {"--csv", backtest->csv_path}, {"--html", backtest->html_path}, {NULL, NULL}};
+	const struct weir_config *config = backtest->run.config;
+	enum weir_status status = run_check_outputs(&backtest->run, outputs, error);
+	return status == WEIR_OK ? inputs_check_policy(config, config->policy, backtest->run.lists, error) : status;
+}
+
+static void make_figures(struct backtest *backtest, uint32_t partitions, bool by_position, int64_t memory_bytes)
+{
+	backtest->partitions = partitions;
+	backtest->figures_options = (struct figures_options){
+		.zone_count = backtest->policies.zone_count,
+		.pairs = backtest->policies.pairs,
+		.pair_count = backtest->policies.pair_count,
+		.by_position = by_position,
+		.most_bytes = (size_t)(memory_bytes / partitions),
+	};
+	backtest->figures = weir_alloc(partitions, sizeof(struct figures *));
+	for (uint32_t i = 0; i < partitions; i++)
+		backtest->figures[i] = figures_new(&backtest->figures_options);
+}
+
+static enum weir_status open_decisions(struct backtest *backtest, struct weir_error *error)
+{
+	const struct weir_config *config = backtest->run.config;
+	struct decision_files_options options = {
+		.policies = &backtest->policies,
+		.directory = backtest->decisions_directory,
+		.log = &backtest->log,
+		.progress = &backtest->progress,
+		.partitions = (uint32_t)config->bus.partitions,
+		.threads = (uint32_t)config->limiter.threads,
+	};
+	return backtest->decisions_directory != NULL ? decision_files_new(&options, &backtest->decisions, error) : WEIR_OK;
+}
+
+/* ---- after ---- */
+
+typedef void report_form(struct weir_text *text, const struct report *report);
+
+static enum weir_status write_form(const char *path, report_form *form, const struct report *report,
+                                   struct weir_error *error)
+{
+	struct weir_text text = {0};
+	size_t written;
+	enum weir_status status = WEIR_OK;
+	if (path == NULL)
+		return WEIR_OK;
+	form(&text, report);
+	if (!is_standard(path))
+		status = weir_durable_write(path, text.at, text.length, error);
+	else if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0)
+		status = weir_fail(error, WEIR_IO, "cannot write to standard output");
+	weir_text_deinit(&text);
+	return status;
+}
+
+static enum weir_status write_report(struct backtest *backtest, struct weir_error *error)
+{
+	const struct report *report = &backtest->report;
+	bool words = !backtest->run.quiet && standard_outputs(backtest) == 0;
+	enum weir_status status = WEIR_OK;
+	if (backtest->decisions != NULL)
+		status = decision_files_finish(backtest->decisions, error);
+	if (status == WEIR_OK)
+		status = write_form(backtest->json_path, report_json, report, error);
+	if (status == WEIR_OK)
+		status = write_form(backtest->csv_path, report_csv, report, error);
+	if (status == WEIR_OK)
+		status = write_form(backtest->html_path, report_html, report, error);
+	return status == WEIR_OK ? write_form(words ? "-" : NULL, report_words, report, error) : status;
+}
+
+static enum weir_exit report_all(struct backtest *backtest)
+{
+	struct weir_error error;
+	struct figures *sum = figures_new(&backtest->figures_options);
+	for (uint32_t i = 0; i < backtest->partitions; i++)
+		figures_sum(sum, backtest->figures[i]);
+	backtest->report.policies = &backtest->policies;
+	backtest->report.figures = sum;
+	enum weir_status status = write_report(backtest, &error);
+	figures_free(sum);
+	return status == WEIR_OK ? WEIR_EXIT_NOT_YET : refuse(&error);
+}
+
+/* ---- all of it ---- */
+
+static enum weir_exit judge(struct backtest *backtest)
+{
+	const struct once_watch watch = {.context = backtest, .judged = judged, .written = written, .ended = ended};
+	struct weir_error error;
+	backtest->run.watch = &watch;
+	const struct weir_config *config = backtest->run.config;
+	if (open_decisions(backtest, &error) != WEIR_OK)
+		return refuse(&error);
+	make_figures(backtest, (uint32_t)config->bus.partitions, true, config->limiter.memory_bytes);
+	weir_stop_install();
+	enum weir_exit code = run_once(&backtest->run, &backtest->log, &backtest->progress);
+	enum weir_exit told = backtest->ended ? report_all(backtest) : WEIR_EXIT_NOT_YET;
+	return told == WEIR_EXIT_NOT_YET ? code : told;
+}
+
+/* What was judged of a log, as a run tells it of lines. */
+static enum weir_exit end_log(struct backtest *backtest, const struct log_judged *judged)
+{
+	backtest->report.from_log = true;
+	backtest->report.counts.records = judged->events;
+	backtest->report.finished = judged->finished;
+	enum weir_exit told = report_all(backtest);
+	if (told != WEIR_EXIT_NOT_YET)
+		return told;
+	return !judged->finished ? WEIR_EXIT_INTERRUPTED : judged->damaged ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;
+}
+
+static enum weir_status judge_log(struct backtest *backtest, struct log_judge_options *options, enum weir_exit *code,
+                                  struct weir_error *error)
+{
+	struct log_judge *judge = NULL;
+	struct log_judged judged;
+	int64_t started_ms = weir_monotonic_ms();
+	enum weir_status status = log_judge_new(options, &judge, error);
+	if (status == WEIR_OK) {
+		make_figures(backtest, log_judge_partitions(judge), false, options->memory_bytes);
+		weir_stop_install();
+		status = log_judge_run(judge, &judged, error);
+		progress_clear(&backtest->progress);
+	}
+	log_judge_free(judge);
+	backtest->report.seconds = (double)(weir_monotonic_ms() - started_ms) / 1000;
+	if (status == WEIR_OK)
+		*code = end_log(backtest, &judged);
+	return status;
+}
+
+static enum weir_exit run_log(struct backtest *backtest)
+{
+	const struct once_watch watch = {.context = backtest, .judged = judged, .written = written};
+	const struct weir_config *config = backtest->policies.at[0].config;
+	struct weir_policy *joined = NULL;
+	struct weir_error error;
+	enum weir_exit code = WEIR_EXIT_FAILED;
+	struct log_judge_options options = {
+		.policies = &backtest->policies,
+		.config_path = backtest->state_path == NULL ? backtest->configs[0] : NULL,
+		.state_path = backtest->state_path,
+		.memory_bytes = backtest->memory_bytes >= 0 ? backtest->memory_bytes : config->limiter.memory_bytes,
+		.threads = (uint32_t)config->limiter.threads,
+		.watch = &watch,
+		.log = &backtest->log,
+		.progress = &backtest->progress,
+	};
+	if (backtest->topic != NULL && !log_range_read(backtest->topic, weir_wall_ms(), options.range))
+		return weir_arguments_refuse_value(&backtest_line, TOPIC, backtest->topic);
+	enum weir_status status = policies_join(&backtest->policies, &joined, &error);
+	options.joined = joined;
+	if (status == WEIR_OK)
+		status = judge_log(backtest, &options, &code, &error);
+	weir_policy_free(joined);
+	return status == WEIR_OK ? code : refuse(&error);
+}
+
+static enum weir_exit check_together(const struct backtest *backtest)
+{
+	bool log = backtest->state_path != NULL || backtest->topic != NULL;
+	if (standard_outputs(backtest) > 1)
+		return weir_arguments_refuse(&backtest_line, "only one of --json, --csv and --html can go to standard output");
+	if (log && (backtest->log_count > 0 || backtest->format != NULL || backtest->run.sort))
+		return weir_arguments_refuse(&backtest_line,
+		                             "logs, --format and --sort cannot be combined with --state or --topic");
+	if (log && backtest->decisions_directory != NULL)
+		return weir_arguments_refuse(&backtest_line,
+		                             "--decisions cannot be combined with --state or --topic: events of "
+		                             "several partitions have no order");
+	return WEIR_EXIT_NOT_YET;
+}
+
+static enum weir_exit run(struct backtest *backtest)
+{
+	struct weir_error error;
+	enum weir_exit code = check_together(backtest);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
+	progress_init(&backtest->progress, backtest->run.quiet);
+	backtest->log =
+		(struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_INFO, .unfinished = &backtest->progress.drawn};
+	backtest->run.lists = exempt_lists_new(NULL, &backtest->log);
+	code = policies_load(&backtest->policies, backtest->configs, backtest->config_count, backtest->run.lists);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
+	if (backtest->state_path != NULL || backtest->topic != NULL)
+		return run_log(backtest);
+	if (make_config(backtest, &error) != WEIR_OK || check_all(backtest, &error) != WEIR_OK)
+		return refuse(&error);
+	return judge(backtest);
+}
+
+static void deinit(struct backtest *backtest)
+{
+	for (uint32_t i = 0; i < backtest->partitions; i++)
+		figures_free(backtest->figures[i]);
+	free(backtest->figures);
+	decision_files_free(backtest->decisions);
+	run_options_deinit(&backtest->run);
+	policies_deinit(&backtest->policies);
+	free(backtest->configs);
+	free(backtest->logs);
+}
+
+static enum weir_exit command_main(int argc, char **argv)
+{
+	struct backtest backtest = {.memory_bytes = -1,
+	                            .configs = weir_alloc((size_t)argc, sizeof(char *)),
+	                            .logs = weir_alloc((size_t)argc, sizeof(char *)),
+	                            .run = {.once = true}};
+	enum weir_exit code = weir_arguments_read(&backtest_line, argc, argv, take_option, &backtest);
+	if (code == WEIR_EXIT_NOT_YET)
+		code = run(&backtest);
+	deinit(&backtest);
+	return code;
+}
+
+const struct command command_backtest = {&backtest_line, command_main};

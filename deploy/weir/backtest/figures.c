@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A key's row has a bit for each zone that saw it, for each that blocked it, and for each pair that differed: so that it
+ * is found once for an event, however many zones judge it.
+ */
+#include "deploy/weir/backtest/figures.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORD_BITS = 64, NO_ROW = UINT32_MAX };
+
+/* The rows of all keys, and a table that finds them by the key's hash. */
+struct key_rows {
+	uint64_t *at; /* rows of 1 + 3 * words: hash, seen, blocked, differing */
+	uint32_t count, room;
+	uint32_t *table; /* number of a row + 1; 0: free */
+	uint32_t mask;   /* places of the table - 1 */
+	bool full;
+};
+
+struct figures {
+	struct figures_options options;
+	uint32_t words; /* of a set of zones or pairs */
+	struct figures_zone *zones;
+	struct figures_difference *differences;
+	struct time_bins bins;
+	struct key_rows rows;
+	uint64_t *blocked; /* the zones that block the event at hand */
+	/* of the frame at hand */
+	uint32_t *key_rows; /* row + 1 of each of its keys; 0: not looked for yet */
+	uint32_t key_room;
+};
+
+struct figures *figures_new(const struct figures_options *options)
+{
+	struct figures *figures = weir_alloc(1, sizeof *figures);
+	uint32_t most = options->zone_count > options->pair_count ? options->zone_count : options->pair_count;
+	figures->options = *options;
+	figures->words = (most + WORD_BITS - 1) / WORD_BITS;
+	figures->zones = weir_alloc(options->zone_count, sizeof *figures->zones);
+	figures->differences = weir_alloc(options->pair_count + (size_t)1, sizeof *figures->differences);
+	figures->blocked = weir_alloc(figures->words, sizeof *figures->blocked);
+	time_bins_init(&figures->bins, 2 * options->zone_count);
+	return figures;
+}
+
+void figures_free(struct figures *figures)
+{
+	if (figures == NULL)
+		return;
+	for (uint32_t i = 0; i < figures->options.pair_count; i++)
+		for (uint32_t k = 0; k < FIGURES_EXAMPLES; k++)
+			weir_text_deinit(&figures->differences[i].examples[k].key);
+	time_bins_deinit(&figures->bins);
+	free(figures->rows.at);
+	free(figures->rows.table);
+	free(figures->key_rows);
+	free(figures->blocked);
+	free(figures->differences);
+	free(figures->zones);
+	free(figures);
+}
+
+/* ---- keys ---- */
+
+static size_t row_words(const struct figures *figures)
+{
+	return 1 + 3 * (size_t)figures->words;
+}
+
+static uint64_t *row_at(const struct figures *figures, uint32_t row)
+{
+	return figures->rows.at + row * row_words(figures);
+}
+
+static uint32_t *place_of(const struct figures *figures, uint64_t hash)
+{
+	const struct key_rows *rows = &figures->rows;
+	uint32_t at = (uint32_t)(hash >> 32) & rows->mask;
+	while (rows->table[at] != 0 && row_at(figures, rows->table[at] - 1)[0] != hash)
+		at = (at + 1) & rows->mask;
+	return &rows->table[at];
+}
+
+static void grow_table(struct figures *figures)
+{
+	struct key_rows *rows = &figures->rows;
+	uint32_t places = rows->table == NULL ? 1024 : 2 * (rows->mask + 1);
+	free(rows->table);
+	rows->table = weir_alloc(places, sizeof *rows->table);
+	rows->mask = places - 1;
+	for (uint32_t i = 0; i < rows->count; i++)
+		*place_of(figures, row_at(figures, i)[0]) = i + 1;
+}
+
+/* Whether one row more may be made. Their number stays far below what 32 bits can count: a table has twice as many places. */
+static bool may_grow(const struct figures *figures)
+{
+	const struct key_rows *rows = &figures->rows;
+	size_t bytes = (size_t)rows->count * (row_words(figures) * sizeof(uint64_t) + 2 * sizeof(uint32_t));
+	return rows->count < UINT32_C(1) << 30 && (figures->options.most_bytes == 0 || bytes < figures->options.most_bytes);
+}
+
+static uint32_t find_or_make_row(struct figures *figures, uint64_t hash)
+{
+	struct key_rows *rows = &figures->rows;
+	if (rows->table == NULL || rows->count > rows->mask / 2)
+		grow_table(figures);
+	uint32_t *place = place_of(figures, hash);
+	if (*place != 0)
+		return *place - 1;
+	if (!may_grow(figures)) {
+		rows->full = true;
+		return NO_ROW;
+	}
+	if (rows->count == rows->room) {
+		rows->room = rows->room == 0 ? 256 : rows->room + rows->room / 2;
+		rows->at = weir_realloc(rows->at, rows->room, row_words(figures) * sizeof *rows->at);
+	}
+	memset(row_at(figures, rows->count), 0, row_words(figures) * sizeof *rows->at);
+	row_at(figures, rows->count)[0] = hash;
+	*place = ++rows->count;
+	return rows->count - 1;
+}
+
+/* The bits of a key of the frame; NULL: it is not known, as there is no more room. */
+static uint64_t *row_of(struct figures *figures, const struct weir_frame *frame, uint32_t key)
+{
+	uint32_t row = figures->key_rows[key] - 1;
+	if (figures->key_rows[key] == 0) {
+		row = find_or_make_row(figures, weir_hash64(frame->keys[key].at, frame->keys[key].length));
+		figures->key_rows[key] = row == NO_ROW ? 0 : row + 1;
+	}
+	return row == NO_ROW ? NULL : row_at(figures, row) + 1;
+}
+
+static void clear_key_rows(struct figures *figures, uint32_t count)
+{
+	if (count > figures->key_room) {
+		figures->key_room = count + count / 2;
+		figures->key_rows = weir_realloc(figures->key_rows, figures->key_room, sizeof *figures->key_rows);
+	}
+	if (count > 0)
+		memset(figures->key_rows, 0, count * sizeof *figures->key_rows);
+}
+
+static bool has_bit(const uint64_t *words, uint32_t bit)
+{
+	return words[bit / WORD_BITS] >> bit % WORD_BITS & 1;
+}
+
+static void set_bit(uint64_t *words, uint32_t bit)
+{
+	words[bit / WORD_BITS] |= UINT64_C(1) << bit % WORD_BITS;
+}
+
+/* ---- differences ---- */
+
+static int compare_examples(const struct figures_example *a, const struct figures_example *b)
+{
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
+	size_t shorter = a->key.length < b->key.length ? a->key.length : b->key.length;
+	int order = shorter > 0 ? memcmp(a->key.at, b->key.at, shorter) : 0;
+	return order != 0 ? order : (a->key.length > b->key.length) - (a->key.length < b->key.length);
+}
+
+/* Keeps the first ones. @param example  its key is copied */
+static void add_example(struct figures_difference *difference, const struct figures_example *example)
+{
+	uint32_t at = difference->example_count;
+	while (at > 0 && compare_examples(example, &difference->examples[at - 1]) < 0)
+		at--;
+	if (at == FIGURES_EXAMPLES)
+		return;
+	if (difference->example_count < FIGURES_EXAMPLES)
+		difference->example_count++;
+	uint32_t last = difference->example_count - 1;
+	struct weir_text key = difference->examples[last].key;
+	memmove(&difference->examples[at + 1], &difference->examples[at], (last - at) * sizeof *difference->examples);
+	weir_text_clear(&key);
+	weir_text_append(&key, example->key.at, example->key.length);
+	difference->examples[at] = *example;
+	difference->examples[at].key = key;
+}
+
+static void count_differences(struct figures *figures, const struct weir_frame *frame,
+                              const struct weir_frame_event *event, uint64_t *row)
+{
+	for (uint32_t i = 0; i < figures->options.pair_count; i++) {
+		const struct figures_pair *pair = &figures->options.pairs[i];
+		bool base_blocks = has_bit(figures->blocked, pair->base);
+		if (base_blocks == has_bit(figures->blocked, pair->zone))
+			continue;
+		struct figures_difference *difference = &figures->differences[i];
+		difference->requests++;
+		if (row == NULL || has_bit(row + 2 * (size_t)figures->words, i))
+			continue;
+		set_bit(row + 2 * (size_t)figures->words, i);
+		difference->keys++;
+		struct weir_span key = frame->keys[event->key];
+		struct figures_example example = {
+			.order = figures->options.by_position ? event->position : (uint64_t)event->time_ms,
+			.at_ms = event->time_ms,
+			.base_blocks = base_blocks,
+			.key = {.at = (char *)key.at, .length = key.length},
+		};
+		add_example(difference, &example);
+	}
+}
+
+/* ---- events ---- */
+
+static void count_event(struct figures *figures, const struct weir_frame *frame, const struct weir_frame_event *event,
+                        const struct shard_result *judged, uint32_t pair)
+{
+	const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
+	uint64_t *bins = NULL, *row = NULL;
+	bool some_block = false;
+	for (uint32_t i = 0; i < set->count; i++, pair++) {
+		unsigned bits = (judged->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
+		uint32_t place = set->zones[i].id - 1;
+		if ((bits & WEIR_VERDICT_NONE) || place >= figures->options.zone_count)
+			continue;
+		if (bins == NULL) {
+			bins = time_bins_at(&figures->bins, event->time_ms);
+			row = row_of(figures, frame, event->key);
+		}
+		bool blocks = bits & WEIR_VERDICT_BLOCK;
+		bins[2 * place + blocks]++;
+		figures->zones[place].passed += !blocks;
+		figures->zones[place].blocked += blocks;
+		figures->zones[place].late += (bits & WEIR_VERDICT_LATE) != 0;
+		if (row != NULL)
+			set_bit(row, place);
+		if (!blocks)
+			continue;
+		if (row != NULL)
+			set_bit(row + figures->words, place);
+		set_bit(figures->blocked, place);
+		some_block = true;
+	}
+	if (!some_block)
+		return;
+	count_differences(figures, frame, event, row);
+	memset(figures->blocked, 0, figures->words * sizeof *figures->blocked);
+}
+
+void figures_add(struct figures *figures, const struct lane_result *result)
+{
+	const struct weir_frame *frame = result->frame;
+	uint32_t pair = 0;
+	clear_key_rows(figures, frame->key_count);
+	for (uint32_t i = 0; i < frame->event_count; i++) {
+		count_event(figures, frame, &frame->events[i], &result->judged, pair);
+		pair += frame->zone_sets[frame->events[i].zone_set].count;
+	}
+	for (uint32_t i = 0; i < result->judged.decision_count; i++) {
+		uint32_t place = result->judged.decisions[i].zone->zone->id - 1;
+		if (place < figures->options.zone_count)
+			figures->zones[place].decisions++;
+	}
+}
+
+/* ---- sums ---- */
+
+static void sum_keys(struct figures *into, const struct figures *of)
+{
+	for (uint32_t i = 0; i < of->rows.count; i++) {
+		const uint64_t *row = row_at(of, i) + 1;
+		for (uint32_t place = 0; place < of->options.zone_count; place++) {
+			into->zones[place].keys += has_bit(row, place);
+			into->zones[place].blocked_keys += has_bit(row + of->words, place);
+		}
+	}
+	into->rows.full = into->rows.full || of->rows.full;
+}
+
+void figures_sum(struct figures *into, const struct figures *of)
+{
+	for (uint32_t i = 0; i < of->options.zone_count; i++) {
+		into->zones[i].passed += of->zones[i].passed;
+		into->zones[i].blocked += of->zones[i].blocked;
+		into->zones[i].late += of->zones[i].late;
+		into->zones[i].decisions += of->zones[i].decisions;
+	}
+	sum_keys(into, of);
+	for (uint32_t i = 0; i < of->options.pair_count; i++) {
+		const struct figures_difference *difference = &of->differences[i];
+		into->differences[i].requests += difference->requests;
+		into->differences[i].keys += difference->keys;
+		for (uint32_t k = 0; k < difference->example_count; k++)
+			add_example(&into->differences[i], &difference->examples[k]);
+	}
+	time_bins_fold(&into->bins, &of->bins);
+}
+
+const struct figures_zone *figures_zone(const struct figures *figures, uint32_t place)
+{
+	return &figures->zones[place];
+}
+
+const struct figures_difference *figures_difference(const struct figures *figures, uint32_t pair)
+{
+	return &figures->differences[pair];
+}
+
+const struct time_bins *figures_bins(const struct figures *figures)
+{
+	return &figures->bins;
+}
+
+bool figures_lack_keys(const struct figures *figures)
+{
+	return figures->rows.full;
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each message becomes one of the joined policy: the same events, with the zones that are tried in place of those that
+ * they were matched for. It is judged by the limiter's lanes, so repeats are left out and clocks go on as they did.
+ *
+ * Operators' commands are not carried out: they were answers to another policy.
+ */
+#include "deploy/weir/backtest/log_judge.h"
+
+#include "collector/send/framer.h"
+#include "common/base/alloc.h"
+#include "common/base/stop.h"
+#include "common/bus/kafka/bus_kafka.h"
+#include "deploy/weir/backend/run_note.h"
+#include "deploy/weir/backtest/log_zones.h"
+#include "deploy/weir/inspect/topic_read.h"
+#include "deploy/weir/backend/policy_apply.h"
+#include "deploy/weir/run/rounds.h"
+#include "deploy/weir/terminal/when.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUND_EVENTS = 2048, TOLD_MOST = 10 };
+
+struct log_judge {
+	struct log_judge_options options;
+	struct backend backend;
+	uint32_t partitions;
+	int64_t lateness_ms;
+	struct policy_registry *logged; /* the policies of the log */
+	struct policy_registry *tried;
+	uint64_t version; /* of the joined policy */
+	struct lane **lanes;
+	struct rounds *rounds;
+	struct framer *framer;
+	struct weir_frame_reader *reader;
+	struct once_watch watch; /* the options' own, behind a look at the memory */
+	_Atomic bool full;
+
+	struct log_zones *zones; /* of each version that was met */
+	uint32_t zones_count;
+	uint64_t *next; /* by partition: the offset that comes next; 0: none came yet */
+	bool *ended;    /* by partition: it has come to the range's end */
+	uint32_t open;  /* partitions that have not */
+	uint64_t messages, events, events_in_round, commands, told;
+	bool damaged;
+
+	struct matched_event *record; /* of the record at hand */
+	struct weir_frame_zone *record_zones;
+	uint32_t record_room;
+};
+
+/* ---- the range ---- */
+
+static bool read_end(const char *text, size_t length, int64_t now_ms, struct log_end *end)
+{
+	char copy[64];
+	if (length >= sizeof copy)
+		return false;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	*end = (struct log_end){.kind = LOG_END_OPEN};
+	if (length == 0)
+		return true;
+	end->kind = strspn(copy, "0123456789") == length && length < 13 ? LOG_END_OFFSET : LOG_END_TIME;
+	if (end->kind == LOG_END_TIME)
+		return when_read(copy, now_ms, &end->at);
+	end->at = strtoll(copy, NULL, 10);
+	return true;
+}
+
+bool log_range_read(const char *text, int64_t now_ms, struct log_end range[2])
+{
+	const char *dots = strstr(text, "..");
+	return dots != NULL && read_end(text, (size_t)(dots - text), now_ms, &range[0]) &&
+	       read_end(dots + 2, strlen(dots + 2), now_ms, &range[1]);
+}
+
+/* The first offset to ask for: of several partitions the least. */
+static enum weir_status find_start(const struct log_judge *judge, uint64_t *from, struct weir_error *error)
+{
+	const struct log_end *end = &judge->options.range[0];
+	*from = end->kind == LOG_END_OFFSET ? (uint64_t)end->at : 0;
+	if (end->kind != LOG_END_TIME || judge->backend.bus == NULL)
+		return WEIR_OK;
+	*from = UINT64_MAX;
+	for (uint32_t i = 0; i < judge->partitions; i++) {
+		uint64_t own;
+		enum weir_status status =
+			weir_bus_kafka_offset_at(judge->backend.bus, WEIR_TOPIC_EVENTS, i, end->at, &own, error);
+		if (status != WEIR_OK && status != WEIR_END)
+			return status;
+		if (status == WEIR_OK && own < *from)
+			*from = own;
+	}
+	return WEIR_OK;
+}
+
+static bool is_before(const struct weir_message *message, const struct log_end *end)
+{
+	return (end->kind == LOG_END_OFFSET && (int64_t)message->offset < end->at) ||
+	       (end->kind == LOG_END_TIME && message->appended_ms < end->at);
+}
+
+/* ---- which zones ---- */
+
+static const struct log_zones *zones_of(struct log_judge *judge, uint64_t version)
+{
+	for (uint32_t i = 0; i < judge->zones_count; i++)
+		if (judge->zones[i].version == version)
+			return &judge->zones[i];
+	const struct weir_policy *policy = policy_registry_policy(judge->logged, version);
+	if (policy == NULL)
+		return NULL;
+	judge->zones = weir_realloc(judge->zones, judge->zones_count + (size_t)1, sizeof *judge->zones);
+	struct log_zones *zones = &judge->zones[judge->zones_count++];
+	log_zones_init(zones, policy, judge->options.policies);
+	return zones;
+}
+
+static void put_zone(struct weir_text *text, const struct backtest_policies *policies, uint32_t place)
+{
+	weir_text_printf(text, "%s, zone \"%s\"", policies->at[policies->owners[place]].name,
+	                 policies_zone(policies, place)->name);
+}
+
+/* What the newest policy of the log does not carry. */
+static enum weir_status check_zones(struct log_judge *judge, struct weir_error *error)
+{
+	const struct backtest_policies *policies = judge->options.policies;
+	const struct log_zones *zones = zones_of(judge, policy_registry_newest(judge->logged));
+	struct weir_text lacking = {0};
+	if (zones == NULL)
+		return weir_fail(error, WEIR_INVALID, "the log has no policy yet, and so no events");
+	for (uint32_t i = 0; i < policies->zone_count; i++)
+		if (zones->lacks[i]) {
+			weir_text_puts(&lacking, lacking.length > 0 ? "; " : "");
+			put_zone(&lacking, policies, i);
+		}
+	if (lacking.length == 0)
+		return WEIR_OK;
+	weir_fail(error, WEIR_INVALID,
+	          "the log's events do not carry these zones: %.*s. Its policy has no zone with their key, match, exempt, "
+	          "sources and done; limits alone may differ. Name the raw logs instead",
+	          (int)lacking.length, lacking.at);
+	weir_text_deinit(&lacking);
+	return WEIR_INVALID;
+}
+
+/* Said once for each earlier policy: from where on a zone's numbers are whole. */
+static void tell_lacking(const struct log_judge *judge, const struct log_zones *zones)
+{
+	const struct backtest_policies *policies = judge->options.policies;
+	for (uint32_t i = 0; i < policies->zone_count; i++) {
+		if (!zones->lacks[i])
+			continue;
+		struct weir_text text = {0};
+		put_zone(&text, policies, i);
+		weir_log(judge->options.log, WEIR_LOG_WARNING, "backtest",
+		         "policy %" PRIu64 " of the log has no zone that carries %.*s: events that were matched under it are "
+		         "not judged there",
+		         zones->version, (int)text.length, text.at);
+		weir_text_deinit(&text);
+	}
+}
+
+/* ---- opening ---- */
+
+static void look_at_memory(void *context, unsigned place, uint32_t worker, const struct lane *lane,
+                           const struct lane_result *result)
+{
+	struct log_judge *judge = context;
+	const struct once_watch *own = judge->options.watch;
+	struct shard_stats stats;
+	own->judged(own->context, place, worker, lane, result);
+	shard_stats(lane_shard(judge->lanes[lane_partition(lane)]), &stats);
+	if (stats.bytes > (uint64_t)judge->options.memory_bytes / judge->partitions)
+		atomic_store_explicit(&judge->full, true, memory_order_relaxed);
+}
+
+static enum weir_status pass_on(void *context, unsigned place, struct weir_error *error)
+{
+	const struct once_watch *own = ((const struct log_judge *)context)->options.watch;
+	return own->written(own->context, place, error);
+}
+
+static enum weir_status open_lanes(struct log_judge *judge, struct weir_error *error)
+{
+	static struct output_files none; /* nothing is written */
+	judge->tried = policy_registry_new();
+	enum weir_status status =
+		policy_log_apply(NULL, judge->tried, NULL, judge->options.joined, 0, &judge->version, error);
+	if (status != WEIR_OK)
+		return status;
+	judge->lanes = weir_alloc(judge->partitions, sizeof(struct lane *));
+	for (uint32_t i = 0; i < judge->partitions; i++) {
+		struct shard_options options = {
+			.partition = i, .partitions = judge->partitions, .lateness_ms = judge->lateness_ms, .count_events = true};
+		judge->lanes[i] = lane_new(&options, judge->tried, judge->version);
+	}
+	judge->watch = (struct once_watch){.context = judge, .judged = look_at_memory, .written = pass_on};
+	struct rounds_options rounds = {.lanes = judge->lanes,
+	                                .partition_count = judge->partitions,
+	                                .threads = judge->options.threads,
+	                                .files = &none,
+	                                .watch = &judge->watch};
+	status = rounds_new(&rounds, &judge->rounds, error);
+	if (status == WEIR_OK)
+		judge->framer = framer_new(judge->partitions, rounds_emit, judge->rounds);
+	return status;
+}
+
+/* How long the run whose log it is remembered buckets. */
+static enum weir_status read_lateness(struct log_judge *judge, struct weir_error *error)
+{
+	struct run_note note;
+	judge->lateness_ms = judge->backend.lateness_ms;
+	if (judge->backend.kind == BACKEND_CLUSTER)
+		return WEIR_OK;
+	enum weir_status status = run_note_get(judge->backend.store, &note, error);
+	if (status == WEIR_OK)
+		judge->lateness_ms = note.config->limiter.lateness_ms;
+	run_note_deinit(&note);
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+enum weir_status log_judge_new(const struct log_judge_options *options, struct log_judge **out,
+                               struct weir_error *error)
+{
+	struct log_judge *judge = *out = weir_alloc(1, sizeof *judge);
+	judge->options = *options;
+	judge->reader = weir_frame_reader_new();
+	judge->logged = policy_registry_new();
+	enum weir_status status =
+		backend_open(&judge->backend, "weir backtest", options->config_path, options->state_path, BACKEND_VIEWS, error);
+	if (status == WEIR_OK && judge->backend.once)
+		status = weir_fail(error, WEIR_INVALID,
+		                   "%s is the state of a run with --once, which keeps no log of events: name the raw logs",
+		                   options->state_path);
+	if (status == WEIR_OK)
+		status = backend_partitions(&judge->backend, &judge->partitions, error);
+	if (status == WEIR_OK)
+		status = policy_log_load(judge->backend.store, judge->logged, error);
+	if (status == WEIR_OK)
+		status = check_zones(judge, error);
+	if (status == WEIR_OK)
+		status = read_lateness(judge, error);
+	if (status != WEIR_OK)
+		return status;
+	judge->next = weir_alloc(judge->partitions, sizeof *judge->next);
+	judge->ended = weir_alloc(judge->partitions, sizeof *judge->ended);
+	judge->open = judge->partitions;
+	if (judge->options.threads > judge->partitions)
+		judge->options.threads = judge->partitions;
+	return open_lanes(judge, error);
+}
+
+void log_judge_free(struct log_judge *judge)
+{
+	if (judge == NULL)
+		return;
+	rounds_free(judge->rounds);
+	framer_free(judge->framer);
+	for (uint32_t i = 0; judge->lanes != NULL && i < judge->partitions; i++)
+		lane_free(judge->lanes[i]);
+	free(judge->lanes);
+	for (uint32_t i = 0; i < judge->zones_count; i++)
+		log_zones_deinit(&judge->zones[i]);
+	free(judge->zones);
+	free(judge->next);
+	free(judge->ended);
+	free(judge->record);
+	free(judge->record_zones);
+	policy_registry_free(judge->tried);
+	policy_registry_free(judge->logged);
+	weir_frame_reader_free(judge->reader);
+	backend_close(&judge->backend);
+	free(judge);
+}
+
+uint32_t log_judge_partitions(const struct log_judge *judge)
+{
+	return judge->partitions;
+}
+
+/* ---- judging ---- */
+
+/* Room for the events of a record: as many as the frame has events, each of all zones. */
+static void make_room(struct log_judge *judge, uint32_t events)
+{
+	if (events <= judge->record_room)
+		return;
+	judge->record_room = 2 * events;
+	judge->record = weir_realloc(judge->record, judge->record_room, sizeof *judge->record);
+	judge->record_zones =
+		weir_realloc(judge->record_zones, (size_t)judge->record_room * judge->options.policies->zone_count,
+	                 sizeof *judge->record_zones);
+}
+
+/* Takes the events [first, end), which are of one record: all of it goes into one frame. */
+static void take_record(struct log_judge *judge, const struct weir_frame *frame, const struct log_zones *zones,
+                        uint32_t partition, uint32_t first, uint32_t end)
+{
+	uint32_t count = 0, zone_count = judge->options.policies->zone_count;
+	make_room(judge, end - first);
+	for (uint32_t i = first; i < end; i++) {
+		struct weir_frame_zone *carried = judge->record_zones + (size_t)count * zone_count;
+		uint32_t own = log_zones_carried(zones, &frame->zone_sets[frame->events[i].zone_set], carried);
+		struct weir_span key = frame->keys[frame->events[i].key];
+		if (own == 0)
+			continue;
+		judge->record[count++] = (struct matched_event){.key = key,
+		                                                .key_hash = weir_hash64(key.at, key.length),
+		                                                .partition = partition,
+		                                                .zone_count = own,
+		                                                .zones = carried};
+	}
+	struct record record = {.time_ms = frame->events[first].time_ms, .cost = frame->events[first].cost};
+	struct matched matched = {.events = judge->record, .event_count = count};
+	if (count > 0)
+		framer_add(judge->framer, frame->source, frame->is_common, judge->version, &matched, &record,
+		           frame->events[first].position, frame->sending_time_ms);
+	judge->events += end - first;
+	judge->events_in_round += end - first;
+}
+
+static void take_events(struct log_judge *judge, const struct weir_message *message, struct weir_frame *frame)
+{
+	uint32_t known = judge->zones_count;
+	const struct log_zones *zones = zones_of(judge, frame->policy_version);
+	if (zones == NULL)
+		return; /* of a policy that nobody has: a limiter waits for it */
+	if (judge->zones_count > known)
+		tell_lacking(judge, zones);
+	/* as a lane does that knows when the log took it */
+	if (message->appended_ms > 0 && frame->sending_time_ms > message->appended_ms + LANE_AHEAD_MOST_MS)
+		frame->sending_time_ms = message->appended_ms + LANE_AHEAD_MOST_MS;
+	for (uint32_t first = 0, end; first < frame->event_count; first = end) {
+		end = first + 1;
+		while (end < frame->event_count && frame->events[end].position == frame->events[first].position)
+			end++;
+		take_record(judge, frame, zones, message->partition, first, end);
+	}
+	framer_flush(judge->framer, frame->sending_time_ms);
+}
+
+static void tell(struct log_judge *judge, const char *words)
+{
+	judge->damaged = true;
+	if (judge->told++ < TOLD_MOST)
+		weir_log(judge->options.log, WEIR_LOG_WARNING, "backtest",
+		         "%s: what was there is not judged, and counts that reach over it are too low%s", words,
+		         judge->told == TOLD_MOST ? " (more of this is not said)" : "");
+}
+
+/* Where a part of the log is gone. */
+static void look_for_gap(struct log_judge *judge, const struct weir_message *message)
+{
+	char words[160];
+	uint64_t *next = &judge->next[message->partition];
+	if (*next > 0 && message->offset > *next) {
+		snprintf(words, sizeof words, "partition %u of the log has no messages from offset %" PRIu64 " to %" PRIu64,
+		         message->partition, *next, message->offset - 1);
+		tell(judge, words);
+	}
+	*next = message->offset + 1;
+}
+
+/* Where the log begins later than was asked for: it is kept for a time alone. */
+static void tell_beginning(const struct log_judge *judge, const struct topic_read *read)
+{
+	const struct log_end *end = &judge->options.range[0];
+	uint64_t from = end->kind == LOG_END_OFFSET ? (uint64_t)end->at : 0;
+	for (uint32_t i = 0; end->kind != LOG_END_TIME && i < judge->partitions; i++) {
+		uint64_t first = topic_read_first(read, i);
+		if (first > from)
+			weir_log(judge->options.log, WEIR_LOG_WARNING, "backtest",
+			         "partition %u of the log begins at offset %" PRIu64
+			         ": what was before is gone, and counts that reach back to it are too low",
+			         i, first);
+	}
+}
+
+static void take_message(struct log_judge *judge, const struct weir_message *message)
+{
+	struct weir_frame frame;
+	struct weir_error error;
+	judge->messages++;
+	look_for_gap(judge, message);
+	if (is_before(message, &judge->options.range[0]) || judge->ended[message->partition])
+		return;
+	if (judge->options.range[1].kind != LOG_END_OPEN && !is_before(message, &judge->options.range[1])) {
+		judge->ended[message->partition] = true;
+		judge->open--;
+		return;
+	}
+	if (weir_frame_decode(judge->reader, message->payload, &frame, &error) != WEIR_OK)
+		tell(judge, error.text);
+	else if (frame.kind == WEIR_FRAME_EVENTS)
+		take_events(judge, message, &frame);
+	else
+		judge->commands += frame.kind == WEIR_FRAME_COMMAND;
+}
+
+static enum weir_status end_round(struct log_judge *judge, struct weir_error *error)
+{
+	judge->events_in_round = 0;
+	if (progress_due(judge->options.progress))
+		progress_draw(judge->options.progress, judge->events, 0, 0);
+	if (!atomic_load_explicit(&judge->full, memory_order_relaxed))
+		return rounds_submit(judge->rounds, error);
+	return weir_fail(error, WEIR_FULL,
+	                 "the buckets of all policies need more than limiter.memory, %lld MiB, after %" PRIu64
+	                 " events: give more by --memory, a shorter stretch, or the raw logs, whose buckets move to disk",
+	                 (long long)(judge->options.memory_bytes >> 20), judge->events);
+}
+
+static enum weir_status read_all(struct log_judge *judge, struct topic_read *read, struct weir_error *error)
+{
+	const _Atomic bool *stop = weir_stop_flag();
+	struct weir_message message;
+	enum weir_status status = WEIR_OK;
+	while (status == WEIR_OK && judge->open > 0 && !atomic_load_explicit(stop, memory_order_relaxed)) {
+		status = topic_read_next(read, &message, error);
+		if (status == WEIR_INVALID || status == WEIR_NEWER) {
+			tell(judge, error->text);
+			status = WEIR_OK;
+			continue;
+		}
+		if (status != WEIR_OK)
+			break;
+		take_message(judge, &message);
+		if (judge->events_in_round >= ROUND_EVENTS)
+			status = end_round(judge, error);
+	}
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+enum weir_status log_judge_run(struct log_judge *judge, struct log_judged *judged, struct weir_error *error)
+{
+	struct topic_read *read = NULL;
+	uint64_t from;
+	enum weir_status status = find_start(judge, &from, error);
+	if (status == WEIR_OK)
+		status = topic_read_open(judge->backend.bus, judge->backend.state_path, WEIR_TOPIC_EVENTS,
+		                         WEIR_BUS_EVERY_PARTITION, from, &read, error);
+	if (status == WEIR_OK) {
+		tell_beginning(judge, read);
+		status = read_all(judge, read, error);
+	}
+	topic_read_free(read);
+	if (status == WEIR_OK)
+		status = end_round(judge, error);
+	if (status == WEIR_OK)
+		status = rounds_drain(judge->rounds, error);
+	if (judge->commands > 0)
+		weir_log(judge->options.log, WEIR_LOG_INFO, "backtest",
+		         "operators' commands in the log: %" PRIu64 ", which are not carried out in a backtest",
+		         judge->commands);
+	*judged = (struct log_judged){
+		.events = judge->events, .damaged = judge->damaged, .finished = !atomic_load(weir_stop_flag())};
+	return status;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backtest's report: what got through over time by each policy, the numbers of each zone, and where policies differ.
+// It is one file, which asks nobody for anything: the report is in it.
+
+import { WHOLE, axis, colour, labels_of, widest } from "./axis.js";
+import { DAY_MS, formatter, is_midnight, shifted, start_clock } from "./clock.js";
+import { empty, figures, fit_tables, h, table } from "./dom.js";
+import { start_theme } from "./theme.js";
+import { compact, digits, duration, number, percent, time } from "./words.js";
+import UPlot from "./uPlot.js"; // null in a build without charts
+
+const COLOURS = 8;
+const DASHES = [[], [8, 4], [2, 3]];
+
+const report = JSON.parse(document.getElementById("report").textContent);
+const { at, bin, series } = report.over_time;
+
+/** What a series is called: by its policy, and its zone where some policy has more than one. */
+const one_each = report.policies.every(({ zones }) => zones.length === 1);
+const name_of = ({ policy, zone }) => (one_each ? policy : `${policy}: ${zone}`);
+
+// What a reader has chosen: it outlasts a change of the theme.
+const shown = series.map(() => true);
+let kind = "passed";
+let plot = null;
+
+const colour_of = (place) => `--series-${place % COLOURS}`;
+const dash_of = (place) => DASHES[Math.floor(place / COLOURS) % DASHES.length];
+
+const DAY = { month: "short", day: "numeric" };
+const CLOCK = bin < 60_000 ? { timeStyle: "medium" } : { timeStyle: "short" };
+const tick = (ms) => formatter(bin >= DAY_MS || is_midnight(ms) ? DAY : CLOCK).format(ms);
+const bin_text = (ms) => formatter({ dateStyle: "medium", ...(bin < DAY_MS ? CLOCK : {}) }).format(ms);
+
+const data_of = () => [at, ...series.map((one) => one[kind])];
+
+function options_of(box, values) {
+  const most = Math.max(1, ...series.flatMap((one, place) => (shown[place] ? one[kind] : [])));
+  const time_px = widest(at.slice(0, 400).map(tick));
+  const stepped = UPlot.paths.stepped({ align: 1 });
+  return {
+    width: Math.max(box.clientWidth, 120),
+    height: box.clientHeight,
+    ms: 1,
+    tzDate: shifted(UPlot),
+    legend: { show: false },
+    padding: [8, Math.ceil(time_px / 2), 0, 0],
+    cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
+    scales: { x: { time: true }, y: { range: (_, __, highest) => [0, Math.max((highest || 1) * 1.05, 4)] } },
+    axes: [
+      axis({ values: (_, splits) => splits.map(tick), space: time_px + 24 }),
+      axis({ values: (_, splits) => splits.map(compact), space: 22, size: widest(labels_of(most)) + 20, incrs: WHOLE }),
+    ],
+    series: [{}, ...series.map((one, place) => ({ label: name_of(one), stroke: colour(colour_of(place)), width: 2,
+      dash: dash_of(place), paths: stepped, points: { show: at.length === 1 }, show: shown[place] }))],
+    hooks: { setCursor: [({ cursor }) => values(cursor.idx)] },
+  };
+}
+
+/** A box to tick for each series, with what it has at the pointer. */
+function choices(changed) {
+  const values = series.map(() => h("span", { class: "value" }));
+  const moment = h("span", {}, "");
+  const boxes = h("fieldset", { class: "choices" }, h("legend", {}, "Policies ", moment), series.map((one, place) => {
+    const line = h("span", { class: "sample", "aria-hidden": "true" });
+    line.style.borderTopColor = `var(${colour_of(place)})`;
+    line.style.borderTopStyle = ["solid", "dashed", "dotted"][Math.floor(place / COLOURS) % 3];
+    return h("label", {}, h("input", { type: "checkbox", checked: true, onchange: (event) => {
+      shown[place] = event.target.checked;
+      changed(place);
+    } }), line, name_of(one), values[place]);
+  }));
+  const show = (place) => {
+    moment.textContent = place == null ? "" : `at ${bin_text(at[place])}`;
+    series.forEach((one, number_of) => {
+      values[number_of].textContent = place == null ? "" : digits(one[kind][place]);
+    });
+  };
+  return { boxes, show };
+}
+
+function chart() {
+  const box = h("div", { class: "plot", role: "img",
+    "aria-label": `Chart: requests by ${series.length} series, ${duration(bin)} each. The table below has all numbers.` });
+  const { boxes, show } = choices((place) => plot?.setSeries(place + 1, { show: shown[place] }));
+  const draw = () => {
+    plot?.destroy();
+    plot = new UPlot(options_of(box, show), data_of(), box);
+  };
+  const select = h("select", { id: "kind", onchange: (event) => {
+    kind = event.target.value;
+    draw();
+  } }, h("option", { value: "passed" }, "What passed"), h("option", { value: "blocked" }, "What was blocked"));
+  new ResizeObserver(() => {
+    if (box.clientWidth === 0) return;
+    if (plot === null) draw();
+    else if (plot.width !== box.clientWidth) plot.setSize({ width: box.clientWidth, height: box.clientHeight });
+  }).observe(box);
+  document.addEventListener("weir-theme", draw);
+  return [h("div", { class: "controls" }, h("div", { class: "field" }, h("label", { for: "kind" }, "Requests"), select)),
+    h("div", { class: "plots" }, box), boxes];
+}
+
+function over_time() {
+  const rows = at.map((ms, place) => ({ ms, place }));
+  const numbers = h("details", { class: "numbers", open: UPlot === null }, h("summary", {}, "Table of requests over time"));
+  const fill = () => {
+    if (!numbers.open || numbers.childElementCount > 1) return;
+    numbers.append(table(`Requests in ${duration(bin)}: passed, blocked`, [
+      { name: "From", cell: ({ ms }) => time(ms) },
+      ...series.flatMap((one) => [
+        { name: `${name_of(one)}, passed`, number: true, cell: ({ place }) => number(one.passed[place]) },
+        { name: `${name_of(one)}, blocked`, number: true, cell: ({ place }) => number(one.blocked[place]) }]),
+    ], rows, { hidden_caption: true }));
+  };
+  numbers.addEventListener("toggle", fill);
+  fill();
+  return h("section", { class: "card" }, h("h2", {}, "What got through over time"),
+    at.length > 0 && UPlot && chart(),
+    UPlot === null && h("p", { class: "note" }, "This weir was built without charts: the table has all numbers."), numbers);
+}
+
+function zones() {
+  const rows = report.policies.flatMap(({ policy, zones: own }) => own.map((zone) => ({ policy, ...zone })));
+  return table("Zones", [
+    { name: "Policy", cell: ({ policy }) => policy },
+    { name: "Zone", cell: ({ zone, mode }) => (mode === "shadow" ? `${zone} (shadow)` : zone) },
+    { name: "Requests", number: true, cell: (row) => number(row.requests) },
+    { name: "Passed", number: true, cell: (row) => number(row.passed) },
+    { name: "Blocked", number: true, cell: (row) => number(row.blocked) },
+    { name: "of requests", number: true, cell: (row) => percent(row.blocked, row.requests) },
+    { name: "Decisions", number: true, cell: (row) => number(row.decisions) },
+    { name: "Keys", number: true, cell: (row) => number(row.keys) },
+    { name: "Keys blocked", number: true, cell: (row) => number(row.blocked_keys) },
+    { name: "of keys", number: true, cell: (row) => percent(row.blocked_keys, row.keys) },
+  ], rows);
+}
+
+function difference({ policy, zone, against, requests, keys, first }) {
+  const title = one_each ? `${policy} against ${against}` : `${policy} against ${against}: ${zone}`;
+  if (requests === 0) return [h("h2", {}, title), empty("The same verdicts.")];
+  return [h("h2", {}, title), h("p", {}, `${digits(keys)} keys and ${digits(requests)} requests differ. Where they begin to:`),
+    table(title, [
+      { name: "Key", cell: ({ key }) => key.join(" | ") },
+      { name: "From", cell: ({ at: ms }) => time(ms) },
+      { name: "Blocked by", cell: ({ blocked_by }) => blocked_by },
+    ], first, { hidden_caption: true })];
+}
+
+function show_all() {
+  const content = document.getElementById("content");
+  plot?.destroy();
+  plot = null;
+  content.replaceChildren(...[
+    h("h1", {}, report.finished ? "What each policy would have done" : "Stopped early: what each policy would have done"),
+    figures([["Lines", number(report.lines)], ["Requests", number(report.records)], ["Malformed lines", number(report.malformed)]]),
+    over_time(), h("h2", {}, "Numbers"), zones(),
+    !report.keys_exact && h("p", { class: "note" }, "There were more keys than memory could hold: numbers of keys are the least that they can be."),
+    ...report.differences.flatMap(difference),
+  ].filter(Boolean));
+  fit_tables(content);
+}
+
+start_clock(document.getElementById("zone"), show_all);
+start_theme(document.getElementById("theme"), () => document.dispatchEvent(new Event("weir-theme")));
+show_all();
+// For tests: what is drawn.
+document.getElementById("report").drawn = () => plot?.data ?? null;

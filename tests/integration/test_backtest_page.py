@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `weir backtest --html` in a headless Chromium: what it shows is what --json says, and it asks nobody for anything.
+
+Leaves pictures in page/ of the build directory. Skipped where there is no Chromium.
+"""
+
+import contextlib
+import json
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, traffic
+from support.chromium import Chromium
+from support.place import read
+from support.traffic import burst, fixed, sliding, zone
+
+MARKUP = "</script><img src=x onerror=alert(1)>"
+DRAWN = "document.getElementById('report').drawn()"
+ROWS = """[...document.querySelectorAll("[aria-label='%s'] tbody tr")].map((row) =>
+          [...row.cells].map((cell) => cell.querySelector("data")?.value ?? cell.textContent))"""
+
+
+def reported(place):
+    """The report of three policies as JSON; the page beside it."""
+    text = b"".join(traffic.crowd(random.Random(5), 3000, 60)).decode() + burst(MARKUP, 30)
+    log = place.write("a.log", text)
+    source = dict(traffic.source(log), follow=False)
+    policies = {"mild": [zone("site", [sliding(12, "1m")])], "strict": [zone("site", [fixed(5, "1m")])],
+                "bucket": [zone("site", [{"algorithm": "token_bucket", "rate": 9, "window": "1m"}])]}
+    words = [word for name, zones in policies.items()
+             for word in ("--config", place.config(zones, [source], name=name + ".json"))]
+    place.good("backtest", *words, "--json", place.path("r.json"), "--html", place.path("r.html"), "--quiet", "--sort")
+    return json.loads(read(place.path("r.json")))
+
+
+@contextlib.contextmanager
+def looking(browser, place, **window):
+    """The page, which must not have gone wrong, nor have asked for anything."""
+    page = browser.page(**window)
+    page.open("file://" + place.path("r.html"))
+    page.until("document.querySelector('h1') !== null")
+    yield page
+    page.run("1")
+    assert not page.errors, page.errors
+    assert all(one.startswith(("file://" + place.path("r.html"), "data:")) for one in page.requests), page.requests
+    page.close()
+
+
+def shot(page, name):
+    """A picture of the whole page."""
+    folder = os.path.join(os.environ.get("WEIR_BUILD", "build/release"), "page")
+    os.makedirs(folder, exist_ok=True)
+    page.screenshot(os.path.join(folder, f"backtest-{name}.png"))
+
+
+def require_chart(page, report, kind):
+    """Requires that the chart has a series' bins, and paints them."""
+    page.until("(document.querySelector('.plot canvas')?.height ?? 1) > 0")
+    data = page.run(DRAWN)
+    if data is None:
+        raise cases.Skipped("built without charts (deploy/packages charts, and build again)")
+    assert data == [report["over_time"]["at"], *(one[kind] for one in report["over_time"]["series"])]
+    colours = page.run("""(() => {
+        const canvas = document.querySelector(".plot canvas");
+        const dots = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        return new Set(new Uint32Array(dots.buffer)).size;
+    })()""")
+    assert colours > 3, "the chart is blank"
+
+
+def test_the_page_shows_the_report(place):
+    report = reported(place)
+    with Chromium(place) as browser:
+        with looking(browser, place) as page:
+            want = [[one["policy"], own["zone"], own["requests"], own["passed"], own["blocked"], own["decisions"], own["keys"],
+                     own["blocked_keys"]] for one in report["policies"] for own in one["zones"]]
+            rows = page.run(ROWS % "Zones")
+            assert [[*row[:2], *(int(row[i]) for i in (2, 3, 4, 6, 7, 8))] for row in rows] == want, rows
+            for one in report["differences"]:
+                rows = page.run(ROWS % f"{one['policy']} against {one['against']}")
+                assert [(row[0], row[2]) for row in rows] == [(" | ".join(each["key"]), each["blocked_by"])
+                                                              for each in one["first"]]
+            assert MARKUP in page.run("document.body.textContent") and page.run("document.images.length") == 0
+            require_chart(page, report, "passed")
+            shot(page, "wide")
+            page.run("(() => { const one = document.getElementById('kind'); one.value = 'blocked';"
+                     " one.dispatchEvent(new Event('change')); })()")
+            require_chart(page, report, "blocked")
+            page.run("document.querySelector('.numbers summary').click()")
+            page.until("document.querySelector('.numbers tbody') !== null")
+            rows = page.run("[...document.querySelectorAll('.numbers tbody tr')].map((row) => [...row.cells].slice(1)"
+                            ".map((cell) => Number(cell.querySelector('data').value)))")
+            series = report["over_time"]["series"]
+            assert rows == [[one[kind][i] for one in series for kind in ("passed", "blocked")]
+                            for i in range(len(report["over_time"]["at"]))]
+        for name, window in (("dark", {"dark": True}), ("phone", {"width": 360, "height": 740}),
+                             ("german", {"locale": "de-DE", "zone": "Europe/Berlin"})):
+            with looking(browser, place, **window) as page:
+                require_chart(page, report, "passed")
+                wide = page.run("Math.max(innerWidth, document.documentElement.scrollWidth)")
+                assert wide <= window.get("width", 1280), f"{name}: {wide} px wide"
+                shot(page, name)
+
+
+if __name__ == "__main__":
+    cases.main(globals())
