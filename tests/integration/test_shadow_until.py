@@ -8,6 +8,7 @@ import random
 import sqlite3
 import sys
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -21,7 +22,7 @@ USAGE = 2
 DAY_MS = 86400000
 FIRST_MS = 19700 * DAY_MS  # 2023-12-09
 KEYS = 120  # a day: with "1%" a day needs 100, and one key of 120 is below it
-ROUNDS = int(os.environ.get("WEIR_SHADOW_KILLS", 6))
+ROUNDS = int(os.environ.get("WEIR_SHADOW_KILLS", 3))
 
 
 def until_below(share="1%", span="3d"):
@@ -72,6 +73,12 @@ def versions_of(run):
     return [found[number] for number in range(PARTITIONS)]
 
 
+def zones_of(port):
+    """The zones as the API has them."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/zones", timeout=30) as answer:
+        return json.load(answer)["zones"]
+
+
 def test_it_arms_itself_by_a_record_and_a_replay_of_the_log_gives_the_same(place):
     """Days, a policy of the log's, and from there on decisions; restarts, reloads and a changed file; the oracle's replay."""
     port = free_port()
@@ -114,8 +121,9 @@ def test_it_arms_itself_by_a_record_and_a_replay_of_the_log_gives_the_same(place
 
 def test_it_stays_in_shadow_and_says_why(place):
     """Too many would be blocked, or too few keys came: the log, the metrics, the policy and the API say so."""
-    port = free_port()
+    port, api = free_port(), free_port()
     run = running(place, [day(0), day(1), day(2, blocked=2), day(3), day(4, keys=90), day(5)],
+                  archiver={"enabled": True, "interval": "100ms", "api": f"127.0.0.1:{api}"},
                   listen={"http": f"127.0.0.1:{port}"}).start()
     why = ("1 of 3 days in a row below 1%; on 2023-12-13, 1 of 90 keys (1.1111%) would have been blocked, but a day with "
            "fewer than 100 keys says nothing; the last day that was not below is 2023-12-11 with 2 of 120 keys (1.6667%)")
@@ -123,8 +131,12 @@ def test_it_stays_in_shadow_and_says_why(place):
     assert run.weir.said().count(why) == 1, run.weir.said()
     assert f'zone "site" stays in shadow: {why}' in run.command("policy", "show").out().decode()
     until(lambda: metrics.scrape(port).value("weir_archiver_shadow_days", zone="site") == 1, "metrics", running=run.weir)
+    (shown,) = zones_of(api)
+    assert (shown["mode"], shown["shadow_until"]) == ("shadow", why), shown
     run.append(day(6) + day(7))
     words = until_armed(run)
+    (shown,) = zones_of(api)
+    assert shown["mode"] == "enforce" and shown["shadow_until"] in words, shown
     assert "on 3 days from 2023-12-12 to 2023-12-15" in words, words
     run.stop()
 
