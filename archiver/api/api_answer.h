@@ -72,11 +72,7 @@ struct api_sql {
 	unsigned count;
 };
 
-/**
- * How every statement begins. A server ends one that takes longer: MariaDB by what only it takes for more than a
- * comment, MySQL by a hint.
- */
-#define API_SELECT "/*M! SET STATEMENT max_statement_time = 8 FOR */ SELECT /*+ MAX_EXECUTION_TIME(8000) */ "
+#define API_SELECT WEIR_SQL_SELECT
 
 void api_sql_add(struct api_sql *sql, const char *words);
 /** Words with one ? and its value. */

@@ -85,15 +85,6 @@ static enum weir_status read_number(struct api_call *call, const char *words, in
 	return api_sql_run(&sql, call->store, take_number, number, error);
 }
 
-/* The last hour of each zone is found by the table's key, zone by zone; -1: there is none. */
-#define NEWEST_HOUR                                                                                         \
-	API_SELECT "COALESCE(MAX(newest), -1) FROM (WITH RECURSIVE zones (id) AS ("                             \
-			   "SELECT MIN(zone_id) FROM zone_hourly UNION ALL "                                            \
-			   "SELECT (SELECT MIN(h.zone_id) FROM zone_hourly AS h WHERE h.zone_id > zones.id) FROM zones" \
-			   " WHERE zones.id IS NOT NULL) "                                                              \
-			   "SELECT (SELECT MAX(h.hour_ms) FROM zone_hourly AS h WHERE h.zone_id = zones.id) AS newest"  \
-			   " FROM zones) AS hours"
-
 /* What the store knows: null where it cannot be asked. */
 struct stored {
 	int64_t schema, policy, newest_ms;
@@ -104,7 +95,7 @@ static enum weir_status read_stored(struct api_call *call, struct stored *stored
 	enum weir_status status = read_number(call, API_SELECT "MAX(version) FROM schema_version", &stored->schema, error);
 	if (status == WEIR_OK)
 		status = read_number(call, API_SELECT "MAX(version) FROM policy_version", &stored->policy, error);
-	return status == WEIR_OK ? read_number(call, NEWEST_HOUR, &stored->newest_ms, error) : status;
+	return status == WEIR_OK ? read_number(call, WEIR_SQL_NEWEST_HOUR, &stored->newest_ms, error) : status;
 }
 
 static enum weir_status write_partitions(struct api_call *call, struct weir_json_writer *json, struct weir_error *error)

@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/cluster/shadow_note.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +17,9 @@ enum { FRESH_MS = 1000 }; /* so old may be what is known where a zone is found *
 struct known_zone {
 	struct api_zone zone;
 	uint64_t version;       /* of the newest policy that has it */
-	struct weir_text about; /* its object as JSON, but for version and live */
+	struct weir_text about; /* its object as JSON, but for version, live and shadow_until */
+	bool waits;             /* in shadow mode until something holds */
+	struct weir_text armed; /* why it waits no more; "": it never did */
 };
 
 struct api_zones {
@@ -41,8 +44,10 @@ void api_zones_free(struct api_zones *zones)
 {
 	if (zones == NULL)
 		return;
-	for (size_t i = 0; i < zones->count; i++)
+	for (size_t i = 0; i < zones->count; i++) {
 		weir_text_deinit(&zones->known[i].about);
+		weir_text_deinit(&zones->known[i].armed);
+	}
 	free(zones->known);
 	pthread_mutex_destroy(&zones->mutex);
 	free(zones);
@@ -127,6 +132,10 @@ static enum weir_status take_policy(void *context, uint64_t version, struct weir
 		memcpy(known->zone.name, policy->zones[i].name, length + 1);
 		known->zone.history = policy->zones[i].history;
 		known->version = version;
+		known->waits = weir_zone_waits(&policy->zones[i]);
+		weir_text_clear(&known->armed);
+		if (policy->zones[i].arming.armed != NULL)
+			weir_text_puts(&known->armed, policy->zones[i].arming.armed);
 		describe_zone(&known->about, &policy->zones[i]);
 	}
 	weir_policy_free(policy);
@@ -169,6 +178,21 @@ enum weir_status api_zones_find(struct api_zones *zones, struct weir_store *stor
 	return status == WEIR_OK && known == NULL ? WEIR_END : status;
 }
 
+/* What an archiver found of it, or why it was armed. */
+static enum weir_status write_shadow_until(const struct known_zone *known, struct weir_store *store,
+                                           struct weir_json_writer *json, struct weir_error *error)
+{
+	struct weir_shadow_note note = {0};
+	enum weir_status status = known->waits ? weir_shadow_note_get(store, known->zone.id, &note, error) : WEIR_OK;
+	if (status != WEIR_OK)
+		return status;
+	if (known->waits)
+		weir_json_write_words(json, "shadow_until", note.version > 0 ? note.words : "no archiver has looked at it yet");
+	else
+		weir_json_write_string(json, "shadow_until", weir_text_span(&known->armed));
+	return WEIR_OK;
+}
+
 enum weir_status api_zones_describe(struct api_zones *zones, struct weir_store *store, struct weir_json_writer *json,
                                     struct weir_error *error)
 {
@@ -182,6 +206,8 @@ enum weir_status api_zones_describe(struct api_zones *zones, struct weir_store *
 		weir_json_write_members(json, (struct weir_span){known->about.at, (uint32_t)known->about.length});
 		weir_json_write_uint(json, "policy_version", known->version);
 		weir_json_write_bool(json, "live", known->version == zones->version);
+		if (status == WEIR_OK)
+			status = write_shadow_until(known, store, json, error);
 		weir_json_write_end(json);
 	}
 	weir_json_write_end(json);

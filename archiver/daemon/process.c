@@ -7,6 +7,8 @@
 #include "archiver/daemon/process.h"
 
 #include "archiver/api/api.h"
+#include "archiver/arming/arming.h"
+#include "archiver/arming/arming_policy.h"
 #include "archiver/daemon/archiver_check.h"
 #include "archiver/page/page.h"
 #include "archiver/work/archiver.h"
@@ -44,12 +46,13 @@ struct process {
 	struct weir_assignment *assignment;
 	struct weir_membership *membership;
 	struct archiver *archiver;
+	struct arming *arming;
 	struct weir_lag *lag;
 	struct api *api;       /* NULL: none is configured */
 	_Atomic bool stopping; /* as a flag for who waits in a thread of the process */
 };
 
-enum { WATCH_PERIOD_MS = 50, SHORT_WAIT_MS = 2000 };
+enum { WATCH_PERIOD_MS = 50, SHORT_WAIT_MS = 2000, APPEND_WAIT_MS = 10000 };
 
 /* ---- starting ---- */
 
@@ -126,6 +129,39 @@ static enum weir_status start_lag(struct process *process, struct weir_error *er
 	return weir_lag_start(&options, &process->lag, error);
 }
 
+/* ---- zones that wait in shadow ---- */
+
+static bool has_first_partition(void *context)
+{
+	const struct process *process = context;
+	uint64_t next;
+	int64_t clock_ms;
+	return archiver_place(process->archiver, WEIR_TOPIC_JUDGED, 0, &next, &clock_ms);
+}
+
+static enum weir_status apply(void *context, struct weir_store *store, uint64_t behind, struct weir_policy *policy,
+                              struct weir_error *error)
+{
+	const struct process *process = context;
+	uint64_t version;
+	enum weir_status status = arming_policy_put(store, process->bus, behind, policy, APPEND_WAIT_MS, &version, error);
+	if (status == WEIR_OK)
+		weir_log(&process->daemon->log, WEIR_LOG_INFO, "shadow", "policy %llu is in the whole log",
+		         (unsigned long long)version);
+	return status;
+}
+
+static void start_arming(struct process *process)
+{
+	process->arming = arming_new(&(struct arming_options){.bus = process->bus,
+	                                                      .log = &process->daemon->log,
+	                                                      .open_store = open_another,
+	                                                      .store_context = process,
+	                                                      .is_mine = has_first_partition,
+	                                                      .apply = apply,
+	                                                      .context = process});
+}
+
 static enum weir_status start(void *self, struct weir_error *error)
 {
 	struct process *process = self;
@@ -148,6 +184,8 @@ static enum weir_status start(void *self, struct weir_error *error)
 		.log = &daemon->log,
 	};
 	status = archiver_start(&options, &process->archiver, error);
+	if (status == WEIR_OK)
+		start_arming(process);
 	if (status == WEIR_OK)
 		status = start_lag(process, error);
 	if (status == WEIR_OK)
@@ -174,6 +212,7 @@ static enum weir_status watch(void *self, struct weir_error *error)
 	       !weir_membership_failed(process->membership)) {
 		if (weir_stop_take_reload())
 			weir_daemon_reload(process->daemon);
+		arming_step(process->arming);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
 	return WEIR_OK;
@@ -192,6 +231,8 @@ static bool stop(void *self)
 	weir_daemon_silence(process->daemon);
 	api_stop(process->api);
 	weir_lag_leave(process->lag);
+	arming_free(process->arming);
+	process->arming = NULL;
 	archiver_stop(process->archiver, false);
 	if (archiver_join(process->archiver, &error) != WEIR_OK) {
 		weir_log(log, WEIR_LOG_ERROR, "archiver", "%s", error.text);
@@ -324,6 +365,7 @@ static void metrics(void *context, struct weir_text *page)
 	weir_store_metrics(weir_counter_read(&stats->store_tries) > 0, weir_counter_read(&stats->store_fails) == 0,
 	                   weir_counter_read(&stats->store_failures), page);
 	archiver_metrics(stats, process->daemon->config->archiver.memory_bytes, page);
+	arming_metrics(process->arming, page);
 	api_metrics(process->api, page);
 	weir_lag_metrics(process->lag, page, &archiver_daemon_metrics[ARCHIVER_LAG_MESSAGES],
 	                 &archiver_daemon_metrics[ARCHIVER_LAG_SECONDS]);

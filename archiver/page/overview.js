@@ -135,7 +135,9 @@ function card(zone, counts, tools, parameters) {
     h("h2", { id: `zone-${zone.id}` }, h("a", { href: link }, zone.name),
       zone.mode === "shadow" && h("span", { class: "tag" }, "shadow"),
       !zone.live && h("span", { class: "tag" }, "removed")),
-    zone.description && h("p", { class: "soft" }, zone.description), body);
+    zone.description && h("p", { class: "soft" }, zone.description),
+    zone.shadow_until && h("p", { class: "soft" },
+      zone.mode === "shadow" ? "Stays in shadow: " : "Left shadow: ", zone.shadow_until), body);
 }
 
 /** Where nobody came: what to do, and a way to where there is something. */

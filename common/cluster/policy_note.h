@@ -7,6 +7,9 @@
 
 enum { WEIR_POLICY_AUTHOR_BYTES = 256 };
 
+/* The author of a policy that does nothing but arm zones (weir_policy_is_arming()), whoever finishes it. */
+#define WEIR_POLICY_AUTHOR_SELF "weir"
+
 struct weir_policy_note {
 	int64_t at_ms; /* Unix time; 0: nothing is known of the version */
 	char by[WEIR_POLICY_AUTHOR_BYTES];

@@ -382,6 +382,32 @@ void weir_config_print_mistakes(const char *prefix, const char *path, const stru
 	weir_config_mistakes(path, check, first, print_mistake, (char *)(uintptr_t)prefix);
 }
 
+enum weir_status weir_config_check_waiting(const struct weir_config *config, struct weir_error *error)
+{
+	static const int64_t day_ms = INT64_C(86400000), around = 2; /* the day that is not over, and what comes late */
+	int64_t keep_ms = config->archiver.keep_ms[WEIR_ARCHIVE_DAILY];
+	struct weir_json root = weir_json_root(config->document), zones = weir_json_member(&root, "zones");
+	for (uint32_t i = 0; config->policy != NULL && i < config->policy->zone_count; i++) {
+		const struct weir_zone *zone = &config->policy->zones[i];
+		struct weir_json at = weir_json_element(&zones, i), mode = weir_json_member(&at, "mode"),
+						 terms = weir_json_member(&mode, "shadow_until"), span = weir_json_member(&terms, "for");
+		if (!weir_zone_waits(zone))
+			continue;
+		if (zone->key_count == 0)
+			return weir_json_fail(&terms, error, "needs a zone with a key: all requests of this one have the same");
+		if (!config->archiver.enabled)
+			return weir_json_fail(
+				&terms, error,
+				"needs \"archiver\": {\"enabled\": true}, whose counts of each day decide; without an "
+				"archive, write \"mode\": \"shadow\"");
+		if (keep_ms > 0 && keep_ms < zone->arming.span_ms + around * day_ms)
+			return weir_json_fail(&span, error,
+			                      "is longer than what the archive keeps: archiver.keep_daily must be at least %lldd",
+			                      (long long)(zone->arming.span_ms / day_ms + around));
+	}
+	return WEIR_OK;
+}
+
 bool weir_config_find(const char **path)
 {
 	const char *named = getenv("WEIR_CONFIG");

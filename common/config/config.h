@@ -176,6 +176,14 @@ const char *weir_config_words(const struct weir_config *config);
 /** Likewise for `weir policy apply`: of a file without zones, "--config FILE", as the file that has them is not known. */
 const char *weir_config_zones_words(const struct weir_config *config);
 
+/**
+ * Whether zones that stay in shadow until something holds can ever leave it here: the archive must be made, and keep the
+ * days. `weir run --once` does not ask: it takes such zones for shadow.
+ *
+ * @return WEIR_OK; WEIR_INVALID: with the path
+ */
+WEIR_MUST_USE enum weir_status weir_config_check_waiting(const struct weir_config *config, struct weir_error *error);
+
 /** The text of such a file. @param name  as for weir_json_parse() */
 WEIR_MUST_USE enum weir_status weir_config_parse(const char *name, const char *text, size_t length,
                                                  struct weir_config **config, struct weir_error *error);

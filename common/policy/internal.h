@@ -28,6 +28,14 @@ WEIR_MUST_USE enum weir_status weir_policy_read(const struct weir_json *zones, c
 /** policy_history.c: whether a policy's text fits into a record, and gives that policy again. */
 WEIR_MUST_USE enum weir_status weir_policy_check_record(const struct weir_policy *policy, struct weir_error *error);
 
+/** policy_arming.c: a zone's "mode", a word or an object. */
+WEIR_MUST_USE enum weir_status weir_mode_parse(const struct weir_json *at, struct weir_zone *zone,
+                                               struct weir_error *error);
+json_t *weir_mode_shape(void);
+json_t *weir_mode_json(const struct weir_zone *zone);
+/** Its words in the zone's sentence. */
+void weir_mode_describe(struct weir_text *text, const struct weir_zone *zone);
+
 /** policy_text.c: the canonical text; returned, the caller frees. */
 char *weir_policy_text(const struct weir_policy *policy);
 

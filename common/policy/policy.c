@@ -34,6 +34,7 @@ static void free_zone(struct weir_zone *zone)
 		free(zone->exempt_files[i].path);
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 		free(zone->exempt_lists[i]);
+	free(zone->arming.armed);
 	free(zone->history_fields);
 	free(zone->exempt_verified);
 	free(zone->exempt_lists);
@@ -126,7 +127,7 @@ bool weir_policy_is_extended(const struct weir_policy *policy)
 {
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		const struct weir_zone *zone = &policy->zones[i];
-		if (zone->exempt_verified_count > 0 || zone->history_field_count > 0)
+		if (zone->exempt_verified_count > 0 || zone->history_field_count > 0 || zone->arming.share_ppm > 0)
 			return true;
 		for (uint32_t k = 0; k < zone->exempt_list_count; k++)
 			if (weir_http_address_meant(zone->exempt_lists[k]))

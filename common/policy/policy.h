@@ -51,6 +51,24 @@ static inline const char *weir_mode_name(enum weir_zone_mode mode)
 	return mode == WEIR_SHADOW ? "shadow" : "enforce";
 }
 
+enum { WEIR_SHARE_BYTES = 32 };
+
+/* "mode": {"shadow_until": …}: what has to hold before the zone enforces. */
+struct weir_arming {
+	int64_t share_ppm; /* below which share of a day's keys, in millionths; 0: "mode" is a word */
+	int64_t span_ms;   /* on so many days in a row: whole days */
+	char *armed;       /* why it enforces, as weir wrote it; NULL: it waits, in shadow mode */
+};
+
+/** The fewest keys with which a day says anything: one blocked key of them is the share, or less. */
+static inline int64_t weir_arming_least_keys(const struct weir_arming *arming)
+{
+	return (1000000 + arming->share_ppm - 1) / arming->share_ppm;
+}
+
+/** "0.1%". @return text */
+const char *weir_share_text(int64_t share_ppm, char text[WEIR_SHARE_BYTES]);
+
 /* A file of "exempt", and its state when it was read. */
 struct weir_exempt_file {
 	char *path;
@@ -87,6 +105,7 @@ struct weir_zone {
 	uint32_t block_list_count;                   /* 0: every block is like the first */
 	int64_t forgive_after_ms;                    /* from the end of a block on, until the next is a first one */
 	enum weir_zone_mode mode;
+	struct weir_arming arming;
 	bool history;          /* the archiver keeps every event */
 	char **history_fields; /* and, of its record, these fields, each once */
 	uint32_t history_field_count;
@@ -145,7 +164,7 @@ struct weir_json weir_exempt_place(const struct weir_json *root, uint32_t zone, 
 bool weir_policy_has_lists(const struct weir_policy *policy);
 /**
  * Whether a weir that reads frames of version 1 alone would refuse it or take it for another: a zone has robots, a list
- * that is fetched, or fields of its history.
+ * that is fetched, fields of its history, or is in shadow until something holds.
  */
 bool weir_policy_is_extended(const struct weir_policy *policy);
 /** Whether the zone counts decisions of zones. */
@@ -158,6 +177,24 @@ bool weir_zone_counts_by(const struct weir_zone *zone, const char *field);
 bool weir_policy_counts_by(const struct weir_policy *policy, const char *field);
 /** Whether every field of a zone's key is an address: the ip, or a grouped field. A word never equals an address. */
 bool weir_zone_counts_addresses(const struct weir_zone *zone);
+/** Whether the zone is in shadow mode until it would block few. */
+static inline bool weir_zone_waits(const struct weir_zone *zone)
+{
+	return zone->arming.share_ppm > 0 && zone->arming.armed == NULL;
+}
+/** What decides who is blocked, as JSON: key, match, sources, limits, count. Returned, the caller frees. */
+char *weir_zone_settings(const struct weir_zone *zone);
+/** Makes a zone that waits enforce. Writes the policy's text anew. @param words  why, copied */
+void weir_policy_arm(struct weir_policy *policy, uint32_t zone, const char *words);
+/** Whether all that changes is that zones which waited enforce, armed by weir. @param before  NULL: false */
+bool weir_policy_is_arming(const struct weir_policy *before, const struct weir_policy *after);
+/**
+ * Zones that wait, but were armed in the newest policy, stay armed while their settings are the same: whoever applies his
+ * file again does not put them back into shadow. Writes the policy's text anew.
+ *
+ * @param newest  NULL: there is none
+ */
+void weir_policy_stay_armed(struct weir_policy *policy, const struct weir_policy *newest);
 /** The least that the n-th block of a key lasts, n from 1. */
 static inline int64_t weir_zone_block_ms(const struct weir_zone *zone, uint32_t nth)
 {

@@ -103,8 +103,7 @@ char *weir_zone_describe(const struct weir_zone *zone)
 	}
 	weir_text_puts(&text, zone->count_all ? "; blocked requests count too" : "; only passed requests count");
 	put_blocks(&text, zone);
-	if (zone->mode == WEIR_SHADOW)
-		weir_text_puts(&text, "; in shadow mode: decisions go only to the shadow stream");
+	weir_mode_describe(&text, zone);
 	if (zone->history)
 		weir_text_puts(&text, "; every event is kept as history");
 	for (uint32_t i = 0; i < zone->history_field_count; i++)

@@ -109,11 +109,31 @@ static json_t *zone_json(const struct weir_zone *zone)
 	json_object_set_new(object, "limits", limits);
 	json_object_set_new(object, "count", json_string(zone->count_all ? "all" : "passed"));
 	set_blocks(object, zone);
-	json_object_set_new(object, "mode", json_string(weir_mode_name(zone->mode)));
+	json_object_set_new(object, "mode", weir_mode_json(zone));
 	if (zone->source_count > 0) /* else it is left out, so that a weir that does not know it reads the policy too */
 		json_object_set_new(object, "sources", sources_json(zone));
 	json_object_set_new(object, "history", history_json(zone));
 	return object;
+}
+
+/* As the caller frees it. */
+static char *dump(json_t *value)
+{
+	char *dumped = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
+	char *text = weir_copy(dumped, strlen(dumped));
+	json_decref(value);
+	free(dumped);
+	return text;
+}
+
+char *weir_zone_settings(const struct weir_zone *zone)
+{
+	static const char *const others[] = {"id",   "name",      "description",   "exempt",
+	                                     "mode", "block_for", "forgive_after", "history"};
+	json_t *object = zone_json(zone);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		json_object_del(object, others[i]);
+	return dump(object);
 }
 
 char *weir_policy_text(const struct weir_policy *policy)
@@ -122,9 +142,5 @@ char *weir_policy_text(const struct weir_policy *policy)
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		json_array_append_new(zones, zone_json(&policy->zones[i]));
 	json_object_set_new(root, "zones", zones);
-	char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-	json_decref(root);
-	char *text = weir_copy(dumped, strlen(dumped));
-	free(dumped);
-	return text;
+	return dump(root);
 }

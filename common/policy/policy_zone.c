@@ -171,11 +171,10 @@ static enum weir_status parse_block_for(const struct weir_json *object, struct w
 
 /* What a zone does, beside what it counts. */
 struct behaviour {
-	int count, mode; /* as the words of the rules have them */
+	int count; /* as the words of the rules have it */
 };
 
 static const char *const counts[] = {"passed", "all", NULL};
-static const char *const modes[] = {[WEIR_ENFORCE] = "enforce", [WEIR_SHADOW] = "shadow", NULL};
 
 static json_t *id_shape(void)
 {
@@ -274,10 +273,9 @@ static const struct weir_json_rule zone_members[] = {
      .meaning = "with a list: how long after the end of a block the next one is a first one again",
      .shape = weir_shape_time},
 	{.name = "mode",
-     .kind = WEIR_JSON_WORD,
-     .offset = AT(mode),
-     .words = modes,
-     .meaning = "\"enforce\" (the default), or \"shadow\": nobody is blocked, and decisions go elsewhere"},
+     .meaning = "\"enforce\" (the default); \"shadow\": nobody is blocked, and decisions go elsewhere; or shadow until "
+                "something holds",
+     .shape = weir_mode_shape},
 	{.name = "history",
      .meaning = "whether the archiver keeps every event; of an object, with the fields that it names",
      .shape = history_shape},
@@ -334,7 +332,9 @@ static enum weir_status parse_behaviour(const struct weir_json *object, struct w
 	struct behaviour behaviour = {0};
 	enum weir_status status = weir_json_read(object, zone_members, &behaviour, error);
 	zone->count_all = behaviour.count == 1;
-	zone->mode = (enum weir_zone_mode)behaviour.mode;
+	struct weir_json mode = weir_json_member(object, "mode");
+	if (status == WEIR_OK)
+		status = weir_mode_parse(&mode, zone, error);
 	return status == WEIR_OK ? parse_block_for(object, zone, error) : status;
 }
 

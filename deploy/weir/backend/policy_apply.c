@@ -46,13 +46,16 @@ enum weir_status policy_log_apply(struct weir_store *store, struct policy_regist
                                   struct weir_policy *policy, int64_t now_ms, uint64_t *version,
                                   struct weir_error *error)
 {
+	const struct weir_policy *newest = policy_registry_policy(registry, policy_registry_newest(registry));
+	weir_policy_stay_armed(policy, newest);
 	enum weir_status status = number_policy(store, registry, policy, version, error);
 	if (status == WEIR_OK)
 		status = policy_registry_add(registry, *version, weir_span_of(policy->text), error);
 	if (status != WEIR_OK || bus == NULL || store == NULL)
 		return status;
 	struct weir_policy_note note = {.at_ms = now_ms};
-	author_name(NULL, note.by, sizeof note.by);
+	bool arms = weir_policy_is_arming(policy_registry_policy(registry, *version - 1), policy);
+	author_name(arms ? WEIR_POLICY_AUTHOR_SELF : NULL, note.by, sizeof note.by);
 	status = weir_policy_note_put(store, *version, &note, error);
 	if (status != WEIR_OK)
 		return status;

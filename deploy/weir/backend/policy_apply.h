@@ -17,7 +17,8 @@ WEIR_MUST_USE enum weir_status policy_log_load(struct weir_store *store, struct 
 /**
  * Puts a policy in force: numbers it if its zones differ from the newest in the registry, adds it to store and registry, and,
  * where there is a bus, appends it to every partition and to the policy topic. One that was numbered before but not
- * appended everywhere is appended again: partitions that have it pass it over.
+ * appended everywhere is appended again: partitions that have it pass it over. Zones that were armed stay so, as
+ * weir_policy_stay_armed() says.
  *
  * @param bus     NULL: --once, where lanes begin with it
  * @param now_ms  the sending time of the records

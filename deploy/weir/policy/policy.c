@@ -253,11 +253,39 @@ static void print_lists(const struct weir_policy *policy)
 		}
 }
 
+/* Of zones that the file has in shadow until something holds, those that weir has armed. */
+static void print_armed(const struct policy_command *command, const struct weir_policy *policy)
+{
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		const struct weir_zone *was = weir_policy_zone_named(newest_policy(command), weir_span_of(zone->name));
+		if (zone->arming.armed != NULL)
+			fprintf(stderr,
+			        "weir: zone \"%s\" enforces, as weir armed it (%s); \"mode\": \"shadow\" would put it back into "
+			        "shadow\n",
+			        zone->name, zone->arming.armed);
+		else if (weir_zone_waits(zone) && was != NULL && was->arming.armed != NULL)
+			fprintf(
+				stderr,
+				"weir: zone \"%s\" goes back into shadow mode: its match, sources, limits or count have changed since "
+				"weir armed it\n",
+				zone->name);
+	}
+}
+
 /* A policy_doubt. */
 static void print_doubt(void *context, uint32_t zone, const char *member, const char *words)
 {
 	const struct weir_policy *policy = context;
 	fprintf(stderr, "weir: zone \"%s\", %s: %s\n", policy->zones[zone].name, member, words);
+}
+
+/* Whether it is the newest already, by which weir itself armed zones, and was killed before the log had it. */
+static bool finishes_arming(const struct policy_command *command, const struct weir_policy *policy)
+{
+	const struct weir_policy_history *history = &command->history;
+	return history->count > 1 && strcmp(newest_policy(command)->text, policy->text) == 0 &&
+	       weir_policy_is_arming(history->policies[history->count - 2], policy);
 }
 
 /* Numbers the policy, notes who did it, and appends it. A dry run stops at the number. */
@@ -268,7 +296,8 @@ static enum weir_status put_in_force(struct policy_command *command, struct weir
 	struct weir_store *store = command->dry_run ? NULL : backend->store;
 	uint64_t version, appended = 0;
 	struct weir_policy_note note = {.at_ms = weir_wall_ms()};
-	author_name(command->by, note.by, sizeof note.by);
+	bool arms = finishes_arming(command, policy);
+	author_name(arms ? WEIR_POLICY_AUTHOR_SELF : command->by, note.by, sizeof note.by);
 	enum weir_status status = weir_policy_number(store, (const struct weir_policy *const *)command->history.policies,
 	                                             command->history.count, policy, &version, error);
 	if (status == WEIR_OK && !command->dry_run)
@@ -315,6 +344,10 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 	if (status == WEIR_OK)
 		status = policy_check_cluster(policy, error);
 	if (status == WEIR_OK)
+		status = weir_config_check_waiting(command->backend.config, error);
+	if (status == WEIR_OK)
+		weir_policy_stay_armed(policy, newest_policy(command));
+	if (status == WEIR_OK)
 		status = pass_tests(command, error);
 	if (status == WEIR_OK)
 		status = put_in_force(command, policy, error);
@@ -322,6 +355,7 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 		return status;
 	print_leaps(command, policy);
 	print_lists(policy);
+	print_armed(command, policy);
 	policy_doubts(policy, NULL, NULL, print_doubt, policy);
 	return WEIR_OK;
 }
@@ -351,6 +385,7 @@ static enum weir_status diff(struct policy_command *command, struct weir_error *
 	const struct weir_policy *from = status == WEIR_OK ? policy_find(command, error) : NULL;
 	if (from == NULL)
 		return WEIR_INVALID;
+	weir_policy_stay_armed(policy, newest_policy(command));
 	status = weir_policy_follow(policy, history, command->history.count, error);
 	if (status != WEIR_OK)
 		return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `weir policy show` and `history`: one version, or what each changed, when and by whom. */
 #include "common/cluster/policy_note.h"
+#include "common/cluster/shadow_note.h"
 #include "common/json/json_writer.h"
 #include "deploy/weir/policy/internal.h"
 #include "deploy/weir/policy/policy_changes.h"
@@ -20,6 +21,27 @@ struct weir_policy *policy_find(const struct policy_command *command, struct wei
 	weir_fail(error, WEIR_INVALID, "there is no policy %llu; the newest is %llu", (unsigned long long)command->version,
 	          history->count > 0 ? (unsigned long long)history->policies[history->count - 1]->version : 0);
 	return NULL;
+}
+
+/* Why zones stay in shadow, of the newest policy: what the archiver has found since. */
+static enum weir_status put_waiting(struct policy_command *command, const struct weir_policy *policy,
+                                    struct weir_error *error)
+{
+	const struct weir_policy_history *history = &command->history;
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		struct weir_shadow_note note;
+		if (!weir_zone_waits(zone) || policy != history->policies[history->count - 1])
+			continue;
+		status = weir_shadow_note_get(command->backend.store, zone->id, &note, error);
+		if (status != WEIR_OK)
+			break;
+		weir_text_printf(&command->text, "zone \"%s\" stays in shadow: ", zone->name);
+		words_text(&command->text, note.version > 0 ? note.words : "no archiver has looked at it yet");
+		weir_text_puts(&command->text, "\n");
+	}
+	return status;
 }
 
 enum weir_status policy_show(struct policy_command *command, struct weir_error *error)
@@ -47,7 +69,7 @@ enum weir_status policy_show(struct policy_command *command, struct weir_error *
 	put_state(text, policy->version, appended);
 	weir_text_puts(text, "\n");
 	policy_words_zones(text, policy);
-	return WEIR_OK;
+	return put_waiting(command, policy, error);
 }
 
 /* What a line of the history says. */

@@ -7,6 +7,7 @@
 #include "deploy/weir/run/follow.h"
 
 #include "archiver/api/api.h"
+#include "archiver/arming/arming.h"
 #include "archiver/page/page.h"
 #include "archiver/work/archiver_metrics.h"
 #include "collector/follow/collector.h"
@@ -66,6 +67,7 @@ struct follow {
 	struct sink *decisions, *shadow;
 	struct weir_key_hash *hash; /* NULL: keys are kept in clear */
 	struct archiver *archiver;  /* NULL: none is asked for */
+	struct arming *arming;      /* likewise */
 	struct api *api;            /* likewise */
 	struct why *why;            /* of the API */
 	struct blocks_kept *blocks;
@@ -107,16 +109,6 @@ static enum weir_status open_state(struct follow *follow, struct weir_error *err
 	if (status == WEIR_OK)
 		status = run_note_put(follow->state.store, config, follow->options->decisions_path,
 		                      follow->options->shadow_path, error);
-	return status;
-}
-
-static enum weir_status open_policy(struct follow *follow, struct weir_error *error)
-{
-	follow->registry = policy_registry_new();
-	enum weir_status status = policy_log_load(follow->state.store, follow->registry, error);
-	if (status == WEIR_OK)
-		status = policy_log_apply(follow->state.store, follow->registry, follow->bus, follow->options->config->policy,
-		                          weir_wall_ms(), &follow->policy_version, error);
 	return status;
 }
 
@@ -214,6 +206,76 @@ static void write_figures(void *context, struct weir_text *members)
 	archiver_figures((void *)(uintptr_t)archiver_stats(follow->archiver), members);
 }
 
+/* ---- zones that wait in shadow ---- */
+
+static bool always(void *context)
+{
+	(void)context;
+	return true;
+}
+
+/* In the thread that puts reloaded zones in force, too: neither can come between the other's steps. */
+static enum weir_status apply_armed(void *context, struct weir_store *store, uint64_t behind,
+                                    struct weir_policy *policy, struct weir_error *error)
+{
+	struct follow *follow = context;
+	uint64_t newest = policy_registry_newest(follow->registry);
+	(void)store;
+	if (newest != behind && strcmp(policy_registry_policy(follow->registry, newest)->text, policy->text) != 0)
+		return WEIR_AGAIN;
+	enum weir_status status = policy_log_apply(follow->state.store, follow->registry, follow->bus, policy,
+	                                           weir_wall_ms(), &follow->policy_version, error);
+	if (status != WEIR_OK)
+		return status;
+	collector_set_policy(follow->collector, policy_registry_policy(follow->registry, follow->policy_version));
+	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force",
+	         (unsigned long long)follow->policy_version);
+	return WEIR_OK;
+}
+
+static void start_arming(struct follow *follow)
+{
+	follow->arming = arming_new(&(struct arming_options){.bus = follow->bus,
+	                                                     .log = follow->log,
+	                                                     .open_store = open_store,
+	                                                     .store_context = (char *)(uintptr_t)follow->state.path,
+	                                                     .is_mine = always,
+	                                                     .apply = apply_armed,
+	                                                     .context = follow});
+}
+
+/* Zones of the configuration that wait in shadow there, and what the log made of them. */
+static void tell_armed(const struct follow *follow, uint64_t before, const struct weir_policy *policy)
+{
+	const struct weir_policy *was = policy_registry_policy(follow->registry, before);
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		const struct weir_zone *old = weir_policy_zone_named(was, weir_span_of(zone->name));
+		if (zone->arming.armed != NULL)
+			weir_log(follow->log, WEIR_LOG_INFO, "shadow", "zone \"%s\" enforces, as weir armed it: %s", zone->name,
+			         zone->arming.armed);
+		else if (weir_zone_waits(zone) && old != NULL && old->arming.armed != NULL)
+			weir_log(
+				follow->log, WEIR_LOG_WARNING, "shadow",
+				"zone \"%s\" goes back into shadow mode and blocks nobody: its match, sources, limits or count have "
+				"changed since it was armed",
+				zone->name);
+	}
+}
+
+static enum weir_status open_policy(struct follow *follow, struct weir_error *error)
+{
+	follow->registry = policy_registry_new();
+	enum weir_status status = policy_log_load(follow->state.store, follow->registry, error);
+	uint64_t before = policy_registry_newest(follow->registry);
+	if (status == WEIR_OK)
+		status = policy_log_apply(follow->state.store, follow->registry, follow->bus, follow->options->config->policy,
+		                          weir_wall_ms(), &follow->policy_version, error);
+	if (status == WEIR_OK)
+		tell_armed(follow, before, follow->options->config->policy);
+	return status;
+}
+
 /* Where none is asked for, one that there was before holds back the log no more. */
 static enum weir_status start_archiver(struct follow *follow, struct weir_error *error)
 {
@@ -238,6 +300,8 @@ static enum weir_status start_archiver(struct follow *follow, struct weir_error 
 		.log = follow->log,
 	};
 	status = archiver_start(&options, &follow->archiver, error);
+	if (status == WEIR_OK)
+		start_arming(follow);
 	return status;
 }
 
@@ -328,6 +392,7 @@ static enum weir_status start_pages(struct follow *follow, struct weir_error *er
 		.worker_count = follow->worker_count,
 		.registry = follow->registry,
 		.archiver = follow->archiver,
+		.arming = follow->arming,
 		.gateways = follow->gateways,
 		.fetch = options->fetch,
 		.hosts = exempt_lists_hosts(options->lists),
@@ -387,6 +452,15 @@ static bool others_changed(const struct weir_config *running, const struct weir_
 	return changed;
 }
 
+/* What a start would refuse of it. */
+static enum weir_status check_next(const struct follow *follow, struct weir_config *next, struct weir_error *error)
+{
+	enum weir_status status = run_options_check_bus(NULL, next, error);
+	if (status == WEIR_OK)
+		status = weir_config_check_waiting(next, error);
+	return status == WEIR_OK ? inputs_check(next, follow->options->lists, error) : status;
+}
+
 /* A changed configuration: its zones are put in force; a bad file leaves the running policy, says so and gives false. */
 static bool reload(struct follow *follow)
 {
@@ -404,9 +478,7 @@ static bool reload(struct follow *follow)
 		exempt_lists_prune(follow->options->lists, policy_registry_policy(follow->registry, before));
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
-		status = run_options_check_bus(NULL, next, &error);
-		if (status == WEIR_OK)
-			status = inputs_check(next, follow->options->lists, &error);
+		status = check_next(follow, next, &error);
 		if (status == WEIR_OK)
 			exempt_fetch_set(follow->options->fetch, next->policy, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
 		/* the sources that run go on, and must be able to give what the new zones ask for */
@@ -415,6 +487,8 @@ static bool reload(struct follow *follow)
 		if (status == WEIR_OK)
 			status = policy_log_apply(follow->state.store, follow->registry, follow->bus, next->policy, weir_wall_ms(),
 			                          &follow->policy_version, &error);
+		if (status == WEIR_OK && follow->policy_version != before)
+			tell_armed(follow, before, next->policy);
 		if (status == WEIR_OK)
 			exempt_watch_set(&follow->exempt, next->policy, follow->options->lists, weir_monotonic_ms());
 		others = others_changed(follow->options->config, next);
@@ -502,6 +576,8 @@ static void watch(struct follow *follow)
 			gateways_rewrite(follow->gateways);
 		if ((exempt || asked) && !reload(follow) && exempt)
 			exempt_watch_again(&follow->exempt, weir_monotonic_ms());
+		if (follow->arming != NULL)
+			arming_step(follow->arming);
 		log_bus_problem(follow);
 		announce(&announcements, follow);
 		late_note_watch(&late, &parts, follow->log);
@@ -563,6 +639,7 @@ static bool stop(struct follow *follow, bool started)
 	monitor_stop(follow->monitor);
 	api_stop(follow->api);
 	why_free(follow->why);
+	arming_free(follow->arming);
 	if (follow->collector != NULL) {
 		collector_stop(follow->collector);
 		note_failure(follow, "collector", collector_join(follow->collector, &error), &error, &failed);

@@ -75,9 +75,11 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	                              .registry = monitor->options.registry,
 	                              .memory_bytes = monitor->options.config->limiter.memory_bytes};
 	limiter_metrics(&parts, &reply->body);
-	if (monitor->options.archiver != NULL)
+	if (monitor->options.archiver != NULL) {
 		archiver_metrics(archiver_stats(monitor->options.archiver), monitor->options.config->archiver.memory_bytes,
 		                 &reply->body);
+		arming_metrics(monitor->options.arming, &reply->body);
+	}
 	api_metrics(monitor->options.api, &reply->body);
 	gateways_metrics(monitor->options.gateways, &reply->body);
 	state_metrics(&monitor->options, &reply->body);

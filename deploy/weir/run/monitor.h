@@ -7,6 +7,7 @@
 #define DEPLOY_WEIR_RUN_MONITOR_H
 
 #include "archiver/api/api.h"
+#include "archiver/arming/arming.h"
 #include "archiver/work/archiver.h"
 #include "collector/follow/collector.h"
 #include "collector/match/exempt_fetch.h"
@@ -28,6 +29,7 @@ struct monitor_options {
 	uint32_t worker_count;
 	struct policy_registry *registry;
 	struct archiver *archiver; /* NULL: none */
+	struct arming *arming;     /* likewise */
 	const struct api *api;     /* NULL: none */
 	const struct gateways *gateways;
 	struct exempt_fetch *fetch;

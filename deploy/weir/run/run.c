@@ -35,6 +35,8 @@ static enum weir_status check_config(struct run_options *options, struct weir_er
 		status = run_check(options, error);
 	if (status == WEIR_OK && !options->once)
 		status = check_listeners(options->config, error);
+	if (status == WEIR_OK && !options->once)
+		status = weir_config_check_waiting(options->config, error);
 	if (status == WEIR_OK)
 		status = inputs_check_policy(options->config, options->config->policy, options->lists, error);
 	return status == WEIR_OK ? gateway_list_read(options->config, &options->gateways, error) : status;

@@ -122,6 +122,8 @@ static enum weir_status inspect(const struct validate_options *options, struct w
 	if (status == WEIR_OK && config->bus.type == WEIR_BUS_KAFKA)
 		status = weir_bus_kafka_check(config, error);
 	if (status == WEIR_OK)
+		status = weir_config_check_waiting(config, error);
+	if (status == WEIR_OK)
 		status = validate_report_make(report, error);
 	if (status == WEIR_OK)
 		status = validate_secrets(report, error);

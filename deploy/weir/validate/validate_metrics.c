@@ -6,6 +6,7 @@
 #include "deploy/weir/validate/validate_metrics.h"
 
 #include "archiver/api/api.h"
+#include "archiver/arming/arming.h"
 #include "archiver/work/archiver_metrics.h"
 #include "collector/daemon/policies.h"
 #include "collector/daemon/service.h"
@@ -55,7 +56,9 @@ static const struct {
 	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
 	{"Limiting: `weir-limiter`, `weir run`", NULL, {&limiter_metric_table, NULL}},
 	{"Limiting in a cluster: `weir-limiter`", NULL, {&limiter_daemon_metric_table, NULL}},
-	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`", NULL, {&archiver_metric_table, NULL}},
+	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`",
+     NULL,
+     {&archiver_metric_table, &arming_metric_table, NULL}},
 	{"Archiving in a cluster: `weir-archiver`", NULL, {&archiver_daemon_metric_table, NULL}},
 	{"A gateway's list: `weir subscribe`, `weir run` with `gateways`", NULL, {&subscriber_metric_table, NULL}},
 	{"The bus of a cluster: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir subscribe`",

@@ -34,6 +34,7 @@ static enum weir_status check_history(struct weir_config *config, const struct b
 	if (status != WEIR_OK)
 		return status;
 	const struct weir_policy *const *policies = (const struct weir_policy *const *)history.policies;
+	weir_policy_stay_armed(config->policy, history.count > 0 ? policies[history.count - 1] : NULL);
 	status = weir_policy_follow(config->policy, policies, history.count, &why);
 	validate_report_name_zones(report);
 	if (status != WEIR_OK) {

@@ -201,7 +201,10 @@ class Zone:
         self.forgive_after = 0
         if self.escalates:
             self.forgive_after = duration_ms(spec.get("forgive_after", block_for[-1]))
-        self.mode = spec.get("mode", "enforce")
+        mode = spec.get("mode", "enforce")
+        if isinstance(mode, dict):
+            mode = "enforce" if "armed" in mode["shadow_until"] else "shadow"
+        self.mode = mode
         self.sources = spec.get("sources", [])
 
     def takes(self, record):

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps of a loop that does other things, too: which policies are new, whether the log has come past a day, whether all of
+ * that is archived, what it says. Only how often it looks goes by a clock.
+ */
+#include "archiver/arming/arming.h"
+
+#include "archiver/arming/day_counts.h"
+#include "archiver/arming/passage.h"
+#include "archiver/arming/waiting.h"
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/cluster/policy_log.h"
+#include "common/cluster/shadow_note.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PERIOD_MS = 1000, RETRY_MS = 5000, GRACE_MS = WEIR_HOUR_MS, PASSAGE_LONG_MS = 600000 };
+
+enum { DAYS_BELOW, DAYS_NEEDED, SHARE, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[DAYS_BELOW] =
+		{"weir_archiver_shadow_days", WEIR_GAUGE, "days", WEIR_LABELS({"zone", "the zone's name"}),
+         "Days in a row on which a zone with shadow_until was below its share, so far. `weir policy show` says "
+         "why it stays in shadow."},
+	[DAYS_NEEDED] = {"weir_archiver_shadow_days_needed", WEIR_GAUGE, "days", WEIR_LABELS({"zone", "the zone's name"}),
+                     "How many of them make weir let the zone enforce."},
+	[SHARE] = {"weir_archiver_shadow_blocked_share", WEIR_GAUGE, "share", WEIR_LABELS({"zone", "the zone's name"}),
+               "Of the keys of the newest whole day, which a zone with shadow_until would have blocked: from 0 to 1."},
+};
+
+const struct weir_metric_table arming_metric_table = {metrics, METRIC_COUNT};
+
+struct arming {
+	struct arming_options options;
+	struct weir_store *store; /* NULL: not open */
+	struct weir_policy *previous, *newest;
+	uint64_t settled; /* a version that is known to be in the whole log, or that others put there */
+	struct waiting *waiting;
+	struct passage passage;
+	int64_t until_ms; /* where the day begins that is not over, as of the passage */
+	int64_t due_ms;   /* monotonic */
+	int64_t began_ms; /* monotonic: the passage */
+	struct weir_fault fault, slow_fault;
+	pthread_mutex_t lock; /* of the page */
+	struct weir_text page;
+};
+
+void arming_free(struct arming *arming)
+{
+	if (arming == NULL)
+		return;
+	if (arming->store != NULL)
+		arming->store->ops->close(arming->store);
+	waiting_deinit(arming->waiting);
+	free(arming->waiting);
+	passage_deinit(&arming->passage);
+	weir_policy_free(arming->previous);
+	weir_policy_free(arming->newest);
+	weir_text_deinit(&arming->page);
+	pthread_mutex_destroy(&arming->lock);
+	free(arming);
+}
+
+/* ---- what is shown ---- */
+
+void arming_metrics(struct arming *arming, struct weir_text *page)
+{
+	pthread_mutex_lock(&arming->lock);
+	weir_text_append(page, arming->page.at, arming->page.length);
+	pthread_mutex_unlock(&arming->lock);
+}
+
+static void write_page(struct arming *arming)
+{
+	struct weir_text page = {0};
+	for (int metric = 0; metric < METRIC_COUNT; metric++) {
+		weir_metrics_family(&page, &metrics[metric]);
+		for (size_t i = 0; i < arming->waiting->count; i++) {
+			const struct waiting_zone *zone = &arming->waiting->zones[i];
+			const struct arming_day *day = &zone->verdict.newest;
+			const struct weir_span name = weir_span_of(zone->name);
+			if (metric == SHARE)
+				weir_metrics_double(&page, &metrics[metric], &name,
+				                    day->keys > 0 ? (double)day->blocked / (double)day->keys : 0);
+			else
+				weir_metrics_uint(&page, &metrics[metric], &name,
+				                  metric == DAYS_BELOW ? zone->verdict.below : arming_days_needed(&zone->terms));
+		}
+	}
+	pthread_mutex_lock(&arming->lock);
+	struct weir_text before = arming->page;
+	arming->page = page;
+	pthread_mutex_unlock(&arming->lock);
+	weir_text_deinit(&before);
+}
+
+struct arming *arming_new(const struct arming_options *options)
+{
+	struct arming *arming = weir_alloc(1, sizeof *arming);
+	arming->options = *options;
+	arming->waiting = weir_alloc(1, sizeof *arming->waiting);
+	pthread_mutex_init(&arming->lock, NULL);
+	write_page(arming);
+	return arming;
+}
+
+static enum weir_status put_note(struct arming *arming, const struct waiting_zone *zone, const char *words,
+                                 struct weir_error *error)
+{
+	struct weir_shadow_note note = {.version = zone->version, .since_ms = zone->since_ms};
+	snprintf(note.words, sizeof note.words, "%s", words);
+	return weir_shadow_note_put(arming->store, zone->id, &note, error);
+}
+
+/* ---- policies ---- */
+
+struct taking {
+	struct arming *arming;
+	struct weir_error *error;
+};
+
+static enum weir_status take_policy(void *context, uint64_t version, struct weir_span text)
+{
+	struct taking *taking = context;
+	struct arming *arming = taking->arming;
+	struct weir_policy *policy;
+	enum weir_status status = weir_policy_decode(version, text.at, text.length, &policy, taking->error);
+	if (status != WEIR_OK)
+		return status;
+	waiting_take(arming->waiting, policy);
+	passage_deinit(&arming->passage);
+	weir_policy_free(arming->previous);
+	arming->previous = arming->newest;
+	arming->newest = policy;
+	return WEIR_OK;
+}
+
+/*
+ * Whether the newest policy is in the whole log. One that armed a zone and was not finished by a process that was killed is
+ * finished; others belong to those who wrote them.
+ */
+static enum weir_status settle(struct arming *arming, bool *settled, struct weir_error *error)
+{
+	uint64_t appended, version = arming->newest->version;
+	*settled = arming->settled == version;
+	if (*settled)
+		return WEIR_OK;
+	enum weir_status status = weir_policy_appended(arming->store, NULL, &appended, error);
+	if (status == WEIR_OK && appended < version && weir_policy_is_arming(arming->previous, arming->newest)) {
+		status = arming->options.apply(arming->options.context, arming->store, arming->previous->version,
+		                               arming->newest, error);
+		appended = status == WEIR_OK ? version : appended;
+		if (status == WEIR_AGAIN)
+			status = WEIR_OK;
+	}
+	*settled = status == WEIR_OK && appended >= version;
+	if (*settled)
+		arming->settled = version;
+	return status;
+}
+
+/* ---- one look ---- */
+
+/* Days count from the one after the first that the archive has; or, where the zone waits anew, after all before that. */
+static enum weir_status find_since(struct arming *arming, struct waiting_zone *zone, int64_t newest_ms,
+                                   struct weir_error *error)
+{
+	struct weir_shadow_note note;
+	int64_t from_ms = newest_ms;
+	enum weir_status status = weir_shadow_note_get(arming->store, zone->id, &note, error);
+	if (status == WEIR_OK && note.version == zone->version) {
+		zone->since_ms = note.since_ms;
+		zone->noted = true;
+		return WEIR_OK;
+	}
+	if (status == WEIR_OK && zone->fresh)
+		status = day_counts_oldest_hour(arming->store, zone->id, &from_ms, error);
+	if (status != WEIR_OK || from_ms < 0)
+		return status;
+	zone->since_ms = weir_day_of(from_ms) + WEIR_DAY_MS;
+	zone->noted = true;
+	return put_note(arming, zone, "no whole day has been counted yet", error);
+}
+
+static enum weir_status judge(struct arming *arming, struct waiting_zone *zone, struct weir_error *error)
+{
+	struct arming_verdict verdict = {0};
+	int64_t back_ms = zone->terms.span_ms * ARMING_PATIENCE, first_ms = arming->until_ms - back_ms;
+	enum weir_status status = WEIR_OK;
+	bool more = true;
+	first_ms = zone->since_ms > first_ms ? zone->since_ms : first_ms;
+	for (int64_t day_ms = arming->until_ms - WEIR_DAY_MS; status == WEIR_OK && more && day_ms >= first_ms;
+	     day_ms -= WEIR_DAY_MS) {
+		struct arming_day day = {.begin_ms = day_ms};
+		status = day_counts_read(arming->store, zone->id, &day, error);
+		if (status == WEIR_OK)
+			more = arming_rule_add(&verdict, &zone->terms, &day);
+	}
+	if (status == WEIR_OK)
+		zone->verdict = verdict;
+	return status;
+}
+
+static enum weir_status tell(struct arming *arming, const struct waiting_zone *zone, struct weir_error *error)
+{
+	struct weir_text words = {0};
+	arming_rule_words(&words, &zone->terms, &zone->verdict);
+	weir_text_append(&words, "", 1);
+	if (!zone->verdict.arms)
+		weir_log(arming->options.log, WEIR_LOG_INFO, "shadow", "zone \"%s\" stays in shadow and blocks nobody: %s",
+		         zone->name, words.at);
+	enum weir_status status = put_note(arming, zone, words.at, error);
+	weir_text_deinit(&words);
+	return status;
+}
+
+static enum weir_status look_at_all(struct arming *arming, struct weir_error *error)
+{
+	int64_t newest_ms;
+	enum weir_status status = day_counts_newest_hour(arming->store, &newest_ms, error);
+	for (size_t i = 0; status == WEIR_OK && i < arming->waiting->count; i++) {
+		struct waiting_zone *zone = &arming->waiting->zones[i];
+		if (!zone->noted)
+			status = find_since(arming, zone, newest_ms, error);
+		if (status != WEIR_OK || !zone->noted || zone->until_ms >= arming->until_ms)
+			continue;
+		status = judge(arming, zone, error);
+		if (status == WEIR_OK)
+			status = tell(arming, zone, error);
+		if (status == WEIR_OK && !zone->verdict.arms)
+			zone->until_ms = arming->until_ms;
+	}
+	return status;
+}
+
+static void tell_armed(const struct arming *arming, const struct weir_policy *policy)
+{
+	for (size_t i = 0; i < arming->waiting->count; i++) {
+		const struct weir_zone *zone = weir_policy_zone(policy, arming->waiting->zones[i].id);
+		if (arming->waiting->zones[i].verdict.arms)
+			weir_log(arming->options.log, WEIR_LOG_WARNING, "shadow",
+			         "zone \"%s\" leaves shadow mode and blocks from policy %" PRIu64
+			         " on: %s. If that is not wanted, give it \"mode\": \"shadow\" (runbook: zone-armed)",
+			         zone->name, arming->newest->version + 1, zone->arming.armed);
+	}
+}
+
+/* One policy for all zones that may enforce. Where another came in between, they are looked at again under that. */
+static enum weir_status arm(struct arming *arming, struct weir_error *error)
+{
+	struct weir_policy *policy = NULL;
+	enum weir_status status =
+		weir_policy_decode(arming->newest->version, arming->newest->text, strlen(arming->newest->text), &policy, error);
+	bool any = false;
+	for (size_t i = 0; status == WEIR_OK && i < arming->waiting->count; i++) {
+		const struct waiting_zone *zone = &arming->waiting->zones[i];
+		struct weir_text words = {0};
+		if (!zone->verdict.arms)
+			continue;
+		arming_rule_words(&words, &zone->terms, &zone->verdict);
+		weir_text_append(&words, "", 1);
+		weir_policy_arm(policy, zone->id, words.at);
+		weir_text_deinit(&words);
+		any = true;
+	}
+	if (status == WEIR_OK && any)
+		status = arming->options.apply(arming->options.context, arming->store, arming->newest->version, policy, error);
+	if (status == WEIR_OK && any)
+		tell_armed(arming, policy);
+	weir_policy_free(policy);
+	return status == WEIR_AGAIN ? WEIR_OK : status;
+}
+
+/* Whether some zone has days to look at, or is new. */
+static bool is_due(const struct arming *arming)
+{
+	for (size_t i = 0; i < arming->waiting->count; i++)
+		if (!arming->waiting->zones[i].noted || arming->waiting->zones[i].until_ms < arming->until_ms)
+			return true;
+	return false;
+}
+
+/* A partition that is stopped holds it up for as long as that lasts. */
+static void tell_passage(struct arming *arming, bool passed)
+{
+	if (passed)
+		weir_fault_over(&arming->slow_fault, arming->options.log, "shadow", "the archive has what it waited for");
+	else if (weir_monotonic_ms() - arming->began_ms > PASSAGE_LONG_MS)
+		weir_fault_raise(
+			&arming->slow_fault, arming->options.log, "shadow",
+			"zones that wait in shadow stay there: partition %" PRIu32
+			" is not %s up to where its log ended more than ten minutes ago. Waiting for it; see to that partition "
+			"(runbook: zone-armed)",
+			arming->passage.behind, arming->passage.phase == PASSAGE_JUDGING ? "judged and checkpointed" : "archived");
+}
+
+static enum weir_status work(struct arming *arming, struct weir_error *error)
+{
+	struct taking taking = {arming, error};
+	bool settled = false, passed = false;
+	int64_t hour_ms;
+	enum weir_status status = WEIR_OK;
+	if (arming->store == NULL)
+		status = arming->options.open_store(arming->options.store_context, &arming->store, error);
+	if (status != WEIR_OK)
+		return status;
+	uint64_t next = arming->newest != NULL ? arming->newest->version + 1 : 1;
+	status = arming->store->ops->policy_each(arming->store, next, take_policy, &taking, error);
+	if (status == WEIR_OK && arming->newest != NULL)
+		status = settle(arming, &settled, error);
+	if (status != WEIR_OK || !settled || arming->waiting->count == 0)
+		return status;
+	if (arming->passage.phase == PASSAGE_IDLE) {
+		status = day_counts_newest_hour(arming->store, &hour_ms, error);
+		if (status != WEIR_OK || hour_ms < 0)
+			return status;
+		arming->until_ms = weir_day_of(hour_ms - GRACE_MS);
+		if (!is_due(arming))
+			return WEIR_OK;
+		status = passage_begin(&arming->passage, arming->options.bus, error);
+		arming->began_ms = weir_monotonic_ms();
+	}
+	if (status == WEIR_OK)
+		status = passage_look(&arming->passage, arming->options.bus, arming->store, &passed, error);
+	if (status == WEIR_OK)
+		tell_passage(arming, passed);
+	if (status == WEIR_OK && passed)
+		status = look_at_all(arming, error);
+	if (status == WEIR_OK && passed)
+		status = arm(arming, error);
+	return status;
+}
+
+void arming_step(struct arming *arming)
+{
+	struct weir_error error;
+	int64_t now_ms = weir_monotonic_ms();
+	if (now_ms < arming->due_ms || !arming->options.is_mine(arming->options.context))
+		return;
+	enum weir_status status = work(arming, &error);
+	arming->due_ms = weir_monotonic_ms() + (status == WEIR_OK ? PERIOD_MS : RETRY_MS);
+	write_page(arming);
+	if (status == WEIR_OK)
+		weir_fault_over(&arming->fault, arming->options.log, "shadow", "zones that wait in shadow are looked at again");
+	else if (status != WEIR_END)
+		weir_fault_raise(
+			&arming->fault, arming->options.log, "shadow",
+			"cannot tell whether zones that wait in shadow may enforce: they stay in shadow meanwhile, and "
+			"nothing else waits for it. Retrying: %s (runbook: zone-armed)",
+			error.text);
+}

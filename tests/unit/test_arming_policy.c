@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A policy that arms a zone is written once, whenever its process is killed, and never over an operator's. */
+#include "archiver/arming/arming_policy.h"
+#include "common/bus/local/bus_local.h"
+#include "common/cluster/policy_log.h"
+#include "common/cluster/policy_note.h"
+#include "common/store/sqlite/store_sqlite.h"
+#include "scratch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PARTITIONS = 2, STEPS_MOST = 20, FIRST = 1, ARMED = 2, WAIT_MS = 30000 };
+
+#define ZONE(rate)                                                                                            \
+	"{\"zones\":[{\"id\":1,\"name\":\"site\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"sliding_window\"," \
+	"\"rate\":" rate                                                                                          \
+	",\"window\":\"1m\"}],\"mode\":{\"shadow_until\":{\"blocked_keys_below\":\"1%\",\"for\":\"2d\"}}}]}"
+
+static struct weir_bus_ops bus_ops;
+static struct weir_store_ops store_ops;
+static const struct weir_bus_ops *real_bus;
+static const struct weir_store_ops *real_store;
+static int steps_left; /* until the process is killed */
+static bool operator_comes;
+
+static enum weir_status send_or_die(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
+                                    struct weir_span key, struct weir_span payload, uint64_t tag,
+                                    struct weir_error *error)
+{
+	if (steps_left-- <= 0)
+		return weir_fail(error, WEIR_IO, "killed");
+	return real_bus->send(producer, topic, partition, key, payload, tag, error);
+}
+
+static enum weir_status note_or_die(struct weir_store *store, const char *name, struct weir_span value,
+                                    struct weir_error *error)
+{
+	if (steps_left-- <= 0)
+		return weir_fail(error, WEIR_IO, "killed");
+	return real_store->note_put(store, name, value, error);
+}
+
+static enum weir_status put_or_die(struct weir_store *store, uint64_t version, struct weir_span text,
+                                   struct weir_error *error)
+{
+	if (steps_left-- <= 0)
+		return weir_fail(error, WEIR_IO, "killed");
+	/* In the last moment, behind the look at what is there. */
+	if (operator_comes && real_store->policy_put(store, version, weir_span_of(ZONE("9")), error) != WEIR_OK)
+		fail_msg("%s", error->text);
+	return real_store->policy_put(store, version, text, error);
+}
+
+struct world {
+	char *log, *state;
+	struct weir_bus *bus;
+	struct weir_store *store;
+};
+
+static void must(enum weir_status status, const struct weir_error *error)
+{
+	if (status != WEIR_OK)
+		fail_msg("%s", error->text);
+}
+
+static void open_world(struct world *world)
+{
+	struct weir_bus_local_options options = {.partitions = PARTITIONS};
+	struct weir_error error;
+	must(weir_bus_local_open(world->log, &options, &world->bus, &error), &error);
+	must(weir_store_sqlite_open(world->state, &world->store, &error), &error);
+	real_bus = world->bus->ops;
+	bus_ops = *real_bus;
+	bus_ops.send = send_or_die;
+	world->bus->ops = &bus_ops;
+	real_store = world->store->ops;
+	store_ops = *real_store;
+	store_ops.note_put = note_or_die;
+	store_ops.policy_put = put_or_die;
+	world->store->ops = &store_ops;
+}
+
+static void close_world(struct world *world)
+{
+	world->bus->ops->close(world->bus);
+	world->store->ops->close(world->store);
+}
+
+/* A cluster with one policy, whose zone waits. */
+static struct world new_world(void)
+{
+	struct world world = {.log = scratch_new(), .state = scratch_new()};
+	struct weir_error error;
+	open_world(&world);
+	operator_comes = false;
+	steps_left = STEPS_MOST;
+	must(world.store->ops->policy_put(world.store, FIRST, weir_span_of(ZONE("5")), &error), &error);
+	must(weir_policy_append(world.store, world.bus, FIRST, 1000, WAIT_MS, &error), &error);
+	return world;
+}
+
+static void end_world(struct world *world)
+{
+	close_world(world);
+	scratch_remove(world->log), scratch_remove(world->state);
+	free(world->log), free(world->state);
+}
+
+static uint64_t newest_of(struct weir_store *store, char text[1024])
+{
+	struct weir_policy_history history;
+	struct weir_error error;
+	must(weir_policy_history_load(store, &history, &error), &error);
+	const struct weir_policy *newest = history.policies[history.count - 1];
+	uint64_t version = newest->version;
+	snprintf(text, 1024, "%s", newest->text);
+	weir_policy_history_deinit(&history);
+	return version;
+}
+
+/* What an archiver does: it arms the first policy's zone, or finishes what is there. */
+static enum weir_status arm(struct world *world, int steps, const char *words)
+{
+	char text[1024];
+	struct weir_policy *policy;
+	struct weir_error error;
+	uint64_t version = newest_of(world->store, text);
+	must(weir_policy_decode(version, text, strlen(text), &policy, &error), &error);
+	if (version == FIRST)
+		weir_policy_arm(policy, 1, words);
+	steps_left = steps;
+	enum weir_status status = arming_policy_put(world->store, world->bus, FIRST, policy, WAIT_MS, &version, &error);
+	steps_left = STEPS_MOST;
+	weir_policy_free(policy);
+	return status;
+}
+
+static void it_is_written_once_whenever_it_is_killed(void **state)
+{
+	(void)state;
+	bool whole = false;
+	for (int steps = 0; !whole; steps++) {
+		struct world world = new_world();
+		struct weir_policy_note note;
+		struct weir_error error;
+		char text[1024];
+		uint64_t first, next, appended;
+		assert_true(steps < STEPS_MOST);
+		enum weir_status status = arm(&world, steps, "at most 1 of 120 keys");
+		whole = status == WEIR_OK;
+		assert_true(whole || status == WEIR_IO);
+		close_world(&world);
+		open_world(&world);
+		assert_int_equal(arm(&world, STEPS_MOST, "at most 1 of 120 keys"), WEIR_OK);
+		assert_int_equal(arm(&world, STEPS_MOST, "other words"), WEIR_OK); /* another archiver, behind it */
+		assert_int_equal(newest_of(world.store, text), ARMED);
+		assert_non_null(strstr(text, "at most 1 of 120 keys"));
+		must(weir_policy_note_get(world.store, ARMED, &note, &error), &error);
+		assert_string_equal(note.by, "weir");
+		must(weir_policy_appended(world.store, world.bus, &appended, &error), &error);
+		assert_int_equal(appended, ARMED);
+		for (uint32_t partition = 0; partition < PARTITIONS; partition++) {
+			must(world.bus->ops->extent(world.bus, WEIR_TOPIC_EVENTS, partition, &first, &next, &error), &error);
+			assert_in_range(next, ARMED, ARMED + 1); /* once more where the note of it was not made */
+		}
+		end_world(&world);
+	}
+}
+
+static void an_operators_policy_that_came_in_between_stays(void **state)
+{
+	(void)state;
+	struct world world = new_world();
+	char text[1024];
+	operator_comes = true;
+	assert_int_equal(arm(&world, STEPS_MOST, "at most 1 of 120 keys"), WEIR_AGAIN);
+	operator_comes = false;
+	assert_int_equal(newest_of(world.store, text), ARMED);
+	assert_null(strstr(text, "armed"));
+	assert_non_null(strstr(text, "\"rate\":9"));
+	/* Nor is it overwritten by one that still believes in the policy before. */
+	struct weir_policy *policy;
+	struct weir_error error;
+	uint64_t version;
+	must(weir_policy_decode(FIRST, ZONE("5"), strlen(ZONE("5")), &policy, &error), &error);
+	weir_policy_arm(policy, 1, "at most 1 of 120 keys");
+	assert_int_equal(arming_policy_put(world.store, world.bus, FIRST, policy, WAIT_MS, &version, &error), WEIR_AGAIN);
+	weir_policy_free(policy);
+	assert_int_equal(newest_of(world.store, text), ARMED);
+	end_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_is_written_once_whenever_it_is_killed),
+		cmocka_unit_test(an_operators_policy_that_came_in_between_stays),
+	};
+	return cmocka_run_group_tests_name("arming_policy", tests, NULL, NULL);
+}
