@@ -5,17 +5,21 @@
  * Zones with the same key template share its work: the key is joined and hashed
  * when the first of them takes the record. What a template or a field gave for a
  * record is kept under the record's number, so nothing is cleared between
- * records but that number.
+ * records but that number. Where zones are many, an index says which of them to try.
  */
 #include "collector/match/matcher.h"
 
 #include "collector/match/key_template.h"
 #include "collector/match/record_filter.h"
+#include "collector/match/zone_index.h"
 #include "common/base/alloc.h"
 #include "common/bytes/hash.h"
 
 #include <assert.h>
 #include <stdlib.h>
+
+/* So few zones are tried sooner than they are looked up. */
+enum { FEW_ZONES = 16 };
 
 /* A key template, and the event that it made of the newest record. */
 struct key_group {
@@ -39,12 +43,14 @@ struct zone_matcher {
 	uint64_t kept_fields;    /* likewise: those that "history" names */
 	uint32_t agent_field;    /* where robots are exempt that are verified */
 	bool exempts;
+	bool by_source; /* it takes records of its sources alone */
 };
 
 struct matcher {
 	struct verified_hosts *hosts;
 	struct zone_matcher *zones; /* in the policy's order */
 	uint32_t zone_count;
+	struct zone_index index;
 	struct key_group *groups;
 	uint32_t group_count;
 	uint32_t partitions;
@@ -156,6 +162,40 @@ static enum weir_status join_group(struct matcher *matcher, struct zone_matcher 
 	return status;
 }
 
+static enum weir_status init_zone(struct matcher *matcher, struct zone_matcher *zone, const struct weir_zone *source,
+                                  struct exempt_lists *lists, struct field_table *fields, struct weir_error *error)
+{
+	zone->id = source->id;
+	zone->zone = source;
+	zone->by_source = source->source_count > 0;
+	enum weir_status status;
+	if ((status = init_exempt(zone, source, lists, fields, error)) == WEIR_OK &&
+	    (status = join_group(matcher, zone, source, fields, error)) == WEIR_OK &&
+	    (status = init_address_fields(zone, source, &matcher->groups[zone->group].template, fields, error)) ==
+	        WEIR_OK &&
+	    (status = init_kept_fields(zone, source, fields, error)) == WEIR_OK &&
+	    (status = record_filter_init(&zone->match, &source->match, fields, error)) == WEIR_OK)
+		status = init_done(zone, source, fields, error);
+	return status;
+}
+
+static void init_index(struct matcher *matcher)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < matcher->zone_count; i++)
+		count += 1 + matcher->zones[i].done_count;
+	struct zone_filter *filters = weir_alloc(count, sizeof *filters);
+	count = 0;
+	for (uint32_t i = 0; i < matcher->zone_count; i++) {
+		const struct zone_matcher *zone = &matcher->zones[i];
+		filters[count++] = (struct zone_filter){.filter = &zone->match, .zone = i};
+		for (uint32_t k = 0; k < zone->done_count; k++)
+			filters[count++] = (struct zone_filter){.filter = &zone->done[k], .zone = i};
+	}
+	zone_index_init(&matcher->index, filters, count, matcher->zone_count);
+	free(filters);
+}
+
 enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lists *lists, struct field_table *fields,
                              uint32_t partitions, struct matcher **matcher, struct weir_error *error)
 {
@@ -175,23 +215,14 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lis
 		for (uint32_t k = 0; k < policy->zones[i].exempt_verified_count; k++)
 			verified_hosts_want(made->hosts, &policy->zones[i].exempt_verified[k]);
 	enum weir_status status = WEIR_OK;
-	for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
-		const struct weir_zone *source = &policy->zones[i];
-		struct zone_matcher *zone = &made->zones[made->zone_count++];
-		zone->id = source->id;
-		zone->zone = source;
-		if ((status = init_exempt(zone, source, lists, fields, error)) == WEIR_OK &&
-		    (status = join_group(made, zone, source, fields, error)) == WEIR_OK &&
-		    (status = init_address_fields(zone, source, &made->groups[zone->group].template, fields, error)) ==
-		        WEIR_OK &&
-		    (status = init_kept_fields(zone, source, fields, error)) == WEIR_OK &&
-		    (status = record_filter_init(&zone->match, &source->match, fields, error)) == WEIR_OK)
-			status = init_done(zone, source, fields, error);
-	}
+	for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+		status = init_zone(made, &made->zones[made->zone_count++], &policy->zones[i], lists, fields, error);
 	if (status != WEIR_OK) {
 		matcher_free(made);
 		return status;
 	}
+	if (count > FEW_ZONES)
+		init_index(made);
 	*matcher = made;
 	return WEIR_OK;
 }
@@ -200,6 +231,7 @@ void matcher_free(struct matcher *matcher)
 {
 	if (matcher == NULL)
 		return;
+	zone_index_deinit(&matcher->index);
 	for (uint32_t i = 0; i < matcher->zone_count; i++) {
 		struct zone_matcher *zone = &matcher->zones[i];
 		for (uint32_t k = 0; k < zone->done_count; k++)
@@ -353,32 +385,53 @@ static __attribute__((noinline)) struct weir_span keep_fields(struct matcher *ma
 	return weir_text_span(&matcher->kept);
 }
 
+/* Takes the record for a zone if it is in it. @return the fields that the zone keeps of it */
+static inline uint64_t try_zone(struct matcher *matcher, const struct zone_matcher *zone, const struct record *record)
+{
+	struct key_group *group = &matcher->groups[zone->group];
+	if (!key_template_present(&group->template, record))
+		return 0;
+	if (zone->by_source ? !is_of_source(zone->zone, record) : record->by_name)
+		return 0;
+	bool done = is_done(zone, record);
+	if (!done && !record_filter_test(&zone->match, record))
+		return 0;
+	if (zone->exempts && is_exempt(matcher, zone, &group->template, record))
+		return 0;
+	if (group->record_number != matcher->record_number) {
+		group->event = find_or_add_event(matcher, key_template_join(&group->template, record, &matcher->addresses));
+		group->record_number = matcher->record_number;
+	}
+	matcher->taken_event[matcher->taken_count] = group->event;
+	matcher->taken[matcher->taken_count++] = (struct weir_frame_zone){.id = zone->id, .done = done};
+	return zone->kept_fields;
+}
+
+static __attribute__((noinline)) uint64_t try_found(struct matcher *matcher, const struct record *record)
+{
+	uint64_t kept = 0;
+	const struct zone_index *index = &matcher->index;
+	const uint64_t *found = zone_index_find(&matcher->index, record);
+	for (uint32_t i = 0; i < index->words; i++)
+		for (uint64_t left = found[i]; left != 0; left &= left - 1) {
+			uint32_t zone = i * 64 + (uint32_t)__builtin_ctzll(left);
+			if (zone_guard_passes(&index->guards[zone], record))
+				kept |= try_zone(matcher, &matcher->zones[zone], record);
+		}
+	return kept;
+}
+
 void matcher_match(struct matcher *matcher, const struct record *record, struct matched *matched)
 {
 	matcher->record_number++;
 	matcher->addresses.known = 0;
 	matcher->event_count = matcher->taken_count = 0;
 	uint64_t kept = 0;
-	for (uint32_t i = 0; i < matcher->zone_count; i++) {
-		struct zone_matcher *zone = &matcher->zones[i];
-		struct key_group *group = &matcher->groups[zone->group];
-		if (!key_template_present(&group->template, record))
-			continue;
-		if (zone->zone->source_count > 0 ? !is_of_source(zone->zone, record) : record->by_name)
-			continue;
-		bool done = is_done(zone, record);
-		if (!done && !record_filter_test(&zone->match, record))
-			continue;
-		if (zone->exempts && is_exempt(matcher, zone, &group->template, record))
-			continue;
-		if (group->record_number != matcher->record_number) {
-			group->event = find_or_add_event(matcher, key_template_join(&group->template, record, &matcher->addresses));
-			group->record_number = matcher->record_number;
-		}
-		kept |= zone->kept_fields;
-		matcher->taken_event[matcher->taken_count] = group->event;
-		matcher->taken[matcher->taken_count++] = (struct weir_frame_zone){.id = zone->id, .done = done};
-	}
+	if (matcher->index.words > 0)
+		kept = try_found(matcher, record);
+	else
+		for (uint32_t i = 0; i < matcher->zone_count; i++)
+			kept |= try_zone(matcher, &matcher->zones[i], record);
 	hand_out_zones(matcher);
 	*matched = (struct matched){.events = matcher->events, .event_count = matcher->event_count};
 	if (kept != 0)

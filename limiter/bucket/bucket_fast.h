@@ -220,6 +220,22 @@ static __attribute__((noinline)) enum bucket_fast fast_any(struct bucket *bucket
 	return FAST_PASSED;
 }
 
+/* One window that slides: what zones have that are many, with nothing to loop over. */
+static __attribute__((noinline)) enum bucket_fast fast_one(struct bucket *bucket, const struct layout *layout,
+                                                           const struct weir_zone *zone, int64_t t)
+{
+	const struct weir_limit_shape *shape = &layout->limits[0];
+	struct fast_change change;
+	struct fast_bucket at;
+	fast_open(&at, bucket, layout);
+	enum fast_judgement judgement = fast_sliding(&change, shape, shape->times.count_bytes, at.fixed, &at.ring, t);
+	if (__builtin_expect(judgement != FAST_UNDER || fast_has_penalty(&at, zone, t), 0))
+		return fast_refuse(&at, zone, judgement, t);
+	fast_record(&change, shape, at.fixed, t, true);
+	bucket->newest_ms = (uint64_t)t & WEIR_TIME_MASK;
+	return FAST_PASSED;
+}
+
 /* The counts of limits 1 and 2 as windows that have begun since the bucket's newest event make them. */
 static inline uint64_t fast_roll(uint64_t counts, const struct layout *layout, const struct fast_windows *windows,
                                  int64_t newest_ms)
@@ -282,6 +298,8 @@ static inline enum bucket_fast bucket_fast(struct bucket *bucket, const struct l
 {
 	if (t < (int64_t)bucket->newest_ms || (bucket->flags & BUCKET_FORM & ~(BUCKET_DECIDED | BUCKET_NTH)) != 0)
 		return FAST_NOT;
+	if (layout->fast == LAYOUT_ONE)
+		return fast_one(bucket, layout, zone, t);
 	if (__builtin_expect((uint64_t)(t - windows->from_ms) >= windows->span_ms, 0))
 		fast_windows_move(windows, layout, t);
 	switch (layout->fast) {

@@ -47,6 +47,11 @@ static bool is_three(const struct layout *layout)
 	       layout->fixed_bytes[0] - layout->at[0][1] <= sizeof(uint64_t);
 }
 
+static bool is_one(const struct layout *layout)
+{
+	return layout->limit_count == 1 && layout->times_mask == 1;
+}
+
 static void find_counts(struct layout *layout)
 {
 	for (uint32_t i = 0; i < 2; i++) {
@@ -80,7 +85,7 @@ void layout_init(struct layout *layout, uint32_t id, uint64_t version, const str
 		all_fast &= layout->limits[i].is_plain;
 	}
 	if (all_fast)
-		layout->fast = is_three(layout) ? LAYOUT_THREE : LAYOUT_FAST;
+		layout->fast = is_one(layout) ? LAYOUT_ONE : is_three(layout) ? LAYOUT_THREE : LAYOUT_FAST;
 	if (layout->fast == LAYOUT_THREE)
 		find_counts(layout);
 }

@@ -38,6 +38,7 @@ enum {
 enum layout_fast {
 	LAYOUT_SLOW,
 	LAYOUT_FAST,  /* only sliding windows of plain times and fixed windows */
+	LAYOUT_ONE,   /* one of them, that slides, alone */
 	LAYOUT_THREE, /* a sliding window of few times, then two fixed ones whose counts fit into a word */
 };
 

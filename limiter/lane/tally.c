@@ -19,6 +19,8 @@ struct tally {
 	struct top_keys *keys;
 	struct top_mark *marks; /* by key of the current frame */
 	uint32_t mark_room;
+	uint32_t *set_passed; /* by zone set of the current frame: events that have passed in all its zones */
+	uint32_t set_room;
 };
 
 struct tally *tally_new(void)
@@ -34,6 +36,7 @@ void tally_free(struct tally *tally)
 		return;
 	top_keys_free(tally->keys);
 	free(tally->marks);
+	free(tally->set_passed);
 	free(tally);
 }
 
@@ -166,6 +169,17 @@ static struct top_mark *clear_marks(struct tally *tally, uint32_t count)
 	return tally->marks;
 }
 
+static uint32_t *clear_passed(struct tally *tally, uint32_t sets)
+{
+	if (sets > tally->set_room) {
+		tally->set_room = sets + sets / 2;
+		tally->set_passed = weir_realloc(tally->set_passed, tally->set_room, sizeof *tally->set_passed);
+	}
+	if (sets > 0)
+		memset(tally->set_passed, 0, sets * sizeof *tally->set_passed);
+	return tally->set_passed;
+}
+
 /* Counts a frame of one zone, with one pair per event. Most have passed, and are counted many at a time. */
 static void count_one_zone(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
 {
@@ -201,22 +215,51 @@ static void count_decisions(struct tally *tally, const struct shard_result *resu
 	}
 }
 
-void tally_frame(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
+/* Whether all pairs of an event have simply passed. */
+static bool event_passed(const struct shard_result *result, uint32_t pair, uint32_t count)
 {
-	count_decisions(tally, result);
-	if (frame->zone_set_count == 1 && frame->zone_sets[0].count == 1) {
-		count_one_zone(tally, frame, result);
-		return;
+	uint32_t end = pair + count;
+	while (pair < end) {
+		bool many = end - pair >= PAIRS_A_WORD && all_passed(result, pair);
+		if (!many && verdict_of(result, pair) != 0)
+			return false;
+		pair += many ? PAIRS_A_WORD : 1;
 	}
-	uint32_t pair = 0;
+	return true;
+}
+
+/* Counts a frame's pairs. Of most events all have passed: those are counted by zone set, and then added to its zones. */
+static void count_sets(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
+{
+	uint32_t *passed = clear_passed(tally, frame->zone_set_count), pair = 0;
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
+		if (event_passed(result, pair, set->count)) {
+			passed[event->zone_set]++;
+			pair += set->count;
+			continue;
+		}
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
 			struct top_mark mark = {0};
 			count_pair(tally, set->zones[j].id, frame->keys[event->key], verdict_of(result, pair), &mark);
 		}
 	}
+	for (uint32_t i = 0; i < frame->zone_set_count; i++)
+		for (uint32_t j = 0; passed[i] > 0 && j < frame->zone_sets[i].count; j++) {
+			struct tally_zone *zone = own_zone(tally, frame->zone_sets[i].zones[j].id);
+			if (zone != NULL)
+				add(&zone->passed, passed[i]);
+		}
+}
+
+void tally_frame(struct tally *tally, const struct weir_frame *frame, const struct shard_result *result)
+{
+	count_decisions(tally, result);
+	if (frame->zone_set_count == 1 && frame->zone_sets[0].count == 1)
+		count_one_zone(tally, frame, result);
+	else
+		count_sets(tally, frame, result);
 }
 
 /* ---- as bytes: little-endian u64s; counts of zones and keys, then each ---- */

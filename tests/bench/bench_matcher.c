@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What it costs to find a record's zones and keys, for the kinds of zone there
- * are: a budget of 40 ns for one zone by address. Medians of several runs; one
+ * are: a budget of 40 ns for one zone by address. And what it costs where zones
+ * are many, as the routes of an API are, or all take the record. Medians of several runs; one
  * JSON line a measurement. WEIR_BENCH=smoke runs a small size.
  */
 #include "collector/match/matcher.h"
+#include "collector/match/zone_index.h"
 #include "common/base/alloc.h"
 #include "tests/bench/measure.h"
 
@@ -68,31 +70,184 @@ static double match_seconds(struct matcher *matcher, const struct weir_span *add
 	return seconds;
 }
 
-static void measure(const struct bench_case *bench, const struct weir_span *addresses, int rounds)
+/* A policy's zones, ready for records. */
+struct scene {
+	struct weir_policy *policy;
+	struct matcher *matcher;
+	struct field_table fields;
+};
+
+static void scene_init(struct scene *scene, const char *zones)
 {
 	struct weir_json_document *document = NULL;
-	struct weir_policy *policy = NULL;
-	struct matcher *matcher = NULL;
-	struct field_table fields;
-	field_table_init(&fields);
-	if (weir_json_parse(bench->name, bench->zones, strlen(bench->zones), &document, NULL) != WEIR_OK)
+	*scene = (struct scene){0};
+	field_table_init(&scene->fields);
+	if (weir_json_parse("zones", zones, strlen(zones), &document, NULL) != WEIR_OK)
 		abort();
 	struct weir_json root = weir_json_root(document);
-	if (weir_policy_parse(&root, NULL, &policy, NULL) != WEIR_OK ||
-	    matcher_new(policy, NULL, &fields, 16, &matcher, NULL) != WEIR_OK)
+	if (weir_policy_parse(&root, NULL, &scene->policy, NULL) != WEIR_OK ||
+	    matcher_new(scene->policy, NULL, &scene->fields, 16, &scene->matcher, NULL) != WEIR_OK)
 		abort();
+	weir_json_document_free(document);
+}
+
+static void scene_deinit(struct scene *scene)
+{
+	matcher_free(scene->matcher);
+	weir_policy_free(scene->policy);
+	field_table_deinit(&scene->fields);
+}
+
+static void measure(const struct bench_case *bench, const struct weir_span *addresses, int rounds)
+{
+	struct scene scene;
+	scene_init(&scene, bench->zones);
 	double seconds[RUNS];
 	for (int i = 0; i < RUNS; i++)
-		seconds[i] = match_seconds(matcher, addresses, rounds);
+		seconds[i] = match_seconds(scene.matcher, addresses, rounds);
 	double rate = (double)rounds * ADDRESSES / median(seconds, RUNS);
 	printf("{\"bench\":\"%s\",\"unit\":\"records/s\",\"rate\":%.0f,\"ns\":%.1f", bench->name, rate, 1e9 / rate);
 	if (bench->goal_ns > 0)
 		printf(",\"goal\":%.0f,\"ratio\":%.2f", 1e9 / bench->goal_ns, rate * bench->goal_ns / 1e9);
 	printf("}\n");
-	matcher_free(matcher);
-	weir_policy_free(policy);
-	weir_json_document_free(document);
+	scene_deinit(&scene);
+}
+
+/* ---- many zones ---- */
+
+enum { ROUTE_BYTES = 64, ZONE_BYTES = 256 };
+
+static const char *const methods[] = {"GET", "POST", "PUT", "DELETE"};
+
+/* Routes of an API: four methods for each thing, and half of them with something behind it. */
+static void route_path(uint32_t route, const char *rest, char path[ROUTE_BYTES])
+{
+	snprintf(path, ROUTE_BYTES, "/api/v1/team%u/things%u/%s", route / 40, route / 4,
+	         route / 4 % 2 == 0 ? "list" : rest);
+}
+
+/* @param route_match  each takes one route; false: all take every record */
+static char *many_zones(uint32_t count, bool route_match)
+{
+	struct weir_text text = {0};
+	char path[ROUTE_BYTES], match[ZONE_BYTES];
+	for (uint32_t i = 0; i < count; i++) {
+		route_path(i, "*", path);
+		snprintf(match, sizeof match, "\"match\": {\"method\": \"%s\", \"path\": \"%s\"}, ", methods[i % 4], path);
+		weir_text_printf(&text, "%s{\"name\": \"z%u\", \"key\": [\"ip\"], %s" LIMITS "}", i == 0 ? "[" : ",", i,
+		                 route_match ? match : "");
+	}
+	weir_text_append(&text, "]", 2);
+	return text.at;
+}
+
+/* Records of routes chosen evenly. */
+static double route_seconds(struct matcher *matcher, const struct weir_span *addresses, const struct record *records,
+                            uint32_t routes, int rounds)
+{
+	static struct record record;
+	struct matched matched;
+	uint64_t events = 0, random = 88172645463325252u;
+	double start = thread_seconds();
+	for (int round = 0; round < rounds; round++)
+		for (int i = 0; i < ADDRESSES; i++) {
+			const struct record *route = &records[(uint32_t)((next_random(&random) >> 32) * routes >> 32)];
+			record.fields[FIELD_IP] = addresses[i];
+			record.fields[FIELD_PATH] = route->fields[FIELD_PATH];
+			record.fields[FIELD_METHOD] = route->fields[FIELD_METHOD];
+			matcher_match(matcher, &record, &matched);
+			events += matched.event_count;
+		}
+	double seconds = thread_seconds() - start;
+	if (events != (uint64_t)rounds * ADDRESSES)
+		abort();
+	return seconds / rounds / ADDRESSES;
+}
+
+enum { SIZES = 5, ROUTES_MOST = 1000 };
+
+/* As many zones as routes, the sizes in turn, against ten. */
+static void measure_many(const char *name, const uint32_t sizes[SIZES], uint32_t base, bool route_match,
+                         const struct weir_span *addresses, int rounds)
+{
+	struct scene scenes[SIZES];
+	static struct record records[ROUTES_MOST];
+	static char paths[ROUTES_MOST][ROUTE_BYTES];
+	double ns[SIZES][RUNS], ratios[SIZES][RUNS];
+	for (uint32_t i = 0; i < ROUTES_MOST; i++) {
+		route_path(i, "4711", paths[i]);
+		records[i].fields[FIELD_PATH] = weir_span_of(paths[i]);
+		records[i].fields[FIELD_METHOD] = weir_span_of(methods[i % 4]);
+	}
+	for (int i = 0; i < SIZES; i++) {
+		char *zones = many_zones(sizes[i], route_match);
+		scene_init(&scenes[i], zones);
+		free(zones);
+	}
+	for (int run = 0; run < RUNS; run++) {
+		for (int i = 0; i < SIZES; i++)
+			ns[i][run] = 1e9 * route_seconds(scenes[i].matcher, addresses, records,
+			                                 route_match ? sizes[i] : ROUTES_MOST, rounds);
+		for (int i = 0; i < SIZES; i++)
+			ratios[i][run] = ns[i][run] / ns[base][run];
+	}
+	for (int i = 0; i < SIZES; i++) {
+		printf("{\"bench\":\"%s\",\"zones\":%u,\"ns\":%.1f,\"ratio\":%.2f}\n", name, sizes[i], median(ns[i], RUNS),
+		       median(ratios[i], RUNS));
+		scene_deinit(&scenes[i]);
+	}
+}
+
+/* How long it takes to make the index of more zones than a policy may have, and to find a path that is as bad as can be. */
+static void measure_index(uint32_t zones)
+{
+	struct weir_text text = {0};
+	struct weir_json_document *document;
+	struct field_table fields;
+	struct weir_match *matches = weir_alloc(zones, sizeof *matches);
+	struct record_filter *filters = weir_alloc(zones, sizeof *filters);
+	struct zone_filter *zone_filters = weir_alloc(zones, sizeof *zone_filters);
+	struct zone_index index;
+	char path[ROUTE_BYTES];
+	field_table_init(&fields);
+	for (uint32_t i = 0; i < zones; i++) {
+		route_path(i, "*", path);
+		weir_text_clear(&text);
+		weir_text_printf(&text, "{\"method\": \"%s\", \"path\": \"%s\"}", methods[i % 4], path);
+		if (weir_json_parse("match", text.at, text.length, &document, NULL) != WEIR_OK)
+			abort();
+		struct weir_json root = weir_json_root(document);
+		if (weir_match_parse(&root, &matches[i], NULL) != WEIR_OK ||
+		    record_filter_init(&filters[i], &matches[i], &fields, NULL) != WEIR_OK)
+			abort();
+		zone_filters[i] = (struct zone_filter){.filter = &filters[i], .zone = i};
+		weir_json_document_free(document);
+	}
+	double start = thread_seconds();
+	zone_index_init(&index, zone_filters, zones, zones);
+	double made_s = thread_seconds() - start;
+	weir_text_clear(&text);
+	weir_text_puts(&text, "/api/v1/team1/things10/");
+	while (text.length < 200000)
+		weir_text_puts(&text, "/%2e%2e/api/v1");
+	struct record record = {0};
+	record.fields[FIELD_PATH] = weir_text_span(&text);
+	enum { LOOKUPS = 100000 };
+	start = thread_seconds();
+	for (int i = 0; i < LOOKUPS; i++)
+		zone_index_find(&index, &record);
+	printf("{\"bench\":\"match_index\",\"zones\":%u,\"made_ms\":%.2f,\"long_path_ns\":%.1f}\n", zones, made_s * 1e3,
+	       (thread_seconds() - start) / LOOKUPS * 1e9);
+	zone_index_deinit(&index);
+	for (uint32_t i = 0; i < zones; i++) {
+		record_filter_deinit(&filters[i]);
+		weir_match_free(&matches[i]);
+	}
+	free(matches);
+	free(filters);
+	free(zone_filters);
 	field_table_deinit(&fields);
+	weir_text_deinit(&text);
 }
 
 /*
@@ -147,6 +302,10 @@ int main(void)
 	struct weir_span *addresses = make_addresses(texts);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		measure(&cases[i], addresses, rounds);
+	measure_many("match_routes", (const uint32_t[SIZES]){1, 10, 16, 100, 1000}, 1, true, addresses, rounds / 5);
+	measure_many("match_all", (const uint32_t[SIZES]){1, 4, 16, 17, 64}, 0, false, addresses, rounds / 5);
+	measure_index(1000);
+	measure_index(10000);
 	for (uint32_t entries = 1000; entries <= (is_smoke() ? 10000u : 10000000u); entries *= 10)
 		measure_list(entries, 32);
 	measure_list(is_smoke() ? 10000 : 1000000, 24);

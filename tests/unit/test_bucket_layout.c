@@ -19,16 +19,16 @@ static void the_short_way_is_open_exactly_to_what_it_knows(void **state)
 		const char *limits, *members;
 		enum layout_fast fast;
 	} cases[] = {
-		{SLIDING(10, 1m), "", LAYOUT_FAST},
+		{SLIDING(10, 1m), "", LAYOUT_ONE},
 		{FIXED(10, 1m), "", LAYOUT_FAST},
 		{FIXED(1000000000, 1m), "", LAYOUT_FAST}, /* counts of four bytes */
 		{FIXED(10, 1m), ALL, LAYOUT_SLOW},        /* of eight */
-		{SLIDING(10, 1m), ALL, LAYOUT_FAST},
-		{SLIDING(10, 134217726ms), "", LAYOUT_FAST}, /* two times of 28 bits are the most of one word */
+		{SLIDING(10, 1m), ALL, LAYOUT_ONE},
+		{SLIDING(10, 134217726ms), "", LAYOUT_ONE}, /* two times of 28 bits are the most of one word */
 		{SLIDING(10, 134217727ms), "", LAYOUT_SLOW},
 		{"{\"algorithm\":\"sliding_window\",\"rate\":10,\"window\":\"1m\",\"precision\":\"2ms\"}", "", LAYOUT_SLOW},
 		{"{\"algorithm\":\"sliding_window\",\"rate\":10,\"window\":\"1m\",\"lateness\":\"1ms\"}", "", LAYOUT_SLOW},
-		{UNIFORM(1m), "", LAYOUT_FAST},
+		{UNIFORM(1m), "", LAYOUT_ONE},
 		{QUEUE, "", LAYOUT_SLOW},
 		{SLIDING(10, 1m) "," QUEUE, "", LAYOUT_SLOW},
 		{SLIDING(10, 1m) "," FIXED(10, 1h), "", LAYOUT_FAST},

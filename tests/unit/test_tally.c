@@ -90,6 +90,60 @@ static void a_key_that_is_blocked_often_is_never_missed(void **state)
 	tally_free(tally);
 }
 
+enum { SETS = 6, SET_ZONES = 40, EVENTS = 300, ZONES = 50 };
+
+/* Frames of events in several sets of zones, most of which pass, count as each of their pairs alone. */
+static void a_frame_counts_as_its_pairs_do(void **state)
+{
+	(void)state;
+	static struct weir_frame_zone zones[SETS][SET_ZONES];
+	static struct weir_frame_event events[EVENTS];
+	static uint8_t verdicts[EVENTS * SET_ZONES / 2 + 1];
+	struct tally *together = tally_new(), *each = tally_new();
+	struct weir_span keys[] = {weir_span_of("a"), weir_span_of("b")};
+	uint32_t random = 1, blocked = 0;
+	for (int round = 0; round < 40; round++) {
+		struct weir_frame_zone_set sets[SETS];
+		struct weir_frame frame = {.zone_sets = sets,
+		                           .zone_set_count = SETS,
+		                           .keys = keys,
+		                           .key_count = 2,
+		                           .events = events,
+		                           .event_count = EVENTS};
+		memset(verdicts, 0, sizeof verdicts);
+		for (uint32_t i = 0; i < SETS; i++) {
+			sets[i] = (struct weir_frame_zone_set){.zones = zones[i], .count = ((uint32_t)round + i) % SET_ZONES};
+			for (uint32_t k = 0; k < sets[i].count; k++)
+				zones[i][k] = (struct weir_frame_zone){.id = 1 + (i * 7 + k) % ZONES};
+		}
+		for (uint32_t i = 0; i < EVENTS; i++) {
+			random = random * 1664525 + 1013904223;
+			events[i] = (struct weir_frame_event){.key = random >> 31, .zone_set = (random >> 24) % SETS};
+			for (uint32_t k = 0; k < sets[events[i].zone_set].count; k++, frame.pair_count++) {
+				random = random * 1664525 + 1013904223;
+				static const uint8_t kinds[] = {WEIR_VERDICT_BLOCK, WEIR_VERDICT_LATE, WEIR_VERDICT_NONE,
+				                                WEIR_VERDICT_BLOCK | WEIR_VERDICT_LATE};
+				uint8_t bits = (random >> 20) % 32 == 0 ? kinds[random >> 30] : 0;
+				verdicts[frame.pair_count / 2] |= (uint8_t)(bits << (frame.pair_count % 2 * 4));
+				count(each, zones[events[i].zone_set][k].id, keys[events[i].key].at, bits);
+				blocked += (bits & WEIR_VERDICT_BLOCK) != 0;
+			}
+		}
+		struct shard_result result = {.verdicts = verdicts, .pair_count = frame.pair_count};
+		tally_frame(together, &frame, &result);
+	}
+	assert_true(blocked > 1000);
+	for (uint32_t id = 1; id <= ZONES; id++) {
+		const struct tally_zone *a = tally_zone(together, id), *b = tally_zone(each, id);
+		assert_non_null(a);
+		assert_true(a->passed == b->passed && a->blocked == b->blocked && a->late == b->late);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(find(together, id, keys[k].at)->count, find(each, id, keys[k].at)->count);
+	}
+	tally_free(together);
+	tally_free(each);
+}
+
 static void bytes_give_the_same_tally(void **state)
 {
 	(void)state;
@@ -191,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(verdicts_are_counted_by_zone),
 		cmocka_unit_test(a_key_that_is_blocked_often_is_never_missed),
+		cmocka_unit_test(a_frame_counts_as_its_pairs_do),
 		cmocka_unit_test(bytes_give_the_same_tally),
 		cmocka_unit_test(a_key_is_forgotten),
 		cmocka_unit_test(zones_that_are_gone_leave_their_places),
