@@ -346,9 +346,9 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 	if (status == WEIR_OK)
 		status = weir_config_check_waiting(command->backend.config, error);
 	if (status == WEIR_OK)
-		weir_policy_stay_armed(policy, newest_policy(command));
-	if (status == WEIR_OK)
 		status = pass_tests(command, error);
+	if (status == WEIR_OK)
+		weir_policy_stay_armed(policy, newest_policy(command));
 	if (status == WEIR_OK)
 		status = put_in_force(command, policy, error);
 	if (status != WEIR_OK)
