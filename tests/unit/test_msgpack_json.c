@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MessagePack as JSON: every form, what is cut off, too deep or a lie. tests/conformance/test_msgpack.py has an oracle. */
+/* MessagePack as JSON: every form, what is cut off, too deep or a lie. tests/integration/test_forward_lines.py has an oracle. */
 #include "collector/source/push/forward/msgpack_json.h"
 
 #include <setjmp.h>
@@ -91,6 +91,34 @@ static void every_form_is_json(void **state)
 	       "{\"a\":1,\"a\":{\"b\":[]}}");
 	expect(BYTES("\xde\x00\x01\xa0\x80"), "{\"\":{}}");
 	expect(BYTES("\xdf\x00\x00\x00\x01\xa0\x80"), "{\"\":{}}");
+}
+
+/* Eight bytes are looked at together: every byte at every place of a string of any such length, beside others. */
+static void each_byte_is_escaped_wherever_it_stands(void **state)
+{
+	enum { LENGTH = 17 };
+	(void)state;
+	for (int byte = 0; byte < 256; byte++) {
+		for (size_t place = 0; place < LENGTH; place++) {
+			char bytes[LENGTH], wanted[LENGTH + 8], escape[8] = {(char)byte};
+			memset(bytes, place % 2 == 0 ? 'x' : '\xff', sizeof bytes);
+			bytes[place] = (char)byte;
+			if (byte == '"' || byte == '\\' || byte == '\n' || byte == '\t')
+				snprintf(escape, sizeof escape, "\\%c", byte == '\n' ? 'n' : byte == '\t' ? 't' : byte);
+			else if (byte < 0x20)
+				snprintf(escape, sizeof escape, "\\u%04x", (unsigned)byte);
+			size_t length = strlen(escape);
+			memcpy(wanted, bytes, place);
+			memcpy(wanted + place, escape, length);
+			memcpy(wanted + place + length, bytes + place + 1, LENGTH - place - 1);
+			length += LENGTH - 1;
+			struct weir_text text = {0};
+			msgpack_json_bytes((struct weir_span){.at = bytes, .length = LENGTH}, SIZE_MAX, &text);
+			assert_int_equal(text.length, length);
+			assert_memory_equal(text.at, wanted, length);
+			weir_text_deinit(&text);
+		}
+	}
 }
 
 static void extensions_are_times_or_digits(void **state)
@@ -193,9 +221,13 @@ static void the_text_is_cut_and_the_value_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_form_is_json),      cmocka_unit_test(extensions_are_times_or_digits),
-		cmocka_unit_test(keys_are_always_strings), cmocka_unit_test(announcements_are_believed_as_far_as_they_fit),
-		cmocka_unit_test(depth_has_a_limit),       cmocka_unit_test(the_text_is_cut_and_the_value_read),
+		cmocka_unit_test(every_form_is_json),
+		cmocka_unit_test(extensions_are_times_or_digits),
+		cmocka_unit_test(keys_are_always_strings),
+		cmocka_unit_test(announcements_are_believed_as_far_as_they_fit),
+		cmocka_unit_test(each_byte_is_escaped_wherever_it_stands),
+		cmocka_unit_test(depth_has_a_limit),
+		cmocka_unit_test(the_text_is_cut_and_the_value_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

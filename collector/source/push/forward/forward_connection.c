@@ -142,7 +142,8 @@ enum weir_status forward_connection_pass(struct forward_connection *connection, 
 	connection->begin += connection->extent.seen;
 	connection->extent = (struct msgpack_extent){0};
 	connection->whole = false;
-	if (connection->capacity > FIRST_BYTES && connection->end - connection->begin <= FIRST_BYTES / 2 &&
+	if (connection->capacity > FIRST_BYTES && memory->held > HELD_MOST_BYTES / 2 && /* else the next may need it, too */
+	    connection->end - connection->begin <= FIRST_BYTES / 2 &&
 	    make_room(connection, memory)) /* which moves what is left to the front */
 		resize(connection, memory, FIRST_BYTES);
 	if (memory->favored == connection)

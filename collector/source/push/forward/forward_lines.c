@@ -7,8 +7,6 @@
  */
 #include "collector/source/push/forward/forward_lines.h"
 
-#include <stdio.h>
-
 enum { UNPACK_BYTES = 64 << 10 };
 
 /* Fluent Bit's marks between groups of records, where a time would be. */
@@ -37,12 +35,6 @@ void forward_lines_deinit(struct forward_lines *lines)
 
 /* ---- one entry ---- */
 
-static void put(struct weir_text *text, size_t most, const char *bytes, size_t length)
-{
-	size_t room = text->length < most ? most - text->length : 0;
-	weir_text_append(text, bytes, length < room ? length : room);
-}
-
 static bool is_named(const struct msgpack_item *key, const char *name)
 {
 	return (key->kind == MSGPACK_STRING || key->kind == MSGPACK_BINARY) &&
@@ -59,11 +51,11 @@ static enum weir_status put_members(struct msgpack *from, uint32_t count, bool h
 		if (status != WEIR_OK)
 			return status;
 		bool taken = is_named(&key, "time") || is_named(&key, "tag") || (has_metadata && is_named(&key, "metadata"));
-		put(text, most, ",", 1);
+		msgpack_json_put(text, most, ",", 1);
 		if (taken) {
-			put(text, most, "\"_", 2);
-			put(text, most, key.bytes.at, key.bytes.length);
-			put(text, most, "\":", 2);
+			msgpack_json_put(text, most, "\"_", 2);
+			msgpack_json_put(text, most, key.bytes.at, key.bytes.length);
+			msgpack_json_put(text, most, "\":", 2);
 		} else {
 			status = msgpack_json_key(from, &key, most, text);
 		}
@@ -122,15 +114,16 @@ static void look(struct msgpack from, struct entry *entry)
 
 static void put_time(const struct msgpack_item *time, size_t most, struct weir_text *text)
 {
-	char digits[64];
 	int64_t seconds;
 	uint32_t nanoseconds;
 	if (!msgpack_time(time, &seconds, &nanoseconds))
 		return; /* without one the line is a dead letter, which shows it */
-	bool whole = time->kind == MSGPACK_UNSIGNED || time->kind == MSGPACK_NEGATIVE;
-	int length = whole ? snprintf(digits, sizeof digits, "\"time\":%lld,", (long long)seconds)
-	                   : snprintf(digits, sizeof digits, "\"time\":%lld.%09u,", (long long)seconds, nanoseconds);
-	put(text, most, digits, (size_t)length);
+	msgpack_json_put(text, most, "\"time\":", 7);
+	if (time->kind == MSGPACK_UNSIGNED || time->kind == MSGPACK_NEGATIVE)
+		msgpack_json_item(time, most, text);
+	else
+		msgpack_json_time(seconds, nanoseconds, most, text);
+	msgpack_json_put(text, most, ",", 1);
 }
 
 /* A good entry. @return WEIR_OK, or as msgpack_skip() */
@@ -139,16 +132,16 @@ static enum weir_status put_entry(const struct forward_lines *lines, const struc
 {
 	struct msgpack metadata = entry->metadata, record = entry->record;
 	enum weir_status status = WEIR_OK;
-	put(text, most, "{", 1);
+	msgpack_json_put(text, most, "{", 1);
 	put_time(&entry->time, most, text);
-	put(text, most, lines->head.at, lines->head.length);
+	msgpack_json_put(text, most, lines->head.at, lines->head.length);
 	if (metadata.at != NULL) {
-		put(text, most, ",\"metadata\":", 12);
+		msgpack_json_put(text, most, ",\"metadata\":", 12);
 		status = msgpack_json(&metadata, most, text);
 	}
 	if (status == WEIR_OK)
 		status = put_members(&record, entry->record_count, metadata.at != NULL, most, text);
-	put(text, most, "}", 1);
+	msgpack_json_put(text, most, "}", 1);
 	return status;
 }
 
@@ -175,14 +168,14 @@ static enum weir_status put_line(const struct forward_lines *lines, struct msgpa
 	if (entry.good) {
 		status = put_entry(lines, &entry, most, text);
 	} else {
-		put(text, most, "{", 1);
-		put(text, most, lines->head.at, lines->head.length);
-		put(text, most, ",\"entry\":", 9);
+		msgpack_json_put(text, most, "{", 1);
+		msgpack_json_put(text, most, lines->head.at, lines->head.length);
+		msgpack_json_put(text, most, ",\"entry\":", 9);
 		if (bare)
 			status = msgpack_skip(&whole); /* of the two values the record is what tells more */
 		if (status == WEIR_OK)
 			status = msgpack_json(&whole, most, text);
-		put(text, most, "}", 1);
+		msgpack_json_put(text, most, "}", 1);
 	}
 	weir_text_append(text, "\n", 1);
 	++*count;

@@ -402,6 +402,9 @@ static enum weir_status give_loose(struct forward_server *server)
 static void write_lines(struct forward_server *server, struct job *job)
 {
 	struct weir_text *text = job->note != NULL ? &job->text : &server->loose;
+	size_t entries = (size_t)(job->lines.rest.end - job->lines.rest.at), likely = entries + entries / 4;
+	if (text->capacity == 0) /* the spool has taken the one before */
+		(void)weir_text_reserve(text, likely < PART_BYTES ? likely : PART_BYTES);
 	uint32_t count = job->note != NULL ? 0 : server->loose_lines;
 	job->state = forward_lines_next(&job->lines, PART_BYTES, PART_LINES, text, &count, &job->why);
 	if (job->note == NULL)

@@ -44,12 +44,19 @@ static const struct {
 
 enum { FORMS_FROM = 0xc0, NEVER_USED = 0xc1, NEGATIVE_FROM = 0xe0, TRUE_BYTE = 0xc3 };
 
+static uint32_t read_four(const unsigned char *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
 static uint64_t read_number(const unsigned char *at, unsigned size)
 {
-	uint64_t number = 0;
-	for (unsigned i = 0; i < size; i++)
-		number = number << 8 | at[i];
-	return number;
+	switch (size) {
+	case 1: return at[0];
+	case 2: return (uint64_t)at[0] << 8 | at[1];
+	case 4: return read_four(at);
+	default: return (uint64_t)read_four(at) << 32 | read_four(at + 4);
+	}
 }
 
 /* Fills a number of 1 to 8 bytes with its sign. */
@@ -198,7 +205,10 @@ enum weir_status msgpack_measure(struct msgpack_extent *extent, const void *byte
 
 enum weir_status msgpack_skip(struct msgpack *from)
 {
-	struct msgpack_extent extent = {0};
+	struct msgpack_extent extent; /* not its stack: nothing is read of it that was not written */
+	extent.seen = 0;
+	extent.depth = 0;
+	extent.begun = false;
 	size_t there = (size_t)(from->end - from->at);
 	enum weir_status status = msgpack_measure(&extent, from->at, there, there, NULL);
 	if (status == WEIR_OK)
@@ -213,34 +223,103 @@ static size_t room_of(const struct weir_text *text, size_t most)
 	return text->length < most ? most - text->length : 0;
 }
 
-static void put(struct weir_text *text, size_t most, const void *bytes, size_t length)
-{
-	size_t room = room_of(text, most);
-	if (length > 0)
-		weir_text_append(text, bytes, length < room ? length : room);
-}
-
 static void put_byte(struct weir_text *text, size_t most, char byte)
 {
-	put(text, most, &byte, 1);
+	if (room_of(text, most) == 0)
+		return;
+	*weir_text_reserve(text, 1) = byte;
+	text->length++;
+}
+
+/* Whether JSON cannot have one of eight bytes in a string as it is. */
+static bool any_escaped(const char *at)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+	uint64_t eight;
+	memcpy(&eight, at, sizeof eight);
+	uint64_t quotes = eight ^ ones * '"', backslashes = eight ^ ones * '\\';
+	/* A byte less than n, of those below 0x80, has its highest bit in x - n. */
+	uint64_t below = (eight - ones * 0x20) | (quotes - ones) | (backslashes - ones);
+	return (below & ~eight & highs) != 0;
+}
+
+/* The first byte that JSON cannot have in a string as it is, or the end. */
+static const char *plain_end(const char *at, const char *end)
+{
+	while (end - at >= 8 && !any_escaped(at))
+		at += 8;
+	for (; at < end; at++) {
+		unsigned char byte = (unsigned char)*at;
+		if (byte < 0x20 || byte == '"' || byte == '\\')
+			break;
+	}
+	return at;
+}
+
+static void put_escaped(struct weir_text *text, size_t most, unsigned char byte)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char escape[] = {'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]};
+	const char plain[] = {'\\', byte == '\n' ? 'n' : byte == '\t' ? 't' : (char)byte};
+	bool is_short = byte >= 0x20 || byte == '\n' || byte == '\t';
+	msgpack_json_put(text, most, is_short ? plain : escape, is_short ? sizeof plain : sizeof escape);
 }
 
 void msgpack_json_bytes(struct weir_span bytes, size_t most, struct weir_text *text)
 {
-	static const char digits[] = "0123456789abcdef";
-	const char *run = bytes.at, *end = bytes.at + bytes.length;
-	for (const char *at = run; at < end && room_of(text, most) > 0; at++) {
-		unsigned char byte = (unsigned char)*at;
-		if (byte >= 0x20 && byte != '"' && byte != '\\')
-			continue;
-		put(text, most, run, (size_t)(at - run));
-		run = at + 1;
-		const char escape[] = {'\\', 'u', '0', '0', digits[byte >> 4], digits[byte & 15]};
-		const char plain[] = {'\\', byte == '\n' ? 'n' : byte == '\t' ? 't' : (char)byte};
-		bool is_short = byte >= 0x20 || byte == '\n' || byte == '\t';
-		put(text, most, is_short ? plain : escape, is_short ? sizeof plain : sizeof escape);
+	const char *at = bytes.at, *end = bytes.at + bytes.length;
+	while (at < end && room_of(text, most) > 0) {
+		const char *run = at;
+		at = plain_end(at, end);
+		msgpack_json_put(text, most, run, (size_t)(at - run));
+		if (at < end)
+			put_escaped(text, most, (unsigned char)*at++);
 	}
-	put(text, most, run, (size_t)(end - run));
+}
+
+/* A string with its quotes. */
+static void put_string(struct weir_text *text, size_t most, struct weir_span bytes)
+{
+	size_t length = bytes.length;
+	if (room_of(text, most) < length + 2 || plain_end(bytes.at, bytes.at + length) != bytes.at + length) {
+		put_byte(text, most, '"');
+		msgpack_json_bytes(bytes, most, text);
+		put_byte(text, most, '"');
+		return;
+	}
+	char *out = weir_text_reserve(text, length + 2);
+	out[0] = '"';
+	memcpy(out + 1, bytes.at, length);
+	out[length + 1] = '"';
+	text->length += length + 2;
+}
+
+/* Digits in front of `end`. @return where they begin */
+static char *write_digits(char *end, uint64_t number)
+{
+	do {
+		*--end = (char)('0' + number % 10);
+		number /= 10;
+	} while (number != 0);
+	return end;
+}
+
+static void put_number(struct weir_text *text, size_t most, bool negative, uint64_t number)
+{
+	char digits[21], *end = digits + sizeof digits, *at = write_digits(end, negative ? 0 - number : number);
+	if (negative)
+		*--at = '-';
+	msgpack_json_put(text, most, at, (size_t)(end - at));
+}
+
+void msgpack_json_time(int64_t seconds, uint32_t nanoseconds, size_t most, struct weir_text *text)
+{
+	char fraction[10];
+	put_number(text, most, seconds < 0, (uint64_t)seconds);
+	fraction[0] = '.';
+	for (int i = 9; i > 0; i--, nanoseconds /= 10)
+		fraction[i] = (char)('0' + nanoseconds % 10);
+	msgpack_json_put(text, most, fraction, sizeof fraction);
 }
 
 static void put_digits(struct weir_span bytes, size_t most, struct weir_text *text)
@@ -249,7 +328,7 @@ static void put_digits(struct weir_span bytes, size_t most, struct weir_text *te
 	for (uint32_t i = 0; i < bytes.length && room_of(text, most) > 0; i++) {
 		unsigned char byte = (unsigned char)bytes.at[i];
 		const char pair[] = {digits[byte >> 4], digits[byte & 15]};
-		put(text, most, pair, sizeof pair);
+		msgpack_json_put(text, most, pair, sizeof pair);
 	}
 }
 
@@ -259,7 +338,7 @@ static void put_real(double real, bool single, size_t most, struct weir_text *te
 	char digits[40];
 	int length = 0;
 	if (!isfinite(real)) {
-		put(text, most, "null", 4);
+		msgpack_json_put(text, most, "null", 4);
 		return;
 	}
 	for (int precision = single ? 6 : 15; precision <= 17; precision++) {
@@ -268,7 +347,7 @@ static void put_real(double real, bool single, size_t most, struct weir_text *te
 		if (single ? (float)back == (float)real : !(back < real || back > real))
 			break;
 	}
-	put(text, most, digits, (size_t)length);
+	msgpack_json_put(text, most, digits, (size_t)length);
 }
 
 bool msgpack_time(const struct msgpack_item *item, int64_t *seconds, uint32_t *nanoseconds)
@@ -308,12 +387,10 @@ bool msgpack_time(const struct msgpack_item *item, int64_t *seconds, uint32_t *n
 
 static void put_extension(const struct msgpack_item *item, size_t most, struct weir_text *text)
 {
-	char number[48];
 	int64_t seconds;
 	uint32_t nanoseconds;
 	if (msgpack_time(item, &seconds, &nanoseconds)) {
-		int length = snprintf(number, sizeof number, "%lld.%09u", (long long)seconds, nanoseconds);
-		put(text, most, number, (size_t)length);
+		msgpack_json_time(seconds, nanoseconds, most, text);
 		return;
 	}
 	put_byte(text, most, '"');
@@ -323,25 +400,18 @@ static void put_extension(const struct msgpack_item *item, size_t most, struct w
 
 void msgpack_json_item(const struct msgpack_item *item, size_t most, struct weir_text *text)
 {
-	char number[32];
-	int length = 0;
 	switch (item->kind) {
-	case MSGPACK_NIL: put(text, most, "null", 4); break;
-	case MSGPACK_BOOL: put(text, most, item->number ? "true" : "false", item->number ? 4 : 5); break;
-	case MSGPACK_UNSIGNED: length = snprintf(number, sizeof number, "%llu", (unsigned long long)item->number); break;
-	case MSGPACK_NEGATIVE: length = snprintf(number, sizeof number, "%lld", (long long)(int64_t)item->number); break;
+	case MSGPACK_NIL: msgpack_json_put(text, most, "null", 4); break;
+	case MSGPACK_BOOL: msgpack_json_put(text, most, item->number ? "true" : "false", item->number ? 4 : 5); break;
+	case MSGPACK_UNSIGNED: put_number(text, most, false, item->number); break;
+	case MSGPACK_NEGATIVE: put_number(text, most, true, item->number); break;
 	case MSGPACK_FLOAT: put_real(item->real, item->single, most, text); break;
 	case MSGPACK_STRING:
-	case MSGPACK_BINARY:
-		put_byte(text, most, '"');
-		msgpack_json_bytes(item->bytes, most, text);
-		put_byte(text, most, '"');
-		break;
+	case MSGPACK_BINARY: put_string(text, most, item->bytes); break;
 	case MSGPACK_EXTENSION: put_extension(item, most, text); break;
-	case MSGPACK_ARRAY: put(text, most, "[]", 2); break; /* what is in them is not the item's */
-	case MSGPACK_MAP: put(text, most, "{}", 2); break;
+	case MSGPACK_ARRAY: msgpack_json_put(text, most, "[]", 2); break; /* what is in them is not the item's */
+	case MSGPACK_MAP: msgpack_json_put(text, most, "{}", 2); break;
 	}
-	put(text, most, number, (size_t)length);
 }
 
 /* An open array or map. */
@@ -359,7 +429,7 @@ enum weir_status msgpack_json_key(struct msgpack *from, const struct msgpack_ite
 	if (!quoted)
 		put_byte(text, most, '"');
 	msgpack_json_item(item, most, text);
-	put(text, most, quoted ? ":" : "\":", quoted ? 1 : 2);
+	msgpack_json_put(text, most, quoted ? ":" : "\":", quoted ? 1 : 2);
 	uint64_t inside = item->kind == MSGPACK_ARRAY ? item->count
 	                  : item->kind == MSGPACK_MAP ? 2 * (uint64_t)item->count
 	                                              : 0;

@@ -14,6 +14,8 @@
 #include "common/base/status.h"
 #include "common/base/text.h"
 
+#include <string.h>
+
 /* Below JSON_SCAN_DEPTH_MAX (collector/format/json_scan.h), so that what is written can be read. */
 enum { MSGPACK_DEPTH_MAX = 60 };
 
@@ -105,6 +107,22 @@ void msgpack_json_item(const struct msgpack_item *item, size_t most, struct weir
  */
 WEIR_MUST_USE enum weir_status msgpack_json_key(struct msgpack *from, const struct msgpack_item *item, size_t most,
                                                 struct weir_text *text);
+
+/** Appends bytes, as far as the text has less than `most`. */
+static inline void msgpack_json_put(struct weir_text *text, size_t most, const void *bytes, size_t length)
+{
+	size_t room = text->length < most ? most - text->length : 0;
+	length = length < room ? length : room;
+	if (length == 0 || text->capacity - text->length < length) {
+		weir_text_append(text, bytes, length);
+		return;
+	}
+	memcpy(text->at + text->length, bytes, length);
+	text->length += length;
+}
+
+/** Seconds with nine decimals. */
+void msgpack_json_time(int64_t seconds, uint32_t nanoseconds, size_t most, struct weir_text *text);
 
 /** The inside of a JSON string: bytes as they are, escaped where they must be. */
 void msgpack_json_bytes(struct weir_span bytes, size_t most, struct weir_text *text);
