@@ -19,7 +19,6 @@ struct work {
 static void *read_some(void *context)
 {
 	struct work *work = context;
-	const struct remote_fetch_options *options = &work->fetch->options;
 	for (size_t i; (i = atomic_fetch_add(&work->next, 1)) < work->fetch->ahead_count;) {
 		struct remote_ahead *ahead = &work->fetch->ahead[i];
 		struct remote_object object = remote_object_of(ahead->known);
