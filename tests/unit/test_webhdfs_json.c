@@ -75,6 +75,8 @@ static void what_is_no_answer_is_said(void **state)
 		{"{\"FileStatuses\":{\"FileStatus\":7}}", "not those of WebHDFS"},
 		{"{\"RemoteException\":{\"exception\":\"StandbyException\",\"message\":\"Operation category READ\\nat\"}}",
 	     "Operation category READ"},
+		{"{\"RemoteException\":{\"exception\":\"StandbyException\",\"message\":\"\"}}", "it says no more"},
+		{"{\"RemoteException\":{\"exception\":\"StandbyException\",\"message\":\"\\nat\"}}", "it says no more"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct taken taken = {.text = ""};

@@ -127,8 +127,11 @@ void webhdfs_json_exception(struct weir_span body, char name[WEBHDFS_WORDS_BYTES
 	size_t blank = 0;
 	while (blank < body.length && strchr(" \t\r\n", body.at[blank]) != NULL && body.at[blank] != '\0')
 		blank++;
-	if (message != NULL)
-		snprintf(words, WEBHDFS_WORDS_BYTES, "%.*s", (int)strcspn(message, "\n"), message);
+	size_t line = message != NULL ? strcspn(message, "\n") : 0;
+	if (line > 0)
+		snprintf(words, WEBHDFS_WORDS_BYTES, "%.*s", (int)line, message);
+	else if (exception != NULL)
+		snprintf(words, WEBHDFS_WORDS_BYTES, "it says no more");
 	else if (body.length == 0)
 		snprintf(words, WEBHDFS_WORDS_BYTES, "the answer is empty");
 	else if (blank < body.length && body.at[blank] == '<')
