@@ -108,7 +108,7 @@ static enum weir_status check(void *self, struct weir_error *error)
 	printf("policy %llu is in force\n", (unsigned long long)policy->version);
 	struct weir_findings findings = {0};
 	struct weir_check shared = weir_daemon_check_begin(service->daemon, &findings);
-	source_check(&shared, NULL);
+	source_check(&shared, NULL, service->daemon->state);
 	return weir_daemon_check_end(service->daemon, &shared, WEIR_SEVERITY_PAGE, error);
 }
 

@@ -9,8 +9,12 @@
  */
 #include "collector/follow/internal.h"
 
+#include "collector/follow/spools_left.h"
+#include "collector/source/source_memory.h"
+
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/files/durable_file.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -390,6 +394,25 @@ static void warn(void *context, const char *place, const char *words)
 	weir_log(collector->options.log, WEIR_LOG_WARNING, "collector", "%s: %s", place, words);
 }
 
+static void tell_left(void *context, bool waits, const char *words)
+{
+	const struct collector *collector = context;
+	char line[4096];
+	snprintf(line, sizeof line, "%s", words);
+	for (char *end = line; (end = strchr(end, '\n')) != NULL;)
+		*end = ';';
+	weir_log(collector->options.log, waits ? WEIR_LOG_WARNING : WEIR_LOG_INFO, "collector", "%s", line);
+}
+
+static void tell_spools_left(struct collector *collector)
+{
+	const struct source_memory *memory = collector->options.memory;
+	char state[WEIR_PATH_BYTES];
+	struct weir_error error;
+	if (memory != NULL && memory->path != NULL && weir_directory_of(memory->path, state, &error) == WEIR_OK)
+		spools_left(state, collector->options.config, memory, tell_left, collector);
+}
+
 enum weir_status collector_new(const struct collector_options *options, struct collector **out,
                                struct weir_error *error)
 {
@@ -416,6 +439,8 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 		status = inputs_new(options->config, options->policy, options->lists, &collector->source_context,
 		                    collector->dead, &collector->inputs, error);
 	}
+	if (status == WEIR_OK)
+		tell_spools_left(collector);
 	if (status == WEIR_OK)
 		collector->formats = weir_alloc(collector->inputs->source_count, sizeof *collector->formats);
 	if (status == WEIR_OK)

@@ -6,6 +6,7 @@
 #include "collector/follow/source_check.h"
 
 #include "collector/follow/inputs.h"
+#include "collector/follow/spools_left.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/words.h"
@@ -248,8 +249,24 @@ static void check_other(const struct weir_check *check, size_t place, struct sou
 	                  place, source->ops->type, status.problem);
 }
 
-void source_check(const struct weir_check *check, const char *user)
+static void take_left(void *context, bool waits, const char *words)
 {
+	const struct weir_check *check = context;
+	weir_findings_add(check->findings, waits ? WEIR_SEVERITY_TICKET : WEIR_SEVERITY_NOTE, sources_check, "%s", words);
+}
+
+/* Without positions there, no collector has worked in it. */
+static void check_left(struct weir_check *check, const char *state)
+{
+	char path[WEIR_PATH_BYTES];
+	struct weir_error error;
+	if (state != NULL && weir_path_format(path, &error, "%s/sources.json", state) == WEIR_OK && access(path, R_OK) == 0)
+		spools_left(state, check->config, NULL, take_left, check);
+}
+
+void source_check(const struct weir_check *check, const char *user, const char *state)
+{
+	struct weir_check left = *check;
 	const struct looking looking = {check, user};
 	static const struct weir_policy no_zones = {0};
 	const struct weir_config *config = check->config;
@@ -257,6 +274,7 @@ void source_check(const struct weir_check *check, const char *user)
 	struct inputs *inputs;
 	struct weir_error error;
 	size_t before = weir_findings_count(check->findings, WEIR_SEVERITY_NOTE);
+	check_left(&left, state);
 	if (config->source_count == 0)
 		return;
 	if (inputs_new(config, &no_zones, NULL, &context, NULL, &inputs, &error) != WEIR_OK) {

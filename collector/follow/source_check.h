@@ -11,7 +11,8 @@
  *
  * @param user  NULL: this process is the collector's, and what it cannot read no collector reads; else whose process the
  *              collector is, for the words: "weir". What only this process cannot read is a ticket then
+ * @param state  the collector's directory, for spools that are left in it; NULL: it is not known
  */
-void source_check(const struct weir_check *check, const char *user);
+void source_check(const struct weir_check *check, const char *user, const char *state);
 
 #endif

@@ -141,6 +141,12 @@ struct source_status {
 	bool absent;                     /* the problem is that there is nothing to read, and nothing is unread by it */
 };
 
+/* What a source that is configured no more has left in the state directory. */
+struct source_left {
+	uint64_t requests, lines; /* that were not read */
+	bool more;                /* than these: not all of it could be counted in time */
+};
+
 struct source_ops;
 struct source_metric;
 
@@ -182,6 +188,15 @@ struct source_ops {
 	 * @param manner  appends how they are read: "read to its end"
 	 */
 	void (*describe)(const struct weir_json *config, struct weir_text *place, struct weir_text *manner);
+
+	/**
+	 * Of a kind that keeps what it takes in "spool-NAME" in the state directory: counts what nobody has read of one.
+	 *
+	 * @param memory  what is remembered of all sources; nothing is changed
+	 * @return WEIR_OK; WEIR_LOCKED: another process has it; otherwise as of reading files
+	 */
+	enum weir_status (*count_left)(const char *directory, const char *name, const struct source_memory *memory,
+	                               struct source_left *left, struct weir_error *error);
 
 	/* ---- functions of a source ---- */
 

@@ -247,6 +247,23 @@ def test_a_stop_while_senders_go_on_is_short_and_loses_nothing(place):
     assert receiver.weir.stop() == DONE, receiver.weir.said()
 
 
+def test_a_spool_that_no_source_has_any_more_is_said_and_kept(place):
+    receiver = Receiver(place)
+    weir = receiver.start()
+    receiver.post(lines(["ann"]))
+    judged(receiver, 1)
+    assert weir.stop() == DONE, weir.said()
+    spool = place.path("state", "spool-edge")
+    receiver.config = place.config(receiver.zones, [http_source(place, receiver.port, name="other")],
+                                   listen={"http": f"127.0.0.1:{receiver.pages}"})
+    weir = receiver.start()
+    words = f'{spool} is the spool of a source "edge" that is not configured: it holds 0 requests with 0 lines'
+    assert words in weir.said(), weir.said()
+    said = place.run("doctor", "--config", receiver.config, "--state", place.path("state")).out().decode()
+    assert words in said and f"rm -r {spool}" in said and os.path.isdir(spool), said
+    assert weir.stop() == DONE, weir.said()
+
+
 def test_a_full_spool_makes_senders_wait(place):
     if NO_NAMESPACE:
         raise cases.Skipped(NO_NAMESPACE)

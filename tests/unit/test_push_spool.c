@@ -134,6 +134,41 @@ static void an_id_is_known_again_after_a_start(void **state)
 	push_spool_close(spool);
 }
 
+/* ---- what nobody reads ---- */
+
+static uint64_t low_of(void *context, const uint8_t *id)
+{
+	(void)id;
+	return *(uint64_t *)context;
+}
+
+static void assert_left(uint64_t low, uint64_t requests, uint64_t lines)
+{
+	struct source_left left = {0};
+	struct weir_error error;
+	assert_int_equal(push_spool_count(directory, low_of, &low, &left, &error), WEIR_OK);
+	assert_int_equal(left.requests, requests);
+	assert_int_equal(left.lines, lines);
+	assert_false(left.more);
+}
+
+static void what_nobody_reads_is_counted_and_stays(void **state)
+{
+	(void)state;
+	struct push_spool *spool = open_spool(16 * MIB);
+	take(spool, NULL, "one\ntwo\n");
+	take(spool, "a", "three\n");
+	push_spool_close(spool);
+	assert_left(0, 2, 3);
+	assert_left(UINT64_C(1) << PUSH_POSITION_LINE_BITS, 2, 2);
+	assert_left(UINT64_C(1) << PUSH_POSITION_LINE_BITS | 1, 1, 1);
+	assert_left(UINT64_C(2) << PUSH_POSITION_LINE_BITS, 0, 0);
+	spool = open_spool(16 * MIB);
+	expect(spool, "one\ntwo\n");
+	expect(spool, "three\n");
+	push_spool_close(spool);
+}
+
 static void reading_goes_on_within_a_batch(void **state)
 {
 	(void)state;
@@ -407,6 +442,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_taken_is_read_once),
 		TEST(an_id_is_known_again_after_a_start),
+		TEST(what_nobody_reads_is_counted_and_stays),
 		TEST(reading_goes_on_within_a_batch),
 		TEST(a_long_line_comes_alone),
 		TEST(a_full_spool_takes_again_what_is_read),

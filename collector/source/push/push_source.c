@@ -39,15 +39,20 @@ static void forget_others(struct source_memory *memory, const char *prefix)
 }
 
 /* "push:NAME:ID" */
+static void put_path(struct weir_text *path, const char *prefix, const uint8_t *id)
+{
+	weir_text_puts(path, prefix);
+	for (size_t i = 0; i < SOURCE_ID_BYTES; i++)
+		weir_text_printf(path, "%02x", id[i]);
+	weir_text_append(path, "", 1);
+}
+
 static enum weir_status claim(struct push_source *source, const char *name, struct weir_error *error)
 {
 	char prefix[sizeof source->name + 2];
 	struct weir_text path = {0};
 	snprintf(prefix, sizeof prefix, "%s:", source->name);
-	weir_text_puts(&path, prefix);
-	for (size_t i = 0; i < SOURCE_ID_BYTES; i++)
-		weir_text_printf(&path, "%02x", push_spool_id(source->spool)[i]);
-	weir_text_append(&path, "", 1);
+	put_path(&path, prefix, push_spool_id(source->spool));
 	source->record = source_memory_find(source->memory, path.at);
 	if (source->record == NULL) {
 		forget_others(source->memory, prefix);
@@ -97,6 +102,33 @@ enum weir_status push_source_init(struct push_source *source, const struct sourc
 	if (status == WEIR_OK)
 		status = claim(source, options->name, error);
 	return status;
+}
+
+/* ---- what is configured no more ---- */
+
+struct remembered {
+	const char *name;
+	const struct source_memory *memory;
+};
+
+static uint64_t low_water_of(void *context, const uint8_t *id)
+{
+	const struct remembered *remembered = context;
+	char prefix[NAME_MOST_BYTES + 16];
+	struct weir_text path = {0};
+	snprintf(prefix, sizeof prefix, SOURCE_PUSH_PREFIX "%s:", remembered->name);
+	put_path(&path, prefix, id);
+	const struct source_memory_stream *record = source_memory_find(remembered->memory, path.at);
+	weir_text_deinit(&path);
+	return record != NULL ? record->low_water : 0;
+}
+
+enum weir_status push_source_count_left(const char *directory, const char *name, const struct source_memory *memory,
+                                        struct source_left *left, struct weir_error *error)
+{
+	struct remembered remembered = {name, memory};
+	*left = (struct source_left){0};
+	return push_spool_count(directory, low_water_of, &remembered, left, error);
 }
 
 void push_source_deinit(struct push_source *source)

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+struct source_memory;
 struct source_memory_stream;
 struct source_metric;
 
@@ -51,6 +52,10 @@ WEIR_MUST_USE enum weir_status push_source_init(struct push_source *source, cons
                                                 const struct source_context *context, struct weir_error *error);
 /** After the kind has stopped listening. */
 void push_source_deinit(struct push_source *source);
+
+/** As in source_ops. */
+enum weir_status push_source_count_left(const char *directory, const char *name, const struct source_memory *memory,
+                                        struct source_left *left, struct weir_error *error);
 
 /** Whether a name can be that of a spool's folder. */
 bool push_source_name_is_good(const char *name);

@@ -37,6 +37,7 @@ enum {
 	SEGMENTS = 16, /* about so many files has a full spool */
 	SEGMENT_MOST_BYTES = 64 << 20,
 	OPEN_WAIT_MS = 1000,
+	COUNT_MOST_MS = 2000, /* what nobody reads */
 };
 
 static void push_last(struct push_appends *list, struct push_append *append)
@@ -600,6 +601,66 @@ void push_spool_close(struct push_spool *spool)
 	pthread_cond_destroy(&spool->changed);
 	free(spool->reading.positions);
 	free(spool);
+}
+
+/* ---- what nobody reads ---- */
+
+/* The lines of a batch behind a position. */
+static uint64_t lines_behind(const struct weir_message *message, uint64_t low)
+{
+	uint64_t lines = 0, read = 0, place = low >> PUSH_POSITION_LINE_BITS;
+	const char *at = message->payload.at, *end = at + message->payload.length;
+	if (message->offset + 1 < place)
+		return 0;
+	if (message->offset + 1 == place)
+		read = (low & (PUSH_BATCH_MOST_LINES - 1)) + 1;
+	for (; at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+		lines++;
+	return lines > read ? lines - read : 0;
+}
+
+static enum weir_status count_batches(struct weir_bus *bus, uint64_t low, struct source_left *left,
+                                      struct weir_error *error)
+{
+	struct weir_consumer *consumer = NULL;
+	uint64_t first = 0, next = 0;
+	int64_t end_ms = weir_monotonic_ms() + COUNT_MOST_MS;
+	enum weir_status status = bus->ops->consumer_new(bus, WEIR_TOPIC_EVENTS, NULL, &consumer, error);
+	if (status == WEIR_OK)
+		status = bus->ops->extent(bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
+	if (status == WEIR_OK)
+		status = bus->ops->assign(consumer, 0, first, error);
+	while (status == WEIR_OK && first < next && !left->more) {
+		struct weir_message messages[PUSH_MESSAGES];
+		size_t count = 0;
+		status = bus->ops->receive(consumer, messages, PUSH_MESSAGES, OPEN_WAIT_MS, &count, error);
+		for (size_t i = 0; status == WEIR_OK && i < count; i++) {
+			uint64_t lines = lines_behind(&messages[i], low);
+			first = messages[i].offset + 1;
+			left->requests += lines > 0;
+			left->lines += lines;
+		}
+		left->more = first < next && weir_monotonic_ms() >= end_ms;
+	}
+	if (consumer != NULL)
+		bus->ops->consumer_free(consumer);
+	return status;
+}
+
+enum weir_status push_spool_count(const char *directory, uint64_t (*low)(void *context, const uint8_t *id),
+                                  void *context, struct source_left *left, struct weir_error *error)
+{
+	const struct weir_bus_local_options log = {.partitions = 1, .events_only = true};
+	uint8_t id[PUSH_SPOOL_ID_BYTES];
+	struct weir_bus *bus;
+	enum weir_status status = weir_bus_local_open(directory, &log, &bus, error);
+	if (status != WEIR_OK)
+		return status;
+	status = read_spool_id(directory, id, error);
+	if (status == WEIR_OK)
+		status = count_batches(bus, low(context, id), left, error);
+	bus->ops->close(bus);
+	return status;
 }
 
 const uint8_t *push_spool_id(const struct push_spool *spool)

@@ -89,6 +89,15 @@ size_t push_spool_batch_most(const struct push_spool *spool);
 WEIR_MUST_USE enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_span id,
                                                       struct weir_text *lines, struct push_outcome *outcome);
 
+/**
+ * Counts what of a spool that nobody has open was not read, up to a time. Changes nothing.
+ *
+ * @param low  gives the position up to which all was read of a spool with this id
+ */
+WEIR_MUST_USE enum weir_status push_spool_count(const char *directory,
+                                                uint64_t (*low)(void *context, const uint8_t *id), void *context,
+                                                struct source_left *left, struct weir_error *error);
+
 /** Random bytes that the spool has had since it was made: another one begins at position 0 again. */
 const uint8_t *push_spool_id(const struct push_spool *spool);
 

@@ -90,7 +90,7 @@ void doctor_check_sources(struct doctor *doctor, const struct weir_check *check)
 	char user[NAME_BYTES];
 	files.findings = &findings;
 	bool here = find_collector(doctor, user);
-	source_check(&files, user);
+	source_check(&files, user, doctor->state != NULL ? doctor->state : doctor->cluster ? usual_state : NULL);
 	if (!here)
 		take_as_notes(check, &findings);
 	weir_findings_take(check->findings, &findings);

@@ -189,6 +189,7 @@ const struct source_ops source_forward_ops = {
 	.members = forward_members,
 	.endless = true,
 	.replayable = true,
+	.count_left = push_source_count_left,
 	.guarantee = SOURCE_AT_MOST_ONCE,
 	.metrics = metrics,
 	.create = forward_new,

@@ -154,6 +154,7 @@ const struct source_ops source_http_ops = {
 	.members = http_members,
 	.endless = true,
 	.replayable = true,
+	.count_left = push_source_count_left,
 	.guarantee = SOURCE_AT_LEAST_ONCE,
 	.metrics = push_source_metrics,
 	.create = http_new,
