@@ -63,64 +63,29 @@ static enum weir_status read_key(const struct weir_json *at, struct test_key *ke
 
 /* ---- given ---- */
 
-#define GIVEN(member, what, ...)                                                                  \
-	{                                                                                             \
-		.name = #member, .kind = what, .offset = offsetof(struct test_given, member), __VA_ARGS__ \
-	}
-#define AT_RULE                                                                                    \
-	{                                                                                              \
-		.name = "at", .meaning = "when: since the case's start as `\"10s\"`, Unix ms, or ISO 8601" \
-	}
-#define TEMPLATE_RULES                                                                                         \
-	AT_RULE,                                                                                                   \
-		{.name = "every",                                                                                      \
-	     .kind = WEIR_JSON_TIME,                                                                               \
-	     .offset = offsetof(struct test_given, every_ms),                                                      \
-	     .most = WEIR_TIME_END_MS,                                                                             \
-	     .meaning = "from one repetition to the next"},                                                        \
-	{                                                                                                          \
-		.name = "repeat", .kind = WEIR_JSON_NUMBER, .offset = offsetof(struct test_given, repeat), .least = 1, \
-		.most = TEST_LINES_MAX, .meaning = "how many times"                                                    \
-	}
-#define SOURCE_RULE                                                                               \
-	{                                                                                             \
-		.name = "source", .meaning = "the source that has them: its name, or its place from 0 on" \
-	}
-#define FORMAT_RULE                                                        \
-	{                                                                      \
-		.name = "format", .meaning = "their format, instead of a source's" \
-	}
+/* clang-format off */
+#define GIVEN(member, what, ...) \
+	{.name = #member, .kind = what, .offset = offsetof(struct test_given, member), __VA_ARGS__}
+#define SPAN(word, member, from) \
+	{.name = word, .kind = WEIR_JSON_TIME, .offset = offsetof(struct test_given, member), .least = from, \
+	 .most = WEIR_TIME_END_MS}
+#define REPETITION \
+	{.name = "at"}, SPAN("every", every_ms, 0), \
+	GIVEN(repeat, WEIR_JSON_NUMBER, .least = 1, .most = TEST_LINES_MAX)
 
 static const struct weir_json_rule lines_rules[] = {
-	{.name = "lines", .meaning = "raw lines of the log: one, or a list"},
-	TEMPLATE_RULES,
-	SOURCE_RULE,
-	FORMAT_RULE,
-	{.name = NULL}};
+	{.name = "lines"}, REPETITION, {.name = "source"}, {.name = "format"}, {.name = NULL}};
 static const struct weir_json_rule file_rules[] = {
-	GIVEN(path, WEIR_JSON_TEXT, .needed = "name the file"), SOURCE_RULE, FORMAT_RULE, {.name = NULL}};
+	GIVEN(path, WEIR_JSON_TEXT), {.name = "source"}, {.name = "format"}, {.name = NULL}};
 static const struct weir_json_rule fields_rules[] = {
-	{.name = "fields", .meaning = "a record by its fields, without a line"},
-	TEMPLATE_RULES,
-	SOURCE_RULE,
-	GIVEN(cost, WEIR_JSON_NUMBER, .most = WEIR_COST_MAX, .meaning = "its cost"),
+	{.name = "fields"}, REPETITION, {.name = "source"}, GIVEN(cost, WEIR_JSON_NUMBER, .most = WEIR_COST_MAX),
 	{.name = NULL}};
 static const struct weir_json_rule command_rules[] = {
-	GIVEN(command, WEIR_JSON_WORD, .words = commands, .meaning = "an operator's command"),
-	AT_RULE,
+	GIVEN(command, WEIR_JSON_WORD, .words = commands), {.name = "at"},
 	GIVEN(zone, WEIR_JSON_TEXT, .needed = "name the zone"),
-	{.name = "key", .needed = "say whose: a value, or a list of them", .meaning = "whose"},
-	{.name = "for",
-     .kind = WEIR_JSON_TIME,
-     .offset = offsetof(struct test_given, for_ms),
-     .least = 1,
-     .most = WEIR_TIME_END_MS,
-     .meaning = "for how long"},
-	{.name = "until", .meaning = "until when, as `at`"},
-	GIVEN(rate, WEIR_JSON_TEXT, .meaning = "of an override: by what rates are multiplied, as `\"0.5\"`"),
-	GIVEN(by, WEIR_JSON_TEXT, .meaning = "who"),
-	GIVEN(reason, WEIR_JSON_TEXT, .meaning = "why"),
-	{.name = NULL}};
+	{.name = "key", .needed = "say whose: a value, or a list of them"}, SPAN("for", for_ms, 1), {.name = "until"},
+	GIVEN(rate, WEIR_JSON_TEXT), GIVEN(by, WEIR_JSON_TEXT), GIVEN(reason, WEIR_JSON_TEXT), {.name = NULL}};
+/* clang-format on */
 
 /* By the member that an entry of the kind has. */
 static const struct {
@@ -258,22 +223,17 @@ static enum weir_status read_given(const struct weir_json *at, int64_t start_ms,
 	}
 
 static const struct weir_json_rule decision_rules[] = {
-	DECISION(zone, WEIR_JSON_TEXT, .meaning = "the zone's name"),
-	{.name = "key", .meaning = "whose: a value, or a list of them"},
-	{.name = "action", .meaning = "`\"block\"` or `\"lift\"`"},
-	{.name = "mode", .meaning = "`\"enforce\"` or `\"shadow\"`"},
-	DECISION(line, WEIR_JSON_NUMBER, .least = 0, .most = TEST_LINES_MAX,
-             .meaning = "which line of the case made it, from 1 on; 0: an operator's command before the first"),
-	{.name = "at", .meaning = "from when"},
-	{.name = "until", .meaning = "until when"},
-	{.name = "for",
-     .kind = WEIR_JSON_TIME,
-     .offset = offsetof(struct test_decision, for_ms),
-     .most = WEIR_TIME_END_MS,
-     .meaning = "how long, from `at` to `until`"},
-	DECISION(count, WEIR_JSON_NUMBER, .most = INT64_MAX, .meaning = "how many the limit counted"),
-	{.name = "counted", .meaning = "which lines the limit counted: a list of numbers, the one that decided last"},
-	{.name = "says", .meaning = "words of its explanation: one text, or a list"},
+	DECISION(zone, WEIR_JSON_TEXT),
+	{.name = "key"},
+	{.name = "action"},
+	{.name = "mode"},
+	DECISION(line, WEIR_JSON_NUMBER, .least = 0, .most = TEST_LINES_MAX),
+	{.name = "at"},
+	{.name = "until"},
+	{.name = "for", .kind = WEIR_JSON_TIME, .offset = offsetof(struct test_decision, for_ms), .most = WEIR_TIME_END_MS},
+	DECISION(count, WEIR_JSON_NUMBER, .most = INT64_MAX),
+	{.name = "counted"},
+	{.name = "says"},
 	{.name = NULL}};
 
 static enum weir_status read_word(const struct weir_json *object, const char *member, const char *const *words,
@@ -348,12 +308,9 @@ static enum weir_status read_decision(const struct weir_json *at, int64_t start_
 	}
 
 static const struct weir_json_rule count_rules[] = {
-	COUNT(zone, WEIR_JSON_TEXT, .needed = "name the zone", .meaning = "the zone's name"),
-	{.name = "key", .meaning = "one of its keys; without it all of them together"},
-	COUNT(passed, WEIR_JSON_NUMBER, .most = INT64_MAX, .meaning = "how many events passed"),
-	COUNT(blocked, WEIR_JSON_NUMBER, .most = INT64_MAX, .meaning = "how many were blocked, also in shadow mode"),
-	COUNT(decisions, WEIR_JSON_NUMBER, .most = INT64_MAX, .meaning = "how many decisions were published"),
-	{.name = NULL}};
+	COUNT(zone, WEIR_JSON_TEXT, .needed = "name the zone"), {.name = "key"},
+	COUNT(passed, WEIR_JSON_NUMBER, .most = INT64_MAX),     COUNT(blocked, WEIR_JSON_NUMBER, .most = INT64_MAX),
+	COUNT(decisions, WEIR_JSON_NUMBER, .most = INT64_MAX),  {.name = NULL}};
 
 static enum weir_status read_count(const struct weir_json *at, struct test_count *count, struct weir_error *error)
 {
@@ -370,15 +327,13 @@ static enum weir_status read_count(const struct weir_json *at, struct test_count
 	return status;
 }
 
-static const struct weir_json_rule expect_rules[] = {
-	{.name = "decisions", .meaning = "all decisions, in the order in which they are made; `[]`: none"},
-	{.name = "counts", .meaning = "how many events of a zone, or of one of its keys, passed or were blocked"},
-	{.name = "malformed",
-     .kind = WEIR_JSON_NUMBER,
-     .offset = offsetof(struct test_case, malformed),
-     .most = TEST_LINES_MAX,
-     .meaning = "how many lines are not of their format (default 0)"},
-	{.name = NULL}};
+static const struct weir_json_rule expect_rules[] = {{.name = "decisions"},
+                                                     {.name = "counts"},
+                                                     {.name = "malformed",
+                                                      .kind = WEIR_JSON_NUMBER,
+                                                      .offset = offsetof(struct test_case, malformed),
+                                                      .most = TEST_LINES_MAX},
+                                                     {.name = NULL}};
 
 static enum weir_status read_expected(struct test_case *one, struct weir_error *error)
 {
@@ -416,25 +371,19 @@ static enum weir_status read_expected(struct test_case *one, struct weir_error *
 
 /* ---- cases ---- */
 
-static const struct weir_json_rule case_rules[] = {
-	{.name = "name",
-     .kind = WEIR_JSON_TEXT,
-     .offset = offsetof(struct test_case, name),
-     .needed = "say what the case shows, in a few words",
-     .meaning = "what it shows"},
-	{.name = "start", .meaning = "what times as `\"10s\"` count from (default: the file's)"},
-	{.name = "given", .needed = "list what the policy is given", .meaning = "what comes, in this order"},
-	{.name = "expect", .meaning = "what the policy must do"},
-	{.name = NULL}};
+static const struct weir_json_rule case_rules[] = {{.name = "name",
+                                                    .kind = WEIR_JSON_TEXT,
+                                                    .offset = offsetof(struct test_case, name),
+                                                    .needed = "say what the case shows, in a few words"},
+                                                   {.name = "start"},
+                                                   {.name = "given", .needed = "list what the policy is given"},
+                                                   {.name = "expect"},
+                                                   {.name = NULL}};
 
 static const struct weir_json_rule file_members[] = {
-	{.name = "$schema", .meaning = "for editors"},
-	{.name = "config",
-     .kind = WEIR_JSON_TEXT,
-     .offset = offsetof(struct test_file, config),
-     .meaning = "the configuration with the policy, relative to this file"},
-	{.name = "start", .meaning = "what times as `\"10s\"` count from (default: 2026-01-01T00:00:00Z)"},
-	{.name = "cases", .needed = "list the cases", .meaning = "the tests"},
+	{.name = "config", .kind = WEIR_JSON_TEXT, .offset = offsetof(struct test_file, config)},
+	{.name = "start"},
+	{.name = "cases", .needed = "list the cases"},
 	{.name = NULL}};
 
 static enum weir_status read_name(const struct test_file *file, const struct test_case *one, struct weir_error *error)
