@@ -404,6 +404,7 @@ static void write_zone(struct reader *reader, const struct doc_node *scenario, c
 		weir_text_printf(zone, ", \"burst\": %llu }", (unsigned long long)bucket->burst);
 	}
 	weir_text_puts(zone, " ] }");
+	plan_zone_end(reader->plan, reader->item);
 	if (!blocks(scenario))
 		plan_explain(reader->plan, reader->item, "labels.remediation is not true: its zone stays in shadow mode");
 }

@@ -9,7 +9,7 @@
 #include "deploy/weir/import/match_set.h"
 #include "deploy/weir/import/plan.h"
 
-enum { EXPR_NODES_MAX = 1024, EXPR_VALUES_MAX = 256, EXPR_DEPTH_MAX = 64 };
+enum { EXPR_NODES_MAX = 8192, EXPR_VALUES_MAX = 256, EXPR_DEPTH_MAX = 64 };
 
 enum expr_kind { EXPR_AND, EXPR_OR, EXPR_NOT, EXPR_COMPARE, EXPR_OTHER };
 

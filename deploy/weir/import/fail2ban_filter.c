@@ -376,9 +376,13 @@ static void make_expression(struct reader *reader)
 		plan_loss(request->plan, request->item, "maxlines = %.20s: weir judges each line by itself", more);
 	struct weir_text out = {0};
 	if ((prefix[0] == '\0' || read_prefix(reader, prefix)) && put_all(reader, fails, ignores, &out)) {
+		struct weir_error error;
+		const char *refused = out.length <= EXPRESSION_MAX_BYTES ? regex_refused(weir_text_span(&out), &error) : NULL;
 		if (out.length > EXPRESSION_MAX_BYTES)
 			plan_loss(request->plan, request->item, "its expression would be longer than the %d bytes that weir takes",
 			          EXPRESSION_MAX_BYTES);
+		else if (refused != NULL)
+			loss(reader, "its expressions give none of weir's", refused);
 		else
 			reader->filter->expression = plan_keep(request->plan, out.at, out.length);
 	}

@@ -453,6 +453,7 @@ static void write_zone(struct writer *writer, size_t index)
 	                 (unsigned long long)jail->rate);
 	put_duration(zone, jail->window_ms);
 	weir_text_puts(zone, " } ] }");
+	plan_zone_end(writer->plan, item_of(writer, jail));
 	if (jail->native != NULL) {
 		plan_forget(item_of(writer, jail), jail->filter.notes_from, jail->filter.notes_to);
 		plan_explain(writer->plan, item_of(writer, jail), "its filter is weir's format \"%s\", by what it means",
@@ -469,7 +470,7 @@ static void write_zones(struct writer *writer)
 		struct jail *jail = &writer->jails[i];
 		if (jail->source_count > 0) {
 			write_zone(writer, i);
-			any = true;
+			any |= item_of(writer, jail)->zone_count > 0;
 		} else if (is_read(jail)) {
 			plan_loss(writer->plan, item_of(writer, jail), "it has no log: its logpath is empty");
 		}

@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/json/units.h"
+#include "common/policy/policy.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -124,6 +125,45 @@ struct weir_text *plan_zone(struct plan *plan, struct plan_item *item)
 	item->zones = grown(item->zones, item->zone_count, sizeof *item->zones);
 	item->zones[item->zone_count] = (struct weir_text){0};
 	return &item->zones[item->zone_count++];
+}
+
+static enum weir_status check_zone(const struct weir_text *zone, struct weir_error *error)
+{
+	struct weir_text text = {0};
+	weir_text_puts(&text, "[");
+	weir_text_append(&text, zone->at, zone->length);
+	weir_text_puts(&text, "]");
+	struct weir_json_document *document = NULL;
+	enum weir_status status = weir_json_parse("zone", text.at, text.length, &document, error);
+	if (status == WEIR_OK) {
+		struct weir_json zones = weir_json_root(document);
+		struct weir_policy *policy = NULL;
+		status = weir_policy_parse(&zones, NULL, &policy, error);
+		if (status == WEIR_OK)
+			weir_policy_free(policy);
+		weir_json_document_free(document);
+	}
+	weir_text_deinit(&text);
+	return status;
+}
+
+void plan_zone_end(struct plan *plan, struct plan_item *item)
+{
+	struct weir_text *zone = &item->zones[item->zone_count - 1];
+	struct weir_error error;
+	enum weir_status status = check_zone(zone, &error);
+	if (status == WEIR_OK &&
+	    (plan->zone_count == WEIR_ZONES_MAX || plan->zone_bytes + zone->length > PLAN_ZONES_MAX_BYTES))
+		status = weir_fail(&error, WEIR_INVALID, "zone: there are more zones than a policy takes");
+	if (status == WEIR_OK) {
+		plan->zone_count++;
+		plan->zone_bytes += zone->length;
+		return;
+	}
+	weir_text_deinit(zone);
+	item->zone_count--;
+	const char *words = strstr(error.text, ": ");
+	plan_loss(plan, item, "its zone is none of weir's: %s", words != NULL ? words + 2 : error.text);
 }
 
 struct weir_text *plan_source(struct plan *plan, const char *comment)

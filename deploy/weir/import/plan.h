@@ -19,6 +19,7 @@ enum {
 	PLAN_ITEMS_MAX = 4096,
 	PLAN_KEPT_MAX_BYTES = 64 << 20, /* of texts that the readers keep */
 	PLAN_FILE_MAX_BYTES = 4 << 20,  /* of one file that is read */
+	PLAN_ZONES_MAX_BYTES = 800000,  /* of all zones, with room for what a policy's text adds */
 };
 
 enum plan_result { PLAN_WHOLE, PLAN_PART, PLAN_NONE };
@@ -51,6 +52,7 @@ struct plan {
 	size_t source_count;
 	char **remarks;
 	size_t remark_count;
+	size_t zone_count, zone_bytes;
 	char **kept; /* what plan_keep() gave */
 	size_t kept_count, kept_bytes;
 	unsigned not_enabled; /* items that the other program does not use either */
@@ -78,8 +80,13 @@ void plan_explain(struct plan *plan, struct plan_item *item, const char *format,
 void plan_forget(struct plan_item *item, size_t from, size_t to);
 void plan_remark(struct plan *plan, const char *format, ...) WEIR_PRINTF(2, 3);
 
-/** Where the caller writes one more zone's JSON, or one more source's. Valid until the next call. */
+/**
+ * Where the caller writes one more zone's JSON, or one more source's. Valid until the next call.
+ *
+ * A zone is over with plan_zone_end(): one that weir would refuse is taken back, and the item's notes say why.
+ */
 struct weir_text *plan_zone(struct plan *plan, struct plan_item *item);
+void plan_zone_end(struct plan *plan, struct plan_item *item);
 struct weir_text *plan_source(struct plan *plan, const char *comment);
 
 enum plan_result plan_result(const struct plan_item *item);

@@ -216,6 +216,7 @@ static void write_zone(struct reader *reader, struct counting *count, uint64_t r
 	                 (unsigned long long)rate);
 	put_duration(zone, window_ms);
 	weir_text_puts(zone, " } ] }");
+	plan_zone_end(reader->plan, count->match.item);
 }
 
 static void take_limit(struct reader *reader, struct counting *count)
