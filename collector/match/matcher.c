@@ -5,7 +5,8 @@
  * Zones with the same key template share its work: the key is joined and hashed
  * when the first of them takes the record. What a template or a field gave for a
  * record is kept under the record's number, so nothing is cleared between
- * records but that number.
+ * records but that number. Zones that take the same records, as those of several
+ * policies that are compared, are asked about once.
  */
 #include "collector/match/matcher.h"
 
@@ -16,6 +17,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A key template, and the event that it made of the newest record. */
 struct key_group {
@@ -24,7 +26,12 @@ struct key_group {
 	uint32_t event;
 };
 
+/* Whether a record is in a zone. */
+enum taken { NOT_TAKEN, TAKEN, DONE };
+
 struct zone_matcher {
+	uint32_t alike;   /* the first zone that takes the same records; mostly itself */
+	enum taken taken; /* of the newest record, where it is itself */
 	uint32_t id;
 	uint32_t group;
 	struct record_filter match;
@@ -156,6 +163,22 @@ static enum weir_status join_group(struct matcher *matcher, struct zone_matcher 
 	return status;
 }
 
+/* For each zone the first that takes the same records. There are few zones, or few texts that are alike: hashes tell. */
+static void find_alike(struct matcher *matcher)
+{
+	uint64_t *hashes = weir_alloc(matcher->zone_count, sizeof *hashes);
+	for (uint32_t i = 0; i < matcher->zone_count; i++) {
+		char *text = weir_zone_records_text(matcher->zones[i].zone);
+		hashes[i] = weir_hash64(text, strlen(text));
+		free(text);
+		uint32_t alike = 0;
+		while (hashes[alike] != hashes[i])
+			alike++;
+		matcher->zones[i].alike = alike;
+	}
+	free(hashes);
+}
+
 enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lists *lists, struct field_table *fields,
                              uint32_t partitions, struct matcher **matcher, struct weir_error *error)
 {
@@ -192,6 +215,7 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lis
 		matcher_free(made);
 		return status;
 	}
+	find_alike(made);
 	*matcher = made;
 	return WEIR_OK;
 }
@@ -353,6 +377,21 @@ static __attribute__((noinline)) struct weir_span keep_fields(struct matcher *ma
 	return weir_text_span(&matcher->kept);
 }
 
+static inline enum taken take(struct matcher *matcher, const struct zone_matcher *zone, const struct record *record)
+{
+	const struct key_template *template = &matcher->groups[zone->group].template;
+	if (!key_template_present(template, record))
+		return NOT_TAKEN;
+	if (zone->zone->source_count > 0 ? !is_of_source(zone->zone, record) : record->by_name)
+		return NOT_TAKEN;
+	bool done = is_done(zone, record);
+	if (!done && !record_filter_test(&zone->match, record))
+		return NOT_TAKEN;
+	if (zone->exempts && is_exempt(matcher, zone, template, record))
+		return NOT_TAKEN;
+	return done ? DONE : TAKEN;
+}
+
 void matcher_match(struct matcher *matcher, const struct record *record, struct matched *matched)
 {
 	matcher->record_number++;
@@ -362,14 +401,8 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 	for (uint32_t i = 0; i < matcher->zone_count; i++) {
 		struct zone_matcher *zone = &matcher->zones[i];
 		struct key_group *group = &matcher->groups[zone->group];
-		if (!key_template_present(&group->template, record))
-			continue;
-		if (zone->zone->source_count > 0 ? !is_of_source(zone->zone, record) : record->by_name)
-			continue;
-		bool done = is_done(zone, record);
-		if (!done && !record_filter_test(&zone->match, record))
-			continue;
-		if (zone->exempts && is_exempt(matcher, zone, &group->template, record))
+		zone->taken = zone->alike == i ? take(matcher, zone, record) : matcher->zones[zone->alike].taken;
+		if (zone->taken == NOT_TAKEN)
 			continue;
 		if (group->record_number != matcher->record_number) {
 			group->event = find_or_add_event(matcher, key_template_join(&group->template, record, &matcher->addresses));
@@ -377,7 +410,7 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 		}
 		kept |= zone->kept_fields;
 		matcher->taken_event[matcher->taken_count] = group->event;
-		matcher->taken[matcher->taken_count++] = (struct weir_frame_zone){.id = zone->id, .done = done};
+		matcher->taken[matcher->taken_count++] = (struct weir_frame_zone){.id = zone->id, .done = zone->taken == DONE};
 	}
 	hand_out_zones(matcher);
 	*matched = (struct matched){.events = matcher->events, .event_count = matcher->event_count};
