@@ -5,7 +5,9 @@
  * Zones with the same key template share its work: the key is joined and hashed
  * when the first of them takes the record. What a template or a field gave for a
  * record is kept under the record's number, so nothing is cleared between
- * records but that number. Where zones are many, an index says which of them to try.
+ * records but that number. Zones that take the same records, as those of several
+ * policies that are compared, are asked about once. Where zones are many, an index
+ * says which of them to try.
  */
 #include "collector/match/matcher.h"
 
@@ -17,6 +19,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* So few zones are tried sooner than they are looked up. */
 enum { FEW_ZONES = 16 };
@@ -28,7 +31,13 @@ struct key_group {
 	uint32_t event;
 };
 
+/* Whether a record is in a zone. */
+enum taken { NOT_TAKEN, TAKEN, DONE };
+
 struct zone_matcher {
+	uint32_t alike;         /* the first zone that takes the same records; mostly itself */
+	enum taken taken;       /* of that record, where it is itself */
+	uint64_t record_number; /* likewise */
 	uint32_t id;
 	uint32_t group;
 	struct record_filter match;
@@ -50,7 +59,7 @@ struct matcher {
 	struct verified_hosts *hosts;
 	struct zone_matcher *zones; /* in the policy's order */
 	uint32_t zone_count;
-	struct zone_index index;
+	struct zone_index *index; /* NULL: all zones are tried */
 	struct key_group *groups;
 	uint32_t group_count;
 	uint32_t partitions;
@@ -192,8 +201,24 @@ static void init_index(struct matcher *matcher)
 		for (uint32_t k = 0; k < zone->done_count; k++)
 			filters[count++] = (struct zone_filter){.filter = &zone->done[k], .zone = i};
 	}
-	zone_index_init(&matcher->index, filters, count, matcher->zone_count);
+	matcher->index = zone_index_new(filters, count, matcher->zone_count);
 	free(filters);
+}
+
+/* For each zone the first that takes the same records. There are few zones, or few texts that are alike: hashes tell. */
+static void find_alike(struct matcher *matcher)
+{
+	uint64_t *hashes = weir_alloc(matcher->zone_count, sizeof *hashes);
+	for (uint32_t i = 0; i < matcher->zone_count; i++) {
+		char *text = weir_zone_records_text(matcher->zones[i].zone);
+		hashes[i] = weir_hash64(text, strlen(text));
+		free(text);
+		uint32_t alike = 0;
+		while (hashes[alike] != hashes[i])
+			alike++;
+		matcher->zones[i].alike = alike;
+	}
+	free(hashes);
 }
 
 enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lists *lists, struct field_table *fields,
@@ -223,6 +248,7 @@ enum weir_status matcher_new(const struct weir_policy *policy, struct exempt_lis
 	}
 	if (count > FEW_ZONES)
 		init_index(made);
+	find_alike(made);
 	*matcher = made;
 	return WEIR_OK;
 }
@@ -231,7 +257,7 @@ void matcher_free(struct matcher *matcher)
 {
 	if (matcher == NULL)
 		return;
-	zone_index_deinit(&matcher->index);
+	zone_index_free(matcher->index);
 	for (uint32_t i = 0; i < matcher->zone_count; i++) {
 		struct zone_matcher *zone = &matcher->zones[i];
 		for (uint32_t k = 0; k < zone->done_count; k++)
@@ -385,33 +411,46 @@ static __attribute__((noinline)) struct weir_span keep_fields(struct matcher *ma
 	return weir_text_span(&matcher->kept);
 }
 
+static enum taken take(struct matcher *matcher, const struct zone_matcher *zone, const struct record *record)
+{
+	const struct key_template *template = &matcher->groups[zone->group].template;
+	if (!key_template_present(template, record))
+		return NOT_TAKEN;
+	if (zone->by_source ? !is_of_source(zone->zone, record) : record->by_name)
+		return NOT_TAKEN;
+	bool done = is_done(zone, record);
+	if (!done && !record_filter_test(&zone->match, record))
+		return NOT_TAKEN;
+	if (zone->exempts && is_exempt(matcher, zone, template, record))
+		return NOT_TAKEN;
+	return done ? DONE : TAKEN;
+}
+
 /* Takes the record for a zone if it is in it. @return the fields that the zone keeps of it */
 static inline uint64_t try_zone(struct matcher *matcher, const struct zone_matcher *zone, const struct record *record)
 {
+	struct zone_matcher *first = &matcher->zones[zone->alike];
+	if (first->record_number != matcher->record_number) {
+		first->record_number = matcher->record_number;
+		first->taken = take(matcher, first, record);
+	}
+	if (first->taken == NOT_TAKEN)
+		return 0;
 	struct key_group *group = &matcher->groups[zone->group];
-	if (!key_template_present(&group->template, record))
-		return 0;
-	if (zone->by_source ? !is_of_source(zone->zone, record) : record->by_name)
-		return 0;
-	bool done = is_done(zone, record);
-	if (!done && !record_filter_test(&zone->match, record))
-		return 0;
-	if (zone->exempts && is_exempt(matcher, zone, &group->template, record))
-		return 0;
 	if (group->record_number != matcher->record_number) {
 		group->event = find_or_add_event(matcher, key_template_join(&group->template, record, &matcher->addresses));
 		group->record_number = matcher->record_number;
 	}
 	matcher->taken_event[matcher->taken_count] = group->event;
-	matcher->taken[matcher->taken_count++] = (struct weir_frame_zone){.id = zone->id, .done = done};
+	matcher->taken[matcher->taken_count++] = (struct weir_frame_zone){.id = zone->id, .done = first->taken == DONE};
 	return zone->kept_fields;
 }
 
 static __attribute__((noinline)) uint64_t try_found(struct matcher *matcher, const struct record *record)
 {
 	uint64_t kept = 0;
-	const struct zone_index *index = &matcher->index;
-	const uint64_t *found = zone_index_find(&matcher->index, record);
+	struct zone_index *index = matcher->index;
+	const uint64_t *found = zone_index_find(index, record);
 	for (uint32_t i = 0; i < index->words; i++)
 		for (uint64_t left = found[i]; left != 0; left &= left - 1) {
 			uint32_t zone = i * 64 + (uint32_t)__builtin_ctzll(left);
@@ -427,7 +466,7 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 	matcher->addresses.known = 0;
 	matcher->event_count = matcher->taken_count = 0;
 	uint64_t kept = 0;
-	if (matcher->index.words > 0)
+	if (matcher->index != NULL)
 		kept = try_found(matcher, record);
 	else
 		for (uint32_t i = 0; i < matcher->zone_count; i++)

@@ -202,6 +202,11 @@ static inline int64_t weir_zone_block_ms(const struct weir_zone *zone, uint32_t 
 		return zone->block_for_ms;
 	return zone->block_list_ms[(nth < zone->block_list_count ? nth : zone->block_list_count) - 1];
 }
+/**
+ * Which records a zone takes, under which keys, and which of them are done in its queues, as text: zones with the same text
+ * take the same. Returned, the caller frees.
+ */
+char *weir_zone_records_text(const struct weir_zone *zone);
 /** What a zone means in one sentence, as `weir validate` prints it; returned, the caller frees. */
 char *weir_zone_describe(const struct weir_zone *zone);
 

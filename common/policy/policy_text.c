@@ -126,6 +126,45 @@ static char *dump(json_t *value)
 	return text;
 }
 
+static int compare_texts(const void *left, const void *right)
+{
+	return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+/* What is done in some queue of the zone, each once, in one order: a record is done in all of them or in none. */
+static json_t *done_json(const struct weir_zone *zone)
+{
+	char *texts[WEIR_ZONE_LIMITS_MAX];
+	size_t count = 0;
+	json_t *list = json_array();
+	for (uint32_t i = 0; i < zone->limit_count; i++) {
+		if (zone->limits[i].done.field_count == 0)
+			continue;
+		json_t *done = weir_match_json(&zone->limits[i].done);
+		texts[count++] = json_dumps(done, JSON_COMPACT | JSON_SORT_KEYS);
+		json_decref(done);
+	}
+	qsort(texts, count, sizeof *texts, compare_texts);
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || strcmp(texts[i], texts[i - 1]) != 0)
+			json_array_append_new(list, json_string(texts[i]));
+	}
+	for (size_t i = 0; i < count; i++)
+		free(texts[i]);
+	return list;
+}
+
+char *weir_zone_records_text(const struct weir_zone *zone)
+{
+	json_t *list = json_array();
+	json_array_append_new(list, key_json(zone));
+	json_array_append_new(list, weir_match_json(&zone->match));
+	json_array_append_new(list, exempt_json(zone));
+	json_array_append_new(list, sources_json(zone));
+	json_array_append_new(list, done_json(zone));
+	return dump(list);
+}
+
 char *weir_zone_settings(const struct weir_zone *zone)
 {
 	static const char *const others[] = {"id",   "name",      "description",   "exempt",

@@ -546,6 +546,40 @@ static void done_is_tested_before_match(void **state)
 	teardown(&fixture);
 }
 
+/* Zones that differ in nothing but their limits are asked about once: each record is in all of them, or in none. */
+static void zones_that_take_the_same_records_agree(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	static const char queue[] =
+		"{\"algorithm\": \"queue\", \"length\": 1, \"hold\": \"1m\", \"done\": {\"path\": [\"/out\"]}}";
+	static const char other[] =
+		"{\"algorithm\": \"queue\", \"length\": 9, \"hold\": \"2m\", \"done\": {\"path\": [\"/out\"]}}";
+	char zones[4096];
+	const char *form = "[{\"name\": \"a\", %s, \"limits\": [%s]}, {\"name\": \"b\", %s, \"limits\": [%s, %s]},"
+					   " {\"name\": \"c\", %s, \"limits\": [%s]}, {\"name\": \"d\", %s, " LIMITS "},"
+					   " {\"name\": \"e\", %s, " LIMITS "}]";
+	static const char first[] = "\"key\": [\"ip\"], \"match\": {\"path\": [\"/in\"]}, \"exempt\": [\"192.0.2.9\"]";
+	static const char second[] = "\"key\": [\"ip\"], \"match\": {\"path\": [\"/in\"]}";
+	snprintf(zones, sizeof zones, form, first, queue, first, other, queue, second, queue, first, first);
+	setup(&fixture, zones);
+	static const struct {
+		const char *ip, *path, *want;
+	} cases[] = {
+		{"192.0.2.1", "/in", "192.0.2.1: 1 2 3 4 5"},
+		{"192.0.2.9", "/in", "192.0.2.9: 3"},
+		{"192.0.2.1", "/out", "192.0.2.1: 1-done 2-done 3-done"},
+		{"192.0.2.9", "/out", "192.0.2.9: 3-done"},
+		{"192.0.2.1", "/", ""},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		set_field(&fixture, "ip", cases[i].ip);
+		set_field(&fixture, "path", cases[i].path);
+		assert_string_equal(match(&fixture), cases[i].want);
+	}
+	teardown(&fixture);
+}
+
 static void too_many_fields_are_refused(void **state)
 {
 	(void)state;
@@ -702,6 +736,7 @@ int main(void)
 		cmocka_unit_test(a_zone_may_name_its_sources),
 		cmocka_unit_test(records_by_name_are_for_zones_that_name_their_source),
 		cmocka_unit_test(done_is_tested_before_match),
+		cmocka_unit_test(zones_that_take_the_same_records_agree),
 		cmocka_unit_test(too_many_fields_are_refused),
 		cmocka_unit_test(only_fields_of_zones_are_wanted),
 		cmocka_unit_test(wildcards_match_any_run),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zones are compared as canonical text, in which files and defaults are filled in. */
+/* Zones are compared as texts, in which files and defaults are filled in. */
 #include "deploy/weir/backtest/log_zones.h"
 
 #include "common/base/alloc.h"
@@ -7,53 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_done(const json_t *zone, const json_t *done)
+static void add_carried(struct log_zones *zones, const struct weir_zone *logged, uint32_t number,
+                        const struct backtest_policies *policies)
 {
-	const json_t *limits = json_object_get(zone, "limits");
-	for (size_t i = 0; i < json_array_size(limits); i++)
-		if (json_equal(json_object_get(json_array_get(limits, i), "done"), done))
-			return true;
-	return false;
-}
-
-/* Whether each "done" of a zone's queues is one of the other's, too. */
-static bool done_are_in(const json_t *zone, const json_t *other)
-{
-	const json_t *limits = json_object_get(zone, "limits");
-	for (size_t i = 0; i < json_array_size(limits); i++) {
-		const json_t *done = json_object_get(json_array_get(limits, i), "done");
-		if (done != NULL && !has_done(other, done))
-			return false;
+	char *text = weir_zone_records_text(logged);
+	for (uint32_t place = 0; place < policies->zone_count; place++) {
+		char *own = weir_zone_records_text(policies_zone(policies, place));
+		if (strcmp(own, text) == 0) {
+			zones->places[number][zones->counts[number]++] = place;
+			zones->lacks[place] = false;
+		}
+		free(own);
 	}
-	return true;
-}
-
-static bool is_same(const json_t *a, const json_t *b, const char *member)
-{
-	const json_t *left = json_object_get(a, member), *right = json_object_get(b, member);
-	return left == right || json_equal(left, right);
-}
-
-static bool carries(const json_t *logged, const json_t *zone)
-{
-	static const char *const members[] = {"key", "match", "exempt", "sources", NULL};
-	for (int i = 0; members[i] != NULL; i++)
-		if (!is_same(logged, zone, members[i]))
-			return false;
-	return done_are_in(logged, zone) && done_are_in(zone, logged);
-}
-
-static void add_carried(struct log_zones *zones, const json_t *logged, const struct backtest_policy *policy)
-{
-	json_t *own = json_loads(policy->config->policy->text, 0, NULL);
-	const json_t *list = json_object_get(own, "zones");
-	for (uint32_t i = 0; i < zones->zone_count; i++)
-		for (uint32_t k = 0; k < json_array_size(list); k++)
-			if (carries(json_array_get(logged, i), json_array_get(list, k))) {
-				zones->places[i][zones->counts[i]++] = policy->first + k;
-				zones->lacks[policy->first + k] = false;
-			}
-	json_decref(own);
+	free(text);
 }
 
 void log_zones_init(struct log_zones *zones, const struct weir_policy *policy, const struct backtest_policies *policies)
@@ -70,10 +36,8 @@ void log_zones_init(struct log_zones *zones, const struct weir_policy *policy, c
 		zones->ids[i] = policy->zones[i].id;
 		zones->places[i] = weir_alloc(policies->zone_count, sizeof *zones->places[i]);
 	}
-	json_t *root = json_loads(policy->text, 0, NULL);
-	for (uint32_t i = 0; i < policies->count; i++)
-		add_carried(zones, json_object_get(root, "zones"), &policies->at[i]);
-	json_decref(root);
+	for (uint32_t i = 0; i < count; i++)
+		add_carried(zones, &policy->zones[i], i, policies);
 }
 
 void log_zones_deinit(struct log_zones *zones)
