@@ -52,7 +52,7 @@ def running(place, days, **more):
 
 def history(run):
     """(version, author, in the log, changes) of each policy."""
-    return [(one["version"], one["by"], one["in_log"], one["changes"])
+    return [(one["version"], one.get("by"), one["in_log"], one["changes"])
             for one in run.command("policy", "history", "--json").objects()]
 
 
