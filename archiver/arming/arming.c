@@ -174,15 +174,17 @@ static enum weir_status find_since(struct arming *arming, struct waiting_zone *z
 	struct weir_shadow_note note;
 	int64_t from_ms = newest_ms;
 	enum weir_status status = weir_shadow_note_get(arming->store, zone->id, &note, error);
-	if (status == WEIR_OK && note.version == zone->version) {
+	if (status == WEIR_OK && note.version == zone->version && note.since_ms > 0) {
 		zone->since_ms = note.since_ms;
 		zone->noted = true;
 		return WEIR_OK;
 	}
 	if (status == WEIR_OK && zone->fresh)
 		status = day_counts_oldest_hour(arming->store, zone->id, &from_ms, error);
-	if (status != WEIR_OK || from_ms < 0)
+	if (status != WEIR_OK)
 		return status;
+	if (from_ms < 0)
+		return put_note(arming, zone, "nobody has come to it yet", error);
 	zone->since_ms = weir_day_of(from_ms) + WEIR_DAY_MS;
 	zone->noted = true;
 	return put_note(arming, zone, "no whole day has been counted yet", error);
@@ -228,7 +230,9 @@ static enum weir_status look_at_all(struct arming *arming, struct weir_error *er
 		struct waiting_zone *zone = &arming->waiting->zones[i];
 		if (!zone->noted)
 			status = find_since(arming, zone, newest_ms, error);
-		if (status != WEIR_OK || !zone->noted || zone->until_ms >= arming->until_ms)
+		if (status == WEIR_OK && !zone->noted) /* nobody came: nothing to look at before the next day */
+			zone->until_ms = arming->until_ms;
+		if (status != WEIR_OK || zone->until_ms >= arming->until_ms)
 			continue;
 		status = judge(arming, zone, error);
 		if (status == WEIR_OK)
@@ -277,11 +281,11 @@ static enum weir_status arm(struct arming *arming, struct weir_error *error)
 	return status == WEIR_AGAIN ? WEIR_OK : status;
 }
 
-/* Whether some zone has days to look at, or is new. */
+/* Whether some zone has days to look at: one that is new was looked at up to none. */
 static bool is_due(const struct arming *arming)
 {
 	for (size_t i = 0; i < arming->waiting->count; i++)
-		if (!arming->waiting->zones[i].noted || arming->waiting->zones[i].until_ms < arming->until_ms)
+		if (arming->waiting->zones[i].until_ms < arming->until_ms)
 			return true;
 	return false;
 }

@@ -52,7 +52,7 @@ def running(place, days, **more):
 
 def history(run):
     """(version, author, in the log, changes) of each policy."""
-    return [(one["version"], one["by"], one["in_log"], one["changes"])
+    return [(one["version"], one.get("by"), one["in_log"], one["changes"])
             for one in run.command("policy", "history", "--json").objects()]
 
 
@@ -124,6 +124,7 @@ def test_it_stays_in_shadow_and_says_why(place):
     port, api = free_port(), free_port()
     run = running(place, [day(0), day(1), day(2, blocked=2), day(3), day(4, keys=90), day(5)],
                   archiver={"enabled": True, "interval": "100ms", "api": f"127.0.0.1:{api}"},
+                  zones=site() + [zone("quiet", [sliding(3, "1m")], id=2, match={"path": ["/none"]}, mode=until_below())],
                   listen={"http": f"127.0.0.1:{port}"}).start()
     why = ("1 of 3 days in a row below 1%; on 2023-12-13, 1 of 90 keys (1.1111%) would have been blocked, but a day with "
            "fewer than 100 keys says nothing; the last day that was not below is 2023-12-11 with 2 of 120 keys (1.6667%)")
@@ -131,11 +132,13 @@ def test_it_stays_in_shadow_and_says_why(place):
     assert run.weir.said().count(why) == 1, run.weir.said()
     assert f'zone "site" stays in shadow: {why}' in run.command("policy", "show").out().decode()
     until(lambda: metrics.scrape(port).value("weir_archiver_shadow_days", zone="site") == 1, "metrics", running=run.weir)
-    (shown,) = zones_of(api)
+    shown, quiet = zones_of(api)
     assert (shown["mode"], shown["shadow_until"]) == ("shadow", why), shown
+    assert (quiet["mode"], quiet["shadow_until"]) == ("shadow", "nobody has come to it yet"), quiet
     run.append(day(6) + day(7))
     words = until_armed(run)
-    (shown,) = zones_of(api)
+    shown, quiet = zones_of(api)
+    assert quiet["mode"] == "shadow", quiet
     assert shown["mode"] == "enforce" and shown["shadow_until"] in words, shown
     assert "on 3 days from 2023-12-12 to 2023-12-15" in words, words
     run.stop()
