@@ -50,7 +50,7 @@ struct matcher {
 	struct verified_hosts *hosts;
 	struct zone_matcher *zones; /* in the policy's order */
 	uint32_t zone_count;
-	struct zone_index index;
+	struct zone_index *index; /* NULL: all zones are tried */
 	struct key_group *groups;
 	uint32_t group_count;
 	uint32_t partitions;
@@ -192,7 +192,7 @@ static void init_index(struct matcher *matcher)
 		for (uint32_t k = 0; k < zone->done_count; k++)
 			filters[count++] = (struct zone_filter){.filter = &zone->done[k], .zone = i};
 	}
-	zone_index_init(&matcher->index, filters, count, matcher->zone_count);
+	matcher->index = zone_index_new(filters, count, matcher->zone_count);
 	free(filters);
 }
 
@@ -231,7 +231,7 @@ void matcher_free(struct matcher *matcher)
 {
 	if (matcher == NULL)
 		return;
-	zone_index_deinit(&matcher->index);
+	zone_index_free(matcher->index);
 	for (uint32_t i = 0; i < matcher->zone_count; i++) {
 		struct zone_matcher *zone = &matcher->zones[i];
 		for (uint32_t k = 0; k < zone->done_count; k++)
@@ -410,8 +410,8 @@ static inline uint64_t try_zone(struct matcher *matcher, const struct zone_match
 static __attribute__((noinline)) uint64_t try_found(struct matcher *matcher, const struct record *record)
 {
 	uint64_t kept = 0;
-	const struct zone_index *index = &matcher->index;
-	const uint64_t *found = zone_index_find(&matcher->index, record);
+	struct zone_index *index = matcher->index;
+	const uint64_t *found = zone_index_find(index, record);
 	for (uint32_t i = 0; i < index->words; i++)
 		for (uint64_t left = found[i]; left != 0; left &= left - 1) {
 			uint32_t zone = i * 64 + (uint32_t)__builtin_ctzll(left);
@@ -427,7 +427,7 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 	matcher->addresses.known = 0;
 	matcher->event_count = matcher->taken_count = 0;
 	uint64_t kept = 0;
-	if (matcher->index.words > 0)
+	if (matcher->index != NULL)
 		kept = try_found(matcher, record);
 	else
 		for (uint32_t i = 0; i < matcher->zone_count; i++)
