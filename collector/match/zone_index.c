@@ -160,10 +160,10 @@ static void init_field(struct zone_index *index, uint32_t field, struct field_li
 	index->fields |= UINT64_C(1) << field;
 }
 
-void zone_index_init(struct zone_index *index, const struct zone_filter *filters, uint32_t filter_count,
-                     uint32_t zone_count)
+struct zone_index *zone_index_new(const struct zone_filter *filters, uint32_t filter_count, uint32_t zone_count)
 {
-	*index = (struct zone_index){.words = (zone_count + 63) / 64};
+	struct zone_index *index = weir_alloc(1, sizeof *index);
+	index->words = (zone_count + 63) / 64;
 	index->always = weir_alloc(index->words, sizeof *index->always);
 	index->found = weir_alloc(index->words, sizeof *index->found);
 	index->guards = weir_alloc(zone_count, sizeof *index->guards);
@@ -187,18 +187,22 @@ void zone_index_init(struct zone_index *index, const struct zone_filter *filters
 	}
 	free(fields);
 	free(choices);
-	if (index->fields == 0)
-		zone_index_deinit(index);
+	if (index->fields != 0)
+		return index;
+	zone_index_free(index);
+	return NULL;
 }
 
-void zone_index_deinit(struct zone_index *index)
+void zone_index_free(struct zone_index *index)
 {
+	if (index == NULL)
+		return;
 	for (uint64_t left = index->fields; left != 0; left &= left - 1)
 		literal_index_deinit(&index->literals[__builtin_ctzll(left)]);
 	free(index->always);
 	free(index->found);
 	free(index->guards);
-	*index = (struct zone_index){0};
+	free(index);
 }
 
 const uint64_t *zone_index_find(struct zone_index *index, const struct record *record)

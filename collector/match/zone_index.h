@@ -39,13 +39,15 @@ struct zone_index {
 	uint64_t fields;                          /* a bit each */
 	struct zone_guard *guards;                /* of each zone */
 	uint64_t *always, *found;                 /* a bit a zone */
-	uint32_t words;                           /* of 64 bits; 0: there is no index */
+	uint32_t words;                           /* of 64 bits */
 };
 
-/** @param filters  of zones 0 .. zone_count-1 in order, each of which has one at least; borrowed: must outlive the index */
-void zone_index_init(struct zone_index *index, const struct zone_filter *filters, uint32_t filter_count,
-                     uint32_t zone_count);
-void zone_index_deinit(struct zone_index *index);
+/**
+ * @param filters  of zones 0 .. zone_count-1 in order, each of which has one at least; borrowed: must outlive the index
+ * @return the caller's to free; NULL: there is nothing to look up, all zones are to be tried
+ */
+struct zone_index *zone_index_new(const struct zone_filter *filters, uint32_t filter_count, uint32_t zone_count);
+void zone_index_free(struct zone_index *index);
 
 /** The zones that may take a record, if their guards say so too: a bit each in `words` words. Valid until the next call. */
 const uint64_t *zone_index_find(struct zone_index *index, const struct record *record);

@@ -207,7 +207,6 @@ static void measure_index(uint32_t zones)
 	struct weir_match *matches = weir_alloc(zones, sizeof *matches);
 	struct record_filter *filters = weir_alloc(zones, sizeof *filters);
 	struct zone_filter *zone_filters = weir_alloc(zones, sizeof *zone_filters);
-	struct zone_index index;
 	char path[ROUTE_BYTES];
 	field_table_init(&fields);
 	for (uint32_t i = 0; i < zones; i++) {
@@ -224,7 +223,7 @@ static void measure_index(uint32_t zones)
 		weir_json_document_free(document);
 	}
 	double start = thread_seconds();
-	zone_index_init(&index, zone_filters, zones, zones);
+	struct zone_index *index = zone_index_new(zone_filters, zones, zones);
 	double made_s = thread_seconds() - start;
 	weir_text_clear(&text);
 	weir_text_puts(&text, "/api/v1/team1/things10/");
@@ -235,10 +234,10 @@ static void measure_index(uint32_t zones)
 	enum { LOOKUPS = 100000 };
 	start = thread_seconds();
 	for (int i = 0; i < LOOKUPS; i++)
-		zone_index_find(&index, &record);
+		zone_index_find(index, &record);
 	printf("{\"bench\":\"match_index\",\"zones\":%u,\"made_ms\":%.2f,\"long_path_ns\":%.1f}\n", zones, made_s * 1e3,
 	       (thread_seconds() - start) / LOOKUPS * 1e9);
-	zone_index_deinit(&index);
+	zone_index_free(index);
 	for (uint32_t i = 0; i < zones; i++) {
 		record_filter_deinit(&filters[i]);
 		weir_match_free(&matches[i]);

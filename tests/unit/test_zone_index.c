@@ -391,7 +391,7 @@ struct filters {
 	struct field_table fields;
 	struct record_filter *filters;
 	struct zone_filter *zone_filters;
-	struct zone_index index;
+	struct zone_index *index;
 };
 
 static void filters_init(struct filters *filters, struct weir_text *zones)
@@ -407,13 +407,14 @@ static void filters_init(struct filters *filters, struct weir_text *zones)
 			WEIR_OK);
 		filters->zone_filters[i] = (struct zone_filter){.filter = &filters->filters[i], .zone = i};
 	}
-	zone_index_init(&filters->index, filters->zone_filters, count, count);
+	filters->index = zone_index_new(filters->zone_filters, count, count);
+	assert_non_null(filters->index);
 	weir_text_deinit(zones);
 }
 
 static void filters_deinit(struct filters *filters)
 {
-	zone_index_deinit(&filters->index);
+	zone_index_free(filters->index);
 	for (uint32_t i = 0; i < filters->policy->zone_count; i++)
 		record_filter_deinit(&filters->filters[i]);
 	free(filters->filters);
@@ -429,9 +430,9 @@ static uint32_t found(struct filters *filters, const char *method, const char *p
 	record.fields[FIELD_METHOD] = weir_span_of(method);
 	record.fields[FIELD_PATH] = weir_span_of(path);
 	record.fields[FIELD_STATUS] = weir_span_of("500");
-	const uint64_t *bits = zone_index_find(&filters->index, &record);
+	const uint64_t *bits = zone_index_find(filters->index, &record);
 	for (uint32_t i = 0; i < filters->policy->zone_count; i++)
-		count += (bits[i / 64] >> i % 64 & 1) && zone_guard_passes(&filters->index.guards[i], &record);
+		count += (bits[i / 64] >> i % 64 & 1) && zone_guard_passes(&filters->index->guards[i], &record);
 	return count;
 }
 
