@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Messages a second of the sources `nats` and `amqp` (a stream queue), beside a bare loop of the same library that drops
-what it gets, in turns. Messages have 230 bytes. WEIR_BENCH=smoke runs a small size."""
+"""Messages a second of the sources `nats` and `amqp` (a stream queue), as they are handed on, beside a file source with the
+same lines and a bare loop of the same library that drops what it gets, in turns, and the processor time of each. Messages
+have 230 bytes. WEIR_BENCH=smoke runs a small size."""
 
 import json
 import os
@@ -22,7 +23,7 @@ GOAL = 0.7
 
 
 def rate(*arguments):
-    """What the program measures."""
+    """(messages a second, processor time of each in nanoseconds) of one run of the program."""
     path = os.path.join(bench.BUILD, "tests", "queue_rate")
     if not os.access(path, os.X_OK):
         raise Skipped("queue_rate is not built")
@@ -30,16 +31,28 @@ def rate(*arguments):
     if done.returncode == 77:
         raise Skipped("the library is not here")
     assert done.returncode == 0, done.stderr
-    return float(done.stdout)
+    return tuple(map(float, done.stdout.split()))
 
 
-def compare(place, name, bare, config, count=COUNT):
-    """Both in turns; the best of each, as whatever else runs only slows them."""
-    path = place.write(f"{name}.json", json.dumps(config))
-    pairs = [(rate(*bare, count), rate("source", path, count)) for _ in range(TURNS)]
-    peer, own = (max(values) for values in zip(*pairs))
-    bench.report(f"queues_{name}", messages=count, bare_per_s=round(peer), weir_per_s=round(own),
-                 ratio=round(own / peer, 2), goal=GOAL)
+def compare(place, server, bare, config, count=COUNT):
+    """The source, the bare loop and a file of the same lines, in turns; the best of each, as whatever else runs only slows
+    them. Beside the source, what the server uses."""
+    name, pid = config["type"], server.server.process.pid()
+    path = place.write(f"{name}.json", json.dumps({**config, "format": "combined"}))
+    log = place.write("log", (MESSAGE + b"\n") * count)
+    plain = place.write("file.json", json.dumps({"type": "file", "path": log, "format": "combined", "follow": False}))
+    rows, server_ns = [], []
+    for _ in range(TURNS):
+        bare_run = rate(*bare, count)
+        before_s = bench.cpu_s(pid)
+        own_run = rate("source", path, count)
+        server_ns.append((bench.cpu_s(pid) - before_s) * 1e9 / count)
+        rows.append((bare_run, own_run, rate("source", plain, count)))
+    (peer, own, file), (peer_ns, own_ns, file_ns) = (
+        [pick(turn[i][k] for turn in rows) for i in range(3)] for k, pick in ((0, max), (1, min)))
+    bench.report(f"queues_{name}", messages=count, weir_per_s=round(own), bare_per_s=round(peer), file_per_s=round(file),
+                 ratio=round(own / peer, 2), goal=GOAL, weir_cpu_ns=round(own_ns),
+                 bare_cpu_ns=round(peer_ns), file_cpu_ns=round(file_ns), server_cpu_ns=round(min(server_ns)))
 
 
 def measure(place):
@@ -48,14 +61,13 @@ def measure(place):
         with nats.Client(server.port) as client:
             client.add("LOGS", ["logs.>"])
             client.publish([MESSAGE] * COUNT, window=20000)
-        compare(place, "nats", ("nats", server.url, "LOGS"),
-                {"type": "nats", "url": server.url, "stream": "LOGS", "format": "combined"})
+        compare(place, server, ("nats", server.url, "LOGS"), {"type": "nats", "url": server.url, "stream": "LOGS"})
     with rabbitmq.OwnRabbit(place) as server:
         with rabbitmq.Client(server.port) as client:
             client.declare("logs", "stream")
             client.publish([MESSAGE] * (COUNT // 5), window=5000)  # it takes them slowly
-        compare(place, "amqp", ("amqp", server.port, "logs"),
-                {"type": "amqp", "url": server.url, "queue": "logs", "stream": True, "format": "combined"}, COUNT // 5)
+        compare(place, server, ("amqp", server.port, "logs"),
+                {"type": "amqp", "url": server.url, "queue": "logs", "stream": True}, COUNT // 5)
 
 
 if __name__ == "__main__":
