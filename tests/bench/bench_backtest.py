@@ -26,13 +26,14 @@ LIMITS = {"ten": (10, "sliding_window"), "twenty": (20, "sliding_window"), "buck
 DUCKDB = r"""
 import duckdb, sys
 base = duckdb.connect(config={"threads": 2})
+base.execute("set enable_progress_bar = false")
 print(base.execute('''
     with events as (
         select regexp_extract(line, '^(\\S+)', 1) as ip,
-               strptime(regexp_extract(line, '\\[([^\\]]+)\\]', 1), '%d/%b/%Y:%H:%M:%S %z') as at
+               strptime(regexp_extract(line, '\\[([^\\]]+)\\]', 1), '%d/%b/%Y:%H:%M:%S %z') as t
         from read_csv(?, columns={'line': 'varchar'}, delim=chr(1), quote='', escape='', header=false)),
     counted as (
-        select ip, count(*) over (partition by ip order by at
+        select ip, count(*) over (partition by ip order by t
                                   range between interval 59999 milliseconds preceding and current row) as held
         from events)
     select count(distinct ip) from counted where held > 10''', [sys.argv[1]]).fetchone()[0])

@@ -214,6 +214,16 @@ def test_policies_of_one_name_are_told_apart(place):
     assert done.code() == USAGE and "is given twice" in done.said(), done.said()
 
 
+def test_what_a_zone_lacks_is_said_by_its_name(place):
+    log, source = user_log(place, text="".join(burst("u1", 1, traffic.START_MS - 2000 * i) for i in range(20)))
+    configs = [policy(place, "a.json", [zone("early", [fixed(5, "1s")])], sources=[source]),
+               policy(place, "b.json", [zone("codes", [fixed(5, "1s")], match={"code": ["x"]})])]
+    done = place.good("backtest", "--config", configs[0], "--config", configs[1], log)
+    assert "--sort judges in the order of time" in done.out().decode(), done.out()
+    assert 'zone "0"' not in done.said(), done.said()
+    assert zones_of(backtest(place, configs, "--sort", log))["a", "early"]["late"] == 0
+
+
 def test_different_sources_are_no_comparison(place):
     _, source = user_log(place)
     _, other = user_log(place, "b.log")

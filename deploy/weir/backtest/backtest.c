@@ -17,6 +17,7 @@
 #include "deploy/weir/run/once.h"
 #include "deploy/weir/run/run_check.h"
 #include "deploy/weir/run/summary.h"
+#include "deploy/weir/run/unmatched.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,9 @@ static enum weir_status check_all(struct backtest *backtest, struct weir_error *
 		{"--json", backtest->json_path}, {"--csv", backtest->csv_path}, {"--html", backtest->html_path}, {NULL, NULL}};
 	const struct weir_config *config = backtest->run.config;
 	enum weir_status status = run_check_outputs(&backtest->run, outputs, error);
+	/* each by itself first: what is wrong with a zone is said by the name that it has there */
+	for (uint32_t i = 0; status == WEIR_OK && i < backtest->policies.count; i++)
+		status = inputs_check_policy(config, backtest->policies.at[i].config->policy, backtest->run.lists, error);
 	return status == WEIR_OK ? inputs_check_policy(config, config->policy, backtest->run.lists, error) : status;
 }
 
@@ -328,6 +332,8 @@ static enum weir_exit judge(struct backtest *backtest)
 	if (open_decisions(backtest, &error) != WEIR_OK)
 		return refuse(&error);
 	make_figures(backtest, (uint32_t)config->bus.partitions, true, config->limiter.memory_bytes);
+	for (uint32_t i = 0; i < backtest->policies.count; i++)
+		unmatched_tell(config, backtest->policies.at[i].config->policy, backtest->run.lists, &backtest->log);
 	weir_stop_install();
 	enum weir_exit code = run_once(&backtest->run, &backtest->log, &backtest->progress);
 	enum weir_exit told = backtest->ended ? report_all(backtest) : WEIR_EXIT_NOT_YET;

@@ -182,6 +182,7 @@ static void add_example(struct figures_difference *difference, const struct figu
 	struct weir_text key = difference->examples[last].key;
 	memmove(&difference->examples[at + 1], &difference->examples[at], (last - at) * sizeof *difference->examples);
 	weir_text_clear(&key);
+	(void)weir_text_reserve(&key, example->key.length + 1); /* the key of a zone without one is empty, and no NULL */
 	weir_text_append(&key, example->key.at, example->key.length);
 	difference->examples[at] = *example;
 	difference->examples[at].key = key;

@@ -105,6 +105,19 @@ static void put_unpaired(struct weir_text *text, const struct report *report)
 	}
 }
 
+/* Logs out of order are judged as a live weir would have judged them, which may not be what was meant. */
+static void put_late(struct weir_text *text, const struct report *report)
+{
+	uint64_t most = 0;
+	for (uint32_t i = 0; i < report->policies->zone_count; i++)
+		most = figures_zone(report->figures, i)->late > most ? figures_zone(report->figures, i)->late : most;
+	if (most == 0)
+		return;
+	weir_text_puts(text, "\n  Events that are out of order came too late for some limit, up to ");
+	words_count(text, most);
+	weir_text_puts(text, report->from_log ? " of a zone.\n" : " of a zone: --sort judges in the order of time.\n");
+}
+
 void report_words(struct weir_text *text, const struct report *report)
 {
 	uint64_t malformed = 0;
@@ -129,6 +142,7 @@ void report_words(struct weir_text *text, const struct report *report)
 		weir_text_puts(text, "; weir validate shows the first of them\n");
 	}
 	put_zones(text, report);
+	put_late(text, report);
 	if (figures_lack_keys(report->figures))
 		weir_text_puts(text,
 		               "\n  There are more keys than limiter.memory can hold: the numbers of keys are the least that "

@@ -176,11 +176,11 @@ static void print_summary(const struct once *once, bool finished)
 	};
 	inputs_counts(once->inputs, &summary.counts);
 	summary.lines_here = summary.counts.lines - once->lines_before;
-	log_late(once, &summary);
 	if (once->options->watch != NULL) {
 		once->options->watch->ended(once->options->watch->context, &summary);
 		return;
 	}
+	log_late(once, &summary);
 	if (once->options->quiet && !once->options->summary_json)
 		return;
 	struct weir_text text = {0};
