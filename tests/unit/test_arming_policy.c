@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { PARTITIONS = 2, STEPS_MOST = 20, FIRST = 1, ARMED = 2, WAIT_MS = 30000 };
+enum { PARTITIONS = 2, STEPS_MOST = 20, FIRST = 1, ARMED = 2, WAIT_MS = 30000, PATH_BYTES = 512 };
 
 #define ZONE(rate)                                                                                            \
 	"{\"zones\":[{\"id\":1,\"name\":\"site\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"sliding_window\"," \
@@ -58,7 +58,7 @@ static enum weir_status put_or_die(struct weir_store *store, uint64_t version, s
 }
 
 struct world {
-	char *log, *state;
+	char log[PATH_BYTES], state[PATH_BYTES];
 	struct weir_bus *bus;
 	struct weir_store *store;
 };
@@ -92,11 +92,21 @@ static void close_world(struct world *world)
 	world->store->ops->close(world->store);
 }
 
+static void make_scratch(char path[PATH_BYTES])
+{
+	char *made = scratch_new();
+	assert_non_null(made);
+	snprintf(path, PATH_BYTES, "%s", made);
+	free(made);
+}
+
 /* A cluster with one policy, whose zone waits. */
 static struct world new_world(void)
 {
-	struct world world = {.log = scratch_new(), .state = scratch_new()};
+	struct world world = {0};
 	struct weir_error error;
+	make_scratch(world.log);
+	make_scratch(world.state);
 	open_world(&world);
 	operator_comes = false;
 	steps_left = STEPS_MOST;
@@ -109,7 +119,6 @@ static void end_world(struct world *world)
 {
 	close_world(world);
 	scratch_remove(world->log), scratch_remove(world->state);
-	free(world->log), free(world->state);
 }
 
 static uint64_t newest_of(struct weir_store *store, char text[1024])
