@@ -386,7 +386,8 @@ static __attribute__((noinline)) struct weir_span keep_fields(struct matcher *ma
 }
 
 /* Takes the record for a zone if it is in it. @return the fields that the zone keeps of it */
-static inline uint64_t try_zone(struct matcher *matcher, const struct zone_matcher *zone, const struct record *record)
+static inline __attribute__((always_inline)) uint64_t try_zone(struct matcher *matcher, const struct zone_matcher *zone,
+                                                               const struct record *record)
 {
 	struct key_group *group = &matcher->groups[zone->group];
 	if (!key_template_present(&group->template, record))
@@ -427,7 +428,7 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 	matcher->addresses.known = 0;
 	matcher->event_count = matcher->taken_count = 0;
 	uint64_t kept = 0;
-	if (matcher->index != NULL)
+	if (__builtin_expect(matcher->index != NULL, 0))
 		kept = try_found(matcher, record);
 	else
 		for (uint32_t i = 0; i < matcher->zone_count; i++)
