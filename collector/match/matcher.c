@@ -427,7 +427,8 @@ static enum taken take(struct matcher *matcher, const struct zone_matcher *zone,
 }
 
 /* Takes the record for a zone if it is in it. @return the fields that the zone keeps of it */
-static inline uint64_t try_zone(struct matcher *matcher, const struct zone_matcher *zone, const struct record *record)
+static inline __attribute__((always_inline)) uint64_t try_zone(struct matcher *matcher, const struct zone_matcher *zone,
+                                                               const struct record *record)
 {
 	struct zone_matcher *first = &matcher->zones[zone->alike];
 	if (first->record_number != matcher->record_number) {
@@ -466,7 +467,7 @@ void matcher_match(struct matcher *matcher, const struct record *record, struct 
 	matcher->addresses.known = 0;
 	matcher->event_count = matcher->taken_count = 0;
 	uint64_t kept = 0;
-	if (matcher->index != NULL)
+	if (__builtin_expect(matcher->index != NULL, 0))
 		kept = try_found(matcher, record);
 	else
 		for (uint32_t i = 0; i < matcher->zone_count; i++)
