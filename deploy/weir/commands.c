@@ -2,6 +2,7 @@
 /* Which subcommands there are, in the order in which help lists them. */
 #include "deploy/weir/command.h"
 
+/* clang-format off */
 const struct command *const weir_commands[WEIR_COMMANDS_MAX + 1] = {
 	&command_run,
 	&command_validate,
@@ -29,3 +30,4 @@ const struct command *const weir_commands[WEIR_COMMANDS_MAX + 1] = {
 	&command_reference,
 	NULL,
 };
+/* clang-format on */

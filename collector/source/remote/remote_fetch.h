@@ -41,7 +41,7 @@ struct remote_fetch_state {
 	uint64_t behind_bytes; /* known to be there, and not in a step */
 	uint64_t waiting;      /* objects that have unread bytes */
 	uint64_t errors, lost_bytes, unknown_losses, replaced;
-	bool reads;        /* bytes of an object came */
+	bool reads; /* bytes of an object came */
 	char problem[256];
 	bool reads_on; /* the problem is a loss */
 };

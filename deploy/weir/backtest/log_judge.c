@@ -11,10 +11,10 @@
 #include "common/base/alloc.h"
 #include "common/base/stop.h"
 #include "common/bus/kafka/bus_kafka.h"
+#include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/backend/run_note.h"
 #include "deploy/weir/backtest/log_zones.h"
 #include "deploy/weir/inspect/topic_read.h"
-#include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/run/rounds.h"
 #include "deploy/weir/terminal/when.h"
 

@@ -10,6 +10,7 @@
 #include "common/bytes/hash.h"
 #include "common/json/json.h"
 #include "deploy/weir/backend/backend.h"
+#include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/backend/run_note.h"
 #include "deploy/weir/explain/kept_fields.h"
 #include "deploy/weir/explain/line_files.h"
@@ -19,7 +20,6 @@
 #include "deploy/weir/explain/replay_log.h"
 #include "deploy/weir/explain/replay_once.h"
 #include "deploy/weir/overrides/override_key.h"
-#include "deploy/weir/backend/policy_apply.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -16,9 +16,9 @@
 #include "common/cluster/policy_log.h"
 #include "common/config/arguments.h"
 #include "deploy/weir/backend/backend.h"
+#include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/recover_archive.h"
-#include "deploy/weir/backend/policy_apply.h"
 #include "limiter/lane/lane.h"
 
 #include <stdio.h>

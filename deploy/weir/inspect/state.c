@@ -12,11 +12,11 @@
 #include "common/json/json.h"
 #include "common/json/units.h"
 #include "deploy/weir/backend/backend.h"
+#include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/state_lines.h"
 #include "deploy/weir/inspect/state_overrides.h"
 #include "deploy/weir/inspect/state_read.h"
-#include "deploy/weir/backend/policy_apply.h"
 
 #include <errno.h>
 #include <stdio.h>

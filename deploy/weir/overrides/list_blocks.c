@@ -13,10 +13,10 @@
 
 #include "common/base/alloc.h"
 #include "common/json/json_writer.h"
+#include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/inspect/state_overrides.h"
 #include "deploy/weir/inspect/state_read.h"
 #include "deploy/weir/inspect/topic_read.h"
-#include "deploy/weir/backend/policy_apply.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "deploy/weir/overrides/override_around.h"
 
 #include "common/base/clock.h"
-#include "deploy/weir/inspect/overrides_read.h"
 #include "deploy/weir/backend/policy_apply.h"
+#include "deploy/weir/inspect/overrides_read.h"
 
 enum { WAIT_MS = 3000 };
 
