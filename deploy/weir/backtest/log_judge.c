@@ -36,7 +36,8 @@ struct log_judge {
 	struct rounds *rounds;
 	struct framer *framer;
 	struct weir_frame_reader *reader;
-	struct once_watch watch; /* the options' own, behind a look at the memory */
+	struct output_files files; /* none: what is judged is looked at alone */
+	struct once_watch watch;   /* the options' own, behind a look at the memory */
 	_Atomic bool full;
 
 	struct log_zones *zones; /* of each version that was met */
@@ -188,7 +189,6 @@ static enum weir_status pass_on(void *context, unsigned place, struct weir_error
 
 static enum weir_status open_lanes(struct log_judge *judge, struct weir_error *error)
 {
-	static struct output_files none; /* nothing is written */
 	judge->tried = policy_registry_new();
 	enum weir_status status =
 		policy_log_apply(NULL, judge->tried, NULL, judge->options.joined, 0, &judge->version, error);
@@ -204,7 +204,7 @@ static enum weir_status open_lanes(struct log_judge *judge, struct weir_error *e
 	struct rounds_options rounds = {.lanes = judge->lanes,
 	                                .partition_count = judge->partitions,
 	                                .threads = judge->options.threads,
-	                                .files = &none,
+	                                .files = &judge->files,
 	                                .watch = &judge->watch};
 	status = rounds_new(&rounds, &judge->rounds, error);
 	if (status == WEIR_OK)
