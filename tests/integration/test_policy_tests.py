@@ -203,6 +203,13 @@ def test_operators_commands_lie_between_lines(place):
            case("allow", [{**block, "command": "allow", "at": "0s"}, given(50, "1ms")], decisions=[]),
            case("half", [{**block, "command": "override", "at": "0s", "rate": "0.4"}, given(3, at="1s")],
                 decisions=[{"line": 3, "count": 2}]))
+    net = {**block, "at": "0s", "key": "203.0.113.0/24"}
+    report(place, site(place, zone("site", [sliding(5, "1m")], key=("ip",))),
+           case("network", [net, {"at": "1s", "repeat": 20, "every": "1s", "fields": {"ip": "203.0.113.{n}"}},
+                            {"command": "lift", "at": "30s", "zone": "site", "key": net["key"]}, {"at": "31s", "fields": {"ip": IP}}],
+                decisions=[{"zone": "site", "key": "203.0.113.0/24", "line": 0}, {"action": "lift", "line": 20}],
+                counts=[{"zone": "site", "passed": 1, "blocked": 20}]))
+    config = site(place)
     [(words, _)] = failures(place, config, case("why", [block], decisions=[{"says": "scraping"}]))
     assert "an operator's command decided it" in words, words
 

@@ -67,7 +67,7 @@ static enum weir_status read_key(const struct weir_json *at, struct test_key *ke
 #define GIVEN(member, what, ...) \
 	{.name = #member, .kind = what, .offset = offsetof(struct test_given, member), __VA_ARGS__}
 #define SPAN(word, member, from) \
-	{.name = word, .kind = WEIR_JSON_TIME, .offset = offsetof(struct test_given, member), .least = from, \
+	{.name = (word), .kind = WEIR_JSON_TIME, .offset = offsetof(struct test_given, member), .least = (from), \
 	 .most = WEIR_TIME_END_MS}
 #define REPETITION \
 	{.name = "at"}, SPAN("every", every_ms, 0), \
