@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 
@@ -43,6 +44,12 @@ def backtest(place, configs, *more):
                "--quiet", *more)
     with open(place.path("report"), encoding="utf-8") as file:
         return json.load(file)
+
+
+def cat(path):
+    """Reads a pipe to its end."""
+    # pylint: disable-next=consider-using-with
+    return subprocess.Popen(["cat", path], stdout=subprocess.PIPE)
 
 
 def alone(place, config, *more):
@@ -259,6 +266,71 @@ def test_an_output_that_is_read_is_refused_and_left_alone(place):
     for option in ("--json", "--csv"):
         done = place.run("backtest", "--config", config, option, log)
         assert done.code() == USAGE and option in done.said() and read(log) == before, done.said()
+    text = read(config)
+    for more in ((log,), ("--state", place.path("state"))):
+        done = place.run("backtest", "--config", config, "--json", config, *more)
+        assert done.code() == USAGE and "--json" in done.said() and read(config) == text, done.said()
+    for name in ("a.jsonl", "a.jsonl.unfinished"):
+        own = place.write(name, before)
+        done = place.run("backtest", "--config", config, "--decisions", place.path("."), "--format", "json", own)
+        assert done.code() == USAGE and "--decisions" in done.said() and read(own) == before, done.said()
+
+
+def test_what_is_no_file_is_written_and_not_replaced(place):
+    log, source = user_log(place)
+    config = policy(place, "a.json", [zone("site", [sliding(3, "1m")])], sources=[source])
+    want = backtest(place, [config], log)
+    os.mkfifo(place.path("pipe"))
+    with cat(place.path("pipe")) as reader:
+        place.good("backtest", "--config", config, "--quiet", "--json", place.path("pipe"), log)
+        assert json.loads(reader.communicate()[0]) == want
+    assert stat.S_ISFIFO(os.lstat(place.path("pipe")).st_mode)
+    read_end, write_end = os.pipe()
+    place.good("backtest", "--config", config, "--quiet", "--json", f"/dev/fd/{write_end}", log, pass_fds=[write_end])
+    os.close(write_end)
+    with open(read_end, "rb") as file:
+        assert json.load(file) == want
+    os.chmod(place.write("there", "of before"), 0o600)
+    for name in ("there", "made"):
+        os.symlink(name, place.path("link"))
+        place.good("backtest", "--config", config, "--quiet", "--json", place.path("link"), log)
+        assert os.readlink(place.path("link")) == name and json.loads(read(place.path(name))) == want
+        os.unlink(place.path("link"))
+    assert stat.S_IMODE(os.stat(place.path("there")).st_mode) == 0o600
+    os.mkfifo(place.path("a.jsonl"))
+    done = place.run("backtest", "--config", config, "--decisions", place.path("."), log)
+    assert done.code() == USAGE and "a.jsonl is not a regular file" in done.said(), done.said()
+    assert stat.S_ISFIFO(os.lstat(place.path("a.jsonl")).st_mode)
+
+
+def test_two_outputs_of_one_path_are_refused(place):
+    log, source = user_log(place)
+    os.makedirs(place.path("a", "b"))
+    os.mkdir(place.path("a_b"))
+    config = policy(place, "weir.json", [zone("site", [sliding(3, "1m")])], sources=[source])
+    os.symlink("r", place.path("link"))
+    for words in (("--json", place.path("r"), "--csv", place.path("r")),
+                  ("--json", place.path("r"), "--html", place.path("a/../r")),
+                  ("--decisions", place.path("a"), "--csv", place.path("a/weir.jsonl"))):
+        done = place.run("backtest", "--config", config, *words, log)
+        assert done.code() == USAGE and "would both write" in done.said(), done.said()
+    configs = [policy(place, name, [zone("site", [sliding(3, "1m")])], sources=[source])
+               for name in ("a/b/weir.json", "a_b/weir.json")]
+    done = place.run("backtest", "--config", configs[0], "--config", configs[1], "--decisions", place.path("d"), log)
+    assert done.code() == USAGE and "would both write" in done.said(), done.said()
+    assert not any(os.path.exists(place.path(name)) for name in ("r", "d", "a/weir.jsonl"))
+
+
+def test_an_output_that_cannot_be_written_is_said_before_anything_is_judged(place):
+    _, source = user_log(place)
+    config = policy(place, "a.json", [zone("site", [sliding(3, "1m")])], sources=[source])
+    place.write("r", "of before")
+    # standard input never ends: it is not read
+    weir = place.start("backtest", "--config", config, "--json", place.path("r"), "--html", place.path("none", "r"), "-",
+                       stdin=subprocess.PIPE)
+    assert weir.wait() == FAILED and place.path("none", "r") in weir.said(), weir.said()
+    weir.process.stdin.close()
+    assert read(place.path("r")) == b"of before" and not os.path.exists(place.path("r.unfinished"))
 
 
 def test_a_ceiling_bounds_the_buckets_of_all_policies(place):

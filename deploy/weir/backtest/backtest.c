@@ -12,6 +12,7 @@
 #include "deploy/weir/backtest/decision_files.h"
 #include "deploy/weir/backtest/log_judge.h"
 #include "deploy/weir/backtest/report.h"
+#include "deploy/weir/backtest/report_file.h"
 #include "deploy/weir/backtest/sources.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/once.h"
@@ -126,10 +127,20 @@ const struct weir_command_line backtest_line = {
 	.exits = exits,
 };
 
+typedef void report_form(struct weir_text *text, const struct report *report);
+
+enum { FORM_COUNT = 3 };
+
+static const struct {
+	const char *option;
+	report_form *form;
+} forms[FORM_COUNT] = {{"--json", report_json}, {"--csv", report_csv}, {"--html", report_html}};
+
 struct backtest {
 	const char **configs, **logs; /* owned; of argv */
 	uint32_t config_count, log_count;
-	const char *format, *json_path, *csv_path, *html_path, *decisions_directory;
+	const char *format, *decisions_directory;
+	const char *form_paths[FORM_COUNT]; /* NULL: not asked for */
 	const char *state_path, *topic;
 	int64_t memory_bytes; /* -1: not given */
 
@@ -140,6 +151,8 @@ struct backtest {
 	struct figures_options figures_options;
 	struct figures **figures; /* by partition */
 	struct decision_files *decisions;
+	struct written_files written;
+	struct report_file files[FORM_COUNT];
 	struct report report;
 	uint32_t partitions;
 	bool ended; /* there is something to report */
@@ -155,9 +168,9 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case FORMAT: backtest->format = value->text; break;
 	case SORT: backtest->run.sort = true; break;
 	case MEMORY: backtest->memory_bytes = (int64_t)value->number; break;
-	case JSON: backtest->json_path = value->text; break;
-	case CSV: backtest->csv_path = value->text; break;
-	case HTML: backtest->html_path = value->text; break;
+	case JSON:
+	case CSV:
+	case HTML: backtest->form_paths[option - JSON] = value->text; break;
 	case DECISIONS: backtest->decisions_directory = value->text; break;
 	case QUIET: backtest->run.quiet = true; break;
 	default: backtest->logs[backtest->log_count++] = value->text; break;
@@ -165,14 +178,12 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
-static bool is_standard(const char *path)
-{
-	return path != NULL && strcmp(path, "-") == 0;
-}
-
 static int standard_outputs(const struct backtest *backtest)
 {
-	return is_standard(backtest->json_path) + is_standard(backtest->csv_path) + is_standard(backtest->html_path);
+	int count = 0;
+	for (int i = 0; i < FORM_COUNT; i++)
+		count += backtest->form_paths[i] != NULL && strcmp(backtest->form_paths[i], "-") == 0;
+	return count;
 }
 
 /* ---- once_watch ---- */
@@ -230,12 +241,41 @@ static enum weir_status make_config(struct backtest *backtest, struct weir_error
 	return WEIR_OK;
 }
 
+/* Each decisions file is begun under another name, which is written to as well. */
+static enum weir_status list_decisions(struct backtest *backtest, struct weir_error *error)
+{
+	char path[WEIR_PATH_BYTES], unfinished[WEIR_PATH_BYTES];
+	enum weir_status status = WEIR_OK;
+	for (uint32_t i = 0; status == WEIR_OK && i < backtest->policies.count; i++) {
+		status =
+			decision_files_path(backtest->decisions_directory, backtest->policies.at[i].name, path, unfinished, error);
+		if (status != WEIR_OK)
+			break;
+		written_files_add(&backtest->written, "--decisions", path);
+		written_files_add(&backtest->written, "--decisions", unfinished);
+	}
+	return status;
+}
+
+/* Outputs that would replace each other, or a configuration, are refused before anything is opened. */
+static enum weir_status check_written(struct backtest *backtest, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (int i = 0; i < FORM_COUNT; i++)
+		written_files_add(&backtest->written, forms[i].option, backtest->form_paths[i]);
+	if (backtest->decisions_directory != NULL)
+		status = list_decisions(backtest, error);
+	if (status == WEIR_OK)
+		status = written_files_check(&backtest->written, error);
+	for (uint32_t i = 0; status == WEIR_OK && i < backtest->config_count; i++)
+		status = run_check_file(backtest->written.list, backtest->configs[i], error);
+	return status;
+}
+
 static enum weir_status check_all(struct backtest *backtest, struct weir_error *error)
 {
-	const struct run_output outputs[] = {
-		{"--json", backtest->json_path}, {"--csv", backtest->csv_path}, {"--html", backtest->html_path}, {NULL, NULL}};
 	const struct weir_config *config = backtest->run.config;
-	enum weir_status status = run_check_outputs(&backtest->run, outputs, error);
+	enum weir_status status = run_check_outputs(&backtest->run, backtest->written.list, error);
 	/* each by itself first: what is wrong with a zone is said by the name that it has there */
 	for (uint32_t i = 0; status == WEIR_OK && i < backtest->policies.count; i++)
 		status = inputs_check_policy(config, backtest->policies.at[i].config->policy, backtest->run.lists, error);
@@ -271,41 +311,37 @@ static enum weir_status open_decisions(struct backtest *backtest, struct weir_er
 	return backtest->decisions_directory != NULL ? decision_files_new(&options, &backtest->decisions, error) : WEIR_OK;
 }
 
+static enum weir_status open_reports(struct backtest *backtest, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (int i = 0; status == WEIR_OK && i < FORM_COUNT; i++)
+		status = report_file_open(&backtest->files[i], backtest->form_paths[i], error);
+	return status;
+}
+
 /* ---- after ---- */
 
-typedef void report_form(struct weir_text *text, const struct report *report);
-
-static enum weir_status write_form(const char *path, report_form *form, const struct report *report,
+static enum weir_status write_form(struct report_file *file, report_form *form, const struct report *report,
                                    struct weir_error *error)
 {
 	struct weir_text text = {0};
-	size_t written;
-	enum weir_status status = WEIR_OK;
-	if (path == NULL)
+	if (file->path == NULL)
 		return WEIR_OK;
 	form(&text, report);
-	if (!is_standard(path))
-		status = weir_durable_write(path, text.at, text.length, error);
-	else if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot write to standard output");
+	enum weir_status status = report_file_write(file, weir_text_span(&text), error);
 	weir_text_deinit(&text);
 	return status;
 }
 
 static enum weir_status write_report(struct backtest *backtest, struct weir_error *error)
 {
-	const struct report *report = &backtest->report;
-	bool words = !backtest->run.quiet && standard_outputs(backtest) == 0;
+	struct report_file words = {.path = backtest->run.quiet || standard_outputs(backtest) > 0 ? NULL : "-"};
 	enum weir_status status = WEIR_OK;
 	if (backtest->decisions != NULL)
 		status = decision_files_finish(backtest->decisions, error);
-	if (status == WEIR_OK)
-		status = write_form(backtest->json_path, report_json, report, error);
-	if (status == WEIR_OK)
-		status = write_form(backtest->csv_path, report_csv, report, error);
-	if (status == WEIR_OK)
-		status = write_form(backtest->html_path, report_html, report, error);
-	return status == WEIR_OK ? write_form(words ? "-" : NULL, report_words, report, error) : status;
+	for (int i = 0; status == WEIR_OK && i < FORM_COUNT; i++)
+		status = write_form(&backtest->files[i], forms[i].form, &backtest->report, error);
+	return status == WEIR_OK ? write_form(&words, report_words, &backtest->report, error) : status;
 }
 
 static enum weir_exit report_all(struct backtest *backtest)
@@ -329,7 +365,7 @@ static enum weir_exit judge(struct backtest *backtest)
 	struct weir_error error;
 	backtest->run.watch = &watch;
 	const struct weir_config *config = backtest->run.config;
-	if (open_decisions(backtest, &error) != WEIR_OK)
+	if (open_decisions(backtest, &error) != WEIR_OK || open_reports(backtest, &error) != WEIR_OK)
 		return refuse(&error);
 	make_figures(backtest, (uint32_t)config->bus.partitions, true, config->limiter.memory_bytes);
 	for (uint32_t i = 0; i < backtest->policies.count; i++)
@@ -359,6 +395,8 @@ static enum weir_status judge_log(struct backtest *backtest, struct log_judge_op
 	struct log_judged judged;
 	int64_t started_ms = weir_monotonic_ms();
 	enum weir_status status = log_judge_new(options, &judge, error);
+	if (status == WEIR_OK)
+		status = open_reports(backtest, error);
 	if (status == WEIR_OK) {
 		make_figures(backtest, log_judge_partitions(judge), false, options->memory_bytes);
 		weir_stop_install();
@@ -427,6 +465,8 @@ static enum weir_exit run(struct backtest *backtest)
 	code = policies_load(&backtest->policies, backtest->configs, backtest->config_count, backtest->run.lists);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
+	if (check_written(backtest, &error) != WEIR_OK)
+		return refuse(&error);
 	if (backtest->state_path != NULL || backtest->topic != NULL)
 		return run_log(backtest);
 	if (make_config(backtest, &error) != WEIR_OK || check_all(backtest, &error) != WEIR_OK)
@@ -440,6 +480,9 @@ static void deinit(struct backtest *backtest)
 		figures_free(backtest->figures[i]);
 	free(backtest->figures);
 	decision_files_free(backtest->decisions);
+	for (int i = 0; i < FORM_COUNT; i++)
+		report_file_close(&backtest->files[i]);
+	written_files_deinit(&backtest->written);
 	run_options_deinit(&backtest->run);
 	policies_deinit(&backtest->policies);
 	free(backtest->configs);

@@ -7,13 +7,13 @@
 
 #include "common/base/alloc.h"
 #include "common/base/stop.h"
-#include "common/files/durable_file.h"
 #include "deploy/weir/run/outputs.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct policy_file {
@@ -29,21 +29,31 @@ struct decision_files {
 	uint64_t *events;       /* by partition and policy: how many the policy has judged there */
 };
 
-static enum weir_status begin_file(struct decision_files *files, uint32_t policy, struct weir_error *error)
+enum weir_status decision_files_path(const char *directory, const char *policy, char path[WEIR_PATH_BYTES],
+                                     char unfinished[WEIR_PATH_BYTES], struct weir_error *error)
 {
-	const struct decision_files_options *options = &files->options;
-	struct policy_file *file = &files->at[policy];
 	char name[WEIR_PATH_BYTES];
-	enum weir_status status = weir_path_format(name, error, "%s", options->policies->at[policy].name);
+	enum weir_status status = weir_path_format(name, error, "%s", policy);
 	for (char *at = name; status == WEIR_OK && *at != '\0'; at++)
 		if (*at == '/')
 			*at = '_'; /* of a policy that is called by its path */
 	if (status == WEIR_OK)
-		status = weir_path_format(file->path, error, "%s/%s.jsonl", options->directory, name);
-	if (status == WEIR_OK)
-		status = weir_path_format(file->unfinished, error, "%s.unfinished", file->path);
+		status = weir_path_format(path, error, "%s/%s.jsonl", directory, name);
+	return status == WEIR_OK ? weir_path_format(unfinished, error, "%s.unfinished", path) : status;
+}
+
+static enum weir_status begin_file(struct decision_files *files, uint32_t policy, struct weir_error *error)
+{
+	const struct decision_files_options *options = &files->options;
+	struct policy_file *file = &files->at[policy];
+	struct stat about;
+	enum weir_status status = decision_files_path(options->directory, options->policies->at[policy].name, file->path,
+	                                              file->unfinished, error);
 	if (status != WEIR_OK)
 		return status;
+	if (lstat(file->path, &about) == 0 && !S_ISREG(about.st_mode))
+		return weir_fail(error, WEIR_INVALID, "%s is not a regular file: give --decisions another directory",
+		                 file->path);
 	if (unlink(file->unfinished) != 0 && errno != ENOENT)
 		return weir_fail(error, WEIR_IO, "cannot write %s: %s", file->unfinished, strerror(errno));
 	file->files.log = options->log;

@@ -6,6 +6,7 @@
 #ifndef DEPLOY_WEIR_BACKTEST_DECISION_FILES_H
 #define DEPLOY_WEIR_BACKTEST_DECISION_FILES_H
 
+#include "common/files/durable_file.h"
 #include "common/log/log.h"
 #include "deploy/weir/backtest/policies.h"
 #include "deploy/weir/run/once_watch.h"
@@ -20,6 +21,11 @@ struct decision_files_options {
 	struct progress *progress;
 	uint32_t partitions, threads;
 };
+
+/** The paths of a policy's file: its own, and the one of before it is whole. @param policy  its name */
+WEIR_MUST_USE enum weir_status decision_files_path(const char *directory, const char *policy,
+                                                   char path[WEIR_PATH_BYTES], char unfinished[WEIR_PATH_BYTES],
+                                                   struct weir_error *error);
 
 /** Begins files beside those of before, which stay until they are finished. @param files  returned, on failure too */
 WEIR_MUST_USE enum weir_status decision_files_new(const struct decision_files_options *options,

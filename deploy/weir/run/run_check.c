@@ -18,12 +18,12 @@ static bool regular_file(const char *path, int standard, struct stat *about)
 	return (strcmp(path, "-") == 0 ? fstat(standard, about) : stat(path, about)) == 0 && S_ISREG(about->st_mode);
 }
 
-static enum weir_status check_file(const struct run_output *outputs, const char *source, struct weir_error *error)
+enum weir_status run_check_file(const struct run_output *outputs, const char *source, struct weir_error *error)
 {
 	struct stat read, written;
 	if (!regular_file(source, STDIN_FILENO, &read))
 		return WEIR_OK;
-	for (; outputs->option != NULL; outputs++) {
+	for (; outputs != NULL && outputs->option != NULL; outputs++) {
 		if (outputs->path == NULL || !regular_file(outputs->path, STDOUT_FILENO, &written))
 			continue;
 		if (read.st_dev == written.st_dev && read.st_ino == written.st_ino)
@@ -61,7 +61,7 @@ enum weir_status run_check_outputs(const struct run_options *options, const stru
 			status = weir_json_fail(&at, error, "has no end: run without --once");
 		}
 		for (size_t j = 0; status == WEIR_OK && j < count; j++)
-			status = check_file(outputs, streams[j]->name, error);
+			status = run_check_file(outputs, streams[j]->name, error);
 	}
 	inputs_free(inputs);
 	return status;

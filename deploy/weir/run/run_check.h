@@ -18,6 +18,10 @@ struct run_output {
 	const char *option, *path; /* option NULL ends a list; path NULL: not asked for; "-": standard output */
 };
 
+/** Refuses an output that is this file. @param outputs  NULL: there are none @param source  "-": standard input */
+WEIR_MUST_USE enum weir_status run_check_file(const struct run_output *outputs, const char *source,
+                                              struct weir_error *error);
+
 /** The same for other outputs than those of the options. */
 WEIR_MUST_USE enum weir_status run_check_outputs(const struct run_options *options, const struct run_output *outputs,
                                                  struct weir_error *error);
