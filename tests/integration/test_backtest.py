@@ -231,6 +231,24 @@ def test_what_a_zone_lacks_is_said_by_its_name(place):
     assert zones_of(backtest(place, configs, "--sort", log))["a", "early"]["late"] == 0
 
 
+def test_what_is_asked_of_others_is_said_of_each_policy(place):
+    log, source = user_log(place)
+
+    def exempt(name, *entries):
+        return policy(place, name, [zone("site", [sliding(3, "1m")], exempt=list(entries), key=("ip",))], sources=[source])
+    plain = policy(place, "plain.json", [zone("site", [sliding(3, "1m")])], sources=[source])
+    lists = exempt("lists.json", {"list": "https://lists.example/robots.txt"})
+    done = place.run("backtest", "--config", plain, "--config", lists, "--json", place.path("r"), log)
+    assert done.code() == USAGE and f"{lists}: an \"exempt\" names a list of another server" in done.said(), done.said()
+    assert not os.path.exists(place.path("r"))
+    robots = exempt("robots.json", {"verified": ["googlebot"]})
+    done = place.good("backtest", "--config", plain, "--config", robots, log)
+    assert f"{robots}: a backtest asks no name server" in done.said() and plain not in done.said(), done.said()
+    odd = policy(place, "odd.json", [zone("site", [sliding(3, "1m")], match={"nothing": ["x"]})])
+    done = place.good("backtest", "--config", plain, "--config", odd, "--format", "combined", log)
+    assert f"{odd}: zone \"site\" never matches" in done.said(), done.said()
+
+
 def test_different_sources_are_no_comparison(place):
     _, source = user_log(place)
     _, other = user_log(place, "b.log")

@@ -272,13 +272,38 @@ static enum weir_status check_written(struct backtest *backtest, struct weir_err
 	return status;
 }
 
+static enum weir_status check_policy(struct backtest *backtest, const struct backtest_policy *policy,
+                                     struct weir_error *error)
+{
+	enum weir_status status =
+		inputs_check_policy(backtest->run.config, policy->config->policy, backtest->run.lists, error);
+	if (status == WEIR_OK && run_names_servers(policy->config->policy))
+		status =
+			weir_fail(error, WEIR_INVALID,
+		              "an \"exempt\" names a list of another server, of which a backtest keeps no copy: save the list "
+		              "to a file, and name that");
+	if (status != WEIR_OK)
+		weir_error_prefix(error, "%s", policy->path);
+	return status;
+}
+
+static void tell_doubts(const struct backtest *backtest, const struct backtest_policy *policy)
+{
+	if (run_names_robots(policy->config->policy))
+		weir_log(&backtest->log, WEIR_LOG_WARNING, "exempt",
+		         "%s: a backtest asks no name server: no robot is exempt as verified", policy->path);
+	unmatched_tell(backtest->run.config, policy->config->policy, backtest->run.lists, policy->path, &backtest->log);
+}
+
 static enum weir_status check_all(struct backtest *backtest, struct weir_error *error)
 {
 	const struct weir_config *config = backtest->run.config;
-	enum weir_status status = run_check_outputs(&backtest->run, backtest->written.list, error);
+	enum weir_status status = WEIR_OK;
 	/* each by itself first: what is wrong with a zone is said by the name that it has there */
 	for (uint32_t i = 0; status == WEIR_OK && i < backtest->policies.count; i++)
-		status = inputs_check_policy(config, backtest->policies.at[i].config->policy, backtest->run.lists, error);
+		status = check_policy(backtest, &backtest->policies.at[i], error);
+	if (status == WEIR_OK)
+		status = run_check_outputs(&backtest->run, backtest->written.list, error);
 	return status == WEIR_OK ? inputs_check_policy(config, config->policy, backtest->run.lists, error) : status;
 }
 
@@ -369,7 +394,7 @@ static enum weir_exit judge(struct backtest *backtest)
 		return refuse(&error);
 	make_figures(backtest, (uint32_t)config->bus.partitions, true, config->limiter.memory_bytes);
 	for (uint32_t i = 0; i < backtest->policies.count; i++)
-		unmatched_tell(config, backtest->policies.at[i].config->policy, backtest->run.lists, &backtest->log);
+		tell_doubts(backtest, &backtest->policies.at[i]);
 	weir_stop_install();
 	enum weir_exit code = run_once(&backtest->run, &backtest->log, &backtest->progress);
 	enum weir_exit told = backtest->ended ? report_all(backtest) : WEIR_EXIT_NOT_YET;

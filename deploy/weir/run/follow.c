@@ -504,7 +504,7 @@ static bool reload(struct follow *follow)
 	const struct weir_policy *policy = policy_registry_policy(follow->registry, follow->policy_version);
 	if (follow->policy_version != before || weir_policy_has_lists(policy)) {
 		collector_set_policy(follow->collector, policy);
-		unmatched_tell(follow->options->config, policy, follow->options->lists, follow->log);
+		unmatched_tell(follow->options->config, policy, follow->options->lists, NULL, follow->log);
 	}
 	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force%s",
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");

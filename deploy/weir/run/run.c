@@ -4,7 +4,6 @@
 #include "collector/follow/inputs.h"
 #include "collector/match/exempt_fetch.h"
 #include "common/base/stop.h"
-#include "common/bytes/http_address.h"
 #include "common/daemon/daemon.h"
 #include "common/daemon/heartbeat.h"
 #include "deploy/weir/command.h"
@@ -83,23 +82,6 @@ static void open_lists(struct run_options *options, const struct weir_log *log)
 		exempt_lists_verify(options->lists, &hosts);
 }
 
-static bool names_servers(const struct weir_policy *policy)
-{
-	for (uint32_t z = 0; z < policy->zone_count; z++)
-		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
-			if (weir_http_address_meant(policy->zones[z].exempt_lists[i]))
-				return true;
-	return false;
-}
-
-static bool names_robots(const struct weir_policy *policy)
-{
-	for (uint32_t z = 0; z < policy->zone_count; z++)
-		if (policy->zones[z].exempt_verified_count > 0)
-			return true;
-	return false;
-}
-
 static enum weir_exit run(struct run_options *options)
 {
 	struct progress progress;
@@ -112,7 +94,7 @@ static enum weir_exit run(struct run_options *options)
 	enum weir_exit code = check(options);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
-	if (options->fetch == NULL && names_servers(options->config->policy)) {
+	if (options->fetch == NULL && run_names_servers(options->config->policy)) {
 		fputs("weir run: an \"exempt\" names a list of another server, and its copy needs a place: give --state DIR\n",
 		      stderr);
 		return WEIR_EXIT_USAGE;
@@ -120,9 +102,9 @@ static enum weir_exit run(struct run_options *options)
 	weir_stop_install();
 	if (options->once && options->config->gateway_count > 0)
 		weir_log(&log, WEIR_LOG_WARNING, "gateways", "--once judges a log of the past: no gateway's list is written");
-	if (options->once && names_robots(options->config->policy))
+	if (options->once && run_names_robots(options->config->policy))
 		weir_log(&log, WEIR_LOG_WARNING, "exempt", "--once asks no name server: no robot is exempt as verified");
-	unmatched_tell(options->config, options->config->policy, options->lists, &log);
+	unmatched_tell(options->config, options->config->policy, options->lists, NULL, &log);
 	if (options->once)
 		return run_once(options, &log, &progress);
 	struct weir_heartbeat *heartbeat = weir_heartbeat_start(&log);

@@ -7,6 +7,7 @@
 #include "deploy/weir/run/run_check.h"
 
 #include "collector/follow/inputs.h"
+#include "common/bytes/http_address.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -41,6 +42,23 @@ enum weir_status run_check(const struct run_options *options, struct weir_error 
 	                                     {"--dead-letter", options->dead_letters_path},
 	                                     {NULL, NULL}};
 	return run_check_outputs(options, outputs, error);
+}
+
+bool run_names_servers(const struct weir_policy *policy)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
+			if (weir_http_address_meant(policy->zones[z].exempt_lists[i]))
+				return true;
+	return false;
+}
+
+bool run_names_robots(const struct weir_policy *policy)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		if (policy->zones[z].exempt_verified_count > 0)
+			return true;
+	return false;
 }
 
 enum weir_status run_check_outputs(const struct run_options *options, const struct run_output *outputs,

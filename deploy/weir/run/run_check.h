@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that a run does not write to files that it reads. */
+/* Checks that a run does not write to files that it reads, and what its policy needs of others. */
 #ifndef DEPLOY_WEIR_RUN_RUN_CHECK_H
 #define DEPLOY_WEIR_RUN_RUN_CHECK_H
 
@@ -25,5 +25,10 @@ WEIR_MUST_USE enum weir_status run_check_file(const struct run_output *outputs, 
 /** The same for other outputs than those of the options. */
 WEIR_MUST_USE enum weir_status run_check_outputs(const struct run_options *options, const struct run_output *outputs,
                                                  struct weir_error *error);
+
+/** Whether some "exempt" names a list of another server, whose copy needs a state. */
+bool run_names_servers(const struct weir_policy *policy);
+/** Whether some "exempt" names robots, which are verified by a name server: a run over a log of the past asks none. */
+bool run_names_robots(const struct weir_policy *policy);
 
 #endif

@@ -7,34 +7,47 @@
 
 struct teller {
 	const struct weir_log *log;
+	const struct weir_policy *policy;
+	const char *file, *colon; /* before the words; both empty where there is one policy alone */
 };
 
 static void tell(void *context, const struct weir_zone *zone, const char *field, enum inputs_use use)
 {
-	const struct weir_log *log = ((const struct teller *)context)->log;
+	const struct teller *teller = context;
+	const struct weir_log *log = teller->log;
 	switch (use) {
 	case INPUTS_MATCHES:
-		weir_log(log, WEIR_LOG_WARNING, "policy", "zone \"%s\" never matches: no source provides the field \"%s\"",
-		         zone->name, field);
+		weir_log(log, WEIR_LOG_WARNING, "policy", "%s%szone \"%s\" never matches: no source provides the field \"%s\"",
+		         teller->file, teller->colon, zone->name, field);
 		break;
 	case INPUTS_KEEPS:
 		weir_log(log, WEIR_LOG_WARNING, "policy",
-		         "zone \"%s\", history: no source provides the field \"%s\", so none is kept", zone->name, field);
+		         "%s%szone \"%s\", history: no source provides the field \"%s\", so none is kept", teller->file,
+		         teller->colon, zone->name, field);
 		break;
 	case INPUTS_VERIFIES:
 		weir_log(log, WEIR_LOG_WARNING, "policy",
-		         "zone \"%s\", exempt: no source provides the field \"%s\", so no robot is exempt as verified",
-		         zone->name, field);
+		         "%s%szone \"%s\", exempt: no source provides the field \"%s\", so no robot is exempt as verified",
+		         teller->file, teller->colon, zone->name, field);
 		break;
 	}
 }
 
-void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
-                    const struct weir_log *log)
+/* A policy_doubt. */
+static void tell_doubt(void *context, uint32_t zone, const char *member, const char *words)
 {
-	struct teller teller = {.log = log};
+	const struct teller *teller = context;
+	weir_log(teller->log, WEIR_LOG_WARNING, "policy", "%s%szone \"%s\", %s: %s", teller->file, teller->colon,
+	         teller->policy->zones[zone].name, member, words);
+}
+
+void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
+                    const char *file, const struct weir_log *log)
+{
+	struct teller teller = {
+		.log = log, .policy = policy, .file = file != NULL ? file : "", .colon = file != NULL ? ": " : ""};
 	struct weir_error error;
 	if (inputs_each_lack(config, policy, lists, tell, &teller, &error) != WEIR_OK)
-		weir_log(log, WEIR_LOG_WARNING, "policy", "%s", error.text);
-	policy_doubts_log(policy, config, lists, log);
+		weir_log(log, WEIR_LOG_WARNING, "policy", "%s%s%s", teller.file, teller.colon, error.text);
+	policy_doubts(policy, config, lists, tell_doubt, &teller);
 }

@@ -7,8 +7,12 @@
 #include "common/config/config.h"
 #include "common/log/log.h"
 
-/** Warns of each zone of the policy that no source of the configuration can match, and of what it can hardly mean. */
+/**
+ * Warns of each zone of the policy that no source of the configuration can match, and of what it can hardly mean.
+ *
+ * @param file  of the policy, for the words where there are several; NULL: there is one
+ */
 void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
-                    const struct weir_log *log);
+                    const char *file, const struct weir_log *log);
 
 #endif
