@@ -2,14 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir backtest`: several policies on one log are each what `weir run --once` makes of it alone, and what it says of them."""
 
+import contextlib
 import csv
+import fcntl
+import glob
 import json
 import os
 import random
 import signal
+import sqlite3
 import stat
+import struct
 import subprocess
 import sys
+import termios
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
@@ -190,10 +196,20 @@ def test_a_table_is_said_to_people(place):
                policy(place, "mild.json", [zone("site", [sliding(6, "1m")]), zone("more", [sliding(9, "1m")], key=("path",))])]
     done = place.good("backtest", "--config", configs[0], "--config", configs[1], log)
     said = done.out().decode()
-    for words in ("2 policies on 16 lines", "strict  site", "mild  site", "50.000%", "33.333%",
+    for words in ("2 policies on 16 lines", "strict  site", "mild    site", "50.000%", "33.333%",
                   "mild against strict, zone site: 2 keys and 5 requests differ", "u1  blocked by strict alone",
                   "mild, zone more: strict has no zone of this name with the same key"):
         assert words in said, f"{words!r} is not in: {said}"
+
+
+def test_a_table_stands_below_its_head(place):
+    log, source = user_log(place)
+    names = ("sliding_window.json", "a.json", "a-policy-of-a-very-long-name-indeed.json")
+    configs = [policy(place, name, [zone("site", [sliding(3, "1m")])], sources=[source]) for name in names]
+    done = place.good("backtest", *(word for path in configs for word in ("--config", path)), log)
+    table = done.out().decode().split("\n\n")[1].splitlines()
+    assert len(table) == 4 and len({len(one) for one in table}) == 1, table
+    assert [one.index("site") for one in table[1:]] == [table[0].index("zone")] * 3, table
 
 
 def test_the_mistakes_of_all_policies_are_said_and_nothing_is_written(place):
@@ -373,16 +389,17 @@ def numbers_of(report):
 
 def test_the_log_of_a_run_is_judged_as_its_lines_are(place):
     run = Run(place, log=b"".join(traffic.crowd(random.Random(9), 8000, 80)).decode()).start()
-    until(lambda: any(one["at"] > traffic.START_MS for one in run.decisions()), "decisions", running=run.weir)
     run.override("block", "--zone", "site", "u1", "--reason", "test")
     until(lambda: run.weir.process.poll() is None and run.published(key=["u1"], reason="test"), "the command is carried out")
     zones = {"weir": run.zones, "mild": [zone("site", [sliding(9, "1h")], block_for="2h"), zone("more", [fixed(2, "10m")])]}
     source = dict(traffic.source(run.log), follow=False)
     configs = [policy(place, f"{name}-1.json", own, sources=[source], bus={"partitions": 4}) for name, own in zones.items()]
     lines = backtest(place, configs)
-    report = backtest(place, configs, "--state", run.state)  # beside the run
+    # beside the run, once it has read all of it
+    until(lambda: backtest(place, configs, "--state", run.state)["events"] == 2 * lines["records"], "all events", running=run.weir)
+    report = backtest(place, configs, "--state", run.state)
     assert numbers_of(report) == numbers_of(lines), (numbers_of(report), numbers_of(lines))
-    assert report["over_time"] == lines["over_time"] and report["lines"] == 0
+    assert report["over_time"] == lines["over_time"] and "lines" not in report
     assert [(one["keys"], one["requests"]) for one in report["differences"]] == \
            [(one["keys"], one["requests"]) for one in lines["differences"]]
     run.stop()
@@ -390,9 +407,64 @@ def test_the_log_of_a_run_is_judged_as_its_lines_are(place):
     assert zones_of(report)["weir-1", "pair"]["decisions"] == len(own) > 0
     nothing = backtest(place, configs[:1], "--state", run.state, "--topic", "1000000..")
     part = backtest(place, configs[:1], "--state", run.state, "--topic", "0..2")
-    assert nothing["records"] == 0 < part["records"] <= report["records"]
+    assert nothing["events"] == 0 < part["events"] <= report["events"]
     done = place.run("backtest", "--config", configs[0], "--state", run.state, "--memory", "64KiB")
-    assert done.code() == FAILED and "--memory" in done.said(), done.said()
+    assert done.code() == FAILED and "--memory" in done.said() and "share of limiter.memory, 16.0 KiB" in done.said(), done.said()
+
+
+def test_a_stretch_of_the_log_that_cannot_be_meant_is_refused(place):
+    run = Run(place, log=burst("u1", 9)).start()
+    run.published(key=["u1"])
+    run.stop()
+    for words in (("--state", run.state, "--topic", "5..3"), ("--state", run.state, "--topic", "5..5"),
+                  ("--state", run.state, "--topic", "2026-01-01T00:00:00Z..2025-01-01T00:00:00Z"),
+                  ("--topic", ".."), ("--state", run.state, "--topic", "2001-01-01T00:00:00Z..")):
+        done = place.run("backtest", "--config", run.config, "--json", place.path("r"), *words)
+        assert done.code() == USAGE and "--topic" in done.said() and not os.path.exists(place.path("r")), (words, done.said())
+
+
+def begin_again(run, rate, lines):
+    """Another life of a run, with another limit and more lines: the version of its policy is the next one."""
+    run.zones[0]["limits"] = [sliding(rate, "1h")]
+    run.place.config(run.zones, [traffic.source(run.log)], bus={"partitions": 4})
+    run.append(lines)
+    run.start().published(key=["u2"])
+    run.stop()
+
+
+def one_zone_run(place):
+    """A run that has judged nine lines by one zone, and ended."""
+    run = Run(place, log=burst("u1", 9), zones=[zone("site", [sliding(3, "1h")], id=1)]).start()
+    run.published(key=["u1"])
+    run.stop()
+    return run
+
+
+def test_a_policy_that_comes_while_it_runs_is_loaded(place):
+    run = one_zone_run(place)
+    config = policy(place, "a.json", [zone("site", [sliding(3, "1h")])])
+    os.mkfifo(place.path("pipe"))
+    weir = place.start("backtest", "--config", config, "--state", run.state, "--json", place.path("r"), "--csv",
+                       place.path("pipe"))
+    # it knows the policies, and waits for who reads the pipe before it reads the log
+    until(lambda: os.path.exists(place.path("r.unfinished")), "it opens its outputs", running=weir)
+    begin_again(run, 2, burst("u2", 5))
+    with cat(place.path("pipe")) as reader:
+        assert reader.communicate()[0].startswith(b"at,policy,zone")
+    assert weir.wait() == DONE, weir.said()
+    assert json.loads(read(place.path("r")))["events"] == 14
+
+
+def test_events_of_a_policy_that_nobody_has_are_told(place):
+    run = one_zone_run(place)
+    begin_again(run, 2, burst("u2", 5))
+    assert backtest(place, [run.config], "--state", run.state)["events"] == 14
+    [store] = glob.glob(place.path("state", "*.db"))
+    with contextlib.closing(sqlite3.connect(store)) as opened, opened:
+        assert opened.execute("DELETE FROM policy_version WHERE version = 2").rowcount == 1
+    done = place.run("backtest", "--config", run.config, "--state", run.state, "--json", place.path("r"))
+    assert done.code() == FAILED and "there is no policy 2" in done.said(), done.said()
+    assert json.loads(read(place.path("r")))["events"] == 9
 
 
 def test_zones_that_a_log_does_not_carry_are_named(place):
@@ -411,19 +483,38 @@ def test_zones_that_a_log_does_not_carry_are_named(place):
         assert done.code() == USAGE and "Try " in done.said(), (words, done.said())
 
 
+def handles(pid, number):
+    """Whether a process has a function of its own for a signal."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
+    return caught >> number - 1 & 1 == 1
+
+
+def unread(pipe):
+    """Bytes that nobody has read yet."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
+
+
+def is_waiting(pid):
+    """Whether a process's first thread sleeps."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
 def test_a_signal_ends_it_with_what_it_has(place):
-    config = policy(place, "a.json", [zone("site", [sliding(3, "1m")])])
-    weir = place.start("backtest", "--config", config, "--format", "json", "--json", place.path("r"), "-",
+    _, source = user_log(place)
+    config = policy(place, "a.json", [zone("site", [sliding(3, "1m")])], sources=[source])
+    weir = place.start("backtest", "--config", config, "--json", place.path("r"), "-",
                        stdin=subprocess.PIPE)
+    until(lambda: handles(weir.pid, signal.SIGTERM), "it handles the signal", running=weir)
     weir.process.stdin.write(burst("u1", 50).encode())
     weir.process.stdin.flush()
-    try:
-        weir.process.wait(1)  # nothing says that it waits
-    except subprocess.TimeoutExpired:
-        pass
+    until(lambda: unread(weir.process.stdin) == 0 and is_waiting(weir.pid), "it has read all, and waits", running=weir)
     weir.signal(signal.SIGTERM)
     assert weir.wait() == STOPPED, weir.said()
-    assert not json.loads(read(place.path("r")))["finished"]
+    report = json.loads(read(place.path("r")))
+    figures = zones_of(report)["a", "site"]
+    assert not report["finished"] and (figures["passed"], figures["blocked"]) == (3, 47), report
     assert "stopped by a signal" in weir.out().decode()
 
 

@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases, traffic
 from support.chromium import Chromium
 from support.place import read
+from support.run_local import Run
 from support.traffic import burst, fixed, sliding, zone
 
 MARKUP = "</script><img src=x onerror=alert(1)>"
@@ -98,6 +99,8 @@ def test_the_page_shows_the_report(place):
             series = report["over_time"]["series"]
             assert rows == [[one[kind][i] for one in series for kind in ("passed", "blocked")]
                             for i in range(len(report["over_time"]["at"]))]
+        with looking(browser, place, zone="Europe/Berlin") as page:
+            check_choices_last(page, report)
         for name, window in (("dark", {"dark": True}), ("phone", {"width": 360, "height": 740}),
                              ("german", {"locale": "de-DE", "zone": "Europe/Berlin"})):
             with looking(browser, place, **window) as page:
@@ -105,6 +108,53 @@ def test_the_page_shows_the_report(place):
                 wide = page.run("Math.max(innerWidth, document.documentElement.scrollWidth)")
                 assert wide <= window.get("width", 1280), f"{name}: {wide} px wide"
                 shot(page, name)
+
+
+def check_choices_last(page, report):
+    """Requires that the button of the time zone leaves what a reader has chosen."""
+    require_chart(page, report, "passed")
+    page.run("(() => { const one = document.getElementById('kind'); one.value = 'blocked';"
+             " one.dispatchEvent(new Event('change')); })()")
+    page.run("document.querySelectorAll('.choices input')[1].click()")
+    page.run("document.querySelector('.numbers summary').click()")
+    page.until("document.querySelector('.numbers tbody') !== null")
+    for _ in range(2):
+        before = page.run("document.getElementById('zone').textContent")
+        page.run("document.getElementById('zone').click()")
+        assert page.run("document.getElementById('zone').textContent") != before
+        assert page.run("document.getElementById('kind').value") == "blocked"
+        assert page.run("[...document.querySelectorAll('.choices input')].map((one) => one.checked)") == [True, False, True]
+        assert page.run("document.querySelector('.numbers').open")
+        require_chart(page, report, "blocked")
+        assert page.run("document.querySelectorAll('.plot canvas').length") == 1
+    page.run("document.getElementById('theme').click()")
+    require_chart(page, report, "blocked")
+    assert page.run("document.querySelectorAll('canvas').length") == 1
+
+
+def test_small_shares_and_short_times_are_shown(place):
+    text = burst("u", 4) + "".join(burst(f"u{i}", 1, traffic.START_MS + i) for i in range(2496))
+    log = place.write("a.log", text)
+    config = place.config([zone("site", [sliding(3, "1m")])], [dict(traffic.source(log), follow=False)], name="a.json")
+    place.good("backtest", "--config", config, "--html", place.path("r.html"), "--quiet")
+    with Chromium(place) as browser, looking(browser, place, zone="UTC") as page:
+        texts = page.run("[...document.querySelectorAll(\"[aria-label='Zones'] tbody td\")].map((one) => one.textContent)")
+        assert "0.04%" in texts, texts
+        if page.run("!document.querySelector('.numbers').open"):
+            page.run("document.querySelector('.numbers summary').click()")
+        page.until("document.querySelector('.numbers tbody') !== null")
+        times = page.run("[...document.querySelectorAll('.numbers tbody time')].map((one) => one.textContent)")
+        assert len(set(times)) == len(times) > 10 and ".100" in times[1], times
+
+
+def test_events_of_a_log_are_no_lines(place):
+    run = Run(place, log=burst("u1", 9)).start()
+    run.published(key=["u1"])
+    run.stop()
+    place.good("backtest", "--config", run.config, "--state", run.state, "--html", place.path("r.html"), "--quiet")
+    with Chromium(place) as browser, looking(browser, place) as page:
+        said = page.run("[...document.querySelectorAll('.figures div')].map((one) => one.textContent)")
+        assert said == ["Events of the log9"], said
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_a_topic_is_judged_as_limiters_did(place):
         assert report["policies"] == wanted["policies"] and report["over_time"] == wanted["over_time"]
         now = backtest("--topic", "2001-01-01T00:00:00Z..2099-01-01T00:00:00Z")[0]
         assert now["policies"] == report["policies"]
-        assert backtest("--topic", "2099-01-01T00:00:00Z..")[0]["records"] == 0
+        assert backtest("--topic", "2099-01-01T00:00:00Z..")[0]["events"] == 0
         check_gap(one, backtest, report)
 
 
@@ -63,7 +63,7 @@ def check_gap(one, backtest, whole):
     one.kafka.trim(one.topic("events"), {partition: end})
     report, said = backtest("--topic", "..")
     assert f"partition {partition} of the log begins at offset {end}" in said, said
-    assert 0 < report["records"] < whole["records"]
+    assert 0 < report["events"] < whole["events"]
 
 
 if __name__ == "__main__":

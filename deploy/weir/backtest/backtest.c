@@ -47,7 +47,7 @@ static const struct weir_argument_option options_table[] = {
          .type = WEIR_ARGUMENT_TEXT,
          .help =
              "judge the events of the cluster that the first configuration names. FROM and TO are offsets, times or "
-             "nothing: .. is all. With --state, that part of its log"},
+             "nothing: .. is all. With --state, that part of its log, by offsets"},
 	[FORMAT] = {.name = "format",
                 .value = "NAME",
                 .type = WEIR_ARGUMENT_TEXT,
@@ -62,7 +62,8 @@ static const struct weir_argument_option options_table[] = {
                 .value = "SIZE",
                 .type = WEIR_ARGUMENT_SIZE,
                 .help =
-                    "ceiling for the buckets of all policies together; the least used ones move to a temporary file",
+                    "ceiling for the buckets of all policies together; the least used ones move to a temporary file. "
+                    "What is known of keys may take as much again",
                 .least = 1},
 	[JSON] = {.name = "json",
               .value = "PATH",
@@ -453,7 +454,12 @@ static enum weir_exit run_log(struct backtest *backtest)
 		.progress = &backtest->progress,
 	};
 	if (backtest->topic != NULL && !log_range_read(backtest->topic, weir_wall_ms(), options.range))
-		return weir_arguments_refuse_value(&backtest_line, TOPIC, backtest->topic);
+		return weir_arguments_refuse(&backtest_line, "--topic %s is no stretch: FROM must be before TO, as in 0..1000",
+		                             backtest->topic);
+	if (backtest->state_path == NULL && config->bus.type != WEIR_BUS_KAFKA)
+		return weir_arguments_refuse(
+			&backtest_line, "--topic reads the cluster of the first configuration, and %s has none: give --state DIR",
+			backtest->configs[0]);
 	enum weir_status status = policies_join(&backtest->policies, &joined, &error);
 	options.joined = joined;
 	if (status == WEIR_OK)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD_BITS = 64, NO_ROW = UINT32_MAX };
+enum { WORD_BITS = 64, TABLE_LEAST = 64, ROWS_LEAST = 16, NO_ROW = UINT32_MAX };
 
 /* The rows of all keys, and a table that finds them by the key's hash. */
 struct key_rows {
@@ -85,41 +85,56 @@ static uint32_t *place_of(const struct figures *figures, uint64_t hash)
 	return &rows->table[at];
 }
 
-static void grow_table(struct figures *figures)
+/* What rows and a table of so many take. */
+static bool fits(const struct figures *figures, size_t rows, size_t places)
+{
+	size_t bytes = rows * row_words(figures) * sizeof(uint64_t) + places * sizeof(uint32_t);
+	return figures->options.most_bytes == 0 || bytes <= figures->options.most_bytes;
+}
+
+/* Of a table, at most half is taken. @return false: there is no more room */
+static bool grow_table(struct figures *figures)
 {
 	struct key_rows *rows = &figures->rows;
-	uint32_t places = rows->table == NULL ? 1024 : 2 * (rows->mask + 1);
+	uint32_t places = rows->table == NULL ? TABLE_LEAST : 2 * (rows->mask + 1);
+	if (places == 0 || (rows->table != NULL && !fits(figures, rows->room, places)))
+		return false;
 	free(rows->table);
 	rows->table = weir_alloc(places, sizeof *rows->table);
 	rows->mask = places - 1;
 	for (uint32_t i = 0; i < rows->count; i++)
 		*place_of(figures, row_at(figures, i)[0]) = i + 1;
+	return true;
 }
 
-/* Whether one row more may be made. Their number stays far below what 32 bits can count: a table has twice as many places. */
-static bool may_grow(const struct figures *figures)
+static bool grow_rows(struct figures *figures)
 {
-	const struct key_rows *rows = &figures->rows;
-	size_t bytes = (size_t)rows->count * (row_words(figures) * sizeof(uint64_t) + 2 * sizeof(uint32_t));
-	return rows->count < UINT32_C(1) << 30 && (figures->options.most_bytes == 0 || bytes < figures->options.most_bytes);
+	struct key_rows *rows = &figures->rows;
+	uint32_t room = rows->room == 0 ? ROWS_LEAST : rows->room + rows->room / 2;
+	while (room > rows->room && !fits(figures, room, rows->mask + (size_t)1))
+		room = rows->room + (room - rows->room) / 2;
+	if (room == rows->room)
+		return false;
+	rows->room = room;
+	rows->at = weir_realloc(rows->at, room, row_words(figures) * sizeof *rows->at);
+	return true;
 }
 
 static uint32_t find_or_make_row(struct figures *figures, uint64_t hash)
 {
 	struct key_rows *rows = &figures->rows;
-	if (rows->table == NULL || rows->count > rows->mask / 2)
-		grow_table(figures);
+	if (rows->table == NULL)
+		(void)grow_table(figures);
 	uint32_t *place = place_of(figures, hash);
 	if (*place != 0)
 		return *place - 1;
-	if (!may_grow(figures)) {
-		rows->full = true;
+	if (rows->count > rows->mask / 2) {
+		rows->full = rows->full || !grow_table(figures);
+		place = place_of(figures, hash);
+	}
+	rows->full = rows->full || (rows->count == rows->room && !grow_rows(figures));
+	if (rows->full)
 		return NO_ROW;
-	}
-	if (rows->count == rows->room) {
-		rows->room = rows->room == 0 ? 256 : rows->room + rows->room / 2;
-		rows->at = weir_realloc(rows->at, rows->room, row_words(figures) * sizeof *rows->at);
-	}
 	memset(row_at(figures, rows->count), 0, row_words(figures) * sizeof *rows->at);
 	row_at(figures, rows->count)[0] = hash;
 	*place = ++rows->count;

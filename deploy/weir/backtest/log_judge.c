@@ -42,6 +42,9 @@ struct log_judge {
 
 	struct log_zones *zones; /* of each version that was met */
 	uint32_t zones_count;
+	uint64_t unknown; /* the version that was looked for in vain; 0: none */
+	struct topic_read *read;
+	uint64_t from;  /* the offset that reading begins with, where a partition has it still */
 	uint64_t *next; /* by partition: the offset that comes next; 0: none came yet */
 	bool *ended;    /* by partition: it has come to the range's end */
 	uint32_t open;  /* partitions that have not */
@@ -72,11 +75,17 @@ static bool read_end(const char *text, size_t length, int64_t now_ms, struct log
 	return true;
 }
 
+/* Nothing is between them. */
+static bool ends_before_it_begins(const struct log_end range[2])
+{
+	return range[0].kind != LOG_END_OPEN && range[0].kind == range[1].kind && range[0].at >= range[1].at;
+}
+
 bool log_range_read(const char *text, int64_t now_ms, struct log_end range[2])
 {
 	const char *dots = strstr(text, "..");
 	return dots != NULL && read_end(text, (size_t)(dots - text), now_ms, &range[0]) &&
-	       read_end(dots + 2, strlen(dots + 2), now_ms, &range[1]);
+	       read_end(dots + 2, strlen(dots + 2), now_ms, &range[1]) && !ends_before_it_begins(range);
 }
 
 /* The first offset to ask for: of several partitions the least. */
@@ -261,6 +270,7 @@ void log_judge_free(struct log_judge *judge)
 {
 	if (judge == NULL)
 		return;
+	topic_read_free(judge->read);
 	rounds_free(judge->rounds);
 	framer_free(judge->framer);
 	for (uint32_t i = 0; judge->lanes != NULL && i < judge->partitions; i++)
@@ -326,14 +336,65 @@ static void take_record(struct log_judge *judge, const struct weir_frame *frame,
 	judge->events_in_round += end - first;
 }
 
-static void take_events(struct log_judge *judge, const struct weir_message *message, struct weir_frame *frame)
+static void tell(struct log_judge *judge, const char *words)
+{
+	judge->damaged = true;
+	if (judge->told++ < TOLD_MOST)
+		weir_log(judge->options.log, WEIR_LOG_WARNING, "backtest",
+		         "%s: what was there is not judged, and counts that reach over it are too low%s", words,
+		         judge->told == TOLD_MOST ? " (more of this is not said)" : "");
+}
+
+/* The store is opened anew: that of a state which nobody used is read as if it never changed. */
+static enum weir_status load_again(struct log_judge *judge, struct weir_error *error)
+{
+	const struct log_judge_options *options = &judge->options;
+	struct backend now = {0};
+	enum weir_status status =
+		backend_open(&now, "weir backtest", options->config_path, options->state_path, BACKEND_READS, error);
+	if (status == WEIR_OK)
+		status = policy_log_load(now.store, judge->logged, error);
+	backend_close(&now);
+	return status;
+}
+
+/*
+ * The zones of the policy that a message's events were matched under. One that came into force since the start is loaded
+ * when it is met. @param zones  returned; NULL: nobody has such a policy
+ */
+static enum weir_status find_zones(struct log_judge *judge, uint64_t version, const struct log_zones **zones,
+                                   struct weir_error *error)
 {
 	uint32_t known = judge->zones_count;
-	const struct log_zones *zones = zones_of(judge, frame->policy_version);
-	if (zones == NULL)
-		return; /* of a policy that nobody has: a limiter waits for it */
-	if (judge->zones_count > known)
-		tell_lacking(judge, zones);
+	*zones = zones_of(judge, version);
+	if (*zones == NULL && version != judge->unknown) {
+		enum weir_status status = load_again(judge, error);
+		if (status != WEIR_OK)
+			return status;
+		*zones = zones_of(judge, version);
+		judge->unknown = *zones == NULL ? version : judge->unknown;
+	}
+	if (*zones != NULL && judge->zones_count > known)
+		tell_lacking(judge, *zones);
+	return WEIR_OK;
+}
+
+static enum weir_status take_events(struct log_judge *judge, const struct weir_message *message,
+                                    struct weir_frame *frame, struct weir_error *error)
+{
+	char words[160];
+	const struct log_zones *zones;
+	enum weir_status status = find_zones(judge, frame->policy_version, &zones, error);
+	if (status != WEIR_OK)
+		return status;
+	if (zones == NULL) {
+		snprintf(words, sizeof words,
+		         "partition %u of the log, offset %" PRIu64 ": there is no policy %" PRIu64
+		         ", by which its events were matched",
+		         message->partition, message->offset, frame->policy_version);
+		tell(judge, words);
+		return WEIR_OK;
+	}
 	/* as a lane does that knows when the log took it */
 	if (message->appended_ms > 0 && frame->sending_time_ms > message->appended_ms + LANE_AHEAD_MOST_MS)
 		frame->sending_time_ms = message->appended_ms + LANE_AHEAD_MOST_MS;
@@ -344,64 +405,107 @@ static void take_events(struct log_judge *judge, const struct weir_message *mess
 		take_record(judge, frame, zones, message->partition, first, end);
 	}
 	framer_flush(judge->framer, frame->sending_time_ms);
+	return WEIR_OK;
 }
 
-static void tell(struct log_judge *judge, const char *words)
-{
-	judge->damaged = true;
-	if (judge->told++ < TOLD_MOST)
-		weir_log(judge->options.log, WEIR_LOG_WARNING, "backtest",
-		         "%s: what was there is not judged, and counts that reach over it are too low%s", words,
-		         judge->told == TOLD_MOST ? " (more of this is not said)" : "");
-}
-
-/* Where a part of the log is gone. */
+/* Where a part of the range is gone. */
 static void look_for_gap(struct log_judge *judge, const struct weir_message *message)
 {
 	char words[160];
-	uint64_t *next = &judge->next[message->partition];
-	if (*next > 0 && message->offset > *next) {
-		snprintf(words, sizeof words, "partition %u of the log has no messages from offset %" PRIu64 " to %" PRIu64,
-		         message->partition, *next, message->offset - 1);
-		tell(judge, words);
-	}
-	*next = message->offset + 1;
+	const struct log_end *end = &judge->options.range[1];
+	uint64_t next = judge->next[message->partition];
+	if (next == 0 || message->offset <= next || (end->kind == LOG_END_OFFSET && next >= (uint64_t)end->at))
+		return;
+	snprintf(words, sizeof words, "partition %u of the log has no messages from offset %" PRIu64 " to %" PRIu64,
+	         message->partition, next, message->offset - 1);
+	tell(judge, words);
 }
 
-/* Where the log begins later than was asked for: it is kept for a time alone. */
-static void tell_beginning(const struct log_judge *judge, const struct topic_read *read)
+static void tell_partition_begins(const struct log_judge *judge, uint32_t partition, uint64_t first)
+{
+	weir_log(judge->options.log, WEIR_LOG_WARNING, "backtest",
+	         "partition %u of the log begins at offset %" PRIu64
+	         ": what was before is gone, and counts that reach back to it are too low",
+	         partition, first);
+}
+
+/* Where the log begins later than was asked for: it is kept for a time alone. Of a time, its first message tells. */
+static void tell_beginning(const struct log_judge *judge)
 {
 	const struct log_end *end = &judge->options.range[0];
 	uint64_t from = end->kind == LOG_END_OFFSET ? (uint64_t)end->at : 0;
-	for (uint32_t i = 0; end->kind != LOG_END_TIME && i < judge->partitions; i++) {
-		uint64_t first = topic_read_first(read, i);
-		if (first > from)
-			weir_log(judge->options.log, WEIR_LOG_WARNING, "backtest",
-			         "partition %u of the log begins at offset %" PRIu64
-			         ": what was before is gone, and counts that reach back to it are too low",
-			         i, first);
-	}
+	for (uint32_t i = 0; end->kind != LOG_END_TIME && i < judge->partitions; i++)
+		if (topic_read_first(judge->read, i) > from)
+			tell_partition_begins(judge, i, topic_read_first(judge->read, i));
 }
 
-static void take_message(struct log_judge *judge, const struct weir_message *message)
+/* The first message of a partition that was read: with a time, whether there were others behind it. */
+static void look_at_first(const struct log_judge *judge, const struct weir_message *message)
+{
+	const struct log_end *end = &judge->options.range[0];
+	uint64_t first = topic_read_first(judge->read, message->partition);
+	if (end->kind == LOG_END_TIME && first > 0 && judge->from <= first && message->appended_ms > end->at)
+		tell_partition_begins(judge, message->partition, first);
+}
+
+static enum weir_status check_time(const struct log_judge *judge, const struct weir_message *message,
+                                   struct weir_error *error)
+{
+	const struct log_end *range = judge->options.range;
+	if (message->appended_ms > 0 || (range[0].kind != LOG_END_TIME && range[1].kind != LOG_END_TIME))
+		return WEIR_OK;
+	return weir_fail(
+		error, WEIR_INVALID,
+		"the log does not store when it took a message, as a state directory's never does: give offsets in "
+		"--topic");
+}
+
+/* Whether a message is in the range. What is missing before it is told. */
+static bool is_in_range(struct log_judge *judge, const struct weir_message *message)
+{
+	const struct log_end *range = judge->options.range;
+	uint32_t partition = message->partition;
+	bool within = !is_before(message, &range[0]) && !judge->ended[partition];
+	if (judge->next[partition] == 0)
+		look_at_first(judge, message);
+	if (within)
+		look_for_gap(judge, message);
+	judge->next[partition] = message->offset + 1;
+	if (!within || range[1].kind == LOG_END_OPEN || is_before(message, &range[1]))
+		return within;
+	judge->ended[partition] = true;
+	judge->open--;
+	return false;
+}
+
+static enum weir_status take_message(struct log_judge *judge, const struct weir_message *message,
+                                     struct weir_error *error)
 {
 	struct weir_frame frame;
-	struct weir_error error;
+	struct weir_error why;
+	enum weir_status status = check_time(judge, message, error);
 	judge->messages++;
-	look_for_gap(judge, message);
-	if (is_before(message, &judge->options.range[0]) || judge->ended[message->partition])
-		return;
-	if (judge->options.range[1].kind != LOG_END_OPEN && !is_before(message, &judge->options.range[1])) {
-		judge->ended[message->partition] = true;
-		judge->open--;
-		return;
-	}
-	if (weir_frame_decode(judge->reader, message->payload, &frame, &error) != WEIR_OK)
-		tell(judge, error.text);
+	if (status != WEIR_OK || !is_in_range(judge, message))
+		return status;
+	if (weir_frame_decode(judge->reader, message->payload, &frame, &why) != WEIR_OK)
+		tell(judge, why.text);
 	else if (frame.kind == WEIR_FRAME_EVENTS)
-		take_events(judge, message, &frame);
+		return take_events(judge, message, &frame, error);
 	else
 		judge->commands += frame.kind == WEIR_FRAME_COMMAND;
+	return WEIR_OK;
+}
+
+static enum weir_status fail_full(const struct log_judge *judge, struct weir_error *error)
+{
+	struct weir_text share = {0};
+	weir_text_size(&share, (uint64_t)judge->options.memory_bytes / judge->partitions);
+	weir_fail(error, WEIR_FULL,
+	          "the buckets of one partition need more than a partition's share of limiter.memory, %.*s, after %" PRIu64
+	          " events: give more by --memory, a shorter stretch, or the raw logs, whose buckets move to disk",
+	          (int)share.length, share.at, judge->events);
+	weir_text_deinit(&share);
+	return WEIR_FULL;
 }
 
 static enum weir_status end_round(struct log_judge *judge, struct weir_error *error)
@@ -411,19 +515,16 @@ static enum weir_status end_round(struct log_judge *judge, struct weir_error *er
 		progress_draw(judge->options.progress, judge->events, 0, 0);
 	if (!atomic_load_explicit(&judge->full, memory_order_relaxed))
 		return rounds_submit(judge->rounds, error);
-	return weir_fail(error, WEIR_FULL,
-	                 "the buckets of all policies need more than limiter.memory, %lld MiB, after %" PRIu64
-	                 " events: give more by --memory, a shorter stretch, or the raw logs, whose buckets move to disk",
-	                 (long long)(judge->options.memory_bytes >> 20), judge->events);
+	return fail_full(judge, error);
 }
 
-static enum weir_status read_all(struct log_judge *judge, struct topic_read *read, struct weir_error *error)
+static enum weir_status read_all(struct log_judge *judge, struct weir_error *error)
 {
 	const _Atomic bool *stop = weir_stop_flag();
 	struct weir_message message;
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && judge->open > 0 && !atomic_load_explicit(stop, memory_order_relaxed)) {
-		status = topic_read_next(read, &message, error);
+		status = topic_read_next(judge->read, &message, error);
 		if (status == WEIR_INVALID || status == WEIR_NEWER) {
 			tell(judge, error->text);
 			status = WEIR_OK;
@@ -431,8 +532,8 @@ static enum weir_status read_all(struct log_judge *judge, struct topic_read *rea
 		}
 		if (status != WEIR_OK)
 			break;
-		take_message(judge, &message);
-		if (judge->events_in_round >= ROUND_EVENTS)
+		status = take_message(judge, &message, error);
+		if (status == WEIR_OK && judge->events_in_round >= ROUND_EVENTS)
 			status = end_round(judge, error);
 	}
 	return status == WEIR_END ? WEIR_OK : status;
@@ -440,17 +541,14 @@ static enum weir_status read_all(struct log_judge *judge, struct topic_read *rea
 
 enum weir_status log_judge_run(struct log_judge *judge, struct log_judged *judged, struct weir_error *error)
 {
-	struct topic_read *read = NULL;
-	uint64_t from;
-	enum weir_status status = find_start(judge, &from, error);
+	enum weir_status status = find_start(judge, &judge->from, error);
 	if (status == WEIR_OK)
 		status = topic_read_open(judge->backend.bus, judge->backend.state_path, WEIR_TOPIC_EVENTS,
-		                         WEIR_BUS_EVERY_PARTITION, from, &read, error);
+		                         WEIR_BUS_EVERY_PARTITION, judge->from, &judge->read, error);
 	if (status == WEIR_OK) {
-		tell_beginning(judge, read);
-		status = read_all(judge, read, error);
+		tell_beginning(judge);
+		status = read_all(judge, error);
 	}
-	topic_read_free(read);
 	if (status == WEIR_OK)
 		status = end_round(judge, error);
 	if (status == WEIR_OK)

@@ -5,18 +5,40 @@
 
 #include <string.h>
 
-enum { NAME_COLUMNS_MOST = 32, EXAMPLES_SHOWN = 3 };
+enum { NAME_COLUMNS_MOST = 24, EXAMPLES_SHOWN = 3 };
 
 /* The columns that names take: those of the longest, up to a bound. */
-static int name_columns(const struct report *report)
+struct columns {
+	int policy, zone;
+};
+
+static int at_least(int columns, const char *name)
 {
-	size_t columns = strlen("policy  zone");
+	size_t own = strlen(name);
+	own = own < NAME_COLUMNS_MOST ? own : NAME_COLUMNS_MOST;
+	return (int)own > columns ? (int)own : columns;
+}
+
+static struct columns name_columns(const struct report *report)
+{
+	struct columns columns = {(int)strlen("policy"), (int)strlen("zone")};
 	const struct backtest_policies *policies = report->policies;
 	for (uint32_t i = 0; i < policies->zone_count; i++) {
-		size_t own = strlen(policies->at[policies->owners[i]].name) + 2 + strlen(policies_zone(policies, i)->name);
-		columns = own > columns ? own : columns;
+		columns.policy = at_least(columns.policy, policies->at[policies->owners[i]].name);
+		columns.zone = at_least(columns.zone, policies_zone(policies, i)->name);
 	}
-	return columns < NAME_COLUMNS_MOST ? (int)columns : NAME_COLUMNS_MOST;
+	return columns;
+}
+
+/* Of a longer name the end is shown, by which paths differ. */
+static void put_name(struct weir_text *text, const char *name, int columns)
+{
+	size_t length = strlen(name);
+	if (length > (size_t)columns)
+		name += length - (size_t)columns;
+	while (((unsigned char)*name & 0xC0) == 0x80) /* behind the beginning of a character */
+		name++;
+	weir_text_printf(text, "  %-*s", columns, name);
 }
 
 static void put_count(struct weir_text *text, uint64_t number, int columns)
@@ -35,14 +57,12 @@ static void put_share(struct weir_text *text, uint64_t part, uint64_t whole, int
 		weir_text_printf(text, " %*.3f%%", columns - 1, 100 * (double)part / (double)whole);
 }
 
-static void put_zone(struct weir_text *text, const struct report *report, uint32_t place, int columns)
+static void put_zone(struct weir_text *text, const struct report *report, uint32_t place, struct columns columns)
 {
 	const struct figures_zone *zone = figures_zone(report->figures, place);
 	const struct weir_zone *known = policies_zone(report->policies, place);
-	struct weir_text name = {0};
-	weir_text_printf(&name, "%s  %s", report->policies->at[report->policies->owners[place]].name, known->name);
-	weir_text_printf(text, "  %-*.*s", columns, (int)name.length, name.at);
-	weir_text_deinit(&name);
+	put_name(text, report->policies->at[report->policies->owners[place]].name, columns.policy);
+	put_name(text, known->name, columns.zone);
 	put_count(text, zone->passed + zone->blocked, 12);
 	put_count(text, zone->passed, 12);
 	put_count(text, zone->blocked, 12);
@@ -56,9 +76,10 @@ static void put_zone(struct weir_text *text, const struct report *report, uint32
 
 static void put_zones(struct weir_text *text, const struct report *report)
 {
-	int columns = name_columns(report);
-	weir_text_printf(text, "\n  %-*s %12s %12s %12s %9s %10s %11s %10s %9s\n", columns, "policy  zone", "requests",
-	                 "passed", "blocked", "of them", "decisions", "keys", "blocked", "of them");
+	struct columns columns = name_columns(report);
+	weir_text_printf(text, "\n  %-*s  %-*s %12s %12s %12s %9s %10s %11s %10s %9s\n", columns.policy, "policy",
+	                 columns.zone, "zone", "requests", "passed", "blocked", "of them", "decisions", "keys", "blocked",
+	                 "of them");
 	for (uint32_t i = 0; i < report->policies->zone_count; i++)
 		put_zone(text, report, i, columns);
 }

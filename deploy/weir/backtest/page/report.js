@@ -6,7 +6,7 @@ import { WHOLE, axis, colour, labels_of, widest } from "./axis.js";
 import { DAY_MS, formatter, is_midnight, shifted, start_clock } from "./clock.js";
 import { empty, figures, fit_tables, h, table } from "./dom.js";
 import { start_theme } from "./theme.js";
-import { compact, digits, duration, number, percent, time } from "./words.js";
+import { compact, digits, duration, number, time } from "./words.js";
 import UPlot from "./uPlot.js"; // null in a build without charts
 
 const COLOURS = 8;
@@ -19,18 +19,27 @@ const { at, bin, series } = report.over_time;
 const one_each = report.policies.every(({ zones }) => zones.length === 1);
 const name_of = ({ policy, zone }) => (one_each ? policy : `${policy}: ${zone}`);
 
-// What a reader has chosen: it outlasts a change of the theme.
+// What a reader has chosen: it outlasts a change of the theme, or of the time zone.
 const shown = series.map(() => true);
 let kind = "passed";
+let numbers_open = UPlot === null;
 let plot = null;
+let draw = () => {}; // the chart anew
+
+const share = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 3 });
+const percent = (part, all) => (all > 0 ? share.format(part / all) : "–");
 
 const colour_of = (place) => `--series-${place % COLOURS}`;
 const dash_of = (place) => DASHES[Math.floor(place / COLOURS) % DASHES.length];
 
 const DAY = { month: "short", day: "numeric" };
-const CLOCK = bin < 60_000 ? { timeStyle: "medium" } : { timeStyle: "short" };
+// A style of times has no milliseconds, and none stands beside single parts.
+const CLOCK = bin < 1000 ? { hour: "numeric", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 }
+  : bin < 60_000 ? { timeStyle: "medium" } : { timeStyle: "short" };
+const DATE = bin < 1000 ? { year: "numeric", month: "short", day: "numeric" } : { dateStyle: "medium" };
 const tick = (ms) => formatter(bin >= DAY_MS || is_midnight(ms) ? DAY : CLOCK).format(ms);
-const bin_text = (ms) => formatter({ dateStyle: "medium", ...(bin < DAY_MS ? CLOCK : {}) }).format(ms);
+const bin_text = (ms) => formatter({ ...DATE, ...(bin < DAY_MS ? CLOCK : {}) }).format(ms);
+const bin_time = (ms) => h("time", { datetime: new Date(ms).toISOString(), title: `${new Date(ms).toISOString()} (UTC)` }, bin_text(ms));
 
 const data_of = () => [at, ...series.map((one) => one[kind])];
 
@@ -65,7 +74,7 @@ function choices(changed) {
     const line = h("span", { class: "sample", "aria-hidden": "true" });
     line.style.borderTopColor = `var(${colour_of(place)})`;
     line.style.borderTopStyle = ["solid", "dashed", "dotted"][Math.floor(place / COLOURS) % 3];
-    return h("label", {}, h("input", { type: "checkbox", checked: true, onchange: (event) => {
+    return h("label", {}, h("input", { type: "checkbox", checked: shown[place], onchange: (event) => {
       shown[place] = event.target.checked;
       changed(place);
     } }), line, name_of(one), values[place]);
@@ -79,41 +88,47 @@ function choices(changed) {
   return { boxes, show };
 }
 
+const widths = new ResizeObserver(([{ target }]) => {
+  if (target.clientWidth === 0) return;
+  if (plot === null) draw();
+  else if (plot.width !== target.clientWidth) plot.setSize({ width: target.clientWidth, height: target.clientHeight });
+});
+
 function chart() {
   const box = h("div", { class: "plot", role: "img",
     "aria-label": `Chart: requests by ${series.length} series, ${duration(bin)} each. The table below has all numbers.` });
   const { boxes, show } = choices((place) => plot?.setSeries(place + 1, { show: shown[place] }));
-  const draw = () => {
+  draw = () => {
     plot?.destroy();
     plot = new UPlot(options_of(box, show), data_of(), box);
   };
   const select = h("select", { id: "kind", onchange: (event) => {
     kind = event.target.value;
     draw();
-  } }, h("option", { value: "passed" }, "What passed"), h("option", { value: "blocked" }, "What was blocked"));
-  new ResizeObserver(() => {
-    if (box.clientWidth === 0) return;
-    if (plot === null) draw();
-    else if (plot.width !== box.clientWidth) plot.setSize({ width: box.clientWidth, height: box.clientHeight });
-  }).observe(box);
-  document.addEventListener("weir-theme", draw);
+  } }, [["passed", "What passed"], ["blocked", "What was blocked"]].map(([value, name]) =>
+    h("option", { value, selected: value === kind }, name)));
+  widths.disconnect(); // of the box of before
+  widths.observe(box);
   return [h("div", { class: "controls" }, h("div", { class: "field" }, h("label", { for: "kind" }, "Requests"), select)),
     h("div", { class: "plots" }, box), boxes];
 }
 
 function over_time() {
   const rows = at.map((ms, place) => ({ ms, place }));
-  const numbers = h("details", { class: "numbers", open: UPlot === null }, h("summary", {}, "Table of requests over time"));
+  const numbers = h("details", { class: "numbers", open: numbers_open }, h("summary", {}, "Table of requests over time"));
   const fill = () => {
     if (!numbers.open || numbers.childElementCount > 1) return;
     numbers.append(table(`Requests in ${duration(bin)}: passed, blocked`, [
-      { name: "From", cell: ({ ms }) => time(ms) },
+      { name: "From", cell: ({ ms }) => bin_time(ms) },
       ...series.flatMap((one) => [
         { name: `${name_of(one)}, passed`, number: true, cell: ({ place }) => number(one.passed[place]) },
         { name: `${name_of(one)}, blocked`, number: true, cell: ({ place }) => number(one.blocked[place]) }]),
     ], rows, { hidden_caption: true }));
   };
-  numbers.addEventListener("toggle", fill);
+  numbers.addEventListener("toggle", () => {
+    numbers_open = numbers.open;
+    fill();
+  });
   fill();
   return h("section", { class: "card" }, h("h2", {}, "What got through over time"),
     at.length > 0 && UPlot && chart(),
@@ -153,7 +168,8 @@ function show_all() {
   plot = null;
   content.replaceChildren(...[
     h("h1", {}, report.finished ? "What each policy would have done" : "Stopped early: what each policy would have done"),
-    figures([["Lines", number(report.lines)], ["Requests", number(report.records)], ["Malformed lines", number(report.malformed)]]),
+    figures("events" in report ? [["Events of the log", number(report.events)]]
+      : [["Lines", number(report.lines)], ["Requests", number(report.records)], ["Malformed lines", number(report.malformed)]]),
     over_time(), h("h2", {}, "Numbers"), zones(),
     !report.keys_exact && h("p", { class: "note" }, "There were more keys than memory could hold: numbers of keys are the least that they can be."),
     ...report.differences.flatMap(difference),
@@ -162,7 +178,7 @@ function show_all() {
 }
 
 start_clock(document.getElementById("zone"), show_all);
-start_theme(document.getElementById("theme"), () => document.dispatchEvent(new Event("weir-theme")));
+start_theme(document.getElementById("theme"), () => draw());
 show_all();
 // For tests: what is drawn.
 document.getElementById("report").drawn = () => plot?.data ?? null;
