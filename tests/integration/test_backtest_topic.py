@@ -49,8 +49,8 @@ def test_a_topic_is_judged_as_limiters_did(place):
         for name, own in zones.items():
             assert own["decisions"] == sum(decision["zone"] == name for decision in live) > 0, name
         assert report["policies"] == wanted["policies"] and report["over_time"] == wanted["over_time"]
-        now = backtest("--topic", "2001-01-01T00:00:00Z..2099-01-01T00:00:00Z")[0]
-        assert now["policies"] == report["policies"]
+        now, said = backtest("--topic", "2001-01-01T00:00:00Z..2099-01-01T00:00:00Z")
+        assert now["policies"] == report["policies"] and "begins at" not in said, said
         assert backtest("--topic", "2099-01-01T00:00:00Z..")[0]["events"] == 0
         check_gap(one, backtest, report)
 
@@ -64,6 +64,11 @@ def check_gap(one, backtest, whole):
     report, said = backtest("--topic", "..")
     assert f"partition {partition} of the log begins at offset {end}" in said, said
     assert 0 < report["events"] < whole["events"]
+    partition, (_, end) = next((number, extent) for number, extent in extents.items() if number != partition and extent[1] > 1)
+    one.kafka.trim(one.topic("events"), {partition: 1})
+    for words, told in (("..", True), ("2001-01-01T00:00:00Z..", True), ("2099-01-01T00:00:00Z..", False), (f"{end}..", False)):
+        _, said = backtest("--topic", words)
+        assert (f"partition {partition} of the log begins at offset 1" in said) == told, (words, said)
 
 
 if __name__ == "__main__":
