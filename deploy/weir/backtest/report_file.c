@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A file has a name of its own until it is whole, beside the one that it replaces: so neither is ever half there. */
 #include "deploy/weir/backtest/report_file.h"
 
 #include "common/base/alloc.h"
