@@ -406,6 +406,18 @@ def test_prove_reads_tap(place):
     assert done.returncode != 0 and "Failed tests:  2-3" in done.stdout and "Failed 2/3" in done.stdout, done
 
 
+def test_a_junit_file_that_is_read_is_refused_and_left_alone(place):
+    config = site(place)
+    good = suite(place, case("good", [given(1)], decisions=[]), name="good.json")
+    for path in (config, good):
+        with open(path, "rb") as file:
+            before = file.read()
+        done = place.run("test", "--config", config, good, "--junit", path)
+        assert done.code() == USAGE and "--junit" in done.said(), done.said()
+        with open(path, "rb") as file:
+            assert file.read() == before
+
+
 def test_junit_is_read_as_xml(place):
     """By a reader of XML: each case once, failures apart from errors, sums that agree."""
     config = strange(place)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FILES_MAX = 1000 };
@@ -84,6 +85,22 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
+static bool is_same_file(const char *one, const char *other)
+{
+	struct stat a, b;
+	return one != NULL && other != NULL && stat(one, &a) == 0 && stat(other, &b) == 0 && S_ISREG(a.st_mode) &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* A report over what is read would be the end of it. */
+static bool writes_what_it_reads(const struct test_options *options)
+{
+	bool same = is_same_file(options->junit_path, options->config_path);
+	for (size_t i = 0; i < options->count; i++)
+		same = same || is_same_file(options->junit_path, options->paths[i]);
+	return same;
+}
+
 static enum weir_exit parse(int argc, char **argv, struct test_options *options)
 {
 	options->paths = weir_alloc((size_t)argc, sizeof(const char *));
@@ -94,6 +111,9 @@ static enum weir_exit parse(int argc, char **argv, struct test_options *options)
 		return weir_arguments_refuse(&line, "name a file of tests");
 	if (options->tap && options->json)
 		return weir_arguments_refuse(&line, "--tap and --json are two forms of one output: choose one");
+	if (writes_what_it_reads(options))
+		return weir_arguments_refuse(&line, "--junit %s would write into a file that is also read: choose another file",
+		                             options->junit_path);
 	return WEIR_EXIT_NOT_YET;
 }
 
