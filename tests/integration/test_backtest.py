@@ -396,7 +396,8 @@ def test_the_log_of_a_run_is_judged_as_its_lines_are(place):
     configs = [policy(place, f"{name}-1.json", own, sources=[source], bus={"partitions": 4}) for name, own in zones.items()]
     lines = backtest(place, configs)
     # beside the run, once it has read all of it
-    until(lambda: backtest(place, configs, "--state", run.state)["events"] == 2 * lines["records"], "all events", running=run.weir)
+    until(lambda: backtest(place, configs, "--state", run.state)["events"] == 2 * lines["records"], "all events",
+          running=run.weir)
     report = backtest(place, configs, "--state", run.state)
     assert numbers_of(report) == numbers_of(lines), (numbers_of(report), numbers_of(lines))
     assert report["over_time"] == lines["over_time"] and "lines" not in report
