@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "conformance", "oracle"))
 from limits import SlidingWindow
 from support import cases, traffic
 from support.place import SANITIZED, lines_of, read
+from support.run_local import Run
 from support.traffic import START_MS, burst, line, sliding, zone
 
 DONE, FAILED, USAGE = 0, 1, 2
@@ -224,6 +225,23 @@ def test_networks_are_spared(place):
     assert report["windows"][0]["limit"] == 6
 
 
+def test_whom_operators_let_go_is_spared(place):
+    run = Run(place, log=burst("joe", 9) + burst("max", 12) + burst("ann", 20) + burst("eve", 30) + burst("bob", 2)).start()
+    run.override("allow", "--zone", "site", "joe", "--for", "1h")
+    run.override("lift", "--zone", "site", "max")
+    run.override("block", "--zone", "site", "eve")
+    run.override("allow", "--zone", "pair", "ann", "/a")
+    words = ("--config", formats(place), "--blocked-keys", "80%")
+    assert suggest(place, run.log, ["1m"], *words)[0]["windows"][0]["limit"] == 2
+    for more in ((), ("--zone", "site")):
+        [window] = suggest(place, run.log, ["1m"], *words, "--state", run.state, *more)[0]["windows"]  # beside the run
+        assert window["spared"] == {"key": "max", "most": 12, "limit_without": 2} and window["limit"] == 12, window
+    run.stop()
+    assert suggest(place, run.log, ["1m"], *words, "--state", run.state)[0]["spared_keys"] == 2
+    assert suggest(place, run.log, ["1m"], *words, "--state", run.state, "--zone", "other")[0]["spared_keys"] == 0
+    assert place.path("nothing") in refused(place, "--key", "user", *words, "--state", place.path("nothing"), run.log)
+
+
 def test_a_zone_of_the_configuration_keeps_all_but_its_limits(place):
     log = place.write("a.log", burst("u1", 30, path="/login") + burst("u2", 50, path="/other") + burst("u3", 4, path="/login")
                       + burst("u4", 60, path="/login"))
@@ -259,6 +277,8 @@ def test_what_cannot_be_suggested_is_said(place):
     assert "no source provides the field \"ipp\"" in refused(place, "--key", "ipp", log)
     assert "no request has a key, of 1 lines" in refused(place, "--key", "ipp", log)
     assert "the lines are read twice" in refused(place, "--key", "ip", "-")
+    os.mkfifo(place.path("pipe"))
+    assert f"{place.path('pipe')} gives them once" in refused(place, "--key", "ip", place.path("pipe"))
     assert "cannot open" in refused(place, "--key", "ip", place.path("none.log"), code=FAILED)
     assert "name the logs" in refused(place, "--key", "ip")
     assert "--memory" in refused(place, "--memory", "1KiB", *good, code=FAILED)

@@ -14,7 +14,7 @@ struct suggest_report {
 	const struct peak_table *table;
 	const struct peaks_seen *seen;          /* of all partitions */
 	const char *share;                      /* as it was written */
-	const char *spare_path;                 /* NULL: no key is spared */
+	bool spares;                            /* keys that must not be blocked were named */
 	uint64_t allowed;                       /* keys that may be blocked */
 	int64_t alone[WEIR_ZONE_LIMITS_MAX];    /* by window: its limit where it is the only one */
 	int64_t unspared[WEIR_ZONE_LIMITS_MAX]; /* the limits if no key was spared */

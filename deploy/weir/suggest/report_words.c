@@ -234,7 +234,7 @@ void suggest_words(struct weir_text *text, const struct suggest_report *report)
 	put_span(text, report);
 	weir_text_printf(text, "; at most %s of the keys are ", report->share);
 	words_count(text, report->allowed);
-	if (report->spare_path != NULL) {
+	if (report->spares) {
 		weir_text_puts(text, "; spared: ");
 		words_amount(text, report->seen->spared_keys, "key");
 	}

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static enum weir_exit refuse(const struct weir_error *error)
 {
@@ -107,17 +108,27 @@ json_t *setting_zone(const struct setting *setting, const char *name, json_t *li
 	return zone;
 }
 
+/* What gives its lines once. @return what it is; NULL: it can be read again, or there is nothing to be read */
+static const char *flow_of(const json_t *source)
+{
+	const char *type = json_string_value(json_object_get(source, "type"));
+	const char *path = json_string_value(json_object_get(source, "path"));
+	struct stat about;
+	if (type == NULL || strcmp(type, WEIR_SOURCE_DECISIONS) == 0)
+		return NULL;
+	if (strcmp(type, "file") != 0)
+		return type;
+	return path != NULL && stat(path, &about) == 0 && S_ISFIFO(about.st_mode) ? path : NULL;
+}
+
 /* Everything is read twice, so it must be there twice. */
 static enum weir_status check_files(const struct weir_config *config, struct weir_error *error)
 {
 	for (size_t i = 0; i < config->source_count; i++) {
-		const json_t *source = json_array_get(config->sources.value, i);
-		const char *type = json_string_value(json_object_get(source, "type"));
-		if (type != NULL && strcmp(type, "file") != 0 && strcmp(type, WEIR_SOURCE_DECISIONS) != 0)
+		const char *flow = flow_of(json_array_get(config->sources.value, i));
+		if (flow != NULL)
 			return weir_fail(error, WEIR_INVALID,
-			                 "the lines are read twice, and a source of type \"%s\" gives them once: name logs that "
-			                 "are files",
-			                 type);
+			                 "the lines are read twice, and %s gives them once: name logs that are files", flow);
 	}
 	return WEIR_OK;
 }

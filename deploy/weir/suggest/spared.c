@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
+#include "deploy/weir/inspect/topic_read.h"
 #include "deploy/weir/overrides/override_key.h"
 
 #include <inttypes.h>
@@ -18,6 +19,12 @@ static int compare(const void *left, const void *right)
 	size_t shorter = a->length < b->length ? a->length : b->length;
 	int order = shorter > 0 ? memcmp(a->at, b->at, shorter) : 0;
 	return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+static void sort(struct spared *spared)
+{
+	if (spared->key_count > 1)
+		qsort(spared->keys, spared->key_count, sizeof *spared->keys, compare);
 }
 
 /* Cuts the line at each "|", in place; "\" stands before one that is part of a value. @return how many values */
@@ -55,6 +62,23 @@ static enum weir_status refuse(const struct weir_zone *zone, const char *line, s
 	return WEIR_INVALID;
 }
 
+/* Whom a command is about. */
+static void add_command(struct spared *spared, const struct override_command *command)
+{
+	struct weir_span key = {.at = command->key, .length = command->key_length};
+	struct weir_network network;
+	const char *why;
+	if (command->scope == OVERRIDE_OF_NETWORK && weir_network_parse(key, &network, &why)) {
+		spared->networks = weir_realloc(spared->networks, spared->network_count + 1, sizeof *spared->networks);
+		spared->networks[spared->network_count++] = network;
+		return;
+	}
+	struct weir_text text = {0};
+	weir_text_append(&text, key.at, key.length);
+	spared->keys = weir_realloc(spared->keys, spared->key_count + 1, sizeof *spared->keys);
+	spared->keys[spared->key_count++] = text;
+}
+
 static enum weir_status add_line(struct spared *spared, const struct weir_policy *policy, char *line,
                                  struct weir_error *error)
 {
@@ -75,16 +99,7 @@ static enum weir_status add_line(struct spared *spared, const struct weir_policy
 		status = override_key_make(&options, policy, &command, error);
 	if (status != WEIR_OK)
 		return status;
-	struct weir_span key = {.at = command.key, .length = command.key_length};
-	if (command.scope == OVERRIDE_OF_NETWORK && weir_network_parse(key, &network, &why)) {
-		spared->networks = weir_realloc(spared->networks, spared->network_count + 1, sizeof *spared->networks);
-		spared->networks[spared->network_count++] = network;
-		return WEIR_OK;
-	}
-	struct weir_text text = {0};
-	weir_text_append(&text, key.at, key.length);
-	spared->keys = weir_realloc(spared->keys, spared->key_count + 1, sizeof *spared->keys);
-	spared->keys[spared->key_count++] = text;
+	add_command(spared, &command);
 	return WEIR_OK;
 }
 
@@ -118,9 +133,48 @@ enum weir_status spared_read(const char *path, const struct weir_policy *policy,
 			weir_error_prefix(error, "%s:%" PRIu64, path, number);
 	}
 	free(text);
-	if (spared->key_count > 1)
-		qsort(spared->keys, spared->key_count, sizeof *spared->keys, compare);
+	sort(spared);
 	return status;
+}
+
+/* ---- operators ---- */
+
+static void take_message(struct spared *spared, struct weir_frame_reader *reader, const struct weir_message *message,
+                         const struct weir_zone *zone, const char *of_zone, uint64_t *unknown)
+{
+	struct weir_frame frame;
+	struct override_command command;
+	if (weir_frame_decode(reader, message->payload, &frame, NULL) != WEIR_OK ||
+	    (frame.kind == WEIR_FRAME_COMMAND && override_command_parse(frame.body, &command, NULL) != WEIR_OK)) {
+		++*unknown;
+		return;
+	}
+	if (frame.kind == WEIR_FRAME_COMMAND && (command.kind == OVERRIDE_LIFT || command.kind == OVERRIDE_ALLOW) &&
+	    command.value_count == zone->key_count && (of_zone == NULL || strcmp(of_zone, command.zone) == 0))
+		add_command(spared, &command);
+}
+
+enum weir_status spared_read_state(const char *directory, const struct weir_zone *zone, const char *of_zone,
+                                   struct spared *spared, uint64_t *unknown, struct weir_error *error)
+{
+	struct topic_read *read = NULL;
+	struct weir_message message;
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	enum weir_status status =
+		topic_read_open(NULL, directory, WEIR_TOPIC_EVENTS, WEIR_BUS_EVERY_PARTITION, 0, &read, error);
+	while (status == WEIR_OK) {
+		status = topic_read_next(read, &message, error);
+		if (status == WEIR_OK)
+			take_message(spared, reader, &message, zone, of_zone, unknown);
+		if (status != WEIR_INVALID && status != WEIR_NEWER)
+			continue;
+		++*unknown;
+		status = WEIR_OK;
+	}
+	topic_read_free(read);
+	weir_frame_reader_free(reader);
+	sort(spared);
+	return status == WEIR_END ? WEIR_OK : status;
 }
 
 void spared_deinit(struct spared *spared)

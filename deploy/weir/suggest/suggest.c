@@ -22,7 +22,22 @@
 #include <string.h>
 #include <unistd.h>
 
-enum option { KEY, WINDOW, BLOCKED_KEYS, SPARE, CONFIG, ZONE, FORMAT, SORT, MEMORY, JSON, OUTPUT, QUIET, OPTION_COUNT };
+enum option {
+	KEY,
+	WINDOW,
+	BLOCKED_KEYS,
+	SPARE,
+	STATE,
+	CONFIG,
+	ZONE,
+	FORMAT,
+	SORT,
+	MEMORY,
+	JSON,
+	OUTPUT,
+	QUIET,
+	OPTION_COUNT
+};
 
 enum { SHARE_DIGITS = 9 };
 #define SHARE_ONE UINT64_C(1000000000)
@@ -46,6 +61,12 @@ static const struct weir_argument_option options_table[] = {
                .value = "FILE",
                .type = WEIR_ARGUMENT_TEXT,
                .help = "keys that must never be blocked, one on each line; or networks, if the key is an address"},
+	[STATE] =
+		{.name = "state",
+         .value = "DIR",
+         .type = WEIR_ARGUMENT_TEXT,
+         .help = "whom operators lifted or allowed is spared, too: by the log of a state directory, whose weir run may "
+                 "be running. With --zone those of that zone"},
 	[CONFIG] = {.name = "config",
                 .value = "FILE",
                 .type = WEIR_ARGUMENT_TEXT,
@@ -124,7 +145,7 @@ static const struct weir_command_line suggest_line = {
 
 struct suggest {
 	const char **logs; /* owned; of argv */
-	const char *windows, *json_path, *output_path;
+	const char *windows, *spare_path, *state_path, *json_path, *output_path;
 	uint64_t share;       /* of SHARE_ONE */
 	int64_t memory_bytes; /* -1: not given */
 	struct setting setting;
@@ -163,7 +184,8 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case KEY: suggest->setting.key = value->text; break;
 	case WINDOW: suggest->windows = value->text; break;
 	case BLOCKED_KEYS: suggest->report.share = value->text; break;
-	case SPARE: suggest->report.spare_path = value->text; break;
+	case SPARE: suggest->spare_path = value->text; break;
+	case STATE: suggest->state_path = value->text; break;
 	case CONFIG: suggest->setting.config_path = value->text; break;
 	case ZONE: suggest->setting.zone_name = value->text; break;
 	case FORMAT: suggest->setting.format = value->text; break;
@@ -253,7 +275,11 @@ static enum weir_exit read_all(struct suggest *suggest, const struct once_watch 
 	suggest->run.watch = watch;
 	suggest->finished = false;
 	enum weir_exit code = run_once(&suggest->run, &suggest->log, &suggest->progress);
-	return code == WEIR_EXIT_DONE && suggest->finished ? WEIR_EXIT_NOT_YET : code;
+	if (code == WEIR_EXIT_DONE)
+		return suggest->finished ? WEIR_EXIT_NOT_YET : WEIR_EXIT_INTERRUPTED;
+	if (code == WEIR_EXIT_INTERRUPTED)
+		fputs("weir suggest: stopped by a signal: nothing is suggested\n", stderr);
+	return code;
 }
 
 /* ---- the first one ---- */
@@ -294,6 +320,26 @@ static json_t *first_zones(const struct suggest *suggest)
 	return zones;
 }
 
+static enum weir_status read_spared(struct suggest *suggest, struct weir_error *error)
+{
+	const struct weir_policy *policy = suggest->run.config->policy;
+	enum weir_status status = WEIR_OK;
+	uint64_t unknown = 0;
+	suggest->report.spares = suggest->spare_path != NULL || suggest->state_path != NULL;
+	if (suggest->spare_path != NULL)
+		status = spared_read(suggest->spare_path, policy, &suggest->spared, error);
+	if (status == WEIR_OK && suggest->state_path != NULL)
+		status = spared_read_state(suggest->state_path, &policy->zones[0], suggest->setting.zone_name, &suggest->spared,
+		                           &unknown, error);
+	if (status == WEIR_OK && unknown > 0)
+		weir_log(&suggest->log, WEIR_LOG_WARNING, "suggest",
+		         "%" PRIu64
+		         " messages of the log of %s cannot be read: if they are lifts or allows, their keys are not "
+		         "spared",
+		         unknown, suggest->state_path);
+	return status;
+}
+
 static enum weir_status open_first(struct suggest *suggest, struct weir_error *error)
 {
 	const struct run_output outputs[] = {
@@ -301,8 +347,8 @@ static enum weir_status open_first(struct suggest *suggest, struct weir_error *e
 	enum weir_status status = prepare(suggest, first_zones(suggest), error);
 	if (status == WEIR_OK)
 		status = run_check_outputs(&suggest->run, outputs, error);
-	if (status == WEIR_OK && suggest->report.spare_path != NULL)
-		status = spared_read(suggest->report.spare_path, suggest->run.config->policy, &suggest->spared, error);
+	if (status == WEIR_OK)
+		status = read_spared(suggest, error);
 	if (status != WEIR_OK)
 		return status;
 	suggest->peaks_options.spared = &suggest->spared;
