@@ -205,6 +205,7 @@ def test_what_only_reads_makes_nothing(place):
         for words, code in ((("list",), 1), (("block", "ann", "--zone", "site"), USAGE), (("decode",), USAGE)):
             done = place.run(*words, "--config", mistyped)
             assert done.code() == code and ".x." in done.said() and "does not exist yet" in done.said(), done.said()
+            assert words != ("list",) or "cannot tell who is blocked" in done.said(), done.said()
         assert not [name for name in one.kafka.topics() if name.startswith(one.prefix + ".x")]
         assert "nobody is blocked\n" in place.good("list", "--config", with_zones).said()
 

@@ -8,6 +8,7 @@
  */
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/deadline.h"
 #include "common/config/config.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/command.h"
@@ -15,7 +16,6 @@
 #include "deploy/weir/terminal/readable.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -124,7 +124,9 @@ struct job {
 	doctor_check *run;
 	pthread_t thread;
 	bool started;
-	atomic_bool ended; /* tells ThreadSanitizer, too, which does not know the join with a time limit */
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool ended; /* under the mutex */
 };
 
 static enum weir_exit take_option(void *context, int option, const struct weir_argument *value)
@@ -155,23 +157,41 @@ static void *work(void *context)
 {
 	struct job *job = context;
 	job->run(job->doctor, &job->check);
-	atomic_store(&job->ended, true);
+	pthread_mutex_lock(&job->mutex);
+	job->ended = true;
+	pthread_cond_signal(&job->changed);
+	pthread_mutex_unlock(&job->mutex);
 	return NULL;
 }
 
 static void start(struct job *job)
 {
+	pthread_mutex_init(&job->mutex, NULL);
+	weir_condition_init(&job->changed);
 	job->started = pthread_create(&job->thread, NULL, work, job) == 0;
 	if (!job->started)
 		work(job);
 }
 
-/* @return whether it has ended */
+/* @return whether it has ended; then its thread is gone, too */
 static bool wait_for(struct job *job, int64_t end_ms)
 {
-	struct timespec until = {.tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000};
-	return !job->started ||
-	       (pthread_clockjoin_np(job->thread, NULL, CLOCK_MONOTONIC, &until) == 0 && atomic_load(&job->ended));
+	struct weir_deadline deadline = {.at = {.tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000}};
+	pthread_mutex_lock(&job->mutex);
+	while (!job->ended && weir_condition_wait(&job->changed, &job->mutex, &deadline))
+		;
+	bool ended = job->ended;
+	pthread_mutex_unlock(&job->mutex);
+	if (ended && job->started)
+		pthread_join(job->thread, NULL);
+	return ended;
+}
+
+static void free_job(struct job *job)
+{
+	pthread_cond_destroy(&job->changed);
+	pthread_mutex_destroy(&job->mutex);
+	free(job);
 }
 
 static void run_round(struct doctor *doctor, const struct weir_check *model, int round, int64_t end_ms,
@@ -194,7 +214,7 @@ static void run_round(struct doctor *doctor, const struct weir_check *model, int
 			continue;
 		if (wait_for(jobs[i], end_ms)) {
 			findings[i] = jobs[i]->findings;
-			free(jobs[i]);
+			free_job(jobs[i]);
 			continue;
 		}
 		weir_findings_add(
