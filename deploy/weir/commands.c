@@ -9,6 +9,7 @@ const struct command *const weir_commands[WEIR_COMMANDS_MAX + 1] = {
 	&command_test,
 	&command_import,
 	&command_backtest,
+	&command_suggest,
 	&command_generate,
 	&command_policy,
 	&command_block,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who looks at what a --once run judges, beside its own outputs: `weir backtest`.
+ * Who looks at what a --once run judges, beside its own outputs: `weir backtest`, `weir suggest`.
  */
 #ifndef DEPLOY_WEIR_RUN_ONCE_WATCH_H
 #define DEPLOY_WEIR_RUN_ONCE_WATCH_H

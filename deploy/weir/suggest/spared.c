@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A line becomes a key as the values of `weir allow` do, so an address may stand in any of its forms. */
+#include "deploy/weir/suggest/spared.h"
+
+#include "common/base/alloc.h"
+#include "common/base/read_file.h"
+#include "deploy/weir/inspect/topic_read.h"
+#include "deploy/weir/overrides/override_key.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_BYTES_MAX = 16 << 20 };
+
+static int compare(const void *left, const void *right)
+{
+	const struct weir_text *a = left, *b = right;
+	size_t shorter = a->length < b->length ? a->length : b->length;
+	int order = shorter > 0 ? memcmp(a->at, b->at, shorter) : 0;
+	return order != 0 ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+static void sort(struct spared *spared)
+{
+	if (spared->key_count > 1)
+		qsort(spared->keys, spared->key_count, sizeof *spared->keys, compare);
+}
+
+/* Cuts the line at each "|", in place; "\" stands before one that is part of a value. @return how many values */
+static uint32_t split(char *line, struct override_options *options)
+{
+	char *to = line;
+	options->values[0] = line;
+	options->value_count = 1;
+	for (const char *at = line; *at != '\0'; at++) {
+		if (*at == '|' && options->value_count == WEIR_ZONE_KEY_MAX)
+			return WEIR_ZONE_KEY_MAX + 1;
+		if (*at == '|') {
+			*to++ = '\0';
+			options->values[options->value_count++] = to;
+			continue;
+		}
+		if (*at == '\\' && at[1] != '\0')
+			at++;
+		*to++ = *at;
+	}
+	*to = '\0';
+	return options->value_count;
+}
+
+static enum weir_status refuse(const struct weir_zone *zone, const char *line, struct weir_error *error)
+{
+	struct weir_text fields = {0};
+	if (override_zone_takes_networks(zone))
+		return weir_fail(error, WEIR_INVALID, "\"%.100s\" is neither an address nor a network", line);
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		weir_text_printf(&fields, "%s%s", i > 0 ? "|" : "", zone->key[i].field);
+	weir_fail(error, WEIR_INVALID, "\"%.100s\" is no key of %.*s: write the %u values with | between them", line,
+	          (int)fields.length, fields.at, zone->key_count);
+	weir_text_deinit(&fields);
+	return WEIR_INVALID;
+}
+
+/* Whom a command is about. */
+static void add_command(struct spared *spared, const struct override_command *command)
+{
+	struct weir_span key = {.at = command->key, .length = command->key_length};
+	struct weir_network network;
+	const char *why;
+	if (command->scope == OVERRIDE_OF_NETWORK && weir_network_parse(key, &network, &why)) {
+		spared->networks = weir_realloc(spared->networks, spared->network_count + 1, sizeof *spared->networks);
+		spared->networks[spared->network_count++] = network;
+		return;
+	}
+	struct weir_text text = {0};
+	weir_text_append(&text, key.at, key.length);
+	spared->keys = weir_realloc(spared->keys, spared->key_count + 1, sizeof *spared->keys);
+	spared->keys[spared->key_count++] = text;
+}
+
+static enum weir_status add_line(struct spared *spared, const struct weir_policy *policy, char *line,
+                                 struct weir_error *error)
+{
+	const struct weir_zone *zone = &policy->zones[0];
+	struct override_options options = {.kind = OVERRIDE_ALLOW, .zone = zone->name};
+	struct override_command command = {.kind = OVERRIDE_ALLOW};
+	struct weir_address address;
+	struct weir_network network;
+	const char *why;
+	char *given = weir_copy(line, strlen(line));
+	enum weir_status status = WEIR_OK;
+	if (split(line, &options) != zone->key_count ||
+	    (override_zone_takes_networks(zone) && !weir_address_read(weir_span_of(line), &address) &&
+	     !weir_network_parse(weir_span_of(line), &network, &why) && !weir_network_meant(line)))
+		status = refuse(zone, given, error);
+	free(given);
+	if (status == WEIR_OK)
+		status = override_key_make(&options, policy, &command, error);
+	if (status != WEIR_OK)
+		return status;
+	add_command(spared, &command);
+	return WEIR_OK;
+}
+
+/* Without the white space at both ends. */
+static char *trimmed(char *line)
+{
+	line += strspn(line, " \t\r");
+	size_t length = strlen(line);
+	while (length > 0 && strchr(" \t\r", line[length - 1]) != NULL)
+		length--;
+	line[length] = '\0';
+	return line;
+}
+
+enum weir_status spared_read(const char *path, const struct weir_policy *policy, struct spared *spared,
+                             struct weir_error *error)
+{
+	char *bytes;
+	size_t length;
+	enum weir_status status = weir_read_file(path, FILE_BYTES_MAX, &bytes, &length, error);
+	if (status != WEIR_OK)
+		return status;
+	char *text = weir_copy(bytes, length), *rest = text, *line;
+	free(bytes);
+	for (uint64_t number = 1; status == WEIR_OK && (line = strsep(&rest, "\n")) != NULL; number++) {
+		line = trimmed(line);
+		if (*line == '\0' || *line == '#')
+			continue;
+		status = add_line(spared, policy, line, error);
+		if (status != WEIR_OK)
+			weir_error_prefix(error, "%s:%" PRIu64, path, number);
+	}
+	free(text);
+	sort(spared);
+	return status;
+}
+
+/* ---- operators ---- */
+
+static void take_message(struct spared *spared, struct weir_frame_reader *reader, const struct weir_message *message,
+                         const struct weir_zone *zone, const char *of_zone, uint64_t *unknown)
+{
+	struct weir_frame frame;
+	struct override_command command;
+	if (weir_frame_decode(reader, message->payload, &frame, NULL) != WEIR_OK ||
+	    (frame.kind == WEIR_FRAME_COMMAND && override_command_parse(frame.body, &command, NULL) != WEIR_OK)) {
+		++*unknown;
+		return;
+	}
+	if (frame.kind == WEIR_FRAME_COMMAND && (command.kind == OVERRIDE_LIFT || command.kind == OVERRIDE_ALLOW) &&
+	    command.value_count == zone->key_count && (of_zone == NULL || strcmp(of_zone, command.zone) == 0))
+		add_command(spared, &command);
+}
+
+enum weir_status spared_read_state(const char *directory, const struct weir_zone *zone, const char *of_zone,
+                                   struct spared *spared, uint64_t *unknown, struct weir_error *error)
+{
+	struct topic_read *read = NULL;
+	struct weir_message message;
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	enum weir_status status =
+		topic_read_open(NULL, directory, WEIR_TOPIC_EVENTS, WEIR_BUS_EVERY_PARTITION, 0, &read, error);
+	while (status == WEIR_OK) {
+		status = topic_read_next(read, &message, error);
+		if (status == WEIR_OK)
+			take_message(spared, reader, &message, zone, of_zone, unknown);
+		if (status != WEIR_INVALID && status != WEIR_NEWER)
+			continue;
+		++*unknown;
+		status = WEIR_OK;
+	}
+	topic_read_free(read);
+	weir_frame_reader_free(reader);
+	sort(spared);
+	return status == WEIR_END ? WEIR_OK : status;
+}
+
+void spared_deinit(struct spared *spared)
+{
+	for (size_t i = 0; i < spared->key_count; i++)
+		weir_text_deinit(&spared->keys[i]);
+	free(spared->keys);
+	free(spared->networks);
+}
+
+bool spared_has(const struct spared *spared, struct weir_span key)
+{
+	struct weir_text wanted = {.at = (char *)key.at, .length = key.length};
+	struct weir_network own;
+	const char *why;
+	if (spared->key_count > 0 &&
+	    bsearch(&wanted, spared->keys, spared->key_count, sizeof *spared->keys, compare) != NULL)
+		return true;
+	if (spared->network_count == 0 || !weir_network_parse(key, &own, &why))
+		return false;
+	for (size_t i = 0; i < spared->network_count; i++)
+		if (own.prefix >= spared->networks[i].prefix && weir_network_contains(&spared->networks[i], &own.base))
+			return true;
+	return false;
+}
