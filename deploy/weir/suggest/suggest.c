@@ -9,6 +9,7 @@
 #include "common/base/alloc.h"
 #include "common/base/stop.h"
 #include "common/json/units.h"
+#include "deploy/weir/backtest/report_file.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/once.h"
 #include "deploy/weir/run/once_watch.h"
@@ -146,6 +147,7 @@ static const struct weir_command_line suggest_line = {
 struct suggest {
 	const char **logs; /* owned; of argv */
 	const char *windows, *spare_path, *state_path, *json_path, *output_path;
+	struct report_file json_file, output_file;
 	uint64_t share;       /* of SHARE_ONE */
 	int64_t memory_bytes; /* -1: not given */
 	struct setting setting;
@@ -259,6 +261,11 @@ static enum weir_status prepare(struct suggest *suggest, json_t *zones, struct w
 	suggest->partitions = (uint32_t)suggest->run.config->bus.partitions;
 	suggest->log.level = (enum weir_log_level)suggest->run.config->log.level;
 	suggest->log.json = suggest->run.config->log.json != 0;
+	if (run_names_servers(suggest->run.config->policy))
+		return weir_fail(
+			error, WEIR_INVALID,
+			"an \"exempt\" names a list of another server, of which no copy is kept here: save the list to "
+			"a file, and name that");
 	return inputs_check_policy(suggest->run.config, suggest->run.config->policy, suggest->run.lists, error);
 }
 
@@ -340,13 +347,32 @@ static enum weir_status read_spared(struct suggest *suggest, struct weir_error *
 	return status;
 }
 
+/* What cannot be written, or must not be, is said before anything is read. */
+static enum weir_status open_outputs(struct suggest *suggest, struct weir_error *error)
+{
+	struct written_files written = {0};
+	const char *const read[] = {suggest->setting.config_path, suggest->spare_path};
+	written_files_add(&written, "--json", suggest->json_path);
+	written_files_add(&written, "--output", suggest->output_path);
+	enum weir_status status = run_check_outputs(&suggest->run, written.list, error);
+	if (status == WEIR_OK)
+		status = written_files_check(&written, error);
+	for (size_t i = 0; status == WEIR_OK && i < sizeof read / sizeof *read; i++)
+		if (read[i] != NULL)
+			status = run_check_file(written.list, read[i], error);
+	if (status == WEIR_OK)
+		status = report_file_open(&suggest->json_file, suggest->json_path, error);
+	if (status == WEIR_OK)
+		status = report_file_open(&suggest->output_file, suggest->output_path, error);
+	written_files_deinit(&written);
+	return status;
+}
+
 static enum weir_status open_first(struct suggest *suggest, struct weir_error *error)
 {
-	const struct run_output outputs[] = {
-		{"--json", suggest->json_path}, {"--output", suggest->output_path}, {NULL, NULL}};
 	enum weir_status status = prepare(suggest, first_zones(suggest), error);
 	if (status == WEIR_OK)
-		status = run_check_outputs(&suggest->run, outputs, error);
+		status = open_outputs(suggest, error);
 	if (status == WEIR_OK)
 		status = read_spared(suggest, error);
 	if (status != WEIR_OK)
@@ -379,7 +405,9 @@ static enum weir_exit read_first(struct suggest *suggest)
 	struct weir_error error;
 	if (open_first(suggest, &error) != WEIR_OK)
 		return refuse(&error);
-	unmatched_tell(suggest->run.config, suggest->run.config->policy, suggest->run.lists, &suggest->log);
+	if (run_names_robots(suggest->run.config->policy))
+		weir_log(&suggest->log, WEIR_LOG_WARNING, "exempt", "no name server is asked: no robot is exempt as verified");
+	unmatched_tell(suggest->run.config, suggest->run.config->policy, suggest->run.lists, NULL, &suggest->log);
 	weir_stop_install();
 	enum weir_exit code = read_all(suggest, &watch);
 	if (code != WEIR_EXIT_NOT_YET)
@@ -520,19 +548,14 @@ static enum weir_exit read_second(struct suggest *suggest)
 
 typedef void report_form(struct weir_text *text, const struct suggest_report *report);
 
-static enum weir_status write_form(const char *path, report_form *form, const struct suggest_report *report,
+static enum weir_status write_form(struct report_file *file, report_form *form, const struct suggest_report *report,
                                    struct weir_error *error)
 {
 	struct weir_text text = {0};
-	size_t written;
-	enum weir_status status = WEIR_OK;
-	if (path == NULL)
+	if (file->path == NULL)
 		return WEIR_OK;
 	form(&text, report);
-	if (!is_standard(path))
-		status = weir_durable_write(path, text.at, text.length, error);
-	else if (weir_write_all(STDOUT_FILENO, text.at, text.length, &written) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot write to standard output");
+	enum weir_status status = report_file_write(file, weir_text_span(&text), error);
 	weir_text_deinit(&text);
 	return status;
 }
@@ -540,18 +563,19 @@ static enum weir_status write_form(const char *path, report_form *form, const st
 static enum weir_exit tell(struct suggest *suggest)
 {
 	struct suggest_report *report = &suggest->report;
-	bool words = !suggest->run.quiet && !is_standard(suggest->json_path) && !is_standard(suggest->output_path);
+	bool told = suggest->run.quiet || is_standard(suggest->json_path) || is_standard(suggest->output_path);
+	struct report_file words = {.path = told ? NULL : "-"};
 	struct weir_error error;
 	report->setting = &suggest->setting;
 	report->trial = &suggest->trial;
 	report->table = &suggest->table;
 	report->seen = &suggest->seen;
 	report->counts = suggest->counts;
-	enum weir_status status = write_form(suggest->json_path, suggest_json, report, &error);
+	enum weir_status status = write_form(&suggest->json_file, suggest_json, report, &error);
 	if (status == WEIR_OK)
-		status = write_form(suggest->output_path, suggest_zone, report, &error);
+		status = write_form(&suggest->output_file, suggest_zone, report, &error);
 	if (status == WEIR_OK)
-		status = write_form(words ? "-" : NULL, suggest_words, report, &error);
+		status = write_form(&words, suggest_words, report, &error);
 	return status == WEIR_OK ? WEIR_EXIT_DONE : refuse(&error);
 }
 
@@ -587,6 +611,8 @@ static void deinit(struct suggest *suggest)
 	}
 	free(suggest->peaks);
 	free(suggest->figures);
+	report_file_close(&suggest->json_file);
+	report_file_close(&suggest->output_file);
 	peak_table_deinit(&suggest->table);
 	trial_deinit(&suggest->trial);
 	spared_deinit(&suggest->spared);
