@@ -372,7 +372,25 @@ ODD = r"""
 ---
 {name: a/parser, filter: "evt.Line.Labels.type == 'x'", onsuccess: next_stage}
 ---
-{type: leaky, name: a/status, filter: "evt.Meta.service == 'http' && evt.Meta.http_status == '4o4'", capacity: 1, leakspeed: 1s}
+{type: leaky, name: a/status, filter: "evt.Meta.service == 'http' && evt.Meta.http_status == '4o4'", groupby: evt.Meta.source_ip,
+ capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/all, filter: "evt.Meta.service == 'http'", capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/host, filter: "evt.Meta.service == 'http'", groupby: evt.Parsed.target_fqdn, capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/user, filter: "evt.Meta.service == 'http'", groupby: evt.Meta.user, capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/range, filter: "evt.Meta.service == 'http'", groupby: evt.Meta.source_ip, scope: {type: Range}, capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/none, filter: "evt.Meta.log_type == 'http_access-log' && evt.Meta.log_type == 'http_error-log'",
+ groupby: evt.Meta.source_ip, capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/both, filter: "evt.Meta.log_type in ['http_access-log', 'ssh_failed-auth']", groupby: evt.Meta.source_ip, capacity: 1,
+ leakspeed: 1s}
+---
+{type: leaky, name: a/access, filter: "evt.Meta.service == 'http' && evt.Meta.log_type == 'http_access-log'", groupby: evt.Meta.source_ip,
+ scope: {type: Ip}, capacity: 1, leakspeed: 1s}
 ---
 {type: leaky, name: a/slow, filter: "evt.Meta.service == 'http'", groupby: evt.Meta.source_ip, capacity: 100, leakspeed: 1h}
 """
@@ -424,7 +442,7 @@ def test_crowdsec_explains_itself(place):
     told = place.run("import", "crowdsec", "--json", place.path("hub"))
     assert told.code() == 1, told.said()
     found = json.loads(told.out())
-    assert found["counts"] == {"whole": 2, "part": 2, "none": 12, "not_enabled": 1}, found["counts"]
+    assert found["counts"] == {"whole": 3, "part": 2, "none": 18, "not_enabled": 1}, found["counts"]
     notes = {item["name"]: " ".join(note["text"] for note in item["notes"]) for item in found["items"]}
     for name, words in (("a/distinct", "counts distinct values"), ("a/trigger", "blocks with the first event"),
                         ("a/or", 'no "or" of several fields'), ("a/call", "cannot ask this: any(File('x')"),
@@ -432,8 +450,12 @@ def test_crowdsec_explains_itself(place):
                         ("a/bound", "a bucket without a bound"), ("a/speed", "leakspeed is no time"),
                         ("a/text", "a text has no end"), ("a/fold", "tells upper from lower case"),
                         ("a/bayes", "buckets of this type"), ("a/more", "no counterpart: condition"),
-                        ("a/parser", "it is a parser"), ("a/status", "its zone is none of weir's"), ("a/slow", "takes longer than a block of 4h")):
+                        ("a/parser", "it is a parser"), ("a/status", "its zone is none of weir's"), ("a/slow", "takes longer than a block of 4h"),
+                        ("a/all", "its bucket is of many clients"), ("a/host", "its bucket is of many clients"),
+                        ("a/user", "its bucket is of many clients"), ("a/range", "something else than an address: scope: Range"),
+                        ("a/none", "two kinds of lines at once"), ("a/both", "lines of sshd and of HTTP")):
         assert words in notes[name], (name, notes[name])
+    assert [zone["sources"] for zone in found["config"]["zones"] if zone["name"] == "a-access"] == [["access-log"]]
     text, _ = imported(place, "crowdsec", place.path("hub"))
     done = place.run("validate", "--config", place.write("weir.json", text))
     assert done.code() == 0, (done.said(), text)
