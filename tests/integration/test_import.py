@@ -289,6 +289,44 @@ logpath = {logs}/x-b.log
     assert found == {("alone", "192.0.2.1"), ("alone", "192.0.2.2"), ("glob", "192.0.2.2"), ("glob", "192.0.2.3")}, (found, text)
 
 
+def test_fail2ban_jails_of_one_file_keep_their_addresses(place):
+    """Each jail blocks the address that its own expression finds, whatever else reads the line; recidive knows them all."""
+    log = place.path("logs/one.log")
+    jail = f"enabled = true\nignoreself = false\nmaxretry = 2\nlogpath = {log}\n"
+    place.write("f2b/jail.local", "".join(f"[{name}]\n{jail}failregex = {python}\n" for name, python in (
+        ("a-b", "^ from <ADDR>"), ("a.b", "to <ADDR>$"), ("a_b", r"^ [(?<ip>]\(?<ip> <ADDR>$"),
+        ("fold", "(?i)^ ODD <ADDR>$\n  ^ EVEN <ADDR>$"))) + f"""
+[recidive]
+enabled = true
+filter = recidive
+maxretry = 2
+findtime = 1d
+bantime = 1w
+logpath = /var/log/fail2ban.log
+""")
+    place.write("f2b/filter.d/recidive.conf", "[Definition]\nfailregex = Ban <HOST>\n")
+    start = time.time() - 7200
+    lines = [(at, words) for at in (0, 3600) for words in 3 * ["from 192.0.2.8 to 2001:DB8::9"]]
+    lines += [(3700, words) for words in 2 * ["odd 192.0.2.1", "even 192.0.2.2", "EVEN 192.0.2.3", "(<ip> 192.0.2.4"]]
+    place.write("logs/one.log", "".join(time.strftime("%Y-%m-%d %H:%M:%S ", time.gmtime(start + at)) + words + "\n"
+                                        for at, words in lines))
+    text, _ = imported(place, "fail2ban", "--enforce", place.path("f2b"), code=0)
+    assert judged(place, text) == {("a-b", "192.0.2.8"), ("a.b", "2001:db8::9"), ("recidive", "192.0.2.8"),
+                                   ("recidive", "2001:db8::9"), ("fold", "192.0.2.1"), ("fold", "192.0.2.3"), ("a_b", "192.0.2.4")}, text
+
+
+def test_fail2ban_natives_are_filters_as_they_are_shipped(place):
+    """What a jail gives to its filter changes it."""
+    place.write("f2b/filter.d/nginx-limit-req.conf",
+                "[Definition]\nngx_limit_req_zones = [^\"]+\nfailregex = ^ limiting by \"%(ngx_limit_req_zones)s\", <ADDR>$\n")
+    place.write("f2b/jail.local", "".join(
+        f"[{name}]\nenabled = true\nlogpath = /var/log/{name}.log\nfilter = nginx-limit-req{given}\n"
+        for name, given in (("all", ""), ("login", '[ngx_limit_req_zones="login"]'))))
+    found = json.loads(place.run("import", "fail2ban", "--json", place.path("f2b")).out())["config"]
+    assert [one["format"]["type"] for one in found["sources"]] == ["nginx_error", "pattern"], found["sources"]
+    assert 'limiting by "login"' in found["sources"][1]["format"]["pattern"], found["sources"]
+
+
 def test_fail2ban_whole(place):
     place.write("f2b/jail.local", "[a]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^no <ADDR>$\n")
     _, said = imported(place, "fail2ban", place.path("f2b"), code=0)

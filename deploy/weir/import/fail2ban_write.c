@@ -121,20 +121,30 @@ static void settle_shares(struct writer *writer)
 
 /* ---- formats ---- */
 
-/* The field that says whose lines these are. */
+/* The field with the address that a jail finds in a line which other jails may read in another way. */
 static void mark_of(const struct writer *writer, size_t jail, char mark[MARK_BYTES])
 {
-	size_t length = (size_t)snprintf(mark, MARK_BYTES, "jail_%.20s", writer->jails[jail].name);
-	for (size_t i = 0; i < length; i++)
-		if (!isalnum((unsigned char)mark[i]))
-			mark[i] = '_';
-	char other[MARK_BYTES];
-	for (size_t i = 0; i < jail; i++) {
-		snprintf(other, sizeof other, "jail_%.20s", writer->jails[i].name);
-		for (char *at = other; *at != '\0'; at++)
-			*at = isalnum((unsigned char)*at) ? *at : '_';
-		if (strcmp(other, mark) == 0)
-			snprintf(mark + length, MARK_BYTES - length, "_%zu", jail % 1000);
+	snprintf(mark, MARK_BYTES, "jail_%zu_%.18s", jail, writer->jails[jail].name);
+	for (char *at = mark; *at != '\0'; at++)
+		*at = isalnum((unsigned char)*at) ? *at : '_';
+}
+
+/* A filter's expression whose address goes to a field of another name. */
+static void put_marked(const char *expression, const char *mark, struct weir_text *out)
+{
+	static const char group[] = "(?<ip>";
+	bool in_class = false;
+	for (const char *at = expression; *at != '\0';) {
+		size_t length = *at == '\\' && at[1] != '\0' ? 2 : 1;
+		if (!in_class && strncmp(at, group, sizeof group - 1) == 0) {
+			weir_text_printf(out, "(?<%s>", mark);
+			at += sizeof group - 1;
+			continue;
+		}
+		if (length == 1)
+			in_class = in_class ? *at != ']' : *at == '[';
+		weir_text_append(out, at, length);
+		at += length;
 	}
 }
 
@@ -155,7 +165,9 @@ static void put_jail(const struct writer *writer, size_t jail, struct weir_text 
 {
 	char mark[MARK_BYTES];
 	mark_of(writer, jail, mark);
-	weir_text_printf(out, "(?:(?=%s)(?=(?<%s>.)))?+", writer->jails[jail].filter.expression, mark);
+	weir_text_puts(out, "(?:(?=");
+	put_marked(writer->jails[jail].filter.expression, mark, out);
+	weir_text_puts(out, "))?+");
 }
 
 /* The expression of all who read a place; whoever does not fit is taken out of it. */
@@ -170,14 +182,18 @@ static void put_shared(struct writer *writer, struct place *place, struct weir_t
 	size_t kept = 0;
 	for (size_t i = 0; i < place->count; i++) {
 		struct jail *jail = &writer->jails[place->jails[i]];
-		bool fits = out->length + strlen(jail->filter.expression) + 256 < EXPRESSION_MAX_BYTES;
+		struct weir_text one = {0};
+		put_jail(writer, place->jails[i], &one);
+		bool fits = out->length + either.length + one.length + 256 < EXPRESSION_MAX_BYTES;
 		bool timely = alike || (date->usual && jail->filter.date.usual) || i == 0;
 		if (!fits || !timely) {
 			plan_loss(writer->plan, item_of(writer, jail), "%s is left out: other jails read it, and %s", place->path,
 			          fits ? "their times have another form" : "one expression for all of them would be too long");
+			weir_text_deinit(&one);
 			continue;
 		}
-		put_jail(writer, place->jails[i], out);
+		weir_text_append(out, one.at, one.length);
+		weir_text_deinit(&one);
 		char mark[MARK_BYTES];
 		mark_of(writer, place->jails[i], mark);
 		weir_text_printf(&either, "%s(?(<%s>)|(?!))", kept > 0 ? "|" : "", mark);
@@ -392,15 +408,29 @@ static void write_sources(struct writer *writer)
 
 /* ---- zones ---- */
 
+/*
+ * A field is taken for an address where it is named ip, or where its networks are said: here those of one address each. A
+ * decision has its key's fields under their own names, and the whole key as "key".
+ */
+static void put_key(const struct writer *writer, size_t index, struct weir_text *zone)
+{
+	char field[MARK_BYTES] = "ip";
+	if (writer->jails[index].recidive)
+		snprintf(field, sizeof field, "key");
+	else if (writer->jails[index].shares)
+		mark_of(writer, index, field);
+	weir_text_printf(zone, ", \"key\": [");
+	if (strcmp(field, "ip") == 0)
+		weir_text_puts(zone, "\"ip\"]");
+	else
+		weir_text_printf(zone, "{\"field\": \"%s\", \"prefix4\": 32, \"prefix6\": 128}]", field);
+}
+
 static void put_match(const struct writer *writer, size_t index, struct weir_text *zone)
 {
 	const struct jail *jail = &writer->jails[index];
 	if (jail->native != NULL) {
 		weir_text_printf(zone, ", \"match\": %s", jail->native->match);
-	} else if (jail->shares) {
-		char mark[MARK_BYTES];
-		mark_of(writer, index, mark);
-		weir_text_printf(zone, ", \"match\": {\"%s\": [\"*\"]}", mark);
 	} else if (jail->recidive) {
 		weir_text_puts(zone, ", \"match\": {\"zone\": [");
 		const char *between = "";
@@ -434,7 +464,8 @@ static void write_zone(struct writer *writer, size_t index)
 	struct weir_text *zone = plan_zone(writer->plan, item_of(writer, jail));
 	weir_text_puts(zone, "{ \"name\": ");
 	put_string(zone, jail->name);
-	weir_text_puts(zone, ", \"key\": [\"ip\"], \"mode\": ");
+	put_key(writer, index, zone);
+	weir_text_puts(zone, ", \"mode\": ");
 	put_string(zone, writer->options->mode);
 	put_match(writer, index, zone);
 	weir_text_puts(zone, ", \"sources\": [");
