@@ -71,7 +71,7 @@ struct reader {
 	struct plan_item *item;
 	struct match_set match;
 	unsigned from, clause; /* bits of enum source: of the filter so far, and of its newest clause; 0: nothing is said */
-	bool refused; /* something that it asks for cannot be said, so there is no zone */
+	bool refused;          /* something that it asks for cannot be said, so there is no zone */
 };
 
 static void refuse(struct reader *reader, const char *words, const char *of)
