@@ -327,6 +327,77 @@ def test_fail2ban_natives_are_filters_as_they_are_shipped(place):
     assert 'limiting by "login"' in found["sources"][1]["format"]["pattern"], found["sources"]
 
 
+def test_what_weir_refuses_is_said(place):
+    """An import reads back what it writes: sources, too."""
+    place.write("f2b/jail.local", """
+[unit]
+enabled = true
+backend = systemd
+failregex = ^no <ADDR>$
+journalmatch = _SYSTEMD_UNIT=a.service PRIORITY=3 _SYSTEMD_UNIT=b.service
+[deep]
+enabled = true
+failregex = ^no <ADDR>$
+logpath = /var/log/**/x.log
+""")
+    text, said = imported(place, "fail2ban", place.path("f2b"))
+    assert '"match": {"_SYSTEMD_UNIT": ["a.service", "b.service"], "PRIORITY": ["3"]}' in text, text
+    refused = [line for line in said.splitlines() if line.startswith("weir refuses what was written until it is corrected: ")]
+    assert len(refused) == 1 and 'sources[0].path[0]: has "**"' in refused[0], said
+    words = refused[0].split("corrected: ")[1]
+    assert f"// weir refuses this until it is corrected: {words}\n" in text, text
+    told = place.run("validate", "--config", place.write("weir.json", text))
+    assert words.split(": ", 1)[1] in told.said() + told.out().decode(), (words, told.said())
+    done = place.run("import", "fail2ban", "--json", place.path("f2b"))
+    assert done.code() == 1 and "sources[0].path[0]: has" in json.loads(done.out())["refused"], done.out()
+    out, said = imported(place, "fail2ban", "--time-zone", "Mars/Phobos", place.path("f2b"), code=2)
+    assert out == "" and "Mars/Phobos" in said, said
+
+
+def test_fail2ban_says_what_it_does_not_take(place):
+    place.write("f2b/jail.local", """
+[DEFAULT]
+failregex = ^no <ADDR>$
+logpath = /var/log/a.log
+[who]
+enabled = %(nosuch)s
+[many]
+enabled = true
+maxretry = 5000000000
+bantime.increment = true
+bantime.factor = nan
+bantime.maxtime = soon
+""")
+    text, said = imported(place, "fail2ban", place.path("f2b"))
+    for words in ("not imported: who", "enabled cannot be read: ", "%(nosuch)s is not defined", "maxretry = 5000000000 is taken as 1000000",
+                  "bantime.factor = nan is taken as 1", "bantime.maxtime = soon is no time such as 10m; taken as 366d"):
+        assert words in said, (words, said)
+    assert '"block_for": ["10m", "20m",' in text, text
+
+
+def test_only_regular_files_are_read(place):
+    """A pipe would be waited for without end."""
+    os.makedirs(place.path("rules"))
+    os.mkfifo(place.path("rules/x.yaml"))
+    for origin in ("crowdsec", "sigma"):
+        _, said = imported(place, origin, place.path("rules"), code=2)
+        assert "x.yaml is not a regular file" in said, said
+    os.makedirs(place.path("f2b"))
+    os.mkfifo(place.path("f2b/jail.local"))
+    _, said = imported(place, "fail2ban", place.path("f2b"), code=2)
+    assert "jail.local is not a regular file" in said, said
+
+
+def test_names_are_told_apart(place):
+    """However many are alike, in a time that grows with them."""
+    place.write("many.yaml", "---\n".join(
+        "{type: leaky, name: %s, filter: \"evt.Meta.service == 'http'\", groupby: evt.Meta.source_ip, capacity: 1, leakspeed: 1s}\n" % name
+        for name in ["a", "a-3", *3000 * ["a"]]))
+    done = place.run("import", "crowdsec", "--json", place.path("many.yaml"))
+    names = [zone["name"] for zone in json.loads(done.out())["config"]["zones"]]
+    assert names[:5] == ["a", "a-3", "a-2", "a-4", "a-5"] and len(set(names)) == len(names) > 50, names[:9]
+
+
 def test_fail2ban_whole(place):
     place.write("f2b/jail.local", "[a]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^no <ADDR>$\n")
     _, said = imported(place, "fail2ban", place.path("f2b"), code=0)
@@ -572,6 +643,10 @@ detection: {selection: {sc-status: [401, 403], cs-method: POST}, condition: sele
 {title: one, detection: {s: {a: "x?"}, timeframe: 1m, condition: s | count() > 5}}
 ---
 {title: near, detection: {s: {a: 1}, timeframe: 1m, condition: s | near t}}
+---
+{title: several, detection: {s: {a: 1}, t: {b: 1}, timeframe: 1m, condition: [s | count() > 5, t]}}
+---
+{title: absent, detection: {s: {a: ~}, _t: {b: 1}, timeframe: 1m, condition: all of them | count() > 5}}
 """
 
 
@@ -638,7 +713,7 @@ def test_sigma_explains_itself(place):
     told = place.run("import", "sigma", "--json", place.write("odd.yml", ODD_RULES))
     assert told.code() == 1, told.said()
     found = json.loads(told.out())
-    assert found["counts"] == {"whole": 0, "part": 2, "none": 13, "not_enabled": 1}, found["counts"]
+    assert found["counts"] == {"whole": 1, "part": 2, "none": 14, "not_enabled": 1}, found["counts"]
     notes = {item["name"]: " ".join(note["text"] for note in item["notes"]) for item in found["items"]}
     for name, words in (("web", "letters in either case"), ("distinct", "counts distinct values"),
                         ("temporal", "events of several rules together"), ("nobody", "the rule that it counts is not there"),
@@ -646,9 +721,11 @@ def test_sigma_explains_itself(place):
                         ("once", "alerts with the first event"), ("named", "has no counterpart: aliases"),
                         ("re", "no such modifier: re"), ("words", "searches whole events for words"),
                         ("either", 'no "or" of several fields'), ("or", "selections that all hold"),
-                        ("parts", "several parts (|all)"), ("one", "no ? for one character"), ("near", "relates events")):
+                        ("parts", "several parts (|all)"), ("one", "no ? for one character"), ("near", "relates events"),
+                        ("several", "it has no single condition")):
         assert words in notes[name], (name, notes[name])
     zone = found["config"]["zones"][0]
+    assert [one["match"] for one in found["config"]["zones"] if one["name"] == "absent"] == [{"a": {"not": ["*"]}}], found["config"]
     assert zone["key"] == ["ip"] and zone["match"] == {"status": ["401", "403"], "method": ["POST"]}, zone
     assert found["config"]["sources"][0]["format"] == {"type": "combined"}, found["config"]["sources"]
     text, _ = imported(place, "sigma", place.path("odd.yml"))

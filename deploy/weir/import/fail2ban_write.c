@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXPRESSION_MAX_BYTES = 16 << 10, MARK_BYTES = 32 };
+enum { EXPRESSION_MAX_BYTES = 16 << 10, MARK_BYTES = 32, JOURNAL_FIELDS_MAX = 64 };
 
 /* A file, or a glob, and who reads it. */
 struct place {
@@ -330,6 +330,35 @@ static void write_place(struct writer *writer, struct place *place)
 		add_source(&writer->jails[place->jails[i]], name);
 }
 
+struct assignment {
+	const char *name, *value;
+};
+
+/* {"NAME": [VALUE, …], …}: the values of one name are alternatives, wherever they stand, as in the journal. */
+static void put_assignments(const struct assignment *list, size_t count, struct weir_text *json)
+{
+	const char *between = "";
+	weir_text_puts(json, ", \"match\": {");
+	for (size_t i = 0; i < count; i++) {
+		size_t before = 0;
+		while (before < i && strcmp(list[before].name, list[i].name) != 0)
+			before++;
+		if (before < i)
+			continue;
+		weir_text_puts(json, between);
+		put_string(json, list[i].name);
+		weir_text_puts(json, ": [");
+		for (size_t k = i; k < count; k++)
+			if (strcmp(list[k].name, list[i].name) == 0) {
+				weir_text_puts(json, k > i ? ", " : "");
+				put_string(json, list[k].value);
+			}
+		weir_text_puts(json, "]");
+		between = ", ";
+	}
+	weir_text_puts(json, "}");
+}
+
 /* One group of journalmatch's alternatives: weir asks for values of fields that all must hold. */
 static void put_journal_match(struct writer *writer, struct jail *jail, struct weir_text *json)
 {
@@ -341,35 +370,22 @@ static void put_journal_match(struct writer *writer, struct jail *jail, struct w
 	/* A field of several alternatives goes before others: _COMM names the program, whatever its unit is called. */
 	const char *comm = strstr(match, "_COMM=");
 	bool several = strchr(match, '+') != NULL;
-	char field[64] = "";
-	if (several) {
-		const char *from = comm != NULL ? comm : match;
-		snprintf(field, sizeof field, "%.*s", (int)strcspn(from, "="), from);
-	}
+	const char *from = comm != NULL ? comm : match, *field = plan_keep(writer->plan, from, strcspn(from, "="));
 	char *copy = plan_keep(writer->plan, match, strlen(match)), *rest = NULL;
-	weir_text_puts(json, ", \"match\": {");
-	char last[64] = "";
+	struct assignment list[JOURNAL_FIELDS_MAX];
+	size_t count = 0;
 	for (char *word = strtok_r(copy, " +\n\t", &rest); word != NULL; word = strtok_r(NULL, " +\n\t", &rest)) {
 		char *equals = strchr(word, '=');
 		if (equals == NULL)
 			continue;
 		*equals = '\0';
-		if (several && strcmp(word, field) != 0) {
+		if (count == JOURNAL_FIELDS_MAX || (several && strcmp(word, field) != 0))
 			plan_loss(writer->plan, item_of(writer, jail),
 			          "journalmatch: entries that have only %.60s=%.60s are not read", word, equals + 1);
-			continue;
-		}
-		if (strcmp(last, word) == 0) {
-			weir_text_puts(json, ", ");
-		} else {
-			weir_text_puts(json, last[0] != '\0' ? "], " : "");
-			put_string(json, word);
-			weir_text_puts(json, ": [");
-			snprintf(last, sizeof last, "%s", word);
-		}
-		put_string(json, equals + 1);
+		else
+			list[count++] = (struct assignment){word, equals + 1};
 	}
-	weir_text_puts(json, "]}");
+	put_assignments(list, count, json);
 }
 
 static void write_journal(struct writer *writer, struct jail *jail)
