@@ -3,7 +3,6 @@
  * `weir import`: the rules of another program as a configuration of weir's. One file, or a few, for each program; what
  * they find goes into a plan, which is written at the end, or not at all.
  */
-#include "collector/record/time_zone.h"
 #include "common/config/arguments.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/import/readers.h"
@@ -144,10 +143,6 @@ static enum weir_exit run(int argc, char **argv)
 	if (import.options.path == NULL)
 		return weir_arguments_refuse(&line, "missing PATH: what of %s to import", import.origin);
 	struct weir_error error;
-	struct time_zone *zone = NULL;
-	if (import.options.time_zone != NULL && time_zone_new(import.options.time_zone, &zone, &error) != WEIR_OK)
-		return weir_arguments_refuse(&line, "--time-zone: %s", error.text);
-	time_zone_free(zone);
 	struct plan plan = {.origin = origin->name, .shadow = strcmp(import.options.mode, "shadow") == 0};
 	enum weir_status status = origin->read(&plan, &import.options, &error);
 	if (status == WEIR_OK) {
