@@ -459,5 +459,28 @@ def test_junit_is_read_as_xml(place):
     assert all(float(one.get("time")) >= 0 for one in root.iter("testcase"))
 
 
+def test_junit_ends_no_file_that_is_read(place):
+    """And a report is replaced as a whole, behind a link, and keeps who may read it."""
+    config = strange(place)
+    tests = place.path("fine.json")
+    os.symlink(tests, place.path("link.xml"))
+    place.write("named.json", json.dumps({"config": config, "cases": [case("good", [given(1)], decisions=[])]}))
+    for out in (tests, config, place.path("link.xml"), place.path("named.json")):
+        with open(out, "rb") as file:
+            before = file.read()
+        done = place.run("test", "--junit", out, "--config", config, tests, place.path("named.json"))
+        assert done.code() == USAGE and "would end a file that is read" in done.said(), (out, done.said())
+        assert open(out, "rb").read() == before, out
+    assert place.run("test", "--junit", config, place.path("named.json")).code() == USAGE
+    place.write("report.xml", "before")
+    os.chmod(place.path("report.xml"), 0o604)
+    os.symlink(place.path("report.xml"), place.path("latest.xml"))
+    place.good("test", "--junit", place.path("latest.xml"), "--config", config, tests)
+    assert os.path.islink(place.path("latest.xml")) and os.stat(place.path("report.xml")).st_mode & 0o777 == 0o604
+    xml.etree.ElementTree.parse(place.path("report.xml"))
+    out = place.run("test", "--json", "--junit", "/dev/stderr", "--config", config, tests)
+    assert out.code() == DONE and "<testsuites" in out.said(), out.said()
+
+
 if __name__ == "__main__":
     cases.main(globals())
