@@ -324,6 +324,8 @@ def test_fail2ban_natives_are_filters_as_they_are_shipped(place):
         for name, given in (("all", ""), ("login", '[ngx_limit_req_zones="login"]'))))
     found = json.loads(place.run("import", "fail2ban", "--json", place.path("f2b")).out())["config"]
     assert [one["format"]["type"] for one in found["sources"]] == ["nginx_error", "pattern"], found["sources"]
+    text, _ = imported(place, "fail2ban", place.path("f2b"), code=0)
+    assert "note: its filter is weir's format" in text and "an edit of filter.d/nginx-limit-req.conf is not seen" in text, text
     assert 'limiting by "login"' in found["sources"][1]["format"]["pattern"], found["sources"]
 
 
