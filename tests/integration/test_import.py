@@ -315,6 +315,15 @@ logpath = /var/log/fail2ban.log
                                    ("recidive", "2001:db8::9"), ("fold", "192.0.2.1"), ("fold", "192.0.2.3"), ("a_b", "192.0.2.4")}, text
 
 
+def test_fail2ban_leaves_out_what_would_be_too_large(place):
+    """A short expression may become one that PCRE2 refuses, with those of other jails."""
+    place.write("f2b/jail.local", "".join(
+        f"[j{i}]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^ (?:abcdefgh{i}){{1,250}} <ADDR>$\n" for i in range(9)))
+    text, said = imported(place, "fail2ban", place.path("f2b"))
+    assert "one expression for all of them would be too long" in said and "0 whole" not in said, said
+    assert "weir refuses" not in said + text, said
+
+
 def test_fail2ban_natives_are_filters_as_they_are_shipped(place):
     """What a jail gives to its filter changes it."""
     place.write("f2b/filter.d/nginx-limit-req.conf",

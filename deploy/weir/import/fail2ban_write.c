@@ -6,6 +6,7 @@
 #include "deploy/weir/import/fail2ban.h"
 
 #include "common/base/alloc.h"
+#include "deploy/weir/import/fail2ban_regex.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
@@ -170,6 +171,21 @@ static void put_jail(const struct writer *writer, size_t jail, struct weir_text 
 	weir_text_puts(out, "))?+");
 }
 
+/* PCRE2 bounds what an expression becomes, which its length does not tell. */
+static bool is_taken(const struct weir_text *before, const struct weir_text *one, const struct weir_text *either)
+{
+	struct weir_text whole = {0};
+	struct weir_error error;
+	weir_text_append(&whole, before->at, before->length);
+	weir_text_append(&whole, one->at, one->length);
+	if (either->length > 0)
+		weir_text_append(&whole, either->at, either->length);
+	weir_text_puts(&whole, "(?:(?!)|(?!)|(?!))");
+	bool taken = regex_refused(weir_text_span(&whole), &error) == NULL;
+	weir_text_deinit(&whole);
+	return taken;
+}
+
 /* The expression of all who read a place; whoever does not fit is taken out of it. */
 static void put_shared(struct writer *writer, struct place *place, struct weir_text *out)
 {
@@ -184,7 +200,8 @@ static void put_shared(struct writer *writer, struct place *place, struct weir_t
 		struct jail *jail = &writer->jails[place->jails[i]];
 		struct weir_text one = {0};
 		put_jail(writer, place->jails[i], &one);
-		bool fits = out->length + either.length + one.length + 256 < EXPRESSION_MAX_BYTES;
+		bool fits =
+			out->length + either.length + one.length + 256 < EXPRESSION_MAX_BYTES && is_taken(out, &one, &either);
 		bool timely = alike || (date->usual && jail->filter.date.usual) || i == 0;
 		if (!fits || !timely) {
 			plan_loss(writer->plan, item_of(writer, jail), "%s is left out: other jails read it, and %s", place->path,
