@@ -44,6 +44,7 @@ struct format {
 	struct format *inner;                                       /* of the message after a head; NULL: there is none */
 	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
 	enum format_reason malformed; /* what parse() gives for a line that is not of this format */
+	uint64_t unmatched;           /* lines that are not of this format, and were skipped as its options say */
 	struct time_reader *time;     /* its own: who knows a time for lines that have none says so there */
 	/* The group that a pattern lacks for the time: it serves only after a head that has one. NULL: none is missing. */
 	const char *missing_time;

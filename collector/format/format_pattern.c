@@ -127,8 +127,10 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	int found = search(pattern, line, length);
 	if (found < 0 && found != PCRE2_ERROR_NOMATCH)
 		return FORMAT_SEARCH_LIMIT;
-	if (found <= 0)
+	if (found <= 0) {
+		format->unmatched += pattern->unmatched != 0;
 		return pattern->unmatched == 0 ? format->malformed : FORMAT_SKIP;
+	}
 	const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(pattern->match);
 	struct weir_span values[FORMAT_SLOTS_MAX];
 	for (uint32_t slot = 0; slot < pattern->slots.count; slot++)

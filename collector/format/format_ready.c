@@ -29,7 +29,9 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct ready_line read = {.times = 1};
 	switch (ready->read((struct weir_span){.at = line, .length = length}, &read)) {
 	case READY_OK: break;
-	case READY_NO_MATCH: return ready->unmatched == 0 ? format->malformed : FORMAT_SKIP;
+	case READY_NO_MATCH:
+		format->unmatched += ready->unmatched != 0;
+		return ready->unmatched == 0 ? format->malformed : FORMAT_SKIP;
 	case READY_AMBIGUOUS: return FORMAT_AMBIGUOUS;
 	}
 	struct weir_span values[FORMAT_SLOTS_MAX];

@@ -43,6 +43,7 @@ static inline void import_whole(import_read *read, const char *path)
 	struct weir_error error = {.text = ""};
 	if (read(&plan, &options, &error) == WEIR_OK) {
 		struct weir_text text = {0}, json = {0}, summary = {0};
+		plan_check(&plan); /* what weir refuses of a source, as a path or a zone of times, is said */
 		plan_write_config(&plan, &text);
 		plan_write_json(&plan, &json);
 		plan_write_summary(&plan, &summary);

@@ -289,6 +289,127 @@ logpath = {logs}/x-b.log
     assert found == {("alone", "192.0.2.1"), ("alone", "192.0.2.2"), ("glob", "192.0.2.2"), ("glob", "192.0.2.3")}, (found, text)
 
 
+def test_fail2ban_jails_of_one_file_keep_their_addresses(place):
+    """Each jail blocks the address that its own expression finds, whatever else reads the line; recidive knows them all."""
+    log = place.path("logs/one.log")
+    jail = f"enabled = true\nignoreself = false\nmaxretry = 2\nlogpath = {log}\n"
+    place.write("f2b/jail.local", "".join(f"[{name}]\n{jail}failregex = {python}\n" for name, python in (
+        ("a-b", "^ from <ADDR>"), ("a.b", "to <ADDR>$"), ("a_b", r"^ [(?<ip>]\(?<ip> <ADDR>$"),
+        ("fold", "(?i)^ ODD <ADDR>$\n  ^ EVEN <ADDR>$"))) + f"""
+[recidive]
+enabled = true
+filter = recidive
+maxretry = 2
+findtime = 1d
+bantime = 1w
+logpath = /var/log/fail2ban.log
+""")
+    place.write("f2b/filter.d/recidive.conf", "[Definition]\nfailregex = Ban <HOST>\n")
+    start = time.time() - 7200
+    lines = [(at, words) for at in (0, 3600) for words in 3 * ["from 192.0.2.8 to 2001:DB8::9"]]
+    lines += [(3700, words) for words in 2 * ["odd 192.0.2.1", "even 192.0.2.2", "EVEN 192.0.2.3", "(<ip> 192.0.2.4"]]
+    place.write("logs/one.log", "".join(time.strftime("%Y-%m-%d %H:%M:%S ", time.gmtime(start + at)) + words + "\n"
+                                        for at, words in lines))
+    text, _ = imported(place, "fail2ban", "--enforce", place.path("f2b"), code=0)
+    assert judged(place, text) == {("a-b", "192.0.2.8"), ("a.b", "2001:db8::9"), ("recidive", "192.0.2.8"),
+                                   ("recidive", "2001:db8::9"), ("fold", "192.0.2.1"), ("fold", "192.0.2.3"), ("a_b", "192.0.2.4")}, text
+
+
+def test_fail2ban_leaves_out_what_would_be_too_large(place):
+    """A short expression may become one that PCRE2 refuses, with those of other jails."""
+    place.write("f2b/jail.local", "".join(
+        f"[j{i}]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^ (?:abcdefgh{i}){{1,250}} <ADDR>$\n" for i in range(9)))
+    text, said = imported(place, "fail2ban", place.path("f2b"))
+    assert "one expression for all of them would be too long" in said and "0 whole" not in said, said
+    assert "weir refuses" not in said + text, said
+
+
+def test_fail2ban_natives_are_filters_as_they_are_shipped(place):
+    """What a jail gives to its filter changes it."""
+    place.write("f2b/filter.d/nginx-limit-req.conf",
+                "[Definition]\nngx_limit_req_zones = [^\"]+\nfailregex = ^ limiting by \"%(ngx_limit_req_zones)s\", <ADDR>$\n")
+    place.write("f2b/jail.local", "".join(
+        f"[{name}]\nenabled = true\nlogpath = /var/log/{name}.log\nfilter = nginx-limit-req{given}\n"
+        for name, given in (("all", ""), ("login", '[ngx_limit_req_zones="login"]'))))
+    found = json.loads(place.run("import", "fail2ban", "--json", place.path("f2b")).out())["config"]
+    assert [one["format"]["type"] for one in found["sources"]] == ["nginx_error", "pattern"], found["sources"]
+    text, _ = imported(place, "fail2ban", place.path("f2b"), code=0)
+    assert "note: its filter is weir's format" in text and "an edit of filter.d/nginx-limit-req.conf is not seen" in text, text
+    assert 'limiting by "login"' in found["sources"][1]["format"]["pattern"], found["sources"]
+
+
+def test_what_weir_refuses_is_said(place):
+    """An import reads back what it writes: sources, too."""
+    place.write("f2b/jail.local", """
+[unit]
+enabled = true
+backend = systemd
+failregex = ^no <ADDR>$
+journalmatch = _SYSTEMD_UNIT=a.service PRIORITY=3 _SYSTEMD_UNIT=b.service
+[deep]
+enabled = true
+failregex = ^no <ADDR>$
+logpath = /var/log/**/x.log
+""")
+    text, said = imported(place, "fail2ban", place.path("f2b"))
+    assert '"match": {"_SYSTEMD_UNIT": ["a.service", "b.service"], "PRIORITY": ["3"]}' in text, text
+    refused = [line for line in said.splitlines() if line.startswith("weir refuses what was written until it is corrected: ")]
+    assert len(refused) == 1 and 'sources[0].path[0]: has "**"' in refused[0], said
+    words = refused[0].split("corrected: ")[1]
+    assert f"// weir refuses this until it is corrected: {words}\n" in text, text
+    told = place.run("validate", "--config", place.write("weir.json", text))
+    assert words.split(": ", 1)[1] in told.said() + told.out().decode(), (words, told.said())
+    done = place.run("import", "fail2ban", "--json", place.path("f2b"))
+    assert done.code() == 1 and "sources[0].path[0]: has" in json.loads(done.out())["refused"], done.out()
+    place.write("f2b/jail.local", "[a]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^no <ADDR>$\n")
+    _, said = imported(place, "fail2ban", "--time-zone", "Mars/Phobos", place.path("f2b"))
+    assert "weir refuses what was written" in said and "sources[0].format.time_zone: " in said and "Mars/Phobos" in said, said
+
+
+def test_fail2ban_says_what_it_does_not_take(place):
+    place.write("f2b/jail.local", """
+[DEFAULT]
+failregex = ^no <ADDR>$
+logpath = /var/log/a.log
+[who]
+enabled = %(nosuch)s
+[many]
+enabled = true
+maxretry = 5000000000
+bantime.increment = true
+bantime.factor = nan
+bantime.maxtime = soon
+""")
+    text, said = imported(place, "fail2ban", place.path("f2b"))
+    for words in ("not imported: who", "enabled cannot be read: ", "%(nosuch)s is not defined", "maxretry = 5000000000 is taken as 1000000",
+                  "bantime.factor = nan is taken as 1", "bantime.maxtime = soon is no time such as 10m; taken as 366d"):
+        assert words in said, (words, said)
+    assert '"block_for": ["10m", "20m",' in text, text
+
+
+def test_only_regular_files_are_read(place):
+    """A pipe would be waited for without end."""
+    os.makedirs(place.path("rules"))
+    os.mkfifo(place.path("rules/x.yaml"))
+    for origin in ("crowdsec", "sigma"):
+        _, said = imported(place, origin, place.path("rules"), code=2)
+        assert "x.yaml is not a regular file" in said, said
+    os.makedirs(place.path("f2b"))
+    os.mkfifo(place.path("f2b/jail.local"))
+    _, said = imported(place, "fail2ban", place.path("f2b"), code=2)
+    assert "jail.local is not a regular file" in said, said
+
+
+def test_names_are_told_apart(place):
+    """However many are alike, in a time that grows with them."""
+    place.write("many.yaml", "---\n".join(
+        "{type: leaky, name: %s, filter: \"evt.Meta.service == 'http'\", groupby: evt.Meta.source_ip, capacity: 1, leakspeed: 1s}\n" % name
+        for name in ["a", "a-3", *3000 * ["a"]]))
+    done = place.run("import", "crowdsec", "--json", place.path("many.yaml"))
+    names = [zone["name"] for zone in json.loads(done.out())["config"]["zones"]]
+    assert names[:5] == ["a", "a-3", "a-2", "a-4", "a-5"] and len(set(names)) == len(names) > 50, names[:9]
+
+
 def test_fail2ban_whole(place):
     place.write("f2b/jail.local", "[a]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^no <ADDR>$\n")
     _, said = imported(place, "fail2ban", place.path("f2b"), code=0)
@@ -372,7 +493,25 @@ ODD = r"""
 ---
 {name: a/parser, filter: "evt.Line.Labels.type == 'x'", onsuccess: next_stage}
 ---
-{type: leaky, name: a/status, filter: "evt.Meta.service == 'http' && evt.Meta.http_status == '4o4'", capacity: 1, leakspeed: 1s}
+{type: leaky, name: a/status, filter: "evt.Meta.service == 'http' && evt.Meta.http_status == '4o4'", groupby: evt.Meta.source_ip,
+ capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/all, filter: "evt.Meta.service == 'http'", capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/host, filter: "evt.Meta.service == 'http'", groupby: evt.Parsed.target_fqdn, capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/user, filter: "evt.Meta.service == 'http'", groupby: evt.Meta.user, capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/range, filter: "evt.Meta.service == 'http'", groupby: evt.Meta.source_ip, scope: {type: Range}, capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/none, filter: "evt.Meta.log_type == 'http_access-log' && evt.Meta.log_type == 'http_error-log'",
+ groupby: evt.Meta.source_ip, capacity: 1, leakspeed: 1s}
+---
+{type: leaky, name: a/both, filter: "evt.Meta.log_type in ['http_access-log', 'ssh_failed-auth']", groupby: evt.Meta.source_ip, capacity: 1,
+ leakspeed: 1s}
+---
+{type: leaky, name: a/access, filter: "evt.Meta.service == 'http' && evt.Meta.log_type == 'http_access-log'", groupby: evt.Meta.source_ip,
+ scope: {type: Ip}, capacity: 1, leakspeed: 1s}
 ---
 {type: leaky, name: a/slow, filter: "evt.Meta.service == 'http'", groupby: evt.Meta.source_ip, capacity: 100, leakspeed: 1h}
 """
@@ -424,7 +563,7 @@ def test_crowdsec_explains_itself(place):
     told = place.run("import", "crowdsec", "--json", place.path("hub"))
     assert told.code() == 1, told.said()
     found = json.loads(told.out())
-    assert found["counts"] == {"whole": 2, "part": 2, "none": 12, "not_enabled": 1}, found["counts"]
+    assert found["counts"] == {"whole": 3, "part": 2, "none": 18, "not_enabled": 1}, found["counts"]
     notes = {item["name"]: " ".join(note["text"] for note in item["notes"]) for item in found["items"]}
     for name, words in (("a/distinct", "counts distinct values"), ("a/trigger", "blocks with the first event"),
                         ("a/or", 'no "or" of several fields'), ("a/call", "cannot ask this: any(File('x')"),
@@ -432,8 +571,12 @@ def test_crowdsec_explains_itself(place):
                         ("a/bound", "a bucket without a bound"), ("a/speed", "leakspeed is no time"),
                         ("a/text", "a text has no end"), ("a/fold", "tells upper from lower case"),
                         ("a/bayes", "buckets of this type"), ("a/more", "no counterpart: condition"),
-                        ("a/parser", "it is a parser"), ("a/status", "its zone is none of weir's"), ("a/slow", "takes longer than a block of 4h")):
+                        ("a/parser", "it is a parser"), ("a/status", "its zone is none of weir's"), ("a/slow", "takes longer than a block of 4h"),
+                        ("a/all", "its bucket is of many clients"), ("a/host", "its bucket is of many clients"),
+                        ("a/user", "its bucket is of many clients"), ("a/range", "something else than an address: scope: Range"),
+                        ("a/none", "two kinds of lines at once"), ("a/both", "lines of sshd and of HTTP")):
         assert words in notes[name], (name, notes[name])
+    assert [zone["sources"] for zone in found["config"]["zones"] if zone["name"] == "a-access"] == [["access-log"]]
     text, _ = imported(place, "crowdsec", place.path("hub"))
     done = place.run("validate", "--config", place.write("weir.json", text))
     assert done.code() == 0, (done.said(), text)
@@ -512,6 +655,10 @@ detection: {selection: {sc-status: [401, 403], cs-method: POST}, condition: sele
 {title: one, detection: {s: {a: "x?"}, timeframe: 1m, condition: s | count() > 5}}
 ---
 {title: near, detection: {s: {a: 1}, timeframe: 1m, condition: s | near t}}
+---
+{title: several, detection: {s: {a: 1}, t: {b: 1}, timeframe: 1m, condition: [s | count() > 5, t]}}
+---
+{title: absent, detection: {s: {a: ~}, _t: {b: 1}, timeframe: 1m, condition: all of them | count() > 5}}
 """
 
 
@@ -578,7 +725,7 @@ def test_sigma_explains_itself(place):
     told = place.run("import", "sigma", "--json", place.write("odd.yml", ODD_RULES))
     assert told.code() == 1, told.said()
     found = json.loads(told.out())
-    assert found["counts"] == {"whole": 0, "part": 2, "none": 13, "not_enabled": 1}, found["counts"]
+    assert found["counts"] == {"whole": 1, "part": 2, "none": 14, "not_enabled": 1}, found["counts"]
     notes = {item["name"]: " ".join(note["text"] for note in item["notes"]) for item in found["items"]}
     for name, words in (("web", "letters in either case"), ("distinct", "counts distinct values"),
                         ("temporal", "events of several rules together"), ("nobody", "the rule that it counts is not there"),
@@ -586,9 +733,11 @@ def test_sigma_explains_itself(place):
                         ("once", "alerts with the first event"), ("named", "has no counterpart: aliases"),
                         ("re", "no such modifier: re"), ("words", "searches whole events for words"),
                         ("either", 'no "or" of several fields'), ("or", "selections that all hold"),
-                        ("parts", "several parts (|all)"), ("one", "no ? for one character"), ("near", "relates events")):
+                        ("parts", "several parts (|all)"), ("one", "no ? for one character"), ("near", "relates events"),
+                        ("several", "it has no single condition")):
         assert words in notes[name], (name, notes[name])
     zone = found["config"]["zones"][0]
+    assert [one["match"] for one in found["config"]["zones"] if one["name"] == "absent"] == [{"a": {"not": ["*"]}}], found["config"]
     assert zone["key"] == ["ip"] and zone["match"] == {"status": ["401", "403"], "method": ["POST"]}, zone
     assert found["config"]["sources"][0]["format"] == {"type": "combined"}, found["config"]["sources"]
     text, _ = imported(place, "sigma", place.path("odd.yml"))

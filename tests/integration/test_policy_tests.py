@@ -108,14 +108,43 @@ def changes(expect):
                 yield other
         yield {**expect, "decisions": expect["decisions"][:i] + expect["decisions"][i + 1:]}
         yield {**expect, "decisions": expect["decisions"][:i + 1] + expect["decisions"][i:]}
+        if i > 0 and decision != expect["decisions"][i - 1]:
+            yield {**expect, "decisions": expect["decisions"][:i - 1] + [decision, expect["decisions"][i - 1]] + expect["decisions"][i + 1:]}
     for i, count in enumerate(expect.get("counts", ())):
         for name in ("passed", "blocked", "decisions"):
             if name in count:
                 other = copy.deepcopy(expect)
                 other["counts"][i][name] += 1
                 yield other
-    if "malformed" in expect:
-        yield {**expect, "malformed": expect["malformed"] + 1}
+    for name in ("malformed", "skipped"):
+        if name in expect:
+            yield {**expect, name: expect[name] + 1}
+
+
+def test_lines_that_a_format_skips_are_expected(place):
+    """A misspelt line gives no record, so it would pass as a line that blocks nobody."""
+    pattern = {"type": "pattern", "pattern": r"^(?<time>\S+Z) (?<user>\w+)$", "unmatched": "skip"}
+    config = site(place, sources=[{**source(place.path("x.log")), "format": pattern}])
+    lines = ["2026-01-01T00:00:00Z ann"] * 5 + ["2026-01-01T00:00:00Z-ann", "", "2026-01-01T00:00:00Z ann"]
+    report(place, config, case("said", lines, skipped=1, decisions=[{"line": 7}]), case("none", lines[:5], skipped=0))
+    [(words, why)] = failures(place, config, case("unsaid", lines, decisions=[{"line": 7}]))
+    assert "line 6 is not of its format, which skips such lines" in words and "expected 0 skipped lines, got 1" in words, words
+    assert why == "2026-01-01T00:00:00Z-ann\n", why
+    [(words, _)] = failures(place, config, case("few", lines, skipped=2))
+    assert "expected 2 skipped lines, got 1" in words, words
+    place.write("blank.log", "\n\r\n")
+    for name in ("empty.log", "blank.log"):
+        place.write("empty.log", "")
+        done = report(place, config, case("empty", [{"path": place.path(name)}], decisions=[]), code=USAGE)
+        assert "has no line, so the case gives nothing" in json.dumps(done), done
+
+
+def test_decisions_are_in_order(place):
+    """As limiter/tests.md has it."""
+    entries, first, second = [given(6), given(6, at="1h", user="bob")], {"zone": "site", "key": "ann"}, {"zone": "site", "key": "bob"}
+    report(place, site(place), case("as made", entries, decisions=[first, second]))
+    [(words, _)] = failures(place, site(place), case("swapped", entries, decisions=[second, first]))
+    assert "decisions[1]: was decided, but before one that is expected before it" in words, words
 
 
 def test_a_failure_says_what_came_and_why(place):
@@ -233,8 +262,11 @@ def test_queues_and_zones_that_count_decisions(place):
 def wanted_of(config):
     """What the oracle makes of a configuration's only file: a case's "expect", and how many decisions there are."""
     run = oracle.Run(config)
-    made = [verdict.decision for _, _, events in run.records for _, verdicts in events
-            for verdict in verdicts if verdict.decision is not None]
+    order = [zone["name"] for zone in config["zones"]]
+    # What one record decides is in the order of the zones, whatever events it makes.
+    made = [decision for _, _, events in run.records for decision in sorted(
+        (verdict.decision for _, verdicts in events for verdict in verdicts if verdict.decision is not None),
+        key=lambda decision: order.index(decision["zone"]))]
     decisions = []
     for decision in made:
         one = {name: decision[name] for name in ("zone", "action", "at", "until", "mode")}
@@ -327,6 +359,7 @@ def test_what_cannot_be_meant_is_refused(place):
             (case("x", [given(1)], decisions=[{"lin": 3}]), "did you mean \"line\"?"),
             (case("x", [given(1)], decisions=[{"action": "blocks"}]), "lift"),
             (case("x", [given(1)], decisions=[{"counted": ["1"]}]), "decisions[0].counted[0]"),
+            (case("x", [given(1)], decisions=[{"says": ""}]), "decisions[0].says: must have a byte"),
             (case("x", [given(1)], counts=[{"zone": "site"}]), "counts nothing"),
             (case("x", [given(1)], counts=[{"passed": 1}]), "counts[0].zone: is missing"),
             (case("", [given(1)], decisions=[]), "must have from 1 to 256 bytes")):
@@ -436,6 +469,29 @@ def test_junit_is_read_as_xml(place):
     failure = next(root.iter("failure"))
     assert "expected no decision" in failure.get("message") and "line:6" in failure.text, failure.text
     assert all(float(one.get("time")) >= 0 for one in root.iter("testcase"))
+
+
+def test_junit_ends_no_file_that_is_read(place):
+    """And a report is replaced as a whole, behind a link, and keeps who may read it."""
+    config = strange(place)
+    tests = place.path("fine.json")
+    os.symlink(tests, place.path("link.xml"))
+    place.write("named.json", json.dumps({"config": config, "cases": [case("good", [given(1)], decisions=[])]}))
+    for out in (tests, config, place.path("link.xml"), place.path("named.json")):
+        with open(out, "rb") as file:
+            before = file.read()
+        done = place.run("test", "--junit", out, "--config", config, tests, place.path("named.json"))
+        assert done.code() == USAGE and "would end a file that is read" in done.said(), (out, done.said())
+        assert open(out, "rb").read() == before, out
+    assert place.run("test", "--junit", config, place.path("named.json")).code() == USAGE
+    place.write("report.xml", "before")
+    os.chmod(place.path("report.xml"), 0o604)
+    os.symlink(place.path("report.xml"), place.path("latest.xml"))
+    place.good("test", "--junit", place.path("latest.xml"), "--config", config, tests)
+    assert os.path.islink(place.path("latest.xml")) and os.stat(place.path("report.xml")).st_mode & 0o777 == 0o604
+    xml.etree.ElementTree.parse(place.path("report.xml"))
+    out = place.run("test", "--json", "--junit", "/dev/stderr", "--config", config, tests)
+    assert out.code() == DONE and "<testsuites" in out.said(), out.said()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* What CrowdSec's profiles do with an overflow, unless they are changed. */
 enum { BAN_MS = 4 * 3600 * 1000 };
@@ -69,8 +70,8 @@ struct reader {
 	const char *path;
 	struct plan_item *item;
 	struct match_set match;
-	bool from[SOURCES];
-	bool refused; /* something that it asks for cannot be said, so there is no zone */
+	unsigned from, clause; /* bits of enum source: of the filter so far, and of its newest clause; 0: nothing is said */
+	bool refused;          /* something that it asks for cannot be said, so there is no zone */
 };
 
 static void refuse(struct reader *reader, const char *words, const char *of)
@@ -90,30 +91,53 @@ static const char *add(struct reader *reader, const char *field, bool not, bool 
 /* What kind of lines: the sources. */
 static void take_log_type(struct reader *reader, const struct expr_node *node, bool not )
 {
+	static const struct {
+		const char *type;
+		unsigned from;
+	} types[] = {
+		{"http_access-log", 1u << ACCESS},
+		{"http_error-log", 1u << ERRORS},
+		{"http", 1u << ACCESS | 1u << ERRORS},
+		{"ssh_failed-auth", 1u << SSHD},
+	};
 	for (size_t i = 0; i < node->value_count; i++) {
-		const char *type = node->values[i];
-		if (not || node->how != MATCH_IS) {
-			refuse(reader, "what it does not read says not what it reads", type);
-		} else if (strcmp(type, "http_access-log") == 0) {
-			reader->from[ACCESS] = true;
-		} else if (strcmp(type, "http_error-log") == 0) {
-			reader->from[ERRORS] = true;
-		} else if (strcmp(type, "http") == 0) {
-			reader->from[ACCESS] = reader->from[ERRORS] = true;
-		} else if (strcmp(type, "ssh_failed-auth") == 0) {
-			reader->from[SSHD] = true;
-			plan_explain(
-				reader->plan, reader->item,
-				"ssh_failed-auth is, by what it means, event Failed, Invalid and Maximum of weir's format sshd");
-			if (!match_has(&reader->match, "event")) {
-				(void)add(reader, "event", false, true, MATCH_IS, "Failed");
-				(void)add(reader, "event", false, false, MATCH_IS, "Invalid");
-				(void)add(reader, "event", false, false, MATCH_IS, "Maximum");
-			}
-		} else {
-			refuse(reader, "no format of weir's gives this type of lines", type);
-		}
+		size_t k = 0;
+		while (k < sizeof types / sizeof *types && strcmp(types[k].type, node->values[i]) != 0)
+			k++;
+		if (not || node->how != MATCH_IS)
+			refuse(reader, "what it does not read says not what it reads", node->values[i]);
+		else if (k == sizeof types / sizeof *types)
+			refuse(reader, "no format of weir's gives this type of lines", node->values[i]);
+		else
+			reader->clause |= types[k].from;
 	}
+}
+
+/* Each clause of an "and" leaves what it says, too. */
+static void end_clause(struct reader *reader, const char *of)
+{
+	unsigned from = reader->from != 0 ? reader->from & reader->clause : reader->clause;
+	if (reader->clause != 0 && from == 0)
+		refuse(reader, "it asks for two kinds of lines at once, so it reads none", of);
+	else if (reader->clause != 0)
+		reader->from = from;
+	reader->clause = 0;
+}
+
+/* What of sshd's lines are failures is asked of the field "event", which no other lines have. */
+static void take_failures(struct reader *reader, const char *filter)
+{
+	static const char *const events[] = {"Failed", "Invalid", "Maximum"};
+	if ((reader->from & 1u << SSHD) == 0)
+		return;
+	if (reader->from != 1u << SSHD) {
+		refuse(reader, "lines of sshd and of HTTP are not of one zone", filter);
+		return;
+	}
+	for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+		(void)add(reader, "event", false, i == 0, MATCH_IS, events[i]);
+	plan_explain(reader->plan, reader->item,
+	             "ssh_failed-auth is, by what it means, event Failed, Invalid and Maximum of weir's format sshd");
 }
 
 static void take_static(struct reader *reader, const struct expr_node *node, bool not )
@@ -227,9 +251,13 @@ static void take_clause(struct reader *reader, const struct expr_node *node, boo
 			refuse(reader, "weir's match has no \"or\" of several fields", "or");
 		else
 			take_either(reader, node, not, &first);
+		end_clause(reader, "evt.Meta.log_type");
 		return;
 	case EXPR_NOT: take_clause(reader, node->left, !not ); return;
-	case EXPR_COMPARE: take_comparison(reader, node, not, true); return;
+	case EXPR_COMPARE:
+		take_comparison(reader, node, not, true);
+		end_clause(reader, node->field);
+		return;
 	case EXPR_OTHER: refuse(reader, "weir's match cannot ask this", node->words); return;
 	}
 }
@@ -248,9 +276,9 @@ static void take_filter(struct reader *reader, const struct doc_node *scenario)
 		return;
 	}
 	take_clause(reader, root, false);
-	bool any = reader->from[ACCESS] || reader->from[ERRORS] || reader->from[SSHD];
-	if (!any && !reader->refused)
+	if (reader->from == 0 && !reader->refused)
 		refuse(reader, "its filter does not say which lines it reads", filter);
+	take_failures(reader, filter);
 }
 
 /* ---- its bucket ---- */
@@ -320,8 +348,9 @@ static void take_bucket(struct reader *reader, const struct doc_node *scenario, 
 static void take_key(struct reader *reader, const struct doc_node *scenario, struct weir_text *key)
 {
 	const char *group = doc_text(scenario, "groupby");
-	if (group == NULL || group[0] == '\0')
-		return; /* one bucket for all */
+	bool address = false;
+	if (group == NULL)
+		group = "";
 	char *copy = plan_keep(reader->plan, group, strlen(group)), *rest = NULL;
 	for (char *part = strtok_r(copy, "+", &rest); part != NULL; part = strtok_r(NULL, "+", &rest)) {
 		part += strspn(part, " ");
@@ -341,7 +370,19 @@ static void take_key(struct reader *reader, const struct doc_node *scenario, str
 		}
 		weir_text_puts(key, key->length > 0 ? ", " : "");
 		put_string(key, name->ours);
+		address |= strcmp(name->ours, "ip") == 0;
 	}
+	/* A zone blocks its key: without the address that would be everyone, not the one whose event was too much. */
+	if (!address)
+		refuse(reader, "its bucket is of many clients, and a zone blocks all whom it counts together: groupby", group);
+}
+
+static void take_scope(struct reader *reader, const struct doc_node *scenario)
+{
+	const struct doc_node *scope = doc_member(scenario, "scope");
+	const char *type = doc_text(scope, "type");
+	if (scope != NULL && (type == NULL || strcasecmp(type, "ip") != 0))
+		refuse(reader, "it blocks something else than an address: scope", type != NULL ? type : "without a type");
 }
 
 static void take_rest(struct reader *reader, const struct doc_node *scenario)
@@ -390,7 +431,7 @@ static void write_zone(struct reader *reader, const struct doc_node *scenario, c
 	weir_text_puts(zone, ", \"sources\": [");
 	const char *between = "";
 	for (int source = 0; source < SOURCES; source++)
-		if (reader->from[source]) {
+		if ((reader->from & 1u << source) != 0) {
 			weir_text_printf(zone, "%s\"%s\"", between, source_kinds[source].name);
 			reader->used[source] = true;
 			between = ", ";
@@ -421,7 +462,7 @@ static void take_scenario(struct reader *reader, const struct doc_node *scenario
 	reader->item = plan_item(reader->plan, name != NULL ? name : "without a name", reader->path, scenario->line);
 	reader->match.count = 0;
 	reader->refused = false;
-	memset(reader->from, 0, sizeof reader->from);
+	reader->from = reader->clause = 0;
 	if (type == NULL) {
 		refuse(reader, "it is a parser: weir's formats read lines", reader->path);
 		return;
@@ -431,6 +472,7 @@ static void take_scenario(struct reader *reader, const struct doc_node *scenario
 	take_bucket(reader, scenario, &bucket);
 	take_filter(reader, scenario);
 	take_key(reader, scenario, &key);
+	take_scope(reader, scenario);
 	take_rest(reader, scenario);
 	if (!reader->refused)
 		write_zone(reader, scenario, &bucket, &key);

@@ -46,6 +46,8 @@ static struct expr_node *add(struct parser *now, enum expr_kind kind)
 	if (now->expr->count == EXPR_NODES_MAX) {
 		now->wrong = "it is longer than an import takes";
 		now->expr->count--;
+	} else if (plan_is_full(now->expr->plan)) {
+		now->wrong = "there is more than an import takes";
 	}
 	struct expr_node *node = &now->expr->nodes[now->expr->count++];
 	*node = (struct expr_node){.kind = kind};
@@ -111,32 +113,37 @@ static const char *take_constant(struct parser *now)
 	return text;
 }
 
-static bool add_value(struct parser *now, struct expr_node *node)
+static void keep_values(struct parser *now, struct expr_node *node, const char *const *values, size_t count)
+{
+	/* The list is kept with the plan's texts, as bytes. */
+	node->values = (const char **)(void *)plan_keep(now->expr->plan, (const char *)values, count * sizeof *values);
+	node->value_count = count;
+}
+
+static bool take_value(struct parser *now, struct expr_node *node)
 {
 	const char *value = take_constant(now);
-	if (value == NULL || node->value_count == EXPR_VALUES_MAX)
-		return false;
-	const char **values = weir_alloc(node->value_count + 1, sizeof *values);
-	if (node->value_count > 0)
-		memcpy(values, node->values, node->value_count * sizeof *values);
-	values[node->value_count++] = value;
-	/* The list is kept with the plan's texts, as bytes. */
-	node->values =
-		(const char **)(void *)plan_keep(now->expr->plan, (const char *)values, node->value_count * sizeof *values);
-	free(values);
-	return true;
+	if (value != NULL)
+		keep_values(now, node, &value, 1);
+	return value != NULL;
 }
 
 static bool take_list(struct parser *now, struct expr_node *node)
 {
+	const char *values[EXPR_VALUES_MAX];
+	size_t count = 0;
 	if (!take(now, "["))
 		return false;
 	while (!take(now, "]")) {
-		if (!add_value(now, node))
+		const char *value = take_constant(now);
+		if (value == NULL || count == EXPR_VALUES_MAX)
 			return false;
+		values[count++] = value;
 		(void)take(now, ",");
 	}
-	return node->value_count > 0;
+	if (count > 0)
+		keep_values(now, node, values, count);
+	return count > 0;
 }
 
 /* evt.Meta.x, alone or as the whole of Lower() or Upper(). */
@@ -164,7 +171,7 @@ static bool take_comparison(struct parser *now, struct expr_node *node)
 		return false;
 	if (take(now, "==") || take(now, "!=")) {
 		node->not = now->at[-2] == '!';
-		return add_value(now, node);
+		return take_value(now, node);
 	}
 	if (take(now, "startsWith"))
 		node->how = MATCH_BEGINS;
@@ -176,7 +183,7 @@ static bool take_comparison(struct parser *now, struct expr_node *node)
 		node->not = take(now, "not");
 		return take(now, "in") && take_list(now, node);
 	}
-	return add_value(now, node);
+	return take_value(now, node);
 }
 
 /* What cannot be read as a comparison: up to where its and, its or, or its bracket ends. */

@@ -8,6 +8,7 @@
 #include "deploy/weir/import/fail2ban.h"
 
 #include "common/base/alloc.h"
+#include "common/json/units.h"
 #include "deploy/weir/import/ini.h"
 
 #include <dirent.h>
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DAY_MS = 24 * 3600 * 1000 };
+enum { DAY_MS = 24 * 3600 * 1000, MAXRETRY_MAX = 1000000 };
 static const int64_t longest_ms = INT64_C(366) * DAY_MS;
 
 struct reader {
@@ -141,7 +142,9 @@ static int64_t duration(struct reader *reader, const char *name, int64_t usual_m
 	const char *value = own(reader, name);
 	int64_t duration_ms = usual_ms;
 	if (value != NULL && !fail2ban_duration(value, &duration_ms)) {
-		plan_loss(reader->plan, reader->item, "%s = %.60s is no time such as 10m; taken as 10m", name, value);
+		char usual[24];
+		plan_loss(reader->plan, reader->item, "%s = %.60s is no time such as 10m; taken as %s", name, value,
+		          weir_format_duration(usual_ms, usual, sizeof usual));
 		duration_ms = usual_ms;
 	}
 	return duration_ms;
@@ -158,7 +161,11 @@ static void read_limit(struct reader *reader, struct jail *jail)
 		          value);
 		most = 2;
 	}
-	jail->rate = most > 1000000 ? 1000000 : (uint64_t)most - 1;
+	if (most > MAXRETRY_MAX) {
+		plan_loss(reader->plan, reader->item, "maxretry = %.20s is taken as %d", value, MAXRETRY_MAX);
+		most = MAXRETRY_MAX;
+	}
+	jail->rate = (uint64_t)most - 1;
 	jail->window_ms = duration(reader, "findtime", 600000);
 	if (jail->window_ms <= 0 || jail->window_ms > longest_ms) {
 		plan_loss(reader->plan, reader->item, "findtime is out of range: taken as 366 days");
@@ -173,6 +180,10 @@ static void read_increment(struct reader *reader, struct jail *jail)
 		return;
 	const char *factor_text = own(reader, "bantime.factor"), *list = own(reader, "bantime.multipliers");
 	double factor = factor_text != NULL ? strtod(factor_text, NULL) : 1;
+	if (!(factor > 0 && factor < (double)longest_ms)) {
+		plan_loss(reader->plan, reader->item, "bantime.factor = %.20s is taken as 1", factor_text);
+		factor = 1;
+	}
 	int64_t most_ms = duration(reader, "bantime.maxtime", longest_ms);
 	if (own(reader, "bantime.formula") != NULL && list == NULL)
 		plan_loss(reader->plan, reader->item,
@@ -195,7 +206,7 @@ static void read_increment(struct reader *reader, struct jail *jail)
 		}
 		double next = base * times;
 		int64_t before = jail->blocks_ms[jail->block_count - 1];
-		int64_t next_ms = next < (double)before ? before : next > (double)most_ms ? most_ms : (int64_t)next;
+		int64_t next_ms = !(next >= (double)before) ? before : next > (double)most_ms ? most_ms : (int64_t)next;
 		if (next_ms < before)
 			next_ms = before;
 		jail->blocks_ms[jail->block_count++] = next_ms;
@@ -324,9 +335,6 @@ static enum weir_status read_filter(struct reader *reader, struct jail *jail, st
 
 static enum weir_status read_jail(struct reader *reader, const struct ini_section *section, struct weir_error *error)
 {
-	if (plan_is_full(reader->plan))
-		return weir_fail(error, WEIR_INVALID, "%s: the configuration is larger than an import takes",
-		                 reader->options->path);
 	reader->section = section->name;
 	reader->item = plan_item(reader->plan, section->name, section->file, section->line);
 	reader->jails = weir_realloc(reader->jails, reader->count + 1, sizeof *reader->jails);
@@ -343,11 +351,18 @@ static enum weir_status read_jail(struct reader *reader, const struct ini_sectio
 	return status;
 }
 
+/* One whose option cannot be read is an item that says so: fail2ban does not start with it. */
 static bool is_enabled(struct reader *reader, const struct ini_section *section)
 {
 	struct weir_error error;
 	const char *value = NULL;
-	return ini_value(&reader->ini, section->name, "enabled", &value, &error) == WEIR_OK && is_true(value);
+	if (ini_value(&reader->ini, section->name, "enabled", &value, &error) == WEIR_OK) {
+		reader->plan->not_enabled += !is_true(value);
+		return is_true(value);
+	}
+	struct plan_item *item = plan_item(reader->plan, section->name, section->file, section->line);
+	plan_loss(reader->plan, item, "enabled cannot be read: %s", error.text);
+	return false;
 }
 
 static enum weir_status read_jails(struct reader *reader, struct weir_error *error)
@@ -358,10 +373,11 @@ static enum weir_status read_jails(struct reader *reader, struct weir_error *err
 		if (strcmp(section->name, "DEFAULT") == 0 || strcmp(section->name, "INCLUDES") == 0 ||
 		    strcmp(section->name, "Init") == 0)
 			continue;
-		if (is_enabled(reader, section) || reader->options->all)
+		if (plan_is_full(reader->plan))
+			status = weir_fail(error, WEIR_INVALID, "%s: the configuration is larger than an import takes",
+			                   reader->options->path);
+		else if (reader->options->all || is_enabled(reader, section))
 			status = read_jail(reader, section, error);
-		else
-			reader->plan->not_enabled++;
 	}
 	return status;
 }

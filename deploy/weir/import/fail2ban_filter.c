@@ -212,27 +212,6 @@ static void put_body(const struct reader *reader, const char *text, size_t lengt
 	}
 }
 
-/* Where a branch of an expression ends that is not within a group. */
-static size_t branch_end(const char *text)
-{
-	unsigned open = 0;
-	bool in_class = false;
-	size_t i = 0;
-	for (; text[i] != '\0'; i++) {
-		if (text[i] == '\\' && text[i + 1] != '\0')
-			i++;
-		else if (in_class || text[i] == '[')
-			in_class = text[i] != ']';
-		else if (text[i] == '(')
-			open++;
-		else if (text[i] == ')' && open > 0)
-			open--;
-		else if (text[i] == '|' && open == 0)
-			break;
-	}
-	return i;
-}
-
 static bool translate(struct reader *reader, const char *what, const char *python, struct regex *regex)
 {
 	const char *refused =
@@ -251,7 +230,6 @@ static bool translate(struct reader *reader, const char *what, const char *pytho
 static bool put_branch(struct reader *reader, const char *what, const char *python, bool first, struct weir_text *out)
 {
 	struct regex regex = {0};
-	bool whole = branch_end(python) == strlen(python);
 	bool good = translate(reader, what, python, &regex);
 	if (good) {
 		weir_text_puts(out, first ? "" : "|");
@@ -259,9 +237,9 @@ static bool put_branch(struct reader *reader, const char *what, const char *pyth
 			put_beginning(reader, &regex, out);
 		else if (!regex.anchored)
 			weir_text_puts(out, ".*?");
-		weir_text_puts(out, whole ? "" : "(?:");
+		weir_text_puts(out, "(?:"); /* its | and its flags, as (?i), end with it */
 		put_body(reader, regex.text.at != NULL ? regex.text.at : "", regex.text.length, out);
-		weir_text_puts(out, whole ? "" : ")");
+		weir_text_puts(out, ")");
 		reader->has_nofail |= regex.has_nofail;
 		reader->has_address |= regex.has_address;
 	}
@@ -397,6 +375,8 @@ enum weir_status filter_read(const struct filter_request *request, struct filter
 	filter->changed = request->failregex != NULL || request->ignoreregex != NULL || request->prefregex != NULL;
 	snprintf(reader.nofail, sizeof reader.nofail, "nofail%u", request->number);
 	read_given(&reader, request->spec + name);
+	for (size_t i = 0; i < reader.given_count; i++)
+		filter->changed |= strcmp(reader.given[i].name, "mode") != 0 && strcmp(reader.given[i].name, "logtype") != 0;
 	if (request->journal)
 		give(&reader, "logtype", 7, "journal", 7);
 	reader.ini.given = reader.given;

@@ -29,7 +29,7 @@ struct filter {
 	char *expression; /* from the line's beginning on; NULL: nothing could be taken, the item's notes say why */
 	struct date date;
 	char *name, *mode, *journalmatch; /* of the filter; "" where there is none */
-	bool changed;                /* not as fail2ban ships it: there are .local files or the jail's own expressions */
+	bool changed; /* not as fail2ban ships it: by .local files, the jail's own expressions or [options] */
 	size_t notes_from, notes_to; /* the item's notes that are about the expression */
 };
 

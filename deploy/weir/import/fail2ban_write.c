@@ -6,6 +6,7 @@
 #include "deploy/weir/import/fail2ban.h"
 
 #include "common/base/alloc.h"
+#include "deploy/weir/import/fail2ban_regex.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXPRESSION_MAX_BYTES = 16 << 10, MARK_BYTES = 32 };
+enum { EXPRESSION_MAX_BYTES = 16 << 10, MARK_BYTES = 32, JOURNAL_FIELDS_MAX = 64 };
 
 /* A file, or a glob, and who reads it. */
 struct place {
@@ -121,20 +122,30 @@ static void settle_shares(struct writer *writer)
 
 /* ---- formats ---- */
 
-/* The field that says whose lines these are. */
+/* The field with the address that a jail finds in a line which other jails may read in another way. */
 static void mark_of(const struct writer *writer, size_t jail, char mark[MARK_BYTES])
 {
-	size_t length = (size_t)snprintf(mark, MARK_BYTES, "jail_%.20s", writer->jails[jail].name);
-	for (size_t i = 0; i < length; i++)
-		if (!isalnum((unsigned char)mark[i]))
-			mark[i] = '_';
-	char other[MARK_BYTES];
-	for (size_t i = 0; i < jail; i++) {
-		snprintf(other, sizeof other, "jail_%.20s", writer->jails[i].name);
-		for (char *at = other; *at != '\0'; at++)
-			*at = isalnum((unsigned char)*at) ? *at : '_';
-		if (strcmp(other, mark) == 0)
-			snprintf(mark + length, MARK_BYTES - length, "_%zu", jail % 1000);
+	snprintf(mark, MARK_BYTES, "jail_%zu_%.18s", jail, writer->jails[jail].name);
+	for (char *at = mark; *at != '\0'; at++)
+		*at = isalnum((unsigned char)*at) ? *at : '_';
+}
+
+/* A filter's expression whose address goes to a field of another name. */
+static void put_marked(const char *expression, const char *mark, struct weir_text *out)
+{
+	static const char group[] = "(?<ip>";
+	bool in_class = false;
+	for (const char *at = expression; *at != '\0';) {
+		size_t length = *at == '\\' && at[1] != '\0' ? 2 : 1;
+		if (!in_class && strncmp(at, group, sizeof group - 1) == 0) {
+			weir_text_printf(out, "(?<%s>", mark);
+			at += sizeof group - 1;
+			continue;
+		}
+		if (length == 1)
+			in_class = in_class ? *at != ']' : *at == '[';
+		weir_text_append(out, at, length);
+		at += length;
 	}
 }
 
@@ -155,7 +166,24 @@ static void put_jail(const struct writer *writer, size_t jail, struct weir_text 
 {
 	char mark[MARK_BYTES];
 	mark_of(writer, jail, mark);
-	weir_text_printf(out, "(?:(?=%s)(?=(?<%s>.)))?+", writer->jails[jail].filter.expression, mark);
+	weir_text_puts(out, "(?:(?=");
+	put_marked(writer->jails[jail].filter.expression, mark, out);
+	weir_text_puts(out, "))?+");
+}
+
+/* PCRE2 bounds what an expression becomes, which its length does not tell. */
+static bool is_taken(const struct weir_text *before, const struct weir_text *one, const struct weir_text *either)
+{
+	struct weir_text whole = {0};
+	struct weir_error error;
+	weir_text_append(&whole, before->at, before->length);
+	weir_text_append(&whole, one->at, one->length);
+	if (either->length > 0)
+		weir_text_append(&whole, either->at, either->length);
+	weir_text_puts(&whole, "(?:(?!)|(?!)|(?!))");
+	bool taken = regex_refused(weir_text_span(&whole), &error) == NULL;
+	weir_text_deinit(&whole);
+	return taken;
 }
 
 /* The expression of all who read a place; whoever does not fit is taken out of it. */
@@ -170,14 +198,19 @@ static void put_shared(struct writer *writer, struct place *place, struct weir_t
 	size_t kept = 0;
 	for (size_t i = 0; i < place->count; i++) {
 		struct jail *jail = &writer->jails[place->jails[i]];
-		bool fits = out->length + strlen(jail->filter.expression) + 256 < EXPRESSION_MAX_BYTES;
+		struct weir_text one = {0};
+		put_jail(writer, place->jails[i], &one);
+		bool fits =
+			out->length + either.length + one.length + 256 < EXPRESSION_MAX_BYTES && is_taken(out, &one, &either);
 		bool timely = alike || (date->usual && jail->filter.date.usual) || i == 0;
 		if (!fits || !timely) {
 			plan_loss(writer->plan, item_of(writer, jail), "%s is left out: other jails read it, and %s", place->path,
 			          fits ? "their times have another form" : "one expression for all of them would be too long");
+			weir_text_deinit(&one);
 			continue;
 		}
-		put_jail(writer, place->jails[i], out);
+		weir_text_append(out, one.at, one.length);
+		weir_text_deinit(&one);
 		char mark[MARK_BYTES];
 		mark_of(writer, place->jails[i], mark);
 		weir_text_printf(&either, "%s(?(<%s>)|(?!))", kept > 0 ? "|" : "", mark);
@@ -314,6 +347,35 @@ static void write_place(struct writer *writer, struct place *place)
 		add_source(&writer->jails[place->jails[i]], name);
 }
 
+struct assignment {
+	const char *name, *value;
+};
+
+/* {"NAME": [VALUE, …], …}: the values of one name are alternatives, wherever they stand, as in the journal. */
+static void put_assignments(const struct assignment *list, size_t count, struct weir_text *json)
+{
+	const char *between = "";
+	weir_text_puts(json, ", \"match\": {");
+	for (size_t i = 0; i < count; i++) {
+		size_t before = 0;
+		while (before < i && strcmp(list[before].name, list[i].name) != 0)
+			before++;
+		if (before < i)
+			continue;
+		weir_text_puts(json, between);
+		put_string(json, list[i].name);
+		weir_text_puts(json, ": [");
+		for (size_t k = i; k < count; k++)
+			if (strcmp(list[k].name, list[i].name) == 0) {
+				weir_text_puts(json, k > i ? ", " : "");
+				put_string(json, list[k].value);
+			}
+		weir_text_puts(json, "]");
+		between = ", ";
+	}
+	weir_text_puts(json, "}");
+}
+
 /* One group of journalmatch's alternatives: weir asks for values of fields that all must hold. */
 static void put_journal_match(struct writer *writer, struct jail *jail, struct weir_text *json)
 {
@@ -325,35 +387,22 @@ static void put_journal_match(struct writer *writer, struct jail *jail, struct w
 	/* A field of several alternatives goes before others: _COMM names the program, whatever its unit is called. */
 	const char *comm = strstr(match, "_COMM=");
 	bool several = strchr(match, '+') != NULL;
-	char field[64] = "";
-	if (several) {
-		const char *from = comm != NULL ? comm : match;
-		snprintf(field, sizeof field, "%.*s", (int)strcspn(from, "="), from);
-	}
+	const char *from = comm != NULL ? comm : match, *field = plan_keep(writer->plan, from, strcspn(from, "="));
 	char *copy = plan_keep(writer->plan, match, strlen(match)), *rest = NULL;
-	weir_text_puts(json, ", \"match\": {");
-	char last[64] = "";
+	struct assignment list[JOURNAL_FIELDS_MAX];
+	size_t count = 0;
 	for (char *word = strtok_r(copy, " +\n\t", &rest); word != NULL; word = strtok_r(NULL, " +\n\t", &rest)) {
 		char *equals = strchr(word, '=');
 		if (equals == NULL)
 			continue;
 		*equals = '\0';
-		if (several && strcmp(word, field) != 0) {
+		if (count == JOURNAL_FIELDS_MAX || (several && strcmp(word, field) != 0))
 			plan_loss(writer->plan, item_of(writer, jail),
 			          "journalmatch: entries that have only %.60s=%.60s are not read", word, equals + 1);
-			continue;
-		}
-		if (strcmp(last, word) == 0) {
-			weir_text_puts(json, ", ");
-		} else {
-			weir_text_puts(json, last[0] != '\0' ? "], " : "");
-			put_string(json, word);
-			weir_text_puts(json, ": [");
-			snprintf(last, sizeof last, "%s", word);
-		}
-		put_string(json, equals + 1);
+		else
+			list[count++] = (struct assignment){word, equals + 1};
 	}
-	weir_text_puts(json, "]}");
+	put_assignments(list, count, json);
 }
 
 static void write_journal(struct writer *writer, struct jail *jail)
@@ -392,15 +441,29 @@ static void write_sources(struct writer *writer)
 
 /* ---- zones ---- */
 
+/*
+ * A field is taken for an address where it is named ip, or where its networks are said: here those of one address each. A
+ * decision has its key's fields under their own names, and the whole key as "key".
+ */
+static void put_key(const struct writer *writer, size_t index, struct weir_text *zone)
+{
+	char field[MARK_BYTES] = "ip";
+	if (writer->jails[index].recidive)
+		snprintf(field, sizeof field, "key");
+	else if (writer->jails[index].shares)
+		mark_of(writer, index, field);
+	weir_text_printf(zone, ", \"key\": [");
+	if (strcmp(field, "ip") == 0)
+		weir_text_puts(zone, "\"ip\"]");
+	else
+		weir_text_printf(zone, "{\"field\": \"%s\", \"prefix4\": 32, \"prefix6\": 128}]", field);
+}
+
 static void put_match(const struct writer *writer, size_t index, struct weir_text *zone)
 {
 	const struct jail *jail = &writer->jails[index];
 	if (jail->native != NULL) {
 		weir_text_printf(zone, ", \"match\": %s", jail->native->match);
-	} else if (jail->shares) {
-		char mark[MARK_BYTES];
-		mark_of(writer, index, mark);
-		weir_text_printf(zone, ", \"match\": {\"%s\": [\"*\"]}", mark);
 	} else if (jail->recidive) {
 		weir_text_puts(zone, ", \"match\": {\"zone\": [");
 		const char *between = "";
@@ -434,7 +497,8 @@ static void write_zone(struct writer *writer, size_t index)
 	struct weir_text *zone = plan_zone(writer->plan, item_of(writer, jail));
 	weir_text_puts(zone, "{ \"name\": ");
 	put_string(zone, jail->name);
-	weir_text_puts(zone, ", \"key\": [\"ip\"], \"mode\": ");
+	put_key(writer, index, zone);
+	weir_text_puts(zone, ", \"mode\": ");
 	put_string(zone, writer->options->mode);
 	put_match(writer, index, zone);
 	weir_text_puts(zone, ", \"sources\": [");
@@ -456,8 +520,11 @@ static void write_zone(struct writer *writer, size_t index)
 	plan_zone_end(writer->plan, item_of(writer, jail));
 	if (jail->native != NULL) {
 		plan_forget(item_of(writer, jail), jail->filter.notes_from, jail->filter.notes_to);
-		plan_explain(writer->plan, item_of(writer, jail), "its filter is weir's format \"%s\", by what it means",
-		             jail->native->format);
+		plan_explain(
+			writer->plan, item_of(writer, jail),
+			"its filter is weir's format \"%s\", by what it means as fail2ban ships it: an edit of filter.d/%s.conf "
+			"is not seen",
+			jail->native->format, jail->native->filter);
 		if (jail->native->differs != NULL)
 			plan_loss(writer->plan, item_of(writer, jail), "%s", jail->native->differs);
 	}

@@ -112,7 +112,7 @@ static enum weir_exit finish(const struct import *import, const struct plan *pla
 	else
 		plan_write_config(plan, &out);
 	plan_write_summary(plan, &summary);
-	enum weir_exit code = WEIR_EXIT_DONE;
+	enum weir_exit code = plan->refused != NULL ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;
 	for (size_t i = 0; i < plan->item_count; i++)
 		if (plan_result(&plan->items[i]) != PLAN_WHOLE)
 			code = WEIR_EXIT_FAILED;
@@ -142,10 +142,11 @@ static enum weir_exit run(int argc, char **argv)
 		return weir_arguments_refuse(&line, "unknown origin \"%s\": fail2ban, crowdsec or sigma", import.origin);
 	if (import.options.path == NULL)
 		return weir_arguments_refuse(&line, "missing PATH: what of %s to import", import.origin);
-	struct plan plan = {.origin = origin->name, .shadow = strcmp(import.options.mode, "shadow") == 0};
 	struct weir_error error;
+	struct plan plan = {.origin = origin->name, .shadow = strcmp(import.options.mode, "shadow") == 0};
 	enum weir_status status = origin->read(&plan, &import.options, &error);
 	if (status == WEIR_OK) {
+		plan_check(&plan);
 		code = finish(&import, &plan);
 	} else {
 		fprintf(stderr, "weir import: %s\n", error.text);

@@ -3,7 +3,6 @@
 #include "deploy/weir/import/ini.h"
 
 #include "common/base/alloc.h"
-#include "common/base/read_file.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -242,7 +241,7 @@ static enum weir_status read_deep(struct ini *ini, const char *path, bool needed
 		                 INCLUDES_DEEP);
 	char *text = NULL;
 	size_t length = 0;
-	enum weir_status status = weir_read_file(path, PLAN_FILE_MAX_BYTES, &text, &length, error);
+	enum weir_status status = plan_read_file(ini->plan, path, &text, &length, error);
 	if (status != WEIR_OK)
 		return status;
 	struct ini alone = {.plan = ini->plan}; /* what it includes goes before or behind it */

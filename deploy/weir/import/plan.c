@@ -3,6 +3,7 @@
 #include "deploy/weir/import/plan.h"
 
 #include "common/base/alloc.h"
+#include "common/files/durable_file.h"
 #include "common/json/units.h"
 #include "common/policy/policy.h"
 
@@ -34,6 +35,7 @@ void plan_deinit(struct plan *plan)
 		free(plan->kept[i]);
 	free(plan->items);
 	free(plan->sources);
+	free(plan->names);
 	free(plan->remarks);
 	free(plan->kept);
 }
@@ -61,6 +63,18 @@ char *plan_print(struct plan *plan, const char *format, ...)
 	char *text = keep_printed(plan, format, arguments);
 	va_end(arguments);
 	return text;
+}
+
+enum weir_status plan_read_file(struct plan *plan, const char *path, char **text, size_t *length,
+                                struct weir_error *error)
+{
+	*text = NULL;
+	if (plan_is_full(plan) || ++plan->files > PLAN_FILES_MAX)
+		return weir_fail(error, WEIR_INVALID, "%s: there is more than an import takes", path);
+	enum weir_status status = weir_durable_read(path, PLAN_FILE_MAX_BYTES, text, length, error);
+	if (status == WEIR_OK && *text == NULL)
+		return weir_fail(error, WEIR_IO, "%s: cannot be read: there is no such file", path);
+	return status;
 }
 
 struct plan_item *plan_item(struct plan *plan, const char *name, const char *file, unsigned line)
@@ -184,13 +198,12 @@ enum plan_result plan_result(const struct plan_item *item)
 	return PLAN_WHOLE;
 }
 
-/* The names given before are among what is kept, with a byte before them that no name has. */
-static bool is_taken(const struct plan *plan, const char *name)
+static struct plan_name *name_like(const struct plan *plan, const char *text)
 {
-	for (size_t i = 0; i < plan->kept_count; i++)
-		if (plan->kept[i][0] == '\1' && strcmp(plan->kept[i] + 1, name) == 0)
-			return true;
-	return false;
+	for (size_t i = 0; i < plan->name_count; i++)
+		if (strcmp(plan->names[i].text, text) == 0)
+			return &plan->names[i];
+	return NULL;
 }
 
 char *plan_zone_name(struct plan *plan, const char *name)
@@ -205,11 +218,16 @@ char *plan_zone_name(struct plan *plan, const char *name)
 	while (length > 0 && clean[length - 1] == '-')
 		length--;
 	clean[length] = '\0';
-	char *given = plan_print(plan, "%s", length > 0 ? clean : "zone");
-	for (unsigned number = 2; is_taken(plan, given); number++)
-		given = plan_print(plan, "%s-%u", length > 0 ? clean : "zone", number);
-	plan_print(plan, "\1%s", given);
-	return given;
+	const char *base = length > 0 ? clean : "zone";
+	char given[PLAN_NAME_BYTES + 8];
+	snprintf(given, sizeof given, "%s", base);
+	struct plan_name *like = name_like(plan, base);
+	while (name_like(plan, given) != NULL)
+		snprintf(given, sizeof given, "%s-%u", base, like->next++);
+	plan->names = grown(plan->names, plan->name_count, sizeof *plan->names);
+	struct plan_name *taken = &plan->names[plan->name_count++];
+	*taken = (struct plan_name){.text = plan_keep(plan, given, strlen(given)), .next = 2};
+	return taken->text;
 }
 
 void put_string(struct weir_text *text, const char *string)

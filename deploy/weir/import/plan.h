@@ -17,6 +17,7 @@
 enum {
 	PLAN_NAME_BYTES = 64,
 	PLAN_ITEMS_MAX = 4096,
+	PLAN_FILES_MAX = 20000,
 	PLAN_KEPT_MAX_BYTES = 64 << 20, /* of texts that the readers keep */
 	PLAN_FILE_MAX_BYTES = 4 << 20,  /* of one file that is read */
 	PLAN_ZONES_MAX_BYTES = 800000,  /* of all zones, with room for what a policy's text adds */
@@ -43,6 +44,12 @@ struct plan_source {
 	struct weir_text json;
 };
 
+/* A name of a zone or a source that is taken. */
+struct plan_name {
+	char *text;
+	unsigned next; /* the number behind it that the next one like it may have */
+};
+
 struct plan {
 	const char *origin; /* "fail2ban" */
 	bool shadow;        /* its zones are in shadow mode */
@@ -53,7 +60,11 @@ struct plan {
 	char **remarks;
 	size_t remark_count;
 	size_t zone_count, zone_bytes;
-	char **kept; /* what plan_keep() gave */
+	struct plan_name *names;
+	size_t name_count;
+	unsigned files;      /* read so far */
+	const char *refused; /* why weir does not read what is written; NULL: it does */
+	char **kept;         /* what plan_keep() gave */
 	size_t kept_count, kept_bytes;
 	unsigned not_enabled; /* items that the other program does not use either */
 	const char *aside;    /* what those are called: "jails that are not enabled" */
@@ -69,6 +80,15 @@ static inline bool plan_is_full(const struct plan *plan)
 {
 	return plan->kept_bytes > PLAN_KEPT_MAX_BYTES || plan->item_count >= PLAN_ITEMS_MAX;
 }
+
+/**
+ * Reads a regular file, as long as the import is within its bounds.
+ *
+ * @param text  returned with a terminating 0, the caller frees; NULL where it fails
+ * @return WEIR_INVALID: it is none, or too much; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status plan_read_file(struct plan *plan, const char *path, char **text, size_t *length,
+                                              struct weir_error *error);
 
 /** @return valid until the next call */
 struct plan_item *plan_item(struct plan *plan, const char *name, const char *file, unsigned line);
@@ -93,6 +113,9 @@ enum plan_result plan_result(const struct plan_item *item);
 
 /** A name that zones and sources may have, of any text; distinct from those given before by a number behind it. */
 char *plan_zone_name(struct plan *plan, const char *name);
+
+/** Notes whether weir reads what plan_write_config() writes: its sources, too, which nothing has looked at before. */
+void plan_check(struct plan *plan);
 
 /** The configuration as weir reads it, with a comment that says of each zone where it comes from. */
 void plan_write_config(const struct plan *plan, struct weir_text *out);

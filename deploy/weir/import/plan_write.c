@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An import as a configuration, as JSON for machines, and as words. */
+#include "common/base/words.h"
 #include "common/json/json_writer.h"
 #include "deploy/weir/import/plan.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *const result_words[] = {[PLAN_WHOLE] = "whole", [PLAN_PART] = "part", [PLAN_NONE] = "none"};
 
@@ -25,8 +27,12 @@ static struct counts count(const struct plan *plan)
 /* One line, whatever was in the text: a line's end would end the comment. */
 static void put_line(struct weir_text *out, const char *text)
 {
-	for (; *text != '\0'; text++)
-		weir_text_append(out, (unsigned char)*text < ' ' || *text == 0x7f ? " " : text, 1);
+	for (size_t left = strlen(text); left > 0;) {
+		size_t controls = weir_control_bytes(text, left), taken = controls > 0 ? controls : 1;
+		weir_text_append(out, controls > 0 ? " " : text, 1);
+		text += taken;
+		left -= taken;
+	}
 }
 
 static void put_place(struct weir_text *out, const struct plan_item *item)
@@ -91,6 +97,11 @@ void plan_write_config(const struct plan *plan, struct weir_text *out)
 	if (plan->shadow)
 		weir_text_puts(
 			out, "// Every zone is in shadow mode: it decides, and blocks nobody until its mode is \"enforce\".\n");
+	if (plan->refused != NULL) {
+		weir_text_puts(out, "// weir refuses this until it is corrected: ");
+		put_line(out, plan->refused);
+		weir_text_puts(out, "\n");
+	}
 	for (size_t i = 0; i < plan->remark_count; i++) {
 		weir_text_puts(out, "// ");
 		put_line(out, plan->remarks[i]);
@@ -161,6 +172,8 @@ void plan_write_json(const struct plan *plan, struct weir_text *out)
 		weir_json_write_uint(&json, result_words[result], counts.of[result]);
 	weir_json_write_uint(&json, "not_enabled", plan->not_enabled);
 	weir_json_write_end(&json);
+	if (plan->refused != NULL)
+		weir_json_write_words(&json, "refused", plan->refused);
 	weir_json_write_array(&json, "items");
 	for (size_t i = 0; i < plan->item_count; i++)
 		write_item(&json, &plan->items[i]);
@@ -195,4 +208,9 @@ void plan_write_summary(const struct plan *plan, struct weir_text *out)
 	if (plan->not_enabled > 0)
 		weir_text_printf(out, "; %u %s, left aside", plan->not_enabled, plan->aside);
 	weir_text_puts(out, "\n");
+	if (plan->refused != NULL) {
+		weir_text_puts(out, "weir refuses what was written until it is corrected: ");
+		put_line(out, plan->refused);
+		weir_text_puts(out, "\n");
+	}
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILES_MAX = 20000, KEYS_MAX = 4 };
+enum { KEYS_MAX = 4 };
 
 struct file {
 	char *path;
@@ -256,7 +256,10 @@ static void take_rule(struct reader *reader, const char *path, const struct doc_
 {
 	const struct doc_node *correlation = doc_member(rule, "correlation"), *detection = doc_member(rule, "detection");
 	const char *condition = doc_text(detection, "condition");
+	const struct doc_node *conditions = doc_member(detection, "condition");
 	bool aggregates = condition != NULL && strchr(condition, '|') != NULL;
+	for (const struct doc_node *one = conditions != NULL ? conditions->first : NULL; one != NULL; one = one->next)
+		aggregates |= one->kind == DOC_TEXT && strchr(one->text, '|') != NULL;
 	if (correlation == NULL && !aggregates) {
 		reader->plan->not_enabled++;
 		return;
@@ -267,6 +270,8 @@ static void take_rule(struct reader *reader, const char *path, const struct doc_
 	count.match.item = plan_item(reader->plan, title != NULL ? title : "without a title", path, rule->line);
 	if (correlation != NULL)
 		take_correlation(reader, &count, correlation);
+	else if (condition == NULL)
+		count.base = rule; /* it has several conditions, which is said below */
 	else
 		take_aggregation(reader, &count, condition);
 	if (count.base != NULL && count.condition == NULL)
@@ -305,8 +310,6 @@ static enum weir_status take_file(void *context, const char *path, struct weir_e
 {
 	struct reader *reader = context;
 	struct doc_file document;
-	if (reader->file_count == FILES_MAX || plan_is_full(reader->plan))
-		return weir_fail(error, WEIR_INVALID, "%s: there is more than an import takes", path);
 	enum weir_status status = doc_read(reader->plan, path, &document, error);
 	if (status != WEIR_OK)
 		return status;

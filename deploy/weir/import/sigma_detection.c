@@ -82,6 +82,16 @@ static const char *plain_value(struct sigma_match *match, const char *value)
 	return refused == NULL ? kept : NULL;
 }
 
+/* YAML's null, in each of its spellings. */
+static bool is_null(const struct doc_node *value)
+{
+	static const char *const words[] = {"null", "Null", "NULL", "~", ""};
+	for (size_t i = 0; value->kind == DOC_TEXT && !value->quoted && i < sizeof words / sizeof *words; i++)
+		if (strcmp(value->text, words[i]) == 0)
+			return true;
+	return false;
+}
+
 static void add_value(struct sigma_match *match, const char *field, const struct doc_node *value,
                       const struct modifiers *modifiers, bool not, bool first)
 {
@@ -89,7 +99,7 @@ static void add_value(struct sigma_match *match, const char *field, const struct
 		sigma_refuse(match, "a value is no text", field);
 		return;
 	}
-	bool none = !value->quoted && (strcmp(value->text, "null") == 0 || value->text[0] == '\0');
+	bool none = is_null(value);
 	if (modifiers->exists)
 		none = strcmp(value->text, "true") != 0;
 	const char *text = none || modifiers->exists ? "*" : plain_value(match, value->text);
@@ -130,7 +140,7 @@ static void take_member(struct sigma_match *match, const struct doc_node *member
 	}
 	bool first = true;
 	for (const struct doc_node *value = member->first; value != NULL && !match->lost; value = value->next) {
-		if (value->kind == DOC_TEXT && !value->quoted && strcmp(value->text, "null") == 0)
+		if (is_null(value))
 			sigma_refuse(match, "weir's match cannot ask that a field is absent or has a value", key);
 		else
 			add_value(match, key, value, &modifiers, not, first);
@@ -168,7 +178,9 @@ static void take_group(struct sigma_match *match, const struct doc_node *detecti
 	for (const struct doc_node *member = detection->first; member != NULL; member = member->next) {
 		if (strcmp(member->key, "condition") == 0 || strcmp(member->key, "timeframe") == 0)
 			continue;
-		if (strcmp(pattern, "them") != 0 && fnmatch(pattern, member->key, 0) != 0)
+		/* Those that begin with _ are of no "them". */
+		bool named = strcmp(pattern, "them") == 0 ? member->key[0] != '_' : fnmatch(pattern, member->key, 0) == 0;
+		if (!named)
 			continue;
 		if (++count > 1 && (!all || not )) {
 			sigma_refuse(match, "weir's match has no \"or\" of several selections", pattern);

@@ -3,7 +3,6 @@
 #include "deploy/weir/import/yaml_tree.h"
 
 #include "common/base/alloc.h"
-#include "common/base/read_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +12,7 @@
 #include <sys/stat.h>
 #include <yaml.h>
 
-enum { FOLDERS_DEEP = 16, FILES_MAX = 20000 };
+enum { FOLDERS_DEEP = 16, NAMES_MAX = 2 * PLAN_FILES_MAX };
 
 /* What is being read: the containers that are open, and where each one's next child goes. */
 struct reading {
@@ -130,7 +129,7 @@ enum weir_status doc_read(struct plan *plan, const char *path, struct doc_file *
 {
 	char *text = NULL;
 	size_t length = 0;
-	enum weir_status status = weir_read_file(path, PLAN_FILE_MAX_BYTES, &text, &length, error);
+	enum weir_status status = plan_read_file(plan, path, &text, &length, error);
 	if (status == WEIR_OK)
 		status = doc_parse(plan, path, text, length, file, error);
 	free(text);
@@ -175,7 +174,7 @@ struct walk {
 	struct plan *plan;
 	doc_take *take;
 	void *context;
-	unsigned files;
+	unsigned names; /* of files and folders */
 };
 
 static bool is_yaml(const char *name)
@@ -212,7 +211,7 @@ static enum weir_status walk(struct walk *now, const char *path, unsigned deep, 
 	struct stat is;
 	if (stat(path, &is) != 0)
 		return weir_fail(error, WEIR_IO, "%s: cannot be read: %s", path, strerror(errno));
-	if (deep > FOLDERS_DEEP || ++now->files > FILES_MAX)
+	if (deep > FOLDERS_DEEP || ++now->names > NAMES_MAX)
 		return weir_fail(error, WEIR_INVALID, "%s: there are more files, or deeper ones, than an import takes", path);
 	return S_ISDIR(is.st_mode) ? walk_folder(now, path, deep, error) : now->take(now->context, path, error);
 }

@@ -446,10 +446,27 @@ static void check_decision(struct check *check, size_t expected)
 		put_explanation(check, made, &check->result->failures[check->result->failure_count - 1]);
 }
 
+/* Each of those that are as expected was made behind the one before it. */
+static void check_order(struct check *check)
+{
+	size_t last = 0;
+	for (size_t i = 0; i < check->of->decision_count; i++) {
+		const struct test_decision *one = &check->of->decisions[i];
+		size_t made = check->made_of[i];
+		if (made == NOBODY)
+			continue;
+		if (made < last && compare(check, one, &check->pass.decisions[made], NULL, NULL) == 0)
+			(void)fail(check, &one->at, "was decided, but before one that is expected before it: change their order");
+		else if (made > last)
+			last = made;
+	}
+}
+
 static void check_decisions(struct check *check)
 {
 	for (size_t i = 0; i < check->of->decision_count; i++)
 		check_decision(check, i);
+	check_order(check);
 	for (size_t j = 0; check->of->decisions_given && j < check->pass.decision_count; j++)
 		if (check->expected_of[j] == NOBODY)
 			fail_unexpected(check, j);
@@ -477,6 +494,14 @@ static void check_counts(struct check *check)
 	}
 }
 
+static void put_bytes(struct test_failure *failure, struct weir_span text)
+{
+	if (failure == NULL || text.at == NULL)
+		return;
+	words_bytes(&failure->why, text, 0);
+	weir_text_puts(&failure->why, "\n");
+}
+
 static void check_malformed(struct check *check)
 {
 	const struct pass *pass = &check->pass;
@@ -493,11 +518,29 @@ static void check_malformed(struct check *check)
 	struct test_failure *failure =
 		fail(check, &pass->malformed_given->at, "%s is not of its format: %s; expected %lld malformed lines, got %lld",
 	         terminated(&line), pass->malformed_words, (long long)check->of->malformed, (long long)pass->malformed);
-	struct weir_span text = pass_line_text(pass, pass->malformed_line);
-	if (failure != NULL && text.at != NULL) {
-		words_bytes(&failure->why, text, 0);
-		weir_text_puts(&failure->why, "\n");
+	put_bytes(failure, pass_line_text(pass, pass->malformed_line));
+	weir_text_deinit(&line);
+}
+
+/* A format that skips what it does not know hides a line that is written wrongly: nobody would be blocked by it. */
+static void check_skipped(struct check *check)
+{
+	const struct pass *pass = &check->pass;
+	if (pass->skipped == check->of->skipped)
+		return;
+	struct weir_json expect = weir_json_member(&check->of->at, "expect"), at = weir_json_member(&expect, "skipped");
+	if (pass->skipped < check->of->skipped || pass->skipped_given == NULL) {
+		(void)fail(check, &at, "expected %lld skipped lines, got %lld", (long long)check->of->skipped,
+		           (long long)pass->skipped);
+		return;
 	}
+	struct weir_text line = {0};
+	put_line_number(&line, pass, pass->skipped_line);
+	struct test_failure *failure =
+		fail(check, &pass->skipped_given->at,
+	         "%s is not of its format, which skips such lines (\"unmatched\"); expected %lld skipped lines, got %lld",
+	         terminated(&line), (long long)check->of->skipped, (long long)pass->skipped);
+	put_bytes(failure, pass_line_text(pass, pass->skipped_line));
 	weir_text_deinit(&line);
 }
 
@@ -520,6 +563,7 @@ static void check_all(struct check *check, const char *folder)
 	ask_all(check);
 	explain(check, folder);
 	check_malformed(check);
+	check_skipped(check);
 	check_decisions(check);
 	check_counts(check);
 	for (size_t i = 0; i < check->question_count; i++)

@@ -259,6 +259,24 @@ static void note_malformed(struct run *run, struct record_reader *reader, struct
 	reader->refused[0] = '\0';
 }
 
+/* Lines that the reader's format, or the one of the message in it, was told to skip. */
+static int64_t count_skipped(const struct lines_reader *lines)
+{
+	uint64_t count = 0;
+	for (const struct format *format = lines->reader.format; format != NULL; format = format->inner)
+		count += format->unmatched;
+	return (int64_t)count;
+}
+
+static void note_skipped(struct run *run)
+{
+	struct pass *pass = run->pass;
+	if (pass->skipped_given != NULL)
+		return;
+	pass->skipped_line = (uint32_t)pass->line_count;
+	pass->skipped_given = run->given;
+}
+
 /* What was decided of the newest record is taken behind it. */
 static enum weir_status take_records(struct run *run, struct record_reader *reader)
 {
@@ -278,6 +296,7 @@ static enum weir_status take_line(struct run *run, struct lines_reader *lines, s
                                   uint64_t number)
 {
 	const struct pass *pass = run->pass;
+	int64_t skipped = count_skipped(lines);
 	uint32_t most = (uint32_t)pass->subject->config->collector.line_max_bytes;
 	if (pass->line_count == TEST_LINES_MAX)
 		return weir_json_fail(&run->given->at, run->error, "brings the lines of the case above %d", TEST_LINES_MAX);
@@ -300,6 +319,8 @@ static enum weir_status take_line(struct run *run, struct lines_reader *lines, s
 	enum weir_status status = take_records(run, &lines->reader);
 	if (lines->reader.refused[0] != '\0')
 		note_malformed(run, &lines->reader, text);
+	if (count_skipped(lines) > skipped)
+		note_skipped(run);
 	return status;
 }
 
@@ -381,6 +402,13 @@ static enum weir_status take_file(struct run *run, struct lines_reader *lines, c
 		status = weir_read_file(path, FILE_MAX_BYTES, &text, &length, &wrong);
 	if (status != WEIR_OK)
 		return weir_json_fail(&given->what, run->error, "%s", wrong.text);
+	size_t blank = 0;
+	while (blank < length && (text[blank] == '\n' || text[blank] == '\r'))
+		blank++;
+	if (blank == length) {
+		free(text);
+		return weir_json_fail(&given->what, run->error, "%s has no line, so the case gives nothing", path);
+	}
 	status = take_text(run, lines, (struct weir_span){.at = text, .length = (uint32_t)length}, given->path);
 	free(text);
 	return status;
@@ -491,6 +519,7 @@ static void end_readers(struct run *run)
 			note_malformed(run, &one->reader, one->reader.line);
 		for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 			run->pass->malformed += (int64_t)one->reader.counts.malformed[i];
+		run->pass->skipped += count_skipped(one);
 	}
 }
 

@@ -61,9 +61,11 @@ struct pass {
 	struct pass_line *lines;
 	size_t line_count, line_room;
 	struct weir_text texts;
-	int64_t malformed;
+	int64_t malformed, skipped;
 	uint32_t malformed_line; /* the first of them */
 	const struct test_given *malformed_given;
+	uint32_t skipped_line; /* the first of them */
+	const struct test_given *skipped_given;
 	char malformed_words[WEIR_ERROR_TEXT_BYTES]; /* why, and what would help */
 };
 

@@ -5,11 +5,14 @@
 #include "common/files/durable_file.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/terminal/readable.h"
+#include "deploy/weir/test/internal.h"
 #include "deploy/weir/test/require.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,22 +88,6 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	return WEIR_EXIT_NOT_YET;
 }
 
-static bool is_same_file(const char *one, const char *other)
-{
-	struct stat a, b;
-	return one != NULL && other != NULL && stat(one, &a) == 0 && stat(other, &b) == 0 && S_ISREG(a.st_mode) &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
-/* A report over what is read would be the end of it. */
-static bool writes_what_it_reads(const struct test_options *options)
-{
-	bool same = is_same_file(options->junit_path, options->config_path);
-	for (size_t i = 0; i < options->count; i++)
-		same = same || is_same_file(options->junit_path, options->paths[i]);
-	return same;
-}
-
 static enum weir_exit parse(int argc, char **argv, struct test_options *options)
 {
 	options->paths = weir_alloc((size_t)argc, sizeof(const char *));
@@ -111,30 +98,72 @@ static enum weir_exit parse(int argc, char **argv, struct test_options *options)
 		return weir_arguments_refuse(&line, "name a file of tests");
 	if (options->tap && options->json)
 		return weir_arguments_refuse(&line, "--tap and --json are two forms of one output: choose one");
-	if (writes_what_it_reads(options))
-		return weir_arguments_refuse(&line, "--junit %s would write into a file that is also read: choose another file",
-		                             options->junit_path);
 	return WEIR_EXIT_NOT_YET;
 }
 
-static bool write_junit(const char *path, const struct test_run *run)
+static bool is_file(const struct stat *about, const char *path)
 {
-	struct weir_text text = {0};
-	FILE *file = fopen(path, "w");
-	test_run_junit(&text, run);
-	bool written = file != NULL && fwrite(text.at, 1, text.length, file) == text.length;
+	struct stat other;
+	return path != NULL && path[0] != '\0' && stat(path, &other) == 0 && other.st_dev == about->st_dev &&
+	       other.st_ino == about->st_ino;
+}
+
+/* What was read stays: a name behind --junit that a shell made of tests/ and a star would end it. */
+static bool is_read(const struct test_options *options, const struct test_run *run, const struct stat *about)
+{
+	if (is_file(about, options->config_path))
+		return true;
+	for (size_t i = 0; i < options->count; i++)
+		if (is_file(about, options->paths[i]) || is_file(about, run->reports[i].config))
+			return true;
+	return false;
+}
+
+/* What is no file, as a pipe, or another's, as /dev/stdout, is written as it stands. */
+static enum weir_status write_stream(const char *path, const struct weir_text *text, struct weir_error *error)
+{
+	size_t written;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
+	bool done = fd >= 0 && weir_write_all(fd, text->at, text->length, &written) == 0;
 	int wrong = errno;
-	if (file != NULL && fclose(file) != 0 && written) {
-		written = false;
-		wrong = errno;
+	if (fd >= 0)
+		close(fd);
+	return done ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(wrong));
+}
+
+/* The file is replaced as a whole, behind links, and keeps who may read it: a new one is as the umask has it. */
+static enum weir_status write_file(const char *path, mode_t mode, const struct weir_text *text,
+                                   struct weir_error *error)
+{
+	char *real = realpath(path, NULL);
+	enum weir_status status = weir_durable_write(real != NULL ? real : path, text->at, text->length, error);
+	if (status == WEIR_OK && chmod(real != NULL ? real : path, mode) != 0)
+		status = weir_fail(error, WEIR_IO, "cannot set the mode of %s: %s", path, strerror(errno));
+	free(real);
+	return status;
+}
+
+static enum weir_exit write_junit(const struct test_options *options, const struct test_run *run)
+{
+	const char *path = options->junit_path;
+	struct stat about;
+	struct weir_error error;
+	bool there = stat(path, &about) == 0;
+	if (there && is_read(options, run, &about)) {
+		fprintf(stderr, "weir test: --junit %s would end a file that is read: name another\n", path);
+		return WEIR_EXIT_USAGE;
 	}
-	if (!written) {
-		errno = wrong;
-		fputs("weir test: cannot write ", stderr);
-		perror(path);
-	}
+	struct weir_text text = {0};
+	test_run_junit(&text, run);
+	mode_t mask = umask(0);
+	(void)umask(mask);
+	bool stands = there && (!S_ISREG(about.st_mode) || strncmp(path, "/dev/", 5) == 0);
+	enum weir_status status = stands ? write_stream(path, &text, &error)
+	                                 : write_file(path, there ? about.st_mode & 0777 : 0666 & ~mask, &text, &error);
+	if (status != WEIR_OK)
+		fprintf(stderr, "weir test: %s\n", error.text);
 	weir_text_deinit(&text);
-	return written;
+	return status == WEIR_OK ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 }
 
 static bool print(const struct test_options *options, const struct test_run *run)
@@ -161,11 +190,10 @@ static enum weir_exit command_main(int argc, char **argv)
 	enum weir_exit code = parse(argc, argv, &options);
 	if (code == WEIR_EXIT_NOT_YET) {
 		code = test_run_new(options.paths, options.count, NULL, options.config_path, &run);
-		bool written = print(&options, run);
-		if (options.junit_path != NULL)
-			written = write_junit(options.junit_path, run) && written;
-		if (!written && code == WEIR_EXIT_DONE)
-			code = WEIR_EXIT_FAILED;
+		enum weir_exit written = print(&options, run) ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
+		enum weir_exit junit = options.junit_path != NULL ? write_junit(&options, run) : WEIR_EXIT_DONE;
+		if (code == WEIR_EXIT_DONE || junit == WEIR_EXIT_USAGE)
+			code = junit != WEIR_EXIT_DONE ? junit : written;
 		test_run_free(run);
 	}
 	free(options.paths);

@@ -265,6 +265,8 @@ static enum weir_status check_explanation(const struct test_decision *decision, 
 		struct weir_json element = weir_json_one_of(&decision->says, i);
 		const char *text;
 		status = weir_json_string(&element, &text, error);
+		if (status == WEIR_OK && text[0] == '\0')
+			status = weir_json_fail(&element, error, "must have a byte: every explanation says \"\"");
 	}
 	return status;
 }
@@ -333,13 +335,17 @@ static const struct weir_json_rule expect_rules[] = {{.name = "decisions"},
                                                       .kind = WEIR_JSON_NUMBER,
                                                       .offset = offsetof(struct test_case, malformed),
                                                       .most = TEST_LINES_MAX},
+                                                     {.name = "skipped",
+                                                      .kind = WEIR_JSON_NUMBER,
+                                                      .offset = offsetof(struct test_case, skipped),
+                                                      .most = TEST_LINES_MAX},
                                                      {.name = NULL}};
 
 static enum weir_status read_expected(struct test_case *one, struct weir_error *error)
 {
 	struct weir_json expect = weir_json_member(&one->at, "expect");
 	struct weir_json decisions = weir_json_member(&expect, "decisions"), counts = weir_json_member(&expect, "counts"),
-					 malformed = weir_json_member(&expect, "malformed");
+					 malformed = weir_json_member(&expect, "malformed"), skipped = weir_json_member(&expect, "skipped");
 	enum weir_status status = weir_json_require(&expect, "say what the policy must do, as {\"decisions\": []}", error);
 	if (status == WEIR_OK)
 		status = weir_json_known(&expect, expect_rules, error);
@@ -350,7 +356,8 @@ static enum weir_status read_expected(struct test_case *one, struct weir_error *
 		status = weir_json_list(&decisions, 0, TEST_EXPECTED_MAX, &one->decision_count, error);
 	if (status == WEIR_OK && weir_json_exists(&counts))
 		status = weir_json_list(&counts, 1, TEST_EXPECTED_MAX, &one->count_count, error);
-	if (status == WEIR_OK && !one->decisions_given && one->count_count == 0 && !weir_json_exists(&malformed))
+	if (status == WEIR_OK && !one->decisions_given && one->count_count == 0 && !weir_json_exists(&malformed) &&
+	    !weir_json_exists(&skipped))
 		status = weir_json_fail(&expect, error,
 		                        "expects nothing, so the case cannot fail: say the \"decisions\", which "
 		                        "may be [], or \"counts\"");

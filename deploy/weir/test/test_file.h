@@ -83,6 +83,7 @@ struct test_case {
 	struct test_count *counts;
 	size_t count_count;
 	int64_t malformed; /* lines that are not of their format */
+	int64_t skipped;   /* those that the format was told to skip */
 };
 
 struct test_file {
