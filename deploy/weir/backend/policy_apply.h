@@ -22,7 +22,8 @@ WEIR_MUST_USE enum weir_status policy_log_load(struct weir_store *store, struct 
  *
  * @param bus     NULL: --once, where lanes begin with it
  * @param now_ms  the sending time of the records
- * @return WEIR_OK with *version; WEIR_INVALID: it cannot follow the one in force, the words say why
+ * @return WEIR_OK with *version; else *version stays as it was. WEIR_INVALID: it cannot follow the one in force, the
+ *         words say why
  */
 WEIR_MUST_USE enum weir_status policy_log_apply(struct weir_store *store, struct policy_registry *registry,
                                                 struct weir_bus *bus, struct weir_policy *policy, int64_t now_ms,
