@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PERIOD_MS = 1000, RETRY_MS = 5000, GRACE_MS = WEIR_HOUR_MS, PASSAGE_LONG_MS = 600000 };
+enum { FIRST_POLICY = 1, PERIOD_MS = 1000, RETRY_MS = 5000, GRACE_MS = WEIR_HOUR_MS, PASSAGE_LONG_MS = 600000 };
 
 enum { DAYS_BELOW, DAYS_NEEDED, SHARE, METRIC_COUNT };
 
@@ -41,6 +41,8 @@ struct arming {
 	struct weir_store *store; /* NULL: not open */
 	struct weir_policy *previous, *newest;
 	uint64_t settled; /* a version that is known to be in the whole log, or that others put there */
+	bool failed;      /* the last try to write a policy in which zones enforce did */
+	bool untold;      /* such a policy may be in the log without a line that says so */
 	struct waiting *waiting;
 	struct passage passage;
 	int64_t until_ms; /* where the day begins that is not over, as of the passage */
@@ -141,9 +143,40 @@ static enum weir_status take_policy(void *context, uint64_t version, struct weir
 	return WEIR_OK;
 }
 
+static enum weir_status take_policies(struct arming *arming, struct weir_error *error)
+{
+	struct taking taking = {arming, error};
+	uint64_t next = arming->newest != NULL ? arming->newest->version + 1 : 1;
+	return arming->store->ops->policy_each(arming->store, next, take_policy, &taking, error);
+}
+
+/* Whoever put it there, and however often that failed before: what blocks from there on is said. */
+static void tell_armed(const struct arming *arming, const struct weir_policy *before, const struct weir_policy *after,
+                       uint64_t version)
+{
+	for (uint32_t i = 0; i < after->zone_count; i++) {
+		const struct weir_zone *zone = &after->zones[i], *was = weir_policy_zone(before, zone->id);
+		if (zone->arming.armed != NULL && was != NULL && weir_zone_waits(was))
+			weir_log(arming->options.log, WEIR_LOG_WARNING, "shadow",
+			         "zone \"%s\" leaves shadow mode and blocks from policy %" PRIu64
+			         " on: %s. If that is not wanted, give it \"mode\": \"shadow\" (runbook: zone-armed)",
+			         zone->name, version, zone->arming.armed);
+	}
+}
+
+static enum weir_status apply(struct arming *arming, const struct weir_policy *before, struct weir_policy *policy,
+                              struct weir_error *error)
+{
+	enum weir_status status =
+		arming->options.apply(arming->options.context, arming->store, before->version, policy, error);
+	arming->failed = status != WEIR_OK && status != WEIR_AGAIN;
+	arming->untold = arming->untold || arming->failed;
+	return status;
+}
+
 /*
- * Whether the newest policy is in the whole log. One that armed a zone and was not finished by a process that was killed is
- * finished; others belong to those who wrote them.
+ * Whether the newest policy is in the whole log. One that armed a zone and was not finished, as its process was killed or
+ * the store or the bus failed, is finished; others belong to those who wrote them.
  */
 static enum weir_status settle(struct arming *arming, bool *settled, struct weir_error *error)
 {
@@ -152,22 +185,31 @@ static enum weir_status settle(struct arming *arming, bool *settled, struct weir
 	if (*settled)
 		return WEIR_OK;
 	enum weir_status status = weir_policy_appended(arming->store, NULL, &appended, error);
-	if (status == WEIR_OK && appended < version && weir_policy_is_arming(arming->previous, arming->newest)) {
-		status = arming->options.apply(arming->options.context, arming->store, arming->previous->version,
-		                               arming->newest, error);
+	bool arms = status == WEIR_OK && (appended < version || arming->untold) &&
+	            weir_policy_is_arming(arming->previous, arming->newest);
+	if (arms && appended < version) {
+		arming->untold = true;
+		status = apply(arming, arming->previous, arming->newest, error);
 		appended = status == WEIR_OK ? version : appended;
 		if (status == WEIR_AGAIN)
 			status = WEIR_OK;
 	}
 	*settled = status == WEIR_OK && appended >= version;
-	if (*settled)
-		arming->settled = version;
-	return status;
+	if (!*settled)
+		return status;
+	if (arms)
+		tell_armed(arming, arming->previous, arming->newest, version);
+	arming->settled = version;
+	arming->untold = false;
+	return WEIR_OK;
 }
 
 /* ---- one look ---- */
 
-/* Days count from the one after the first that the archive has; or, where the zone waits anew, after all before that. */
+/*
+ * Days count from the one after all that was archived when the policy was first seen. The log has begun with its first
+ * policy: all that the archive has was judged by that, so that they count from the one after the zone's first.
+ */
 static enum weir_status find_since(struct arming *arming, struct waiting_zone *zone, int64_t newest_ms,
                                    struct weir_error *error)
 {
@@ -179,7 +221,7 @@ static enum weir_status find_since(struct arming *arming, struct waiting_zone *z
 		zone->noted = true;
 		return WEIR_OK;
 	}
-	if (status == WEIR_OK && zone->fresh)
+	if (status == WEIR_OK && zone->version == FIRST_POLICY)
 		status = day_counts_oldest_hour(arming->store, zone->id, &from_ms, error);
 	if (status != WEIR_OK)
 		return status;
@@ -243,18 +285,6 @@ static enum weir_status look_at_all(struct arming *arming, struct weir_error *er
 	return status;
 }
 
-static void tell_armed(const struct arming *arming, const struct weir_policy *policy)
-{
-	for (size_t i = 0; i < arming->waiting->count; i++) {
-		const struct weir_zone *zone = weir_policy_zone(policy, arming->waiting->zones[i].id);
-		if (arming->waiting->zones[i].verdict.arms)
-			weir_log(arming->options.log, WEIR_LOG_WARNING, "shadow",
-			         "zone \"%s\" leaves shadow mode and blocks from policy %" PRIu64
-			         " on: %s. If that is not wanted, give it \"mode\": \"shadow\" (runbook: zone-armed)",
-			         zone->name, arming->newest->version + 1, zone->arming.armed);
-	}
-}
-
 /* One policy for all zones that may enforce. Where another came in between, they are looked at again under that. */
 static enum weir_status arm(struct arming *arming, struct weir_error *error)
 {
@@ -274,9 +304,11 @@ static enum weir_status arm(struct arming *arming, struct weir_error *error)
 		any = true;
 	}
 	if (status == WEIR_OK && any)
-		status = arming->options.apply(arming->options.context, arming->store, arming->newest->version, policy, error);
-	if (status == WEIR_OK && any)
-		tell_armed(arming, policy);
+		status = apply(arming, arming->newest, policy, error);
+	if (status == WEIR_OK && any) {
+		tell_armed(arming, arming->newest, policy, arming->newest->version + 1);
+		arming->untold = false;
+	}
 	weir_policy_free(policy);
 	return status == WEIR_AGAIN ? WEIR_OK : status;
 }
@@ -306,7 +338,6 @@ static void tell_passage(struct arming *arming, bool passed)
 
 static enum weir_status work(struct arming *arming, struct weir_error *error)
 {
-	struct taking taking = {arming, error};
 	bool settled = false, passed = false;
 	int64_t hour_ms;
 	enum weir_status status = WEIR_OK;
@@ -314,8 +345,9 @@ static enum weir_status work(struct arming *arming, struct weir_error *error)
 		status = arming->options.open_store(arming->options.store_context, &arming->store, error);
 	if (status != WEIR_OK)
 		return status;
-	uint64_t next = arming->newest != NULL ? arming->newest->version + 1 : 1;
-	status = arming->store->ops->policy_each(arming->store, next, take_policy, &taking, error);
+	status = take_policies(arming, error);
+	if (status == WEIR_OK)
+		arming->failed = false;
 	if (status == WEIR_OK && arming->newest != NULL)
 		status = settle(arming, &settled, error);
 	if (status != WEIR_OK || !settled || arming->waiting->count == 0)
@@ -341,6 +373,33 @@ static enum weir_status work(struct arming *arming, struct weir_error *error)
 	return status;
 }
 
+/* What a failure means for the zones goes by whether the store has the policy: partitions may have it then. */
+static void tell_failure(struct arming *arming, const char *why)
+{
+	struct weir_error unread;
+	bool read = arming->store != NULL && take_policies(arming, &unread) == WEIR_OK;
+	uint64_t newest = arming->newest != NULL ? arming->newest->version : 0;
+	bool taken = newest > 0 && newest != arming->settled && weir_policy_is_arming(arming->previous, arming->newest);
+	if (taken || (arming->failed && !read))
+		weir_fault_raise(&arming->fault, arming->options.log, "shadow",
+		                 "policy %" PRIu64
+		                 ", in which zones leave shadow mode, is not known to be in the whole log: they block where a "
+		                 "partition has it. Retrying: %s (runbook: zone-armed)",
+		                 taken ? newest : newest + 1, why);
+	else if (arming->failed)
+		weir_fault_raise(
+			&arming->fault, arming->options.log, "shadow",
+			"zones that wait in shadow may enforce, but the policy for that cannot be written: they stay in "
+			"shadow meanwhile, and nothing else waits for it. Retrying: %s (runbook: zone-armed)",
+			why);
+	else
+		weir_fault_raise(
+			&arming->fault, arming->options.log, "shadow",
+			"cannot tell whether zones that wait in shadow may enforce: they stay in shadow meanwhile, and "
+			"nothing else waits for it. Retrying: %s (runbook: zone-armed)",
+			why);
+}
+
 void arming_step(struct arming *arming)
 {
 	struct weir_error error;
@@ -353,9 +412,5 @@ void arming_step(struct arming *arming)
 	if (status == WEIR_OK)
 		weir_fault_over(&arming->fault, arming->options.log, "shadow", "zones that wait in shadow are looked at again");
 	else if (status != WEIR_END)
-		weir_fault_raise(
-			&arming->fault, arming->options.log, "shadow",
-			"cannot tell whether zones that wait in shadow may enforce: they stay in shadow meanwhile, and "
-			"nothing else waits for it. Retrying: %s (runbook: zone-armed)",
-			error.text);
+		tell_failure(arming, error.text);
 }

@@ -35,8 +35,7 @@ static void fill(const struct waiting *waiting, const struct weir_zone *zone, ui
 	else
 		*made = (struct waiting_zone){.id = zone->id,
 		                              .terms = {.share_ppm = zone->arming.share_ppm, .span_ms = zone->arming.span_ms},
-		                              .version = version,
-		                              .fresh = !waiting->known[zone->id]};
+		                              .version = version};
 	made->settings = settings;
 	snprintf(made->name, sizeof made->name, "%s", zone->name);
 }
@@ -48,8 +47,6 @@ void waiting_take(struct waiting *waiting, const struct weir_policy *policy)
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (weir_zone_waits(&policy->zones[i]))
 			fill(waiting, &policy->zones[i], policy->version, &zones[count++]);
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		waiting->known[policy->zones[i].id] = true;
 	free_zones(waiting->zones, waiting->count);
 	waiting->zones = zones;
 	waiting->count = count;

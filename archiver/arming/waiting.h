@@ -11,7 +11,6 @@ struct waiting_zone {
 	struct weir_arming terms; /* without words */
 	char *settings;           /* weir_zone_settings() */
 	uint64_t version;         /* of the policy since which it waits, with these settings and terms */
-	bool fresh;               /* that policy was the first that had it: all that the archive has of it counts */
 	bool noted;               /* since_ms is known */
 	int64_t since_ms;         /* no earlier day counts */
 	int64_t until_ms;         /* up to where it was looked at; 0: it was not yet */
@@ -21,7 +20,6 @@ struct waiting_zone {
 struct waiting {
 	struct waiting_zone *zones;
 	size_t count;
-	bool known[WEIR_ZONE_ID_MAX + 1]; /* ids that some policy had */
 };
 
 /** Takes the next policy. */
