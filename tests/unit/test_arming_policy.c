@@ -38,6 +38,15 @@ static enum weir_status send_or_die(struct weir_producer *producer, enum weir_to
 	return real_bus->send(producer, topic, partition, key, payload, tag, error);
 }
 
+static enum weir_status commit_or_die(struct weir_store *store, int role, const struct weir_partition_state *states,
+                                      size_t count, const char *const *names, const struct weir_span *values,
+                                      size_t note_count, struct weir_error *error)
+{
+	if (steps_left-- <= 0)
+		return weir_fail(error, WEIR_IO, "killed");
+	return real_store->commit(store, role, states, count, names, values, note_count, error);
+}
+
 static enum weir_status note_or_die(struct weir_store *store, const char *name, struct weir_span value,
                                     struct weir_error *error)
 {
@@ -82,6 +91,7 @@ static void open_world(struct world *world)
 	real_store = world->store->ops;
 	store_ops = *real_store;
 	store_ops.note_put = note_or_die;
+	store_ops.commit = commit_or_die;
 	store_ops.policy_put = put_or_die;
 	world->store->ops = &store_ops;
 }
@@ -205,11 +215,25 @@ static void an_operators_policy_that_came_in_between_stays(void **state)
 	end_world(&world);
 }
 
+/* One that can never be written is an error, which is told, and no policy that came in between. */
+static void a_policy_that_does_not_fit_is_an_error(void **state)
+{
+	(void)state;
+	struct world world = new_world();
+	char *words = malloc(WEIR_POLICY_TEXT_MAX_BYTES + 1);
+	memset(words, 'x', WEIR_POLICY_TEXT_MAX_BYTES);
+	words[WEIR_POLICY_TEXT_MAX_BYTES] = '\0';
+	assert_int_equal(arm(&world, STEPS_MOST, words), WEIR_INVALID);
+	free(words);
+	end_world(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_written_once_whenever_it_is_killed),
 		cmocka_unit_test(an_operators_policy_that_came_in_between_stays),
+		cmocka_unit_test(a_policy_that_does_not_fit_is_an_error),
 	};
 	return cmocka_run_group_tests_name("arming_policy", tests, NULL, NULL);
 }
