@@ -19,7 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_POLICY = 1, PERIOD_MS = 1000, RETRY_MS = 5000, GRACE_MS = WEIR_HOUR_MS, PASSAGE_LONG_MS = 600000 };
+enum {
+	FIRST_POLICY = 1,
+	PERIOD_MS = 1000,
+	RETRY_MS = 5000,
+	GRACE_MS = WEIR_HOUR_MS,
+	PASSAGE_LONG_MS = 600000,
+	OUTSIDE_LONG_MS = 180000
+};
 
 enum { DAYS_BELOW, DAYS_NEEDED, SHARE, METRIC_COUNT };
 
@@ -45,10 +52,12 @@ struct arming {
 	bool untold;      /* such a policy may be in the log without a line that says so */
 	struct waiting *waiting;
 	struct passage passage;
-	int64_t until_ms; /* where the day begins that is not over, as of the passage */
-	int64_t due_ms;   /* monotonic */
-	int64_t began_ms; /* monotonic: the passage */
-	struct weir_fault fault, slow_fault;
+	int64_t until_ms;   /* where the day begins that is not over, as of the passage */
+	int64_t due_ms;     /* monotonic */
+	int64_t began_ms;   /* monotonic: the passage */
+	int64_t outside_ms; /* monotonic: since when the newest policy is not in the whole log; 0: it is */
+	bool mine;          /* this process looks */
+	struct weir_fault fault, slow_fault, outside_fault;
 	pthread_mutex_t lock; /* of the page */
 	struct weir_text page;
 };
@@ -78,12 +87,13 @@ void arming_metrics(struct arming *arming, struct weir_text *page)
 	pthread_mutex_unlock(&arming->lock);
 }
 
-static void write_page(struct arming *arming)
+/* @param count  of the zones that wait: 0 where another archiver looks at them */
+static void write_page(struct arming *arming, size_t count)
 {
 	struct weir_text page = {0};
 	for (int metric = 0; metric < METRIC_COUNT; metric++) {
 		weir_metrics_family(&page, &metrics[metric]);
-		for (size_t i = 0; i < arming->waiting->count; i++) {
+		for (size_t i = 0; i < count; i++) {
 			const struct waiting_zone *zone = &arming->waiting->zones[i];
 			const struct arming_day *day = &zone->verdict.newest;
 			const struct weir_span name = weir_span_of(zone->name);
@@ -108,7 +118,7 @@ struct arming *arming_new(const struct arming_options *options)
 	arming->options = *options;
 	arming->waiting = weir_alloc(1, sizeof *arming->waiting);
 	pthread_mutex_init(&arming->lock, NULL);
-	write_page(arming);
+	write_page(arming, 0);
 	return arming;
 }
 
@@ -322,6 +332,23 @@ static bool is_due(const struct arming *arming)
 	return false;
 }
 
+/* Whoever put it in the store appends it; where he failed, zones wait until he does it again. */
+static void tell_outside(struct arming *arming, bool settled)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (settled)
+		weir_fault_over(&arming->outside_fault, arming->options.log, "shadow", "the newest policy is in the whole log");
+	if (settled || arming->outside_ms == 0)
+		arming->outside_ms = settled ? 0 : now_ms;
+	else if (now_ms - arming->outside_ms > OUTSIDE_LONG_MS)
+		weir_fault_raise(
+			&arming->outside_fault, arming->options.log, "shadow",
+			"policy %" PRIu64
+			" is not in the whole log after minutes: partitions without it go by the one before, and zones "
+			"that wait in shadow stay there. Waiting for it: apply it again (runbook: zone-armed)",
+			arming->newest->version);
+}
+
 /* A partition that is stopped holds it up for as long as that lasts. */
 static void tell_passage(struct arming *arming, bool passed)
 {
@@ -350,6 +377,8 @@ static enum weir_status work(struct arming *arming, struct weir_error *error)
 		arming->failed = false;
 	if (status == WEIR_OK && arming->newest != NULL)
 		status = settle(arming, &settled, error);
+	if (status == WEIR_OK && arming->newest != NULL)
+		tell_outside(arming, settled);
 	if (status != WEIR_OK || !settled || arming->waiting->count == 0)
 		return status;
 	if (arming->passage.phase == PASSAGE_IDLE) {
@@ -400,15 +429,31 @@ static void tell_failure(struct arming *arming, const char *why)
 			why);
 }
 
+/* Another archiver looks from now on: what was found here says nothing more. */
+static void hand_over(struct arming *arming)
+{
+	struct weir_fault *faults[] = {&arming->fault, &arming->slow_fault, &arming->outside_fault};
+	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+		weir_fault_over(faults[i], arming->options.log, "shadow",
+		                "another archiver looks at zones that wait in shadow");
+	arming->outside_ms = 0;
+	passage_deinit(&arming->passage);
+	write_page(arming, 0);
+}
+
 void arming_step(struct arming *arming)
 {
 	struct weir_error error;
 	int64_t now_ms = weir_monotonic_ms();
-	if (now_ms < arming->due_ms || !arming->options.is_mine(arming->options.context))
+	bool mine = arming->options.is_mine(arming->options.context);
+	if (arming->mine && !mine)
+		hand_over(arming);
+	arming->mine = mine;
+	if (now_ms < arming->due_ms || !mine)
 		return;
 	enum weir_status status = work(arming, &error);
 	arming->due_ms = weir_monotonic_ms() + (status == WEIR_OK ? PERIOD_MS : RETRY_MS);
-	write_page(arming);
+	write_page(arming, arming->waiting->count);
 	if (status == WEIR_OK)
 		weir_fault_over(&arming->fault, arming->options.log, "shadow", "zones that wait in shadow are looked at again");
 	else if (status != WEIR_END)

@@ -264,6 +264,21 @@ def test_the_day_on_which_a_later_zone_came_does_not_count(place):
     run.stop()
 
 
+def test_who_writes_armed_himself_is_its_author(place):
+    """The history says that it was not weir."""
+    run = running(place, [day(0)]).start()
+    terms = until_below()
+    terms["shadow_until"]["armed"] = "as I say"
+    sections = json.loads(open(run.config, encoding="utf-8").read())
+    sections["zones"] = site(mode=terms)
+    place.write(os.path.basename(run.config), json.dumps(sections))
+    run.weir.signal(1)
+    until(lambda: "policy 2 is in force" in run.weir.said(), "reloaded", running=run.weir)
+    run.stop()
+    first, second = history(run)
+    assert second[1] == first[1] != "weir" and "as I say" in second[3], (first, second)
+
+
 def test_once_takes_it_for_shadow(place):
     """Whatever the days say; and it needs no archive."""
     log = place.write("log", "".join(day(n) for n in range(6)))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A policy that arms a zone is written once, whenever its process is killed, and never over an operator's. */
+#include "archiver/arming/arming.h"
 #include "archiver/arming/arming_policy.h"
 #include "common/bus/local/bus_local.h"
 #include "common/cluster/policy_log.h"
@@ -12,6 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -228,12 +230,52 @@ static void a_policy_that_does_not_fit_is_an_error(void **state)
 	end_world(&world);
 }
 
+static enum weir_status open_again(void *context, struct weir_store **store, struct weir_error *error)
+{
+	return weir_store_sqlite_open(context, store, error);
+}
+
+static bool is_mine(void *context)
+{
+	return *(bool *)context;
+}
+
+/* Another archiver has the figures from then on. */
+static void an_archiver_that_looks_no_more_shows_no_zone(void **state)
+{
+	(void)state;
+	struct world world = new_world();
+	struct weir_text page = {0};
+	const struct weir_log log = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
+	bool mine = true;
+	struct arming *arming = arming_new(&(struct arming_options){.bus = world.bus,
+	                                                            .log = &log,
+	                                                            .open_store = open_again,
+	                                                            .store_context = world.state,
+	                                                            .is_mine = is_mine,
+	                                                            .context = &mine});
+	arming_step(arming);
+	arming_metrics(arming, &page);
+	weir_text_append(&page, "", 1);
+	assert_non_null(strstr(page.at, "weir_archiver_shadow_days_needed{zone=\"site\"} 2"));
+	mine = false;
+	arming_step(arming);
+	weir_text_clear(&page);
+	arming_metrics(arming, &page);
+	weir_text_append(&page, "", 1);
+	assert_null(strstr(page.at, "site"));
+	weir_text_deinit(&page);
+	arming_free(arming);
+	end_world(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_written_once_whenever_it_is_killed),
 		cmocka_unit_test(an_operators_policy_that_came_in_between_stays),
 		cmocka_unit_test(a_policy_that_does_not_fit_is_an_error),
+		cmocka_unit_test(an_archiver_that_looks_no_more_shows_no_zone),
 	};
 	return cmocka_run_group_tests_name("arming_policy", tests, NULL, NULL);
 }

@@ -280,11 +280,11 @@ static void print_doubt(void *context, uint32_t zone, const char *member, const 
 	fprintf(stderr, "weir: zone \"%s\", %s: %s\n", policy->zones[zone].name, member, words);
 }
 
-/* Whether it is the newest already, by which weir itself armed zones, and was killed before the log had it. */
-static bool finishes_arming(const struct policy_command *command, const struct weir_policy *policy)
+/* Whether its number was that of the newest before, by which weir itself armed zones, and was killed meanwhile. */
+static bool finishes_arming(const struct policy_command *command, const struct weir_policy *policy, uint64_t version)
 {
 	const struct weir_policy_history *history = &command->history;
-	return history->count > 1 && strcmp(newest_policy(command)->text, policy->text) == 0 &&
+	return history->count > 1 && newest_policy(command)->version == version &&
 	       weir_policy_is_arming(history->policies[history->count - 2], policy);
 }
 
@@ -296,10 +296,10 @@ static enum weir_status put_in_force(struct policy_command *command, struct weir
 	struct weir_store *store = command->dry_run ? NULL : backend->store;
 	uint64_t version, appended = 0;
 	struct weir_policy_note note = {.at_ms = weir_wall_ms()};
-	bool arms = finishes_arming(command, policy);
-	author_name(arms ? WEIR_POLICY_AUTHOR_SELF : command->by, note.by, sizeof note.by);
 	enum weir_status status = weir_policy_number(store, (const struct weir_policy *const *)command->history.policies,
 	                                             command->history.count, policy, &version, error);
+	bool arms = status == WEIR_OK && finishes_arming(command, policy, version);
+	author_name(arms ? WEIR_POLICY_AUTHOR_SELF : command->by, note.by, sizeof note.by);
 	if (status == WEIR_OK && !command->dry_run)
 		status = weir_policy_appended(store, backend->bus, &appended, error);
 	if (status == WEIR_OK && !command->dry_run)
