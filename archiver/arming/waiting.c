@@ -15,7 +15,7 @@ static void free_zones(struct waiting_zone *zones, size_t count)
 	free(zones);
 }
 
-static const struct waiting_zone *find(const struct waiting *waiting, uint32_t id)
+const struct waiting_zone *waiting_find(const struct waiting *waiting, uint32_t id)
 {
 	for (size_t i = 0; i < waiting->count; i++)
 		if (waiting->zones[i].id == id)
@@ -27,7 +27,7 @@ static const struct waiting_zone *find(const struct waiting *waiting, uint32_t i
 static void fill(const struct waiting *waiting, const struct weir_zone *zone, uint64_t version,
                  struct waiting_zone *made)
 {
-	const struct waiting_zone *was = find(waiting, zone->id);
+	const struct waiting_zone *was = waiting_find(waiting, zone->id);
 	char *settings = weir_zone_settings(zone);
 	if (was != NULL && strcmp(was->settings, settings) == 0 && was->terms.share_ppm == zone->arming.share_ppm &&
 	    was->terms.span_ms == zone->arming.span_ms)

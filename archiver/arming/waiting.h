@@ -26,4 +26,7 @@ struct waiting {
 void waiting_take(struct waiting *waiting, const struct weir_policy *policy);
 void waiting_deinit(struct waiting *waiting);
 
+/** The one of this id. @return NULL: it does not wait; otherwise valid until the next policy is taken */
+const struct waiting_zone *waiting_find(const struct waiting *waiting, uint32_t id);
+
 #endif

@@ -279,6 +279,17 @@ def test_who_writes_armed_himself_is_its_author(place):
     assert second[1] == first[1] != "weir" and "as I say" in second[3], (first, second)
 
 
+def test_what_was_found_of_an_earlier_wait_is_not_shown(place):
+    """The note is of another policy than that since which the zone waits."""
+    run = running(place, [day(0)]).start()
+    until(lambda: "no whole day has been counted yet" in run.command("policy", "show").out().decode(), "it is seen",
+          running=run.weir)
+    run.stop()
+    store_of(run).execute("UPDATE note SET value = REPLACE(value, '\"version\":1', '\"version\":9') WHERE name = 'shadow-until:1'")
+    shown = run.command("policy", "show").out().decode()
+    assert 'zone "site" stays in shadow: no archiver has looked at it yet' in shown, shown
+
+
 def test_once_takes_it_for_shadow(place):
     """Whatever the days say; and it needs no archive."""
     log = place.write("log", "".join(day(n) for n in range(6)))
@@ -293,7 +304,7 @@ def test_what_cannot_work_is_refused_with_its_place(place):
     log = place.write("log", "")
     terms = "zones[0].mode.shadow_until"
     cases_ = ((site(), {}, terms, '"archiver": {"enabled": true}'),
-              (site(), {"archiver": {"enabled": True, "keep_daily": "4d"}}, f"{terms}.for", "archiver.keep_daily must be at least 5d"),
+              (site(), {"archiver": {"enabled": True, "keep_daily": "13d"}}, f"{terms}.for", "archiver.keep_daily must be at least 14d"),
               (site(mode=until_below("51%")), {"archiver": {"enabled": True}}, f"{terms}.blocked_keys_below", '"50%"'),
               ([zone("all", [sliding(3, "1m")], key=(), mode=until_below())], {"archiver": {"enabled": True}}, terms, "a key"))
     for zones, sections, path, words in cases_:
@@ -301,7 +312,7 @@ def test_what_cannot_work_is_refused_with_its_place(place):
         for command in (("validate", "--offline"), ("run", "--state", place.path("state"))):
             done = place.run(*command, "--config", config)
             assert done.code() == USAGE and path in done.said() and words in done.said(), (command, done.said())
-    config = place.config(site(), [source(log)], archiver={"enabled": True, "keep_daily": "5d"})
+    config = place.config(site(), [source(log)], archiver={"enabled": True, "keep_daily": "14d"})
     said = place.good("validate", "--offline", config).out().decode()
     assert "in shadow mode until on 3 days in a row less than 1% of the day's keys would have been blocked" in said, said
 
