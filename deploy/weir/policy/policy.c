@@ -362,6 +362,24 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 
 /* ---- rollback, diff ---- */
 
+/* The version before may have to do with other zones than those that somebody wants back. */
+static void print_modes(const struct policy_command *command, const struct weir_policy *policy)
+{
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i], *was = weir_policy_zone(newest_policy(command), zone->id);
+		const char *name = zone->name;
+		if (was == NULL)
+			continue;
+		if (was->arming.armed != NULL && zone->arming.armed != NULL)
+			fprintf(stderr, "weir: zone \"%s\" stays armed and blocks: an earlier --version takes that back\n", name);
+		else if (was->mode == WEIR_SHADOW && zone->mode == WEIR_ENFORCE)
+			fprintf(stderr, "weir: zone \"%s\" leaves shadow mode and blocks\n", name);
+		else if (was->mode == WEIR_ENFORCE && zone->mode == WEIR_SHADOW)
+			fprintf(stderr, "weir: zone \"%s\" goes back into shadow mode and blocks nobody%s\n", name,
+			        weir_zone_waits(zone) ? ": its days are counted anew" : "");
+	}
+}
+
 static enum weir_status rollback(struct policy_command *command, struct weir_error *error)
 {
 	const struct weir_policy *newest = newest_policy(command);
@@ -373,7 +391,10 @@ static enum weir_status rollback(struct policy_command *command, struct weir_err
 	if (command->version == 0)
 		command->version = newest->version - 1;
 	struct weir_policy *policy = policy_find(command, error);
-	return policy != NULL ? put_in_force(command, policy, error) : WEIR_INVALID;
+	status = policy != NULL ? put_in_force(command, policy, error) : WEIR_INVALID;
+	if (status == WEIR_OK)
+		print_modes(command, policy);
+	return status;
 }
 
 static enum weir_status diff(struct policy_command *command, struct weir_error *error)
