@@ -25,7 +25,8 @@ enum {
 	RETRY_MS = 5000,
 	GRACE_MS = WEIR_HOUR_MS,
 	PASSAGE_LONG_MS = 600000,
-	OUTSIDE_LONG_MS = 180000
+	OUTSIDE_LONG_MS = 180000,
+	QUERIES = 20, /* of a step */
 };
 
 enum { DAYS_BELOW, DAYS_NEEDED, SHARE, METRIC_COUNT };
@@ -43,6 +44,17 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 
 const struct weir_metric_table arming_metric_table = {metrics, METRIC_COUNT};
 
+/* Goes on in the next step of the process, which has other things to do: days may have millions of keys. */
+struct look {
+	bool on;
+	int64_t newest_ms; /* the archive's newest hour as it began */
+	size_t zone;       /* of those that wait */
+	bool judging;      /* that: days from the newest on, up to the one that is counted */
+	struct arming_verdict verdict;
+	struct day_count count;
+	uint64_t keys; /* counted in this step */
+};
+
 struct arming {
 	struct arming_options options;
 	struct weir_store *store; /* NULL: not open */
@@ -52,6 +64,7 @@ struct arming {
 	bool untold;      /* such a policy may be in the log without a line that says so */
 	struct waiting *waiting;
 	struct passage passage;
+	struct look look;
 	int64_t until_ms;   /* where the day begins that is not over, as of the passage */
 	int64_t due_ms;     /* monotonic */
 	int64_t began_ms;   /* monotonic: the passage */
@@ -62,6 +75,14 @@ struct arming {
 	struct weir_text page;
 };
 
+/* What it was to find is of no use any more, or was found. */
+static void end_look(struct arming *arming)
+{
+	passage_deinit(&arming->passage);
+	day_count_deinit(&arming->look.count);
+	arming->look = (struct look){0};
+}
+
 void arming_free(struct arming *arming)
 {
 	if (arming == NULL)
@@ -70,7 +91,7 @@ void arming_free(struct arming *arming)
 		arming->store->ops->close(arming->store);
 	waiting_deinit(arming->waiting);
 	free(arming->waiting);
-	passage_deinit(&arming->passage);
+	end_look(arming);
 	weir_policy_free(arming->previous);
 	weir_policy_free(arming->newest);
 	weir_text_deinit(&arming->page);
@@ -146,7 +167,7 @@ static enum weir_status take_policy(void *context, uint64_t version, struct weir
 	if (status != WEIR_OK)
 		return status;
 	waiting_take(arming->waiting, policy);
-	passage_deinit(&arming->passage);
+	end_look(arming);
 	weir_policy_free(arming->previous);
 	arming->previous = arming->newest;
 	arming->newest = policy;
@@ -242,25 +263,6 @@ static enum weir_status find_since(struct arming *arming, struct waiting_zone *z
 	return put_note(arming, zone, "no whole day has been counted yet", error);
 }
 
-static enum weir_status judge(struct arming *arming, struct waiting_zone *zone, struct weir_error *error)
-{
-	struct arming_verdict verdict = {0};
-	int64_t back_ms = zone->terms.span_ms * ARMING_PATIENCE, first_ms = arming->until_ms - back_ms;
-	enum weir_status status = WEIR_OK;
-	bool more = true;
-	first_ms = zone->since_ms > first_ms ? zone->since_ms : first_ms;
-	for (int64_t day_ms = arming->until_ms - WEIR_DAY_MS; status == WEIR_OK && more && day_ms >= first_ms;
-	     day_ms -= WEIR_DAY_MS) {
-		struct arming_day day = {.begin_ms = day_ms};
-		status = day_counts_read(arming->store, zone->id, &day, error);
-		if (status == WEIR_OK)
-			more = arming_rule_add(&verdict, &zone->terms, &day);
-	}
-	if (status == WEIR_OK)
-		zone->verdict = verdict;
-	return status;
-}
-
 static enum weir_status tell(struct arming *arming, const struct waiting_zone *zone, struct weir_error *error)
 {
 	struct weir_text words = {0};
@@ -274,24 +276,68 @@ static enum weir_status tell(struct arming *arming, const struct waiting_zone *z
 	return status;
 }
 
-static enum weir_status look_at_all(struct arming *arming, struct weir_error *error)
+/* The days of one zone, from the newest on, up to the first that matters no more. */
+static enum weir_status judge(struct arming *arming, struct waiting_zone *zone, bool *judged, struct weir_error *error)
 {
-	int64_t newest_ms;
-	enum weir_status status = day_counts_newest_hour(arming->store, &newest_ms, error);
-	for (size_t i = 0; status == WEIR_OK && i < arming->waiting->count; i++) {
-		struct waiting_zone *zone = &arming->waiting->zones[i];
-		if (!zone->noted)
-			status = find_since(arming, zone, newest_ms, error);
-		if (status == WEIR_OK && !zone->noted) /* nobody came: nothing to look at before the next day */
-			zone->until_ms = arming->until_ms;
-		if (status != WEIR_OK || zone->until_ms >= arming->until_ms)
+	struct look *look = &arming->look;
+	int64_t first_ms = arming->until_ms - zone->terms.span_ms * ARMING_PATIENCE;
+	bool whole = false;
+	first_ms = zone->since_ms > first_ms ? zone->since_ms : first_ms;
+	*judged = look->count.day.begin_ms < first_ms;
+	if (*judged)
+		return WEIR_OK;
+	uint64_t before = look->count.day.keys;
+	enum weir_status status = day_counts_step(arming->store, zone->id, &look->count, &whole, error);
+	look->keys += look->count.day.keys - before;
+	if (status != WEIR_OK || !whole)
+		return status;
+	int64_t day_ms = look->count.day.begin_ms;
+	*judged = !arming_rule_add(&look->verdict, &zone->terms, &look->count.day);
+	day_count_deinit(&look->count);
+	look->count.day.begin_ms = day_ms - WEIR_DAY_MS;
+	return WEIR_OK;
+}
+
+static enum weir_status begin_zone(struct arming *arming, struct waiting_zone *zone, struct weir_error *error)
+{
+	struct look *look = &arming->look;
+	enum weir_status status = WEIR_OK;
+	if (!zone->noted)
+		status = find_since(arming, zone, look->newest_ms, error);
+	if (status == WEIR_OK && !zone->noted) /* nobody came: nothing to look at before the next day */
+		zone->until_ms = arming->until_ms;
+	look->judging = status == WEIR_OK && zone->until_ms < arming->until_ms;
+	look->zone += status == WEIR_OK && !look->judging;
+	look->verdict = (struct arming_verdict){0};
+	look->count.day.begin_ms = arming->until_ms - WEIR_DAY_MS;
+	return status;
+}
+
+/* Asks the store a few times at most, and for few keys. @return whether all zones are looked at in *done */
+static enum weir_status look_on(struct arming *arming, bool *done, struct weir_error *error)
+{
+	struct look *look = &arming->look;
+	enum weir_status status = WEIR_OK;
+	look->keys = 0;
+	for (int i = 0;
+	     status == WEIR_OK && i < QUERIES && look->keys < DAY_COUNTS_STEP && look->zone < arming->waiting->count; i++) {
+		struct waiting_zone *zone = &arming->waiting->zones[look->zone];
+		bool judged = false;
+		if (!look->judging) {
+			status = begin_zone(arming, zone, error);
 			continue;
-		status = judge(arming, zone, error);
-		if (status == WEIR_OK)
-			status = tell(arming, zone, error);
+		}
+		status = judge(arming, zone, &judged, error);
+		if (status != WEIR_OK || !judged)
+			continue;
+		zone->verdict = look->verdict;
+		status = tell(arming, zone, error);
 		if (status == WEIR_OK && !zone->verdict.arms)
 			zone->until_ms = arming->until_ms;
+		look->judging = false;
+		look->zone++;
 	}
+	*done = look->zone >= arming->waiting->count;
 	return status;
 }
 
@@ -363,10 +409,48 @@ static void tell_passage(struct arming *arming, bool passed)
 			arming->passage.behind, arming->passage.phase == PASSAGE_JUDGING ? "judged and checkpointed" : "archived");
 }
 
+/* Whether some zone has days to look at, and all that the log had behind them is archived. */
+static enum weir_status await_days(struct arming *arming, bool *passed, struct weir_error *error)
+{
+	int64_t hour_ms;
+	enum weir_status status = WEIR_OK;
+	if (arming->passage.phase == PASSAGE_IDLE) {
+		status = day_counts_newest_hour(arming->store, &hour_ms, error);
+		if (status != WEIR_OK || hour_ms < 0)
+			return status;
+		arming->until_ms = weir_day_of(hour_ms - GRACE_MS);
+		if (!is_due(arming))
+			return WEIR_OK;
+		status = passage_begin(&arming->passage, arming->options.bus, error);
+		arming->began_ms = weir_monotonic_ms();
+	}
+	if (status == WEIR_OK)
+		status = passage_look(&arming->passage, arming->options.bus, arming->store, passed, error);
+	if (status == WEIR_OK)
+		tell_passage(arming, *passed);
+	return status;
+}
+
+static enum weir_status look(struct arming *arming, struct weir_error *error)
+{
+	bool passed = false, done = false;
+	enum weir_status status = WEIR_OK;
+	if (!arming->look.on)
+		status = await_days(arming, &passed, error);
+	if (status == WEIR_OK && passed) {
+		status = day_counts_newest_hour(arming->store, &arming->look.newest_ms, error);
+		arming->look.on = true;
+	}
+	if (status == WEIR_OK && arming->look.on)
+		status = look_on(arming, &done, error);
+	if (arming->look.on && (status != WEIR_OK || done))
+		end_look(arming);
+	return status == WEIR_OK && done ? arm(arming, error) : status;
+}
+
 static enum weir_status work(struct arming *arming, struct weir_error *error)
 {
-	bool settled = false, passed = false;
-	int64_t hour_ms;
+	bool settled = false;
 	enum weir_status status = WEIR_OK;
 	if (arming->store == NULL)
 		status = arming->options.open_store(arming->options.store_context, &arming->store, error);
@@ -379,27 +463,7 @@ static enum weir_status work(struct arming *arming, struct weir_error *error)
 		status = settle(arming, &settled, error);
 	if (status == WEIR_OK && arming->newest != NULL)
 		tell_outside(arming, settled);
-	if (status != WEIR_OK || !settled || arming->waiting->count == 0)
-		return status;
-	if (arming->passage.phase == PASSAGE_IDLE) {
-		status = day_counts_newest_hour(arming->store, &hour_ms, error);
-		if (status != WEIR_OK || hour_ms < 0)
-			return status;
-		arming->until_ms = weir_day_of(hour_ms - GRACE_MS);
-		if (!is_due(arming))
-			return WEIR_OK;
-		status = passage_begin(&arming->passage, arming->options.bus, error);
-		arming->began_ms = weir_monotonic_ms();
-	}
-	if (status == WEIR_OK)
-		status = passage_look(&arming->passage, arming->options.bus, arming->store, &passed, error);
-	if (status == WEIR_OK)
-		tell_passage(arming, passed);
-	if (status == WEIR_OK && passed)
-		status = look_at_all(arming, error);
-	if (status == WEIR_OK && passed)
-		status = arm(arming, error);
-	return status;
+	return status == WEIR_OK && settled && arming->waiting->count > 0 ? look(arming, error) : status;
 }
 
 /* What a failure means for the zones goes by whether the store has the policy: partitions may have it then. */
@@ -437,7 +501,7 @@ static void hand_over(struct arming *arming)
 		weir_fault_over(faults[i], arming->options.log, "shadow",
 		                "another archiver looks at zones that wait in shadow");
 	arming->outside_ms = 0;
-	passage_deinit(&arming->passage);
+	end_look(arming);
 	write_page(arming, 0);
 }
 
@@ -452,10 +516,11 @@ void arming_step(struct arming *arming)
 	if (now_ms < arming->due_ms || !mine)
 		return;
 	enum weir_status status = work(arming, &error);
-	arming->due_ms = weir_monotonic_ms() + (status == WEIR_OK ? PERIOD_MS : RETRY_MS);
+	int64_t wait_ms = status != WEIR_OK ? RETRY_MS : arming->look.on ? 0 : PERIOD_MS;
+	arming->due_ms = weir_monotonic_ms() + wait_ms;
 	write_page(arming, arming->waiting->count);
 	if (status == WEIR_OK)
 		weir_fault_over(&arming->fault, arming->options.log, "shadow", "zones that wait in shadow are looked at again");
-	else if (status != WEIR_END)
+	else
 		tell_failure(arming, error.text);
 }
