@@ -298,8 +298,8 @@ def test_a_day_of_many_keys_is_counted_in_steps(place):
     columns = [row[1] for row in store.execute("PRAGMA table_info(count_daily)")]
     chosen = ", ".join("'more' || n" if name == "bucket" else "0" if name == "blocked" else name for name in columns)
     store.execute(f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 200001) "
-                  f"INSERT INTO count_daily SELECT {chosen} FROM numbers, count_daily "
-                  f"WHERE day_ms = {FIRST_MS + DAY_MS} AND bucket = 'k1'")
+                  f"INSERT INTO count_daily SELECT {chosen} FROM (SELECT * FROM count_daily WHERE day_ms = "
+                  f"{FIRST_MS + DAY_MS} AND bucket = 'k1' LIMIT 1) CROSS JOIN numbers")
     run.start()
     run.append(day(2, keys=6))
     words = until_armed(run)
