@@ -78,7 +78,7 @@ static const struct weir_argument_section sections[] = {
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "a server failed; try again"},
+	{WEIR_EXIT_FAILED, "a server failed, or another policy came in between; try again"},
 	{WEIR_EXIT_USAGE, "the policy fails its tests, or it, the configuration or the command line is wrong"},
 	{WEIR_EXIT_DONE, NULL},
 };
