@@ -5,6 +5,7 @@
  */
 #include "archiver/api/api_zones.h"
 
+#include "archiver/arming/waiting.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/cluster/shadow_note.h"
@@ -18,7 +19,6 @@ struct known_zone {
 	struct api_zone zone;
 	uint64_t version;       /* of the newest policy that has it */
 	struct weir_text about; /* its object as JSON, but for version, live and shadow_until */
-	bool waits;             /* in shadow mode until something holds */
 	struct weir_text armed; /* why it waits no more; "": it never did */
 };
 
@@ -29,6 +29,7 @@ struct api_zones {
 	int64_t read_ms;  /* monotonic: when policies were last asked for */
 	struct known_zone *known;
 	size_t count;
+	struct waiting waiting; /* of the newest policy */
 };
 
 struct api_zones *api_zones_new(const struct weir_log *log)
@@ -49,6 +50,7 @@ void api_zones_free(struct api_zones *zones)
 		weir_text_deinit(&zones->known[i].armed);
 	}
 	free(zones->known);
+	waiting_deinit(&zones->waiting);
 	pthread_mutex_destroy(&zones->mutex);
 	free(zones);
 }
@@ -132,12 +134,12 @@ static enum weir_status take_policy(void *context, uint64_t version, struct weir
 		memcpy(known->zone.name, policy->zones[i].name, length + 1);
 		known->zone.history = policy->zones[i].history;
 		known->version = version;
-		known->waits = weir_zone_waits(&policy->zones[i]);
 		weir_text_clear(&known->armed);
 		if (policy->zones[i].arming.armed != NULL)
 			weir_text_puts(&known->armed, policy->zones[i].arming.armed);
 		describe_zone(&known->about, &policy->zones[i]);
 	}
+	waiting_take(&zones->waiting, policy);
 	weir_policy_free(policy);
 	return WEIR_OK;
 }
@@ -178,16 +180,19 @@ enum weir_status api_zones_find(struct api_zones *zones, struct weir_store *stor
 	return status == WEIR_OK && known == NULL ? WEIR_END : status;
 }
 
-/* What an archiver found of it, or why it was armed. */
-static enum weir_status write_shadow_until(const struct known_zone *known, struct weir_store *store,
-                                           struct weir_json_writer *json, struct weir_error *error)
+/* What an archiver found of it since it waits as it does, or why it was armed. */
+static enum weir_status write_shadow_until(const struct api_zones *zones, const struct known_zone *known,
+                                           struct weir_store *store, struct weir_json_writer *json,
+                                           struct weir_error *error)
 {
 	struct weir_shadow_note note = {0};
-	enum weir_status status = known->waits ? weir_shadow_note_get(store, known->zone.id, &note, error) : WEIR_OK;
+	const struct waiting_zone *waits = waiting_find(&zones->waiting, known->zone.id);
+	enum weir_status status = waits != NULL ? weir_shadow_note_get(store, waits->id, &note, error) : WEIR_OK;
 	if (status != WEIR_OK)
 		return status;
-	if (known->waits)
-		weir_json_write_words(json, "shadow_until", note.version > 0 ? note.words : "no archiver has looked at it yet");
+	if (waits != NULL)
+		weir_json_write_words(json, "shadow_until",
+		                      note.version == waits->version ? note.words : WEIR_SHADOW_NOT_LOOKED);
 	else
 		weir_json_write_string(json, "shadow_until", weir_text_span(&known->armed));
 	return WEIR_OK;
@@ -207,7 +212,7 @@ enum weir_status api_zones_describe(struct api_zones *zones, struct weir_store *
 		weir_json_write_uint(json, "policy_version", known->version);
 		weir_json_write_bool(json, "live", known->version == zones->version);
 		if (status == WEIR_OK)
-			status = write_shadow_until(known, store, json, error);
+			status = write_shadow_until(zones, known, store, json, error);
 		weir_json_write_end(json);
 	}
 	weir_json_write_end(json);

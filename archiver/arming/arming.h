@@ -41,7 +41,7 @@ struct arming *arming_new(const struct arming_options *options);
 /** NULL is fine. */
 void arming_free(struct arming *arming);
 
-/** Looks whether there is something to do, and does it. Returns at once most of the time. @thread one */
+/** Looks whether there is something to do, and does a bounded part of it. Returns at once most of the time. @thread one */
 void arming_step(struct arming *arming);
 
 /** @thread any */

@@ -15,9 +15,8 @@ static enum weir_status take_number(struct weir_store *store, const struct weir_
 	const struct weir_policy *newest = history->count > 0 ? history->policies[history->count - 1] : NULL;
 	if (newest == NULL || (newest->version != behind && strcmp(newest->text, policy->text) != 0))
 		return WEIR_AGAIN;
-	enum weir_status status = weir_policy_number(store, (const struct weir_policy *const *)history->policies,
-	                                             history->count, policy, version, error);
-	return status == WEIR_INVALID ? WEIR_AGAIN : status; /* somebody has just taken it */
+	return weir_policy_number(store, (const struct weir_policy *const *)history->policies, history->count, policy,
+	                          version, error);
 }
 
 enum weir_status arming_policy_put(struct weir_store *store, struct weir_bus *bus, uint64_t behind,

@@ -15,7 +15,7 @@ static void free_zones(struct waiting_zone *zones, size_t count)
 	free(zones);
 }
 
-static const struct waiting_zone *find(const struct waiting *waiting, uint32_t id)
+const struct waiting_zone *waiting_find(const struct waiting *waiting, uint32_t id)
 {
 	for (size_t i = 0; i < waiting->count; i++)
 		if (waiting->zones[i].id == id)
@@ -27,7 +27,7 @@ static const struct waiting_zone *find(const struct waiting *waiting, uint32_t i
 static void fill(const struct waiting *waiting, const struct weir_zone *zone, uint64_t version,
                  struct waiting_zone *made)
 {
-	const struct waiting_zone *was = find(waiting, zone->id);
+	const struct waiting_zone *was = waiting_find(waiting, zone->id);
 	char *settings = weir_zone_settings(zone);
 	if (was != NULL && strcmp(was->settings, settings) == 0 && was->terms.share_ppm == zone->arming.share_ppm &&
 	    was->terms.span_ms == zone->arming.span_ms)
@@ -35,8 +35,7 @@ static void fill(const struct waiting *waiting, const struct weir_zone *zone, ui
 	else
 		*made = (struct waiting_zone){.id = zone->id,
 		                              .terms = {.share_ppm = zone->arming.share_ppm, .span_ms = zone->arming.span_ms},
-		                              .version = version,
-		                              .fresh = !waiting->known[zone->id]};
+		                              .version = version};
 	made->settings = settings;
 	snprintf(made->name, sizeof made->name, "%s", zone->name);
 }
@@ -48,8 +47,6 @@ void waiting_take(struct waiting *waiting, const struct weir_policy *policy)
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (weir_zone_waits(&policy->zones[i]))
 			fill(waiting, &policy->zones[i], policy->version, &zones[count++]);
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		waiting->known[policy->zones[i].id] = true;
 	free_zones(waiting->zones, waiting->count);
 	waiting->zones = zones;
 	waiting->count = count;

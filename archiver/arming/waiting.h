@@ -11,7 +11,6 @@ struct waiting_zone {
 	struct weir_arming terms; /* without words */
 	char *settings;           /* weir_zone_settings() */
 	uint64_t version;         /* of the policy since which it waits, with these settings and terms */
-	bool fresh;               /* that policy was the first that had it: all that the archive has of it counts */
 	bool noted;               /* since_ms is known */
 	int64_t since_ms;         /* no earlier day counts */
 	int64_t until_ms;         /* up to where it was looked at; 0: it was not yet */
@@ -21,11 +20,13 @@ struct waiting_zone {
 struct waiting {
 	struct waiting_zone *zones;
 	size_t count;
-	bool known[WEIR_ZONE_ID_MAX + 1]; /* ids that some policy had */
 };
 
 /** Takes the next policy. */
 void waiting_take(struct waiting *waiting, const struct weir_policy *policy);
 void waiting_deinit(struct waiting *waiting);
+
+/** The one of this id. @return NULL: it does not wait; otherwise valid until the next policy is taken */
+const struct waiting_zone *waiting_find(const struct waiting *waiting, uint32_t id);
 
 #endif

@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/cluster/policy_feed.h"
+#include "common/cluster/put_if_absent.h"
 #include "common/frame/frame.h"
 
 #include <stdio.h>
@@ -63,8 +64,15 @@ enum weir_status weir_policy_number(struct weir_store *store, const struct weir_
 	if (status == WEIR_OK && count > 0 && strcmp(history[count - 1]->text, policy->text) == 0)
 		return WEIR_OK;
 	++*version;
-	if (status == WEIR_OK && store != NULL)
-		status = store->ops->policy_put(store, *version, weir_span_of(policy->text), error);
+	if (status != WEIR_OK || store == NULL)
+		return status;
+	status = store->ops->policy_put(store, *version, weir_span_of(policy->text), error);
+	if (status == WEIR_INVALID) /* it has the number with another text */
+		return weir_fail(
+			error, WEIR_AGAIN,
+			"weir itself or somebody else put policy %llu in force meanwhile: see `weir policy history`, and "
+			"apply again",
+			(unsigned long long)*version);
 	return status;
 }
 
@@ -203,7 +211,8 @@ static enum weir_status append_one(const struct appending *appending, const stru
 	free(message);
 	if (status != WEIR_OK)
 		return status;
-	return appending->store->ops->note_put(appending->store, APPENDED_NOTE, weir_span_of(version), appending->error);
+	/* Somebody who was slower with an older one may be about to note it. */
+	return weir_put_if_higher(appending->store, APPENDED_NOTE, pending->version, appending->error);
 }
 
 enum weir_status weir_policy_append(struct weir_store *store, struct weir_bus *bus, uint64_t version, int64_t now_ms,

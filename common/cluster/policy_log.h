@@ -35,7 +35,7 @@ void weir_policy_history_deinit(struct weir_policy_history *history);
  * @param store    NULL: it is not stored (--once without a state)
  * @param history  all policies so far, by ascending version; borrowed
  * @return WEIR_OK; WEIR_INVALID: it cannot follow an earlier one, as buckets of a removed zone may still be stored
- *         under the zone's id; or another process has just used the number
+ *         under the zone's id; WEIR_AGAIN: another process has just used the number
  */
 WEIR_MUST_USE enum weir_status weir_policy_number(struct weir_store *store, const struct weir_policy *const *history,
                                                   size_t count, struct weir_policy *policy, uint64_t *version,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes in a store that only the first process puts, and on which all processes of
- * the store agree from then on.
+ * Notes in a store on which all of its processes agree: those that only the first one puts, and numbers that no process
+ * makes lower than another did.
  */
 #ifndef WEIR_COMMON_PUT_IF_ABSENT_H
 #define WEIR_COMMON_PUT_IF_ABSENT_H
@@ -15,6 +15,10 @@
  */
 WEIR_MUST_USE enum weir_status weir_put_if_absent(struct weir_store *store, const char *const *names,
                                                   const struct weir_span *values, size_t count,
+                                                  struct weir_error *error);
+
+/** Makes a note this number, unless it is as high already. @return WEIR_OK: it is as high; WEIR_IO */
+WEIR_MUST_USE enum weir_status weir_put_if_higher(struct weir_store *store, const char *name, uint64_t number,
                                                   struct weir_error *error);
 
 #endif

@@ -5,6 +5,9 @@
 
 #include "common/store/store.h"
 
+/* Instead of a note's words, where it is of an earlier wait, or none is there. */
+#define WEIR_SHADOW_NOT_LOOKED "no archiver has looked at it yet"
+
 enum { WEIR_SHADOW_WORDS_BYTES = 512 };
 
 struct weir_shadow_note {

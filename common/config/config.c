@@ -384,7 +384,8 @@ void weir_config_print_mistakes(const char *prefix, const char *path, const stru
 
 enum weir_status weir_config_check_waiting(const struct weir_config *config, struct weir_error *error)
 {
-	static const int64_t day_ms = INT64_C(86400000), around = 2; /* the day that is not over, and what comes late */
+	/* As far back as days are looked at; and the day that is not over, and what comes late. */
+	static const int64_t day_ms = INT64_C(86400000), patience = 4, around = 2;
 	int64_t keep_ms = config->archiver.keep_ms[WEIR_ARCHIVE_DAILY];
 	struct weir_json root = weir_json_root(config->document), zones = weir_json_member(&root, "zones");
 	for (uint32_t i = 0; config->policy != NULL && i < config->policy->zone_count; i++) {
@@ -400,10 +401,12 @@ enum weir_status weir_config_check_waiting(const struct weir_config *config, str
 				&terms, error,
 				"needs \"archiver\": {\"enabled\": true}, whose counts of each day decide; without an "
 				"archive, write \"mode\": \"shadow\"");
-		if (keep_ms > 0 && keep_ms < zone->arming.span_ms + around * day_ms)
-			return weir_json_fail(&span, error,
-			                      "is longer than what the archive keeps: archiver.keep_daily must be at least %lldd",
-			                      (long long)(zone->arming.span_ms / day_ms + around));
+		if (keep_ms > 0 && keep_ms < patience * zone->arming.span_ms + around * day_ms)
+			return weir_json_fail(
+				&span, error,
+				"is too long for what the archive keeps: four times as many days are looked at, so that "
+				"archiver.keep_daily must be at least %lldd, or 0s",
+				(long long)(patience * zone->arming.span_ms / day_ms + around));
 	}
 	return WEIR_OK;
 }

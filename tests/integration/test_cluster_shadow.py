@@ -64,6 +64,10 @@ def test_two_archivers_arm_a_zone_once_and_an_operator_has_the_last_word(place):
         assert 'zone "site" enforces, as weir armed it (at most 1 of 120 keys' in applied.said(), applied.said()
         applied = roles.apply(zones(4))
         assert "policy 3 is in force" in applied.out().decode() and "goes back into shadow mode" in applied.said(), applied.said()
+        said = roles.command("policy", "rollback", "--version", "2", "--dry-run").said()
+        assert 'zone "site" leaves shadow mode and blocks' in said, said
+        said = roles.command("policy", "rollback", "--version", "1", "--dry-run").said()
+        assert "shadow mode" not in said, said
         roles.command("policy", "rollback", "--version", "1", "--by", "joe")
         assert history()[2:] == [(3, history()[2][1], True), (4, "joe", True)], history()
         limiter.until(lambda: b"no whole day has been counted yet" in roles.command("policy", "show").out(),

@@ -188,6 +188,125 @@ def test_a_number_that_was_taken_before_a_crash_is_finished(place):
     assert versions_of(other) == [[1, 2]] * PARTITIONS
 
 
+REFUSES = "CREATE TRIGGER refuses BEFORE INSERT ON policy_version BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
+
+
+def store_of(run):
+    """The store of a run, for what it cannot be made to do otherwise."""
+    store = sqlite3.connect(os.path.join(run.state, "weir.db"), timeout=30)
+    store.isolation_level = None
+    return store
+
+
+def test_a_store_that_refuses_the_policy_leaves_the_one_before_in_force(place):
+    """A reload of a broken file and an end in order meanwhile; it says that zones stay in shadow, and arms them later."""
+    run = running(place, [day(0)], zones=site(mode=until_below(span="1d"))).start()
+    store_of(run).execute(REFUSES)
+    run.append(day(1) + day(2) + day(3, keys=6))
+    until(lambda: "disk is full" in run.weir.said(), "it is refused", running=run.weir)
+    whole = open(run.config, encoding="utf-8").read()
+    place.write(os.path.basename(run.config), "{")
+    run.weir.signal(1)
+    until(lambda: "policy 1 stays in force" in run.weir.said(), "the broken file is refused", running=run.weir)
+    place.write(os.path.basename(run.config), whole)
+    run.weir.signal(1)
+    until(lambda: "policy 1 is in force, unchanged" in run.weir.said(), "reloaded", running=run.weir)
+    run.stop()
+    assert "the policy for that cannot be written: they stay in shadow meanwhile" in run.weir.said(), run.weir.said()
+    store_of(run).execute("DROP TRIGGER refuses")
+    run.start()
+    until_armed(run)
+    until(lambda: 'zone "site" leaves shadow mode and blocks from policy 2 on' in run.weir.said(), "it says so",
+          running=run.weir)
+    run.stop()
+
+
+def test_a_policy_that_was_taken_but_not_noted_is_told_once_it_is_whole(place):
+    """The log has it, but the store's note of that fails: partitions block already, and the log of weir says so."""
+    run = running(place, [day(0)], zones=site(mode=until_below(span="1d"))).start()
+    store_of(run).execute("CREATE TRIGGER refuses BEFORE INSERT ON note WHEN NEW.name = 'policy-appended' "
+                          "BEGIN SELECT RAISE(ABORT, 'disk is full'); END")
+    run.append(day(1) + day(2) + day(3, keys=6))
+    until(lambda: "disk is full" in run.weir.said(), "it is refused", running=run.weir)
+    until(lambda: "policy 2, in which zones leave shadow mode, is not known to be in the whole log: they block where"
+          in run.weir.said(), "it says what that means", running=run.weir)
+    assert "they stay in shadow meanwhile" not in run.weir.said(), run.weir.said()
+    assert "leaves shadow mode and blocks" not in run.weir.said(), run.weir.said()
+    store_of(run).execute("DROP TRIGGER refuses")
+    until(lambda: 'zone "site" leaves shadow mode and blocks from policy 2 on: at most 1 of 120 keys' in run.weir.said(),
+          "it says that it blocks", running=run.weir)
+    run.stop()
+    assert [one[:3] for one in history(run)][1:] == [(2, "weir", True)], history(run)
+
+
+def test_the_day_on_which_a_later_zone_came_does_not_count(place):
+    """Not even where a line from before midnight comes after the zone."""
+    run = running(place, [day(0), day(1, keys=60)], zones=[zone("other", [sliding(3, "1m")], id=1)]).start()
+    sections = json.loads(open(run.config, encoding="utf-8").read())
+    sections["zones"] += site(mode=until_below(span="1d"))
+    sections["zones"][1]["id"] = 2
+    place.write(os.path.basename(run.config), json.dumps(sections))
+    run.weir.signal(1)
+    until(lambda: "policy 2 is in force" in run.weir.said(), "the zone is there", running=run.weir)
+    until(lambda: "no archiver has looked" not in run.command("policy", "show").out().decode(), "it is seen", running=run.weir)
+    late = burst("late", 1, start_ms=FIRST_MS + DAY_MS - 60000)
+    rest = "".join(burst(f"r{key}", 1, start_ms=FIRST_MS + DAY_MS + 12 * 3600000 + key * 60000) for key in range(KEYS))
+    run.append(late + rest + day(2, keys=6))
+    until(lambda: run.weir.said().count('zone "site" stays in shadow') == 2 or len(history(run)) > 2, "it is looked at",
+          running=run.weir)
+    assert len(history(run)) == 2, history(run)
+    run.append(day(2) + day(3, keys=6))
+    words = until_armed(run, version=3)
+    assert "on 1 day from 2023-12-11 to 2023-12-11" in words, words
+    run.stop()
+
+
+def test_who_writes_armed_himself_is_its_author(place):
+    """The history says that it was not weir."""
+    run = running(place, [day(0)]).start()
+    terms = until_below()
+    terms["shadow_until"]["armed"] = "as I say"
+    sections = json.loads(open(run.config, encoding="utf-8").read())
+    sections["zones"] = site(mode=terms)
+    place.write(os.path.basename(run.config), json.dumps(sections))
+    run.weir.signal(1)
+    until(lambda: "policy 2 is in force" in run.weir.said(), "reloaded", running=run.weir)
+    run.stop()
+    first, second = history(run)
+    assert second[1] == first[1] != "weir" and "as I say" in second[3], (first, second)
+
+
+def test_what_was_found_of_an_earlier_wait_is_not_shown(place):
+    """The note is of another policy than that since which the zone waits."""
+    run = running(place, [day(0)]).start()
+    until(lambda: "no whole day has been counted yet" in run.command("policy", "show").out().decode(), "it is seen",
+          running=run.weir)
+    run.stop()
+    store_of(run).execute("UPDATE note SET value = REPLACE(value, '\"version\":1', '\"version\":9') WHERE name = 'shadow-until:1'")
+    shown = run.command("policy", "show").out().decode()
+    assert 'zone "site" stays in shadow: no archiver has looked at it yet' in shown, shown
+
+
+def test_a_day_of_many_keys_is_counted_in_steps(place):
+    """Each key once, of which there are more than one step has."""
+    run = running(place, [day(0)], zones=site(mode=until_below(span="1d"))).start()
+    run.append(day(1))
+    until(lambda: store_of(run).execute("SELECT COUNT(*) FROM count_daily WHERE day_ms = ?", (FIRST_MS + DAY_MS,)).fetchone()
+          == (KEYS,), "it is archived", running=run.weir)
+    run.stop()
+    store = store_of(run)
+    columns = [row[1] for row in store.execute("PRAGMA table_info(count_daily)")]
+    chosen = ", ".join("'more' || n" if name == "bucket" else "0" if name == "blocked" else name for name in columns)
+    store.execute(f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 200001) "
+                  f"INSERT INTO count_daily SELECT {chosen} FROM (SELECT * FROM count_daily WHERE day_ms = "
+                  f"{FIRST_MS + DAY_MS} AND bucket = 'k1' LIMIT 1) CROSS JOIN numbers")
+    run.start()
+    run.append(day(2, keys=6))
+    words = until_armed(run)
+    assert "at most 1 of 200121 keys" in words, words
+    run.stop()
+
+
 def test_once_takes_it_for_shadow(place):
     """Whatever the days say; and it needs no archive."""
     log = place.write("log", "".join(day(n) for n in range(6)))
@@ -202,7 +321,7 @@ def test_what_cannot_work_is_refused_with_its_place(place):
     log = place.write("log", "")
     terms = "zones[0].mode.shadow_until"
     cases_ = ((site(), {}, terms, '"archiver": {"enabled": true}'),
-              (site(), {"archiver": {"enabled": True, "keep_daily": "4d"}}, f"{terms}.for", "archiver.keep_daily must be at least 5d"),
+              (site(), {"archiver": {"enabled": True, "keep_daily": "13d"}}, f"{terms}.for", "archiver.keep_daily must be at least 14d"),
               (site(mode=until_below("51%")), {"archiver": {"enabled": True}}, f"{terms}.blocked_keys_below", '"50%"'),
               ([zone("all", [sliding(3, "1m")], key=(), mode=until_below())], {"archiver": {"enabled": True}}, terms, "a key"))
     for zones, sections, path, words in cases_:
@@ -210,7 +329,7 @@ def test_what_cannot_work_is_refused_with_its_place(place):
         for command in (("validate", "--offline"), ("run", "--state", place.path("state"))):
             done = place.run(*command, "--config", config)
             assert done.code() == USAGE and path in done.said() and words in done.said(), (command, done.said())
-    config = place.config(site(), [source(log)], archiver={"enabled": True, "keep_daily": "5d"})
+    config = place.config(site(), [source(log)], archiver={"enabled": True, "keep_daily": "14d"})
     said = place.good("validate", "--offline", config).out().decode()
     assert "in shadow mode until on 3 days in a row less than 1% of the day's keys would have been blocked" in said, said
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A policy that arms a zone is written once, whenever its process is killed, and never over an operator's. */
+#include "archiver/arming/arming.h"
 #include "archiver/arming/arming_policy.h"
 #include "common/bus/local/bus_local.h"
 #include "common/cluster/policy_log.h"
@@ -12,6 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -36,6 +38,15 @@ static enum weir_status send_or_die(struct weir_producer *producer, enum weir_to
 	if (steps_left-- <= 0)
 		return weir_fail(error, WEIR_IO, "killed");
 	return real_bus->send(producer, topic, partition, key, payload, tag, error);
+}
+
+static enum weir_status commit_or_die(struct weir_store *store, int role, const struct weir_partition_state *states,
+                                      size_t count, const char *const *names, const struct weir_span *values,
+                                      size_t note_count, struct weir_error *error)
+{
+	if (steps_left-- <= 0)
+		return weir_fail(error, WEIR_IO, "killed");
+	return real_store->commit(store, role, states, count, names, values, note_count, error);
 }
 
 static enum weir_status note_or_die(struct weir_store *store, const char *name, struct weir_span value,
@@ -82,6 +93,7 @@ static void open_world(struct world *world)
 	real_store = world->store->ops;
 	store_ops = *real_store;
 	store_ops.note_put = note_or_die;
+	store_ops.commit = commit_or_die;
 	store_ops.policy_put = put_or_die;
 	world->store->ops = &store_ops;
 }
@@ -205,11 +217,65 @@ static void an_operators_policy_that_came_in_between_stays(void **state)
 	end_world(&world);
 }
 
+/* One that can never be written is an error, which is told, and no policy that came in between. */
+static void a_policy_that_does_not_fit_is_an_error(void **state)
+{
+	(void)state;
+	struct world world = new_world();
+	char *words = malloc(WEIR_POLICY_TEXT_MAX_BYTES + 1);
+	memset(words, 'x', WEIR_POLICY_TEXT_MAX_BYTES);
+	words[WEIR_POLICY_TEXT_MAX_BYTES] = '\0';
+	assert_int_equal(arm(&world, STEPS_MOST, words), WEIR_INVALID);
+	free(words);
+	end_world(&world);
+}
+
+static enum weir_status open_again(void *context, struct weir_store **store, struct weir_error *error)
+{
+	return weir_store_sqlite_open(context, store, error);
+}
+
+static bool is_mine(void *context)
+{
+	return *(bool *)context;
+}
+
+/* Another archiver has the figures from then on. */
+static void an_archiver_that_looks_no_more_shows_no_zone(void **state)
+{
+	(void)state;
+	struct world world = new_world();
+	struct weir_text page = {0};
+	const struct weir_log log = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
+	bool mine = true;
+	struct arming *arming = arming_new(&(struct arming_options){.bus = world.bus,
+	                                                            .log = &log,
+	                                                            .open_store = open_again,
+	                                                            .store_context = world.state,
+	                                                            .is_mine = is_mine,
+	                                                            .context = &mine});
+	arming_step(arming);
+	arming_metrics(arming, &page);
+	weir_text_append(&page, "", 1);
+	assert_non_null(strstr(page.at, "weir_archiver_shadow_days_needed{zone=\"site\"} 2"));
+	mine = false;
+	arming_step(arming);
+	weir_text_clear(&page);
+	arming_metrics(arming, &page);
+	weir_text_append(&page, "", 1);
+	assert_null(strstr(page.at, "site"));
+	weir_text_deinit(&page);
+	arming_free(arming);
+	end_world(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_written_once_whenever_it_is_killed),
 		cmocka_unit_test(an_operators_policy_that_came_in_between_stays),
+		cmocka_unit_test(a_policy_that_does_not_fit_is_an_error),
+		cmocka_unit_test(an_archiver_that_looks_no_more_shows_no_zone),
 	};
 	return cmocka_run_group_tests_name("arming_policy", tests, NULL, NULL);
 }

@@ -42,22 +42,32 @@ static enum weir_status number_policy(struct weir_store *store, struct policy_re
 	return status;
 }
 
+/* Notes who did it, and appends it. */
+static enum weir_status put_in_log(struct weir_store *store, struct weir_bus *bus, uint64_t number, const char *by,
+                                   int64_t now_ms, struct weir_error *error)
+{
+	struct weir_policy_note note = {.at_ms = now_ms};
+	author_name(by, note.by, sizeof note.by);
+	enum weir_status status = weir_policy_note_put(store, number, &note, error);
+	return status == WEIR_OK ? weir_policy_append(store, bus, number, now_ms, WAIT_MS, error) : status;
+}
+
 enum weir_status policy_log_apply(struct weir_store *store, struct policy_registry *registry, struct weir_bus *bus,
-                                  struct weir_policy *policy, int64_t now_ms, uint64_t *version,
+                                  struct weir_policy *policy, const char *by, int64_t now_ms, uint64_t *version,
                                   struct weir_error *error)
 {
-	const struct weir_policy *newest = policy_registry_policy(registry, policy_registry_newest(registry));
-	weir_policy_stay_armed(policy, newest);
-	enum weir_status status = number_policy(store, registry, policy, version, error);
+	uint64_t number, before = policy_registry_newest(registry);
+	weir_policy_stay_armed(policy, policy_registry_policy(registry, before));
+	enum weir_status status = number_policy(store, registry, policy, &number, error);
 	if (status == WEIR_OK)
-		status = policy_registry_add(registry, *version, weir_span_of(policy->text), error);
-	if (status != WEIR_OK || bus == NULL || store == NULL)
-		return status;
-	struct weir_policy_note note = {.at_ms = now_ms};
-	bool arms = weir_policy_is_arming(policy_registry_policy(registry, *version - 1), policy);
-	author_name(arms ? WEIR_POLICY_AUTHOR_SELF : NULL, note.by, sizeof note.by);
-	status = weir_policy_note_put(store, *version, &note, error);
-	if (status != WEIR_OK)
-		return status;
-	return weir_policy_append(store, bus, *version, now_ms, WAIT_MS, error);
+		status = policy_registry_add(registry, number, weir_span_of(policy->text), error);
+	/* One that weir itself wrote may have been left without its author, by a crash. */
+	if (status == WEIR_OK && number == before &&
+	    weir_policy_is_arming(policy_registry_policy(registry, number - 1), policy))
+		by = WEIR_POLICY_AUTHOR_SELF;
+	if (status == WEIR_OK && bus != NULL && store != NULL)
+		status = put_in_log(store, bus, number, by, now_ms, error);
+	if (status == WEIR_OK)
+		*version = number;
+	return status;
 }

@@ -21,11 +21,13 @@ WEIR_MUST_USE enum weir_status policy_log_load(struct weir_store *store, struct 
  * weir_policy_stay_armed() says.
  *
  * @param bus     NULL: --once, where lanes begin with it
+ * @param by      its author; NULL: whoever has logged in
  * @param now_ms  the sending time of the records
- * @return WEIR_OK with *version; WEIR_INVALID: it cannot follow the one in force, the words say why
+ * @return WEIR_OK with *version; else *version stays as it was. WEIR_INVALID: it cannot follow the one in force, the
+ *         words say why
  */
 WEIR_MUST_USE enum weir_status policy_log_apply(struct weir_store *store, struct policy_registry *registry,
-                                                struct weir_bus *bus, struct weir_policy *policy, int64_t now_ms,
-                                                uint64_t *version, struct weir_error *error);
+                                                struct weir_bus *bus, struct weir_policy *policy, const char *by,
+                                                int64_t now_ms, uint64_t *version, struct weir_error *error);
 
 #endif

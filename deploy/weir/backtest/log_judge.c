@@ -200,7 +200,7 @@ static enum weir_status open_lanes(struct log_judge *judge, struct weir_error *e
 {
 	judge->tried = policy_registry_new();
 	enum weir_status status =
-		policy_log_apply(NULL, judge->tried, NULL, judge->options.joined, 0, &judge->version, error);
+		policy_log_apply(NULL, judge->tried, NULL, judge->options.joined, NULL, 0, &judge->version, error);
 	if (status != WEIR_OK)
 		return status;
 	judge->lanes = weir_alloc(judge->partitions, sizeof(struct lane *));

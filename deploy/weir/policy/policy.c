@@ -78,7 +78,7 @@ static const struct weir_argument_section sections[] = {
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "a server failed; try again"},
+	{WEIR_EXIT_FAILED, "a server failed, or another policy came in between; try again"},
 	{WEIR_EXIT_USAGE, "the policy fails its tests, or it, the configuration or the command line is wrong"},
 	{WEIR_EXIT_DONE, NULL},
 };
@@ -280,11 +280,11 @@ static void print_doubt(void *context, uint32_t zone, const char *member, const 
 	fprintf(stderr, "weir: zone \"%s\", %s: %s\n", policy->zones[zone].name, member, words);
 }
 
-/* Whether it is the newest already, by which weir itself armed zones, and was killed before the log had it. */
-static bool finishes_arming(const struct policy_command *command, const struct weir_policy *policy)
+/* Whether its number was that of the newest before, by which weir itself armed zones, and was killed meanwhile. */
+static bool finishes_arming(const struct policy_command *command, const struct weir_policy *policy, uint64_t version)
 {
 	const struct weir_policy_history *history = &command->history;
-	return history->count > 1 && strcmp(newest_policy(command)->text, policy->text) == 0 &&
+	return history->count > 1 && newest_policy(command)->version == version &&
 	       weir_policy_is_arming(history->policies[history->count - 2], policy);
 }
 
@@ -296,10 +296,10 @@ static enum weir_status put_in_force(struct policy_command *command, struct weir
 	struct weir_store *store = command->dry_run ? NULL : backend->store;
 	uint64_t version, appended = 0;
 	struct weir_policy_note note = {.at_ms = weir_wall_ms()};
-	bool arms = finishes_arming(command, policy);
-	author_name(arms ? WEIR_POLICY_AUTHOR_SELF : command->by, note.by, sizeof note.by);
 	enum weir_status status = weir_policy_number(store, (const struct weir_policy *const *)command->history.policies,
 	                                             command->history.count, policy, &version, error);
+	bool arms = status == WEIR_OK && finishes_arming(command, policy, version);
+	author_name(arms ? WEIR_POLICY_AUTHOR_SELF : command->by, note.by, sizeof note.by);
 	if (status == WEIR_OK && !command->dry_run)
 		status = weir_policy_appended(store, backend->bus, &appended, error);
 	if (status == WEIR_OK && !command->dry_run)
@@ -362,6 +362,24 @@ static enum weir_status apply(struct policy_command *command, struct weir_error 
 
 /* ---- rollback, diff ---- */
 
+/* The version before may have to do with other zones than those that somebody wants back. */
+static void print_modes(const struct policy_command *command, const struct weir_policy *policy)
+{
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i], *was = weir_policy_zone(newest_policy(command), zone->id);
+		const char *name = zone->name;
+		if (was == NULL)
+			continue;
+		if (was->arming.armed != NULL && zone->arming.armed != NULL)
+			fprintf(stderr, "weir: zone \"%s\" stays armed and blocks: an earlier --version takes that back\n", name);
+		else if (was->mode == WEIR_SHADOW && zone->mode == WEIR_ENFORCE)
+			fprintf(stderr, "weir: zone \"%s\" leaves shadow mode and blocks\n", name);
+		else if (was->mode == WEIR_ENFORCE && zone->mode == WEIR_SHADOW)
+			fprintf(stderr, "weir: zone \"%s\" goes back into shadow mode and blocks nobody%s\n", name,
+			        weir_zone_waits(zone) ? ": its days are counted anew" : "");
+	}
+}
+
 static enum weir_status rollback(struct policy_command *command, struct weir_error *error)
 {
 	const struct weir_policy *newest = newest_policy(command);
@@ -373,7 +391,10 @@ static enum weir_status rollback(struct policy_command *command, struct weir_err
 	if (command->version == 0)
 		command->version = newest->version - 1;
 	struct weir_policy *policy = policy_find(command, error);
-	return policy != NULL ? put_in_force(command, policy, error) : WEIR_INVALID;
+	status = policy != NULL ? put_in_force(command, policy, error) : WEIR_INVALID;
+	if (status == WEIR_OK)
+		print_modes(command, policy);
+	return status;
 }
 
 static enum weir_status diff(struct policy_command *command, struct weir_error *error)

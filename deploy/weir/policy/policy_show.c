@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `weir policy show` and `history`: one version, or what each changed, when and by whom. */
+#include "archiver/arming/waiting.h"
 #include "common/cluster/policy_note.h"
 #include "common/cluster/shadow_note.h"
 #include "common/json/json_writer.h"
@@ -23,24 +24,28 @@ struct weir_policy *policy_find(const struct policy_command *command, struct wei
 	return NULL;
 }
 
-/* Why zones stay in shadow, of the newest policy: what the archiver has found since. */
+/* Why zones stay in shadow, of the newest policy: what the archiver has found since they wait as they do. */
 static enum weir_status put_waiting(struct policy_command *command, const struct weir_policy *policy,
                                     struct weir_error *error)
 {
 	const struct weir_policy_history *history = &command->history;
+	struct waiting waiting = {0};
 	enum weir_status status = WEIR_OK;
-	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++) {
-		const struct weir_zone *zone = &policy->zones[i];
+	if (policy != history->policies[history->count - 1])
+		return WEIR_OK;
+	for (size_t i = 0; i < history->count; i++)
+		waiting_take(&waiting, history->policies[i]);
+	for (size_t i = 0; status == WEIR_OK && i < waiting.count; i++) {
+		const struct waiting_zone *zone = &waiting.zones[i];
 		struct weir_shadow_note note;
-		if (!weir_zone_waits(zone) || policy != history->policies[history->count - 1])
-			continue;
 		status = weir_shadow_note_get(command->backend.store, zone->id, &note, error);
 		if (status != WEIR_OK)
 			break;
 		weir_text_printf(&command->text, "zone \"%s\" stays in shadow: ", zone->name);
-		words_text(&command->text, note.version > 0 ? note.words : "no archiver has looked at it yet");
+		words_text(&command->text, note.version == zone->version ? note.words : WEIR_SHADOW_NOT_LOOKED);
 		weir_text_puts(&command->text, "\n");
 	}
+	waiting_deinit(&waiting);
 	return status;
 }
 

@@ -20,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/bus/local/bus_local.h"
+#include "common/cluster/policy_note.h"
 #include "common/daemon/daemon.h"
 #include "common/daemon/notify.h"
 #include "common/store/sqlite/store_sqlite.h"
@@ -224,7 +225,7 @@ static enum weir_status apply_armed(void *context, struct weir_store *store, uin
 	if (newest != behind && strcmp(policy_registry_policy(follow->registry, newest)->text, policy->text) != 0)
 		return WEIR_AGAIN;
 	enum weir_status status = policy_log_apply(follow->state.store, follow->registry, follow->bus, policy,
-	                                           weir_wall_ms(), &follow->policy_version, error);
+	                                           WEIR_POLICY_AUTHOR_SELF, weir_wall_ms(), &follow->policy_version, error);
 	if (status != WEIR_OK)
 		return status;
 	collector_set_policy(follow->collector, policy_registry_policy(follow->registry, follow->policy_version));
@@ -270,7 +271,7 @@ static enum weir_status open_policy(struct follow *follow, struct weir_error *er
 	uint64_t before = policy_registry_newest(follow->registry);
 	if (status == WEIR_OK)
 		status = policy_log_apply(follow->state.store, follow->registry, follow->bus, follow->options->config->policy,
-		                          weir_wall_ms(), &follow->policy_version, error);
+		                          NULL, weir_wall_ms(), &follow->policy_version, error);
 	if (status == WEIR_OK)
 		tell_armed(follow, before, follow->options->config->policy);
 	return status;
@@ -485,8 +486,8 @@ static bool reload(struct follow *follow)
 		if (status == WEIR_OK)
 			status = inputs_check_policy(follow->options->config, next->policy, follow->options->lists, &error);
 		if (status == WEIR_OK)
-			status = policy_log_apply(follow->state.store, follow->registry, follow->bus, next->policy, weir_wall_ms(),
-			                          &follow->policy_version, &error);
+			status = policy_log_apply(follow->state.store, follow->registry, follow->bus, next->policy, NULL,
+			                          weir_wall_ms(), &follow->policy_version, &error);
 		if (status == WEIR_OK && follow->policy_version != before)
 			tell_armed(follow, before, next->policy);
 		if (status == WEIR_OK)
