@@ -45,6 +45,7 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 		if (status != WEIR_OK)
 			break;
 		inputs->ended[inputs->source_count].kind = inputs->sources[inputs->source_count]->ops;
+		inputs->ended[inputs->source_count].counts.counts_records = true; /* so that a 0 is there before a loss is */
 		status = source_apart(&config->sources, inputs->source_count++, error);
 		if (status == WEIR_OK)
 			status = check_fit(config, policy, inputs->source_count - 1, error);
@@ -73,17 +74,34 @@ static void keep_count(struct inputs *inputs, const struct record_reader *reader
 	memcpy(kept->id, reader->stream->id, sizeof kept->id);
 }
 
+static struct inputs_count *find_count(const struct inputs *inputs, const struct source_stream *stream)
+{
+	for (size_t i = 0; i < inputs->count_count; i++)
+		if (memcmp(inputs->counts[i].id, stream->id, sizeof stream->id) == 0)
+			return &inputs->counts[i];
+	return NULL;
+}
+
 /* A stream that is read again continues from its old counts, so that nothing counts twice and no sum decreases. */
 static void take_count(struct inputs *inputs, struct record_reader *reader)
 {
-	for (size_t i = 0; i < inputs->count_count; i++) {
-		const struct inputs_count *kept = &inputs->counts[i];
-		if (memcmp(kept->id, reader->stream->id, sizeof kept->id) != 0)
-			continue;
-		reader->counts = kept->counts;
-		reader->counted_position = kept->position;
-		inputs->counts[i] = inputs->counts[--inputs->count_count];
+	struct inputs_count *kept = find_count(inputs, reader->stream);
+	if (kept == NULL)
 		return;
+	reader->counts = kept->counts;
+	reader->counted_position = kept->position;
+	*kept = inputs->counts[--inputs->count_count];
+}
+
+/* So that a page between the opening and the next publishing shows no 0, which would look like a new count from there. */
+static void show_counts(const struct inputs *inputs, struct source *source)
+{
+	struct source_stream **streams;
+	size_t count = source->ops->streams(source, &streams);
+	for (size_t i = 0; i < count; i++) {
+		const struct inputs_count *kept = find_count(inputs, streams[i]);
+		if (kept != NULL)
+			atomic_store_explicit(&streams[i]->lines, kept->counts.lines, memory_order_relaxed);
 	}
 }
 
@@ -128,8 +146,10 @@ enum weir_status inputs_reopen(struct inputs *inputs, size_t place, struct weir_
 		source->ops->free(source);
 	struct weir_json config = weir_json_element(&inputs->config->sources, place);
 	enum weir_status status = source_new(&config, &inputs->context, &source, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		show_counts(inputs, source);
 		exchange(inputs, place, source);
+	}
 	return status;
 }
 

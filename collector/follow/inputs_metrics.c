@@ -169,6 +169,7 @@ static void put_row(void *context, const struct weir_metric *row)
 	put_together(page->text, &ended, SOURCE_METRIC_ENDED);
 }
 
+/* Lines are not summed: their readers' counts continue when the source is open again. */
 void inputs_metrics_end(struct source *source, struct inputs_ended *ended)
 {
 	struct source_status *sum = &ended->counts;
@@ -177,7 +178,6 @@ void inputs_metrics_end(struct source *source, struct inputs_ended *ended)
 	size_t count = source->ops->status(source, statuses, room);
 	for (size_t i = 0; i < count && i < room; i++) {
 		const struct source_status *status = &statuses[i];
-		sum->lines += status->lines;
 		sum->errors += status->errors;
 		sum->lost_bytes += status->lost_bytes;
 		sum->unknown_losses += status->unknown_losses;

@@ -4,6 +4,7 @@
 
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
+#include "common/base/clock.h"
 #include "common/files/durable_file.h"
 
 #include <dirent.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { COUNT_MOST_MS = 2000 }; /* all together: a start waits for it */
 
 static const char prefix[] = "spool-";
 
@@ -37,20 +40,46 @@ static bool is_configured(const struct weir_config *config, const char *name)
 	return false;
 }
 
-static void look_at(const char *path, const char *name, const struct source_memory *memory, spools_left_take *take,
-                    void *context)
+/* What a source has made there. Another directory of such a name is somebody else's: it is let alone. */
+static bool is_spool(const char *path)
+{
+	static const char *const parts[] = {"id", "events"};
+	char part[WEIR_PATH_BYTES];
+	struct weir_error error;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (weir_path_format(part, &error, "%s/%s", path, parts[i]) != WEIR_OK || access(part, F_OK) != 0)
+			return false;
+	return true;
+}
+
+static void look_at(const char *path, const char *name, const struct source_memory *memory, int64_t end_ms,
+                    spools_left_take *take, void *context)
 {
 	char words[3 * WEIR_PATH_BYTES + 512], holds[256];
-	struct source_left left = {0};
+	struct source_left left = {.end_ms = end_ms};
 	struct weir_error error;
 	struct stat about;
 	if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode))
 		return;
-	enum weir_status status = WEIR_INVALID;
-	if (about.st_uid != geteuid())
-		(void)weir_fail(&error, WEIR_INVALID, "it is another user's (uid %u)", (unsigned)about.st_uid);
-	else
-		status = kind_of_spools()->count_left(path, name, memory, &left, &error);
+	if (about.st_uid != geteuid()) {
+		snprintf(words, sizeof words,
+		         "%s is another user's, and may be the spool of a source \"%s\" that is not configured: not looked at\n"
+		         "What it holds is not judged\nlook as that user (runbook: source-unreadable)",
+		         path, name);
+		take(context, true, words);
+		return;
+	}
+	if (!is_spool(path))
+		return;
+	enum weir_status status = kind_of_spools()->count_left(path, name, memory, &left, &error);
+	if (status == WEIR_LOCKED) {
+		snprintf(words, sizeof words,
+		         "%s is the spool of a source \"%s\" that is not configured here: a running process has it open\n"
+		         "That process takes and reads it\nleave it as it is (runbook: source-unreadable)",
+		         path, name);
+		take(context, false, words);
+		return;
+	}
 	bool waits = status != WEIR_OK || left.requests > 0;
 	if (status != WEIR_OK)
 		snprintf(holds, sizeof holds, "how much it holds is not known, as %.180s", error.text);
@@ -68,6 +97,7 @@ static void look_at(const char *path, const char *name, const struct source_memo
 void spools_left(const char *state, const struct weir_config *config, const struct source_memory *memory,
                  spools_left_take *take, void *context)
 {
+	int64_t end_ms = weir_monotonic_ms() + COUNT_MOST_MS;
 	struct source_memory *own = NULL;
 	struct weir_error error;
 	DIR *directory = opendir(state);
@@ -82,7 +112,7 @@ void spools_left(const char *state, const struct weir_config *config, const stru
 			continue;
 		if (memory == NULL && own == NULL && source_memory_open(state, &own, &error) != WEIR_OK)
 			break; /* its own check says so */
-		look_at(path, name, memory != NULL ? memory : own, take, context);
+		look_at(path, name, memory != NULL ? memory : own, end_ms, take, context);
 		found++;
 	}
 	closedir(directory);

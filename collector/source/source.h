@@ -143,6 +143,7 @@ struct source_status {
 
 /* What a source that is configured no more has left in the state directory. */
 struct source_left {
+	int64_t end_ms;           /* set by the caller: when to stop counting, monotonic */
 	uint64_t requests, lines; /* that were not read */
 	bool more;                /* than these: not all of it could be counted in time */
 };

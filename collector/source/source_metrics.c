@@ -39,7 +39,8 @@ static bool incarnation(const struct source_status *status, double *value)
 const struct source_metric source_metric_incarnation = {&incarnation_row, incarnation, false, true, NULL};
 
 ROW(lines) = {"weir_source_lines_total", WEIR_COUNTER, "lines", SOURCE_METRIC_LABELS,
-              "Lines read from the stream since its source was opened."};
+              "Lines read from the stream since weir began. The count continues where its source is opened anew, so "
+              "(ended) has none."};
 
 static bool lines(const struct source_status *status, double *value)
 {
@@ -108,7 +109,8 @@ const struct source_metric source_metric_errors = {&errors_row, errors, true, fa
 ROW(lost_bytes) = {
 	"weir_source_lost_bytes_total", WEIR_COUNTER, "bytes", SOURCE_METRIC_LABELS,
 	"Bytes of the log that were truncated, moved away or removed before they were read, as far as known. "
-	"The log names the file and the position. Rotate by renaming, and keep rotated files for longer."};
+	"The log names the file and the position. Rotate by renaming, and keep rotated files for longer. A loss whose "
+	"place was not saved when the source was opened anew is found and counted again."};
 
 static bool lost_bytes(const struct source_status *status, double *value)
 {
@@ -134,7 +136,7 @@ const struct source_metric source_metric_unknown_losses = {&unknown_losses_row, 
 ROW(lost_records) = {
 	"weir_source_lost_messages_total", WEIR_COUNTER, "records", SOURCE_METRIC_LABELS,
 	"Upper bound of the records of a topic or journal that were removed before they were read. Keep it "
-	"for longer."};
+	"for longer. A loss whose place was not saved when the source was opened anew is found and counted again."};
 
 static bool lost_records(const struct source_status *status, double *value)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spool of pushed batches: what is answered is on disk, comes once, and is known by its id. */
+#include "collector/follow/spools_left.h"
 #include "collector/source/push/internal.h"
 #include "collector/source/push/push_ids.h"
 #include "collector/source/push/push_spool.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,7 +146,7 @@ static uint64_t low_of(void *context, const uint8_t *id)
 
 static void assert_left(uint64_t low, uint64_t requests, uint64_t lines)
 {
-	struct source_left left = {0};
+	struct source_left left = {.end_ms = INT64_MAX};
 	struct weir_error error;
 	assert_int_equal(push_spool_count(directory, low_of, &low, &left, &error), WEIR_OK);
 	assert_int_equal(left.requests, requests);
@@ -167,6 +169,37 @@ static void what_nobody_reads_is_counted_and_stays(void **state)
 	expect(spool, "one\ntwo\n");
 	expect(spool, "three\n");
 	push_spool_close(spool);
+}
+
+static void keep_words(void *context, bool waits, const char *words)
+{
+	(void)waits;
+	snprintf(context, 2048, "%s", words);
+}
+
+static void only_a_spool_that_nobody_has_open_is_named_to_be_removed(void **state)
+{
+	(void)state;
+	const struct weir_config none = {0};
+	char path[128], place[sizeof directory], words[2048] = "";
+	memcpy(place, directory, sizeof place);
+	snprintf(path, sizeof path, "%s/spool-mail", place);
+	assert_int_equal(mkdir(path, 0700), 0);
+	spools_left(place, &none, NULL, keep_words, words);
+	assert_string_equal(words, "");   /* somebody else's directory */
+	assert_int_equal(rmdir(path), 0); /* and nothing was put there */
+
+	assert_true(snprintf(directory, sizeof directory, "%.40s/spool-web", place) < (int)sizeof directory);
+	struct push_spool *spool = open_spool(16 * MIB);
+	take(spool, NULL, "one\n");
+	spools_left(place, &none, NULL, keep_words, words);
+	assert_non_null(strstr(words, "a running process has it open"));
+	assert_null(strstr(words, "rm -r"));
+	push_spool_close(spool);
+	memcpy(directory, place, sizeof directory);
+	spools_left(place, &none, NULL, keep_words, words);
+	assert_non_null(strstr(words, "it holds 1 requests with 1 lines"));
+	assert_non_null(strstr(words, "rm -r"));
 }
 
 static void reading_goes_on_within_a_batch(void **state)
@@ -443,6 +476,7 @@ int main(void)
 		TEST(what_is_taken_is_read_once),
 		TEST(an_id_is_known_again_after_a_start),
 		TEST(what_nobody_reads_is_counted_and_stays),
+		TEST(only_a_spool_that_nobody_has_open_is_named_to_be_removed),
 		TEST(reading_goes_on_within_a_batch),
 		TEST(a_long_line_comes_alone),
 		TEST(a_full_spool_takes_again_what_is_read),

@@ -127,7 +127,7 @@ enum weir_status push_source_count_left(const char *directory, const char *name,
                                         struct source_left *left, struct weir_error *error)
 {
 	struct remembered remembered = {name, memory};
-	*left = (struct source_left){0};
+	*left = (struct source_left){.end_ms = left->end_ms};
 	return push_spool_count(directory, low_water_of, &remembered, left, error);
 }
 

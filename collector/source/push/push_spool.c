@@ -37,7 +37,6 @@ enum {
 	SEGMENTS = 16, /* about so many files has a full spool */
 	SEGMENT_MOST_BYTES = 64 << 20,
 	OPEN_WAIT_MS = 1000,
-	COUNT_MOST_MS = 2000, /* what nobody reads */
 };
 
 static void push_last(struct push_appends *list, struct push_append *append)
@@ -624,7 +623,6 @@ static enum weir_status count_batches(struct weir_bus *bus, uint64_t low, struct
 {
 	struct weir_consumer *consumer = NULL;
 	uint64_t first = 0, next = 0;
-	int64_t end_ms = weir_monotonic_ms() + COUNT_MOST_MS;
 	enum weir_status status = bus->ops->consumer_new(bus, WEIR_TOPIC_EVENTS, NULL, &consumer, error);
 	if (status == WEIR_OK)
 		status = bus->ops->extent(bus, WEIR_TOPIC_EVENTS, 0, &first, &next, error);
@@ -640,7 +638,7 @@ static enum weir_status count_batches(struct weir_bus *bus, uint64_t low, struct
 			left->requests += lines > 0;
 			left->lines += lines;
 		}
-		left->more = first < next && weir_monotonic_ms() >= end_ms;
+		left->more = first < next && weir_monotonic_ms() >= left->end_ms;
 	}
 	if (consumer != NULL)
 		bus->ops->consumer_free(consumer);

@@ -240,6 +240,8 @@ static void set_read(struct redis_source *source, struct redis_stream *stream, c
 	uint64_t place = stream->place.position, remembered = queue_remembered(stream->entries);
 	bool lacks = !group->there && place > 0, kept = group->there && read->there;
 	stream->place.read = kept ? read->number : lacks ? remembered : 0;
+	if (stream->place.read < stream->departed) /* a kill may have come between the saving of the two */
+		stream->place.read = stream->departed;
 	stream->tallied = stream->done == NULL || kept || (lacks && remembered > 0) || (!group->there && place == 0) ||
 	                  (lacks && place == extent->last && stream->departed == 0);
 	if (!stream->tallied && lacks) {

@@ -264,6 +264,20 @@ enum remote_turn remote_turn_of(struct remote_fetch *fetch, struct remote_known 
 
 /* ---- reading again ---- */
 
+/* Behind what came, where an answer breaks off: else a server that breaks off each long one would never give the piece. */
+static enum weir_status read_on(struct remote_fetch *fetch, const struct remote_object *object,
+                                const struct remote_piece *piece, int fd, uint64_t *got, struct weir_error *error)
+{
+	enum weir_status status;
+	uint64_t came;
+	do {
+		came = 0;
+		status = remote_read_bytes(fetch, object, piece->from + *got, piece->to, fd, &came, error);
+		*got += came;
+	} while (status == WEIR_IO && came > 0 && piece->from + *got < piece->to && !remote_stopped(fetch));
+	return status;
+}
+
 enum weir_status remote_read_again(struct remote_fetch *fetch, struct remote_piece *piece, struct weir_error *error)
 {
 	if (piece->packed)
@@ -275,7 +289,7 @@ enum weir_status remote_read_again(struct remote_fetch *fetch, struct remote_pie
 	if (fd < 0)
 		return WEIR_IO;
 	piece->at = fetch->step->bytes;
-	enum weir_status status = remote_read_bytes(fetch, &object, piece->from, piece->to, fd, &got, error);
+	enum weir_status status = read_on(fetch, &object, piece, fd, &got, error);
 	bool whole = got == piece->to - piece->from;
 	if (!whole && status == WEIR_IO)
 		return WEIR_IO;
