@@ -200,8 +200,8 @@ static enum weir_status open_lanes(struct once *once, struct weir_error *error)
 			status = policy_log_load(once->store, once->registry, error);
 	}
 	if (status == WEIR_OK)
-		status =
-			policy_log_apply(once->store, once->registry, NULL, once->config->policy, NULL, 0, &once->policy_version, error);
+		status = policy_log_apply(once->store, once->registry, NULL, once->config->policy, NULL, 0,
+		                          &once->policy_version, error);
 	once->lanes = weir_alloc(once->partition_count, sizeof(struct lane *));
 	once->partitions = weir_alloc(once->partition_count, sizeof *once->partitions);
 	for (uint32_t i = 0; status == WEIR_OK && i < once->partition_count; i++)
