@@ -9,6 +9,7 @@ import random
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -490,6 +491,31 @@ def test_a_damaged_state_is_refused_in_words(place):
             file.write(b"\xff" * 4096)
     done = place.run(*arguments)
     assert done.code() in (1, 2) and place.path("state") in done.said(), (done.code(), done.said())
+
+
+def of_servers(port):
+    """A source of each kind that asks a server, which is at this port."""
+    at = f"127.0.0.1:{port}"
+    return {"nats": {"type": "nats", "url": f"nats://{at}", "stream": "S"},
+            "amqp": {"type": "amqp", "url": f"amqp://{at}", "queue": "q", "user": "u", "password": "p"},
+            "redis": {"type": "redis", "url": f"redis://{at}", "streams": ["s"]},
+            "webhdfs": {"type": "webhdfs", "name": "h", "url": f"http://{at}", "path": "/logs/*", "user": "weir"},
+            "s3": {"type": "s3", "name": "o", "bucket": "logs", "region": "r", "url": f"http://{at}"},
+            "kafka": {"type": "kafka", "brokers": at, "topics": ["t"], "group": "g"}}
+
+
+def test_a_server_that_is_away_or_says_nothing_holds_up_no_stop(place):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never answers
+        for way, port in (("away", free_port()), ("silent", silent.getsockname()[1])):
+            weirs = {}
+            for kind, reads in of_servers(port).items():
+                config = place.config(site(), [{**reads, "format": "json"}], name=f"{kind}-{way}.json")
+                weirs[kind] = place.start("run", "--config", config, "--state", place.path(f"{kind}-{way}"),
+                                          "--decisions", place.path(f"{kind}-{way}.out"))
+            for kind, weir in weirs.items():
+                until(lambda: "run: following" in weir.said(), f"{kind} runs though its server is {way}", running=weir)  # pylint: disable=cell-var-from-loop
+            for kind, weir in weirs.items():
+                assert weir.stop() == 0, (way, kind, weir.said())
 
 
 if __name__ == "__main__":

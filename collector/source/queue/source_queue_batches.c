@@ -263,13 +263,16 @@ void queue_note_again(struct queue_source *source, struct queue_stream *stream)
 
 /* ---- the thread ---- */
 
-static void pause_for(struct queue_source *source, int64_t pause_ms)
+/* @return false: it is to end */
+static bool pause_for(struct queue_source *source, int64_t pause_ms)
 {
 	int64_t end_ms = weir_monotonic_ms() + pause_ms;
 	pthread_mutex_lock(&source->mutex);
 	while (!queue_ending(source) && weir_monotonic_ms() < end_ms)
 		wait_for_other(source);
+	bool ending = queue_ending(source);
 	pthread_mutex_unlock(&source->mutex);
+	return !ending;
 }
 
 void *queue_read(void *context)
@@ -283,7 +286,10 @@ void *queue_read(void *context)
 		queue_problem(source, error.text);
 		pause_ms = source->reads ? RETRY_LEAST_MS : 2 * pause_ms < RETRY_MOST_MS ? 2 * pause_ms : RETRY_MOST_MS;
 		source->reads = false;
-		pause_for(source, status == WEIR_INVALID ? INVALID_MS : pause_ms);
+		if (!pause_for(source, status == WEIR_INVALID ? INVALID_MS : pause_ms)) {
+			status = WEIR_END;
+			break;
+		}
 	}
 	queue_flush(source);
 	if (status != WEIR_END)
