@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ static struct doc_node *add(struct reading *reading, enum doc_kind kind, size_t 
 	node->line = (unsigned)line + 1;
 	node->key = reading->key[reading->depth];
 	reading->key[reading->depth] = NULL;
+	assert(reading->next[reading->depth] != NULL); /* begin() has set it for each depth */
 	*reading->next[reading->depth] = node;
 	reading->next[reading->depth] = &node->next;
 	return node;
