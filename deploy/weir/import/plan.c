@@ -114,6 +114,8 @@ void plan_explain(struct plan *plan, struct plan_item *item, const char *format,
 
 void plan_forget(struct plan_item *item, size_t from, size_t to)
 {
+	if (from == to) /* there may be no notes at all */
+		return;
 	memmove(item->notes + from, item->notes + to, (item->note_count - to) * sizeof *item->notes);
 	/* What is left may need more room than the array's growth supposes: it keeps what it has. */
 	item->note_count -= to - from;
