@@ -108,23 +108,30 @@ void arming_metrics(struct arming *arming, struct weir_text *page)
 	pthread_mutex_unlock(&arming->lock);
 }
 
+static double share_of(const struct arming_day *day)
+{
+	return day->keys > 0 ? (double)day->blocked / (double)day->keys : 0;
+}
+
 /* @param count  of the zones that wait: 0 where another archiver looks at them */
 static void write_page(struct arming *arming, size_t count)
 {
 	struct weir_text page = {0};
-	for (int metric = 0; metric < METRIC_COUNT; metric++) {
-		weir_metrics_family(&page, &metrics[metric]);
-		for (size_t i = 0; i < count; i++) {
-			const struct waiting_zone *zone = &arming->waiting->zones[i];
-			const struct arming_day *day = &zone->verdict.newest;
-			const struct weir_span name = weir_span_of(zone->name);
-			if (metric == SHARE)
-				weir_metrics_double(&page, &metrics[metric], &name,
-				                    day->keys > 0 ? (double)day->blocked / (double)day->keys : 0);
-			else
-				weir_metrics_uint(&page, &metrics[metric], &name,
-				                  metric == DAYS_BELOW ? zone->verdict.below : arming_days_needed(&zone->terms));
-		}
+	const struct waiting_zone *zones = count > 0 ? arming->waiting->zones : NULL;
+	weir_metrics_family(&page, &metrics[DAYS_BELOW]);
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_span name = weir_span_of(zones[i].name);
+		weir_metrics_uint(&page, &metrics[DAYS_BELOW], &name, zones[i].verdict.below);
+	}
+	weir_metrics_family(&page, &metrics[DAYS_NEEDED]);
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_span name = weir_span_of(zones[i].name);
+		weir_metrics_uint(&page, &metrics[DAYS_NEEDED], &name, arming_days_needed(&zones[i].terms));
+	}
+	weir_metrics_family(&page, &metrics[SHARE]);
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_span name = weir_span_of(zones[i].name);
+		weir_metrics_double(&page, &metrics[SHARE], &name, share_of(&zones[i].verdict.newest));
 	}
 	pthread_mutex_lock(&arming->lock);
 	struct weir_text before = arming->page;
