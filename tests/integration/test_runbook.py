@@ -437,9 +437,9 @@ def source_unreadable(night):
 
 def duplicate_collector(night):
     twin = night.roles.collector(night.sources, name="twin")
-    twin.until_ready().stop()
+    twin.until_up().stop()  # ready it need not be: it has read lines of another format
     shutil.copy(os.path.join(night.collector.state, "sources.json"), os.path.join(twin.state, "sources.json"))
-    twin.start().until_ready()
+    twin.start().until_up()
     before = night.limiter.value("weir_limiter_repeated_events_total")
     night.block("twins")
     night.limiter.until(lambda: night.limiter.value("weir_limiter_repeated_events_total") > before, "drops the second ones")
