@@ -155,7 +155,7 @@ void ledger_count(struct ledger *ledger, const struct weir_frame *frame, const s
 		int64_t hour_ms = weir_begin_of(event->time_ms, WEIR_HOUR_MS);
 		struct weir_span fields = weir_frame_fields(frame, i, &run);
 		for (uint32_t z = 0; z < set->count; z++, pair++) {
-			unsigned bits = frame->verdicts[pair / 2] >> (pair % 2 * 4) & 15;
+			unsigned bits = weir_verdict_of(frame->verdicts, pair);
 			if ((bits & WEIR_VERDICT_NONE) != 0)
 				continue;
 			bool blocked = (bits & WEIR_VERDICT_BLOCK) != 0;

@@ -69,6 +69,12 @@ enum weir_verdict_bits {
 	WEIR_VERDICT_NONE = 8,    /* not judged: zone unknown, a queue's done, or taken before */
 };
 
+/** @return enum weir_verdict_bits of an (event, zone) pair @param verdicts  4 bits for each pair, low half first */
+static inline unsigned weir_verdict_of(const uint8_t *verdicts, uint32_t pair)
+{
+	return (verdicts[pair / 2] >> (pair % 2 * 4)) & 15u;
+}
+
 /* ---- writing: one open frame of one partition ---- */
 
 struct weir_frame_writer; /* keeps its buffers from frame to frame */

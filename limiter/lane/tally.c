@@ -142,11 +142,6 @@ static void count_pair(struct tally *tally, uint32_t zone_id, struct weir_span k
 		add(&zone->late, 1);
 }
 
-static inline unsigned verdict_of(const struct shard_result *result, uint32_t pair)
-{
-	return (result->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
-}
-
 /* Whether all pairs of the word of verdicts that begins here have simply passed. */
 static inline bool all_passed(const struct shard_result *result, uint32_t pair)
 {
@@ -192,7 +187,7 @@ static void count_one_zone(struct tally *tally, const struct weir_frame *frame, 
 			i += PAIRS_A_WORD;
 			continue;
 		}
-		unsigned bits = verdict_of(result, i);
+		unsigned bits = weir_verdict_of(result->verdicts, i);
 		uint32_t key = frame->events[i].key;
 		if (bits == 0)
 			passed++;
@@ -221,7 +216,7 @@ static bool event_passed(const struct shard_result *result, uint32_t pair, uint3
 	uint32_t end = pair + count;
 	while (pair < end) {
 		bool many = end - pair >= PAIRS_A_WORD && all_passed(result, pair);
-		if (!many && verdict_of(result, pair) != 0)
+		if (!many && weir_verdict_of(result->verdicts, pair) != 0)
 			return false;
 		pair += many ? PAIRS_A_WORD : 1;
 	}
@@ -242,7 +237,8 @@ static void count_sets(struct tally *tally, const struct weir_frame *frame, cons
 		}
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
 			struct top_mark mark = {0};
-			count_pair(tally, set->zones[j].id, frame->keys[event->key], verdict_of(result, pair), &mark);
+			count_pair(tally, set->zones[j].id, frame->keys[event->key], weir_verdict_of(result->verdicts, pair),
+			           &mark);
 		}
 	}
 	for (uint32_t i = 0; i < frame->zone_set_count; i++)

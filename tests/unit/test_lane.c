@@ -95,7 +95,7 @@ static void take_events(struct scene *scene, uint64_t offset, uint64_t first_pos
 
 static unsigned verdict(const struct scene *scene, uint32_t pair)
 {
-	return scene->result.judged.verdicts[pair / 2] >> (pair % 2 * 4) & 15u;
+	return weir_verdict_of(scene->result.judged.verdicts, pair);
 }
 
 /* ---- cases ---- */

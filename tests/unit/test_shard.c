@@ -14,7 +14,7 @@ static uint64_t seen_kinds[BUCKET_LIFTS + 1]; /* decisions of each */
 
 static unsigned verdict_at(const struct shard_result *result, uint32_t pair)
 {
-	return (result->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
+	return weir_verdict_of(result->verdicts, pair);
 }
 
 static void print_limit(const struct weir_text *shown, const struct model_limit *wanted)

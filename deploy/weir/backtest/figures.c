@@ -237,7 +237,7 @@ static void count_event(struct figures *figures, const struct weir_frame *frame,
 	uint64_t *bins = NULL, *row = NULL;
 	bool some_block = false;
 	for (uint32_t i = 0; i < set->count; i++, pair++) {
-		unsigned bits = (judged->verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
+		unsigned bits = weir_verdict_of(judged->verdicts, pair);
 		uint32_t place = set->zones[i].id - 1;
 		if ((bits & WEIR_VERDICT_NONE) || place >= figures->options.zone_count)
 			continue;

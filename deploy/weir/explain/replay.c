@@ -259,11 +259,6 @@ static void explain_limit(struct replay *replay, struct question *question, cons
 
 /* ---- events ---- */
 
-static unsigned bits_of(const struct shard_result *judged, uint32_t pair)
-{
-	return judged->verdicts[pair / 2] >> (pair % 2 * 4) & 15u;
-}
-
 /* One event in one zone: what its limits held before it is known. */
 struct pair {
 	uint32_t held_count;
@@ -281,7 +276,7 @@ static void take_pair(struct replay *replay, const struct replay_event *event, u
 	struct tracker *tracker = tracker_of(watch, at->id);
 	struct pair after = {0};
 	after.held_count = shard_read_held(lane_shard(replay->lane), at->id, event->key, event->time_ms, after.held);
-	unsigned bits = bits_of(&result->judged, number);
+	unsigned bits = weir_verdict_of(result->judged.verdicts, number);
 	struct override_effect effect =
 		overrides_effect(shard_overrides(lane_shard(replay->lane)), at->id, event->key, event->time_ms);
 	struct weir_limit rules[WEIR_ZONE_LIMITS_MAX];

@@ -70,7 +70,7 @@ static void put_key(struct decode_json *decoder, struct weir_json_writer *json, 
 
 static void put_verdict(struct weir_json_writer *json, const struct weir_frame *frame, uint32_t pair)
 {
-	unsigned bits = frame->verdicts[pair / 2] >> (pair % 2 * 4) & 15;
+	unsigned bits = weir_verdict_of(frame->verdicts, pair);
 	const char *verdict = (bits & WEIR_VERDICT_NONE) != 0    ? "none"
 	                      : (bits & WEIR_VERDICT_BLOCK) != 0 ? "block"
 	                                                         : "pass";

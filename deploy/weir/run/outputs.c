@@ -66,7 +66,7 @@ static void add_judged(struct output_batch *batch, const struct lane *lane, cons
 		const struct weir_frame_event *event = &frame->events[i];
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
-			unsigned bits = (result->judged.verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
+			unsigned bits = weir_verdict_of(result->judged.verdicts, pair);
 			const struct compiled_zone *zone = compiled_policy_zone(lane_compiled_policy(lane), set->zones[j].id);
 			if ((bits & WEIR_VERDICT_NONE) || zone == NULL)
 				continue;

@@ -462,7 +462,7 @@ static void note_blocked(struct peaks *peaks, const struct lane_result *result)
 		const struct weir_frame_event *event = &frame->events[i];
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
-			unsigned bits = (result->judged.verdicts[pair / 2] >> (pair % 2 * 4)) & 15;
+			unsigned bits = weir_verdict_of(result->judged.verdicts, pair);
 			if (set->zones[j].id == 1 && (bits & WEIR_VERDICT_BLOCK) && !(bits & WEIR_VERDICT_NONE))
 				(void)peaks_block(peaks, frame->keys[event->key]);
 		}

@@ -136,7 +136,7 @@ static void take_result(void *context, struct lane *lane, const struct lane_resu
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
 		for (uint32_t j = 0; j < set->count; j++, pair++)
 			take_verdict(run, lane, event, &set->zones[j], frame->keys[event->key],
-			             result->judged.verdicts[pair / 2] >> (pair % 2 * 4) & 15u);
+			             weir_verdict_of(result->judged.verdicts, pair));
 	}
 	for (uint32_t i = 0; i < result->judged.decision_count; i++)
 		take_decision(run, lane_partition(lane), &result->judged.decisions[i]);
