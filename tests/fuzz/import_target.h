@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 typedef enum weir_status import_read(struct plan *plan, const struct import_options *options, struct weir_error *error);
@@ -62,6 +63,17 @@ static inline void write_file(const char *path, const uint8_t *data, size_t size
 	FILE *file = fopen(path, "wb");
 	assert(file != NULL && fwrite(data, 1, size, file) == size);
 	fclose(file);
+}
+
+/* Any bytes as a file of YAML. */
+static inline void import_yaml(import_read *read, const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("import", 0);
+	char path[64];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	write_file(path, data, size);
+	import_whole(read, path);
+	close(fd);
 }
 
 #endif
