@@ -28,6 +28,12 @@ static inline struct weir_deadline weir_deadline_in_ms(int64_t delay_ms)
 	return deadline;
 }
 
+/** @param at_ms  as weir_monotonic_ms() tells it */
+static inline struct weir_deadline weir_deadline_at_ms(int64_t at_ms)
+{
+	return (struct weir_deadline){.at = {.tv_sec = (time_t)(at_ms / 1000), .tv_nsec = (long)(at_ms % 1000) * 1000000}};
+}
+
 /** A condition that waits by the monotonic clock: a step of the wall clock neither shortens nor lengthens a wait. */
 static inline void weir_condition_init(pthread_cond_t *condition)
 {

@@ -14,6 +14,7 @@
  */
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/deadline.h"
 #include "common/http/internal.h"
 
 #include <pthread.h>
@@ -282,8 +283,8 @@ static void *work(void *context)
 			pthread_mutex_lock(&pool->mutex);
 			continue;
 		}
-		struct timespec until = {.tv_sec = (now_ms + SWEEP_MS) / 1000, .tv_nsec = (now_ms + SWEEP_MS) % 1000 * 1000000};
-		pthread_cond_timedwait(&pool->changed, &pool->mutex, &until);
+		struct weir_deadline deadline = weir_deadline_at_ms(now_ms + SWEEP_MS);
+		(void)weir_condition_wait(&pool->changed, &pool->mutex, &deadline);
 	}
 	pthread_mutex_unlock(&pool->mutex);
 	return NULL;
@@ -294,11 +295,7 @@ static void *work(void *context)
 struct weir_http_pool *weir_http_pool_start(struct weir_http *http, const struct weir_http_options *options)
 {
 	struct weir_http_pool *pool = weir_alloc(1, sizeof *pool);
-	pthread_condattr_t monotonic;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&pool->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	weir_condition_init(&pool->changed);
 	pthread_mutex_init(&pool->mutex, NULL);
 	pool->http = http;
 	pool->waiting_max = options->waiting;

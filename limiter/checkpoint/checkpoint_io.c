@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/deadline.h"
 #include "common/cluster/policy_note.h"
 #include "limiter/checkpoint/handover.h"
 
@@ -245,9 +246,8 @@ static void wait_for_more(struct checkpoint_io *io)
 		pthread_cond_wait(&io->more, &io->lock);
 		return;
 	}
-	int64_t due_ms = io->waiting.first->due_ms;
-	struct timespec until = {.tv_sec = due_ms / 1000, .tv_nsec = due_ms % 1000 * 1000000};
-	pthread_cond_timedwait(&io->more, &io->lock, &until);
+	struct weir_deadline due = weir_deadline_at_ms(io->waiting.first->due_ms);
+	(void)weir_condition_wait(&io->more, &io->lock, &due);
 }
 
 /* The next job that is due; NULL: stopping, and none is left. When stopping, waiting jobs are due at once. */
@@ -283,16 +283,6 @@ static void *work(void *context)
 	return NULL;
 }
 
-/* Makes timed waits use the monotonic clock, which nobody can set. */
-static void init_more(pthread_cond_t *more)
-{
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(more, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
-
 enum weir_status checkpoint_io_start(enum weir_status (*open)(void *context, struct weir_store **store,
                                                               struct weir_error *error),
                                      void *context, const struct weir_log *log, struct checkpoint_io **out,
@@ -309,7 +299,7 @@ enum weir_status checkpoint_io_start(enum weir_status (*open)(void *context, str
 		return status;
 	}
 	pthread_mutex_init(&io->lock, NULL);
-	init_more(&io->more);
+	weir_condition_init(&io->more);
 	int failed = pthread_create(&io->thread, NULL, work, io);
 	if (failed != 0) {
 		io->store->ops->close(io->store);

@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/deadline.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,13 +129,7 @@ static void answer(struct queue_source *source)
 static enum weir_status wait_once(struct queue_source *source, struct weir_error *error)
 {
 	enum weir_status status = WEIR_AGAIN;
-	struct timespec end;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_nsec += STEP_MS * 1000000L;
-	if (end.tv_nsec >= 1000000000L) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000L;
-	}
+	struct weir_deadline deadline = weir_deadline_in_ms(STEP_MS);
 	pthread_mutex_lock(&source->mutex);
 	if (source->filled == source->taken && source->ended) {
 		status = source->failure.status == WEIR_OK ? WEIR_END : WEIR_IO;
@@ -142,7 +137,7 @@ static enum weir_status wait_once(struct queue_source *source, struct weir_error
 			*error = source->failure;
 		source->failure.status = WEIR_OK; /* said once */
 	} else if (source->filled == source->taken) {
-		pthread_cond_timedwait(&source->changed, &source->mutex, &end);
+		(void)weir_condition_wait(&source->changed, &source->mutex, &deadline);
 	}
 	pthread_mutex_unlock(&source->mutex);
 	return status;
@@ -176,7 +171,6 @@ enum weir_status queue_init(struct queue_source *source, const struct source_ops
                             const struct queue_reader *reader, const char *prefix, const char *label,
                             const struct source_context *context, struct weir_error *error)
 {
-	pthread_condattr_t attributes;
 	struct weir_text name = {0};
 	weir_text_printf(&name, "%s%s", prefix, label);
 	weir_text_append(&name, "", 1);
@@ -187,10 +181,7 @@ enum weir_status queue_init(struct queue_source *source, const struct source_ops
 	source->label = name.at;
 	source->once |= context->once;
 	pthread_mutex_init(&source->mutex, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&source->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	weir_condition_init(&source->changed);
 	for (size_t i = 0; i < QUEUE_BATCHES; i++)
 		source->batches[i].positions = weir_alloc(QUEUE_BATCH_LINES, sizeof(uint64_t));
 	source->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -10,6 +10,7 @@
 #include "collector/source/source_message.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/deadline.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,14 +49,8 @@ uint64_t queue_remembered(const struct queue_stream *stream)
 /* Under the lock: waits for the other side, for a moment at most. */
 static void wait_for_other(struct queue_source *source)
 {
-	struct timespec end;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_nsec += WAIT_MS * 1000000L;
-	if (end.tv_nsec >= 1000000000L) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000L;
-	}
-	pthread_cond_timedwait(&source->changed, &source->mutex, &end);
+	struct weir_deadline deadline = weir_deadline_in_ms(WAIT_MS);
+	(void)weir_condition_wait(&source->changed, &source->mutex, &deadline);
 }
 
 enum weir_status queue_find(struct queue_source *source, const struct queue_found *found, struct queue_stream **stream,

@@ -9,6 +9,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/deadline.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,6 @@ struct remote_fetch *remote_fetch_new(const struct remote_fetch_options *options
                                       struct remote_piece *replays, size_t replay_count)
 {
 	struct remote_fetch *fetch = weir_alloc(1, sizeof *fetch);
-	pthread_condattr_t attributes;
 	fetch->options = *options;
 	fetch->table = *table;
 	*table = (struct remote_table){0};
@@ -35,10 +35,7 @@ struct remote_fetch *remote_fetch_new(const struct remote_fetch_options *options
 	fetch->buffer = weir_alloc(REMOTE_BUFFER_BYTES, 1);
 	fetch->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&fetch->mutex, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&fetch->moved, &attributes);
-	pthread_condattr_destroy(&attributes);
+	weir_condition_init(&fetch->moved);
 	return fetch;
 }
 
@@ -61,10 +58,10 @@ bool remote_stopped(struct remote_fetch *fetch)
 
 static void wait_until(struct remote_fetch *fetch, int64_t end_ms)
 {
-	struct timespec end = {.tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000};
+	struct weir_deadline deadline = weir_deadline_at_ms(end_ms);
 	pthread_mutex_lock(&fetch->mutex);
 	while (!fetch->stop && weir_monotonic_ms() < end_ms)
-		pthread_cond_timedwait(&fetch->moved, &fetch->mutex, &end);
+		(void)weir_condition_wait(&fetch->moved, &fetch->mutex, &deadline);
 	pthread_mutex_unlock(&fetch->mutex);
 }
 

@@ -176,7 +176,7 @@ static void start(struct job *job)
 /* @return whether it has ended; then its thread is gone, too */
 static bool wait_for(struct job *job, int64_t end_ms)
 {
-	struct weir_deadline deadline = {.at = {.tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000}};
+	struct weir_deadline deadline = weir_deadline_at_ms(end_ms);
 	pthread_mutex_lock(&job->mutex);
 	while (!job->ended && weir_condition_wait(&job->changed, &job->mutex, &deadline))
 		;
