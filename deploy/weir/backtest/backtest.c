@@ -9,16 +9,17 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "common/files/output_file.h"
 #include "deploy/weir/backtest/decision_files.h"
 #include "deploy/weir/backtest/log_judge.h"
 #include "deploy/weir/backtest/report.h"
-#include "deploy/weir/backtest/report_file.h"
 #include "deploy/weir/backtest/sources.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/once.h"
 #include "deploy/weir/run/run_check.h"
 #include "deploy/weir/run/summary.h"
 #include "deploy/weir/run/unmatched.h"
+#include "deploy/weir/run/written_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ struct backtest {
 	struct figures **figures; /* by partition */
 	struct decision_files *decisions;
 	struct written_files written;
-	struct report_file files[FORM_COUNT];
+	struct weir_output_file files[FORM_COUNT];
 	struct report report;
 	uint32_t partitions;
 	bool ended; /* there is something to report */
@@ -341,27 +342,27 @@ static enum weir_status open_reports(struct backtest *backtest, struct weir_erro
 {
 	enum weir_status status = WEIR_OK;
 	for (int i = 0; status == WEIR_OK && i < FORM_COUNT; i++)
-		status = report_file_open(&backtest->files[i], backtest->form_paths[i], error);
+		status = weir_output_file_open(&backtest->files[i], backtest->form_paths[i], 0640, error);
 	return status;
 }
 
 /* ---- after ---- */
 
-static enum weir_status write_form(struct report_file *file, report_form *form, const struct report *report,
+static enum weir_status write_form(struct weir_output_file *file, report_form *form, const struct report *report,
                                    struct weir_error *error)
 {
 	struct weir_text text = {0};
 	if (file->path == NULL)
 		return WEIR_OK;
 	form(&text, report);
-	enum weir_status status = report_file_write(file, weir_text_span(&text), error);
+	enum weir_status status = weir_output_file_write(file, weir_text_span(&text), error);
 	weir_text_deinit(&text);
 	return status;
 }
 
 static enum weir_status write_report(struct backtest *backtest, struct weir_error *error)
 {
-	struct report_file words = {.path = backtest->run.quiet || standard_outputs(backtest) > 0 ? NULL : "-"};
+	struct weir_output_file words = {.path = backtest->run.quiet || standard_outputs(backtest) > 0 ? NULL : "-"};
 	enum weir_status status = WEIR_OK;
 	if (backtest->decisions != NULL)
 		status = decision_files_finish(backtest->decisions, error);
@@ -512,7 +513,7 @@ static void deinit(struct backtest *backtest)
 	free(backtest->figures);
 	decision_files_free(backtest->decisions);
 	for (int i = 0; i < FORM_COUNT; i++)
-		report_file_close(&backtest->files[i]);
+		weir_output_file_close(&backtest->files[i]);
 	written_files_deinit(&backtest->written);
 	run_options_deinit(&backtest->run);
 	policies_deinit(&backtest->policies);

@@ -8,14 +8,15 @@
 #include "collector/follow/inputs.h"
 #include "common/base/alloc.h"
 #include "common/base/stop.h"
+#include "common/files/output_file.h"
 #include "common/json/units.h"
-#include "deploy/weir/backtest/report_file.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/once.h"
 #include "deploy/weir/run/once_watch.h"
 #include "deploy/weir/run/run_check.h"
 #include "deploy/weir/run/summary.h"
 #include "deploy/weir/run/unmatched.h"
+#include "deploy/weir/run/written_files.h"
 #include "deploy/weir/suggest/report.h"
 
 #include <inttypes.h>
@@ -147,7 +148,7 @@ static const struct weir_command_line suggest_line = {
 struct suggest {
 	const char **logs; /* owned; of argv */
 	const char *windows, *spare_path, *state_path, *json_path, *output_path;
-	struct report_file json_file, output_file;
+	struct weir_output_file json_file, output_file;
 	uint64_t share;       /* of SHARE_ONE */
 	int64_t memory_bytes; /* -1: not given */
 	struct setting setting;
@@ -361,9 +362,9 @@ static enum weir_status open_outputs(struct suggest *suggest, struct weir_error 
 		if (read[i] != NULL)
 			status = run_check_file(written.list, read[i], error);
 	if (status == WEIR_OK)
-		status = report_file_open(&suggest->json_file, suggest->json_path, error);
+		status = weir_output_file_open(&suggest->json_file, suggest->json_path, 0640, error);
 	if (status == WEIR_OK)
-		status = report_file_open(&suggest->output_file, suggest->output_path, error);
+		status = weir_output_file_open(&suggest->output_file, suggest->output_path, 0640, error);
 	written_files_deinit(&written);
 	return status;
 }
@@ -548,14 +549,14 @@ static enum weir_exit read_second(struct suggest *suggest)
 
 typedef void report_form(struct weir_text *text, const struct suggest_report *report);
 
-static enum weir_status write_form(struct report_file *file, report_form *form, const struct suggest_report *report,
-                                   struct weir_error *error)
+static enum weir_status write_form(struct weir_output_file *file, report_form *form,
+                                   const struct suggest_report *report, struct weir_error *error)
 {
 	struct weir_text text = {0};
 	if (file->path == NULL)
 		return WEIR_OK;
 	form(&text, report);
-	enum weir_status status = report_file_write(file, weir_text_span(&text), error);
+	enum weir_status status = weir_output_file_write(file, weir_text_span(&text), error);
 	weir_text_deinit(&text);
 	return status;
 }
@@ -564,7 +565,7 @@ static enum weir_exit tell(struct suggest *suggest)
 {
 	struct suggest_report *report = &suggest->report;
 	bool told = suggest->run.quiet || is_standard(suggest->json_path) || is_standard(suggest->output_path);
-	struct report_file words = {.path = told ? NULL : "-"};
+	struct weir_output_file words = {.path = told ? NULL : "-"};
 	struct weir_error error;
 	report->setting = &suggest->setting;
 	report->trial = &suggest->trial;
@@ -611,8 +612,8 @@ static void deinit(struct suggest *suggest)
 	}
 	free(suggest->peaks);
 	free(suggest->figures);
-	report_file_close(&suggest->json_file);
-	report_file_close(&suggest->output_file);
+	weir_output_file_close(&suggest->json_file);
+	weir_output_file_close(&suggest->output_file);
 	peak_table_deinit(&suggest->table);
 	trial_deinit(&suggest->trial);
 	spared_deinit(&suggest->spared);

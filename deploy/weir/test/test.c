@@ -3,13 +3,12 @@
 #include "common/base/alloc.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
+#include "common/files/output_file.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/terminal/readable.h"
 #include "deploy/weir/test/internal.h"
 #include "deploy/weir/test/require.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,49 +118,24 @@ static bool is_read(const struct test_options *options, const struct test_run *r
 	return false;
 }
 
-/* What is no file, as a pipe, or another's, as /dev/stdout, is written as it stands. */
-static enum weir_status write_stream(const char *path, const struct weir_text *text, struct weir_error *error)
-{
-	size_t written;
-	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-	bool done = fd >= 0 && weir_write_all(fd, text->at, text->length, &written) == 0;
-	int wrong = errno;
-	if (fd >= 0)
-		close(fd);
-	return done ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(wrong));
-}
-
-/* The file is replaced as a whole, behind links, and keeps who may read it: a new one is as the umask has it. */
-static enum weir_status write_file(const char *path, mode_t mode, const struct weir_text *text,
-                                   struct weir_error *error)
-{
-	char *real = realpath(path, NULL);
-	enum weir_status status = weir_durable_write(real != NULL ? real : path, text->at, text->length, error);
-	if (status == WEIR_OK && chmod(real != NULL ? real : path, mode) != 0)
-		status = weir_fail(error, WEIR_IO, "cannot set the mode of %s: %s", path, strerror(errno));
-	free(real);
-	return status;
-}
-
 static enum weir_exit write_junit(const struct test_options *options, const struct test_run *run)
 {
 	const char *path = options->junit_path;
 	struct stat about;
 	struct weir_error error;
-	bool there = stat(path, &about) == 0;
-	if (there && is_read(options, run, &about)) {
+	if (stat(path, &about) == 0 && is_read(options, run, &about)) {
 		fprintf(stderr, "weir test: --junit %s would end a file that is read: name another\n", path);
 		return WEIR_EXIT_USAGE;
 	}
+	struct weir_output_file file = {0};
 	struct weir_text text = {0};
 	test_run_junit(&text, run);
-	mode_t mask = umask(0);
-	(void)umask(mask);
-	bool stands = there && (!S_ISREG(about.st_mode) || strncmp(path, "/dev/", 5) == 0);
-	enum weir_status status = stands ? write_stream(path, &text, &error)
-	                                 : write_file(path, there ? about.st_mode & 0777 : 0666 & ~mask, &text, &error);
+	enum weir_status status = weir_output_file_open(&file, path, 0666, &error);
+	if (status == WEIR_OK)
+		status = weir_output_file_write(&file, weir_text_span(&text), &error);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir test: %s\n", error.text);
+	weir_output_file_close(&file);
 	weir_text_deinit(&text);
 	return status == WEIR_OK ? WEIR_EXIT_DONE : WEIR_EXIT_FAILED;
 }
