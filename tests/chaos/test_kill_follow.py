@@ -30,6 +30,7 @@ import json_out
 import oracle
 import random_cases
 from support import archive_check, metrics, traffic
+from support.following import taken
 from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, read, until
 
 SCALE = 4 if SANITIZED else 1
@@ -253,18 +254,10 @@ def require_once(service, logs, whole):
 
 def require_each_event_once(one, frames, whole, sources):
     """Requires the log to hold every event of every log once, but for repetitions that are passed over."""
-    held, seen, fresh = {}, set(), 0
-    for line in frames:
-        frame = json.loads(line)
-        if frame["kind"] != "events":
-            continue
-        reader = frame["partition"], frame["source"]
-        before = held.get(reader, -1)
-        for event in frame["events"]:
-            held[reader] = max(held.get(reader, -1), event["position"])
-            if event["position"] > before:
-                seen.add((frame["source"], event["position"]))
-                fresh += sum(not zone.get("done", False) for zone in event["zones"])
+    seen, fresh = set(), 0
+    for source, event in taken(frames):
+        seen.add((source, event["position"]))
+        fresh += sum(not zone.get("done", False) for zone in event["zones"])
     matched = sum(counts["matched"] for counts in whole.summary()["zones"].values())
     assert fresh == matched, f"{fresh} judgements are in the log, {matched} are due"
     assert len({source for source, _ in seen}) <= sources, "a log has become two sources"

@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, journal, metrics
+from support.following import positions, verdicts
 from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, until
 from support.traffic import site, sliding, zone
 
@@ -62,28 +63,6 @@ def until_keys(place, weir, *wanted):
     """Waits until just these keys were blocked."""
     until(lambda: len(keys(place)) >= len(wanted), f"decisions for {wanted}", running=weir)
     assert keys(place) == sorted(wanted), keys(place)
-
-
-def verdicts(port):
-    """How many were given in all of weir's lives; -1 while it does not answer."""
-    page = metrics.scrape(port)
-    return page.sum("weir_limiter_verdicts_total") if page else -1
-
-
-def positions(place):
-    """(source, position) of every event in weir's log, as a limiter takes them: repetitions are passed over."""
-    held, seen = {}, []
-    for line in place.good("decode", "--state", place.path("state")).out().splitlines():
-        frame = json.loads(line)
-        if frame["kind"] != "events":
-            continue
-        reader = frame["partition"], frame["source"]
-        before = held.get(reader, -1)
-        for event in frame["events"]:
-            held[reader] = max(held.get(reader, -1), event["position"])
-            if event["position"] > before:
-                seen.append((frame["source"], event["position"]))
-    return seen
 
 
 def test_entries_become_decisions(place):

@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics, s3, traffic
+from support.following import events
 from support.place import PATIENCE_S, ROOT, free_port, lines_of, until
 from support.proxy import Proxy
 
@@ -57,18 +58,9 @@ def once(place, name, sources, zones=None):
 
 def seen(place):
     """{user: how many of its events limiters take}, of a log that weir wrote."""
-    held, counts = {}, collections.Counter()
-    for text in place.good("decode", "--state", place.path("state")).out().splitlines():
-        frame = json.loads(text)
-        if frame["kind"] != "events":
-            continue
-        reader = frame["partition"], frame["source"]
-        before = held.get(reader, -1)
-        for event in frame["events"]:
-            held[reader] = max(held.get(reader, -1), event["position"])
-            if event["position"] > before:
-                key = event["key"]
-                counts[key[0] if isinstance(key, list) else key] += 1
+    counts = collections.Counter()
+    for _, _, key in events(place):
+        counts[key[0] if isinstance(key, list) else key] += 1
     return counts
 
 

@@ -46,10 +46,10 @@ def keys(place):
     return sorted(decision["key"][0] for decision in lines_of(place.path("out")) if decision["action"] == "block")
 
 
-def events(place):
-    """(source, position, key) of every event in weir's log, as a limiter takes them: repetitions are passed over."""
-    held, seen = {}, []
-    for text in place.good("decode", "--state", place.path("state")).out().splitlines():
+def taken(frames):
+    """(source, event) of each event in the lines of `weir decode`, as a limiter takes them: repetitions are passed over."""
+    held = {}
+    for text in frames:
         frame = json.loads(text)
         if frame["kind"] != "events":
             continue
@@ -58,8 +58,13 @@ def events(place):
         for event in frame["events"]:
             held[reader] = max(held.get(reader, -1), event["position"])
             if event["position"] > before:
-                seen.append((frame["source"], event["position"], event["key"]))
-    return seen
+                yield frame["source"], event
+
+
+def events(place):
+    """(source, position, key) of every event in weir's log that limiters take."""
+    frames = place.good("decode", "--state", place.path("state")).out().splitlines()
+    return [(source, event["position"], event["key"]) for source, event in taken(frames)]
 
 
 def positions(place):
