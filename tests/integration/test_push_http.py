@@ -280,7 +280,7 @@ def test_a_full_spool_makes_senders_wait(place):
             taken += status == 200
         assert status == 503 and "spool is full" in said and int(fields["Retry-After"]) >= 1, (status, said)
         until(lambda: "senders are told to wait" in weir.said(), "the log says it", running=weir)
-        assert receiver.value("weir_source_pushed_back_total") >= 1
+        assert receiver.value("weir_source_pushed_back_total") >= 1 and receiver.value("weir_source_senders_wait_seconds") > 0
         disk.drain()
         until(lambda: receiver.ask("POST", "/ingest", filler)[0] == 200, "there is room again", running=weir)
         judged(receiver, 1 + 100 * (taken + 1))

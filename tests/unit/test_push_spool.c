@@ -67,6 +67,16 @@ static void take(struct push_spool *spool, const char *id, const char *lines)
 	assert_false(outcome.again);
 }
 
+static uint64_t last_position(const struct source_chunk *chunk)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < chunk->length; i++)
+		count += chunk->data[i] == '\n';
+	for (size_t i = 1; i < count; i++)
+		assert_true(chunk->positions[i] > chunk->positions[i - 1]);
+	return chunk->positions[count > 0 ? count - 1 : 0];
+}
+
 /* Expects the next chunk. @return the position of its last line */
 static uint64_t expect(struct push_spool *spool, const char *lines)
 {
@@ -75,12 +85,7 @@ static uint64_t expect(struct push_spool *spool, const char *lines)
 	assert_int_equal(push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error), WEIR_OK);
 	assert_int_equal(chunk.length, strlen(lines));
 	assert_memory_equal(chunk.data, lines, chunk.length);
-	size_t count = 0;
-	for (size_t i = 0; i < chunk.length; i++)
-		count += chunk.data[i] == '\n';
-	for (size_t i = 1; i < count; i++)
-		assert_true(chunk.positions[i] > chunk.positions[i - 1]);
-	return chunk.positions[count > 0 ? count - 1 : 0];
+	return last_position(&chunk);
 }
 
 static void expect_none(struct push_spool *spool)
@@ -428,6 +433,56 @@ static void no_batch_waits_where_one_is_read_meanwhile(void **state)
 	push_spool_close(asked);
 }
 
+/* ---- senders that are told to wait ---- */
+
+static int64_t waiting_ms(struct push_spool *spool)
+{
+	struct push_spool_status status;
+	push_spool_status(spool, &status);
+	return status.waiting_ms;
+}
+
+/* As if nobody had asked for a minute, and the spool's thread has looked since. */
+static void let_a_minute_pass(struct push_spool *spool)
+{
+	pthread_mutex_lock(&spool->mutex);
+	spool->refused_ms -= 60000;
+	pthread_mutex_unlock(&spool->mutex);
+	take(spool, NULL, "one\n");
+	take(spool, NULL, "two\n"); /* once this is taken, the thread has looked after the one before */
+}
+
+static void a_sender_that_asks_rarely_waits_all_the_time(void **state)
+{
+	(void)state;
+	enum { BATCH_BYTES = 200 << 10 };
+	struct push_outcome outcome;
+	char *lines = weir_alloc(BATCH_BYTES + 1, 1);
+	for (size_t i = 0; i < BATCH_BYTES; i++)
+		lines[i] = i % 64 == 63 ? '\n' : 'x';
+	struct push_spool *spool = open_spool(MIB);
+	assert_int_equal(waiting_ms(spool), 0);
+	while (append(spool, NULL, lines, &outcome) == WEIR_OK)
+		;
+	assert_int_equal(outcome.status, WEIR_FULL);
+	assert_true(waiting_ms(spool) > 0);
+	let_a_minute_pass(spool); /* small batches find room: one like that which was refused does not */
+	assert_true(waiting_ms(spool) > 0);
+
+	struct source_chunk chunk;
+	struct weir_error error;
+	while (push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error) == WEIR_OK)
+		push_spool_acknowledge(spool, last_position(&chunk));
+	for (int i = 0; i < 1000 && waiting_ms(spool) > 0; i++) { /* files go when their ids are on disk, once a second */
+		assert_int_equal(push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error), WEIR_AGAIN);
+		usleep(10000);
+	}
+	assert_int_equal(waiting_ms(spool), 0);
+	assert_int_equal(append(spool, NULL, lines, &outcome), WEIR_OK);
+	push_spool_close(spool);
+	free(lines);
+}
+
 /* Bytes that files may have from here on; a write beyond them is cut short, as on a full disk. */
 static void limit_files(rlim_t bytes)
 {
@@ -486,6 +541,7 @@ int main(void)
 		TEST(a_torn_tail_of_ids_is_cut),
 		TEST(no_batch_waits_where_one_is_read_meanwhile),
 		TEST(ids_are_on_disk_after_a_full_disk_wherever_it_was_full),
+		TEST(a_sender_that_asks_rarely_waits_all_the_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

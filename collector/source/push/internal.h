@@ -57,7 +57,9 @@ struct push_spool {
 	uint64_t taken_bytes; /* of batches that are not on disk yet */
 	bool stopping, hurry; /* hurry: the spool is full, and what is acknowledged should go */
 	uint64_t acknowledged, settled;
-	uint64_t handed; /* batches below this offset were read */
+	uint64_t handed;                      /* batches below this offset were read */
+	uint64_t refused_bytes;               /* of the batch that was refused last */
+	int64_t refused_ms, waiting_since_ms; /* monotonic; 0: no sender is told to wait */
 	int64_t stop_ms;
 	struct push_spool_status counts;
 
@@ -70,7 +72,6 @@ struct push_spool {
 	const struct weir_log *log;
 	struct weir_fault full;
 	uint64_t full_told; /* refusals that are in the log */
-	int64_t full_ms;    /* when there was one last */
 
 	struct push_reading reading;
 };

@@ -126,6 +126,11 @@ struct push_spool_status {
 	uint64_t again_batches;     /* known ids: answered, not stored */
 	uint64_t nameless_batches;  /* stored without an id: the sender may have sent them twice */
 	uint64_t full_refusals;     /* WEIR_FULL and WEIR_AGAIN */
+	/*
+	 * How long senders have been told to wait: since a batch was refused, for as long as another of its size would be,
+	 * however rarely they ask, and some seconds longer; 0: they are not.
+	 */
+	int64_t waiting_ms;
 	uint64_t waiting_batches;   /* stored and not read yet */
 	char problem[256];          /* "": none */
 };
