@@ -438,7 +438,7 @@ static const struct weir_json_rule expect_rules[] = {
 	{.name = "decisions", .meaning = "all decisions, in the order in which they are made; []: nobody is blocked",
 	 .shape = decisions_shape},
 	{.name = "counts", .meaning = "how many events passed or were blocked", .shape = counts_shape},
-	CASE(malformed, WEIR_JSON_NUMBER, "how many lines are not of their format", .most = TEST_LINES_MAX),
+	CASE(malformed, WEIR_JSON_NUMBER, "how many lines are malformed: not of their format", .most = TEST_LINES_MAX),
 	CASE(skipped, WEIR_JSON_NUMBER, "how many the format was told to skip", .most = TEST_LINES_MAX),
 	{.name = NULL}};
 /* clang-format on */
