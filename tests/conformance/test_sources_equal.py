@@ -6,7 +6,8 @@ Each source is read from its real server. The logs are a generated one and the s
 the file gives is what the oracle says of each log's first lines.
 
 WEIR_EQUAL_LINES: how many lines are generated (1500). With it, the real logs of ../shared/data (or WEIR_DATA) come too, and
-servers that take long to start. WEIR_EQUAL_LOGS=zeek-dns,generated: these logs alone.
+servers that take long to start. WEIR_EQUAL_LOGS=zeek-dns,generated: these logs alone. WEIR_EQUAL_SAMPLE: how many first lines of
+each log the oracle judges (20000).
 WEIR_EQUAL_LINES=1000000 tests/conformance/test_sources_equal.py redis: the large run, of one source.
 """
 
@@ -42,7 +43,7 @@ LARGE = "WEIR_EQUAL_LINES" in os.environ
 LINES = int(os.environ.get("WEIR_EQUAL_LINES", "1500"))
 ONLY = [name for name in os.environ.get("WEIR_EQUAL_LOGS", "").split(",") if name]
 DATA = os.path.abspath(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")))
-SAMPLE = min(LINES, 20000)  # lines of each log that the oracle judges, too
+SAMPLE = min(LINES, int(os.environ.get("WEIR_EQUAL_SAMPLE", "20000")))
 PART_LINES = max(1, min(125000, LINES // 3))  # of what is kept as files
 BATCH_LINES = 2000          # of what is pushed
 LONG_S = 1800 if LARGE else 60
