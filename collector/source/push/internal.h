@@ -76,4 +76,11 @@ struct push_spool {
 	struct push_reading reading;
 };
 
+/** As push_spool_append(). @param body  hash of the whole that the id names, of which the lines may be a part */
+WEIR_MUST_USE enum weir_status push_append_part(struct push_spool *spool, struct weir_span id, uint64_t body,
+                                                struct weir_text *lines, push_done *done, void *context,
+                                                struct weir_error *error);
+
+uint32_t push_count_lines(struct weir_span lines);
+
 #endif

@@ -380,7 +380,7 @@ size_t push_spool_batch_most(const struct push_spool *spool)
 	return quarter < PUSH_BATCH_MOST_BYTES ? (size_t)quarter : PUSH_BATCH_MOST_BYTES;
 }
 
-static uint32_t count_lines(struct weir_span lines)
+uint32_t push_count_lines(struct weir_span lines)
 {
 	uint32_t count = 0;
 	for (const char *at = lines.at, *end = at + lines.length; at < end; count++) {
@@ -394,15 +394,16 @@ static enum weir_status check_batch(const struct push_spool *spool, struct weir_
                                     uint32_t *count, struct weir_error *error)
 {
 	size_t most = push_spool_batch_most(spool);
+	const char *otherwise = id.at == NULL ? ", or give each an id of its own, such as an Idempotency-Key" : "";
 	if (id.length > PUSH_ID_MOST_BYTES)
 		return weir_fail(error, WEIR_INVALID, "the batch's id has more than %d bytes", PUSH_ID_MOST_BYTES);
 	if (lines->length > most)
-		return weir_fail(error, WEIR_INVALID, "the batch has %zu bytes, and may have %zu: send smaller ones",
-		                 lines->length, most);
-	*count = count_lines(weir_text_span(lines));
+		return weir_fail(error, WEIR_INVALID, "the batch has %zu bytes, and may have %zu: send smaller ones%s",
+		                 lines->length, most, otherwise);
+	*count = push_count_lines(weir_text_span(lines));
 	if (*count > PUSH_BATCH_MOST_LINES)
-		return weir_fail(error, WEIR_INVALID, "the batch has %" PRIu32 " lines, and may have %d: send smaller ones",
-		                 *count, PUSH_BATCH_MOST_LINES);
+		return weir_fail(error, WEIR_INVALID, "the batch has %" PRIu32 " lines, and may have %d: send smaller ones%s",
+		                 *count, PUSH_BATCH_MOST_LINES, otherwise);
 	return WEIR_OK;
 }
 
@@ -422,8 +423,8 @@ static enum weir_status check_room(struct push_spool *spool, uint64_t bytes, str
 	                 held_bytes(spool), spool->most_bytes);
 }
 
-enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
-                                   push_done *done, void *context, struct weir_error *error)
+enum weir_status push_append_part(struct push_spool *spool, struct weir_span id, uint64_t body, struct weir_text *lines,
+                                  push_done *done, void *context, struct weir_error *error)
 {
 	uint32_t count = 0;
 	enum weir_status status = check_batch(spool, id, lines, &count, error);
@@ -439,7 +440,7 @@ enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id
 	append->id.at_ms = weir_wall_ms();
 	if (append->has_id) {
 		weir_hash128(id.at, id.length, append->id.hash);
-		append->id.body = weir_hash64(lines->at, lines->length);
+		append->id.body = body;
 	}
 	pthread_mutex_lock(&spool->mutex);
 	status = check_room(spool, append->bytes, error);
@@ -458,42 +459,11 @@ enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id
 	return status;
 }
 
-struct waiter {
-	pthread_mutex_t mutex;
-	pthread_cond_t done;
-	bool is_done;
-	struct push_outcome *outcome;
-};
-
-static void wake(void *context, const struct push_outcome *outcome)
+enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
+                                   push_done *done, void *context, struct weir_error *error)
 {
-	struct waiter *waiter = context;
-	pthread_mutex_lock(&waiter->mutex);
-	*waiter->outcome = *outcome;
-	waiter->is_done = true;
-	pthread_cond_signal(&waiter->done);
-	pthread_mutex_unlock(&waiter->mutex);
-}
-
-enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
-                                        struct push_outcome *outcome)
-{
-	struct waiter waiter = {.outcome = outcome};
-	*outcome = (struct push_outcome){.status = WEIR_OK};
-	pthread_mutex_init(&waiter.mutex, NULL);
-	pthread_cond_init(&waiter.done, NULL);
-	enum weir_status status = push_spool_append(spool, id, lines, wake, &waiter, &outcome->why);
-	if (status == WEIR_OK) {
-		pthread_mutex_lock(&waiter.mutex);
-		while (!waiter.is_done)
-			pthread_cond_wait(&waiter.done, &waiter.mutex);
-		pthread_mutex_unlock(&waiter.mutex);
-	} else {
-		outcome->status = status;
-	}
-	pthread_cond_destroy(&waiter.done);
-	pthread_mutex_destroy(&waiter.mutex);
-	return outcome->status;
+	uint64_t body = id.at != NULL ? weir_hash64(lines->at, lines->length) : 0;
+	return push_append_part(spool, id, body, lines, done, context, error);
 }
 
 /* ---- opening and closing ---- */
