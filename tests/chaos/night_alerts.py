@@ -438,7 +438,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("archiver away for as long as topics keep", forget_archive, all_of(start_archiver, keep_for_the_archive(WEEK_MS)),
      "WeirArchiveLosing/1000", "", DATA),
     ("archiver's rows of another time", restore_other_backup, restore_own_backup, "WeirArchiveNotGrowing/10", "", NOTHING, (), False, 180),
-    ("judged deleted before it was archived", trim_unarchived, lambda night: night.recover(), "WeirArchiverStuck", r"archiver.*(deleted|lost)",
+    ("judged deleted before it was archived", trim_unarchived, lambda night: night.recover(), "WeirArchiverStuck", r"archiver.*(deleted|gone)",
      NOTHING, (), False, 180),
     # -- of gateways and certificates --
     ("more blocks than a gateway may hold", small_list, whole_list, "WeirListFull", r"--max", NOTHING),

@@ -314,7 +314,7 @@ def nothing(_night):
 # ---- the table ----
 
 BUS, STORE = r"(?i)broker.*(refused|away|answer|reach)|no (Kafka )?broker", r"(?i)store|mariadb|3306|mysql"
-LONG_S = 800  # of which rules ask what was usual, and what was before that
+USUAL_S, LONG_S = 680, 800  # of which rules ask what was usual, and what was ten minutes before a change
 NO_LEADER = ("WeirTopicAway",)  # a broker that goes or comes says to some of them that topics have no leader, and then nothing
 
 FAULTS = tuple(Fault(*row) for row in (
@@ -364,7 +364,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("two limiters of one state directory", one_state, nothing, None, "", NOTHING),
     ("log truncated while it was read", truncate_log, nothing, "WeirLost", r"truncated", DATA),
     ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS, (), False,
-     None, LONG_S),
+     None, USUAL_S),
 ))
 CI = ("store read-only", "log in another format", "gateway's directory gone", "broker stopped", "topic decisions deleted")
 LASTING = {"WeirLost", "WeirLostUnknown", "WeirDropped"}  # alerts that go on for half an hour after what they tell of
