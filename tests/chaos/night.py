@@ -2,7 +2,8 @@
 """A cluster as an operator watches it at night: all roles under an even load, and a Prometheus with the project's rules.
 
 The rules are those of deploy/grafana, unchanged; only scrapes and evaluations are nearer to each other, so that a fault
-costs less of the test's time.
+costs less of the test's time. "WeirX/10" names a rule that would take too long: it is evaluated beside, on the same
+signal, with its `for`, ranges, steps and offsets divided by ten. Its expression and its thresholds are as they are.
 """
 
 import calendar
@@ -32,54 +33,101 @@ ZONES = [{"name": "site", "id": 1, "key": ["ip"], "block_for": "10s",
 RECOVERY_S = 6 * PATIENCE_S
 
 
-class Prometheus:
-    """A real one, which asks these targets: {job: [port]}."""
+RUN_JOB, SELDOM_JOB, SELDOM_S = "weir-run", "weir-seldom", 3 * INTERVAL_S  # jobs that have no targets at first
+_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-    def __init__(self, place, targets):
+
+def faster(name):
+    """(alert, factor) of "WeirX/10"; 1 where it has none."""
+    alert, _, factor = name.partition("/")
+    return alert, int(factor or 1)
+
+
+def _divided(rule, factor):
+    """A rule's text with its durations divided."""
+    shorter = lambda found: f"{max(1, int(found[1]) * _MS[found[2]] // factor)}ms"
+    within = lambda found: re.sub(r"(\d+)(ms|[smhd])\b", shorter, found[0])
+    return re.sub(r"\[[^]]*\d[smhd]\]|\boffset \d+\w+|(?m:^ *for: \w+$)", within, rule)
+
+
+def faster_rules(names):
+    """A file of rules: a group for each of these names that has a factor."""
+    with open(ALERTS, encoding="utf-8") as file:
+        parts = re.split(r"^ *- alert: (\w+)$", file.read(), flags=re.M)[1:]
+    rules = {alert: re.sub(r"(?m)^ *#.*$", "", text) for alert, text in zip(parts[::2], parts[1::2])}
+    groups = []
+    for alert, factor in sorted({faster(name) for name in names}):
+        if factor > 1:
+            rule = _divided(rules[alert], factor).replace("labels: { ", f'labels: {{ faster: "{factor}", ')
+            groups.append(f"  - name: {alert}-{factor}\n    rules:\n      - alert: {alert}{rule}")
+    return "groups:\n" + "".join(groups) if groups else "groups: []\n"
+
+
+class Prometheus:
+    """A real one, which asks these targets: {job: [port]}. names: of the alerts that are asked for, for those with a factor."""
+
+    def __init__(self, place, targets, names=()):
+        self._place = place
         path = shutil.which("prometheus", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
         if path is None:
             raise cases.Skipped("no prometheus here (deploy/packages gateways)")
         self.port = free_port()
         settings = {"global": {"scrape_interval": f"{INTERVAL_S}s", "scrape_timeout": f"{INTERVAL_S - 1}s",
                                "evaluation_interval": f"{INTERVAL_S}s"},
-                    "rule_files": [ALERTS],
-                    "scrape_configs": [{"job_name": job, "static_configs": [{"targets": [f"127.0.0.1:{port}" for port in ports]}]}
-                                       for job, ports in targets.items()]}
+                    "rule_files": [ALERTS, place.write("faster.yaml", faster_rules(names))],
+                    "scrape_configs": [{"job_name": job, "scrape_interval": f"{SELDOM_S if job == SELDOM_JOB else INTERVAL_S}s",
+                                        "file_sd_configs": [{"files": [place.path(f"targets-{job}.json")]}]}
+                                       for job in (*targets, RUN_JOB, SELDOM_JOB)]}
+        self.targets = {}  # what it asks now
+        for job in (*targets, RUN_JOB, SELDOM_JOB):
+            self.watch(job, targets.get(job, ()))
         config = place.write("prometheus.yaml", json.dumps(settings))  # JSON is YAML
         self._run = place.start(f"--config.file={config}", f"--storage.tsdb.path={place.path('prometheus')}",
                                 f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn", program=path)
         until(lambda: (metrics.get(self.port, "/-/ready") or (0,))[0] == 200, "Prometheus is ready", running=self._run)
-        rules = self._ask("rules")["groups"][0]["rules"]
-        self.pending_s = {rule["name"]: rule["duration"] for rule in rules}
-        self.severity = {rule["name"]: rule["labels"]["severity"] for rule in rules}
+        rules = {(rule["name"], int(rule["labels"].get("faster", 1))): rule
+                 for group in self._ask("rules")["groups"] for rule in group["rules"]}
+        self.pending_s = {name: rule["duration"] for name, rule in rules.items()}
+        self.severity = {name: rule["labels"]["severity"] for (name, _), rule in rules.items()}
+
+    def watch(self, job, ports):
+        """From now on it asks these ports for a job."""
+        self.targets[job] = list(ports)
+        name = f"targets-{job}.json"
+        os.rename(self._place.write(name + ".new", json.dumps([{"targets": [f"127.0.0.1:{port}" for port in ports]}])),
+                  self._place.path(name))
 
     def _ask(self, what, **words):
         url = f"http://127.0.0.1:{self.port}/api/v1/{what}?{urllib.parse.urlencode(words)}"
         with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
             return json.load(answer)["data"]
 
-    def alerts(self):
-        """{name: (Unix time since which its condition holds, whether it fires)} of the first of each name."""
+    def alerts(self, factor=1, after_s=0):
+        """{name: (Unix time since which its condition holds, whether it fires)} of the first of each name, of those
+        that began after a moment; factor: of the rules that are faster by so much."""
         found = {}
         for alert in self._ask("alerts")["alerts"]:
+            if int(alert["labels"].get("faster", 1)) != factor:
+                continue
             name = alert["labels"]["alertname"]
             whole, _, rest = alert["activeAt"].removesuffix("Z").partition(".")
             since_s = calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + (rest or "0"))
-            if name not in found or since_s < found[name][0]:
+            if since_s >= after_s and (name not in found or since_s < found[name][0]):
                 found[name] = since_s, alert["state"] == "firing"
         return found
 
     def fired(self, seconds, severity="page"):
         """The names of the alerts that have fired in the last seconds."""
-        query = f'max by (alertname) (max_over_time(ALERTS{{alertstate="firing",severity="{severity}"}}[{int(seconds) + 1}s]))'
+        query = f'max by (alertname) (max_over_time(ALERTS{{alertstate="firing",severity="{severity}",faster=""}}[{int(seconds) + 1}s]))'
         return {one["metric"]["alertname"] for one in self._ask("query", query=query)["result"]}
 
 
 class Night:
     """All of it. Use it in a with statement."""
 
-    def __init__(self, place, served):
-        self.place, self.served = place, served
+    def __init__(self, place, served, names=()):
+        """names: of the alerts that it is asked for."""
+        self.place, self.served, self._names = place, served, names
         self.roles = Roles(place, served, ZONES, bus={"partitions": PARTITIONS}, deadletter={"rate": 10},
                            limiter={"threads": 2}, archiver={"enabled": True})
         self.began_s, self._marks, self._loads = time.time(), {}, 0
@@ -113,16 +161,20 @@ class Night:
         self._targets = {self.redis.port: self.served.redis_url, self.file.port: "file:" + self.place.path("gateway", "blocks")}
         self.prometheus = Prometheus(self.place, {
             "weir-collector": [self.collector.port], "weir-limiter": [one.port for one in self.limiters],
-            "weir-archiver": [self.archiver.port], "weir-subscribe": [self.redis.port, self.file.port]})
+            "weir-archiver": [self.archiver.port], "weir-subscribe": [self.redis.port, self.file.port]}, self._names)
         self.write()
 
     # ---- the load ----
 
-    def write(self, *options, log="access.log"):
-        """Begins to write lines at an even rate, in another form if options say so."""
+    def write(self, *options, log="access.log", **more):
+        """Begins to write lines at an even rate, in another form if options say so; more: write_beside()'s."""
+        self.load = self.write_beside(*options, log=log, **more)
+
+    def write_beside(self, *options, log, rate=RATE, users=3000, seed=None):
+        """The same beside the load: who writes; stop() ends it. seed: the same makes the same users."""
         self._loads += 1
-        self.load = self.place.start("generate", "--quiet", "--follow-rate", RATE, "--for", "24h", "--users", 3000, "--abusers", 3,
-                                     "--seed", self._loads, "--output", self.place.path("logs", log), *options)
+        return self.place.start("generate", "--quiet", "--follow-rate", rate, "--for", "24h", "--users", users, "--abusers", 3,
+                                "--seed", seed or self._loads, "--output", self.place.path("logs", log), *options)
 
     def stop_writing(self):
         """Writes no more."""
@@ -142,11 +194,11 @@ class Night:
         until(lambda: self.served.stored() == self.served.ends(), "checkpoints hold all", RECOVERY_S)
         return due
 
-    def burst(self, lines, *options):
+    def burst(self, lines, *options, seed=None):
         """Writes many lines at once, to a log of their own: its path."""
         self._loads += 1
         path = self.place.path(f"burst-{self._loads}")
-        self.place.good("generate", "--quiet", "--lines", lines, "--start", "now", "--seed", self._loads, *options,
+        self.place.good("generate", "--quiet", "--lines", lines, "--start", "now", "--seed", seed or self._loads, *options,
                         "--output", path)
         os.rename(path, self.place.path("logs", f"burst-{self._loads}.log"))
         return self.place.path("logs", f"burst-{self._loads}.log")
@@ -209,18 +261,22 @@ class Night:
             raise AssertionError(f"not well within {patience_s} s: {'; '.join(seen)}") from None
         return time.monotonic() - began
 
-    def until_history(self):
+    def until_history(self, history_s=HISTORY_S):
         """Waits until the rules know what was before."""
-        time.sleep(max(0, self.began_s + HISTORY_S - time.time()))
+        time.sleep(max(0, self.began_s + history_s - time.time()))
 
     def keep_up(self):
         """What a service manager does for a subscriber that ended; daemons are started by the fault that ended them."""
         for subscriber in (self.redis, self.file):
             if subscriber.weir.code() not in (None, 2):
-                subscriber.weir = self.place.start("subscribe", "--config", self.place.path("subscribe.json"), "--to",
-                                                   self._targets[subscriber.port], "--http", f"127.0.0.1:{subscriber.port}")
+                self.subscribe(subscriber)
 
     # ---- deeds ----
+
+    def subscribe(self, subscriber, *options):
+        """Starts a subscriber where it was."""
+        subscriber.weir = self.place.start("subscribe", "--config", self.place.path("subscribe.json"), "--to",
+                                           self._targets[subscriber.port], "--http", f"127.0.0.1:{subscriber.port}", *options)
 
     def part(self, action, server):
         """deploy/cluster/part."""
@@ -238,6 +294,22 @@ class Night:
         """Starts a role where it was."""
         role.run = self.place.start("--config", role.config, "--state", role.state, *arguments,
                                     program=program(self.place, f"weir-{role.kind}"), **popen)
+
+    def change(self, role, change):
+        """Starts a role with its configuration changed: change(sections)."""
+        with open(role.config, encoding="utf-8") as file:
+            sections = json.load(file)
+        change(sections)
+        self.restart(role, lambda: self.place.write(os.path.basename(role.config), json.dumps(sections)))
+
+    def sources(self):
+        """What the collector reads."""
+        with open(self.collector.config, encoding="utf-8") as file:
+            return json.load(file)["sources"]
+
+    def set_sources(self, sources):
+        """Starts it with others."""
+        self.change(self.collector, lambda sections: sections.update(sources=sources))
 
     def recover(self):
         """What the runbook says of gaps."""

@@ -12,16 +12,23 @@ import signal
 import subprocess
 import time
 
-from night import ZONES
+from night import HISTORY_S, ZONES
 from support import wrong_clock
 from support.place import PATIENCE_S, until
 
 VERDICTS, DATA, NOTHING = "verdicts", "data", "nothing"
 WITHIN_S = 90
 
-# alert: which tells of it first, or None; words: a pattern that a log line or a page has; also: pages that may follow;
-# secured: whether clients reach the brokers by TLS and SASL.
-Fault = collections.namedtuple("Fault", "name inject repair alert words cost also secured", defaults=((), False))
+# alert: which tells of it first, or None; or all that have to, the first first; words: a pattern that a log line or a page
+# has; also: pages that may follow; secured: whether clients reach the brokers by TLS and SASL; within_s: seconds to the
+# last alert; history_s: for how long all was well before, as the rules ask for.
+Fault = collections.namedtuple("Fault", "name inject repair alert words cost also secured within_s history_s",
+                               defaults=((), False, None, HISTORY_S))
+
+
+def alerts_of(fault):
+    """The names of its alerts."""
+    return (fault.alert,) if isinstance(fault.alert, str) else fault.alert or ()
 
 
 def part(action, server):
@@ -208,11 +215,7 @@ def truncate_log(night):
 def set_memory(night, size):
     """Starts the limiters with so much memory."""
     for limiter in night.limiters:
-        with open(limiter.config, encoding="utf-8") as file:
-            sections = json.load(file)
-        sections["limiter"]["memory"] = size
-        night.place.write(os.path.basename(limiter.config), json.dumps(sections))
-        night.restart(limiter)
+        night.change(limiter, lambda sections: sections["limiter"].update(memory=size))
 
 
 def flood(night):
@@ -311,6 +314,7 @@ def nothing(_night):
 # ---- the table ----
 
 BUS, STORE = r"(?i)broker.*(refused|away|answer|reach)|no (Kafka )?broker", r"(?i)store|mariadb|3306|mysql"
+USUAL_S, LONG_S = 680, 800  # of which rules ask what was usual, and what was ten minutes before a change
 NO_LEADER = ("WeirTopicAway",)  # a broker that goes or comes says to some of them that topics have no leader, and then nothing
 
 FAULTS = tuple(Fault(*row) for row in (
@@ -335,8 +339,8 @@ FAULTS = tuple(Fault(*row) for row in (
     ("Redis restarted empty", restart_redis, nothing, None, r"(?i)redis", NOTHING),
     ("Redis out of memory", redis_memory(1), redis_memory(0), "WeirListNotTrue", r"OOM|maxmemory", VERDICTS),
     ("policy with a typo", apply_typo, nothing, None, "", NOTHING),
-    ("policy that matches nothing", apply(match={"method": ["PSOT"]}), apply(), "WeirPolicyMatchesNothing", r"policy", VERDICTS,
-     ("WeirNothingJudged",)),
+    ("policy that matches nothing", apply(match={"method": ["PSOT"]}), apply(), ("WeirPolicyMatchesNothing", "WeirNothingJudged"),
+     r"policy", VERDICTS, (), False, None, LONG_S),
     ("two collectors of one identity", copy_collector, end_second, "WeirDuplicateCollector", r"two collectors have one identity", VERDICTS),
     ("limiter with other bus.partitions", fewer_partitions, nothing, None, "", NOTHING),
     ("archiver stopped", lambda night: night.archiver.stop(), lambda night: night.start(night.archiver), "WeirArchiverDown", "", NOTHING),
@@ -359,10 +363,11 @@ FAULTS = tuple(Fault(*row) for row in (
     ("gateway's directory gone", remove_gateway, restore_gateway, "WeirListNotTrue", r"gateway.*No such file", VERDICTS),
     ("two limiters of one state directory", one_state, nothing, None, "", NOTHING),
     ("log truncated while it was read", truncate_log, nothing, "WeirLost", r"truncated", DATA),
-    ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS),
+    ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS, (), False,
+     None, USUAL_S),
 ))
 CI = ("store read-only", "log in another format", "gateway's directory gone", "broker stopped", "topic decisions deleted")
-LASTING = {"WeirLost", "WeirLostUnknown"}  # alerts that go on for half an hour after what they tell of
+LASTING = {"WeirLost", "WeirLostUnknown", "WeirDropped"}  # alerts that go on for half an hour after what they tell of
 # After these the log does not hold each line once: it was deleted, or cut, or lines are no lines of the format.
 INEXACT = ("gap", "topic events deleted", "topic events made anew and grown", "log truncated while it was read",
            "retention of a second at a start", "retention lowered", "policy that matches nothing")

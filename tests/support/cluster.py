@@ -133,7 +133,31 @@ class Cluster:
 
     def set_sasl_password(self, password):
         """Changes the password that the brokers know of weir's user, as their administrator; what is connected goes on. Of --tls-sasl."""
-        Kafka(f"127.0.0.1:{self._settings['brokers'][0]['internal']}").set_password(self._settings["sasl"]["user"], password)
+        Kafka(self._internal()).set_password(self._settings["sasl"]["user"], password)
+
+    def set_quota(self, client, **rates):
+        """How many bytes a second the brokers let clients of this client.id send (producer_byte_rate) or fetch
+        (consumer_byte_rate); None: as many as they like."""
+        with open(f"/proc/{self.pid_of('broker-1')}/cmdline", "rb") as file:
+            java = file.read().decode().split("\0")
+        given = {name: rate for name, rate in rates.items() if rate is not None}
+        change = ["--add-config", ",".join(f"{name}={rate}" for name, rate in given.items())] if given else []
+        change += ["--delete-config", ",".join(rates.keys() - given.keys())] if len(given) < len(rates) else []
+        subprocess.run([java[0], "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", java[java.index("-cp") + 1], "kafka.admin.ConfigCommand",
+                        "--bootstrap-server", self._internal(), "--alter", "--entity-type", "clients", "--entity-name", client, *change],
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=_PART_S)
+
+    def allow_only(self, topic, *operations):
+        """Takes all rights on a topic from weir's user but these. Of --tls-sasl; it holds for what is connected, too."""
+        Kafka(self._internal()).allow_only(topic, self._settings["sasl"]["user"], operations)
+
+    def allow_all(self, topic):
+        """Gives them back."""
+        Kafka(self._internal()).allow_all(topic)
+
+    def _internal(self):
+        """Where an administrator reaches the brokers, without TLS and SASL."""
+        return f"127.0.0.1:{self._settings['brokers'][0]['internal']}"
 
     def log_of(self, server):
         """The end of a server's log."""

@@ -96,6 +96,17 @@ class Kafka:
         mechanism = admin.ScramCredentialInfo(admin.ScramMechanism.SCRAM_SHA_256, 4096)
         _done(self.admin().alter_user_scram_credentials([admin.UserScramCredentialUpsertion(user, mechanism, password.encode())]))
 
+    def allow_only(self, topic, user, operations):
+        """Lets a user do these with a topic, and nobody anything else."""
+        _done(self.admin().create_acls([
+            admin.AclBinding(admin.ResourceType.TOPIC, topic, admin.ResourcePatternType.LITERAL, f"User:{user}", "*", admin.AclOperation[name],
+                             admin.AclPermissionType.ALLOW) for name in operations]))
+
+    def allow_all(self, topic):
+        """Lets everybody do everything with it, as brokers do with a topic of which nothing is said."""
+        _done(self.admin().delete_acls([admin.AclBindingFilter(
+            admin.ResourceType.TOPIC, topic, admin.ResourcePatternType.LITERAL, None, None, admin.AclOperation.ANY, admin.AclPermissionType.ANY)]))
+
     def trim(self, topic, offsets):
         """Deletes what lies below an offset: {partition: offset}."""
         _done(self.admin().delete_records(

@@ -81,6 +81,10 @@ class Broker(Server):
             "broker.session.timeout.ms": 4000,
             "broker.heartbeat.interval.ms": 1000,
         }.items()
+        if tls:  # rights may be taken from weir's user; INTERNAL is its administrator
+            yield "authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            yield "allow.everyone.if.no.acl.found", "true"
+            yield "super.users", "User:ANONYMOUS"
         for listener, what in protocols.items():
             if what == "SASL_SSL":
                 yield from self._secured(f"listener.name.{listener.lower()}.")
