@@ -138,9 +138,9 @@ def ask_all(seed, requests):
         due_ms = START_MS + ((request.at - START_MS) // STEP_MS + 1) * STEP_MS
         log.append(request)
         seed.set_clock(request.at * 1000)
-        for name, script in SCRIPTS.items():
-            if script.takes is None or script.takes(request):
-                verdicts[name].append(WORDS[seed.call(*script.words(request.user))])
+        asked = [script for script in SCRIPTS.values() if script.takes is None or script.takes(request)]
+        for script, answer in zip(asked, seed.together([script.words(request.user) for script in asked])):
+            verdicts[script.name].append(WORDS[answer])
     return log, verdicts
 
 

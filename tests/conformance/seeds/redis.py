@@ -42,12 +42,17 @@ class Redis:
 
     def call(self, *words):
         """Sends one command and returns its reply: int, str, list or None."""
-        parts = [str(word).encode() for word in words]
-        self.stream.write(b"*%d\r\n" % len(parts))
-        for part in parts:
-            self.stream.write(b"$%d\r\n%s\r\n" % (len(part), part))
+        return self.together([words])[0]
+
+    def together(self, commands):
+        """Sends commands, each a list of words, at once, and returns their replies."""
+        for words in commands:
+            parts = [str(word).encode() for word in words]
+            self.stream.write(b"*%d\r\n" % len(parts))
+            for part in parts:
+                self.stream.write(b"$%d\r\n%s\r\n" % (len(part), part))
         self.stream.flush()
-        return self.reply()
+        return [self.reply() for _ in commands]
 
     def reply(self):
         line = self.stream.readline()
