@@ -162,14 +162,20 @@ static void format_peer(const struct connection *connection, bool local, char te
 
 static void answer_info(struct connection *connection)
 {
-	char line[512], peer[PEER_BYTES], local[PEER_BYTES];
+	char line[1024], peer[PEER_BYTES], local[PEER_BYTES];
 	const struct resp_server *server = connection->server;
 	format_peer(connection, false, peer);
 	format_peer(connection, true, local);
-	snprintf(line, sizeof line, "id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=0 flags=N db=0 user=%s resp=%d\n",
-	         (unsigned long long)connection->id, peer, local, connection->fd, connection->name,
-	         (long long)((server->now_ms - connection->opened_ms) / 1000),
-	         connection->user != NULL ? connection->user->name : default_user, connection->protocol);
+	/* Every member that Redis 7 has: some clients want them all. */
+	snprintf(
+		line, sizeof line,
+		"id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=%zu "
+		"qbuf-free=%zu argv-mem=0 multi-mem=%zu rbs=0 rbp=0 obl=0 oll=0 omem=%zu tot-mem=%zu events=r "
+		"cmd=client|info user=%s redir=-1 resp=%d lib-name= lib-ver=\n",
+		(unsigned long long)connection->id, peer, local, connection->fd, connection->name,
+		(long long)((server->now_ms - connection->opened_ms) / 1000), connection->in_end - connection->in_start,
+		connection->in_room - connection->in_end, connection->queued.capacity, connection->out.capacity,
+		connection->counted, connection->user != NULL ? connection->user->name : default_user, connection->protocol);
 	weir_resp_string(&connection->out, line);
 }
 

@@ -199,6 +199,10 @@ static void write_out(struct connection *connection)
 	if (rest == 0) {
 		connection->written_ms = connection->server->now_ms;
 		give_out(connection);
+	} else if (connection->sent > RESP_OUTPUT_MAX_BYTES / 2) {
+		memmove(connection->out.at, connection->out.at + connection->sent, rest);
+		connection->out.length = rest;
+		connection->sent = 0;
 	}
 }
 

@@ -99,6 +99,11 @@ int resp_server_descriptor(const struct resp_server *server)
 	return server->epoll;
 }
 
+bool resp_server_is_busy(const struct resp_server *server)
+{
+	return server->touched != NULL;
+}
+
 const struct resp_figures *resp_server_figures(const struct resp_server *server)
 {
 	return &server->figures;

@@ -108,6 +108,8 @@ int resp_server_descriptor(const struct resp_server *server);
  * at least while there are connections, so that slow ones end. -1: waits as long as that allows.
  */
 void resp_server_turn(struct resp_server *server, int timeout_ms);
+/** Whether a turn has something to do that the descriptor does not tell of: then do not wait before the next one. */
+bool resp_server_is_busy(const struct resp_server *server);
 /** Of an ask that was told CHECK_LATER, by an ask() that has returned. It is written by the next turn. */
 void resp_server_answered(struct resp_server *server, const struct check_answer *answer);
 
