@@ -206,11 +206,13 @@ int main(int count, char **words)
 	fflush(stdout);
 	struct pollfd ends[] = {{.fd = STDIN_FILENO, .events = POLLIN},
 	                        {.fd = resp_server_descriptor(server), .events = POLLIN}};
-	while (poll(ends, 2, resp_server_is_busy(server) ? 0 : 100) >= 0 && (ends[0].revents & (POLLIN | POLLHUP)) == 0) {
+	while (poll(ends, 2, -1) >= 0 && (ends[0].revents & (POLLIN | POLLHUP)) == 0) {
 		resp_server_turn(server, 0);
 		while (model->pending_count > 0)
 			resp_server_answered(server, &model->pending[--model->pending_count]);
 	}
+	resp_server_stop(server);
+	resp_server_turn(server, 0);
 	resp_server_free(server);
 	weir_http_tls_close(tls);
 	weir_config_free(config);

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 static const struct command commands[] = {
-	{"weir.check", -3, COMMAND_CHECK, 1, run_check, "WEIR.CHECK key zone [cost]"},
+	{"weir.check", -3, COMMAND_CHECK, 1, run_check_command, "WEIR.CHECK key zone [cost]"},
 	{"weir.allow", -3, COMMAND_CHECK, 1, run_allow, "WEIR.ALLOW key zone [cost]"},
 	{"cl.throttle", -5, COMMAND_CHECK, 1, run_throttle, "CL.THROTTLE key max_burst count period [quantity]"},
 	{"weir.peek", -3, COMMAND_CHECK, 1, run_peek, "WEIR.PEEK key zone [cost]"},

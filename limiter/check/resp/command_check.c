@@ -121,7 +121,7 @@ static bool ask_zone(struct connection *connection, const struct weir_resp_comma
 	return ask(connection, zone, words->words[1], cost, peek, form);
 }
 
-bool run_check(struct connection *connection, const struct weir_resp_command *words)
+bool run_check_command(struct connection *connection, const struct weir_resp_command *words)
 {
 	return ask_zone(connection, words, false, REPLY_FIVE);
 }

@@ -257,6 +257,8 @@ void connection_finish(struct connection *connection)
 		connection_touch(connection); /* there may be whole commands already */
 	} else if (!connection->dead && has_ended(connection)) {
 		connection->dead = true;
+	} else if (connection->stop == STOP_ANSWERS && connection->answered) {
+		connection_touch(connection); /* answered since it was run */
 	}
 	give_back(connection);
 	count_buffers(connection);

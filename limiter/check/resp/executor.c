@@ -151,7 +151,9 @@ void resp_server_answered(struct resp_server *server, const struct check_answer 
 	slot->answer = *answer;
 	slot->answered = true;
 	drain(connection);
+	connection->answered = true;
 	connection_touch(connection);
+	server_wake(server);
 }
 
 /* ---- commands ---- */
@@ -290,8 +292,11 @@ static bool run_next(struct connection *connection)
 
 void connection_run(struct connection *connection)
 {
+	connection->answered = false;
 	if (connection->stop == STOP_ANSWERS)
 		connection->stop = STOP_NONE;
+	if (connection->server->stopping)
+		connection->stop = STOP_FINISHED;
 	while (connection->stop == STOP_NONE && !connection->dead) {
 		if (connection->out.length - connection->sent > RESP_OUTPUT_MAX_BYTES)
 			connection->stop = STOP_OUTPUT;

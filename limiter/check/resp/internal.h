@@ -52,7 +52,7 @@ struct connection {
 	struct weir_tls_stream *tls; /* NULL: plain */
 	struct connection *previous, *next;
 	struct connection *next_touched; /* of the turn */
-	bool touched, dead, half_closed, watched_in, watched_out;
+	bool touched, dead, half_closed, answered, watched_in, watched_out;
 	enum stop stop;
 
 	char *in; /* NULL: nothing is kept */
@@ -96,13 +96,14 @@ struct throttle {
 struct resp_server {
 	struct resp_options options;
 	struct resp_figures figures;
-	int epoll;
+	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and every second */
+	bool woken, ticks, stopping;
 	struct listener *listeners;
 	struct connection *connections;
 	struct connection *touched;
 	uint32_t connection_count;
 	uint64_t next_id;
-	int64_t now_ms, looked_ms, started_ms;
+	int64_t now_ms, started_ms;
 
 	char *spare[SPARE_BUFFERS];
 	uint32_t spare_count;
@@ -136,6 +137,11 @@ void connection_free(struct connection *connection);
 void connection_touch(struct connection *connection);
 char *buffer_take(struct resp_server *server);
 void buffer_give(struct resp_server *server, char *buffer);
+
+/* ---- resp_server.c ---- */
+
+/** Makes the descriptor readable: there is something to do that no socket tells of. */
+void server_wake(struct resp_server *server);
 
 /* ---- executor.c: commands in their order ---- */
 
@@ -177,7 +183,7 @@ uint32_t command_count(void);
 const struct command *command_at(uint32_t index);
 bool word_is(struct weir_span word, const char *lower);
 
-command_run run_check, run_peek, run_allow, run_throttle; /* command_check.c */
+command_run run_check_command, run_peek, run_allow, run_throttle; /* command_check.c */
 command_run run_hello, run_auth, run_acl, run_client, run_ping, run_echo, run_select, run_ok, run_quit,
 	run_reset;                                                          /* command_client.c */
 command_run run_info, run_cluster, run_config, run_dbsize, run_command; /* command_server.c */

@@ -14,11 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTED_A_TURN = 64, LOOK_MS = 1000, ID_BYTES = 20 };
+enum { EVENTS = 256, ACCEPTED_A_TURN = 64, ID_BYTES = 20 };
+
+/* What is neither a connection nor a listener. */
+#define WAKE UINT64_C(3)
+#define TIMER UINT64_C(5)
 
 static const char too_many[] = "-ERR max number of clients reached: raise \"connections\"\r\n";
 
@@ -34,20 +40,69 @@ static void stand_alone(struct resp_server *server)
 	server->options.nodes = (struct resp_nodes){.at = &server->alone, .count = 1};
 }
 
+static void watch_own(struct resp_server *server, int fd, uint64_t name)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
+	if (fd < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+		abort(); /* out of descriptors before anything is served */
+}
+
+void server_wake(struct resp_server *server)
+{
+	static const uint64_t one = 1;
+	if (!server->woken)
+		server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
+}
+
+/* Ticks while there are connections, or listeners that wait for descriptors. */
+static void set_timer(struct resp_server *server)
+{
+	bool ticks = server->connections != NULL;
+	for (const struct listener *at = server->listeners; at != NULL; at = at->next)
+		ticks |= at->paused;
+	if (ticks == server->ticks)
+		return;
+	struct itimerspec time = {.it_interval.tv_sec = ticks, .it_value.tv_sec = ticks};
+	server->ticks = ticks && timerfd_settime(server->timer, 0, &time, NULL) == 0;
+	if (!ticks)
+		(void)timerfd_settime(server->timer, 0, &time, NULL);
+}
+
 struct resp_server *resp_server_new(const struct resp_options *options)
 {
 	struct resp_server *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (server->epoll < 0)
-		abort(); /* out of descriptors before anything is served */
+	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	watch_own(server, server->wake, WAKE);
+	watch_own(server, server->timer, TIMER);
 	server->slots = weir_alloc(SLOTS_MAX, sizeof *server->slots);
-	server->started_ms = server->now_ms = server->looked_ms = weir_monotonic_ms();
+	server->started_ms = server->now_ms = weir_monotonic_ms();
 	if (server->options.connections == 0)
 		server->options.connections = RESP_CONNECTIONS_DEFAULT;
 	if (server->options.nodes.count == 0)
 		stand_alone(server);
 	return server;
+}
+
+static void free_listeners(struct resp_server *server)
+{
+	for (struct listener *listener = server->listeners, *next; listener != NULL; listener = next) {
+		next = listener->next;
+		close(listener->fd);
+		free(listener);
+	}
+	server->listeners = NULL;
+}
+
+void resp_server_stop(struct resp_server *server)
+{
+	server->stopping = true;
+	free_listeners(server);
+	for (struct connection *at = server->connections; at != NULL; at = at->next)
+		connection_touch(at);
+	server_wake(server);
 }
 
 void resp_server_free(struct resp_server *server)
@@ -56,14 +111,12 @@ void resp_server_free(struct resp_server *server)
 		return;
 	while (server->connections != NULL)
 		connection_free(server->connections);
-	for (struct listener *listener = server->listeners, *next; listener != NULL; listener = next) {
-		next = listener->next;
-		close(listener->fd);
-		free(listener);
-	}
+	free_listeners(server);
 	while (server->spare_count > 0)
 		free(server->spare[--server->spare_count]);
 	close(server->epoll);
+	close(server->wake);
+	close(server->timer);
 	free(server->slots);
 	free(server);
 }
@@ -99,11 +152,6 @@ int resp_server_descriptor(const struct resp_server *server)
 	return server->epoll;
 }
 
-bool resp_server_is_busy(const struct resp_server *server)
-{
-	return server->touched != NULL;
-}
-
 const struct resp_figures *resp_server_figures(const struct resp_server *server)
 {
 	return &server->figures;
@@ -136,8 +184,29 @@ static void accept_some(struct resp_server *server, struct listener *listener)
 	}
 }
 
+static void look_at_all(struct resp_server *server)
+{
+	for (struct connection *at = server->connections; at != NULL; at = at->next)
+		connection_look(at);
+	for (struct listener *at = server->listeners; at != NULL; at = at->next) {
+		struct epoll_event event = event_of(at);
+		if (at->paused)
+			at->paused = epoll_ctl(server->epoll, EPOLL_CTL_ADD, at->fd, &event) != 0;
+		if (at->tls != NULL)
+			weir_http_tls_look(at->tls);
+	}
+}
+
 static void take_event(struct resp_server *server, const struct epoll_event *event)
 {
+	uint64_t passed;
+	if (event->data.u64 == WAKE)
+		return; /* it was read before */
+	if (event->data.u64 == TIMER) {
+		(void)!read(server->timer, &passed, sizeof passed);
+		look_at_all(server);
+		return;
+	}
 	if ((event->data.u64 & 1) != 0) {
 		accept_some(server, (struct listener *)(uintptr_t)(event->data.u64 & ~UINT64_C(1)));
 		return;
@@ -176,34 +245,20 @@ static void run_touched(struct resp_server *server)
 	}
 }
 
-static void look_at_all(struct resp_server *server)
-{
-	server->looked_ms = server->now_ms;
-	for (struct connection *at = server->connections; at != NULL; at = at->next)
-		connection_look(at);
-	for (struct listener *at = server->listeners; at != NULL; at = at->next) {
-		struct epoll_event event = event_of(at);
-		if (at->paused)
-			at->paused = epoll_ctl(server->epoll, EPOLL_CTL_ADD, at->fd, &event) != 0;
-		if (at->tls != NULL)
-			weir_http_tls_look(at->tls);
-	}
-}
-
 void resp_server_turn(struct resp_server *server, int timeout_ms)
 {
 	struct epoll_event events[EVENTS];
+	uint64_t passed;
 	wake_starved(server);
-	if (server->touched != NULL)
-		timeout_ms = 0;
-	else if (server->connections != NULL && (timeout_ms < 0 || timeout_ms > LOOK_MS))
-		timeout_ms = LOOK_MS; /* to end those who are too slow */
-	int count = epoll_wait(server->epoll, events, EVENTS, timeout_ms);
+	int count = epoll_wait(server->epoll, events, EVENTS, server->touched != NULL ? 0 : timeout_ms);
 	server->now_ms = weir_monotonic_ms();
+	if (server->woken)
+		server->woken = read(server->wake, &passed, sizeof passed) < 0;
 	for (int i = 0; i < count; i++)
 		take_event(server, &events[i]);
 	run_touched(server);
 	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
-	if (server->now_ms - server->looked_ms >= LOOK_MS)
-		look_at_all(server);
+	set_timer(server);
+	if (server->touched != NULL)
+		server_wake(server);
 }

@@ -101,17 +101,17 @@ WEIR_MUST_USE enum weir_status resp_server_listen(struct resp_server *server, co
                                                   bool shared, struct weir_http_tls_server *tls, uint16_t *bound,
                                                   struct weir_error *error);
 
-/** Readable when a turn has something to do: for the epoll of a thread that waits for more than this. Owned by the server. */
-int resp_server_descriptor(const struct resp_server *server);
 /**
- * Serves what has come, after at most timeout_ms; at once if answers came since the last turn. Must be called every second
- * at least while there are connections, so that slow ones end. -1: waits as long as that allows.
+ * Readable when a turn has something to do, be it that time has passed: for the epoll of a thread that waits for more than
+ * this. Owned by the server.
  */
+int resp_server_descriptor(const struct resp_server *server);
+/** Serves what has come, after at most timeout_ms. -1: waits for it. */
 void resp_server_turn(struct resp_server *server, int timeout_ms);
-/** Whether a turn has something to do that the descriptor does not tell of: then do not wait before the next one. */
-bool resp_server_is_busy(const struct resp_server *server);
 /** Of an ask that was told CHECK_LATER, by an ask() that has returned. It is written by the next turn. */
 void resp_server_answered(struct resp_server *server, const struct check_answer *answer);
+/** Takes no connection and no command any more; connections end as soon as what they asked is answered. */
+void resp_server_stop(struct resp_server *server);
 
 const struct resp_figures *resp_server_figures(const struct resp_server *server);
 /** The name of a command that is counted, lower case; NULL: there are no more. */
