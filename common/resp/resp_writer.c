@@ -2,6 +2,8 @@
 /* A check is answered by five integers: they are written into room that is reserved once. */
 #include "common/resp/resp_writer.h"
 
+#include "common/base/words.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,11 +48,9 @@ void weir_resp_error(struct weir_text *text, const char *format, ...)
 	char words[ERROR_MAX_BYTES];
 	va_list arguments;
 	va_start(arguments, format);
-	(void)vsnprintf(words, sizeof words, format, arguments);
+	vsnprintf(words, sizeof words, format, arguments);
 	va_end(arguments);
-	for (char *at = words; *at != '\0'; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = ' ';
+	weir_words_clean(words);
 	weir_text_append(text, "-", 1);
 	weir_text_puts(text, words);
 	weir_text_append(text, "\r\n", 2);

@@ -124,6 +124,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct resp_server *server = servers[which];
 	size_t step = data[0] >> 2 > 0 ? data[0] >> 2 : size;
 	judge.later = (data[0] & 1) != 0;
+	const struct resp_figures *figures = resp_server_figures(server);
+	uint64_t accepted = weir_counter_read(&figures->accepted) + 1;
 	int fd = connect_to(ports[which]);
 	step = size / step > PIECES_MAX ? size : step;
 	for (size_t at = 1; at < size; at += step) {
@@ -132,9 +134,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		turn(server, &judge, fd);
 	}
 	close(fd);
-	const struct resp_figures *figures = resp_server_figures(server);
-	for (int turns = 0; weir_counter_read(&figures->connections) > 0; turns++) {
+	for (int turns = 0;
+	     weir_counter_read(&figures->accepted) < accepted || weir_counter_read(&figures->connections) > 0; turns++) {
 		require(turns < TURNS_MAX);
+		resp_server_turn(server, 10);
 		turn(server, &judge, -1);
 	}
 	require(weir_counter_read(&figures->in_flight) == 0 && weir_counter_read(&figures->buffered_bytes) == 0);

@@ -257,33 +257,45 @@ static void pass(struct connection *connection, bool from_queue, size_t bytes)
 	}
 }
 
+/* What is to be read next: what came, or what EXEC runs. */
+static struct weir_span unread(const struct connection *connection)
+{
+	if (connection->multi == MULTI_RUNS)
+		return (struct weir_span){.at = connection->queued.at + connection->queued_at,
+		                          .length = (uint32_t)(connection->queued.length - connection->queued_at)};
+	if (connection->in_start == connection->in_end)
+		return (struct weir_span){0};
+	return (struct weir_span){.at = connection->in + connection->in_start,
+	                          .length = (uint32_t)(connection->in_end - connection->in_start)};
+}
+
+static void answer_protocol_error(struct connection *connection, const char *why)
+{
+	weir_counter_add(&connection->server->figures.protocol_errors, 1);
+	weir_resp_error(&connection->out, "ERR Protocol error: %s", why);
+	connection->stop = STOP_FINISHED;
+}
+
 static bool run_next(struct connection *connection)
 {
-	const struct resp_server *server = connection->server;
 	struct weir_resp_command words;
-	bool from_queue = connection->multi == MULTI_RUNS, logged_in = server->options.user_count == 0 || connection->user;
-	const char *why = NULL, *bytes = from_queue ? connection->queued.at + connection->queued_at
-	                                            : connection->in + connection->in_start;
-	size_t length =
-		from_queue ? connection->queued.length - connection->queued_at : connection->in_end - connection->in_start;
-	size_t most = logged_in ? RESP_COMMAND_MAX_BYTES : RESP_GREETING_MAX_BYTES;
-	enum weir_status status = weir_resp_command_read(bytes, length, most - HEADS_BYTES, &words, &why);
+	const char *why = NULL;
+	bool from_queue = connection->multi == MULTI_RUNS;
+	bool logged_in = connection->server->options.user_count == 0 || connection->user != NULL;
+	size_t most = (logged_in ? RESP_COMMAND_MAX_BYTES : RESP_GREETING_MAX_BYTES) - HEADS_BYTES;
+	struct weir_span bytes = unread(connection);
+	enum weir_status status = weir_resp_command_read(bytes.at, bytes.length, most, &words, &why);
 	if (status == WEIR_AGAIN)
 		return false;
-	const struct command *command = status == WEIR_OK && words.count > 0 ? command_find(words.words[0]) : NULL;
+	bool any = status == WEIR_OK && words.count > 0;
+	const struct command *command = any ? command_find(words.words[0]) : NULL;
 	bool is_check = command != NULL && (command->flags & COMMAND_CHECK) != 0;
-	if (!is_check && !answers_are_out(connection)) {
+	if ((!is_check && !answers_are_out(connection)) || (any && !perform(connection, command, &words, bytes.at))) {
 		connection->stop = STOP_ANSWERS;
 		return false;
 	}
 	if (status == WEIR_INVALID) {
-		weir_counter_add(&connection->server->figures.protocol_errors, 1);
-		weir_resp_error(&connection->out, "ERR Protocol error: %s", why);
-		connection->stop = STOP_FINISHED;
-		return false;
-	}
-	if (words.count > 0 && !perform(connection, command, &words, bytes)) {
-		connection->stop = STOP_ANSWERS;
+		answer_protocol_error(connection, why);
 		return false;
 	}
 	pass(connection, from_queue, words.bytes);

@@ -10,12 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -28,14 +28,17 @@ enum { EVENTS = 256, ACCEPTED_A_TURN = 64, ID_BYTES = 20 };
 
 static const char too_many[] = "-ERR max number of clients reached: raise \"connections\"\r\n";
 
-/* This server by itself: an id that no other has, and all slots. */
+/* This server by itself, with all slots. Those of a process, one a thread, are one node: they have one id. */
 static void stand_alone(struct resp_server *server)
 {
-	unsigned char id[ID_BYTES];
-	if (getrandom(id, sizeof id, 0) != (ssize_t)sizeof id)
-		memset(id, 0, sizeof id);
-	for (size_t i = 0; i < sizeof id; i++)
-		snprintf(server->alone.id + 2 * i, 3, "%02x", id[i]);
+	uint8_t hash[16];
+	char process[HOST_NAME_MAX + 32];
+	int length = snprintf(process, sizeof process, "%d ", (int)getpid());
+	(void)gethostname(process + length, sizeof process - (size_t)length - 1);
+	process[sizeof process - 1] = '\0';
+	weir_hash128(process, strlen(process), hash);
+	for (size_t i = 0; i < ID_BYTES; i++)
+		snprintf(server->alone.id + 2 * i, 3, "%02x", hash[i % sizeof hash]);
 	server->alone.last_slot = WEIR_SLOTS - 1;
 	server->options.nodes = (struct resp_nodes){.at = &server->alone, .count = 1};
 }
