@@ -124,7 +124,8 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 		copies_place(shard->checks, copy, work.view.bucket, work.view.layout);
 		bucket_open(view, copy->block, work.view.layout);
 	}
-	view->bucket->clock_s = shard_noted_clock(event->clock_ms);
+	if (copy->block != NULL)
+		copy->block->clock_s = shard_noted_clock(event->clock_ms);
 	return verdict.bits;
 }
 
@@ -282,6 +283,8 @@ void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t
 {
 	struct weir_fingerprint prints[CHECK_GROUP_MAX];
 	assert(shard->checks != NULL && count <= CHECK_GROUP_MAX);
+	overrides_purge(&shard->overrides,
+	                shard->clock_ms); /* as before each frame: a command may have been over when it came */
 	for (uint32_t i = 0; i < count; i++) {
 		prints[i] = weir_fingerprint(shard->options.seed, checks[i].zone->zone->id, checks[i].key);
 		table_prefetch(&shard->table, bucket_tag(prints[i].low));
@@ -335,6 +338,7 @@ void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, str
 	if (number == NO_COPY)
 		return;
 	struct copy *copy = &checks->copies[number];
+	overrides_purge(&shard->overrides, shard->clock_ms);
 	struct bucket *bucket = find_bucket(shard, print.low, print.high, shard->clock_ms, &is_there);
 	if (bucket == NULL)
 		copies_empty(checks, copy);
