@@ -95,8 +95,8 @@ static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
 	if (is_empty(view))
 		return t;
 	weir_wide above = (weir_wide)limit->window_ms * (2 * (tokens_get(view) - c) + 1);
-	int64_t at = time_of(view) + (int64_t)-weir_limit_ceil_divide(above, 2 * limit->rate) + 1;
-	return at > t ? at : t;
+	int64_t gone = (int64_t)-weir_limit_ceil_divide(above, 2 * limit->rate) + 1;
+	return gone > 0 && time_of(view) + gone > t ? time_of(view) + gone : t;
 }
 
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Of a zone's limits the one that matters to whoever asked, with what else holds him up. */
 #include "limiter/bucket/bucket_quota.h"
 
 static int64_t later(int64_t a, int64_t b)
