@@ -208,7 +208,7 @@ static bool is_drained(const struct worker *worker, uint64_t *judged)
 		if (!partition->wanted)
 			continue;
 		*judged += at;
-		drained = drained && partition->lane != NULL &&
+		drained = drained && partition->lane != NULL && partition_checks_are_safe(&partition->checks) &&
 		          core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, i, &first, &next, &error) == WEIR_OK &&
 		          at >= next;
 	}
