@@ -30,7 +30,7 @@ struct check_ask {
 enum check_outcome {
 	CHECK_PASSED,
 	CHECK_BLOCKED,
-	CHECK_UNAVAILABLE, /* `why` says why; nothing was counted */
+	CHECK_UNAVAILABLE, /* `why` says why; nothing was counted, unless its answer was late: then it is not known */
 	CHECK_NO_ZONE,     /* no zone of the policy in force has the name */
 	CHECK_LATER,       /* the answer comes afterwards */
 };
