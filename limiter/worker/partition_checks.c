@@ -78,6 +78,7 @@ static void flush(struct partition_checks *checks)
 
 static struct held_answer *held_at(const struct partition_checks *checks, uint64_t number)
 {
+	assert(checks->held_room > 0);
 	return &checks->held[number % checks->held_room];
 }
 
