@@ -27,6 +27,12 @@ struct check_ask {
 	uint64_t ticket;       /* the surface's own; comes back with the answer */
 };
 
+/** Whether an ask counts nothing, and so is in no log. */
+static inline bool check_is_peek(const struct check_ask *ask)
+{
+	return ask->peek || ask->cost == 0;
+}
+
 enum check_outcome {
 	CHECK_PASSED,
 	CHECK_BLOCKED,
