@@ -3,7 +3,7 @@
  * The surface of checks over the simplest judge there can be: for real clients to talk to, without a log or a bucket of
  * weir's behind it.
  *
- *     resp_model CONFIG [now|later|away|null] [connections=N] [idle=MS] [user=NAME:PASSWORD]... [certificate=F key=F]
+ *     resp_model CONFIG [now|later|away|null] [connections=N] [idle=MS] [stall=MS] [login=MS] [user=NAME:PASSWORD]... [certificate=F key=F]
  *
  * Listens on a free port of 127.0.0.1, which it prints. Zones are those of CONFIG, each with one limit: gcra, or a sliding
  * window. now: answers at once; later: after the turn, those of a group in reverse order; away: nothing can be judged;
@@ -169,6 +169,10 @@ static void read_words(int count, char **words, struct model *model, struct resp
 			options->connections = (uint32_t)strtoul(value, NULL, 10);
 		if ((value = value_of(words[i], "idle")) != NULL)
 			options->idle_ms = strtoll(value, NULL, 10);
+		if ((value = value_of(words[i], "stall")) != NULL)
+			options->stall_ms = strtoll(value, NULL, 10);
+		if ((value = value_of(words[i], "login")) != NULL)
+			options->login_ms = strtoll(value, NULL, 10);
 		if ((value = value_of(words[i], "user")) != NULL && options->user_count < USERS_MAX) {
 			users[options->user_count++] = (struct resp_user){.name = value, .password = strchr(value, ':') + 1};
 			*strchr(value, ':') = '\0';

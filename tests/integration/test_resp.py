@@ -303,6 +303,42 @@ def test_idle_connections_end(place):
         assert connection.ends() == b""
 
 
+def test_slow_clients_end(place):
+    """A command that comes byte by byte, replies that nobody reads, a login that does not come; others go on."""
+    with model(place, "stall=300", "login=300", "user=default:p") as port:
+        other = Redis(port)
+        assert other.call("AUTH", "p") == b"OK"
+        with Raw(port) as silent:
+            assert silent.ends() == b""
+        with Raw(port) as writer:
+            writer.answers(command("AUTH", "p"), b"+OK\r\n")
+            writer.socket.settimeout(0.02)
+
+            def cut_off():
+                try:
+                    writer.send(b"x")
+                    return writer.socket.recv(1) == b""
+                except TimeoutError:
+                    return False
+                except OSError:
+                    return True
+            until(cut_off, "who sends a byte at a time is cut off")
+        with Raw(port) as reader:
+            reader.answers(command("AUTH", "p"), b"+OK\r\n")
+            sender = threading.Thread(target=lambda: sent_until_cut(reader, command("ECHO", "x" * 60_000) * 1000))
+            sender.start()
+            sender.join()
+        assert other.call("PING") == b"PONG" and int(about(other)["connected_clients"]) == 1
+
+
+def sent_until_cut(connection, data):
+    """Sends what the server takes before it ends the connection."""
+    try:
+        connection.send(data)
+    except OSError:
+        pass
+
+
 def test_unavailable(place):
     """What cannot be judged is neither passed nor blocked but said."""
     with model(place, "away") as port:

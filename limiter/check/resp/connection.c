@@ -280,9 +280,9 @@ void connection_look(struct connection *connection)
 	int64_t now_ms = connection->server->now_ms;
 	bool logs_in = options->user_count > 0 && connection->user == NULL;
 	bool greets = connection->tls != NULL && !weir_tls_stream_greeted(connection->tls);
-	bool reads_late = connection->out.length > connection->sent && now_ms - connection->written_ms > RESP_STALL_MS;
-	bool writes_late = connection->partial_ms != 0 && now_ms - connection->partial_ms > RESP_STALL_MS;
-	bool greets_late = (logs_in || greets) && now_ms - connection->opened_ms > RESP_LOGIN_MS;
+	bool reads_late = connection->out.length > connection->sent && now_ms - connection->written_ms > options->stall_ms;
+	bool writes_late = connection->partial_ms != 0 && now_ms - connection->partial_ms > options->stall_ms;
+	bool greets_late = (logs_in || greets) && now_ms - connection->opened_ms > options->login_ms;
 	bool idle = options->idle_ms > 0 && connection->slot_count == 0 && now_ms - connection->heard_ms > options->idle_ms;
 	if (connection->dead || !(reads_late || writes_late || greets_late || idle))
 		return;

@@ -84,6 +84,10 @@ struct resp_server *resp_server_new(const struct resp_options *options)
 	server->started_ms = server->now_ms = weir_monotonic_ms();
 	if (server->options.connections == 0)
 		server->options.connections = RESP_CONNECTIONS_DEFAULT;
+	if (server->options.stall_ms == 0)
+		server->options.stall_ms = RESP_STALL_DEFAULT_MS;
+	if (server->options.login_ms == 0)
+		server->options.login_ms = RESP_LOGIN_DEFAULT_MS;
 	if (server->options.nodes.count == 0)
 		stand_alone(server);
 	return server;

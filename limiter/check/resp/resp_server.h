@@ -30,8 +30,8 @@ enum {
 	RESP_QUEUED_MAX = 1024, /* commands between MULTI and EXEC */
 	RESP_QUEUED_MAX_BYTES = 256 << 10,
 	RESP_CONNECTIONS_DEFAULT = 10000,
-	RESP_STALL_MS = 30000, /* a command that does not end, a reply that is not read */
-	RESP_LOGIN_MS = 10000,
+	RESP_STALL_DEFAULT_MS = 30000,
+	RESP_LOGIN_DEFAULT_MS = 10000,
 	RESP_COMMANDS_MAX = 32,
 };
 
@@ -69,6 +69,8 @@ struct resp_options {
 	struct resp_nodes nodes; /* borrowed likewise; none: this server alone, with all slots */
 	uint32_t connections;    /* at most; 0: RESP_CONNECTIONS_DEFAULT */
 	int64_t idle_ms;         /* after which a connection is closed; 0: never */
+	int64_t stall_ms;        /* how long a command may take to come, and a reply to be read; 0: RESP_STALL_DEFAULT_MS */
+	int64_t login_ms;        /* how long a client may take to log in, and to greet by TLS; 0: RESP_LOGIN_DEFAULT_MS */
 	enum resp_unavailable on_unavailable;
 	bool durable; /* answers wait for the log's acknowledgement */
 };
