@@ -8,6 +8,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/daemon/daemon.h"
 #include "common/http/tls_stream.h"
 #include "limiter/check/resp/resp_server.h"
 #include "limiter/worker/mail.h"
@@ -155,14 +156,6 @@ static enum weir_status open_surface(void *context, uint32_t worker, const struc
 
 /* ---- all of them ---- */
 
-static struct weir_http_tls tls_files(const struct weir_config *config)
-{
-	return (struct weir_http_tls){.certificate = config->listen.tls.certificate,
-	                              .key = config->listen.tls.key,
-	                              .client_ca = config->listen.tls.client_ca,
-	                              .prefix = "listen."};
-}
-
 static enum weir_status read_secrets(struct limiter_checks *checks, struct weir_error *error)
 {
 	const struct weir_config *config = checks->config;
@@ -171,7 +164,7 @@ static enum weir_status read_secrets(struct limiter_checks *checks, struct weir_
 		status = weir_json_secret(&config->checks.password, &checks->password, error);
 	checks->user = (struct resp_user){.name = "default", .password = checks->password};
 	if (status == WEIR_OK && config->checks.tls) {
-		const struct weir_http_tls files = tls_files(config);
+		const struct weir_http_tls files = weir_daemon_tls(config);
 		status = weir_http_tls_open(&files, checks->log, &checks->tls, error);
 	}
 	return status;
