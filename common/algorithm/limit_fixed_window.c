@@ -49,25 +49,31 @@ static unsigned judge(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return count + c > limit->rate ? WEIR_LIMIT_OVER : 0;
 }
 
-static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
+/* A count does not pass what its bytes hold: the rate, unless what is refused is counted. */
+static int64_t count_with(const struct weir_limit_view *view, int64_t count, int64_t c, bool past)
 {
-	(void)blocked;
+	int64_t most = past ? COUNT_MAX : view->shape->limit.rate;
+	int64_t sum = count + c < most ? count + c : most;
+	return sum > count ? sum : count;
+}
+
+static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool past)
+{
 	int64_t current = count_get(view, 0);
 	if (current == 0) {
 		if (t < view->newest_ms)
 			return WEIR_LIMIT_NEEDS_OWN_TIME;
-		count_put(view, 0, c);
+		count_put(view, 0, count_with(view, 0, c, past));
 		return WEIR_LIMIT_RECORDED;
 	}
 	int64_t window = window_of(view, t), newest = window_of(view, view->newest_ms);
 	if (window > newest) {
 		count_put(view, 1, window == newest + 1 ? current : 0);
-		count_put(view, 0, c);
+		count_put(view, 0, count_with(view, 0, c, past));
 		return WEIR_LIMIT_RECORDED;
 	}
 	unsigned which = window == newest ? 0 : 1;
-	int64_t count = count_get(view, which) + c;
-	count_put(view, which, count < COUNT_MAX ? count : COUNT_MAX);
+	count_put(view, which, count_with(view, count_get(view, which), c, past));
 	return WEIR_LIMIT_RECORDED;
 }
 
@@ -81,6 +87,26 @@ static int64_t held(const struct weir_limit_view *view, int64_t t)
 	if (count_get(view, 0) == 0)
 		return 0;
 	return count_at(view, window_of(view, t), window_of(view, view->newest_ms));
+}
+
+static int64_t left(const struct weir_limit_view *view, int64_t t)
+{
+	int64_t rest = view->shape->limit.rate - held(view, t);
+	return rest > 0 ? rest : 0;
+}
+
+/* Of a window and the one behind it there may be counts, behind that there are none. */
+static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = &view->shape->limit;
+	if (!(judge(view, t, c) & WEIR_LIMIT_OVER))
+		return t;
+	if (c > limit->rate)
+		return WEIR_LIMIT_NEVER;
+	int64_t window = window_of(view, t) + 1;
+	if (count_at(view, window, window_of(view, view->newest_ms)) + c > limit->rate)
+		window++;
+	return window * limit->window_ms - view->shape->offset_ms;
 }
 
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
@@ -112,6 +138,8 @@ static const struct weir_limit_ops ops = {
 	.record = record,
 	.reset = reset,
 	.held = held,
+	.left = left,
+	.passes = passes,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

@@ -38,13 +38,14 @@ static unsigned judge(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return start_of(view, t) + (weir_wide)c * view->shape->limit.window_ms > reach(view) ? WEIR_LIMIT_OVER : 0;
 }
 
-static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
+static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool past)
 {
+	(void)past;
 	if (t < view->newest_ms && ahead_get(view) == 0)
 		return WEIR_LIMIT_NEEDS_OWN_TIME;
 	weir_wide before = ahead_of(view, t);
 	weir_wide ahead = start_of(view, t) + (weir_wide)c * view->shape->limit.window_ms;
-	if (blocked && ahead > reach(view))
+	if (ahead > reach(view))
 		ahead = reach(view);
 	if (ahead < before)
 		ahead = before; /* never lowered */
@@ -67,6 +68,21 @@ static int64_t held(const struct weir_limit_view *view, int64_t t)
 	const struct weir_limit *limit = &view->shape->limit;
 	weir_wide owed = weir_limit_ceil_divide(start_of(view, t), limit->window_ms);
 	return (int64_t)(owed > limit->burst + 1 ? limit->burst + 1 : owed);
+}
+
+static int64_t left(const struct weir_limit_view *view, int64_t t)
+{
+	weir_wide rest = reach(view) - start_of(view, t);
+	return rest > 0 ? (int64_t)(rest / view->shape->limit.window_ms) : 0;
+}
+
+static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = &view->shape->limit;
+	if (c > limit->burst + 1)
+		return WEIR_LIMIT_NEVER;
+	weir_wide past = start_of(view, t) - (weir_wide)(limit->burst + 1 - c) * limit->window_ms;
+	return past > 0 ? t + (int64_t)weir_limit_ceil_divide(past, limit->rate) : t;
 }
 
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
@@ -102,6 +118,8 @@ static const struct weir_limit_ops ops = {
 	.record = record,
 	.reset = reset,
 	.held = held,
+	.left = left,
+	.passes = passes,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,
@@ -111,6 +129,7 @@ static const struct weir_limit_ops ops = {
 static void shape(struct weir_limit_shape *shape)
 {
 	shape->ops = &ops;
+	shape->capacity = shape->limit.burst + 1;
 	shape->value_bytes = weir_bytes_for(((uint64_t)shape->limit.burst + 1) * (uint64_t)shape->limit.window_ms);
 	shape->fixed_bytes[0] = shape->fixed_bytes[1] = shape->value_bytes;
 }

@@ -45,9 +45,9 @@ static unsigned judge(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return tokens_after(view, t, c) == -1 ? WEIR_LIMIT_OVER : 0;
 }
 
-static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
+static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool past)
 {
-	(void)blocked;
+	(void)past;
 	unsigned bytes = view->shape->value_bytes;
 	int64_t tokens = tokens_after(view, t, c);
 	int64_t time = is_empty(view) || t > time_of(view) ? t : time_of(view);
@@ -74,6 +74,31 @@ static int64_t held(const struct weir_limit_view *view, int64_t t)
 	return view->shape->limit.burst - (tokens > 0 ? tokens : 0);
 }
 
+/* What is above -1/2 is not rounded to -1: of the half tokens at t, less than those and one more may be asked for. */
+static int64_t left(const struct weir_limit_view *view, int64_t t)
+{
+	const struct weir_limit *limit = &view->shape->limit;
+	if (is_empty(view))
+		return limit->burst;
+	weir_wide gone = t > time_of(view) ? t - time_of(view) : 0;
+	weir_wide twice = 2 * ((weir_wide)tokens_get(view) * limit->window_ms + limit->rate * gone) + limit->window_ms;
+	weir_wide most = weir_limit_ceil_divide(twice, 2 * (weir_wide)limit->window_ms) - 1;
+	return most < 0 ? 0 : most > limit->burst ? limit->burst : (int64_t)most;
+}
+
+/* As reset(): cost c passes once gone > W * (2 c - 1 - 2 k) / (2 N). */
+static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = &view->shape->limit;
+	if (c > limit->burst)
+		return WEIR_LIMIT_NEVER;
+	if (is_empty(view))
+		return t;
+	weir_wide above = (weir_wide)limit->window_ms * (2 * (tokens_get(view) - c) + 1);
+	int64_t gone = (int64_t)-weir_limit_ceil_divide(above, 2 * limit->rate) + 1;
+	return gone > 0 && time_of(view) + gone > t ? time_of(view) + gone : t;
+}
+
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
 	memcpy(to->fixed, from->fixed, to->shape->fixed_bytes[0]);
@@ -96,6 +121,8 @@ static const struct weir_limit_ops ops = {
 	.charged_by_all = true,
 	.reset = reset,
 	.held = held,
+	.left = left,
+	.passes = passes,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

@@ -76,9 +76,9 @@ static unsigned judge(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return (int64_t)times.total + c > view->shape->limit.rate ? WEIR_LIMIT_OVER : 0;
 }
 
-static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
+static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool past)
 {
-	(void)blocked;
+	(void)past;
 	struct weir_times times = open_entries(view);
 	int64_t rate = view->shape->limit.rate, count = c < rate ? c : rate;
 	if (!times.apart && (times.runs || count > 1 || (int64_t)times.total + count > rate))
@@ -105,6 +105,24 @@ static int64_t held(const struct weir_limit_view *view, int64_t t)
 {
 	(void)t;
 	return (int64_t)weir_limit_times(view, ANCHOR).total;
+}
+
+static int64_t left(const struct weir_limit_view *view, int64_t t)
+{
+	return view->shape->limit.rate - held(view, t);
+}
+
+/* An entry leaves with all of its cost: so much of the newest may stay as leaves room for c. */
+static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
+{
+	struct weir_times times = weir_limit_times(view, ANCHOR);
+	const struct weir_limit *limit = &view->shape->limit;
+	if (c > limit->rate)
+		return WEIR_LIMIT_NEVER;
+	if ((int64_t)times.total + c <= limit->rate)
+		return t;
+	int64_t at = weir_times_newest(&times, (uint64_t)(limit->rate - c + 1)) + limit->window_ms;
+	return at > t ? at : t;
 }
 
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
@@ -151,6 +169,8 @@ static const struct weir_limit_ops ops = {
 	.record = record,
 	.reset = reset,
 	.held = held,
+	.left = left,
+	.passes = passes,
 	.leave = leave,
 	.done = done,
 	.copy = copy,

@@ -63,9 +63,9 @@ static unsigned judge(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return kth * unit_ms(view) > window_start ? WEIR_LIMIT_OVER : 0;
 }
 
-static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
+static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool past)
 {
-	(void)blocked;
+	(void)past;
 	const struct weir_limit *limit = &view->shape->limit;
 	struct weir_times times = open(view);
 	int64_t unit = unit_of(view, t);
@@ -169,9 +169,9 @@ static void trim(const struct weir_limit_view *view, struct weir_times *times)
 	weir_times_drop_oldest(times, times->total - (kept > (uint64_t)limit->rate ? kept : (uint64_t)limit->rate));
 }
 
-static enum weir_limit_recorded record_late(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
+static enum weir_limit_recorded record_late(const struct weir_limit_view *view, int64_t t, int64_t c, bool past)
 {
-	(void)blocked;
+	(void)past;
 	const struct weir_limit *limit = &view->shape->limit;
 	struct weir_times times = open(view);
 	int64_t unit = unit_of(view, t), more = c < limit->rate ? c : limit->rate;
@@ -215,6 +215,24 @@ static int64_t held(const struct weir_limit_view *view, int64_t t)
 	return above < (uint64_t)limit->rate ? (int64_t)above : limit->rate;
 }
 
+static int64_t left(const struct weir_limit_view *view, int64_t t)
+{
+	bool is_late = view->shape->ops->judge(view, t, 1) & WEIR_LIMIT_LATE;
+	return is_late ? view->shape->limit.rate : view->shape->limit.rate - held(view, t);
+}
+
+static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = &view->shape->limit;
+	if (!(view->shape->ops->judge(view, t, c) & WEIR_LIMIT_OVER))
+		return t;
+	if (c > limit->rate)
+		return WEIR_LIMIT_NEVER;
+	struct weir_times times = open(view);
+	int64_t at = weir_times_newest(&times, (uint64_t)(limit->rate - c + 1)) * unit_ms(view) + limit->window_ms;
+	return at > t ? at : t;
+}
+
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
 	struct weir_times source = open(from), target = open(to);
@@ -247,6 +265,8 @@ static const struct weir_limit_ops ops = {
 	.record = record,
 	.reset = reset,
 	.held = held,
+	.left = left,
+	.passes = passes,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,
@@ -258,6 +278,8 @@ static const struct weir_limit_ops late_ops = {
 	.record = record_late,
 	.reset = reset,
 	.held = held,
+	.left = left,
+	.passes = passes,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

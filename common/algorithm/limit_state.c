@@ -4,7 +4,7 @@
 
 struct weir_limit_shape weir_limit_shape_of(const struct weir_limit *limit, bool counts_past)
 {
-	struct weir_limit_shape shape = {.limit = *limit, .counts_past = counts_past};
+	struct weir_limit_shape shape = {.limit = *limit, .capacity = limit->rate, .counts_past = counts_past};
 	memset(&shape.limit.done, 0, sizeof shape.limit.done);
 	limit->algorithm->shape(&shape);
 	return shape;

@@ -28,6 +28,7 @@ enum { WEIR_LIMIT_PLAIN_COST_MAX = 32 }; /* rates up to here keep a cost as so m
 struct weir_limit_shape {
 	const struct weir_limit_ops *ops;
 	struct weir_limit limit; /* numbers only, `done` is left out */
+	int64_t capacity;        /* the most that passes at once */
 	bool counts_past;        /* counts may exceed the rate: "count" is or was "all" */
 	bool has_times;
 	bool runs_only;          /* times are always kept as runs */
@@ -52,6 +53,8 @@ struct weir_limit_view {
 	bool apart; /* runs lie apart: each is one recorded event, however many have its time */
 };
 
+#define WEIR_LIMIT_NEVER INT64_MAX
+
 enum weir_limit_judgement { WEIR_LIMIT_LATE = 1, WEIR_LIMIT_OVER = 2 };
 
 enum weir_limit_recorded {
@@ -66,11 +69,13 @@ struct weir_limit_ops {
 	unsigned (*judge)(const struct weir_limit_view *view, int64_t t, int64_t c);
 
 	/**
-	 * Records an event that is not late: c >= 1, or any where charged_by_all.
+	 * Records an event that is not late: c >= 1, or any where charged_by_all. It may be over: what is refused is counted
+	 * where the zone says so, and a check that passed when it was asked may be over when it comes.
 	 *
 	 * @param view  newest_ms is still the one before the event
+	 * @param past  the zone counts what is refused: a count may pass the rate. Only if counts_past
 	 */
-	enum weir_limit_recorded (*record)(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked);
+	enum weir_limit_recorded (*record)(const struct weir_limit_view *view, int64_t t, int64_t c, bool past);
 	bool charged_by_all; /* recorded whatever the verdict and the cost */
 
 	/* Of an event at t that was just recorded, with the newest time after it: */
@@ -79,6 +84,16 @@ struct weir_limit_ops {
 	int64_t (*reset)(const struct weir_limit_view *view, int64_t t);
 	/** What the limit holds. */
 	int64_t (*held)(const struct weir_limit_view *view, int64_t t);
+
+	/* For whoever asks before they serve; what has left by t is gone: */
+
+	/** The highest cost of an event at t that is not over; 0 to the capacity. A lateness may let more pass. */
+	int64_t (*left)(const struct weir_limit_view *view, int64_t t);
+	/**
+	 * The first time from t on at which an event of cost c is not over if nothing else comes; with a lateness, and for a t
+	 * before the newest time, it may be sooner. WEIR_LIMIT_NEVER where c is above the capacity.
+	 */
+	int64_t (*passes)(const struct weir_limit_view *view, int64_t t, int64_t c);
 
 	/** What has left by t goes; whether anything did. NULL: nothing leaves by itself. */
 	bool (*leave)(const struct weir_limit_view *view, int64_t t);

@@ -36,9 +36,9 @@ static unsigned judge(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return full(view) - missing_at(view, t) < asked ? WEIR_LIMIT_OVER : 0;
 }
 
-static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool blocked)
+static enum weir_limit_recorded record(const struct weir_limit_view *view, int64_t t, int64_t c, bool past)
 {
-	(void)blocked;
+	(void)past;
 	if (t < view->newest_ms && missing_get(view) == 0)
 		return WEIR_LIMIT_NEEDS_OWN_TIME;
 	weir_wide missing = missing_at(view, t) + (weir_wide)c * view->shape->limit.window_ms;
@@ -59,6 +59,21 @@ static int64_t held(const struct weir_limit_view *view, int64_t t)
 {
 	const struct weir_limit *limit = &view->shape->limit;
 	return limit->burst - (full(view) - missing_at(view, t)) / limit->window_ms;
+}
+
+static int64_t left(const struct weir_limit_view *view, int64_t t)
+{
+	return (full(view) - missing_at(view, t)) / view->shape->limit.window_ms;
+}
+
+static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
+{
+	const struct weir_limit *limit = &view->shape->limit;
+	if (c > limit->burst)
+		return WEIR_LIMIT_NEVER;
+	int64_t wanting = missing_get(view) - (limit->burst - c) * limit->window_ms;
+	int64_t at = wanting > 0 ? view->newest_ms + weir_limit_divide_up(wanting, limit->rate) : t;
+	return at > t ? at : t;
 }
 
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
@@ -87,6 +102,8 @@ static const struct weir_limit_ops ops = {
 	.record = record,
 	.reset = reset,
 	.held = held,
+	.left = left,
+	.passes = passes,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,
@@ -95,6 +112,7 @@ static const struct weir_limit_ops ops = {
 
 static void shape(struct weir_limit_shape *shape)
 {
+	shape->capacity = shape->limit.burst;
 	if (shape->limit.own[PENALIZE]) {
 		weir_limit_penalizing_shape(shape);
 		return;

@@ -3,20 +3,21 @@
  * Frames: what travels on weir.events, and back out on weir.judged.
  *
  * A frame is one message of one partition: events of one source, in order, or
- * one control record (a policy, an operator's command). Everything that changes
+ * one control record (a policy, an operator's command). Events of a limiter that
+ * answers checks come with what it answered. Everything that changes
  * a shard's state is a frame. Little-endian throughout; varint is LEB128 of at
  * most 10 bytes, svarint is zigzag of it.
  *
  *   bytes  what
  *   2      magic "wF"
- *   1      version: 2 where events have fields, or where a policy or a command says what readers of version 1 do not
- *          know; else 1 (a reader takes WEIR_FRAME_VERSION and the one before it)
+ *   1      version: 2 where events have fields or answers, or where a policy or a command says what readers of version 1
+ *          do not know; else 1 (a reader takes WEIR_FRAME_VERSION and the one before it)
  *   1      kind (enum weir_frame_kind)
  *   4      checksum: low half of XXH3-64 of everything after it
  *   8      sending time, Unix ms: the partition's clock is the highest so far
  *   16     source id (zero for control records)
  *   8      policy version that the events were matched under (a policy record: its own)
- *   -- events and judged:
+ *   -- events, judged and checks:
  *   8      base time, Unix ms
  *   8      base position in the source: its first event's; or below that, where several collectors may read the source
  *          as one, so that its positions come from each of them
@@ -35,6 +36,9 @@
  *   -- judged only:
  *   8      offset of the events frame that was judged
  *   bytes  for each (event, zone) pair, 4 bits, low half first: enum weir_verdict_bits
+ *   -- checks only, always of version 2:
+ *   8      epoch: under which whoever answered has taken the partition
+ *   bytes  for each (event, zone) pair, 4 bits, low half first: what was answered, 0 or WEIR_VERDICT_BLOCK
  *   -- policy: the canonical text    -- command: JSON
  */
 #ifndef WEIR_COMMON_FRAME_H
@@ -60,7 +64,13 @@ enum {
 /* What an event may hold; the collector refuses records beyond it, and a reader frames. */
 #define WEIR_COST_MAX (INT64_C(1) << 40)
 
-enum weir_frame_kind { WEIR_FRAME_EVENTS = 1, WEIR_FRAME_JUDGED = 2, WEIR_FRAME_POLICY = 3, WEIR_FRAME_COMMAND = 4 };
+enum weir_frame_kind {
+	WEIR_FRAME_EVENTS = 1,
+	WEIR_FRAME_JUDGED = 2,
+	WEIR_FRAME_POLICY = 3,
+	WEIR_FRAME_COMMAND = 4,
+	WEIR_FRAME_CHECKS = 5, /* events that were answered before they came here; without any it is an owner's marker */
+};
 
 enum weir_verdict_bits {
 	WEIR_VERDICT_BLOCK = 1,   /* else pass */
@@ -127,6 +137,14 @@ bool weir_frame_due(const struct weir_frame_writer *writer);
 /** Closes the frame; bytes are borrowed from the writer until the next begin. */
 struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sending_time_ms);
 
+/**
+ * Closes a frame of checks.
+ *
+ * @param answers  4 bits for each (event, zone) pair, low half first: 0 or WEIR_VERDICT_BLOCK; NULL where there are no events
+ */
+struct weir_span weir_frame_finish_checks(struct weir_frame_writer *writer, int64_t sending_time_ms, uint64_t epoch,
+                                          const uint8_t *answers);
+
 /* ---- reading ---- */
 
 struct weir_frame_zone_set {
@@ -165,9 +183,16 @@ struct weir_frame {
 	uint32_t run_count;
 	uint32_t pair_count;     /* (event, zone) pairs in all */
 	uint64_t judged_offset;  /* judged */
-	const uint8_t *verdicts; /* judged: pair_count times 4 bits */
+	uint64_t epoch;          /* checks */
+	const uint8_t *verdicts; /* judged, and what was answered in checks: pair_count times 4 bits */
 	struct weir_span body;   /* policy and command: their text */
 };
+
+/** Whether a frame of the log has events: they came from a collector, or were asked. Judged ones are not in the log. */
+static inline bool weir_frame_is_of_events(const struct weir_frame *frame)
+{
+	return frame->kind == WEIR_FRAME_EVENTS || frame->kind == WEIR_FRAME_CHECKS;
+}
 
 /** An event's fields. @param run  0 at first; events are asked about in order @return at NULL: it has none */
 static inline struct weir_span weir_frame_fields(const struct weir_frame *frame, uint32_t event, uint32_t *run)
@@ -200,7 +225,8 @@ char *weir_frame_control(enum weir_frame_kind kind, int64_t sending_time_ms, uin
 void weir_frame_extend(char *message, size_t length);
 
 /**
- * Turns an events message into its judged one: the same bytes, offset and verdicts behind; appended to a buffer.
+ * Turns a message of events or checks into its judged one: the same events, offset and verdicts behind; appended to a
+ * buffer.
  *
  * @param verdicts  pair_count times 4 bits, low half first
  * @param out       at least message.length + 8 + (pair_count + 1) / 2 bytes; gives the bytes used

@@ -227,15 +227,25 @@ static bool read_lists(struct weir_frame_reader *reader, struct input *input, st
 	       (!has_runs || read_runs(reader, input, frame));
 }
 
-static bool read_verdicts(struct input *input, struct weir_frame *frame)
+/* A number, and 4 bits a pair, to the end. */
+static bool read_verdicts(struct input *input, struct weir_frame *frame, uint64_t *number)
 {
 	size_t bytes = ((size_t)frame->pair_count + 1) / 2;
 	if ((size_t)(input->end - input->at) != 8 + bytes)
 		return refuse(input, "the verdicts do not match the events");
-	frame->judged_offset = weir_frame_get64(input->at);
+	*number = weir_frame_get64(input->at);
 	frame->verdicts = input->at + 8;
 	input->at = input->end;
 	return true;
+}
+
+/* Pass or block, for every pair. */
+static bool check_answers(struct input *input, const struct weir_frame *frame)
+{
+	unsigned all = 0;
+	for (uint32_t pair = 0; pair < frame->pair_count; pair++)
+		all |= weir_verdict_of(frame->verdicts, pair);
+	return (all & ~(unsigned)WEIR_VERDICT_BLOCK) == 0 || refuse(input, "an answer is neither pass nor block");
 }
 
 static bool read_body(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame, uint8_t version)
@@ -246,7 +256,13 @@ static bool read_body(struct weir_frame_reader *reader, struct input *input, str
 		if (!read_lists(reader, input, frame, has_runs))
 			return false;
 		return input->at == input->end || refuse(input, "bytes follow the last event");
-	case WEIR_FRAME_JUDGED: return read_lists(reader, input, frame, has_runs) && read_verdicts(input, frame);
+	case WEIR_FRAME_JUDGED:
+		return read_lists(reader, input, frame, has_runs) && read_verdicts(input, frame, &frame->judged_offset);
+	case WEIR_FRAME_CHECKS:
+		if (!has_runs)
+			break;
+		return read_lists(reader, input, frame, true) && read_verdicts(input, frame, &frame->epoch) &&
+		       check_answers(input, frame);
 	case WEIR_FRAME_POLICY:
 	case WEIR_FRAME_COMMAND:
 		frame->body = (struct weir_span){.at = (const char *)input->at, .length = (uint32_t)(input->end - input->at)};

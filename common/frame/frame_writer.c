@@ -397,10 +397,11 @@ static uint8_t *put_runs(uint8_t *at, const struct weir_frame_writer *writer)
 	return at;
 }
 
-struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sending_time_ms)
+/* Header and lists in writer->frame, which has room for `more` bytes behind them. @return the place after the last byte */
+static uint8_t *put_lists(struct weir_frame_writer *writer, int64_t sending_time_ms, bool with_runs, size_t more)
 {
 	writer->frame.length = 0;
-	uint8_t *frame = reserve(&writer->frame, weir_frame_size(writer));
+	uint8_t *frame = reserve(&writer->frame, weir_frame_size(writer) + more);
 	weir_frame_put64(frame + WEIR_FRAME_AT_SENDING_TIME, (uint64_t)sending_time_ms);
 	memcpy(frame + WEIR_FRAME_AT_SOURCE, writer->source, WEIR_SOURCE_ID_BYTES);
 	weir_frame_put64(frame + WEIR_FRAME_AT_POLICY_VERSION, writer->policy_version);
@@ -410,11 +411,39 @@ struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sen
 	at = put_list(at, writer->set_count, &writer->sets);
 	at = put_list(at, writer->key_count, &writer->keys);
 	at = put_list(at, writer->event_count, &writer->events);
-	if (writer->run_count > 0)
-		at = put_runs(at, writer);
-	size_t length = (size_t)(at - frame);
-	weir_frame_seal(frame, length, writer->run_count > 0 ? WEIR_FRAME_EXTENDED : WEIR_FRAME_PLAIN, WEIR_FRAME_EVENTS);
-	return (struct weir_span){.at = (const char *)frame, .length = (uint32_t)length};
+	return with_runs ? put_runs(at, writer) : at;
+}
+
+static struct weir_span finish(struct weir_frame_writer *writer, const uint8_t *end, uint8_t version,
+                               enum weir_frame_kind kind)
+{
+	size_t length = (size_t)(end - writer->frame.at);
+	weir_frame_seal(writer->frame.at, length, version, kind);
+	return (struct weir_span){.at = (const char *)writer->frame.at, .length = (uint32_t)length};
+}
+
+struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sending_time_ms)
+{
+	bool with_runs = writer->run_count > 0;
+	const uint8_t *end = put_lists(writer, sending_time_ms, with_runs, 0);
+	return finish(writer, end, with_runs ? WEIR_FRAME_EXTENDED : WEIR_FRAME_PLAIN, WEIR_FRAME_EVENTS);
+}
+
+/* Of 4 bits for each pair. */
+static size_t verdict_bytes(uint32_t pair_count)
+{
+	return ((size_t)pair_count + 1) / 2;
+}
+
+struct weir_span weir_frame_finish_checks(struct weir_frame_writer *writer, int64_t sending_time_ms, uint64_t epoch,
+                                          const uint8_t *answers)
+{
+	size_t bytes = verdict_bytes(writer->pair_count);
+	uint8_t *at = put_lists(writer, sending_time_ms, true, 8 + bytes);
+	weir_frame_put64(at, epoch);
+	if (bytes > 0)
+		memcpy(at + 8, answers, bytes);
+	return finish(writer, at + 8 + bytes, WEIR_FRAME_EXTENDED, WEIR_FRAME_CHECKS);
 }
 
 char *weir_frame_control(enum weir_frame_kind kind, int64_t sending_time_ms, uint64_t policy_version,
@@ -441,13 +470,15 @@ size_t weir_frame_judged(struct weir_span message, uint64_t offset, const uint8_
                          char *out)
 {
 	uint8_t *frame = (uint8_t *)out;
-	size_t verdict_bytes = ((size_t)pair_count + 1) / 2, length = message.length;
+	size_t bytes = verdict_bytes(pair_count), length = message.length;
+	if ((uint8_t)message.at[WEIR_FRAME_AT_KIND] == WEIR_FRAME_CHECKS)
+		length -= 8 + bytes; /* epoch and answers */
 	memcpy(frame, message.at, length);
 	weir_frame_put64(frame + length, offset);
 	length += 8;
-	if (verdict_bytes > 0)
-		memcpy(frame + length, verdicts, verdict_bytes);
-	length += verdict_bytes;
+	if (bytes > 0)
+		memcpy(frame + length, verdicts, bytes);
+	length += bytes;
 	weir_frame_seal(frame, length, frame[WEIR_FRAME_AT_VERSION], WEIR_FRAME_JUDGED);
 	return length;
 }

@@ -9,6 +9,7 @@
  * thread.
  */
 #include "common/http/internal.h"
+#include "common/http/listen_socket.h"
 
 #include "common/base/alloc.h"
 
@@ -357,7 +358,7 @@ enum weir_status weir_http_start(const struct weir_http_options *given, struct w
 	if (options.tls.certificate != NULL)
 		status = weir_http_tls_open(&options.tls, options.log, &tls, error);
 	if (status == WEIR_OK)
-		status = weir_http_listen(options.host, options.port, &fd, &port, error);
+		status = weir_listen_socket(options.host, options.port, false, &fd, &port, error);
 	if (status != WEIR_OK) {
 		weir_http_tls_close(tls);
 		return status;

@@ -546,6 +546,11 @@ ssize_t weir_tls_stream_write(struct weir_tls_stream *stream, const void *bytes,
 	return done == 1 ? as_errno(stream, gnutls_record_send(stream->session, bytes, length)) : done;
 }
 
+bool weir_tls_stream_greeted(const struct weir_tls_stream *stream)
+{
+	return stream->greeted;
+}
+
 bool weir_tls_stream_pending(const struct weir_tls_stream *stream)
 {
 	return stream->greeted && gnutls_record_check_pending(stream->session) > 0;

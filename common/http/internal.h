@@ -76,10 +76,6 @@ struct weir_http_request {
 	unsigned worker;
 };
 
-/** @param bound  set: the port */
-WEIR_MUST_USE enum weir_status weir_http_listen(const char *host, uint16_t port, int *fd, uint16_t *bound,
-                                                struct weir_error *error);
-
 /* ---- http_reply.c ---- */
 
 /** Makes the reply of a refusal. */

@@ -38,6 +38,8 @@ void weir_tls_stream_free(struct weir_tls_stream *stream);
 ssize_t weir_tls_stream_read(struct weir_tls_stream *stream, void *room, size_t bytes);
 /** As send(), likewise. */
 ssize_t weir_tls_stream_write(struct weir_tls_stream *stream, const void *bytes, size_t length);
+/** Whether the handshake is done. */
+bool weir_tls_stream_greeted(const struct weir_tls_stream *stream);
 /** Whether bytes were received that no poll() tells of. */
 bool weir_tls_stream_pending(const struct weir_tls_stream *stream);
 /** Whether it waits to write, although it was asked to read. */

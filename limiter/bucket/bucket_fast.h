@@ -289,6 +289,20 @@ static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *buck
 }
 
 /**
+ * Whether a request of cost 1 that was answered with block changes nothing: a decision holds, and what is refused does not
+ * count.
+ */
+static inline bool bucket_fast_is_blocked(const struct bucket *bucket, const struct layout *layout,
+                                          const struct weir_zone *zone, int64_t t)
+{
+	if (t < (int64_t)bucket->newest_ms || layout->fast == LAYOUT_SLOW || zone->count_all ||
+	    (bucket->flags & BUCKET_FORM & ~(BUCKET_DECIDED | BUCKET_NTH)) != 0)
+		return false;
+	int64_t until_ms = bucket_blocked_until(bucket);
+	return t < until_ms && weir_time_get(bucket_decided((struct bucket *)bucket)) < until_ms;
+}
+
+/**
  * Judges and records a request of cost 1 in a bucket of the layout in force, if this way is open to it.
  *
  * @return FAST_NOT: nothing was changed

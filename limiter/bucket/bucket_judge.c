@@ -137,11 +137,11 @@ void bucket_work_convert(struct bucket_work *work, struct bucket_scratch *scratc
 }
 
 /* Records in one limit, laying the bucket out anew as often as that takes. */
-static void record(struct bucket_work *work, uint32_t i, int64_t t, int64_t c, bool blocked)
+static void record(struct bucket_work *work, uint32_t i, int64_t t, int64_t c, bool past)
 {
 	for (;;) {
 		struct weir_limit_view *limit = &work->view.limits[i];
-		switch (limit->shape->ops->record(limit, t, c, blocked)) {
+		switch (limit->shape->ops->record(limit, t, c, past)) {
 		case WEIR_LIMIT_NEEDS_ROOM: lay_out(work, 0, c); continue;
 		case WEIR_LIMIT_NEEDS_RUNS: lay_out(work, BUCKET_RUNS, c); continue;
 		case WEIR_LIMIT_NEEDS_OWN_TIME:
@@ -254,8 +254,14 @@ static void leave(struct bucket_work *work, int64_t t)
 	}
 }
 
+static bool has_penalty(const struct bucket_work *work, const struct weir_zone *zone, int64_t t)
+{
+	return zone->block_for_ms > 0 && work->view.decided != NULL && bucket_decided_at(&work->view) <= t &&
+	       t < bucket_decided_until(&work->view);
+}
+
 void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c, bool barred,
-                  struct bucket_verdict *verdict)
+                  enum bucket_answer answer, struct bucket_verdict *verdict)
 {
 	const struct layout *layout = work->view.layout;
 	uint32_t count = layout->limit_count;
@@ -268,16 +274,14 @@ void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_
 		late |= (judgement & WEIR_LIMIT_LATE ? 1u : 0u) << i;
 		over |= (judgement & WEIR_LIMIT_OVER ? 1u : 0u) << i;
 	}
-	bool penalty = zone->block_for_ms > 0 && work->view.decided != NULL && bucket_decided_at(&work->view) <= t &&
-	               t < bucket_decided_until(&work->view);
-	bool blocked = barred || penalty || over != 0;
+	bool blocked = answer == ANSWER_NONE ? barred || over != 0 || has_penalty(work, zone, t) : answer == ANSWER_BLOCK;
 	bool recorded = c > 0 && (!blocked || zone->count_all);
 	unsigned breached = blocked && !barred ? find_breached(work, over, t, c) : 0;
 	if (recorded || layout->is_charged) {
 		for (uint32_t i = 0; i < count; i++) {
 			if (late >> i & 1 || !(recorded || layout->limits[i].ops->charged_by_all))
 				continue;
-			record(work, i, t, c, blocked);
+			record(work, i, t, c, zone->count_all);
 			work->changed = true;
 		}
 		if (recorded && t > (int64_t)work->view.bucket->newest_ms)
@@ -289,6 +293,24 @@ void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_
 	bucket_refresh(&work->view);
 	decide(work, zone, breached, t, verdict);
 	work->changed = true;
+}
+
+void bucket_work_detach(struct bucket_work *work)
+{
+	if (!work->moved)
+		lay_out(work, 0, 0);
+}
+
+bool bucket_peek(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c)
+{
+	bool blocked = has_penalty(work, zone, t);
+	if (work->view.layout->has_queue)
+		leave(work, t);
+	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
+		const struct weir_limit_view *limit = &work->view.limits[i];
+		blocked |= (limit->shape->ops->judge(limit, t, c) & WEIR_LIMIT_OVER) != 0;
+	}
+	return blocked;
 }
 
 void bucket_keep_blocks(struct bucket_work *work, int64_t at_ms, uint32_t count)

@@ -10,6 +10,7 @@
 #ifndef LIMITER_BUCKET_JUDGE_H
 #define LIMITER_BUCKET_JUDGE_H
 
+#include "common/frame/frame.h"
 #include "limiter/bucket/bucket.h"
 #include "limiter/bucket/compiled_policy.h"
 
@@ -64,13 +65,29 @@ struct bucket_verdict {
 	uint32_t nth; /* which block of the key it is, where the zone has a list of them; else 0 */
 };
 
+/* A check was answered before it came here: that is its verdict. */
+enum bucket_answer { ANSWER_NONE, ANSWER_PASS, ANSWER_BLOCK };
+
+/** @param bits  enum weir_verdict_bits */
+static inline enum bucket_answer bucket_answer(unsigned bits)
+{
+	return bits & WEIR_VERDICT_BLOCK ? ANSWER_BLOCK : ANSWER_PASS;
+}
+
 /**
  * Judges an event at t of cost c, and records it as the zone says.
  *
  * @param barred  an operator blocks the key: the verdict is block, and nothing is decided
+ * @param answer  the verdict; what is over, late and decided, and until when, is as without it
  */
 void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c, bool barred,
-                  struct bucket_verdict *verdict);
+                  enum bucket_answer answer, struct bucket_verdict *verdict);
+
+/** Has the work in scratch, whatever it was before: the block stays as it is, whatever is done. */
+void bucket_work_detach(struct bucket_work *work);
+
+/** Whether an event at t of cost c would be blocked. What has left by t goes, nothing is recorded. */
+bool bucket_peek(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c);
 
 /**
  * Notes in an empty bucket how many blocks of its key still count, when an operator has taken the last one back.

@@ -16,7 +16,7 @@
 struct compiled_policy {
 	uint64_t version;
 	struct compiled_zone *zones; /* in the policy's order */
-	struct compiled_zone **by_id;
+	struct compiled_zone **by_id, **by_name;
 	uint32_t zone_count;
 	struct layout **layouts; /* by id - 1 */
 	uint32_t layout_count, layout_room;
@@ -70,6 +70,12 @@ static int compare_ids(const void *a, const void *b)
 	return (*left)->zone->id < (*right)->zone->id ? -1 : (*left)->zone->id > (*right)->zone->id;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	const struct compiled_zone *const *left = a, *const *right = b;
+	return strcmp((*left)->zone->name, (*right)->zone->name);
+}
+
 struct compiled_policy *compiled_policy_new(const struct weir_policy *const *policies, size_t count)
 {
 	assert(count > 0);
@@ -83,12 +89,14 @@ struct compiled_policy *compiled_policy_new(const struct weir_policy *const *pol
 	compiled->zone_count = newest->zone_count;
 	compiled->zones = weir_alloc(newest->zone_count, sizeof *compiled->zones);
 	compiled->by_id = weir_alloc(newest->zone_count, sizeof(struct compiled_zone *));
+	compiled->by_name = weir_alloc(newest->zone_count, sizeof(struct compiled_zone *));
 	for (uint32_t i = 0; i < newest->zone_count; i++) {
 		const struct weir_zone *zone = &newest->zones[i];
 		compiled->zones[i] = (struct compiled_zone){.zone = zone, .order = i, .layout = in_force[zone->id]};
-		compiled->by_id[i] = &compiled->zones[i];
+		compiled->by_id[i] = compiled->by_name[i] = &compiled->zones[i];
 	}
 	qsort(compiled->by_id, compiled->zone_count, sizeof(struct compiled_zone *), compare_ids);
+	qsort(compiled->by_name, compiled->zone_count, sizeof(struct compiled_zone *), compare_names);
 	free(in_force);
 	return compiled;
 }
@@ -103,6 +111,7 @@ void compiled_policy_free(struct compiled_policy *compiled)
 	free(compiled->layouts);
 	free(compiled->zones);
 	free(compiled->by_id);
+	free(compiled->by_name);
 	free(compiled);
 }
 
@@ -130,6 +139,23 @@ const struct compiled_zone *compiled_policy_zone(const struct compiled_policy *c
 		if (found == id)
 			return compiled->by_id[middle];
 		if (found < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+const struct compiled_zone *compiled_policy_zone_named(const struct compiled_policy *compiled, struct weir_span name)
+{
+	uint32_t low = 0, high = compiled->zone_count;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const char *found = compiled->by_name[middle]->zone->name;
+		int order = strncmp(found, name.at, name.length);
+		if (order == 0 && found[name.length] == '\0')
+			return compiled->by_name[middle];
+		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;

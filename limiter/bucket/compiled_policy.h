@@ -47,6 +47,9 @@ const struct compiled_zone *compiled_policy_zone_at(const struct compiled_policy
 /** The zone in force with an id, NULL if there is none. */
 const struct compiled_zone *compiled_policy_zone(const struct compiled_policy *compiled, uint32_t id);
 
+/** The zone in force with a name, NULL if there is none. */
+const struct compiled_zone *compiled_policy_zone_named(const struct compiled_policy *compiled, struct weir_span name);
+
 /**
  * The layout of a bucket, by its number and its scale (bucket_scale()), NULL if the history has none such.
  *

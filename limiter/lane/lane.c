@@ -8,6 +8,7 @@
 #include "limiter/lane/lane.h"
 
 #include "common/base/alloc.h"
+#include "limiter/lane/internal.h"
 #include "limiter/lane/policy_switch.h"
 
 #include <assert.h>
@@ -28,6 +29,7 @@ struct lane {
 	uint64_t policy_version;
 	const struct compiled_policy *compiled; /* of policy_version */
 	struct policy_switch change;            /* the last one */
+	struct lane_checks *checks;             /* NULL: it has answered none */
 	bool waiting;
 	uint32_t missing_count;
 	uint32_t missing[SHARD_MISSING_MOST];
@@ -54,6 +56,7 @@ void lane_free(struct lane *lane)
 	tally_free(lane->tally);
 	weir_frame_reader_free(lane->reader);
 	policy_switch_deinit(&lane->change);
+	lane_checks_free(lane->checks);
 	free(lane);
 }
 
@@ -172,7 +175,7 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 	*result = begin_result(lane);
 	if (lane_awaits_policy(lane))
 		return WEIR_AGAIN;
-	if (lane->frame.kind != WEIR_FRAME_EVENTS && lane->frame.kind != WEIR_FRAME_COMMAND)
+	if (!weir_frame_is_of_events(&lane->frame) && lane->frame.kind != WEIR_FRAME_COMMAND)
 		return take_record(lane, result, error);
 	lane->missing_count = shard_missing(lane->shard, lane->missing);
 	if (lane->missing_count > 0)
@@ -185,6 +188,8 @@ enum weir_status lane_go_on(struct lane *lane, struct lane_result *result, struc
 			top_keys_forget(tally_keys(lane->tally), result->override->zone->id, override_key(&lane->command));
 	} else {
 		shard_frame_judge(lane->shard, &result->judged);
+		if (lane->frame.kind == WEIR_FRAME_CHECKS)
+			lane_checks_see(lane, &lane->frame);
 		tally_frame(lane->tally, &lane->frame, &result->judged);
 		result->frame = &lane->frame;
 	}
@@ -244,7 +249,7 @@ enum weir_status lane_offer(struct lane *lane, struct weir_span message, uint64_
 	}
 	lane->waiting = true;
 	lane->missing_count = 0;
-	if (lane->frame.kind == WEIR_FRAME_EVENTS)
+	if (weir_frame_is_of_events(&lane->frame))
 		shard_frame_begin(lane->shard, &lane->frame, lane->place.base + offset);
 	else if (is_unknown_policy(lane))
 		return WEIR_AGAIN;
@@ -282,6 +287,11 @@ void lane_state(const struct lane *lane, struct weir_partition_state *state, str
 	state->clock_ms = shard_clock_ms(lane->shard);
 	state->policy_version = lane->policy_version;
 	state->extra = (struct weir_span){.at = extra->at + start, .length = (uint32_t)(extra->length - start)};
+}
+
+struct lane_checks **lane_checks_of(struct lane *lane)
+{
+	return &lane->checks;
 }
 
 struct shard *lane_shard(struct lane *lane)

@@ -11,6 +11,8 @@
  *   shard_snapshot.c  checkpoints
  *   shard_load.c      segments from the store
  *   shard_extra.c     what a checkpoint stores besides buckets
+ *   shard_check.c     checks: judging them on copies, and keeping the copies
+ *   shard_copies.c    where copies lie
  *   shard_read.c      reading buckets, for people and tests
  *   segment_blob.c    the form of buckets in the store
  */
@@ -37,6 +39,7 @@ struct lookup {
 	uint8_t state;         /* enum lookup_state */
 	bool overridden;       /* an operator's override may apply to it */
 	bool settled;          /* the store is known to have no bucket for it that memory lacks */
+	bool copied;           /* checks of it are pending: its copy has to follow */
 };
 
 enum lookup_state {
@@ -128,6 +131,7 @@ struct shard {
 	uint32_t source_count;
 
 	struct overrides overrides;
+	struct shard_checks *checks; /* NULL: nobody asks (shard_copies.h) */
 
 	struct slab slab;
 	struct table table;

@@ -2,7 +2,7 @@
 /*
  * A shard's life, its policy, its positions, and its numbers.
  */
-#include "limiter/shard/internal.h"
+#include "limiter/shard/shard_copies.h"
 
 #include "common/base/alloc.h"
 
@@ -59,6 +59,7 @@ void shard_free(struct shard *shard)
 		free(arrays[i]);
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		filter_deinit(&shard->segments[i].evicted);
+	checks_free(shard->checks);
 	bucket_scratch_deinit(&shard->scratch);
 	overrides_deinit(&shard->overrides);
 	table_deinit(&shard->table);

@@ -4,6 +4,7 @@
  * place or, if its layout must change, in a copy that then gets a new block.
  */
 #include "limiter/bucket/bucket_fast.h"
+#include "limiter/shard/shard_copies.h"
 #include "limiter/shard/shard_frame.h"
 
 #include <assert.h>
@@ -70,7 +71,8 @@ static inline void settle(struct shard *shard, struct lookup *lookup)
  */
 static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lookup *lookup,
                                                   const struct layout *layout, int64_t t, int64_t c, bool done,
-                                                  int64_t barred_ms, struct bucket_verdict *verdict)
+                                                  int64_t barred_ms, enum bucket_answer answer,
+                                                  struct bucket_verdict *verdict)
 {
 	struct bucket_work work;
 	verdict->bits = 0;
@@ -78,7 +80,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 		shard_look_closer(shard, lookup); /* see settle() */
 	if (lookup->bucket == NULL && done)
 		return false;
-	if (lookup->bucket == NULL && c == 1 && barred_ms == 0 && layout->scale == SCALE_ONE) {
+	if (lookup->bucket == NULL && c == 1 && barred_ms == 0 && answer != ANSWER_BLOCK && layout->scale == SCALE_ONE) {
 		record_first(shard, lookup, t);
 		return true;
 	}
@@ -87,7 +89,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 	if (done)
 		bucket_done(&work, lookup->zone->zone, t, barred_ms, verdict);
 	else
-		bucket_judge(&work, lookup->zone->zone, t, c, barred_ms != 0, verdict);
+		bucket_judge(&work, lookup->zone->zone, t, c, barred_ms != 0, answer, verdict);
 	if (work.moved && work.changed)
 		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, lookup->ref));
 	return work.changed;
@@ -98,12 +100,12 @@ enum whole { WHOLE_SAME, WHOLE_CHANGED, WHOLE_UNTOUCHED };
 /* The slow path of a key that an operator's override may apply to. */
 static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard, struct lookup *lookup,
                                                              const struct weir_frame_event *event, bool done,
-                                                             struct bucket_verdict *verdict)
+                                                             enum bucket_answer answer, struct bucket_verdict *verdict)
 {
 	const struct compiled_zone *zone = lookup->zone;
 	struct weir_span key = shard->work.frame->keys[event->key];
 	struct override_effect effect = overrides_effect(&shard->overrides, zone->zone->id, key, event->time_ms);
-	verdict->bits = 0;
+	verdict->bits = answer == ANSWER_BLOCK ? WEIR_VERDICT_BLOCK : 0;
 	if (effect.allowed && !done)
 		return WHOLE_UNTOUCHED;
 	const struct layout *layout = shard_layout(shard, zone->layout->id, effect.thousandths);
@@ -113,27 +115,37 @@ static __attribute__((noinline)) enum whole judge_overridden(struct shard *shard
 			overrides_block_after(&shard->overrides, zone->zone->id, OVERRIDE_OF_KEY, key, event->time_ms);
 		barred_ms = block != NULL ? block->until_ms : 0;
 	}
-	bool changed = judge_whole(shard, lookup, layout, event->time_ms, event->cost, done, barred_ms, verdict);
+	bool changed = judge_whole(shard, lookup, layout, event->time_ms, event->cost, done, barred_ms, answer, verdict);
 	return changed ? WHOLE_CHANGED : WHOLE_SAME;
+}
+
+/* The short way. What was answered must be what it says, else nothing is changed. */
+static inline enum bucket_fast judge_fast(struct shard *shard, struct bucket *bucket, const struct compiled_zone *zone,
+                                          int64_t t, enum bucket_answer answer)
+{
+	if (answer == ANSWER_BLOCK)
+		return bucket_fast_is_blocked(bucket, zone->layout, zone->zone, t) ? FAST_BLOCKED : FAST_NOT;
+	enum bucket_fast fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->paces[zone->order].windows, t);
+	return answer == ANSWER_PASS && fast == FAST_BLOCKED ? FAST_NOT : fast;
 }
 
 /* Judges one event in one zone. */
 static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct compiled_zone *zone,
-                              const struct weir_frame_event *event, bool done, uint32_t clock_s,
-                              struct bucket_verdict *verdict)
+                              const struct weir_frame_event *event, bool done, enum bucket_answer answer,
+                              uint32_t clock_s, struct bucket_verdict *verdict)
 {
 	struct bucket *bucket = lookup->bucket;
 	enum bucket_fast fast = FAST_NOT;
 	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->overridden)
-		fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->time_ms);
+		fast = judge_fast(shard, bucket, zone, event->time_ms, answer);
 	bool changed = fast == FAST_PASSED;
 	verdict->bits = fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	if (__builtin_expect(fast == FAST_NOT, 0)) {
 		enum whole whole = WHOLE_SAME;
 		if (__builtin_expect(lookup->overridden, 0))
-			whole = judge_overridden(shard, lookup, event, done, verdict);
+			whole = judge_overridden(shard, lookup, event, done, answer, verdict);
 		else
-			changed = judge_whole(shard, lookup, zone->layout, event->time_ms, event->cost, done, 0, verdict);
+			changed = judge_whole(shard, lookup, zone->layout, event->time_ms, event->cost, done, 0, answer, verdict);
 		if (whole == WHOLE_UNTOUCHED)
 			return;
 		changed |= whole == WHOLE_CHANGED;
@@ -189,7 +201,8 @@ static inline uint32_t first_lookup(const struct shard_frame *work, const struct
 }
 
 /* Judges all events but repeats. @param pair  the number of their first pair */
-static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set)
+static inline __attribute__((always_inline)) void judge_events(struct shard *shard, uint32_t pair, bool one_set,
+                                                               bool answered)
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame *frame = work->frame;
@@ -210,7 +223,11 @@ static inline void judge_events(struct shard *shard, uint32_t pair, bool one_set
 			}
 			bool done = set->zones[j].done;
 			struct bucket_verdict verdict;
-			judge_pair(shard, lookup, lookup->zone, event, done, clock_s, &verdict);
+			judge_pair(shard, lookup, lookup->zone, event, done,
+			           answered ? bucket_answer(weir_verdict_of(frame->verdicts, pair)) : ANSWER_NONE, clock_s,
+			           &verdict);
+			if (__builtin_expect(lookup->copied, 0))
+				shard_follow(shard, lookup, event, done, verdict.bits);
 			put_verdict(work->verdicts, pair, done ? WEIR_VERDICT_NONE : verdict.bits);
 			if (verdict.bits & WEIR_VERDICT_DECIDED)
 				add_decision(shard, i, pair, j, lookup, &verdict);
@@ -233,11 +250,31 @@ static void judge_in_zone(struct shard *shard, uint32_t pair, const struct compi
 		struct bucket_verdict verdict;
 		shard_look_ahead(shard, place);
 		settle(shard, lookup);
-		judge_pair(shard, lookup, zone, &events[i], false, clock_s, &verdict);
+		judge_pair(shard, lookup, zone, &events[i], false, ANSWER_NONE, clock_s, &verdict);
+		if (__builtin_expect(lookup->copied, 0))
+			shard_follow(shard, lookup, &events[i], false, verdict.bits);
 		put_verdict(verdicts, pair, verdict.bits);
 		if (__builtin_expect((verdict.bits & WEIR_VERDICT_DECIDED) != 0, 0))
 			add_decision(shard, i, pair, 0, lookup, &verdict);
 	}
+}
+
+/* Judges the frame's events. @param pair  the number of the first pair that is not a repeat */
+static void judge_all(struct shard *shard, uint32_t pair)
+{
+	const struct shard_frame *work = &shard->work;
+	const struct weir_frame *frame = work->frame;
+	const struct compiled_zone *only_zone = shard_only_zone(work);
+	if (frame->kind == WEIR_FRAME_CHECKS && frame->zone_set_count == 1)
+		judge_events(shard, pair, true, true);
+	else if (frame->kind == WEIR_FRAME_CHECKS)
+		judge_events(shard, pair, false, true);
+	else if (only_zone != NULL && !frame->zone_sets[0].zones[0].done)
+		judge_in_zone(shard, pair, only_zone);
+	else if (frame->zone_set_count == 1)
+		judge_events(shard, pair, true, false);
+	else
+		judge_events(shard, pair, false, false);
 }
 
 /* Sets the verdicts of repeated events. @return how many pairs they have */
@@ -261,13 +298,12 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	work->verdicts = shard_room_for(work, work->verdicts, &work->room_pairs, verdict_bytes, 1);
 	memset(work->verdicts, 0, verdict_bytes);
 	uint32_t pair = pass_over_repeated(work), taken = frame->event_count - work->first_event;
-	const struct compiled_zone *only_zone = shard_only_zone(work);
-	if (only_zone != NULL && !frame->zone_sets[0].zones[0].done)
-		judge_in_zone(shard, pair, only_zone);
-	else if (frame->zone_set_count == 1)
-		judge_events(shard, pair, true);
-	else
-		judge_events(shard, pair, false);
+	bool is_own = shard_is_own_frame(shard, frame);
+	if (!is_own && shard_has_copies(shard))
+		shard_mark_copied(shard);
+	judge_all(shard, pair);
+	for (uint32_t i = pair; is_own && i < frame->pair_count; i++)
+		pending_pop(shard->checks);
 	shard->events += taken;
 	if (taken > 0) {
 		struct source_position *source = shard_source(shard, frame->source, shard->clock_ms);

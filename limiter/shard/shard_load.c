@@ -4,7 +4,7 @@
  * evicted buckets a frame needs. Buckets in memory are newer than those in the
  * store, so they stay.
  */
-#include "limiter/shard/internal.h"
+#include "limiter/shard/shard_copies.h"
 
 #include "common/base/alloc.h"
 #include "limiter/shard/segment_blob.h"
@@ -23,10 +23,12 @@ struct load {
 	size_t block_bytes;
 };
 
-/* Whether the waiting frame needs the bucket. */
+/* Whether the waiting frame, or a check, needs the bucket. */
 static bool is_missing(const struct load *load, uint64_t low, uint64_t high)
 {
 	const struct shard_frame *work = &load->shard->work;
+	if (shard_check_wants(load->shard, low, high))
+		return true;
 	if (work->frame == NULL)
 		return false;
 	for (uint32_t i = load->segment->missing; i != 0; i = work->lookups[i - 1].next_missing)
@@ -123,6 +125,7 @@ enum weir_status shard_load(struct shard *shard, uint32_t segment, const struct 
 	if (status == WEIR_OK) {
 		set_filter(&load, segment);
 		load.segment->loaded_for_frame = true;
+		shard_check_loaded(shard, segment);
 		shard->loads++;
 	}
 	segment_blob_seen_deinit(&load.seen);

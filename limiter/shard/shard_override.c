@@ -4,6 +4,7 @@
  * it is about; one for a network or a prefix is about none. They come through the
  * log like frames, and wait like frames if that bucket is not in memory.
  */
+#include "limiter/shard/shard_copies.h"
 #include "limiter/shard/shard_frame.h"
 
 #include <assert.h>
@@ -156,6 +157,8 @@ enum weir_status shard_command_apply(struct shard *shard, const struct shard_ove
 	    apply_to_bucket(shard, lookup, was_blocked, &work->override_decision) &&
 	    overrides_publish(&shard->overrides, command->scope, override_key(command)))
 		*decision = &work->override_decision;
+	if (status == WEIR_OK && lookup != NULL)
+		shard_copy_again(shard, lookup->zone, override_key(command));
 	work->frame = NULL;
 	work->command = NULL;
 	shard_tidy(shard);

@@ -18,7 +18,7 @@
  * ceiling of their own. However large they are, an eighth of the ceiling may be
  * live: with less, each event would wait for the store.
  */
-#include "limiter/shard/internal.h"
+#include "limiter/shard/shard_copies.h"
 
 enum {
 	MOVES_A_CHANGE = 3, /* blocks moved by compaction for each allocated or freed */
@@ -28,7 +28,7 @@ uint64_t shard_bytes(const struct shard *shard)
 {
 	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->work.bytes +
 	       shard->scratch.bytes[0] + shard->scratch.bytes[1] + shard->snapshot_bytes +
-	       shard->source_count * sizeof *shard->sources + shard->overrides.bytes;
+	       shard->source_count * sizeof *shard->sources + shard->overrides.bytes + checks_bytes(shard->checks);
 }
 
 /* Whether the store has a bucket in its present version. */

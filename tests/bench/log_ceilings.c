@@ -90,7 +90,7 @@ static void judge_message(struct ceilings *ceilings, struct weir_frame_reader *r
 	check(weir_frame_decode(reader, message, &frame, &error), &error);
 	double decoded = thread_seconds();
 	times->decode += decoded - begun;
-	if (frame.kind != WEIR_FRAME_EVENTS)
+	if (!weir_frame_is_of_events(&frame))
 		return;
 	shard_frame_begin(shard, &frame, offset);
 	if (shard_missing(shard, segments) > 0)

@@ -76,11 +76,35 @@ static void write_again(const struct weir_frame *frame)
 			status = weir_frame_add_fields(writer, fields);
 	}
 	if (status == WEIR_OK) { /* a frame close to its bound may not fit again, as bounds are kept with a margin */
-		status = weir_frame_decode(reader, weir_frame_finish(writer, frame->sending_time_ms), &again, NULL);
+		bool asked = frame->kind == WEIR_FRAME_CHECKS;
+		struct weir_span message =
+			asked ? weir_frame_finish_checks(writer, frame->sending_time_ms, frame->epoch, frame->verdicts)
+				  : weir_frame_finish(writer, frame->sending_time_ms);
+		status = weir_frame_decode(reader, message, &again, NULL);
 		assert(status == WEIR_OK);
 		check_same(frame, &again);
+		assert(again.epoch == frame->epoch && (!asked || again.kind == WEIR_FRAME_CHECKS));
+		for (uint32_t pair = 0; asked && pair < frame->pair_count; pair++)
+			assert(weir_verdict_of(again.verdicts, pair) == weir_verdict_of(frame->verdicts, pair));
 	}
 	weir_frame_writer_free(writer);
+	weir_frame_reader_free(reader);
+}
+
+/* What was read can be judged, whichever kind it was of. */
+static void judge(struct weir_span message, const struct weir_frame *frame)
+{
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	struct weir_frame judged;
+	uint8_t *verdicts = calloc(frame->pair_count / 2 + 1, 1);
+	char *out = malloc((size_t)message.length + 8 + frame->pair_count / 2 + 1);
+	size_t length = weir_frame_judged(message, 7, verdicts, frame->pair_count, out);
+	enum weir_status status =
+		weir_frame_decode(reader, (struct weir_span){.at = out, .length = (uint32_t)length}, &judged, NULL);
+	assert(status == WEIR_OK && judged.kind == WEIR_FRAME_JUDGED && judged.judged_offset == 7);
+	check_same(frame, &judged);
+	free(verdicts);
+	free(out);
 	weir_frame_reader_free(reader);
 }
 
@@ -96,9 +120,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size >= WEIR_FRAME_HEADER_BYTES && message[WEIR_FRAME_AT_VERSION] <= WEIR_FRAME_VERSION)
 		weir_frame_seal(message, size, message[WEIR_FRAME_AT_VERSION], message[WEIR_FRAME_AT_KIND]);
 	if (weir_frame_decode(reader, span, &frame, &error) == WEIR_OK &&
-	    (frame.kind == WEIR_FRAME_EVENTS || frame.kind == WEIR_FRAME_JUDGED)) {
+	    (weir_frame_is_of_events(&frame) || frame.kind == WEIR_FRAME_JUDGED)) {
 		check_ranges(&frame);
 		write_again(&frame);
+		if (weir_frame_is_of_events(&frame))
+			judge(span, &frame);
 	}
 	free(message);
 	weir_frame_reader_free(reader);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as what a Redis server answers: the tokens do not depend on how the bytes come, and memory is bounded. */
-#include "common/redis/resp.h"
+#include "common/resp/resp.h"
 
 #include "common/base/text.h"
 

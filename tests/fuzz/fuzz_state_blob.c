@@ -101,7 +101,7 @@ static void judge_around(struct bucket *bucket, const struct compiled_policy *co
 		int64_t t = (int64_t)work.view.bucket->newest_ms + steps_ms[i];
 		if (t < 0 || t >= WEIR_TIME_END_MS)
 			continue;
-		bucket_judge(&work, zone->zone, t, costs[i % (sizeof costs / sizeof *costs)], false, &verdict);
+		bucket_judge(&work, zone->zone, t, costs[i % (sizeof costs / sizeof *costs)], false, ANSWER_NONE, &verdict);
 		bucket_done(&work, zone->zone, t, 0, &verdict);
 		size_t used = bucket_used(work.view.bucket, to);
 		assert(bucket_check(work.view.bucket, to, used));

@@ -195,6 +195,15 @@ def test_one_frame_in_a_file_or_pipe(place):
     assert done.code() == FAILED and "No such file" in done.said()
 
 
+def test_checks_are_shown_with_their_answers(place):
+    happened = [{"key": b"ann", "time": 1000 + i, "cost": 1, "position": 7 + i, "zones": [(3, False)]} for i in range(2)]
+    message = weir_frames.checks(9, bytes(range(16)), 4, 1 << 40, happened, [0, weir_frames.BLOCK])
+    assert weir_frames.decode(message).verdicts == [0, weir_frames.BLOCK]
+    out = json.loads(place.good("decode", place.write("checks", message)).out())
+    assert (out["kind"], out["epoch"], out["sent"], out["policy"]) == ("checks", 1 << 40, 9, 4), out
+    assert [event["zones"] for event in out["events"]] == [[{"id": 3, "verdict": word}] for word in ("pass", "block")]
+
+
 def test_a_message_is_one_line(place):
     for body, want in ((b'{\n "a": [1,\r\n 2]}\n', {"a": [1, 2]}), (b"no\njson\r", "no\njson\r"), (b"", ""),
                        (b'\xef\xbb\xbf{"a":1}', '\ufeff{"a":1}')):

@@ -8,10 +8,9 @@ import struct
 _HEADER = struct.Struct("<2sBBIq16sQ")
 _BASE = struct.Struct("<qQ")
 _VERSION = 1
-_WITH_FIELDS = 2  # where events have fields of their records
-_WITH_FIELDS = 2  # where events have fields of their records
+_EXTENDED = 2  # where events have fields of their records, or answers
 _TIME_END_MS = 253402300800000  # the year 10000
-_KINDS = {1: "events", 2: "judged", 3: "policy", 4: "command"}
+_KINDS = {1: "events", 2: "judged", 3: "policy", 4: "command", 5: "checks"}
 
 try:
     _HASH = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
@@ -30,11 +29,12 @@ class Frame:
     """What a message says.
 
     events: dicts as the oracle's Follow takes them: key, time, cost, position, zones [(id, done)]. verdicts: of a
-    judged frame the bits of each (event, zone) pair, in order. body: the bytes of a policy or command."""
+    judged frame the bits of each (event, zone) pair, in order; of checks what was answered, likewise, under an epoch.
+    body: the bytes of a policy or command."""
 
     def __init__(self, kind, sent_ms, source, policy):
         self.kind, self.sent_ms, self.source, self.policy = kind, sent_ms, source, policy
-        self.events, self.verdicts, self.judged_offset, self.body = [], [], None, b""
+        self.events, self.verdicts, self.judged_offset, self.epoch, self.body = [], [], None, None, b""
 
     @property
     def pairs(self):
@@ -89,14 +89,14 @@ def _decode(message):
     magic, version, kind, checksum, sent_ms, source, policy = _HEADER.unpack_from(message)
     if magic != b"wF" or kind not in _KINDS:
         raise Malformed("not a frame")
-    if version not in (_VERSION, _WITH_FIELDS):
+    if version not in (_VERSION, _EXTENDED) or (_KINDS[kind] == "checks" and version != _EXTENDED):
         raise Malformed(f"version {version}")
     if _HASH is not None and _HASH(message[8:], len(message) - 8) & 0xFFFFFFFF != checksum:
         raise Malformed("checksum")
     if not 0 <= sent_ms < _TIME_END_MS:
         raise Malformed(f"sent at {sent_ms}")
     frame = Frame(_KINDS[kind], sent_ms, source.hex(), policy)
-    if kind > 2:
+    if frame.kind in ("policy", "command"):
         frame.body = message[_HEADER.size:]
         return frame
     time_ms, position = _BASE.unpack_from(message, _HEADER.size)
@@ -112,7 +112,7 @@ def _decode(message):
         cost = data.varint() if word & 1 else 1
         frame.events.append({"key": key, "time": time_ms, "cost": cost, "position": position,
                              "zones": sets[word >> 1]})
-    if version == _WITH_FIELDS:
+    if version == _EXTENDED:
         at = 0
         for _ in range(data.varint()):
             at += data.varint()
@@ -124,8 +124,9 @@ def _decode(message):
             for event in frame.events[at:at + shared]:
                 event["fields"] = named
             at += shared
-    if frame.kind == "judged":
-        frame.judged_offset, = struct.unpack("<Q", data.take(8))
+    if frame.kind in ("judged", "checks"):
+        number, = struct.unpack("<Q", data.take(8))
+        frame.judged_offset, frame.epoch = (number, None) if frame.kind == "judged" else (None, number)
         pairs = frame.pairs
         halves = data.take((pairs + 1) // 2)
         frame.verdicts = [halves[pair // 2] >> (pair % 2 * 4) & 15 for pair in range(pairs)]
@@ -143,9 +144,9 @@ def _varint(value):
     return bytes(out)
 
 
-def _sealed(kind, sent_ms, source, policy, rest):
+def _sealed(kind, sent_ms, source, policy, rest, version=_VERSION):
     number = next(number for number, name in _KINDS.items() if name == kind)
-    return seal(_HEADER.pack(b"wF", _VERSION, number, 0, sent_ms, source, policy) + rest)
+    return seal(_HEADER.pack(b"wF", version, number, 0, sent_ms, source, policy) + rest)
 
 
 def seal(message):
@@ -161,8 +162,7 @@ def control(kind, sent_ms, body, policy=0):
     return _sealed(kind, sent_ms, bytes(16), policy, body)
 
 
-def events(sent_ms, source, policy, happened):
-    """The message of events; source: 16 bytes; happened: dicts as Frame.events has them, in order of position."""
+def _lists(happened):
     time_ms, position = happened[0]["time"], happened[0]["position"]
     rest = _BASE.pack(time_ms, position)
     sets = sorted({tuple(event["zones"]) for event in happened})
@@ -179,14 +179,29 @@ def events(sent_ms, source, policy, happened):
                  + _varint(sets.index(tuple(event["zones"])) << 1 | has_cost)
                  + (_varint(event["cost"]) if has_cost else b""))
         time_ms, position = event["time"], event["position"]
-    return _sealed("events", sent_ms, source, policy, rest)
+    return rest
+
+
+def events(sent_ms, source, policy, happened):
+    """The message of events; source: 16 bytes; happened: dicts as Frame.events has them, in order of position."""
+    return _sealed("events", sent_ms, source, policy, _lists(happened))
+
+
+def checks(sent_ms, source, policy, epoch, happened, answers):
+    """The message of checks; answers: 0 or BLOCK of each (event, zone) pair."""
+    return _sealed("checks", sent_ms, source, policy,
+                   _lists(happened) + b"\0" + struct.pack("<Q", epoch) + _halves(answers), _EXTENDED)
+
+
+def _halves(verdicts):
+    halves = bytearray((len(verdicts) + 1) // 2)
+    for pair, bits in enumerate(verdicts):
+        halves[pair // 2] |= bits << (pair % 2 * 4)
+    return bytes(halves)
 
 
 def judged(message, offset, verdicts):
     """The message of an events message that was judged; verdicts: the bits of each pair."""
     frame = decode(message)
-    halves = bytearray((len(verdicts) + 1) // 2)
-    for pair, bits in enumerate(verdicts):
-        halves[pair // 2] |= bits << (pair % 2 * 4)
     return _sealed("judged", frame.sent_ms, bytes.fromhex(frame.source), frame.policy,
-                   message[_HEADER.size:] + struct.pack("<Q", offset) + bytes(halves))
+                   message[_HEADER.size:] + struct.pack("<Q", offset) + _halves(verdicts))

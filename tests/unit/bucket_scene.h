@@ -155,7 +155,7 @@ static inline unsigned scene_barred(struct bucket_scene *scene, int64_t t, int64
 	}
 	scene_work_open(scene, &work, c);
 	work.sent_ms = scene->sent_ms;
-	bucket_judge(&work, scene->zone->zone, t, c, barred, &scene->verdict);
+	bucket_judge(&work, scene->zone->zone, t, c, barred, ANSWER_NONE, &scene->verdict);
 	scene_work_close(scene, &work);
 	return scene->verdict.bits;
 }

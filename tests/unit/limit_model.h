@@ -308,7 +308,7 @@ static inline void model_trim(struct model_limit *state)
 	memmove(state->times, state->times + old, state->count * sizeof *state->times);
 }
 
-static inline void model_count(struct model_limit *state, int64_t bucket, int64_t c)
+static inline void model_count(struct model_limit *state, int64_t bucket, int64_t c, int64_t most)
 {
 	if (!state->recorded) {
 		state->newest = bucket;
@@ -318,10 +318,12 @@ static inline void model_count(struct model_limit *state, int64_t bucket, int64_
 		state->newest = bucket;
 	}
 	int64_t *count = bucket == state->newest ? &state->current : &state->previous;
-	*count = *count + c > (INT64_C(1) << 62) ? INT64_C(1) << 62 : *count + c;
+	int64_t sum = *count + c < most ? *count + c : most;
+	*count = sum > *count ? sum : *count;
 }
 
-static inline void model_record(struct model_limit *state, int64_t t, int64_t c, bool blocked)
+/* @param past  what is refused counts, too */
+static inline void model_record(struct model_limit *state, int64_t t, int64_t c, bool past)
 {
 	const struct weir_limit *limit = state->limit;
 	int64_t step = limit->own[MODEL_PRECISION] > 0 ? limit->own[MODEL_PRECISION] : 1;
@@ -332,7 +334,9 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 		model_insert(state, (t + step - 1) / step * step, c < limit->rate ? c : limit->rate, model_most(limit));
 		model_trim(state);
 		break;
-	case MODEL_FIXED_WINDOW: model_count(state, (t + limit->own[MODEL_OFFSET]) / limit->window_ms, c); break;
+	case MODEL_FIXED_WINDOW:
+		model_count(state, (t + limit->own[MODEL_OFFSET]) / limit->window_ms, c, past ? INT64_C(1) << 62 : limit->rate);
+		break;
 	case MODEL_TOKEN_BUCKET:
 		if (limit->own[MODEL_PENALIZE]) {
 			state->level = model_penalized(state, t, c);
@@ -345,7 +349,7 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 		break;
 	case MODEL_GCRA: {
 		model_wide tat = model_tat(state, t) + (model_wide)c * limit->window_ms;
-		if (blocked && tat > most)
+		if (tat > most)
 			tat = most;
 		if (!state->recorded || tat > state->level)
 			state->level = tat;

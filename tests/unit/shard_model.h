@@ -201,8 +201,9 @@ static inline struct model_verdict model_judge_done(struct model_bucket *bucket,
 	return verdict;
 }
 
+/* @param answer  of a check: what was answered; -1: it is none */
 static inline struct model_verdict model_judge(struct model_bucket *bucket, const struct weir_zone *zone, int64_t t,
-                                               int64_t c, int64_t sent, bool done, int64_t barred_until)
+                                               int64_t c, int64_t sent, bool done, int64_t barred_until, int answer)
 {
 	struct model_verdict verdict = {0};
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
@@ -220,6 +221,8 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 		else if (model_over(&bucket->limits[i], t, c))
 			blocked = true;
 	}
+	if (answer >= 0)
+		blocked = answer & WEIR_VERDICT_BLOCK;
 	for (uint32_t i = 0; blocked && !barred && i < bucket->limit_count; i++) {
 		if (bucket->blocked_until < 0 || t >= bucket->blocked_until || bucket->blocked_until == bucket->blocked_at)
 			breached[i] = !late[i] && model_over(&bucket->limits[i], t, 1);
@@ -227,7 +230,7 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 	}
 	for (uint32_t i = 0; i < bucket->limit_count; i++)
 		if (!late[i] && (model_penalizes(bucket->limits[i].limit) || (c > 0 && (zone->count_all || !blocked))))
-			model_record(&bucket->limits[i], t, c, blocked);
+			model_record(&bucket->limits[i], t, c, zone->count_all);
 	if (blocked)
 		verdict.bits |= WEIR_VERDICT_BLOCK;
 	if (!any)
@@ -303,8 +306,9 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			struct weir_span key = frame->keys[event->key];
 			struct model_effect effect =
 				model_effect(&model->overrides, zone->id, key, event->time_ms, model->clock_ms, model->lateness_ms);
+			int answer = frame->kind == WEIR_FRAME_CHECKS ? (int)weir_verdict_of(frame->verdicts, pair) : -1;
 			if (effect.allowed && !set->zones[j].done) {
-				verdicts[pair] = 0;
+				verdicts[pair] = (uint8_t)(answer > 0 ? answer : 0);
 				continue;
 			}
 			struct model_bucket *bucket = model_find(model, zone, key);
@@ -316,8 +320,8 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			if (done)
 				barred_until = model_blocks_key(&model->overrides, zone->id, key, event->time_ms, model->clock_ms,
 				                                model->lateness_ms);
-			struct model_verdict verdict =
-				model_judge(bucket, zone, event->time_ms, event->cost, frame->sending_time_ms, done, barred_until);
+			struct model_verdict verdict = model_judge(bucket, zone, event->time_ms, event->cost,
+			                                           frame->sending_time_ms, done, barred_until, answer);
 			verdicts[pair] = (uint8_t)verdict.bits;
 			if (verdict.decided)
 				decisions[decided++] =

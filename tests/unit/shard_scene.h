@@ -179,6 +179,7 @@ struct scene_frame {
 	struct weir_frame_zone_set sets[SCENE_SETS];
 	struct weir_frame_zone zones[SCENE_SETS][SCENE_SET_ZONES];
 	struct weir_frame_event events[SCENE_EVENTS];
+	uint8_t answers[SCENE_EVENTS * SCENE_SET_ZONES / 2 + 1];
 };
 
 /* What frames follow on from. */
@@ -314,6 +315,17 @@ static inline const struct weir_zone *scene_command(struct scene *scene, const s
 			command->until_ms = *at_ms - scene_below(random, *at_ms < 5 ? *at_ms + 1 : 5);
 	}
 	return zone;
+}
+
+/* The frame's events were asked before they came here, and answered somehow. */
+static inline void scene_answer(struct scene *scene, struct scene_frame *out)
+{
+	bool strict = scene_below(&scene->random, 2);
+	out->frame.kind = WEIR_FRAME_CHECKS;
+	out->frame.verdicts = out->answers;
+	for (uint32_t pair = 0; pair < out->frame.pair_count; pair++)
+		if (scene_below(&scene->random, strict ? 2 : 8) == 0)
+			out->answers[pair / 2] |= (uint8_t)(WEIR_VERDICT_BLOCK << (pair % 2 * 4));
 }
 
 static inline struct scene scene_new(uint64_t seed)

@@ -608,7 +608,7 @@ static void random_step(struct pair *pair, uint64_t *seed)
 	if (pair->model->thousandths != scene->scale)
 		model_rescale(pair->model, scene->scale);
 	struct model_verdict expected =
-		model_judge(pair->model, scene->zone->zone, t, c, scene->sent_ms, done, barred_until);
+		model_judge(pair->model, scene->zone->zone, t, c, scene->sent_ms, done, barred_until, -1);
 	if (done) {
 		assert_int_equal(scene_done_held(scene, t, barred_until) != 0, expected.decided);
 		if (expected.decided) {

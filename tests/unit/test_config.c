@@ -166,7 +166,7 @@ static void refuses_in_words(void **state)
 	refuse(
 		"{" ZONES ",\n\"zone\": 1}",
 		"weir.json:2: unknown key \"zone\"; did you mean \"zones\"? (known: $schema, zones, sources, exempt, gateways, bus, store, redis, collector, "
-		"limiter, archiver, listen, log, decisions, deadletter)");
+		"limiter, archiver, listen, checks, log, decisions, deadletter)");
 	refuse(
 		"{" ZONES ",\n\"bus\": {\n\"partition\": 1}}",
 		"weir.json:3: bus: unknown key \"partition\"; did you mean \"partitions\"? (known: type, partitions, "
@@ -286,6 +286,28 @@ static void listen_addresses_are_split(void **state)
 			bad[i]);
 		refuse(text, words);
 	}
+}
+
+/* Beyond this machine, whoever reaches the port could use up everyone's limits. */
+static void checks_need_a_password_beyond_this_machine(void **state)
+{
+	(void)state;
+	refuse(
+		"{" ZONES ", \"listen\": {\"resp\": \"*:6390\"}}",
+		"weir.json:1: listen.resp: must be a loopback address such as \"127.0.0.1:6390\" unless checks.password is set: "
+		"anyone who can reach it can use up everyone's limits");
+	refuse("{" ZONES ", \"listen\": {\"resp\": \"6390\"}}",
+	       "weir.json:1: listen.resp: must be HOST:PORT, such as \"127.0.0.1:6390\", \"[::1]:6390\" or \"*:6390\", not "
+	       "\"6390\"");
+	refuse("{" ZONES ", \"listen\": {\"resp\": \":6390\"}, \"checks\": {\"password\": \"p\", \"tls\": true}}",
+	       "weir.json:1: checks.tls: needs listen.certificate and listen.key");
+	struct weir_config *config =
+		accept("{" ZONES ", \"listen\": {\"resp\": \"*:6390\"}, \"checks\": {\"password\": \"p\"}}");
+	assert_string_equal(config->listen.resp_host, "*");
+	assert_int_equal(config->listen.resp_port, 6390);
+	assert_int_equal(config->checks.on_unavailable, WEIR_ON_UNAVAILABLE_ERROR);
+	assert_false(config->checks.durable);
+	weir_config_free(config);
 }
 
 static void files_are_read(void **state)
@@ -542,6 +564,7 @@ int main(void)
 		cmocka_unit_test(the_api_is_open_to_others_by_tokens_alone),
 		cmocka_unit_test(a_secret_is_opened_by_who_uses_it),
 		cmocka_unit_test(listen_addresses_are_split),
+		cmocka_unit_test(checks_need_a_password_beyond_this_machine),
 		cmocka_unit_test(files_are_read),
 		cmocka_unit_test(the_settings_are_documented),
 		cmocka_unit_test(options_stand_for_a_configuration),

@@ -302,6 +302,70 @@ static void a_judged_frame_is_its_events_with_verdicts(void **state)
 	weir_frame_reader_free(reader);
 }
 
+static void checks_come_back_with_their_answers(void **state)
+{
+	(void)state;
+	struct weir_frame_writer *writer = weir_frame_writer_new();
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	struct weir_frame frame;
+	weir_frame_begin(writer, source, 4, 1000, 8);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(add(writer, "a", 1000 + i, 8 + (uint64_t)i), WEIR_OK);
+	static const uint8_t answers[2] = {WEIR_VERDICT_BLOCK << 4, WEIR_VERDICT_BLOCK};
+	struct weir_span message = weir_frame_finish_checks(writer, 9, UINT64_C(1) << 63, answers);
+	assert_int_equal(message.at[WEIR_FRAME_AT_VERSION], WEIR_FRAME_EXTENDED);
+	decode(reader, message, &frame);
+	assert_int_equal(frame.kind, WEIR_FRAME_CHECKS);
+	assert_true(weir_frame_is_of_events(&frame) && !frame.is_common);
+	assert_true(frame.epoch == UINT64_C(1) << 63);
+	assert_int_equal(frame.event_count, 3);
+	assert_int_equal(frame.events[2].position, 10);
+	assert_memory_equal(frame.verdicts, answers, 2);
+	/* What became of them, for the archive: a judged frame like any other. */
+	static const uint8_t verdicts[2] = {WEIR_VERDICT_LATE | WEIR_VERDICT_BLOCK << 4, WEIR_VERDICT_BLOCK};
+	char judged[512];
+	size_t length = weir_frame_judged(message, 4711, verdicts, 3, judged);
+	assert_int_equal(length, message.length);
+	decode(reader, (struct weir_span){.at = judged, .length = (uint32_t)length}, &frame);
+	assert_int_equal(frame.kind, WEIR_FRAME_JUDGED);
+	assert_int_equal(frame.judged_offset, 4711);
+	assert_int_equal(frame.events[2].time_ms, 1002);
+	assert_memory_equal(frame.verdicts, verdicts, 2);
+	/* An owner's marker has no events. */
+	weir_frame_begin(writer, source, 4, 1000, 8);
+	decode(reader, weir_frame_finish_checks(writer, 9, 5, NULL), &frame);
+	assert_int_equal(frame.kind, WEIR_FRAME_CHECKS);
+	assert_int_equal(frame.event_count, 0);
+	assert_int_equal(frame.epoch, 5);
+	weir_frame_writer_free(writer);
+	weir_frame_reader_free(reader);
+}
+
+static void damaged_checks_are_refused(void **state)
+{
+	(void)state;
+	struct weir_frame_writer *writer = weir_frame_writer_new();
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	char copy[512];
+	weir_frame_begin(writer, source, 4, 1000, 8);
+	assert_int_equal(add(writer, "a", 1000, 8), WEIR_OK);
+	struct weir_span message = weir_frame_finish_checks(writer, 9, 5, (const uint8_t[]){WEIR_VERDICT_BLOCK});
+	memcpy(copy, message.at, message.length);
+	copy[message.length - 1] = WEIR_VERDICT_LATE;
+	weir_frame_seal((uint8_t *)copy, message.length, WEIR_FRAME_EXTENDED, WEIR_FRAME_CHECKS);
+	expect_refusal(reader, (struct weir_span){.at = copy, .length = message.length},
+	               "damaged frame: an answer is neither pass nor block");
+	copy[message.length - 1] = 0;
+	weir_frame_seal((uint8_t *)copy, message.length - 1, WEIR_FRAME_EXTENDED, WEIR_FRAME_CHECKS);
+	expect_refusal(reader, (struct weir_span){.at = copy, .length = message.length - 1},
+	               "damaged frame: the verdicts do not match the events");
+	/* Who knows version 1 alone would drop it: it is never of that. */
+	weir_frame_seal((uint8_t *)copy, message.length, WEIR_FRAME_PLAIN, WEIR_FRAME_CHECKS);
+	expect_refusal(reader, (struct weir_span){.at = copy, .length = message.length}, "damaged frame: unknown kind");
+	weir_frame_writer_free(writer);
+	weir_frame_reader_free(reader);
+}
+
 static void damage_is_refused(void **state)
 {
 	(void)state;
@@ -512,6 +576,8 @@ int main(void)
 		cmocka_unit_test(frames_are_bounded),
 		cmocka_unit_test(control_records_come_back),
 		cmocka_unit_test(a_judged_frame_is_its_events_with_verdicts),
+		cmocka_unit_test(checks_come_back_with_their_answers),
+		cmocka_unit_test(damaged_checks_are_refused),
 		cmocka_unit_test(damage_is_refused),
 		cmocka_unit_test(what_is_out_of_range_is_refused),
 		cmocka_unit_test(fields_come_back),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a Redis server answers, token by token: however it arrives, and with a bound on what is kept. */
-#include "common/redis/resp.h"
+#include "common/resp/resp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -125,7 +125,7 @@ static uint64_t run_scene(uint64_t seed)
 	uint32_t policy = 0, next_id = 100;
 	policies[0] = scene_policy(random, 1);
 	compiled[0] = compiled_policy_new(policies, 1);
-	bool forgets = scene_below(random, 2), overrides = scene_below(random, 3) > 0;
+	bool forgets = scene_below(random, 2), overrides = scene_below(random, 3) > 0, checks = scene_below(random, 2);
 	struct shard_options options = {.seed = seed, .lateness_ms = forgets ? 3000 : -1, .count_events = !forgets};
 	struct shard *shard = shard_new(&options, compiled[0]);
 	struct model *model = model_new(policies[0], options.lateness_ms, options.count_events);
@@ -143,6 +143,8 @@ static uint64_t run_scene(uint64_t seed)
 		     commands--)
 			compare_command(shard, model, &scene, policies[policy]);
 		scene_fill(&scene, policies[policy], frame);
+		if (checks && scene_below(random, 2))
+			scene_answer(&scene, frame);
 		compare_frame(shard, model, &frame->frame, i);
 		events += frame->frame.event_count;
 		if (scene_below(random, 4) == 0)

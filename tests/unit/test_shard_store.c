@@ -188,6 +188,8 @@ static void append_frame(struct stage *stage)
 	struct shard_decision decisions[PAIRS_MAX];
 	*record = (struct record){.policy = 0};
 	scene_fill(&stage->scene, stage->policies[stage->policy_count - 1], &record->frame);
+	if (below(stage, 3) == 0)
+		scene_answer(&stage->scene, &record->frame);
 	record->decision_count =
 		model_frame(stage->model, &record->frame.frame, stage->record_count, record->verdicts, decisions);
 	record->decisions = (void *)weir_copy(decisions, record->decision_count * sizeof *decisions);

@@ -10,7 +10,7 @@
 #include "collector/source/queue/source_queue.h"
 #include "common/base/text.h"
 #include "common/redis/redis.h"
-#include "common/redis/resp.h"
+#include "common/resp/resp.h"
 
 struct redis_server {
 	struct queue_source *queue; /* whose end ends every wait; what was taken is handed on before one */

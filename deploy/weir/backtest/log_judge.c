@@ -489,7 +489,7 @@ static enum weir_status take_message(struct log_judge *judge, const struct weir_
 		return status;
 	if (weir_frame_decode(judge->reader, message->payload, &frame, &why) != WEIR_OK)
 		tell(judge, why.text);
-	else if (frame.kind == WEIR_FRAME_EVENTS)
+	else if (weir_frame_is_of_events(&frame))
 		return take_events(judge, message, &frame, error);
 	else
 		judge->commands += frame.kind == WEIR_FRAME_COMMAND;

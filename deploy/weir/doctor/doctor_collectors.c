@@ -46,7 +46,7 @@ static void take(struct senders *senders, const struct weir_message *message)
 	struct weir_frame frame;
 	struct weir_error error;
 	if (weir_frame_decode(senders->reader, message->payload, &frame, &error) != WEIR_OK ||
-	    frame.kind != WEIR_FRAME_EVENTS)
+	    !weir_frame_is_of_events(&frame))
 		return;
 	int64_t at_ms = message->appended_ms > 0 ? message->appended_ms : frame.sending_time_ms;
 	struct sender *sender = find(senders, message->partition, frame.source);

@@ -337,6 +337,17 @@ static struct weir_span keep(struct replay *replay, struct weir_span fields)
 	return kept_fields_add(&replay->kept, fields);
 }
 
+/* The message of the event alone. */
+static struct weir_span finish(struct replay *replay, const struct replay_event *event)
+{
+	uint8_t answers[WEIR_ZONE_SET_MAX / 2] = {0};
+	if (event->answers == NULL)
+		return weir_frame_finish(replay->writer, event->sent_ms);
+	for (uint32_t i = 0; i < event->zone_count; i++)
+		answers[i / 2] |= (uint8_t)(weir_verdict_of(event->answers, event->id_index + i) << (i % 2 * 4));
+	return weir_frame_finish_checks(replay->writer, event->sent_ms, 0, answers);
+}
+
 enum weir_status replay_event(struct replay *replay, const struct replay_event *event, struct weir_error *error)
 {
 	static const uint8_t one_source[WEIR_SOURCE_ID_BYTES] = {0};
@@ -351,8 +362,7 @@ enum weir_status replay_event(struct replay *replay, const struct replay_event *
 	                                         event->zones, event->zone_count);
 	struct lane_result result = {0};
 	if (status == WEIR_OK)
-		status = lane_offer(replay->lane, weir_frame_finish(replay->writer, event->sent_ms), step, event->appended_ms,
-		                    &result, error);
+		status = lane_offer(replay->lane, finish(replay, event), step, event->appended_ms, &result, error);
 	if (status == WEIR_OK && result.frame != NULL) {
 		struct explained_event shown = {.time_ms = event->time_ms,
 		                                .cost = event->cost,
@@ -435,7 +445,8 @@ static enum weir_status take_events(struct replay *replay, const struct weir_mes
 		                           .appended_ms = message->appended_ms,
 		                           .fields = weir_frame_fields(frame, i, &run),
 		                           .id_offset = message->offset,
-		                           .id_index = (uint32_t)pair};
+		                           .id_index = (uint32_t)pair,
+		                           .answers = frame->verdicts};
 		if (wanted[event->key] && event->position > before)
 			status = replay_event(replay, &one, error);
 		pair += set->count;
@@ -491,7 +502,7 @@ enum weir_status replay_message(struct replay *replay, const struct weir_message
 		return WEIR_OK; /* a limiter skips it, too */
 	if (status != WEIR_OK)
 		return status;
-	if (frame.kind == WEIR_FRAME_EVENTS)
+	if (weir_frame_is_of_events(&frame))
 		return take_events(replay, message, &frame, error);
 	return take_control(replay, message, &frame, error);
 }

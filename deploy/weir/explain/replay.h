@@ -47,6 +47,7 @@ struct replay_event {
 	struct weir_span fields; /* that the frame has of its record; at NULL: none */
 	uint64_t id_offset;      /* of its decisions' ids */
 	uint32_t id_index;       /* that of its first zone */
+	const uint8_t *answers; /* of a check: what its frame says was answered, of its first zone at id_index; else NULL */
 };
 
 /** Judges an event. @return WEIR_OK; WEIR_INVALID, WEIR_NEWER: it cannot be judged, the words say why */

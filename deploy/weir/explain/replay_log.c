@@ -84,7 +84,7 @@ static void resolve_all(struct part *part, const struct weir_message *message)
 		struct question *question = &part->questions[i];
 		if (is_ours(part, question) && question->by_id && !question->key_known && question->offset == message->offset &&
 		    weir_frame_decode(part->reader, message->payload, &frame, &error) == WEIR_OK &&
-		    frame.kind == WEIR_FRAME_EVENTS)
+		    weir_frame_is_of_events(&frame))
 			resolve(&frame, question);
 	}
 }

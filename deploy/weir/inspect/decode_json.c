@@ -99,7 +99,7 @@ static void put_event(struct decode_json *decoder, struct weir_json_writer *json
 		weir_json_write_uint(json, "id", set->zones[i].id);
 		if (set->zones[i].done)
 			weir_json_write_bool(json, "done", true);
-		if (frame->kind == WEIR_FRAME_JUDGED)
+		if (frame->verdicts != NULL)
 			put_verdict(json, frame, pair + i);
 		weir_json_write_end(json);
 	}
@@ -117,6 +117,7 @@ static const char *kind_name(enum weir_frame_kind kind)
 	switch (kind) {
 	case WEIR_FRAME_EVENTS: return "events";
 	case WEIR_FRAME_JUDGED: return "judged";
+	case WEIR_FRAME_CHECKS: return "checks";
 	case WEIR_FRAME_POLICY: return "policy";
 	default: return "command";
 	}
@@ -129,8 +130,10 @@ static void put_head(struct weir_json_writer *json, const struct weir_frame *fra
 	weir_json_write_int(json, "sent", frame->sending_time_ms);
 	if (frame->kind == WEIR_FRAME_JUDGED)
 		weir_json_write_uint(json, "judged_offset", frame->judged_offset);
+	if (frame->kind == WEIR_FRAME_CHECKS)
+		weir_json_write_uint(json, "epoch", frame->epoch);
 	weir_json_write_uint(json, "policy", frame->policy_version);
-	if (frame->kind == WEIR_FRAME_EVENTS || frame->kind == WEIR_FRAME_JUDGED)
+	if (weir_frame_is_of_events(frame) || frame->kind == WEIR_FRAME_JUDGED)
 		weir_json_write_hex(json, "source", frame->source, WEIR_SOURCE_ID_BYTES);
 }
 
@@ -236,7 +239,7 @@ enum weir_status decode_json_put(struct decode_json *decoder, const struct weir_
 	if (status != WEIR_OK)
 		return status;
 	make_head(decoder, message, placed, &frame);
-	if (frame.kind == WEIR_FRAME_EVENTS || frame.kind == WEIR_FRAME_JUDGED) {
+	if (weir_frame_is_of_events(&frame) || frame.kind == WEIR_FRAME_JUDGED) {
 		put_events(decoder, &json, &frame);
 		return WEIR_OK;
 	}

@@ -76,6 +76,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	                              .registry = monitor->options.registry,
 	                              .memory_bytes = monitor->options.config->limiter.memory_bytes};
 	limiter_metrics(&parts, &reply->body);
+	limiter_checks_metrics(monitor->options.checks, &parts, &reply->body);
 	if (monitor->options.archiver != NULL) {
 		archiver_metrics(archiver_stats(monitor->options.archiver), monitor->options.config->archiver.memory_bytes,
 		                 &reply->body);

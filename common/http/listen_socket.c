@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The socket that an HTTP server listens on. */
-#include "common/base/alloc.h"
-#include "common/http/internal.h"
+/* An address is tried after the other; of every address of a machine, first the socket that takes IPv6 and IPv4 alike. */
+#include "common/http/listen_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { BACKLOG = 1024 };
 
-enum weir_status weir_http_listen(const char *host, uint16_t port, int *fd, uint16_t *bound, struct weir_error *error)
+enum weir_status weir_listen_socket(const char *host, uint16_t port, bool shared, int *fd, uint16_t *bound,
+                                    struct weir_error *error)
 {
 	bool any = host == NULL || strcmp(host, "*") == 0;
 	char service[8];
@@ -36,6 +36,8 @@ enum weir_status weir_http_listen(const char *host, uint16_t port, int *fd, uint
 			int candidate = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 			if (candidate >= 0) {
 				setsockopt(candidate, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+				if (shared)
+					setsockopt(candidate, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
 				if (at->ai_family == AF_INET6)
 					setsockopt(candidate, IPPROTO_IPV6, IPV6_V6ONLY, any ? &zero : &one, sizeof one);
 			}

@@ -8,8 +8,8 @@
  *
  * @thread one owner
  */
-#ifndef WEIR_COMMON_REDIS_RESP_H
-#define WEIR_COMMON_REDIS_RESP_H
+#ifndef WEIR_COMMON_RESP_H
+#define WEIR_COMMON_RESP_H
 
 #include "common/base/span.h"
 #include "common/base/status.h"

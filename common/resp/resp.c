@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One buffer: what is kept of a text, and 64 KiB beside it. */
-#include "common/redis/resp.h"
+#include "common/resp/resp.h"
 
 #include "common/base/alloc.h"
+#include "common/resp/resp_number.h"
 
 #include <stdlib.h>
 
-enum { BESIDE_BYTES = 64 << 10, HEAD_BYTES = 24, END_BYTES = 2 };
-
-#define NUMBER_MOST (INT64_MAX / 16)
+enum { BESIDE_BYTES = 64 << 10, END_BYTES = 2 };
 
 void weir_resp_init(struct weir_resp *resp, uint32_t text_max)
 {
@@ -65,22 +64,6 @@ static enum weir_status take_head(const struct weir_resp *resp, struct weir_span
 	return WEIR_OK;
 }
 
-static bool read_number(struct weir_span head, int64_t *number)
-{
-	bool negative = head.length > 0 && head.at[0] == '-';
-	uint32_t i = negative;
-	int64_t value = 0;
-	if (head.length > HEAD_BYTES || i == head.length)
-		return false;
-	for (; i < head.length; i++) {
-		if (head.at[i] < '0' || head.at[i] > '9' || value > NUMBER_MOST)
-			return false;
-		value = value * 10 + (head.at[i] - '0');
-	}
-	*number = negative ? -value : value;
-	return true;
-}
-
 /* A text of known length, behind its head. */
 static enum weir_status take_text(struct weir_resp *resp, size_t head_bytes, struct weir_resp_token *token,
                                   struct weir_error *error)
@@ -110,7 +93,7 @@ static enum weir_status take_token(struct weir_resp *resp, struct weir_resp_toke
 	size_t head_bytes = head.length + 1u + END_BYTES;
 	char type = head.at[-1];
 	*token = (struct weir_resp_token){.text = head, .whole = head.length};
-	if (type != '+' && type != '-' && !read_number(head, &token->number))
+	if (type != '+' && type != '-' && !weir_resp_number(head, &token->number))
 		return refuse(error);
 	switch (type) {
 	case '+': token->kind = WEIR_RESP_TEXT; break;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks: events that ask. What a surface (RESP and others) hands to whoever judges, and gets back.
+ *
+ * A surface knows connections and a protocol; it knows no partition, no log and no bucket. Whoever judges stamps the
+ * time, finds the owner, judges, and appends the event with its answer to the log.
+ */
+#ifndef LIMITER_CHECK_H
+#define LIMITER_CHECK_H
+
+#include "common/base/span.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weir_policy;
+
+enum { CHECK_GROUP_MAX = 64 /* asks that are judged together */ };
+
+/* One key in one zone, asked. */
+struct check_ask {
+	struct weir_span zone; /* name, borrowed until answered */
+	struct weir_span key;  /* joined key (as in frames), at most WEIR_KEY_MAX_BYTES; borrowed until answered */
+	int64_t cost;          /* 0 to WEIR_COST_MAX; 0 is a peek that asks for nothing, and only says what is left */
+	bool peek;             /* asks for cost without counting */
+	bool durable;          /* answer after the log's acknowledgement */
+	uint64_t ticket;       /* the surface's own; comes back with the answer */
+};
+
+/** Whether an ask counts nothing, and so is in no log. */
+static inline bool check_is_peek(const struct check_ask *ask)
+{
+	return ask->peek || ask->cost == 0;
+}
+
+enum check_outcome {
+	CHECK_PASSED,
+	CHECK_BLOCKED,
+	CHECK_UNAVAILABLE, /* `why` says why; nothing was counted, unless its answer was late: then it is not known */
+	CHECK_NO_ZONE,     /* no zone of the policy in force has the name */
+	CHECK_LATER,       /* the answer comes afterwards */
+};
+
+struct check_answer {
+	enum check_outcome outcome;
+	/*
+	 * Of the tightest limit, if passed or blocked: of a pass the one with the least left, of a block the one that lasts
+	 * longest. remaining: how many of cost 1 would pass now. retry_after_ms: until the same would pass if nothing else
+	 * came; -1: it passed, or can never pass. reset_after_ms: until the limit is as if nothing had come.
+	 */
+	int64_t limit, remaining, retry_after_ms, reset_after_ms;
+	const char *why; /* UNAVAILABLE, a constant: "loading", "moving", "full", "not the owner" */
+	uint64_t ticket;
+};
+
+/*
+ * Who judges. A surface calls ask() with all that it could read at once (CHECK_GROUP_MAX at most), and gets answers in the
+ * same order; one with CHECK_LATER is answered afterwards by the surface's answered(). All in one thread.
+ */
+struct check_judge {
+	void *context;
+	void (*ask)(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers);
+	const struct weir_policy *(*policy)(void *context); /* in force; borrowed until the next turn */
+};
+
+#endif

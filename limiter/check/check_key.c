@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Most keys are one field as it stands and stay where they are: only an address that can be written in more than one way,
+ * or that a zone groups, is written anew. What is done to a value is what collector/match/key_template.c does.
+ */
+#include "limiter/check/check_key.h"
+
+#include "common/bytes/scan.h"
+
+#include <stdio.h>
+
+enum { V4_WHOLE = 32, V4_IN_V6 = 96 };
+
+/* Where a value ends: at a bar that is not escaped. @return NULL: an escape of anything but `|` and `\` */
+static const char *value_end(const char *at, const char *end)
+{
+	for (; at < end && *at != '|'; at++) {
+		if (*at != '\\')
+			continue;
+		if (++at == end || (*at != '|' && *at != '\\'))
+			return NULL;
+	}
+	return at;
+}
+
+/* The network that an address is counted in. @return false: the value stays as it is */
+static bool grouped_value(const struct weir_key_field *field, struct weir_span value,
+                          char text[WEIR_NETWORK_TEXT_BYTES])
+{
+	struct weir_network network;
+	if (!field->grouped || (field->prefix4 == V4_WHOLE && memchr(value.at, ':', value.length) == NULL) ||
+	    !weir_address_read(value, &network.base))
+		return false;
+	bool v4 = weir_address_is_v4(&network.base);
+	network.prefix = (uint8_t)(v4 ? V4_IN_V6 + field->prefix4 : field->prefix6);
+	weir_address_mask(&network.base, field->prefix4, field->prefix6);
+	(void)weir_network_format(&network, text);
+	return true;
+}
+
+/* The fields' names as a key has them: "ip|path". */
+static enum weir_status refuse_parts(const struct weir_zone *zone, struct weir_error *error)
+{
+	char names[256];
+	size_t length = 0;
+	if (zone->key_count == 0)
+		return weir_fail(error, WEIR_INVALID, "zone '%s' has one bucket for all: give an empty key", zone->name);
+	for (uint32_t i = 0; i < zone->key_count && length < sizeof names; i++)
+		length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? "|" : "", zone->key[i].field);
+	return weir_fail(error, WEIR_INVALID, "a key of zone '%s' is %s: write | and \\ inside of a value as \\| and \\\\",
+	                 zone->name, names);
+}
+
+static bool put(char **at, const char *end, struct weir_span value)
+{
+	if (value.length > (size_t)(end - *at))
+		return false;
+	if (value.length > 0)
+		memcpy(*at, value.at, value.length);
+	*at += value.length;
+	return true;
+}
+
+static enum weir_status refuse_length(struct weir_error *error)
+{
+	return weir_fail(error, WEIR_INVALID, "a key has at most %d bytes", WEIR_KEY_MAX_BYTES);
+}
+
+/* The values one by one. @param written  set where room holds the key from now on */
+static enum weir_status join(const struct weir_zone *zone, struct weir_span given, char *room, struct weir_span *joined,
+                             struct weir_error *error)
+{
+	const char *at = given.at, *end = given.at + given.length;
+	char text[WEIR_NETWORK_TEXT_BYTES], *out = room;
+	bool written = false;
+	for (uint32_t i = 0; i < zone->key_count; i++) {
+		const char *stop = value_end(at, end);
+		if (stop == NULL || (stop < end) != (i + 1 < zone->key_count))
+			return refuse_parts(zone, error);
+		struct weir_span value = {.at = at, .length = (uint32_t)(stop - at)};
+		if (grouped_value(&zone->key[i], value, text)) {
+			value = weir_span_of(text);
+			written = true;
+		}
+		if (written && room == NULL)
+			return WEIR_FULL;
+		bool fits = room == NULL || (put(&out, room + WEIR_KEY_MAX_BYTES, value) &&
+		                             (stop == end || put(&out, room + WEIR_KEY_MAX_BYTES, weir_span_of("|"))));
+		if (!fits)
+			return refuse_length(error);
+		at = stop < end ? stop + 1 : end;
+	}
+	*joined = written ? (struct weir_span){.at = room, .length = (uint32_t)(out - room)} : given;
+	return WEIR_OK;
+}
+
+enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, char *room, struct weir_span *joined,
+                           struct weir_error *error)
+{
+	bool plain = zone->key_count == 1 && !weir_scan_has(given.at, given.length, '|', '\\');
+	if (given.length > WEIR_KEY_MAX_BYTES)
+		return refuse_length(error);
+	*joined = given;
+	if (zone->key_count == 0)
+		return given.length == 0 ? WEIR_OK : refuse_parts(zone, error);
+	if (plain &&
+	    (!zone->key[0].grouped || (zone->key[0].prefix4 == V4_WHOLE && memchr(given.at, ':', given.length) == NULL)))
+		return WEIR_OK;
+	return join(zone, given, room, joined, error);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The joined key of a check: such that it meets the bucket that log lines of the same client meet.
+ *
+ * A caller writes a key as weir prints it in decisions: the values of the zone's key fields with `|` between them, `\` and
+ * `|` inside of one behind a `\`. An address may be written in any way, and may be one of a network: it becomes the
+ * network that the zone groups it in.
+ */
+#ifndef LIMITER_CHECK_KEY_H
+#define LIMITER_CHECK_KEY_H
+
+#include "common/policy/policy.h"
+
+/**
+ * @param room    WEIR_KEY_MAX_BYTES; NULL: none, then a key that has to be written anew is WEIR_FULL
+ * @param joined  points into `given`, or into room
+ * @return WEIR_OK; WEIR_FULL: there is no room; WEIR_INVALID: it is no key of the zone, error says what to write
+ */
+WEIR_MUST_USE enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, char *room,
+                                         struct weir_span *joined, struct weir_error *error);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commands that ask: a key in a zone.
+ *
+ * CL.THROTTLE names no zone but numbers: the zone is meant whose only limit is a gcra of these. What a caller sends does
+ * not decide how much he may: the policy does.
+ */
+#include "common/frame/frame.h"
+#include "common/resp/resp_number.h"
+#include "limiter/check/check_key.h"
+#include "limiter/check/resp/internal.h"
+
+#include <stdlib.h>
+
+enum { THROTTLE_WORDS_MAX = 6, CHECK_WORDS_MAX = 4, MS = 1000 };
+
+/* The policy in force; what is kept of another is forgotten. @return NULL: there is none yet */
+static const struct weir_policy *current_policy(struct resp_server *server)
+{
+	const struct weir_policy *policy = server->options.judge.policy(server->options.judge.context);
+	if (policy != server->policy || (policy != NULL && policy->version != server->policy_version)) {
+		server->policy = policy;
+		server->policy_version = policy != NULL ? policy->version : 0;
+		server->zone = NULL;
+		memset(server->throttles, 0, sizeof server->throttles);
+	}
+	return policy;
+}
+
+/* An error is a reply like others: it has to wait for those before it. @return as command_run */
+static bool fail(struct connection *connection, const char *code, const char *words)
+{
+	if (!answers_are_out(connection))
+		return false;
+	weir_resp_error(&connection->out, "%s %s", code, words);
+	return true;
+}
+
+static const struct weir_zone *find_zone(struct connection *connection, struct weir_span name, struct weir_error *error)
+{
+	struct resp_server *server = connection->server;
+	const struct weir_policy *policy = current_policy(server);
+	char text[WEIR_ZONE_NAME_MAX_BYTES + 1];
+	if (server->zone != NULL && weir_span_equal(weir_span_of(server->zone->name), name))
+		return server->zone;
+	const struct weir_zone *zone = weir_policy_zone_named(policy, name);
+	if (zone != NULL)
+		return server->zone = zone;
+	if (policy == NULL) {
+		(void)weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`");
+		return NULL;
+	}
+	size_t length = name.length < sizeof text ? name.length : sizeof text - 1;
+	memcpy(text, name.at, length);
+	text[length] = '\0';
+	(void)weir_policy_find_zone(policy, text, error);
+	return NULL;
+}
+
+/* @param cost  1 where there is no word @return false: it is none */
+static bool read_cost(const struct weir_resp_command *words, uint32_t at, int64_t *cost)
+{
+	*cost = 1;
+	return words->count <= at || (weir_resp_number(words->words[at], cost) && *cost >= 0 && *cost <= WEIR_COST_MAX);
+}
+
+/* The room for one more joined key; NULL: there is none before answers have come. */
+static char *key_room(struct connection *connection)
+{
+	if (connection->keys == NULL)
+		connection->keys = buffer_take(connection->server);
+	if (connection->keys_used + WEIR_KEY_MAX_BYTES > BUFFER_BYTES && answers_are_out(connection))
+		connection->keys_used = 0;
+	return connection->keys_used + WEIR_KEY_MAX_BYTES <= BUFFER_BYTES ? connection->keys + connection->keys_used : NULL;
+}
+
+/* @return as command_run */
+static bool ask(struct connection *connection, const struct weir_zone *zone, struct weir_span given, int64_t cost,
+                bool peek, enum reply_form form)
+{
+	struct weir_span key;
+	struct weir_error error;
+	enum weir_status status = check_key(zone, given, NULL, &key, &error);
+	if (status == WEIR_FULL) {
+		char *room = key_room(connection);
+		if (room == NULL)
+			return false;
+		status = check_key(zone, given, room, &key, &error);
+		if (status == WEIR_OK)
+			connection->keys_used += key.length;
+	}
+	if (status != WEIR_OK)
+		return fail(connection, "ERR", error.text);
+	if (!slot_possible(connection)) {
+		server_ask(connection->server);
+		if (!slot_possible(connection)) {
+			connection->server->starved |= connection->slot_count == 0;
+			return false;
+		}
+	}
+	struct check_ask *ask = slot_ask(connection, form);
+	ask->zone = weir_span_of(zone->name);
+	ask->key = key;
+	ask->cost = cost;
+	ask->peek = peek;
+	return true;
+}
+
+static bool ask_zone(struct connection *connection, const struct weir_resp_command *words, bool peek,
+                     enum reply_form form)
+{
+	struct weir_error error;
+	int64_t cost;
+	if (words->count > CHECK_WORDS_MAX)
+		return fail(connection, "ERR", "key, zone and cost are all: one check a command, many in a pipeline");
+	if (!read_cost(words, 3, &cost))
+		return fail(connection, "ERR", "cost must be a number from 0 to 1099511627776");
+	const struct weir_zone *zone = find_zone(connection, words->words[2], &error);
+	if (zone == NULL)
+		return fail(connection, "ERR", error.text);
+	return ask(connection, zone, words->words[1], cost, peek, form);
+}
+
+bool run_check_command(struct connection *connection, const struct weir_resp_command *words)
+{
+	return ask_zone(connection, words, false, REPLY_FIVE);
+}
+
+bool run_peek(struct connection *connection, const struct weir_resp_command *words)
+{
+	return ask_zone(connection, words, true, REPLY_FIVE);
+}
+
+bool run_allow(struct connection *connection, const struct weir_resp_command *words)
+{
+	return ask_zone(connection, words, false, REPLY_ONE);
+}
+
+/* ---- CL.THROTTLE ---- */
+
+static bool is_meant(const struct weir_zone *zone, const struct throttle *numbers)
+{
+	const struct weir_limit *limit = &zone->limits[0];
+	return zone->limit_count == 1 && limit->algorithm == weir_algorithm_named("gcra") &&
+	       limit->burst == numbers->burst && limit->rate == numbers->count &&
+	       limit->window_ms == numbers->period_s * MS;
+}
+
+/* Looks at all zones. @return NULL: there is none, or there are two; in words */
+static const struct weir_zone *search(const struct weir_policy *policy, const struct throttle *numbers,
+                                      struct weir_error *error)
+{
+	const struct weir_zone *found = NULL;
+	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		if (!is_meant(zone, numbers))
+			continue;
+		if (found != NULL) {
+			(void)weir_fail(
+				error, WEIR_INVALID,
+				"zones '%s' and '%s' both have gcra burst %lld, rate %lld, window %llds: use WEIR.CHECK key zone",
+				found->name, zone->name, (long long)numbers->burst, (long long)numbers->count,
+				(long long)numbers->period_s);
+			return NULL;
+		}
+		found = zone;
+	}
+	if (found == NULL)
+		(void)weir_fail(error, WEIR_INVALID,
+		                "no zone has gcra burst %lld, rate %lld, window %llds as its only limit: add it",
+		                (long long)numbers->burst, (long long)numbers->count, (long long)numbers->period_s);
+	return found;
+}
+
+static const struct weir_zone *find_throttle(struct resp_server *server, const struct throttle *numbers,
+                                             struct weir_error *error)
+{
+	const struct weir_policy *policy = current_policy(server);
+	uint64_t mixed = (uint64_t)numbers->burst * 31 + (uint64_t)numbers->count * 7 + (uint64_t)numbers->period_s;
+	struct throttle *kept = &server->throttles[mixed % THROTTLES_KEPT];
+	if (kept->zone != NULL && kept->burst == numbers->burst && kept->count == numbers->count &&
+	    kept->period_s == numbers->period_s)
+		return kept->zone;
+	const struct weir_zone *zone = search(policy, numbers, error);
+	if (zone != NULL) {
+		*kept = *numbers;
+		kept->zone = zone;
+	}
+	return zone;
+}
+
+bool run_throttle(struct connection *connection, const struct weir_resp_command *words)
+{
+	struct throttle numbers = {0};
+	struct weir_error error;
+	int64_t cost;
+	if (words->count > THROTTLE_WORDS_MAX)
+		return fail(connection, "ERR", "Usage: CL.THROTTLE key max_burst count period [quantity]");
+	if (!weir_resp_number(words->words[2], &numbers.burst) || !weir_resp_number(words->words[3], &numbers.count) ||
+	    !weir_resp_number(words->words[4], &numbers.period_s) || !read_cost(words, 5, &cost))
+		return fail(connection, "ERR",
+		            "max_burst, count, period (in seconds) and quantity must be numbers, none below 0");
+	if (numbers.count == 0 || numbers.period_s == 0)
+		return fail(connection, "ERR", "Zero rates are not supported");
+	if (numbers.burst < 0 || numbers.count < 0 || numbers.period_s < 0 || numbers.period_s > WEIR_WINDOW_MAX_MS / MS)
+		return fail(connection, "ERR", "max_burst, count and period must be above 0, and period at most 366 days");
+	const struct weir_zone *zone = find_throttle(connection->server, &numbers, &error);
+	if (zone == NULL)
+		return fail(connection, "ERR", error.text);
+	return ask(connection, zone, words->words[1], cost, false, REPLY_THROTTLE);
+}

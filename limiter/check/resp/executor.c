@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands in their order: which one is read next, what it waits for, and checks from being gathered to being answered. */
+#include "limiter/check/resp/internal.h"
+
+#include <assert.h>
+
+/* Heads stand beside the longest text that a command may have: its buffer has room for them. */
+enum { HEADS_BYTES = 64, ANSWER_MAX_BYTES = 128, RETRY_AFTER_DENIAL_MS = 1000 };
+
+/* ---- slots ---- */
+
+static struct slot *take_slot(struct resp_server *server)
+{
+	struct slot *slot = server->free_slots;
+	if (slot != NULL)
+		server->free_slots = slot->next;
+	else
+		slot = &server->slots[server->slots_used++];
+	weir_counter_set(&server->figures.in_flight, weir_counter_read(&server->figures.in_flight) + 1);
+	return slot;
+}
+
+static void free_first_slot(struct connection *connection)
+{
+	struct resp_server *server = connection->server;
+	struct slot *slot = connection->first;
+	connection->first = slot->next;
+	if (connection->first == NULL)
+		connection->last = NULL;
+	connection->slot_count--;
+	slot->connection = NULL;
+	slot->turn++;
+	slot->next = server->free_slots;
+	server->free_slots = slot;
+	weir_counter_set(&server->figures.in_flight, weir_counter_read(&server->figures.in_flight) - 1);
+}
+
+bool slot_possible(const struct connection *connection)
+{
+	const struct resp_server *server = connection->server;
+	return connection->slot_count < RESP_SLOTS_MAX && (server->free_slots != NULL || server->slots_used < SLOTS_MAX);
+}
+
+struct check_ask *slot_ask(struct connection *connection, enum reply_form form)
+{
+	struct resp_server *server = connection->server;
+	if (server->ask_count == CHECK_GROUP_MAX)
+		server_ask(server);
+	struct slot *slot = take_slot(server);
+	slot->connection = connection;
+	slot->next = NULL;
+	slot->answered = false;
+	slot->form = form;
+	if (connection->last != NULL)
+		connection->last->next = slot;
+	else
+		connection->first = slot;
+	connection->last = slot;
+	connection->slot_count++;
+	struct check_ask *ask = &server->asks[server->ask_count];
+	server->asked[server->ask_count++] = slot;
+	*ask = (struct check_ask){.durable = server->options.durable,
+	                          .ticket = (uint64_t)slot->turn << 32 | (uint64_t)(slot - server->slots)};
+	return ask;
+}
+
+static int64_t whole_seconds(int64_t ms)
+{
+	return ms < 0 ? -1 : ms / 1000 + (ms % 1000 > 0);
+}
+
+static void write_numbers(struct connection *connection, enum reply_form form, const struct check_answer *answer)
+{
+	bool limited = answer->outcome == CHECK_BLOCKED, seconds = form == REPLY_THROTTLE;
+	const int64_t numbers[] = {limited, answer->limit, answer->remaining,
+	                           seconds ? whole_seconds(answer->retry_after_ms) : answer->retry_after_ms,
+	                           seconds ? whole_seconds(answer->reset_after_ms) : answer->reset_after_ms};
+	if (form == REPLY_ONE)
+		weir_resp_integer(&connection->out, !limited);
+	else
+		weir_resp_integers(&connection->out, numbers, sizeof numbers / sizeof *numbers);
+}
+
+static void write_unavailable(struct connection *connection, const struct slot *slot)
+{
+	struct check_answer answer = {.outcome = CHECK_PASSED, .retry_after_ms = -1};
+	switch (connection->server->options.on_unavailable) {
+	case RESP_UNAVAILABLE_ERROR:
+		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again",
+		                slot->answer.why != NULL ? slot->answer.why : "the check could not be judged");
+		return;
+	case RESP_UNAVAILABLE_ALLOW: break;
+	case RESP_UNAVAILABLE_DENY:
+		answer.outcome = CHECK_BLOCKED;
+		answer.retry_after_ms = RETRY_AFTER_DENIAL_MS;
+		break;
+	}
+	write_numbers(connection, slot->form, &answer);
+}
+
+static void write_answer(struct connection *connection, const struct slot *slot)
+{
+	if (connection->out.at == NULL)
+		connection->out = (struct weir_text){.at = buffer_take(connection->server), .capacity = BUFFER_BYTES};
+	switch (slot->answer.outcome) {
+	case CHECK_PASSED:
+	case CHECK_BLOCKED: write_numbers(connection, slot->form, &slot->answer); return;
+	case CHECK_UNAVAILABLE: write_unavailable(connection, slot); return;
+	case CHECK_NO_ZONE:
+	case CHECK_LATER: break;
+	}
+	weir_resp_error(&connection->out, "ERR the zone was removed just now: its name is in no policy any more");
+}
+
+/* Writes what is answered, from the front on. */
+static void drain(struct connection *connection)
+{
+	while (connection->first != NULL && connection->first->answered) {
+		if (!connection->dead)
+			write_answer(connection, connection->first);
+		free_first_slot(connection);
+	}
+}
+
+void server_ask(struct resp_server *server)
+{
+	struct check_answer answers[CHECK_GROUP_MAX];
+	uint32_t count = server->ask_count;
+	if (count == 0)
+		return;
+	server->ask_count = 0;
+	server->options.judge.ask(server->options.judge.context, server->asks, count, answers);
+	for (uint32_t i = 0; i < count; i++) {
+		server->asked[i]->answer = answers[i];
+		server->asked[i]->answered = answers[i].outcome != CHECK_LATER;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (server->asked[i]->connection != NULL)
+			drain(server->asked[i]->connection);
+}
+
+void resp_server_answered(struct resp_server *server, const struct check_answer *answer)
+{
+	uint32_t index = (uint32_t)answer->ticket, turn = (uint32_t)(answer->ticket >> 32);
+	assert(index < server->slots_used);
+	struct slot *slot = &server->slots[index];
+	assert(slot->turn == turn && slot->connection != NULL && !slot->answered);
+	if (slot->turn != turn || slot->connection == NULL)
+		return;
+	struct connection *connection = slot->connection;
+	slot->answer = *answer;
+	slot->answered = true;
+	drain(connection);
+	connection->answered = true;
+	connection_touch(connection);
+	server_wake(server);
+}
+
+/* ---- commands ---- */
+
+bool answers_are_out(struct connection *connection)
+{
+	if (connection->first != NULL)
+		server_ask(connection->server);
+	return connection->first == NULL;
+}
+
+static void refuse(struct connection *connection)
+{
+	if (connection->multi == MULTI_QUEUES)
+		connection->multi = MULTI_SPOILT;
+}
+
+/* A browser that a page sends to this port by HTTP is no client. */
+static bool is_http(struct weir_span name)
+{
+	return word_is(name, "post") || word_is(name, "host:");
+}
+
+static void answer_unknown(struct connection *connection, struct weir_span name)
+{
+	weir_counter_add(&connection->server->figures.unknown_commands, 1);
+	refuse(connection);
+	if (is_http(name)) {
+		connection->stop = STOP_FINISHED;
+		return;
+	}
+	weir_resp_error(
+		&connection->out,
+		"ERR unknown command '%.*s': this is weir, which answers checks (WEIR.CHECK key zone [cost]) and keeps "
+		"no data",
+		(int)(name.length < NAME_MAX_BYTES ? name.length : NAME_MAX_BYTES), name.at);
+}
+
+static bool must_log_in(const struct connection *connection, const struct command *command)
+{
+	return connection->server->options.user_count > 0 && connection->user == NULL &&
+	       (command->flags & COMMAND_OPEN) == 0;
+}
+
+static bool has_its_words(const struct command *command, const struct weir_resp_command *words)
+{
+	bool as_many =
+		command->arity > 0 ? words->count == (uint32_t)command->arity : words->count >= (uint32_t)-command->arity;
+	return as_many && words->count <= WEIR_RESP_WORDS_KEPT;
+}
+
+static void answer_refusal(struct connection *connection, const struct command *command,
+                           const struct weir_resp_command *words)
+{
+	if (must_log_in(connection, command))
+		weir_resp_error(&connection->out, "NOAUTH Authentication required: send AUTH [user] password first");
+	else if (words->count > WEIR_RESP_WORDS_KEPT)
+		weir_resp_error(&connection->out, "ERR a command has at most %d words", WEIR_RESP_WORDS_KEPT);
+	else
+		weir_resp_error(&connection->out, "ERR wrong number of arguments for '%s' command: %s", command->name,
+		                command->summary);
+	refuse(connection);
+}
+
+/* @return false: it has to be read again when answers have come */
+static bool perform(struct connection *connection, const struct command *command, const struct weir_resp_command *words,
+                    const char *bytes)
+{
+	if (connection->out.at == NULL)
+		connection->out = (struct weir_text){.at = buffer_take(connection->server), .capacity = BUFFER_BYTES};
+	if (command == NULL) {
+		answer_unknown(connection, words->words[0]);
+		return true;
+	}
+	if (must_log_in(connection, command) || !has_its_words(command, words)) {
+		if (!answers_are_out(connection))
+			return false;
+		answer_refusal(connection, command, words);
+		return true;
+	}
+	bool queues = connection->multi == MULTI_QUEUES || connection->multi == MULTI_SPOILT;
+	if (queues && (command->flags & COMMAND_NOW) == 0)
+		multi_queue(connection, bytes, words->bytes);
+	else if (!command->run(connection, words))
+		return false;
+	weir_counter_add(&connection->server->figures.commands[command_index(command)], 1);
+	return true;
+}
+
+/* Moves behind a command. */
+static void pass(struct connection *connection, bool from_queue, size_t bytes)
+{
+	if (!from_queue) {
+		connection->in_start += bytes;
+		connection->partial_ms = 0;
+		connection->heard_ms = connection->server->now_ms;
+	} else if (connection->multi == MULTI_RUNS) {
+		connection->queued_at += bytes;
+		if (connection->queued_at == connection->queued.length)
+			connection->multi = MULTI_NONE; /* its bytes stay until all is answered */
+	}
+}
+
+/* What is to be read next: what came, or what EXEC runs. */
+static struct weir_span unread(const struct connection *connection)
+{
+	if (connection->multi == MULTI_RUNS)
+		return (struct weir_span){.at = connection->queued.at + connection->queued_at,
+		                          .length = (uint32_t)(connection->queued.length - connection->queued_at)};
+	if (connection->in_start == connection->in_end)
+		return (struct weir_span){0};
+	return (struct weir_span){.at = connection->in + connection->in_start,
+	                          .length = (uint32_t)(connection->in_end - connection->in_start)};
+}
+
+static void answer_protocol_error(struct connection *connection, const char *why)
+{
+	weir_counter_add(&connection->server->figures.protocol_errors, 1);
+	weir_resp_error(&connection->out, "ERR Protocol error: %s", why);
+	connection->stop = STOP_FINISHED;
+}
+
+static bool run_next(struct connection *connection)
+{
+	struct weir_resp_command words;
+	const char *why = NULL;
+	bool from_queue = connection->multi == MULTI_RUNS;
+	bool logged_in = connection->server->options.user_count == 0 || connection->user != NULL;
+	size_t most = (logged_in ? RESP_COMMAND_MAX_BYTES : RESP_GREETING_MAX_BYTES) - HEADS_BYTES;
+	struct weir_span bytes = unread(connection);
+	enum weir_status status = weir_resp_command_read(bytes.at, bytes.length, most, &words, &why);
+	if (status == WEIR_AGAIN)
+		return false;
+	bool any = status == WEIR_OK && words.count > 0;
+	const struct command *command = any ? command_find(words.words[0]) : NULL;
+	bool is_check = command != NULL && (command->flags & COMMAND_CHECK) != 0;
+	if ((!is_check && !answers_are_out(connection)) || (any && !perform(connection, command, &words, bytes.at))) {
+		connection->stop = STOP_ANSWERS;
+		return false;
+	}
+	if (status == WEIR_INVALID) {
+		answer_protocol_error(connection, why);
+		return false;
+	}
+	pass(connection, from_queue, words.bytes);
+	return true;
+}
+
+void connection_run(struct connection *connection)
+{
+	connection->answered = false;
+	if (connection->stop == STOP_ANSWERS)
+		connection->stop = STOP_NONE;
+	if (connection->server->stopping)
+		connection->stop = STOP_FINISHED;
+	while (connection->stop == STOP_NONE && !connection->dead) {
+		if (connection->out.length - connection->sent > RESP_OUTPUT_MAX_BYTES)
+			connection->stop = STOP_OUTPUT;
+		else if (!run_next(connection))
+			break;
+	}
+	if (connection->stop == STOP_NONE && connection->in_end > connection->in_start && connection->partial_ms == 0)
+		connection->partial_ms = connection->server->now_ms;
+}

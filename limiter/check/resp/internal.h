@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share: connections, slots, commands. */
+#ifndef LIMITER_RESP_INTERNAL_H
+#define LIMITER_RESP_INTERNAL_H
+
+#include "common/policy/policy.h"
+#include "common/resp/resp_command.h"
+#include "common/resp/resp_writer.h"
+#include "limiter/check/resp/resp_server.h"
+
+enum {
+	NAME_MAX_BYTES = 64, /* of a client: CLIENT SETNAME */
+	BUFFER_BYTES = 16 << 10,
+	SPARE_BUFFERS = 256,
+	SLOTS_MAX = 1 << 16, /* of all connections */
+	THROTTLES_KEPT = 64,
+};
+
+struct connection;
+struct command;
+
+/* How a check is answered. */
+enum reply_form {
+	REPLY_FIVE,     /* limited, limit, remaining, retry and reset in ms */
+	REPLY_THROTTLE, /* the same in whole seconds, as redis-cell rounds */
+	REPLY_ONE,      /* 1 or 0 */
+};
+
+/* A check that is not answered to its client yet. */
+struct slot {
+	struct connection *connection;
+	struct slot *next; /* behind it in its connection; of a free one: the next free */
+	uint32_t turn;     /* how often it was used: an answer for an earlier use is a bug */
+	bool answered;
+	enum reply_form form;
+	struct check_answer answer;
+};
+
+/* Why the commands of a connection are not read on, although there may be some. */
+enum stop {
+	STOP_NONE,     /* there are none: more must arrive */
+	STOP_OUTPUT,   /* the client does not read its replies */
+	STOP_ANSWERS,  /* answers must come first */
+	STOP_FINISHED, /* it is closed when its replies are written */
+};
+
+enum multi { MULTI_NONE, MULTI_QUEUES, MULTI_SPOILT /* a command that cannot be queued */, MULTI_RUNS };
+
+struct connection {
+	struct resp_server *server;
+	int fd;
+	struct weir_tls_stream *tls; /* NULL: plain */
+	struct connection *previous, *next;
+	struct connection *next_touched; /* of the turn */
+	bool touched, dead, half_closed, answered, watched_in, watched_out;
+	enum stop stop;
+
+	char *in; /* NULL: nothing is kept */
+	size_t in_room, in_start, in_end;
+	char *keys; /* joined keys that stand in no command as they are; NULL: none */
+	size_t keys_used;
+	struct weir_text out;
+	size_t sent;    /* of out */
+	size_t counted; /* bytes that the server counts for it */
+
+	struct slot *first, *last;
+	uint32_t slot_count;
+
+	enum multi multi;
+	struct weir_text queued; /* commands as they came */
+	uint32_t queued_count;
+	size_t queued_at; /* where MULTI_RUNS reads on */
+
+	uint64_t id;
+	enum weir_resp_protocol protocol;
+	const struct resp_user *user; /* NULL: not logged in; where nobody need, too */
+	char name[NAME_MAX_BYTES + 1];
+	int64_t opened_ms, heard_ms; /* when the last command came */
+	int64_t partial_ms;          /* since when a command is not whole; 0: none is */
+	int64_t written_ms;          /* when its client last read, or had nothing to read */
+};
+
+struct listener {
+	int fd;
+	struct weir_http_tls_server *tls;
+	bool paused; /* the process is out of descriptors */
+	struct listener *next;
+};
+
+/* Which zone CL.THROTTLE means by its numbers. */
+struct throttle {
+	int64_t burst, count, period_s;
+	const struct weir_zone *zone; /* NULL: nothing is kept here */
+};
+
+struct resp_server {
+	struct resp_options options;
+	struct resp_figures figures;
+	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and every second */
+	bool woken, ticks, stopping;
+	struct listener *listeners;
+	struct connection *connections;
+	struct connection *touched;
+	uint32_t connection_count;
+	uint64_t next_id;
+	int64_t now_ms, started_ms;
+
+	char *spare[SPARE_BUFFERS];
+	uint32_t spare_count;
+	size_t buffered;
+
+	struct slot *slots, *free_slots;
+	uint32_t slots_used; /* of which some may be free again */
+	struct check_ask asks[CHECK_GROUP_MAX];
+	struct slot *asked[CHECK_GROUP_MAX];
+	uint32_t ask_count;
+	bool starved; /* a connection waits for a slot of others */
+
+	const struct weir_policy *policy; /* of which the members below are */
+	uint64_t policy_version;
+	const struct weir_zone *zone; /* asked for last */
+	struct throttle throttles[THROTTLES_KEPT];
+	struct resp_node alone; /* where the options name no nodes */
+};
+
+/* ---- connection.c: sockets, buffers, time ---- */
+
+struct connection *connection_open(struct resp_server *server, int fd, struct weir_http_tls_server *tls);
+/** Reads what has come. Commands are read by connection_run(). */
+void connection_read(struct connection *connection);
+/** Writes, gives back buffers, sets what is waited for. Frees a connection that has ended. */
+void connection_finish(struct connection *connection);
+/** Ends those that are too slow. */
+void connection_look(struct connection *connection);
+void connection_free(struct connection *connection);
+/** Has it looked at in this turn, or in the next one. */
+void connection_touch(struct connection *connection);
+char *buffer_take(struct resp_server *server);
+void buffer_give(struct resp_server *server, char *buffer);
+
+/* ---- resp_server.c ---- */
+
+/** Makes the descriptor readable: there is something to do that no socket tells of. */
+void server_wake(struct resp_server *server);
+
+/* ---- executor.c: commands in their order ---- */
+
+/** Reads and answers commands for as long as there are whole ones. */
+void connection_run(struct connection *connection);
+/** Has the gathered checks judged. */
+void server_ask(struct resp_server *server);
+/** Whether all checks of the connection are answered, after those that were gathered are judged. */
+bool answers_are_out(struct connection *connection);
+/** Whether there is room for another check of this connection; else it waits for answers. */
+bool slot_possible(const struct connection *connection);
+/** Takes a slot and the ask that goes with it, whose other members the caller sets. */
+struct check_ask *slot_ask(struct connection *connection, enum reply_form form);
+
+/* ---- command.c: the table ---- */
+
+enum {
+	COMMAND_OPEN = 1,  /* before a client has logged in, too */
+	COMMAND_CHECK = 2, /* a check: does not wait for answers of those before it */
+	COMMAND_NOW = 4,   /* also between MULTI and EXEC */
+};
+
+/* false: it must be read again when answers have come. */
+typedef bool command_run(struct connection *connection, const struct weir_resp_command *command);
+
+struct command {
+	const char *name; /* lower case */
+	int8_t arity;     /* words with the name; negative: at least so many */
+	uint8_t flags;
+	uint8_t key; /* which word is a key; 0: none */
+	command_run *run;
+	const char *summary;
+};
+
+/** NULL: there is none of the name. */
+const struct command *command_find(struct weir_span name);
+uint32_t command_index(const struct command *command);
+uint32_t command_count(void);
+const struct command *command_at(uint32_t index);
+bool word_is(struct weir_span word, const char *lower);
+
+command_run run_check_command, run_peek, run_allow, run_throttle; /* command_check.c */
+command_run run_hello, run_auth, run_acl, run_client, run_ping, run_echo, run_select, run_ok, run_quit,
+	run_reset;                                                          /* command_client.c */
+command_run run_info, run_cluster, run_config, run_dbsize, run_command; /* command_server.c */
+command_run run_multi, run_exec, run_discard;                           /* command_multi.c */
+/** Keeps a command for EXEC. */
+void multi_queue(struct connection *connection, const char *bytes, size_t length);
+/** Forgets what was queued. */
+void multi_clear(struct connection *connection);
+/** What is said about itself to HELLO and INFO alike. */
+#define RESP_AS_REDIS_VERSION "7.4.0"
+
+#endif

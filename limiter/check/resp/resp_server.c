@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turn: what is readable is read, what was read is run, what was gathered is judged, what was answered is written. */
+#include "limiter/check/resp/resp_server.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/bytes/hash.h"
+#include "common/http/listen_socket.h"
+#include "limiter/check/resp/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, ACCEPTED_A_TURN = 64, ID_BYTES = 20 };
+
+/* What is neither a connection nor a listener. */
+#define WAKE UINT64_C(3)
+#define TIMER UINT64_C(5)
+
+static const char too_many[] = "-ERR max number of clients reached: raise \"connections\"\r\n";
+
+/* This server by itself, with all slots. Those of a process, one a thread, are one node: they have one id. */
+static void stand_alone(struct resp_server *server)
+{
+	uint8_t hash[16];
+	char process[HOST_NAME_MAX + 32];
+	int length = snprintf(process, sizeof process, "%d ", (int)getpid());
+	(void)gethostname(process + length, sizeof process - (size_t)length - 1);
+	process[sizeof process - 1] = '\0';
+	weir_hash128(process, strlen(process), hash);
+	for (size_t i = 0; i < ID_BYTES; i++)
+		snprintf(server->alone.id + 2 * i, 3, "%02x", hash[i % sizeof hash]);
+	server->alone.last_slot = WEIR_SLOTS - 1;
+	server->options.nodes = (struct resp_nodes){.at = &server->alone, .count = 1};
+}
+
+static void watch_own(struct resp_server *server, int fd, uint64_t name)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
+	if (fd < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+		abort(); /* out of descriptors before anything is served */
+}
+
+void server_wake(struct resp_server *server)
+{
+	static const uint64_t one = 1;
+	if (!server->woken)
+		server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
+}
+
+/* Ticks while there are connections, or listeners that wait for descriptors. */
+static void set_timer(struct resp_server *server)
+{
+	bool ticks = server->connections != NULL;
+	for (const struct listener *at = server->listeners; at != NULL; at = at->next)
+		ticks |= at->paused;
+	if (ticks == server->ticks)
+		return;
+	struct itimerspec time = {.it_interval.tv_sec = ticks, .it_value.tv_sec = ticks};
+	server->ticks = ticks && timerfd_settime(server->timer, 0, &time, NULL) == 0;
+	if (!ticks)
+		(void)timerfd_settime(server->timer, 0, &time, NULL);
+}
+
+struct resp_server *resp_server_new(const struct resp_options *options)
+{
+	struct resp_server *server = weir_alloc(1, sizeof *server);
+	server->options = *options;
+	server->epoll = epoll_create1(EPOLL_CLOEXEC);
+	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	watch_own(server, server->wake, WAKE);
+	watch_own(server, server->timer, TIMER);
+	server->slots = weir_alloc(SLOTS_MAX, sizeof *server->slots);
+	server->started_ms = server->now_ms = weir_monotonic_ms();
+	if (server->options.connections == 0)
+		server->options.connections = RESP_CONNECTIONS_DEFAULT;
+	if (server->options.stall_ms == 0)
+		server->options.stall_ms = RESP_STALL_DEFAULT_MS;
+	if (server->options.login_ms == 0)
+		server->options.login_ms = RESP_LOGIN_DEFAULT_MS;
+	if (server->options.nodes.count == 0)
+		stand_alone(server);
+	return server;
+}
+
+static void free_listeners(struct resp_server *server)
+{
+	for (struct listener *listener = server->listeners, *next; listener != NULL; listener = next) {
+		next = listener->next;
+		close(listener->fd);
+		free(listener);
+	}
+	server->listeners = NULL;
+}
+
+void resp_server_stop(struct resp_server *server)
+{
+	server->stopping = true;
+	free_listeners(server);
+	for (struct connection *at = server->connections; at != NULL; at = at->next)
+		connection_touch(at);
+	server_wake(server);
+}
+
+void resp_server_free(struct resp_server *server)
+{
+	if (server == NULL)
+		return;
+	while (server->connections != NULL)
+		connection_free(server->connections);
+	free_listeners(server);
+	while (server->spare_count > 0)
+		free(server->spare[--server->spare_count]);
+	close(server->epoll);
+	close(server->wake);
+	close(server->timer);
+	free(server->slots);
+	free(server);
+}
+
+/* Its lowest bit tells a listener from a connection. */
+static struct epoll_event event_of(struct listener *listener)
+{
+	return (struct epoll_event){.events = EPOLLIN, .data.u64 = (uintptr_t)listener | 1};
+}
+
+enum weir_status resp_server_listen(struct resp_server *server, const char *host, uint16_t port, bool shared,
+                                    struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
+{
+	int fd;
+	enum weir_status status = weir_listen_socket(host, port, shared, &fd, bound, error);
+	if (status != WEIR_OK)
+		return status;
+	struct listener *listener = weir_alloc(1, sizeof *listener);
+	*listener = (struct listener){.fd = fd, .tls = tls, .next = server->listeners};
+	struct epoll_event event = event_of(listener);
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+		status = weir_fail(error, WEIR_IO, "cannot wait for connections: %s", strerror(errno));
+		close(fd);
+		free(listener);
+		return status;
+	}
+	server->listeners = listener;
+	return WEIR_OK;
+}
+
+int resp_server_descriptor(const struct resp_server *server)
+{
+	return server->epoll;
+}
+
+const struct resp_figures *resp_server_figures(const struct resp_server *server)
+{
+	return &server->figures;
+}
+
+/* Out of descriptors or memory: connections wait in the kernel until some have ended. */
+static void pause_listener(struct resp_server *server, struct listener *listener)
+{
+	listener->paused = epoll_ctl(server->epoll, EPOLL_CTL_DEL, listener->fd, NULL) == 0;
+}
+
+static void accept_some(struct resp_server *server, struct listener *listener)
+{
+	for (int i = 0; i < ACCEPTED_A_TURN; i++) {
+		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+				pause_listener(server, listener);
+			return;
+		}
+		if (server->connection_count < server->options.connections) {
+			weir_counter_add(&server->figures.accepted, 1);
+			connection_touch(connection_open(server, fd, listener->tls));
+			continue;
+		}
+		weir_counter_add(&server->figures.refused, 1);
+		if (listener->tls == NULL)
+			(void)!send(fd, too_many, sizeof too_many - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		close(fd);
+	}
+}
+
+static void look_at_all(struct resp_server *server)
+{
+	for (struct connection *at = server->connections; at != NULL; at = at->next)
+		connection_look(at);
+	for (struct listener *at = server->listeners; at != NULL; at = at->next) {
+		struct epoll_event event = event_of(at);
+		if (at->paused)
+			at->paused = epoll_ctl(server->epoll, EPOLL_CTL_ADD, at->fd, &event) != 0;
+		if (at->tls != NULL)
+			weir_http_tls_look(at->tls);
+	}
+}
+
+static void take_event(struct resp_server *server, const struct epoll_event *event)
+{
+	uint64_t passed;
+	if (event->data.u64 == WAKE)
+		return; /* it was read before */
+	if (event->data.u64 == TIMER) {
+		(void)!read(server->timer, &passed, sizeof passed);
+		look_at_all(server);
+		return;
+	}
+	if ((event->data.u64 & 1) != 0) {
+		accept_some(server, (struct listener *)(uintptr_t)(event->data.u64 & ~UINT64_C(1)));
+		return;
+	}
+	struct connection *connection = event->data.ptr;
+	connection_touch(connection);
+	if ((event->events & EPOLLERR) != 0 || ((event->events & EPOLLHUP) != 0 && !connection->watched_in))
+		connection->dead = true;
+	else if (connection->watched_in)
+		connection_read(connection);
+}
+
+/* Connections that wait for a slot of which others have all. */
+static void wake_starved(struct resp_server *server)
+{
+	if (!server->starved || server->free_slots == NULL)
+		return;
+	server->starved = false;
+	for (struct connection *at = server->connections; at != NULL; at = at->next)
+		if (at->stop == STOP_ANSWERS && at->slot_count == 0)
+			connection_touch(at);
+}
+
+static void run_touched(struct resp_server *server)
+{
+	for (struct connection *at = server->touched; at != NULL; at = at->next_touched)
+		connection_run(at);
+	server_ask(server);
+	struct connection *touched = server->touched;
+	server->touched = NULL;
+	for (struct connection *at = touched; at != NULL; at = at->next_touched)
+		at->touched = false;
+	for (struct connection *at = touched, *next; at != NULL; at = next) {
+		next = at->next_touched;
+		connection_finish(at);
+	}
+}
+
+void resp_server_turn(struct resp_server *server, int timeout_ms)
+{
+	struct epoll_event events[EVENTS];
+	uint64_t passed;
+	wake_starved(server);
+	int count = epoll_wait(server->epoll, events, EVENTS, server->touched != NULL ? 0 : timeout_ms);
+	server->now_ms = weir_monotonic_ms();
+	if (server->woken)
+		server->woken = read(server->wake, &passed, sizeof passed) < 0;
+	for (int i = 0; i < count; i++)
+		take_event(server, &events[i]);
+	run_touched(server);
+	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
+	set_timer(server);
+	if (server->touched != NULL)
+		server_wake(server);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What answering adds to a lane: a source of its own, whose events are in the open frame until that is sent, and the
+ * epochs that other owners' frames tell of.
+ *
+ * The log itself says who may answer. Whoever has taken the partition appends a marker, and answers when it comes back:
+ * then all is judged that was in the log before it. Whoever reads a higher epoch than its own stops at once.
+ */
+#include "limiter/lane/lane_checks.h"
+
+#include "common/base/alloc.h"
+#include "common/frame/frame.h"
+#include "limiter/lane/internal.h"
+#include "limiter/shard/shard_check.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct lane_checks {
+	enum lane_checks_state state;
+	uint64_t epoch;
+	uint8_t source[WEIR_SOURCE_ID_BYTES];
+	uint64_t position; /* of the newest event */
+	int64_t newest_ms; /* time of the newest check that was answered here or seen: times do not go back */
+	struct weir_frame_writer *writer;
+	uint32_t gathered;
+	uint64_t policy_version; /* that the open frame names */
+	uint8_t answers[WEIR_FRAME_EVENTS_MAX / 2];
+};
+
+static struct lane_checks *lane_checks_new(void)
+{
+	struct lane_checks *checks = weir_alloc(1, sizeof *checks);
+	checks->writer = weir_frame_writer_new();
+	return checks;
+}
+
+void lane_checks_free(struct lane_checks *checks)
+{
+	if (checks == NULL)
+		return;
+	weir_frame_writer_free(checks->writer);
+	free(checks);
+}
+
+void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
+{
+	struct lane_checks *checks = *lane_checks_of(lane);
+	if (checks == NULL)
+		return;
+	if (frame->event_count > 0 && frame->events[frame->event_count - 1].time_ms > checks->newest_ms)
+		checks->newest_ms = frame->events[frame->event_count - 1].time_ms;
+	if (checks->state != LANE_CHECKS_OPENING && checks->state != LANE_CHECKS_READY)
+		return;
+	if (frame->epoch > checks->epoch) {
+		checks->state = LANE_CHECKS_OVER;
+		shard_checks_end(lane_shard(lane));
+	} else if (memcmp(frame->source, checks->source, WEIR_SOURCE_ID_BYTES) == 0) {
+		checks->state = LANE_CHECKS_READY;
+	}
+}
+
+static void begin_frame(struct lane *lane, struct lane_checks *checks, int64_t now_ms)
+{
+	checks->policy_version = lane_policy_version(lane);
+	checks->gathered = 0;
+	weir_frame_begin(checks->writer, checks->source, checks->policy_version, now_ms, checks->position + 1);
+}
+
+struct weir_span lane_checks_open(struct lane *lane, const uint8_t source[WEIR_SOURCE_ID_BYTES], uint64_t epoch,
+                                  int64_t now_ms)
+{
+	struct lane_checks **own = lane_checks_of(lane);
+	if (*own == NULL)
+		*own = lane_checks_new();
+	struct lane_checks *checks = *own;
+	assert(checks->state == LANE_CHECKS_OFF || checks->state == LANE_CHECKS_OVER);
+	memcpy(checks->source, source, WEIR_SOURCE_ID_BYTES);
+	checks->epoch = epoch;
+	checks->position = checks->gathered = 0;
+	checks->state = LANE_CHECKS_OPENING;
+	shard_checks_begin(lane_shard(lane), source);
+	begin_frame(lane, checks, now_ms);
+	return weir_frame_finish_checks(checks->writer, now_ms, epoch, NULL);
+}
+
+void lane_checks_close(struct lane *lane)
+{
+	struct lane_checks *checks = *lane_checks_of(lane);
+	if (checks == NULL)
+		return;
+	shard_checks_end(lane_shard(lane));
+	checks->state = LANE_CHECKS_OFF;
+	checks->gathered = 0;
+}
+
+enum lane_checks_state lane_checks_state(const struct lane *lane)
+{
+	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
+	return checks == NULL ? LANE_CHECKS_OFF : checks->state;
+}
+
+/* ---- asking ---- */
+
+/* A check, and whose answer it is. */
+struct asked {
+	struct shard_check checks[CHECK_GROUP_MAX];
+	uint32_t places[CHECK_GROUP_MAX];
+	uint32_t count;
+};
+
+static const char *why_not(enum lane_checks_state state)
+{
+	return state == LANE_CHECKS_OPENING ? "loading" : state == LANE_CHECKS_OVER ? "moving" : "not the owner";
+}
+
+static void take_ask(struct lane *lane, struct asked *asked, const struct check_ask *ask, uint32_t place,
+                     struct check_answer *answer)
+{
+	enum lane_checks_state state = lane_checks_state(lane);
+	*answer = (struct check_answer){.outcome = CHECK_UNAVAILABLE, .ticket = ask->ticket};
+	if (state != LANE_CHECKS_READY) {
+		answer->why = why_not(state);
+		return;
+	}
+	const struct compiled_zone *zone = compiled_policy_zone_named(lane_compiled_policy(lane), ask->zone);
+	if (zone == NULL) {
+		answer->outcome = CHECK_NO_ZONE;
+		return;
+	}
+	asked->places[asked->count] = place;
+	asked->checks[asked->count++] =
+		(struct shard_check){.zone = zone, .key = ask->key, .cost = ask->cost, .peek = check_is_peek(ask)};
+}
+
+/* A zone in shadow mode refuses nobody: its verdict is in the log, as of every event. */
+static void give_answer(const struct shard_check *check, struct check_answer *answer)
+{
+	bool shadow = check->zone->zone->mode == WEIR_SHADOW;
+	if (check->state == SHARD_CHECK_MISSING)
+		answer->outcome = CHECK_LATER;
+	else if (check->state == SHARD_CHECK_FULL)
+		answer->why = "full";
+	else
+		answer->outcome = check->blocked && !shadow ? CHECK_BLOCKED : CHECK_PASSED;
+	answer->limit = check->quota.limit;
+	answer->remaining = check->quota.remaining;
+	answer->retry_after_ms = answer->outcome == CHECK_BLOCKED ? check->quota.retry_after_ms : -1;
+	answer->reset_after_ms = check->quota.reset_after_ms;
+}
+
+static void add_event(struct lane_checks *checks, const struct shard_check *check, int64_t t)
+{
+	const struct weir_frame_zone zone = {.id = check->zone->zone->id};
+	uint32_t pair = checks->gathered++;
+	enum weir_status status = weir_frame_add(checks->writer, check->key, weir_hash64(check->key.at, check->key.length),
+	                                         t, ++checks->position, check->cost, &zone, 1);
+	assert(status == WEIR_OK); /* it was not due */
+	(void)status;
+	if (pair % 2 == 0)
+		checks->answers[pair / 2] = 0;
+	checks->answers[pair / 2] |= (uint8_t)((check->blocked ? WEIR_VERDICT_BLOCK : 0) << (pair % 2 * 4));
+}
+
+void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count, int64_t now_ms,
+                struct check_answer *answers)
+{
+	struct lane_checks *checks = *lane_checks_of(lane);
+	struct asked asked;
+	asked.count = 0;
+	assert(count <= CHECK_GROUP_MAX && !lane_checks_due(lane));
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place = places != NULL ? places[i] : i;
+		take_ask(lane, &asked, &asks[place], place, &answers[place]);
+	}
+	if (asked.count == 0)
+		return;
+	int64_t t = now_ms > checks->newest_ms ? now_ms : checks->newest_ms;
+	checks->newest_ms = t;
+	shard_check_judge(lane_shard(lane), asked.checks, asked.count, t);
+	for (uint32_t i = 0; i < asked.count; i++) {
+		const struct shard_check *check = &asked.checks[i];
+		give_answer(check, &answers[asked.places[i]]);
+		if (check->peek || check->state != SHARD_CHECK_JUDGED)
+			continue;
+		if (checks->gathered == 0)
+			begin_frame(lane, checks, t);
+		add_event(checks, check, t);
+	}
+}
+
+uint32_t lane_checks_missing(struct lane *lane, uint32_t *segments)
+{
+	return shard_check_missing(lane_shard(lane), segments, SHARD_MISSING_MOST);
+}
+
+void lane_checks_give_up(struct lane *lane)
+{
+	shard_check_give_up(lane_shard(lane));
+}
+
+/* ---- frames ---- */
+
+uint32_t lane_checks_gathered(const struct lane *lane)
+{
+	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
+	return checks == NULL ? 0 : checks->gathered;
+}
+
+bool lane_checks_due(const struct lane *lane)
+{
+	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
+	return checks != NULL && checks->gathered > 0 &&
+	       (weir_frame_due(checks->writer) || checks->gathered > WEIR_FRAME_EVENTS_MAX - CHECK_GROUP_MAX ||
+	        checks->policy_version != lane_policy_version(lane));
+}
+
+struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms)
+{
+	struct lane_checks *checks = *lane_checks_of(lane);
+	assert(checks != NULL && checks->gathered > 0);
+	checks->gathered = 0;
+	return weir_frame_finish_checks(checks->writer, now_ms, checks->epoch, checks->answers);
+}
+
+uint32_t lane_checks_pending(struct lane *lane)
+{
+	return shard_checks_pending(lane_shard(lane));
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Judges checks on copies, and keeps copies in step with what comes from the log meanwhile.
+ *
+ * A copy is its bucket with all of its pending checks as they were answered. What comes from the log for the bucket is
+ * recorded in both; what a command does to a bucket is not undone piece by piece, but copied again.
+ */
+#include "limiter/bucket/bucket_fast.h"
+#include "limiter/shard/shard_copies.h"
+
+#include "common/base/alloc.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* An event as a copy sees it. */
+struct copy_event {
+	const struct compiled_zone *zone;
+	const struct layout *layout; /* the zone's, or scaled */
+	int64_t t, cost, sent_ms;
+	int64_t clock_ms; /* not behind a check: what is forgotten when it comes back is forgotten when it is judged */
+	int64_t barred_until_ms; /* as an operator blocks the key; 0: he does not */
+	bool allowed, done;
+	enum bucket_answer answer;
+};
+
+void shard_checks_begin(struct shard *shard, const uint8_t source[WEIR_SOURCE_ID_BYTES])
+{
+	shard_checks_end(shard);
+	shard->checks = weir_alloc(1, sizeof *shard->checks);
+	memcpy(shard->checks->source, source, WEIR_SOURCE_ID_BYTES);
+}
+
+void shard_checks_end(struct shard *shard)
+{
+	checks_free(shard->checks);
+	shard->checks = NULL;
+}
+
+uint32_t shard_checks_pending(const struct shard *shard)
+{
+	return shard->checks == NULL ? 0 : shard->checks->pending_count;
+}
+
+/* What operators have said of the key. */
+static void ask_operators(struct shard *shard, struct copy_event *event, struct weir_span key)
+{
+	uint32_t zone_id = event->zone->zone->id;
+	event->layout = event->zone->layout;
+	if (!overrides_any(&shard->overrides) || !overrides_touch(&shard->overrides, zone_id, key))
+		return;
+	struct override_effect effect = overrides_effect(&shard->overrides, zone_id, key, event->t);
+	event->allowed = effect.allowed;
+	event->layout = shard_layout(shard, event->zone->layout->id, effect.thousandths);
+	if (event->done) {
+		const struct override_setting *block =
+			overrides_block_after(&shard->overrides, zone_id, OVERRIDE_OF_KEY, key, event->t);
+		event->barred_until_ms = block != NULL ? block->until_ms : 0;
+	} else if (effect.blocked) {
+		struct overrides_walk walk = {0};
+		event->barred_until_ms = overrides_next(&shard->overrides, zone_id, key, event->t, &walk)->block.until_ms;
+	}
+}
+
+/* ---- a copy at an event ---- */
+
+/* Opens a bucket where it lies, or what becomes of it under a layout in scratch. @param bucket  NULL: an empty one */
+static void open_work(struct shard *shard, struct bucket *bucket, uint64_t low, uint64_t high,
+                      const struct copy_event *event, struct bucket_work *work)
+{
+	const struct layout *layout = event->layout;
+	if (bucket == NULL) {
+		bucket_work_new(work, &shard->scratch, layout, event->cost);
+		work->view.bucket->low = low;
+		work->view.bucket->high = high;
+	} else if (bucket->layout == layout->id && bucket_scale(bucket) == layout->scale &&
+	           !(bucket->flags & BUCKET_SINGLE)) {
+		bucket_work_open(work, &shard->scratch, bucket, layout);
+	} else {
+		bucket_work_convert(work, &shard->scratch, bucket, shard_layout_of(shard, bucket), layout, event->cost);
+	}
+}
+
+/* The short way, for what most checks are. */
+static enum bucket_fast judge_fast(struct shard *shard, const struct copy *copy, const struct copy_event *event)
+{
+	const struct compiled_zone *zone = event->zone;
+	if (copy->block == NULL || event->cost != 1 || event->done || event->answer == ANSWER_BLOCK ||
+	    event->barred_until_ms != 0 || event->layout != zone->layout || copy->block->layout != zone->layout->id)
+		return FAST_NOT;
+	enum bucket_fast fast =
+		bucket_fast(copy->block, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->t);
+	return fast == FAST_BLOCKED && event->answer == ANSWER_PASS ? FAST_NOT : fast;
+}
+
+/*
+ * Judges and records an event in a copy.
+ *
+ * @param view  set to what the bucket is now; valid until the shard judges again
+ * @return the verdict's bits
+ */
+static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct copy_event *event,
+                           struct bucket_view *view)
+{
+	struct bucket_work work;
+	struct bucket_verdict verdict = {.bits = 0};
+	if (copy->block != NULL && shard_is_forgotten(shard, copy->block, event->clock_ms))
+		copies_empty(shard->checks, copy);
+	enum bucket_fast fast = judge_fast(shard, copy, event);
+	if (fast != FAST_NOT) {
+		bucket_open(view, copy->block, event->layout);
+		copy->block->clock_s = shard_noted_clock(event->clock_ms);
+		return fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
+	}
+	open_work(shard, copy->block, copy->low, copy->high, event, &work);
+	work.sent_ms = event->sent_ms;
+	if (event->done)
+		bucket_done(&work, event->zone->zone, event->t, event->barred_until_ms, &verdict);
+	else
+		bucket_judge(&work, event->zone->zone, event->t, event->cost, event->barred_until_ms != 0, event->answer,
+		             &verdict);
+	*view = work.view;
+	if (work.moved && work.changed) {
+		copies_place(shard->checks, copy, work.view.bucket, work.view.layout);
+		bucket_open(view, copy->block, work.view.layout);
+	}
+	if (copy->block != NULL)
+		copy->block->clock_s = shard_noted_clock(event->clock_ms);
+	return verdict.bits;
+}
+
+/* What a bucket would say of an event, without changing it. @return whether it is blocked */
+static bool peek(struct shard *shard, struct bucket *bucket, const struct copy_event *event, struct bucket_view *view)
+{
+	struct bucket_work work;
+	open_work(shard, bucket, 0, 0, event, &work);
+	bucket_work_detach(&work);
+	bool blocked = bucket_peek(&work, event->zone->zone, event->t, event->cost);
+	*view = work.view;
+	return !event->allowed && (blocked || event->barred_until_ms != 0);
+}
+
+/* ---- finding buckets ---- */
+
+static struct bucket *find_bucket(struct shard *shard, uint64_t low, uint64_t high, int64_t clock_ms, bool *is_there)
+{
+	uint32_t ref = shard_find_ref(shard, low, high);
+	*is_there = ref != 0;
+	if (ref == 0)
+		return NULL;
+	struct bucket *bucket = slab_at(&shard->slab, ref);
+	bucket->flags |= BUCKET_USED;
+	return shard_is_forgotten(shard, bucket, clock_ms) ? NULL : bucket;
+}
+
+/* What is wanted of a bucket; a new entry if it is; NULL: there is none, and no room for one. */
+static struct wanted_bucket *wanted(struct shard_checks *checks, uint64_t low, uint64_t high)
+{
+	for (uint32_t i = 0; i < checks->wanted_count; i++)
+		if (checks->wanted[i].low == low && checks->wanted[i].high == high)
+			return &checks->wanted[i];
+	if (checks->wanted_count == SHARD_CHECKS_WANTED_MAX)
+		return NULL;
+	struct wanted_bucket *made = &checks->wanted[checks->wanted_count++];
+	*made = (struct wanted_bucket){.low = low, .high = high};
+	return made;
+}
+
+/* Whether a bucket that is not in memory may be in the store. */
+static enum shard_check_state look_in_store(struct shard *shard, uint64_t low, uint64_t high)
+{
+	const struct segment *segment = &shard->segments[table_segment_of(bucket_tag(low))];
+	if (segment->residence == SEGMENT_WHOLE ||
+	    (segment->residence == SEGMENT_PARTIAL && !filter_has(&segment->evicted, high)))
+		return SHARD_CHECK_JUDGED;
+	struct wanted_bucket *want = wanted(shard->checks, low, high);
+	if (want == NULL)
+		return SHARD_CHECK_FULL;
+	if (want->loaded && want->evictions == shard->evictions)
+		return SHARD_CHECK_JUDGED;
+	want->loaded = false; /* it was in memory, and has gone again */
+	return SHARD_CHECK_MISSING;
+}
+
+uint32_t shard_check_missing(const struct shard *shard, uint32_t *segments, uint32_t most)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; shard->checks != NULL && i < shard->checks->wanted_count && count < most; i++) {
+		const struct wanted_bucket *want = &shard->checks->wanted[i];
+		uint32_t segment = shard_segment_of(want->low), j = 0;
+		while (j < count && segments[j] != segment)
+			j++;
+		if (!want->loaded && j == count)
+			segments[count++] = segment;
+	}
+	return count;
+}
+
+void shard_check_give_up(struct shard *shard)
+{
+	if (shard->checks != NULL)
+		shard->checks->wanted_count = 0;
+}
+
+bool shard_check_wants(const struct shard *shard, uint64_t low, uint64_t high)
+{
+	for (uint32_t i = 0; shard->checks != NULL && i < shard->checks->wanted_count; i++)
+		if (shard->checks->wanted[i].low == low && shard->checks->wanted[i].high == high)
+			return true;
+	return false;
+}
+
+void shard_check_loaded(struct shard *shard, uint32_t segment)
+{
+	for (uint32_t i = 0; shard->checks != NULL && i < shard->checks->wanted_count; i++) {
+		struct wanted_bucket *want = &shard->checks->wanted[i];
+		if (shard_segment_of(want->low) != segment)
+			continue;
+		want->loaded = true;
+		want->evictions = shard->evictions;
+	}
+}
+
+/* ---- asking ---- */
+
+/* What the check needs of memory: its copy, or its bucket, or an empty one. */
+struct found {
+	uint32_t copy;         /* NO_COPY: there is none */
+	struct bucket *bucket; /* of which there is no copy; NULL: an empty one */
+};
+
+static bool is_full(const struct shard_checks *checks)
+{
+	return checks->pending_count >= SHARD_CHECKS_PENDING_MAX || checks->used_bytes >= SHARD_CHECKS_BYTES_MAX;
+}
+
+static enum shard_check_state find(struct shard *shard, const struct shard_check *check, uint64_t low, uint64_t high,
+                                   int64_t clock_ms, struct found *found)
+{
+	bool is_there;
+	found->bucket = NULL;
+	found->copy = copies_find(shard->checks, low, high);
+	if (!check->peek && is_full(shard->checks))
+		return SHARD_CHECK_FULL;
+	if (found->copy != NO_COPY) {
+		found->bucket = shard->checks->copies[found->copy].block;
+		if (found->bucket != NULL && shard_is_forgotten(shard, found->bucket, clock_ms))
+			found->bucket = NULL;
+		return SHARD_CHECK_JUDGED;
+	}
+	found->bucket = find_bucket(shard, low, high, clock_ms, &is_there);
+	return is_there ? SHARD_CHECK_JUDGED : look_in_store(shard, low, high);
+}
+
+static void judge_one(struct shard *shard, struct shard_check *check, uint64_t low, uint64_t high, int64_t t)
+{
+	struct shard_checks *checks = shard->checks;
+	int64_t clock_ms = shard->clock_ms > t ? shard->clock_ms : t;
+	struct copy_event event = {.zone = check->zone, .t = t, .cost = check->cost, .sent_ms = t, .clock_ms = clock_ms};
+	struct found found;
+	struct bucket_view view;
+	check->state = find(shard, check, low, high, clock_ms, &found);
+	if (check->state != SHARD_CHECK_JUDGED)
+		return;
+	ask_operators(shard, &event, check->key);
+	if (!check->peek && found.copy == NO_COPY) {
+		found.copy = copies_add(checks, low, high);
+		if (found.bucket != NULL)
+			copies_take(checks, &checks->copies[found.copy], found.bucket,
+			            bucket_used(found.bucket, shard_layout_of(shard, found.bucket)));
+	}
+	if (check->peek || event.allowed)
+		check->blocked = peek(shard, found.bucket, &event, &view);
+	else
+		check->blocked = judge_copy(shard, &checks->copies[found.copy], &event, &view) & WEIR_VERDICT_BLOCK;
+	check->quota = bucket_quota(&view, check->zone->zone, t, check->cost, check->blocked, event.barred_until_ms);
+	if (!check->peek)
+		pending_push(checks, &(struct pending_check){
+								 .t = t, .cost = check->cost, .copy = found.copy, .blocked = check->blocked});
+}
+
+void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, int64_t t)
+{
+	struct weir_fingerprint prints[CHECK_GROUP_MAX];
+	assert(shard->checks != NULL && count <= CHECK_GROUP_MAX);
+	overrides_purge(&shard->overrides,
+	                shard->clock_ms); /* as before each frame: a command may have been over when it came */
+	for (uint32_t i = 0; i < count; i++) {
+		prints[i] = weir_fingerprint(shard->options.seed, checks[i].zone->zone->id, checks[i].key);
+		table_prefetch(&shard->table, bucket_tag(prints[i].low));
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t ref = table_find(&shard->table, bucket_tag(prints[i].low), 0);
+		if (ref != 0)
+			__builtin_prefetch(slab_at(&shard->slab, ref), 1);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		judge_one(shard, &checks[i], prints[i].low, prints[i].high, t);
+}
+
+/* ---- the log ---- */
+
+void shard_mark_copied(struct shard *shard)
+{
+	struct shard_frame *work = &shard->work;
+	for (uint32_t i = 0; i < work->lookup_count; i++) {
+		struct lookup *lookup = &work->lookups[i];
+		lookup->copied =
+			lookup->state != LOOKUP_NONE && copies_find(shard->checks, lookup->low, lookup->high) != NO_COPY;
+	}
+}
+
+void shard_follow(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event, bool done,
+                  unsigned bits)
+{
+	struct bucket_view view;
+	struct copy_event one = {.zone = lookup->zone,
+	                         .t = event->time_ms,
+	                         .cost = event->cost,
+	                         .sent_ms = shard->work.frame->sending_time_ms,
+	                         .clock_ms = shard->clock_ms,
+	                         .done = done,
+	                         .answer = bucket_answer(bits)};
+	struct copy *copy = &shard->checks->copies[copies_find(shard->checks, lookup->low, lookup->high)];
+	ask_operators(shard, &one, shard->work.frame->keys[event->key]);
+	if ((one.allowed && !done) || (copy->block == NULL && done))
+		return;
+	judge_copy(shard, copy, &one, &view);
+}
+
+void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, struct weir_span key)
+{
+	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone->zone->id, key);
+	struct shard_checks *checks = shard->checks;
+	uint32_t number = checks == NULL ? NO_COPY : copies_find(checks, print.low, print.high);
+	struct bucket_view view;
+	bool is_there;
+	if (number == NO_COPY)
+		return;
+	struct copy *copy = &checks->copies[number];
+	overrides_purge(&shard->overrides, shard->clock_ms);
+	struct bucket *bucket = find_bucket(shard, print.low, print.high, shard->clock_ms, &is_there);
+	if (bucket == NULL)
+		copies_empty(checks, copy);
+	else
+		copies_take(checks, copy, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)));
+	for (uint32_t i = 0; i < checks->pending_count; i++) {
+		const struct pending_check *check = &checks->pending[(checks->pending_head + i) & (checks->pending_room - 1)];
+		struct copy_event event = {.zone = zone,
+		                           .t = check->t,
+		                           .cost = check->cost,
+		                           .sent_ms = check->t,
+		                           .clock_ms = shard->clock_ms,
+		                           .answer = check->blocked ? ANSWER_BLOCK : ANSWER_PASS};
+		if (check->copy != number)
+			continue;
+		ask_operators(shard, &event, key);
+		if (!event.allowed)
+			judge_copy(shard, copy, &event, &view);
+	}
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks by RESP against Redis' PING and INCR, in turns: processor time of the server for one request, and requests a second.
+
+redis-benchmark over 50 connections, one, 16 and 64 commands at a time, on a million keys at random. Behind the surface is a
+judge that lets everything pass, so this is what the surface alone costs: reading, looking up the zone, five integers or one.
+On a machine where the load takes a processor of its own, and that is most, the server's time is what counts.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import bench, checks
+from support.own_redis import OwnRedis
+from support.redis import Redis
+
+from parts.programs import find  # pylint: disable=wrong-import-order
+
+DEPTHS, RUNS = ((1, 16, 64), 1) if bench.SMOKE else ((1, 16, 64), 3)
+REQUESTS = {1: 5_000, 16: 20_000, 64: 20_000} if bench.SMOKE else {1: 100_000, 16: 1_000_000, 64: 2_000_000}
+KEY = "user:__rand_int__"
+COMMANDS = {  # which server answers, and what it is asked
+    "PING": ("redis", ["PING"]),
+    "INCR": ("redis", ["INCR", KEY]),
+    "WEIR PING": ("weir", ["PING"]),
+    "WEIR.CHECK": ("weir", ["WEIR.CHECK", KEY, "wide"]),
+    "WEIR.ALLOW": ("weir", ["WEIR.ALLOW", KEY, "wide"]),
+    "CL.THROTTLE": ("weir", ["CL.THROTTLE", KEY, "15", "30", "60"]),
+}
+
+
+def process_of(port):
+    """The process that answers there, in its own words."""
+    said = Redis(port).call("INFO").decode()
+    return int(re.search(r"process_id:(\d+)", said).group(1))
+
+
+def processor_ns(pid):
+    """What a process of one thread has used so far."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
+def run(server, depth, words):
+    """(ns of the server for a request, requests a second)"""
+    port, pid = server
+    before = processor_ns(pid)
+    done = subprocess.run([find("redis-benchmark"), "-p", str(port), "-c", "50", "-P", str(depth), "-n", str(REQUESTS[depth]),
+                           "-r", "1000000", "--csv", *words], capture_output=True, text=True, timeout=600, check=True)
+    rate = float(done.stdout.splitlines()[-1].split(",")[1].strip('"'))
+    return (processor_ns(pid) - before) / REQUESTS[depth], rate
+
+
+def measure(place):
+    """Each command by each depth, all in turn."""
+    with OwnRedis(place, "--appendonly", "no") as redis, checks.model(place, "null") as port:
+        servers = {"redis": (redis.port, process_of(redis.port)), "weir": (port, process_of(port))}
+        for depth in DEPTHS:
+            seen = {name: [] for name in COMMANDS}
+            for _ in range(RUNS):
+                for name, (server, words) in COMMANDS.items():
+                    seen[name].append(run(servers[server], depth, words))
+            median = {name: sorted(runs)[len(runs) // 2] for name, runs in seen.items()}
+            for name, (ns, rate) in median.items():
+                bench.report("resp", command=name, depth=depth, server_ns=round(ns), rate=round(rate),
+                             of_ping=round(median["PING"][0] / max(ns, 1), 2), of_incr=round(median["INCR"][0] / max(ns, 1), 2))
+
+
+if __name__ == "__main__":
+    bench.main("resp", measure)

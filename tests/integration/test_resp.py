@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The surface of checks, byte by byte: order, bounds, logins, TLS. Behind it is a judge of the tests' own (resp_model)."""
+
+import os
+import re
+import resource
+import ssl
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.checks import Raw, command, five, model
+from support.place import SANITIZED, until
+from support.redis import Redis, RedisError
+
+from parts import tls  # pylint: disable=wrong-import-order
+from parts.process import together  # pylint: disable=wrong-import-order
+
+MANY = 5_000 if SANITIZED else 100_000
+SOCKETS = 300 if SANITIZED else 3_000
+
+
+def refused(client, *words):
+    """The words of a command's error."""
+    try:
+        answer = client.call(*words)
+    except RedisError as error:
+        return str(error)
+    raise AssertionError(f"{words} was answered with {answer}")
+
+
+def about(client):
+    """INFO's members."""
+    return dict(line.split(":", 1) for line in client.call("INFO").decode().splitlines() if ":" in line)
+
+
+def test_verdicts_and_numbers(place):
+    """Ten pass, the eleventh does not; a peek counts nothing; each key and zone by itself."""
+    with model(place) as port:
+        client = Redis(port)
+        for left in range(9, -1, -1):
+            limited, limit, remaining, retry_ms, reset_ms = client.call("weir.CHECK", "192.0.2.1", "site")
+            assert (limited, limit, remaining, retry_ms) == (0, 10, left, -1) and 0 < reset_ms <= 60000
+        assert client.call("WEIR.PEEK", "192.0.2.2", "site", 10)[:4] == [0, 10, 10, -1]
+        limited, limit, remaining, retry_ms, _ = client.call("WEIR.CHECK", "192.0.2.1", "site")
+        assert (limited, limit, remaining) == (1, 10, 0) and 0 < retry_ms <= 60000
+        assert client.call("WEIR.ALLOW", "192.0.2.1", "site") == 0
+        assert client.call("WEIR.ALLOW", "192.0.2.3", "site", 10) == 1
+        assert client.call("WEIR.ALLOW", "192.0.2.3", "site") == 0
+        assert client.call("WEIR.CHECK", "192.0.2.4", "site", 11)[:4] == [1, 10, 10, -1], "it can never pass"
+        assert client.call("WEIR.CHECK", "192.0.2.4", "site", 0)[:3] == [0, 10, 10], "cost 0 peeks"
+
+
+def test_throttle_as_redis_cell(place):
+    """Its documentation's and its tests' replies, by the zone that has the numbers."""
+    with model(place) as port:
+        client = Redis(port)
+        throttle = lambda *words: client.call("CL.THROTTLE", *words)
+        assert throttle("a", 15, 30, 60) == [0, 16, 15, -1, 2]
+        assert throttle("a", 15, 30, 60, 0) == [0, 16, 15, -1, 2]
+        assert throttle("a", 15, 30, 60, 100) == [1, 16, 15, -1, 2]
+        assert throttle("b", 0, 1, 1) == [0, 1, 0, -1, 1] and throttle("b", 0, 1, 1) == [1, 1, 0, 1, 1]
+        assert refused(client, "CL.THROTTLE", "a", 15, 0, 60) == "ERR Zero rates are not supported"
+        assert refused(client, "CL.THROTTLE", "a", 15, 30, 0) == "ERR Zero rates are not supported"
+        assert "no zone has gcra burst 15, rate 30, window 61s as its only limit: add it" in \
+            refused(client, "CL.THROTTLE", "a", 15, 30, 61)
+        for wrong in (("a", "x", 30, 60), ("a", -1, 30, 60), ("a", 15, -1, 60), ("a", 15, 30, 60, -1), ("a", 15),
+                      ("a", 15, 30, 60, 1, 1), ("a", 15, 30, 9223372036854775807), ("a", 15, 30, "9" * 30)):
+            assert refused(client, "CL.THROTTLE", *wrong).startswith("ERR "), wrong
+
+
+def test_two_zones_of_the_same_numbers_are_refused(place):
+    """Which of them would be meant is not guessed."""
+    zones = [{"name": name, "key": ["user"], "limits": [{"algorithm": "gcra", "rate": 1, "window": "1s", "burst": 2}]}
+             for name in ("one", "other")]
+    with model(place, zones=zones) as port:
+        said = refused(Redis(port), "CL.THROTTLE", "a", 2, 1, 1)
+        assert "'one' and 'other'" in said and "WEIR.CHECK" in said, said
+
+
+def test_keys_meet_the_buckets_of_the_log(place):
+    """However an address is written, it is counted where log lines of it are; a key of two fields has a bar."""
+    with model(place) as port:
+        client = Redis(port)
+        left = lambda key, zone: client.call("WEIR.CHECK", key, zone)[2]
+        # as it is written, unless the zone groups addresses
+        assert [left(key, "site") for key in ("2001:db8::1", "2001:DB8::1", "2001:db8::1")] == [9, 9, 8]
+        same = ("2001:db8::1", "2001:DB8:0::1", "[2001:db8::1]:443", "2001:db8:0:0:0:0:0:1")
+        assert [left(key, "whole") for key in same] == [99, 98, 97, 96]
+        assert [left(key, "whole") for key in ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1:80")] == [99, 98, 97]
+        assert [left(key, "nets") for key in ("2001:db8::1", "2001:db8::ffff", "2001:db8::/64", "2001:db8:0:1::")] == \
+            [99, 98, 97, 99]
+        assert [left(key, "nets") for key in ("192.0.2.1", "192.0.2.255", "192.0.2.0/24", "192.0.3.1")] == [99, 98, 97, 99]
+        assert [left(key, "two") for key in ("2001:db8::1|/a", "2001:DB8::1|/a", r"2001:db8::1|/a\|b")] == [2, 1, 2]
+        assert left("no address", "site") == 9
+        for key, zone in (("192.0.2.1", "two"), ("a|b|c", "two"), ("a|b", "site"), ("a\\", "site"), (r"a\b|c", "two")):
+            assert "write | and \\ inside of a value" in refused(client, "WEIR.CHECK", key, zone), key
+        assert client.call("WEIR.CHECK", "x" * 1024, "cell")[0] == 0
+        assert "at most 1024 bytes" in refused(client, "WEIR.CHECK", "x" * 1025, "cell")
+
+
+def test_errors_say_what_to_do(place):
+    """Of each kind one."""
+    with model(place) as port:
+        client = Redis(port)
+        assert 'did you mean "site"' in refused(client, "WEIR.CHECK", "a", "sit")
+        assert "cost must be a number" in refused(client, "WEIR.CHECK", "a", "site", "x")
+        assert "cost must be a number" in refused(client, "WEIR.CHECK", "a", "site", -1)
+        assert "WEIR.CHECK key zone [cost]" in refused(client, "WEIR.CHECK", "a")
+        assert "in a pipeline" in refused(client, "WEIR.CHECK", "a", "site", 1, "b")
+        assert refused(client, "GET", "a").startswith("ERR unknown command 'GET'")
+        assert "16 words" in refused(client, "PING", *["a"] * 16)
+        assert refused(client, "SELECT", 1).startswith("ERR DB index")
+        assert refused(client, "HELLO", 4) == "NOPROTO unsupported protocol version"
+        assert client.call("PING") == b"PONG"
+
+
+def test_replies_keep_their_order(place):
+    """Checks that are answered at once or later, and other commands between them, on several connections."""
+    sent = b"".join([command("ECHO", 1), command("WEIR.CHECK", "a", "site", 4), command("WEIR.CHECK", "b", "site"),
+                     command("GET", "x"), command("WEIR.CHECK", "a", "site", 7), command("WEIR.CHECK", "a", "nozone"),
+                     command("WEIR.ALLOW", "a", "site", 6), command("ECHO", 2), b"PING\r\n"])
+    wanted = re.compile(rb"\$1\r\n1\r\n\*5\r\n:0\r\n:10\r\n:6\r\n:-1\r\n:\d+\r\n\*5\r\n:0\r\n:10\r\n:9\r\n:-1\r\n:\d+\r\n"
+                        rb"-ERR unknown [^\r]*\r\n\*5\r\n:1\r\n:10\r\n:6\r\n:\d+\r\n:\d+\r\n-ERR there is no zone [^\r]*\r\n"
+                        rb":1\r\n\$1\r\n2\r\n\+PONG\r\n")
+    for mode in ("now", "later"):
+        with model(place, mode) as port, Raw(port) as whole:
+            whole.send(sent)
+            whole.socket.shutdown(1)  # who sends no more is answered anyway
+            came = whole.ends()
+            assert wanted.fullmatch(came), came
+        with model(place, mode) as port, Raw(port) as slow:
+            for at in range(len(sent)):
+                slow.send(sent[at:at + 1])
+            slow.send(b"QUIT\r\n")
+            came = slow.ends()
+            assert wanted.fullmatch(came[:-5]) and came.endswith(b"+OK\r\n"), came
+
+
+def test_pipelines_of_a_hundred_thousand(place):
+    """All of it is answered, and little is kept for whoever reads late."""
+    for mode in ("now", "later"):
+        with model(place, mode) as port, Raw(port) as connection:
+            some = b"".join(command("WEIR.ALLOW", f"user{at}", "wide") for at in range(MANY // 2)) + b"PING\r\n" * (MANY // 2)
+            sender = threading.Thread(target=connection.send, args=[some])
+            sender.start()
+            wanted = b":1\r\n" * (MANY // 2) + b"+PONG\r\n" * (MANY // 2)
+            assert connection.take(len(wanted)) == wanted
+            sender.join()
+
+
+def test_who_reads_no_replies_is_not_read(place):
+    """Replies of one client are kept up to a bound; then its commands stay in its kernel, and nothing is lost."""
+    echo = command("ECHO", "x" * 60_000)
+    with model(place) as port, Raw(port) as connection:
+        sender = threading.Thread(target=connection.send, args=[echo * 500])
+        sender.start()
+        client = Redis(port)
+        kept = []
+        for _ in range(20):
+            kept.append(int(about(client)["buffered_bytes"]))
+            time.sleep(0.01)
+        assert 1 << 20 < max(kept) < 4 << 20, kept
+        wanted = b"$60000\r\n" + b"x" * 60_000 + b"\r\n"
+        for _ in range(500):
+            assert connection.take(len(wanted)) == wanted
+        sender.join()
+        until(lambda: int(about(client)["buffered_bytes"]) < 100_000, "buffers are given back")
+
+
+def test_what_is_no_command_ends_the_connection(place):
+    """At once, with a word, and nobody else is disturbed."""
+    with model(place) as port, Raw(port) as other:
+        for sent, said in (
+                (b"*1\r\n$536870912\r\n", b"-ERR Protocol error: invalid bulk length: the command would be too long\r\n"),
+                (b"*2147483647\r\n", b"-ERR Protocol error: invalid multibulk length\r\n"),
+                (b"*1\r\n$-5\r\n", b"-ERR Protocol error: invalid bulk length\r\n"),
+                (b"*1\r\n*1\r\n$4\r\nPING\r\n", b"-ERR Protocol error: expected '$': a command is an array of bulk strings\r\n"),
+                (b"x" * 20_000, b"-ERR Protocol error: too big inline request\r\n"),
+                (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\nPING\r\n", None),
+                (b"POST / HTTP/1.1\r\n\r\nPING\r\n", b"")):
+            with Raw(port) as connection:
+                connection.send(sent)
+                came = connection.ends()
+                assert came == said if said is not None else b"PONG" not in came, (sent[:40], came)
+        other.answers(b"PING\r\n", b"+PONG\r\n")
+        with Raw(port) as connection:
+            some = b"*2\r\n$4\r\nECHO\r\n$1000000\r\n" + b"x" * 1_000_000 + b"\r\n"
+            connection.answers(some, b"$1000000\r\n" + b"x" * 1_000_000 + b"\r\n")
+
+
+def test_multi_and_exec(place):
+    """Commands between them are answered by one array, checks among them; what cannot be queued spoils it."""
+    for mode in ("now", "later"):
+        with model(place, mode) as port, Raw(port) as connection:
+            sent = [command("MULTI"), command("PING"), command("WEIR.ALLOW", "a", "site"), command("CL.THROTTLE", "a", 15, 30, 60),
+                    b"EXEC\r\n", b"PING\r\n"]
+            connection.answers(b"".join(sent), b"+OK\r\n" + b"+QUEUED\r\n" * 3 + b"*3\r\n+PONG\r\n:1\r\n" +
+                               five(0, 16, 15, -1, 2) + b"+PONG\r\n")
+            connection.answers(b"MULTI\r\nEXEC\r\n", b"+OK\r\n*0\r\n")
+            connection.answers(b"MULTI\r\nPING\r\nDISCARD\r\nDISCARD\r\n", b"+OK\r\n+QUEUED\r\n+OK\r\n-ERR DISCARD without MULTI\r\n")
+            connection.answers(b"EXEC\r\nMULTI\r\nMULTI\r\n", b"-ERR EXEC without MULTI\r\n+OK\r\n-ERR MULTI calls can not be nested\r\n")
+            connection.answers(b"ECHO\r\nEXEC\r\n", b"-ERR wrong number of arguments for 'echo' command: ECHO message\r\n"
+                               b"-EXECABORT Transaction discarded because of previous errors.\r\n")
+            connection.send(b"MULTI\r\n" + b"WEIR.ALLOW a site\r\n" * 2000 + b"EXEC\r\nPING\r\n")
+            came = connection.take(5 + 1024 * 9)
+            assert came == b"+OK\r\n" + b"+QUEUED\r\n" * 1024, came[-100:]
+            connection.send(b"QUIT\r\n")
+            came = connection.ends()
+            assert came.endswith(b"-EXECABORT Transaction discarded because of previous errors.\r\n+PONG\r\n+OK\r\n"), came[-200:]
+
+
+def test_both_protocols(place):
+    """RESP2 until HELLO 3, and what differs: maps and nothing."""
+    with model(place) as port, Raw(port) as connection:
+        connection.answers(command("CLIENT", "GETNAME"), b"$-1\r\n")
+        connection.answers(command("CONFIG", "GET", "save"), b"*0\r\n")
+        connection.send(command("HELLO", 3, "SETNAME", "gate") + command("CLIENT", "GETNAME"))
+        connection.send(b"RESET\r\nQUIT\r\n")
+        came = connection.ends()
+        assert came.startswith(b"%7\r\n") and b"$5\r\nproto\r\n:3\r\n" in came and b"$4\r\ngate\r\n+RESET\r\n+OK\r\n" in came, came
+    with model(place) as port, Raw(port) as connection:
+        connection.send(b"HELLO 3\r\nCONFIG GET *\r\nCLIENT GETNAME\r\nHELLO 2\r\nCLIENT GETNAME\r\nQUIT\r\n")
+        came = connection.ends()
+        assert b"%0\r\n_\r\n*14\r\n" in came and came.endswith(b"$-1\r\n+OK\r\n"), came
+
+
+def test_users(place):
+    """Who does not log in asks nothing; wrong words are told apart from none, and both from what is open."""
+    with model(place, "user=default:secret word", "user=gate:other") as port:
+        client = Redis(port)
+        for words in (["PING"], ["WEIR.CHECK", "a", "site"], ["MULTI"], ["INFO"], ["HELLO", 3]):
+            assert refused(client, *words).startswith("NOAUTH "), words
+        for words in (["AUTH", "x"], ["AUTH", "gate", "secret word"], ["AUTH", "default", ""], ["AUTH", "nobody", "other"],
+                      ["AUTH", "secret wor"], ["HELLO", 3, "AUTH", "gate", "x"]):
+            assert refused(client, *words).startswith("WRONGPASS "), words
+        assert client.call("AUTH", "secret word") == b"OK" and client.call("ACL", "WHOAMI") == b"default"
+        assert client.call("AUTH", "gate", "other") == b"OK" and client.call("ACL", "WHOAMI") == b"gate"
+        assert client.call("WEIR.ALLOW", "a", "site") == 1
+        assert client.call("RESET") == b"RESET" and refused(client, "PING").startswith("NOAUTH ")
+        # a long command is for those alone who are known
+        with Raw(port) as connection:
+            connection.send(b"*2\r\n$4\r\nAUTH\r\n$100000\r\n")
+            assert b"too long" in connection.ends()
+    with model(place) as port:
+        assert "without any password" in refused(Redis(port), "AUTH", "x")
+
+
+def test_tls(place):
+    """The same over TLS; who speaks plainly is cut off."""
+    directory = place.path("tls")
+    together([tls.making(directory)])
+    paths = tls.files(directory)
+    context = ssl.create_default_context(cafile=paths["ca"])
+    wrap = lambda plain: context.wrap_socket(plain, server_hostname="127.0.0.1")
+    with model(place, f"certificate={paths['cert']}", f"key={paths['key']}") as port:
+        with Raw(port, wrap) as connection:
+            connection.answers(command("WEIR.ALLOW", "a", "site") + b"PING\r\n", b":1\r\n+PONG\r\n")
+            long = b"x" * 300_000
+            connection.answers(command("ECHO", long), b"$300000\r\n" + long + b"\r\n")
+            connection.answers(b"PING\r\n" * 5000, b"+PONG\r\n" * 5000)
+        with Raw(port) as plain:
+            plain.send(b"PING\r\n")
+            assert b"PONG" not in plain.ends()
+
+
+def test_many_connections(place):
+    """Thousands wait without memory of their own; beyond the bound a client is told, and room is made by who leaves."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = min(SOCKETS, most[1] - 200)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + 200, most[1]), most[1]))
+    with model(place, f"connections={count}") as port:
+        connections = [Raw(port) for _ in range(count)]
+        for connection in connections[::100]:
+            connection.answers(b"PING\r\n", b"+PONG\r\n")
+        with Raw(port) as late:
+            assert late.ends().startswith(b"-ERR max number of clients reached")
+        for connection in connections[::2]:
+            connection.socket.close()
+        client = Redis(port)
+
+        def asked():
+            try:
+                return about(client)
+            except OSError:
+                return None
+        figures = until(asked, "there is room again")
+        assert int(figures["buffered_bytes"]) < 1 << 20, figures
+        for connection in connections[1::2]:
+            connection.socket.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, most)
+
+
+def test_idle_connections_end(place):
+    """Where a time for that is set."""
+    with model(place, "idle=200") as port, Raw(port) as connection:
+        connection.answers(b"PING\r\n", b"+PONG\r\n")
+        assert connection.ends() == b""
+
+
+def test_slow_clients_end(place):
+    """A command that comes byte by byte, replies that nobody reads, a login that does not come; others go on."""
+    with model(place, "stall=300", "login=300", "user=default:p") as port:
+        other = Redis(port)
+        assert other.call("AUTH", "p") == b"OK"
+        with Raw(port) as silent:
+            assert silent.ends() == b""
+        with Raw(port) as writer:
+            writer.answers(command("AUTH", "p"), b"+OK\r\n")
+            writer.socket.settimeout(0.02)
+
+            def cut_off():
+                try:
+                    writer.send(b"x")
+                    return writer.socket.recv(1) == b""
+                except TimeoutError:
+                    return False
+                except OSError:
+                    return True
+            until(cut_off, "who sends a byte at a time is cut off")
+        with Raw(port) as reader:
+            reader.answers(command("AUTH", "p"), b"+OK\r\n")
+            sender = threading.Thread(target=lambda: sent_until_cut(reader, command("ECHO", "x" * 60_000) * 1000))
+            sender.start()
+            sender.join()
+        assert other.call("PING") == b"PONG" and int(about(other)["connected_clients"]) == 1
+
+
+def sent_until_cut(connection, data):
+    """Sends what the server takes before it ends the connection."""
+    try:
+        connection.send(data)
+    except OSError:
+        pass
+
+
+def test_unavailable(place):
+    """What cannot be judged is neither passed nor blocked but said."""
+    with model(place, "away") as port:
+        said = refused(Redis(port), "WEIR.CHECK", "a", "site")
+        assert said.startswith("UNAVAILABLE the partition is loading"), said
+
+
+def test_exact_among_many_callers(place):
+    """Sixteen at a time on one key: as many pass as the limit says."""
+    for mode in ("now", "later"):
+        with model(place, mode) as port:
+            passed = []
+
+            def caller():
+                client = Redis(port)
+                passed.append(sum(client.call("WEIR.ALLOW", "192.0.2.1", "site") for _ in range(20)))
+                passed.append(sum(client.together([["WEIR.ALLOW", "192.0.2.2", "site"]] * 20)))
+            callers = [threading.Thread(target=caller) for _ in range(16)]
+            for thread in callers:
+                thread.start()
+            for thread in callers:
+                thread.join()
+            assert sum(passed) == 20, passed
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that answers checks by RESP: the surface alone, over the judge of resp_model."""
+
+import contextlib
+import os
+import socket
+import subprocess
+
+from support.place import PATIENCE_S, ROOT
+
+BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release"))
+MODEL = os.path.join(BUILD, "tests", "resp_model")
+
+# What the tests ask about: ten in a minute by address, redis-cell's example by user, three by address and path.
+ZONES = [
+    {"name": "site", "key": ["ip"], "limits": [{"algorithm": "sliding_window", "rate": 10, "window": "1m"}]},
+    {"name": "cell", "key": ["user"], "limits": [{"algorithm": "gcra", "rate": 30, "window": "1m", "burst": 15}]},
+    {"name": "second", "key": ["user"], "limits": [{"algorithm": "gcra", "rate": 1, "window": "1s", "burst": 0}]},
+    {"name": "whole", "key": [{"field": "ip", "prefix6": 128}],
+     "limits": [{"algorithm": "sliding_window", "rate": 100, "window": "1m"}]},
+    {"name": "two", "key": [{"field": "ip", "prefix6": 128}, "path"], "limits": [{"algorithm": "sliding_window", "rate": 3, "window": "1m"}]},
+    {"name": "nets", "key": [{"field": "ip", "prefix6": 64, "prefix4": 24}],
+     "limits": [{"algorithm": "sliding_window", "rate": 100, "window": "1m"}]},
+    {"name": "wide", "key": ["user"], "limits": [{"algorithm": "sliding_window", "rate": 1000000, "window": "1m"}]},
+]
+
+
+@contextlib.contextmanager
+def model(place, *words, zones=ZONES):  # pylint: disable=dangerous-default-value
+    """The model with these words: its port."""
+    config = place.config(zones, [], name="model.json")
+    # pylint: disable-next=consider-using-with
+    server = subprocess.Popen([MODEL, config, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        line = server.stdout.readline()
+        assert line, "resp_model did not start"
+        yield int(line)
+        assert server.poll() is None, f"resp_model ended by itself: {server.returncode}"
+        server.stdin.close()
+        assert server.wait(PATIENCE_S) == 0, "resp_model ended with an error: see above"
+    finally:
+        if server.poll() is None:
+            server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+class Raw:
+    """A connection on which bytes are sent and expected as they are."""
+
+    def __init__(self, port, wrap=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if wrap is not None:
+            self.socket = wrap(self.socket)
+        self.rest = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data):
+        """Bytes."""
+        self.socket.sendall(data)
+
+    def take(self, count):
+        """So many bytes, fewer where the server ends the connection."""
+        while len(self.rest) < count:
+            try:
+                some = self.socket.recv(1 << 16)
+            except ConnectionResetError:
+                some = b""
+            if not some:
+                break
+            self.rest += some
+        taken, self.rest = self.rest[:count], self.rest[count:]
+        return taken
+
+    def answers(self, data, wanted):
+        """Sends bytes, and sees that just these come back."""
+        self.send(data)
+        came = self.take(len(wanted))
+        assert came == wanted, f"{data[:100]!r}: {came[:300]!r} instead of {wanted[:300]!r}"
+
+    def ends(self):
+        """What comes until the server ends the connection."""
+        return self.take(1 << 30)
+
+
+def command(*words):
+    """A command's bytes."""
+    parts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+def five(*numbers):
+    """The bytes of a check's reply."""
+    return b"*%d\r\n" % len(numbers) + b"".join(b":%d\r\n" % number for number in numbers)

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks: random interleavings of asking, of frames on their way through the log, of other events, commands and
+ * policies, against the obvious model of them: for each bucket that has checks under way a second bucket, to which the
+ * same happens in the order of the process instead of the log's.
+ */
+#include "limiter/shard/shard_check.h"
+#include "shard_scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 400, POLICIES = 8, PAIRS_MAX = SCENE_EVENTS * SCENE_SET_ZONES, RECORDS = STEPS * 2, OWN = 99 };
+
+static uint64_t seen_passed, seen_blocked;
+
+/* One message of the log. */
+struct record {
+	uint32_t policy; /* 0: none */
+	bool commanded;
+	struct override_command command;
+	int64_t at_ms;
+	struct scene_frame frame;
+	uint8_t verdicts[PAIRS_MAX];
+};
+
+/* A check under way, as the model keeps it. */
+struct asked {
+	const struct weir_zone *zone; /* as of when it was asked */
+	char key[32];
+	int64_t t, cost;
+	int answer;
+};
+
+struct stage {
+	struct scene scene;
+	struct shard_options options;
+	const struct weir_policy *policies[POLICIES];
+	struct compiled_policy *compiled[POLICIES];
+	uint32_t policy_count, policy; /* in the log; in force */
+	uint32_t next_id;
+	struct record *records;
+	uint32_t record_count, next;
+	struct scene_frame open; /* checks that were asked and are in no frame yet */
+	uint64_t position;
+	struct shard *shard;
+	struct model *model;  /* what the log has made */
+	struct model *copies; /* the second buckets; a bucket counts while `asked` has checks of it */
+	struct asked asked[STEPS * 64];
+	uint32_t asked_first, asked_count;
+	bool alone; /* nothing but checks: the model is asked at once, and must say the same */
+	struct model *at_once;
+};
+
+static int64_t below(struct stage *stage, int64_t number)
+{
+	return scene_below(&stage->scene.random, number);
+}
+
+static bool is_of(const struct asked *asked, uint32_t zone_id, struct weir_span key)
+{
+	return asked->zone->id == zone_id && weir_span_equal(weir_span_of(asked->key), key);
+}
+
+static bool has_copy(const struct stage *stage, uint32_t zone_id, struct weir_span key)
+{
+	for (uint32_t i = stage->asked_first; i < stage->asked_count; i++)
+		if (is_of(&stage->asked[i], zone_id, key))
+			return true;
+	return false;
+}
+
+/* Makes the second bucket what the first one is. */
+static void copy_bucket(struct model_bucket *to, const struct model_bucket *from)
+{
+	for (uint32_t i = 0; i < to->limit_count; i++)
+		model_limit_free(&to->limits[i]);
+	struct model_bucket kept = *to;
+	*to = *from;
+	to->key = kept.key;
+	to->next = kept.next;
+	for (uint32_t i = 0; i < to->limit_count; i++) {
+		struct model_limit *limit = &to->limits[i];
+		limit->limit = &to->own[i];
+		limit->times = limit->costs = NULL;
+		if (from->limits[i].times != NULL)
+			limit->times = (void *)weir_copy((char *)from->limits[i].times, from->limits[i].count * sizeof(int64_t));
+		if (from->limits[i].costs != NULL)
+			limit->costs = (void *)weir_copy((char *)from->limits[i].costs, from->limits[i].count * sizeof(int64_t));
+	}
+}
+
+/* An event in a bucket of a model. @return what was decided, or the answer */
+static int model_event(struct stage *stage, struct model *model, const struct weir_zone *zone, struct weir_span key,
+                       int64_t t, int64_t c, int64_t sent, bool done, int answer)
+{
+	struct model_effect effect =
+		model_effect(&stage->model->overrides, zone->id, key, t, stage->model->clock_ms, stage->model->lateness_ms);
+	if (effect.allowed && !done)
+		return answer > 0 ? answer : 0;
+	struct model_bucket *bucket = model_find(model, zone, key);
+	if (bucket->thousandths != effect.thousandths)
+		model_rescale(bucket, effect.thousandths);
+	bucket->clock_s = (model->clock_ms + 999) / 1000;
+	int64_t barred = effect.blocked;
+	if (done)
+		barred = model_blocks_key(&stage->model->overrides, zone->id, key, t, stage->model->clock_ms,
+		                          stage->model->lateness_ms);
+	return model_judge(bucket, zone, t, c, sent, done, barred, answer).bits & WEIR_VERDICT_BLOCK;
+}
+
+/* ---- asking ---- */
+
+static void set_clock(struct stage *stage, int64_t t)
+{
+	stage->copies->clock_ms = stage->model->clock_ms > t ? stage->model->clock_ms : t;
+}
+
+/* What the model answers; of a check it remembers it. */
+static int model_ask(struct stage *stage, const struct weir_zone *zone, struct weir_span key, int64_t t, int64_t c)
+{
+	set_clock(stage, t);
+	if (!has_copy(stage, zone->id, key))
+		copy_bucket(model_find(stage->copies, zone, key), model_find(stage->model, zone, key));
+	int answer = model_event(stage, stage->copies, zone, key, t, c, t, false, -1);
+	struct asked *asked = &stage->asked[stage->asked_count++];
+	*asked = (struct asked){.zone = zone, .t = t, .cost = c, .answer = answer};
+	memcpy(asked->key, key.at, key.length);
+	return answer;
+}
+
+static void add_to_frame(struct stage *stage, uint32_t zone_id, struct weir_span key, int64_t t, int64_t c, int answer)
+{
+	struct scene_frame *open = &stage->open;
+	struct weir_frame *frame = &open->frame;
+	uint32_t k = 0, z = 0;
+	while (k < frame->key_count && !weir_span_equal(open->keys[k], key))
+		k++;
+	while (z < frame->zone_set_count && open->zones[z][0].id != zone_id)
+		z++;
+	if (k == frame->key_count) {
+		memcpy(open->key_bytes[k], key.at, key.length);
+		open->keys[k] = (struct weir_span){open->key_bytes[k], key.length};
+		frame->key_count++;
+	}
+	if (z == frame->zone_set_count) {
+		open->zones[z][0] = (struct weir_frame_zone){.id = zone_id};
+		open->sets[z] = (struct weir_frame_zone_set){.zones = open->zones[z], .count = 1};
+		frame->zone_set_count++;
+	}
+	open->answers[frame->pair_count / 2] |= (uint8_t)(answer << (frame->pair_count % 2 * 4));
+	open->events[frame->event_count++] =
+		(struct weir_frame_event){.key = k, .zone_set = z, .time_ms = t, .cost = c, .position = ++stage->position};
+	frame->pair_count++;
+}
+
+/* A frame whose arrays are its own. */
+static void settle_frame(struct scene_frame *frame)
+{
+	frame->frame.keys = frame->keys;
+	frame->frame.zone_sets = frame->sets;
+	frame->frame.events = frame->events;
+	for (uint32_t i = 0; i < frame->frame.key_count; i++)
+		frame->keys[i].at = frame->key_bytes[i];
+	for (uint32_t i = 0; i < frame->frame.zone_set_count; i++)
+		frame->sets[i].zones = frame->zones[i];
+	if (frame->frame.verdicts != NULL)
+		frame->frame.verdicts = frame->answers;
+}
+
+static void send_checks(struct stage *stage)
+{
+	struct record *record = &stage->records[stage->record_count++];
+	*record = (struct record){.frame = stage->open};
+	int64_t sent_ms = stage->scene.now_ms > stage->scene.sent_ms ? stage->scene.now_ms : stage->scene.sent_ms;
+	record->frame.frame.sending_time_ms = stage->alone ? stage->scene.now_ms : sent_ms;
+	settle_frame(&record->frame);
+	memset(&stage->open, 0, sizeof stage->open);
+	stage->open.frame.kind = WEIR_FRAME_CHECKS;
+	stage->open.frame.verdicts = stage->open.answers;
+	memset(stage->open.frame.source, OWN, sizeof stage->open.frame.source);
+}
+
+static void ask(struct stage *stage)
+{
+	static const int64_t costs[] = {1, 1, 1, 1, 2, 3, 33, 0};
+	const struct weir_policy *policy = stage->policies[stage->policy];
+	struct shard_check checks[8];
+	char keys[8][32];
+	uint32_t count = 1 + (uint32_t)below(stage, 8);
+	if (stage->open.frame.event_count + count > SCENE_EVENTS || stage->open.frame.key_count + count > SCENE_KEYS)
+		return;
+	if (stage->alone && stage->open.frame.event_count > 0)
+		send_checks(stage); /* at once: what is sent late may block for longer */
+	if (below(stage, 3) == 0)
+		stage->scene.now_ms += below(stage, stage->scene.spread_ms + 1);
+	int64_t t = stage->scene.now_ms;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place = (uint32_t)below(stage, policy->zone_count);
+		int length = scene_key(below(stage, stage->scene.key_space), keys[i]);
+		checks[i] = (struct shard_check){
+			.zone = compiled_policy_zone_at(stage->compiled[stage->policy], place),
+			.key = {.at = keys[i], .length = (uint32_t)length},
+			.cost = stage->scene.costs ? scene_among(&stage->scene.random, costs, 8) : 1,
+			.peek = below(stage, 6) == 0,
+		};
+	}
+	shard_check_judge(stage->shard, checks, count, t);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct weir_zone *zone = checks[i].zone->zone;
+		assert_int_equal(checks[i].state, SHARD_CHECK_JUDGED);
+		assert_true(checks[i].quota.remaining >= 0 && checks[i].quota.remaining <= checks[i].quota.limit);
+		if (checks[i].peek)
+			continue;
+		int answer = model_ask(stage, zone, checks[i].key, t, checks[i].cost);
+		assert_int_equal(checks[i].blocked, answer);
+		if (stage->alone) {
+			stage->at_once->clock_ms = stage->copies->clock_ms;
+			assert_int_equal(model_event(stage, stage->at_once, zone, checks[i].key, t, checks[i].cost, t, false, -1),
+			                 answer);
+		}
+		seen_passed += answer == 0;
+		seen_blocked += answer != 0;
+		add_to_frame(stage, zone->id, checks[i].key, t, checks[i].cost, answer);
+	}
+	assert_int_equal(shard_checks_pending(stage->shard), stage->asked_count - stage->asked_first);
+}
+
+/* ---- the log ---- */
+
+static void append(struct stage *stage)
+{
+	struct record *record = &stage->records[stage->record_count++];
+	*record = (struct record){.policy = 0};
+	const struct weir_policy *newest = stage->policies[stage->policy_count - 1];
+	if (stage->policy_count < POLICIES && below(stage, 20) == 0) {
+		record->policy = stage->policy_count++;
+		stage->policies[record->policy] = scene_next_policy(&stage->scene.random, newest, &stage->next_id);
+		stage->compiled[record->policy] = compiled_policy_new(stage->policies, stage->policy_count);
+	} else if (below(stage, 5) == 0) {
+		record->commanded = true;
+		scene_command(&stage->scene, newest, &record->command, &record->at_ms);
+	} else {
+		scene_fill(&stage->scene, newest, &record->frame);
+		if (below(stage, 3) == 0) /* of whoever had the partition before */
+			scene_answer(&stage->scene, &record->frame);
+	}
+}
+
+/* The same for the second buckets: what the log says of them, but for what they have already. */
+static void follow_frame(struct stage *stage, const struct weir_frame *frame, const uint8_t *verdicts, uint64_t before)
+{
+	uint32_t pair = 0;
+	set_clock(stage, 0);
+	bool own = frame->source[0] == OWN;
+	for (uint32_t i = 0; i < frame->event_count; i++) {
+		const struct weir_frame_event *event = &frame->events[i];
+		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
+		for (uint32_t j = 0; j < set->count; j++, pair++) {
+			const struct weir_zone *zone = model_zone(stage->policies[stage->policy], set->zones[j].id);
+			if (own)
+				stage->asked_first++;
+			else if (zone != NULL && event->position > before && has_copy(stage, zone->id, frame->keys[event->key]))
+				model_event(stage, stage->copies, zone, frame->keys[event->key], event->time_ms, event->cost,
+				            frame->sending_time_ms, set->zones[j].done, verdicts[pair] & WEIR_VERDICT_BLOCK);
+		}
+	}
+}
+
+static void take_frame(struct stage *stage, struct record *record)
+{
+	const struct weir_frame *frame = &record->frame.frame;
+	struct shard_decision decisions[PAIRS_MAX];
+	uint32_t segments[SHARD_SEGMENTS];
+	struct shard_result result;
+	uint64_t before = *model_position(stage->model, frame->source);
+	uint32_t decided = model_frame(stage->model, frame, stage->next, record->verdicts, decisions);
+	shard_frame_begin(stage->shard, frame, stage->next);
+	assert_int_equal(shard_missing(stage->shard, segments), 0);
+	shard_frame_judge(stage->shard, &result);
+	assert_int_equal(result.decision_count, decided);
+	for (uint32_t i = 0; i < frame->pair_count; i++)
+		assert_int_equal(weir_verdict_of(result.verdicts, i), record->verdicts[i]);
+	for (uint32_t i = 0; i < decided; i++)
+		assert_int_equal(result.decisions[i].until_ms, decisions[i].until_ms);
+	follow_frame(stage, frame, record->verdicts, before);
+	assert_int_equal(shard_checks_pending(stage->shard), stage->asked_count - stage->asked_first);
+}
+
+/* What a command has done to a bucket is done to the second one by making it anew. */
+static void take_command(struct stage *stage, const struct record *record)
+{
+	const struct shard_override_decision *decision;
+	struct weir_error error;
+	const struct weir_policy *policy = stage->policies[stage->policy];
+	const struct weir_zone *zone = NULL;
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		if (strcmp(policy->zones[i].name, record->command.zone) == 0)
+			zone = &policy->zones[i];
+	if (zone == NULL)
+		return;
+	if (shard_command_begin(stage->shard, &record->command, record->at_ms, &error) != WEIR_OK)
+		return;
+	struct model_published wanted = model_command(stage->model, zone, &record->command, record->at_ms);
+	assert_int_equal(shard_command_apply(stage->shard, &decision, &error), WEIR_OK);
+	assert_int_equal(decision != NULL, wanted.any);
+	struct weir_span key = override_key(&record->command);
+	set_clock(stage, 0);
+	if (record->command.scope != OVERRIDE_OF_KEY || record->command.kind == OVERRIDE_RATE ||
+	    !has_copy(stage, zone->id, key))
+		return;
+	copy_bucket(model_find(stage->copies, zone, key), model_find(stage->model, zone, key));
+	for (uint32_t i = stage->asked_first; i < stage->asked_count; i++) {
+		const struct asked *asked = &stage->asked[i];
+		if (is_of(asked, zone->id, key))
+			model_event(stage, stage->copies, zone, key, asked->t, asked->cost, asked->t, false, asked->answer);
+	}
+}
+
+static void take_policy(struct stage *stage, uint32_t policy)
+{
+	stage->policy = policy;
+	shard_set_policy(stage->shard, stage->compiled[policy]);
+	model_set_policy(stage->model, stage->policies[policy]);
+	set_clock(stage, 0);
+	model_set_policy(stage->copies, stage->policies[policy]);
+}
+
+static void take(struct stage *stage)
+{
+	struct record *record = &stage->records[stage->next];
+	if (record->policy != 0)
+		take_policy(stage, record->policy);
+	else if (record->commanded)
+		take_command(stage, record);
+	else
+		take_frame(stage, record);
+	stage->next++;
+}
+
+/* ---- runs ---- */
+
+/* Whoever reads the log alone has the same buckets. */
+static void replay(struct stage *stage)
+{
+	struct shard *again = shard_new(&stage->options, stage->compiled[0]);
+	uint32_t policy = 0;
+	struct shard_result result;
+	struct weir_error error;
+	const struct shard_override_decision *decision;
+	for (uint32_t i = 0; i < stage->next; i++) {
+		struct record *record = &stage->records[i];
+		if (record->policy != 0) {
+			policy = record->policy;
+			shard_set_policy(again, stage->compiled[policy]);
+		} else if (record->commanded) {
+			if (shard_command_begin(again, &record->command, record->at_ms, &error) == WEIR_OK)
+				assert_int_equal(shard_command_apply(again, &decision, &error), WEIR_OK);
+		} else {
+			shard_frame_begin(again, &record->frame.frame, i);
+			shard_frame_judge(again, &result);
+		}
+	}
+	for (uint32_t z = 0; z < stage->policies[policy]->zone_count; z++) {
+		for (int64_t k = 0; k < stage->scene.key_space; k++) {
+			char key[32];
+			struct shard_bucket one, other;
+			struct weir_span span = {.at = key, .length = (uint32_t)scene_key(k, key)};
+			uint32_t zone_id = stage->policies[policy]->zones[z].id;
+			bool there = shard_read(stage->shard, zone_id, span, &one);
+			assert_int_equal(shard_read(again, zone_id, span, &other), there);
+			if (!there)
+				continue;
+			assert_true(one.decided_at_ms == other.decided_at_ms && one.decided_until_ms == other.decided_until_ms);
+			for (uint32_t i = 0; i < one.limit_count; i++) {
+				assert_int_equal(one.limits[i].length, other.limits[i].length);
+				if (one.limits[i].length > 0)
+					assert_memory_equal(one.limits[i].at, other.limits[i].at, one.limits[i].length);
+			}
+			shard_bucket_deinit(&one);
+			shard_bucket_deinit(&other);
+		}
+	}
+	shard_free(again);
+}
+
+static struct stage *open_stage(uint64_t seed, bool alone)
+{
+	struct stage *stage = weir_alloc(1, sizeof *stage);
+	stage->scene = scene_new(seed);
+	stage->scene.key_space = below(stage, 3) == 0 ? 1 : 12;
+	stage->next_id = 100;
+	stage->policies[0] = scene_policy(&stage->scene.random, 1);
+	stage->policy_count = 1;
+	stage->compiled[0] = compiled_policy_new(stage->policies, 1);
+	stage->options = (struct shard_options){.seed = seed, .lateness_ms = !alone && below(stage, 2) ? 3000 : -1};
+	stage->alone = alone;
+	stage->records = weir_alloc(RECORDS, sizeof *stage->records);
+	stage->model = model_new(stage->policies[0], stage->options.lateness_ms, false);
+	stage->copies = model_new(stage->policies[0], stage->options.lateness_ms, false);
+	stage->at_once = model_new(stage->policies[0], stage->options.lateness_ms, false);
+	stage->shard = shard_new(&stage->options, stage->compiled[0]);
+	uint8_t source[WEIR_SOURCE_ID_BYTES];
+	memset(source, OWN, sizeof source);
+	shard_checks_begin(stage->shard, source);
+	send_checks(stage); /* the marker */
+	return stage;
+}
+
+static void close_stage(struct stage *stage)
+{
+	shard_free(stage->shard);
+	model_free(stage->model);
+	model_free(stage->copies);
+	model_free(stage->at_once);
+	for (uint32_t i = 0; i < stage->policy_count; i++) {
+		compiled_policy_free(stage->compiled[i]);
+		free(stage->policies[i]->zones);
+		free((struct weir_policy *)stage->policies[i]);
+	}
+	free(stage->records);
+	free(stage);
+}
+
+static void run_stage(uint64_t seed, bool alone)
+{
+	struct stage *stage = open_stage(seed, alone);
+	for (uint32_t step = 0; step < STEPS; step++) {
+		switch (below(stage, 6)) {
+		case 0:
+		case 1: ask(stage); break;
+		case 2:
+			if (stage->open.frame.event_count > 0)
+				send_checks(stage);
+			break;
+		case 3:
+			if (!alone)
+				append(stage);
+			break;
+		default:
+			if (stage->next < stage->record_count)
+				take(stage);
+			break;
+		}
+		if (below(stage, 8) == 0)
+			shard_sweep(stage->shard, 100);
+	}
+	if (stage->open.frame.event_count > 0)
+		send_checks(stage);
+	while (stage->next < stage->record_count)
+		take(stage);
+	assert_int_equal(shard_checks_pending(stage->shard), 0);
+	replay(stage);
+	close_stage(stage);
+}
+
+static void run_stages(bool alone)
+{
+	const char *from = getenv("WEIR_SEED"), *count = getenv("WEIR_SCENES");
+	uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
+	uint64_t scenes = count != NULL ? strtoull(count, NULL, 10) : 150;
+	for (uint64_t seed = first; seed < first + scenes; seed++) {
+		print_message("seed %llu\n", (unsigned long long)seed);
+		run_stage(seed, alone);
+	}
+}
+
+static void answers_and_buckets_are_those_of_the_model(void **state)
+{
+	(void)state;
+	run_stages(false);
+	assert_true(seen_passed > 0 && seen_blocked > 0);
+}
+
+static void alone_they_are_answered_as_if_nothing_was_under_way(void **state)
+{
+	(void)state;
+	run_stages(true);
+}
+
+/* ---- how much passes beyond a limit ---- */
+
+enum { RATE = 10, WINDOW_MS = 1000, ADMITTED_MOST = 4000 };
+
+struct admitted {
+	int64_t times[ADMITTED_MOST];
+	uint32_t count;
+};
+
+static void admit(struct admitted *admitted, int64_t t)
+{
+	assert_true(admitted->count < ADMITTED_MOST);
+	admitted->times[admitted->count++] = t;
+}
+
+/* The most in any window: times ascend but for those of frames that come later than what is asked meanwhile. */
+static uint32_t most_in_a_window(const struct admitted *admitted)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < admitted->count; i++) {
+		uint32_t in = 0;
+		for (uint32_t j = 0; j < admitted->count; j++)
+			in += admitted->times[j] <= admitted->times[i] && admitted->times[j] > admitted->times[i] - WINDOW_MS;
+		most = in > most ? in : most;
+	}
+	return most;
+}
+
+static void take_and_admit(struct stage *stage, struct admitted *admitted)
+{
+	const struct weir_frame *frame = &stage->records[stage->next].frame.frame;
+	struct shard_result result;
+	shard_frame_begin(stage->shard, frame, stage->next++);
+	shard_frame_judge(stage->shard, &result);
+	if (frame->kind == WEIR_FRAME_EVENTS && !(weir_verdict_of(result.verdicts, 0) & WEIR_VERDICT_BLOCK))
+		admit(admitted, frame->events[0].time_ms);
+}
+
+static void append_event(struct stage *stage, const struct weir_frame_zone *zone, uint64_t position)
+{
+	struct record *record = &stage->records[stage->record_count++];
+	struct scene_frame *out = &record->frame;
+	*record = (struct record){.policy = 0};
+	out->frame = (struct weir_frame){.kind = WEIR_FRAME_EVENTS,
+	                                 .sending_time_ms = stage->scene.now_ms,
+	                                 .key_count = 1,
+	                                 .zone_set_count = 1,
+	                                 .event_count = 1,
+	                                 .pair_count = 1};
+	out->zones[0][0] = *zone;
+	out->sets[0].count = 1;
+	out->key_bytes[0][0] = 'k';
+	out->keys[0].length = 1;
+	out->events[0] = (struct weir_frame_event){.time_ms = stage->scene.now_ms, .cost = 1, .position = position};
+	settle_frame(out);
+}
+
+static void run_bounded(uint64_t seed, uint32_t totals[2])
+{
+	struct stage *stage = open_stage(seed, true);
+	struct weir_policy policy = *stage->policies[0];
+	struct weir_zone zone = {.id = 1, .name = scene_zone_name(1), .description = "", .key_count = 1, .limit_count = 1};
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = model_algorithm(MODEL_SLIDING_WINDOW), .rate = RATE, .window_ms = WINDOW_MS};
+	policy.zones = &zone;
+	policy.zone_count = 1;
+	policy.version++;
+	const struct weir_policy *policies[] = {stage->policies[0], &policy};
+	struct compiled_policy *compiled = compiled_policy_new(policies, 2);
+	shard_set_policy(stage->shard, compiled);
+	struct admitted *admitted = weir_alloc(1, sizeof *admitted);
+	const struct weir_frame_zone member = {.id = 1};
+	uint32_t under_way = 0;
+	uint64_t position = 0;
+	stage->scene.now_ms = INT64_C(1700000000000);
+	for (uint32_t step = 0; step < STEPS; step++) {
+		stage->scene.now_ms += below(stage, 40);
+		struct shard_check check = {.zone = compiled_policy_zone_at(compiled, 0), .key = weir_span_of("k"), .cost = 1};
+		switch (below(stage, 5)) {
+		case 0:
+		case 1:
+			if (stage->open.frame.event_count == SCENE_EVENTS)
+				break;
+			shard_check_judge(stage->shard, &check, 1, stage->scene.now_ms);
+			if (!check.blocked)
+				admit(admitted, stage->scene.now_ms);
+			add_to_frame(stage, 1, check.key, stage->scene.now_ms, 1, check.blocked);
+			break;
+		case 2:
+			if (stage->open.frame.event_count > 0)
+				send_checks(stage);
+			break;
+		case 3: append_event(stage, &member, ++position); break;
+		default:
+			if (stage->next < stage->record_count)
+				take_and_admit(stage, admitted);
+			break;
+		}
+		uint32_t pending = shard_checks_pending(stage->shard);
+		under_way = pending > under_way ? pending : under_way;
+	}
+	uint32_t most = most_in_a_window(admitted);
+	assert_in_range(most, 1, RATE + under_way);
+	totals[0] += most > RATE;
+	totals[1] += most <= RATE;
+	free(admitted);
+	shard_checks_end(stage->shard);
+	shard_free(stage->shard);
+	stage->shard = shard_new(&stage->options, stage->compiled[0]);
+	compiled_policy_free(compiled);
+	close_stage(stage);
+}
+
+static void with_log_lines_no_more_pass_beyond_the_limit_than_are_under_way(void **state)
+{
+	(void)state;
+	uint32_t totals[2] = {0};
+	for (uint64_t seed = 1; seed <= 60; seed++)
+		run_bounded(seed, totals);
+	assert_true(totals[0] > 0); /* it is a bound that is met */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_and_buckets_are_those_of_the_model),
+		cmocka_unit_test(alone_they_are_answered_as_if_nothing_was_under_way),
+		cmocka_unit_test(with_log_lines_no_more_pass_beyond_the_limit_than_are_under_way),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
