@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real Redis clients ask for checks: redis-py, valkey-py, redis-cli and redis-benchmark, plain and as of a cluster."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from parts.programs import find
 USER = "user=gate:pass word"
 REQUESTS = 2_000 if SANITIZED else 50_000
 LIBRARIES = (redis, valkey)
+NUMBERS = itertools.count()  # a key of its own for each use
 
 
 def plain_client(library, port, **more):
@@ -50,7 +52,7 @@ def ask(client, key, zone="site", *more):  # pylint: disable=keyword-arg-before-
 
 def use(client, library):
     """What every client does: single calls, a pipeline with and without a transaction, an error."""
-    key = f"{library.__name__}{id(client)}"
+    key = f"{library.__name__}{next(NUMBERS)}"
     assert ask(client, key) == [0, 10, 9, -1]
     assert client.execute_command("CL.THROTTLE", key, 15, 30, 60) == [0, 16, 15, -1, 2]
     pipe = client.pipeline()
@@ -89,7 +91,7 @@ def test_python_cluster_clients(place):
         for library in LIBRARIES:
             client = cluster_client(library, port)
             use(client, library)
-            assert [ask(client, f"{library.__name__}{at}")[2] for at in range(100)] == [9] * 100
+            assert [ask(client, f"{library.__name__}-{at}")[2] for at in range(100)] == [9] * 100
             client.close()
 
 
