@@ -39,4 +39,17 @@ foreach(sanitizer asan tsan)
     endif()
   endforeach()
 endforeach()
+
+# An integration test that is no other with a sanitizer need not run again without: label whole. One that asks whether it
+# is sanitized does less then, or leaves out a bound.
+foreach(test ${weir_watchable})
+  string(REGEX REPLACE "^integration\\.(.*)$" "${CMAKE_CURRENT_LIST_DIR}/integration/\\1.py" script ${test})
+  if(EXISTS ${script} AND NOT test IN_LIST weir_unwatched_asan)
+    file(STRINGS ${script} asks REGEX SANITIZED)
+    if(NOT asks)
+      set_property(TEST ${test} APPEND PROPERTY LABELS whole)
+    endif()
+  endif()
+endforeach()
+
 file(WRITE ${CMAKE_BINARY_DIR}/tests/sanitizers.md "${weir_unwatched_rows}")

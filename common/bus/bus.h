@@ -81,6 +81,13 @@ struct weir_bus_ops {
 	                         struct weir_span key, struct weir_span payload, uint64_t tag, struct weir_error *error);
 	/** Takes up to `most` deliveries, in order per partition. Waits at most timeout_ms for the first. */
 	size_t (*poll)(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most, int timeout_ms);
+	/**
+	 * From now on, writes to an eventfd (common/base/wake.h) when there is something to poll. It is written once there is
+	 * something where there was nothing: wait for it only after a poll() since then has returned less than was asked for.
+	 *
+	 * @param descriptor  must not block, and outlives the producer; -1: nothing is written any more
+	 */
+	void (*wake_producer)(struct weir_producer *producer, int descriptor);
 	/** Frees the producer, and abandons undelivered messages. */
 	void (*producer_free)(struct weir_producer *producer);
 
@@ -135,6 +142,15 @@ struct weir_bus_ops {
 	uint64_t (*waiting)(const struct weir_consumer *consumer, uint32_t partition);
 	/** Says that the reader never needs offsets below this one again (its own checkpoint is durable). */
 	void (*consumed)(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
+	/**
+	 * From now on, writes to an eventfd (common/base/wake.h) when there is something to receive. Wait for it only after a
+	 * receive() without a timeout has returned nothing; and after assign(), resume() or pause() receive() first.
+	 *
+	 * NULL: the bus only views files of another process, and is not told.
+	 *
+	 * @param descriptor  must not block, and outlives the consumer; -1: nothing is written any more
+	 */
+	void (*wake_consumer)(struct weir_consumer *consumer, int descriptor);
 	void (*consumer_free)(struct weir_consumer *consumer);
 
 	/** Reads the first readable and the next offset of a partition. @thread any */

@@ -10,6 +10,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/deadline.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/log/stall.h"
 
@@ -32,6 +33,9 @@ struct weir_membership {
 	const struct weir_log *log;
 	pthread_t thread;
 	_Atomic bool stop, failed;
+	pthread_mutex_t mutex; /* for: */
+	pthread_cond_t left;
+	bool has_left;
 	struct weir_fault fault;
 	bool given[];
 };
@@ -90,7 +94,18 @@ static void *serve(void *context)
 	}
 	if (group != NULL)
 		weir_group_leave(group);
+	pthread_mutex_lock(&membership->mutex);
+	membership->has_left = true;
+	pthread_cond_signal(&membership->left);
+	pthread_mutex_unlock(&membership->mutex);
 	return NULL;
+}
+
+static void membership_free(struct weir_membership *membership)
+{
+	pthread_cond_destroy(&membership->left);
+	pthread_mutex_destroy(&membership->mutex);
+	free(membership);
 }
 
 enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, struct weir_assignment *assignment,
@@ -103,9 +118,11 @@ enum weir_status weir_membership_start(struct weir_bus *bus, const char *role, s
 	membership->role = role;
 	membership->assignment = assignment;
 	membership->log = log;
+	pthread_mutex_init(&membership->mutex, NULL);
+	weir_condition_init(&membership->left);
 	int failed = pthread_create(&membership->thread, NULL, serve, membership);
 	if (failed != 0) {
-		free(membership);
+		membership_free(membership);
 		return weir_fail(error, WEIR_IO, "cannot start the consumer group's thread: %s", strerror(failed));
 	}
 	*out = membership;
@@ -122,10 +139,15 @@ bool weir_membership_leave(struct weir_membership *membership)
 	if (membership == NULL)
 		return true;
 	atomic_store(&membership->stop, true);
-	int64_t end_ms = weir_clock_ms(CLOCK_REALTIME) + LEAVE_LIMIT_MS;
-	struct timespec end = {.tv_sec = end_ms / 1000, .tv_nsec = end_ms % 1000 * 1000000};
-	if (pthread_timedjoin_np(membership->thread, NULL, &end) != 0)
+	struct weir_deadline deadline = weir_deadline_in_ms(LEAVE_LIMIT_MS);
+	pthread_mutex_lock(&membership->mutex);
+	while (!membership->has_left && weir_condition_wait(&membership->left, &membership->mutex, &deadline))
+		continue;
+	bool has_left = membership->has_left;
+	pthread_mutex_unlock(&membership->mutex);
+	if (!has_left)
 		return false;
-	free(membership);
+	pthread_join(membership->thread, NULL);
+	membership_free(membership);
 	return true;
 }

@@ -33,6 +33,7 @@ void weir_config_free(struct weir_config *config)
 		return;
 	weir_settings_free(config);
 	free(config->listen.http_host);
+	free(config->listen.resp_host);
 	free(config->archiver.api_host);
 	free(config->command_words);
 	weir_policy_free(config->policy);
@@ -54,16 +55,37 @@ static enum weir_status check_tls(const struct weir_json *root, const char *sect
 	return weir_json_require(&at, "TLS needs a certificate and its key, each a file in PEM form", error);
 }
 
+/* Reads where to listen. @param text  NULL: nowhere @param port  one that is an example */
+static enum weir_status read_place(const struct weir_json *at, const char *text, int example, char **host,
+                                   uint16_t *port, struct weir_error *error)
+{
+	if (text == NULL || weir_listen_address(text, host, port))
+		return WEIR_OK;
+	return weir_json_fail(at, error,
+	                      "must be HOST:PORT, such as \"127.0.0.1:%d\", \"[::1]:%d\" or \"*:%d\", not \"%.80s\"",
+	                      example, example, example, text);
+}
+
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
-	if (config->listen.http == NULL ||
-	    weir_listen_address(config->listen.http, &config->listen.http_host, &config->listen.http_port))
-		return WEIR_OK;
-	struct weir_json listen = weir_json_member(root, "listen");
-	struct weir_json at = weir_json_member(&listen, "http");
-	return weir_json_fail(&at, error,
-	                      "must be HOST:PORT, such as \"127.0.0.1:9464\", \"[::1]:9464\" or \"*:9464\", not \"%.80s\"",
-	                      config->listen.http);
+	struct weir_json listen = weir_json_member(root, "listen"), checks = weir_json_member(root, "checks");
+	struct weir_json http = weir_json_member(&listen, "http"), resp = weir_json_member(&listen, "resp");
+	enum weir_status status =
+		read_place(&http, config->listen.http, 9464, &config->listen.http_host, &config->listen.http_port, error);
+	if (status == WEIR_OK)
+		status =
+			read_place(&resp, config->listen.resp, 6390, &config->listen.resp_host, &config->listen.resp_port, error);
+	if (status != WEIR_OK || config->listen.resp == NULL)
+		return status;
+	if (config->checks.password.value == NULL && !weir_listen_is_loopback(config->listen.resp_host))
+		return weir_json_fail(&resp, error,
+		                      "must be a loopback address such as \"127.0.0.1:6390\" unless checks.password is set: "
+		                      "anyone who can reach it can use up everyone's limits");
+	if (config->checks.tls && config->listen.tls.certificate == NULL) {
+		struct weir_json tls = weir_json_member(&checks, "tls");
+		return weir_json_fail(&tls, error, "needs listen.certificate and listen.key");
+	}
+	return WEIR_OK;
 }
 
 /* A token is sent as one word of a header field, and must be beyond guessing. */

@@ -104,7 +104,17 @@ struct weir_config {
 		char *http_host; /* "*" for every address */
 		uint16_t http_port;
 		struct weir_config_tls tls;
+		char *resp; /* checks by Redis' protocol; NULL: none */
+		char *resp_host;
+		uint16_t resp_port;
 	} listen;
+	struct {
+		int on_unavailable; /* enum weir_on_unavailable */
+		bool durable;
+		bool tls;
+		int64_t connections;       /* of one thread */
+		struct weir_json password; /* a secret: weir_json_secret() */
+	} checks;
 	struct {
 		int level; /* enum weir_log_level */
 		int json;  /* 0: text */
@@ -122,6 +132,9 @@ struct weir_config {
 		int64_t keep;
 	} deadletter;
 };
+
+/* checks.on_unavailable */
+enum weir_on_unavailable { WEIR_ON_UNAVAILABLE_ERROR, WEIR_ON_UNAVAILABLE_ALLOW, WEIR_ON_UNAVAILABLE_DENY };
 
 /* What a program asks of a configuration beyond what the loader does. */
 struct weir_config_check {

@@ -38,11 +38,12 @@ struct setting {
 #define HOUR_MS INT64_C(3600000)
 #define DAY_MS (24 * HOUR_MS)
 
-const char *const weir_config_sections[] = {"bus",    "store", "redis",     "collector",  "limiter", "archiver",
-                                            "listen", "log",   "decisions", "deadletter", NULL};
+const char *const weir_config_sections[] = {"bus",    "store",  "redis", "collector", "limiter",    "archiver",
+                                            "listen", "checks", "log",   "decisions", "deadletter", NULL};
 
 static const char *const bus_types[] = {"local", "kafka", NULL};
 static const char *const store_types[] = {"sqlite", "mysql", NULL};
+static const char *const unavailable[] = {"error", "allow", "deny", NULL};
 static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
 
@@ -150,6 +151,19 @@ static const struct setting settings[] = {
 	{"listen", "key", TEXT, AT(listen.tls.key), NULL, 0, 0, NULL, "needed with a certificate", "as `archiver.api_key`"},
 	{"listen", "client_ca", TEXT, AT(listen.tls.client_ca), NULL, 0, 0, NULL, "clients show no certificate",
      "as `archiver.api_client_ca`"},
+	{"listen", "resp", TEXT, AT(listen.resp), NULL, 0, 0, NULL, "off",
+     "`HOST:PORT` for [checks](../limiter/checks.md) by Redis' protocol, such as `127.0.0.1:6390`: `weir run` and "
+     "`weir-limiter`"},
+	{"checks", "on_unavailable", WORD, AT(checks.on_unavailable), "error", 0, 0, unavailable, NULL,
+     "what a check gets that cannot be judged now: an error, or as if it had passed or were blocked; nothing is counted"},
+	{"checks", "durable", FLAG, AT(checks.durable), "false", 0, 0, NULL, NULL,
+     "answer after the log has acknowledged the check: then not even a crash lets more pass than the limit"},
+	{"checks", "connections", NUMBER, AT(checks.connections), "10000", 1, 1000000, NULL, NULL,
+     "connections that a worker thread takes at most"},
+	{"checks", "password", SECRET, AT(checks.password), NULL, 0, 0, NULL, "none: checks are taken on loopback only",
+     "what clients must give to AUTH or HELLO, as user `default`: text, `{\"file\": …}` or `{\"env\": …}`"},
+	{"checks", "tls", FLAG, AT(checks.tls), "false", 0, 0, NULL, NULL,
+     "speak TLS on `listen.resp`, with `listen.certificate`"},
 	{"log", "level", WORD, AT(log.level), "info", 0, 0, log_levels, NULL, "lowest level to log"},
 	{"log", "format", WORD, AT(log.json), "text", 0, 0, log_formats, NULL, "plain text, or one JSON object per line"},
 	{"decisions", "path", TEXT, AT(decisions.path), "-", 0, 0, NULL, NULL,

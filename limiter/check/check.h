@@ -27,10 +27,16 @@ struct check_ask {
 	uint64_t ticket;       /* the surface's own; comes back with the answer */
 };
 
+/** Whether an ask counts nothing, and so is in no log. */
+static inline bool check_is_peek(const struct check_ask *ask)
+{
+	return ask->peek || ask->cost == 0;
+}
+
 enum check_outcome {
 	CHECK_PASSED,
 	CHECK_BLOCKED,
-	CHECK_UNAVAILABLE, /* `why` says why; nothing was counted */
+	CHECK_UNAVAILABLE, /* `why` says why; nothing was counted, unless its answer was late: then it is not known */
 	CHECK_NO_ZONE,     /* no zone of the policy in force has the name */
 	CHECK_LATER,       /* the answer comes afterwards */
 };

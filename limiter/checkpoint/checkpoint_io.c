@@ -8,6 +8,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
+#include "common/base/wake.h"
 #include "common/cluster/policy_note.h"
 #include "limiter/checkpoint/handover.h"
 
@@ -136,12 +137,14 @@ static void explain_refusal(struct checkpoint_job *job, struct weir_store *store
 static void give_back(struct checkpoint_job *job)
 {
 	struct checkpoint_replies *replies = job->replies;
+	int wake = replies->wake; /* whoever takes the last answer may free them */
 	job->next = NULL;
 	pthread_mutex_lock(&replies->lock);
 	*replies->last = job;
 	replies->last = &job->next;
 	atomic_fetch_add(&replies->count, 1);
 	pthread_mutex_unlock(&replies->lock);
+	weir_wake_up(wake);
 }
 
 static void wait_aside(struct checkpoint_io *io, struct checkpoint_job *job)
@@ -351,8 +354,9 @@ void checkpoint_io_stop(struct checkpoint_io *io)
 	free(io);
 }
 
-void checkpoint_replies_init(struct checkpoint_replies *replies)
+void checkpoint_replies_init(struct checkpoint_replies *replies, int wake)
 {
+	replies->wake = wake;
 	pthread_mutex_init(&replies->lock, NULL);
 	replies->first = NULL;
 	replies->last = &replies->first;

@@ -31,6 +31,7 @@ struct checkpoint_replies {
 	pthread_mutex_t lock;
 	struct checkpoint_job *first, **last;
 	_Atomic uint32_t count; /* read without the lock */
+	int wake;               /* an eventfd, written at each answer; -1: none */
 };
 
 struct checkpoint_job {
@@ -45,6 +46,7 @@ struct checkpoint_job {
 	uint32_t *segments; /* owned by the job */
 	uint32_t segment_count;
 	bool later;                    /* nobody waits for it */
+	bool checks;                   /* for the worker: checks wait for it */
 	uint64_t stored;               /* for the worker: how many checkpoints were stored when it was submitted */
 	struct checkpoint_blobs blobs; /* the answer */
 	/* take, policies */
@@ -90,7 +92,8 @@ void checkpoint_io_failure(struct checkpoint_io *io, char *text, size_t bytes);
 /** Does the jobs submitted so far, trying failed ones only once more; then joins the thread and frees. */
 void checkpoint_io_stop(struct checkpoint_io *io);
 
-void checkpoint_replies_init(struct checkpoint_replies *replies);
+/** @param wake  an eventfd that outlives it, written at each answer; -1: none */
+void checkpoint_replies_init(struct checkpoint_replies *replies, int wake);
 /** The next job that is done, or NULL. Returned, the caller frees it with checkpoint_job_free(). */
 struct checkpoint_job *checkpoint_replies_take(struct checkpoint_replies *replies);
 /** Frees jobs that nobody took. */

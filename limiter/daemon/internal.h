@@ -6,6 +6,7 @@
 #include "common/cluster/lag.h"
 #include "common/cluster/membership.h"
 #include "limiter/daemon/limiter.h"
+#include "limiter/daemon/limiter_checks.h"
 #include "limiter/daemon/live_watch.h"
 #include "limiter/worker/balance.h"
 
@@ -28,6 +29,7 @@ struct limiter {
 	struct weir_assignment *assignment;
 	struct placement *placement;
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
+	struct limiter_checks *checks; /* NULL: none are asked */
 	struct worker **workers;
 	uint32_t worker_count;
 	struct balance *balance;

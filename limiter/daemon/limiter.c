@@ -116,6 +116,7 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.remind_ms = remind_ms(limiter),
 		.checkpoint_writer = limiter->checkpoint_writer,
 		.checkpoint_reader = limiter->checkpoint_reader,
+		.checks = limiter_checks_options(limiter->checks),
 		.log = &limiter->daemon->log,
 	};
 	struct worker **worker = &limiter->workers[number];
@@ -175,6 +176,8 @@ static enum weir_status start_threads(struct limiter *limiter, struct weir_error
 	enum weir_status status = checkpoint_io_start(open_store, limiter, log, &limiter->checkpoint_writer, error);
 	if (status == WEIR_OK)
 		status = checkpoint_io_start(open_store, limiter, log, &limiter->checkpoint_reader, error);
+	if (status == WEIR_OK)
+		status = limiter_checks_new(limiter->daemon->config, limiter->worker_count, log, &limiter->checks, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < limiter->worker_count; i++)
 		status = start_worker(limiter, i, error);
 	if (status == WEIR_OK)
@@ -286,6 +289,7 @@ static enum weir_status watch(void *self, struct weir_error *error)
 		log_policy(limiter, &no_policy, &policy_since_ms);
 		for (uint32_t i = 0; i < limiter->worker_count; i++)
 			worker_set_limits(limiter->workers[i], age_limit_ms(limiter), remind_ms(limiter));
+		limiter_checks_look(limiter->checks);
 		balance_turn(limiter->balance);
 		announce(&announcements, limiter, &announce_ms);
 		late_note_watch(&late, &parts, &limiter->daemon->log);

@@ -24,6 +24,7 @@ struct lane_checks {
 	int64_t newest_ms; /* time of the newest check that was answered here or seen: times do not go back */
 	struct weir_frame_writer *writer;
 	uint32_t gathered;
+	uint64_t policy_version; /* that the open frame names */
 	uint8_t answers[WEIR_FRAME_EVENTS_MAX / 2];
 };
 
@@ -61,8 +62,9 @@ void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
 
 static void begin_frame(struct lane *lane, struct lane_checks *checks, int64_t now_ms)
 {
-	weir_frame_begin(checks->writer, checks->source, lane_policy_version(lane), now_ms, checks->position + 1);
+	checks->policy_version = lane_policy_version(lane);
 	checks->gathered = 0;
+	weir_frame_begin(checks->writer, checks->source, checks->policy_version, now_ms, checks->position + 1);
 }
 
 struct weir_span lane_checks_open(struct lane *lane, const uint8_t source[WEIR_SOURCE_ID_BYTES], uint64_t epoch,
@@ -128,7 +130,7 @@ static void take_ask(struct lane *lane, struct asked *asked, const struct check_
 	}
 	asked->places[asked->count] = place;
 	asked->checks[asked->count++] =
-		(struct shard_check){.zone = zone, .key = ask->key, .cost = ask->cost, .peek = ask->peek || ask->cost == 0};
+		(struct shard_check){.zone = zone, .key = ask->key, .cost = ask->cost, .peek = check_is_peek(ask)};
 }
 
 /* A zone in shadow mode refuses nobody: its verdict is in the log, as of every event. */
@@ -209,7 +211,8 @@ bool lane_checks_due(const struct lane *lane)
 {
 	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
 	return checks != NULL && checks->gathered > 0 &&
-	       (weir_frame_due(checks->writer) || checks->gathered > WEIR_FRAME_EVENTS_MAX - CHECK_GROUP_MAX);
+	       (weir_frame_due(checks->writer) || checks->gathered > WEIR_FRAME_EVENTS_MAX - CHECK_GROUP_MAX ||
+	        checks->policy_version != lane_policy_version(lane));
 }
 
 struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms)

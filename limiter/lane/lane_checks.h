@@ -58,7 +58,7 @@ void lane_checks_give_up(struct lane *lane);
 
 /** Events in the open frame. */
 uint32_t lane_checks_gathered(const struct lane *lane);
-/** Whether to send the open frame before more is asked. */
+/** Whether to send the open frame before more is asked: it is large, or of the policy before. */
 bool lane_checks_due(const struct lane *lane);
 /** Closes the open frame, of one event at least. @return its message, borrowed until the next call of a function here */
 struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms);

@@ -231,7 +231,7 @@ struct found {
 
 static bool is_full(const struct shard_checks *checks)
 {
-	return checks->pending_count >= SHARD_CHECKS_PENDING_MAX || checks->bytes >= SHARD_CHECKS_BYTES_MAX;
+	return checks->pending_count >= SHARD_CHECKS_PENDING_MAX || checks->used_bytes >= SHARD_CHECKS_BYTES_MAX;
 }
 
 static enum shard_check_state find(struct shard *shard, const struct shard_check *check, uint64_t low, uint64_t high,

@@ -31,24 +31,28 @@ static size_t class_bytes(unsigned which)
 static struct bucket *take_block(struct shard_checks *checks, size_t *bytes)
 {
 	unsigned which = class_of(*bytes);
+	void *block = NULL;
 	if (which < COPY_CLASSES) {
-		void *block = checks->free_blocks[which];
+		block = checks->free_blocks[which];
 		*bytes = class_bytes(which);
-		if (block != NULL) {
-			memcpy(&checks->free_blocks[which], block, sizeof block);
-			return block;
-		}
+	}
+	checks->used_bytes += *bytes;
+	if (block != NULL) {
+		memcpy(&checks->free_blocks[which], block, sizeof block);
+		return block;
 	}
 	checks->bytes += *bytes;
 	return weir_alloc(*bytes, 1);
 }
 
+/* Keeps the block for the next copy, unless there are many of other classes. */
 static void give_block(struct shard_checks *checks, struct bucket *block, size_t bytes)
 {
 	unsigned which = class_of(bytes);
 	if (block == NULL)
 		return;
-	if (which < COPY_CLASSES) {
+	checks->used_bytes -= bytes;
+	if (which < COPY_CLASSES && checks->bytes <= SHARD_CHECKS_BYTES_MAX) {
 		memcpy(block, &checks->free_blocks[which], sizeof(void *));
 		checks->free_blocks[which] = block;
 		return;

@@ -41,7 +41,7 @@ struct shard_checks {
 	struct pending_check *pending; /* a ring, oldest first */
 	uint32_t pending_head, pending_count, pending_room;
 	void *free_blocks[COPY_CLASSES]; /* each begins with the next one's address */
-	size_t bytes;                    /* of blocks, free ones too */
+	size_t bytes, used_bytes;        /* of blocks; of those in use */
 	struct wanted_bucket wanted[SHARD_CHECKS_WANTED_MAX];
 	uint32_t wanted_count;
 };

@@ -4,19 +4,22 @@
  * from worker.c down.
  *
  *   worker.c ─► partition.c ─► partition_intake.c ─► partition_base.c ─► view.c
- *       │            └─► checkpointing.c ─┐   └─► output.c ─┐
- *       └─► worker_figures.c              └───────────► publisher.c ─► core.h
+ *     │  │           ├─► checkpointing.c ─┐   └─► output.c ─┐
+ *     │  └─► worker_figures.c             ├────────────► publisher.c ─► core.h
+ *     └─► checking.c ─► partition_checks.c ─► answering.c ─► mail.c
  */
 #ifndef LIMITER_WORKER_INTERNAL_H
 #define LIMITER_WORKER_INTERNAL_H
 
-#include "limiter/worker/partition.h"
+#include "limiter/worker/checking.h"
 
 struct worker {
 	struct worker_core core;
 	struct publisher publisher;
 	struct output output;
 	struct view view;
+	struct answering answering;
+	struct checking checking;
 	struct partition_tools tools;
 	struct partition *partitions; /* by number */
 	uint32_t partition_count;

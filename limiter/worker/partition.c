@@ -28,6 +28,7 @@ void partition_init(struct partition *partition, uint32_t number, const struct p
 {
 	partition->number = number;
 	partition->tools = tools;
+	partition_checks_init(&partition->checks, number, tools->publisher, tools->answering);
 }
 
 /* ---- taking ---- */
@@ -141,6 +142,7 @@ static enum weir_status begin(struct partition *partition, struct checkpoint_job
 	partition->backfill = BACKFILL_IDLE;
 	partition_count_begin(partition);
 	partition_go(partition, PARTITION_LIVE);
+	partition_checks_open(&partition->checks, partition->lane, partition->checkpointing.taken.epoch);
 	weir_counter_add(&core->stats.taken, 1);
 	return WEIR_OK;
 }
@@ -184,6 +186,7 @@ void partition_drop(struct partition *partition, int64_t retry_ms)
 {
 	struct worker_core *core = partition->tools->core;
 	core->bus->unassign(core->consumer, partition->number);
+	partition_checks_close(&partition->checks);
 	checkpointing_give_up(&partition->checkpointing, partition->lane);
 	partition->retry_ms = retry_ms;
 	weir_counter_add(&core->stats.given_up, 1);
@@ -197,14 +200,15 @@ static bool is_late(const struct partition *partition, int64_t now_ms)
 	return now_ms >= partition->leave_end_ms && !(partition->fault != WEIR_OK && partition->wanted);
 }
 
-/* Leaving: once all is stored, and announced, it is dropped. */
+/* Leaving: once all is stored, checks are in the log, and that is announced, it is dropped. */
 static void go_out(struct partition *partition, int64_t now_ms)
 {
 	bool announced = partition->state == PARTITION_ANNOUNCING && partition->jobs == 0;
 	if (announced || is_late(partition, now_ms)) {
 		partition_drop(partition, partition->fault != WEIR_OK ? now_ms + ERROR_RETRY_MS : 0);
 	} else if (partition->state == PARTITION_LEAVING &&
-	           checkpointing_is_done(&partition->checkpointing, partition->lane)) {
+	           checkpointing_is_done(&partition->checkpointing, partition->lane) &&
+	           partition_checks_are_safe(&partition->checks)) {
 		partition_go(partition, PARTITION_ANNOUNCING);
 		announce(partition, true);
 	}
@@ -344,6 +348,17 @@ void partition_step(struct partition *partition, int64_t now_ms)
 	}
 }
 
+/* A job that reads segments while messages are judged: it notes as of which checkpoint. */
+static struct checkpoint_job *load_job(const struct partition *partition, const uint32_t *segments, uint32_t count)
+{
+	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_LOAD);
+	job->segments = weir_alloc(count, sizeof *segments);
+	memcpy(job->segments, segments, count * sizeof *segments);
+	job->segment_count = count;
+	job->stored = partition->checkpointing.stored;
+	return job;
+}
+
 /* Submits background reading of segments that no message needs yet, a few at a time. */
 static void fill_back(struct partition *partition)
 {
@@ -356,13 +371,22 @@ static void fill_back(struct partition *partition)
 		partition->backfill = BACKFILL_COMPLETE;
 		return;
 	}
-	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_LOAD);
-	job->segments = weir_alloc(count, sizeof *segments);
-	memcpy(job->segments, segments, count * sizeof *segments);
-	job->segment_count = count;
+	struct checkpoint_job *job = load_job(partition, segments, count);
 	job->later = true;
-	job->stored = partition->checkpointing.stored;
 	partition->backfill = BACKFILL_READING;
+	partition_submit(partition, job);
+}
+
+/* Submits reading of the segments that checks wait for. Messages are judged meanwhile. */
+static void load_for_checks(struct partition *partition)
+{
+	uint32_t segments[SHARD_MISSING_MOST];
+	uint32_t count = partition_checks_missing(&partition->checks, segments);
+	if (count == 0)
+		return;
+	struct checkpoint_job *job = load_job(partition, segments, count);
+	job->checks = true;
+	partition->checks.loading = true;
 	partition_submit(partition, job);
 }
 
@@ -381,6 +405,7 @@ void partition_checkpoint(struct partition *partition, int64_t now_ms)
 	if (partition->state == PARTITION_HELD && !shard_is_full(lane_shard(partition->lane)) &&
 	    !checkpointing_is_overdue(checkpointing, partition->lane, atomic_load(&core->age_limit_ms)))
 		partition_resume(partition); /* the cut alone may make room, before it is stored */
+	load_for_checks(partition);
 	fill_back(partition);
 	partition_ask_for_policy(partition, now_ms);
 }
@@ -422,12 +447,12 @@ static void be_stored(struct partition *partition, struct checkpoint_job *job)
 }
 
 /*
- * What was read in the background is as of the checkpoint that was current then. If another one was stored since, it
+ * What was read while messages were judged is as of the checkpoint that was current then. If another one was stored since, it
  * may hold newer versions of buckets that have left memory, so the segments are read again.
  */
 static bool is_outdated(const struct partition *partition, const struct checkpoint_job *job)
 {
-	return job->later && job->stored != partition->checkpointing.stored;
+	return (job->later || job->checks) && job->stored != partition->checkpointing.stored;
 }
 
 static void be_loaded(struct partition *partition, struct checkpoint_job *job)
@@ -443,6 +468,8 @@ static void be_loaded(struct partition *partition, struct checkpoint_job *job)
 		be_refused(partition, job, status);
 	else if (job->kind == CHECKPOINT_POLICIES)
 		partition_policies_read(partition);
+	else if (job->checks)
+		partition_checks_loaded(&partition->checks);
 	else if (!job->later)
 		partition_resume(partition);
 }
@@ -482,6 +509,7 @@ void partition_take_answer(struct partition *partition, struct checkpoint_job *j
 void partition_deinit(struct partition *partition)
 {
 	partition_cut_queue(partition, 0);
+	partition_checks_deinit(&partition->checks);
 	if (partition->lane == NULL)
 		return;
 	checkpointing_give_up(&partition->checkpointing, partition->lane);

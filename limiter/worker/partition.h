@@ -13,6 +13,7 @@
 
 #include "limiter/worker/checkpointing.h"
 #include "limiter/worker/output.h"
+#include "limiter/worker/partition_checks.h"
 #include "limiter/worker/partition_state.h"
 #include "limiter/worker/view.h"
 
@@ -35,6 +36,7 @@ struct partition_tools {
 	struct publisher *publisher;
 	struct output *output;
 	struct view *view;
+	struct answering *answering; /* NULL: no checks are asked */
 };
 
 struct partition {
@@ -55,6 +57,7 @@ struct partition {
 	uint64_t counted; /* the number after the last record that the process has counted; kept while it is the holder */
 	bool counting;    /* the lane is past that; before, it judges again what was counted: see partition_count() */
 	struct checkpointing checkpointing;
+	struct partition_checks checks;
 	struct queued queue[PARTITION_QUEUED_MAX]; /* queue[0] is the message that waits */
 	uint32_t queued;
 	int64_t policy_due_ms; /* monotonic: when to ask the store again for the policy that it waits for; 0: none */

@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/wake.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -39,15 +40,25 @@ static void set_state(struct publisher *publisher, enum publisher_state to)
 	publisher->state = to;
 }
 
-enum weir_status publisher_init(struct publisher *publisher, struct worker_core *core, struct weir_error *error)
+static enum weir_status make_producer(struct publisher *publisher, struct weir_error *error)
 {
-	*publisher = (struct publisher){.core = core};
-	publisher->partitions = weir_alloc(core->options.bus->partitions, sizeof *publisher->partitions);
+	const struct worker_core *core = publisher->core;
 	enum weir_status status = core->bus->producer_new(core->options.bus, &publisher->producer, error);
+	if (status != WEIR_OK)
+		publisher->producer = NULL;
+	else if (publisher->wake >= 0)
+		core->bus->wake_producer(publisher->producer, publisher->wake);
+	return status;
+}
+
+enum weir_status publisher_init(struct publisher *publisher, struct worker_core *core, int wake,
+                                struct weir_error *error)
+{
+	*publisher = (struct publisher){.core = core, .wake = wake};
+	publisher->partitions = weir_alloc(core->options.bus->partitions, sizeof *publisher->partitions);
+	enum weir_status status = make_producer(publisher, error);
 	if (status == WEIR_OK)
 		set_state(publisher, PUBLISHER_WORKING);
-	else
-		publisher->producer = NULL;
 	return status;
 }
 
@@ -96,6 +107,8 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 	struct weir_delivery deliveries[DELIVERIES_AT_ONCE];
 	size_t count = publisher->core->bus->poll(publisher->producer, deliveries, DELIVERIES_AT_ONCE, timeout_ms);
 	int64_t now_ms = count > 0 ? weir_wall_ms() : 0;
+	if (count == DELIVERIES_AT_ONCE) /* nobody is woken for those that are left */
+		weir_wake_up(publisher->wake);
 	for (size_t i = 0; i < count; i++) {
 		const struct weir_delivery *delivery = &deliveries[i];
 		if (delivery->status != WEIR_OK) {
@@ -122,6 +135,7 @@ void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms
 void publisher_mark(const struct publisher *publisher, uint32_t partition, struct publisher_mark *mark)
 {
 	memcpy(mark->sent, publisher->partitions[partition].sent, sizeof mark->sent);
+	mark->sent[WEIR_TOPIC_EVENTS] = 0;
 }
 
 static bool has_passed(const struct unacknowledged *counts, const uint64_t *sent)
@@ -142,6 +156,16 @@ bool publisher_is_acknowledged(const struct publisher *publisher, uint32_t parti
 	return has_passed(&publisher->partitions[partition], publisher->partitions[partition].sent);
 }
 
+uint64_t publisher_sent(const struct publisher *publisher, uint32_t partition, enum weir_topic topic)
+{
+	return publisher->partitions[partition].sent[topic];
+}
+
+uint64_t publisher_acknowledged(const struct publisher *publisher, uint32_t partition, enum weir_topic topic)
+{
+	return publisher->partitions[partition].acknowledged[topic];
+}
+
 /* ---- sending ---- */
 
 /* Fails a worker that was asked to end, as the bus has been full for too long. */
@@ -155,6 +179,18 @@ static void fail_full(struct publisher *publisher, enum weir_topic topic, uint32
 	core_fail(publisher->core, status, &error);
 }
 
+/* What became of a message that the bus had room for. */
+static void note_sent(struct publisher *publisher, uint32_t partition, enum weir_topic topic, enum weir_status status,
+                      const struct weir_error *error)
+{
+	if (status == WEIR_OK)
+		publisher->partitions[partition].sent[topic]++;
+	else if (status == WEIR_IO)
+		set_broken(publisher, error);
+	else
+		core_fail(publisher->core, status, error);
+}
+
 void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_topic topic, uint32_t to,
                     struct weir_span key, struct weir_span payload, int64_t line_ms)
 {
@@ -165,7 +201,9 @@ void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_t
 	int64_t end_ms = 0; /* once the worker was asked to end: when to give up */
 	while (publisher_works(publisher) &&
 	       (status = core->bus->send(publisher->producer, topic, to, key, payload, tag, &error)) == WEIR_FULL) {
-		publisher_take_acknowledgements(publisher, FULL_WAIT_MS);
+		if (publisher->idle != NULL)
+			publisher->idle(publisher->idle_context, FULL_WAIT_MS);
+		publisher_take_acknowledgements(publisher, publisher->idle != NULL ? 0 : FULL_WAIT_MS);
 		if (!core_is_to_end(core))
 			continue;
 		if (end_ms == 0)
@@ -173,14 +211,21 @@ void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_t
 		else if (weir_monotonic_ms() >= end_ms)
 			fail_full(publisher, topic, to);
 	}
+	if (publisher_works(publisher))
+		note_sent(publisher, partition, topic, status, &error);
+}
+
+enum weir_status publisher_try_send(struct publisher *publisher, uint32_t partition, enum weir_topic topic,
+                                    struct weir_span payload)
+{
+	struct weir_error error;
 	if (!publisher_works(publisher))
-		return;
-	if (status == WEIR_OK)
-		publisher->partitions[partition].sent[topic]++;
-	else if (status == WEIR_IO)
-		set_broken(publisher, &error);
-	else
-		core_fail(core, status, &error);
+		return WEIR_IO;
+	enum weir_status status = publisher->core->bus->send(publisher->producer, topic, partition, (struct weir_span){0},
+	                                                     payload, tag_of(partition, 0), &error);
+	if (status != WEIR_FULL)
+		note_sent(publisher, partition, topic, status, &error);
+	return status;
 }
 
 /* ---- another producer ---- */
@@ -203,12 +248,11 @@ void publisher_renew(struct publisher *publisher)
 	if (now_ms < publisher->renew_ms)
 		return;
 	struct weir_error error;
-	if (core->bus->producer_new(core->options.bus, &publisher->producer, &error) != WEIR_OK) {
+	if (make_producer(publisher, &error) != WEIR_OK) {
 		weir_fault_raise(
 			&publisher->fault, core->options.log, "limiter",
 			"cannot make a producer: %s. Nothing is judged meanwhile. Retrying every second (runbook: broker-away)",
 			error.text);
-		publisher->producer = NULL;
 		publisher->renew_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
 		return;
 	}

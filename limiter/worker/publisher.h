@@ -37,11 +37,21 @@ struct publisher {
 	struct unacknowledged *partitions;
 	int64_t renew_ms, renewed_ms; /* monotonic: when the next producer may be made; when the last one was */
 	uint32_t breaks_in_row;
+	int wake; /* an eventfd that producers write; -1: none */
+	/* What is done while the bus is full, timeout_ms at most, before acknowledgements are taken; NULL: they are waited for. */
+	void (*idle)(void *context, int timeout_ms);
+	void *idle_context;
 	struct weir_fault fault;
 };
 
-/** Makes the first producer. @param core  borrowed */
-WEIR_MUST_USE enum weir_status publisher_init(struct publisher *publisher, struct worker_core *core,
+/**
+ * Makes the first producer.
+ *
+ * @param core  borrowed
+ * @param wake  an eventfd, written when there are acknowledgements to take (common/bus/bus.h says when it may be waited
+ *              for); -1: none
+ */
+WEIR_MUST_USE enum weir_status publisher_init(struct publisher *publisher, struct worker_core *core, int wake,
                                               struct weir_error *error);
 void publisher_deinit(struct publisher *publisher);
 
@@ -62,10 +72,23 @@ static inline bool publisher_works(const struct publisher *publisher)
 void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_topic topic, uint32_t to,
                     struct weir_span key, struct weir_span payload, int64_t line_ms);
 
+/**
+ * Tries to publish one message of a partition, to the same partition of the topic. Never waits.
+ *
+ * @return WEIR_OK; WEIR_FULL: the bus has no room; otherwise nothing more is published: the producer is broken, or the
+ *         worker has failed
+ */
+WEIR_MUST_USE enum weir_status publisher_try_send(struct publisher *publisher, uint32_t partition,
+                                                  enum weir_topic topic, struct weir_span payload);
+
+/** How many messages a partition has sent to a topic, and how many of them are acknowledged. Another producer begins anew. */
+uint64_t publisher_sent(const struct publisher *publisher, uint32_t partition, enum weir_topic topic);
+uint64_t publisher_acknowledged(const struct publisher *publisher, uint32_t partition, enum weir_topic topic);
+
 /** Takes acknowledgements, waiting at most timeout_ms for the first. */
 void publisher_take_acknowledgements(struct publisher *publisher, int timeout_ms);
 
-/** Marks what a partition has published so far. */
+/** Marks what a partition has published so far, but for checks: what they change is in the log after any cut. */
 void publisher_mark(const struct publisher *publisher, uint32_t partition, struct publisher_mark *mark);
 /** Whether all that a partition had published at the mark is acknowledged. */
 bool publisher_has_passed(const struct publisher *publisher, uint32_t partition, const struct publisher_mark *mark);

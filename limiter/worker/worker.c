@@ -121,6 +121,23 @@ static void take_failure(struct worker *worker, const struct weir_message *at, s
 	}
 }
 
+/*
+ * Receives a batch, waiting if there is none. A worker that takes checks waits for its surface as well, by descriptors.
+ * Without checks the bus alone is waited for, as it costs less.
+ */
+static enum weir_status receive(struct worker *worker, struct weir_message *messages, size_t *count,
+                                struct weir_error *error)
+{
+	struct worker_core *core = &worker->core;
+	bool checks = checking_is_on(&worker->checking);
+	enum weir_status status =
+		core->bus->receive(core->consumer, messages, WORKER_BATCH_MESSAGES, checks ? 0 : wait_ms(worker), count, error);
+	if (!checks || status != WEIR_OK || *count > 0)
+		return status;
+	checking_wait(&worker->checking, wait_ms(worker));
+	return core->bus->receive(core->consumer, messages, WORKER_BATCH_MESSAGES, 0, count, error);
+}
+
 static void take_messages(struct worker *worker)
 {
 	struct worker_core *core = &worker->core;
@@ -128,8 +145,7 @@ static void take_messages(struct worker *worker)
 	messages[0] = (struct weir_message){.partition = UINT32_MAX};
 	size_t count = 0;
 	struct weir_error error;
-	enum weir_status status =
-		core->bus->receive(core->consumer, messages, WORKER_BATCH_MESSAGES, wait_ms(worker), &count, &error);
+	enum weir_status status = receive(worker, messages, &count, &error);
 	if (status != WEIR_OK) {
 		take_failure(worker, &messages[0], &error);
 		return;
@@ -140,8 +156,10 @@ static void take_messages(struct worker *worker)
 	weir_fault_over(&worker->consumer_fault, core->options.log, "limiter", "messages arrive again");
 	struct timespec began;
 	clock_gettime(CLOCK_MONOTONIC, &began);
-	for (size_t i = 0; i < count && publisher_works(&worker->publisher); i++)
+	for (size_t i = 0; i < count && publisher_works(&worker->publisher); i++) {
 		partition_take_message(&worker->partitions[messages[i].partition], &messages[i]);
+		checking_serve(&worker->checking); /* callers wait for a message at most */
+	}
 	weir_histogram_observe(&core->stats.batch, &weir_latency_scale, be_busy(worker, &began));
 }
 
@@ -169,6 +187,7 @@ static void turn(struct worker *worker)
 	follow_assignment(worker);
 	take_messages(worker);
 	publisher_take_acknowledgements(&worker->publisher, 0);
+	checking_step(&worker->checking);
 	checkpoint(worker);
 	remind(worker);
 	worker_refresh(worker, false);
@@ -189,7 +208,7 @@ static bool is_drained(const struct worker *worker, uint64_t *judged)
 		if (!partition->wanted)
 			continue;
 		*judged += at;
-		drained = drained && partition->lane != NULL &&
+		drained = drained && partition->lane != NULL && partition_checks_are_safe(&partition->checks) &&
 		          core->bus->extent(core->options.bus, WEIR_TOPIC_EVENTS, i, &first, &next, &error) == WEIR_OK &&
 		          at >= next;
 	}
@@ -231,6 +250,7 @@ static void leave(struct worker *worker)
 		follow_assignment(worker);
 		checkpoint(worker);
 		publisher_take_acknowledgements(&worker->publisher, WORKER_BUSY_WAIT_MS);
+		checking_step(&worker->checking);
 		take_answers(worker);
 	}
 }
@@ -240,6 +260,7 @@ static void *work(void *context)
 	struct worker *worker = context;
 	while (!core_is_to_end(&worker->core) && worker->core.status == WEIR_OK)
 		turn(worker);
+	checking_stop(&worker->checking);
 	if (atomic_load(&worker->core.asked) == WORKER_DRAINING)
 		drain(worker);
 	leave(worker);
@@ -250,28 +271,51 @@ static void *work(void *context)
 
 /* ---- from outside ---- */
 
+/* A bus without room holds up what is judged, and no check. */
+static void answer_meanwhile(void *context, int timeout_ms)
+{
+	struct worker *worker = context;
+	checking_wait(&worker->checking, timeout_ms);
+	checking_step(&worker->checking);
+}
+
 enum weir_status worker_new(const struct worker_options *options, struct worker **out, struct weir_error *error)
 {
 	struct worker *worker = weir_alloc(1, sizeof *worker);
 	struct worker_core *core = &worker->core;
 	uint32_t partitions = options->bus->partitions;
+	const struct worker_checks *checks = options->checks;
+	int wake = checks != NULL ? mail_wake(checks->mail, options->number) : -1;
 	core->options = *options;
 	core->bus = options->bus->ops;
 	core->ceiling_bytes = options->config->limiter.memory_bytes / partitions;
 	worker_set_limits(worker, options->age_limit_ms, options->remind_ms);
-	checkpoint_replies_init(&core->replies);
+	checkpoint_replies_init(&core->replies, wake);
 	output_init(&worker->output, &worker->publisher);
 	view_init(&worker->view, partitions);
 	worker->tools = (struct partition_tools){
 		.core = core, .publisher = &worker->publisher, .output = &worker->output, .view = &worker->view};
+	if (checks != NULL) {
+		answering_init(&worker->answering, core, checks->mail);
+		worker->tools.answering = &worker->answering;
+	}
 	worker->partitions = weir_alloc(partitions, sizeof *worker->partitions);
 	worker->partition_count = partitions;
 	worker->given = weir_alloc(partitions, sizeof *worker->given);
 	for (uint32_t i = 0; i < partitions; i++)
 		partition_init(&worker->partitions[i], i, &worker->tools);
-	enum weir_status status = publisher_init(&worker->publisher, core, error);
+	checking_init(&worker->checking, core, &worker->publisher, &worker->answering, worker->partitions, partitions,
+	              worker->given);
+	enum weir_status status = publisher_init(&worker->publisher, core, wake, error);
 	if (status == WEIR_OK)
 		status = core->bus->consumer_new(options->bus, WEIR_TOPIC_EVENTS, "limiter", &core->consumer, error);
+	if (status == WEIR_OK && wake >= 0) {
+		core->bus->wake_consumer(core->consumer, wake);
+		worker->publisher.idle = answer_meanwhile;
+		worker->publisher.idle_context = worker;
+	}
+	if (status == WEIR_OK)
+		status = checking_open(&worker->checking, error);
 	if (status != WEIR_OK) {
 		worker_free(worker);
 		return status;
@@ -324,6 +368,8 @@ void worker_free(struct worker *worker)
 	take_answers(worker);               /* cuts that were being stored belong to lanes */
 	for (uint32_t i = 0; i < worker->partition_count; i++)
 		partition_deinit(&worker->partitions[i]);
+	checking_deinit(&worker->checking);
+	answering_deinit(&worker->answering);
 	checkpoint_replies_deinit(&worker->core.replies);
 	if (worker->core.consumer != NULL)
 		worker->core.bus->consumer_free(worker->core.consumer);

@@ -23,12 +23,24 @@
 #include "common/config/config.h"
 #include "common/log/log.h"
 #include "common/log/metrics.h"
+#include "limiter/check/surface.h"
 #include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/lane/policy_registry.h"
 #include "limiter/overrides/override_command.h"
+#include "limiter/worker/mail.h"
 #include "limiter/worker/placement.h"
 
 struct worker;
+
+/* How a process's workers take checks. One for all of them; borrowed while they live. */
+struct worker_checks {
+	struct mail *mail;
+	uint32_t threads; /* how many workers there are */
+	/** Makes the surface of a worker. @param judge  of this worker; copied */
+	enum weir_status (*open)(void *context, uint32_t worker, const struct check_judge *judge,
+	                         struct check_surface *surface, struct weir_error *error);
+	void *context;
+};
 
 struct worker_options {
 	const struct weir_config *config; /* borrowed, like all that follows */
@@ -48,6 +60,7 @@ struct worker_options {
 	int64_t age_limit_ms; /* a partition whose checkpoint is older waits for the next one; 0: no limit */
 	int64_t remind_ms;    /* operators' blocks longer than twice this are published again this often; 0: never */
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
+	const struct worker_checks *checks; /* NULL: none are asked */
 	const struct weir_log *log;
 };
 
@@ -83,6 +96,20 @@ uint32_t worker_lanes(const struct worker *worker, struct lane **lanes);
 
 /* ---- what metrics and pages show of a worker; read by any thread ---- */
 
+/* Why a check was not answered. */
+enum worker_unavailable {
+	WORKER_UNAVAILABLE_LOADING,        /* the partition is being taken, or the bucket is being read from the store */
+	WORKER_UNAVAILABLE_MOVING,         /* the partition is being left, or its producer broke */
+	WORKER_UNAVAILABLE_FULL,           /* too many checks are in flight */
+	WORKER_UNAVAILABLE_UNACKNOWLEDGED, /* the log does not take them */
+	WORKER_UNAVAILABLE_NOT_OWNER,      /* another process has the partition */
+	WORKER_UNAVAILABLE_LATE,           /* another thread did not answer in time */
+	WORKER_UNAVAILABLE_COUNT,
+};
+
+/** The word that an answer has for it: "loading", ... */
+const char *worker_unavailable_name(enum worker_unavailable reason);
+
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
 	struct weir_counter overrides[OVERRIDE_KIND_COUNT]; /* operators' commands carried out */
@@ -99,7 +126,11 @@ struct worker_stats {
 	struct weir_histogram take;       /* seconds from asking for a partition to receiving its messages */
 	struct weir_histogram delay;      /* seconds from a line's time to its decision's acknowledgement */
 	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads,
-		forgotten;                         /* gauges, set each second */
+		forgotten; /* gauges, set each second */
+	struct weir_counter checks_passed, checks_blocked, checks_no_zone;
+	struct weir_counter checks_unavailable[WORKER_UNAVAILABLE_COUNT];
+	struct weir_counter checks_pending, checks_unacknowledged; /* gauges, set each second */
+	struct weir_histogram check;                               /* seconds from asking to the answer */
 	struct weir_counter checkpoint_age_ms; /* gauge: longest time that something has been in no stored checkpoint */
 };
 const struct worker_stats *worker_stats(const struct worker *worker);

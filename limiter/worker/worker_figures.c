@@ -6,6 +6,19 @@
 
 enum { GAUGES_MS = 1000, PLACES_MS = 100 };
 
+const char *worker_unavailable_name(enum worker_unavailable reason)
+{
+	static const char *const names[WORKER_UNAVAILABLE_COUNT] = {
+		[WORKER_UNAVAILABLE_LOADING] = "loading",
+		[WORKER_UNAVAILABLE_MOVING] = "moving",
+		[WORKER_UNAVAILABLE_FULL] = "full",
+		[WORKER_UNAVAILABLE_UNACKNOWLEDGED] = "unacknowledged",
+		[WORKER_UNAVAILABLE_NOT_OWNER] = "not the owner",
+		[WORKER_UNAVAILABLE_LATE] = "late",
+	};
+	return names[reason];
+}
+
 /* ---- set ---- */
 
 static void add_shard(struct shard_stats *sum, const struct shard *shard)
@@ -36,11 +49,15 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 	struct worker_stats *stats = &worker->core.stats;
 	struct shard_stats sum = {0};
 	int64_t oldest_ms = 0;
+	uint64_t pending = 0, unacknowledged = 0;
 	for (uint32_t i = 0; i < worker->partition_count; i++) {
 		const struct partition *partition = &worker->partitions[i];
 		if (partition->lane == NULL)
 			continue;
 		add_shard(&sum, lane_shard(partition->lane));
+		if (partition->checks.lane != NULL)
+			pending += lane_checks_pending(partition->lane);
+		unacknowledged += partition->checks.unacknowledged;
 		int64_t age_ms = unstored_ms(partition, now_ms);
 		oldest_ms = age_ms > oldest_ms ? age_ms : oldest_ms;
 	}
@@ -52,6 +69,8 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 	weir_counter_set(&stats->evictions, sum.evictions);
 	weir_counter_set(&stats->loads, sum.loads);
 	weir_counter_set(&stats->forgotten, sum.forgotten);
+	weir_counter_set(&stats->checks_pending, pending);
+	weir_counter_set(&stats->checks_unacknowledged, unacknowledged);
 	weir_counter_set(&stats->checkpoint_age_ms, (uint64_t)oldest_ms);
 }
 

@@ -10,10 +10,12 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/base/clock.h"
 #include "common/base/text.h"
+#include "common/base/wake.h"
 #include "tests/support/driver_watch.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +192,54 @@ static void receive(struct driver *driver, char **words)
 	answer(driver, status);
 }
 
+/* What is known of messages on their way, when only descriptors are waited for. */
+struct woken {
+	int wake;
+	size_t acknowledged, received;
+};
+
+static void take_woken(struct driver *driver, char **words, struct woken *woken)
+{
+	size_t count;
+	do
+		woken->acknowledged += count = driver->ops->poll(driver->producers[slot(words)], driver->deliveries, 4, 0);
+	while (count == 4);
+	do {
+		if (driver->ops->receive(driver->consumers[number(words, 2)], driver->messages, 4, 0, &count, &driver->error) !=
+		    WEIR_OK)
+			return;
+		woken->received += count;
+	} while (count > 0);
+}
+
+/* wakes PRODUCER CONSUMER PARTITION BURSTS LIMIT_MS: sends bursts of 1 to 9 messages; the answer names a lost wake-up */
+static void wakes(struct driver *driver, char **words)
+{
+	struct woken woken = {.wake = weir_wake_new()};
+	size_t sent = 0, waits = 0;
+	bool lost = false;
+	driver->ops->wake_producer(driver->producers[slot(words)], woken.wake);
+	driver->ops->wake_consumer(driver->consumers[number(words, 2)], woken.wake);
+	for (int burst = 0; burst < number(words, 4) && !lost; burst++) {
+		for (int i = 0; i < 1 + burst % 9; i++)
+			sent += driver->ops->send(driver->producers[slot(words)], WEIR_TOPIC_EVENTS, (uint32_t)number(words, 3),
+			                          (struct weir_span){0}, weir_span_of("woken"), sent, &driver->error) == WEIR_OK;
+		take_woken(driver, words, &woken);
+		while (!lost && (woken.acknowledged < sent || woken.received < sent)) {
+			struct pollfd at = {.fd = woken.wake, .events = POLLIN};
+			lost = poll(&at, 1, number(words, 5)) != 1;
+			weir_wake_clear(woken.wake);
+			waits++;
+			take_woken(driver, words, &woken);
+		}
+	}
+	weir_text_printf(&driver->out, "\"sent\":%zu,\"waits\":%zu,\"lost\":%s,", sent, waits, lost ? "true" : "false");
+	driver->ops->wake_producer(driver->producers[slot(words)], -1);
+	driver->ops->wake_consumer(driver->consumers[number(words, 2)], -1);
+	close(woken.wake);
+	answer(driver, WEIR_OK);
+}
+
 static void extent(struct driver *driver, char **words)
 {
 	uint64_t first = 0, next = 0;
@@ -263,6 +313,7 @@ static const struct command {
 	{"unassign", 3, unassign},
 	{"pause", 4, pause_one},
 	{"receive", 4, receive},
+	{"wakes", 6, wakes},
 	{"extent", 3, extent},
 	{"waiting", 3, waiting},
 	{"problem", 1, problem},

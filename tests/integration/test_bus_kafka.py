@@ -89,6 +89,17 @@ def test_an_answer_comes_at_once_not_with_the_timeout(place):
         assert bus.good("receive", 0, 1000, 300)["messages"] == [] and time.monotonic() - began >= 0.29
 
 
+def test_a_descriptor_tells_of_messages_and_acknowledgements(place):
+    with cluster.shared() as one, opened(place, one) as bus:
+        bus.good("new_producer", 0)
+        bus.good("new_consumer", 0, "events")
+        bus.good("assign", 0, 0, 0)
+        # Nothing but the descriptor is waited for: a wake-up that is lost runs into the limit.
+        answer = bus.good("wakes", 0, 0, 0, 300, 30000)
+        assert answer["sent"] == sum(1 + burst % 9 for burst in range(300)) and not answer["lost"], answer
+        assert answer["waits"] > 0, answer
+
+
 def test_any_offset_and_none_beyond(place):
     with cluster.shared() as one, opened(place, one) as bus:
         bus.good("new_producer", 0)

@@ -132,6 +132,12 @@ static inline size_t faulty_poll(struct weir_producer *base, struct weir_deliver
 	return kept;
 }
 
+static inline void faulty_wake_producer(struct weir_producer *base, int descriptor)
+{
+	struct faulty_producer *producer = faulty_producer_of(base);
+	producer->bus->inner->ops->wake_producer(producer->inner, descriptor);
+}
+
 static inline void faulty_producer_free(struct weir_producer *base)
 {
 	struct faulty_producer *producer = faulty_producer_of(base);
@@ -161,6 +167,7 @@ static inline void faulty_bus_init(struct faulty_bus *bus, struct weir_bus_ops *
 	ops->producer_new = faulty_producer_new;
 	ops->send = faulty_send;
 	ops->poll = faulty_poll;
+	ops->wake_producer = faulty_wake_producer;
 	ops->producer_free = faulty_producer_free;
 	ops->consumer_new = faulty_consumer_new;
 	ops->extent = faulty_extent;

@@ -102,7 +102,7 @@ static inline void held_begin(struct held *held)
 	held->core.options.bus = &held->base;
 	held->core.options.log = &held->log;
 	held->core.bus = &held_ops;
-	assert_int_equal(publisher_init(&held->publisher, &held->core, &held->error), WEIR_OK);
+	assert_int_equal(publisher_init(&held->publisher, &held->core, -1, &held->error), WEIR_OK);
 }
 
 static inline void held_end(struct held *held)

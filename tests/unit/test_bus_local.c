@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The local bus as its users meet it: order, offsets, bounds, readers, trimming. */
 #include "bus_fixture.h"
+#include "common/base/wake.h"
 #include "common/bus/local/bus_local.h"
 #include "common/bus/local/bus_local_consumer.h"
 #include "common/bus/local/bus_local_producer.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/stat.h>
 
@@ -483,6 +485,91 @@ static void indexes_of_old_files_are_dropped_and_come_back(void **state)
 	weir_bus_journal_close(journal);
 }
 
+/* ---- descriptors ---- */
+
+enum { WOKEN_MESSAGES = 3000, WOKEN_LIMIT_MS = 20000 };
+
+/* Waits for a descriptor, and clears it. A wake-up that was lost ends the test. */
+static void await(int descriptor)
+{
+	struct pollfd at = {.fd = descriptor, .events = POLLIN};
+	assert_int_equal(1, poll(&at, 1, WOKEN_LIMIT_MS));
+	weir_wake_clear(descriptor);
+}
+
+/* Sends in bursts, and waits for the acknowledgements of each by the descriptor alone. */
+static void *send_and_await(void *context)
+{
+	struct fixture *fixture = context;
+	struct weir_delivery deliveries[8];
+	int wake = weir_wake_new();
+	fixture->ops->wake_producer(fixture->producer, wake);
+	for (uint64_t number = 0; number < WOKEN_MESSAGES;) {
+		uint64_t burst = 1 + number % 20;
+		for (; burst > 0 && number < WOKEN_MESSAGES; burst--, number++)
+			assert_int_equal(WEIR_OK, fixture_send_number(fixture, number % FIXTURE_PARTITIONS, number, 10));
+		while (fixture->delivered < fixture->sent) {
+			size_t count = fixture->ops->poll(fixture->producer, deliveries, 8, 0);
+			fixture->delivered += count;
+			if (count < 8 && fixture->delivered < fixture->sent)
+				await(wake);
+		}
+	}
+	fixture->ops->producer_free(fixture->producer);
+	close(wake);
+	return NULL;
+}
+
+static void a_descriptor_tells_of_messages_and_acknowledgements(void **state)
+{
+	struct fixture *fixture = *state;
+	struct weir_consumer *consumer = fixture_consumer(fixture, NULL);
+	struct weir_message messages[8];
+	int wake = weir_wake_new();
+	pthread_t sender;
+	size_t received = 0, count;
+	for (uint32_t partition = 0; partition < FIXTURE_PARTITIONS; partition++)
+		fixture_assign(fixture, consumer, partition, 0);
+	fixture->ops->wake_consumer(consumer, wake);
+	assert_int_equal(0, pthread_create(&sender, NULL, send_and_await, fixture));
+	while (received < WOKEN_MESSAGES) {
+		assert_int_equal(WEIR_OK, fixture->ops->receive(consumer, messages, 8, 0, &count, NULL));
+		received += count;
+		if (count == 0)
+			await(wake);
+	}
+	pthread_join(sender, NULL);
+	/* One that is freed is told no more. */
+	fixture->ops->consumer_free(consumer);
+	weir_wake_clear(wake);
+	assert_int_equal(WEIR_OK, fixture->ops->producer_new(fixture->bus, &fixture->producer, NULL));
+	fixture->sent = fixture->delivered = 0;
+	assert_int_equal(WEIR_OK, fixture_send(fixture, 0, NULL, "nobody waits"));
+	fixture_settle(fixture);
+	struct pollfd at = {.fd = wake, .events = POLLIN};
+	assert_int_equal(0, poll(&at, 1, 0));
+	close(wake);
+}
+
+/* What was there before the descriptor is told of too. */
+static void a_descriptor_comes_late(void **state)
+{
+	struct fixture *fixture = *state;
+	struct weir_delivery delivery;
+	assert_int_equal(WEIR_OK, fixture_send(fixture, 0, NULL, "early"));
+	uint64_t first, next;
+	do
+		fixture_extent(fixture, 0, &first, &next);
+	while (next == 0);
+	int wake = weir_wake_new();
+	fixture->ops->wake_producer(fixture->producer, wake);
+	await(wake);
+	assert_int_equal(1, fixture->ops->poll(fixture->producer, &delivery, 1, 10000));
+	fixture->delivered = 1;
+	fixture_close(fixture);
+	close(wake);
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -504,6 +591,8 @@ int main(void)
 		test(a_bus_has_one_process),
 		test(messages_are_gathered_for_a_while_if_asked),
 		test(indexes_of_old_files_are_dropped_and_come_back),
+		test(a_descriptor_tells_of_messages_and_acknowledgements),
+		test(a_descriptor_comes_late),
 	};
 	return cmocka_run_group_tests_name("bus_local", tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static int set_up(void **state)
 	odd.store.ops = &ops;
 	odd.epoch = EPOCH;
 	scene.log = (struct weir_log){.level = WEIR_LOG_ERROR};
-	checkpoint_replies_init(&scene.replies);
+	checkpoint_replies_init(&scene.replies, -1);
 	*state = &scene;
 	return checkpoint_io_start(open_odd, NULL, &scene.log, &scene.io, &error) == WEIR_OK ? 0 : -1;
 }

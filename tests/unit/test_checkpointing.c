@@ -40,7 +40,7 @@ static int set_up(void **state)
 	scene = (struct scene){.directory = scratch_new(), .registry = policy_registry_new()};
 	struct weir_error *error = &scene.held.error;
 	held_begin(&scene.held);
-	checkpoint_replies_init(&scene.held.core.replies);
+	checkpoint_replies_init(&scene.held.core.replies, -1);
 	assert_int_equal(weir_store_sqlite_open(scene.directory, &scene.store, error), WEIR_OK);
 	assert_int_equal(checkpoint_io_start(open_store, scene.directory, &scene.held.log, &scene.io, error), WEIR_OK);
 	scene.held.core.options.checkpoint_writer = scene.io;

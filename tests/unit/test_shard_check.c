@@ -342,18 +342,6 @@ static void take(struct stage *stage)
 
 /* ---- runs ---- */
 
-struct images {
-	struct shard *other;
-	uint32_t count;
-};
-
-static void compare_bucket(void *context, const struct shard_bucket *image)
-{
-	struct images *images = context;
-	images->count++;
-	(void)image;
-}
-
 /* Whoever reads the log alone has the same buckets. */
 static void replay(struct stage *stage)
 {
@@ -375,9 +363,6 @@ static void replay(struct stage *stage)
 			shard_frame_judge(again, &result);
 		}
 	}
-	struct images mine = {0}, its = {0};
-	shard_each(stage->shard, compare_bucket, &mine);
-	shard_each(again, compare_bucket, &its);
 	for (uint32_t z = 0; z < stage->policies[policy]->zone_count; z++) {
 		for (int64_t k = 0; k < stage->scene.key_space; k++) {
 			char key[32];
@@ -495,11 +480,134 @@ static void alone_they_are_answered_as_if_nothing_was_under_way(void **state)
 	run_stages(true);
 }
 
+/* ---- how much passes beyond a limit ---- */
+
+enum { RATE = 10, WINDOW_MS = 1000, ADMITTED_MOST = 4000 };
+
+struct admitted {
+	int64_t times[ADMITTED_MOST];
+	uint32_t count;
+};
+
+static void admit(struct admitted *admitted, int64_t t)
+{
+	assert_true(admitted->count < ADMITTED_MOST);
+	admitted->times[admitted->count++] = t;
+}
+
+/* The most in any window: times ascend but for those of frames that come later than what is asked meanwhile. */
+static uint32_t most_in_a_window(const struct admitted *admitted)
+{
+	uint32_t most = 0;
+	for (uint32_t i = 0; i < admitted->count; i++) {
+		uint32_t in = 0;
+		for (uint32_t j = 0; j < admitted->count; j++)
+			in += admitted->times[j] <= admitted->times[i] && admitted->times[j] > admitted->times[i] - WINDOW_MS;
+		most = in > most ? in : most;
+	}
+	return most;
+}
+
+static void take_and_admit(struct stage *stage, struct admitted *admitted)
+{
+	const struct weir_frame *frame = &stage->records[stage->next].frame.frame;
+	struct shard_result result;
+	shard_frame_begin(stage->shard, frame, stage->next++);
+	shard_frame_judge(stage->shard, &result);
+	if (frame->kind == WEIR_FRAME_EVENTS && !(weir_verdict_of(result.verdicts, 0) & WEIR_VERDICT_BLOCK))
+		admit(admitted, frame->events[0].time_ms);
+}
+
+static void append_event(struct stage *stage, const struct weir_frame_zone *zone, uint64_t position)
+{
+	struct record *record = &stage->records[stage->record_count++];
+	struct scene_frame *out = &record->frame;
+	*record = (struct record){.policy = 0};
+	out->frame = (struct weir_frame){.kind = WEIR_FRAME_EVENTS,
+	                                 .sending_time_ms = stage->scene.now_ms,
+	                                 .key_count = 1,
+	                                 .zone_set_count = 1,
+	                                 .event_count = 1,
+	                                 .pair_count = 1};
+	out->zones[0][0] = *zone;
+	out->sets[0].count = 1;
+	out->key_bytes[0][0] = 'k';
+	out->keys[0].length = 1;
+	out->events[0] = (struct weir_frame_event){.time_ms = stage->scene.now_ms, .cost = 1, .position = position};
+	settle_frame(out);
+}
+
+static void run_bounded(uint64_t seed, uint32_t totals[2])
+{
+	struct stage *stage = open_stage(seed, true);
+	struct weir_policy policy = *stage->policies[0];
+	struct weir_zone zone = {.id = 1, .name = scene_zone_name(1), .description = "", .key_count = 1, .limit_count = 1};
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = model_algorithm(MODEL_SLIDING_WINDOW), .rate = RATE, .window_ms = WINDOW_MS};
+	policy.zones = &zone;
+	policy.zone_count = 1;
+	policy.version++;
+	const struct weir_policy *policies[] = {stage->policies[0], &policy};
+	struct compiled_policy *compiled = compiled_policy_new(policies, 2);
+	shard_set_policy(stage->shard, compiled);
+	struct admitted *admitted = weir_alloc(1, sizeof *admitted);
+	const struct weir_frame_zone member = {.id = 1};
+	uint32_t under_way = 0;
+	uint64_t position = 0;
+	stage->scene.now_ms = INT64_C(1700000000000);
+	for (uint32_t step = 0; step < STEPS; step++) {
+		stage->scene.now_ms += below(stage, 40);
+		struct shard_check check = {.zone = compiled_policy_zone_at(compiled, 0), .key = weir_span_of("k"), .cost = 1};
+		switch (below(stage, 5)) {
+		case 0:
+		case 1:
+			if (stage->open.frame.event_count == SCENE_EVENTS)
+				break;
+			shard_check_judge(stage->shard, &check, 1, stage->scene.now_ms);
+			if (!check.blocked)
+				admit(admitted, stage->scene.now_ms);
+			add_to_frame(stage, 1, check.key, stage->scene.now_ms, 1, check.blocked);
+			break;
+		case 2:
+			if (stage->open.frame.event_count > 0)
+				send_checks(stage);
+			break;
+		case 3: append_event(stage, &member, ++position); break;
+		default:
+			if (stage->next < stage->record_count)
+				take_and_admit(stage, admitted);
+			break;
+		}
+		uint32_t pending = shard_checks_pending(stage->shard);
+		under_way = pending > under_way ? pending : under_way;
+	}
+	uint32_t most = most_in_a_window(admitted);
+	assert_in_range(most, 1, RATE + under_way);
+	totals[0] += most > RATE;
+	totals[1] += most <= RATE;
+	free(admitted);
+	shard_checks_end(stage->shard);
+	shard_free(stage->shard);
+	stage->shard = shard_new(&stage->options, stage->compiled[0]);
+	compiled_policy_free(compiled);
+	close_stage(stage);
+}
+
+static void with_log_lines_no_more_pass_beyond_the_limit_than_are_under_way(void **state)
+{
+	(void)state;
+	uint32_t totals[2] = {0};
+	for (uint64_t seed = 1; seed <= 60; seed++)
+		run_bounded(seed, totals);
+	assert_true(totals[0] > 0); /* it is a bound that is met */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_and_buckets_are_those_of_the_model),
 		cmocka_unit_test(alone_they_are_answered_as_if_nothing_was_under_way),
+		cmocka_unit_test(with_log_lines_no_more_pass_beyond_the_limit_than_are_under_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

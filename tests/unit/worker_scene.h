@@ -45,6 +45,7 @@ struct faults {
 	_Atomic int hidden_policy; /* the store does not show this version; 0: it shows all */
 	_Atomic int producers;     /* made */
 	_Atomic int send_takes_ms; /* each */
+	_Atomic bool full;         /* nothing more is accepted */
 	_Atomic int withheld;      /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
 };
 
@@ -64,7 +65,8 @@ struct scene {
 	struct weir_log log;
 	uint64_t position; /* of the source */
 	uint64_t frames;
-	int64_t remind_ms; /* of its processes */
+	int64_t remind_ms;                  /* of its processes */
+	const struct worker_checks *checks; /* of the next process; NULL: it takes none */
 	struct weir_error error;
 };
 
@@ -132,6 +134,8 @@ static enum weir_status slow_send(struct weir_producer *producer, enum weir_topi
 {
 	if (faults.send_takes_ms > 0)
 		usleep((useconds_t)faults.send_takes_ms * 1000);
+	if (faults.full)
+		return weir_fail(error, WEIR_FULL, "the bus is full");
 	return scene_faulty->own->send(producer, topic, partition, key, payload, tag, error);
 }
 
@@ -380,6 +384,7 @@ static inline void process_start_threads(struct process *process, struct scene *
 		.remind_ms = scene->remind_ms,
 		.checkpoint_writer = process->checkpoint_writer,
 		.checkpoint_reader = process->checkpoint_reader,
+		.checks = scene->checks,
 		.log = &scene->log,
 	};
 	for (; options.number < threads; options.number++) {

@@ -22,6 +22,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/wake.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -321,6 +322,13 @@ static void release_held(struct weir_consumer *consumer)
 	consumer->held_bytes = 0;
 }
 
+void weir_kafka_consumer_wake(struct weir_consumer *consumer, int descriptor)
+{
+	static const uint64_t one = 1;
+	rd_kafka_queue_io_event_enable(consumer->queue, descriptor, &one, sizeof one);
+	weir_wake_up(descriptor); /* what is in the queue already has woken nobody */
+}
+
 void weir_kafka_consumer_free(struct weir_consumer *consumer)
 {
 	if (consumer == NULL)
@@ -328,6 +336,7 @@ void weir_kafka_consumer_free(struct weir_consumer *consumer)
 	release_held(consumer);
 	for (uint32_t partition = 0; partition < consumer->partitions; partition++)
 		put_off(consumer, partition);
+	rd_kafka_queue_io_event_enable(consumer->queue, -1, NULL, 0); /* the handle's end may take longer than this */
 	rd_kafka_queue_destroy(consumer->queue);
 	rd_kafka_topic_destroy(consumer->reads);
 	weir_kafka_end(consumer->handle, BUS_KAFKA_END_MS);
@@ -604,7 +613,8 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 		return status;
 	if (consumer->aside_partitions > 0)
 		hand_out_aside(consumer, messages, most);
-	while (has_room(consumer, most) && status != WEIR_AGAIN && !consumer->met_end) {
+	/* Without a timeout the queue is taken to its end, as it wakes nobody for what is left in it. */
+	while (has_room(consumer, most) && status != WEIR_AGAIN && !(consumer->met_end && timeout_ms > 0)) {
 		rd_kafka_message_t *batch[BATCH_MESSAGES];
 		size_t room = (most < HELD_MESSAGES ? most : HELD_MESSAGES) - consumer->held_count;
 		int64_t wait_ms = consumer->held_count == 0 && timeout_ms > 0 ? end_ms - weir_monotonic_ms() : 0;

@@ -17,6 +17,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/base/wake.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ struct weir_producer {
 	struct bus_kafka *bus; /* borrowed */
 	rd_kafka_t *handle;
 	rd_kafka_queue_t *queue;
+	int wake; /* written by librdkafka when the queue is no longer empty; -1: nothing is */
 	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* created at the first message */
 	uint64_t held_bytes;                        /* sent and not polled */
 	bool broken;
@@ -67,8 +69,17 @@ enum weir_status weir_kafka_producer_new(struct weir_bus *base, struct weir_prod
 	made->bus = bus;
 	made->handle = handle;
 	made->queue = rd_kafka_queue_get_main(handle);
+	made->wake = -1;
 	*producer = made;
 	return WEIR_OK;
+}
+
+void weir_kafka_producer_wake(struct weir_producer *producer, int descriptor)
+{
+	static const uint64_t one = 1;
+	producer->wake = descriptor;
+	rd_kafka_queue_io_event_enable(producer->queue, descriptor, &one, sizeof one);
+	weir_wake_up(descriptor); /* what is in the queue already has woken nobody */
 }
 
 void weir_kafka_producer_free(struct weir_producer *producer)
@@ -79,6 +90,7 @@ void weir_kafka_producer_free(struct weir_producer *producer)
 		rd_kafka_event_destroy(producer->reports);
 	rd_kafka_purge(producer->handle,
 	               RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+	rd_kafka_queue_io_event_enable(producer->queue, -1, NULL, 0); /* the handle's end may take longer than this */
 	rd_kafka_queue_destroy(producer->queue);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
 		if (producer->topics[topic] != NULL)
@@ -130,6 +142,7 @@ static enum weir_status drop(struct weir_producer *producer, enum weir_topic top
 	producer->drops[producer->drop_count++] =
 		(struct weir_delivery){.topic = topic, .partition = partition, .tag = tag, .status = WEIR_OK};
 	atomic_fetch_add(&producer->bus->dropped[topic], 1);
+	weir_wake_up(producer->wake);
 	return WEIR_OK;
 }
 

@@ -157,6 +157,7 @@ WEIR_MUST_USE enum weir_status weir_kafka_producer_send(struct weir_producer *pr
                                                         struct weir_error *error);
 size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
                                 int timeout_ms);
+void weir_kafka_producer_wake(struct weir_producer *producer, int descriptor);
 void weir_kafka_producer_free(struct weir_producer *producer);
 
 WEIR_MUST_USE enum weir_status weir_kafka_consumer_new(struct weir_bus *bus, enum weir_topic topic, const char *reader,
@@ -174,6 +175,7 @@ WEIR_MUST_USE enum weir_status weir_kafka_consumer_receive(struct weir_consumer 
 uint64_t weir_kafka_consumer_position(const struct weir_consumer *consumer, uint32_t partition);
 uint64_t weir_kafka_consumer_waiting(const struct weir_consumer *consumer, uint32_t partition);
 void weir_kafka_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
+void weir_kafka_consumer_wake(struct weir_consumer *consumer, int descriptor);
 void weir_kafka_consumer_free(struct weir_consumer *consumer);
 
 /** Asks a partition's leader for the first readable and the next offset. */

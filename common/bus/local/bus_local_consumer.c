@@ -57,7 +57,8 @@ struct weir_consumer {
 	size_t buffer_bytes;
 	uint32_t failed_partition; /* where the last failure was */
 	uint64_t failed_offset;
-	int fd; /* of the last segment read */
+	struct weir_bus_watcher watcher; /* among the journal's, if it has a descriptor */
+	int fd;                          /* of the last segment read */
 	uint64_t fd_sequence;
 };
 
@@ -78,15 +79,37 @@ enum weir_status weir_consumer_new(struct weir_bus_journal *journal, const char 
 	made->plan = weir_alloc(PLAN_MESSAGES, sizeof *made->plan);
 	made->buffer_bytes = BUFFER_BYTES;
 	made->buffer = weir_realloc(NULL, made->buffer_bytes, 1);
-	made->fd = -1;
+	made->fd = made->watcher.descriptor = -1;
 	*consumer = made;
 	return WEIR_OK;
+}
+
+static void leave_watchers(struct weir_bus_journal *journal, const struct weir_bus_watcher *watcher)
+{
+	struct weir_bus_watcher **at = &journal->watchers;
+	while (*at != NULL && *at != watcher)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = watcher->next;
+}
+
+void weir_consumer_wake(struct weir_consumer *consumer, int descriptor)
+{
+	struct weir_bus_journal *journal = consumer->journal;
+	pthread_mutex_lock(&journal->lock);
+	leave_watchers(journal, &consumer->watcher);
+	consumer->watcher = (struct weir_bus_watcher){.next = journal->watchers, .descriptor = descriptor};
+	journal->watchers = &consumer->watcher;
+	pthread_mutex_unlock(&journal->lock);
 }
 
 void weir_consumer_free(struct weir_consumer *consumer)
 {
 	if (consumer == NULL)
 		return;
+	pthread_mutex_lock(&consumer->journal->lock);
+	leave_watchers(consumer->journal, &consumer->watcher);
+	pthread_mutex_unlock(&consumer->journal->lock);
 	if (consumer->fd >= 0)
 		close(consumer->fd);
 	free(consumer->assigned);
@@ -329,6 +352,7 @@ static enum weir_status wait_for_plan(struct weir_consumer *consumer, size_t mos
 			break;
 		in_time = weir_condition_wait(&journal->durable, &journal->lock, &deadline);
 	}
+	consumer->watcher.waits = status == WEIR_OK && consumer->planned_count == 0;
 	pthread_mutex_unlock(&journal->lock);
 	return status;
 }

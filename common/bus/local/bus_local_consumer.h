@@ -18,6 +18,7 @@ enum weir_status weir_consumer_receive(struct weir_consumer *consumer, struct we
 uint64_t weir_consumer_position(const struct weir_consumer *consumer, uint32_t partition);
 uint64_t weir_consumer_waiting(const struct weir_consumer *consumer, uint32_t partition);
 void weir_consumer_consumed(struct weir_consumer *consumer, uint32_t partition, uint64_t offset);
+void weir_consumer_wake(struct weir_consumer *consumer, int descriptor);
 void weir_consumer_free(struct weir_consumer *consumer);
 
 #endif

@@ -49,6 +49,13 @@ static inline void weir_bus_entries_add(struct weir_bus_entries *entries, struct
 	entries->bytes += entry->bytes;
 }
 
+/* A consumer that waits on a descriptor of its own. */
+struct weir_bus_watcher {
+	struct weir_bus_watcher *next;
+	int descriptor;
+	bool waits; /* it has found nothing since it was last woken */
+};
+
 /* A named reader: nothing that it may still need is trimmed. positions NULL: this entry is free. */
 struct weir_bus_reader {
 	char name[WEIR_BUS_READER_NAME_BYTES + 1];
@@ -78,8 +85,9 @@ struct weir_bus_journal {
 	uint64_t index_bytes;
 	uint64_t index_uses; /* counts uses of indexes, to find the least recently used one */
 	struct weir_bus_reader readers[WEIR_BUS_READERS_MAX];
-	bool readers_moved;   /* a position has moved since the thread last trimmed */
-	bool readers_unsaved; /* a position has moved since the readers' file was written */
+	struct weir_bus_watcher *watchers; /* woken where `durable` is signalled */
+	bool readers_moved;                /* a position has moved since the thread last trimmed */
+	bool readers_unsaved;              /* a position has moved since the readers' file was written */
 	bool stopping;
 	char problem[WEIR_BUS_PROBLEM_BYTES]; /* "": none */
 

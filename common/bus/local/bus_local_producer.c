@@ -11,6 +11,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/deadline.h"
+#include "common/base/wake.h"
 #include "common/bytes/hash.h"
 
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct weir_producer {
 	pthread_cond_t delivered;
 	struct weir_bus_entries done;
 	uint64_t away; /* how many messages topics' threads have */
+	int wake;      /* written when `done` is no longer empty; -1: nothing is */
 	bool abandoned;
 };
 
@@ -31,6 +33,7 @@ struct weir_producer *weir_producer_new(struct weir_bus_journal *const *journals
 {
 	struct weir_producer *producer = weir_alloc(1, sizeof *producer);
 	producer->journals = journals;
+	producer->wake = -1;
 	pthread_mutex_init(&producer->lock, NULL);
 	weir_condition_init(&producer->delivered);
 	weir_bus_entries_init(&producer->done);
@@ -54,12 +57,22 @@ static void destroy(struct weir_producer *producer)
 	free(producer);
 }
 
+void weir_producer_wake(struct weir_producer *producer, int descriptor)
+{
+	pthread_mutex_lock(&producer->lock);
+	producer->wake = descriptor;
+	if (producer->done.first != NULL)
+		weir_wake_up(descriptor);
+	pthread_mutex_unlock(&producer->lock);
+}
+
 void weir_producer_free(struct weir_producer *producer)
 {
 	if (producer == NULL)
 		return;
 	pthread_mutex_lock(&producer->lock);
 	producer->abandoned = true;
+	producer->wake = -1;
 	bool last = producer->away == 0;
 	pthread_mutex_unlock(&producer->lock);
 	if (last)
@@ -154,6 +167,8 @@ void weir_producer_deliver(struct weir_bus_entries *entries)
 	for (struct weir_bus_entry *entry = entries->first, *next; entry != NULL;) {
 		struct weir_producer *producer = entry->producer;
 		pthread_mutex_lock(&producer->lock);
+		if (producer->done.first == NULL)
+			weir_wake_up(producer->wake);
 		for (; entry != NULL && entry->producer == producer; entry = next) {
 			next = entry->next;
 			weir_bus_entries_add(&producer->done, entry);

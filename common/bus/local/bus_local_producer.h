@@ -14,6 +14,7 @@ enum weir_status weir_producer_send(struct weir_producer *producer, enum weir_to
                                     struct weir_error *error);
 size_t weir_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
                           int timeout_ms);
+void weir_producer_wake(struct weir_producer *producer, int descriptor);
 
 /** Returns messages to their producers, each with its status. @thread a topic's */
 void weir_producer_deliver(struct weir_bus_entries *entries);

@@ -13,6 +13,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/deadline.h"
+#include "common/base/wake.h"
 #include "common/bus/local/bus_local_producer.h"
 
 #include <assert.h>
@@ -216,6 +217,16 @@ static enum weir_status write_batch(struct weir_bus_journal *journal, const stru
 	return WEIR_OK;
 }
 
+/* Wakes the consumers that wait on descriptors. The lock is held. */
+static void wake_watchers(struct weir_bus_journal *journal)
+{
+	for (struct weir_bus_watcher *watcher = journal->watchers; watcher != NULL; watcher = watcher->next) {
+		if (watcher->waits)
+			weir_wake_up(watcher->descriptor);
+		watcher->waits = false;
+	}
+}
+
 /* Makes a batch that is on disk readable, and returns it to its producers. */
 static void publish(struct weir_bus_journal *journal, struct weir_bus_entries *batch)
 {
@@ -232,6 +243,7 @@ static void publish(struct weir_bus_journal *journal, struct weir_bus_entries *b
 	journal->index_bytes += last->index->bytes - index_bytes;
 	journal->problem[0] = '\0';
 	pthread_cond_broadcast(&journal->durable);
+	wake_watchers(journal);
 	pthread_mutex_unlock(&journal->lock);
 	weir_producer_deliver(batch);
 }

@@ -38,6 +38,7 @@
 #include "deploy/weir/run/unmatched.h"
 #include "deploy/weir/terminal/readable.h"
 #include "limiter/daemon/late_note.h"
+#include "limiter/daemon/limiter_checks.h"
 #include "limiter/daemon/limiter_metrics.h"
 #include "limiter/daemon/memory_note.h"
 #include "limiter/worker/announcements.h"
@@ -63,6 +64,7 @@ struct follow {
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 	struct weir_assignment *assignment;
 	struct placement *placement;
+	struct limiter_checks *checks; /* NULL: none are asked */
 	struct worker **workers;
 	uint32_t worker_count;
 	struct sink *decisions, *shadow;
@@ -147,6 +149,8 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_writer, error);
 	if (status == WEIR_OK)
 		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_reader, error);
+	if (status == WEIR_OK)
+		status = limiter_checks_new(follow->options->config, count, follow->log, &follow->checks, error);
 	follow->assignment = weir_assignment_of_all(follow->bus->partitions);
 	follow->placement = placement_new(follow->bus->partitions, count);
 	follow->workers = weir_alloc(count, sizeof(struct worker *));
@@ -164,6 +168,7 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 			.remind_ms = BLOCKS_REMIND_MS,
 			.checkpoint_writer = follow->checkpoint_writer,
 			.checkpoint_reader = follow->checkpoint_reader,
+			.checks = limiter_checks_options(follow->checks),
 			.log = follow->log,
 		};
 		status = worker_new(&options, &follow->workers[i], error);
@@ -392,6 +397,7 @@ static enum weir_status start_pages(struct follow *follow, struct weir_error *er
 		.workers = follow->workers,
 		.worker_count = follow->worker_count,
 		.registry = follow->registry,
+		.checks = follow->checks,
 		.archiver = follow->archiver,
 		.arming = follow->arming,
 		.gateways = follow->gateways,
@@ -583,6 +589,7 @@ static void watch(struct follow *follow)
 		announce(&announcements, follow);
 		late_note_watch(&late, &parts, follow->log);
 		memory_note_watch(&memory, &parts, follow->options->config->limiter.memory_bytes, follow->log);
+		limiter_checks_look(follow->checks);
 		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
@@ -674,6 +681,7 @@ static void close_all(struct follow *follow)
 	for (uint32_t i = 0; i < follow->worker_count; i++)
 		worker_free(follow->workers[i]);
 	free(follow->workers);
+	limiter_checks_free(follow->checks);
 	placement_free(follow->placement);
 	weir_assignment_free(follow->assignment);
 	if (follow->dead_file != NULL && weir_line_file_close(follow->dead_file, &error) != WEIR_OK)

@@ -7,6 +7,7 @@
 
 #include "archiver/work/archiver_metrics.h"
 #include "common/base/alloc.h"
+#include "common/daemon/certificate_metrics.h"
 #include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
 #include "limiter/checkpoint/checkpoint_io.h"
@@ -75,6 +76,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	                              .registry = monitor->options.registry,
 	                              .memory_bytes = monitor->options.config->limiter.memory_bytes};
 	limiter_metrics(&parts, &reply->body);
+	limiter_checks_metrics(monitor->options.checks, &parts, &reply->body);
 	if (monitor->options.archiver != NULL) {
 		archiver_metrics(archiver_stats(monitor->options.archiver), monitor->options.config->archiver.memory_bytes,
 		                 &reply->body);
@@ -85,6 +87,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	state_metrics(&monitor->options, &reply->body);
 	weir_process_metrics("run", monitor->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
+	weir_certificate_metrics(monitor->options.config, &reply->body);
 	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
 	verified_hosts_metrics(monitor->options.hosts, &reply->body);
 }

@@ -14,6 +14,7 @@
 #include "collector/match/verified_hosts.h"
 #include "common/http/http.h"
 #include "deploy/gateways/gateway/gateways.h"
+#include "limiter/daemon/limiter_checks.h"
 #include "limiter/worker/worker.h"
 
 struct monitor;
@@ -28,9 +29,10 @@ struct monitor_options {
 	struct worker *const *workers;
 	uint32_t worker_count;
 	struct policy_registry *registry;
-	struct archiver *archiver; /* NULL: none */
-	struct arming *arming;     /* likewise */
-	const struct api *api;     /* NULL: none */
+	const struct limiter_checks *checks; /* NULL: none are asked */
+	struct archiver *archiver;           /* NULL: none */
+	struct arming *arming;               /* likewise */
+	const struct api *api;               /* NULL: none */
 	const struct gateways *gateways;
 	struct exempt_fetch *fetch;
 	struct verified_hosts *hosts;

@@ -17,10 +17,12 @@
 #include "collector/send/sender.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/store_metrics.h"
+#include "common/daemon/certificate_metrics.h"
 #include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "deploy/weir/run/monitor.h"
+#include "limiter/daemon/limiter_checks.h"
 #include "limiter/daemon/limiter_metrics.h"
 
 #include <stddef.h>
@@ -55,6 +57,7 @@ static const struct {
      {&collector_metric_table, &sender_metric_table, &exempt_fetch_metric_table, &verified_hosts_metric_table, NULL}},
 	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
 	{"Limiting: `weir-limiter`, `weir run`", NULL, {&limiter_metric_table, NULL}},
+	{"Checks: `weir-limiter`, `weir run`", NULL, {&limiter_checks_metric_table, NULL}},
 	{"Limiting in a cluster: `weir-limiter`", NULL, {&limiter_daemon_metric_table, NULL}},
 	{"Archiving: `weir-archiver`, `weir run` with `archiver.enabled`",
      NULL,
@@ -69,6 +72,9 @@ static const struct {
 	{"The process: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
      NULL,
      {&weir_process_metric_table, NULL}},
+	{"Certificates in files: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
+     NULL,
+     {&weir_certificate_metric_table, NULL}},
 	{"These pages by TLS: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
      NULL,
      {&weir_http_metric_table, NULL}},

@@ -109,13 +109,24 @@ static enum weir_status check_certificates(struct validate_report *report, struc
 	struct weir_text pages = {0}, api = {0};
 	struct weir_error words;
 	enum weir_status status = WEIR_OK;
-	if (config->listen.http_host != NULL)
+	if (config->listen.http_host != NULL || (config->listen.resp_host != NULL && config->checks.tls))
 		status =
 			settle(report, "listen", "who has these pages", weir_http_tls_check(&tls, &pages, &words), &words, error);
 	if (status == WEIR_OK && config->archiver.enabled)
 		status = settle(report, "archiver", "weir-archiver", api_check(config, &api, &words), &words, error);
 	take_doubts(report, "listen.certificate", &pages);
 	take_doubts(report, "archiver.api_certificate", &api);
+	return status;
+}
+
+/* `weir run` opens it where checks are asked. */
+static enum weir_status check_password(const struct weir_config *config, struct weir_error *error)
+{
+	char *password = NULL;
+	if (config->listen.resp_host == NULL || config->checks.password.value == NULL)
+		return WEIR_OK;
+	enum weir_status status = weir_json_secret(&config->checks.password, &password, error);
+	free(password);
 	return status;
 }
 
@@ -127,11 +138,15 @@ enum weir_status validate_secrets(struct validate_report *report, struct weir_er
 	if (status == WEIR_OK && config->bus.type == WEIR_BUS_LOCAL && config->archiver.enabled)
 		status = weir_key_hash_open(config->archiver.hash_keys, &hash, error);
 	weir_key_hash_free(hash);
+	if (status == WEIR_OK && config->bus.type == WEIR_BUS_LOCAL)
+		status = check_password(config, error);
 	if (status != WEIR_OK || config->bus.type == WEIR_BUS_LOCAL)
 		return status;
 	if (config->store.type == WEIR_STORE_MYSQL)
 		(void)warn_secret(report, &config->store.password,
 		                  "weir-limiter, weir-archiver and the commands that ask the store");
+	if (config->listen.resp_host != NULL)
+		(void)warn_secret(report, &config->checks.password, "weir-limiter");
 	(void)warn_secret(report, &config->redis.url, "weir subscribe without --to");
 	if (config->archiver.api_host != NULL && config->archiver.tokens.count > 0)
 		note_users(report, "archiver.tokens", "weir-archiver");

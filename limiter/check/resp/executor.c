@@ -86,7 +86,7 @@ static void write_unavailable(struct connection *connection, const struct slot *
 	struct check_answer answer = {.outcome = CHECK_PASSED, .retry_after_ms = -1};
 	switch (connection->server->options.on_unavailable) {
 	case RESP_UNAVAILABLE_ERROR:
-		weir_resp_error(&connection->out, "UNAVAILABLE %s: nothing was counted, ask again",
+		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again",
 		                slot->answer.why != NULL ? slot->answer.why : "the check could not be judged");
 		return;
 	case RESP_UNAVAILABLE_ALLOW: break;

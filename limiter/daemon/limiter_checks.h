@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks in the daemon and in `weir run`: where they are asked, and what is shown of them. */
+#ifndef LIMITER_LIMITER_CHECKS_H
+#define LIMITER_LIMITER_CHECKS_H
+
+#include "limiter/daemon/limiter_metrics.h"
+
+struct limiter_checks;
+
+extern const struct weir_metric_table limiter_checks_metric_table;
+
+/**
+ * Prepares the surfaces of a process's workers, as listen.resp and `checks` say. Each is opened as its worker is made.
+ *
+ * @param config   borrowed
+ * @param threads  workers
+ * @param checks   returned: limiter_checks_free(); NULL: none is configured
+ * @return WEIR_OK; WEIR_INVALID: a setting cannot be used, such as a certificate; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t threads,
+                                                  const struct weir_log *log, struct limiter_checks **checks,
+                                                  struct weir_error *error);
+/** Called when the workers are freed. NULL is fine. */
+void limiter_checks_free(struct limiter_checks *checks);
+
+/** For worker_options. NULL of NULL. */
+const struct worker_checks *limiter_checks_options(const struct limiter_checks *checks);
+
+/** Now and then: takes up certificates that have changed. NULL is fine. */
+void limiter_checks_look(struct limiter_checks *checks);
+
+/** The port of listen.resp; 0: none. */
+uint16_t limiter_checks_port(const struct limiter_checks *checks);
+
+/** Appends the metrics of checks, while the workers are there. @param checks  NULL: none were asked @thread any */
+void limiter_checks_metrics(const struct limiter_checks *checks, const struct limiter_parts *parts,
+                            struct weir_text *page);
+
+#endif

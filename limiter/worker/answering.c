@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers go where their asks came from. A packet of another thread goes back when
+ * its last ask is answered; one of this worker, whose asks waited here, gives each
+ * answer to the surface at once.
+ */
+#include "limiter/worker/answering.h"
+
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void answering_init(struct answering *answering, struct worker_core *core, struct mail *mail)
+{
+	*answering = (struct answering){.core = core, .mail = mail};
+	answering->away_end = &answering->away;
+}
+
+void answering_deinit(struct answering *answering)
+{
+	if (answering->surface.free != NULL)
+		answering->surface.free(answering->surface.context);
+	for (struct mail_packet *packet = answering->idle, *next; packet != NULL; packet = next) {
+		next = packet->next;
+		free(packet);
+	}
+	*answering = (struct answering){0};
+}
+
+int64_t answering_now_us(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* ---- packets ---- */
+
+void answering_put_back(struct answering *answering, struct mail_packet *packet)
+{
+	packet->next = answering->idle;
+	answering->idle = packet;
+}
+
+struct mail_packet *answering_packet(struct answering *answering, int64_t now_us, int64_t limit_ms)
+{
+	struct mail_packet *packet = answering->idle;
+	if (packet != NULL) {
+		answering->idle = packet->next;
+	} else if (answering->packets < MAIL_PACKETS_MAX) {
+		packet = weir_alloc(1, sizeof *packet);
+		answering->packets++;
+	} else {
+		return NULL;
+	}
+	packet->next = packet->later = NULL;
+	packet->from = answering->core->options.number;
+	packet->count = packet->open = packet->used = 0;
+	packet->back = packet->expired = false;
+	packet->asked_us = now_us;
+	packet->deadline_ms = now_us / 1000 + limit_ms;
+	return packet;
+}
+
+void answering_send(struct answering *answering, uint32_t to, struct mail_packet *packet)
+{
+	packet->open = packet->count;
+	*answering->away_end = packet;
+	answering->away_end = &packet->later;
+	mail_send(answering->mail, to, packet);
+}
+
+static void give_to_surface(struct answering *answering, const struct check_answer *answer)
+{
+	answering->surface.answered(answering->surface.context, answer);
+	answering->told = true;
+}
+
+void answering_take_back(struct answering *answering, struct mail_packet *packet)
+{
+	struct mail_packet **at = &answering->away;
+	while (*at != packet)
+		at = &(*at)->later;
+	*at = packet->later;
+	if (packet->later == NULL)
+		answering->away_end = at;
+	for (uint32_t i = 0; i < packet->count && !packet->expired; i++)
+		give_to_surface(answering, &packet->answers[i]);
+	answering_put_back(answering, packet);
+}
+
+void answering_expire(struct answering *answering, int64_t now_ms)
+{
+	for (struct mail_packet *packet = answering->away; packet != NULL; packet = packet->later) {
+		if (packet->expired || now_ms < packet->deadline_ms)
+			continue;
+		packet->expired = true; /* the other thread may be at it still: its answers are dropped when it is back */
+		for (uint32_t i = 0; i < packet->count; i++) {
+			struct check_answer answer = answer_unavailable(packet->asks[i].ticket, "late");
+			answering_count(answering, &answer, now_ms * 1000 - packet->asked_us);
+			give_to_surface(answering, &answer);
+		}
+	}
+}
+
+/* ---- answers ---- */
+
+void answering_count(struct answering *answering, const struct check_answer *answer, int64_t took_us)
+{
+	struct worker_stats *stats = &answering->core->stats;
+	switch (answer->outcome) {
+	case CHECK_PASSED: weir_counter_add(&stats->checks_passed, 1); break;
+	case CHECK_BLOCKED: weir_counter_add(&stats->checks_blocked, 1); break;
+	case CHECK_NO_ZONE: weir_counter_add(&stats->checks_no_zone, 1); break;
+	default:
+		for (int reason = 0; reason < WORKER_UNAVAILABLE_COUNT; reason++)
+			if (strcmp(answer->why, worker_unavailable_name((enum worker_unavailable)reason)) == 0)
+				weir_counter_add(&stats->checks_unavailable[reason], 1);
+		break;
+	}
+	weir_histogram_observe(&stats->check, &weir_latency_scale, (double)took_us / 1e6);
+}
+
+void answering_give(struct answering *answering, const struct answer_place *place, const struct check_answer *answer)
+{
+	struct mail_packet *packet = place->packet;
+	answering_count(answering, answer, answering_now_us() - place->asked_us);
+	if (packet == NULL) {
+		give_to_surface(answering, answer);
+		return;
+	}
+	bool own = packet->from == answering->core->options.number;
+	packet->answers[place->index] = *answer;
+	packet->open--;
+	if (own)
+		give_to_surface(answering, answer);
+	if (packet->open > 0)
+		return;
+	if (own) {
+		answering_put_back(answering, packet);
+	} else {
+		packet->back = true;
+		mail_send(answering->mail, packet->from, packet);
+	}
+}

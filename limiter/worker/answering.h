@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the answers of one worker's checks go: to its surface, or into the packet that the ask came in. It also has the
+ * worker's own packets: those on their way, and those to be used again; and it counts.
+ */
+#ifndef LIMITER_ANSWERING_H
+#define LIMITER_ANSWERING_H
+
+#include "limiter/check/surface.h"
+#include "limiter/worker/core.h"
+#include "limiter/worker/mail.h"
+
+enum {
+	ANSWER_LOAD_MS = 50,      /* how long an ask may wait for segments */
+	ANSWER_DURABLE_MS = 1000, /* the same, for an acknowledgement */
+	ANSWER_AWAY_MS = 1200,    /* the same, for another thread's answer: longer than both */
+};
+
+struct answering {
+	struct worker_core *core;
+	struct mail *mail;
+	struct check_surface surface;         /* free NULL: none */
+	bool told;                            /* the surface has answers to write */
+	struct mail_packet *idle;             /* by `next` */
+	uint32_t packets;                     /* of this worker, wherever they are */
+	struct mail_packet *away, **away_end; /* by `later`, oldest first */
+};
+
+/* Where the answer to one ask goes. */
+struct answer_place {
+	struct mail_packet *packet; /* NULL: to the surface */
+	uint32_t index;             /* in the packet */
+	int64_t asked_us;           /* monotonic */
+};
+
+void answering_init(struct answering *answering, struct worker_core *core, struct mail *mail);
+/** Frees the surface, and the packets that are not in an inbox. */
+void answering_deinit(struct answering *answering);
+
+int64_t answering_now_us(void);
+
+/** An empty packet; NULL: too many are on their way. */
+struct mail_packet *answering_packet(struct answering *answering, int64_t now_us, int64_t limit_ms);
+/** Sends it to another thread. Its asks are answered when it is back, or by answering_expire(). */
+void answering_send(struct answering *answering, uint32_t to, struct mail_packet *packet);
+/** Puts a packet of this worker, without asks, among those to be used again. */
+void answering_put_back(struct answering *answering, struct mail_packet *packet);
+/** Takes back a packet of this worker: gives its answers to the surface. */
+void answering_take_back(struct answering *answering, struct mail_packet *packet);
+/** Answers what other threads have not answered in time with CHECK_UNAVAILABLE. */
+void answering_expire(struct answering *answering, int64_t now_ms);
+
+/** Counts an answer. Called for each once, by the worker that has made it. @param reason  of UNAVAILABLE */
+void answering_count(struct answering *answering, const struct check_answer *answer, int64_t took_us);
+
+/** Gives an answer that was not given within ask(): counts it and delivers it. */
+void answering_give(struct answering *answering, const struct answer_place *place, const struct check_answer *answer);
+
+/** CHECK_UNAVAILABLE. @param why  a constant */
+static inline struct check_answer answer_unavailable(uint64_t ticket, const char *why)
+{
+	return (struct check_answer){.outcome = CHECK_UNAVAILABLE, .retry_after_ms = -1, .why = why, .ticket = ticket};
+}
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Asks are cut by partition, so that each lane judges its own together. Those of
+ * other threads' partitions travel there. Nobody waits for an answer here.
+ */
+#include "limiter/worker/checking.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/wake.h"
+#include "common/bytes/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+enum { SERVE_MS = 500 };
+
+void checking_init(struct checking *checking, struct worker_core *core, struct publisher *publisher,
+                   struct answering *answering, struct partition *partitions, uint32_t partition_count,
+                   const bool *given)
+{
+	*checking = (struct checking){
+		.core = core,
+		.publisher = publisher,
+		.answering = answering,
+		.partitions = partitions,
+		.partition_count = partition_count,
+		.given = given,
+		.epoll = -1,
+	};
+}
+
+void checking_deinit(struct checking *checking)
+{
+	if (checking->epoll >= 0)
+		close(checking->epoll);
+	free(checking->outgoing);
+}
+
+/* ---- a group of asks ---- */
+
+/* Why a partition of this worker answers nothing; NULL: it does. */
+static const char *refusal(const struct checking *checking, uint32_t number)
+{
+	if (!checking->given[number])
+		return "not the owner";
+	switch (checking->partitions[number].state) {
+	case PARTITION_LIVE:
+	case PARTITION_LOADING:
+	case PARTITION_HELD: return NULL;
+	case PARTITION_EMPTY:
+	case PARTITION_TAKING: return "loading";
+	case PARTITION_PARKED: return "not the owner";
+	default: return "moving";
+	}
+}
+
+static void refuse(const struct check_ask *asks, const uint32_t *places, uint32_t count, const char *why,
+                   struct check_answer *answers)
+{
+	for (uint32_t i = 0; i < count; i++)
+		answers[places[i]] = answer_unavailable(asks[places[i]].ticket, why);
+}
+
+/* Puts an ask into the packet that goes to a thread. @return false: too many are on their way */
+static bool post(struct checking *checking, uint32_t to, const struct check_ask *ask, int64_t now_us)
+{
+	struct mail_packet **packet = &checking->outgoing[to];
+	for (int attempt = 0; attempt < 2; attempt++) {
+		if (*packet == NULL)
+			*packet = answering_packet(checking->answering, now_us, ANSWER_AWAY_MS);
+		if (*packet == NULL)
+			return false;
+		if (mail_packet_add(*packet, ask))
+			return true;
+		answering_send(checking->answering, to, *packet); /* it is full */
+		*packet = NULL;
+	}
+	return false;
+}
+
+/* Asks for keys of one partition. @param packet  that they came in; NULL: from the surface */
+static void ask_partition(struct checking *checking, uint32_t number, const struct check_ask *asks,
+                          const uint32_t *places, uint32_t count, struct mail_packet *packet, int64_t now_us,
+                          struct check_answer *answers)
+{
+	uint32_t holder = placement_holder(checking->core->options.placement, number);
+	const char *why = refusal(checking, number);
+	if (holder == checking->core->options.number || !checking->given[number]) {
+		if (why == NULL)
+			partition_checks_ask(&checking->partitions[number].checks, asks, places, count, packet, now_us, answers);
+		else
+			refuse(asks, places, count, why, answers);
+		return;
+	}
+	if (packet != NULL) { /* it has moved on meanwhile */
+		refuse(asks, places, count, "moving", answers);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct check_ask *ask = &asks[places[i]];
+		if (post(checking, holder, ask, now_us))
+			answers[places[i]] = (struct check_answer){.outcome = CHECK_LATER, .ticket = ask->ticket};
+		else
+			refuse(asks, &places[i], 1, "full", answers);
+	}
+}
+
+/* Answers a group, cut by partition. */
+static void ask_all(struct checking *checking, const struct check_ask *asks, uint32_t count, struct mail_packet *packet,
+                    struct check_answer *answers)
+{
+	uint32_t numbers[CHECK_GROUP_MAX], places[CHECK_GROUP_MAX];
+	int64_t now_us = answering_now_us();
+	for (uint32_t i = 0; i < count; i++)
+		numbers[i] = weir_partition(weir_slot(asks[i].key), checking->partition_count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t number = numbers[i], alike = 0;
+		if (number == UINT32_MAX) /* answered with one before it */
+			continue;
+		for (uint32_t j = i; j < count; j++)
+			if (numbers[j] == number) {
+				numbers[j] = UINT32_MAX;
+				places[alike++] = j;
+			}
+		ask_partition(checking, number, asks, places, alike, packet, now_us, answers);
+	}
+	int64_t took_us = answering_now_us() - now_us;
+	for (uint32_t i = 0; i < count; i++)
+		if (answers[i].outcome != CHECK_LATER)
+			answering_count(checking->answering, &answers[i], took_us);
+}
+
+static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
+{
+	struct checking *checking = context;
+	ask_all(checking, asks, count, NULL, answers);
+	for (uint32_t to = 0; to < checking->core->options.checks->threads; to++) {
+		if (checking->outgoing[to] != NULL)
+			answering_send(checking->answering, to, checking->outgoing[to]);
+		checking->outgoing[to] = NULL;
+	}
+}
+
+static const struct weir_policy *policy(void *context)
+{
+	const struct checking *checking = context;
+	struct policy_registry *registry = checking->core->options.registry;
+	return policy_registry_policy(registry, policy_registry_newest(registry));
+}
+
+/* ---- other threads ---- */
+
+static void take_packet(struct checking *checking, struct mail_packet *packet)
+{
+	if (weir_monotonic_ms() >= packet->deadline_ms) { /* its sender has answered for us */
+		for (uint32_t i = 0; i < packet->count; i++)
+			packet->answers[i] = answer_unavailable(packet->asks[i].ticket, "late");
+	} else {
+		ask_all(checking, packet->asks, packet->count, packet, packet->answers);
+	}
+	packet->open = 0;
+	for (uint32_t i = 0; i < packet->count; i++)
+		packet->open += packet->answers[i].outcome == CHECK_LATER;
+	if (packet->open > 0)
+		return;
+	packet->back = true;
+	mail_send(checking->answering->mail, packet->from, packet);
+}
+
+static void take_mail(struct checking *checking)
+{
+	struct mail_packet *packet = mail_take(checking->answering->mail, checking->core->options.number);
+	while (packet != NULL) {
+		struct mail_packet *next = packet->next;
+		if (packet->back)
+			answering_take_back(checking->answering, packet);
+		else
+			take_packet(checking, packet);
+		packet = next;
+	}
+}
+
+/* ---- each turn ---- */
+
+void checking_serve(struct checking *checking)
+{
+	struct answering *answering = checking->answering;
+	if (!checking_is_on(checking))
+		return;
+	int64_t began_us = answering_now_us();
+	answering->told = false;
+	checking->serve_ms = began_us / 1000 + SERVE_MS;
+	answering->surface.serve(answering->surface.context);
+	weir_counter_add(&checking->core->stats.busy_us, (uint64_t)(answering_now_us() - began_us));
+}
+
+void checking_wait(struct checking *checking, int timeout_ms)
+{
+	struct epoll_event events[2];
+	int count = epoll_wait(checking->epoll, events, 2, timeout_ms);
+	for (int i = 0; i < count; i++) {
+		int wake = mail_wake(checking->answering->mail, checking->core->options.number);
+		if (events[i].data.fd == wake)
+			weir_wake_clear(wake);
+		else
+			checking_serve(checking);
+	}
+}
+
+static void step_partitions(struct checking *checking, int64_t now_ms)
+{
+	for (uint32_t i = 0; i < checking->partition_count; i++)
+		if (partition_checks_are_busy(&checking->partitions[i].checks))
+			partition_checks_step(&checking->partitions[i].checks, now_ms);
+}
+
+void checking_step(struct checking *checking)
+{
+	if (!checking_is_on(checking))
+		return;
+	int64_t now_ms = weir_monotonic_ms();
+	take_mail(checking);
+	answering_expire(checking->answering, now_ms);
+	step_partitions(checking, now_ms);
+	if (!checking->answering->told && now_ms < checking->serve_ms)
+		return;
+	checking_serve(checking); /* writes what was answered just now, ends what is slow, and may ask more */
+	step_partitions(checking, now_ms);
+}
+
+/* ---- the beginning and the end ---- */
+
+static bool watch(struct checking *checking, int descriptor)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+	return epoll_ctl(checking->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+enum weir_status checking_open(struct checking *checking, struct weir_error *error)
+{
+	const struct worker_options *options = &checking->core->options;
+	const struct worker_checks *checks = options->checks;
+	struct check_surface *surface = &checking->answering->surface;
+	const struct check_judge judge = {.context = checking, .ask = ask, .policy = policy};
+	if (checks == NULL)
+		return WEIR_OK;
+	checking->outgoing = weir_alloc(checks->threads, sizeof(struct mail_packet *));
+	enum weir_status status = checks->open(checks->context, options->number, &judge, surface, error);
+	if (status != WEIR_OK)
+		return status;
+	checking->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (checking->epoll < 0 || !watch(checking, mail_wake(checks->mail, options->number)) ||
+	    !watch(checking, surface->descriptor))
+		return weir_fail(error, WEIR_IO, "cannot wait for checks: %s", strerror(errno));
+	return WEIR_OK;
+}
+
+void checking_stop(struct checking *checking)
+{
+	if (!checking_is_on(checking) || checking->stopped)
+		return;
+	checking->stopped = true;
+	checking->answering->surface.stop(checking->answering->surface.context);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The way of a check through its partition: asked, judged by the lane, gathered in a
+ * frame, sent, acknowledged. Nothing here waits.
+ */
+#include "limiter/worker/partition_checks.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+enum { HELD_ROOM_FIRST = 256 };
+
+void partition_checks_init(struct partition_checks *checks, uint32_t number, struct publisher *publisher,
+                           struct answering *answering)
+{
+	*checks = (struct partition_checks){.publisher = publisher, .answering = answering, .number = number};
+}
+
+void partition_checks_deinit(struct partition_checks *checks)
+{
+	partition_checks_close(checks);
+	weir_text_deinit(&checks->unsent);
+	free(checks->held);
+	checks->held = NULL;
+	checks->held_room = 0;
+}
+
+/* ---- frames ---- */
+
+static struct sent_checks *sent_at(struct partition_checks *checks, uint32_t index)
+{
+	return &checks->sent[(checks->sent_first + index) % PARTITION_CHECKS_FRAMES];
+}
+
+/* Tries to send a frame. @return false: the bus has no room now */
+static bool try_send(struct partition_checks *checks, struct weir_span message, uint32_t events)
+{
+	if (publisher_try_send(checks->publisher, checks->number, WEIR_TOPIC_EVENTS, message) == WEIR_FULL)
+		return false;
+	/* A producer that breaks here has its partitions dropped by the worker: what is noted now goes with the rest. */
+	*sent_at(checks, checks->sent_count++) = (struct sent_checks){
+		.number = publisher_sent(checks->publisher, checks->number, WEIR_TOPIC_EVENTS),
+		.held = checks->held_next,
+		.events = events,
+		.sent_ms = weir_monotonic_ms(),
+	};
+	return true;
+}
+
+static void send_or_keep(struct partition_checks *checks, struct weir_span message, uint32_t events)
+{
+	if (try_send(checks, message, events))
+		return;
+	weir_text_append(&checks->unsent, message.at, message.length);
+	checks->unsent_events = events;
+	checks->unsent_ms = weir_monotonic_ms();
+}
+
+static void flush(struct partition_checks *checks)
+{
+	if (checks->sent_count == PARTITION_CHECKS_FRAMES)
+		return;
+	if (checks->unsent.length > 0) {
+		if (!try_send(checks, weir_text_span(&checks->unsent), checks->unsent_events))
+			return;
+		weir_text_clear(&checks->unsent);
+	}
+	uint32_t events = lane_checks_gathered(checks->lane);
+	if (events > 0 && checks->sent_count < PARTITION_CHECKS_FRAMES)
+		send_or_keep(checks, lane_checks_frame(checks->lane, weir_wall_ms()), events);
+}
+
+/* ---- answers that are held ---- */
+
+static struct held_answer *held_at(const struct partition_checks *checks, uint64_t number)
+{
+	assert(checks->held_room > 0);
+	return &checks->held[number % checks->held_room];
+}
+
+static void hold(struct partition_checks *checks, const struct answer_place *place, const struct check_answer *answer)
+{
+	uint64_t count = checks->held_next - checks->held_first;
+	if (count == checks->held_room) {
+		uint32_t room = checks->held_room > 0 ? 2 * checks->held_room : HELD_ROOM_FIRST;
+		struct held_answer *grown = weir_alloc(room, sizeof *grown);
+		for (uint64_t number = checks->held_first; number < checks->held_next; number++)
+			grown[number % room] = *held_at(checks, number);
+		free(checks->held);
+		checks->held = grown;
+		checks->held_room = room;
+	}
+	*held_at(checks, checks->held_next++) = (struct held_answer){.place = *place, .answer = *answer};
+}
+
+/* Gives the answers that are held, up to a number. @param why  they are not acknowledged, and this is why; NULL: they are */
+static void release(struct partition_checks *checks, uint64_t to, const char *why)
+{
+	for (; checks->held_first < to; checks->held_first++) {
+		const struct held_answer *held = held_at(checks, checks->held_first);
+		struct check_answer unavailable = answer_unavailable(held->answer.ticket, why);
+		answering_give(checks->answering, &held->place, why == NULL ? &held->answer : &unavailable);
+	}
+}
+
+static void take_acknowledgements(struct partition_checks *checks)
+{
+	uint64_t acknowledged = publisher_acknowledged(checks->publisher, checks->number, WEIR_TOPIC_EVENTS);
+	while (checks->sent_count > 0 && sent_at(checks, 0)->number <= acknowledged) {
+		const struct sent_checks *frame = sent_at(checks, 0);
+		checks->unacknowledged -= frame->events;
+		release(checks, frame->held, NULL);
+		checks->sent_first = (checks->sent_first + 1) % PARTITION_CHECKS_FRAMES;
+		checks->sent_count--;
+	}
+}
+
+static void give_up_held(struct partition_checks *checks, int64_t now_ms)
+{
+	uint64_t to = checks->held_first;
+	while (to < checks->held_next && now_ms - held_at(checks, to)->place.asked_us / 1000 > ANSWER_DURABLE_MS)
+		to++;
+	release(checks, to, "unacknowledged");
+}
+
+/* ---- asking ---- */
+
+static bool is_overdue(struct partition_checks *checks)
+{
+	int64_t oldest_ms = checks->sent_count > 0 ? sent_at(checks, 0)->sent_ms : checks->unsent_ms;
+	return (checks->sent_count > 0 || checks->unsent.length > 0) &&
+	       weir_monotonic_ms() - oldest_ms > PARTITION_CHECKS_ACKNOWLEDGED_MS;
+}
+
+/* Why nothing can be answered now; NULL: it can. */
+static const char *refusal(struct partition_checks *checks)
+{
+	if (checks->lane == NULL)
+		return "loading";
+	if (is_overdue(checks))
+		return "unacknowledged";
+	if (checks->unsent.length == 0 && lane_checks_due(checks->lane))
+		flush(checks);
+	return checks->unsent.length > 0 || lane_checks_due(checks->lane) ? "full" : NULL;
+}
+
+/* Keeps an ask for later, in a packet. @return false: there are too many */
+static bool park(struct partition_checks *checks, const struct answer_place *place)
+{
+	if (checks->parked_count == PARTITION_CHECKS_PARKED_MAX)
+		return false;
+	checks->parked[checks->parked_count++] = *place;
+	return true;
+}
+
+/* One of the surface's own asks has to wait: it is copied. @param own  the packet for it; made at the first */
+static bool park_own(struct partition_checks *checks, const struct check_ask *ask, struct mail_packet **own,
+                     int64_t now_us)
+{
+	if (*own == NULL)
+		*own = answering_packet(checks->answering, now_us, ANSWER_AWAY_MS);
+	if (*own == NULL || checks->parked_count == PARTITION_CHECKS_PARKED_MAX || !mail_packet_add(*own, ask))
+		return false;
+	(*own)->open++;
+	return park(checks, &(struct answer_place){.packet = *own, .index = (*own)->count - 1, .asked_us = now_us});
+}
+
+/* What the lane has answered: whether it has to wait. @param place  where its answer goes */
+static void settle(struct partition_checks *checks, const struct check_ask *ask, const struct answer_place *place,
+                   struct check_answer *answer)
+{
+	bool judged = answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED;
+	if (!judged || ask->peek)
+		return;
+	checks->unacknowledged++;
+	if (!ask->durable)
+		return;
+	hold(checks, place, answer);
+	answer->outcome = CHECK_LATER;
+}
+
+void partition_checks_ask(struct partition_checks *checks, const struct check_ask *asks, const uint32_t *places,
+                          uint32_t count, struct mail_packet *packet, int64_t now_us, struct check_answer *answers)
+{
+	struct mail_packet *own = NULL;
+	const char *why = refusal(checks);
+	if (why == NULL)
+		lane_check(checks->lane, asks, places, count, weir_wall_ms(), answers);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = places[i];
+		struct answer_place place = {.packet = packet, .index = at, .asked_us = now_us};
+		if (why != NULL)
+			answers[at] = answer_unavailable(asks[at].ticket, why);
+		else if (answers[at].outcome != CHECK_LATER)
+			settle(checks, &asks[at], &place, &answers[at]);
+		else if (packet != NULL ? !park(checks, &place) : !park_own(checks, &asks[at], &own, now_us))
+			answers[at] = answer_unavailable(asks[at].ticket, "full");
+	}
+	if (own != NULL && own->open == 0) /* none could be kept */
+		answering_put_back(checks->answering, own);
+}
+
+/* ---- asks that wait for segments ---- */
+
+/* Asks one of them again. @return whether it waits on */
+static bool ask_again(struct partition_checks *checks, const struct answer_place *place)
+{
+	const struct check_ask *ask = &place->packet->asks[place->index];
+	const char *why = refusal(checks);
+	struct check_answer answer = answer_unavailable(ask->ticket, why);
+	if (why == NULL)
+		lane_check(checks->lane, ask, NULL, 1, weir_wall_ms(), &answer);
+	if (answer.outcome == CHECK_LATER)
+		return true;
+	settle(checks, ask, place, &answer);
+	if (answer.outcome != CHECK_LATER)
+		answering_give(checks->answering, place, &answer);
+	return false;
+}
+
+void partition_checks_loaded(struct partition_checks *checks)
+{
+	uint32_t kept = 0;
+	checks->loading = false;
+	for (uint32_t i = 0; i < checks->parked_count; i++) {
+		struct answer_place place = checks->parked[i];
+		if (ask_again(checks, &place))
+			checks->parked[kept++] = place;
+	}
+	checks->parked_count = kept;
+	if (kept == 0 && checks->lane != NULL)
+		lane_checks_give_up(checks->lane);
+}
+
+/* Ends waits. @param all  also those whose time is not up */
+static void give_up_parked(struct partition_checks *checks, int64_t now_ms, bool all, const char *why)
+{
+	uint32_t kept = 0;
+	if (checks->parked_count == 0)
+		return;
+	for (uint32_t i = 0; i < checks->parked_count; i++) {
+		struct answer_place place = checks->parked[i];
+		if (!all && now_ms - place.asked_us / 1000 < ANSWER_LOAD_MS) {
+			checks->parked[kept++] = place;
+			continue;
+		}
+		struct check_answer answer = answer_unavailable(place.packet->asks[place.index].ticket, why);
+		answering_give(checks->answering, &place, &answer);
+	}
+	checks->parked_count = kept;
+	if (kept == 0)
+		lane_checks_give_up(checks->lane);
+}
+
+uint32_t partition_checks_missing(const struct partition_checks *checks, uint32_t *segments)
+{
+	if (checks->parked_count == 0 || checks->loading)
+		return 0;
+	return lane_checks_missing(checks->lane, segments);
+}
+
+/* ---- from taking to leaving ---- */
+
+void partition_checks_open(struct partition_checks *checks, struct lane *lane, uint64_t epoch)
+{
+	uint8_t source[WEIR_SOURCE_ID_BYTES];
+	if (checks->answering == NULL || getrandom(source, sizeof source, 0) != (ssize_t)sizeof source)
+		return;
+	assert(checks->lane == NULL && checks->sent_count == 0);
+	checks->lane = lane;
+	send_or_keep(checks, lane_checks_open(lane, source, epoch, weir_wall_ms()), 0);
+}
+
+void partition_checks_close(struct partition_checks *checks)
+{
+	if (checks->lane == NULL)
+		return;
+	give_up_parked(checks, 0, true, "moving");
+	release(checks, checks->held_next, "moving");
+	lane_checks_close(checks->lane);
+	weir_text_clear(&checks->unsent);
+	checks->sent_first = checks->sent_count = checks->unacknowledged = 0;
+	checks->loading = false;
+	checks->lane = NULL;
+}
+
+void partition_checks_step(struct partition_checks *checks, int64_t now_ms)
+{
+	if (checks->lane == NULL)
+		return;
+	take_acknowledgements(checks);
+	flush(checks);
+	give_up_held(checks, now_ms);
+	give_up_parked(checks, now_ms, false, "loading");
+}
+
+bool partition_checks_are_busy(const struct partition_checks *checks)
+{
+	return checks->lane != NULL && (checks->sent_count > 0 || checks->unsent.length > 0 || checks->parked_count > 0 ||
+	                                lane_checks_gathered(checks->lane) > 0);
+}
+
+bool partition_checks_are_safe(const struct partition_checks *checks)
+{
+	return checks->lane == NULL ||
+	       (checks->sent_count == 0 && checks->unsent.length == 0 && lane_checks_gathered(checks->lane) == 0);
+}

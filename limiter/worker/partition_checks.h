@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The checks of one partition at its worker: asks go to the lane, check frames to the
+ * log, and answers out.
+ *
+ * When the partition is taken, a marker goes to its log; checks are answered once it
+ * has come back, as all that was in the log is judged then. Frames are sent in order
+ * and without waiting: one that the bus has no room for is kept, and nothing more is
+ * answered until it is sent. At most PARTITION_CHECKS_FRAMES are not acknowledged;
+ * beyond that checks gather in the open frame. Once the oldest has waited for
+ * PARTITION_CHECKS_ACKNOWLEDGED_MS, nothing more is answered: that bounds what a crash
+ * can forget.
+ *
+ * The answer to a durable ask is held until its frame is acknowledged. An ask whose
+ * bucket is in the store waits until its segment is loaded, ANSWER_LOAD_MS at most.
+ */
+#ifndef LIMITER_PARTITION_CHECKS_H
+#define LIMITER_PARTITION_CHECKS_H
+
+#include "limiter/lane/lane_checks.h"
+#include "limiter/worker/answering.h"
+#include "limiter/worker/publisher.h"
+
+enum {
+	PARTITION_CHECKS_FRAMES = 64,
+	PARTITION_CHECKS_ACKNOWLEDGED_MS = 500,
+	PARTITION_CHECKS_PARKED_MAX = 256,
+};
+
+/* A frame that was sent and is not acknowledged. */
+struct sent_checks {
+	uint64_t number; /* how many messages the partition had sent to events with it */
+	uint64_t held;   /* how many answers were ever held when it was closed */
+	uint32_t events;
+	int64_t sent_ms;
+};
+
+/* An answer that waits for an acknowledgement. */
+struct held_answer {
+	struct answer_place place;
+	struct check_answer answer;
+};
+
+struct partition_checks {
+	struct publisher *publisher;
+	struct answering *answering; /* NULL: no checks are asked */
+	uint32_t number;             /* of the partition */
+	struct lane *lane;           /* NULL: closed */
+	struct weir_text unsent;     /* a frame that the bus had no room for; empty: none */
+	uint32_t unsent_events;
+	int64_t unsent_ms; /* monotonic: since when */
+	struct sent_checks sent[PARTITION_CHECKS_FRAMES];
+	uint32_t sent_first, sent_count;
+	uint32_t unacknowledged; /* events that were answered and are not acknowledged */
+	/* answers held, in a ring */
+	struct held_answer *held;
+	uint32_t held_room;
+	uint64_t held_first, held_next; /* numbers */
+	/* asks that wait for segments */
+	struct answer_place parked[PARTITION_CHECKS_PARKED_MAX];
+	uint32_t parked_count;
+	bool loading; /* a job for them is at checkpoint I/O */
+};
+
+void partition_checks_init(struct partition_checks *checks, uint32_t number, struct publisher *publisher,
+                           struct answering *answering);
+void partition_checks_deinit(struct partition_checks *checks);
+
+/** The partition was taken, under an epoch: sends the marker. */
+void partition_checks_open(struct partition_checks *checks, struct lane *lane, uint64_t epoch);
+/** Ends it: what was not answered yet gets CHECK_UNAVAILABLE. Does nothing if it is closed. */
+void partition_checks_close(struct partition_checks *checks);
+
+/**
+ * Judges asks that are for this partition.
+ *
+ * @param places   which of them
+ * @param packet   that they came in; NULL: from the surface
+ * @param answers  set; CHECK_LATER: the answer comes through answering_give()
+ */
+void partition_checks_ask(struct partition_checks *checks, const struct check_ask *asks, const uint32_t *places,
+                          uint32_t count, struct mail_packet *packet, int64_t now_us, struct check_answer *answers);
+
+/** At the end of a turn: takes acknowledgements, sends what was gathered, and ends waits that are over. */
+void partition_checks_step(struct partition_checks *checks, int64_t now_ms);
+
+/** Whether a step has something to do, or to wait for. */
+bool partition_checks_are_busy(const struct partition_checks *checks);
+/** Whether all answers that were given are acknowledged. */
+bool partition_checks_are_safe(const struct partition_checks *checks);
+
+/** The segments that asks wait for, unless they are being loaded. @param segments  room for SHARD_MISSING_MOST */
+uint32_t partition_checks_missing(const struct partition_checks *checks, uint32_t *segments);
+/** They were loaded, or could not be: what waited is asked again. */
+void partition_checks_loaded(struct partition_checks *checks);
+
+#endif

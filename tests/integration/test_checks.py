@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks in `weir run`, over sockets: as many pass as the limit says, however many ask, and through kill -9."""
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics
+from support.checks import Raw, command
+from support.place import PATIENCE_S, free_port, until
+from support.traffic import burst, sliding, source, zone
+
+DONE, USAGE = 0, 2
+UNAVAILABLE = None
+
+
+class Caller:
+    """A connection that asks one check at a time."""
+
+    def __init__(self, port):
+        self.raw = Raw(port)
+        self.file = self.raw.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.raw.socket.close()
+
+    def ask(self, *words):
+        """The reply's integers; None: unavailable."""
+        self.raw.send(command(*words))
+        head = self.file.readline()
+        if not head:
+            raise ConnectionResetError
+        if head.startswith(b"-UNAVAILABLE"):
+            return UNAVAILABLE
+        assert head == b"*5\r\n", head
+        numbers = [self.file.readline() for _ in range(5)]
+        if not numbers[-1]:
+            raise ConnectionResetError
+        return [int(number[1:]) for number in numbers]
+
+
+def start(place, zones, *, threads=2, state="state", log=None, **checks):
+    """A weir run that takes checks: it, and its port."""
+    port, pages = free_port(), free_port()
+    log = log or place.write("log", "")
+    config = place.config(zones, [source(log)], bus={"partitions": 4}, limiter={"threads": threads, "memory": "64MiB"},
+                          listen={"resp": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}"}, checks=checks)
+    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path("out"))
+    until(lambda: "following" in weir.said(), "weir follows", running=weir)
+    weir.pages = pages
+    with Caller(port) as caller:
+        for number in range(32):  # some for each partition: each answers once its marker has come back
+            until(lambda: caller.ask("WEIR.PEEK", f"other-{number}", zones[0]["name"]) is not UNAVAILABLE,  # pylint: disable=cell-var-from-loop
+                  "checks are answered", running=weir)
+    return weir, port
+
+
+def value(weir, name, **labels):
+    """A sample of its page."""
+    return metrics.scrape(weir.pages).value(name, **labels)
+
+
+def crowd(port, callers, ask):
+    """Runs ask(caller, number) for each of so many connections at once: what they returned."""
+    results, failures = [None] * callers, []
+    together = threading.Barrier(callers)
+
+    def one(number):
+        try:
+            with Caller(port) as caller:
+                together.wait(PATIENCE_S)
+                results[number] = ask(caller, number)
+        except Exception as failure:  # pylint: disable=broad-exception-caught
+            failures.append(failure)
+            together.abort()
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    return results
+
+
+def test_as_many_pass_as_the_limit_says(place):
+    weir, port = start(place, [zone("site", [sliding(100, "1h")])])
+    before = value(weir, "weir_check_answers_total", answer="passed")
+    for callers in (8, 64):
+        def one_key(caller, _, callers=callers):
+            return sum(caller.ask("WEIR.CHECK", f"ann-{callers}", "site")[0] == 0 for _ in range(800 // callers))
+
+        def many_keys(caller, _, callers=callers):
+            return [sum(caller.ask("WEIR.CHECK", f"key-{callers}-{key}", "site", 25)[0] == 0 for _ in range(2))
+                    for key in range(8)]
+
+        assert sum(crowd(port, callers, one_key)) == 100
+        assert [sum(passed) for passed in zip(*crowd(port, callers, many_keys))] == [4] * 8
+    assert value(weir, "weir_check_answers_total", answer="passed") - before == 2 * (100 + 8 * 4)
+    # What the log says is what was answered: judged again after a crash, nothing is left either.
+    until(lambda: value(weir, "weir_check_pending") == 0, "all checks came back", running=weir)
+    weir.kill()
+    weir, port = start(place, [zone("site", [sliding(100, "1h")])])
+    with Caller(port) as caller:
+        for key in ("ann-8", "ann-64", "key-8-0", "key-64-7"):
+            assert caller.ask("WEIR.PEEK", key, "site")[:3] == [1, 100, 0], key
+        assert caller.ask("WEIR.CHECK", "bob", "site")[:4] == [0, 100, 99, -1]
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_redis_cli_asks(place):
+    weir, port = start(place, [zone("site", [sliding(2, "1h")])])
+    def cli(*words):
+        answer = subprocess.run(["redis-cli", "-p", str(port), *words], capture_output=True, text=True, check=True,
+                                timeout=PATIENCE_S)
+        return answer.stdout.split("\n")
+    assert cli("weir.check", "ann", "site")[:4] == ["0", "2", "1", "-1"]
+    assert cli("weir.check", "ann", "site")[:4] == ["0", "2", "0", "-1"]
+    blocked = cli("weir.check", "ann", "site")
+    assert blocked[:3] == ["1", "2", "0"] and 0 < int(blocked[3]) <= 3600000
+    assert 'no zone "sight"' in cli("weir.check", "ann", "sight")[0]
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_lines_of_a_log_and_checks_meet_in_the_same_buckets(place):
+    """They meet in another order in the log: at most the checks in flight pass beyond the limit."""
+    callers, limit = 8, 200
+    log = place.write("log", "")
+    weir, port = start(place, [zone("site", [sliding(limit, "1h")])], log=log)
+    writing = threading.Event()
+
+    def write():
+        while not writing.wait(0.005):
+            place.append("log", burst("ann", 2, start_ms=time.time_ns() // 1000000))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    passed = sum(crowd(port, callers, lambda caller, _: sum(
+        caller.ask("WEIR.CHECK", "ann", "site")[0] == 0 for _ in range(100))))
+    until(lambda: value(weir, "weir_limiter_verdicts_total", zone="site", verdict="block") > 0,
+          "lines or checks are blocked", running=weir)
+    writing.set()
+    writer.join()
+    until(lambda: value(weir, "weir_check_pending") == 0, "all checks came back", running=weir)
+    judged = value(weir, "weir_limiter_verdicts_total", zone="site", verdict="pass")
+    assert 0 < passed <= limit and limit <= judged <= limit + callers, (passed, judged)
+    with Caller(port) as caller:
+        assert caller.ask("WEIR.CHECK", "ann", "site")[:3] == [1, limit, 0]
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_none_passes_beyond_the_limit_through_kill_9(place):
+    rounds, keys, limit = 6, 12, 30
+    zones = [zone("site", [sliding(limit, "1h")])]
+    rng = random.Random(7)
+    passed, blocked = [0] * keys, [0] * keys
+    lock = threading.Lock()
+
+    def keep_asking(caller, number):
+        for turn in range(100000):
+            key = (number + turn) % keys
+            try:
+                reply = caller.ask("WEIR.CHECK", f"key-{key}", "site")
+            except (ConnectionError, socket.timeout):
+                return
+            with lock:
+                if reply is not UNAVAILABLE:
+                    (blocked if reply[0] else passed)[key] += 1
+
+    for number in range(rounds):
+        weir, port = start(place, zones, durable=True)
+        asking = threading.Thread(target=crowd, args=(port, 8, keep_asking))
+        asking.start()
+        time.sleep(0.1 + 0.3 * rng.random())
+        weir.kill()
+        asking.join()
+        assert max(passed) <= limit, (number, passed)
+    weir, port = start(place, zones, durable=True)
+    with Caller(port) as caller:
+        for key in range(keys):
+            while caller.ask("WEIR.CHECK", f"key-{key}", "site")[0] == 0:
+                passed[key] += 1
+                assert passed[key] <= limit
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_it_ends_while_callers_ask(place):
+    weir, port = start(place, [zone("site", [sliding(10, "1h")])])
+    asked = []
+
+    def keep_asking(caller, number):
+        for turn in range(1000000):
+            try:
+                caller.ask("WEIR.CHECK", f"key-{number}-{turn}", "site")
+            except ConnectionError:
+                return
+            asked.append(number)
+
+    asking = threading.Thread(target=crowd, args=(port, 8, keep_asking))
+    asking.start()
+    until(lambda: len(asked) > 500, "checks are answered", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    asking.join()
+    assert "error" not in weir.said().lower(), weir.said()
+
+
+def test_who_may_ask(place):
+    """Beyond this machine a password is needed; where there is one, nothing is answered without it."""
+    config = place.config([zone("site", [sliding(10, "1h")])], [source(place.write("log", ""))],
+                          listen={"resp": "*:6390"})
+    refused = place.run("run", "--config", config, "--state", place.path("none"))
+    assert refused.code() == USAGE and "listen.resp" in refused.said() and "checks.password" in refused.said()
+    place.write("secret", "a secret\n")
+    port = free_port()
+    config = place.config([zone("site", [sliding(10, "1h")])], [source(place.path("log"))],
+                          listen={"resp": f"127.0.0.1:{port}"}, checks={"password": {"file": place.path("secret")}})
+    weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"))
+    until(lambda: "following" in weir.said(), "weir follows", running=weir)
+    with Raw(port) as raw:
+        raw.send(command("WEIR.CHECK", "ann", "site"))
+        assert raw.take(7) == b"-NOAUTH"
+    with Raw(port) as raw:
+        raw.answers(command("AUTH", "a secret"), b"+OK\r\n")
+        raw.send(command("WEIR.CHECK", "ann", "site"))
+        assert raw.take(1) in (b"*", b"-")
+    assert "a secret" not in weir.said()
+    assert weir.stop() == DONE, weir.said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())

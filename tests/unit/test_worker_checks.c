@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks at workers: callers that ask while partitions come and go, the bus is full or
+ * its acknowledgements are late. Never does one more pass than the limit says, and the
+ * log judged again gives the same.
+ */
+#include "common/base/wake.h"
+#include "worker_results.h"
+
+enum { CALLS_MAX = 65536, LIMIT = 5 /* of scene_config */ };
+
+/* One call, and what became of it. */
+struct call {
+	struct check_ask ask;
+	char key[16];
+	struct check_answer answer;
+	_Atomic bool answered;
+};
+
+/* A surface whose clients are the test's threads. */
+struct desk {
+	struct callers *callers;
+	struct check_judge judge;
+	pthread_mutex_t lock;
+	uint64_t waiting[CALLS_MAX]; /* numbers of calls */
+	size_t first, count;
+	int wake;
+	bool in_ask, stopped;
+};
+
+struct callers {
+	struct worker_checks checks;
+	struct desk desks[SCENE_THREADS_MAX];
+	struct call *calls;
+	_Atomic uint64_t called;
+};
+
+static void be_answered(struct callers *callers, const struct check_answer *answer)
+{
+	struct call *call = &callers->calls[answer->ticket];
+	assert_false(call->answered); /* each once */
+	call->answer = *answer;
+	call->answered = true;
+}
+
+static uint32_t take_calls(struct desk *desk, struct check_ask *asks)
+{
+	uint32_t count = 0;
+	pthread_mutex_lock(&desk->lock);
+	for (; count < CHECK_GROUP_MAX && desk->first < desk->count; count++)
+		asks[count] = desk->callers->calls[desk->waiting[desk->first++]].ask;
+	if (desk->first == desk->count)
+		desk->first = desk->count = 0;
+	pthread_mutex_unlock(&desk->lock);
+	return count;
+}
+
+static void serve(void *context)
+{
+	struct desk *desk = context;
+	struct check_ask asks[CHECK_GROUP_MAX];
+	struct check_answer answers[CHECK_GROUP_MAX];
+	uint32_t count;
+	weir_wake_clear(desk->wake);
+	while (!desk->stopped && (count = take_calls(desk, asks)) > 0) {
+		desk->in_ask = true;
+		desk->judge.ask(desk->judge.context, asks, count, answers);
+		desk->in_ask = false;
+		for (uint32_t i = 0; i < count; i++) {
+			assert_int_equal(answers[i].ticket, asks[i].ticket);
+			if (answers[i].outcome != CHECK_LATER)
+				be_answered(desk->callers, &answers[i]);
+		}
+	}
+}
+
+static void be_answered_late(void *context, const struct check_answer *answer)
+{
+	struct desk *desk = context;
+	assert_false(desk->in_ask);
+	be_answered(desk->callers, answer);
+}
+
+static void stop_serving(void *context)
+{
+	((struct desk *)context)->stopped = true;
+}
+
+static void leave_desk(void *context)
+{
+	close(((struct desk *)context)->wake);
+}
+
+static enum weir_status open_desk(void *context, uint32_t worker, const struct check_judge *judge,
+                                  struct check_surface *surface, struct weir_error *error)
+{
+	struct callers *callers = context;
+	struct desk *desk = &callers->desks[worker];
+	(void)error;
+	desk->callers = callers;
+	desk->judge = *judge;
+	pthread_mutex_init(&desk->lock, NULL);
+	desk->wake = weir_wake_new();
+	*surface = (struct check_surface){.context = desk,
+	                                  .descriptor = desk->wake,
+	                                  .serve = serve,
+	                                  .answered = be_answered_late,
+	                                  .stop = stop_serving,
+	                                  .free = leave_desk};
+	return WEIR_OK;
+}
+
+static struct callers *callers_new(uint32_t threads)
+{
+	struct callers *callers = calloc(1, sizeof *callers);
+	callers->calls = calloc(CALLS_MAX, sizeof *callers->calls);
+	callers->checks =
+		(struct worker_checks){.mail = mail_new(threads), .threads = threads, .open = open_desk, .context = callers};
+	return callers;
+}
+
+static void callers_free(struct callers *callers)
+{
+	mail_free(callers->checks.mail);
+	free(callers->calls);
+	free(callers);
+}
+
+/* Calls, and gives the call's number. */
+static uint64_t call(struct callers *callers, uint32_t desk_number, const char *key, bool peek, bool durable)
+{
+	struct desk *desk = &callers->desks[desk_number];
+	uint64_t number = callers->called++;
+	assert_true(number < CALLS_MAX);
+	struct call *call = &callers->calls[number];
+	snprintf(call->key, sizeof call->key, "%s", key);
+	call->ask = (struct check_ask){.zone = weir_span_of("site"),
+	                               .key = weir_span_of(call->key),
+	                               .cost = 1,
+	                               .peek = peek,
+	                               .durable = durable,
+	                               .ticket = number};
+	pthread_mutex_lock(&desk->lock);
+	if (desk->count == CALLS_MAX) {
+		memmove(desk->waiting, desk->waiting + desk->first, (desk->count - desk->first) * sizeof desk->waiting[0]);
+		desk->count -= desk->first;
+		desk->first = 0;
+	}
+	desk->waiting[desk->count++] = number;
+	pthread_mutex_unlock(&desk->lock);
+	weir_wake_up(desk->wake);
+	return number;
+}
+
+static struct check_answer answer_of(struct callers *callers, uint64_t number)
+{
+	struct call *call = &callers->calls[number];
+	AWAIT(call->answered);
+	return call->answer;
+}
+
+/* Calls until it is passed or blocked. */
+static struct check_answer insist(struct callers *callers, uint32_t desk, const char *key)
+{
+	struct check_answer answer;
+	do
+		answer = answer_of(callers, call(callers, desk, key, false, false));
+	while (answer.outcome == CHECK_UNAVAILABLE);
+	return answer;
+}
+
+static void assert_why(const struct check_answer *answer, const char *why)
+{
+	assert_int_equal(answer->outcome, CHECK_UNAVAILABLE);
+	assert_string_equal(answer->why, why);
+}
+
+/* Judges the same log again by a worker that nothing disturbs. */
+static void compare_with_replay(struct stage *stage)
+{
+	struct scene *scene = stage->scene, *reference = stage->reference;
+	struct weir_consumer *consumer;
+	struct weir_message messages[64];
+	assert_int_equal(scene->own->consumer_new(scene->bus, WEIR_TOPIC_EVENTS, NULL, &consumer, NULL), WEIR_OK);
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
+		uint64_t first, next, copied;
+		assert_int_equal(scene->own->extent(scene->bus, WEIR_TOPIC_EVENTS, partition, &first, &next, NULL), WEIR_OK);
+		assert_int_equal(reference->own->extent(reference->bus, WEIR_TOPIC_EVENTS, partition, &first, &copied, NULL),
+		                 WEIR_OK);
+		assert_int_equal(scene->own->assign(consumer, partition, copied, NULL), WEIR_OK);
+		while (copied < next) {
+			size_t count;
+			assert_int_equal(scene->own->receive(consumer, messages, 64, SCENE_PATIENCE_MS, &count, NULL), WEIR_OK);
+			for (size_t i = 0; i < count; i++)
+				scene_send(reference, partition, messages[i].payload);
+			copied += count;
+		}
+		scene->own->unassign(consumer, partition);
+	}
+	scene->own->consumer_free(consumer);
+	compare_with_undisturbed(scene, reference);
+}
+
+static int set_up(void **state)
+{
+	stage_set_up(state);
+	struct stage *stage = *state;
+	put_policy(stage, 1, scene_config);
+	return 0;
+}
+
+/* ---- callers at once ---- */
+
+enum { CALLERS = 8, CALLER_KEYS = 40, CALLER_ROUNDS = 20 };
+
+struct caller {
+	struct callers *callers;
+	pthread_t thread;
+	uint32_t number;
+	uint32_t passed[CALLER_KEYS];
+};
+
+static void *keep_calling(void *context)
+{
+	struct caller *caller = context;
+	uint64_t numbers[CALLER_KEYS];
+	char key[16];
+	for (int round = 0; round < CALLER_ROUNDS; round++) {
+		for (uint32_t i = 0; i < CALLER_KEYS; i++) {
+			snprintf(key, sizeof key, "key%u", i);
+			numbers[i] = call(caller->callers, (caller->number + i) % SCENE_THREADS_MAX, key, false, i % 3 == 0);
+		}
+		for (uint32_t i = 0; i < CALLER_KEYS; i++)
+			caller->passed[i] += answer_of(caller->callers, numbers[i]).outcome == CHECK_PASSED;
+	}
+	return NULL;
+}
+
+/* @param passed  by key: how many calls passed */
+static void call_at_once(struct callers *callers, uint32_t *passed)
+{
+	struct caller crowd[CALLERS];
+	for (uint32_t i = 0; i < CALLERS; i++) {
+		crowd[i] = (struct caller){.callers = callers, .number = i};
+		assert_int_equal(pthread_create(&crowd[i].thread, NULL, keep_calling, &crowd[i]), 0);
+	}
+	for (uint32_t i = 0; i < CALLERS; i++) {
+		pthread_join(crowd[i].thread, NULL);
+		for (uint32_t key = 0; key < CALLER_KEYS; key++)
+			passed[key] += crowd[i].passed[key];
+	}
+}
+
+/* Two threads have the partitions: half of the asks travel to the other one. */
+static void as_many_pass_as_the_limit_says(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(2);
+	uint32_t passed[CALLER_KEYS] = {0};
+	char key[16];
+	stage->scene->checks = &callers->checks;
+	process_start_threads(process, stage->scene, false, 0, 2);
+	for (uint32_t i = 0; i < CALLER_KEYS; i++) {
+		snprintf(key, sizeof key, "key%u", i);
+		assert_int_equal(insist(callers, i % 2, key).outcome, CHECK_PASSED);
+	}
+	call_at_once(callers, passed);
+	for (uint32_t i = 0; i < CALLER_KEYS; i++) {
+		snprintf(key, sizeof key, "key%u", i);
+		assert_int_equal(1 + passed[i], LIMIT);
+		struct check_answer peeked = answer_of(callers, call(callers, 0, key, true, false));
+		assert_int_equal(peeked.outcome, CHECK_BLOCKED);
+		assert_int_equal(peeked.remaining, 0);
+	}
+	assert_int_equal(weir_counter_read(&worker_stats(process->workers[0])->checks_passed) +
+	                     weir_counter_read(&worker_stats(process->workers[1])->checks_passed),
+	                 CALLER_KEYS * LIMIT);
+	process_stop(process, true);
+	compare_with_replay(stage);
+	callers_free(callers);
+}
+
+/* ---- what the log does not take ---- */
+
+static void a_durable_answer_waits_for_the_acknowledgement(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(1);
+	stage->scene->checks = &callers->checks;
+	process_start(process, stage->scene, false, 0);
+	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_PASSED);
+
+	faults.withheld = WEIR_TOPIC_EVENTS + 1;
+	uint64_t durable = call(callers, 0, "ann", false, true);
+	assert_int_equal(answer_of(callers, call(callers, 0, "ann", false, false)).outcome, CHECK_PASSED);
+	assert_false(callers->calls[durable].answered);
+	faults.withheld = 0;
+	assert_int_equal(answer_of(callers, durable).outcome, CHECK_PASSED);
+
+	/* For how long nothing is acknowledged is bounded, and so what a crash forgets. What was answered is not taken back. */
+	faults.withheld = WEIR_TOPIC_EVENTS + 1;
+	durable = call(callers, 0, "ann", false, true);
+	struct check_answer answer;
+	do
+		answer = answer_of(callers, call(callers, 0, "ann", true, false));
+	while (answer.outcome != CHECK_UNAVAILABLE);
+	assert_why(&answer, "unacknowledged");
+	answer = answer_of(callers, durable);
+	assert_why(&answer, "unacknowledged");
+	faults.withheld = 0;
+	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_PASSED);
+	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_BLOCKED); /* ann has had five: one was told of later */
+	process_stop(process, true);
+	compare_with_replay(stage);
+	callers_free(callers);
+}
+
+/* Nothing waits for a bus without room: the frame is kept, and what was answered is in the log afterwards. */
+static void a_full_bus_holds_up_nobody(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(1);
+	stage->scene->checks = &callers->checks;
+	process_start(process, stage->scene, false, 0);
+	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_PASSED);
+	faults.full = true;
+	uint32_t passed = 1;
+	struct check_answer answer;
+	for (;;) {
+		answer = answer_of(callers, call(callers, 0, "ann", false, false));
+		if (answer.outcome == CHECK_UNAVAILABLE)
+			break;
+		passed += answer.outcome == CHECK_PASSED;
+	}
+	assert_true(strcmp(answer.why, "full") == 0 || strcmp(answer.why, "unacknowledged") == 0);
+	faults.full = false;
+	for (answer = insist(callers, 0, "ann"); answer.outcome == CHECK_PASSED; answer = insist(callers, 0, "ann"))
+		passed++;
+	assert_int_equal(passed, LIMIT);
+	process_stop(process, true);
+	compare_with_replay(stage);
+	callers_free(callers);
+}
+
+/* ---- partitions that move ---- */
+
+/* A producer that breaks, or an owner that changes: durable answers are in the log, so none passes beyond the limit. */
+static void no_more_pass_while_partitions_move(void **state)
+{
+	enum { ROUNDS = 12, KEYS = 24 };
+	struct stage *stage = *state;
+	struct process *one = &stage->processes[0], *other = &stage->processes[1];
+	struct callers *callers[2] = {callers_new(1), callers_new(1)};
+	uint32_t passed[KEYS] = {0}, blocked[KEYS] = {0};
+	for (int i = 0; i < 2; i++) {
+		stage->scene->checks = &callers[i]->checks;
+		process_start(&stage->processes[i], stage->scene, true, 0);
+	}
+	uint32_t seed = 7;
+	for (int round = 0; round < ROUNDS; round++) {
+		seed = seed * 1103515245 + 12345;
+		unsigned mask = seed >> 20 & 15;
+		process_give(one, mask);
+		process_give(other, 15 & ~mask);
+		if (round % 4 == 3)
+			faults.failed_deliveries = 1;
+		for (int repeat = 0; repeat < 30; repeat++) {
+			uint64_t numbers[2][KEYS];
+			char key[16];
+			for (uint32_t i = 0; i < KEYS; i++) {
+				snprintf(key, sizeof key, "key%u", i);
+				for (int at = 0; at < 2; at++)
+					numbers[at][i] = call(callers[at], 0, key, false, true);
+			}
+			for (uint32_t i = 0; i < KEYS; i++)
+				for (int at = 0; at < 2; at++) {
+					enum check_outcome outcome = answer_of(callers[at], numbers[at][i]).outcome;
+					passed[i] += outcome == CHECK_PASSED;
+					blocked[i] += outcome == CHECK_BLOCKED;
+				}
+		}
+		AWAIT(all_done(stage->processes, 2));
+	}
+	faults.failed_deliveries = 0;
+	for (uint32_t i = 0; i < KEYS; i++) {
+		assert_true(passed[i] <= LIMIT);
+		assert_true(blocked[i] > 0); /* it was asked often enough to tell */
+	}
+	process_stop(one, false);
+	process_stop(other, false);
+	compare_with_replay(stage);
+	callers_free(callers[0]);
+	callers_free(callers[1]);
+}
+
+int main(int argc, char **argv)
+{
+	scene_end_at_failure();
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(as_many_pass_as_the_limit_says, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_acknowledgement, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_full_bus_holds_up_nobody, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(no_more_pass_while_partitions_move, set_up, stage_tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
