@@ -34,7 +34,7 @@ weir_leave_out(tsan "one thread, which reads what it is given"
   unit.test_source_changes unit.test_source_named unit.test_source_property unit.test_source_rotation unit.test_store_sqlite*
   unit.test_table unit.test_time_*
   integration.test_decode integration.test_files integration.test_formats integration.test_forward_lines integration.test_generate integration.test_import integration.test_out_of_order integration.test_policy_tests
-  integration.test_progress integration.test_reference integration.test_resp integration.test_resp_clients integration.test_right_client integration.test_top
+  integration.test_progress integration.test_reference integration.test_resp integration.test_right_client integration.test_top
   integration.test_validate)
 weir_leave_out(tsan "processes that are killed and started again; each has the threads of `unit.test_bus_local`"
   unit.test_bus_local_crash unit.test_bus_local_recovery)
@@ -55,3 +55,5 @@ weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`,
   integration.test_setup integration.test_source_nats integration.test_shadow_until integration.test_state
   integration.test_subscribe_haproxy integration.test_subscribe_nft integration.test_subscribe_nginx
   integration.test_subscribe_redis integration.test_webhook)
+weir_leave_out(tsan "the threads are those of `integration.test_checks`"
+  integration.test_resp_clients)

@@ -80,7 +80,9 @@ static void judge_window(const struct weir_limit *limit, struct bucket *bucket, 
 	size_t old = 0;
 	while (old < bucket->time_count && bucket->times[old] <= now_ms - limit->window_ms)
 		old++;
-	memmove(bucket->times, bucket->times + old, (bucket->time_count -= old) * sizeof *bucket->times);
+	bucket->time_count -= old;
+	if (old > 0)
+		memmove(bucket->times, bucket->times + old, bucket->time_count * sizeof *bucket->times);
 	int64_t held = (int64_t)bucket->time_count;
 	bool passes = held + cost <= limit->rate;
 	if (passes && !peek) {
@@ -141,6 +143,18 @@ static const struct weir_policy *policy(void *context)
 {
 	const struct model *model = context;
 	return model->policy;
+}
+
+static void model_free(struct model *model)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct bucket *at = model->buckets[i], *next; at != NULL; at = next) {
+			next = at->next;
+			free(at->key);
+			free(at->times);
+			free(at);
+		}
+	free(model);
 }
 
 static void fail(const char *words)
@@ -220,5 +234,6 @@ int main(int count, char **words)
 	resp_server_free(server);
 	weir_http_tls_close(tls);
 	weir_config_free(config);
+	model_free(model);
 	return 0;
 }

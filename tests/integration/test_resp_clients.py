@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real Redis clients ask for checks: redis-py, valkey-py, redis-cli and redis-benchmark, plain and as of a cluster."""
+"""Real Redis clients ask for checks: redis-py, valkey-py, redis-cli and redis-benchmark, plain and as of a cluster; of the
+surface over a judge of the tests' own, and of `weir run`."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -19,7 +21,7 @@ import redis.retry
 import valkey.backoff
 import valkey.retry
 from support import cases
-from support.checks import model
+from support.checks import SERVERS, model, served
 from support.place import PATIENCE_S, SANITIZED
 
 from parts import tls
@@ -29,6 +31,7 @@ from parts.programs import find
 USER = "user=gate:pass word"
 REQUESTS = 2_000 if SANITIZED else 50_000
 LIBRARIES = (redis, valkey)
+NUMBERS = itertools.count()  # a key of its own for each use
 
 
 def plain_client(library, port, **more):
@@ -50,7 +53,7 @@ def ask(client, key, zone="site", *more):  # pylint: disable=keyword-arg-before-
 
 def use(client, library):
     """What every client does: single calls, a pipeline with and without a transaction, an error."""
-    key = f"{library.__name__}{id(client)}"
+    key = f"{library.__name__}{next(NUMBERS)}"
     assert ask(client, key) == [0, 10, 9, -1]
     assert client.execute_command("CL.THROTTLE", key, 15, 30, 60) == [0, 16, 15, -1, 2]
     pipe = client.pipeline()
@@ -68,8 +71,8 @@ def use(client, library):
 
 def test_python_clients(place):
     """One server: both protocols, with and without transactions around a pipeline."""
-    for mode in ("now", "later"):
-        with model(place, mode) as port:
+    for kind in SERVERS:
+        with served(place, kind) as port:
             for library in LIBRARIES:
                 for protocol in (2, 3):
                     client = plain_client(library, port, protocol=protocol, client_name="gate")
@@ -85,12 +88,13 @@ def test_python_clients(place):
 
 def test_python_cluster_clients(place):
     """As of a cluster, of which this server is all."""
-    with model(place) as port:
-        for library in LIBRARIES:
-            client = cluster_client(library, port)
-            use(client, library)
-            assert [ask(client, f"{library.__name__}{at}")[2] for at in range(100)] == [9] * 100
-            client.close()
+    for kind in SERVERS:
+        with served(place, kind) as port:
+            for library in LIBRARIES:
+                client = cluster_client(library, port)
+                use(client, library)
+                assert [ask(client, f"{library.__name__}-{at}")[2] for at in range(100)] == [9] * 100
+                client.close()
 
 
 def test_users_and_tls(place):
@@ -143,30 +147,36 @@ def test_redis_cli(place):
 def test_redis_benchmark(place):
     """Many connections and pipelines: every request is answered, and as many pass as the limit says."""
     with model(place) as port:
-        for words in (["-t", "ping"], ["-P", "16", "WEIR.CHECK", "192.0.2.1", "site"],
-                      ["-P", "64", "-r", "100000", "CL.THROTTLE", "user:__rand_int__", "15", "30", "60"]):
-            said = run("redis-benchmark", port, "-q", "-e", "-n", str(REQUESTS), *words)
-            assert "requests per second" in said and "rror" not in said, said
-        client = plain_client(redis, port)
-        assert ask(client, "192.0.2.1")[:3] == [1, 10, 0]
-        client.close()
+        benchmark(port)
+
+
+def benchmark(port):
+    """Of one server."""
+    for words in (["-t", "ping"], ["-P", "16", "WEIR.CHECK", "192.0.2.1", "site"],
+                  ["-P", "64", "-r", "100000", "CL.THROTTLE", "user:__rand_int__", "15", "30", "60"]):
+        said = run("redis-benchmark", port, "-q", "-e", "-n", str(REQUESTS), *words)
+        assert "requests per second" in said and "rror" not in said, said
+    client = plain_client(redis, port)
+    assert ask(client, "192.0.2.1")[:3] == [1, 10, 0]
+    client.close()
 
 
 def test_exact_among_many_clients(place):
     """Eight clients on one key: as many pass as the limit says."""
-    with model(place) as port:
-        passed = []
+    for kind in SERVERS:
+        with served(place, kind) as port:
+            passed = []
 
-        def caller(library):
-            client = plain_client(library, port)
-            passed.append(sum(client.execute_command("WEIR.ALLOW", "one", "site") for _ in range(10)))
-            client.close()
-        callers = [threading.Thread(target=caller, args=[library]) for library in LIBRARIES * 4]
-        for thread in callers:
-            thread.start()
-        for thread in callers:
-            thread.join()
-        assert len(passed) == 8 and sum(passed) == 10, passed
+            def caller(library, port=port, passed=passed):
+                client = plain_client(library, port)
+                passed.append(sum(client.execute_command("WEIR.ALLOW", "one", "site") for _ in range(10)))
+                client.close()
+            callers = [threading.Thread(target=caller, args=[library]) for library in LIBRARIES * 4]
+            for thread in callers:
+                thread.start()
+            for thread in callers:
+                thread.join()
+            assert len(passed) == 8 and sum(passed) == 10, (kind, passed)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that answers checks by RESP: the surface alone, over the judge of resp_model."""
+"""Servers that answer checks by RESP: the surface alone, over the judge of resp_model, and `weir run`."""
 
 import contextlib
 import os
 import socket
 import subprocess
 
-from support.place import PATIENCE_S, ROOT
+from support.place import PATIENCE_S, ROOT, free_port, until
+from support.redis import Redis, RedisError
 
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release"))
 MODEL = os.path.join(BUILD, "tests", "resp_model")
@@ -43,6 +44,40 @@ def model(place, *words, zones=ZONES):  # pylint: disable=dangerous-default-valu
             server.kill()
         server.wait()
         server.stdout.close()
+
+
+@contextlib.contextmanager
+def whole(place, zones=ZONES, **checks):  # pylint: disable=dangerous-default-value
+    """A `weir run` with all that is behind its checks: its port, once every partition answers."""
+    port = free_port()
+    log = {"type": "file", "path": place.write("log", ""), "format": "combined", "follow": True}
+    config = place.config(zones, [log], bus={"partitions": 4}, limiter={"threads": 2, "memory": "64MiB"},
+                          listen={"resp": f"127.0.0.1:{port}"}, checks=checks)
+    weir = place.start("run", "--config", config, "--state", place.path(f"state-{port}"), "--decisions", place.path(f"out-{port}"))
+    until(lambda: "following" in weir.said(), "weir follows", running=weir)
+    client = Redis(port)
+
+    def answers(key):
+        try:
+            return client.call("WEIR.PEEK", key, zones[0]["name"])
+        except RedisError as error:
+            assert str(error).startswith("UNAVAILABLE "), error
+            return None
+    for number in range(32):
+        until(lambda key=f"other-{number}": answers(key), "checks are answered", running=weir)
+    client.close()
+    yield port
+    assert weir.stop() == 0, weir.said()
+
+
+SERVERS = ("now", "later", "weir run", "weir run, durable")
+
+
+def served(place, kind):
+    """One of SERVERS: its port."""
+    if kind.startswith("weir run"):
+        return whole(place, durable="durable" in kind)
+    return model(place, kind)
 
 
 class Raw:
