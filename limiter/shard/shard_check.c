@@ -108,6 +108,7 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 		copies_empty(shard->checks, copy);
 	enum bucket_fast fast = judge_fast(shard, copy, event);
 	if (fast != FAST_NOT) {
+		assert(copy->block != NULL);
 		bucket_open(view, copy->block, event->layout);
 		copy->block->clock_s = shard_noted_clock(event->clock_ms);
 		return fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;

@@ -130,9 +130,11 @@ static inline enum bucket_fast judge_fast(struct shard *shard, struct bucket *bu
 }
 
 /* Judges one event in one zone. */
-static inline void judge_pair(struct shard *shard, struct lookup *lookup, const struct compiled_zone *zone,
-                              const struct weir_frame_event *event, bool done, enum bucket_answer answer,
-                              uint32_t clock_s, struct bucket_verdict *verdict)
+static inline __attribute__((always_inline)) void judge_pair(struct shard *shard, struct lookup *lookup,
+                                                             const struct compiled_zone *zone,
+                                                             const struct weir_frame_event *event, bool done,
+                                                             enum bucket_answer answer, uint32_t clock_s,
+                                                             struct bucket_verdict *verdict)
 {
 	struct bucket *bucket = lookup->bucket;
 	enum bucket_fast fast = FAST_NOT;
@@ -236,7 +238,8 @@ static inline __attribute__((always_inline)) void judge_events(struct shard *sha
 }
 
 /* The same for frames of one zone: one lookup per event, and the zone is read once. */
-static void judge_in_zone(struct shard *shard, uint32_t pair, const struct compiled_zone *zone)
+static inline __attribute__((always_inline)) void judge_in_zone(struct shard *shard, uint32_t pair,
+                                                                const struct compiled_zone *zone, bool follow)
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame_event *events = work->frame->events;
@@ -251,7 +254,7 @@ static void judge_in_zone(struct shard *shard, uint32_t pair, const struct compi
 		shard_look_ahead(shard, place);
 		settle(shard, lookup);
 		judge_pair(shard, lookup, zone, &events[i], false, ANSWER_NONE, clock_s, &verdict);
-		if (__builtin_expect(lookup->copied, 0))
+		if (follow && lookup->copied)
 			shard_follow(shard, lookup, &events[i], false, verdict.bits);
 		put_verdict(verdicts, pair, verdict.bits);
 		if (__builtin_expect((verdict.bits & WEIR_VERDICT_DECIDED) != 0, 0))
@@ -259,18 +262,31 @@ static void judge_in_zone(struct shard *shard, uint32_t pair, const struct compi
 	}
 }
 
+/* Functions of their own: what a log without checks goes through stays as it would be without them. */
+static __attribute__((noinline)) void judge_checks(struct shard *shard, uint32_t pair)
+{
+	judge_events(shard, pair, shard->work.frame->zone_set_count == 1, true);
+}
+
+static __attribute__((noinline)) void judge_beside_checks(struct shard *shard, uint32_t pair,
+                                                          const struct compiled_zone *zone)
+{
+	judge_in_zone(shard, pair, zone, true);
+}
+
 /* Judges the frame's events. @param pair  the number of the first pair that is not a repeat */
-static void judge_all(struct shard *shard, uint32_t pair)
+static inline void judge_all(struct shard *shard, uint32_t pair)
 {
 	const struct shard_frame *work = &shard->work;
 	const struct weir_frame *frame = work->frame;
 	const struct compiled_zone *only_zone = shard_only_zone(work);
-	if (frame->kind == WEIR_FRAME_CHECKS && frame->zone_set_count == 1)
-		judge_events(shard, pair, true, true);
-	else if (frame->kind == WEIR_FRAME_CHECKS)
-		judge_events(shard, pair, false, true);
-	else if (only_zone != NULL && !frame->zone_sets[0].zones[0].done)
-		judge_in_zone(shard, pair, only_zone);
+	bool is_plain = only_zone != NULL && !frame->zone_sets[0].zones[0].done;
+	if (frame->kind == WEIR_FRAME_CHECKS)
+		judge_checks(shard, pair);
+	else if (is_plain && shard_has_copies(shard))
+		judge_beside_checks(shard, pair, only_zone);
+	else if (is_plain)
+		judge_in_zone(shard, pair, only_zone, false);
 	else if (frame->zone_set_count == 1)
 		judge_events(shard, pair, true, false);
 	else
