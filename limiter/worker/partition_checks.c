@@ -70,7 +70,8 @@ static void flush(struct partition_checks *checks)
 		weir_text_clear(&checks->unsent);
 	}
 	uint32_t events = lane_checks_gathered(checks->lane);
-	if (events > 0 && checks->sent_count < PARTITION_CHECKS_FRAMES)
+	bool is_time = checks->sent_count < PARTITION_CHECKS_FRAMES_SOON || lane_checks_due(checks->lane);
+	if (events > 0 && is_time && checks->sent_count < PARTITION_CHECKS_FRAMES)
 		send_or_keep(checks, lane_checks_frame(checks->lane, weir_wall_ms()), events);
 }
 

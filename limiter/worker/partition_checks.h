@@ -6,8 +6,8 @@
  * When the partition is taken, a marker goes to its log; checks are answered once it
  * has come back, as all that was in the log is judged then. Frames are sent in order
  * and without waiting: one that the bus has no room for is kept, and nothing more is
- * answered until it is sent. At most PARTITION_CHECKS_FRAMES are not acknowledged;
- * beyond that checks gather in the open frame. Once the oldest has waited for
+ * answered until it is sent. While PARTITION_CHECKS_FRAMES_SOON are not acknowledged,
+ * checks gather until the open frame is due. Once the oldest has waited for
  * PARTITION_CHECKS_ACKNOWLEDGED_MS, nothing more is answered: that bounds what a crash
  * can forget.
  *
@@ -22,7 +22,8 @@
 #include "limiter/worker/publisher.h"
 
 enum {
-	PARTITION_CHECKS_FRAMES = 64,
+	PARTITION_CHECKS_FRAMES_SOON = 64, /* so many are sent as soon as a turn ends, however small; */
+	PARTITION_CHECKS_FRAMES = 128,     /* so many at all, the others full */
 	PARTITION_CHECKS_ACKNOWLEDGED_MS = 500,
 	PARTITION_CHECKS_PARKED_MAX = 256,
 };
