@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -93,6 +94,11 @@ def test_every_role_by_tls_and_sasl(place):
         whole.subscriber.until(lambda: block_key("site", b"eve") in held(one.redis), "Redis has who was commanded")
         state = roles.command("state", "--zone", "site", "--key", "ann").out().decode()
         assert '"key":["ann"]' in state, state
+        for name, port in whole.pages.items():
+            page = metrics.scrape(port)
+            shown = page.value("weir_bus_certificate_expires_timestamp_seconds", broker=one.brokers)
+            trusted = page.value("weir_certificate_file_expires_timestamp_seconds", file=one.kafka_properties["ssl.ca.location"])
+            assert shown > time.time() and trusted > time.time(), (name, shown, trusted)
         whole.stop()
 
 
@@ -265,7 +271,7 @@ def test_every_live_page_is_as_prometheus_wants_it(place):
                 named = set(re.findall(r"\bweir_[a-z_]+\b", text.read())) - {
                     "weir_runbook",  # a label of Prometheus's own
                     "weir_run_state_up",  # of weir run
-                    "weir_source_pushed_back_total",  # of sources that are pushed to
+                    "weir_source_senders_wait_seconds",  # of sources that are pushed to
                     "weir_bus_clock_skew_seconds"}  # absent until the brokers' clock is known
             assert named, file
             # A lag is shown once a watermark has been asked for.

@@ -15,7 +15,7 @@
 
 enum { SKEW_SAID_MS = 5000 }; /* a sender's clock may be ahead by as much before limiters correct its times */
 
-enum { UP, ANSWER_AGE, PARTITIONS, CLOCK_SKEW, TOPIC_UP, TOPIC_RETENTION, TOPIC_DROPPED, METRIC_COUNT };
+enum { UP, ANSWER_AGE, PARTITIONS, CLOCK_SKEW, TOPIC_UP, TOPIC_RETENTION, TOPIC_DROPPED, CERTIFICATE, METRIC_COUNT };
 
 #define TOPIC_LABEL WEIR_LABELS({"topic", "its name on the brokers, with bus.prefix"})
 
@@ -41,6 +41,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[TOPIC_DROPPED] = {"weir_topic_dropped_messages_total", WEIR_COUNTER, "messages", TOPIC_LABEL,
                        "Dead letters, and decisions of zones in shadow mode, that were dropped because their topic did "
                        "not exist. Nothing else is ever dropped. `weir policy apply` makes the topic again."},
+	[CERTIFICATE] = {"weir_bus_certificate_expires_timestamp_seconds", WEIR_GAUGE, "Unix time",
+                     WEIR_LABELS({"broker", "HOST:PORT, as it says where it is reached"}),
+                     "When the certificate expires that a broker showed when this process connected to it last. Only "
+                     "brokers that speak TLS, and whose certificates are verified, have it."},
 };
 
 const struct weir_metric_table weir_bus_kafka_metric_table = {metrics, METRIC_COUNT};
@@ -143,6 +147,12 @@ bool weir_bus_kafka_serves(struct weir_bus *base, enum weir_topic topic)
 	return look.up && !look.down[topic];
 }
 
+static void put_certificate(void *context, const char *broker, int64_t ends_s)
+{
+	struct weir_span name = weir_span_of(broker);
+	weir_metrics_double(context, &metrics[CERTIFICATE], &name, (double)ends_s);
+}
+
 void weir_bus_kafka_metrics(struct weir_bus *base, uint32_t partitions, struct weir_text *page)
 {
 	struct looked look = {0};
@@ -161,6 +171,8 @@ void weir_bus_kafka_metrics(struct weir_bus *base, uint32_t partitions, struct w
 	if (read_skew(weir_bus_kafka_of(base), &ahead_ms))
 		weir_metrics_double(page, &metrics[CLOCK_SKEW], NULL, (double)ahead_ms / 1000.0);
 	put_topics(weir_bus_kafka_of(base), &look, page);
+	weir_metrics_family(page, &metrics[CERTIFICATE]);
+	weir_kafka_each_certificate(weir_bus_kafka_of(base)->kafka, put_certificate, page);
 }
 
 /* ---- readiness ---- */

@@ -11,15 +11,21 @@
 
 #include "common/base/alloc.h"
 #include "common/base/deadline.h"
+#include "common/tls/certificate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_BYTES = 256 };
+enum { WORDS_BYTES = 256, BROKERS_MOST = 64 };
 
 struct setting {
 	char *name, *value;
+};
+
+struct certificate {
+	char *broker; /* HOST:PORT */
+	int64_t ends_s;
 };
 
 struct weir_kafka {
@@ -31,6 +37,8 @@ struct weir_kafka {
 	pthread_mutex_t lock;            /* guards all that follows */
 	const struct weir_log *followed; /* the owner's log, whose level may change; NULL: the owner has released this */
 	char complaint[WEIR_KAFKA_COMPLAINT_BYTES];
+	struct certificate certificates[BROKERS_MOST];
+	size_t certificate_count;
 	uint32_t holders; /* the owner, and each handle */
 };
 
@@ -76,6 +84,8 @@ static void release(struct weir_kafka *kafka)
 		free(kafka->settings[i].value);
 	}
 	free(kafka->settings);
+	for (size_t i = 0; i < kafka->certificate_count; i++)
+		free(kafka->certificates[i].broker);
 	free(kafka->part);
 	free(kafka->client);
 	free(kafka->brokers);
@@ -241,6 +251,54 @@ void weir_kafka_content(struct weir_kafka *kafka)
 	pthread_mutex_unlock(&kafka->lock);
 }
 
+/* ---- certificates of brokers ---- */
+
+static void note_certificate(struct weir_kafka *kafka, const char *broker, int64_t ends_s)
+{
+	size_t i = 0;
+	pthread_mutex_lock(&kafka->lock);
+	while (i < kafka->certificate_count && strcmp(kafka->certificates[i].broker, broker) != 0)
+		i++;
+	if (i == kafka->certificate_count && i < BROKERS_MOST)
+		kafka->certificates[kafka->certificate_count++].broker = weir_copy(broker, strlen(broker));
+	if (i < kafka->certificate_count)
+		kafka->certificates[i].ends_s = ends_s;
+	pthread_mutex_unlock(&kafka->lock);
+}
+
+/*
+ * Called by librdkafka's threads in each handshake, for each certificate of the chain, the broker's own at depth 0. It
+ * looks on: what OpenSSL found stands.
+ */
+static int on_certificate(rd_kafka_t *handle, const char *broker, int32_t id, int *found, int depth, const char *der,
+                          size_t length, char *words, size_t bytes, void *opaque)
+{
+	(void)handle, (void)id, (void)words, (void)bytes;
+	int64_t ends_s = depth == 0 ? weir_certificate_ends_s((struct weir_span){der, (uint32_t)length}) : 0;
+	if (ends_s != 0)
+		note_certificate(opaque, broker, ends_s);
+	return *found == 0;
+}
+
+/* Where a configuration trusts every certificate, what OpenSSL found would end a handshake that it is to let through. */
+static void watch_certificates(rd_kafka_conf_t *conf)
+{
+	char verifies[sizeof "false"];
+	size_t bytes = sizeof verifies;
+	if (rd_kafka_conf_get(conf, "enable.ssl.certificate.verification", verifies, &bytes) == RD_KAFKA_CONF_OK &&
+	    strcmp(verifies, "true") == 0)
+		(void)rd_kafka_conf_set_ssl_cert_verify_cb(conf, on_certificate); /* fails where librdkafka has no TLS */
+}
+
+void weir_kafka_each_certificate(struct weir_kafka *kafka,
+                                 void (*tell)(void *context, const char *broker, int64_t ends_s), void *context)
+{
+	pthread_mutex_lock(&kafka->lock);
+	for (size_t i = 0; i < kafka->certificate_count; i++)
+		tell(context, kafka->certificates[i].broker, kafka->certificates[i].ends_s);
+	pthread_mutex_unlock(&kafka->lock);
+}
+
 /* ---- handles ---- */
 
 /* Sets one of weir's own values. Only a name that is newer than this librdkafka may be rejected. */
@@ -268,6 +326,7 @@ rd_kafka_conf_t *weir_kafka_conf(struct weir_kafka *kafka, const struct weir_kaf
 		put(conf, property);
 	rd_kafka_conf_set_opaque(conf, kafka);
 	rd_kafka_conf_set_log_cb(conf, on_log);
+	watch_certificates(conf);
 	return conf;
 }
 

@@ -85,6 +85,13 @@ void weir_kafka_end(rd_kafka_t *handle, int64_t wait_ms);
  * @thread any
  */
 bool weir_kafka_complaint(struct weir_kafka *kafka, char *text, size_t bytes, const struct weir_kafka_cause **cause);
+/**
+ * Tells of each broker that speaks TLS when the certificate ends that it showed last (Unix time), 64 brokers at most.
+ *
+ * @thread any; tell() must not ask this again
+ */
+void weir_kafka_each_certificate(struct weir_kafka *kafka,
+                                 void (*tell)(void *context, const char *broker, int64_t ends_s), void *context);
 /** Forgets the complaint, as everything works. @thread any */
 void weir_kafka_content(struct weir_kafka *kafka);
 

@@ -7,6 +7,7 @@
 
 #include "archiver/work/archiver_metrics.h"
 #include "common/base/alloc.h"
+#include "common/daemon/certificate_metrics.h"
 #include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
 #include "limiter/checkpoint/checkpoint_io.h"
@@ -85,6 +86,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	state_metrics(&monitor->options, &reply->body);
 	weir_process_metrics("run", monitor->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
+	weir_certificate_metrics(monitor->options.config, &reply->body);
 	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
 	verified_hosts_metrics(monitor->options.hosts, &reply->body);
 }

@@ -12,6 +12,7 @@
 #include "common/bytes/listen_address.h"
 #include "common/config/arguments.h"
 #include "common/config/config.h"
+#include "common/daemon/certificate_metrics.h"
 #include "common/daemon/daemon.h"
 #include "common/daemon/heartbeat.h"
 #include "common/daemon/notify.h"
@@ -424,6 +425,7 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 		weir_bus_kafka_metrics(atomic_load(&subscribe->opening), subscribe->partitions, &reply->body);
 	weir_process_metrics("subscribe", subscribe->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
+	weir_certificate_metrics(subscribe->config, &reply->body);
 	free(name);
 }
 

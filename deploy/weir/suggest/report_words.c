@@ -223,9 +223,7 @@ static void put_top(struct weir_text *text, const struct suggest_report *report)
 
 void suggest_words(struct weir_text *text, const struct suggest_report *report)
 {
-	uint64_t malformed = 0;
-	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
-		malformed += report->counts.malformed[i];
+	uint64_t malformed = record_counts_malformed(&report->counts);
 	weir_text_puts(text, "weir suggest: ");
 	words_amount(text, report->seen->requests, "request");
 	weir_text_puts(text, " of ");

@@ -547,37 +547,35 @@ static enum weir_exit read_second(struct suggest *suggest)
 
 /* ---- what is said ---- */
 
-typedef void report_form(struct weir_text *text, const struct suggest_report *report);
-
-static enum weir_status write_form(struct weir_output_file *file, report_form *form,
-                                   const struct suggest_report *report, struct weir_error *error)
+static enum weir_status write_report(struct suggest *suggest, struct weir_error *error)
 {
+	struct weir_output_file words = {.path = "-"};
 	struct weir_text text = {0};
-	if (file->path == NULL)
-		return WEIR_OK;
-	form(&text, report);
-	enum weir_status status = weir_output_file_write(file, weir_text_span(&text), error);
-	weir_text_deinit(&text);
-	return status;
+	enum weir_status status = WEIR_OK;
+	if (suggest->json_path != NULL) {
+		suggest_json(&text, &suggest->report);
+		status = weir_output_file_write(&suggest->json_file, &text, error);
+	}
+	if (status == WEIR_OK && suggest->output_path != NULL) {
+		suggest_zone(&text, &suggest->report);
+		status = weir_output_file_write(&suggest->output_file, &text, error);
+	}
+	if (status != WEIR_OK || suggest->run.quiet || is_standard(suggest->json_path) || is_standard(suggest->output_path))
+		return status;
+	suggest_words(&text, &suggest->report);
+	return weir_output_file_write(&words, &text, error);
 }
 
 static enum weir_exit tell(struct suggest *suggest)
 {
 	struct suggest_report *report = &suggest->report;
-	bool told = suggest->run.quiet || is_standard(suggest->json_path) || is_standard(suggest->output_path);
-	struct weir_output_file words = {.path = told ? NULL : "-"};
 	struct weir_error error;
 	report->setting = &suggest->setting;
 	report->trial = &suggest->trial;
 	report->table = &suggest->table;
 	report->seen = &suggest->seen;
 	report->counts = suggest->counts;
-	enum weir_status status = write_form(&suggest->json_file, suggest_json, report, &error);
-	if (status == WEIR_OK)
-		status = write_form(&suggest->output_file, suggest_zone, report, &error);
-	if (status == WEIR_OK)
-		status = write_form(&words, suggest_words, report, &error);
-	return status == WEIR_OK ? WEIR_EXIT_DONE : refuse(&error);
+	return write_report(suggest, &error) == WEIR_OK ? WEIR_EXIT_DONE : refuse(&error);
 }
 
 /* ---- all of it ---- */

@@ -17,6 +17,7 @@
 #include "collector/send/sender.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/store_metrics.h"
+#include "common/daemon/certificate_metrics.h"
 #include "common/daemon/process_metrics.h"
 #include "common/http/http.h"
 #include "deploy/gateways/subscriber/subscriber.h"
@@ -69,6 +70,9 @@ static const struct {
 	{"The process: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
      NULL,
      {&weir_process_metric_table, NULL}},
+	{"Certificates in files: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
+     NULL,
+     {&weir_certificate_metric_table, NULL}},
 	{"These pages by TLS: `weir-collector`, `weir-limiter`, `weir-archiver`, `weir run`, `weir subscribe`",
      NULL,
      {&weir_http_metric_table, NULL}},

@@ -68,8 +68,8 @@ class Redis:
 
 
 @contextlib.contextmanager
-def redis(*options):
-    """A Redis on libfaketime; options are added to its command line."""
+def redis(*options, clock=True):
+    """A Redis on libfaketime; options are added to its command line. Without `clock` it has its own."""
     daemon = find("redis-server")
     library = find("libfaketimeMT.so.1")
     with own_folder() as folder:
@@ -79,7 +79,7 @@ def redis(*options):
         # initializes, within libfaketime's own first malloc, and never comes back.
         env = environment(LD_PRELOAD=f"{library}:libc.so.6", FAKETIME_NO_CACHE="1",
                           FAKETIME_DONT_FAKE_MONOTONIC="1",
-                          FAKETIME_TIMESTAMP_FILE=str(server.clock_path))
+                          FAKETIME_TIMESTAMP_FILE=str(server.clock_path)) if clock else None
         command = [daemon, "--port", "0", "--unixsocket", server.socket_path, "--save", "",
                    "--dir", str(folder), *options]
         with serving(command, folder, server.ready, env=env, stop_by=signal.SIGKILL):

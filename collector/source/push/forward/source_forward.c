@@ -177,6 +177,7 @@ static const struct source_metric *const metrics[] = {
 	&push_metric_spool,
 	&push_metric_known,
 	&push_metric_pushed_back,
+	&push_metric_waiting,
 	&push_metric_refused,
 	&received_metric,
 	&skipped_metric,

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A setting is known by its name, wherever it stands: each source, gateway and server has its own place for the same. */
+#include "common/daemon/certificate_metrics.h"
+
+#include "common/tls/certificate.h"
+
+#include <string.h>
+
+enum { FILES_MOST = 64, DEPTH_MOST = 16, PATH_BYTES = 4096 };
+
+static const struct {
+	const char *name;
+	bool authorities;
+} settings[] = {
+	{"certificate", false}, {"api_certificate", false}, {"ssl.certificate.location", false},
+	{"ca", true},           {"client_ca", true},        {"api_client_ca", true},
+	{"tls_ca", true},       {"ssl.ca.location", true},
+};
+
+enum { EXPIRES, METRIC_COUNT };
+
+static const struct weir_metric metrics[METRIC_COUNT] = {
+	[EXPIRES] =
+		{"weir_certificate_file_expires_timestamp_seconds", WEIR_GAUGE, "Unix time",
+         WEIR_LABELS({"file", "its path, as the configuration has it"}),
+         "When a certificate expires that the configuration names: what this process shows to clients and servers, or whom it "
+         "trusts (of several authorities in a file the last). Absent where the file holds none in PEM form."},
+};
+
+const struct weir_metric_table weir_certificate_metric_table = {metrics, METRIC_COUNT};
+
+struct looking {
+	struct weir_text *page;
+	struct weir_span seen[FILES_MOST];
+	size_t count;
+};
+
+static void put_file(struct looking *looking, struct weir_span path, bool authorities)
+{
+	char text[PATH_BYTES];
+	if (looking->count == FILES_MOST || path.length >= sizeof text)
+		return;
+	for (size_t i = 0; i < looking->count; i++)
+		if (looking->seen[i].length == path.length && memcmp(looking->seen[i].at, path.at, path.length) == 0)
+			return;
+	looking->seen[looking->count++] = path;
+	memcpy(text, path.at, path.length);
+	text[path.length] = '\0';
+	int64_t expires_s = weir_certificate_file_ends_s(text, authorities);
+	if (expires_s != 0)
+		weir_metrics_double(looking->page, &metrics[EXPIRES], &path, (double)expires_s);
+}
+
+/* redis://, rediss://: the address names it at its end. */
+static void look_at_address(struct looking *looking, const char *text)
+{
+	static const char ca[] = "?ca=";
+	const char *at = strncmp(text, "rediss://", 9) == 0 ? strstr(text, ca) : NULL;
+	if (at != NULL)
+		put_file(looking, weir_span_of(at + strlen(ca)), true);
+}
+
+static void look_at_member(struct looking *looking, const char *name, const json_t *value)
+{
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+		if (strcmp(settings[i].name, name) == 0)
+			put_file(looking, weir_span_of(json_string_value(value)), settings[i].authorities);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as a configuration, and bounded */
+static void look_at(struct looking *looking, json_t *value, int depth)
+{
+	const char *name;
+	json_t *member;
+	size_t i;
+	if (depth == DEPTH_MOST)
+		return;
+	if (json_is_string(value))
+		look_at_address(looking, json_string_value(value));
+	json_array_foreach(value, i, member) look_at(looking, member, depth + 1);
+	json_object_foreach(value, name, member)
+	{
+		if (json_is_string(member))
+			look_at_member(looking, name, member);
+		look_at(looking, member, depth + 1);
+	}
+}
+
+void weir_certificate_metrics(const struct weir_config *config, struct weir_text *page)
+{
+	struct looking looking = {.page = page};
+	weir_metrics_family(page, &metrics[EXPIRES]);
+	look_at(&looking, weir_json_root(config->document).value, 0);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenSSL reads them. At a file's end it notes an error for this thread; whoever asks for errors clears them before what
+ * he asks of (common/redis), and a handshake of librdkafka meets no such end.
+ */
+#include "common/tls/certificate.h"
+
+#include <fcntl.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 4096 }; /* certificates of a file */
+
+static int64_t end_of(const X509 *certificate)
+{
+	struct tm parts;
+	return ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &parts) == 1 ? (int64_t)timegm(&parts) : 0;
+}
+
+int64_t weir_certificate_ends_s(struct weir_span der)
+{
+	const unsigned char *at = (const unsigned char *)der.at;
+	X509 *certificate = d2i_X509(NULL, &at, (long)der.length);
+	int64_t ends_s = certificate != NULL ? end_of(certificate) : 0;
+	X509_free(certificate);
+	return ends_s;
+}
+
+/* A pipe would be waited for. @return NULL: it is no file that can be read */
+static FILE *open_file(const char *path)
+{
+	struct stat found;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return NULL;
+	FILE *file = fstat(fd, &found) == 0 && S_ISREG(found.st_mode) ? fdopen(fd, "r") : NULL;
+	if (file == NULL)
+		close(fd);
+	return file;
+}
+
+int64_t weir_certificate_file_ends_s(const char *path, bool authorities)
+{
+	int64_t last_s = 0;
+	FILE *file = open_file(path);
+	if (file == NULL)
+		return 0;
+	for (int i = 0; i < (authorities ? MOST : 1); i++) {
+		X509 *certificate = PEM_read_X509(file, NULL, NULL, NULL);
+		if (certificate == NULL)
+			break;
+		int64_t ends_s = end_of(certificate);
+		if (ends_s > last_s)
+			last_s = ends_s;
+		X509_free(certificate);
+	}
+	fclose(file);
+	return last_s;
+}
