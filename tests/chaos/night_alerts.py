@@ -49,36 +49,6 @@ def each_limiter(deed):
 
 # ---- what is done ----
 
-def throttle_source(night):
-    """A topic of lines, of which the brokers give the collector fewer than come."""
-    topic = night.served.topic("logs")
-    night.served.kafka.create(topic)
-    night.kept_sources = night.sources()
-    night.set_sources([*night.kept_sources, {"type": "kafka", "brokers": night.served.brokers, "topics": [topic], "format": "combined",
-                                             "group": night.served.topic("collectors"), "kafka": {**night.served.kafka_properties, "fetch.message.max.bytes": 20_000}}])
-    night.collector.until_ready()
-    quota("collector", consumer_byte_rate=500)(night)
-    with open(night.place.path("logs", "access.log"), "rb") as log:
-        lines = log.read().splitlines()[:500]
-    night.over = threading.Event()
-
-    def produce():
-        while not night.over.wait(1):
-            night.served.kafka.produce(topic, lines)
-    night.pusher = threading.Thread(target=produce, daemon=True)
-    night.pusher.start()
-    night.fault_s = time.time()
-
-
-def let_source_go_on(night):
-    """It gets what it asks for, until it has read all."""
-    night.over.set()
-    joined(night.pusher, "the sender", 4 * PATIENCE_S)
-    quota("collector", consumer_byte_rate=None)(night)
-    night.collector.until(lambda: night.collector.value("weir_source_lag_messages") == 0, "has read the topic", 8 * PATIENCE_S)
-    kept_sources(night)
-
-
 def forbid_reading(night):
     """Who reads decisions has no right to it any more; who writes them has."""
     night.served.allow_only(night.served.topic("decisions"), "DESCRIBE", "DESCRIBE_CONFIGS", "WRITE")
@@ -412,7 +382,6 @@ FAULTS = tuple(Fault(*row) for row in (
      "WeirNotPublishing", r"(?i)too large|size", VERDICTS, (), False, 150),
     ("brokers throttle the limiters", quota("limiter", consumer_byte_rate=200), quota("limiter", consumer_byte_rate=None),
      "WeirLimiterLag", "", VERDICTS, ("WeirPartitionsNotLive",), False, 120),
-    ("brokers throttle what a collector reads", throttle_source, let_source_go_on, "WeirSourceLag", "", VERDICTS, (), False, 120),
     ("no right to read decisions", forbid_reading, allow_reading, "WeirListStuck", "", VERDICTS, (), True),
     ("foreign messages", write_foreign, nothing, ("WeirDeadLetters", "WeirArchiverMalformed", "WeirPolicyBadMessages"),
      r"skipped|not a frame|no frame", NOTHING),
@@ -454,4 +423,4 @@ FAULTS = tuple(Fault(*row) for row in (
 ))
 # After these the log does not hold each line once, or lines are no lines of the format.
 INEXACT = ("logs of few lines in another format", "some lines in another format", "log emptied in place", "datagrams too fast", "spool of pushed lines full",
-           "log arrives late", "lines out of order", "attack", "policy that blocks nearly all", "foreign messages", "brokers throttle what a collector reads")
+           "log arrives late", "lines out of order", "attack", "policy that blocks nearly all", "foreign messages")
