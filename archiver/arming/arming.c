@@ -9,7 +9,6 @@
 #include "archiver/arming/passage.h"
 #include "archiver/arming/waiting.h"
 #include "common/base/alloc.h"
-#include "common/base/clock.h"
 #include "common/cluster/policy_log.h"
 #include "common/cluster/shadow_note.h"
 
@@ -66,9 +65,9 @@ struct arming {
 	struct passage passage;
 	struct look look;
 	int64_t until_ms;   /* where the day begins that is not over, as of the passage */
-	int64_t due_ms;     /* monotonic */
-	int64_t began_ms;   /* monotonic: the passage */
-	int64_t outside_ms; /* monotonic: since when the newest policy is not in the whole log; 0: it is */
+	int64_t due_ms;     /* by the log's clock, as all that follows */
+	int64_t began_ms;   /* the passage */
+	int64_t outside_ms; /* since when the newest policy is not in the whole log; 0: it is */
 	bool mine;          /* this process looks */
 	struct weir_fault fault, slow_fault, outside_fault;
 	pthread_mutex_t lock; /* of the page */
@@ -388,7 +387,7 @@ static bool is_due(const struct arming *arming)
 /* Whoever put it in the store appends it; where he failed, zones wait until he does it again. */
 static void tell_outside(struct arming *arming, bool settled)
 {
-	int64_t now_ms = weir_monotonic_ms();
+	int64_t now_ms = weir_log_clock_ms(arming->options.log);
 	if (settled)
 		weir_fault_over(&arming->outside_fault, arming->options.log, "shadow", "the newest policy is in the whole log");
 	if (settled || arming->outside_ms == 0)
@@ -407,7 +406,7 @@ static void tell_passage(struct arming *arming, bool passed)
 {
 	if (passed)
 		weir_fault_over(&arming->slow_fault, arming->options.log, "shadow", "the archive has what it waited for");
-	else if (weir_monotonic_ms() - arming->began_ms > PASSAGE_LONG_MS)
+	else if (weir_log_clock_ms(arming->options.log) - arming->began_ms > PASSAGE_LONG_MS)
 		weir_fault_raise(
 			&arming->slow_fault, arming->options.log, "shadow",
 			"zones that wait in shadow stay there: partition %" PRIu32
@@ -429,7 +428,7 @@ static enum weir_status await_days(struct arming *arming, bool *passed, struct w
 		if (!is_due(arming))
 			return WEIR_OK;
 		status = passage_begin(&arming->passage, arming->options.bus, error);
-		arming->began_ms = weir_monotonic_ms();
+		arming->began_ms = weir_log_clock_ms(arming->options.log);
 	}
 	if (status == WEIR_OK)
 		status = passage_look(&arming->passage, arming->options.bus, arming->store, passed, error);
@@ -515,7 +514,7 @@ static void hand_over(struct arming *arming)
 void arming_step(struct arming *arming)
 {
 	struct weir_error error;
-	int64_t now_ms = weir_monotonic_ms();
+	int64_t now_ms = weir_log_clock_ms(arming->options.log);
 	bool mine = arming->options.is_mine(arming->options.context);
 	if (arming->mine && !mine)
 		hand_over(arming);
@@ -524,7 +523,7 @@ void arming_step(struct arming *arming)
 		return;
 	enum weir_status status = work(arming, &error);
 	int64_t wait_ms = status != WEIR_OK ? RETRY_MS : arming->look.on ? 0 : PERIOD_MS;
-	arming->due_ms = weir_monotonic_ms() + wait_ms;
+	arming->due_ms = weir_log_clock_ms(arming->options.log) + wait_ms;
 	write_page(arming, arming->waiting->count);
 	if (status == WEIR_OK)
 		weir_fault_over(&arming->fault, arming->options.log, "shadow", "zones that wait in shadow are looked at again");

@@ -18,8 +18,8 @@
 struct arming;
 
 struct arming_options {
-	struct weir_bus *bus; /* borrowed, like all that follows */
-	const struct weir_log *log;
+	struct weir_bus *bus;       /* borrowed, like all that follows */
+	const struct weir_log *log; /* by whose clock it looks, and tells how long something lasts */
 	/* Opens a store for the thread that calls arming_step(), without waiting long. */
 	enum weir_status (*open_store)(void *context, struct weir_store **store, struct weir_error *error);
 	void *store_context;

@@ -25,6 +25,14 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 		sum->no_ip = more->no_ip;
 }
 
+uint64_t record_counts_malformed(const struct record_counts *counts)
+{
+	uint64_t sum = 0;
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
+		sum += counts->malformed[i];
+	return sum;
+}
+
 void record_reader_init(struct record_reader *reader, struct source_stream *stream, struct format *format,
                         struct dead_letters *dead)
 {

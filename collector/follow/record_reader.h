@@ -37,6 +37,8 @@ struct record_counts {
 };
 
 void record_counts_add(struct record_counts *sum, const struct record_counts *more);
+/** Lines that are no records, of whatever reason. */
+uint64_t record_counts_malformed(const struct record_counts *counts);
 
 struct record_reader {
 	struct source_stream *stream; /* borrowed */

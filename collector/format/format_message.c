@@ -7,6 +7,7 @@
  * that wrote the line beside what the line says.
  */
 #include "collector/format/format_options.h"
+#include "collector/format/line_text.h"
 #include "common/base/alloc.h"
 
 #include <stdlib.h>
@@ -31,6 +32,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	if (message.at == NULL)
 		return FORMAT_SKIP;
 	both->body->time->absent_ms = head.time_ms;
+	message = text_line(message);
 	reason = format_parse(both->body, message.at, message.length, record);
 	if (reason != FORMAT_OK)
 		return reason;

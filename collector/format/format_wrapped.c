@@ -81,8 +81,7 @@ static bool unwrap_json(struct format_wrapped *wrapped, struct weir_span text, s
 		out->line = json_scan_value(&wrapped->scan, wrapped->line_nodes[i]);
 	out->error_stream = text_is(json_scan_value(&wrapped->scan, wrapped->stream_node), "stderr");
 	out->partial = wrapped->outer == OUTER_DOCKER && out->line.length > 0 && !text_ends(out->line, "\n");
-	while (out->line.length > 0 && (text_cut(&out->line, "\n") || text_cut(&out->line, "\r")))
-		;
+	out->line = text_line(out->line);
 	return out->line.at != NULL;
 }
 

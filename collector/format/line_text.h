@@ -53,6 +53,14 @@ static inline bool text_is(struct weir_span text, const char *literal)
 	return text.at != NULL && weir_span_equal(text, weir_span_of(literal));
 }
 
+/* A line that stands within another, without the newlines and CRs at its end: formats are given none. */
+static inline struct weir_span text_line(struct weir_span text)
+{
+	while (text.length > 0 && (text.at[text.length - 1] == '\n' || text.at[text.length - 1] == '\r'))
+		text.length--;
+	return text;
+}
+
 /* Takes the literal off the front; false: it does not stand there. */
 static inline bool text_take(struct weir_span *rest, const char *literal)
 {

@@ -3,8 +3,8 @@
 #include "common/daemon/daemon.h"
 
 #include "common/base/stop.h"
-#include "common/daemon/heartbeat.h"
 #include "common/daemon/certificate_metrics.h"
+#include "common/daemon/heartbeat.h"
 #include "common/daemon/process_metrics.h"
 
 #include <stdio.h>

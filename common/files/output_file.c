@@ -74,7 +74,7 @@ static enum weir_status put_in_place(struct weir_output_file *file, struct weir_
 	return status == WEIR_OK ? weir_directory_sync(directory, error) : status;
 }
 
-enum weir_status weir_output_file_write(struct weir_output_file *file, struct weir_span text, struct weir_error *error)
+static enum weir_status write_span(struct weir_output_file *file, struct weir_span text, struct weir_error *error)
 {
 	size_t written;
 	if (is_standard(file->path))
@@ -86,6 +86,13 @@ enum weir_status weir_output_file_write(struct weir_output_file *file, struct we
 	file->open = false;
 	enum weir_status status = close(file->fd) == 0 ? WEIR_OK : cannot_write(file->path, error);
 	return status == WEIR_OK && file->replaces ? put_in_place(file, error) : status;
+}
+
+enum weir_status weir_output_file_write(struct weir_output_file *file, struct weir_text *text, struct weir_error *error)
+{
+	enum weir_status status = write_span(file, weir_text_span(text), error);
+	weir_text_deinit(text);
+	return status;
 }
 
 void weir_output_file_close(struct weir_output_file *file)

@@ -7,7 +7,7 @@
 #ifndef WEIR_COMMON_OUTPUT_FILE_H
 #define WEIR_COMMON_OUTPUT_FILE_H
 
-#include "common/base/span.h"
+#include "common/base/text.h"
 #include "common/files/durable_file.h"
 
 #include <stdbool.h>
@@ -24,8 +24,13 @@ struct weir_output_file {
 /** @param mode  of a new file, less the umask; one that is replaced keeps its own @return WEIR_INVALID: no path; WEIR_IO */
 WEIR_MUST_USE enum weir_status weir_output_file_open(struct weir_output_file *file, const char *path, mode_t mode,
                                                      struct weir_error *error);
-/** Writes all of it. @return WEIR_OK: it has its name; WEIR_IO: the file of before is as it was */
-WEIR_MUST_USE enum weir_status weir_output_file_write(struct weir_output_file *file, struct weir_span text,
+/**
+ * Writes all of a text, and frees that.
+ *
+ * @param text  taken, on failure too
+ * @return WEIR_OK: it has its name; WEIR_IO: the file of before is as it was
+ */
+WEIR_MUST_USE enum weir_status weir_output_file_write(struct weir_output_file *file, struct weir_text *text,
                                                       struct weir_error *error);
 /** What was not written is removed. */
 void weir_output_file_close(struct weir_output_file *file);

@@ -45,16 +45,6 @@ def measure_whole(place, servers, roles, path):
     assert collector.stop() == 0 and limiter.stop() == 0
 
 
-def judge_all(servers, roles, count):
-    """The rate at which a limiter with no state goes through the log."""
-    servers.forget()
-    limiter = roles.limiter()
-    samples = bench.Samples(bench.judged(limiter), {"limiter": limiter.run.pid, "broker": servers.pid_of("broker-1")},
-                            every_s=0.02).until(count, PATIENCE_S)
-    assert limiter.stop() == 0
-    return samples
-
-
 def ceilings(place, roles):
     """What bounds it: events a second fetched, decoded and judged, by log_ceilings."""
     command = [bench.program("log_ceilings"), bench.config(place, roles)]
@@ -65,7 +55,7 @@ def ceilings(place, roles):
 
 def measure_limiter(place, servers, roles, lines):
     """The limiter alone; its rate."""
-    runs = sorted((judge_all(servers, roles, lines) for _ in range(RUNS)), key=lambda samples: samples.rate())
+    runs = sorted((bench.judge_all(servers, roles, lines, PATIENCE_S) for _ in range(RUNS)), key=lambda samples: samples.rate())
     middle = runs[len(runs) // 2]
     bounds, log = ceilings(place, roles)
     ceiling = 1 / (1 / bounds["fetch"] + 1 / bounds["judge"])
@@ -93,7 +83,8 @@ def measure_hot(place, servers, roles, path):
     with bench.stage(place, **SECTIONS) as (hot_servers, hot_roles):
         hot_roles.apply()
         bench.fill(hot_roles, with_hot_user(place, path, "hot.log", LINES), LINES, PATIENCE_S)
-        pairs = [(judge_all(servers, roles, LINES).rate(), judge_all(hot_servers, hot_roles, LINES).rate())
+        pairs = [(bench.judge_all(servers, roles, LINES, PATIENCE_S).rate(),
+                  bench.judge_all(hot_servers, hot_roles, LINES, PATIENCE_S).rate())
                  for _ in range(RUNS)]
     even, hot = sorted(pairs, key=lambda pair: pair[1] / pair[0])[len(pairs) // 2]
     report("cluster_hot", unit="events/s", rate=round(hot), ceiling=round(even), ratio=round(hot / even, 3), goal=0.9,

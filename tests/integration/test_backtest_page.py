@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `weir backtest --html` in a headless Chromium: what it shows is what --json says, and it asks nobody for anything.
+"""The page of `weir backtest --html` in a headless Chromium: what it shows is what --json says, it asks nobody for anything,
+and axe-core finds nothing.
 
 Leaves pictures in page/ of the build directory. Skipped where there is no Chromium.
 """
@@ -14,7 +15,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, traffic
+from support import axe, cases, traffic
 from support.chromium import Chromium
 from support.place import read
 from support.run_local import Run
@@ -110,6 +111,44 @@ def test_the_page_shows_the_report(place):
                 shot(page, name)
 
 
+BERLIN = {"locale": "de-DE", "zone": "Europe/Berlin"}
+LOOKS = {"wide": {"width": 1440}, "wide-dark": {"width": 1440, "dark": True, **BERLIN}, "phone": {"width": 390, "height": 844, **BERLIN},
+         "phone-dark": {"width": 390, "height": 844, "dark": True}}
+
+
+def test_axe_finds_nothing(place):
+    """At both widths, in both colours and two languages."""
+    script = axe.source()
+    report = reported(place)
+    with Chromium(place) as browser:
+        for name, window in LOOKS.items():
+            with looking(browser, place, **window) as page:
+                require_chart(page, report, "passed")
+                if name == "wide":  # of the table's thousands of cells, one look is enough
+                    page.run("document.querySelector('.numbers summary').click()")
+                    page.until("document.querySelector('.numbers tbody') !== null")
+                found = axe.found(page, script)
+                assert found == [], (name, found)
+                assert page.run("Math.max(innerWidth, document.documentElement.scrollWidth)") <= window["width"], name
+                assert page.run("document.querySelector('header').clientHeight") < 60, name
+                shot(page, f"axe-{name}")
+
+
+def test_axe_finds_nothing_where_there_is_little(place):
+    """One policy, on a log without a request."""
+    script = axe.source()
+    log = place.write("a.log", "")
+    config = place.config([zone("site", [sliding(3, "1m")])], [dict(traffic.source(log), follow=False)], name="a.json")
+    place.good("backtest", "--config", config, "--html", place.path("r.html"), "--quiet")
+    with Chromium(place) as browser:
+        for name in ("wide", "phone-dark"):
+            with looking(browser, place, **LOOKS[name]) as page:
+                assert "No request was judged." in page.run("document.body.textContent")
+                found = axe.found(page, script)
+                assert found == [], (name, found)
+                shot(page, f"empty-{name}")
+
+
 def check_choices_last(page, report):
     """Requires that the button of the time zone leaves what a reader has chosen."""
     require_chart(page, report, "passed")
@@ -139,7 +178,7 @@ def test_small_shares_and_short_times_are_shown(place):
     place.good("backtest", "--config", config, "--html", place.path("r.html"), "--quiet")
     with Chromium(place) as browser, looking(browser, place, zone="UTC") as page:
         texts = page.run("[...document.querySelectorAll(\"[aria-label='Zones'] tbody td\")].map((one) => one.textContent)")
-        assert "0.04%" in texts, texts
+        assert "0.040%" in texts, texts
         if page.run("!document.querySelector('.numbers').open"):
             page.run("document.querySelector('.numbers summary').click()")
         page.until("document.querySelector('.numbers tbody') !== null")

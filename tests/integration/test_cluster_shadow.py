@@ -5,11 +5,13 @@
 import json
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, cluster
+from support.place import until
 from support.roles import Roles
 from support.traffic import burst, sliding, source, zone
 
@@ -74,6 +76,40 @@ def test_two_archivers_arm_a_zone_once_and_an_operator_has_the_last_word(place):
                       "after a rollback the days count anew")
         shown = json.loads(roles.command("policy", "show", "--json").out())
         assert "armed" not in shown["zones"][0]["mode"]["shadow_until"], shown
+
+
+FAILED = 1
+
+
+def waits(one):
+    """Whether a statement on the test's database waits for a row that another transaction has."""
+    time.sleep(0.15)  # whoever looks within 100 ms of the last one is shown the same
+    return one.mariadb_root.query(
+        "SELECT 1 FROM information_schema.innodb_trx AS waiting JOIN information_schema.processlist AS process "
+        "ON process.id = waiting.trx_mysql_thread_id WHERE process.db = %s AND waiting.trx_state = 'LOCK WAIT'", one.database)
+
+
+def test_whoever_loses_the_race_for_a_number_is_told_to_apply_again(place):
+    """Another command has the number and is killed then; who applies its file again finishes it."""
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}, archiver={"enabled": True}) as roles:
+        roles.apply()
+        text = one.mariadb.one("SELECT text FROM policy_version WHERE version = 1").decode()
+        assert text.count('"rate":3') == 1, text
+        config = place.write("late.json", json.dumps(roles.sections(zones=zones(5))))
+        with one.mariadb.connect(autocommit=False) as faster, faster.cursor() as cursor:
+            cursor.execute("INSERT INTO policy_version (version, text) VALUES (2, %s)", (text.replace('"rate":3', '"rate":7'),))
+            late = place.start("policy", "apply", "--config", config)
+            until(lambda: waits(one), "it waits for the number", running=late)
+            faster.commit()
+        assert late.wait() == FAILED, late.said()
+        assert ("weir itself or somebody else put policy 2 in force meanwhile: see `weir policy history`, and apply again"
+                in late.said()), late.said()
+        shown = roles.command("policy", "history").out().decode()
+        assert "not in the whole log: apply it again" in shown, shown
+        said = roles.apply(zones(7)).out().decode()
+        assert "policy 2 was numbered before, but was not in the whole log; it is in force" in said, said
+        said = roles.apply(zones(5)).out().decode()
+        assert "policy 3 is in force" in said, said
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def test_install_puts_all_of_it_in_place(place):
     assert {"share/man/man1/weir-run.1", "share/man/man5/weir.json.5", "share/man/man8/weir-limiter.8",
             "share/bash-completion/completions/weir", "share/bash-completion/completions/weir-limiter",
             "share/zsh/site-functions/_weir", "share/fish/vendor_completions.d/weir.fish",
-            "share/weir/weir.schema.json", "share/doc/weir/examples/nginx.conf", "share/doc/weir/RUNBOOK.md"} <= found, found
+            "share/weir/weir.schema.json", "share/weir/weir.test.schema.json", "share/doc/weir/examples/nginx.conf", "share/doc/weir/RUNBOOK.md"} <= found, found
     with open(place.path("usr/lib/systemd/system/weir.service"), encoding="utf-8") as file:
         assert f"ExecStart={place.path('usr')}/bin/weir run " in file.read()
     for name in programs:

@@ -325,17 +325,49 @@ def test_fail2ban_leaves_out_what_would_be_too_large(place):
 
 
 def test_fail2ban_natives_are_filters_as_they_are_shipped(place):
-    """What a jail gives to its filter changes it."""
-    place.write("f2b/filter.d/nginx-limit-req.conf",
-                "[Definition]\nngx_limit_req_zones = [^\"]+\nfailregex = ^ limiting by \"%(ngx_limit_req_zones)s\", <ADDR>$\n")
-    place.write("f2b/jail.local", "".join(
-        f"[{name}]\nenabled = true\nlogpath = /var/log/{name}.log\nfilter = nginx-limit-req{given}\n"
-        for name, given in (("all", ""), ("login", '[ngx_limit_req_zones="login"]'))))
-    found = json.loads(place.run("import", "fail2ban", "--json", place.path("f2b")).out())["config"]
-    assert [one["format"]["type"] for one in found["sources"]] == ["nginx_error", "pattern"], found["sources"]
-    text, _ = imported(place, "fail2ban", place.path("f2b"), code=0)
-    assert "note: its filter is weir's format" in text and "an edit of filter.d/nginx-limit-req.conf is not seen" in text, text
-    assert 'limiting by "login"' in found["sources"][1]["format"]["pattern"], found["sources"]
+    """What a jail gives to its filter changes it, and so does an edit of the filter, or of what that includes."""
+    if not os.path.exists("/etc/fail2ban/filter.d/sshd.conf"):
+        raise cases.Skipped("fail2ban is not installed")
+    filters = place.path("f2b", "filter.d")
+    shutil.copytree("/etc/fail2ban/filter.d", filters)
+
+    def write_jails(*jails):
+        place.write("f2b/jail.local", "".join(f"[{name}]\nenabled = true\nlogpath = /var/log/{name}.log\nfilter = {spec}\n"
+                                              for name, spec in jails))
+
+    def edit(name, old, new):
+        with open(os.path.join(filters, name), encoding="utf-8") as file:
+            text = file.read()
+        assert old in text, text
+        place.write(f"f2b/filter.d/{name}", text.replace(old, new, 1))
+
+    def found(**formats):
+        config = json.loads(place.run("import", "fail2ban", "--json", place.path("f2b")).out())["config"]
+        assert [one["format"]["type"] for one in config["sources"]] == list(formats.values()), (formats, config["sources"])
+        return config["sources"]
+
+    write_jails(("all", "nginx-limit-req"), ("login", 'nginx-limit-req[ngx_limit_req_zones="login"]'), ("web", "nginx-http-auth"),
+                ("ssh", "sshd[mode=normal]"))
+    sources = found(all="nginx_error", login="pattern", web="nginx_error", ssh="sshd")
+    assert "login" in sources[1]["format"]["pattern"], sources[1]
+    text, _ = imported(place, "fail2ban", place.path("f2b"))
+    assert 'its filter is weir\'s format "nginx_error", by what filter.d/nginx-limit-req.conf means as fail2ban ships it' in text, text
+    # a remark says nothing, an expression does
+    edit("sshd.conf", "[Definition]", "# seen by joe\n\n[Definition]")
+    found(all="nginx_error", login="pattern", web="nginx_error", ssh="sshd")
+    write_jails(("all", "nginx-limit-req"), ("ssh", "sshd[mode=normal]"))
+    edit("sshd.conf", "cmnfailre = ", "cmnfailre = ^our own words about <ADDR>$\n            ")
+    sources = found(all="nginx_error", ssh="pattern")
+    assert "our own words about " in sources[1]["format"]["pattern"], sources[1]
+    text, _ = imported(place, "fail2ban", place.path("f2b"))
+    assert "filter.d/sshd.conf is as no fail2ban has it that weir knows (0x" in text and "its own expressions are taken" in text, text
+    # a .local file counts, of the filter and of what it includes
+    shutil.copy("/etc/fail2ban/filter.d/sshd.conf", filters)
+    found(all="nginx_error", ssh="sshd")
+    place.write("f2b/filter.d/nginx-limit-req.local", "[Definition]\nignoreregex = by the monitor$\n")
+    found(all="pattern", ssh="sshd")
+    place.write("f2b/filter.d/common.local", "[DEFAULT]\n__bsd_syslog_verbose = x\n")
+    found(all="pattern", ssh="pattern")
 
 
 def test_what_weir_refuses_is_said(place):

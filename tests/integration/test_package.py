@@ -63,7 +63,7 @@ def test_it_holds_what_a_machine_needs(place):
     found = {os.path.relpath(os.path.join(folder, name), root) for folder, _, names in os.walk(root) for name in names}
     wanted = {*(f"usr/bin/{name}" for name in PROGRAMS), *(f"usr/lib/systemd/system/{name}" for name in UNITS),
               "usr/lib/sysusers.d/weir.conf", "usr/lib/tmpfiles.d/weir.conf",
-              "etc/weir/weir.json", "usr/share/weir/weir.schema.json", "usr/share/doc/weir/copyright",
+              "etc/weir/weir.json", "usr/share/weir/weir.schema.json", "usr/share/weir/weir.test.schema.json", "usr/share/doc/weir/copyright",
               "usr/share/doc/weir/RUNBOOK.md",
               "usr/share/doc/weir/changelog.gz", "usr/share/man/man1/weir.1.gz", "usr/share/man/man5/weir.json.5.gz",
               "usr/share/man/man8/weir-limiter.8.gz", "usr/share/bash-completion/completions/weir",

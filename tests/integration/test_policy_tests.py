@@ -128,7 +128,7 @@ def test_lines_that_a_format_skips_are_expected(place):
     lines = ["2026-01-01T00:00:00Z ann"] * 5 + ["2026-01-01T00:00:00Z-ann", "", "2026-01-01T00:00:00Z ann"]
     report(place, config, case("said", lines, skipped=1, decisions=[{"line": 7}]), case("none", lines[:5], skipped=0))
     [(words, why)] = failures(place, config, case("unsaid", lines, decisions=[{"line": 7}]))
-    assert "line 6 is not of its format, which skips such lines" in words and "expected 0 skipped lines, got 1" in words, words
+    assert "line 6 is malformed, and its format skips such lines" in words and "expected 0 skipped lines, got 1" in words, words
     assert why == "2026-01-01T00:00:00Z-ann\n", why
     [(words, _)] = failures(place, config, case("few", lines, skipped=2))
     assert "expected 2 skipped lines, got 1" in words, words
@@ -213,7 +213,7 @@ def test_a_malformed_line_is_an_error_unless_it_is_expected(place):
     config = site(place, sources=[source("/nowhere/a.log")])
     one = case("bad", ["gibberish", burst("ann", 1).strip()], decisions=[])
     [(words, why)] = failures(place, config, one)
-    assert "given[0]: line 1 is not of its format: not json" in words and why == "gibberish\n", (words, why)
+    assert "given[0]: line 1 is malformed: not json" in words and why == "gibberish\n", (words, why)
     report(place, config, case("good", one["given"], malformed=1, counts=[{"zone": "site", "passed": 1}]))
     [(words, _)] = failures(place, config, case("none", one["given"][1:], malformed=1))
     assert "expected 1 malformed lines, got 0" in words, words

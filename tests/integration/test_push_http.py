@@ -264,6 +264,21 @@ def test_a_spool_that_no_source_has_any_more_is_said_and_kept(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_a_body_of_many_lines_is_stored_in_parts_under_its_id(place):
+    receiver = Receiver(place, spool="256MiB", max_body="64MiB")
+    weir = receiver.start()
+    body = b"".join(lines([f"u{i}"], 1).rstrip(b"\n") + b" " * 1000 + b"\n" for i in range(40000))
+    assert len(body) > 32 * MIB
+    status, said, _ = receiver.ask("POST", "/ingest", body)
+    assert status == 413 and "give each an id of its own, such as an Idempotency-Key" in said, (status, said)
+    for answer in ({"lines": 40000}, {"lines": 40000, "again": True}):
+        assert json.loads(receiver.post(body, Idempotency_Key="large")) == answer
+    assert receiver.ask("POST", "/ingest", body.replace(b"u39999", b"other "), Idempotency_Key="large")[0] == 422
+    judged(receiver, 40000)
+    assert weir.stop() == DONE, weir.said()
+    assert weir.summary()["zones"]["site"]["matched"] == 40000
+
+
 def test_a_full_spool_makes_senders_wait(place):
     if NO_NAMESPACE:
         raise cases.Skipped(NO_NAMESPACE)
@@ -280,7 +295,7 @@ def test_a_full_spool_makes_senders_wait(place):
             taken += status == 200
         assert status == 503 and "spool is full" in said and int(fields["Retry-After"]) >= 1, (status, said)
         until(lambda: "senders are told to wait" in weir.said(), "the log says it", running=weir)
-        assert receiver.value("weir_source_pushed_back_total") >= 1
+        assert receiver.value("weir_source_pushed_back_total") >= 1 and receiver.value("weir_source_senders_wait_seconds") > 0
         disk.drain()
         until(lambda: receiver.ask("POST", "/ingest", filler)[0] == 200, "there is room again", running=weir)
         judged(receiver, 1 + 100 * (taken + 1))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `weir reference` writes is what the programs do: manual pages, completions, and the schema of the configuration."""
+"""What `weir reference` writes is what the programs do: manual pages, completions, and the schemas of configurations and of their tests."""
 
 import concurrent.futures
 import copy
@@ -81,6 +81,29 @@ RICH = {
     "decisions": {"path": "-", "keep": 3},
     "deadletter": {"rate": 5, "max_size": "1MiB"},
 }
+# Likewise of the tables of `weir test`.
+RICH_TEST = {
+    "$schema": "weir.test.schema.json", "config": "weir.json", "start": "2026-03-01T10:00:00Z",
+    "cases": [
+        {"name": "all that can be given", "start": 1767225600000,
+         "given": ['{"ts": 1767225600, "ip": "203.0.113.9"}',
+                   {"lines": ['{"ts": {time_s}, "ip": "203.0.113.9"}'], "at": "1s", "repeat": 2, "every": "1s", "source": "web"},
+                   {"lines": "203.0.113.9 - - [01/Jan/2026:00:00:04 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\"",
+                    "source": 0, "format": "combined"},
+                   {"path": "lines.log", "source": "web", "format": {"type": "json", "time": "ts"}},
+                   {"fields": {"ip": "203.0.113.9", "status": 404, "robot": False}, "at": "5s", "repeat": 2, "every": "0ms",
+                    "source": 0, "cost": 3},
+                   {"command": "override", "at": "6s", "zone": "login", "key": ["203.0.113.9"], "for": "1h", "rate": "0.5",
+                    "by": "joe", "reason": "why"},
+                   {"command": "block", "at": "7s", "zone": "login", "key": "203.0.113.8", "until": "1h"}],
+         "expect": {"decisions": [{"zone": "login", "key": ["203.0.113.9"], "action": "block", "mode": "enforce", "line": 3,
+                                   "at": "2s", "until": "62s", "for": "1m", "count": 2, "counted": [1, 2, 3],
+                                   "says": ["because of"]}],
+                    "counts": [{"zone": "login", "key": "203.0.113.9", "passed": 2, "blocked": 0, "decisions": 1}],
+                    "malformed": 0, "skipped": 0}},
+        {"name": "little", "given": {"fields": {"ip": "203.0.113.9"}, "at": "2026-03-01T10:00:00Z"},
+         "expect": {"decisions": []}}],
+}
 # Members under names of the user's: what is unknown there is no mistake.
 SEED = int(os.environ.get("WEIR_SEED", "1"))
 CHANGES = 40 if SANITIZED else int(os.environ.get("WEIR_CASES", "400"))  # of about 3,000, each of which is a run of `weir validate`
@@ -95,8 +118,8 @@ def said(place, *command, **more):
     return done.stdout
 
 
-def schema_of(place):
-    schema = json.loads(said(place, "reference", "schema"))
+def schema_of(place, which="schema"):
+    schema = json.loads(said(place, "reference", which))
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
@@ -153,32 +176,33 @@ def at(root, path):
     return root
 
 
-def changed():
-    """Configurations that differ from the rich one by one value: what was done, where, and the result."""
-    for path in paths_of(RICH):
+def changed(rich):
+    """Files that differ from the rich one by one value: what was done, where, and the result."""
+    for path in paths_of(rich):
         if path and isinstance(path[-1], str):
-            less = copy.deepcopy(RICH)
+            less = copy.deepcopy(rich)
             del at(less, path[:-1])[path[-1]]
             yield "less", path, less
-        if isinstance(at(RICH, path), dict):
-            more = copy.deepcopy(RICH)
+        if isinstance(at(rich, path), dict):
+            more = copy.deepcopy(rich)
             at(more, path)["zzz"] = {"zzz": [1]}
             yield "unknown", path, more
         for wrong in WRONG if path else ():
-            other = copy.deepcopy(RICH)
+            other = copy.deepcopy(rich)
             at(other, path[:-1])[path[-1]] = wrong
             yield f"{wrong!r}", path, other
 
 
-def test_what_the_loader_refuses_is_refused(place):
-    """Never stricter than the loader; and as strict for what is unknown, missing, or of another type."""
-    validator = schema_of(place)
-    assert is_loaded(place, json.dumps(RICH), "rich")[0]
-    every = list(changed())
+def require_as_strict(validator, rich, load, free):
+    """Never stricter than the loader; and as strict for what is unknown, missing, or of another type.
+
+    load(text, name): whether the loader takes it, and its words; free: members under whose names anything may stand."""
+    assert load(json.dumps(rich), "rich")[0], load(json.dumps(rich), "rich")[1]
+    every = list(changed(rich))
     cases_ = random.Random(SEED).sample(every, min(CHANGES, len(every)))
 
     def judge(number):
-        return is_loaded(place, json.dumps(cases_[number][2]), f"changed-{number}")
+        return load(json.dumps(cases_[number][2]), f"changed-{number}")
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         loaded = list(pool.map(judge, range(len(cases_))))
@@ -190,11 +214,51 @@ def test_what_the_loader_refuses_is_refused(place):
             faults.append(f"the loader takes {what} at {path}, the schema does not")
         if not good and valid:
             lax += 1
-            if what in ("unknown", "None", "[[]]", "{'zzz': 1}") and not FREE & set(path):
+            if what in ("unknown", "None", "[[]]", "{'zzz': 1}") and not free & set(path):
                 faults.append(f"the schema takes {what} at {path}: {words[-200:]}")
     assert not faults, "\n".join([f"{len(faults)} of {len(cases_)}", *faults[:20]])
     assert refused > len(cases_) / 2 and lax < refused / 4, (len(cases_), refused, lax)
     print(f"{len(cases_)} changes: the loader refuses {refused}, the schema all but {lax} of them")
+
+
+def test_what_the_loader_refuses_is_refused(place):
+    require_as_strict(schema_of(place), RICH, lambda text, name: is_loaded(place, text, name), FREE)
+
+
+def is_test_loaded(place, text, name):
+    """Whether `weir test` takes a file, whatever becomes of its cases; else its words."""
+    path = place.write(f"tests/{name}.json", text)
+    done = subprocess.run([place.weir, "test", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                          timeout=2 * PATIENCE_S)
+    assert done.returncode in (0, 1, 2), done.stdout
+    return done.returncode != 2, done.stdout
+
+
+def tested_configuration(place):
+    """What the rich tests are of."""
+    place.write("tests/lines.log", '{"ts": 1767225600, "ip": "203.0.113.9", "path": "/login"}\n')
+    place.write("tests/weir.json", json.dumps({
+        "zones": [{"name": "login", "key": ["ip"], "limits": [{"algorithm": "sliding_window", "rate": 2, "window": "1m"}]},
+                  {"name": "robots", "key": ["ip"], "match": {"status": [404], "robot": ["false"]},
+                   "limits": [{"algorithm": "sliding_window", "rate": 2, "window": "1m"}]}],
+        "sources": [{"type": "file", "name": "web", "path": "/nonexistent/a.log",
+                     "format": {"type": "json", "time": "ts", "fields": {name: name for name in ("ip", "status", "robot")}}}]}))
+
+
+def test_what_weir_test_takes_is_valid(place):
+    tested_configuration(place)
+    validator = schema_of(place, "test-schema")
+    with open(os.path.join(ROOT, "deploy/debian/weir.test.json"), encoding="utf-8") as file:
+        text = re.sub(r"^\s*//.*$", "", file.read(), flags=re.M)
+    for one in (RICH_TEST, json.loads(text)):
+        errors = [f"{error.json_path}: {error.message[:300]}" for error in validator.iter_errors(one)]
+        assert not errors, errors
+
+
+def test_what_weir_test_refuses_is_refused(place):
+    tested_configuration(place)
+    require_as_strict(schema_of(place, "test-schema"), RICH_TEST, lambda text, name: is_test_loaded(place, text, name),
+                      {"fields", "format"})
 
 
 def help_of(place, program, *command):
@@ -271,7 +335,7 @@ def test_bash_completes(place):
     assert completed(tree, "weir", "va") == {"validate"}
     for name in commands:
         assert completed(tree, "weir", name, "--") == options_of(help_of(place, "weir", name)), name
-    assert completed(tree, "weir", "reference", "") == {"bash", "fish", "zsh", "schema"}
+    assert completed(tree, "weir", "reference", "") == {"bash", "fish", "zsh", "schema", "test-schema"}
     assert completed(tree, "weir", "policy", "--json", "h") == {"history"}
     assert completed(tree, "weir", "run", "--summary", "") == {"json"}
     assert completed(tree, "weir", "run", "--summary", "=", "j") == {"json"}

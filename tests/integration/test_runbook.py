@@ -370,7 +370,7 @@ def senders_wait(night):
     night.served.part("stop", "kafka")
     until(lambda: push() == 503, "its senders wait", 2 * PATIENCE_S, pushed.run)
     pushed.until_says("(runbook: senders-wait)")
-    assert "weir_source_pushed_back_total{" in "".join(night.type("senders-wait").values())
+    assert "weir_source_senders_wait_seconds{" in "".join(night.type("senders-wait").values())
     night.served.part("start", "kafka")
     until(lambda: push() == 200, "they wait no longer", 2 * PATIENCE_S, pushed.run)
     night.over("senders-wait")

@@ -7,6 +7,7 @@ WEIR_ROUNDS and WEIR_SEED choose how many kills there are, and which."""
 import json
 import os
 import random
+import shutil
 import sys
 import threading
 import time
@@ -128,6 +129,31 @@ def test_a_stream_that_was_made_anew_is_another(place):
         client.publish([user(9, "bob")])
         until(lambda: verdicts(port) >= 9, "one more", running=weir)
         assert verdicts(port) == 9 and weir.stop() == DONE, weir.said()
+
+
+def test_a_server_that_counts_from_the_beginning_again_is_told_after_a_restart(place):
+    """Its stream is the same, of the moment of before. All that is newer than what was read is not judged, and counted so."""
+    with OwnNats(place) as server:
+        with Client(server.port) as client:
+            client.add("LOGS", ["logs.>"])
+        server.stop()
+        shutil.copytree(server.server.path("data"), place.path("restored"))
+        server.start()
+        weir, port = start(place, [source(server.url)])
+        with Client(server.port) as client:
+            client.publish(user(i, "ann") for i in range(8))
+        until(lambda: verdicts(port) == 8, "all verdicts", running=weir)
+        assert weir.stop() == DONE, weir.said()
+        server.kill()
+        shutil.rmtree(server.server.path("data"))
+        os.rename(place.path("restored"), server.server.path("data"))
+        server.start()
+        with Client(server.port) as client:
+            assert client.publish(user(i, "bob") for i in range(3)) == 3
+        weir, port = start(place, [source(server.url)])
+        until(lambda: value(port, "weir_source_lost_messages_total") == 8, "all that may be new is counted", running=weir)
+        until(lambda: "up to 8 new ones are not judged" in weir.said(), "it is said", running=weir)
+        assert weir.stop() == DONE, weir.said()
 
 
 def test_messages_of_any_size_and_form_are_taken_or_told(place):

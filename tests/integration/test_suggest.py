@@ -13,11 +13,11 @@ sys.path.insert(0, os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "conformance", "oracle"))
 
 # pylint: disable=wrong-import-position
-from limits import SlidingWindow
+from limits import FixedWindow, SlidingWindow
 from support import cases, traffic
 from support.place import SANITIZED, lines_of, read
 from support.run_local import Run
-from support.traffic import START_MS, burst, line, sliding, zone
+from support.traffic import START_MS, burst, fixed, line, sliding, zone
 
 DONE, FAILED, USAGE = 0, 1, 2
 CASES = 8 if SANITIZED else 24
@@ -28,8 +28,8 @@ NAMES = {1: "1ms", 20: "20ms", 100: "100ms", 1000: "1s", 60000: "1m"}
 class Events:
     """A log: requests of (time, user, cost)."""
 
-    def __init__(self, requests):
-        self.requests = requests
+    def __init__(self, requests, algorithm=SlidingWindow):
+        self.requests, self.algorithm = requests, algorithm
         self.keys = sorted({user for _, user, _ in requests})
         self.most = sum(cost for _, _, cost in requests) + 1
 
@@ -41,8 +41,8 @@ class Events:
         """The blocked requests of each key, judged by the limits {window: rate} as those of one zone."""
         states, blocked = {}, {}
         for time, user, cost in self.requests:
-            own = states.setdefault(user, [SlidingWindow(types.SimpleNamespace(rate=rate, window=window, lateness=0, precision=0))
-                                           for window, rate in limits.items()])
+            own = states.setdefault(user, [self.algorithm(types.SimpleNamespace(rate=rate, window=window, lateness=0, precision=0,
+                                                                                offset=0)) for window, rate in limits.items()])
             judging = [state for state in own if not state.late(time)]
             if any(state.over(time, cost) for state in judging):
                 blocked[user] = blocked.get(user, 0) + 1
@@ -52,7 +52,7 @@ class Events:
         return blocked
 
 
-def draw(rng):
+def draw(rng, algorithm):
     """A small log, with equal times, late ones, and costs in some."""
     time, requests, costs = START_MS, [], rng.random() < 0.4
     for _ in range(rng.randint(5, 120)):
@@ -60,7 +60,7 @@ def draw(rng):
         early = rng.choice([1, 19, 20, 21, 99, 100, 150, 200, 2000]) if rng.random() < 0.2 else 0
         user = f"u{int(9 * rng.random() ** 2)}"
         requests.append((time - early, user, rng.choice([0, 1, 1, 2, 7]) if costs else 1))
-    return Events(requests)
+    return Events(requests, algorithm)
 
 
 class Brute:
@@ -137,9 +137,10 @@ def check_zone(place, log, zone_text, blocked, shadow=True):
 def check_case(place, number):
     """One random log: each window alone, and all together."""
     rng = random.Random(number)
-    events = draw(rng)
+    algorithm = FixedWindow if number % 3 == 2 else SlidingWindow
+    events = draw(rng, algorithm)
     if number % 5 == 4:
-        events = Events(sorted(events.requests, key=lambda request: request[0]))
+        events = Events(sorted(events.requests, key=lambda request: request[0]), algorithm)
     log = place.write("a.log", events.text() if number % 5 != 4 else
                       Events(rng.sample(events.requests, len(events.requests))).text())
     windows = sorted(rng.sample(sorted(NAMES), rng.choice([1, 2, 3])))
@@ -149,6 +150,7 @@ def check_case(place, number):
     spared = rng.sample(events.keys, min(len(events.keys), rng.choice([0, 0, 1, 2])))
     brute = Brute(events, windows, allowed, spared)
     report, zone_text = suggest(place, log, [NAMES[w] for w in windows], "--blocked-keys", share, "--config", formats(place),
+                                *(["--algorithm", "fixed_window"] if algorithm is FixedWindow else []),
                                 *(["--spare", place.write("spare", "".join(f"{one}\n" for one in spared))] if spared else []),
                                 *(["--sort"] if number % 5 == 4 else []))
     if number % 5 == 4:  # equal times: which of them is judged first does not change who is ever blocked
@@ -214,6 +216,18 @@ def test_a_spared_key_raises_the_limit_and_is_named(place):
     assert report["windows"][0]["longer_than_log"] is True
 
 
+def test_fixed_windows_are_those_of_the_clock(place):
+    """Whoever comes at the end of one minute and at the beginning of the next has half in each."""
+    minute_ms = START_MS - START_MS % 60000 + 60000
+    log = place.write("a.log", burst("u1", 5, minute_ms - 1000) + burst("u1", 5, minute_ms) + burst("u2", 3, minute_ms))
+    words = (["1m"], "--config", formats(place), "--blocked-keys", "0")
+    assert suggest(place, log, *words)[0]["windows"][0]["limit"] == 10
+    report, zone_text = suggest(place, log, *words, "--algorithm", "fixed_window")
+    assert report["zone"]["limits"] == [fixed(5, "1m")], report["zone"]
+    assert "5 in each 1m alone blocks 0 keys; with 4 here, all limits would block 1 key" in zone_text, zone_text
+    check_zone(place, log, zone_text, {})
+
+
 def test_networks_are_spared(place):
     lines = [f'192.0.2.{i} - - [14/Nov/2023:22:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "x"\n' for i in (1, 1, 1, 1, 2, 2, 2, 3)]
     lines += ['198.51.100.7 - - [14/Nov/2023:22:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "x"\n'] * 6
@@ -274,6 +288,7 @@ def test_what_cannot_be_suggested_is_said(place):
     for share in ("120%", "1.5", "-1", "x", "%", "0.0000000001"):
         assert "--blocked-keys" in refused(place, f"--blocked-keys={share}", *good)
     assert "give --key" in refused(place, log)
+    assert "--algorithm" in refused(place, "--algorithm", "gcra", *good)
     assert "no source provides the field \"ipp\"" in refused(place, "--key", "ipp", log)
     assert "no request has a key, of 1 lines" in refused(place, "--key", "ipp", log)
     assert "the lines are read twice" in refused(place, "--key", "ip", "-")

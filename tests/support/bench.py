@@ -129,6 +129,16 @@ def judged(limiter):
     return lambda: limiter.value("weir_limiter_events_total")
 
 
+def judge_all(servers, roles, count, patience_s):
+    """Samples of a limiter with no state that goes through the log."""
+    servers.forget()
+    limiter = roles.limiter()
+    samples = Samples(judged(limiter), {"limiter": limiter.run.pid, "broker": servers.pid_of("broker-1")},
+                      every_s=0.02).until(count, patience_s)
+    assert limiter.stop() == 0
+    return samples
+
+
 # ---- counters as they go ----
 
 class Samples:

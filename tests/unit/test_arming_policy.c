@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,8 +29,8 @@ static struct weir_bus_ops bus_ops;
 static struct weir_store_ops store_ops;
 static const struct weir_bus_ops *real_bus;
 static const struct weir_store_ops *real_store;
-static int steps_left; /* until the process is killed */
-static bool operator_comes;
+static int steps_left;    /* until the process is killed */
+static const char *rival; /* NULL: nobody else comes */
 
 static enum weir_status send_or_die(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
                                     struct weir_span key, struct weir_span payload, uint64_t tag,
@@ -63,7 +64,7 @@ static enum weir_status put_or_die(struct weir_store *store, uint64_t version, s
 	if (steps_left-- <= 0)
 		return weir_fail(error, WEIR_IO, "killed");
 	/* In the last moment, behind the look at what is there. */
-	if (operator_comes && real_store->policy_put(store, version, weir_span_of(ZONE("9")), error) != WEIR_OK)
+	if (rival != NULL && real_store->policy_put(store, version, weir_span_of(rival), error) != WEIR_OK)
 		fail_msg("%s", error->text);
 	return real_store->policy_put(store, version, text, error);
 }
@@ -120,7 +121,7 @@ static struct world new_world(void)
 	make_scratch(world.log);
 	make_scratch(world.state);
 	open_world(&world);
-	operator_comes = false;
+	rival = NULL;
 	steps_left = STEPS_MOST;
 	must(world.store->ops->policy_put(world.store, FIRST, weir_span_of(ZONE("5")), &error), &error);
 	must(weir_policy_append(world.store, world.bus, FIRST, 1000, WAIT_MS, &error), &error);
@@ -199,9 +200,9 @@ static void an_operators_policy_that_came_in_between_stays(void **state)
 	(void)state;
 	struct world world = new_world();
 	char text[1024];
-	operator_comes = true;
+	rival = ZONE("9");
 	assert_int_equal(arm(&world, STEPS_MOST, "at most 1 of 120 keys"), WEIR_AGAIN);
-	operator_comes = false;
+	rival = NULL;
 	assert_int_equal(newest_of(world.store, text), ARMED);
 	assert_null(strstr(text, "armed"));
 	assert_non_null(strstr(text, "\"rate\":9"));
@@ -214,6 +215,56 @@ static void an_operators_policy_that_came_in_between_stays(void **state)
 	assert_int_equal(arming_policy_put(world.store, world.bus, FIRST, policy, WAIT_MS, &version, &error), WEIR_AGAIN);
 	weir_policy_free(policy);
 	assert_int_equal(newest_of(world.store, text), ARMED);
+	end_world(&world);
+}
+
+/* What an operator reads who was second: by whom the number is taken, and what to do. */
+static void who_comes_second_is_told(void **state)
+{
+	(void)state;
+	struct world world = new_world();
+	struct weir_policy_history history;
+	struct weir_policy *policy;
+	struct weir_error error;
+	uint64_t version;
+	must(weir_policy_decode(FIRST, ZONE("7"), strlen(ZONE("7")), &policy, &error), &error);
+	must(weir_policy_history_load(world.store, &history, &error), &error);
+	rival = ZONE("9");
+	const struct weir_policy *const *policies = (const struct weir_policy *const *)history.policies;
+	assert_int_equal(weir_policy_number(world.store, policies, history.count, policy, &version, &error), WEIR_AGAIN);
+	assert_string_equal(error.text,
+	                    "weir itself or somebody else put policy 2 in force meanwhile: see `weir policy history`, and "
+	                    "apply again");
+	weir_policy_history_deinit(&history);
+	weir_policy_free(policy);
+	end_world(&world);
+}
+
+/* Which has found other words, as it looked at another day, and is killed before it has written them into the log. */
+static void of_two_archivers_one_arms_and_the_other_finishes_it(void **state)
+{
+	(void)state;
+	struct world world = new_world();
+	struct weir_policy *policy;
+	struct weir_policy_note note;
+	struct weir_error error;
+	char text[1024];
+	uint64_t appended;
+	must(weir_policy_decode(FIRST, ZONE("5"), strlen(ZONE("5")), &policy, &error), &error);
+	weir_policy_arm(policy, 1, "at most 2 of 130 keys");
+	rival = policy->text;
+	assert_int_equal(arm(&world, STEPS_MOST, "at most 1 of 120 keys"), WEIR_AGAIN);
+	rival = NULL;
+	weir_policy_free(policy);
+	must(weir_policy_appended(world.store, world.bus, &appended, &error), &error);
+	assert_int_equal(appended, FIRST);
+	assert_int_equal(arm(&world, STEPS_MOST, "at most 1 of 120 keys"), WEIR_OK);
+	assert_int_equal(newest_of(world.store, text), ARMED);
+	assert_non_null(strstr(text, "at most 2 of 130 keys"));
+	must(weir_policy_note_get(world.store, ARMED, &note, &error), &error);
+	assert_string_equal(note.by, "weir");
+	must(weir_policy_appended(world.store, world.bus, &appended, &error), &error);
+	assert_int_equal(appended, ARMED);
 	end_world(&world);
 }
 
@@ -269,12 +320,72 @@ static void an_archiver_that_looks_no_more_shows_no_zone(void **state)
 	end_world(&world);
 }
 
+static int64_t now_ms;
+
+static int64_t clock_of_the_log(void)
+{
+	return now_ms;
+}
+
+static void step(struct arming *arming, int64_t after_ms)
+{
+	now_ms += after_ms;
+	arming_step(arming);
+}
+
+/* What the log has, once more from its beginning. */
+static const char *said(FILE *file, char text[4096])
+{
+	rewind(file);
+	text[fread(text, 1, 4095, file)] = '\0';
+	return text;
+}
+
+/* An operator's, whose command was killed behind the number. */
+static void a_policy_that_stays_out_of_the_log_is_a_fault(void **state)
+{
+	(void)state;
+	static const char words[] =
+		"policy 2 is not in the whole log after minutes: partitions without it go by the one before, and zones that "
+		"wait in shadow stay there. Waiting for it: apply it again (runbook: zone-armed)";
+	enum { LONG_MS = 180000 };
+	struct world world = new_world();
+	struct weir_error error;
+	char text[4096];
+	bool mine = true;
+	FILE *file = tmpfile();
+	const struct weir_log log = {.fd = fileno(file), .level = WEIR_LOG_INFO, .clock_ms = clock_of_the_log};
+	now_ms = 1000000;
+	struct arming *arming = arming_new(&(struct arming_options){.bus = world.bus,
+	                                                            .log = &log,
+	                                                            .open_store = open_again,
+	                                                            .store_context = world.state,
+	                                                            .is_mine = is_mine,
+	                                                            .context = &mine});
+	step(arming, 0);
+	must(real_store->policy_put(world.store, ARMED, weir_span_of(ZONE("9")), &error), &error);
+	step(arming, 1000);
+	step(arming, LONG_MS);
+	assert_null(strstr(said(file, text), "whole log"));
+	step(arming, 1000);
+	assert_non_null(strstr(said(file, text), words));
+	must(weir_policy_append(world.store, world.bus, ARMED, 1000, WAIT_MS, &error), &error);
+	step(arming, 1000);
+	assert_non_null(strstr(said(file, text), "the newest policy is in the whole log"));
+	arming_free(arming);
+	fclose(file);
+	end_world(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_written_once_whenever_it_is_killed),
 		cmocka_unit_test(an_operators_policy_that_came_in_between_stays),
+		cmocka_unit_test(who_comes_second_is_told),
+		cmocka_unit_test(of_two_archivers_one_arms_and_the_other_finishes_it),
 		cmocka_unit_test(a_policy_that_does_not_fit_is_an_error),
+		cmocka_unit_test(a_policy_that_stays_out_of_the_log_is_a_fault),
 		cmocka_unit_test(an_archiver_that_looks_no_more_shows_no_zone),
 	};
 	return cmocka_run_group_tests_name("arming_policy", tests, NULL, NULL);

@@ -135,6 +135,14 @@ static void entries_of_the_journal(void **state)
 	assert_field(&fixture, "_SYSTEMD_UNIT", "api.service");
 	assert_reason(&fixture, "{\"__REALTIME_TIMESTAMP\":\"1704067200123456\"}", FORMAT_SKIP);
 	fixture_deinit(&fixture);
+
+	/* A message may end as a line does, and may be one that is empty. */
+	fixture_init(&fixture, "{\"type\": \"journal\", \"message\": \"logfmt\"}", "user");
+	assert_reason(&fixture, "{\"__REALTIME_TIMESTAMP\":\"1704067200123456\",\"MESSAGE\":\"user=ann\\r\\n\"}",
+	              FORMAT_OK);
+	assert_field(&fixture, "user", "ann");
+	assert_reason(&fixture, "{\"__REALTIME_TIMESTAMP\":\"1704067200123456\",\"MESSAGE\":\"\\r\\n\"}", FORMAT_SKIP);
+	fixture_deinit(&fixture);
 }
 
 int main(void)

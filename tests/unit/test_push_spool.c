@@ -5,6 +5,7 @@
 #include "collector/source/push/push_ids.h"
 #include "collector/source/push/push_spool.h"
 #include "common/base/alloc.h"
+#include "common/bytes/hash.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -67,6 +68,16 @@ static void take(struct push_spool *spool, const char *id, const char *lines)
 	assert_false(outcome.again);
 }
 
+static uint64_t last_position(const struct source_chunk *chunk)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < chunk->length; i++)
+		count += chunk->data[i] == '\n';
+	for (size_t i = 1; i < count; i++)
+		assert_true(chunk->positions[i] > chunk->positions[i - 1]);
+	return chunk->positions[count > 0 ? count - 1 : 0];
+}
+
 /* Expects the next chunk. @return the position of its last line */
 static uint64_t expect(struct push_spool *spool, const char *lines)
 {
@@ -75,12 +86,7 @@ static uint64_t expect(struct push_spool *spool, const char *lines)
 	assert_int_equal(push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error), WEIR_OK);
 	assert_int_equal(chunk.length, strlen(lines));
 	assert_memory_equal(chunk.data, lines, chunk.length);
-	size_t count = 0;
-	for (size_t i = 0; i < chunk.length; i++)
-		count += chunk.data[i] == '\n';
-	for (size_t i = 1; i < count; i++)
-		assert_true(chunk.positions[i] > chunk.positions[i - 1]);
-	return chunk.positions[count > 0 ? count - 1 : 0];
+	return last_position(&chunk);
 }
 
 static void expect_none(struct push_spool *spool)
@@ -428,6 +434,138 @@ static void no_batch_waits_where_one_is_read_meanwhile(void **state)
 	push_spool_close(asked);
 }
 
+/* ---- more than a batch may have ---- */
+
+static uint64_t stored(struct push_spool *spool)
+{
+	struct push_spool_status status;
+	push_spool_status(spool, &status);
+	return status.batches;
+}
+
+static void ignore_outcome(void *context, const struct push_outcome *outcome)
+{
+	(void)context;
+	(void)outcome;
+}
+
+/* Lines of 64 bytes with a byte in them. */
+static struct weir_text many_lines(size_t bytes, char with)
+{
+	struct weir_text lines = {0};
+	char *at = weir_text_reserve(&lines, bytes);
+	for (size_t i = 0; i < bytes; i++)
+		at[i] = i % 64 == 63 ? '\n' : with;
+	lines.length = bytes;
+	return lines;
+}
+
+static void a_long_batch_with_an_id_is_stored_in_parts_once(void **state)
+{
+	(void)state;
+	enum { WHOLE_BYTES = 33 * MIB, PART_BYTES = 8 * MIB, PARTS = 5 };
+	struct push_outcome outcome;
+	struct weir_error error;
+	struct push_spool *spool = open_spool(256 * MIB);
+	struct weir_text lines = many_lines(WHOLE_BYTES, 'a'), nameless = many_lines(WHOLE_BYTES, 'a'),
+					 again = many_lines(WHOLE_BYTES, 'a'), other = many_lines(WHOLE_BYTES, 'b'), first = {0};
+	struct weir_span id = weir_span_of("k:one"), none = {.at = NULL};
+
+	assert_int_equal(push_spool_append_wait(spool, none, &nameless, &outcome), WEIR_INVALID);
+	assert_non_null(strstr(outcome.why.text, "Idempotency-Key"));
+
+	/* A crash has left the first part alone. */
+	weir_text_append(&first, lines.at, PART_BYTES);
+	uint64_t whole = weir_hash64(lines.at, lines.length);
+	assert_int_equal(push_append_part(spool, id, whole, &first, ignore_outcome, NULL, &error), WEIR_OK);
+	assert_int_equal(push_spool_append_wait(spool, id, &lines, &outcome), WEIR_OK);
+	assert_false(outcome.again);
+	assert_int_equal(outcome.lines, WHOLE_BYTES / 64);
+	assert_int_equal(stored(spool), PARTS);
+
+	assert_int_equal(push_spool_append_wait(spool, id, &other, &outcome), WEIR_INVALID);
+	assert_true(outcome.clashes);
+	push_spool_close(spool);
+	spool = open_spool(256 * MIB);
+	assert_int_equal(push_spool_append_wait(spool, id, &again, &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	assert_int_equal(outcome.lines, WHOLE_BYTES / 64);
+	assert_int_equal(stored(spool), 0);
+
+	uint64_t bytes = 0;
+	struct source_chunk chunk;
+	while (push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error) == WEIR_OK)
+		bytes += chunk.length;
+	assert_int_equal(bytes, WHOLE_BYTES);
+	push_spool_close(spool);
+	weir_text_deinit(&nameless);
+	weir_text_deinit(&other);
+}
+
+static void no_part_is_stored_where_one_cannot_be(void **state)
+{
+	(void)state;
+	struct push_outcome outcome;
+	struct push_spool *spool = open_spool(256 * MIB);
+	struct weir_text lines = many_lines(48 * MIB, 'a');
+	memset(lines.at + 10 * MIB, 'x', 32 * MIB); /* a line that no batch has room for */
+	assert_int_equal(push_spool_append_wait(spool, weir_span_of("k:one"), &lines, &outcome), WEIR_INVALID);
+	assert_false(outcome.clashes);
+	assert_int_equal(stored(spool), 0);
+	push_spool_close(spool);
+	weir_text_deinit(&lines);
+}
+
+/* ---- senders that are told to wait ---- */
+
+static int64_t waiting_ms(struct push_spool *spool)
+{
+	struct push_spool_status status;
+	push_spool_status(spool, &status);
+	return status.waiting_ms;
+}
+
+/* As if nobody had asked for a minute, and the spool's thread has looked since. */
+static void let_a_minute_pass(struct push_spool *spool)
+{
+	pthread_mutex_lock(&spool->mutex);
+	spool->refused_ms -= 60000;
+	pthread_mutex_unlock(&spool->mutex);
+	take(spool, NULL, "one\n");
+	take(spool, NULL, "two\n"); /* once this is taken, the thread has looked after the one before */
+}
+
+static void a_sender_that_asks_rarely_waits_all_the_time(void **state)
+{
+	(void)state;
+	enum { BATCH_BYTES = 200 << 10 };
+	struct push_outcome outcome;
+	char *lines = weir_alloc(BATCH_BYTES + 1, 1);
+	for (size_t i = 0; i < BATCH_BYTES; i++)
+		lines[i] = i % 64 == 63 ? '\n' : 'x';
+	struct push_spool *spool = open_spool(MIB);
+	assert_int_equal(waiting_ms(spool), 0);
+	while (append(spool, NULL, lines, &outcome) == WEIR_OK)
+		;
+	assert_int_equal(outcome.status, WEIR_FULL);
+	assert_true(waiting_ms(spool) > 0);
+	let_a_minute_pass(spool); /* small batches find room: one like that which was refused does not */
+	assert_true(waiting_ms(spool) > 0);
+
+	struct source_chunk chunk;
+	struct weir_error error;
+	while (push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error) == WEIR_OK)
+		push_spool_acknowledge(spool, last_position(&chunk));
+	for (int i = 0; i < 1000 && waiting_ms(spool) > 0; i++) { /* files go when their ids are on disk, once a second */
+		assert_int_equal(push_spool_read(spool, LINE_MAX_BYTES, &chunk, &error), WEIR_AGAIN);
+		usleep(10000);
+	}
+	assert_int_equal(waiting_ms(spool), 0);
+	assert_int_equal(append(spool, NULL, lines, &outcome), WEIR_OK);
+	push_spool_close(spool);
+	free(lines);
+}
+
 /* Bytes that files may have from here on; a write beyond them is cut short, as on a full disk. */
 static void limit_files(rlim_t bytes)
 {
@@ -486,6 +624,9 @@ int main(void)
 		TEST(a_torn_tail_of_ids_is_cut),
 		TEST(no_batch_waits_where_one_is_read_meanwhile),
 		TEST(ids_are_on_disk_after_a_full_disk_wherever_it_was_full),
+		TEST(a_long_batch_with_an_id_is_stored_in_parts_once),
+		TEST(no_part_is_stored_where_one_cannot_be),
+		TEST(a_sender_that_asks_rarely_waits_all_the_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-enum { EMPTY = 10, QUIET = 50, MISSING = 100 }; /* tenths of a second without a message */
+/* Tenths of a second without a message. A server gathers all that it sends ahead before it sends the first of it. */
+enum { EMPTY = 10, QUIET = 50, MISSING = 100, FIRST_QUIET = 600 };
 enum { FULL_NS = 20000000, END_MS = 1000 };
 
 struct amqp_source {
@@ -128,12 +129,17 @@ static enum weir_status count(struct amqp_source *source, struct weir_error *err
 	return WEIR_OK;
 }
 
-/* Nothing came within a tenth of a second. */
+/*
+ * Nothing came within a tenth of a second. A question to a server that gathers waits behind that, and where its answer is
+ * late, the connection is done and all of it would begin again: so before the first message nothing is asked for long.
+ */
 static enum weir_status pass_time(struct amqp_source *source, int quiet, struct weir_error *error)
 {
-	if (!source->verified && quiet >= MISSING)
-		return fail_anew(source, error);
-	return source->verified && quiet % QUIET == 0 ? count(source, error) : WEIR_OK;
+	bool is_missing = !source->verified && quiet >= MISSING;
+	enum weir_status status = WEIR_OK;
+	if (is_missing || (source->verified && quiet % (source->tag > 0 ? QUIET : FIRST_QUIET) == 0))
+		status = count(source, error);
+	return is_missing && status == WEIR_OK ? fail_anew(source, error) : status;
 }
 
 /* The batches are full: what the server sends stays in the socket, and it is told that this side lives. */

@@ -18,6 +18,8 @@ enum {
 	QUEUE_MAX_BYTES = 255,
 	GENERATION_MAX = 1000000,
 	PREFETCH = 50000,
+	STREAM_PREFETCH =
+		5000, /* it need not hold what a second brings, as a stream's messages are acknowledged when taken */
 	PORT = 5672,
 	TLS_PORT = 5671,
 };
@@ -188,13 +190,14 @@ enum weir_status amqp_configure(struct amqp_config *config, const struct weir_js
 		.vhost = "/",
 		.user = "guest",
 		.generation = 1,
-		.prefetch = PREFETCH,
 		.line_max = context->line_max_bytes > 0 ? context->line_max_bytes : LINE_MAX_BYTES,
 		.password = weir_json_member(json, "password"),
 	};
 	if (!amqp_built_in())
 		return weir_json_fail(&type, error, "is \"amqp\", but this program was built without librabbitmq");
 	enum weir_status status = weir_json_read(json, amqp_members, config, error);
+	if (status == WEIR_OK && config->prefetch == 0)
+		config->prefetch = config->stream ? STREAM_PREFETCH : PREFETCH;
 	if (status == WEIR_OK)
 		status = read_urls(config, json, error);
 	if (status == WEIR_OK)

@@ -26,7 +26,8 @@ struct nats_source {
 	struct nats_config config;
 	char *label; /* "LOGS", or "NAME:LOGS" */
 	struct nats_back back;
-	int64_t put_ms; /* when the newest message that was taken was put, Unix ms; 0: none was */
+	struct queue_stream *read; /* what was read last; NULL: nothing was */
+	int64_t put_ms; /* when its newest message that was taken was put, Unix ms, which the memory keeps; 0: none was */
 };
 
 /* ---- the connection ---- */
@@ -150,6 +151,14 @@ static bool is_wanted(const struct nats_config *config, struct weir_span subject
 	return config->subject_count == 0;
 }
 
+/* The memory has when the newest message was put beside its number. */
+static void set_put(struct nats_source *source, struct queue_stream *stream, int64_t put_ms)
+{
+	source->read = stream;
+	source->put_ms = put_ms;
+	queue_set_number(stream, put_ms > 0 ? (uint64_t)put_ms : 0);
+}
+
 /* @return false: the source ends */
 static bool take(struct nats_source *source, struct queue_stream *stream, const struct nats_message *message)
 {
@@ -157,7 +166,7 @@ static bool take(struct nats_source *source, struct queue_stream *stream, const 
 	uint64_t place = queue_place(stream);
 	if (message->sequence <= place)
 		return true;
-	source->put_ms = message->put_ms;
+	set_put(source, stream, message->put_ms);
 	if (message->sequence > place + 1)
 		queue_note_lost(queue, stream, message->sequence - place - 1,
 		                "%" PRIu64 " messages after number %" PRIu64
@@ -235,6 +244,8 @@ static enum weir_status read_stream(struct nats_source *source, struct nats_clie
 	status = queue_find(&source->queue, &found, &stream, error);
 	if (status != WEIR_OK)
 		return status;
+	if (stream != source->read)
+		set_put(source, stream, (int64_t)queue_remembered(stream));
 	if (!compare(source, stream, &extent))
 		return WEIR_END;
 	queue_note_end(&source->queue, stream, extent.last);

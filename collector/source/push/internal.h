@@ -57,7 +57,9 @@ struct push_spool {
 	uint64_t taken_bytes; /* of batches that are not on disk yet */
 	bool stopping, hurry; /* hurry: the spool is full, and what is acknowledged should go */
 	uint64_t acknowledged, settled;
-	uint64_t handed; /* batches below this offset were read */
+	uint64_t handed;                      /* batches below this offset were read */
+	uint64_t refused_bytes;               /* of the batch that was refused last */
+	int64_t refused_ms, waiting_since_ms; /* monotonic; 0: no sender is told to wait */
 	int64_t stop_ms;
 	struct push_spool_status counts;
 
@@ -70,9 +72,15 @@ struct push_spool {
 	const struct weir_log *log;
 	struct weir_fault full;
 	uint64_t full_told; /* refusals that are in the log */
-	int64_t full_ms;    /* when there was one last */
 
 	struct push_reading reading;
 };
+
+/** As push_spool_append(). @param body  hash of the whole that the id names, of which the lines may be a part */
+WEIR_MUST_USE enum weir_status push_append_part(struct push_spool *spool, struct weir_span id, uint64_t body,
+                                                struct weir_text *lines, push_done *done, void *context,
+                                                struct weir_error *error);
+
+uint32_t push_count_lines(struct weir_span lines);
 
 #endif

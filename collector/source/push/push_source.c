@@ -220,6 +220,7 @@ size_t push_source_status(struct source *base, struct source_status *statuses, s
 	statuses[0].own[PUSH_SPOOL_BYTES] = spool.bytes;
 	statuses[0].own[PUSH_KNOWN_BATCHES] = spool.again_batches;
 	statuses[0].own[PUSH_PUSHED_BACK] = spool.full_refusals;
+	statuses[0].own[PUSH_WAITING_MS] = (uint64_t)spool.waiting_ms;
 	if (statuses[0].problem[0] == '\0' && spool.problem[0] != '\0') {
 		memcpy(statuses[0].problem, spool.problem, sizeof statuses[0].problem);
 		statuses[0].reads_on = true;
@@ -265,6 +266,19 @@ static bool pushed_back(const struct source_status *status, double *value)
 
 const struct source_metric push_metric_pushed_back = {.row = &pushed_back_row, .sample = pushed_back};
 
+static const struct weir_metric waiting_row = {
+	"weir_source_senders_wait_seconds", WEIR_GAUGE, "seconds", SOURCE_METRIC_LABELS,
+	"How long senders have been told to wait: since a batch was refused as the spool or its disk was full, for as long as "
+	"another of its size would be, however rarely they ask. 0: what is sent is taken."};
+
+static bool waiting(const struct source_status *status, double *value)
+{
+	*value = (double)status->own[PUSH_WAITING_MS] / 1000.0;
+	return true;
+}
+
+const struct source_metric push_metric_waiting = {.row = &waiting_row, .sample = waiting, .largest = true};
+
 static const struct weir_metric refused_row = {
 	"weir_source_push_refused_total", WEIR_COUNTER, "requests", SOURCE_METRIC_LABELS,
 	"Pushed requests that were refused for good: a wrong token or key, an unreadable or too large body or message. The "
@@ -279,15 +293,7 @@ static bool refused(const struct source_status *status, double *value)
 const struct source_metric push_metric_refused = {.row = &refused_row, .sample = refused};
 
 const struct source_metric *const push_source_metrics[] = {
-	&source_metric_lag_records,
-	&source_metric_lines,
-	&source_metric_errors,
-	&source_metric_problem,
-	&source_metric_replayable,
-	&source_metric_guarantee,
-	&push_metric_spool,
-	&push_metric_known,
-	&push_metric_pushed_back,
-	&push_metric_refused,
-	NULL,
+	&source_metric_lag_records, &source_metric_lines,     &source_metric_errors, &source_metric_problem,
+	&source_metric_replayable,  &source_metric_guarantee, &push_metric_spool,    &push_metric_known,
+	&push_metric_pushed_back,   &push_metric_waiting,     &push_metric_refused,  NULL,
 };

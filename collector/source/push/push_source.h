@@ -30,9 +30,10 @@ struct push_source {
 };
 
 /* Its own counts (source_status.own). */
-enum { PUSH_SPOOL_BYTES, PUSH_KNOWN_BATCHES, PUSH_PUSHED_BACK, PUSH_REFUSED, PUSH_OWN_COUNTS };
+enum { PUSH_SPOOL_BYTES, PUSH_KNOWN_BATCHES, PUSH_PUSHED_BACK, PUSH_WAITING_MS, PUSH_REFUSED, PUSH_OWN_COUNTS };
 
-extern const struct source_metric push_metric_spool, push_metric_known, push_metric_pushed_back, push_metric_refused;
+extern const struct source_metric push_metric_spool, push_metric_known, push_metric_pushed_back, push_metric_waiting,
+	push_metric_refused;
 extern const struct source_metric *const push_source_metrics[];
 
 struct push_source_options {

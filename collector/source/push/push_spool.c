@@ -30,7 +30,7 @@ enum {
 	ROUND_MOST = 1024, /* batches */
 	DELIVERIES = 256,
 	SETTLE_MS = 1000,
-	CALM_MS = 10000, /* without a refusal: senders wait no longer */
+	CALM_MS = 10000, /* without a refusal, where there is room again: senders wait no longer */
 	TROUBLE_MS = 500,
 	STOP_MS = 2000, /* how long a stop waits for the disk */
 	KEY_BYTES = 8 + PUSH_ID_HASH_BYTES + 8,
@@ -69,6 +69,16 @@ static void state_problem(struct push_spool *spool, const char *words)
 	pthread_mutex_unlock(&spool->mutex);
 }
 
+/* A sender is told to wait. The caller holds the mutex. */
+static void note_refusal(struct push_spool *spool, uint64_t bytes)
+{
+	spool->counts.full_refusals++;
+	spool->refused_bytes = bytes;
+	spool->refused_ms = weir_monotonic_ms();
+	if (spool->waiting_since_ms == 0)
+		spool->waiting_since_ms = spool->refused_ms;
+}
+
 static void answer(struct push_spool *spool, struct push_append *append, const struct push_outcome *outcome)
 {
 	if (append->answered)
@@ -76,7 +86,8 @@ static void answer(struct push_spool *spool, struct push_append *append, const s
 	append->answered = true;
 	pthread_mutex_lock(&spool->mutex);
 	spool->counts.again_batches += outcome->status == WEIR_OK && outcome->again;
-	spool->counts.full_refusals += outcome->status == WEIR_AGAIN;
+	if (outcome->status == WEIR_AGAIN)
+		note_refusal(spool, append->bytes);
 	pthread_mutex_unlock(&spool->mutex);
 	append->done(append->context, outcome);
 }
@@ -300,26 +311,45 @@ static bool wait_for_work(struct push_spool *spool, struct push_appends *round, 
 	return goes_on;
 }
 
+static uint64_t held_bytes(const struct push_spool *spool)
+{
+	return weir_bus_local_bytes(spool->bus, WEIR_TOPIC_EVENTS) + spool->taken_bytes;
+}
+
+static bool has_room(const struct push_spool *spool, uint64_t bytes)
+{
+	return held_bytes(spool) + bytes <= spool->most_bytes && spool->taken_bytes + bytes <= QUEUE_MOST_BYTES;
+}
+
+/* Whether senders wait no longer: a batch like the last that was refused would be taken. The caller holds the mutex. */
+static bool is_calm(struct push_spool *spool)
+{
+	char ignored[256];
+	return weir_monotonic_ms() - spool->refused_ms > CALM_MS && has_room(spool, spool->refused_bytes) &&
+	       !spool->bus->ops->problem(spool->bus, ignored, sizeof ignored);
+}
+
 /* Says that senders are told to wait, and that they are no longer. */
 static void tell(struct push_spool *spool)
 {
-	int64_t now_ms = weir_monotonic_ms();
 	pthread_mutex_lock(&spool->mutex);
 	uint64_t refusals = spool->counts.full_refusals;
 	bool stopping = spool->stopping;
+	if (spool->waiting_since_ms != 0 && is_calm(spool))
+		spool->waiting_since_ms = 0;
+	bool waiting = spool->waiting_since_ms != 0;
 	pthread_mutex_unlock(&spool->mutex);
 	if (spool->log == NULL || stopping)
 		return;
 	if (refusals != spool->full_told) {
 		spool->full_told = refusals;
-		spool->full_ms = now_ms;
 		weir_fault_raise(
 			&spool->full, spool->log, "collector",
 			"%s: its spool takes nothing now: senders are told to wait. What they send again is judged then, "
 			"and later. weir reads on as soon as it can send on; if it can, free the disk or raise "
 			"\"spool\" (runbook: senders-wait)",
 			spool->name);
-	} else if (now_ms - spool->full_ms > CALM_MS) {
+	} else if (!waiting) {
 		weir_fault_clear(&spool->full, spool->log, "collector");
 	}
 }
@@ -350,7 +380,7 @@ size_t push_spool_batch_most(const struct push_spool *spool)
 	return quarter < PUSH_BATCH_MOST_BYTES ? (size_t)quarter : PUSH_BATCH_MOST_BYTES;
 }
 
-static uint32_t count_lines(struct weir_span lines)
+uint32_t push_count_lines(struct weir_span lines)
 {
 	uint32_t count = 0;
 	for (const char *at = lines.at, *end = at + lines.length; at < end; count++) {
@@ -364,15 +394,16 @@ static enum weir_status check_batch(const struct push_spool *spool, struct weir_
                                     uint32_t *count, struct weir_error *error)
 {
 	size_t most = push_spool_batch_most(spool);
+	const char *otherwise = id.at == NULL ? ", or give each an id of its own, such as an Idempotency-Key" : "";
 	if (id.length > PUSH_ID_MOST_BYTES)
 		return weir_fail(error, WEIR_INVALID, "the batch's id has more than %d bytes", PUSH_ID_MOST_BYTES);
 	if (lines->length > most)
-		return weir_fail(error, WEIR_INVALID, "the batch has %zu bytes, and may have %zu: send smaller ones",
-		                 lines->length, most);
-	*count = count_lines(weir_text_span(lines));
+		return weir_fail(error, WEIR_INVALID, "the batch has %zu bytes, and may have %zu: send smaller ones%s",
+		                 lines->length, most, otherwise);
+	*count = push_count_lines(weir_text_span(lines));
 	if (*count > PUSH_BATCH_MOST_LINES)
-		return weir_fail(error, WEIR_INVALID, "the batch has %" PRIu32 " lines, and may have %d: send smaller ones",
-		                 *count, PUSH_BATCH_MOST_LINES);
+		return weir_fail(error, WEIR_INVALID, "the batch has %" PRIu32 " lines, and may have %d: send smaller ones%s",
+		                 *count, PUSH_BATCH_MOST_LINES, otherwise);
 	return WEIR_OK;
 }
 
@@ -384,17 +415,16 @@ static enum weir_status check_room(struct push_spool *spool, uint64_t bytes, str
 		return weir_fail(error, WEIR_AGAIN, "weir is stopping");
 	if (spool->bus->ops->problem(spool->bus, words, sizeof words))
 		return weir_fail(error, WEIR_AGAIN, "the spool cannot be written: %s", words);
-	uint64_t held = weir_bus_local_bytes(spool->bus, WEIR_TOPIC_EVENTS) + spool->taken_bytes;
-	if (held + bytes <= spool->most_bytes && spool->taken_bytes + bytes <= QUEUE_MOST_BYTES)
+	if (has_room(spool, bytes))
 		return WEIR_OK;
 	spool->hurry = true;
 	pthread_cond_signal(&spool->changed);
-	return weir_fail(error, WEIR_FULL, "the spool is full: %" PRIu64 " of %" PRIu64 " bytes wait to be read", held,
-	                 spool->most_bytes);
+	return weir_fail(error, WEIR_FULL, "the spool is full: %" PRIu64 " of %" PRIu64 " bytes wait to be read",
+	                 held_bytes(spool), spool->most_bytes);
 }
 
-enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
-                                   push_done *done, void *context, struct weir_error *error)
+enum weir_status push_append_part(struct push_spool *spool, struct weir_span id, uint64_t body, struct weir_text *lines,
+                                  push_done *done, void *context, struct weir_error *error)
 {
 	uint32_t count = 0;
 	enum weir_status status = check_batch(spool, id, lines, &count, error);
@@ -410,7 +440,7 @@ enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id
 	append->id.at_ms = weir_wall_ms();
 	if (append->has_id) {
 		weir_hash128(id.at, id.length, append->id.hash);
-		append->id.body = weir_hash64(lines->at, lines->length);
+		append->id.body = body;
 	}
 	pthread_mutex_lock(&spool->mutex);
 	status = check_room(spool, append->bytes, error);
@@ -421,7 +451,7 @@ enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id
 		push_last(&spool->queue, append);
 		pthread_cond_signal(&spool->changed);
 	} else {
-		spool->counts.full_refusals++;
+		note_refusal(spool, append->bytes);
 	}
 	pthread_mutex_unlock(&spool->mutex);
 	if (status != WEIR_OK)
@@ -429,42 +459,11 @@ enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id
 	return status;
 }
 
-struct waiter {
-	pthread_mutex_t mutex;
-	pthread_cond_t done;
-	bool is_done;
-	struct push_outcome *outcome;
-};
-
-static void wake(void *context, const struct push_outcome *outcome)
+enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
+                                   push_done *done, void *context, struct weir_error *error)
 {
-	struct waiter *waiter = context;
-	pthread_mutex_lock(&waiter->mutex);
-	*waiter->outcome = *outcome;
-	waiter->is_done = true;
-	pthread_cond_signal(&waiter->done);
-	pthread_mutex_unlock(&waiter->mutex);
-}
-
-enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
-                                        struct push_outcome *outcome)
-{
-	struct waiter waiter = {.outcome = outcome};
-	*outcome = (struct push_outcome){.status = WEIR_OK};
-	pthread_mutex_init(&waiter.mutex, NULL);
-	pthread_cond_init(&waiter.done, NULL);
-	enum weir_status status = push_spool_append(spool, id, lines, wake, &waiter, &outcome->why);
-	if (status == WEIR_OK) {
-		pthread_mutex_lock(&waiter.mutex);
-		while (!waiter.is_done)
-			pthread_cond_wait(&waiter.done, &waiter.mutex);
-		pthread_mutex_unlock(&waiter.mutex);
-	} else {
-		outcome->status = status;
-	}
-	pthread_cond_destroy(&waiter.done);
-	pthread_mutex_destroy(&waiter.mutex);
-	return outcome->status;
+	uint64_t body = id.at != NULL ? weir_hash64(lines->at, lines->length) : 0;
+	return push_append_part(spool, id, body, lines, done, context, error);
 }
 
 /* ---- opening and closing ---- */
@@ -676,6 +675,7 @@ void push_spool_status(struct push_spool *spool, struct push_spool_status *statu
 	/* Batches may have come, and been read, since `next` was asked for. */
 	uint64_t from = spool->handed > first ? spool->handed : first;
 	status->waiting_batches = next > from ? next - from : 0;
+	status->waiting_ms = spool->waiting_since_ms != 0 ? weir_monotonic_ms() - spool->waiting_since_ms + 1 : 0;
 	pthread_mutex_unlock(&spool->mutex);
 	status->most_bytes = spool->most_bytes;
 	status->bytes = weir_bus_local_bytes(spool->bus, WEIR_TOPIC_EVENTS);

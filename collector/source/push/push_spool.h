@@ -85,7 +85,12 @@ WEIR_MUST_USE enum weir_status push_spool_append(struct push_spool *spool, struc
 /** How many bytes a batch may have. */
 size_t push_spool_batch_most(const struct push_spool *spool);
 
-/** As push_spool_append(), and waits. @param outcome  set; its status is returned */
+/**
+ * As push_spool_append(), and waits. With an id, lines may be more than a batch may have: they are stored in parts. Where
+ * that fails in between, send all of it again under the same id.
+ *
+ * @param outcome  set; its status is returned
+ */
 WEIR_MUST_USE enum weir_status push_spool_append_wait(struct push_spool *spool, struct weir_span id,
                                                       struct weir_text *lines, struct push_outcome *outcome);
 
@@ -126,8 +131,13 @@ struct push_spool_status {
 	uint64_t again_batches;     /* known ids: answered, not stored */
 	uint64_t nameless_batches;  /* stored without an id: the sender may have sent them twice */
 	uint64_t full_refusals;     /* WEIR_FULL and WEIR_AGAIN */
-	uint64_t waiting_batches;   /* stored and not read yet */
-	char problem[256];          /* "": none */
+	/*
+	 * How long senders have been told to wait: since a batch was refused, for as long as another of its size would be,
+	 * however rarely they ask, and some seconds longer; 0: they are not.
+	 */
+	int64_t waiting_ms;
+	uint64_t waiting_batches; /* stored and not read yet */
+	char problem[256];        /* "": none */
 };
 
 void push_spool_status(struct push_spool *spool, struct push_spool_status *status);

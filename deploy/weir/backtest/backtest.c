@@ -348,27 +348,22 @@ static enum weir_status open_reports(struct backtest *backtest, struct weir_erro
 
 /* ---- after ---- */
 
-static enum weir_status write_form(struct weir_output_file *file, report_form *form, const struct report *report,
-                                   struct weir_error *error)
-{
-	struct weir_text text = {0};
-	if (file->path == NULL)
-		return WEIR_OK;
-	form(&text, report);
-	enum weir_status status = weir_output_file_write(file, weir_text_span(&text), error);
-	weir_text_deinit(&text);
-	return status;
-}
-
 static enum weir_status write_report(struct backtest *backtest, struct weir_error *error)
 {
-	struct weir_output_file words = {.path = backtest->run.quiet || standard_outputs(backtest) > 0 ? NULL : "-"};
+	struct weir_output_file words = {.path = "-"};
+	struct weir_text text = {0};
 	enum weir_status status = WEIR_OK;
 	if (backtest->decisions != NULL)
 		status = decision_files_finish(backtest->decisions, error);
 	for (int i = 0; status == WEIR_OK && i < FORM_COUNT; i++)
-		status = write_form(&backtest->files[i], forms[i].form, &backtest->report, error);
-	return status == WEIR_OK ? write_form(&words, report_words, &backtest->report, error) : status;
+		if (backtest->files[i].path != NULL) {
+			forms[i].form(&text, &backtest->report);
+			status = weir_output_file_write(&backtest->files[i], &text, error);
+		}
+	if (status != WEIR_OK || backtest->run.quiet || standard_outputs(backtest) > 0)
+		return status;
+	report_words(&text, &backtest->report);
+	return weir_output_file_write(&words, &text, error);
 }
 
 static enum weir_exit report_all(struct backtest *backtest)

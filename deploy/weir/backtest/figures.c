@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A key's row has a bit for each zone that saw it, for each that blocked it, and for each pair that differed: so that it
- * is found once for an event, however many zones judge it.
+ * is found once for a frame, however many events and zones the key has there.
+ *
+ * Finding rows costs what waiting for memory costs. So the rows of a frame's keys are looked for before its events are
+ * counted, and each is asked for well before its turn.
  */
 #include "deploy/weir/backtest/figures.h"
 
@@ -11,10 +14,13 @@
 #include <string.h>
 
 enum { WORD_BITS = 64, TABLE_LEAST = 64, ROWS_LEAST = 16, NO_ROW = UINT32_MAX };
+/* A key's row is asked for so many keys after its place in the table, and looked at so many keys after that place. */
+enum { ROW_ASKED_AFTER = 8, ROW_FOUND_AFTER = 16 };
 
 /* The rows of all keys, and a table that finds them by the key's hash. */
 struct key_rows {
-	uint64_t *at; /* rows of 1 + 3 * words: hash, seen, blocked, differing */
+	uint64_t *at;       /* rows: the hash, and the key's bits */
+	uint32_t row_words; /* of a row */
 	uint32_t count, room;
 	uint32_t *table; /* number of a row + 1; 0: free */
 	uint32_t mask;   /* places of the table - 1 */
@@ -23,26 +29,32 @@ struct key_rows {
 
 struct figures {
 	struct figures_options options;
-	uint32_t words; /* of a set of zones or pairs */
 	struct figures_zone *zones;
 	struct figures_difference *differences;
 	struct time_bins bins;
 	struct key_rows rows;
-	uint64_t *blocked; /* the zones that block the event at hand */
+	uint64_t *blocked;      /* the zones that block the event at hand */
+	uint32_t blocked_words; /* of those */
 	/* of the frame at hand */
-	uint32_t *key_rows; /* row + 1 of each of its keys; 0: not looked for yet */
+	uint64_t *hashes;   /* of its keys */
+	uint32_t *key_rows; /* the keys' rows, or NO_ROW: there is no more room */
 	uint32_t key_room;
 };
+
+static uint32_t words_of(uint32_t bits)
+{
+	return (bits + WORD_BITS - 1) / WORD_BITS;
+}
 
 struct figures *figures_new(const struct figures_options *options)
 {
 	struct figures *figures = weir_alloc(1, sizeof *figures);
-	uint32_t most = options->zone_count > options->pair_count ? options->zone_count : options->pair_count;
 	figures->options = *options;
-	figures->words = (most + WORD_BITS - 1) / WORD_BITS;
+	figures->rows.row_words = 1 + words_of(2 * options->zone_count + options->pair_count);
+	figures->blocked_words = words_of(options->zone_count);
 	figures->zones = weir_alloc(options->zone_count, sizeof *figures->zones);
 	figures->differences = weir_alloc(options->pair_count + (size_t)1, sizeof *figures->differences);
-	figures->blocked = weir_alloc(figures->words, sizeof *figures->blocked);
+	figures->blocked = weir_alloc(figures->blocked_words, sizeof *figures->blocked);
 	time_bins_init(&figures->bins, 2 * options->zone_count);
 	return figures;
 }
@@ -57,6 +69,7 @@ void figures_free(struct figures *figures)
 	time_bins_deinit(&figures->bins);
 	free(figures->rows.at);
 	free(figures->rows.table);
+	free(figures->hashes);
 	free(figures->key_rows);
 	free(figures->blocked);
 	free(figures->differences);
@@ -66,21 +79,20 @@ void figures_free(struct figures *figures)
 
 /* ---- keys ---- */
 
-static size_t row_words(const struct figures *figures)
+static uint64_t *row_at(const struct key_rows *rows, uint32_t row)
 {
-	return 1 + 3 * (size_t)figures->words;
+	return rows->at + (size_t)row * rows->row_words;
 }
 
-static uint64_t *row_at(const struct figures *figures, uint32_t row)
+static uint32_t home_of(const struct key_rows *rows, uint64_t hash)
 {
-	return figures->rows.at + row * row_words(figures);
+	return (uint32_t)(hash >> 32) & rows->mask;
 }
 
-static uint32_t *place_of(const struct figures *figures, uint64_t hash)
+static uint32_t *place_of(const struct key_rows *rows, uint64_t hash)
 {
-	const struct key_rows *rows = &figures->rows;
-	uint32_t at = (uint32_t)(hash >> 32) & rows->mask;
-	while (rows->table[at] != 0 && row_at(figures, rows->table[at] - 1)[0] != hash)
+	uint32_t at = home_of(rows, hash);
+	while (rows->table[at] != 0 && row_at(rows, rows->table[at] - 1)[0] != hash)
 		at = (at + 1) & rows->mask;
 	return &rows->table[at];
 }
@@ -88,7 +100,7 @@ static uint32_t *place_of(const struct figures *figures, uint64_t hash)
 /* What rows and a table of so many take. */
 static bool fits(const struct figures *figures, size_t rows, size_t places)
 {
-	size_t bytes = rows * row_words(figures) * sizeof(uint64_t) + places * sizeof(uint32_t);
+	size_t bytes = rows * figures->rows.row_words * sizeof(uint64_t) + places * sizeof(uint32_t);
 	return figures->options.most_bytes == 0 || bytes <= figures->options.most_bytes;
 }
 
@@ -103,7 +115,7 @@ static bool grow_table(struct figures *figures)
 	rows->table = weir_alloc(places, sizeof *rows->table);
 	rows->mask = places - 1;
 	for (uint32_t i = 0; i < rows->count; i++)
-		*place_of(figures, row_at(figures, i)[0]) = i + 1;
+		*place_of(rows, row_at(rows, i)[0]) = i + 1;
 	return true;
 }
 
@@ -116,50 +128,77 @@ static bool grow_rows(struct figures *figures)
 	if (room == rows->room)
 		return false;
 	rows->room = room;
-	rows->at = weir_realloc(rows->at, room, row_words(figures) * sizeof *rows->at);
+	rows->at = weir_realloc(rows->at, room, rows->row_words * sizeof *rows->at);
 	return true;
 }
 
 static uint32_t find_or_make_row(struct figures *figures, uint64_t hash)
 {
 	struct key_rows *rows = &figures->rows;
-	if (rows->table == NULL)
-		(void)grow_table(figures);
-	uint32_t *place = place_of(figures, hash);
+	uint32_t *place = place_of(rows, hash);
 	if (*place != 0)
 		return *place - 1;
 	if (rows->count > rows->mask / 2) {
 		rows->full = rows->full || !grow_table(figures);
-		place = place_of(figures, hash);
+		place = place_of(rows, hash);
 	}
 	rows->full = rows->full || (rows->count == rows->room && !grow_rows(figures));
 	if (rows->full)
 		return NO_ROW;
-	memset(row_at(figures, rows->count), 0, row_words(figures) * sizeof *rows->at);
-	row_at(figures, rows->count)[0] = hash;
+	memset(row_at(rows, rows->count), 0, rows->row_words * sizeof *rows->at);
+	row_at(rows, rows->count)[0] = hash;
 	*place = ++rows->count;
 	return rows->count - 1;
 }
 
-/* The bits of a key of the frame; NULL: it is not known, as there is no more room. */
-static uint64_t *row_of(struct figures *figures, const struct weir_frame *frame, uint32_t key)
+static void make_key_room(struct figures *figures, uint32_t count)
 {
-	uint32_t row = figures->key_rows[key] - 1;
-	if (figures->key_rows[key] == 0) {
-		row = find_or_make_row(figures, weir_hash64(frame->keys[key].at, frame->keys[key].length));
-		figures->key_rows[key] = row == NO_ROW ? 0 : row + 1;
-	}
-	return row == NO_ROW ? NULL : row_at(figures, row) + 1;
+	if (count <= figures->key_room)
+		return;
+	figures->key_room = count + count / 2;
+	figures->hashes = weir_realloc(figures->hashes, figures->key_room, sizeof *figures->hashes);
+	figures->key_rows = weir_realloc(figures->key_rows, figures->key_room, sizeof *figures->key_rows);
 }
 
-static void clear_key_rows(struct figures *figures, uint32_t count)
+static void find_rows(struct figures *figures, const struct weir_frame *frame)
 {
-	if (count > figures->key_room) {
-		figures->key_room = count + count / 2;
-		figures->key_rows = weir_realloc(figures->key_rows, figures->key_room, sizeof *figures->key_rows);
+	struct key_rows *rows = &figures->rows;
+	uint32_t count = frame->key_count;
+	make_key_room(figures, count);
+	if (rows->table == NULL)
+		(void)grow_table(figures);
+	for (uint32_t i = 0; i < count + ROW_FOUND_AFTER; i++) {
+		if (i < count) {
+			figures->hashes[i] = weir_hash64(frame->keys[i].at, frame->keys[i].length);
+			__builtin_prefetch(&rows->table[home_of(rows, figures->hashes[i])]);
+		}
+		if (i >= ROW_ASKED_AFTER && i < count + ROW_ASKED_AFTER) {
+			uint32_t row = rows->table[home_of(rows, figures->hashes[i - ROW_ASKED_AFTER])];
+			if (row != 0)
+				__builtin_prefetch(row_at(rows, row - 1), 1);
+		}
+		if (i >= ROW_FOUND_AFTER)
+			figures->key_rows[i - ROW_FOUND_AFTER] = find_or_make_row(figures, figures->hashes[i - ROW_FOUND_AFTER]);
 	}
-	if (count > 0)
-		memset(figures->key_rows, 0, count * sizeof *figures->key_rows);
+}
+
+/* The bits of a key of the frame; NULL: it is not known, as there is no more room. */
+static uint64_t *bits_of(const struct figures *figures, uint32_t key)
+{
+	uint32_t row = figures->key_rows[key];
+	return row == NO_ROW ? NULL : row_at(&figures->rows, row) + 1;
+}
+
+/* ---- bits: whether zones saw the key, then whether they blocked it, then whether pairs differ about it ---- */
+
+static uint32_t blocked_bit(const struct figures *figures, uint32_t place)
+{
+	return figures->options.zone_count + place;
+}
+
+static uint32_t differing_bit(const struct figures *figures, uint32_t pair)
+{
+	return 2 * figures->options.zone_count + pair;
 }
 
 static bool has_bit(const uint64_t *words, uint32_t bit)
@@ -204,7 +243,7 @@ static void add_example(struct figures_difference *difference, const struct figu
 }
 
 static void count_differences(struct figures *figures, const struct weir_frame *frame,
-                              const struct weir_frame_event *event, uint64_t *row)
+                              const struct weir_frame_event *event, uint64_t *bits)
 {
 	for (uint32_t i = 0; i < figures->options.pair_count; i++) {
 		const struct figures_pair *pair = &figures->options.pairs[i];
@@ -213,9 +252,9 @@ static void count_differences(struct figures *figures, const struct weir_frame *
 			continue;
 		struct figures_difference *difference = &figures->differences[i];
 		difference->requests++;
-		if (row == NULL || has_bit(row + 2 * (size_t)figures->words, i))
+		if (bits == NULL || has_bit(bits, differing_bit(figures, i)))
 			continue;
-		set_bit(row + 2 * (size_t)figures->words, i);
+		set_bit(bits, differing_bit(figures, i));
 		difference->keys++;
 		struct weir_span key = frame->keys[event->key];
 		struct figures_example example = {
@@ -234,42 +273,40 @@ static void count_event(struct figures *figures, const struct weir_frame *frame,
                         const struct shard_result *judged, uint32_t pair)
 {
 	const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
-	uint64_t *bins = NULL, *row = NULL;
+	uint64_t *bins = NULL, *key_bits = bits_of(figures, event->key);
 	bool some_block = false;
 	for (uint32_t i = 0; i < set->count; i++, pair++) {
 		unsigned bits = weir_verdict_of(judged->verdicts, pair);
 		uint32_t place = set->zones[i].id - 1;
 		if ((bits & WEIR_VERDICT_NONE) || place >= figures->options.zone_count)
 			continue;
-		if (bins == NULL) {
+		if (bins == NULL)
 			bins = time_bins_at(&figures->bins, event->time_ms);
-			row = row_of(figures, frame, event->key);
-		}
 		bool blocks = bits & WEIR_VERDICT_BLOCK;
 		bins[2 * place + blocks]++;
 		figures->zones[place].passed += !blocks;
 		figures->zones[place].blocked += blocks;
 		figures->zones[place].late += (bits & WEIR_VERDICT_LATE) != 0;
-		if (row != NULL)
-			set_bit(row, place);
+		if (key_bits != NULL)
+			set_bit(key_bits, place);
 		if (!blocks)
 			continue;
-		if (row != NULL)
-			set_bit(row + figures->words, place);
+		if (key_bits != NULL)
+			set_bit(key_bits, blocked_bit(figures, place));
 		set_bit(figures->blocked, place);
 		some_block = true;
 	}
 	if (!some_block)
 		return;
-	count_differences(figures, frame, event, row);
-	memset(figures->blocked, 0, figures->words * sizeof *figures->blocked);
+	count_differences(figures, frame, event, key_bits);
+	memset(figures->blocked, 0, figures->blocked_words * sizeof *figures->blocked);
 }
 
 void figures_add(struct figures *figures, const struct lane_result *result)
 {
 	const struct weir_frame *frame = result->frame;
 	uint32_t pair = 0;
-	clear_key_rows(figures, frame->key_count);
+	find_rows(figures, frame);
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		count_event(figures, frame, &frame->events[i], &result->judged, pair);
 		pair += frame->zone_sets[frame->events[i].zone_set].count;
@@ -286,10 +323,10 @@ void figures_add(struct figures *figures, const struct lane_result *result)
 static void sum_keys(struct figures *into, const struct figures *of)
 {
 	for (uint32_t i = 0; i < of->rows.count; i++) {
-		const uint64_t *row = row_at(of, i) + 1;
+		const uint64_t *bits = row_at(&of->rows, i) + 1;
 		for (uint32_t place = 0; place < of->options.zone_count; place++) {
-			into->zones[place].keys += has_bit(row, place);
-			into->zones[place].blocked_keys += has_bit(row + of->words, place);
+			into->zones[place].keys += has_bit(bits, place);
+			into->zones[place].blocked_keys += has_bit(bits, blocked_bit(of, place));
 		}
 	}
 	into->rows.full = into->rows.full || of->rows.full;

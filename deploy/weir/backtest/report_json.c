@@ -108,16 +108,13 @@ static void put_time(struct weir_json_writer *json, const struct report *report)
 /* What was read: lines, or the events of a log, which have no lines any more. */
 static void put_amounts(struct weir_json_writer *json, const struct report *report)
 {
-	uint64_t malformed = 0;
 	if (report->from_log) {
 		weir_json_write_uint(json, "events", report->counts.records);
 		return;
 	}
-	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
-		malformed += report->counts.malformed[i];
 	weir_json_write_uint(json, "lines", report->counts.lines);
 	weir_json_write_uint(json, "records", report->counts.records);
-	weir_json_write_uint(json, "malformed", malformed);
+	weir_json_write_uint(json, "malformed", record_counts_malformed(&report->counts));
 }
 
 void report_json(struct weir_text *text, const struct report *report)

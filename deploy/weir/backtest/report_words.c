@@ -141,9 +141,7 @@ static void put_late(struct weir_text *text, const struct report *report)
 
 void report_words(struct weir_text *text, const struct report *report)
 {
-	uint64_t malformed = 0;
-	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
-		malformed += report->counts.malformed[i];
+	uint64_t malformed = record_counts_malformed(&report->counts);
 	weir_text_puts(text, report->finished ? "weir backtest: " : "weir backtest, stopped by a signal after ");
 	words_count(text, report->policies->count);
 	weir_text_puts(text, report->policies->count == 1 ? " policy" : " policies");

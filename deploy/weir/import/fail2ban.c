@@ -12,6 +12,7 @@
 #include "deploy/weir/import/ini.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,6 +331,11 @@ static enum weir_status read_filter(struct reader *reader, struct jail *jail, st
 	enum weir_status status = filter_read(&request, &jail->filter, error);
 	jail->native = native_of(&jail->filter);
 	jail->recidive = !jail->filter.changed && strcmp(jail->filter.name, "recidive") == 0;
+	if (status == WEIR_OK && !jail->filter.changed && native_is_edited(&jail->filter))
+		plan_explain(reader->plan, reader->item,
+		             "filter.d/%s.conf is as no fail2ban has it that weir knows (0x%016" PRIx64
+		             "): its own expressions are taken",
+		             jail->filter.name, jail->filter.fingerprint);
 	return status;
 }
 

@@ -39,8 +39,10 @@ struct jail {
 /** Decides which jails share their logs, and writes all sources and zones. */
 void fail2ban_write(struct plan *plan, const struct import_options *options, struct jail *jails, size_t count);
 
-/** The format of weir's own that a filter corresponds to; NULL: none, or it was changed. */
+/** The format of weir's own that a filter corresponds to; NULL: none, or it was changed or edited. */
 const struct native *native_of(const struct filter *filter);
+/** Whether weir knows a filter of this name, but its files are as no fail2ban has them that it knows. */
+bool native_is_edited(const struct filter *filter);
 
 /* ---- values of fail2ban's options ---- */
 

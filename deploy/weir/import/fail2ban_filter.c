@@ -384,6 +384,7 @@ enum weir_status filter_read(const struct filter_request *request, struct filter
 	filter->notes_from = request->item->note_count;
 	enum weir_status status = name > 0 ? read_files(&reader, error) : WEIR_OK;
 	if (status == WEIR_OK) {
+		filter->fingerprint = ini_fingerprint(&reader.ini);
 		filter->mode = plan_print(request->plan, "%s", filter_value(&reader, "mode", NULL));
 		filter->journalmatch =
 			plan_print(request->plan, "%s", filter_value(&reader, "journalmatch", request->journalmatch));

@@ -29,7 +29,8 @@ struct filter {
 	char *expression; /* from the line's beginning on; NULL: nothing could be taken, the item's notes say why */
 	struct date date;
 	char *name, *mode, *journalmatch; /* of the filter; "" where there is none */
-	bool changed; /* not as fail2ban ships it: by .local files, the jail's own expressions or [options] */
+	bool changed;         /* not as fail2ban ships it: by .local files, the jail's own expressions or [options] */
+	uint64_t fingerprint; /* of its files: native_ships() says whether they are as some fail2ban has them */
 	size_t notes_from, notes_to; /* the item's notes that are about the expression */
 };
 

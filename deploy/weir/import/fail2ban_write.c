@@ -520,11 +520,9 @@ static void write_zone(struct writer *writer, size_t index)
 	plan_zone_end(writer->plan, item_of(writer, jail));
 	if (jail->native != NULL) {
 		plan_forget(item_of(writer, jail), jail->filter.notes_from, jail->filter.notes_to);
-		plan_explain(
-			writer->plan, item_of(writer, jail),
-			"its filter is weir's format \"%s\", by what it means as fail2ban ships it: an edit of filter.d/%s.conf "
-			"is not seen",
-			jail->native->format, jail->native->filter);
+		plan_explain(writer->plan, item_of(writer, jail),
+		             "its filter is weir's format \"%s\", by what filter.d/%s.conf means as fail2ban ships it",
+		             jail->native->format, jail->native->filter);
 		if (jail->native->differs != NULL)
 			plan_loss(writer->plan, item_of(writer, jail), "%s", jail->native->differs);
 	}

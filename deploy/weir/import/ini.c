@@ -3,6 +3,7 @@
 #include "deploy/weir/import/ini.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hash.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -31,6 +32,28 @@ void ini_deinit(struct ini *ini)
 		free(ini->sections[i].options);
 	}
 	free(ini->sections);
+}
+
+static void put_part(struct weir_text *text, const char *part)
+{
+	weir_text_append(text, part, strlen(part) + 1);
+}
+
+uint64_t ini_fingerprint(const struct ini *ini)
+{
+	struct weir_text text = {0};
+	for (size_t i = 0; i < ini->section_count; i++) {
+		const struct ini_section *section = &ini->sections[i];
+		put_part(&text, section->name);
+		for (size_t k = 0; k < section->option_count; k++) {
+			put_part(&text, section->options[k].name);
+			for (const struct ini_option *one = &section->options[k]; one != NULL; one = one->known)
+				put_part(&text, one->value);
+		}
+	}
+	uint64_t fingerprint = weir_hash64(text.at, text.length);
+	weir_text_deinit(&text);
+	return fingerprint;
 }
 
 const struct ini_section *ini_section(const struct ini *ini, const char *name)

@@ -47,6 +47,8 @@ WEIR_MUST_USE enum weir_status ini_parse(struct ini *ini, const char *file, cons
 WEIR_MUST_USE enum weir_status ini_read(struct ini *ini, const char *path, bool needed, struct weir_error *error);
 
 const struct ini_section *ini_section(const struct ini *ini, const char *name);
+/** A number that stands for all that was read, without remarks and blanks around values. */
+uint64_t ini_fingerprint(const struct ini *ini);
 /** The section's own option, or that of [DEFAULT]; NULL: there is none. */
 const struct ini_option *ini_option(const struct ini *ini, const char *section, const char *name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir reference`: manual pages, completions and the schema of the configuration, from the tables that command lines and
- * configurations are read by. So none of them can say what the programs do not do.
+ * `weir reference`: manual pages, completions and the schemas of configurations and of their tests, from the tables that
+ * command lines and files are read by. So none of them can say what the programs do not do.
  */
 #include "archiver/daemon/process.h"
 #include "collector/daemon/service.h"
@@ -11,6 +11,7 @@
 #include "deploy/gateways/gateway/gateway_settings.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/reference/internal.h"
+#include "deploy/weir/test/test_file.h"
 #include "limiter/daemon/limiter.h"
 
 #include <errno.h>
@@ -19,10 +20,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum what { BASH, FISH, SCHEMA, ZSH };
+enum what { BASH, FISH, SCHEMA, TEST_SCHEMA, ZSH };
 enum option { DIRECTORY, OPTION_COUNT };
 
-static const char *const whats[] = {[BASH] = "bash", [FISH] = "fish", [SCHEMA] = "schema", [ZSH] = "zsh", NULL};
+static const char *const whats[] = {
+	[BASH] = "bash", [FISH] = "fish", [SCHEMA] = "schema", [TEST_SCHEMA] = "test-schema", [ZSH] = "zsh", NULL};
 
 static const struct weir_argument_option options_table[] = {
 	[DIRECTORY] = {.name = "dir",
@@ -41,15 +43,17 @@ static const struct weir_argument_exit exits[] = {
 
 static const struct weir_command_line line = {
 	.name = "weir reference",
-	.summary = "write manual pages, completions and the configuration's schema",
-	.usage = "weir reference bash|fish|zsh|schema\n"
+	.summary = "write manual pages, completions and the schemas of files",
+	.usage = "weir reference bash|fish|zsh|schema|test-schema\n"
 			 "weir reference --dir DIR",
-	.about = "Prints the completion of a shell, or the JSON Schema of the configuration.\n"
-			 "\n"
-			 "With --dir it writes all of them as files, and the manual pages. An editor that is told of the "
-			 "schema completes a configuration and shows what is wrong with it: \"$schema\" at its top names the "
-			 "schema's file.",
-	.operand = {.word = "WHAT", .help = "bash, fish, zsh or schema", .most = 1, .choices = whats},
+	.about =
+		"Prints the completion of a shell, the JSON Schema of the configuration, or that of the files that weir test "
+		"reads.\n"
+		"\n"
+		"With --dir it writes all of them as files, and the manual pages. An editor that is told of the "
+		"schema completes a file and shows what is wrong with it: \"$schema\" at its top names the "
+		"schema's file.",
+	.operand = {.word = "WHAT", .help = "bash, fish, zsh, schema or test-schema", .most = 1, .choices = whats},
 	.options = options_table,
 	.examples = "source <(weir reference bash)\n"
 				"weir reference schema > weir.schema.json\n"
@@ -90,18 +94,31 @@ static json_t *make_schema(void)
 	return weir_config_schema(&shapes);
 }
 
-static void put_schema(FILE *out)
+/* @param schema  taken */
+static void put_json(json_t *schema, FILE *out)
 {
-	json_t *schema = make_schema();
 	json_dumpf(schema, out, JSON_INDENT(2));
 	fputc('\n', out);
 	json_decref(schema);
 }
 
+static void put_schema(FILE *out)
+{
+	put_json(make_schema(), out);
+}
+
+static void put_test_schema(FILE *out)
+{
+	put_json(test_file_schema(format_shape()), out);
+}
+
 static enum weir_exit print(const char *what)
 {
-	static void (*const writers[])(FILE *) = {
-		[BASH] = reference_bash, [FISH] = reference_fish, [SCHEMA] = put_schema, [ZSH] = reference_zsh};
+	static void (*const writers[])(FILE *) = {[BASH] = reference_bash,
+	                                          [FISH] = reference_fish,
+	                                          [SCHEMA] = put_schema,
+	                                          [TEST_SCHEMA] = put_test_schema,
+	                                          [ZSH] = reference_zsh};
 	size_t i = 0;
 	while (strcmp(whats[i], what) != 0)
 		i++;
@@ -210,6 +227,7 @@ static enum weir_exit write_all(const char *root)
 	write_one(&tree, "zsh/site-functions/_weir", reference_zsh);
 	write_one(&tree, "fish/vendor_completions.d/weir.fish", reference_fish);
 	write_one(&tree, "weir/weir.schema.json", put_schema);
+	write_one(&tree, "weir/weir.test.schema.json", put_test_schema);
 	if (tree.status != WEIR_OK)
 		fprintf(stderr, "weir reference: %s\n", tree.error.text);
 	return weir_exit_of(tree.status);
@@ -222,7 +240,8 @@ static enum weir_exit reference_main(int argc, char **argv)
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	if ((options.what == NULL) == (options.directory == NULL))
-		return weir_arguments_refuse(&line, "give bash, fish, zsh or schema, or --dir DIR for all of them");
+		return weir_arguments_refuse(&line,
+		                             "give bash, fish, zsh, schema or test-schema, or --dir DIR for all of them");
 	return options.directory != NULL ? write_all(options.directory) : print(options.what);
 }
 

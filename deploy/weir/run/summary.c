@@ -31,14 +31,6 @@ static struct zone_sums sum_zone(const struct summary *summary, uint32_t zone_id
 	return sums;
 }
 
-static uint64_t sum_malformed(const struct record_counts *counts)
-{
-	uint64_t sum = 0;
-	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
-		sum += counts->malformed[i];
-	return sum;
-}
-
 /* Most blocked first; among equals by zone and key, so that the order is the same every time. */
 static int compare_keys(const void *left, const void *right)
 {
@@ -87,7 +79,7 @@ static void put_hint(struct weir_text *text, const struct record_hint *hint)
 
 static void malformed_words(struct weir_text *text, const struct record_counts *counts)
 {
-	line(text, "malformed", sum_malformed(counts));
+	line(text, "malformed", record_counts_malformed(counts));
 	const char *before = "  (";
 	for (int i = 0; i < FORMAT_REASON_COUNT; i++) {
 		if (counts->malformed[i] == 0)
@@ -98,7 +90,7 @@ static void malformed_words(struct weir_text *text, const struct record_counts *
 	}
 	weir_text_puts(text, before[0] == ',' ? ")\n" : "\n");
 	put_hint(text, &counts->unread);
-	if (counts->records == 0 && sum_malformed(counts) > 0)
+	if (counts->records == 0 && record_counts_malformed(counts) > 0)
 		weir_text_puts(
 			text,
 			"               no line became an event: is the format right? `weir validate` shows its first lines\n");

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A key's times in a window, as the algorithm keeps them: its fixed part, and the entries behind. */
+/* What the algorithm keeps of a key in a window: its fixed part, and behind that the entries of one that keeps times. */
 struct window_times {
 	uint8_t *bytes; /* NULL: none, or no longer needed */
 	size_t size;
@@ -48,7 +48,7 @@ struct peaks *peaks_new(const struct peaks_options *options)
 	peaks->seen.first_ms = INT64_MAX;
 	peaks->seen.last_ms = INT64_MIN;
 	for (uint32_t i = 0; i < options->window_count; i++) {
-		struct weir_limit limit = {.algorithm = weir_algorithm_named("sliding_window"),
+		struct weir_limit limit = {.algorithm = weir_algorithm_named(options->algorithm),
 		                           .rate = WEIR_RATE_MAX,
 		                           .window_ms = options->windows_ms[i]};
 		peaks->shapes[i] = weir_limit_shape_of(&limit, false);
@@ -155,14 +155,18 @@ static struct weir_limit_view view_of(const struct weir_limit_shape *shape, cons
 
 static void make_room(struct peaks *peaks, const struct weir_limit_shape *shape, struct window_times *times)
 {
-	struct window_times grown = {.newest_ms = times->newest_ms};
-	uint32_t room = times->bytes == NULL ? 0 : weir_times_room(times->bytes, &shape->times);
-	room += 2 + room / 2;
-	grown.size = shape->fixed_bytes[1] + weir_bits_bytes(room, weir_times_stride(&shape->times, true));
+	struct window_times grown = {.newest_ms = times->newest_ms, .size = shape->fixed_bytes[1]};
+	uint32_t room = 0;
+	if (shape->has_times) {
+		room = times->bytes == NULL ? 0 : weir_times_room(times->bytes, &shape->times);
+		room += 2 + room / 2;
+		grown.size += weir_bits_bytes(room, weir_times_stride(&shape->times, true));
+	}
 	if (!may_take(peaks, grown.size - times->size))
 		return;
 	grown.bytes = weir_alloc(1, grown.size);
-	weir_times_set_room(grown.bytes, &shape->times, room);
+	if (shape->has_times)
+		weir_times_set_room(grown.bytes, &shape->times, room);
 	if (times->bytes != NULL) {
 		struct weir_limit_view from = view_of(shape, times), to = view_of(shape, &grown);
 		shape->ops->copy(&to, &from);

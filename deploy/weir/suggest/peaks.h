@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The peak of a key in a window: the most that any of its events found in the window that ends with it, itself among them.
- * It is the smallest rate by which a sliding window never blocks the key. Until a key is blocked for the first time, all
+ * The peak of a key in a window: the most that any of its events found in its window, itself among them. That is the window
+ * that ends with the event, or of fixed windows the one that it falls into. It is the smallest rate by which a limit of the
+ * algorithm never blocks the key. Until a key is blocked for the first time, all
  * that it did was recorded, whatever the rate; so one reading tells for every rate at once who would ever be blocked.
  *
  * The times are those that the algorithm itself keeps, under a rate that is out of reach. There is one for each
@@ -18,6 +19,7 @@
 #define PEAK_BEYOND (WEIR_RATE_MAX + 1)
 
 struct peaks_options {
+	const char *algorithm; /* sliding_window or fixed_window; borrowed */
 	int64_t windows_ms[WEIR_ZONE_LIMITS_MAX];
 	uint32_t window_count;
 	const struct spared *spared; /* borrowed */

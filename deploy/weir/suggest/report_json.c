@@ -93,6 +93,7 @@ void suggest_json(struct weir_text *text, const struct suggest_report *report)
 	struct weir_json_writer json = weir_json_writer(text);
 	weir_json_write_object(&json, NULL);
 	weir_json_write_uint(&json, "lines", report->counts.lines);
+	weir_json_write_uint(&json, "malformed", record_counts_malformed(&report->counts));
 	weir_json_write_uint(&json, "requests", report->seen->requests);
 	weir_json_write_int(&json, "first", report->seen->first_ms);
 	weir_json_write_int(&json, "last", report->seen->last_ms);

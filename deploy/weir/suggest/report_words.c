@@ -21,9 +21,11 @@ bool suggest_is_spared(const struct suggest_report *report, uint32_t window)
 	return peak > 1 && report->trial->limits[window] == peak;
 }
 
+/* "in 1m", or of fixed windows "in each 1m" */
 static void put_window_name(struct weir_text *text, const struct suggest_report *report, uint32_t window)
 {
 	char duration[DURATION_BYTES];
+	weir_text_puts(text, strcmp(report->trial->algorithm, "fixed_window") == 0 ? "in each " : "in ");
 	weir_text_puts(text, weir_format_duration(report->trial->windows_ms[window], duration, sizeof duration));
 }
 
@@ -52,7 +54,7 @@ static void put_origin(struct weir_text *text, const struct suggest_report *repo
 	const struct trial_zone *lower = trial_find(trial, TRIAL_LOWER, window, 0);
 	uint64_t keys = alone != NULL ? alone->keys : 0;
 	words_count(text, (uint64_t)trial->limits[window]);
-	weir_text_puts(text, " in ");
+	weir_text_puts(text, " ");
 	put_window_name(text, report, window);
 	weir_text_puts(text, " alone blocks ");
 	words_amount(text, keys, "key");
@@ -189,7 +191,7 @@ static void put_notes(struct weir_text *text, const struct suggest_report *repor
 static void put_windows(struct weir_text *text, const struct suggest_report *report)
 {
 	for (uint32_t window = 0; window < report->trial->window_count; window++) {
-		weir_text_puts(text, "\n  in ");
+		weir_text_puts(text, "\n  ");
 		put_window_name(text, report, window);
 		weir_text_printf(text, "\n  %14s %12s %11s  %14s %11s\n", "limit", "keys blocked", "of keys", "requests",
 		                 "of requests");
@@ -223,9 +225,7 @@ static void put_top(struct weir_text *text, const struct suggest_report *report)
 
 void suggest_words(struct weir_text *text, const struct suggest_report *report)
 {
-	uint64_t malformed = 0;
-	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
-		malformed += report->counts.malformed[i];
+	uint64_t malformed = record_counts_malformed(&report->counts);
 	weir_text_puts(text, "weir suggest: ");
 	words_amount(text, report->seen->requests, "request");
 	weir_text_puts(text, " of ");

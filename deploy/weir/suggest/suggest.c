@@ -27,6 +27,7 @@
 enum option {
 	KEY,
 	WINDOW,
+	ALGORITHM,
 	BLOCKED_KEYS,
 	SPARE,
 	STATE,
@@ -44,6 +45,9 @@ enum option {
 enum { SHARE_DIGITS = 9 };
 #define SHARE_ONE UINT64_C(1000000000)
 
+/* Those of which one reading tells for every rate at once whom it blocks. */
+static const char *const algorithms[] = {"sliding_window", "fixed_window", NULL};
+
 static const struct weir_argument_option options_table[] = {
 	[KEY] = {.name = "key",
              .value = "FIELD[,FIELD...]",
@@ -54,6 +58,11 @@ static const struct weir_argument_option options_table[] = {
                 .type = WEIR_ARGUMENT_TEXT,
                 .help = "a limit is looked for in each of these windows, such as 1m,1h,1d (default: 1m)",
                 .expected = "up to 8 different times from 1ms to 366d with commas between them, such as 1m,1h,1d"},
+	[ALGORITHM] = {.name = "algorithm",
+                   .value = "NAME",
+                   .type = WEIR_ARGUMENT_CHOICE,
+                   .help = "sliding_window (default) or fixed_window: what the limits are",
+                   .choices = algorithms},
 	[BLOCKED_KEYS] = {.name = "blocked-keys",
                       .value = "SHARE",
                       .type = WEIR_ARGUMENT_TEXT,
@@ -109,7 +118,8 @@ static const struct weir_argument_option options_table[] = {
 
 static const struct weir_argument_section sections[] = {
 	{"Limits",
-     "They are those of sliding_window. A limit is the smallest if one less would block more keys than may be, or a "
+     "They are those of sliding_window, or with --algorithm of fixed_window. What a bucket, gcra, uniform or a queue lets "
+     "pass goes by more than a rate in a window: try them with weir backtest. A limit is the smallest if one less would block more keys than may be, or a "
      "spared one. With several windows that holds for each of them while the others stay. The zone has \"mode\": "
      "\"shadow\". Nothing is published."},
 	{NULL, NULL},
@@ -186,6 +196,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	switch (option) {
 	case KEY: suggest->setting.key = value->text; break;
 	case WINDOW: suggest->windows = value->text; break;
+	case ALGORITHM: suggest->peaks_options.algorithm = algorithms[value->number]; break;
 	case BLOCKED_KEYS: suggest->report.share = value->text; break;
 	case SPARE: suggest->spare_path = value->text; break;
 	case STATE: suggest->state_path = value->text; break;
@@ -429,6 +440,7 @@ static enum weir_status find_limits(struct suggest *suggest, struct weir_error *
 	struct trial *trial = &suggest->trial;
 	struct peak_table *table = &suggest->table;
 	char duration[32];
+	trial->algorithm = suggest->peaks_options.algorithm;
 	trial->window_count = suggest->peaks_options.window_count;
 	memcpy(trial->windows_ms, suggest->peaks_options.windows_ms, sizeof trial->windows_ms);
 	peak_table_make(table, suggest->peaks, suggest->partitions, trial->window_count);
@@ -547,37 +559,35 @@ static enum weir_exit read_second(struct suggest *suggest)
 
 /* ---- what is said ---- */
 
-typedef void report_form(struct weir_text *text, const struct suggest_report *report);
-
-static enum weir_status write_form(struct weir_output_file *file, report_form *form,
-                                   const struct suggest_report *report, struct weir_error *error)
+static enum weir_status write_report(struct suggest *suggest, struct weir_error *error)
 {
+	struct weir_output_file words = {.path = "-"};
 	struct weir_text text = {0};
-	if (file->path == NULL)
-		return WEIR_OK;
-	form(&text, report);
-	enum weir_status status = weir_output_file_write(file, weir_text_span(&text), error);
-	weir_text_deinit(&text);
-	return status;
+	enum weir_status status = WEIR_OK;
+	if (suggest->json_path != NULL) {
+		suggest_json(&text, &suggest->report);
+		status = weir_output_file_write(&suggest->json_file, &text, error);
+	}
+	if (status == WEIR_OK && suggest->output_path != NULL) {
+		suggest_zone(&text, &suggest->report);
+		status = weir_output_file_write(&suggest->output_file, &text, error);
+	}
+	if (status != WEIR_OK || suggest->run.quiet || is_standard(suggest->json_path) || is_standard(suggest->output_path))
+		return status;
+	suggest_words(&text, &suggest->report);
+	return weir_output_file_write(&words, &text, error);
 }
 
 static enum weir_exit tell(struct suggest *suggest)
 {
 	struct suggest_report *report = &suggest->report;
-	bool told = suggest->run.quiet || is_standard(suggest->json_path) || is_standard(suggest->output_path);
-	struct weir_output_file words = {.path = told ? NULL : "-"};
 	struct weir_error error;
 	report->setting = &suggest->setting;
 	report->trial = &suggest->trial;
 	report->table = &suggest->table;
 	report->seen = &suggest->seen;
 	report->counts = suggest->counts;
-	enum weir_status status = write_form(&suggest->json_file, suggest_json, report, &error);
-	if (status == WEIR_OK)
-		status = write_form(&suggest->output_file, suggest_zone, report, &error);
-	if (status == WEIR_OK)
-		status = write_form(&words, suggest_words, report, &error);
-	return status == WEIR_OK ? WEIR_EXIT_DONE : refuse(&error);
+	return write_report(suggest, &error) == WEIR_OK ? WEIR_EXIT_DONE : refuse(&error);
 }
 
 /* ---- all of it ---- */
@@ -626,6 +636,7 @@ static enum weir_exit command_main(int argc, char **argv)
 {
 	struct suggest suggest = {.memory_bytes = -1,
 	                          .windows = "1m",
+	                          .peaks_options = {.algorithm = algorithms[0]},
 	                          .report = {.share = "0.1%"},
 	                          .logs = weir_alloc((size_t)argc, sizeof(char *)),
 	                          .run = {.once = true}};

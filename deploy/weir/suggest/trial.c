@@ -71,7 +71,7 @@ static json_t *limit_json(const struct trial *trial, uint32_t window, int64_t li
 {
 	char duration[DURATION_BYTES];
 	json_t *json = json_object();
-	json_object_set_new(json, "algorithm", json_string("sliding_window"));
+	json_object_set_new(json, "algorithm", json_string(trial->algorithm));
 	json_object_set_new(json, "rate", json_integer(limit));
 	json_object_set_new(json, "window",
 	                    json_string(weir_format_duration(trial->windows_ms[window], duration, sizeof duration)));

@@ -25,6 +25,7 @@ struct trial_zone {
 };
 
 struct trial {
+	const char *algorithm;                /* of all limits; borrowed */
 	int64_t limits[WEIR_ZONE_LIMITS_MAX]; /* of TRIAL_TOGETHER */
 	int64_t windows_ms[WEIR_ZONE_LIMITS_MAX];
 	uint32_t window_count;

@@ -516,7 +516,7 @@ static void check_malformed(struct check *check)
 	struct weir_text line = {0};
 	put_line_number(&line, pass, pass->malformed_line);
 	struct test_failure *failure =
-		fail(check, &pass->malformed_given->at, "%s is not of its format: %s; expected %lld malformed lines, got %lld",
+		fail(check, &pass->malformed_given->at, "%s is malformed: %s; expected %lld malformed lines, got %lld",
 	         terminated(&line), pass->malformed_words, (long long)check->of->malformed, (long long)pass->malformed);
 	put_bytes(failure, pass_line_text(pass, pass->malformed_line));
 	weir_text_deinit(&line);
@@ -538,7 +538,7 @@ static void check_skipped(struct check *check)
 	put_line_number(&line, pass, pass->skipped_line);
 	struct test_failure *failure =
 		fail(check, &pass->skipped_given->at,
-	         "%s is not of its format, which skips such lines (\"unmatched\"); expected %lld skipped lines, got %lld",
+	         "%s is malformed, and its format skips such lines (\"unmatched\"); expected %lld skipped lines, got %lld",
 	         terminated(&line), (long long)check->of->skipped, (long long)pass->skipped);
 	put_bytes(failure, pass_line_text(pass, pass->skipped_line));
 	weir_text_deinit(&line);

@@ -132,7 +132,7 @@ static enum weir_exit write_junit(const struct test_options *options, const stru
 	test_run_junit(&text, run);
 	enum weir_status status = weir_output_file_open(&file, path, 0666, &error);
 	if (status == WEIR_OK)
-		status = weir_output_file_write(&file, weir_text_span(&text), &error);
+		status = weir_output_file_write(&file, &text, &error);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir test: %s\n", error.text);
 	weir_output_file_close(&file);

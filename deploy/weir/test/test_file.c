@@ -4,7 +4,7 @@
 
 #include "archiver/api/api_time.h"
 #include "common/base/alloc.h"
-#include "common/json/json_rules.h"
+#include "common/json/json_shape.h"
 #include "common/json/units.h"
 
 #include <stdlib.h>
@@ -61,30 +61,99 @@ static enum weir_status read_key(const struct weir_json *at, struct test_key *ke
 	return status;
 }
 
+/* ---- what they may be: shapes say no more than the readers do ---- */
+
+static json_t *moment_shape(int64_t most_ms)
+{
+	return weir_shape_either(weir_shape_text(), weir_shape_number(0, most_ms));
+}
+
+static json_t *time_shape(void)
+{
+	return moment_shape(LAST_MS);
+}
+
+static json_t *end_shape(void)
+{
+	return moment_shape(INT64_MAX);
+}
+
+static json_t *key_shape(void)
+{
+	return weir_shape_some(WEIR_ZONE_KEY_MAX, weir_shape_text());
+}
+
+static json_t *lines_shape(void)
+{
+	return weir_shape_some(TEST_LINES_MAX, weir_shape_text());
+}
+
+static json_t *fields_shape(void)
+{
+	return weir_shape_map(weir_shape_either(
+		weir_shape_text(), weir_shape_either(weir_shape_number(INT64_MIN, INT64_MAX), weir_shape_flag())));
+}
+
+static json_t *source_shape(void)
+{
+	return weir_shape_either(weir_shape_text(), weir_shape_number(INT64_MIN, INT64_MAX));
+}
+
+static json_t *format_shape(void)
+{
+	return weir_shape_named("format");
+}
+
+static json_t *counted_shape(void)
+{
+	return weir_shape_list(1, TEST_EXPECTED_MAX, weir_shape_number(1, TEST_LINES_MAX));
+}
+
+static json_t *says_shape(void)
+{
+	return weir_shape_some(TEST_EXPECTED_MAX, weir_shape_name(0));
+}
+
+static json_t *action_shape(void)
+{
+	return weir_shape_words(test_actions);
+}
+
+static json_t *mode_shape(void)
+{
+	return weir_shape_words(test_modes);
+}
+
 /* ---- given ---- */
 
 /* clang-format off */
-#define GIVEN(member, what, ...) \
-	{.name = #member, .kind = what, .offset = offsetof(struct test_given, member), __VA_ARGS__}
-#define SPAN(word, member, from) \
+#define GIVEN(member, what, says, ...) \
+	{.name = #member, .kind = what, .offset = offsetof(struct test_given, member), .meaning = says, __VA_ARGS__}
+#define SPAN(word, member, from, says) \
 	{.name = (word), .kind = WEIR_JSON_TIME, .offset = offsetof(struct test_given, member), .least = (from), \
-	 .most = WEIR_TIME_END_MS}
+	 .most = WEIR_TIME_END_MS, .meaning = (says)}
 #define REPETITION \
-	{.name = "at"}, SPAN("every", every_ms, 0), \
-	GIVEN(repeat, WEIR_JSON_NUMBER, .least = 1, .most = TEST_LINES_MAX)
+	{.name = "at", .meaning = "the time of the first", .shape = time_shape}, \
+	SPAN("every", every_ms, 0, "the time from one to the next"), \
+	GIVEN(repeat, WEIR_JSON_NUMBER, "how many times", .least = 1, .most = TEST_LINES_MAX)
+#define SOURCE {.name = "source", .meaning = "the source that they come from: its name, or its place in \"sources\"", .shape = source_shape}
+#define FORMAT {.name = "format", .meaning = "their format, instead of that of a source", .shape = format_shape}
 
 static const struct weir_json_rule lines_rules[] = {
-	{.name = "lines"}, REPETITION, {.name = "source"}, {.name = "format"}, {.name = NULL}};
+	{.name = "lines", .meaning = "raw lines of the log", .shape = lines_shape}, REPETITION, SOURCE, FORMAT, {.name = NULL}};
 static const struct weir_json_rule file_rules[] = {
-	GIVEN(path, WEIR_JSON_TEXT), {.name = "source"}, {.name = "format"}, {.name = NULL}};
+	GIVEN(path, WEIR_JSON_TEXT, "a file of raw lines, relative to this file"), SOURCE, FORMAT, {.name = NULL}};
 static const struct weir_json_rule fields_rules[] = {
-	{.name = "fields"}, REPETITION, {.name = "source"}, GIVEN(cost, WEIR_JSON_NUMBER, .most = WEIR_COST_MAX),
-	{.name = NULL}};
+	{.name = "fields", .meaning = "a record without a line: the fields that the zones ask for", .shape = fields_shape},
+	REPETITION, SOURCE, GIVEN(cost, WEIR_JSON_NUMBER, "the cost; 1 by default", .most = WEIR_COST_MAX), {.name = NULL}};
 static const struct weir_json_rule command_rules[] = {
-	GIVEN(command, WEIR_JSON_WORD, .words = commands), {.name = "at"},
-	GIVEN(zone, WEIR_JSON_TEXT, .needed = "name the zone"),
-	{.name = "key", .needed = "say whose: a value, or a list of them"}, SPAN("for", for_ms, 1), {.name = "until"},
-	GIVEN(rate, WEIR_JSON_TEXT), GIVEN(by, WEIR_JSON_TEXT), GIVEN(reason, WEIR_JSON_TEXT), {.name = NULL}};
+	GIVEN(command, WEIR_JSON_WORD, "what an operator types", .words = commands),
+	{.name = "at", .meaning = "when it is given", .shape = time_shape},
+	GIVEN(zone, WEIR_JSON_TEXT, "the zone's name", .needed = "name the zone"),
+	{.name = "key", .needed = "say whose: a value, or a list of them", .meaning = "whose", .shape = key_shape},
+	SPAN("for", for_ms, 1, "how long"), {.name = "until", .meaning = "until when", .shape = end_shape},
+	GIVEN(rate, WEIR_JSON_TEXT, "of an override: what every limit is multiplied by"),
+	GIVEN(by, WEIR_JSON_TEXT, "who types it"), GIVEN(reason, WEIR_JSON_TEXT, "why"), {.name = NULL}};
 /* clang-format on */
 
 /* By the member that an entry of the kind has. */
@@ -99,6 +168,25 @@ static const struct {
 };
 
 enum { GIVEN_KINDS = sizeof given_kinds / sizeof *given_kinds };
+
+/* A line, or an object of one of the kinds; records and commands need their time. */
+static json_t *given_shape(void)
+{
+	json_t *kinds = json_array();
+	json_array_append_new(kinds, weir_shape_text());
+	for (int kind = 0; kind < GIVEN_KINDS; kind++) {
+		json_t *object = weir_shape_needs(weir_shape_object(given_kinds[kind].rules), given_kinds[kind].member);
+		if (kind == TEST_GIVES_FIELDS || kind == TEST_GIVES_COMMAND)
+			(void)weir_shape_needs(object, "at");
+		json_array_append_new(kinds, object);
+	}
+	return weir_shape_one_of(kinds);
+}
+
+static json_t *all_given_shape(void)
+{
+	return weir_shape_some(TEST_GIVEN_MAX, weir_shape_named("given"));
+}
 
 static enum weir_status find_kind(struct test_given *given, struct weir_error *error)
 {
@@ -217,24 +305,25 @@ static enum weir_status read_given(const struct weir_json *at, int64_t start_ms,
 
 /* ---- expected ---- */
 
-#define DECISION(member, what, ...)                                                                  \
-	{                                                                                                \
-		.name = #member, .kind = what, .offset = offsetof(struct test_decision, member), __VA_ARGS__ \
-	}
+/* clang-format off */
+#define DECISION(member, what, says, ...) \
+	{.name = #member, .kind = what, .offset = offsetof(struct test_decision, member), .meaning = says, __VA_ARGS__}
 
 static const struct weir_json_rule decision_rules[] = {
-	DECISION(zone, WEIR_JSON_TEXT),
-	{.name = "key"},
-	{.name = "action"},
-	{.name = "mode"},
-	DECISION(line, WEIR_JSON_NUMBER, .least = 0, .most = TEST_LINES_MAX),
-	{.name = "at"},
-	{.name = "until"},
-	{.name = "for", .kind = WEIR_JSON_TIME, .offset = offsetof(struct test_decision, for_ms), .most = WEIR_TIME_END_MS},
-	DECISION(count, WEIR_JSON_NUMBER, .most = INT64_MAX),
-	{.name = "counted"},
-	{.name = "says"},
+	DECISION(zone, WEIR_JSON_TEXT, "the zone's name"),
+	{.name = "key", .meaning = "whose it is", .shape = key_shape},
+	{.name = "action", .meaning = "block or lift", .shape = action_shape},
+	{.name = "mode", .meaning = "whether the zone enforces", .shape = mode_shape},
+	DECISION(line, WEIR_JSON_NUMBER, "the line that made it, from 1 on", .least = 0, .most = TEST_LINES_MAX),
+	{.name = "at", .meaning = "from when", .shape = time_shape},
+	{.name = "until", .meaning = "until when", .shape = end_shape},
+	{.name = "for", .kind = WEIR_JSON_TIME, .offset = offsetof(struct test_decision, for_ms), .most = WEIR_TIME_END_MS,
+	 .meaning = "how long"},
+	DECISION(count, WEIR_JSON_NUMBER, "how many the limit held", .most = INT64_MAX),
+	{.name = "counted", .meaning = "the lines that the limit counted, last the one that made it", .shape = counted_shape},
+	{.name = "says", .meaning = "texts that its explanation has", .shape = says_shape},
 	{.name = NULL}};
+/* clang-format on */
 
 static enum weir_status read_word(const struct weir_json *object, const char *member, const char *const *words,
                                   int64_t *place, struct weir_error *error)
@@ -304,15 +393,17 @@ static enum weir_status read_decision(const struct weir_json *at, int64_t start_
 	return status == WEIR_OK ? check_explanation(decision, error) : status;
 }
 
-#define COUNT(member, what, ...)                                                                  \
-	{                                                                                             \
-		.name = #member, .kind = what, .offset = offsetof(struct test_count, member), __VA_ARGS__ \
-	}
+/* clang-format off */
+#define COUNT(member, what, says, ...) \
+	{.name = #member, .kind = what, .offset = offsetof(struct test_count, member), .meaning = says, __VA_ARGS__}
 
 static const struct weir_json_rule count_rules[] = {
-	COUNT(zone, WEIR_JSON_TEXT, .needed = "name the zone"), {.name = "key"},
-	COUNT(passed, WEIR_JSON_NUMBER, .most = INT64_MAX),     COUNT(blocked, WEIR_JSON_NUMBER, .most = INT64_MAX),
-	COUNT(decisions, WEIR_JSON_NUMBER, .most = INT64_MAX),  {.name = NULL}};
+	COUNT(zone, WEIR_JSON_TEXT, "the zone's name", .needed = "name the zone"),
+	{.name = "key", .meaning = "of this key alone", .shape = key_shape},
+	COUNT(passed, WEIR_JSON_NUMBER, "how many events passed", .most = INT64_MAX),
+	COUNT(blocked, WEIR_JSON_NUMBER, "how many were blocked", .most = INT64_MAX),
+	COUNT(decisions, WEIR_JSON_NUMBER, "how many decisions were made", .most = INT64_MAX), {.name = NULL}};
+/* clang-format on */
 
 static enum weir_status read_count(const struct weir_json *at, struct test_count *count, struct weir_error *error)
 {
@@ -329,17 +420,36 @@ static enum weir_status read_count(const struct weir_json *at, struct test_count
 	return status;
 }
 
-static const struct weir_json_rule expect_rules[] = {{.name = "decisions"},
-                                                     {.name = "counts"},
-                                                     {.name = "malformed",
-                                                      .kind = WEIR_JSON_NUMBER,
-                                                      .offset = offsetof(struct test_case, malformed),
-                                                      .most = TEST_LINES_MAX},
-                                                     {.name = "skipped",
-                                                      .kind = WEIR_JSON_NUMBER,
-                                                      .offset = offsetof(struct test_case, skipped),
-                                                      .most = TEST_LINES_MAX},
-                                                     {.name = NULL}};
+static json_t *decisions_shape(void)
+{
+	return weir_shape_list(0, TEST_EXPECTED_MAX, weir_shape_object(decision_rules));
+}
+
+static json_t *counts_shape(void)
+{
+	return weir_shape_list(1, TEST_EXPECTED_MAX, weir_shape_object(count_rules));
+}
+
+/* clang-format off */
+#define CASE(member, what, says, ...) \
+	{.name = #member, .kind = what, .offset = offsetof(struct test_case, member), .meaning = says, __VA_ARGS__}
+
+static const struct weir_json_rule expect_rules[] = {
+	{.name = "decisions", .meaning = "all decisions, in the order in which they are made; []: nobody is blocked",
+	 .shape = decisions_shape},
+	{.name = "counts", .meaning = "how many events passed or were blocked", .shape = counts_shape},
+	CASE(malformed, WEIR_JSON_NUMBER, "how many lines are malformed: not of their format", .most = TEST_LINES_MAX),
+	CASE(skipped, WEIR_JSON_NUMBER, "how many the format was told to skip", .most = TEST_LINES_MAX),
+	{.name = NULL}};
+/* clang-format on */
+
+/* One of them is there, as each of them can fail. */
+static json_t *expect_shape(void)
+{
+	json_t *shape = weir_shape_object(expect_rules);
+	json_object_set_new(shape, "minProperties", json_integer(1));
+	return shape;
+}
 
 static enum weir_status read_expected(struct test_case *one, struct weir_error *error)
 {
@@ -378,20 +488,47 @@ static enum weir_status read_expected(struct test_case *one, struct weir_error *
 
 /* ---- cases ---- */
 
-static const struct weir_json_rule case_rules[] = {{.name = "name",
-                                                    .kind = WEIR_JSON_TEXT,
-                                                    .offset = offsetof(struct test_case, name),
-                                                    .needed = "say what the case shows, in a few words"},
-                                                   {.name = "start"},
-                                                   {.name = "given", .needed = "list what the policy is given"},
-                                                   {.name = "expect"},
-                                                   {.name = NULL}};
+static json_t *name_shape(void)
+{
+	return weir_shape_name(TEST_NAME_MAX_BYTES);
+}
+
+/* clang-format off */
+static const struct weir_json_rule case_rules[] = {
+	CASE(name, WEIR_JSON_TEXT, "what it shows, unlike that of any other case of the file",
+	     .needed = "say what the case shows, in a few words", .shape = name_shape),
+	{.name = "start", .meaning = "what times such as \"10s\" count from, in this case", .shape = time_shape},
+	{.name = "given", .needed = "list what the policy is given", .meaning = "what comes, in this order", .shape = all_given_shape},
+	{.name = "expect", .meaning = "what the policy must do", .shape = expect_shape},
+	{.name = NULL}};
+/* clang-format on */
+
+static json_t *cases_shape(void)
+{
+	return weir_shape_list(1, TEST_CASES_MAX, weir_shape_needs(weir_shape_object(case_rules), "expect"));
+}
+
+/* clang-format off */
+#define OF_FILE(word, member, says) \
+	{.name = (word), .kind = WEIR_JSON_TEXT, .offset = offsetof(struct test_file, member), .meaning = (says)}
 
 static const struct weir_json_rule file_members[] = {
-	{.name = "config", .kind = WEIR_JSON_TEXT, .offset = offsetof(struct test_file, config)},
-	{.name = "start"},
-	{.name = "cases", .needed = "list the cases"},
+	OF_FILE("$schema", schema, "where an editor finds this schema; weir does not look at it"),
+	OF_FILE("config", config, "the configuration with the policy, relative to this file"),
+	{.name = "start", .meaning = "what times such as \"10s\" count from", .shape = time_shape},
+	{.name = "cases", .needed = "list the cases", .meaning = "each with an empty state", .shape = cases_shape},
 	{.name = NULL}};
+/* clang-format on */
+
+json_t *test_file_schema(json_t *format)
+{
+	json_t *schema = json_pack("{s:s, s:s}", "$schema", "https://json-schema.org/draft/2020-12/schema", "title",
+	                           "tests of a policy of weir"),
+		   *object = weir_shape_object(file_members);
+	json_object_update_new(schema, object);
+	json_object_set_new(schema, "$defs", json_pack("{s:o, s:o}", "given", given_shape(), "format", format));
+	return schema;
+}
 
 static enum weir_status read_name(const struct test_file *file, const struct test_case *one, struct weir_error *error)
 {

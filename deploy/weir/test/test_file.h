@@ -88,7 +88,8 @@ struct test_case {
 
 struct test_file {
 	struct weir_json_document *document;
-	const char *config; /* as it is written; NULL: not given */
+	const char *schema; /* which nobody looks at, and */
+	const char *config; /* as they are written; NULL: not given */
 	struct test_case *cases;
 	size_t case_count;
 };
@@ -99,5 +100,8 @@ extern const char *const test_actions[], *const test_modes[];
 WEIR_MUST_USE enum weir_status test_file_read(struct weir_json_document *document, struct test_file **file,
                                               struct weir_error *error);
 void test_file_free(struct test_file *file);
+
+/** The JSON Schema of such a file, from the tables that it is read by; returned. @param format  a format's shape; taken */
+json_t *test_file_schema(json_t *format);
 
 #endif

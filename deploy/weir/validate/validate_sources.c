@@ -187,13 +187,11 @@ static void warn_malformed(struct sampling *sampling, size_t place)
 	struct record_counts all = {0};
 	for (size_t i = 0; i < source->file_count; i++)
 		record_counts_add(&all, &source->files[i].counts);
-	uint64_t malformed = 0;
+	uint64_t malformed = record_counts_malformed(&all);
 	int worst = 0;
-	for (int i = 0; i < FORMAT_REASON_COUNT; i++) {
-		malformed += all.malformed[i];
+	for (int i = 0; i < FORMAT_REASON_COUNT; i++)
 		if (all.malformed[i] > all.malformed[worst])
 			worst = i;
-	}
 	if (malformed == 0 || malformed * 10 < all.lines)
 		return;
 	struct weir_text words = {0};

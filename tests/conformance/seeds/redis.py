@@ -42,12 +42,17 @@ class Redis:
 
     def call(self, *words):
         """Sends one command and returns its reply: int, str, list or None."""
-        parts = [str(word).encode() for word in words]
-        self.stream.write(b"*%d\r\n" % len(parts))
-        for part in parts:
-            self.stream.write(b"$%d\r\n%s\r\n" % (len(part), part))
+        return self.together([words])[0]
+
+    def together(self, commands):
+        """Sends commands, each a list of words, at once, and returns their replies."""
+        for words in commands:
+            parts = [str(word).encode() for word in words]
+            self.stream.write(b"*%d\r\n" % len(parts))
+            for part in parts:
+                self.stream.write(b"$%d\r\n%s\r\n" % (len(part), part))
         self.stream.flush()
-        return self.reply()
+        return [self.reply() for _ in commands]
 
     def reply(self):
         line = self.stream.readline()
@@ -68,8 +73,8 @@ class Redis:
 
 
 @contextlib.contextmanager
-def redis(*options):
-    """A Redis on libfaketime; options are added to its command line."""
+def redis(*options, clock=True):
+    """A Redis on libfaketime; options are added to its command line. Without `clock` it has its own."""
     daemon = find("redis-server")
     library = find("libfaketimeMT.so.1")
     with own_folder() as folder:
@@ -79,7 +84,7 @@ def redis(*options):
         # initializes, within libfaketime's own first malloc, and never comes back.
         env = environment(LD_PRELOAD=f"{library}:libc.so.6", FAKETIME_NO_CACHE="1",
                           FAKETIME_DONT_FAKE_MONOTONIC="1",
-                          FAKETIME_TIMESTAMP_FILE=str(server.clock_path))
+                          FAKETIME_TIMESTAMP_FILE=str(server.clock_path)) if clock else None
         command = [daemon, "--port", "0", "--unixsocket", server.socket_path, "--save", "",
                    "--dir", str(folder), *options]
         with serving(command, folder, server.ready, env=env, stop_by=signal.SIGKILL):

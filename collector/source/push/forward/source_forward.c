@@ -167,21 +167,10 @@ static const struct weir_metric unacknowledged_row = {
 static const struct source_metric unacknowledged_metric = {&unacknowledged_row, unacknowledged, NULL, false, false};
 
 static const struct source_metric *const metrics[] = {
-	&source_metric_lag_records,
-	&source_metric_lines,
-	&source_metric_errors,
-	&source_metric_lost_records,
-	&source_metric_problem,
-	&source_metric_replayable,
-	&source_metric_guarantee,
-	&push_metric_spool,
-	&push_metric_known,
-	&push_metric_pushed_back,
-	&push_metric_refused,
-	&received_metric,
-	&skipped_metric,
-	&unacknowledged_metric,
-	NULL,
+	&source_metric_lag_records, &source_metric_lines,      &source_metric_errors,    &source_metric_lost_records,
+	&source_metric_problem,     &source_metric_replayable, &source_metric_guarantee, &push_metric_spool,
+	&push_metric_known,         &push_metric_pushed_back,  &push_metric_waiting,     &push_metric_refused,
+	&received_metric,           &skipped_metric,           &unacknowledged_metric,   NULL,
 };
 
 const struct source_ops source_forward_ops = {

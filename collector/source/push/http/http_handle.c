@@ -193,43 +193,38 @@ static unsigned decode(struct http_call *call, const struct http_door *door, str
 		return 0;
 	}
 	size_t most = push_spool_batch_most(call->source->base.spool);
+	if (call->name.at != NULL && (size_t)call->source->config.body_most_bytes > most)
+		most = (size_t)call->source->config.body_most_bytes; /* stored in parts */
 	enum weir_status status = how(body, most, &call->lines, &call->answer, error);
 	return status == WEIR_OK ? 0 : status == WEIR_FULL ? 413 : 400;
 }
 
 /* ---- the spool ---- */
 
-/* The batch's id: a word for where it is from, and what the sender calls it. @return false: it is too long */
-static bool id_of(const struct http_call *call, char id[PUSH_ID_MOST_BYTES], struct weir_span *span)
+/* Sets the batch's id: a word for where it is from, and what the sender calls it. @return false: it is too long */
+static bool set_name(struct http_call *call)
 {
 	static const char *const names[] = {"X-Amz-Firehose-Request-Id", "Idempotency-Key"};
-	*span = (struct weir_span){.at = NULL};
 	for (int i = 0; i < 2; i++) {
 		const char *value = weir_http_field(call->request, names[i]);
 		if (value == NULL || value[0] == '\0')
 			continue;
 		if (strlen(value) > ID_MOST_BYTES)
 			return false;
-		int length = snprintf(id, PUSH_ID_MOST_BYTES, "%c:%s", i == 0 ? 'f' : 'k', value);
-		*span = (struct weir_span){.at = id, .length = (uint32_t)length};
+		int length = snprintf(call->id, sizeof call->id, "%c:%s", i == 0 ? 'f' : 'k', value);
+		call->name = (struct weir_span){.at = call->id, .length = (uint32_t)length};
 		break;
 	}
 	return true;
 }
 
 /* Puts the lines into the spool. @return 0, or the status of a refusal */
-static unsigned store(struct http_call *call, const struct http_door *door, struct weir_error *error)
+static unsigned store(struct http_call *call, struct weir_error *error)
 {
-	char id[PUSH_ID_MOST_BYTES];
-	struct weir_span span = {.at = NULL};
 	struct push_outcome outcome;
-	if (!door->pieces && !id_of(call, id, &span)) {
-		weir_fail(error, WEIR_INVALID, "the batch's id has more than %d bytes", ID_MOST_BYTES);
-		return 400;
-	}
 	if (call->lines.length == 0)
 		return 0;
-	enum weir_status status = push_spool_append_wait(call->source->base.spool, span, &call->lines, &outcome);
+	enum weir_status status = push_spool_append_wait(call->source->base.spool, call->name, &call->lines, &outcome);
 	call->line_count = outcome.lines;
 	call->again = outcome.again;
 	*error = outcome.why;
@@ -243,12 +238,17 @@ static unsigned store(struct http_call *call, const struct http_door *door, stru
 static void take(struct http_call *call, const struct http_door *door)
 {
 	struct weir_error error = {0};
+	if (!door->pieces && !set_name(call)) {
+		weir_fail(&error, WEIR_INVALID, "the batch's id has more than %d bytes", ID_MOST_BYTES);
+		refuse(call, door, 400, error.text);
+		return;
+	}
 	sem_wait(&call->source->decoders);
 	unsigned refusal = decode(call, door, &error);
 	weir_text_deinit(&call->plain);
 	sem_post(&call->source->decoders);
 	if (refusal == 0)
-		refusal = store(call, door, &error);
+		refusal = store(call, &error);
 	if (refusal != 0) {
 		refuse(call, door, refusal, error.text);
 		return;

@@ -56,6 +56,8 @@ struct http_call {
 	struct http_source *source;
 	const struct weir_http_request *request;
 	struct weir_http_reply *reply;
+	char id[PUSH_ID_MOST_BYTES];
+	struct weir_span name;   /* the batch's id, in `id`; at NULL: it has none */
 	struct weir_text plain;  /* what was unpacked */
 	struct weir_text lines;  /* what was taken apart */
 	struct weir_text answer; /* what a decoder has to say */

@@ -13,6 +13,7 @@
 enum { CONNECTIONS = 1024, CONNECTIONS_MOST = 65536 };
 
 #define MIB (INT64_C(1) << 20)
+#define BODY_MOST_BYTES (64 * MIB) /* two of them at a time: see WEIR_HTTP_HELD_MAX_BYTES */
 #define AT(member) offsetof(struct http_config, member)
 
 static const struct weir_json_rule tls_members[] = {
@@ -72,7 +73,7 @@ const struct weir_json_rule http_members[] = {
      .kind = WEIR_JSON_SIZE,
      .offset = AT(body_most_bytes),
      .least = 1024,
-     .most = PUSH_BATCH_MOST_BYTES,
+     .most = BODY_MOST_BYTES,
      .meaning = "the largest body, packed and unpacked; a larger one is answered with 413"},
 	{.name = "spool",
      .kind = WEIR_JSON_SIZE,

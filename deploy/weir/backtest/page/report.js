@@ -26,7 +26,8 @@ let numbers_open = UPlot === null;
 let plot = null;
 let draw = () => {}; // the chart anew
 
-const share = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 3 });
+// As many places in each, so that they can be compared down a column.
+const share = new Intl.NumberFormat(undefined, { style: "percent", minimumFractionDigits: 3, maximumFractionDigits: 3 });
 const percent = (part, all) => (all > 0 ? share.format(part / all) : "–");
 
 const colour_of = (place) => `--series-${place % COLOURS}`;
@@ -114,6 +115,8 @@ function chart() {
 }
 
 function over_time() {
+  const heading = h("h2", {}, "What got through over time");
+  if (at.length === 0) return h("section", { class: "card" }, heading, empty("No request was judged."));
   const rows = at.map((ms, place) => ({ ms, place }));
   const numbers = h("details", { class: "numbers", open: numbers_open }, h("summary", {}, "Table of requests over time"));
   const fill = () => {
@@ -130,8 +133,7 @@ function over_time() {
     fill();
   });
   fill();
-  return h("section", { class: "card" }, h("h2", {}, "What got through over time"),
-    at.length > 0 && UPlot && chart(),
+  return h("section", { class: "card" }, heading, UPlot && chart(),
     UPlot === null && h("p", { class: "note" }, "This weir was built without charts: the table has all numbers."), numbers);
 }
 
@@ -154,7 +156,8 @@ function zones() {
 function difference({ policy, zone, against, requests, keys, first }) {
   const title = one_each ? `${policy} against ${against}` : `${policy} against ${against}: ${zone}`;
   if (requests === 0) return [h("h2", {}, title), empty("The same verdicts.")];
-  return [h("h2", {}, title), h("p", {}, `${digits(keys)} keys and ${digits(requests)} requests differ. Where they begin to:`),
+  const amount = (count, name) => `${digits(count)} ${name}${count === 1 ? "" : "s"}`;
+  return [h("h2", {}, title), h("p", {}, `${amount(keys, "key")} and ${amount(requests, "request")} differ. Where they begin to:`),
     table(title, [
       { name: "Key", cell: ({ key }) => key.join(" | ") },
       { name: "From", cell: ({ at: ms }) => time(ms) },
