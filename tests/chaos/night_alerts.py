@@ -14,7 +14,7 @@ import threading
 import time
 
 from night import PARTITIONS, RATE, RUN_JOB, SELDOM_JOB, ZONES
-from night_faults import (BUS, DATA, NO_LEADER, NOTHING, STORE, VERDICTS, Fault, apply, keep_events, make_topics, nothing, part,
+from night_faults import (BUS, DATA, LONG_S, NO_LEADER, NOTHING, STORE, VERDICTS, Fault, apply, keep_events, make_topics, nothing, part,
                           set_memory, show_certificate, write_again)
 from support import pushing, wrong_clock
 from support.place import PATIENCE_S, free_port, joined, until
@@ -48,36 +48,6 @@ def each_limiter(deed):
 
 
 # ---- what is done ----
-
-def throttle_source(night):
-    """A topic of lines, of which the brokers give the collector fewer than come."""
-    topic = night.served.topic("logs")
-    night.served.kafka.create(topic)
-    night.kept_sources = night.sources()
-    night.set_sources([*night.kept_sources, {"type": "kafka", "brokers": night.served.brokers, "topics": [topic], "format": "combined",
-                                             "group": night.served.topic("collectors"), "kafka": night.served.kafka_properties}])
-    night.collector.until_ready()
-    quota("collector", consumer_byte_rate=500)(night)
-    with open(night.place.path("logs", "access.log"), "rb") as log:
-        lines = log.read().splitlines()[:500]
-    night.over = threading.Event()
-
-    def produce():
-        while not night.over.wait(1):
-            night.served.kafka.produce(topic, lines)
-    night.pusher = threading.Thread(target=produce, daemon=True)
-    night.pusher.start()
-    night.fault_s = time.time()
-
-
-def let_source_go_on(night):
-    """It gets what it asks for, until it has read all."""
-    night.over.set()
-    joined(night.pusher, "the sender", 4 * PATIENCE_S)
-    quota("collector", consumer_byte_rate=None)(night)
-    night.collector.until(lambda: night.collector.value("weir_source_lag_messages") == 0, "has read the topic", 8 * PATIENCE_S)
-    kept_sources(night)
-
 
 def forbid_reading(night):
     """Who reads decisions has no right to it any more; who writes them has."""
@@ -264,6 +234,12 @@ def log_late(night):
     night.write("--start", int(time.time()) - 120, "--rate", RATE)
 
 
+def log_out_of_order(night):
+    """A third of the lines come up to a minute after others of the same users."""
+    night.stop_writing()
+    night.write("--out-of-order", "0.3", "--late-by", "60s")
+
+
 def log_in_time(night):
     """As before."""
     night.stop_writing()
@@ -406,7 +382,6 @@ FAULTS = tuple(Fault(*row) for row in (
      "WeirNotPublishing", r"(?i)too large|size", VERDICTS, (), False, 150),
     ("brokers throttle the limiters", quota("limiter", consumer_byte_rate=200), quota("limiter", consumer_byte_rate=None),
      "WeirLimiterLag", "", VERDICTS, ("WeirPartitionsNotLive",), False, 120),
-    ("brokers throttle what a collector reads", throttle_source, let_source_go_on, "WeirSourceLag", "", VERDICTS, (), False, 120),
     ("no right to read decisions", forbid_reading, allow_reading, "WeirListStuck", "", VERDICTS, (), True),
     ("foreign messages", write_foreign, nothing, ("WeirDeadLetters", "WeirArchiverMalformed", "WeirPolicyBadMessages"),
      r"skipped|not a frame|no frame", NOTHING),
@@ -418,7 +393,8 @@ FAULTS = tuple(Fault(*row) for row in (
     ("log emptied in place", cut_log, nothing, "WeirLostUnknown", r"access\.log", NOTHING),
     ("datagrams too fast", drop_datagrams, kept_sources, "WeirDropped", r"(?i)dropped", DATA),
     ("spool of pushed lines full", make_senders_wait, let_senders_go_on, ("WeirBusAway", "WeirSendersWait/10"), BUS, VERDICTS, NO_LEADER),
-    ("log arrives late", log_late, log_in_time, ("WeirLateShare/10", "WeirDecisionDelay/10", "WeirListDelay/10"), "", NOTHING, (), False, 400),
+    ("log arrives late", log_late, log_in_time, ("WeirDecisionDelay/10", "WeirListDelay/10"), "", NOTHING, (), False, 150),
+    ("lines out of order", log_out_of_order, write_again, "WeirLateShare/10", "", NOTHING, (), False, 180),
     ("collector's clock two hours ahead", lambda night: night.restart(night.collector, env=wrong_clock.environment(night.place)),
      lambda night: night.restart(night.collector), "WeirSenderClock/10", r"clock", NOTHING),
     # -- of limiters and policies --
@@ -426,7 +402,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("keys that do not fit", spill, no_spill, ("WeirIndexLarge/10", "WeirSpill/10"), "", NOTHING, ("WeirLimiterLag", "WeirMemoryTooSmall", "WeirPaused"),
      False, 400),
     ("policy with a list that is not there", apply_absent_list, apply(), "WeirPolicyBehind/10", r"cannot use policy", NOTHING),
-    ("policy that blocks nearly all", apply_strict_zone, apply(), "WeirPolicyBlocks", "", VERDICTS),
+    ("policy that blocks nearly all", apply_strict_zone, apply(), "WeirPolicyBlocks", "", VERDICTS, (), False, None, LONG_S),
     ("attack", attack, all_of(end_beside, write_again), "WeirBlockShare/60", "", NOTHING, (), False, 120),
     # -- of the store and the archive --
     ("judging waits for the store", pause_judging, all_of(part("start", "mariadb"), keep_events(WEEK_MS)), "WeirPaused", STORE, VERDICTS, (), False, 90),
@@ -447,4 +423,4 @@ FAULTS = tuple(Fault(*row) for row in (
 ))
 # After these the log does not hold each line once, or lines are no lines of the format.
 INEXACT = ("logs of few lines in another format", "some lines in another format", "log emptied in place", "datagrams too fast", "spool of pushed lines full",
-           "log arrives late", "attack", "policy that blocks nearly all", "foreign messages", "brokers throttle what a collector reads")
+           "log arrives late", "lines out of order", "attack", "policy that blocks nearly all", "foreign messages")

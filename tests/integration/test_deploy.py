@@ -170,6 +170,7 @@ def alerts():
 # Alerts that no fault of tests/chaos brings about: promtool alone plays them, with a reason.
 ONLY_IN_RULES = {
     "WeirListBlind": "wants a broker that one gateway alone does not reach, of several",
+    "WeirSourceLag": "wants a source that is read far more slowly than it grows, as by a collector that is short of CPU time",
 }
 
 
