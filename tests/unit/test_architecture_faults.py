@@ -72,7 +72,7 @@ FAULTS = (
      "which has no row above it"),
     ("an arrow that nothing uses", change_row("daemon         | policies service | follow", "daemon         | policies service | follow record"),
      "which nothing there includes"),
-    ("a header that nobody needs to see", change_row("segment_blob shard |", "segment_blob shard shard_frame |"),
+    ("a header that nobody needs to see", change_row("segment_blob shard shard_check |", "segment_blob shard shard_check shard_frame |"),
      "which no other folder includes"),
     ("a folder without a row", lambda place: write(place, "limiter/attic/thing.c", "/* A thing. */\n"), "is no room yet"),
     ("a folder with too many files", lambda place: [write(place, f"limiter/lane/more_{i}.c", "/* More. */\n") for i in range(40)],
