@@ -175,7 +175,7 @@ static void settle(struct partition_checks *checks, const struct check_ask *ask,
                    struct check_answer *answer)
 {
 	bool judged = answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED;
-	if (!judged || ask->peek)
+	if (!judged || check_is_peek(ask))
 		return;
 	checks->unacknowledged++;
 	if (!ask->durable)
