@@ -226,11 +226,13 @@ def test_a_network_blocks_its_members(place):
     run.override("block", "--zone", "net", "10.1.2.0/23")
     run.published(zone="net", key=["10.1.2.0/23"])
     run.append(calls(*members, *others))
+    run.append(calls("12.0.0.1", count=4))
+    run.published(zone="single", key=["12.0.0.1"])  # and so all before it is in the log
     run.stop()
     decisions = run.compare()
     assert sum(one["key"] == ["10.0.0.0/8"] for one in decisions) == 3, "a block of each zone and a lift of one"
     assert not [one for one in decisions if "limit" in one and one["key"][0] not in ("11.0.0.0/24", "11.0.0.1",
-                "2001:db9::/64", "2001:db9::1")], decisions
+                "12.0.0.0/24", "12.0.0.1", "2001:db9::/64", "2001:db9::1")], decisions
     judged = [json.loads(row) for row in run.command("decode", "--topic", "judged", "--flat").out().splitlines()]
     words = {1: {}, 2: {}}
     for one in judged:

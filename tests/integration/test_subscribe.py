@@ -176,7 +176,7 @@ def test_pages_and_the_service_manager(place):
             assert subscriber.is_ready()
             page = subscriber.page()
             for name, kind in page.types.items():
-                assert name.startswith(("weir_subscribe_", "weir_http_", "weir_bus_", "weir_topic_", "weir_build_info", "process_")) and page.helps[name], name
+                assert name.startswith(("weir_subscribe_", "weir_http_", "weir_bus_", "weir_topic_", "weir_certificate_", "weir_build_info", "process_")) and page.helps[name], name
                 assert (kind == "counter") == name.endswith("_total"), name
             topic.block("10.0.0.1")
             subscriber.until(lambda: subscriber.value("delay_seconds_count") == 1, "the delay of one decision")
