@@ -58,14 +58,14 @@ def until_reading(weir, port):
 def test_a_server_that_is_slow_to_begin_is_waited_for(place):
     """It answers nothing while it gathers what it sends ahead: were it asked, the connection would end, again and again."""
     with client() as one:
-        one.declare("slow", "stream")
-    weir, port = start(place, [stream("slow")])
+        one.declare("sluggish", "stream")
+    weir, port = start(place, [stream("sluggish")])
     until_reading(weir, port)
     OWN["server"].pause()
     time.sleep(11.5)  # longer than a question and its answer may take
     OWN["server"].resume()
     with client() as one:
-        one.publish([user(i, "ann") for i in range(4)], "slow")
+        one.publish([user(i, "ann") for i in range(4)], "sluggish")
     until(lambda: keys(place) == ["ann"], "ann is blocked", SERVER_S, weir)
     assert value(port, "weir_source_errors_total") == 0, weir.said()
     assert weir.stop() == DONE, weir.said()
