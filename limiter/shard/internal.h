@@ -6,7 +6,7 @@
  *   shard_frame.c     a frame: which buckets it needs
  *   shard_judge.c     judging its events
  *   shard_override.c  operators' commands
- *   shard_bucket.c    finding, placing, moving and dropping a bucket
+ *   shard_bucket.c    finding, opening, placing, moving and dropping a bucket
  *   shard_sweep.c     the clock hand: forgetting, evicting, compacting
  *   shard_snapshot.c  checkpoints
  *   shard_load.c      segments from the store
@@ -182,6 +182,15 @@ bool shard_is_forgotten(struct shard *shard, const struct bucket *bucket, int64_
 
 /** When a bucket's last decision ends; 0: there was none, or a policy has since ended the zone's shadow mode. */
 int64_t shard_blocked_until(struct shard *shard, const struct bucket *bucket);
+
+/**
+ * Opens a bucket where it lies, or what it becomes in another layout in scratch.
+ *
+ * @param bucket  NULL: an empty one of that fingerprint, in scratch
+ * @param c       the cost for which scratch has room
+ */
+void shard_open(struct shard *shard, struct bucket *bucket, uint64_t low, uint64_t high, const struct layout *layout,
+                int64_t c, struct bucket_work *work);
 
 /** Copies an image, which has the fingerprint, into a new block, and replaces the block at old_ref (0: none). */
 uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref);

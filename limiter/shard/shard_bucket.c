@@ -70,6 +70,21 @@ int64_t shard_blocked_until(struct shard *shard, const struct bucket *bucket)
 	return bucket_blocked_until(bucket);
 }
 
+void shard_open(struct shard *shard, struct bucket *bucket, uint64_t low, uint64_t high, const struct layout *layout,
+                int64_t c, struct bucket_work *work)
+{
+	if (bucket == NULL) {
+		bucket_work_new(work, &shard->scratch, layout, c);
+		work->view.bucket->low = low;
+		work->view.bucket->high = high;
+	} else if (bucket->layout == layout->id && bucket_scale(bucket) == layout->scale &&
+	           !(bucket->flags & BUCKET_SINGLE)) {
+		bucket_work_open(work, &shard->scratch, bucket, layout);
+	} else {
+		bucket_work_convert(work, &shard->scratch, bucket, shard_layout_of(shard, bucket), layout, c);
+	}
+}
+
 void shard_set_dirty(struct shard *shard, struct bucket *bucket, uint32_t ref)
 {
 	if (bucket->flags & BUCKET_DIRTY)

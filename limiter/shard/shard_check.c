@@ -64,23 +64,6 @@ static void ask_operators(struct shard *shard, struct copy_event *event, struct 
 
 /* ---- a copy at an event ---- */
 
-/* Opens a bucket where it lies, or what becomes of it under a layout in scratch. @param bucket  NULL: an empty one */
-static void open_work(struct shard *shard, struct bucket *bucket, uint64_t low, uint64_t high,
-                      const struct copy_event *event, struct bucket_work *work)
-{
-	const struct layout *layout = event->layout;
-	if (bucket == NULL) {
-		bucket_work_new(work, &shard->scratch, layout, event->cost);
-		work->view.bucket->low = low;
-		work->view.bucket->high = high;
-	} else if (bucket->layout == layout->id && bucket_scale(bucket) == layout->scale &&
-	           !(bucket->flags & BUCKET_SINGLE)) {
-		bucket_work_open(work, &shard->scratch, bucket, layout);
-	} else {
-		bucket_work_convert(work, &shard->scratch, bucket, shard_layout_of(shard, bucket), layout, event->cost);
-	}
-}
-
 /* The short way, for what most checks are. */
 static enum bucket_fast judge_fast(struct shard *shard, const struct copy *copy, const struct copy_event *event)
 {
@@ -113,7 +96,7 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 		copy->block->clock_s = shard_noted_clock(event->clock_ms);
 		return fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	}
-	open_work(shard, copy->block, copy->low, copy->high, event, &work);
+	shard_open(shard, copy->block, copy->low, copy->high, event->layout, event->cost, &work);
 	work.sent_ms = event->sent_ms;
 	if (event->done)
 		bucket_done(&work, event->zone->zone, event->t, event->barred_until_ms, &verdict);
@@ -134,7 +117,7 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 static bool peek(struct shard *shard, struct bucket *bucket, const struct copy_event *event, struct bucket_view *view)
 {
 	struct bucket_work work;
-	open_work(shard, bucket, 0, 0, event, &work);
+	shard_open(shard, bucket, 0, 0, event->layout, event->cost, &work);
 	bucket_work_detach(&work);
 	bool blocked = bucket_peek(&work, event->zone->zone, event->t, event->cost);
 	*view = work.view;

@@ -33,23 +33,6 @@ static void record_first(struct shard *shard, struct lookup *lookup, int64_t t)
 	take_block(shard, lookup, shard_place_single(shard, &header, lookup->ref));
 }
 
-/* Opens the bucket in place, or a copy of it in the wanted layout. */
-static void open_work(struct shard *shard, struct lookup *lookup, const struct layout *layout, int64_t c,
-                      struct bucket_work *work)
-{
-	struct bucket *bucket = lookup->bucket;
-	if (bucket == NULL) {
-		bucket_work_new(work, &shard->scratch, layout, c);
-		work->view.bucket->low = lookup->low;
-		work->view.bucket->high = lookup->high;
-	} else if (bucket->layout == layout->id && bucket_scale(bucket) == layout->scale &&
-	           !(bucket->flags & BUCKET_SINGLE)) {
-		bucket_work_open(work, &shard->scratch, bucket, layout);
-	} else {
-		bucket_work_convert(work, &shard->scratch, bucket, shard_layout_of(shard, bucket), layout, c);
-	}
-}
-
 /*
  * A frame from another writer may have a key twice in its dictionary, and so two lookups of one bucket. Judging one may
  * have moved the bucket that the other found (its old block no longer matches), or created it.
@@ -84,7 +67,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 		record_first(shard, lookup, t);
 		return true;
 	}
-	open_work(shard, lookup, layout, c, &work);
+	shard_open(shard, lookup->bucket, lookup->low, lookup->high, layout, c, &work);
 	work.sent_ms = shard->work.frame->sending_time_ms;
 	if (done)
 		bucket_done(&work, lookup->zone->zone, t, barred_ms, verdict);

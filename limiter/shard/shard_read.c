@@ -22,12 +22,8 @@ static bool open_bucket(struct shard *shard, struct bucket *bucket, struct bucke
 {
 	if (shard_is_forgotten(shard, bucket, shard->clock_ms))
 		return false;
-	const struct layout *from = shard_layout_of(shard, bucket);
-	const struct layout *layout = shard_layout_in_force(from);
-	if (from == layout && !(bucket->flags & BUCKET_SINGLE))
-		bucket_work_open(work, &shard->scratch, bucket, layout);
-	else
-		bucket_work_convert(work, &shard->scratch, bucket, from, layout, 1);
+	const struct layout *layout = shard_layout_in_force(shard_layout_of(shard, bucket));
+	shard_open(shard, bucket, bucket->low, bucket->high, layout, 1, work);
 	return true;
 }
 
