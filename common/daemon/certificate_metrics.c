@@ -90,5 +90,6 @@ void weir_certificate_metrics(const struct weir_config *config, struct weir_text
 {
 	struct looking looking = {.page = page};
 	weir_metrics_family(page, &metrics[EXPIRES]);
-	look_at(&looking, weir_json_root(config->document).value, 0);
+	if (config != NULL)
+		look_at(&looking, weir_json_root(config->document).value, 0);
 }

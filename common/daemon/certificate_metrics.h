@@ -9,7 +9,7 @@ extern const struct weir_metric_table weir_certificate_metric_table;
 
 /**
  * Appends when the certificates of the files end that a configuration names, anywhere in it, 64 at most. They are read
- * each time, so that a renewed one is seen.
+ * each time, so that a renewed one is seen. config is NULL where a program was started without one: it names none.
  *
  * @thread any
  */

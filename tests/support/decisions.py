@@ -47,7 +47,9 @@ class Subscriber:
 
     def page(self):
         """Its metrics; None while it does not answer."""
-        return metrics.scrape(self.port)
+        page = metrics.scrape(self.port)
+        assert page is not None or self.weir.code() is None, f"it has ended: {self.weir.code()}: {self.weir.said()}"
+        return page
 
     def value(self, name, **labels):
         """A metric of weir_subscribe_…; None while it does not answer."""

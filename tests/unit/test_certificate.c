@@ -88,6 +88,17 @@ static struct weir_text page_of(const char *json)
 	return page;
 }
 
+static void test_no_configuration_names_no_file(void **state)
+{
+	(void)state;
+	struct weir_text page = {0};
+	weir_certificate_metrics(NULL, &page);
+	weir_text_append(&page, "", 1);
+	assert_non_null(strstr(page.at, "# TYPE weir_certificate_file_expires_timestamp_seconds gauge"));
+	assert_null(strstr(page.at, "weir_certificate_file_expires_timestamp_seconds{"));
+	weir_text_deinit(&page);
+}
+
 static size_t count_of(const char *text, const char *word)
 {
 	size_t count = 0;
@@ -125,6 +136,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_the_first_one_is_shown_and_the_last_one_trusted, scratch_setup,
 	                                    scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_no_certificate_has_no_end, scratch_setup, scratch_teardown),
+		cmocka_unit_test(test_no_configuration_names_no_file),
 		cmocka_unit_test_setup_teardown(test_a_metric_for_each_file_of_a_configuration, scratch_setup,
 	                                    scratch_teardown),
 	};
