@@ -26,9 +26,10 @@ enum {
 
 uint64_t shard_bytes(const struct shard *shard)
 {
-	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->work.bytes +
-	       shard->scratch.bytes[0] + shard->scratch.bytes[1] + shard->snapshot_bytes +
-	       shard->source_count * sizeof *shard->sources + shard->overrides.bytes + checks_bytes(shard->checks);
+	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->swapped.bytes +
+	       swap_bytes(&shard->swap) + shard->work.bytes + shard->scratch.bytes[0] + shard->scratch.bytes[1] +
+	       shard->snapshot_bytes + shard->source_count * sizeof *shard->sources + shard->overrides.bytes +
+	       checks_bytes(shard->checks);
 }
 
 /* Whether the store has a bucket in its present version. */
@@ -39,7 +40,7 @@ static bool is_clean(const struct shard *shard, const struct bucket *bucket)
 
 uint64_t shard_index_bytes(const struct shard *shard)
 {
-	return shard->table.bytes + shard->filter_bytes;
+	return shard->table.bytes + shard->filter_bytes + shard->swapped.bytes + swap_bytes(&shard->swap);
 }
 
 /* The bytes of live blocks that the ceiling allows. */
@@ -107,7 +108,8 @@ static void visit(struct shard *shard, uint32_t ref, bool evicting)
 	} else if (evicting && (bucket->flags & BUCKET_USED)) {
 		bucket->flags &= (uint8_t)~BUCKET_USED;
 	} else if (evicting && clean) {
-		note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), bucket->high);
+		if (!shard_swap_out(shard, bucket, bucket_used(bucket, shard_layout_of(shard, bucket))))
+			note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), bucket->high);
 		shard_drop(shard, bucket, ref);
 		shard->evictions++;
 	}

@@ -48,6 +48,7 @@ struct worker_options {
 	struct policy_registry *registry;
 	uint64_t first_policy; /* the version that empty partitions begin with */
 	uint64_t seed;
+	const char *swap_directory;         /* for buckets that are not used; the process's own */
 	uint32_t number;                    /* of this worker */
 	struct placement *placement;        /* which partitions this worker should have */
 	struct weir_assignment *assignment; /* which partitions the process has */
