@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Pages in a file, of which one at a time is written and one read. */
 #include "limiter/memory/swap.h"
 
 #include "common/base/alloc.h"

@@ -156,7 +156,7 @@ struct shard {
 	uint32_t clock_hand_large; /* the large block that the hand is at */
 	uint32_t churn;            /* blocks allocated and freed since shard_tidy() */
 	bool starved;              /* the hand went all the way round and found nothing to evict */
-	uint64_t evictions, loads, recalls, forgotten;
+	uint64_t evictions, loads, recalls, forgotten, swap_failures;
 };
 
 /* ---- shard_bucket.c ---- */

@@ -45,7 +45,7 @@ struct shard *shard_new(const struct shard_options *options, const struct compil
 	overrides_init(&shard->overrides, options->lateness_ms, options->partition, options->partitions);
 	slab_init(&shard->slab);
 	table_init(&shard->table);
-	table_init(&shard->swapped);
+	table_init_loose(&shard->swapped);
 	swap_init(&shard->swap, options->swap_directory);
 	return shard;
 }
@@ -192,6 +192,7 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats)
 	                              .evictions = shard->evictions,
 	                              .loads = shard->loads,
 	                              .recalls = shard->recalls,
+	                              .swap_failures = shard->swap_failures,
 	                              .forgotten = shard->forgotten};
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		if (shard->segments[i].residence == SEGMENT_PARTIAL)

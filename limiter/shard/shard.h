@@ -165,10 +165,10 @@ struct shard_snapshot {
 void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot);
 /** Ends a snapshot: it is current in the store (stored), or given up (its buckets are dirty again). Frees it. */
 void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, bool stored);
-/** Whether to checkpoint now: changed buckets reach a sixteenth of the ceiling, or eviction found nothing to evict. */
+/** Whether to checkpoint now: changed buckets reach an eighth of the ceiling, or eviction found nothing to evict. */
 bool shard_wants_checkpoint(const struct shard *shard);
 /**
- * Whether changed buckets reach an eighth of the ceiling, or nothing can be evicted: take no frame until a snapshot is
+ * Whether changed buckets reach a quarter of the ceiling, or nothing can be evicted: take no frame until a snapshot is
  * taken, or the pending one stored. One more frame is still judged exactly, but the shard then exceeds its ceiling by
  * what that frame adds.
  */
@@ -210,9 +210,11 @@ struct shard_stats {
 	uint64_t evicted_segments;
 	uint64_t bytes;       /* all memory of the shard */
 	uint64_t index_bytes; /* of those, what finds buckets, those that only the store has among them */
-	uint64_t evictions, loads, recalls,
-		forgotten;      /* loads: of segments, from the store; recalls: of buckets, from swap */
-	uint64_t overrides; /* keys and prefixes that have an operator's override */
+	uint64_t evictions, forgotten;
+	uint64_t loads;         /* of segments, from the store */
+	uint64_t recalls;       /* of buckets, from swap */
+	uint64_t swap_failures; /* times that swap could not be written or read */
+	uint64_t overrides;     /* keys and prefixes that have an operator's override */
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);
 

@@ -29,6 +29,7 @@ static uint32_t find(struct shard *shard, uint64_t low, uint64_t high, struct sw
 			return 0;
 		if (!swap_get(&shard->swap, ref, block) || !is_sound(shard, block)) {
 			table_remove(&shard->swapped, bucket_tag(low), ref);
+			shard->swap_failures++;
 			shard_set_residence(shard, table_segment_of(bucket_tag(low)), SEGMENT_UNKNOWN);
 			return 0;
 		}
@@ -72,7 +73,12 @@ uint32_t shard_recall(struct shard *shard, uint64_t low, uint64_t high)
 /* Makes room for a block in the open page. @return false: there is no swap for it */
 static bool make_room(struct shard *shard, size_t length)
 {
-	return swap_takes(&shard->swap, length) && (!swap_is_full(&shard->swap, length) || swap_turn(&shard->swap));
+	if (!swap_takes(&shard->swap, length))
+		return false;
+	if (!swap_is_full(&shard->swap, length) || swap_turn(&shard->swap))
+		return true;
+	shard->swap_failures++;
+	return false;
 }
 
 /* Whether a block is the one that the table has; else it was freed. */
@@ -118,13 +124,12 @@ static void visit_pages(struct shard *shard)
 
 bool shard_swap_out(struct shard *shard, const struct bucket *bucket, size_t used)
 {
-	if (!swap_takes(&shard->swap, used))
+	bool turns = swap_is_full(&shard->swap, used);
+	if (!make_room(shard, used))
 		return false;
-	if (swap_is_full(&shard->swap, used)) {
-		if (!swap_turn(&shard->swap))
-			return false;
+	if (turns) {
 		visit_pages(shard);
-		if (!make_room(shard, used))
+		if (!make_room(shard, used)) /* what was moved may have filled the page again */
 			return false;
 	}
 	uint32_t tag = bucket_tag(bucket->low);
