@@ -92,7 +92,7 @@ static void give_swapped(void *context, const struct bucket *bucket, size_t used
 {
 	const struct giving *giving = context;
 	struct shard_bucket image;
-	struct bucket *copy = weir_copy(bucket, used);
+	struct bucket *copy = (void *)weir_copy(bucket, used);
 	if (read_bucket(giving->shard, copy, &image)) {
 		giving->each(giving->context, &image);
 		shard_bucket_deinit(&image);

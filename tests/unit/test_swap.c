@@ -109,7 +109,7 @@ static void a_disk_that_is_full_is_no_loss(void **state)
 	(void)state;
 	struct swap swap;
 	struct held held = {.length = 1000, .byte = 3};
-	uint32_t refs[64], count = 0;
+	uint32_t refs[64] = {0}, count = 0;
 	const struct rlimit least = {SWAP_PAGE_BYTES * 2, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
 	uint8_t bytes[1000];
 	memset(bytes, held.byte, sizeof bytes);
