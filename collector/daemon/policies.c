@@ -28,7 +28,8 @@ struct policies {
 	char *folder;               /* of what it keeps */
 	struct exempt_watch exempt; /* of that version's lists */
 	struct weir_fault reading, waiting;
-	/* The newest versions of each kind; 0: none. Equal: one of its lists was missing at first. */
+	/* The newest versions of each kind; 0: none. Equal: one of its lists was missing at first. Refused is, too, what a
+	 * newer weir wrote: the least version that it can have. */
 	_Atomic uint64_t given, refused;
 };
 
@@ -121,12 +122,15 @@ static bool usable(struct policies *policies, const struct weir_policy *policy)
 static void read_on(struct policies *policies, int timeout_ms)
 {
 	struct weir_error error;
-	if (weir_policy_feed_poll(policies->feed, timeout_ms, &error) == WEIR_OK)
+	if (weir_policy_feed_poll(policies->feed, timeout_ms, &error) == WEIR_OK) {
 		weir_fault_clear(&policies->reading, policies->log, "policy");
-	else
+		if (weir_policy_feed_beyond(policies->feed) > atomic_load(&policies->refused))
+			atomic_store(&policies->refused, weir_policy_feed_beyond(policies->feed));
+	} else {
 		weir_fault_raise(&policies->reading, policies->log, "policy",
 		                 "cannot read the policies: %s. The policy in use stays. Retrying (runbook: broker-away)",
 		                 error.text);
+	}
 }
 
 const struct weir_policy *policies_poll(struct policies *policies, int timeout_ms)
@@ -192,12 +196,16 @@ bool policies_ready(const struct policies *policies, struct weir_text *why)
 enum { NEWEST_VERSION, BAD_MESSAGES, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
-	[NEWEST_VERSION] = {"weir_policy_newest_version", WEIR_GAUGE, "version", WEIR_NO_LABELS,
-                        "The newest version on the policy topic; 0 if there is none. If it stays above "
-                        "weir_policy_version, this collector cannot use that policy: see the log."},
-	[BAD_MESSAGES] = {"weir_policy_bad_messages_total", WEIR_COUNTER, "messages", WEIR_NO_LABELS,
-                      "Messages on the policy topic that are not policies and were skipped: something other than weir "
-                      "writes there."},
+	[NEWEST_VERSION] =
+		{"weir_policy_newest_version", WEIR_GAUGE, "version", WEIR_NO_LABELS,
+         "The newest version on the policy topic; 0 if there is none. If it stays above "
+         "weir_policy_version, this collector cannot use that policy: see the log. Of a policy that a newer "
+         "weir applied, the least version that it can have."},
+	[BAD_MESSAGES] = {"weir_policy_bad_messages_total", WEIR_COUNTER, "messages",
+                      WEIR_LABELS({"reason",
+                                   "`foreign`, no policy: something other than weir writes there, or `newer`, a "
+                                   "policy of a newer weir, which this program cannot read until it is upgraded"}),
+                      "Messages on the policy topic that were skipped. See the log for their offsets."},
 };
 
 const struct weir_metric_table policies_metric_table = {metrics, METRIC_COUNT};
@@ -206,7 +214,11 @@ void policies_metrics(const struct policies *policies, struct weir_text *page)
 {
 	uint64_t given = atomic_load(&policies->given), refused = atomic_load(&policies->refused);
 	weir_metrics_gauge(page, &metrics[NEWEST_VERSION], (double)(refused > given ? refused : given));
-	weir_metrics_counter(page, &metrics[BAD_MESSAGES], weir_policy_feed_bad(policies->feed));
+	weir_metrics_family(page, &metrics[BAD_MESSAGES]);
+	for (enum weir_policy_skip why = 0; why < WEIR_POLICY_SKIPS; why++) {
+		const struct weir_span reason = weir_span_of(weir_policy_skip_word(why));
+		weir_metrics_uint(page, &metrics[BAD_MESSAGES], &reason, weir_policy_feed_skipped(policies->feed, why));
+	}
 	exempt_fetch_metrics(policies->fetch, page);
 	verified_hosts_metrics(exempt_lists_hosts(policies->lists), page);
 }

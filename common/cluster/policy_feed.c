@@ -27,7 +27,8 @@ struct weir_policy_feed {
 	uint64_t end; /* the topic's next offset when reading began */
 	struct weir_policy **policies;
 	size_t count, capacity;
-	struct weir_counter bad;
+	uint64_t beyond; /* at least the version of the last policy of a newer weir */
+	struct weir_counter skipped[WEIR_POLICY_SKIPS];
 };
 
 enum weir_status weir_policy_feed_new(const struct weir_policy_feed_options *options, struct weir_policy_feed **out,
@@ -78,9 +79,19 @@ bool weir_policy_feed_caught_up(const struct weir_policy_feed *feed)
 	return feed->caught_up;
 }
 
-uint64_t weir_policy_feed_bad(const struct weir_policy_feed *feed)
+const char *weir_policy_skip_word(enum weir_policy_skip why)
 {
-	return weir_counter_read(&feed->bad);
+	return why == WEIR_POLICY_SKIP_NEWER ? "newer" : "foreign";
+}
+
+uint64_t weir_policy_feed_skipped(const struct weir_policy_feed *feed, enum weir_policy_skip why)
+{
+	return weir_counter_read(&feed->skipped[why]);
+}
+
+uint64_t weir_policy_feed_beyond(const struct weir_policy_feed *feed)
+{
+	return feed->beyond;
 }
 
 /* Appends a policy to the list. @param policy  taken */
@@ -111,15 +122,29 @@ static enum weir_status take(struct weir_policy_feed *feed, struct weir_span mes
 	return status;
 }
 
-static void pass_over(struct weir_policy_feed *feed, uint64_t offset, const struct weir_error *error)
+/* Every later version that this program reads is above the newest one that it has read. */
+static void note_newer(struct weir_policy_feed *feed)
 {
-	weir_counter_add(&feed->bad, 1);
-	uint64_t bad = weir_counter_read(&feed->bad);
-	if (bad > BAD_TOLD_MAX)
+	const struct weir_policy *newest = weir_policy_feed_newest(feed);
+	feed->beyond = newest != NULL ? newest->version + 1 : 1;
+}
+
+static void pass_over(struct weir_policy_feed *feed, uint64_t offset, enum weir_policy_skip why,
+                      const struct weir_error *error)
+{
+	struct weir_counter *skipped = &feed->skipped[why];
+	weir_counter_add(skipped, 1);
+	if (why == WEIR_POLICY_SKIP_NEWER)
+		note_newer(feed);
+	uint64_t count = weir_counter_read(skipped);
+	if (count > BAD_TOLD_MAX)
 		return;
-	weir_log(feed->options.log, WEIR_LOG_WARNING, feed->options.part, "skipped %s offset %llu: %s%s",
+	weir_log(feed->options.log, WEIR_LOG_WARNING, feed->options.part, "skipped %s offset %llu: %s%s%s",
 	         weir_topic_name(WEIR_TOPIC_POLICY), (unsigned long long)offset, error->text,
-	         bad == BAD_TOLD_MAX ? "; further ones are only counted" : "");
+	         why == WEIR_POLICY_SKIP_NEWER ? ". A newer weir applied this policy: it is not in force here until this "
+	                                         "program is upgraded, or a later policy comes (runbook: policy-rollback)"
+	                                       : ". It is no policy; who else writes there? (runbook: foreign-messages)",
+	         count == BAD_TOLD_MAX ? "; further ones are only counted" : "");
 }
 
 static enum weir_status begin(struct weir_policy_feed *feed, struct weir_error *error)
@@ -160,8 +185,10 @@ enum weir_status weir_policy_feed_poll(struct weir_policy_feed *feed, int timeou
 		return stumble(timeout_ms, status);
 	for (size_t i = 0; i < count; i++) {
 		struct weir_error why;
-		if (take(feed, messages[i].payload, &why) != WEIR_OK)
-			pass_over(feed, messages[i].offset, &why);
+		status = take(feed, messages[i].payload, &why);
+		if (status != WEIR_OK)
+			pass_over(feed, messages[i].offset,
+			          status == WEIR_NEWER ? WEIR_POLICY_SKIP_NEWER : WEIR_POLICY_SKIP_FOREIGN, &why);
 	}
 	feed->caught_up |= bus->position(feed->consumer, 0) >= feed->end;
 	return WEIR_OK;

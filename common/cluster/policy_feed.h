@@ -3,8 +3,8 @@
  * The policies of a cluster, as the policy topic has them. The topic is read from
  * its first offset on; the policy with the highest version is in force.
  *
- * A message that is not a policy is logged with its offset, counted and skipped: a
- * foreign message on the topic must not hide the policies after it.
+ * A message that is not a policy, or one of a newer weir, is logged with its offset,
+ * counted and skipped: it must not hide the policies after it.
  *
  * @thread one owner, except where noted
  */
@@ -47,7 +47,23 @@ void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version);
 /** Whether all messages that existed when reading began were read. If there is no newest then, there is no policy. */
 bool weir_policy_feed_caught_up(const struct weir_policy_feed *feed);
 
-/** How many messages were skipped. @thread any */
-uint64_t weir_policy_feed_bad(const struct weir_policy_feed *feed);
+/* Why a message was skipped. */
+enum weir_policy_skip {
+	WEIR_POLICY_SKIP_FOREIGN, /* it is no policy: something else wrote it, or it is damaged */
+	WEIR_POLICY_SKIP_NEWER,   /* a newer weir wrote it */
+	WEIR_POLICY_SKIPS
+};
+
+/** "foreign", "newer": as a metric's label has it. */
+const char *weir_policy_skip_word(enum weir_policy_skip why);
+
+/** How many messages were skipped for this reason. @thread any */
+uint64_t weir_policy_feed_skipped(const struct weir_policy_feed *feed, enum weir_policy_skip why);
+
+/**
+ * The least version that the last policy of a newer weir can have, of which nothing else can be read; 0: there was none.
+ * Above that of the newest: the newest is not the one in force elsewhere.
+ */
+uint64_t weir_policy_feed_beyond(const struct weir_policy_feed *feed);
 
 #endif

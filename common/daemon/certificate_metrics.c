@@ -22,9 +22,9 @@ enum { EXPIRES, METRIC_COUNT };
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[EXPIRES] =
 		{"weir_certificate_file_expires_timestamp_seconds", WEIR_GAUGE, "Unix time",
-         WEIR_LABELS({"file", "its path, as the configuration has it"}),
-         "When a certificate expires that the configuration names: what this process shows to clients and servers, or whom it "
-         "trusts (of several authorities in a file the last). Absent where the file holds none in PEM form."},
+         WEIR_LABELS({"file", "its path, as the configuration or the command line has it"}),
+         "When a certificate expires that the configuration or --to names: what this process shows to clients and servers, or "
+         "whom it trusts (of several authorities in a file the last). Absent where the file holds none in PEM form."},
 };
 
 const struct weir_metric_table weir_certificate_metric_table = {metrics, METRIC_COUNT};
@@ -86,10 +86,12 @@ static void look_at(struct looking *looking, json_t *value, int depth)
 	}
 }
 
-void weir_certificate_metrics(const struct weir_config *config, struct weir_text *page)
+void weir_certificate_metrics(const struct weir_config *config, const char *address, struct weir_text *page)
 {
 	struct looking looking = {.page = page};
 	weir_metrics_family(page, &metrics[EXPIRES]);
 	if (config != NULL)
 		look_at(&looking, weir_json_root(config->document).value, 0);
+	if (address != NULL)
+		look_at_address(&looking, address);
 }

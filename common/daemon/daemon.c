@@ -123,7 +123,7 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 	daemon->pages->metrics(daemon->pages->context, &reply->body);
 	weir_process_metrics(dash != NULL ? dash + 1 : daemon->name, daemon->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
-	weir_certificate_metrics(daemon->config, &reply->body);
+	weir_certificate_metrics(daemon->config, NULL, &reply->body);
 }
 
 static void show_state(bool good, struct weir_http_reply *reply)

@@ -33,6 +33,9 @@ ZONES = [{"name": "site", "id": 1, "key": ["ip"], "block_for": "10s",
 RECOVERY_S = 6 * PATIENCE_S
 
 
+# The servers of a stage: one broker; one that clients reach by TLS and SASL; three, which one gateway reaches through proxies.
+PLAIN, SECURED, SEVERAL = "one broker", "one broker by TLS and SASL", "three brokers"
+STAGES = {PLAIN: (), SECURED: ("--tls-sasl",), SEVERAL: ("--brokers", "3", "--proxy-port", "0")}
 RUN_JOB, SELDOM_JOB, SELDOM_S = "weir-run", "weir-seldom", 3 * INTERVAL_S  # jobs that have no targets at first
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -125,9 +128,10 @@ class Prometheus:
 class Night:
     """All of it. Use it in a with statement."""
 
-    def __init__(self, place, served, names=()):
-        """names: of the alerts that it is asked for."""
+    def __init__(self, place, served, names=(), proxied=None):
+        """names: of the alerts that it is asked for; proxied: (proxies of the brokers, their addresses) for a gateway."""
         self.place, self.served, self._names = place, served, names
+        self.proxies, self._addresses = proxied or ([], None)
         self.roles = Roles(place, served, ZONES, bus={"partitions": PARTITIONS}, deadletter={"rate": 10},
                            limiter={"threads": 2}, archiver={"enabled": True})
         self.began_s, self._marks, self._loads = time.time(), {}, 0
@@ -154,10 +158,12 @@ class Night:
         self.collector = self.roles.collector([{"type": "file", "path": self.place.path("logs", "*.log"), "follow": True,
                                                 "format": "combined", "start": "beginning"}])
         config = self.place.write("subscribe.json", json.dumps(self.roles.sections()))
+        through = {"bus": {"brokers": self._addresses}} if self._addresses else {}
+        other = self.place.write("subscribe-file.json", json.dumps(self.roles.sections(**through)))
         os.makedirs(self.place.path("gateway"))
         os.makedirs(self.place.path("logs"))
         self.redis = decisions.start(self.place, config, self.served.redis_url)
-        self.file = decisions.start(self.place, config, "file:" + self.place.path("gateway", "blocks"))
+        self.file = decisions.start(self.place, other, "file:" + self.place.path("gateway", "blocks"))
         self._targets = {self.redis.port: self.served.redis_url, self.file.port: "file:" + self.place.path("gateway", "blocks")}
         self.prometheus = Prometheus(self.place, {
             "weir-collector": [self.collector.port], "weir-limiter": [one.port for one in self.limiters],
@@ -275,8 +281,9 @@ class Night:
 
     def subscribe(self, subscriber, *options):
         """Starts a subscriber where it was."""
-        subscriber.weir = self.place.start("subscribe", "--config", self.place.path("subscribe.json"), "--to",
-                                           self._targets[subscriber.port], "--http", f"127.0.0.1:{subscriber.port}", *options)
+        config = self.place.path("subscribe-file.json" if subscriber is self.file else "subscribe.json")
+        subscriber.weir = self.place.start("subscribe", "--config", config, "--to", self._targets[subscriber.port], "--http",
+                                           f"127.0.0.1:{subscriber.port}", *options)
 
     def part(self, action, server):
         """deploy/cluster/part."""

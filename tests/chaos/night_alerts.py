@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 
-from night import PARTITIONS, RATE, RUN_JOB, SELDOM_JOB, ZONES
+from night import PARTITIONS, PLAIN, RATE, RUN_JOB, SECURED, SELDOM_JOB, SEVERAL, ZONES
 from night_faults import (BUS, DATA, LONG_S, NO_LEADER, NOTHING, STORE, VERDICTS, Fault, apply, keep_events, make_topics, nothing, part,
                           set_memory, show_certificate, write_again)
 from support import pushing, wrong_clock
@@ -48,6 +48,51 @@ def each_limiter(deed):
 
 
 # ---- what is done ----
+
+def throttle_source(night):
+    """A topic of lines, of which the brokers give the collector next to nothing."""
+    topic, client = night.served.topic("logs"), night.served.topic("throttled")
+    night.served.kafka.create(topic, partitions=1)
+    night.kept_sources = night.sources()
+    night.set_sources([*night.kept_sources, {"type": "kafka", "brokers": night.served.brokers, "topics": [topic], "format": "combined",
+                                             "group": night.served.topic("collectors"),
+                                             "kafka": {**night.served.kafka_properties, "client.id": client}}])
+    with open(night.place.path("logs", "access.log"), "rb") as log:
+        lines = log.read().splitlines()[:200]
+    night.served.kafka.produce(topic, lines)
+    night.collector.until(lambda: night.collector.value("weir_source_lines_total", source=f"kafka:{topic}/0") == len(lines), "reads")
+    night.served.set_quota(client, consumer_byte_rate=20)
+    night.over = threading.Event()
+
+    def produce():
+        while not night.over.wait(1):
+            night.served.kafka.produce(topic, lines)
+    night.pusher = threading.Thread(target=produce, daemon=True)
+    night.pusher.start()
+    night.fault_s = time.time()
+
+
+def let_source_go_on(night):
+    """It gets what it asks for, until it has read all."""
+    night.over.set()
+    joined(night.pusher, "the sender", 4 * PATIENCE_S)
+    night.served.set_quota(night.served.topic("throttled"), consumer_byte_rate=None)
+    night.collector.until(lambda: night.collector.value("weir_source_lag_messages") == 0, "has read the topic", 8 * PATIENCE_S)
+    kept_sources(night)
+
+
+def cut_gateway_off(night):
+    """One gateway does not reach one of the brokers any more; everybody else does."""
+    topic = night.served.topic("decisions")
+    partitions = night.served.kafka.admin().list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+    night.proxies[partitions[0].leader - 1].cut()
+
+
+def let_gateway_hear(night):
+    """It reaches it again."""
+    for proxy in night.proxies:
+        proxy.mend()
+
 
 def forbid_reading(night):
     """Who reads decisions has no right to it any more; who writes them has."""
@@ -363,7 +408,7 @@ def forget_archive(night):
 WEEK_MS = 7 * 86400 * 1000
 
 FAULTS = tuple(Fault(*row) for row in (
-    # name, inject, repair, its alerts, words, what it costs, pages that may follow, whether by TLS and SASL, seconds to the last
+    # name, inject, repair, its alerts, words, what it costs, pages that may follow, the stage, seconds to the last
     # alert, seconds of health before
     # -- those of processes and of Prometheus itself --
     ("process that ends again and again", restart_often, nothing, "WeirRestarts", "", VERDICTS),
@@ -377,50 +422,54 @@ FAULTS = tuple(Fault(*row) for row in (
     ("broker stopped for half an hour", part("stop", "kafka"), part("start", "kafka"), ("WeirBusAway", "WeirArchiverBusAway/10"), BUS, VERDICTS,
      NO_LEADER),
     ("events too large for the brokers", setting("events", max_message_bytes=60), setting("events", max_message_bytes=4 << 20),
-     ("WeirLowWater", "WeirProducerRestarts"), r"(?i)too large|size", VERDICTS, ("WeirSourceLag",), False, 120),
+     ("WeirLowWater", "WeirProducerRestarts"), r"(?i)too large|size", VERDICTS, ("WeirSourceLag",), PLAIN, 120),
     ("decisions too large for the brokers", setting("decisions", max_message_bytes=60), setting("decisions", max_message_bytes=4 << 20),
-     "WeirNotPublishing", r"(?i)too large|size", VERDICTS, (), False, 150),
+     "WeirNotPublishing", r"(?i)too large|size", VERDICTS, (), PLAIN, 150),
     ("brokers throttle the limiters", quota("limiter", consumer_byte_rate=200), quota("limiter", consumer_byte_rate=None),
-     "WeirLimiterLag", "", VERDICTS, ("WeirPartitionsNotLive",), False, 120),
-    ("no right to read decisions", forbid_reading, allow_reading, "WeirListStuck", "", VERDICTS, (), True),
+     "WeirLimiterLag", "", VERDICTS, ("WeirPartitionsNotLive",), PLAIN, 120),
+    ("brokers throttle what a collector reads", throttle_source, let_source_go_on, "WeirSourceLag", "", VERDICTS),
+    ("one gateway does not reach one broker", cut_gateway_off, let_gateway_hear, "WeirListBlind",
+     r"subscribe-file.*(not been heard|refused|no broker)", VERDICTS, (), SEVERAL),
+    ("no right to read decisions", forbid_reading, allow_reading, "WeirListStuck", "", VERDICTS, (), SECURED),
     ("foreign messages", write_foreign, nothing, ("WeirDeadLetters", "WeirArchiverMalformed", "WeirPolicyBadMessages"),
      r"skipped|not a frame|no frame", NOTHING),
     # -- of logs --
     ("logs of few lines in another format", log_little_otherwise, log_as_before, "WeirMostMalformed", "", VERDICTS, ("WeirFormatChanged",)),
     ("some lines in another format", write_beside, end_beside, ("WeirMalformed/10", "WeirDeadLettersDropped/10"), "", NOTHING,
-     ("WeirFormatChanged",), False, 180),
+     ("WeirFormatChanged",), PLAIN, 180),
     ("one log of several unreadable", loop_of_links, no_loop, "WeirSourceProblem/10", r"loop\.log.*symbolic", NOTHING),
     ("log emptied in place", cut_log, nothing, "WeirLostUnknown", r"access\.log", NOTHING),
     ("datagrams too fast", drop_datagrams, kept_sources, "WeirDropped", r"(?i)dropped", DATA),
     ("spool of pushed lines full", make_senders_wait, let_senders_go_on, ("WeirBusAway", "WeirSendersWait/10"), BUS, VERDICTS, NO_LEADER),
-    ("log arrives late", log_late, log_in_time, ("WeirDecisionDelay/10", "WeirListDelay/10"), "", NOTHING, (), False, 150),
-    ("lines out of order", log_out_of_order, write_again, "WeirLateShare/10", "", NOTHING, (), False, 180),
+    ("log arrives late", log_late, log_in_time, ("WeirDecisionDelay/10", "WeirListDelay/10"), "", NOTHING, (), PLAIN, 150),
+    ("lines out of order", log_out_of_order, write_again, "WeirLateShare/10", "", NOTHING, (), PLAIN, 180),
     ("collector's clock two hours ahead", lambda night: night.restart(night.collector, env=wrong_clock.environment(night.place)),
      lambda night: night.restart(night.collector), "WeirSenderClock/10", r"clock", NOTHING),
     # -- of limiters and policies --
-    ("limiter suspended again and again", suspend_again_and_again, nothing, "WeirFenced/10", "", NOTHING, ("WeirDown",), False, 300),
+    ("limiter suspended again and again", suspend_again_and_again, nothing, "WeirFenced/10", "", NOTHING, ("WeirDown",), PLAIN, 300),
     ("keys that do not fit", spill, no_spill, ("WeirIndexLarge/10", "WeirSpill/10"), "", NOTHING, ("WeirLimiterLag", "WeirMemoryTooSmall", "WeirPaused"),
      False, 400),
     ("policy with a list that is not there", apply_absent_list, apply(), "WeirPolicyBehind/10", r"cannot use policy", NOTHING),
-    ("policy that blocks nearly all", apply_strict_zone, apply(), "WeirPolicyBlocks", "", VERDICTS, (), False, None, LONG_S),
-    ("attack", attack, all_of(end_beside, write_again), "WeirBlockShare/60", "", NOTHING, (), False, 120),
+    ("policy that blocks nearly all", apply_strict_zone, apply(), "WeirPolicyBlocks", "", VERDICTS, (), PLAIN, None, LONG_S),
+    ("attack", attack, all_of(end_beside, write_again), "WeirBlockShare/60", "", NOTHING, (), PLAIN, 120),
     # -- of the store and the archive --
-    ("judging waits for the store", pause_judging, all_of(part("start", "mariadb"), keep_events(WEEK_MS)), "WeirPaused", STORE, VERDICTS, (), False, 90),
+    ("judging waits for the store", pause_judging, all_of(part("start", "mariadb"), keep_events(WEEK_MS)), "WeirPaused", STORE, VERDICTS, (), PLAIN, 90),
     ("store stopped for six minutes", part("stop", "mariadb"), part("start", "mariadb"),
-     ("WeirStoreAway", "WeirCheckpointAge", "WeirArchiverNotStoring"), STORE, NOTHING, (), False, 420),
+     ("WeirStoreAway", "WeirCheckpointAge", "WeirArchiverNotStoring"), STORE, NOTHING, (), PLAIN, 420),
     ("brokers throttle the archiver", all_of(keep_for_the_archive(300_000), quota("archiver", consumer_byte_rate=200)),
      all_of(quota("archiver", consumer_byte_rate=None), keep_for_the_archive(WEEK_MS)), ("WeirArchiveLosing", "WeirArchiverLag/10"), "", DATA,
-     (), False, 480),
+     (), PLAIN, 480),
     ("archiver away for as long as topics keep", forget_archive, all_of(start_archiver, keep_for_the_archive(WEEK_MS)),
      "WeirArchiveLosing/1000", "", DATA),
-    ("archiver's rows of another time", restore_other_backup, restore_own_backup, "WeirArchiveNotGrowing/10", "", NOTHING, (), False, 180),
+    ("archiver's rows of another time", restore_other_backup, restore_own_backup, "WeirArchiveNotGrowing/10", "", NOTHING, (), PLAIN, 180),
     ("judged deleted before it was archived", trim_unarchived, lambda night: night.recover(), "WeirArchiverStuck", r"archiver.*(deleted|gone)",
-     NOTHING, (), False, 180),
+     NOTHING, (), PLAIN, 180),
     # -- of gateways and certificates --
     ("more blocks than a gateway may hold", small_list, whole_list, "WeirListFull", r"--max", NOTHING),
     ("broker's certificate ends in five days", show_certificate(5), show_certificate(365), "WeirCertificateExpires/10", "", NOTHING,
-     (*NO_LEADER, "WeirBusAway"), True, 180),
+     (*NO_LEADER, "WeirBusAway"), SECURED, 180),
 ))
 # After these the log does not hold each line once, or lines are no lines of the format.
 INEXACT = ("logs of few lines in another format", "some lines in another format", "log emptied in place", "datagrams too fast", "spool of pushed lines full",
-           "log arrives late", "lines out of order", "attack", "policy that blocks nearly all", "foreign messages")
+           "log arrives late", "lines out of order", "attack", "policy that blocks nearly all", "foreign messages",
+           "brokers throttle what a collector reads")

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 
-from night import HISTORY_S, ZONES
+from night import HISTORY_S, PLAIN, SECURED, ZONES
 from support import wrong_clock
 from support.place import PATIENCE_S, until
 
@@ -20,10 +20,10 @@ VERDICTS, DATA, NOTHING = "verdicts", "data", "nothing"
 WITHIN_S = 90
 
 # alert: which tells of it first, or None; or all that have to, the first first; words: a pattern that a log line or a page
-# has; also: pages that may follow; secured: whether clients reach the brokers by TLS and SASL; within_s: seconds to the
+# has; also: pages that may follow; stage: of which servers; within_s: seconds to the
 # last alert; history_s: for how long all was well before, as the rules ask for.
-Fault = collections.namedtuple("Fault", "name inject repair alert words cost also secured within_s history_s",
-                               defaults=((), False, None, HISTORY_S))
+Fault = collections.namedtuple("Fault", "name inject repair alert words cost also stage within_s history_s",
+                               defaults=((), PLAIN, None, HISTORY_S))
 
 
 def alerts_of(fault):
@@ -340,7 +340,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("Redis out of memory", redis_memory(1), redis_memory(0), "WeirListNotTrue", r"OOM|maxmemory", VERDICTS),
     ("policy with a typo", apply_typo, nothing, None, "", NOTHING),
     ("policy that matches nothing", apply(match={"method": ["PSOT"]}), apply(), ("WeirPolicyMatchesNothing", "WeirNothingJudged"),
-     r"policy", VERDICTS, (), False, None, LONG_S),
+     r"policy", VERDICTS, (), PLAIN, None, LONG_S),
     ("two collectors of one identity", copy_collector, end_second, "WeirDuplicateCollector", r"two collectors have one identity", VERDICTS),
     ("limiter with other bus.partitions", fewer_partitions, nothing, None, "", NOTHING),
     ("archiver stopped", lambda night: night.archiver.stop(), lambda night: night.start(night.archiver), "WeirArchiverDown", "", NOTHING),
@@ -349,9 +349,9 @@ FAULTS = tuple(Fault(*row) for row in (
     ("topic events made anew and grown", recreate_events, lambda night: night.recover(), "WeirPartitionsStuck", r"recreated", VERDICTS,
      ("WeirDown", "WeirSourceLag", "WeirLowWater", "WeirLimiterLag", "WeirPartitionsNotLive")),
     ("broker's certificate expired", show_certificate(-1), show_certificate(365), "WeirBusAway", r"certificate.*expired.*runbook: certificates",
-     VERDICTS, NO_LEADER, True),
+     VERDICTS, NO_LEADER, SECURED),
     ("wrong SASL password", change_sasl_password, restore_sasl_password, "WeirBusAway",
-     r"rejects the user: wrong .*password.*runbook: credentials", VERDICTS, NO_LEADER, True),
+     r"rejects the user: wrong .*password.*runbook: credentials", VERDICTS, NO_LEADER, SECURED),
     # -- ten more --
     ("limiter killed", lambda night: night.limiters[0].kill(), lambda night: night.start(night.limiters[0]), "WeirDown", "", VERDICTS),
     ("collector's disk full", fill_state, drain_state, "WeirPositionsUnsaved", r"/readyz: 503 .*could not be saved", NOTHING),
@@ -363,7 +363,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("gateway's directory gone", remove_gateway, restore_gateway, "WeirListNotTrue", r"gateway.*No such file", VERDICTS),
     ("two limiters of one state directory", one_state, nothing, None, "", NOTHING),
     ("log truncated while it was read", truncate_log, nothing, "WeirLost", r"truncated", DATA),
-    ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS, (), False,
+    ("nothing is logged any more", lambda night: night.stop_writing(), lambda night: night.write(), "WeirNothingRead", "", VERDICTS, (), PLAIN,
      None, USUAL_S),
 ))
 CI = ("store read-only", "log in another format", "gateway's directory gone", "broker stopped", "topic decisions deleted")

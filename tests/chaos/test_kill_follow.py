@@ -176,11 +176,15 @@ class Service:
     def lines(self):
         """How many lines it has read since its start; -1 while it does not answer."""
         page = metrics.scrape(self.port)
+        if page is None:
+            self.weir.require_asked()
         return page.value("weir_collector_lines_total") if page else -1
 
     def verdicts(self):
         """How many verdicts it has given in all its lives; -1 while it does not answer."""
         page = metrics.scrape(self.port)
+        if page is None:
+            self.weir.require_asked()
         return page.sum("weir_limiter_verdicts_total") if page else -1
 
 

@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 import night_alerts
 import night_faults
-from night import LATER_S, Night, faster
+from night import LATER_S, PLAIN, SEVERAL, STAGES, Night, faster
 from night_faults import NOTHING, WITHIN_S, alerts_of
 from support import cases, cluster, venv
 from support.place import Place, find_weir, until
@@ -119,15 +119,16 @@ def be_healthy(night, seconds):
     return f"no page in {time.monotonic() - began:.0f} s"
 
 
-def stage(stack, weir, secured, names):
-    """Everything, as it stands before the first fault. secured: whether brokers want TLS and SASL; names: of the alerts."""
+def stage(stack, weir, kind, names):
+    """Everything, as it stands before the first fault. kind: of STAGES; names: of the alerts."""
     place = stack.enter_context(Place(weir))
     disks = None if NO_NAMESPACE else {"broker-1": 256 * MIB}
-    served = stack.enter_context(cluster.own(*(["--tls-sasl"] if secured else []), parent=place.directory, disks=disks))
+    served = stack.enter_context(cluster.own(*STAGES[kind], parent=place.directory, disks=disks))
+    proxied = stack.enter_context(served.proxied_kafka()) if kind == SEVERAL else None
     held = {}
     if not NO_NAMESPACE:
         held["collector"] = stack.enter_context(SmallDisk(place.path("collector-1.state"), 4 * MIB))
-    night = stack.enter_context(Night(place, served, names))
+    night = stack.enter_context(Night(place, served, names, proxied))
     night.disks = held
     return night
 
@@ -174,22 +175,22 @@ def run(weir, chosen, options):
 
     The stage is made anew where one did not come to health, and where the next needs one of the other kind."""
     failed = []
-    left = [("health", lambda night: be_healthy(night, options.health), False)] if options.health else []
-    left += [(fault.name, lambda night, fault=fault: play(night, fault, options.fire), fault.secured)
-             for fault in sorted(chosen, key=lambda fault: fault.secured)]
+    left = [("health", lambda night: be_healthy(night, options.health), PLAIN)] if options.health else []
+    left += [(fault.name, lambda night, fault=fault: play(night, fault, options.fire), fault.stage)
+             for fault in sorted(chosen, key=lambda fault: list(STAGES).index(fault.stage))]
     if not any(fault.name in night_faults.INEXACT + night_alerts.INEXACT for fault in chosen):
-        secured = bool(left) and left[-1][2]
-        left.append(("exact", lambda night: f"{night.until_exact()} lines, each taken once, judged and stored", secured))
+        kind = left[-1][2] if left else PLAIN
+        left.append(("exact", lambda night: f"{night.until_exact()} lines, each taken once, judged and stored", kind))
     count, names = len(left), {name for fault in chosen for name in alerts_of(fault)}
     while left:
         with contextlib.ExitStack() as stack:
-            secured = left[0][2]
+            kind = left[0][2]
             try:
-                night = stage(stack, weir, secured, names)
+                night = stage(stack, weir, kind, names)
             except cases.Skipped as why:
                 print(f"skipped: {why}\n0 passed, 0 failed")
                 return cases.SKIPPED
-            while left and left[0][2] == secured:
+            while left and left[0][2] == kind:
                 name, deed, _ = left.pop(0)
                 began = time.monotonic()
                 try:

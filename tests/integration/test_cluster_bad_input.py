@@ -148,9 +148,9 @@ def test_foreign_messages_on_every_topic(place):
         # Each reader has counted just what it met.
         until(lambda: limiters_total(town, "weir_limiter_malformed_frames_total") >= len(bad), "the limiters have counted")
         assert limiters_total(town, "weir_limiter_malformed_frames_total") == len(bad)
-        town.collector.until(lambda: town.collector.value("weir_policy_bad_messages_total") >= len(placed["policy"]),
+        town.collector.until(lambda: town.collector.value("weir_policy_bad_messages_total", reason="foreign") >= len(placed["policy"]),
                              "the collector has counted")
-        assert town.collector.value("weir_policy_bad_messages_total") == len(placed["policy"])
+        assert town.collector.value("weir_policy_bad_messages_total", reason="foreign") == len(placed["policy"])
         town.collector.until(lambda: town.collector.value("weir_collector_malformed_total") == 3, "and its lines")
         for subscriber in town.subscribers:
             subscriber.until(lambda of=subscriber: of.value("decisions_total", result="malformed")
@@ -226,6 +226,22 @@ def test_a_frame_of_a_newer_weir_stops_its_partition_alone(place):
         judged = [frames.decode(message.value) for message in one.kafka.consume(one.topic("judged"))]
         assert sum(len(frame.events) for frame in judged) == stage.fed * EVENTS
         assert limiter.stop() == DONE
+
+
+def test_a_policy_of_a_newer_weir_is_told_from_what_a_stranger_writes(place):
+    """A collector cannot read it: it works by the one before, says so, and takes the next that it can read."""
+    with cluster.shared() as one, Roles(place, one, ZONES, bus={"partitions": PARTITIONS}) as roles:
+        roles.apply()
+        collector = roles.collector([traffic.source(place.write("log", ""))]).until_ready()
+        skipped = lambda reason: collector.value("weir_policy_bad_messages_total", reason=reason)
+        one.kafka.produce(one.topic("policy"), [(b"newer", b"wF\x03" + bytes(100), 0), (b"else", b"no policy", 0)])
+        collector.until(lambda: (skipped("newer"), skipped("foreign")) == (1, 1), "tells them apart")
+        assert collector.page("/readyz") == (503, "cannot use policy 2: see the log\n")
+        assert (collector.value("weir_policy_newest_version"), collector.value("weir_policy_version")) == (2, 1)
+        assert "A newer weir applied this policy" in collector.said() and "who else writes there?" in collector.said()
+        roles.apply([{**ZONES[0], "block_for": "2m"}])
+        collector.until_ready().until(lambda: collector.value("weir_policy_version") == 2, "takes the next one")
+        assert collector.stop() == DONE
 
 
 if __name__ == "__main__":

@@ -73,16 +73,22 @@ class Following:
     def verdicts(self):
         """How many events have been judged, by /metrics; -1 while it does not answer."""
         page = metrics.scrape(self.port)
+        if page is None:
+            self.weir.require_asked()
         return page.sum("weir_limiter_verdicts_total") if page else -1
 
     def page(self, path):
         """(status, text) of a page; (0, "") while it does not answer."""
         answer = metrics.get(self.port, path)
+        if answer is None:
+            self.weir.require_asked()
         return (answer[0], answer[2]) if answer else (0, "")
 
     def state_up(self):
         """weir_run_state_up; -1 while it does not answer."""
         page = metrics.scrape(self.port)
+        if page is None:
+            self.weir.require_asked()
         return page.value("weir_run_state_up") if page else -1
 
     def troubles(self):

@@ -126,6 +126,25 @@ def test_marks_of_transactions_are_no_lag(place):
         assert taken(one)[0] == {"a": 2, "b": 2}
 
 
+def test_what_brokers_hold_back_is_lag(place):
+    """They let it fetch next to nothing: no fetch says then how far the topic has grown."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        client = one.topic("throttled")
+        one.kafka.create(one.topic("logs"), partitions=1)
+        collector = roles.collector([source(one, kafka={**one.kafka_properties, "client.id": client})]).until_ready()
+        value = lambda name: collector.value(f"weir_source_{name}", source=f"kafka:{one.topic('logs')}/0")
+        one.kafka.produce(one.topic("logs"), [record("ann")])
+        collector.until(lambda: value("lines_total") == 1 and value("lag_messages") == 0, "has read all")
+        one.set_quota(client, consumer_byte_rate=20)
+        one.kafka.produce(one.topic("logs"), [record("bob", pad="x" * 2000) for _ in range(100)])
+        one.kafka.produce(one.topic("logs"), [record("cid", pad="x" * 2000) for _ in range(100)])
+        collector.until(lambda: value("lag_messages") > 0 and value("lag_seconds") > 15, "says that it is behind", BUSY_S)
+        one.set_quota(client, consumer_byte_rate=None)
+        collector.until(lambda: value("lines_total") == 201 and value("lag_messages") == value("lag_seconds") == 0,
+                        "has read all", 2 * BUSY_S)
+        assert collector.stop() == 0
+
+
 def test_messages_of_any_size_and_form_are_taken_or_told(place):
     """10 MB, keys and headers that are larger than what they belong to, every compression."""
     with cluster.shared() as one, roles_of(place, one) as roles:

@@ -35,6 +35,7 @@ def _run(test, weir, parent):
             faulthandler.dump_traceback_later(LIMIT_S, exit=True)
         try:
             test(place)
+            place.require_no_fault()
         except Skipped as why:
             return "skipped", str(why)
         except Exception:  # pylint: disable=broad-exception-caught

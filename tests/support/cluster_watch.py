@@ -7,6 +7,7 @@ uses the cluster holds a shared lock on HOME/users. --now: takes it down at once
 """
 
 import argparse
+import contextlib
 import fcntl
 import glob
 import os
@@ -73,7 +74,8 @@ class Watch:
         """Ends what runs without what tells of it."""
         for pid, start in self.processes:
             if is_running(pid, start):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def take_down(self, before=lambda: None):
         """Takes it down if it is still unused; whether it was."""
@@ -81,10 +83,16 @@ class Watch:
             if self.is_used():
                 return False
             before()
-            if self.look():
-                subprocess.run([os.path.join(DEPLOY, "down"), self.servers], stdin=subprocess.DEVNULL,
-                               timeout=DOWN_S, check=True)
-            self.end_orphans()
+            try:
+                if self.look():
+                    subprocess.run([os.path.join(DEPLOY, "down"), self.servers], stdin=subprocess.DEVNULL,
+                                   timeout=DOWN_S, check=True)
+            except subprocess.CalledProcessError:
+                if self.look():
+                    raise
+                # The directory was being removed meanwhile, so that nothing told any more what runs.
+            finally:
+                self.end_orphans()
             shutil.rmtree(self.servers, ignore_errors=True)
         return True
 

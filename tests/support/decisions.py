@@ -46,9 +46,10 @@ class Subscriber:
             self.gateway = target.split()[0]
 
     def page(self):
-        """Its metrics; None while it does not answer."""
+        """Its metrics; None while it does not answer: not yet, or as the test has ended it."""
         page = metrics.scrape(self.port)
-        assert page is not None or self.weir.code() is None, f"it has ended: {self.weir.code()}: {self.weir.said()}"
+        if page is None:
+            self.weir.require_asked()
         return page
 
     def value(self, name, **labels):
@@ -59,6 +60,8 @@ class Subscriber:
     def is_ready(self):
         """Whether /readyz says so."""
         answer = metrics.get(self.port, "/readyz")
+        if answer is None:
+            self.weir.require_asked()
         return answer is not None and answer[0] == 200
 
     def until(self, condition, what, patience_s=2 * PATIENCE_S):

@@ -4,6 +4,7 @@
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,11 @@ from parts.ports import free_ports  # pylint: disable=wrong-import-position
 
 SANITIZED = bool(os.environ.get("WEIR_SANITIZED"))
 PATIENCE_S = 120 if SANITIZED else 30  # for what happens in a moment on a quiet machine
+
+# By these a process ends that has a fault; a test ends one by others.
+_OF_FAULTS = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS, -signal.SIGFPE, -signal.SIGILL, -signal.SIGTRAP, -signal.SIGSYS}
+_REPORT = re.compile(rb"runtime error: |ERROR: \w+Sanitizer|WARNING: ThreadSanitizer")  # a sanitizer's
+_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGKILL}
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -83,6 +89,7 @@ class Weir:
             # pylint: disable-next=subprocess-popen-preexec-fn,consider-using-with
             self.process = subprocess.Popen(command, preexec_fn=child, **popen)
         self.started_s = time.monotonic()
+        self._asked = False  # whether the test ended it, or waits for its end
 
     @property
     def pid(self):
@@ -92,6 +99,20 @@ class Weir:
     def code(self):
         """Its exit code, negative for a signal; None while it runs."""
         return self.process.poll()
+
+    def fault(self):
+        """By which fault of its own it ended: words; None where it runs, or ended in another way."""
+        if self.code() is None:
+            return None
+        report = SANITIZED and _REPORT.search(read(self.said_path))
+        return self._end() if self.code() in _OF_FAULTS or report else None
+
+    def require_asked(self):
+        """That it runs, or that its test has ended it: who asks a process that is gone gets no answer, and takes it for one."""
+        assert self._asked or self.code() is None, self._end()
+
+    def _end(self):
+        return f"{' '.join(self.process.args)} ended with status {self.code()}: {self.said()[-4000:]}"
 
     def said(self):
         """What it wrote to standard error so far."""
@@ -109,6 +130,7 @@ class Weir:
 
     def signal(self, number):
         """Sends a signal; of no effect once it has ended."""
+        self._asked |= number in _ENDING and self.code() is None
         self.process.send_signal(number)
 
     def pause(self):
@@ -122,6 +144,7 @@ class Weir:
 
     def wait(self, patience_s=PATIENCE_S):
         """Waits for its end: the exit code."""
+        self._asked = True
         try:
             return self.process.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -157,20 +180,35 @@ class Place:
         self.weir = weir
         self.directory = tempfile.mkdtemp(prefix="weir-test-", dir=parent)
         self._runs = 0
-        self._started = []
+        self._started, self._faults = [], []
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         self.end_all()
         shutil.rmtree(self.directory, ignore_errors=True)
+        if kind is None:
+            self.require_no_fault()
 
     def end_all(self):
         """Ends what was started and still runs."""
+        self._let_go()
         for started in self._started:
             started.kill()
         self._started.clear()
+
+    def require_no_fault(self):
+        """That nothing that was started here ended by a fault of its own, whether or not anybody has looked."""
+        self._let_go()
+        faults, self._faults = self._faults, []
+        assert not faults, "\n".join(faults)
+
+    def _let_go(self):
+        """Forgets what has ended, but not how."""
+        ended = [one for one in self._started if one.code() is not None]
+        self._faults += [words for words in (one.fault() for one in ended) if words]
+        self._started = [one for one in self._started if one not in ended]
 
     def path(self, *names):
         """A path in the directory."""
@@ -200,7 +238,8 @@ class Place:
         self._runs += 1
         command = [popen.pop("program", self.weir), *map(str, arguments)]
         started = Weir(command, self.path(f"out-{self._runs}"), self.path(f"said-{self._runs}"), **popen)
-        self._started = [one for one in self._started if one.code() is None] + [started]
+        self._let_go()
+        self._started.append(started)
         return started
 
     def run(self, *arguments, patience_s=4 * PATIENCE_S, **popen):

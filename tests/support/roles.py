@@ -81,16 +81,21 @@ class Role:
     # ---- questions ----
 
     def page(self, path):
-        """(status, text) of an HTTP page; None while it does not answer."""
+        """(status, text) of an HTTP page; None while it does not answer: not yet, or as the test has ended it."""
         answer = metrics.get(self.port, path)
+        if answer is None:
+            self.run.require_asked()
         return answer and (answer[0], answer[2])
 
     def metrics(self):
-        """Its metrics; None while it does not answer."""
-        return metrics.scrape(self.port)
+        """Its metrics; None likewise."""
+        page = metrics.scrape(self.port)
+        if page is None:
+            self.run.require_asked()
+        return page
 
     def value(self, name, **labels):
-        """The sum of a metric's samples that have these labels; 0 while it does not answer."""
+        """The sum of a metric's samples that have these labels; 0 likewise."""
         page = self.metrics()
         return page.sum(name, **labels) if page else 0
 

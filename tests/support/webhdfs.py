@@ -99,6 +99,8 @@ class Run:
     def value(self, name, **labels):
         """A metric; None while it does not answer."""
         page = metrics.scrape(self.port)
+        if page is None:
+            self.weir.require_asked()
         return page and page.value(name, **labels)
 
     def until_lines(self, count):

@@ -299,7 +299,9 @@ static void files_are_trimmed_behind_the_slowest_reader(void **state)
 		assert_int_equal(WEIR_OK, fixture_send_number(fixture, i % 2 ? 1 : 0, i / 2, 2000));
 	fixture_settle(fixture);
 	int all = count_segments(fixture);
-	assert_in_range(all, 12, 16);
+	/* As many as hold 800 kB, and twice as many at most: a batch that no longer fits begins a file, and how large batches
+	 * are is how many messages came during an fsync. */
+	assert_in_range(all, 12, 26);
 	for (uint32_t i = 0; i < FIXTURE_PARTITIONS; i++)
 		fixture->ops->consumed(fast, i, i < 2 ? 200 : 0);
 	fixture->ops->consumed(slow, 0, 100);

@@ -82,7 +82,7 @@ static struct weir_text page_of(const char *json)
 	struct weir_error error;
 	struct weir_config config = {0};
 	assert_int_equal(WEIR_OK, weir_json_parse("test", json, strlen(json), &config.document, &error));
-	weir_certificate_metrics(&config, &page);
+	weir_certificate_metrics(&config, NULL, &page);
 	weir_json_document_free(config.document);
 	weir_text_append(&page, "", 1);
 	return page;
@@ -92,10 +92,23 @@ static void test_no_configuration_names_no_file(void **state)
 {
 	(void)state;
 	struct weir_text page = {0};
-	weir_certificate_metrics(NULL, &page);
+	weir_certificate_metrics(NULL, NULL, &page);
 	weir_text_append(&page, "", 1);
 	assert_non_null(strstr(page.at, "# TYPE weir_certificate_file_expires_timestamp_seconds gauge"));
 	assert_null(strstr(page.at, "weir_certificate_file_expires_timestamp_seconds{"));
+	weir_text_deinit(&page);
+}
+
+static void test_an_address_of_the_command_line_names_a_file(void **state)
+{
+	char path[512], address[600], sample[700];
+	write_file(*state, "ca.pem", first, second, path);
+	struct weir_text page = {0};
+	snprintf(address, sizeof address, "rediss://weir:hush@h:1/0?ca=%s", path);
+	weir_certificate_metrics(NULL, address, &page);
+	weir_text_append(&page, "", 1);
+	snprintf(sample, sizeof sample, "{file=\"%s\"} %lld\n", path, (long long)SECOND_S);
+	assert_non_null(strstr(page.at, sample));
 	weir_text_deinit(&page);
 }
 
@@ -137,6 +150,8 @@ int main(void)
 	                                    scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_no_certificate_has_no_end, scratch_setup, scratch_teardown),
 		cmocka_unit_test(test_no_configuration_names_no_file),
+		cmocka_unit_test_setup_teardown(test_an_address_of_the_command_line_names_a_file, scratch_setup,
+	                                    scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_a_metric_for_each_file_of_a_configuration, scratch_setup,
 	                                    scratch_teardown),
 	};

@@ -148,7 +148,8 @@ static void the_newest_by_version_counts(void **state)
 	assert_ptr_equal(weir_policy_feed_newest(scene->feed), newest);
 	send_policy(scene, 4);
 	await_version(scene, 4);
-	assert_int_equal(weir_policy_feed_bad(scene->feed), 0);
+	for (enum weir_policy_skip why = 0; why < WEIR_POLICY_SKIPS; why++)
+		assert_int_equal(weir_policy_feed_skipped(scene->feed, why), 0);
 }
 
 static void what_is_no_policy_is_passed_over(void **state)
@@ -168,9 +169,16 @@ static void what_is_no_policy_is_passed_over(void **state)
 	free(newer);
 	for (int i = 0; i < 100; i++)
 		send(scene, "flood", 5);
+	for (int64_t end_ms = weir_monotonic_ms() + 30000;
+	     weir_policy_feed_skipped(scene->feed, WEIR_POLICY_SKIP_FOREIGN) < 106 && weir_monotonic_ms() < end_ms;)
+		poll_feed(scene);
+	assert_int_equal(weir_policy_feed_beyond(scene->feed), 2); /* the one in force is not known here */
+	assert_int_equal(weir_policy_feed_newest(scene->feed)->version, 1);
 	send_policy(scene, 2);
 	await_version(scene, 2);
-	assert_int_equal(weir_policy_feed_bad(scene->feed), 107);
+	assert_int_equal(weir_policy_feed_beyond(scene->feed), 2); /* a later one is */
+	assert_int_equal(weir_policy_feed_skipped(scene->feed, WEIR_POLICY_SKIP_FOREIGN), 106);
+	assert_int_equal(weir_policy_feed_skipped(scene->feed, WEIR_POLICY_SKIP_NEWER), 1);
 	assert_true(weir_policy_feed_caught_up(scene->feed));
 }
 

@@ -53,6 +53,7 @@ struct kafka_stream {
 	bool stopped;      /* its offset was beyond the log's end: nothing is read, however far the log grows */
 	int64_t next;      /* the next offset to take */
 	int64_t end;       /* the log's end when last reached: there is no message between `next` and it */
+	int64_t told_end;  /* the log's end when the brokers were last asked; KAFKA_NO_OFFSET: not known */
 	int64_t newest_ms; /* timestamp of the newest record taken; 0: not known */
 	uint64_t skipped;  /* messages without a line in them */
 	uint64_t lost;     /* offsets that were trimmed before they were read */
@@ -85,6 +86,7 @@ struct kafka_source {
 	struct weir_kafka *kafka;
 	rd_kafka_t *handle;
 	rd_kafka_queue_t *queue, *replies; /* messages and other events; outcomes of commits */
+	struct kafka_ends *ends;           /* NULL: it is not followed */
 	int fd;                            /* an eventfd: readable once the queue has something */
 	char *cluster;                     /* its id; NULL: not known yet */
 
@@ -157,6 +159,16 @@ void kafka_take_news(struct kafka_source *source, rd_kafka_event_t *event, int64
 void kafka_leave(struct kafka_source *source);
 /** Has librdkafka fetch partitions that are assigned and not stopped, from `next` on; it drops what it prefetched. */
 void kafka_assign(struct kafka_source *source);
+
+/* ---- source_kafka_ends.c ---- */
+
+/** Asks where the partitions end that are read, from now on, on a thread of its own: kafka_stream.told_end. */
+WEIR_MUST_USE enum weir_status kafka_ends_new(struct kafka_source *source, struct kafka_ends **ends,
+                                              struct weir_error *error);
+/** Asks no more. */
+void kafka_ends_stop(struct kafka_ends *ends);
+/** After kafka_ends_stop(). Waits for an answer that is under way, KAFKA_ASK_MS at most. */
+void kafka_ends_free(struct kafka_ends *ends);
 
 /* ---- source_kafka_errors.c ---- */
 

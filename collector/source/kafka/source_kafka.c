@@ -205,8 +205,12 @@ static enum weir_status kafka_resume(struct source *base, struct source_stream *
 static void kafka_free(struct source *base)
 {
 	struct kafka_source *source = kafka_of(base);
+	if (source->ends != NULL)
+		kafka_ends_stop(source->ends);
 	if (source->handle != NULL)
 		kafka_leave(source);
+	if (source->ends != NULL)
+		kafka_ends_free(source->ends);
 	weir_kafka_free(source->kafka);
 	kafka_free_streams(source);
 	if (source->fd >= 0)
@@ -286,6 +290,8 @@ static enum weir_status kafka_new(const struct weir_json *config, const struct s
 		source->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		status =
 			source->fd >= 0 ? join(source, error) : weir_fail(error, WEIR_IO, "there are too many file descriptors");
+		if (status == WEIR_OK)
+			status = kafka_ends_new(source, &source->ends, error);
 	}
 	if (status == WEIR_OK)
 		*made = &source->source;

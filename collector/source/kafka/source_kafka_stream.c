@@ -173,6 +173,7 @@ void kafka_take(struct kafka_source *source, const rd_kafka_topic_partition_t *a
 	stream->assigned = true;
 	stream->stopped = false;
 	stream->next = stream->end = offset;
+	stream->told_end = KAFKA_NO_OFFSET;
 	stream->newest_ms = 0;
 	stream->problem[0] = '\0';
 	pthread_mutex_unlock(&source->mutex);
@@ -223,15 +224,20 @@ void kafka_free_streams(struct kafka_source *source)
 
 /* ---- status ---- */
 
-/* Reads the lag without asking a broker: the log's end is known from fetches, the age from the newest record read. */
+/*
+ * Reads the lag without asking a broker: the log's end is known from fetches, or from when it was last asked for, the age
+ * from the newest record read.
+ */
 static void state_lag(const struct kafka_source *source, const struct kafka_stream *stream,
                       struct source_status *status)
 {
 	int64_t low, high, place = stream->end > stream->next ? stream->end : stream->next;
 	status->no_lag_time = true;
 	if (rd_kafka_get_watermark_offsets(source->handle, stream->topic, stream->partition, &low, &high) !=
-	        RD_KAFKA_RESP_ERR_NO_ERROR ||
-	    high < 0)
+	    RD_KAFKA_RESP_ERR_NO_ERROR)
+		high = -1;
+	high = stream->told_end > high ? stream->told_end : high;
+	if (high < 0)
 		return;
 	status->counts_records = true;
 	status->lag_records = high > place ? (uint64_t)(high - place) : 0;

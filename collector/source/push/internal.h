@@ -20,7 +20,7 @@ struct push_append {
 	bool has_id, answered;
 	struct push_id id;
 	struct weir_text lines; /* empty once it is sent */
-	uint64_t bytes;
+	uint64_t bytes, taken;  /* taken: of these, those in push_spool.taken_bytes */
 	uint32_t line_count;
 	int64_t deadline_ms; /* monotonic */
 };
@@ -48,11 +48,11 @@ struct push_spool {
 	uint64_t most_bytes;
 	uint8_t id[PUSH_SPOOL_ID_BYTES];
 	int event;
+	int work; /* an eventfd: the thread has something to do */
 	pthread_t thread;
 	bool started;
 
 	pthread_mutex_t mutex; /* of all that follows, up to the thread's own */
-	pthread_cond_t changed;
 	struct push_appends queue;
 	uint64_t taken_bytes; /* of batches that are not on disk yet */
 	bool stopping, hurry; /* hurry: the spool is full, and what is acknowledged should go */
@@ -66,8 +66,9 @@ struct push_spool {
 	/* the thread's own */
 	struct weir_producer *producer;
 	struct push_ids *ids;
-	struct push_appends away; /* sent and not delivered, in the order of sending */
-	int64_t settle_ms;        /* when it may settle again */
+	struct push_appends away;  /* sent and not delivered, in the order of sending */
+	struct push_appends twins; /* with an id that one of those has */
+	int64_t settle_ms;         /* when it may settle again */
 	char name[96];
 	const struct weir_log *log;
 	struct weir_fault full;

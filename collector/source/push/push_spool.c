@@ -2,9 +2,9 @@
 /*
  * The spool: a queue of batches, and the thread that writes them.
  *
- * The thread takes all that waits, sends it to the local bus, and answers each batch when the bus has delivered it: so
- * batches that come while an fsync runs share the next one. It alone knows the ids. A batch whose id is on its way to
- * disk waits for the outcome of the first.
+ * The thread sends what comes to the local bus at once, and answers each batch when the bus has delivered it: so batches
+ * that come while an fsync runs share the next one, which begins with all of them. It alone knows the ids. A batch whose
+ * id is on its way to disk waits for the outcome of the first.
  *
  * Files go when their batches are acknowledged and the ids of these are in files of their own ("settled").
  */
@@ -13,15 +13,15 @@
 #include "collector/source/push/internal.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
-#include "common/base/deadline.h"
+#include "common/base/wake.h"
 #include "common/bus/local/bus_local.h"
 #include "common/bytes/hash.h"
 #include "common/files/durable_file.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -32,6 +32,7 @@ enum {
 	SETTLE_MS = 1000,
 	CALM_MS = 10000, /* without a refusal, where there is room again: senders wait no longer */
 	TROUBLE_MS = 500,
+	DISK_MS = 100,  /* how often it is looked who has waited for long */
 	STOP_MS = 2000, /* how long a stop waits for the disk */
 	KEY_BYTES = 8 + PUSH_ID_HASH_BYTES + 8,
 	SEGMENTS = 16, /* about so many files has a full spool */
@@ -79,6 +80,13 @@ static void note_refusal(struct push_spool *spool, uint64_t bytes)
 		spool->waiting_since_ms = spool->refused_ms;
 }
 
+/* The bus counts them by now, or nobody. The caller holds the mutex. */
+static void let_bytes_go(struct push_spool *spool, struct push_append *append)
+{
+	spool->taken_bytes -= append->taken;
+	append->taken = 0;
+}
+
 static void answer(struct push_spool *spool, struct push_append *append, const struct push_outcome *outcome)
 {
 	if (append->answered)
@@ -86,6 +94,8 @@ static void answer(struct push_spool *spool, struct push_append *append, const s
 	append->answered = true;
 	pthread_mutex_lock(&spool->mutex);
 	spool->counts.again_batches += outcome->status == WEIR_OK && outcome->again;
+	if (outcome->status == WEIR_OK)
+		let_bytes_go(spool, append); /* now, as whoever is answered may send the next at once */
 	if (outcome->status == WEIR_AGAIN)
 		note_refusal(spool, append->bytes);
 	pthread_mutex_unlock(&spool->mutex);
@@ -104,7 +114,7 @@ static void answer_late(struct push_spool *spool, struct push_append *append)
 static void free_append(struct push_spool *spool, struct push_append *append)
 {
 	pthread_mutex_lock(&spool->mutex);
-	spool->taken_bytes -= append->bytes;
+	let_bytes_go(spool, append);
 	pthread_mutex_unlock(&spool->mutex);
 	weir_text_deinit(&append->lines);
 	free(append);
@@ -205,22 +215,26 @@ static bool is_late(struct push_spool *spool, const struct push_append *append)
 	return end_ms <= weir_monotonic_ms();
 }
 
-/* Takes what the disk has, and gives up on who has waited for long. @return whether somebody still waits */
-static bool wait_for_disk(struct push_spool *spool)
+/* Takes what the disk has. @param wait_ms  for the first */
+static void take_deliveries(struct push_spool *spool, int wait_ms)
 {
 	struct weir_delivery deliveries[DELIVERIES];
-	size_t count = spool->bus->ops->poll(spool->producer, deliveries, DELIVERIES, 100);
-	for (size_t i = 0; i < count; i++)
-		take_delivery(spool, &deliveries[i]);
-	if (count > 0)
-		(void)!write(spool->event, &(uint64_t){1}, sizeof(uint64_t));
-	bool waiting = false;
-	for (struct push_append *append = spool->away.first; append != NULL; append = append->next) {
+	size_t count;
+	do {
+		count = spool->bus->ops->poll(spool->producer, deliveries, DELIVERIES, wait_ms);
+		for (size_t i = 0; i < count; i++)
+			take_delivery(spool, &deliveries[i]);
+		if (count > 0)
+			(void)!write(spool->event, &(uint64_t){1}, sizeof(uint64_t));
+	} while (count == DELIVERIES); /* only then the bus wakes this thread for the next */
+}
+
+/* Gives up on who has waited for long. */
+static void answer_all_late(struct push_spool *spool)
+{
+	for (struct push_append *append = spool->away.first; append != NULL; append = append->next)
 		if (is_late(spool, append))
 			answer_late(spool, append);
-		waiting |= !append->answered;
-	}
-	return waiting;
 }
 
 /* Sends a batch to the bus, once there is room before it. */
@@ -233,8 +247,10 @@ static void send_batch(struct push_spool *spool, struct push_append *append)
 	enum weir_status status;
 	while ((status = spool->bus->ops->send(spool->producer, WEIR_TOPIC_EVENTS, 0, named, weir_text_span(&append->lines),
 	                                       0, &error)) == WEIR_FULL &&
-	       !is_late(spool, append))
-		wait_for_disk(spool);
+	       !is_late(spool, append)) {
+		take_deliveries(spool, DISK_MS);
+		answer_all_late(spool);
+	}
 	if (status != WEIR_OK) {
 		answer_late(spool, append);
 		free_append(spool, append);
@@ -245,10 +261,9 @@ static void send_batch(struct push_spool *spool, struct push_append *append)
 	push_last(&spool->away, append);
 }
 
-/* Stores what waits, and answers all of it. */
+/* Sends what came. */
 static void store(struct push_spool *spool, struct push_appends *round)
 {
-	struct push_appends twins = {NULL, NULL};
 	struct push_append *append;
 	while ((append = pop_first(round)) != NULL) {
 		if (is_known(spool, append)) {
@@ -257,18 +272,37 @@ static void store(struct push_spool *spool, struct push_appends *round)
 			answer_late(spool, append);
 			free_append(spool, append);
 		} else if (has_twin_away(spool, append)) {
-			push_last(&twins, append);
+			push_last(&spool->twins, append);
 		} else {
 			send_batch(spool, append);
 		}
 	}
-	while (wait_for_disk(spool))
-		;
+}
+
+/* Answers batches whose id was on its way, once the outcome of the first is known. */
+static void answer_twins(struct push_spool *spool)
+{
+	struct push_appends twins = spool->twins;
+	struct push_append *append;
+	spool->twins = (struct push_appends){NULL, NULL};
 	while ((append = pop_first(&twins)) != NULL) {
+		if (has_twin_away(spool, append)) {
+			push_last(&spool->twins, append);
+			continue;
+		}
 		if (!is_known(spool, append))
 			answer_late(spool, append);
 		free_append(spool, append);
 	}
+}
+
+/* Whether somebody waits for the disk. */
+static bool somebody_waits(const struct push_spool *spool)
+{
+	const struct push_append *append = spool->away.first;
+	while (append != NULL && append->answered)
+		append = append->next;
+	return append != NULL || spool->twins.first != NULL;
 }
 
 /* Puts on disk which ids the acknowledged batches had, so that their files may go. */
@@ -288,21 +322,35 @@ static void settle(struct push_spool *spool, uint64_t acknowledged)
 	(void)!write(spool->event, &(uint64_t){1}, sizeof(uint64_t)); /* the reader tells the bus */
 }
 
-/* Waits until there is something to do. @param acknowledged  set, where it is time to settle; else 0 @return false: the end */
+/* How long nothing has to be done unless something comes. The caller holds the mutex. */
+static int idle_ms(const struct push_spool *spool)
+{
+	int64_t due_ms = spool->settle_ms - weir_monotonic_ms();
+	int64_t most_ms = spool->away.first != NULL ? DISK_MS : SETTLE_MS;
+	if (spool->queue.first != NULL || spool->stopping)
+		return spool->away.first != NULL && spool->queue.first == NULL ? DISK_MS : 0;
+	if (spool->acknowledged > spool->settled && due_ms < most_ms)
+		most_ms = due_ms > 0 && !spool->hurry ? due_ms : 0;
+	return (int)most_ms;
+}
+
+/*
+ * Waits until something comes, or is to be done, and takes it.
+ *
+ * @param acknowledged  set, where it is time to settle; else 0
+ * @return false: the end, once nobody waits any more
+ */
 static bool wait_for_work(struct push_spool *spool, struct push_appends *round, uint64_t *acknowledged)
 {
+	struct pollfd work = {.fd = spool->work, .events = POLLIN};
 	pthread_mutex_lock(&spool->mutex);
-	for (;;) {
-		int64_t due_ms = spool->settle_ms - weir_monotonic_ms();
-		bool unsettled = spool->acknowledged > spool->settled;
-		*acknowledged = unsettled && (due_ms <= 0 || spool->hurry || spool->stopping) ? spool->acknowledged : 0;
-		if (spool->queue.first != NULL || *acknowledged > 0 || spool->stopping)
-			break;
-		struct weir_deadline deadline = weir_deadline_in_ms(unsettled ? due_ms : SETTLE_MS);
-		weir_condition_wait(&spool->changed, &spool->mutex, &deadline);
-		if (spool->queue.first == NULL)
-			break; /* its time is over */
-	}
+	int wait_ms = idle_ms(spool);
+	pthread_mutex_unlock(&spool->mutex);
+	(void)poll(&work, 1, wait_ms);
+	weir_wake_clear(spool->work);
+	pthread_mutex_lock(&spool->mutex);
+	bool due = spool->settle_ms <= weir_monotonic_ms() || spool->hurry || spool->stopping;
+	*acknowledged = spool->acknowledged > spool->settled && due ? spool->acknowledged : 0;
 	*round = (struct push_appends){NULL, NULL};
 	for (int i = 0; i < ROUND_MOST && spool->queue.first != NULL; i++)
 		push_last(round, pop_first(&spool->queue));
@@ -363,8 +411,11 @@ static void *work(void *context)
 	while (goes_on) {
 		goes_on = wait_for_work(spool, &round, &acknowledged);
 		push_ids_forget(spool->ids, weir_wall_ms());
-		if (round.first != NULL || spool->away.first != NULL)
-			store(spool, &round);
+		take_deliveries(spool, 0);
+		store(spool, &round);
+		answer_all_late(spool);
+		answer_twins(spool);
+		goes_on |= somebody_waits(spool);
 		tell(spool);
 		if (acknowledged > 0)
 			settle(spool, acknowledged);
@@ -418,7 +469,7 @@ static enum weir_status check_room(struct push_spool *spool, uint64_t bytes, str
 	if (has_room(spool, bytes))
 		return WEIR_OK;
 	spool->hurry = true;
-	pthread_cond_signal(&spool->changed);
+	weir_wake_up(spool->work);
 	return weir_fail(error, WEIR_FULL, "the spool is full: %" PRIu64 " of %" PRIu64 " bytes wait to be read",
 	                 held_bytes(spool), spool->most_bytes);
 }
@@ -447,9 +498,9 @@ enum weir_status push_append_part(struct push_spool *spool, struct weir_span id,
 	if (status == WEIR_OK) {
 		append->lines = *lines;
 		*lines = (struct weir_text){0};
-		spool->taken_bytes += append->bytes;
+		spool->taken_bytes += append->taken = append->bytes;
 		push_last(&spool->queue, append);
-		pthread_cond_signal(&spool->changed);
+		weir_wake_up(spool->work);
 	} else {
 		note_refusal(spool, append->bytes);
 	}
@@ -536,6 +587,8 @@ static enum weir_status open_files(struct push_spool *spool, const struct push_s
 	if (status == WEIR_OK)
 		status = spool->bus->ops->producer_new(spool->bus, &spool->producer, error);
 	if (status == WEIR_OK)
+		spool->bus->ops->wake_producer(spool->producer, spool->work);
+	if (status == WEIR_OK)
 		status =
 			spool->bus->ops->consumer_new(spool->bus, WEIR_TOPIC_EVENTS, "collector", &spool->reading.consumer, error);
 	return status;
@@ -550,10 +603,11 @@ enum weir_status push_spool_open(const struct push_spool_options *options, struc
 	snprintf(spool->name, sizeof spool->name, "%s", options->name != NULL ? options->name : "spool");
 	spool->reading.positions = weir_alloc(PUSH_CHUNK_LINES, sizeof *spool->reading.positions);
 	pthread_mutex_init(&spool->mutex, NULL);
-	weir_condition_init(&spool->changed);
 	spool->event = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
-	enum weir_status status =
-		spool->event >= 0 ? open_files(spool, options, error) : weir_fail(error, WEIR_IO, "cannot make an eventfd");
+	spool->work = weir_wake_new();
+	enum weir_status status = spool->event >= 0 && spool->work >= 0
+	                              ? open_files(spool, options, error)
+	                              : weir_fail(error, WEIR_IO, "cannot make an eventfd");
 	if (status == WEIR_OK && pthread_create(&spool->thread, NULL, work, spool) != 0)
 		status = weir_fail(error, WEIR_IO, "cannot start a thread");
 	spool->started = status == WEIR_OK;
@@ -569,7 +623,7 @@ void push_spool_stop(struct push_spool *spool)
 	pthread_mutex_lock(&spool->mutex);
 	spool->stopping = true;
 	spool->stop_ms = weir_monotonic_ms() + STOP_MS;
-	pthread_cond_signal(&spool->changed);
+	weir_wake_up(spool->work);
 	pthread_mutex_unlock(&spool->mutex);
 	if (spool->started)
 		pthread_join(spool->thread, NULL);
@@ -591,12 +645,13 @@ void push_spool_close(struct push_spool *spool)
 	if (spool->bus != NULL)
 		spool->bus->ops->close(spool->bus);
 	for (struct push_append *append; (append = pop_first(&spool->away)) != NULL;)
-		free_append(spool, append);
+		free_append(spool, append); /* answered, and perhaps not on disk */
 	push_ids_free(spool->ids);
 	if (spool->event >= 0)
 		close(spool->event);
+	if (spool->work >= 0)
+		close(spool->work);
 	pthread_mutex_destroy(&spool->mutex);
-	pthread_cond_destroy(&spool->changed);
 	free(spool->reading.positions);
 	free(spool);
 }

@@ -5,6 +5,7 @@
  * The reading thread also tells the bus what may go, as the consumer is its own.
  */
 #include "collector/source/push/internal.h"
+#include "common/base/wake.h"
 
 #include <unistd.h>
 
@@ -144,9 +145,11 @@ void push_spool_acknowledge(struct push_spool *spool, uint64_t position)
 		return;
 	uint64_t done = offset_of(position) + (position == spool->reading.end);
 	pthread_mutex_lock(&spool->mutex);
+	bool first = spool->acknowledged <= spool->settled;
 	if (done > spool->acknowledged) {
 		spool->acknowledged = done;
-		pthread_cond_signal(&spool->changed);
+		if (first) /* the thread knows otherwise when it is to settle */
+			weir_wake_up(spool->work);
 	}
 	pthread_mutex_unlock(&spool->mutex);
 	let_go(spool);

@@ -87,7 +87,7 @@ static void handle_metrics(void *context, const struct weir_http_request *reques
 	state_metrics(&monitor->options, &reply->body);
 	weir_process_metrics("run", monitor->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
-	weir_certificate_metrics(monitor->options.config, &reply->body);
+	weir_certificate_metrics(monitor->options.config, NULL, &reply->body);
 	exempt_fetch_metrics(monitor->options.fetch, &reply->body);
 	verified_hosts_metrics(monitor->options.hosts, &reply->body);
 }

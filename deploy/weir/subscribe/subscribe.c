@@ -425,7 +425,7 @@ static void show_metrics(void *context, const struct weir_http_request *request,
 		weir_bus_kafka_metrics(atomic_load(&subscribe->opening), subscribe->partitions, &reply->body);
 	weir_process_metrics("subscribe", subscribe->start_s, &reply->body);
 	weir_http_metrics(request, &reply->body);
-	weir_certificate_metrics(subscribe->config, &reply->body);
+	weir_certificate_metrics(subscribe->config, subscribe->gateway.to, &reply->body);
 	free(name);
 }
 
