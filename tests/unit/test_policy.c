@@ -158,7 +158,8 @@ static void a_zone_may_count_lines_or_checks_alone(void **state)
 	assert_null(strstr(policy->text, "feed"));
 	assert_false(weir_policy_is_extended(policy));
 	weir_policy_free(policy);
-	refuse(ZONE(LIMITS ", \"feed\": \"lines\""), "\"both\"");
+	refuse(ZONE(LIMITS ", \"feed\": \"lines\""),
+	       "weir.json:1: [0].feed: must be one of \"both\", \"log\", \"check\", not \"lines\"");
 }
 
 static void the_canonical_text_is_the_policy(void **state)
@@ -265,7 +266,7 @@ static void refuses_zones_in_words(void **state)
 	refuse(
 		"[{\"name\": \"a\", \"keys\": []}]",
 		"weir.json:1: [0]: unknown key \"keys\"; did you mean \"key\"? (known: id, name, description, key, match, exempt, "
-		"limits, count, block_for, forgive_after, mode, history, sources)");
+		"limits, count, block_for, forgive_after, mode, history, feed, sources)");
 	refuse(
 		"[{\"name\": \"a\", \"key\": []}]",
 		"weir.json:1: [0].limits: is missing; for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": "

@@ -345,7 +345,7 @@ static struct weir_span finish(struct replay *replay, const struct replay_event 
 		return weir_frame_finish(replay->writer, event->sent_ms);
 	for (uint32_t i = 0; i < event->zone_count; i++)
 		answers[i / 2] |= (uint8_t)(weir_verdict_of(event->answers, event->id_index + i) << (i % 2 * 4));
-	return weir_frame_finish_checks(replay->writer, event->sent_ms, 0, answers);
+	return weir_frame_finish_checks(replay->writer, event->sent_ms, 0, answers, NULL, 0);
 }
 
 enum weir_status replay_event(struct replay *replay, const struct replay_event *event, struct weir_error *error)
