@@ -225,6 +225,16 @@ static inline struct weir_span weir_frame_fields(const struct weir_frame *frame,
 	                                                                   : (struct weir_span){.at = NULL};
 }
 
+/** What an event of checks opens or settles. @param next  0 at first; events are asked about in order @return NULL: nothing */
+static inline const struct weir_frame_reservation *weir_frame_reservation(const struct weir_frame *frame,
+                                                                          uint32_t event, uint32_t *next)
+{
+	while (*next < frame->reservation_count && frame->reservations[*next].event < event)
+		++*next;
+	return *next < frame->reservation_count && frame->reservations[*next].event == event ? &frame->reservations[*next]
+	                                                                                     : NULL;
+}
+
 struct weir_frame_reader;
 
 struct weir_frame_reader *weir_frame_reader_new(void);

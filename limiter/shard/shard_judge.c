@@ -186,16 +186,6 @@ static inline uint32_t first_lookup(const struct shard_frame *work, const struct
 	return work->runs[first].first;
 }
 
-/* The reservation that a frame of checks says of an event. @param next  of those that are not passed; moves on */
-static const struct weir_frame_reservation *reservation_of(const struct weir_frame *frame, uint32_t event,
-                                                           uint32_t *next)
-{
-	while (*next < frame->reservation_count && frame->reservations[*next].event < event)
-		++*next;
-	return *next < frame->reservation_count && frame->reservations[*next].event == event ? &frame->reservations[*next]
-	                                                                                     : NULL;
-}
-
 /* A settlement: no event, and without a verdict. */
 static __attribute__((noinline)) void judge_settlement(struct shard *shard, struct lookup *lookup, uint32_t event,
                                                        uint32_t pair, const struct weir_frame_reservation *named)
@@ -220,7 +210,8 @@ static inline __attribute__((always_inline)) void judge_events(struct shard *sha
 	uint32_t clock_s = shard_noted_clock(work->clock_ms), next_reservation = 0;
 	for (uint32_t i = work->first_event; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
-		const struct weir_frame_reservation *named = answered ? reservation_of(frame, i, &next_reservation) : NULL;
+		const struct weir_frame_reservation *named =
+			answered ? weir_frame_reservation(frame, i, &next_reservation) : NULL;
 		const struct weir_frame_zone_set *set = &frame->zone_sets[one_set ? 0 : event->zone_set];
 		uint32_t first = first_lookup(work, event, one_set);
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
