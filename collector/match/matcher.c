@@ -414,7 +414,7 @@ static __attribute__((noinline)) struct weir_span keep_fields(struct matcher *ma
 static enum taken take(struct matcher *matcher, const struct zone_matcher *zone, const struct record *record)
 {
 	const struct key_template *template = &matcher->groups[zone->group].template;
-	if (!key_template_present(template, record))
+	if (zone->zone->feed == WEIR_FEED_CHECK || !key_template_present(template, record))
 		return NOT_TAKEN;
 	if (zone->by_source ? !is_of_source(zone->zone, record) : record->by_name)
 		return NOT_TAKEN;

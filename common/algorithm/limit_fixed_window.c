@@ -109,6 +109,21 @@ static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return window * limit->window_ms - view->shape->offset_ms;
 }
 
+/* The newest window's count is never 0 but in an empty state: then the one before it goes too. */
+static bool give_back(const struct weir_limit_view *view, int64_t t, int64_t whole, int64_t c)
+{
+	(void)whole;
+	int64_t window = window_of(view, t), newest = window_of(view, view->newest_ms);
+	if (count_get(view, 0) == 0 || window > newest || window < newest - 1)
+		return false;
+	unsigned which = window == newest ? 0 : 1;
+	int64_t count = count_get(view, which);
+	count_put(view, which, count > c ? count - c : 0);
+	if (count_get(view, 0) == 0)
+		count_put(view, 1, 0);
+	return count > 0;
+}
+
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
 	count_put(to, 0, count_get(from, 0));
@@ -140,6 +155,7 @@ static const struct weir_limit_ops ops = {
 	.held = held,
 	.left = left,
 	.passes = passes,
+	.give_back = give_back,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

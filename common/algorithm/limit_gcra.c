@@ -85,6 +85,17 @@ static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return past > 0 ? t + (int64_t)weir_limit_ceil_divide(past, limit->rate) : t;
 }
 
+/* So much sooner the next one may arrive: the same seen from any time. */
+static bool give_back(const struct weir_limit_view *view, int64_t t, int64_t whole, int64_t c)
+{
+	(void)t;
+	(void)whole;
+	int64_t ahead = ahead_get(view);
+	weir_wide back = (weir_wide)c * view->shape->limit.window_ms;
+	weir_bytes_put(view->fixed, view->shape->value_bytes, back < ahead ? (uint64_t)(ahead - (int64_t)back) : 0);
+	return ahead > 0;
+}
+
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
 	weir_bytes_put(to->fixed, to->shape->value_bytes, (uint64_t)ahead_get(from));
@@ -120,6 +131,7 @@ static const struct weir_limit_ops ops = {
 	.held = held,
 	.left = left,
 	.passes = passes,
+	.give_back = give_back,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

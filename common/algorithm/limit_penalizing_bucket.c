@@ -99,6 +99,18 @@ static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return gone > 0 && time_of(view) + gone > t ? time_of(view) + gone : t;
 }
 
+static bool give_back(const struct weir_limit_view *view, int64_t t, int64_t whole, int64_t c)
+{
+	(void)t;
+	(void)whole;
+	int64_t burst = view->shape->limit.burst, tokens = tokens_get(view);
+	if (is_empty(view) || tokens == burst)
+		return false;
+	tokens = c < burst - tokens ? tokens + c : burst;
+	weir_bytes_put(view->fixed, view->shape->value_bytes, (uint64_t)(tokens + STORED_ABOVE));
+	return true;
+}
+
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
 	memcpy(to->fixed, from->fixed, to->shape->fixed_bytes[0]);
@@ -123,6 +135,7 @@ static const struct weir_limit_ops ops = {
 	.held = held,
 	.left = left,
 	.passes = passes,
+	.give_back = give_back,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

@@ -125,6 +125,17 @@ static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return at > t ? at : t;
 }
 
+/* The entry of that event, if it waits still. */
+static bool give_back(const struct weir_limit_view *view, int64_t t, int64_t whole, int64_t c)
+{
+	struct weir_times times = open_entries(view);
+	int64_t rate = view->shape->limit.rate;
+	if (weir_times_take(&times, t, (uint64_t)(whole < rate ? whole : rate), (uint64_t)c) == 0)
+		return false;
+	weir_times_close(&times);
+	return true;
+}
+
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
 	struct weir_times source = open_entries(from), target = open_entries(to);
@@ -141,8 +152,7 @@ static bool is_empty(const struct weir_limit_view *view)
 static bool check(const struct weir_limit_view *view)
 {
 	struct weir_times times = open_entries(view);
-	return weir_times_check(&times, view->shape->span) &&
-	       (more_of(view) == 0 || (int64_t)times.total == view->shape->limit.rate);
+	return weir_times_check(&times, view->shape->span);
 }
 
 static void show(const struct weir_limit_view *view, struct weir_text *text)
@@ -173,6 +183,7 @@ static const struct weir_limit_ops ops = {
 	.passes = passes,
 	.leave = leave,
 	.done = done,
+	.give_back = give_back,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

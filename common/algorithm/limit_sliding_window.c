@@ -233,6 +233,17 @@ static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return at > t ? at : t;
 }
 
+/* The newest time stays what it was, though it may be the one that goes. */
+static bool give_back(const struct weir_limit_view *view, int64_t t, int64_t whole, int64_t c)
+{
+	(void)whole;
+	struct weir_times times = open(view);
+	if (weir_times_take(&times, unit_of(view, t), 0, (uint64_t)c) == 0)
+		return false;
+	weir_times_close(&times);
+	return true;
+}
+
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
 	struct weir_times source = open(from), target = open(to);
@@ -248,8 +259,7 @@ static bool is_empty(const struct weir_limit_view *view)
 static bool check(const struct weir_limit_view *view)
 {
 	struct weir_times times = open(view);
-	return weir_times_check(&times, view->shape->span) &&
-	       (times.length == 0 || weir_times_at(&times, times.length - 1) == times.anchor);
+	return weir_times_check(&times, view->shape->span);
 }
 
 static void show(const struct weir_limit_view *view, struct weir_text *text)
@@ -267,6 +277,7 @@ static const struct weir_limit_ops ops = {
 	.held = held,
 	.left = left,
 	.passes = passes,
+	.give_back = give_back,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,
@@ -280,6 +291,7 @@ static const struct weir_limit_ops late_ops = {
 	.held = held,
 	.left = left,
 	.passes = passes,
+	.give_back = give_back,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

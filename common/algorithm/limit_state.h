@@ -100,6 +100,13 @@ struct weir_limit_ops {
 	/** The oldest entry goes, with its cost, as a record says; whether there was one. NULL: there are no entries. */
 	bool (*done)(const struct weir_limit_view *view);
 
+	/**
+	 * Gives back c >= 1 of what an event at t of cost `whole` >= c took when it was recorded: what is left of that.
+	 *
+	 * @return whether anything was
+	 */
+	bool (*give_back)(const struct weir_limit_view *view, int64_t t, int64_t whole, int64_t c);
+
 	/** Copies a state that is not empty into another bucket's zeroed one (widths may differ, room is there). */
 	void (*copy)(const struct weir_limit_view *to, const struct weir_limit_view *from);
 	/** Whether nothing was recorded. */

@@ -76,6 +76,17 @@ static int64_t passes(const struct weir_limit_view *view, int64_t t, int64_t c)
 	return at > t ? at : t;
 }
 
+/* What has come back by itself meanwhile is not missing any more: seen from the newest time or from now, it is the same. */
+static bool give_back(const struct weir_limit_view *view, int64_t t, int64_t whole, int64_t c)
+{
+	(void)t;
+	(void)whole;
+	int64_t missing = missing_get(view);
+	weir_wide back = (weir_wide)c * view->shape->limit.window_ms;
+	weir_bytes_put(view->fixed, view->shape->value_bytes, back < missing ? (uint64_t)(missing - (int64_t)back) : 0);
+	return missing > 0;
+}
+
 static void copy(const struct weir_limit_view *to, const struct weir_limit_view *from)
 {
 	weir_bytes_put(to->fixed, to->shape->value_bytes, (uint64_t)missing_get(from));
@@ -104,6 +115,7 @@ static const struct weir_limit_ops ops = {
 	.held = held,
 	.left = left,
 	.passes = passes,
+	.give_back = give_back,
 	.copy = copy,
 	.is_empty = is_empty,
 	.check = check,

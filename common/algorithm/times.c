@@ -138,6 +138,38 @@ void weir_times_drop_entry(struct weir_times *times)
 	drop_entries(times, 1);
 }
 
+/* Takes entries out in the middle, moving the newer ones down. */
+static void close_gap(struct weir_times *times, uint32_t i, uint32_t entries)
+{
+	unsigned bits = weir_times_stride(times->shape, times->runs), time_bits = times->shape->time_bits;
+	for (uint32_t j = i; entries > 0 && j + entries < times->length; j++) {
+		size_t from = weir_times_place(times, j + entries), to = weir_times_place(times, j);
+		weir_bits_put(times->entries, to, time_bits, weir_bits_get(times->entries, from, time_bits));
+		if (times->runs)
+			weir_bits_put(times->entries, to + time_bits, bits - time_bits,
+			              weir_bits_get(times->entries, from + time_bits, bits - time_bits));
+	}
+	times->length -= entries;
+	if (times->length == 0)
+		times->head = 0;
+}
+
+uint64_t weir_times_take(struct weir_times *times, int64_t unit, uint64_t whole, uint64_t count)
+{
+	uint32_t i = weir_times_first_above(times, unit - 1), end = weir_times_first_above(times, unit);
+	while (whole > 0 && i < end && weir_times_count_at(times, i) != whole)
+		i++;
+	if (i == end)
+		return 0;
+	uint64_t held = times->runs ? weir_times_count_at(times, i) : whole > 0 ? 1 : end - i;
+	uint64_t taken = count < held ? count : held;
+	for (uint32_t j = i; times->runs && j < times->length; j++)
+		set_sum(times, j, (sum_at(times, j) - taken) & sum_mask(times));
+	close_gap(times, i, !times->runs ? (uint32_t)taken : taken == held ? 1 : 0);
+	times->total = times->runs ? times->total - taken : times->length;
+	return taken;
+}
+
 uint32_t weir_times_wanted(const struct weir_times *times, int64_t count)
 {
 	uint64_t more = times->runs || count == 1 ? 1 : (uint64_t)count;

@@ -125,6 +125,14 @@ void weir_times_drop_oldest(struct weir_times *times, uint64_t count);
 /** Drops the oldest entry, with all that it stands for. There is one. */
 void weir_times_drop_entry(struct weir_times *times);
 
+/**
+ * Takes times of one unit out.
+ *
+ * @param whole  of the first entry that stands for just so many; 0: of any
+ * @return how many: `count` at most
+ */
+uint64_t weir_times_take(struct weir_times *times, int64_t unit, uint64_t whole, uint64_t count);
+
 /** Entries that the ring must have room for before weir_times_add(), at most. */
 uint32_t weir_times_wanted(const struct weir_times *times, int64_t count);
 

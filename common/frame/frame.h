@@ -36,7 +36,10 @@
  *   -- judged only:
  *   8      offset of the events frame that was judged
  *   bytes  for each (event, zone) pair, 4 bits, low half first: enum weir_verdict_bits
- *   -- checks only, always of version 2:
+ *   -- checks only, always of version 2; where a zone set says done, the event settles a reservation at its cost:
+ *   bytes  for each event that opens or settles a reservation: varint how many events lie between it and the one before,
+ *          and of one that opens: varint ms until it ends; of one that settles: 16 bytes, the reservation's id
+ *   4      how many bytes these are
  *   8      epoch: under which whoever answered has taken the partition
  *   bytes  for each (event, zone) pair, 4 bits, low half first: what was answered, 0 or WEIR_VERDICT_BLOCK
  *   -- policy: the canonical text    -- command: JSON
@@ -56,7 +59,8 @@ enum {
 	WEIR_FRAME_MAX_BYTES = 2 * 1024 * 1024, /* the target and the largest record, with room to spare */
 	WEIR_FRAME_EVENTS_MAX = 16384,
 	WEIR_FRAME_PAIRS_MAX = 256 * 1024, /* (event, zone) pairs */
-	WEIR_ZONE_SET_MAX = 1024,          /* zones in one set */
+	WEIR_RESERVATION_ID_BYTES = 16,
+	WEIR_ZONE_SET_MAX = 1024, /* zones in one set */
 	/* A judged frame is its events frame with an offset and half a byte a pair behind it. */
 	WEIR_FRAME_JUDGED_MAX_BYTES = WEIR_FRAME_MAX_BYTES + 8 + WEIR_FRAME_PAIRS_MAX / 2,
 };
@@ -137,13 +141,29 @@ bool weir_frame_due(const struct weir_frame_writer *writer);
 /** Closes the frame; bytes are borrowed from the writer until the next begin. */
 struct weir_span weir_frame_finish(struct weir_frame_writer *writer, int64_t sending_time_ms);
 
+/* An event of a frame of checks that opens a reservation, or settles one. */
+struct weir_frame_reservation {
+	uint32_t event;
+	int64_t ttl_ms; /* of one that opens: from its time until it ends by itself; > 0 */
+	uint8_t
+		id[WEIR_RESERVATION_ID_BYTES]; /* of one that settles: which; of one that opens zero: weir_reservation_id() */
+};
+
+enum { WEIR_RESERVATION_TTL_MAX_MS = 86400000 };
+
+/** The id of what an event opens: as unlike others as its source. */
+void weir_reservation_id(const uint8_t source[WEIR_SOURCE_ID_BYTES], uint64_t position,
+                         uint8_t id[WEIR_RESERVATION_ID_BYTES]);
+
 /**
  * Closes a frame of checks.
  *
  * @param answers  4 bits for each (event, zone) pair, low half first: 0 or WEIR_VERDICT_BLOCK; NULL where there are no events
+ * @param reservations  events that open or settle one, ascending: those in a zone set that says done, and others
  */
 struct weir_span weir_frame_finish_checks(struct weir_frame_writer *writer, int64_t sending_time_ms, uint64_t epoch,
-                                          const uint8_t *answers);
+                                          const uint8_t *answers, const struct weir_frame_reservation *reservations,
+                                          uint32_t reservation_count);
 
 /* ---- reading ---- */
 
@@ -181,6 +201,8 @@ struct weir_frame {
 	uint32_t event_count;
 	const struct weir_frame_run *runs; /* of events with fields, ascending; mostly none */
 	uint32_t run_count;
+	const struct weir_frame_reservation *reservations; /* of checks, by event: each that settles, and those that open */
+	uint32_t reservation_count;
 	uint32_t pair_count;     /* (event, zone) pairs in all */
 	uint64_t judged_offset;  /* judged */
 	uint64_t epoch;          /* checks */
@@ -201,6 +223,16 @@ static inline struct weir_span weir_frame_fields(const struct weir_frame *frame,
 		++*run;
 	return *run < frame->run_count && frame->runs[*run].first <= event ? frame->runs[*run].fields
 	                                                                   : (struct weir_span){.at = NULL};
+}
+
+/** What an event of checks opens or settles. @param next  0 at first; events are asked about in order @return NULL: nothing */
+static inline const struct weir_frame_reservation *weir_frame_reservation(const struct weir_frame *frame,
+                                                                          uint32_t event, uint32_t *next)
+{
+	while (*next < frame->reservation_count && frame->reservations[*next].event < event)
+		++*next;
+	return *next < frame->reservation_count && frame->reservations[*next].event == event ? &frame->reservations[*next]
+	                                                                                     : NULL;
 }
 
 struct weir_frame_reader;

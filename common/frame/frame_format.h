@@ -34,6 +34,12 @@ static inline uint64_t weir_frame_get64(const uint8_t *at)
 	return le64toh(number);
 }
 
+static inline void weir_frame_put32(uint8_t *at, uint32_t number)
+{
+	number = htole32(number);
+	memcpy(at, &number, sizeof number);
+}
+
 static inline uint32_t weir_frame_get32(const uint8_t *at)
 {
 	uint32_t number;

@@ -24,6 +24,8 @@ struct weir_frame_reader {
 	size_t event_capacity;
 	struct weir_frame_run *runs;
 	size_t run_capacity;
+	struct weir_frame_reservation *reservations;
+	size_t reservation_capacity;
 };
 
 /* What is left to read. After a failure `why` says what was wrong, and `at` is NULL. */
@@ -46,6 +48,7 @@ void weir_frame_reader_free(struct weir_frame_reader *reader)
 	free(reader->keys);
 	free(reader->events);
 	free(reader->runs);
+	free(reader->reservations);
 	free(reader);
 }
 
@@ -248,6 +251,65 @@ static bool check_answers(struct input *input, const struct weir_frame *frame)
 	return (all & ~(unsigned)WEIR_VERDICT_BLOCK) == 0 || refuse(input, "an answer is neither pass nor block");
 }
 
+static bool settles(const struct weir_frame *frame, uint32_t event)
+{
+	const struct weir_frame_zone_set *set = &frame->zone_sets[frame->events[event].zone_set];
+	bool done = false;
+	for (uint32_t i = 0; i < set->count; i++)
+		done |= set->zones[i].done;
+	return done;
+}
+
+/* An entry: of an event of one zone that settles a reservation, or opens one. */
+static bool read_reservation(struct input *input, const struct weir_frame *frame, uint64_t *end,
+                             struct weir_frame_reservation *one)
+{
+	uint64_t between, ttl;
+	if (!get(input, &between))
+		return false;
+	if (between >= frame->event_count - *end)
+		return refuse(input, "a reservation of an event that is not there");
+	*one = (struct weir_frame_reservation){.event = (uint32_t)(*end + between)};
+	for (; *end < one->event; ++*end)
+		if (settles(frame, (uint32_t)*end))
+			return refuse(input, "an event settles a reservation that it does not name");
+	*end = one->event + 1;
+	if (frame->zone_sets[frame->events[one->event].zone_set].count != 1)
+		return refuse(input, "a reservation in more than one zone");
+	if (!settles(frame, one->event)) {
+		if (!get(input, &ttl))
+			return false;
+		one->ttl_ms = (int64_t)ttl;
+		return (ttl > 0 && ttl <= WEIR_RESERVATION_TTL_MAX_MS) || refuse(input, "a reservation's time is out of range");
+	}
+	if (input->end - input->at < WEIR_RESERVATION_ID_BYTES)
+		return refuse(input, "a reservation's id is cut off");
+	memcpy(one->id, input->at, sizeof one->id);
+	input->at += sizeof one->id;
+	return true;
+}
+
+/* What stands before the epoch and the answers: their places follow from the message's end. */
+static bool read_reservations(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame)
+{
+	size_t behind = 8 + ((size_t)frame->pair_count + 1) / 2, left = (size_t)(input->end - input->at);
+	uint64_t end = 0;
+	if (left < 4 + behind || weir_frame_get32(input->end - behind - 4) != left - 4 - behind)
+		return refuse(input, "the verdicts do not match the events");
+	struct input own = {.at = input->at, .end = input->end - behind - 4};
+	reader->reservations =
+		room(reader->reservations, &reader->reservation_capacity, frame->event_count, sizeof *reader->reservations);
+	while (own.at < own.end)
+		if (!read_reservation(&own, frame, &end, &reader->reservations[frame->reservation_count++]))
+			return refuse(input, own.why);
+	for (; end < frame->event_count; end++)
+		if (settles(frame, (uint32_t)end))
+			return refuse(input, "an event settles a reservation that it does not name");
+	frame->reservations = reader->reservations;
+	input->at = own.end + 4;
+	return true;
+}
+
 static bool read_body(struct weir_frame_reader *reader, struct input *input, struct weir_frame *frame, uint8_t version)
 {
 	bool has_runs = version >= WEIR_FRAME_EXTENDED;
@@ -261,8 +323,8 @@ static bool read_body(struct weir_frame_reader *reader, struct input *input, str
 	case WEIR_FRAME_CHECKS:
 		if (!has_runs)
 			break;
-		return read_lists(reader, input, frame, true) && read_verdicts(input, frame, &frame->epoch) &&
-		       check_answers(input, frame);
+		return read_lists(reader, input, frame, true) && read_reservations(reader, input, frame) &&
+		       read_verdicts(input, frame, &frame->epoch) && check_answers(input, frame);
 	case WEIR_FRAME_POLICY:
 	case WEIR_FRAME_COMMAND:
 		frame->body = (struct weir_span){.at = (const char *)input->at, .length = (uint32_t)(input->end - input->at)};

@@ -435,11 +435,45 @@ static size_t verdict_bytes(uint32_t pair_count)
 	return ((size_t)pair_count + 1) / 2;
 }
 
+void weir_reservation_id(const uint8_t source[WEIR_SOURCE_ID_BYTES], uint64_t position,
+                         uint8_t id[WEIR_RESERVATION_ID_BYTES])
+{
+	uint8_t place[WEIR_SOURCE_ID_BYTES + sizeof position];
+	memcpy(place, source, WEIR_SOURCE_ID_BYTES);
+	weir_frame_put64(place + WEIR_SOURCE_ID_BYTES, position);
+	weir_hash128(place, sizeof place, id);
+}
+
+/* Of one entry, at most: a distance, and an id or a time. */
+enum { RESERVATION_BYTES = 5 + WEIR_RESERVATION_ID_BYTES, RESERVATIONS_LENGTH_BYTES = 4 };
+
+static uint8_t *put_reservations(uint8_t *at, const struct weir_frame_reservation *reservations, uint32_t count)
+{
+	const uint8_t *begin = at;
+	uint32_t end = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct weir_frame_reservation *one = &reservations[i];
+		at = weir_varint_put(at, one->event - end);
+		end = one->event + 1;
+		if (one->ttl_ms > 0) {
+			at = weir_varint_put(at, (uint64_t)one->ttl_ms);
+			continue;
+		}
+		memcpy(at, one->id, sizeof one->id);
+		at += sizeof one->id;
+	}
+	weir_frame_put32(at, (uint32_t)(at - begin));
+	return at + RESERVATIONS_LENGTH_BYTES;
+}
+
 struct weir_span weir_frame_finish_checks(struct weir_frame_writer *writer, int64_t sending_time_ms, uint64_t epoch,
-                                          const uint8_t *answers)
+                                          const uint8_t *answers, const struct weir_frame_reservation *reservations,
+                                          uint32_t reservation_count)
 {
 	size_t bytes = verdict_bytes(writer->pair_count);
-	uint8_t *at = put_lists(writer, sending_time_ms, true, 8 + bytes);
+	size_t most = (size_t)reservation_count * RESERVATION_BYTES + RESERVATIONS_LENGTH_BYTES;
+	uint8_t *at = put_lists(writer, sending_time_ms, true, most + 8 + bytes);
+	at = put_reservations(at, reservations, reservation_count);
 	weir_frame_put64(at, epoch);
 	if (bytes > 0)
 		memcpy(at + 8, answers, bytes);
@@ -471,8 +505,10 @@ size_t weir_frame_judged(struct weir_span message, uint64_t offset, const uint8_
 {
 	uint8_t *frame = (uint8_t *)out;
 	size_t bytes = verdict_bytes(pair_count), length = message.length;
-	if ((uint8_t)message.at[WEIR_FRAME_AT_KIND] == WEIR_FRAME_CHECKS)
-		length -= 8 + bytes; /* epoch and answers */
+	if ((uint8_t)message.at[WEIR_FRAME_AT_KIND] == WEIR_FRAME_CHECKS) {
+		length -= RESERVATIONS_LENGTH_BYTES + 8 + bytes;                  /* epoch and answers, */
+		length -= weir_frame_get32((const uint8_t *)message.at + length); /* and the reservations before them */
+	}
 	memcpy(frame, message.at, length);
 	weir_frame_put64(frame + length, offset);
 	length += 8;

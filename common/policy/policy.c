@@ -123,11 +123,23 @@ bool weir_policy_has_lists(const struct weir_policy *policy)
 	return false;
 }
 
+enum weir_status weir_zone_takes_checks(const struct weir_zone *zone, struct weir_error *error)
+{
+	if (zone->feed != WEIR_FEED_LOG)
+		return WEIR_OK;
+	return weir_fail(
+		error, WEIR_INVALID,
+		"zone '%s' counts log lines alone (\"feed\": \"log\"): ask in another zone, or give this one the feed "
+		"\"check\" or \"both\"",
+		zone->name);
+}
+
 bool weir_policy_is_extended(const struct weir_policy *policy)
 {
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		const struct weir_zone *zone = &policy->zones[i];
-		if (zone->exempt_verified_count > 0 || zone->history_field_count > 0 || zone->arming.share_ppm > 0)
+		if (zone->exempt_verified_count > 0 || zone->history_field_count > 0 || zone->arming.share_ppm > 0 ||
+		    zone->feed != WEIR_FEED_BOTH)
 			return true;
 		for (uint32_t k = 0; k < zone->exempt_list_count; k++)
 			if (weir_http_address_meant(zone->exempt_lists[k]))

@@ -51,6 +51,9 @@ static inline const char *weir_mode_name(enum weir_zone_mode mode)
 	return mode == WEIR_SHADOW ? "shadow" : "enforce";
 }
 
+/* What a zone counts: a request that is both logged and checked would count twice in a zone of both. */
+enum weir_zone_feed { WEIR_FEED_BOTH, WEIR_FEED_LOG, WEIR_FEED_CHECK };
+
 enum { WEIR_SHARE_BYTES = 32 };
 
 /* "mode": {"shadow_until": …}: what has to hold before the zone enforces. */
@@ -100,6 +103,7 @@ struct weir_zone {
 	struct weir_limit limits[WEIR_ZONE_LIMITS_MAX];
 	uint32_t limit_count; /* >= 1 */
 	bool count_all;
+	enum weir_zone_feed feed;
 	int64_t block_for_ms;                        /* of the first block; 0: as long as the limits say */
 	int64_t block_list_ms[WEIR_ZONE_BLOCKS_MAX]; /* of the n-th block of a key, ascending */
 	uint32_t block_list_count;                   /* 0: every block is like the first */
@@ -164,13 +168,15 @@ struct weir_json weir_exempt_place(const struct weir_json *root, uint32_t zone, 
 bool weir_policy_has_lists(const struct weir_policy *policy);
 /**
  * Whether a weir that reads frames of version 1 alone would refuse it or take it for another: a zone has robots, a list
- * that is fetched, fields of its history, or is in shadow until something holds.
+ * that is fetched, fields of its history, a feed, or is in shadow until something holds.
  */
 bool weir_policy_is_extended(const struct weir_policy *policy);
 /** Whether the zone counts decisions of zones. */
 bool weir_zone_counts_decisions(const struct weir_zone *zone);
 /** Whether it counts those of another zone. What is not certain counts as counted. */
 bool weir_zone_counts_those_of(const struct weir_zone *zone, const struct weir_zone *other);
+/** Whether checks may be asked in the zone. Words in error. @return WEIR_OK; WEIR_INVALID: it counts log lines alone */
+WEIR_MUST_USE enum weir_status weir_zone_takes_checks(const struct weir_zone *zone, struct weir_error *error);
 /** Whether the zone's key has the field. */
 bool weir_zone_counts_by(const struct weir_zone *zone, const char *field);
 /** Whether some zone's key has it. */

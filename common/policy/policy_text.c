@@ -112,6 +112,8 @@ static json_t *zone_json(const struct weir_zone *zone)
 	json_object_set_new(object, "mode", weir_mode_json(zone));
 	if (zone->source_count > 0) /* else it is left out, so that a weir that does not know it reads the policy too */
 		json_object_set_new(object, "sources", sources_json(zone));
+	if (zone->feed != WEIR_FEED_BOTH) /* likewise */
+		json_object_set_new(object, "feed", json_string(zone->feed == WEIR_FEED_LOG ? "log" : "check"));
 	json_object_set_new(object, "history", history_json(zone));
 	return object;
 }
@@ -162,6 +164,8 @@ char *weir_zone_records_text(const struct weir_zone *zone)
 	json_array_append_new(list, exempt_json(zone));
 	json_array_append_new(list, sources_json(zone));
 	json_array_append_new(list, done_json(zone));
+	if (zone->feed == WEIR_FEED_CHECK)
+		json_array_append_new(list, json_string("checks alone"));
 	return dump(list);
 }
 

@@ -171,10 +171,12 @@ static enum weir_status parse_block_for(const struct weir_json *object, struct w
 
 /* What a zone does, beside what it counts. */
 struct behaviour {
-	int count; /* as the words of the rules have it */
+	int count, feed; /* as the words of the rules have them */
 };
 
 static const char *const counts[] = {"passed", "all", NULL};
+static const char *const feeds[] = {
+	[WEIR_FEED_BOTH] = "both", [WEIR_FEED_LOG] = "log", [WEIR_FEED_CHECK] = "check", NULL};
 
 static json_t *id_shape(void)
 {
@@ -279,6 +281,11 @@ static const struct weir_json_rule zone_members[] = {
 	{.name = "history",
      .meaning = "whether the archiver keeps every event; of an object, with the fields that it names",
      .shape = history_shape},
+	{.name = "feed",
+     .kind = WEIR_JSON_WORD,
+     .offset = AT(feed),
+     .words = feeds,
+     .meaning = "what counts: \"both\" (the default): log lines and checks; \"log\" or \"check\": these alone"},
 	{.name = "sources", .meaning = "names of sources: only their records are in the zone", .shape = sources_shape},
 	{.name = NULL},
 };
@@ -332,6 +339,7 @@ static enum weir_status parse_behaviour(const struct weir_json *object, struct w
 	struct behaviour behaviour = {0};
 	enum weir_status status = weir_json_read(object, zone_members, &behaviour, error);
 	zone->count_all = behaviour.count == 1;
+	zone->feed = (enum weir_zone_feed)behaviour.feed;
 	struct weir_json mode = weir_json_member(object, "mode");
 	if (status == WEIR_OK)
 		status = weir_mode_parse(&mode, zone, error);

@@ -397,3 +397,36 @@ void bucket_done(struct bucket_work *work, const struct weir_zone *zone, int64_t
 	if (has_open_block(work, zone, t))
 		end_sooner(work, freed, t, held_until_ms, verdict);
 }
+
+static void add_more(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c)
+{
+	for (uint32_t i = 0; i < work->view.layout->limit_count; i++) {
+		const struct weir_limit_view *limit = &work->view.limits[i];
+		if (!(limit->shape->ops->judge(limit, t, c) & WEIR_LIMIT_LATE))
+			record(work, i, t, c, zone->count_all);
+	}
+	if (t > (int64_t)work->view.bucket->newest_ms)
+		work->view.bucket->newest_ms = (uint64_t)t & WEIR_TIME_MASK;
+	work->changed = true;
+}
+
+void bucket_correct(struct bucket_work *work, const struct weir_zone *zone, int64_t t,
+                    const struct bucket_correction *correction, int64_t held_until_ms, struct bucket_verdict *verdict)
+{
+	uint32_t freed = UINT32_MAX;
+	verdict->bits = 0;
+	if (work->view.layout->has_queue)
+		leave(work, t);
+	if (correction->more > 0)
+		add_more(work, zone, t, correction->more);
+	for (uint32_t i = work->view.layout->limit_count; correction->more < 0 && i-- > 0;) {
+		const struct weir_limit_view *limit = &work->view.limits[i];
+		if (limit->shape->ops->give_back(limit, correction->t, correction->cost, -correction->more))
+			freed = i;
+	}
+	if (freed == UINT32_MAX)
+		return;
+	work->changed = true;
+	if (has_open_block(work, zone, t))
+		end_sooner(work, freed, t, held_until_ms, verdict);
+}

@@ -83,6 +83,22 @@ static inline enum bucket_answer bucket_answer(unsigned bits)
 void bucket_judge(struct bucket_work *work, const struct weir_zone *zone, int64_t t, int64_t c, bool barred,
                   enum bucket_answer answer, struct bucket_verdict *verdict);
 
+/* What settles a reservation: what it took, and by how much the real cost differs. */
+struct bucket_correction {
+	int64_t t, cost; /* of the reservation, as recorded */
+	int64_t more;    /* the real cost less that; below 0: so much is given back */
+};
+
+/**
+ * Corrects what a reservation took: gives back, which ends an open block as a done record does, or records more at t,
+ * whatever the limits say.
+ *
+ * @param held_until_ms  as bucket_done()
+ * @param verdict        likewise
+ */
+void bucket_correct(struct bucket_work *work, const struct weir_zone *zone, int64_t t,
+                    const struct bucket_correction *correction, int64_t held_until_ms, struct bucket_verdict *verdict);
+
 /** Has the work in scratch, whatever it was before: the block stays as it is, whatever is done. */
 void bucket_work_detach(struct bucket_work *work);
 

@@ -8,7 +8,7 @@
 #ifndef LIMITER_CHECK_H
 #define LIMITER_CHECK_H
 
-#include "common/base/span.h"
+#include "common/frame/frame.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,28 +17,41 @@ struct weir_policy;
 
 enum { CHECK_GROUP_MAX = 64 /* asks that are judged together */ };
 
+enum check_kind {
+	CHECK_COUNTS,   /* an event of this cost */
+	CHECK_RESERVES, /* the same, whose real cost is told later; cost 1 at least */
+	CHECK_SETTLES,  /* a reservation: its real cost. It is no event, and not refused */
+};
+
+enum { CHECK_TTL_MS = 600000, CHECK_TTL_MAX_MS = WEIR_RESERVATION_TTL_MAX_MS };
+
 /* One key in one zone, asked. */
 struct check_ask {
 	struct weir_span zone; /* name, borrowed until answered */
 	struct weir_span key;  /* joined key (as in frames), at most WEIR_KEY_MAX_BYTES; borrowed until answered */
 	int64_t cost;          /* 0 to WEIR_COST_MAX; 0 is a peek that asks for nothing, and only says what is left */
 	bool peek;             /* asks for cost without counting */
-	bool durable;          /* answer after the log's acknowledgement */
-	uint64_t ticket;       /* the surface's own; comes back with the answer */
+	enum check_kind kind;
+	int64_t ttl_ms; /* of one that reserves: after which its estimate stands; 1 to CHECK_TTL_MAX_MS */
+	uint8_t reservation[WEIR_RESERVATION_ID_BYTES]; /* of one that settles: which */
+	bool durable;                                   /* answer after the log's acknowledgement */
+	uint64_t ticket;                                /* the surface's own; comes back with the answer */
 };
 
 /** Whether an ask counts nothing, and so is in no log. */
 static inline bool check_is_peek(const struct check_ask *ask)
 {
-	return ask->peek || ask->cost == 0;
+	return ask->kind == CHECK_COUNTS && (ask->peek || ask->cost == 0);
 }
 
 enum check_outcome {
 	CHECK_PASSED,
 	CHECK_BLOCKED,
-	CHECK_UNAVAILABLE, /* `why` says why; nothing was counted, unless its answer was late: then it is not known */
-	CHECK_NO_ZONE,     /* no zone of the policy in force has the name */
-	CHECK_LATER,       /* the answer comes afterwards */
+	CHECK_UNAVAILABLE,    /* `why` says why; nothing was counted, unless its answer was late: then it is not known */
+	CHECK_NO_ZONE,        /* no zone of the policy in force has the name */
+	CHECK_SETTLED,        /* a reservation; the numbers are those of a pass */
+	CHECK_NO_RESERVATION, /* to settle: none of the id is open for the key: it was settled, or its time is over */
+	CHECK_LATER,          /* the answer comes afterwards */
 };
 
 struct check_answer {
@@ -49,6 +62,8 @@ struct check_answer {
 	 * came; -1: it passed, or can never pass. reset_after_ms: until the limit is as if nothing had come.
 	 */
 	int64_t limit, remaining, retry_after_ms, reset_after_ms;
+	bool reserved; /* a reservation was opened: its id follows */
+	uint8_t reservation[WEIR_RESERVATION_ID_BYTES];
 	const char *why; /* UNAVAILABLE, a constant: "loading", "moving", "full", "not the owner" */
 	uint64_t ticket;
 };

@@ -98,6 +98,8 @@ enum weir_status check_key(const struct weir_zone *zone, struct weir_span given,
                            struct weir_error *error)
 {
 	bool plain = zone->key_count == 1 && !weir_scan_has(given.at, given.length, '|', '\\');
+	if (zone->feed == WEIR_FEED_LOG)
+		return weir_zone_takes_checks(zone, error);
 	if (given.length > WEIR_KEY_MAX_BYTES)
 		return refuse_length(error);
 	*joined = given;

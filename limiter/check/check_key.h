@@ -14,7 +14,8 @@
 /**
  * @param room    WEIR_KEY_MAX_BYTES; NULL: none, then a key that has to be written anew is WEIR_FULL
  * @param joined  points into `given`, or into room
- * @return WEIR_OK; WEIR_FULL: there is no room; WEIR_INVALID: it is no key of the zone, error says what to write
+ * @return WEIR_OK; WEIR_FULL: there is no room; WEIR_INVALID: it is no key of the zone, or the zone takes no checks:
+ *         error says what to write, or to change
  */
 WEIR_MUST_USE enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, char *room,
                                          struct weir_span *joined, struct weir_error *error);

@@ -40,7 +40,7 @@ enum {
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[ANSWERS] =
 		{"weir_check_answers_total", WEIR_COUNTER, "checks",
-         WEIR_LABELS({"answer", "`passed`, `blocked`, `no_zone`, `unavailable`"}),
+         WEIR_LABELS({"answer", "`passed`, `blocked`, `settled`, `no_zone`, `no_reservation`, `unavailable`"}),
          "Checks answered. Those that passed or were blocked are among weir_limiter_verdicts_total, too, once they "
          "come back from the log."},
 	[UNAVAILABLE] =
@@ -252,7 +252,9 @@ static void answer_metrics(const struct limiter_parts *parts, struct weir_text *
 		uint64_t count;
 	} answers[] = {{"passed", SUM(parts, checks_passed)},
 	               {"blocked", SUM(parts, checks_blocked)},
+	               {"settled", SUM(parts, checks_settled)},
 	               {"no_zone", SUM(parts, checks_no_zone)},
+	               {"no_reservation", SUM(parts, checks_no_reservation)},
 	               {"unavailable", all}};
 	weir_metrics_family(page, &metrics[ANSWERS]);
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {

@@ -26,6 +26,8 @@ struct lane_checks {
 	uint32_t gathered;
 	uint64_t policy_version; /* that the open frame names */
 	uint8_t answers[WEIR_FRAME_EVENTS_MAX / 2];
+	struct weir_frame_reservation *reservations; /* that the open frame's events open or settle */
+	uint32_t reservation_count, reservation_room;
 };
 
 static struct lane_checks *lane_checks_new(void)
@@ -40,6 +42,7 @@ void lane_checks_free(struct lane_checks *checks)
 	if (checks == NULL)
 		return;
 	weir_frame_writer_free(checks->writer);
+	free(checks->reservations);
 	free(checks);
 }
 
@@ -63,7 +66,7 @@ void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
 static void begin_frame(struct lane *lane, struct lane_checks *checks, int64_t now_ms)
 {
 	checks->policy_version = lane_policy_version(lane);
-	checks->gathered = 0;
+	checks->gathered = checks->reservation_count = 0;
 	weir_frame_begin(checks->writer, checks->source, checks->policy_version, now_ms, checks->position + 1);
 }
 
@@ -81,7 +84,7 @@ struct weir_span lane_checks_open(struct lane *lane, const uint8_t source[WEIR_S
 	checks->state = LANE_CHECKS_OPENING;
 	shard_checks_begin(lane_shard(lane), source);
 	begin_frame(lane, checks, now_ms);
-	return weir_frame_finish_checks(checks->writer, now_ms, epoch, NULL);
+	return weir_frame_finish_checks(checks->writer, now_ms, epoch, NULL, NULL, 0);
 }
 
 void lane_checks_close(struct lane *lane)
@@ -129,8 +132,14 @@ static void take_ask(struct lane *lane, struct asked *asked, const struct check_
 		return;
 	}
 	asked->places[asked->count] = place;
-	asked->checks[asked->count++] =
-		(struct shard_check){.zone = zone, .key = ask->key, .cost = ask->cost, .peek = check_is_peek(ask)};
+	asked->checks[asked->count++] = (struct shard_check){
+		.zone = zone,
+		.key = ask->key,
+		.cost = ask->cost,
+		.peek = check_is_peek(ask),
+		.reserves = ask->kind == CHECK_RESERVES,
+		.settles = ask->kind == CHECK_SETTLES ? ask->reservation : NULL,
+	};
 }
 
 /* A zone in shadow mode refuses nobody: its verdict is in the log, as of every event. */
@@ -141,6 +150,10 @@ static void give_answer(const struct shard_check *check, struct check_answer *an
 		answer->outcome = CHECK_LATER;
 	else if (check->state == SHARD_CHECK_FULL)
 		answer->why = "full";
+	else if (check->state == SHARD_CHECK_NO_RESERVATION)
+		answer->outcome = CHECK_NO_RESERVATION;
+	else if (check->settles != NULL)
+		answer->outcome = CHECK_SETTLED;
 	else
 		answer->outcome = check->blocked && !shadow ? CHECK_BLOCKED : CHECK_PASSED;
 	answer->limit = check->quota.limit;
@@ -149,9 +162,32 @@ static void give_answer(const struct shard_check *check, struct check_answer *an
 	answer->reset_after_ms = check->quota.reset_after_ms;
 }
 
+/* Has the open frame say that the newest event opens or settles a reservation. */
+static struct weir_frame_reservation *add_reservation(struct lane_checks *checks)
+{
+	if (checks->reservation_count == checks->reservation_room) {
+		checks->reservation_room = checks->reservation_room > 0 ? 2 * checks->reservation_room : CHECK_GROUP_MAX;
+		checks->reservations =
+			weir_realloc(checks->reservations, checks->reservation_room, sizeof *checks->reservations);
+	}
+	struct weir_frame_reservation *added = &checks->reservations[checks->reservation_count++];
+	*added = (struct weir_frame_reservation){.event = checks->gathered - 1};
+	return added;
+}
+
+/* The newest event is a check that passed: it may be settled from now on. */
+static void open_reservation(struct lane *lane, struct lane_checks *checks, const struct shard_check *check, int64_t t,
+                             int64_t ttl_ms, struct check_answer *answer)
+{
+	add_reservation(checks)->ttl_ms = ttl_ms;
+	answer->reserved = true;
+	weir_reservation_id(checks->source, checks->position, answer->reservation);
+	shard_reserve(lane_shard(lane), check, t, ttl_ms, answer->reservation);
+}
+
 static void add_event(struct lane_checks *checks, const struct shard_check *check, int64_t t)
 {
-	const struct weir_frame_zone zone = {.id = check->zone->zone->id};
+	const struct weir_frame_zone zone = {.id = check->zone->zone->id, .done = check->settles != NULL};
 	uint32_t pair = checks->gathered++;
 	enum weir_status status = weir_frame_add(checks->writer, check->key, weir_hash64(check->key.at, check->key.length),
 	                                         t, ++checks->position, check->cost, &zone, 1);
@@ -186,6 +222,11 @@ void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t 
 		if (checks->gathered == 0)
 			begin_frame(lane, checks, t);
 		add_event(checks, check, t);
+		struct check_answer *answer = &answers[asked.places[i]];
+		if (check->settles != NULL)
+			memcpy(add_reservation(checks)->id, check->settles, WEIR_RESERVATION_ID_BYTES);
+		else if (check->reserves && answer->outcome == CHECK_PASSED)
+			open_reservation(lane, checks, check, t, asks[asked.places[i]].ttl_ms, answer);
 	}
 }
 
@@ -220,7 +261,8 @@ struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms)
 	struct lane_checks *checks = *lane_checks_of(lane);
 	assert(checks != NULL && checks->gathered > 0);
 	checks->gathered = 0;
-	return weir_frame_finish_checks(checks->writer, now_ms, checks->epoch, checks->answers);
+	return weir_frame_finish_checks(checks->writer, now_ms, checks->epoch, checks->answers, checks->reservations,
+	                                checks->reservation_count);
 }
 
 uint32_t lane_checks_pending(struct lane *lane)

@@ -14,6 +14,8 @@
  *   shard_extra.c     what a checkpoint stores besides buckets
  *   shard_check.c     checks: judging them on copies, and keeping the copies
  *   shard_copies.c    where copies lie
+ *   shard_reserve.c   reservations: opening and settling them
+ *   reservations.c    those that are open
  *   shard_read.c      reading buckets, for people and tests
  *   segment_blob.c    the form of buckets in the store
  */
@@ -28,6 +30,7 @@
 #include "limiter/memory/swap.h"
 #include "limiter/memory/table.h"
 #include "limiter/overrides/overrides.h"
+#include "limiter/shard/reservations.h"
 #include "limiter/shard/shard.h"
 
 /* A (key, zone) pair of the current frame. */
@@ -133,7 +136,8 @@ struct shard {
 	uint32_t source_count;
 
 	struct overrides overrides;
-	struct shard_checks *checks; /* NULL: nobody asks (shard_copies.h) */
+	struct reservations reserved; /* open ones, as of the log */
+	struct shard_checks *checks;  /* NULL: nobody asks (shard_copies.h) */
 
 	struct slab slab;
 	struct table table;

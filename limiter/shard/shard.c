@@ -3,6 +3,7 @@
  * A shard's life, its policy, its positions, and its numbers.
  */
 #include "limiter/shard/shard_copies.h"
+#include "limiter/shard/shard_reserve.h"
 
 #include "common/base/alloc.h"
 
@@ -62,6 +63,7 @@ void shard_free(struct shard *shard)
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		filter_deinit(&shard->segments[i].evicted);
 	checks_free(shard->checks);
+	reservations_deinit(&shard->reserved);
 	bucket_scratch_deinit(&shard->scratch);
 	overrides_deinit(&shard->overrides);
 	table_deinit(&shard->table);
@@ -108,10 +110,12 @@ static bool is_in_force(const void *compiled, uint32_t zone_id)
 void shard_set_policy(struct shard *shard, const struct compiled_policy *compiled)
 {
 	assert(shard->work.frame == NULL);
+	uint64_t version = compiled_policy_version(compiled);
+	if (version > shard->policy_version)
+		shard_void_changed(shard, compiled);
 	shard->compiled = compiled;
 	shard->last_scaled = NULL;
 	reset_paces(shard);
-	uint64_t version = compiled_policy_version(compiled);
 	if (version <= shard->policy_version)
 		return; /* the same policy, or a restart whose checkpoint has the switch already */
 	shard->policy_version = version;

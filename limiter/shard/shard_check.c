@@ -7,6 +7,7 @@
  */
 #include "limiter/bucket/bucket_fast.h"
 #include "limiter/shard/shard_copies.h"
+#include "limiter/shard/shard_reserve.h"
 
 #include "common/base/alloc.h"
 
@@ -20,7 +21,9 @@ struct copy_event {
 	int64_t t, cost, sent_ms;
 	int64_t clock_ms; /* not behind a check: what is forgotten when it comes back is forgotten when it is judged */
 	int64_t barred_until_ms; /* as an operator blocks the key; 0: he does not */
+	uint32_t thousandths;    /* of the zone's rates */
 	bool allowed, done;
+	const struct bucket_correction *correction; /* of a settlement; NULL: it is none */
 	enum bucket_answer answer;
 };
 
@@ -29,6 +32,7 @@ void shard_checks_begin(struct shard *shard, const uint8_t source[WEIR_SOURCE_ID
 	shard_checks_end(shard);
 	shard->checks = weir_alloc(1, sizeof *shard->checks);
 	memcpy(shard->checks->source, source, WEIR_SOURCE_ID_BYTES);
+	reservations_copy(&shard->checks->open, &shard->reserved);
 }
 
 void shard_checks_end(struct shard *shard)
@@ -47,10 +51,12 @@ static void ask_operators(struct shard *shard, struct copy_event *event, struct 
 {
 	uint32_t zone_id = event->zone->zone->id;
 	event->layout = event->zone->layout;
+	event->thousandths = SCALE_ONE;
 	if (!overrides_any(&shard->overrides) || !overrides_touch(&shard->overrides, zone_id, key))
 		return;
 	struct override_effect effect = overrides_effect(&shard->overrides, zone_id, key, event->t);
 	event->allowed = effect.allowed;
+	event->thousandths = effect.thousandths;
 	event->layout = shard_layout(shard, event->zone->layout->id, effect.thousandths);
 	if (event->done) {
 		const struct override_setting *block =
@@ -76,6 +82,12 @@ static enum bucket_fast judge_fast(struct shard *shard, const struct copy *copy,
 	return fast == FAST_BLOCKED && event->answer == ANSWER_PASS ? FAST_NOT : fast;
 }
 
+static void correct_copy(struct bucket_work *work, const struct copy_event *event, struct bucket_verdict *verdict)
+{
+	if (event->correction->more != 0)
+		bucket_correct(work, event->zone->zone, event->t, event->correction, event->barred_until_ms, verdict);
+}
+
 /*
  * Judges and records an event in a copy.
  *
@@ -96,9 +108,14 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 		copy->block->clock_s = shard_noted_clock(event->clock_ms);
 		return fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	}
-	shard_open(shard, copy->block, copy->low, copy->high, event->layout, event->cost, &work);
+	int64_t recorded = event->correction == NULL     ? event->cost
+	                   : event->correction->more > 0 ? event->correction->more
+	                                                 : 1;
+	shard_open(shard, copy->block, copy->low, copy->high, event->layout, recorded, &work);
 	work.sent_ms = event->sent_ms;
-	if (event->done)
+	if (event->correction != NULL)
+		correct_copy(&work, event, &verdict);
+	else if (event->done)
 		bucket_done(&work, event->zone->zone, event->t, event->barred_until_ms, &verdict);
 	else
 		bucket_judge(&work, event->zone->zone, event->t, event->cost, event->barred_until_ms != 0, event->answer,
@@ -228,6 +245,8 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 	found->copy = copies_find(shard->checks, low, high);
 	if (!check->peek && is_full(shard->checks))
 		return SHARD_CHECK_FULL;
+	if (check->reserves && !reservations_have_room(&shard->checks->open, low, clock_ms, CHECK_GROUP_MAX))
+		return SHARD_CHECK_FULL;
 	if (found->copy != NO_COPY) {
 		found->bucket = shard->checks->copies[found->copy].block;
 		if (found->bucket != NULL && shard_is_forgotten(shard, found->bucket, clock_ms))
@@ -236,6 +255,44 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 	}
 	found->bucket = find_bucket(shard, low, high, clock_ms, &is_there);
 	return is_there ? SHARD_CHECK_JUDGED : look_in_store(shard, low, high);
+}
+
+/* The copy of a bucket that was found; made where there is none. */
+static struct copy *copy_of(struct shard *shard, struct found *found, uint64_t low, uint64_t high)
+{
+	if (found->copy == NO_COPY) {
+		found->copy = copies_add(shard->checks, low, high);
+		if (found->bucket != NULL)
+			copies_take(shard->checks, &shard->checks->copies[found->copy], found->bucket,
+			            bucket_used(found->bucket, shard_layout_of(shard, found->bucket)));
+	}
+	return &shard->checks->copies[found->copy];
+}
+
+/* A settlement: it is no event, and never refused. */
+static void settle_one(struct shard *shard, struct shard_check *check, struct found *found, uint64_t low, uint64_t high,
+                       struct copy_event *event)
+{
+	struct shard_checks *checks = shard->checks;
+	struct bucket_view view;
+	struct pending_check pending = {.t = event->t, .cost = check->cost, .settles = true};
+	event->done = true;
+	ask_operators(shard, event, check->key);
+	struct override_effect effect = {.allowed = event->allowed, .thousandths = event->thousandths};
+	if (!shard_find_correction(&checks->open, check->settles, low, high, event->t, check->cost, &effect,
+	                           &pending.correction)) {
+		check->state = SHARD_CHECK_NO_RESERVATION;
+		return;
+	}
+	memcpy(pending.id, check->settles, sizeof pending.id);
+	reservations_remove(&checks->open, check->settles);
+	event->correction = &pending.correction;
+	struct copy *copy = copy_of(shard, found, low, high);
+	(void)judge_copy(shard, copy, event, &view);
+	check->blocked = false;
+	check->quota = bucket_quota(&view, check->zone->zone, event->t, 1, false, event->barred_until_ms);
+	pending.copy = found->copy;
+	pending_push(checks, &pending);
 }
 
 static void judge_one(struct shard *shard, struct shard_check *check, uint64_t low, uint64_t high, int64_t t)
@@ -248,13 +305,13 @@ static void judge_one(struct shard *shard, struct shard_check *check, uint64_t l
 	check->state = find(shard, check, low, high, clock_ms, &found);
 	if (check->state != SHARD_CHECK_JUDGED)
 		return;
-	ask_operators(shard, &event, check->key);
-	if (!check->peek && found.copy == NO_COPY) {
-		found.copy = copies_add(checks, low, high);
-		if (found.bucket != NULL)
-			copies_take(checks, &checks->copies[found.copy], found.bucket,
-			            bucket_used(found.bucket, shard_layout_of(shard, found.bucket)));
+	if (check->settles != NULL) {
+		settle_one(shard, check, &found, low, high, &event);
+		return;
 	}
+	ask_operators(shard, &event, check->key);
+	if (!check->peek)
+		(void)copy_of(shard, &found, low, high);
 	if (check->peek || event.allowed)
 		check->blocked = peek(shard, found.bucket, &event, &view);
 	else
@@ -282,6 +339,26 @@ void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t
 	}
 	for (uint32_t i = 0; i < count; i++)
 		judge_one(shard, &checks[i], prints[i].low, prints[i].high, t);
+}
+
+void shard_reserve(struct shard *shard, const struct shard_check *check, int64_t t, int64_t ttl_ms, const uint8_t *id)
+{
+	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, check->zone->zone->id, check->key);
+	struct copy_event event = {.zone = check->zone, .t = t};
+	ask_operators(shard, &event, check->key);
+	bool recorded = !event.allowed && (!check->blocked || check->zone->zone->count_all);
+	struct reservation one = {
+		.low = print.low,
+		.high = print.high,
+		.t = t,
+		.cost = recorded ? check->cost : 0,
+		.ends_ms = t + ttl_ms,
+		.zone_id = check->zone->zone->id,
+		.thousandths = event.thousandths,
+		.counts = true,
+	};
+	memcpy(one.id, id, sizeof one.id);
+	(void)reservations_add(&shard->checks->open, &one); /* there was room when it was judged */
 }
 
 /* ---- the log ---- */
@@ -314,6 +391,31 @@ void shard_follow(struct shard *shard, const struct lookup *lookup, const struct
 	judge_copy(shard, copy, &one, &view);
 }
 
+void shard_follow_settlement(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event,
+                             const struct bucket_correction *correction)
+{
+	struct bucket_view view;
+	struct copy_event one = {.zone = lookup->zone,
+	                         .t = event->time_ms,
+	                         .cost = event->cost,
+	                         .sent_ms = shard->work.frame->sending_time_ms,
+	                         .clock_ms = shard->clock_ms,
+	                         .done = true,
+	                         .correction = correction};
+	ask_operators(shard, &one, shard->work.frame->keys[event->key]);
+	judge_copy(shard, &shard->checks->copies[copies_find(shard->checks, lookup->low, lookup->high)], &one, &view);
+}
+
+/* What a settlement that has not come back will correct: after a lift nothing that was taken before it is left. */
+static struct bucket_correction correction_now(const struct shard *shard, const struct pending_check *check)
+{
+	struct bucket_correction correction = check->correction;
+	const struct reservation *found = reservations_find(&shard->reserved, check->id, check->t);
+	if (correction.more < 0 && found != NULL && !found->counts)
+		correction.more = 0;
+	return correction;
+}
+
 void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, struct weir_span key)
 {
 	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone->zone->id, key);
@@ -338,10 +440,13 @@ void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, str
 		                           .sent_ms = check->t,
 		                           .clock_ms = shard->clock_ms,
 		                           .answer = check->blocked ? ANSWER_BLOCK : ANSWER_PASS};
+		struct bucket_correction correction = correction_now(shard, check);
 		if (check->copy != number)
 			continue;
+		event.done = check->settles;
+		event.correction = check->settles ? &correction : NULL;
 		ask_operators(shard, &event, key);
-		if (!event.allowed)
+		if (!event.allowed || check->settles)
 			judge_copy(shard, copy, &event, &view);
 	}
 }

@@ -25,7 +25,8 @@ enum {
 enum shard_check_state {
 	SHARD_CHECK_JUDGED,
 	SHARD_CHECK_MISSING, /* its bucket may be in the store: load what shard_check_missing() lists, and judge it again */
-	SHARD_CHECK_FULL,    /* too many checks are pending, or their copies too large: nothing was counted */
+	SHARD_CHECK_NO_RESERVATION, /* to settle: there is none of the id for the key, or it has ended */
+	SHARD_CHECK_FULL,           /* too many checks are pending, or their copies too large: nothing was counted */
 };
 
 struct shard_check {
@@ -33,7 +34,9 @@ struct shard_check {
 	const struct compiled_zone *zone; /* in force */
 	struct weir_span key;             /* joined */
 	int64_t cost;
-	bool peek; /* counts nothing, and is not pending afterwards */
+	bool peek;              /* counts nothing, and is not pending afterwards */
+	bool reserves;          /* shard_reserve() follows, if it was told that it passes */
+	const uint8_t *settles; /* the id of the reservation whose real cost `cost` is; NULL: none */
 	/* returned */
 	enum shard_check_state state;
 	bool blocked; /* the verdict, which the log gets, whatever the zone's mode */
@@ -57,6 +60,14 @@ void shard_checks_end(struct shard *shard);
  * @param t      their time, Unix ms
  */
 void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, int64_t t);
+
+/**
+ * Notes a reservation that a check has opened: it may be settled from now on.
+ *
+ * @param check  judged just now, at t
+ * @param id     weir_reservation_id() of its event
+ */
+void shard_reserve(struct shard *shard, const struct shard_check *check, int64_t t, int64_t ttl_ms, const uint8_t *id);
 
 /**
  * Lists segments that checks wait for, with shard_load() for them as for frames.

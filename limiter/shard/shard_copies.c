@@ -217,7 +217,8 @@ size_t checks_bytes(const struct shard_checks *checks)
 	if (checks == NULL)
 		return 0;
 	size_t slots = checks->slots == NULL ? 0 : checks->slot_mask + 1u;
-	return sizeof *checks + checks->bytes + checks->copy_room * sizeof *checks->copies + slots * sizeof *checks->slots +
+	return sizeof *checks + reservations_bytes(&checks->open) + checks->bytes +
+	       checks->copy_room * sizeof *checks->copies + slots * sizeof *checks->slots +
 	       checks->pending_room * sizeof *checks->pending;
 }
 
@@ -234,6 +235,7 @@ void checks_free(struct shard_checks *checks)
 			free(block);
 		}
 	}
+	reservations_deinit(&checks->open);
 	free(checks->copies);
 	free(checks->slots);
 	free(checks->pending);

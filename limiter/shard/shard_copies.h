@@ -21,6 +21,9 @@ struct pending_check {
 	int64_t t, cost;
 	uint32_t copy;
 	bool blocked;
+	bool settles; /* a reservation: the next two say what */
+	uint8_t id[WEIR_RESERVATION_ID_BYTES];
+	struct bucket_correction correction;
 };
 
 /* A bucket that some check waits for. */
@@ -32,6 +35,7 @@ struct wanted_bucket {
 
 struct shard_checks {
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
+	struct reservations open; /* those that may be settled: with what has not come back */
 	struct copy *copies;
 	uint32_t copy_count, copy_room; /* that are in use or free; there is room for */
 	uint32_t free_copy;             /* index + 1; 0: none is free */
@@ -86,6 +90,9 @@ void shard_mark_copied(struct shard *shard);
 /** Records in a bucket's copy what the frame's event did to the bucket. @param bits  its verdict */
 void shard_follow(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event, bool done,
                   unsigned bits);
+/** The same of a settlement. */
+void shard_follow_settlement(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event,
+                             const struct bucket_correction *correction);
 /** A command has changed a bucket: its copy, if there is one, becomes that with its pending checks. */
 void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, struct weir_span key);
 /** Whether some check waits for a bucket. */

@@ -3,9 +3,10 @@
  * What a checkpoint stores of a shard besides its buckets, as bytes:
  * little-endian u64s; a source's id is 16 bytes.
  *
- *   version of this form (2 where a network has an override, else 1), clock, events judged, policy version
+ *   version of this form (3 where reservations are open, 2 where a network has an override, else 1), clock, events judged, policy version
  *   policy switches: count, then for each: version, clock
  *   sources: count, then for each, by id: id, position, clock at its last frame with events
+ *   version 3: open reservations (reservations.c)
  *   the operators' overrides (overrides_blob.c)
  */
 #include "limiter/shard/internal.h"
@@ -14,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { EXTRA_PLAIN = 1, EXTRA_WITH_NETWORKS = 2, NUMBER = 8 };
+enum { EXTRA_PLAIN = 1, EXTRA_WITH_NETWORKS = 2, EXTRA_WITH_RESERVATIONS = 3, NUMBER = 8 };
 
 static uint8_t *put(uint8_t *at, uint64_t number)
 {
@@ -22,14 +23,23 @@ static uint8_t *put(uint8_t *at, uint64_t number)
 	return at + NUMBER;
 }
 
+static uint64_t version_of(const struct shard *shard)
+{
+	if (shard->reserved.count > 0)
+		return EXTRA_WITH_RESERVATIONS;
+	return overrides_have_networks(&shard->overrides) ? EXTRA_WITH_NETWORKS : EXTRA_PLAIN;
+}
+
 char *shard_export_extra(const struct shard *shard, size_t *length)
 {
-	struct weir_text overrides = {0};
+	struct weir_text overrides = {0}; /* and the reservations before them */
+	if (shard->reserved.count > 0)
+		reservations_export(&shard->reserved, &overrides);
 	overrides_export(&shard->overrides, &overrides);
 	*length = (6 + 2 * (size_t)shard->switch_count) * NUMBER +
 	          (size_t)shard->source_count * (WEIR_SOURCE_ID_BYTES + 2 * NUMBER) + overrides.length;
 	char *extra = weir_alloc(*length, 1);
-	uint8_t *at = put((uint8_t *)extra, overrides_have_networks(&shard->overrides) ? EXTRA_WITH_NETWORKS : EXTRA_PLAIN);
+	uint8_t *at = put((uint8_t *)extra, version_of(shard));
 	at = put(at, (uint64_t)shard->clock_ms);
 	at = put(at, shard->events);
 	at = put(at, shard->policy_version);
@@ -106,16 +116,19 @@ enum weir_status shard_import_extra(struct shard *shard, struct weir_span extra,
 	uint64_t version;
 	if (!get(&extra, &version))
 		return weir_fail(error, WEIR_INVALID, "the partition state is truncated");
-	if (version > EXTRA_WITH_NETWORKS)
+	if (version > EXTRA_WITH_RESERVATIONS)
 		return weir_fail(error, WEIR_NEWER,
 		                 "partition state version %llu is newer than this program, which reads up to %d",
-		                 (unsigned long long)version, EXTRA_WITH_NETWORKS);
+		                 (unsigned long long)version, EXTRA_WITH_RESERVATIONS);
 	shard->source_count = shard->switch_count = 0;
+	reservations_deinit(&shard->reserved);
 	if (version > 0 && get_clock(&extra, &shard->clock_ms) && get(&extra, &shard->events) &&
 	    get(&extra, &shard->policy_version) && import_switches(shard, &extra) && import_sources(shard, &extra) &&
+	    (version < EXTRA_WITH_RESERVATIONS || reservations_import(&shard->reserved, &extra)) &&
 	    overrides_import(&shard->overrides, extra))
 		return WEIR_OK;
 	shard->source_count = shard->switch_count = 0;
 	overrides_deinit(&shard->overrides);
+	reservations_deinit(&shard->reserved);
 	return weir_fail(error, WEIR_INVALID, "the partition state is damaged");
 }

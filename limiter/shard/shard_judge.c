@@ -6,6 +6,7 @@
 #include "limiter/bucket/bucket_fast.h"
 #include "limiter/shard/shard_copies.h"
 #include "limiter/shard/shard_frame.h"
+#include "limiter/shard/shard_reserve.h"
 
 #include <assert.h>
 
@@ -185,15 +186,32 @@ static inline uint32_t first_lookup(const struct shard_frame *work, const struct
 	return work->runs[first].first;
 }
 
+/* A settlement: no event, and without a verdict. */
+static __attribute__((noinline)) void judge_settlement(struct shard *shard, struct lookup *lookup, uint32_t event,
+                                                       uint32_t pair, const struct weir_frame_reservation *named)
+{
+	const struct weir_frame_event *settling = &shard->work.frame->events[event];
+	struct bucket_correction correction;
+	struct bucket_verdict verdict;
+	bool found = shard_settle(shard, lookup, settling, named, &correction, &verdict);
+	put_verdict(shard->work.verdicts, pair, WEIR_VERDICT_NONE);
+	if (verdict.bits & WEIR_VERDICT_DECIDED)
+		add_decision(shard, event, pair, 0, lookup, &verdict);
+	if (found && lookup->copied)
+		shard_follow_settlement(shard, lookup, settling, &correction);
+}
+
 /* Judges all events but repeats. @param pair  the number of their first pair */
 static inline __attribute__((always_inline)) void judge_events(struct shard *shard, uint32_t pair, bool one_set,
                                                                bool answered)
 {
 	struct shard_frame *work = &shard->work;
 	const struct weir_frame *frame = work->frame;
-	uint32_t clock_s = shard_noted_clock(work->clock_ms);
+	uint32_t clock_s = shard_noted_clock(work->clock_ms), next_reservation = 0;
 	for (uint32_t i = work->first_event; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
+		const struct weir_frame_reservation *named =
+			answered ? weir_frame_reservation(frame, i, &next_reservation) : NULL;
 		const struct weir_frame_zone_set *set = &frame->zone_sets[one_set ? 0 : event->zone_set];
 		uint32_t first = first_lookup(work, event, one_set);
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
@@ -208,11 +226,18 @@ static inline __attribute__((always_inline)) void judge_events(struct shard *sha
 			}
 			bool done = set->zones[j].done;
 			struct bucket_verdict verdict;
+			if (answered && done) {
+				judge_settlement(shard, lookup, i, pair, named);
+				continue;
+			}
 			judge_pair(shard, lookup, lookup->zone, event, done,
 			           answered ? bucket_answer(weir_verdict_of(frame->verdicts, pair)) : ANSWER_NONE, clock_s,
 			           &verdict);
 			if (__builtin_expect(lookup->copied, 0))
 				shard_follow(shard, lookup, event, done, verdict.bits);
+			if (answered && named != NULL)
+				shard_open_reservation(shard, lookup, event, named->ttl_ms, verdict.bits,
+				                       shard_is_own_frame(shard, frame));
 			put_verdict(work->verdicts, pair, done ? WEIR_VERDICT_NONE : verdict.bits);
 			if (verdict.bits & WEIR_VERDICT_DECIDED)
 				add_decision(shard, i, pair, j, lookup, &verdict);

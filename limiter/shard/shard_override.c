@@ -105,6 +105,14 @@ static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 	return true;
 }
 
+/* What the bucket's reservations took is gone. */
+static void void_reservations(struct shard *shard, const struct lookup *lookup)
+{
+	reservations_void_bucket(&shard->reserved, lookup->low, lookup->high);
+	if (shard->checks != NULL)
+		reservations_void_bucket(&shard->checks->open, lookup->low, lookup->high);
+}
+
 /*
  * Applies the command to its bucket.
  *
@@ -127,6 +135,8 @@ static bool apply_to_bucket(struct shard *shard, struct lookup *lookup, bool was
 	case OVERRIDE_LIFT:
 		if (bucket != NULL)
 			empty_bucket(shard, lookup);
+		if (lookup != NULL)
+			void_reservations(shard, lookup);
 		return true;
 	case OVERRIDE_ALLOW:
 		if (command->until_ms <= decision->at_ms)

@@ -32,7 +32,7 @@ uint64_t shard_bytes(const struct shard *shard)
 	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->swapped.bytes +
 	       swap_bytes(&shard->swap) + shard->work.bytes + shard->scratch.bytes[0] + shard->scratch.bytes[1] +
 	       shard->snapshot_bytes + shard->source_count * sizeof *shard->sources + shard->overrides.bytes +
-	       checks_bytes(shard->checks);
+	       checks_bytes(shard->checks) + reservations_bytes(&shard->reserved);
 }
 
 /* Whether the store has a bucket in its present version. */

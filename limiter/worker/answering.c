@@ -114,6 +114,8 @@ void answering_count(struct answering *answering, const struct check_answer *ans
 	case CHECK_PASSED: weir_counter_add(&stats->checks_passed, 1); break;
 	case CHECK_BLOCKED: weir_counter_add(&stats->checks_blocked, 1); break;
 	case CHECK_NO_ZONE: weir_counter_add(&stats->checks_no_zone, 1); break;
+	case CHECK_SETTLED: weir_counter_add(&stats->checks_settled, 1); break;
+	case CHECK_NO_RESERVATION: weir_counter_add(&stats->checks_no_reservation, 1); break;
 	default:
 		for (int reason = 0; reason < WORKER_UNAVAILABLE_COUNT; reason++)
 			if (strcmp(answer->why, worker_unavailable_name((enum worker_unavailable)reason)) == 0)

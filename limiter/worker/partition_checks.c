@@ -174,7 +174,8 @@ static bool park_own(struct partition_checks *checks, const struct check_ask *as
 static void settle(struct partition_checks *checks, const struct check_ask *ask, const struct answer_place *place,
                    struct check_answer *answer)
 {
-	bool judged = answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED;
+	bool judged =
+		answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED || answer->outcome == CHECK_SETTLED;
 	if (!judged || check_is_peek(ask))
 		return;
 	checks->unacknowledged++;

@@ -128,7 +128,7 @@ struct worker_stats {
 	struct weir_histogram delay;      /* seconds from a line's time to its decision's acknowledgement */
 	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads, recalls,
 		swap_failures, forgotten; /* gauges, set each second */
-	struct weir_counter checks_passed, checks_blocked, checks_no_zone;
+	struct weir_counter checks_passed, checks_blocked, checks_settled, checks_no_zone, checks_no_reservation;
 	struct weir_counter checks_unavailable[WORKER_UNAVAILABLE_COUNT];
 	struct weir_counter checks_pending, checks_unacknowledged; /* gauges, set each second */
 	struct weir_histogram check;                               /* seconds from asking to the answer */

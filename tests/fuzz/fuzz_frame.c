@@ -78,7 +78,8 @@ static void write_again(const struct weir_frame *frame)
 	if (status == WEIR_OK) { /* a frame close to its bound may not fit again, as bounds are kept with a margin */
 		bool asked = frame->kind == WEIR_FRAME_CHECKS;
 		struct weir_span message =
-			asked ? weir_frame_finish_checks(writer, frame->sending_time_ms, frame->epoch, frame->verdicts)
+			asked ? weir_frame_finish_checks(writer, frame->sending_time_ms, frame->epoch, frame->verdicts,
+		                                     frame->reservations, frame->reservation_count)
 				  : weir_frame_finish(writer, frame->sending_time_ms);
 		status = weir_frame_decode(reader, message, &again, NULL);
 		assert(status == WEIR_OK);

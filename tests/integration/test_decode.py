@@ -204,6 +204,15 @@ def test_checks_are_shown_with_their_answers(place):
     assert [event["zones"] for event in out["events"]] == [[{"id": 3, "verdict": word}] for word in ("pass", "block")]
 
 
+def test_reservations_are_shown(place):
+    happened = [{"key": b"ann", "time": 1000, "cost": 9, "position": 7, "zones": [(3, False)], "reserves_for": 60000},
+                {"key": b"ann", "time": 1001, "cost": 4, "position": 8, "zones": [(3, True)], "settles": bytes(range(16))}]
+    message = weir_frames.checks(9, bytes(range(16)), 4, 1 << 40, happened, [0, 0])
+    assert [event.get("reserves_for") for event in weir_frames.decode(message).events] == [60000, None]
+    out = json.loads(place.good("decode", place.write("checks", message)).out())
+    assert out["events"][0]["reserves_for"] == 60000 and out["events"][1]["settles"] == bytes(range(16)).hex(), out
+
+
 def test_a_message_is_one_line(place):
     for body, want in ((b'{\n "a": [1,\r\n 2]}\n', {"a": [1, 2]}), (b"no\njson\r", "no\njson\r"), (b"", ""),
                        (b'\xef\xbb\xbf{"a":1}', '\ufeff{"a":1}')):

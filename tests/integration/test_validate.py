@@ -373,6 +373,16 @@ def test_outputs_that_cannot_be_written_are_said(place):
                                      'counted'}, said
 
 
+def test_what_may_count_twice_is_said(place):
+    zones = [zone("site", [sliding(5, "1h")]), zone("lines", [sliding(5, "1h")], feed="log"),
+             zone("asked", [sliding(5, "1h")], feed="check")]
+    listen = {"resp": "127.0.0.1:6390"}
+    said = warnings(place, zones, [source(place.write("few.log", b""))], listen=listen)
+    assert "counts twice" in said["zones[0].feed"], said
+    assert "zones[1].feed" not in said and "zones[2].feed" not in said, said
+    assert "zones[0].feed" not in warnings(place, zones, [source(place.write("few.log", b""))])
+
+
 def test_a_short_block_is_said(place):
     assert "zones[0].block_for" in warnings(place, [zone("site", [sliding(5, "1h")], block_for="10m")])
     kept = {"fields": ["path", "tls", "agent"]}

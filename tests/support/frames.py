@@ -124,6 +124,8 @@ def _decode(message):
             for event in frame.events[at:at + shared]:
                 event["fields"] = named
             at += shared
+    if frame.kind == "checks":
+        _read_reservations(frame, data, len(message) - 8 - (frame.pairs + 1) // 2 - 4)
     if frame.kind in ("judged", "checks"):
         number, = struct.unpack("<Q", data.take(8))
         frame.judged_offset, frame.epoch = (number, None) if frame.kind == "judged" else (None, number)
@@ -133,6 +135,19 @@ def _decode(message):
     if data.at != len(message):
         raise Malformed(f"{len(message) - data.at} bytes behind its end")
     return frame
+
+
+def _read_reservations(frame, data, end):
+    begin, at = data.at, 0
+    while data.at < end:
+        at += data.varint()
+        event, at = frame.events[at], at + 1
+        if any(done for _, done in event["zones"]):
+            event["settles"] = bytes(data.take(16))
+        else:
+            event["reserves_for"] = data.varint()
+    if data.at != end or struct.unpack("<I", data.take(4))[0] != end - begin:
+        raise Malformed("reservations")
 
 
 def _varint(value):
@@ -188,9 +203,16 @@ def events(sent_ms, source, policy, happened):
 
 
 def checks(sent_ms, source, policy, epoch, happened, answers):
-    """The message of checks; answers: 0 or BLOCK of each (event, zone) pair."""
+    """The message of checks; answers: 0 or BLOCK of each (event, zone) pair. An event may have "reserves_for" (ms), or
+    "settles" (16 bytes)."""
+    reservations, end = b"", 0
+    for at, event in enumerate(happened):
+        if "reserves_for" in event or "settles" in event:
+            reservations += _varint(at - end) + (event.get("settles") or _varint(event["reserves_for"]))
+            end = at + 1
     return _sealed("checks", sent_ms, source, policy,
-                   _lists(happened) + b"\0" + struct.pack("<Q", epoch) + _halves(answers), _EXTENDED)
+                   _lists(happened) + b"\0" + reservations + struct.pack("<IQ", len(reservations), epoch)
+                   + _halves(answers), _EXTENDED)
 
 
 def _halves(verdicts):

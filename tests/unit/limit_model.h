@@ -74,6 +74,7 @@ struct model_limit {
 	int64_t newest, current, previous; /* fixed_window */
 	model_wide level;                  /* token_bucket: units; penalize: tokens; gcra: TAT */
 	int64_t time;
+	int64_t seen; /* sliding_window, uniform, gcra: the newest time recorded, which giving back does not lower */
 };
 
 static inline model_wide model_level(const struct model_limit *state, int64_t t)
@@ -193,7 +194,7 @@ static inline bool model_late(const struct model_limit *state, int64_t t)
 {
 	const struct weir_limit *limit = state->limit;
 	if (model_kind(limit) == MODEL_SLIDING_WINDOW || model_kind(limit) == MODEL_UNIFORM)
-		return state->count > 0 && t <= state->times[state->count - 1] - model_reach(limit);
+		return state->count > 0 && t <= state->seen - model_reach(limit);
 	if (model_kind(limit) == MODEL_FIXED_WINDOW)
 		return state->recorded && (t + limit->own[MODEL_OFFSET]) / limit->window_ms < state->newest - 1;
 	return false;
@@ -250,8 +251,7 @@ static inline bool model_sliding_over(const struct model_limit *state, int64_t t
 {
 	const struct weir_limit *limit = state->limit;
 	bool is_over = model_held(state, t) + c > limit->rate;
-	if (!is_over || c > limit->rate || model_lateness(limit) == 0 ||
-	    t <= state->times[state->count - 1] - model_lateness(limit))
+	if (!is_over || c > limit->rate || model_lateness(limit) == 0 || t <= state->seen - model_lateness(limit))
 		return is_over;
 	if (state->count == (size_t)model_most(limit) && state->times[0] > t - limit->window_ms)
 		return true;
@@ -300,7 +300,7 @@ static inline void model_insert(struct model_limit *state, int64_t time, int64_t
 static inline void model_trim(struct model_limit *state)
 {
 	const struct weir_limit *limit = state->limit;
-	int64_t cut = state->times[state->count - 1] - limit->window_ms - model_lateness(limit);
+	int64_t cut = state->seen - limit->window_ms - model_lateness(limit);
 	size_t old = 0;
 	while (state->count - old > (size_t)limit->rate && state->times[old] <= cut)
 		old++;
@@ -331,6 +331,8 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 	switch (model_kind(limit)) {
 	case MODEL_SLIDING_WINDOW:
 	case MODEL_UNIFORM:
+		state->seen =
+			state->count > 0 && state->seen > (t + step - 1) / step * step ? state->seen : (t + step - 1) / step * step;
 		model_insert(state, (t + step - 1) / step * step, c < limit->rate ? c : limit->rate, model_most(limit));
 		model_trim(state);
 		break;
@@ -353,11 +355,86 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 			tat = most;
 		if (!state->recorded || tat > state->level)
 			state->level = tat;
+		state->seen = state->recorded && state->seen > t ? state->seen : t;
 		break;
 	}
 	default: model_enqueue(state, t, c); break;
 	}
 	state->recorded = true;
+}
+
+static inline bool model_take_times(struct model_limit *state, int64_t time, int64_t c)
+{
+	size_t kept = 0, before = state->count;
+	for (size_t i = 0; i < before; i++) {
+		if (state->times[i] == time && c > 0)
+			c--;
+		else
+			state->times[kept++] = state->times[i];
+	}
+	state->count = kept;
+	state->recorded = kept > 0;
+	return kept < before;
+}
+
+static inline bool model_take_entry(struct model_limit *state, int64_t t, int64_t whole, int64_t c)
+{
+	for (size_t i = 0; i < state->count; i++) {
+		if (state->times[i] != t || state->costs[i] != whole)
+			continue;
+		state->costs[i] -= c < whole ? c : whole;
+		if (state->costs[i] > 0)
+			return true;
+		state->count--;
+		memmove(state->times + i, state->times + i + 1, (state->count - i) * sizeof *state->times);
+		memmove(state->costs + i, state->costs + i + 1, (state->count - i) * sizeof *state->costs);
+		return true;
+	}
+	return false;
+}
+
+static inline bool model_take_count(struct model_limit *state, int64_t window, int64_t c)
+{
+	if (!state->recorded || window > state->newest || window < state->newest - 1)
+		return false;
+	int64_t *count = window == state->newest ? &state->current : &state->previous, before = *count;
+	*count = before > c ? before - c : 0;
+	if (state->current == 0) {
+		state->recorded = false;
+		state->previous = 0;
+	}
+	return before > 0;
+}
+
+/* Gives back c of what an event at t of cost `whole` took. @return whether anything was left of it */
+static inline bool model_give_back(struct model_limit *state, int64_t t, int64_t whole, int64_t c)
+{
+	const struct weir_limit *limit = state->limit;
+	int64_t step = limit->own[MODEL_PRECISION] > 0 ? limit->own[MODEL_PRECISION] : 1;
+	model_wide owed, back = (model_wide)c * limit->window_ms, full = (model_wide)limit->burst * limit->window_ms;
+	switch (model_kind(limit)) {
+	case MODEL_SLIDING_WINDOW: return model_take_times(state, (t + step - 1) / step * step, c);
+	case MODEL_UNIFORM: return model_take_times(state, t, c);
+	case MODEL_FIXED_WINDOW: return model_take_count(state, (t + limit->own[MODEL_OFFSET]) / limit->window_ms, c);
+	case MODEL_TOKEN_BUCKET:
+		if (!state->recorded)
+			return false;
+		if (limit->own[MODEL_PENALIZE]) {
+			bool was_full = state->level == limit->burst;
+			state->level = state->level + c < limit->burst ? state->level + c : limit->burst;
+			return !was_full;
+		}
+		owed = full - state->level;
+		state->level = back < owed ? state->level + back : full;
+		state->recorded = state->level < full;
+		return owed > 0;
+	case MODEL_GCRA:
+		owed = state->recorded ? state->level - (model_wide)state->seen * limit->rate : 0;
+		state->level -= back < owed ? back : owed;
+		state->recorded = back < owed;
+		return owed > 0;
+	default: return model_take_entry(state, t, whole < limit->rate ? whole : limit->rate, c);
+	}
 }
 
 static inline int64_t model_reset(const struct model_limit *state, int64_t t)
@@ -419,8 +496,7 @@ static inline int64_t model_memory_ms(const struct weir_limit *limits, uint32_t 
 
 static inline void model_show_times(struct weir_text *text, const struct model_limit *state)
 {
-	int64_t after =
-		state->count == 0 ? -1 : state->times[state->count - 1] - state->limit->window_ms - model_reach(state->limit);
+	int64_t after = state->count == 0 ? -1 : state->seen - state->limit->window_ms - model_reach(state->limit);
 	const char *before = "";
 	weir_text_puts(text, "{\"times\":[");
 	for (size_t i = 0, same; i < state->count; i += same) {

@@ -33,7 +33,13 @@ struct model_bucket {
 	struct model_bucket *next;
 };
 
-enum { MODEL_CHAINS = 1 << 16, MODEL_SOURCES = 64 };
+enum { MODEL_CHAINS = 1 << 16, MODEL_SOURCES = 64, MODEL_RESERVATIONS = 1 << 15, MODEL_PAIRS = 1 << 10 };
+
+/* What a settlement corrects. */
+struct model_correction {
+	bool found;
+	int64_t t, cost, more;
+};
 
 struct model {
 	int64_t lateness_ms;
@@ -46,7 +52,49 @@ struct model {
 	uint64_t positions[MODEL_SOURCES];
 	uint32_t source_count;
 	struct model_overrides overrides;
+	struct model_reservation {
+		uint8_t id[WEIR_RESERVATION_ID_BYTES];
+		uint32_t zone_id;
+		char key[32];
+		int64_t t, cost, ends_ms, thousandths;
+		bool counts;
+	} reservations[MODEL_RESERVATIONS];
+	uint32_t reservation_count;
+	struct model_correction made[MODEL_PAIRS]; /* of the last frame's settlements, by pair */
 };
+
+static inline struct model_reservation *model_reserved(struct model *model, const uint8_t *id)
+{
+	for (uint32_t i = 0; i < model->reservation_count; i++)
+		if (memcmp(model->reservations[i].id, id, WEIR_RESERVATION_ID_BYTES) == 0)
+			return &model->reservations[i];
+	return NULL;
+}
+
+static inline void model_unreserve(struct model *model, const uint8_t *id)
+{
+	struct model_reservation *one = model_reserved(model, id);
+	if (one != NULL)
+		*one = model->reservations[--model->reservation_count];
+}
+
+static inline void model_reserve(struct model *model, const struct model_reservation *one)
+{
+	model_unreserve(model, one->id);
+	if (model->reservation_count == MODEL_RESERVATIONS)
+		abort();
+	model->reservations[model->reservation_count++] = *one;
+}
+
+/* @param key  of all keys of the zone, if NULL */
+static inline void model_void(struct model *model, uint32_t zone_id, const struct weir_span *key)
+{
+	for (uint32_t i = 0; i < model->reservation_count; i++) {
+		struct model_reservation *one = &model->reservations[i];
+		if (one->zone_id == zone_id && (key == NULL || weir_span_equal(weir_span_of(one->key), *key)))
+			one->counts = false;
+	}
+}
 
 static inline struct model *model_new(const struct weir_policy *policy, int64_t lateness_ms, bool count_events)
 {
@@ -157,20 +205,11 @@ struct model_verdict {
 	int64_t at, until, count;
 };
 
-/*
- * What a done record does, once what has left by its time is gone: it takes an entry out of each queue, and an open block
- * ends when the limits say so from then on.
- */
-static inline struct model_verdict model_judge_done(struct model_bucket *bucket, const struct weir_zone *zone,
-                                                    int64_t t, int64_t held_until)
+/* An open block ends when the limits say so, as something was freed. @param verdict  limit: of the first that was */
+static inline struct model_verdict model_freed(struct model_bucket *bucket, const struct weir_zone *zone, int64_t t,
+                                               int64_t held_until, bool any, struct model_verdict verdict)
 {
-	struct model_verdict verdict = {.bits = WEIR_VERDICT_NONE};
-	bool any = false, over = false;
-	for (uint32_t i = bucket->limit_count; i-- > 0;)
-		if (model_done(&bucket->limits[i])) {
-			any = true;
-			verdict.limit = i;
-		}
+	bool over = false;
 	bool is_open = bucket->blocked_until > bucket->blocked_at && t < bucket->blocked_until;
 	if (!any || !is_open || zone->block_for_ms > 0)
 		return verdict;
@@ -199,6 +238,43 @@ static inline struct model_verdict model_judge_done(struct model_bucket *bucket,
 	verdict.kind = verdict.until > verdict.at ? BUCKET_SHORTENS : BUCKET_LIFTS;
 	verdict.count = model_held(&bucket->limits[verdict.limit], verdict.at);
 	return verdict;
+}
+
+/*
+ * What a done record does, once what has left by its time is gone: it takes an entry out of each queue, and an open block
+ * ends when the limits say so from then on.
+ */
+static inline struct model_verdict model_judge_done(struct model_bucket *bucket, const struct weir_zone *zone,
+                                                    int64_t t, int64_t held_until)
+{
+	struct model_verdict verdict = {.bits = WEIR_VERDICT_NONE};
+	bool any = false;
+	for (uint32_t i = bucket->limit_count; i-- > 0;)
+		if (model_done(&bucket->limits[i])) {
+			any = true;
+			verdict.limit = i;
+		}
+	return model_freed(bucket, zone, t, held_until, any, verdict);
+}
+
+static inline struct model_verdict model_correct(struct model_bucket *bucket, const struct weir_zone *zone, int64_t t,
+                                                 const struct model_correction *correction, int64_t held_until)
+{
+	struct model_verdict verdict = {.bits = WEIR_VERDICT_NONE};
+	bool any = false;
+	if (correction->more == 0)
+		return verdict;
+	for (uint32_t i = 0; i < bucket->limit_count; i++)
+		model_leave(&bucket->limits[i], t);
+	for (uint32_t i = bucket->limit_count; correction->more < 0 && i-- > 0;)
+		if (model_give_back(&bucket->limits[i], correction->t, correction->cost, -correction->more)) {
+			any = true;
+			verdict.limit = i;
+		}
+	for (uint32_t i = 0; correction->more > 0 && i < bucket->limit_count; i++)
+		if (!model_late(&bucket->limits[i], t))
+			model_record(&bucket->limits[i], t, correction->more, zone->count_all);
+	return model_freed(bucket, zone, t, held_until, any, verdict);
 }
 
 /* @param answer  of a check: what was answered; -1: it is none */
@@ -263,6 +339,37 @@ static inline struct model_verdict model_judge(struct model_bucket *bucket, cons
 	return verdict;
 }
 
+/* What settling does to a reservation of the key: it is gone then. */
+static inline struct model_correction model_settle(struct model *model, const uint8_t *id, uint32_t zone_id,
+                                                   struct weir_span key, int64_t t, int64_t cost,
+                                                   const struct model_effect *effect)
+{
+	const struct model_reservation *one = model_reserved(model, id);
+	if (one == NULL || one->zone_id != zone_id || !weir_span_equal(weir_span_of(one->key), key) || t >= one->ends_ms)
+		return (struct model_correction){.found = false};
+	struct model_correction correction = {.found = true, .t = one->t, .cost = one->cost, .more = cost - one->cost};
+	bool gives_back = one->counts && one->thousandths == effect->thousandths;
+	if (correction.more < 0 ? !gives_back : effect->allowed)
+		correction.more = 0;
+	model_unreserve(model, id);
+	return correction;
+}
+
+static inline void model_open(struct model *model, const uint8_t *id, const struct weir_zone *zone,
+                              struct weir_span key, int64_t t, int64_t cost, int64_t ttl,
+                              const struct model_effect *effect, bool blocked)
+{
+	struct model_reservation one = {.zone_id = zone->id,
+	                                .t = t,
+	                                .cost = !effect->allowed && (!blocked || zone->count_all) ? cost : 0,
+	                                .ends_ms = t + ttl,
+	                                .thousandths = effect->thousandths,
+	                                .counts = true};
+	memcpy(one.id, id, sizeof one.id);
+	memcpy(one.key, key.at, key.length);
+	model_reserve(model, &one);
+}
+
 static inline uint64_t *model_position(struct model *model, const uint8_t *source)
 {
 	for (uint32_t i = 0; i < model->source_count; i++)
@@ -277,6 +384,14 @@ static inline const struct weir_zone *model_zone(const struct weir_policy *polic
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (policy->zones[i].id == id)
 			return &policy->zones[i];
+	return NULL;
+}
+
+static inline const struct weir_frame_reservation *model_named(const struct weir_frame *frame, uint32_t event)
+{
+	for (uint32_t i = 0; i < frame->reservation_count; i++)
+		if (frame->reservations[i].event == event)
+			return &frame->reservations[i];
 	return NULL;
 }
 
@@ -306,9 +421,42 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			struct weir_span key = frame->keys[event->key];
 			struct model_effect effect =
 				model_effect(&model->overrides, zone->id, key, event->time_ms, model->clock_ms, model->lateness_ms);
+			const struct weir_frame_reservation *named = model_named(frame, i);
+			uint8_t id[WEIR_RESERVATION_ID_BYTES];
+			weir_reservation_id(frame->source, event->position, id);
+			if (named != NULL && set->zones[j].done) {
+				struct model_correction correction =
+					model_settle(model, named->id, zone->id, key, event->time_ms, event->cost, &effect);
+				model->made[pair] = correction;
+				if (!correction.found)
+					continue;
+				struct model_bucket *settled = model_find(model, zone, key);
+				if (correction.more != 0 && settled->thousandths != effect.thousandths)
+					model_rescale(settled, effect.thousandths);
+				settled->clock_s = (model->clock_ms + 999) / 1000;
+				struct model_verdict freed =
+					model_correct(settled, zone, event->time_ms, &correction,
+				                  model_blocks_key(&model->overrides, zone->id, key, event->time_ms, model->clock_ms,
+				                                   model->lateness_ms));
+				if (freed.decided)
+					decisions[decided++] =
+						(struct shard_decision){.event = i,
+					                            .pair = pair,
+					                            .id_offset = model->count_events ? model->events : offset,
+					                            .id_index = model->count_events ? j : pair,
+					                            .kind = freed.kind,
+					                            .limit = freed.limit,
+					                            .key = key,
+					                            .at_ms = freed.at,
+					                            .until_ms = freed.until,
+					                            .count = freed.count};
+				continue;
+			}
 			int answer = frame->kind == WEIR_FRAME_CHECKS ? (int)weir_verdict_of(frame->verdicts, pair) : -1;
 			if (effect.allowed && !set->zones[j].done) {
 				verdicts[pair] = (uint8_t)(answer > 0 ? answer : 0);
+				if (named != NULL)
+					model_open(model, id, zone, key, event->time_ms, event->cost, named->ttl_ms, &effect, answer > 0);
 				continue;
 			}
 			struct model_bucket *bucket = model_find(model, zone, key);
@@ -323,6 +471,9 @@ static inline uint32_t model_frame(struct model *model, const struct weir_frame 
 			struct model_verdict verdict = model_judge(bucket, zone, event->time_ms, event->cost,
 			                                           frame->sending_time_ms, done, barred_until, answer);
 			verdicts[pair] = (uint8_t)verdict.bits;
+			if (named != NULL)
+				model_open(model, id, zone, key, event->time_ms, event->cost, named->ttl_ms, &effect,
+				           verdict.bits & WEIR_VERDICT_BLOCK);
 			if (verdict.decided)
 				decisions[decided++] =
 					(struct shard_decision){.event = i,
@@ -382,6 +533,14 @@ static inline void model_set_policy(struct model *model, const struct weir_polic
 			at = &bucket->next;
 		}
 	}
+	for (uint32_t i = 0; i < model->policy->zone_count; i++) {
+		const struct weir_zone *zone = &model->policy->zones[i], *next = model_zone(policy, zone->id);
+		bool same = next != NULL && zone->limit_count == next->limit_count;
+		for (uint32_t j = 0; same && j < zone->limit_count; j++)
+			same = weir_limit_equal(&zone->limits[j], &next->limits[j]);
+		if (!same)
+			model_void(model, zone->id, NULL);
+	}
 	model->policy = policy;
 	for (uint32_t i = 0; i < model->overrides.count; i++)
 		if (model_zone(policy, model->overrides.all[i].zone_id) == NULL)
@@ -424,6 +583,8 @@ static inline struct model_published model_command(struct model *model, const st
 		break;
 	case OVERRIDE_LIFT:
 		override->block_until = 0;
+		if (command->scope == OVERRIDE_OF_KEY)
+			model_void(model, zone->id, &key);
 		uint32_t nth = zone->block_list_count > 0 ? bucket->nth : 0;
 		int64_t began = bucket->blocked_at;
 		if (nth > 0 && bucket->blocked_until > began)

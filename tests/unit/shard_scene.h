@@ -180,7 +180,18 @@ struct scene_frame {
 	struct weir_frame_zone zones[SCENE_SETS][SCENE_SET_ZONES];
 	struct weir_frame_event events[SCENE_EVENTS];
 	uint8_t answers[SCENE_EVENTS * SCENE_SET_ZONES / 2 + 1];
+	struct weir_frame_reservation reservations[SCENE_EVENTS];
 };
+
+/* A reservation that some frame has opened. */
+struct scene_reservation {
+	uint8_t id[WEIR_RESERVATION_ID_BYTES];
+	uint32_t zone_id;
+	char key[32];
+	uint32_t key_length;
+};
+
+enum { SCENE_RESERVATIONS = 32 };
 
 /* What frames follow on from. */
 struct scene {
@@ -192,6 +203,8 @@ struct scene {
 	uint32_t key_space;
 	uint64_t positions[SCENE_SOURCES];
 	bool costs;
+	struct scene_reservation reserved[SCENE_RESERVATIONS]; /* the last ones */
+	uint32_t reserved_count;
 };
 
 /* Words, and addresses of both families that lie close together. @return the length */
@@ -317,6 +330,62 @@ static inline const struct weir_zone *scene_command(struct scene *scene, const s
 	return zone;
 }
 
+/* Remembers what an event opens. */
+static inline void scene_reserved(struct scene *scene, const uint8_t *source, uint64_t position, uint32_t zone_id,
+                                  struct weir_span key)
+{
+	struct scene_reservation *one = &scene->reserved[scene->reserved_count++ % SCENE_RESERVATIONS];
+	*one = (struct scene_reservation){.zone_id = zone_id, .key_length = key.length};
+	memcpy(one->key, key.at, key.length);
+	weir_reservation_id(source, position, one->id);
+}
+
+/* One of them, of a key if there is any; NULL: none was opened yet. */
+static inline const struct scene_reservation *scene_settled(struct scene *scene, uint32_t zone_id, struct weir_span key)
+{
+	uint32_t count = scene->reserved_count < SCENE_RESERVATIONS ? scene->reserved_count : SCENE_RESERVATIONS;
+	uint32_t first = count > 0 ? (uint32_t)scene_below(&scene->random, count) : 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct scene_reservation *one = &scene->reserved[(first + i) % count];
+		if (one->zone_id == zone_id && one->key_length == key.length && memcmp(one->key, key.at, key.length) == 0)
+			return one;
+	}
+	return count > 0 ? &scene->reserved[first] : NULL;
+}
+
+static inline int64_t scene_ttl(struct scene_random *random)
+{
+	static const int64_t ttls[] = {1, 50, 5000, 3600000};
+	return scene_among(random, ttls, 4);
+}
+
+/* Some of an answered frame's events open reservations; what is done settles one. */
+static inline void scene_reserve(struct scene *scene, struct scene_frame *out)
+{
+	struct weir_frame *frame = &out->frame;
+	for (uint32_t i = 0; i < frame->zone_set_count; i++)
+		for (uint32_t j = 0; frame->zone_sets[i].count != 1 && j < frame->zone_sets[i].count; j++)
+			out->zones[i][j].done = false;
+	for (uint32_t i = 0; i < frame->event_count; i++) {
+		const struct weir_frame_event *event = &frame->events[i];
+		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
+		struct weir_frame_reservation *one = &out->reservations[frame->reservation_count];
+		*one = (struct weir_frame_reservation){.event = i};
+		if (set->count == 1 && set->zones[0].done) {
+			const struct scene_reservation *settled = scene_settled(scene, set->zones[0].id, frame->keys[event->key]);
+			if (settled != NULL)
+				memcpy(one->id, settled->id, sizeof one->id);
+		} else if (set->count == 1 && scene_below(&scene->random, 3) == 0) {
+			one->ttl_ms = scene_ttl(&scene->random);
+			scene_reserved(scene, frame->source, event->position, set->zones[0].id, frame->keys[event->key]);
+		} else {
+			continue;
+		}
+		frame->reservation_count++;
+	}
+	frame->reservations = out->reservations;
+}
+
 /* The frame's events were asked before they came here, and answered somehow. */
 static inline void scene_answer(struct scene *scene, struct scene_frame *out)
 {
@@ -326,6 +395,7 @@ static inline void scene_answer(struct scene *scene, struct scene_frame *out)
 	for (uint32_t pair = 0; pair < out->frame.pair_count; pair++)
 		if (scene_below(&scene->random, strict ? 2 : 8) == 0)
 			out->answers[pair / 2] |= (uint8_t)(WEIR_VERDICT_BLOCK << (pair % 2 * 4));
+	scene_reserve(scene, out);
 }
 
 static inline struct scene scene_new(uint64_t seed)

@@ -22,6 +22,8 @@ static int make_policy(void **state)
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"two\",\"key\":[{\"field\":\"ip\",\"prefix6\":64},\"path\"],"
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
+		"{\"name\":\"lines\",\"key\":[\"ip\"],\"feed\":\"log\","
+		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"all\",\"key\":[],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]}]";
 	struct weir_json_document *document;
 	struct weir_error error;
@@ -72,6 +74,7 @@ static void a_plain_value_stays(void **state)
 	expect("one", "", "");
 	expect("one", "a\\|b\\\\", "a\\|b\\\\");
 	expect("all", "", "");
+	expect("lines", "192.0.2.1", NULL);
 }
 
 static void an_address_is_counted_where_its_zone_groups_it(void **state)

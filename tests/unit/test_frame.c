@@ -312,7 +312,7 @@ static void checks_come_back_with_their_answers(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(add(writer, "a", 1000 + i, 8 + (uint64_t)i), WEIR_OK);
 	static const uint8_t answers[2] = {WEIR_VERDICT_BLOCK << 4, WEIR_VERDICT_BLOCK};
-	struct weir_span message = weir_frame_finish_checks(writer, 9, UINT64_C(1) << 63, answers);
+	struct weir_span message = weir_frame_finish_checks(writer, 9, UINT64_C(1) << 63, answers, NULL, 0);
 	assert_int_equal(message.at[WEIR_FRAME_AT_VERSION], WEIR_FRAME_EXTENDED);
 	decode(reader, message, &frame);
 	assert_int_equal(frame.kind, WEIR_FRAME_CHECKS);
@@ -325,7 +325,7 @@ static void checks_come_back_with_their_answers(void **state)
 	static const uint8_t verdicts[2] = {WEIR_VERDICT_LATE | WEIR_VERDICT_BLOCK << 4, WEIR_VERDICT_BLOCK};
 	char judged[512];
 	size_t length = weir_frame_judged(message, 4711, verdicts, 3, judged);
-	assert_int_equal(length, message.length);
+	assert_int_equal(length, message.length - 4); /* that there are no reservations */
 	decode(reader, (struct weir_span){.at = judged, .length = (uint32_t)length}, &frame);
 	assert_int_equal(frame.kind, WEIR_FRAME_JUDGED);
 	assert_int_equal(frame.judged_offset, 4711);
@@ -333,10 +333,60 @@ static void checks_come_back_with_their_answers(void **state)
 	assert_memory_equal(frame.verdicts, verdicts, 2);
 	/* An owner's marker has no events. */
 	weir_frame_begin(writer, source, 4, 1000, 8);
-	decode(reader, weir_frame_finish_checks(writer, 9, 5, NULL), &frame);
+	decode(reader, weir_frame_finish_checks(writer, 9, 5, NULL, NULL, 0), &frame);
 	assert_int_equal(frame.kind, WEIR_FRAME_CHECKS);
 	assert_int_equal(frame.event_count, 0);
 	assert_int_equal(frame.epoch, 5);
+	weir_frame_writer_free(writer);
+	weir_frame_reader_free(reader);
+}
+
+static enum weir_status add_in(struct weir_frame_writer *writer, const char *key, int64_t t, uint64_t position,
+                               bool done)
+{
+	const struct weir_frame_zone zone = {.id = 3, .done = done};
+	struct weir_span span = weir_span_of(key);
+	return weir_frame_add(writer, span, weir_hash64(span.at, span.length), t, position, 5, &zone, 1);
+}
+
+/* Opened by one event and settled by another; of a judged frame nothing is left of it. */
+static void reservations_come_back(void **state)
+{
+	(void)state;
+	struct weir_frame_writer *writer = weir_frame_writer_new();
+	struct weir_frame_reader *reader = weir_frame_reader_new();
+	struct weir_frame frame;
+	struct weir_frame_reservation named[2] = {{.event = 0, .ttl_ms = WEIR_RESERVATION_TTL_MAX_MS}, {.event = 2}};
+	const uint8_t answers[2] = {0};
+	char copy[512];
+	weir_reservation_id(source, 8, named[1].id);
+	weir_frame_begin(writer, source, 4, 1000, 8);
+	for (uint64_t i = 0; i < 3; i++)
+		assert_int_equal(add_in(writer, "a", 1000, 8 + i, i == 2), WEIR_OK);
+	struct weir_span message = weir_frame_finish_checks(writer, 9, 5, answers, named, 2);
+	memcpy(copy, message.at, message.length);
+	decode(reader, message, &frame);
+	assert_int_equal(frame.reservation_count, 2);
+	assert_memory_equal(frame.reservations, named, sizeof named);
+	size_t length = weir_frame_judged(message, 4711, (const uint8_t[]){0, WEIR_VERDICT_NONE}, 3, copy);
+	decode(reader, (struct weir_span){.at = copy, .length = (uint32_t)length}, &frame);
+	assert_int_equal(frame.event_count, 3);
+	assert_int_equal(frame.reservation_count, 0);
+	/* What settles says what; what opens has a time; neither is of an event that is not there. */
+	weir_frame_begin(writer, source, 4, 1000, 8);
+	assert_int_equal(add_in(writer, "a", 1000, 8, true), WEIR_OK);
+	expect_refusal(reader, weir_frame_finish_checks(writer, 9, 5, answers, NULL, 0),
+	               "damaged frame: an event settles a reservation that it does not name");
+	weir_frame_begin(writer, source, 4, 1000, 8);
+	assert_int_equal(add_in(writer, "a", 1000, 8, false), WEIR_OK);
+	named[0].ttl_ms++;
+	expect_refusal(reader, weir_frame_finish_checks(writer, 9, 5, answers, named, 1),
+	               "damaged frame: a reservation's time is out of range");
+	named[0] = (struct weir_frame_reservation){.event = 1, .ttl_ms = 1};
+	weir_frame_begin(writer, source, 4, 1000, 8);
+	assert_int_equal(add_in(writer, "a", 1000, 8, false), WEIR_OK);
+	expect_refusal(reader, weir_frame_finish_checks(writer, 9, 5, answers, named, 1),
+	               "damaged frame: a reservation of an event that is not there");
 	weir_frame_writer_free(writer);
 	weir_frame_reader_free(reader);
 }
@@ -349,7 +399,7 @@ static void damaged_checks_are_refused(void **state)
 	char copy[512];
 	weir_frame_begin(writer, source, 4, 1000, 8);
 	assert_int_equal(add(writer, "a", 1000, 8), WEIR_OK);
-	struct weir_span message = weir_frame_finish_checks(writer, 9, 5, (const uint8_t[]){WEIR_VERDICT_BLOCK});
+	struct weir_span message = weir_frame_finish_checks(writer, 9, 5, (const uint8_t[]){WEIR_VERDICT_BLOCK}, NULL, 0);
 	memcpy(copy, message.at, message.length);
 	copy[message.length - 1] = WEIR_VERDICT_LATE;
 	weir_frame_seal((uint8_t *)copy, message.length, WEIR_FRAME_EXTENDED, WEIR_FRAME_CHECKS);
@@ -577,6 +627,7 @@ int main(void)
 		cmocka_unit_test(control_records_come_back),
 		cmocka_unit_test(a_judged_frame_is_its_events_with_verdicts),
 		cmocka_unit_test(checks_come_back_with_their_answers),
+		cmocka_unit_test(reservations_come_back),
 		cmocka_unit_test(damaged_checks_are_refused),
 		cmocka_unit_test(damage_is_refused),
 		cmocka_unit_test(what_is_out_of_range_is_refused),

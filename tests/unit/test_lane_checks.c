@@ -236,14 +236,14 @@ static void another_owner_ends_it_by_its_marker(void **state)
 	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_PASSED);
 	send(scene);
 	weir_frame_begin(scene->writer, other, 1, scene->now_ms, 1); /* somebody's who had it before */
-	append(scene, weir_frame_finish_checks(scene->writer, scene->now_ms, EPOCH - 1, NULL));
+	append(scene, weir_frame_finish_checks(scene->writer, scene->now_ms, EPOCH - 1, NULL, NULL, 0));
 	take(scene);
 	assert_int_equal(lane_checks_state(scene->lane), LANE_CHECKS_READY);
 	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_PASSED);
 	struct weir_span late = lane_checks_frame(scene->lane, scene->now_ms);
 	char *kept = weir_copy(late.at, late.length);
 	weir_frame_begin(scene->writer, other, 1, scene->now_ms, 1);
-	append(scene, weir_frame_finish_checks(scene->writer, scene->now_ms, EPOCH + 1, NULL));
+	append(scene, weir_frame_finish_checks(scene->writer, scene->now_ms, EPOCH + 1, NULL, NULL, 0));
 	take(scene);
 	assert_int_equal(lane_checks_state(scene->lane), LANE_CHECKS_OVER);
 	expect_unavailable(scene, "moving");

@@ -497,6 +497,23 @@ static void a_zone_may_name_its_sources(void **state)
 	assert_in("\"sources\": []", "source=mail", true);
 }
 
+/* Also where a zone that takes lines is like it in all else. */
+static void no_line_is_in_a_zone_of_checks(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+	setup(
+		&fixture,
+		"[{\"name\": \"lines\", \"key\": [\"user\"], \"limits\": [{\"algorithm\": \"uniform\", \"interval\": \"1s\"}],"
+		"\"feed\": \"log\"},"
+		"{\"name\": \"checks\", \"key\": [\"user\"], \"limits\": [{\"algorithm\": \"uniform\", \"interval\": \"1s\"}],"
+		"\"feed\": \"check\"},"
+		"{\"name\": \"all\", \"key\": [\"user\"], \"limits\": [{\"algorithm\": \"uniform\", \"interval\": \"1s\"}]}]");
+	set_field(&fixture, "user", "u");
+	assert_string_equal(match(&fixture), "u: 1 3");
+	teardown(&fixture);
+}
+
 /* What is known by its name goes to no zone that does not say it, though it names no source at all. */
 static void records_by_name_are_for_zones_that_name_their_source(void **state)
 {
@@ -734,6 +751,7 @@ int main(void)
 		cmocka_unit_test(a_path_may_be_written_as_clients_write_it),
 		cmocka_unit_test(a_word_may_be_a_path_of_the_key),
 		cmocka_unit_test(a_zone_may_name_its_sources),
+		cmocka_unit_test(no_line_is_in_a_zone_of_checks),
 		cmocka_unit_test(records_by_name_are_for_zones_that_name_their_source),
 		cmocka_unit_test(done_is_tested_before_match),
 		cmocka_unit_test(zones_that_take_the_same_records_agree),

@@ -134,6 +134,34 @@ static void history_may_name_fields(void **state)
 	weir_policy_free(again);
 }
 
+/* Where both count nothing is said, so that a weir that does not know it reads the policy. */
+static void a_zone_may_count_lines_or_checks_alone(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(ZONE(LIMITS ", \"feed\": \"check\"")), *again = NULL;
+	struct weir_error error;
+	assert_int_equal(policy->zones[0].feed, WEIR_FEED_CHECK);
+	assert_true(weir_policy_is_extended(policy));
+	assert_non_null(strstr(policy->text, "\"feed\":\"check\""));
+	assert_int_equal(weir_policy_decode(1, policy->text, strlen(policy->text), &again, &error), WEIR_OK);
+	assert_int_equal(again->zones[0].feed, WEIR_FEED_CHECK);
+	assert_int_equal(weir_zone_takes_checks(&again->zones[0], &error), WEIR_OK);
+	weir_policy_free(policy);
+	weir_policy_free(again);
+	policy = accept(ZONE(LIMITS ", \"feed\": \"log\""));
+	assert_int_equal(weir_zone_takes_checks(&policy->zones[0], &error), WEIR_INVALID);
+	char *words = weir_zone_describe(&policy->zones[0]);
+	assert_non_null(strstr(words, "; log lines alone count"));
+	free(words);
+	weir_policy_free(policy);
+	policy = accept(ZONE(LIMITS ", \"feed\": \"both\""));
+	assert_null(strstr(policy->text, "feed"));
+	assert_false(weir_policy_is_extended(policy));
+	weir_policy_free(policy);
+	refuse(ZONE(LIMITS ", \"feed\": \"lines\""),
+	       "weir.json:1: [0].feed: must be one of \"both\", \"log\", \"check\", not \"lines\"");
+}
+
 static void the_canonical_text_is_the_policy(void **state)
 {
 	(void)state;
@@ -238,7 +266,7 @@ static void refuses_zones_in_words(void **state)
 	refuse(
 		"[{\"name\": \"a\", \"keys\": []}]",
 		"weir.json:1: [0]: unknown key \"keys\"; did you mean \"key\"? (known: id, name, description, key, match, exempt, "
-		"limits, count, block_for, forgive_after, mode, history, sources)");
+		"limits, count, block_for, forgive_after, mode, history, feed, sources)");
 	refuse(
 		"[{\"name\": \"a\", \"key\": []}]",
 		"weir.json:1: [0].limits: is missing; for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": "
@@ -708,6 +736,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_every_part_of_a_zone),
 		cmocka_unit_test(history_may_name_fields),
+		cmocka_unit_test(a_zone_may_count_lines_or_checks_alone),
 		cmocka_unit_test(the_canonical_text_is_the_policy),
 		cmocka_unit_test(ids_are_given_by_place_where_there_are_none),
 		cmocka_unit_test(a_name_keeps_its_id),

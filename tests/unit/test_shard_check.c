@@ -14,7 +14,7 @@
 
 enum { STEPS = 400, POLICIES = 8, PAIRS_MAX = SCENE_EVENTS * SCENE_SET_ZONES, RECORDS = STEPS * 2, OWN = 99 };
 
-static uint64_t seen_passed, seen_blocked;
+static uint64_t seen_passed, seen_blocked, seen_returned, seen_added;
 
 /* One message of the log. */
 struct record {
@@ -32,6 +32,8 @@ struct asked {
 	char key[32];
 	int64_t t, cost;
 	int answer;
+	struct model_correction correction; /* of a settlement */
+	uint8_t id[WEIR_RESERVATION_ID_BYTES];
 };
 
 struct stage {
@@ -118,6 +120,46 @@ static void set_clock(struct stage *stage, int64_t t)
 	stage->copies->clock_ms = stage->model->clock_ms > t ? stage->model->clock_ms : t;
 }
 
+static struct model_effect effect_of(struct stage *stage, const struct weir_zone *zone, struct weir_span key, int64_t t)
+{
+	return model_effect(&stage->model->overrides, zone->id, key, t, stage->model->clock_ms, stage->model->lateness_ms);
+}
+
+/* A settlement in a bucket of a model. */
+static void model_settlement(struct stage *stage, struct model *model, const struct weir_zone *zone,
+                             struct weir_span key, int64_t t, const struct model_correction *correction)
+{
+	struct model_effect effect = effect_of(stage, zone, key, t);
+	struct model_bucket *bucket = model_find(model, zone, key);
+	if (bucket->thousandths != effect.thousandths)
+		model_rescale(bucket, effect.thousandths);
+	bucket->clock_s = (model->clock_ms + 999) / 1000;
+	model_correct(bucket, zone, t, correction,
+	              model_blocks_key(&stage->model->overrides, zone->id, key, t, stage->model->clock_ms,
+	                               stage->model->lateness_ms));
+}
+
+/* What settling does; false: there is no such reservation. */
+static bool model_ask_to_settle(struct stage *stage, const struct weir_zone *zone, struct weir_span key, int64_t t,
+                                int64_t cost, const uint8_t *id)
+{
+	set_clock(stage, t);
+	struct model_effect effect = effect_of(stage, zone, key, t);
+	struct model_correction correction = model_settle(stage->copies, id, zone->id, key, t, cost, &effect);
+	if (!correction.found)
+		return false;
+	if (!has_copy(stage, zone->id, key))
+		copy_bucket(model_find(stage->copies, zone, key), model_find(stage->model, zone, key));
+	model_settlement(stage, stage->copies, zone, key, t, &correction);
+	seen_returned += correction.more < 0;
+	seen_added += correction.more > 0;
+	struct asked *asked = &stage->asked[stage->asked_count++];
+	*asked = (struct asked){.zone = zone, .t = t, .cost = cost, .correction = correction};
+	memcpy(asked->key, key.at, key.length);
+	memcpy(asked->id, id, sizeof asked->id);
+	return true;
+}
+
 /* What the model answers; of a check it remembers it. */
 static int model_ask(struct stage *stage, const struct weir_zone *zone, struct weir_span key, int64_t t, int64_t c)
 {
@@ -131,14 +173,15 @@ static int model_ask(struct stage *stage, const struct weir_zone *zone, struct w
 	return answer;
 }
 
-static void add_to_frame(struct stage *stage, uint32_t zone_id, struct weir_span key, int64_t t, int64_t c, int answer)
+static void add_to_frame(struct stage *stage, uint32_t zone_id, bool done, struct weir_span key, int64_t t, int64_t c,
+                         int answer)
 {
 	struct scene_frame *open = &stage->open;
 	struct weir_frame *frame = &open->frame;
 	uint32_t k = 0, z = 0;
 	while (k < frame->key_count && !weir_span_equal(open->keys[k], key))
 		k++;
-	while (z < frame->zone_set_count && open->zones[z][0].id != zone_id)
+	while (z < frame->zone_set_count && (open->zones[z][0].id != zone_id || open->zones[z][0].done != done))
 		z++;
 	if (k == frame->key_count) {
 		memcpy(open->key_bytes[k], key.at, key.length);
@@ -146,7 +189,8 @@ static void add_to_frame(struct stage *stage, uint32_t zone_id, struct weir_span
 		frame->key_count++;
 	}
 	if (z == frame->zone_set_count) {
-		open->zones[z][0] = (struct weir_frame_zone){.id = zone_id};
+		assert_true(z < SCENE_SETS);
+		open->zones[z][0] = (struct weir_frame_zone){.id = zone_id, .done = done};
 		open->sets[z] = (struct weir_frame_zone_set){.zones = open->zones[z], .count = 1};
 		frame->zone_set_count++;
 	}
@@ -166,6 +210,7 @@ static void settle_frame(struct scene_frame *frame)
 		frame->keys[i].at = frame->key_bytes[i];
 	for (uint32_t i = 0; i < frame->frame.zone_set_count; i++)
 		frame->sets[i].zones = frame->zones[i];
+	frame->frame.reservations = frame->reservations;
 	if (frame->frame.verdicts != NULL)
 		frame->frame.verdicts = frame->answers;
 }
@@ -183,15 +228,43 @@ static void send_checks(struct stage *stage)
 	memset(stage->open.frame.source, OWN, sizeof stage->open.frame.source);
 }
 
+static void settle_at_once(struct stage *stage, const struct weir_zone *zone, struct weir_span key, int64_t t,
+                           int64_t cost, const uint8_t *id)
+{
+	struct model_effect effect = effect_of(stage, zone, key, t);
+	stage->at_once->clock_ms = stage->copies->clock_ms;
+	struct model_correction correction = model_settle(stage->at_once, id, zone->id, key, t, cost, &effect);
+	assert_true(correction.found);
+	model_settlement(stage, stage->at_once, zone, key, t, &correction);
+}
+
+/* The newest event of the open frame is a check that opens a reservation. */
+static void reserve(struct stage *stage, const struct shard_check *check, int64_t t, int64_t ttl)
+{
+	struct weir_frame *open = &stage->open.frame;
+	uint8_t id[WEIR_RESERVATION_ID_BYTES];
+	const struct weir_zone *zone = check->zone->zone;
+	struct model_effect effect = effect_of(stage, zone, check->key, t);
+	stage->open.reservations[open->reservation_count++] =
+		(struct weir_frame_reservation){.event = open->event_count - 1, .ttl_ms = ttl};
+	weir_reservation_id(open->source, stage->position, id);
+	shard_reserve(stage->shard, check, t, ttl, id);
+	model_open(stage->copies, id, zone, check->key, t, check->cost, ttl, &effect, false);
+	model_open(stage->at_once, id, zone, check->key, t, check->cost, ttl, &effect, false);
+	scene_reserved(&stage->scene, open->source, stage->position, zone->id, check->key);
+}
+
 static void ask(struct stage *stage)
 {
 	static const int64_t costs[] = {1, 1, 1, 1, 2, 3, 33, 0};
 	const struct weir_policy *policy = stage->policies[stage->policy];
 	struct shard_check checks[8];
+	uint8_t ids[8][WEIR_RESERVATION_ID_BYTES];
 	char keys[8][32];
-	uint32_t count = 1 + (uint32_t)below(stage, 8);
-	if (stage->open.frame.event_count + count > SCENE_EVENTS || stage->open.frame.key_count + count > SCENE_KEYS)
-		return;
+	uint32_t count = 1 + (uint32_t)below(stage, SCENE_SETS);
+	if (stage->open.frame.event_count + count > SCENE_EVENTS || stage->open.frame.key_count + count > SCENE_KEYS ||
+	    stage->open.frame.zone_set_count + count > SCENE_SETS)
+		send_checks(stage);
 	if (stage->alone && stage->open.frame.event_count > 0)
 		send_checks(stage); /* at once: what is sent late may block for longer */
 	if (below(stage, 3) == 0)
@@ -205,11 +278,32 @@ static void ask(struct stage *stage)
 			.key = {.at = keys[i], .length = (uint32_t)length},
 			.cost = stage->scene.costs ? scene_among(&stage->scene.random, costs, 8) : 1,
 			.peek = below(stage, 6) == 0,
+			.reserves = below(stage, 4) == 0,
 		};
+		const struct scene_reservation *settled = scene_settled(&stage->scene, checks[i].zone->zone->id, checks[i].key);
+		if (settled == NULL || below(stage, 4) != 0)
+			continue;
+		memcpy(ids[i], settled->id, sizeof ids[i]);
+		checks[i].settles = ids[i];
+		checks[i].peek = checks[i].reserves = false;
 	}
 	shard_check_judge(stage->shard, checks, count, t);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_zone *zone = checks[i].zone->zone;
+		if (checks[i].settles != NULL) {
+			bool found = model_ask_to_settle(stage, zone, checks[i].key, t, checks[i].cost, checks[i].settles);
+			assert_int_equal(checks[i].state, found ? SHARD_CHECK_JUDGED : SHARD_CHECK_NO_RESERVATION);
+			if (!found)
+				continue;
+			if (stage->alone)
+				settle_at_once(stage, zone, checks[i].key, t, checks[i].cost, checks[i].settles);
+			add_to_frame(stage, zone->id, true, checks[i].key, t, checks[i].cost, 0);
+			struct weir_frame *open = &stage->open.frame;
+			struct weir_frame_reservation *named = &stage->open.reservations[open->reservation_count++];
+			*named = (struct weir_frame_reservation){.event = open->event_count - 1};
+			memcpy(named->id, checks[i].settles, sizeof named->id);
+			continue;
+		}
 		assert_int_equal(checks[i].state, SHARD_CHECK_JUDGED);
 		assert_true(checks[i].quota.remaining >= 0 && checks[i].quota.remaining <= checks[i].quota.limit);
 		if (checks[i].peek)
@@ -223,7 +317,9 @@ static void ask(struct stage *stage)
 		}
 		seen_passed += answer == 0;
 		seen_blocked += answer != 0;
-		add_to_frame(stage, zone->id, checks[i].key, t, checks[i].cost, answer);
+		add_to_frame(stage, zone->id, false, checks[i].key, t, checks[i].cost, answer);
+		if (checks[i].reserves && answer == 0)
+			reserve(stage, &checks[i], t, scene_ttl(&stage->scene.random));
 	}
 	assert_int_equal(shard_checks_pending(stage->shard), stage->asked_count - stage->asked_first);
 }
@@ -249,6 +345,16 @@ static void append(struct stage *stage)
 	}
 }
 
+/* What another has opened may be settled here, too. */
+static void follow_opening(struct stage *stage, const struct weir_frame *frame, const struct weir_frame_event *event)
+{
+	uint8_t id[WEIR_RESERVATION_ID_BYTES];
+	weir_reservation_id(frame->source, event->position, id);
+	const struct model_reservation *one = model_reserved(stage->model, id);
+	if (one != NULL) /* else the same frame settles it */
+		model_reserve(stage->copies, one);
+}
+
 /* The same for the second buckets: what the log says of them, but for what they have already. */
 static void follow_frame(struct stage *stage, const struct weir_frame *frame, const uint8_t *verdicts, uint64_t before)
 {
@@ -260,11 +366,24 @@ static void follow_frame(struct stage *stage, const struct weir_frame *frame, co
 		const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
 		for (uint32_t j = 0; j < set->count; j++, pair++) {
 			const struct weir_zone *zone = model_zone(stage->policies[stage->policy], set->zones[j].id);
-			if (own)
+			const struct weir_frame_reservation *named = model_named(frame, i);
+			struct weir_span key = frame->keys[event->key];
+			bool taken = zone != NULL && event->position > before;
+			if (own) {
 				stage->asked_first++;
-			else if (zone != NULL && event->position > before && has_copy(stage, zone->id, frame->keys[event->key]))
+			} else if (named != NULL && set->zones[j].done) {
+				const struct model_correction *made = &stage->model->made[pair];
+				if (!taken || !made->found)
+					continue;
+				model_unreserve(stage->copies, named->id);
+				if (has_copy(stage, zone->id, key))
+					model_settlement(stage, stage->copies, zone, key, event->time_ms, made);
+				continue;
+			} else if (zone != NULL && event->position > before && has_copy(stage, zone->id, frame->keys[event->key]))
 				model_event(stage, stage->copies, zone, frame->keys[event->key], event->time_ms, event->cost,
 				            frame->sending_time_ms, set->zones[j].done, verdicts[pair] & WEIR_VERDICT_BLOCK);
+			if (!own && taken && named != NULL)
+				follow_opening(stage, frame, event);
 		}
 	}
 }
@@ -306,6 +425,9 @@ static void take_command(struct stage *stage, const struct record *record)
 	struct model_published wanted = model_command(stage->model, zone, &record->command, record->at_ms);
 	assert_int_equal(shard_command_apply(stage->shard, &decision, &error), WEIR_OK);
 	assert_int_equal(decision != NULL, wanted.any);
+	struct weir_span of = override_key(&record->command);
+	if (record->command.kind == OVERRIDE_LIFT && record->command.scope == OVERRIDE_OF_KEY)
+		model_void(stage->copies, zone->id, &of);
 	struct weir_span key = override_key(&record->command);
 	set_clock(stage, 0);
 	if (record->command.scope != OVERRIDE_OF_KEY || record->command.kind == OVERRIDE_RATE ||
@@ -314,8 +436,17 @@ static void take_command(struct stage *stage, const struct record *record)
 	copy_bucket(model_find(stage->copies, zone, key), model_find(stage->model, zone, key));
 	for (uint32_t i = stage->asked_first; i < stage->asked_count; i++) {
 		const struct asked *asked = &stage->asked[i];
-		if (is_of(asked, zone->id, key))
+		if (!is_of(asked, zone->id, key))
+			continue;
+		if (asked->correction.found) {
+			struct model_correction correction = asked->correction;
+			const struct model_reservation *one = model_reserved(stage->model, asked->id);
+			if (correction.more < 0 && one != NULL && asked->t < one->ends_ms && !one->counts)
+				correction.more = 0;
+			model_settlement(stage, stage->copies, zone, key, asked->t, &correction);
+		} else {
 			model_event(stage, stage->copies, zone, key, asked->t, asked->cost, asked->t, false, asked->answer);
+		}
 	}
 }
 
@@ -471,7 +602,7 @@ static void answers_and_buckets_are_those_of_the_model(void **state)
 {
 	(void)state;
 	run_stages(false);
-	assert_true(seen_passed > 0 && seen_blocked > 0);
+	assert_true(seen_passed > 0 && seen_blocked > 0 && seen_returned > 0 && seen_added > 0);
 }
 
 static void alone_they_are_answered_as_if_nothing_was_under_way(void **state)
@@ -566,7 +697,7 @@ static void run_bounded(uint64_t seed, uint32_t totals[2])
 			shard_check_judge(stage->shard, &check, 1, stage->scene.now_ms);
 			if (!check.blocked)
 				admit(admitted, stage->scene.now_ms);
-			add_to_frame(stage, 1, check.key, stage->scene.now_ms, 1, check.blocked);
+			add_to_frame(stage, 1, false, check.key, stage->scene.now_ms, 1, check.blocked);
 			break;
 		case 2:
 			if (stage->open.frame.event_count > 0)

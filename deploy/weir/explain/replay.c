@@ -36,6 +36,12 @@ struct taken {
 	uint64_t position;
 };
 
+/* A reservation, and under which step the lane has opened it: its id there is another. */
+struct renamed {
+	uint8_t id[WEIR_RESERVATION_ID_BYTES];
+	uint64_t step;
+};
+
 struct replay {
 	struct replay_options options;
 	struct lane *lane;
@@ -49,6 +55,8 @@ struct replay {
 	uint64_t steps;    /* messages given to the lane */
 	int64_t since_ms;  /* events of before this time may not be judged; INT64_MAX: no frame was read yet */
 	struct weir_text line;
+	struct renamed *renamed; /* reservations that were opened */
+	size_t renamed_count;
 	struct kept_fields kept; /* the fields of events that were judged */
 };
 
@@ -118,6 +126,7 @@ void replay_free(struct replay *replay)
 	weir_frame_reader_free(replay->reader);
 	weir_frame_writer_free(replay->writer);
 	weir_text_deinit(&replay->line);
+	free(replay->renamed);
 	kept_fields_deinit(&replay->kept);
 	free(replay);
 }
@@ -337,20 +346,45 @@ static struct weir_span keep(struct replay *replay, struct weir_span fields)
 	return kept_fields_add(&replay->kept, fields);
 }
 
+static const uint8_t one_source[WEIR_SOURCE_ID_BYTES];
+
+/* What the event opens or settles, under the lane's ids. */
+static struct weir_frame_reservation under_lane_ids(struct replay *replay, const struct replay_event *event)
+{
+	struct weir_frame_reservation own = {.ttl_ms = event->reservation->ttl_ms};
+	if (own.ttl_ms > 0) {
+		replay->renamed = weir_realloc(replay->renamed, replay->renamed_count + 1, sizeof *replay->renamed);
+		struct renamed *opened = &replay->renamed[replay->renamed_count++];
+		opened->step = replay->steps;
+		weir_reservation_id(event->source, event->position, opened->id);
+		return own;
+	}
+	for (size_t i = 0; i < replay->renamed_count; i++) {
+		if (memcmp(replay->renamed[i].id, event->reservation->id, WEIR_RESERVATION_ID_BYTES) != 0)
+			continue;
+		weir_reservation_id(one_source, replay->renamed[i].step, own.id);
+		replay->renamed[i] = replay->renamed[--replay->renamed_count];
+		break;
+	}
+	return own;
+}
+
 /* The message of the event alone. */
 static struct weir_span finish(struct replay *replay, const struct replay_event *event)
 {
+	struct weir_frame_reservation own;
 	uint8_t answers[WEIR_ZONE_SET_MAX / 2] = {0};
 	if (event->answers == NULL)
 		return weir_frame_finish(replay->writer, event->sent_ms);
 	for (uint32_t i = 0; i < event->zone_count; i++)
 		answers[i / 2] |= (uint8_t)(weir_verdict_of(event->answers, event->id_index + i) << (i % 2 * 4));
-	return weir_frame_finish_checks(replay->writer, event->sent_ms, 0, answers);
+	if (event->reservation != NULL)
+		own = under_lane_ids(replay, event);
+	return weir_frame_finish_checks(replay->writer, event->sent_ms, 0, answers, &own, event->reservation != NULL);
 }
 
 enum weir_status replay_event(struct replay *replay, const struct replay_event *event, struct weir_error *error)
 {
-	static const uint8_t one_source[WEIR_SOURCE_ID_BYTES] = {0};
 	struct watch *watch = find(replay, event->key, weir_hash64(event->key.at, event->key.length));
 	struct pair *before = weir_alloc(event->zone_count + 1, sizeof *before);
 	for (uint32_t i = 0; i < event->zone_count; i++)
@@ -424,7 +458,7 @@ static enum weir_status take_events(struct replay *replay, const struct weir_mes
 {
 	enum weir_status status = WEIR_OK;
 	uint64_t *position = position_of(replay, frame->source), before = *position, pair = 0;
-	uint32_t run = 0;
+	uint32_t run = 0, reservation = 0;
 	bool *wanted = wanted_keys(replay, frame);
 	if (replay->since_ms == INT64_MAX)
 		replay->since_ms = frame->sending_time_ms;
@@ -446,7 +480,8 @@ static enum weir_status take_events(struct replay *replay, const struct weir_mes
 		                           .fields = weir_frame_fields(frame, i, &run),
 		                           .id_offset = message->offset,
 		                           .id_index = (uint32_t)pair,
-		                           .answers = frame->verdicts};
+		                           .answers = frame->verdicts,
+		                           .reservation = weir_frame_reservation(frame, i, &reservation)};
 		if (wanted[event->key] && event->position > before)
 			status = replay_event(replay, &one, error);
 		pair += set->count;

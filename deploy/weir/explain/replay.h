@@ -48,6 +48,7 @@ struct replay_event {
 	uint64_t id_offset;      /* of its decisions' ids */
 	uint32_t id_index;       /* that of its first zone */
 	const uint8_t *answers; /* of a check: what its frame says was answered, of its first zone at id_index; else NULL */
+	const struct weir_frame_reservation *reservation; /* of a check: that it opens or settles; NULL: none */
 };
 
 /** Judges an event. @return WEIR_OK; WEIR_INVALID, WEIR_NEWER: it cannot be judged, the words say why */

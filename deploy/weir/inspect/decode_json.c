@@ -83,7 +83,8 @@ static void put_verdict(struct weir_json_writer *json, const struct weir_frame *
 
 /* @param pair  number of the event's first (event, zone) pair */
 static void put_event(struct decode_json *decoder, struct weir_json_writer *json, const struct weir_frame *frame,
-                      const struct weir_frame_event *event, uint32_t pair, struct weir_span fields)
+                      const struct weir_frame_event *event, uint32_t pair, struct weir_span fields,
+                      const struct weir_frame_reservation *reservation)
 {
 	const struct weir_frame_zone_set *set = &frame->zone_sets[event->zone_set];
 	weir_json_write_object(json, NULL);
@@ -93,13 +94,18 @@ static void put_event(struct decode_json *decoder, struct weir_json_writer *json
 	weir_json_write_int(json, "time", event->time_ms);
 	weir_json_write_uint(json, "position", event->position);
 	weir_json_write_int(json, "cost", event->cost);
+	if (reservation != NULL && reservation->ttl_ms > 0)
+		weir_json_write_int(json, "reserves_for", reservation->ttl_ms);
+	else if (reservation != NULL)
+		weir_json_write_hex(json, "settles", reservation->id, sizeof reservation->id);
 	weir_json_write_array(json, "zones");
 	for (uint32_t i = 0; i < set->count; i++) {
 		weir_json_write_object(json, NULL);
 		weir_json_write_uint(json, "id", set->zones[i].id);
 		if (set->zones[i].done)
 			weir_json_write_bool(json, "done", true);
-		if (frame->verdicts != NULL)
+		bool settles = frame->kind == WEIR_FRAME_CHECKS && set->zones[i].done; /* nothing was answered */
+		if (frame->verdicts != NULL && !settles)
 			put_verdict(json, frame, pair + i);
 		weir_json_write_end(json);
 	}
@@ -189,7 +195,7 @@ static void make_head(struct decode_json *decoder, const struct weir_message *me
 
 static void put_events(struct decode_json *decoder, struct weir_json_writer *json, const struct weir_frame *frame)
 {
-	uint32_t pair = 0, run = 0;
+	uint32_t pair = 0, run = 0, next = 0;
 	if (!decoder->flat) {
 		weir_json_write_object(json, NULL);
 		weir_json_write_members(json, span_of(&decoder->head));
@@ -197,7 +203,8 @@ static void put_events(struct decode_json *decoder, struct weir_json_writer *jso
 	}
 	for (uint32_t i = 0; i < frame->event_count; i++) {
 		const struct weir_frame_event *event = &frame->events[i];
-		put_event(decoder, json, frame, event, pair, weir_frame_fields(frame, i, &run));
+		put_event(decoder, json, frame, event, pair, weir_frame_fields(frame, i, &run),
+		          weir_frame_reservation(frame, i, &next));
 		if (decoder->flat)
 			weir_json_write_newline(json);
 		pair += frame->zone_sets[event->zone_set].count;

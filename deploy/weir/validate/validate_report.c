@@ -88,6 +88,26 @@ static void check_outputs(struct validate_report *report)
 	}
 }
 
+/* A request that is logged and checked counts twice in a zone that takes both. */
+static void check_feeds(struct validate_report *report)
+{
+	const struct weir_config *config = report->config;
+	if (config->source_count == 0 || !weir_config_answers_checks(config))
+		return;
+	for (uint32_t i = 0; i < report->zone_count; i++) {
+		const struct weir_zone *zone = report->zones[i].zone;
+		struct weir_text words = {0};
+		char path[64];
+		if (zone->feed != WEIR_FEED_BOTH)
+			continue;
+		snprintf(path, sizeof path, "zones[%u].feed", i);
+		weir_text_puts(&words,
+		               "counts log lines and checks: a request that is both checked and logged counts twice; say "
+		               "\"check\" or \"log\" where gateways ask for what they log");
+		validate_warn(report, path, &words);
+	}
+}
+
 enum weir_status validate_report_begin(const struct weir_config *config, struct validate_report *report,
                                        struct weir_error *error)
 {
@@ -125,6 +145,7 @@ enum weir_status validate_report_make(struct validate_report *report, struct wei
 {
 	inspect_zones(report);
 	validate_limits(report);
+	check_feeds(report);
 	validate_clients(report);
 	enum weir_status status = validate_sources(report, error);
 	if (status == WEIR_OK)

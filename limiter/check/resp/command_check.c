@@ -36,7 +36,7 @@ static bool fail(struct connection *connection, const char *code, const char *wo
 	return true;
 }
 
-static const struct weir_zone *find_zone(struct connection *connection, struct weir_span name, struct weir_error *error)
+const struct weir_zone *check_zone(struct connection *connection, struct weir_span name, struct weir_error *error)
 {
 	struct resp_server *server = connection->server;
 	const struct weir_policy *policy = current_policy(server);
@@ -74,36 +74,55 @@ static char *key_room(struct connection *connection)
 	return connection->keys_used + WEIR_KEY_MAX_BYTES <= BUFFER_BYTES ? connection->keys + connection->keys_used : NULL;
 }
 
-/* @return as command_run */
-static bool ask(struct connection *connection, const struct weir_zone *zone, struct weir_span given, int64_t cost,
-                bool peek, enum reply_form form)
+bool check_fail(struct connection *connection, const char *words)
+{
+	return fail(connection, "ERR", words);
+}
+
+struct check_ask *check_take(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
+                             enum reply_form form, bool *more)
 {
 	struct weir_span key;
 	struct weir_error error;
 	enum weir_status status = check_key(zone, given, NULL, &key, &error);
+	*more = false;
 	if (status == WEIR_FULL) {
 		char *room = key_room(connection);
 		if (room == NULL)
-			return false;
+			return NULL;
 		status = check_key(zone, given, room, &key, &error);
 		if (status == WEIR_OK)
 			connection->keys_used += key.length;
 	}
-	if (status != WEIR_OK)
-		return fail(connection, "ERR", error.text);
+	if (status != WEIR_OK) {
+		*more = fail(connection, "ERR", error.text);
+		return NULL;
+	}
 	if (!slot_possible(connection)) {
 		server_ask(connection->server);
 		if (!slot_possible(connection)) {
 			connection->server->starved |= connection->slot_count == 0;
-			return false;
+			return NULL;
 		}
 	}
 	struct check_ask *ask = slot_ask(connection, form);
 	ask->zone = weir_span_of(zone->name);
 	ask->key = key;
-	ask->cost = cost;
-	ask->peek = peek;
-	return true;
+	*more = true;
+	return ask;
+}
+
+/* @return as command_run */
+static bool ask(struct connection *connection, const struct weir_zone *zone, struct weir_span given, int64_t cost,
+                bool peek, enum reply_form form)
+{
+	bool more;
+	struct check_ask *ask = check_take(connection, zone, given, form, &more);
+	if (ask != NULL) {
+		ask->cost = cost;
+		ask->peek = peek;
+	}
+	return more;
 }
 
 static bool ask_zone(struct connection *connection, const struct weir_resp_command *words, bool peek,
@@ -115,7 +134,7 @@ static bool ask_zone(struct connection *connection, const struct weir_resp_comma
 		return fail(connection, "ERR", "key, zone and cost are all: one check a command, many in a pipeline");
 	if (!read_cost(words, 3, &cost))
 		return fail(connection, "ERR", "cost must be a number from 0 to 1099511627776");
-	const struct weir_zone *zone = find_zone(connection, words->words[2], &error);
+	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
 		return fail(connection, "ERR", error.text);
 	return ask(connection, zone, words->words[1], cost, peek, form);

@@ -69,6 +69,19 @@ static int64_t whole_seconds(int64_t ms)
 	return ms < 0 ? -1 : ms / 1000 + (ms % 1000 > 0);
 }
 
+static void write_reservation(struct connection *connection, const int64_t *numbers, uint32_t count,
+                              const struct check_answer *answer)
+{
+	char id[2 * WEIR_RESERVATION_ID_BYTES + 1];
+	weir_resp_array(&connection->out, count + 1);
+	for (uint32_t i = 0; i < count; i++)
+		weir_resp_integer(&connection->out, numbers[i]);
+	if (answer->reserved)
+		weir_resp_bulk(&connection->out, weir_span_of(reservation_text(answer->reservation, id)));
+	else
+		weir_resp_nil(&connection->out, connection->protocol);
+}
+
 static void write_numbers(struct connection *connection, enum reply_form form, const struct check_answer *answer)
 {
 	bool limited = answer->outcome == CHECK_BLOCKED, seconds = form == REPLY_THROTTLE;
@@ -77,6 +90,8 @@ static void write_numbers(struct connection *connection, enum reply_form form, c
 	                           seconds ? whole_seconds(answer->reset_after_ms) : answer->reset_after_ms};
 	if (form == REPLY_ONE)
 		weir_resp_integer(&connection->out, !limited);
+	else if (form == REPLY_RESERVATION)
+		write_reservation(connection, numbers, sizeof numbers / sizeof *numbers, answer);
 	else
 		weir_resp_integers(&connection->out, numbers, sizeof numbers / sizeof *numbers);
 }
@@ -104,8 +119,13 @@ static void write_answer(struct connection *connection, const struct slot *slot)
 		connection->out = (struct weir_text){.at = buffer_take(connection->server), .capacity = BUFFER_BYTES};
 	switch (slot->answer.outcome) {
 	case CHECK_PASSED:
+	case CHECK_SETTLED:
 	case CHECK_BLOCKED: write_numbers(connection, slot->form, &slot->answer); return;
 	case CHECK_UNAVAILABLE: write_unavailable(connection, slot); return;
+	case CHECK_NO_RESERVATION:
+		weir_resp_error(&connection->out,
+		                "ERR no such reservation of this key is open: it was settled, or its time is over");
+		return;
 	case CHECK_NO_ZONE:
 	case CHECK_LATER: break;
 	}

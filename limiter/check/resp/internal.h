@@ -21,9 +21,10 @@ struct command;
 
 /* How a check is answered. */
 enum reply_form {
-	REPLY_FIVE,     /* limited, limit, remaining, retry and reset in ms */
-	REPLY_THROTTLE, /* the same in whole seconds, as redis-cell rounds */
-	REPLY_ONE,      /* 1 or 0 */
+	REPLY_FIVE,        /* limited, limit, remaining, retry and reset in ms */
+	REPLY_THROTTLE,    /* the same in whole seconds, as redis-cell rounds */
+	REPLY_ONE,         /* 1 or 0 */
+	REPLY_RESERVATION, /* the five, and the reservation's id; null where there is none */
 };
 
 /* A check that is not answered to its client yet. */
@@ -184,10 +185,21 @@ const struct command *command_at(uint32_t index);
 bool word_is(struct weir_span word, const char *lower);
 
 command_run run_check_command, run_peek, run_allow, run_throttle; /* command_check.c */
+command_run run_reserve, run_settle, run_release;                 /* command_reserve.c */
+
 command_run run_hello, run_auth, run_acl, run_client, run_ping, run_echo, run_select, run_ok, run_quit,
 	run_reset;                                                          /* command_client.c */
 command_run run_info, run_cluster, run_config, run_dbsize, run_command; /* command_server.c */
 command_run run_multi, run_exec, run_discard;                           /* command_multi.c */
+/** The ask of a check of a key as a caller wrote it; NULL: see below, `more` says what to return. */
+struct check_ask *check_take(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
+                             enum reply_form form, bool *more);
+/** The zone of a name, or an error in words. */
+const struct weir_zone *check_zone(struct connection *connection, struct weir_span name, struct weir_error *error);
+/** Replies with an error, once those before it are out. @return as command_run */
+bool check_fail(struct connection *connection, const char *words);
+/** An id as 32 hexadecimal digits. @return text */
+const char *reservation_text(const uint8_t id[WEIR_RESERVATION_ID_BYTES], char text[2 * WEIR_RESERVATION_ID_BYTES + 1]);
 /** Keeps a command for EXEC. */
 void multi_queue(struct connection *connection, const char *bytes, size_t length);
 /** Forgets what was queued. */

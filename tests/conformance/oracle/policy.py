@@ -206,12 +206,13 @@ class Zone:
             mode = "enforce" if "armed" in mode["shadow_until"] else "shadow"
         self.mode = mode
         self.sources = spec.get("sources", [])
+        self.takes_lines = spec.get("feed", "both") != "check"
 
     def takes(self, record):
         """(key values, "judge" or "done") of a record in this zone, or None."""
         raw = [record.field(field.name) for field in self.key]
         of_paths = any(field.name == "path" for field in self.key)
-        if None in raw or any(self.exempt.holds(value, of_paths) for value in raw):
+        if not self.takes_lines or None in raw or any(self.exempt.holds(value, of_paths) for value in raw):
             return None
         of_address = [field.name for field in self.key if field.grouped or field.name == "ip"]
         if any(known.matches(record) for known in self.exempt.filters):

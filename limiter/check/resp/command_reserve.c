@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reservations: an estimate now, the real cost later.
+ *
+ * The caller gets an id, and names it with the key and the zone again, so that a client of a cluster finds the same node.
+ */
+#include "common/resp/resp_number.h"
+#include "limiter/check/resp/internal.h"
+
+enum { RESERVE_WORDS_MAX = 5 };
+
+const char *reservation_text(const uint8_t id[WEIR_RESERVATION_ID_BYTES], char text[2 * WEIR_RESERVATION_ID_BYTES + 1])
+{
+	static const char digits[] = "0123456789abcdef";
+	for (int i = 0; i < WEIR_RESERVATION_ID_BYTES; i++) {
+		text[2 * i] = digits[id[i] >> 4];
+		text[2 * i + 1] = digits[id[i] & 15];
+	}
+	text[2 * WEIR_RESERVATION_ID_BYTES] = '\0';
+	return text;
+}
+
+static int digit(char byte)
+{
+	if (byte >= '0' && byte <= '9')
+		return byte - '0';
+	char lower = (char)(byte | 32);
+	return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+static bool read_id(struct weir_span word, uint8_t id[WEIR_RESERVATION_ID_BYTES])
+{
+	if (word.length != 2 * WEIR_RESERVATION_ID_BYTES)
+		return false;
+	for (int i = 0; i < WEIR_RESERVATION_ID_BYTES; i++) {
+		int high = digit(word.at[2 * i]), low = digit(word.at[2 * i + 1]);
+		if (high < 0 || low < 0)
+			return false;
+		id[i] = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
+bool run_reserve(struct connection *connection, const struct weir_resp_command *words)
+{
+	struct weir_error error;
+	int64_t cost, ttl_ms = CHECK_TTL_MS;
+	bool more;
+	if (words->count > RESERVE_WORDS_MAX)
+		return check_fail(connection,
+		                  "key, zone, cost and ttl_ms are all: one reservation a command, many in a pipeline");
+	if (!weir_resp_number(words->words[3], &cost) || cost < 1 || cost > WEIR_COST_MAX)
+		return check_fail(connection, "cost must be a number from 1 to 1099511627776: what the work may cost at most");
+	if (words->count > 4 && (!weir_resp_number(words->words[4], &ttl_ms) || ttl_ms < 1 || ttl_ms > CHECK_TTL_MAX_MS))
+		return check_fail(connection, "ttl_ms must be a number from 1 to 86400000");
+	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
+	if (zone == NULL)
+		return check_fail(connection, error.text);
+	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_RESERVATION, &more);
+	if (ask != NULL) {
+		ask->kind = CHECK_RESERVES;
+		ask->cost = cost;
+		ask->ttl_ms = ttl_ms;
+	}
+	return more;
+}
+
+static bool settle(struct connection *connection, const struct weir_resp_command *words, int64_t cost)
+{
+	struct weir_error error;
+	uint8_t id[WEIR_RESERVATION_ID_BYTES];
+	bool more;
+	if (!read_id(words->words[3], id))
+		return check_fail(connection, "id must be the 32 hexadecimal digits that WEIR.RESERVE gave");
+	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
+	if (zone == NULL)
+		return check_fail(connection, error.text);
+	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_FIVE, &more);
+	if (ask != NULL) {
+		ask->kind = CHECK_SETTLES;
+		ask->cost = cost;
+		memcpy(ask->reservation, id, sizeof id);
+	}
+	return more;
+}
+
+bool run_settle(struct connection *connection, const struct weir_resp_command *words)
+{
+	int64_t cost;
+	if (!weir_resp_number(words->words[4], &cost) || cost < 0 || cost > WEIR_COST_MAX)
+		return check_fail(connection, "cost must be a number from 0 to 1099511627776: what the work did cost");
+	return settle(connection, words, cost);
+}
+
+bool run_release(struct connection *connection, const struct weir_resp_command *words)
+{
+	return settle(connection, words, 0);
+}
