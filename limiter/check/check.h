@@ -33,6 +33,21 @@ static inline bool check_is_peek(const struct check_ask *ask)
 	return ask->peek || ask->cost == 0;
 }
 
+/* Why a check cannot be judged. */
+enum check_why {
+	CHECK_WHY_NONE,           /* it can */
+	CHECK_WHY_LOADING,        /* its partition is being taken, or its bucket is being read from the store */
+	CHECK_WHY_MOVING,         /* its partition is being left, or its producer broke, or its owner is away */
+	CHECK_WHY_FULL,           /* too many are under way */
+	CHECK_WHY_UNACKNOWLEDGED, /* the log does not take them */
+	CHECK_WHY_NOT_OWNER,      /* another process has its partition, and it is not known where that one answers */
+	CHECK_WHY_LATE,           /* another thread, or process, did not answer in time */
+	CHECK_WHY_COUNT,
+};
+
+/** The word that people read for it: "loading", ... Of CHECK_WHY_NONE: "". */
+const char *check_why_word(enum check_why why);
+
 enum check_outcome {
 	CHECK_PASSED,
 	CHECK_BLOCKED,
@@ -49,7 +64,7 @@ struct check_answer {
 	 * came; -1: it passed, or can never pass. reset_after_ms: until the limit is as if nothing had come.
 	 */
 	int64_t limit, remaining, retry_after_ms, reset_after_ms;
-	const char *why; /* UNAVAILABLE, a constant: "loading", "moving", "full", "not the owner" */
+	enum check_why why; /* of UNAVAILABLE */
 	uint64_t ticket;
 };
 

@@ -241,8 +241,8 @@ static uint64_t figure(const struct limiter_checks *checks, size_t member)
 
 static void answer_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	uint64_t unavailable[WORKER_UNAVAILABLE_COUNT], all = 0;
-	for (int reason = 0; reason < WORKER_UNAVAILABLE_COUNT; reason++) {
+	uint64_t unavailable[CHECK_WHY_COUNT], all = 0;
+	for (int reason = CHECK_WHY_NONE + 1; reason < CHECK_WHY_COUNT; reason++) {
 		size_t member =
 			offsetof(struct worker_stats, checks_unavailable) + (size_t)reason * sizeof(struct weir_counter);
 		all += unavailable[reason] = limiter_sum(parts, member);
@@ -260,8 +260,8 @@ static void answer_metrics(const struct limiter_parts *parts, struct weir_text *
 		weir_metrics_uint(page, &metrics[ANSWERS], &name, answers[i].count);
 	}
 	weir_metrics_family(page, &metrics[UNAVAILABLE]);
-	for (int reason = 0; reason < WORKER_UNAVAILABLE_COUNT; reason++) {
-		struct weir_span name = weir_span_of(worker_unavailable_name((enum worker_unavailable)reason));
+	for (int reason = CHECK_WHY_NONE + 1; reason < CHECK_WHY_COUNT; reason++) {
+		struct weir_span name = weir_span_of(check_why_word((enum check_why)reason));
 		weir_metrics_uint(page, &metrics[UNAVAILABLE], &name, unavailable[reason]);
 	}
 }

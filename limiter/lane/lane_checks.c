@@ -109,9 +109,11 @@ struct asked {
 	uint32_t count;
 };
 
-static const char *why_not(enum lane_checks_state state)
+static enum check_why why_not(enum lane_checks_state state)
 {
-	return state == LANE_CHECKS_OPENING ? "loading" : state == LANE_CHECKS_OVER ? "moving" : "not the owner";
+	return state == LANE_CHECKS_OPENING ? CHECK_WHY_LOADING
+	       : state == LANE_CHECKS_OVER  ? CHECK_WHY_MOVING
+	                                    : CHECK_WHY_NOT_OWNER;
 }
 
 static void take_ask(struct lane *lane, struct asked *asked, const struct check_ask *ask, uint32_t place,
@@ -140,7 +142,7 @@ static void give_answer(const struct shard_check *check, struct check_answer *an
 	if (check->state == SHARD_CHECK_MISSING)
 		answer->outcome = CHECK_LATER;
 	else if (check->state == SHARD_CHECK_FULL)
-		answer->why = "full";
+		answer->why = CHECK_WHY_FULL;
 	else
 		answer->outcome = check->blocked && !shadow ? CHECK_BLOCKED : CHECK_PASSED;
 	answer->limit = check->quota.limit;

@@ -98,7 +98,7 @@ void answering_expire(struct answering *answering, int64_t now_ms)
 			continue;
 		packet->expired = true; /* the other thread may be at it still: its answers are dropped when it is back */
 		for (uint32_t i = 0; i < packet->count; i++) {
-			struct check_answer answer = answer_unavailable(packet->asks[i].ticket, "late");
+			struct check_answer answer = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
 			answering_count(answering, &answer, now_ms * 1000 - packet->asked_us);
 			give_to_surface(answering, &answer);
 		}
@@ -114,11 +114,7 @@ void answering_count(struct answering *answering, const struct check_answer *ans
 	case CHECK_PASSED: weir_counter_add(&stats->checks_passed, 1); break;
 	case CHECK_BLOCKED: weir_counter_add(&stats->checks_blocked, 1); break;
 	case CHECK_NO_ZONE: weir_counter_add(&stats->checks_no_zone, 1); break;
-	default:
-		for (int reason = 0; reason < WORKER_UNAVAILABLE_COUNT; reason++)
-			if (strcmp(answer->why, worker_unavailable_name((enum worker_unavailable)reason)) == 0)
-				weir_counter_add(&stats->checks_unavailable[reason], 1);
-		break;
+	default: weir_counter_add(&stats->checks_unavailable[answer->why], 1); break;
 	}
 	weir_histogram_observe(&stats->check, &weir_latency_scale, (double)took_us / 1e6);
 }

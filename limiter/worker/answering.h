@@ -50,14 +50,14 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 /** Answers what other threads have not answered in time with CHECK_UNAVAILABLE. */
 void answering_expire(struct answering *answering, int64_t now_ms);
 
-/** Counts an answer. Called for each once, by the worker that has made it. @param reason  of UNAVAILABLE */
+/** Counts an answer. Called for each once, by the worker that has made it. */
 void answering_count(struct answering *answering, const struct check_answer *answer, int64_t took_us);
 
 /** Gives an answer that was not given within ask(): counts it and delivers it. */
 void answering_give(struct answering *answering, const struct answer_place *place, const struct check_answer *answer);
 
-/** CHECK_UNAVAILABLE. @param why  a constant */
-static inline struct check_answer answer_unavailable(uint64_t ticket, const char *why)
+/** CHECK_UNAVAILABLE. */
+static inline struct check_answer answer_unavailable(uint64_t ticket, enum check_why why)
 {
 	return (struct check_answer){.outcome = CHECK_UNAVAILABLE, .retry_after_ms = -1, .why = why, .ticket = ticket};
 }

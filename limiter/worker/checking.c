@@ -41,23 +41,23 @@ void checking_deinit(struct checking *checking)
 
 /* ---- a group of asks ---- */
 
-/* Why a partition of this worker answers nothing; NULL: it does. */
-static const char *refusal(const struct checking *checking, uint32_t number)
+/* Why a partition of this worker answers nothing. */
+static enum check_why refusal(const struct checking *checking, uint32_t number)
 {
 	if (!checking->given[number])
-		return "not the owner";
+		return CHECK_WHY_NOT_OWNER;
 	switch (checking->partitions[number].state) {
 	case PARTITION_LIVE:
 	case PARTITION_LOADING:
-	case PARTITION_HELD: return NULL;
+	case PARTITION_HELD: return CHECK_WHY_NONE;
 	case PARTITION_EMPTY:
-	case PARTITION_TAKING: return "loading";
-	case PARTITION_PARKED: return "not the owner";
-	default: return "moving";
+	case PARTITION_TAKING: return CHECK_WHY_LOADING;
+	case PARTITION_PARKED: return CHECK_WHY_NOT_OWNER;
+	default: return CHECK_WHY_MOVING;
 	}
 }
 
-static void refuse(const struct check_ask *asks, const uint32_t *places, uint32_t count, const char *why,
+static void refuse(const struct check_ask *asks, const uint32_t *places, uint32_t count, enum check_why why,
                    struct check_answer *answers)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -87,16 +87,16 @@ static void ask_partition(struct checking *checking, uint32_t number, const stru
                           struct check_answer *answers)
 {
 	uint32_t holder = placement_holder(checking->core->options.placement, number);
-	const char *why = refusal(checking, number);
+	enum check_why why = refusal(checking, number);
 	if (holder == checking->core->options.number || !checking->given[number]) {
-		if (why == NULL)
+		if (why == CHECK_WHY_NONE)
 			partition_checks_ask(&checking->partitions[number].checks, asks, places, count, packet, now_us, answers);
 		else
 			refuse(asks, places, count, why, answers);
 		return;
 	}
 	if (packet != NULL) { /* it has moved on meanwhile */
-		refuse(asks, places, count, "moving", answers);
+		refuse(asks, places, count, CHECK_WHY_MOVING, answers);
 		return;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -104,7 +104,7 @@ static void ask_partition(struct checking *checking, uint32_t number, const stru
 		if (post(checking, holder, ask, now_us))
 			answers[places[i]] = (struct check_answer){.outcome = CHECK_LATER, .ticket = ask->ticket};
 		else
-			refuse(asks, &places[i], 1, "full", answers);
+			refuse(asks, &places[i], 1, CHECK_WHY_FULL, answers);
 	}
 }
 
@@ -157,7 +157,7 @@ static void take_packet(struct checking *checking, struct mail_packet *packet)
 {
 	if (weir_monotonic_ms() >= packet->deadline_ms) { /* its sender has answered for us */
 		for (uint32_t i = 0; i < packet->count; i++)
-			packet->answers[i] = answer_unavailable(packet->asks[i].ticket, "late");
+			packet->answers[i] = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
 	} else {
 		ask_all(checking, packet->asks, packet->count, packet, packet->answers);
 	}

@@ -96,20 +96,6 @@ uint32_t worker_lanes(const struct worker *worker, struct lane **lanes);
 
 /* ---- what metrics and pages show of a worker; read by any thread ---- */
 
-/* Why a check was not answered. */
-enum worker_unavailable {
-	WORKER_UNAVAILABLE_LOADING,        /* the partition is being taken, or the bucket is being read from the store */
-	WORKER_UNAVAILABLE_MOVING,         /* the partition is being left, or its producer broke */
-	WORKER_UNAVAILABLE_FULL,           /* too many checks are in flight */
-	WORKER_UNAVAILABLE_UNACKNOWLEDGED, /* the log does not take them */
-	WORKER_UNAVAILABLE_NOT_OWNER,      /* another process has the partition */
-	WORKER_UNAVAILABLE_LATE,           /* another thread did not answer in time */
-	WORKER_UNAVAILABLE_COUNT,
-};
-
-/** The word that an answer has for it: "loading", ... */
-const char *worker_unavailable_name(enum worker_unavailable reason);
-
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
 	struct weir_counter overrides[OVERRIDE_KIND_COUNT]; /* operators' commands carried out */
@@ -128,7 +114,7 @@ struct worker_stats {
 	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads,
 		forgotten; /* gauges, set each second */
 	struct weir_counter checks_passed, checks_blocked, checks_no_zone;
-	struct weir_counter checks_unavailable[WORKER_UNAVAILABLE_COUNT];
+	struct weir_counter checks_unavailable[CHECK_WHY_COUNT];   /* by enum check_why */
 	struct weir_counter checks_pending, checks_unacknowledged; /* gauges, set each second */
 	struct weir_histogram check;                               /* seconds from asking to the answer */
 	struct weir_counter checkpoint_age_ms; /* gauge: longest time that something has been in no stored checkpoint */

@@ -86,8 +86,7 @@ static void write_unavailable(struct connection *connection, const struct slot *
 	struct check_answer answer = {.outcome = CHECK_PASSED, .retry_after_ms = -1};
 	switch (connection->server->options.on_unavailable) {
 	case RESP_UNAVAILABLE_ERROR:
-		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again",
-		                slot->answer.why != NULL ? slot->answer.why : "the check could not be judged");
+		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again", check_why_word(slot->answer.why));
 		return;
 	case RESP_UNAVAILABLE_ALLOW: break;
 	case RESP_UNAVAILABLE_DENY:
