@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Words of checks that people read. */
 #include "limiter/check/check.h"
 
 const char *check_why_word(enum check_why why)

@@ -24,8 +24,12 @@ struct check_ask {
 	int64_t cost;          /* 0 to WEIR_COST_MAX; 0 is a peek that asks for nothing, and only says what is left */
 	bool peek;             /* asks for cost without counting */
 	bool durable;          /* answer after the log's acknowledgement */
+	bool forwarded;        /* another limiter asks for its own caller: it is answered here or not at all */
 	uint64_t ticket;       /* the surface's own; comes back with the answer */
 };
+
+/* The last word of WEIR.FORWARD, added up. */
+enum { CHECK_FORWARD_PEEK = 1, CHECK_FORWARD_DURABLE = 2 };
 
 /** Whether an ask counts nothing, and so is in no log. */
 static inline bool check_is_peek(const struct check_ask *ask)
@@ -33,7 +37,7 @@ static inline bool check_is_peek(const struct check_ask *ask)
 	return ask->peek || ask->cost == 0;
 }
 
-/* Why a check cannot be judged. */
+/* Why a check cannot be judged. Limiters tell each other these numbers, and those of outcomes: they keep their meaning. */
 enum check_why {
 	CHECK_WHY_NONE,           /* it can */
 	CHECK_WHY_LOADING,        /* its partition is being taken, or its bucket is being read from the store */

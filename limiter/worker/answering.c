@@ -58,7 +58,8 @@ struct mail_packet *answering_packet(struct answering *answering, int64_t now_us
 	packet->next = packet->later = NULL;
 	packet->from = answering->core->options.number;
 	packet->count = packet->open = packet->used = 0;
-	packet->back = packet->expired = false;
+	packet->back = packet->expired = packet->elsewhere = false;
+	packet->unanswered = 0;
 	packet->asked_us = now_us;
 	packet->deadline_ms = now_us / 1000 + limit_ms;
 	return packet;
@@ -70,6 +71,14 @@ void answering_send(struct answering *answering, uint32_t to, struct mail_packet
 	*answering->away_end = packet;
 	answering->away_end = &packet->later;
 	mail_send(answering->mail, to, packet);
+}
+
+void answering_send_elsewhere(struct answering *answering, uint32_t to, struct mail_packet *packet)
+{
+	packet->elsewhere = true;
+	answering->elsewhere++;
+	weir_counter_add(&answering->core->stats.checks_forwarded, packet->count);
+	answering_send(answering, to, packet);
 }
 
 static void give_to_surface(struct answering *answering, const struct check_answer *answer)
@@ -86,8 +95,13 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 	*at = packet->later;
 	if (packet->later == NULL)
 		answering->away_end = at;
-	for (uint32_t i = 0; i < packet->count && !packet->expired; i++)
+	int64_t took_us = packet->unanswered != 0 ? answering_now_us() - packet->asked_us : 0;
+	answering->elsewhere -= packet->elsewhere;
+	for (uint32_t i = 0; i < packet->count && !packet->expired; i++) {
+		if ((packet->unanswered >> i & 1) != 0) /* other answers are counted where they were made */
+			answering_count(answering, &packet->answers[i], took_us);
 		give_to_surface(answering, &packet->answers[i]);
+	}
 	answering_put_back(answering, packet);
 }
 

@@ -266,6 +266,12 @@ uint32_t partition_checks_missing(const struct partition_checks *checks, uint32_
 
 /* ---- from taking to leaving ---- */
 
+/* NULL: no other process answers checks. */
+static struct owners *owners_here(const struct partition_checks *checks)
+{
+	return checks->answering->core->options.checks->owners;
+}
+
 void partition_checks_open(struct partition_checks *checks, struct lane *lane, uint64_t epoch)
 {
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
@@ -274,12 +280,16 @@ void partition_checks_open(struct partition_checks *checks, struct lane *lane, u
 	assert(checks->lane == NULL && checks->sent_count == 0);
 	checks->lane = lane;
 	send_or_keep(checks, lane_checks_open(lane, source, epoch, weir_wall_ms()), 0);
+	if (owners_here(checks) != NULL)
+		owners_took(owners_here(checks), checks->number, epoch);
 }
 
 void partition_checks_close(struct partition_checks *checks)
 {
 	if (checks->lane == NULL)
 		return;
+	if (owners_here(checks) != NULL)
+		owners_left(owners_here(checks), checks->number);
 	give_up_parked(checks, 0, true, CHECK_WHY_MOVING);
 	release(checks, checks->held_next, CHECK_WHY_MOVING);
 	lane_checks_close(checks->lane);
@@ -303,6 +313,11 @@ bool partition_checks_are_busy(const struct partition_checks *checks)
 {
 	return checks->lane != NULL && (checks->sent_count > 0 || checks->unsent.length > 0 || checks->parked_count > 0 ||
 	                                lane_checks_gathered(checks->lane) > 0);
+}
+
+bool partition_checks_are_over(const struct partition_checks *checks)
+{
+	return checks->lane != NULL && lane_checks_state(checks->lane) == LANE_CHECKS_OVER;
 }
 
 bool partition_checks_are_safe(const struct partition_checks *checks)

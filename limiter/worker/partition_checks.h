@@ -87,6 +87,8 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms);
 
 /** Whether a step has something to do, or to wait for. */
 bool partition_checks_are_busy(const struct partition_checks *checks);
+/** Whether another has taken the partition: nothing more will be answered. */
+bool partition_checks_are_over(const struct partition_checks *checks);
 /** Whether all answers that were given are acknowledged. */
 bool partition_checks_are_safe(const struct partition_checks *checks);
 

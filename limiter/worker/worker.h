@@ -27,6 +27,7 @@
 #include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/lane/policy_registry.h"
 #include "limiter/overrides/override_command.h"
+#include "limiter/owners/owners.h"
 #include "limiter/worker/mail.h"
 #include "limiter/worker/placement.h"
 
@@ -35,7 +36,8 @@ struct worker;
 /* How a process's workers take checks. One for all of them; borrowed while they live. */
 struct worker_checks {
 	struct mail *mail;
-	uint32_t threads; /* how many workers there are */
+	uint32_t threads;      /* how many workers there are; behind their inboxes are those of the owners' places */
+	struct owners *owners; /* NULL: all checks are answered here, or not at all */
 	/** Makes the surface of a worker. @param judge  of this worker; copied */
 	enum weir_status (*open)(void *context, uint32_t worker, const struct check_judge *judge,
 	                         struct check_surface *surface, struct weir_error *error);
@@ -114,6 +116,7 @@ struct worker_stats {
 	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads,
 		forgotten; /* gauges, set each second */
 	struct weir_counter checks_passed, checks_blocked, checks_no_zone;
+	struct weir_counter checks_forwarded;                      /* to other processes */
 	struct weir_counter checks_unavailable[CHECK_WHY_COUNT];   /* by enum check_why */
 	struct weir_counter checks_pending, checks_unacknowledged; /* gauges, set each second */
 	struct weir_histogram check;                               /* seconds from asking to the answer */

@@ -74,23 +74,54 @@ static char *key_room(struct connection *connection)
 	return connection->keys_used + WEIR_KEY_MAX_BYTES <= BUFFER_BYTES ? connection->keys + connection->keys_used : NULL;
 }
 
+/* Says who has the key, to a client that asks there. @return as command_run */
+static bool redirect(struct connection *connection, uint32_t slot, const struct owners_place *place)
+{
+	if (!answers_are_out(connection))
+		return false;
+	weir_counter_add(&connection->server->figures.redirected, 1);
+	weir_resp_error(&connection->out, "MOVED %u %s:%u", slot, place->host, place->port);
+	return true;
+}
+
+/* The joined key that is meant. @return WEIR_FULL: it has to wait; WEIR_INVALID: an error says why */
+static enum weir_status find_key(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
+                                 struct weir_span *key, struct weir_error *error)
+{
+	enum weir_status status = check_key(zone, given, NULL, key, error);
+	if (status != WEIR_FULL)
+		return status;
+	char *room = key_room(connection);
+	if (room == NULL)
+		return WEIR_FULL;
+	status = check_key(zone, given, room, key, error);
+	if (status == WEIR_OK)
+		connection->keys_used += key->length;
+	return status;
+}
+
+/* How a key is asked for. */
+struct manner {
+	int64_t cost;
+	bool peek, durable;
+	enum reply_form form;
+};
+
 /* @return as command_run */
-static bool ask(struct connection *connection, const struct weir_zone *zone, struct weir_span given, int64_t cost,
-                bool peek, enum reply_form form)
+static bool ask(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
+                const struct manner *manner)
 {
 	struct weir_span key;
 	struct weir_error error;
-	enum weir_status status = check_key(zone, given, NULL, &key, &error);
-	if (status == WEIR_FULL) {
-		char *room = key_room(connection);
-		if (room == NULL)
-			return false;
-		status = check_key(zone, given, room, &key, &error);
-		if (status == WEIR_OK)
-			connection->keys_used += key.length;
-	}
+	struct owners_place place;
+	uint32_t moved;
+	enum weir_status status = find_key(connection, zone, given, &key, &error);
+	if (status == WEIR_FULL)
+		return false;
 	if (status != WEIR_OK)
 		return fail(connection, "ERR", error.text);
+	if (manner->form != REPLY_WHOLE && node_elsewhere(connection->server, given, key, &moved, &place))
+		return redirect(connection, moved, &place);
 	if (!slot_possible(connection)) {
 		server_ask(connection->server);
 		if (!slot_possible(connection)) {
@@ -98,27 +129,29 @@ static bool ask(struct connection *connection, const struct weir_zone *zone, str
 			return false;
 		}
 	}
-	struct check_ask *ask = slot_ask(connection, form);
+	struct check_ask *ask = slot_ask(connection, manner->form);
 	ask->zone = weir_span_of(zone->name);
 	ask->key = key;
-	ask->cost = cost;
-	ask->peek = peek;
+	ask->cost = manner->cost;
+	ask->peek = manner->peek;
+	ask->durable = manner->durable;
+	ask->forwarded = manner->form == REPLY_WHOLE;
 	return true;
 }
 
 static bool ask_zone(struct connection *connection, const struct weir_resp_command *words, bool peek,
                      enum reply_form form)
 {
+	struct manner manner = {.peek = peek, .durable = connection->server->options.durable, .form = form};
 	struct weir_error error;
-	int64_t cost;
 	if (words->count > CHECK_WORDS_MAX)
 		return fail(connection, "ERR", "key, zone and cost are all: one check a command, many in a pipeline");
-	if (!read_cost(words, 3, &cost))
+	if (!read_cost(words, 3, &manner.cost))
 		return fail(connection, "ERR", "cost must be a number from 0 to 1099511627776");
 	const struct weir_zone *zone = find_zone(connection, words->words[2], &error);
 	if (zone == NULL)
 		return fail(connection, "ERR", error.text);
-	return ask(connection, zone, words->words[1], cost, peek, form);
+	return ask(connection, zone, words->words[1], &manner);
 }
 
 bool run_check_command(struct connection *connection, const struct weir_resp_command *words)
@@ -134,6 +167,22 @@ bool run_peek(struct connection *connection, const struct weir_resp_command *wor
 bool run_allow(struct connection *connection, const struct weir_resp_command *words)
 {
 	return ask_zone(connection, words, false, REPLY_ONE);
+}
+
+/* What another limiter's caller has asked, and is told by that one. */
+bool run_forward(struct connection *connection, const struct weir_resp_command *words)
+{
+	struct weir_error error;
+	struct manner manner = {.form = REPLY_WHOLE};
+	int64_t flags;
+	if (!read_cost(words, 3, &manner.cost) || !weir_resp_number(words->words[4], &flags) || flags < 0)
+		return fail(connection, "ERR", "cost and flags must be numbers");
+	const struct weir_zone *zone = find_zone(connection, words->words[2], &error);
+	if (zone == NULL)
+		return fail(connection, "ERR", error.text);
+	manner.peek = (flags & CHECK_FORWARD_PEEK) != 0;
+	manner.durable = (flags & CHECK_FORWARD_DURABLE) != 0;
+	return ask(connection, zone, words->words[1], &manner);
 }
 
 /* ---- CL.THROTTLE ---- */
@@ -191,13 +240,13 @@ static const struct weir_zone *find_throttle(struct resp_server *server, const s
 
 bool run_throttle(struct connection *connection, const struct weir_resp_command *words)
 {
+	struct manner manner = {.durable = connection->server->options.durable, .form = REPLY_THROTTLE};
 	struct throttle numbers = {0};
 	struct weir_error error;
-	int64_t cost;
 	if (words->count > THROTTLE_WORDS_MAX)
 		return fail(connection, "ERR", "Usage: CL.THROTTLE key max_burst count period [quantity]");
 	if (!weir_resp_number(words->words[2], &numbers.burst) || !weir_resp_number(words->words[3], &numbers.count) ||
-	    !weir_resp_number(words->words[4], &numbers.period_s) || !read_cost(words, 5, &cost))
+	    !weir_resp_number(words->words[4], &numbers.period_s) || !read_cost(words, 5, &manner.cost))
 		return fail(connection, "ERR",
 		            "max_burst, count, period (in seconds) and quantity must be numbers, none below 0");
 	if (numbers.count == 0 || numbers.period_s == 0)
@@ -207,5 +256,5 @@ bool run_throttle(struct connection *connection, const struct weir_resp_command 
 	const struct weir_zone *zone = find_throttle(connection->server, &numbers, &error);
 	if (zone == NULL)
 		return fail(connection, "ERR", error.text);
-	return ask(connection, zone, words->words[1], cost, false, REPLY_THROTTLE);
+	return ask(connection, zone, words->words[1], &manner);
 }
