@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks where several limiters have the partitions: any of them answers any key, and exactly."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,11 +12,6 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position,wrong-import-order
-from support import venv
-
-venv.enter("checks")
-
-import redis
 from support import cases, cluster
 from support.check_cluster import QUICK, SECTIONS, ask, limiter, until_answered
 from support.checks import Raw
@@ -25,6 +21,14 @@ from support.traffic import sliding, zone
 
 from parts.programs import find
 
+# redis-py of a cluster, by the Python that has it: asks a port for keys, prints the nodes' ports, and each answer.
+LIBRARY = """
+import json, sys, redis
+client = redis.RedisCluster(host="127.0.0.1", port=int(sys.argv[1]), socket_timeout=20)
+print(json.dumps([node.port for node in client.get_nodes()]), flush=True)
+for line in sys.stdin:
+    print(json.dumps([client.execute_command(sys.argv[2], key, "site")[:3] for key in json.loads(line)]), flush=True)
+"""
 LIMIT = 20
 ZONES = [zone("site", [sliding(LIMIT, "1h")]),
          zone("nets", [sliding(LIMIT, "1h")], key=[{"field": "ip", "prefix6": 64}])]
@@ -58,6 +62,32 @@ def run(program, port, *words, given=""):
                           timeout=PATIENCE_S * 4, check=False)
     assert done.returncode == 0, (words, done.stdout[-500:], done.stderr[-500:])
     return done.stdout
+
+
+class Library:
+    """A redis-py that takes a limiter for a node of a Redis cluster, with the table that it was given at first."""
+
+    def __init__(self, port, command):
+        python = subprocess.run([os.path.join(os.path.dirname(__file__), "..", "python"), "checks"], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, timeout=900, check=True, text=True).stdout.strip()
+        # pylint: disable-next=consider-using-with
+        self._run = subprocess.Popen([python, "-c", LIBRARY, str(port), command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     text=True)
+        self.nodes = set(json.loads(self._run.stdout.readline()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._run.stdin.close()
+        assert self._run.wait(PATIENCE_S) == 0
+        self._run.stdout.close()
+
+    def ask(self, keys):
+        """[limited, limit, remaining] of each."""
+        self._run.stdin.write(json.dumps(keys) + "\n")
+        self._run.stdin.flush()
+        return json.loads(self._run.stdout.readline())
 
 
 def test_any_limiter_answers_any_key(place):
@@ -108,20 +138,18 @@ def test_clients_of_clusters(place):
             said = run("redis-benchmark", port, "--cluster", "-q", "-e", "-n", "2000", "-r", "10000", "WEIR.CHECK",
                        "{tag}:__rand_int__", "site")
             assert "requests per second" in said and "rror" not in said, said
-            client = redis.RedisCluster(host="127.0.0.1", port=port, socket_timeout=PATIENCE_S)
-            assert {node.port for node in client.get_nodes()} == set(ports)
-            before = sum(one.value("weir_check_forwarded_total") for one in limiters)
-            for number in range(32):
-                assert client.execute_command("WEIR.CHECK", f"py-{port}-{number}", "site")[:3] == [0, LIMIT, LIMIT - 1]
-            assert sum(one.value("weir_check_forwarded_total") for one in limiters) == before, "slots lead elsewhere"
-            client.close()
+            with Library(port, "WEIR.CHECK") as client:
+                assert client.nodes == set(ports)
+                before = sum(one.value("weir_check_forwarded_total") for one in limiters)
+                keys = [f"py-{port}-{number}" for number in range(32)]
+                assert client.ask(keys) == [[0, LIMIT, LIMIT - 1]] * 32
+                assert sum(one.value("weir_check_forwarded_total") for one in limiters) == before, "slots lead elsewhere"
         # One of them leaves, with the client's table as it was: nothing but its address is missing.
-        client = redis.RedisCluster(host="127.0.0.1", port=ports[0], socket_timeout=PATIENCE_S)
-        assert limiters[1].stop() == 0
-        until_answered(limiters[:1])
-        for number in range(32):
-            assert client.execute_command("WEIR.PEEK", f"py-{ports[0]}-{number}", "site")[:3] == [0, LIMIT, LIMIT - 1]
-        client.close()
+        with Library(ports[0], "WEIR.PEEK") as client:
+            assert client.nodes == set(ports)
+            assert limiters[1].stop() == 0
+            until_answered(limiters[:1])
+            assert client.ask(keys) == [[0, LIMIT, LIMIT - 1]] * 32
         said = run("redis-benchmark", ports[0], "--cluster", "-q", "-e", "-n", "2000", "-r", "10000", "WEIR.CHECK",
                    "{tag}:__rand_int__", "site")
         assert "requests per second" in said and "rror" not in said, said
@@ -134,23 +162,23 @@ def test_redirection(place):
     with cluster.shared() as servers:
         roles, limiters = crew(place, servers, redirect=False)
         redirecting = limiter(roles, "redirecting", redirect=True)
+        until_answered([redirecting])
         until = time.monotonic() + PATIENCE_S
         moved = set()
         while not moved and time.monotonic() < until:  # it is told when it has read who has what
-            with Raw(redirecting.until_up().checks) as raw:
+            with Raw(redirecting.checks) as raw:
                 said = [ask(raw, "WEIR.CHECK", key, "site") for key in KEYS]
             moved = {key: words.split() for key, words in zip(KEYS, said) if str(words).startswith("MOVED ")}
         assert moved
         places = {f"127.0.0.1:{one.checks}" for one in limiters}
         assert {words[2] for words in moved.values()} <= places, moved
         with Raw(redirecting.checks) as raw:
-            for number in range(32):
-                words = ask(raw, "WEIR.CHECK", f"2001:db8:{number:x}::1", "nets")
-                assert not isinstance(words, str) or words.startswith("UNAVAILABLE "), words
-        client = redis.RedisCluster(host="127.0.0.1", port=redirecting.checks, socket_timeout=PATIENCE_S)
-        for key in KEYS:
-            assert client.execute_command("WEIR.PEEK", key, "site")[1] == LIMIT
-        client.close()
+            said = [ask(raw, "WEIR.CHECK", f"2001:db8:{number:x}::1", "nets") for number in range(64)]
+        here = [words for words in said if not isinstance(words, str)]
+        assert len(here) > 64 / 3 + 8, "what is counted under another name is forwarded"
+        assert here == [[0, LIMIT, LIMIT - 1, -1, 3600000]] * len(here), here
+        with Library(redirecting.checks, "WEIR.PEEK") as client:
+            assert [answer[1] for answer in client.ask(KEYS)] == [LIMIT] * len(KEYS)
         leave(roles, [*limiters, redirecting])
 
 

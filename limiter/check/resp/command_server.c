@@ -68,39 +68,36 @@ static void answer_shard(struct connection *connection, const struct nodes *node
 	weir_resp_string(out, "online");
 }
 
-static void answer_node(struct weir_text *text, const struct nodes *nodes, uint32_t number)
+static void answer_node(struct weir_text *text, const struct nodes *nodes, uint32_t number, bool self)
 {
 	const struct node *node = &nodes->at[number];
 	weir_text_printf(text, "%s %s:%u@%u %s - 0 0 %u connected", node->id, node->host, node->port,
-	                 node->port + BUS_PORT_OFFSET, number == 0 ? "myself,master" : "master", number + 1);
+	                 node->port + BUS_PORT_OFFSET, self ? "myself,master" : "master", number + 1);
 	for (uint32_t i = 0; i < nodes->range_count; i++)
 		if (nodes->ranges[i].node == number)
 			weir_text_printf(text, " %u-%u", nodes->ranges[i].first, nodes->ranges[i].last);
 	weir_text_puts(text, "\n");
 }
 
-/* redis-benchmark takes a cluster of one node for none: such a one is listed in two halves, under the same address. */
-static void halve(struct nodes *nodes, struct node_range halves[2])
+/*
+ * redis-benchmark takes a cluster of one node for none: such a one is listed twice, under one address. Of both lines each has
+ * all slots, as redis-cli, which asks both nodes who they are, finds the first one twice.
+ */
+static void list_again(struct weir_text *text, const struct nodes *nodes)
 {
-	nodes->at[1] = nodes->at[0];
-	nodes->at[1].id[0] = nodes->at[0].id[0] == '0' ? '1' : '0';
-	nodes->count = 2;
-	halves[0] = (struct node_range){0, WEIR_SLOTS / 2 - 1, 0};
-	halves[1] = (struct node_range){WEIR_SLOTS / 2, WEIR_SLOTS - 1, 1};
-	nodes->range_count = 2;
+	struct nodes again = {.count = 1, .ranges = nodes->ranges, .range_count = nodes->range_count};
+	again.at[0] = nodes->at[0];
+	again.at[0].id[0] = nodes->at[0].id[0] == '0' ? '1' : '0';
+	answer_node(text, &again, 0, false);
 }
 
-static void answer_nodes(struct connection *connection, const struct nodes *given)
+static void answer_nodes(struct connection *connection, const struct nodes *nodes)
 {
 	struct weir_text text = {0};
-	struct node_range halves[2];
-	struct nodes nodes = *given;
-	if (nodes.count == 1) {
-		halve(&nodes, halves);
-		nodes.ranges = halves;
-	}
-	for (uint32_t i = 0; i < nodes.count; i++)
-		answer_node(&text, &nodes, i);
+	for (uint32_t i = 0; i < nodes->count; i++)
+		answer_node(&text, nodes, i, i == 0);
+	if (nodes->count == 1)
+		list_again(&text, nodes);
 	weir_resp_bulk(&connection->out, weir_text_span(&text));
 	weir_text_deinit(&text);
 }
