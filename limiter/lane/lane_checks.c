@@ -21,6 +21,7 @@ struct lane_checks {
 	uint64_t epoch;
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
 	uint64_t position; /* of the newest event */
+	uint64_t returned; /* own messages that came back */
 	int64_t newest_ms; /* time of the newest check that was answered here or seen: times do not go back */
 	struct weir_frame_writer *writer;
 	uint32_t gathered;
@@ -57,6 +58,7 @@ void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
 		shard_checks_end(lane_shard(lane));
 	} else if (memcmp(frame->source, checks->source, WEIR_SOURCE_ID_BYTES) == 0) {
 		checks->state = LANE_CHECKS_READY;
+		checks->returned++;
 	}
 }
 
@@ -77,7 +79,7 @@ struct weir_span lane_checks_open(struct lane *lane, const uint8_t source[WEIR_S
 	assert(checks->state == LANE_CHECKS_OFF || checks->state == LANE_CHECKS_OVER);
 	memcpy(checks->source, source, WEIR_SOURCE_ID_BYTES);
 	checks->epoch = epoch;
-	checks->position = checks->gathered = 0;
+	checks->position = checks->returned = checks->gathered = 0;
 	checks->state = LANE_CHECKS_OPENING;
 	shard_checks_begin(lane_shard(lane), source);
 	begin_frame(lane, checks, now_ms);
@@ -223,6 +225,12 @@ struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms)
 	assert(checks != NULL && checks->gathered > 0);
 	checks->gathered = 0;
 	return weir_frame_finish_checks(checks->writer, now_ms, checks->epoch, checks->answers);
+}
+
+uint64_t lane_checks_returned(const struct lane *lane)
+{
+	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
+	return checks == NULL ? 0 : checks->returned;
 }
 
 uint32_t lane_checks_pending(struct lane *lane)

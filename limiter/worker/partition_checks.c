@@ -44,7 +44,6 @@ static bool try_send(struct partition_checks *checks, struct weir_span message, 
 	/* A producer that breaks here has its partitions dropped by the worker: what is noted now goes with the rest. */
 	*sent_at(checks, checks->sent_count++) = (struct sent_checks){
 		.number = publisher_sent(checks->publisher, checks->number, WEIR_TOPIC_EVENTS),
-		.held = checks->held_next,
 		.events = events,
 		.sent_ms = weir_monotonic_ms(),
 	};
@@ -53,6 +52,7 @@ static bool try_send(struct partition_checks *checks, struct weir_span message, 
 
 static void send_or_keep(struct partition_checks *checks, struct weir_span message, uint32_t events)
 {
+	checks->closed++;
 	if (try_send(checks, message, events))
 		return;
 	weir_text_append(&checks->unsent, message.at, message.length);
@@ -95,7 +95,8 @@ static void hold(struct partition_checks *checks, const struct answer_place *pla
 		checks->held = grown;
 		checks->held_room = room;
 	}
-	*held_at(checks, checks->held_next++) = (struct held_answer){.place = *place, .answer = *answer};
+	*held_at(checks, checks->held_next++) =
+		(struct held_answer){.frame = checks->closed + 1, .place = *place, .answer = *answer};
 }
 
 /* Gives the answers that are held, up to a number. @param why  they are not acknowledged, and this is why */
@@ -114,10 +115,27 @@ static void take_acknowledgements(struct partition_checks *checks)
 	while (checks->sent_count > 0 && sent_at(checks, 0)->number <= acknowledged) {
 		const struct sent_checks *frame = sent_at(checks, 0);
 		checks->unacknowledged -= frame->events;
-		release(checks, frame->held, CHECK_WHY_NONE);
+		checks->acknowledged++;
 		checks->sent_first = (checks->sent_first + 1) % PARTITION_CHECKS_FRAMES;
 		checks->sent_count--;
 	}
+}
+
+/* Gives the answers that are certain. */
+static void release_certain(struct partition_checks *checks)
+{
+	if (checks->held_first == checks->held_next)
+		return;
+	if (partition_checks_are_over(checks)) {
+		release(checks, checks->held_next, CHECK_WHY_MOVING);
+		return;
+	}
+	bool alone = checks->answering->core->options.standalone;
+	uint64_t returned = alone ? UINT64_MAX : lane_checks_returned(checks->lane), to = checks->held_first;
+	uint64_t frames = checks->acknowledged < returned ? checks->acknowledged : returned;
+	while (to < checks->held_next && held_at(checks, to)->frame <= frames)
+		to++;
+	release(checks, to, CHECK_WHY_NONE);
 }
 
 static void give_up_held(struct partition_checks *checks, int64_t now_ms)
@@ -295,6 +313,7 @@ void partition_checks_close(struct partition_checks *checks)
 	lane_checks_close(checks->lane);
 	weir_text_clear(&checks->unsent);
 	checks->sent_first = checks->sent_count = checks->unacknowledged = 0;
+	checks->closed = checks->acknowledged = 0;
 	checks->loading = false;
 	checks->lane = NULL;
 }
@@ -305,6 +324,7 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms)
 		return;
 	take_acknowledgements(checks);
 	flush(checks);
+	release_certain(checks);
 	give_up_held(checks, now_ms);
 	give_up_parked(checks, now_ms, false, CHECK_WHY_LOADING);
 }
@@ -312,7 +332,7 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms)
 bool partition_checks_are_busy(const struct partition_checks *checks)
 {
 	return checks->lane != NULL && (checks->sent_count > 0 || checks->unsent.length > 0 || checks->parked_count > 0 ||
-	                                lane_checks_gathered(checks->lane) > 0);
+	                                checks->held_first < checks->held_next || lane_checks_gathered(checks->lane) > 0);
 }
 
 bool partition_checks_are_over(const struct partition_checks *checks)
