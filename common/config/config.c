@@ -34,6 +34,7 @@ void weir_config_free(struct weir_config *config)
 	weir_settings_free(config);
 	free(config->listen.http_host);
 	free(config->listen.resp_host);
+	free(config->checks.advertise_host);
 	free(config->archiver.api_host);
 	free(config->command_words);
 	weir_policy_free(config->policy);
@@ -66,6 +67,20 @@ static enum weir_status read_place(const struct weir_json *at, const char *text,
 	                      example, example, example, text);
 }
 
+/* Where others reach this one: a place that they can name. */
+static enum weir_status read_advertised(const struct weir_json *checks, struct weir_config *config,
+                                        struct weir_error *error)
+{
+	struct weir_json at = weir_json_member(checks, "advertise");
+	enum weir_status status = read_place(&at, config->checks.advertise, 6390, &config->checks.advertise_host,
+	                                     &config->checks.advertise_port, error);
+	if (status != WEIR_OK || config->checks.advertise == NULL)
+		return status;
+	if (strcmp(config->checks.advertise_host, "*") == 0 || config->checks.advertise_port == 0)
+		return weir_json_fail(&at, error, "must name a host and a port, such as \"limiter-1.example.com:6390\"");
+	return WEIR_OK;
+}
+
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
 	struct weir_json listen = weir_json_member(root, "listen"), checks = weir_json_member(root, "checks");
@@ -75,6 +90,8 @@ static enum weir_status read_listen(const struct weir_json *root, struct weir_co
 	if (status == WEIR_OK)
 		status =
 			read_place(&resp, config->listen.resp, 6390, &config->listen.resp_host, &config->listen.resp_port, error);
+	if (status == WEIR_OK)
+		status = read_advertised(&checks, config, error);
 	if (status != WEIR_OK || config->listen.resp == NULL)
 		return status;
 	if (config->checks.password.value == NULL && !weir_listen_is_loopback(config->listen.resp_host))

@@ -112,6 +112,12 @@ struct weir_config {
 		int on_unavailable; /* enum weir_on_unavailable */
 		bool durable;
 		bool tls;
+		bool redirect;
+		char *advertise; /* where clients and other limiters reach listen.resp; NULL: where it listens */
+		char *advertise_host;
+		uint16_t advertise_port;
+		char *ca;                  /* whose certificates other limiters show; NULL: the system's */
+		int64_t in_flight;         /* of one partition */
 		int64_t connections;       /* of one thread */
 		struct weir_json password; /* a secret: weir_json_secret() */
 	} checks;

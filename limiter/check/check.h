@@ -35,14 +35,36 @@ struct check_ask {
 	int64_t ttl_ms; /* of one that reserves: after which its estimate stands; 1 to CHECK_TTL_MAX_MS */
 	uint8_t reservation[WEIR_RESERVATION_ID_BYTES]; /* of one that settles: which */
 	bool durable;                                   /* answer after the log's acknowledgement */
-	uint64_t ticket;                                /* the surface's own; comes back with the answer */
+	bool forwarded;  /* another limiter asks for its own caller: it is answered here or not at all */
+	uint64_t ticket; /* the surface's own; comes back with the answer */
 };
+
+/*
+ * The flags of WEIR.FORWARD, added up. Two numbers follow: of one that reserves its ttl_ms and 0, of one that settles the
+ * halves of its reservation's id, else zeros.
+ */
+enum { CHECK_FORWARD_PEEK = 1, CHECK_FORWARD_DURABLE = 2, CHECK_FORWARD_RESERVES = 4, CHECK_FORWARD_SETTLES = 8 };
 
 /** Whether an ask counts nothing, and so is in no log. */
 static inline bool check_is_peek(const struct check_ask *ask)
 {
 	return ask->kind == CHECK_COUNTS && (ask->peek || ask->cost == 0);
 }
+
+/* Why a check cannot be judged. Limiters tell each other these numbers, and those of outcomes: they keep their meaning. */
+enum check_why {
+	CHECK_WHY_NONE,           /* it can */
+	CHECK_WHY_LOADING,        /* its partition is being taken, or its bucket is being read from the store */
+	CHECK_WHY_MOVING,         /* its partition is being left, or its producer broke, or its owner is away */
+	CHECK_WHY_FULL,           /* too many are under way */
+	CHECK_WHY_UNACKNOWLEDGED, /* the log does not take them */
+	CHECK_WHY_NOT_OWNER,      /* another process has its partition, and it is not known where that one answers */
+	CHECK_WHY_LATE,           /* another thread, or process, did not answer in time */
+	CHECK_WHY_COUNT,
+};
+
+/** The word that people read for it: "loading", ... Of CHECK_WHY_NONE: "". */
+const char *check_why_word(enum check_why why);
 
 enum check_outcome {
 	CHECK_PASSED,
@@ -64,7 +86,7 @@ struct check_answer {
 	int64_t limit, remaining, retry_after_ms, reset_after_ms;
 	bool reserved; /* a reservation was opened: its id follows */
 	uint8_t reservation[WEIR_RESERVATION_ID_BYTES];
-	const char *why; /* UNAVAILABLE, a constant: "loading", "moving", "full", "not the owner" */
+	enum check_why why; /* of UNAVAILABLE */
 	uint64_t ticket;
 };
 

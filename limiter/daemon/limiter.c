@@ -170,6 +170,7 @@ static enum weir_status start_threads(struct limiter *limiter, struct weir_error
 {
 	const struct weir_log *log = &limiter->daemon->log;
 	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
+	const struct limiter_checks_cluster cluster = {partitions, open_store, limiter};
 	limiter->assignment = weir_assignment_new(partitions);
 	limiter->worker_count = threads < partitions ? threads : partitions;
 	limiter->placement = placement_new(partitions, limiter->worker_count);
@@ -178,9 +179,12 @@ static enum weir_status start_threads(struct limiter *limiter, struct weir_error
 	if (status == WEIR_OK)
 		status = checkpoint_io_start(open_store, limiter, log, &limiter->checkpoint_reader, error);
 	if (status == WEIR_OK)
-		status = limiter_checks_new(limiter->daemon->config, limiter->worker_count, log, &limiter->checks, error);
+		status =
+			limiter_checks_new(limiter->daemon->config, limiter->worker_count, &cluster, log, &limiter->checks, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < limiter->worker_count; i++)
 		status = start_worker(limiter, i, error);
+	if (status == WEIR_OK)
+		status = limiter_checks_start(limiter->checks, error);
 	if (status == WEIR_OK)
 		start_balance(limiter);
 	if (status == WEIR_OK)
@@ -321,6 +325,7 @@ static bool stop(void *self)
 		weir_log(log, WEIR_LOG_ERROR, "limiter", "%s", error.text);
 		good = false;
 	}
+	limiter_checks_stop(limiter->checks);
 	if (!weir_membership_leave(limiter->membership))
 		weir_log(log, WEIR_LOG_WARNING, "group",
 		         "the consumer group's coordinator does not answer, so this limiter could not leave it. Its partitions "

@@ -11,12 +11,16 @@
 #include "common/daemon/daemon.h"
 #include "common/http/tls_stream.h"
 #include "limiter/check/resp/resp_server.h"
+#include "limiter/forward/forward.h"
+#include "limiter/owners/owners_feed.h"
 #include "limiter/worker/mail.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LOOK_MS = 1000 };
 
@@ -34,6 +38,11 @@ enum {
 	STALLED,
 	BUFFERED,
 	COMMANDS,
+	REDIRECTED,
+	FORWARDED,
+	UNANSWERED,
+	LINKS,
+	LINK_FAILURES,
 	METRIC_COUNT,
 };
 
@@ -73,6 +82,17 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[COMMANDS] = {"weir_check_commands_total", WEIR_COUNTER, "commands",
                   WEIR_LABELS({"command", "the command's name in lower case, or (unknown)"}),
                   "Commands that clients sent."},
+	[REDIRECTED] = {"weir_check_redirected_total", WEIR_COUNTER, "checks", WEIR_NO_LABELS,
+                    "Checks answered with MOVED, as checks.redirect is set and another limiter has the key."},
+	[FORWARDED] = {"weir_check_forwarded_total", WEIR_COUNTER, "checks", WEIR_NO_LABELS,
+                   "Checks passed on to the limiter that has the key, which counts their answers."},
+	[UNANSWERED] = {"weir_check_forward_unanswered_total", WEIR_COUNTER, "checks", WEIR_NO_LABELS,
+                    "Those that it did not answer: the connection broke, or there was none. They are among "
+                    "weir_check_unavailable_total, unless nobody waited for them any more."},
+	[LINKS] = {"weir_check_links", WEIR_GAUGE, "connections", WEIR_NO_LABELS,
+               "Connections to other limiters, by which checks are passed on."},
+	[LINK_FAILURES] = {"weir_check_link_failures_total", WEIR_COUNTER, "failures", WEIR_NO_LABELS,
+                       "Such connections that broke, did not answer in time, or could not be made. The log says why."},
 };
 
 const struct weir_metric_table limiter_checks_metric_table = {metrics, METRIC_COUNT};
@@ -81,6 +101,10 @@ struct limiter_checks {
 	const struct weir_config *config;
 	const struct weir_log *log;
 	struct worker_checks options;
+	struct limiter_checks_cluster cluster; /* open NULL: this process is alone */
+	struct owners *owners;                 /* NULL likewise, as what follows */
+	struct forward *forward;
+	struct owners_feed *feed;
 	struct weir_http_tls_server *tls; /* NULL: plain */
 	int64_t look_ms;                  /* monotonic: when its files are looked at next */
 	char *password;                   /* NULL: none is asked for */
@@ -143,6 +167,9 @@ static enum weir_status open_surface(void *context, uint32_t worker, const struc
 		.connections = (uint32_t)checks->config->checks.connections,
 		.on_unavailable = unavailable[checks->config->checks.on_unavailable],
 		.durable = checks->config->checks.durable,
+		.owners = checks->owners,
+		.named = checks->owners != NULL && checks->config->checks.advertise_host != NULL,
+		.redirect = checks->config->checks.redirect,
 	};
 	struct resp_server *server = checks->surfaces[worker] = resp_server_new(&options);
 	*surface = (struct check_surface){.context = server,
@@ -170,7 +197,81 @@ static enum weir_status read_secrets(struct limiter_checks *checks, struct weir_
 	return status;
 }
 
-enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t threads, const struct weir_log *log,
+/* Where others reach this process: as advertised, else where it listens. */
+static enum weir_status make_owners(struct limiter_checks *checks, struct weir_error *error)
+{
+	const struct weir_config *config = checks->config;
+	const char *host = config->checks.advertise_host;
+	uint16_t port = config->checks.advertise_port;
+	char name[HOST_NAME_MAX + 1] = "";
+	if (host == NULL) {
+		host = config->listen.resp_host;
+		port = config->listen.resp_port;
+	}
+	if (port == 0)
+		return weir_fail(error, WEIR_INVALID,
+		                 "listen.resp needs a port, or checks.advertise: other limiters ask there");
+	if (strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0) {
+		(void)gethostname(name, sizeof name - 1);
+		host = name;
+	}
+	if (*host == '\0' || strlen(host) >= OWNERS_HOST_BYTES)
+		return weir_fail(error, WEIR_INVALID, "checks.advertise is needed: this machine's name is of no use");
+	checks->owners = owners_new(checks->cluster.partitions, host, port);
+	return WEIR_OK;
+}
+
+static enum weir_status join_cluster(struct limiter_checks *checks, struct weir_error *error)
+{
+	enum weir_status status = make_owners(checks, error);
+	if (status != WEIR_OK)
+		return status;
+	const struct forward_options options = {
+		.owners = checks->owners,
+		.mail = checks->options.mail,
+		.first_inbox = checks->surface_count,
+		.password = checks->password,
+		.tls = checks->config->checks.tls,
+		.ca = checks->config->checks.ca,
+		.log = checks->log,
+	};
+	checks->options.owners = checks->owners;
+	checks->forward = forward_new(&options);
+	return WEIR_OK;
+}
+
+static void found(void *context, uint32_t place)
+{
+	forward_reach(context, place);
+}
+
+enum weir_status limiter_checks_start(struct limiter_checks *checks, struct weir_error *error)
+{
+	if (checks == NULL || checks->owners == NULL)
+		return WEIR_OK;
+	const struct owners_feed_options options = {
+		.owners = checks->owners,
+		.open = checks->cluster.open,
+		.open_context = checks->cluster.context,
+		.found = found,
+		.found_context = checks->forward,
+		.log = checks->log,
+	};
+	return owners_feed_start(&options, &checks->feed, error);
+}
+
+void limiter_checks_stop(struct limiter_checks *checks)
+{
+	if (checks == NULL)
+		return;
+	owners_feed_stop(checks->feed);
+	checks->feed = NULL;
+	forward_free(checks->forward);
+	checks->forward = NULL;
+}
+
+enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t threads,
+                                    const struct limiter_checks_cluster *cluster, const struct weir_log *log,
                                     struct limiter_checks **out, struct weir_error *error)
 {
 	*out = NULL;
@@ -181,11 +282,16 @@ enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t t
 	checks->log = log;
 	checks->surface_count = threads;
 	checks->surfaces = weir_alloc(threads, sizeof(struct resp_server *));
+	if (cluster != NULL)
+		checks->cluster = *cluster;
+	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_PLACES_MAX : 0);
 	checks->options =
-		(struct worker_checks){.mail = mail_new(threads), .threads = threads, .open = open_surface, .context = checks};
+		(struct worker_checks){.mail = mail_new(inboxes), .threads = threads, .open = open_surface, .context = checks};
 	enum weir_status status = checks->options.mail != NULL
 	                              ? read_secrets(checks, error)
 	                              : weir_fail(error, WEIR_IO, "cannot make an eventfd: %s", strerror(errno));
+	if (status == WEIR_OK && cluster != NULL)
+		status = join_cluster(checks, error);
 	if (status == WEIR_OK)
 		*out = checks;
 	else
@@ -197,7 +303,9 @@ void limiter_checks_free(struct limiter_checks *checks)
 {
 	if (checks == NULL)
 		return;
+	limiter_checks_stop(checks);
 	mail_free(checks->options.mail);
+	owners_free(checks->owners);
 	weir_http_tls_close(checks->tls);
 	free(checks->password);
 	free(checks->surfaces);
@@ -241,8 +349,8 @@ static uint64_t figure(const struct limiter_checks *checks, size_t member)
 
 static void answer_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
-	uint64_t unavailable[WORKER_UNAVAILABLE_COUNT], all = 0;
-	for (int reason = 0; reason < WORKER_UNAVAILABLE_COUNT; reason++) {
+	uint64_t unavailable[CHECK_WHY_COUNT], all = 0;
+	for (int reason = CHECK_WHY_NONE + 1; reason < CHECK_WHY_COUNT; reason++) {
 		size_t member =
 			offsetof(struct worker_stats, checks_unavailable) + (size_t)reason * sizeof(struct weir_counter);
 		all += unavailable[reason] = limiter_sum(parts, member);
@@ -262,10 +370,34 @@ static void answer_metrics(const struct limiter_parts *parts, struct weir_text *
 		weir_metrics_uint(page, &metrics[ANSWERS], &name, answers[i].count);
 	}
 	weir_metrics_family(page, &metrics[UNAVAILABLE]);
-	for (int reason = 0; reason < WORKER_UNAVAILABLE_COUNT; reason++) {
-		struct weir_span name = weir_span_of(worker_unavailable_name((enum worker_unavailable)reason));
+	for (int reason = CHECK_WHY_NONE + 1; reason < CHECK_WHY_COUNT; reason++) {
+		struct weir_span name = weir_span_of(check_why_word((enum check_why)reason));
 		weir_metrics_uint(page, &metrics[UNAVAILABLE], &name, unavailable[reason]);
 	}
+}
+
+/* A figure of all links together. */
+static uint64_t link_figure(const struct limiter_checks *checks, size_t member)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; checks != NULL && checks->forward != NULL && i < OWNERS_PLACES_MAX; i++) {
+		const char *figures = (const char *)forward_figures(checks->forward, i);
+		if (figures != NULL)
+			sum += weir_counter_read((const struct weir_counter *)(const void *)(figures + member));
+	}
+	return sum;
+}
+
+#define LINK_FIGURE(checks, member) link_figure(checks, offsetof(struct forward_figures, member))
+
+static void cluster_metrics(const struct limiter_checks *checks, const struct limiter_parts *parts,
+                            struct weir_text *page)
+{
+	weir_metrics_counter(page, &metrics[REDIRECTED], FIGURE(checks, redirected));
+	weir_metrics_counter(page, &metrics[FORWARDED], SUM(parts, checks_forwarded));
+	weir_metrics_counter(page, &metrics[UNANSWERED], LINK_FIGURE(checks, unanswered));
+	weir_metrics_gauge(page, &metrics[LINKS], (double)LINK_FIGURE(checks, connected));
+	weir_metrics_counter(page, &metrics[LINK_FAILURES], LINK_FIGURE(checks, failures));
 }
 
 static void command_metrics(const struct limiter_checks *checks, struct weir_text *page)
@@ -295,4 +427,5 @@ void limiter_checks_metrics(const struct limiter_checks *checks, const struct li
 	weir_metrics_counter(page, &metrics[STALLED], FIGURE(checks, stalled));
 	weir_metrics_gauge(page, &metrics[BUFFERED], (double)FIGURE(checks, buffered_bytes));
 	command_metrics(checks, page);
+	cluster_metrics(checks, parts, page);
 }

@@ -7,6 +7,14 @@
 
 struct limiter_checks;
 
+/* Of a process that is one of several: how it learns of the others. */
+struct limiter_checks_cluster {
+	uint32_t partitions;
+	/** Opens a store, for a thread of its own. */
+	enum weir_status (*open)(void *context, struct weir_store **store, struct weir_error *error);
+	void *context;
+};
+
 extern const struct weir_metric_table limiter_checks_metric_table;
 
 /**
@@ -14,12 +22,18 @@ extern const struct weir_metric_table limiter_checks_metric_table;
  *
  * @param config   borrowed
  * @param threads  workers
+ * @param cluster  NULL: this process has all partitions
  * @param checks   returned: limiter_checks_free(); NULL: none is configured
  * @return WEIR_OK; WEIR_INVALID: a setting cannot be used, such as a certificate; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t threads,
+                                                  const struct limiter_checks_cluster *cluster,
                                                   const struct weir_log *log, struct limiter_checks **checks,
                                                   struct weir_error *error);
+/** The workers are there: tells others what they take, and learns what others have. NULL is fine. */
+WEIR_MUST_USE enum weir_status limiter_checks_start(struct limiter_checks *checks, struct weir_error *error);
+/** The workers have ended: ends what asks other limiters. NULL is fine. */
+void limiter_checks_stop(struct limiter_checks *checks);
 /** Called when the workers are freed. NULL is fine. */
 void limiter_checks_free(struct limiter_checks *checks);
 

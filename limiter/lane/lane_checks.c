@@ -21,6 +21,7 @@ struct lane_checks {
 	uint64_t epoch;
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
 	uint64_t position; /* of the newest event */
+	uint64_t returned; /* own messages that came back */
 	int64_t newest_ms; /* time of the newest check that was answered here or seen: times do not go back */
 	struct weir_frame_writer *writer;
 	uint32_t gathered;
@@ -60,6 +61,7 @@ void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
 		shard_checks_end(lane_shard(lane));
 	} else if (memcmp(frame->source, checks->source, WEIR_SOURCE_ID_BYTES) == 0) {
 		checks->state = LANE_CHECKS_READY;
+		checks->returned++;
 	}
 }
 
@@ -80,7 +82,7 @@ struct weir_span lane_checks_open(struct lane *lane, const uint8_t source[WEIR_S
 	assert(checks->state == LANE_CHECKS_OFF || checks->state == LANE_CHECKS_OVER);
 	memcpy(checks->source, source, WEIR_SOURCE_ID_BYTES);
 	checks->epoch = epoch;
-	checks->position = checks->gathered = 0;
+	checks->position = checks->returned = checks->gathered = 0;
 	checks->state = LANE_CHECKS_OPENING;
 	shard_checks_begin(lane_shard(lane), source);
 	begin_frame(lane, checks, now_ms);
@@ -112,9 +114,11 @@ struct asked {
 	uint32_t count;
 };
 
-static const char *why_not(enum lane_checks_state state)
+static enum check_why why_not(enum lane_checks_state state)
 {
-	return state == LANE_CHECKS_OPENING ? "loading" : state == LANE_CHECKS_OVER ? "moving" : "not the owner";
+	return state == LANE_CHECKS_OPENING ? CHECK_WHY_LOADING
+	       : state == LANE_CHECKS_OVER  ? CHECK_WHY_MOVING
+	                                    : CHECK_WHY_NOT_OWNER;
 }
 
 static void take_ask(struct lane *lane, struct asked *asked, const struct check_ask *ask, uint32_t place,
@@ -149,7 +153,7 @@ static void give_answer(const struct shard_check *check, struct check_answer *an
 	if (check->state == SHARD_CHECK_MISSING)
 		answer->outcome = CHECK_LATER;
 	else if (check->state == SHARD_CHECK_FULL)
-		answer->why = "full";
+		answer->why = CHECK_WHY_FULL;
 	else if (check->state == SHARD_CHECK_NO_RESERVATION)
 		answer->outcome = CHECK_NO_RESERVATION;
 	else if (check->settles != NULL)
@@ -263,6 +267,12 @@ struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms)
 	checks->gathered = 0;
 	return weir_frame_finish_checks(checks->writer, now_ms, checks->epoch, checks->answers, checks->reservations,
 	                                checks->reservation_count);
+}
+
+uint64_t lane_checks_returned(const struct lane *lane)
+{
+	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
+	return checks == NULL ? 0 : checks->returned;
 }
 
 uint32_t lane_checks_pending(struct lane *lane)

@@ -58,7 +58,8 @@ struct mail_packet *answering_packet(struct answering *answering, int64_t now_us
 	packet->next = packet->later = NULL;
 	packet->from = answering->core->options.number;
 	packet->count = packet->open = packet->used = 0;
-	packet->back = packet->expired = false;
+	packet->back = packet->expired = packet->elsewhere = false;
+	packet->unanswered = 0;
 	packet->asked_us = now_us;
 	packet->deadline_ms = now_us / 1000 + limit_ms;
 	return packet;
@@ -70,6 +71,14 @@ void answering_send(struct answering *answering, uint32_t to, struct mail_packet
 	*answering->away_end = packet;
 	answering->away_end = &packet->later;
 	mail_send(answering->mail, to, packet);
+}
+
+void answering_send_elsewhere(struct answering *answering, uint32_t to, struct mail_packet *packet)
+{
+	packet->elsewhere = true;
+	answering->elsewhere++;
+	weir_counter_add(&answering->core->stats.checks_forwarded, packet->count);
+	answering_send(answering, to, packet);
 }
 
 static void give_to_surface(struct answering *answering, const struct check_answer *answer)
@@ -86,8 +95,13 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 	*at = packet->later;
 	if (packet->later == NULL)
 		answering->away_end = at;
-	for (uint32_t i = 0; i < packet->count && !packet->expired; i++)
+	int64_t took_us = packet->unanswered != 0 ? answering_now_us() - packet->asked_us : 0;
+	answering->elsewhere -= packet->elsewhere;
+	for (uint32_t i = 0; i < packet->count && !packet->expired; i++) {
+		if ((packet->unanswered >> i & 1) != 0) /* other answers are counted where they were made */
+			answering_count(answering, &packet->answers[i], took_us);
 		give_to_surface(answering, &packet->answers[i]);
+	}
 	answering_put_back(answering, packet);
 }
 
@@ -98,7 +112,7 @@ void answering_expire(struct answering *answering, int64_t now_ms)
 			continue;
 		packet->expired = true; /* the other thread may be at it still: its answers are dropped when it is back */
 		for (uint32_t i = 0; i < packet->count; i++) {
-			struct check_answer answer = answer_unavailable(packet->asks[i].ticket, "late");
+			struct check_answer answer = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
 			answering_count(answering, &answer, now_ms * 1000 - packet->asked_us);
 			give_to_surface(answering, &answer);
 		}
@@ -116,11 +130,7 @@ void answering_count(struct answering *answering, const struct check_answer *ans
 	case CHECK_NO_ZONE: weir_counter_add(&stats->checks_no_zone, 1); break;
 	case CHECK_SETTLED: weir_counter_add(&stats->checks_settled, 1); break;
 	case CHECK_NO_RESERVATION: weir_counter_add(&stats->checks_no_reservation, 1); break;
-	default:
-		for (int reason = 0; reason < WORKER_UNAVAILABLE_COUNT; reason++)
-			if (strcmp(answer->why, worker_unavailable_name((enum worker_unavailable)reason)) == 0)
-				weir_counter_add(&stats->checks_unavailable[reason], 1);
-		break;
+	default: weir_counter_add(&stats->checks_unavailable[answer->why], 1); break;
 	}
 	weir_histogram_observe(&stats->check, &weir_latency_scale, (double)took_us / 1e6);
 }

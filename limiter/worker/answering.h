@@ -11,9 +11,11 @@
 #include "limiter/worker/mail.h"
 
 enum {
-	ANSWER_LOAD_MS = 50,      /* how long an ask may wait for segments */
-	ANSWER_DURABLE_MS = 1000, /* the same, for an acknowledgement */
-	ANSWER_AWAY_MS = 1200,    /* the same, for another thread's answer: longer than both */
+	ANSWER_LOAD_MS = 50,                             /* how long an ask may wait for segments */
+	ANSWER_DURABLE_MS = 1000,                        /* the same, for an acknowledgement */
+	ANSWER_AWAY_MS = 1200,                           /* the same, for another thread's answer: longer than both */
+	ANSWER_ELSEWHERE_MS = 500,                       /* the same, for another process's, unless it is durable */
+	ANSWER_ELSEWHERE_PACKETS = MAIL_PACKETS_MAX / 2, /* that may be at other processes: the rest is for threads */
 };
 
 struct answering {
@@ -23,6 +25,7 @@ struct answering {
 	bool told;                            /* the surface has answers to write */
 	struct mail_packet *idle;             /* by `next` */
 	uint32_t packets;                     /* of this worker, wherever they are */
+	uint32_t elsewhere;                   /* of which at other processes */
 	struct mail_packet *away, **away_end; /* by `later`, oldest first */
 };
 
@@ -43,6 +46,8 @@ int64_t answering_now_us(void);
 struct mail_packet *answering_packet(struct answering *answering, int64_t now_us, int64_t limit_ms);
 /** Sends it to another thread. Its asks are answered when it is back, or by answering_expire(). */
 void answering_send(struct answering *answering, uint32_t to, struct mail_packet *packet);
+/** The same, to a thread that carries it to another process. */
+void answering_send_elsewhere(struct answering *answering, uint32_t to, struct mail_packet *packet);
 /** Puts a packet of this worker, without asks, among those to be used again. */
 void answering_put_back(struct answering *answering, struct mail_packet *packet);
 /** Takes back a packet of this worker: gives its answers to the surface. */
@@ -50,14 +55,14 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 /** Answers what other threads have not answered in time with CHECK_UNAVAILABLE. */
 void answering_expire(struct answering *answering, int64_t now_ms);
 
-/** Counts an answer. Called for each once, by the worker that has made it. @param reason  of UNAVAILABLE */
+/** Counts an answer. Called for each once, by the worker that has made it. */
 void answering_count(struct answering *answering, const struct check_answer *answer, int64_t took_us);
 
 /** Gives an answer that was not given within ask(): counts it and delivers it. */
 void answering_give(struct answering *answering, const struct answer_place *place, const struct check_answer *answer);
 
-/** CHECK_UNAVAILABLE. @param why  a constant */
-static inline struct check_answer answer_unavailable(uint64_t ticket, const char *why)
+/** CHECK_UNAVAILABLE. */
+static inline struct check_answer answer_unavailable(uint64_t ticket, enum check_why why)
 {
 	return (struct check_answer){.outcome = CHECK_UNAVAILABLE, .retry_after_ms = -1, .why = why, .ticket = ticket};
 }

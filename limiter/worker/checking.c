@@ -41,44 +41,98 @@ void checking_deinit(struct checking *checking)
 
 /* ---- a group of asks ---- */
 
-/* Why a partition of this worker answers nothing; NULL: it does. */
-static const char *refusal(const struct checking *checking, uint32_t number)
+/* Why a partition of this worker answers nothing. */
+static enum check_why refusal(const struct checking *checking, uint32_t number)
 {
 	if (!checking->given[number])
-		return "not the owner";
+		return CHECK_WHY_NOT_OWNER;
 	switch (checking->partitions[number].state) {
 	case PARTITION_LIVE:
 	case PARTITION_LOADING:
-	case PARTITION_HELD: return NULL;
+	case PARTITION_HELD:
+		return partition_checks_are_over(&checking->partitions[number].checks) ? CHECK_WHY_NOT_OWNER : CHECK_WHY_NONE;
 	case PARTITION_EMPTY:
-	case PARTITION_TAKING: return "loading";
-	case PARTITION_PARKED: return "not the owner";
-	default: return "moving";
+	case PARTITION_TAKING: return CHECK_WHY_LOADING;
+	case PARTITION_PARKED: return CHECK_WHY_NOT_OWNER;
+	default: return CHECK_WHY_MOVING;
 	}
 }
 
-static void refuse(const struct check_ask *asks, const uint32_t *places, uint32_t count, const char *why,
+static void refuse(const struct check_ask *asks, const uint32_t *places, uint32_t count, enum check_why why,
                    struct check_answer *answers)
 {
 	for (uint32_t i = 0; i < count; i++)
 		answers[places[i]] = answer_unavailable(asks[places[i]].ticket, why);
 }
 
-/* Puts an ask into the packet that goes to a thread. @return false: too many are on their way */
+static void send_packet(struct checking *checking, uint32_t to)
+{
+	if (checking->outgoing[to] == NULL)
+		return;
+	if (to < checking->core->options.checks->threads)
+		answering_send(checking->answering, to, checking->outgoing[to]);
+	else
+		answering_send_elsewhere(checking->answering, to, checking->outgoing[to]);
+	checking->outgoing[to] = NULL;
+}
+
+/* A packet for asks like this one. @return NULL: too many are on their way */
+static struct mail_packet *packet_for(struct checking *checking, uint32_t to, const struct check_ask *ask,
+                                      int64_t now_us)
+{
+	bool elsewhere = to >= checking->core->options.checks->threads;
+	if (elsewhere && checking->answering->elsewhere >= ANSWER_ELSEWHERE_PACKETS)
+		return NULL;
+	return answering_packet(checking->answering, now_us,
+	                        elsewhere && !ask->durable ? ANSWER_ELSEWHERE_MS : ANSWER_AWAY_MS);
+}
+
+/* Puts an ask into the packet that goes to an inbox. @return false: too many are on their way */
 static bool post(struct checking *checking, uint32_t to, const struct check_ask *ask, int64_t now_us)
 {
 	struct mail_packet **packet = &checking->outgoing[to];
 	for (int attempt = 0; attempt < 2; attempt++) {
 		if (*packet == NULL)
-			*packet = answering_packet(checking->answering, now_us, ANSWER_AWAY_MS);
+			*packet = packet_for(checking, to, ask, now_us);
 		if (*packet == NULL)
 			return false;
 		if (mail_packet_add(*packet, ask))
 			return true;
-		answering_send(checking->answering, to, *packet); /* it is full */
-		*packet = NULL;
+		send_packet(checking, to); /* it is full */
 	}
 	return false;
+}
+
+static void post_all(struct checking *checking, uint32_t to, const struct check_ask *asks, const uint32_t *places,
+                     uint32_t count, int64_t now_us, struct check_answer *answers)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct check_ask *ask = &asks[places[i]];
+		if (post(checking, to, ask, now_us))
+			answers[places[i]] = (struct check_answer){.outcome = CHECK_LATER, .ticket = ask->ticket};
+		else
+			refuse(asks, &places[i], 1, CHECK_WHY_FULL, answers);
+	}
+}
+
+/*
+ * Asks for keys of a partition that this process does not have: what its own callers ask goes to the limiter that has it,
+ * what another limiter forwarded does not go further.
+ */
+static void ask_elsewhere(struct checking *checking, uint32_t number, const struct check_ask *asks,
+                          const uint32_t *places, uint32_t count, int64_t now_us, struct check_answer *answers)
+{
+	const struct worker_checks *checks = checking->core->options.checks;
+	uint32_t own[CHECK_GROUP_MAX], owned = 0;
+	uint32_t place = checks->owners != NULL ? owners_of(checks->owners, number) : OWNERS_NONE;
+	for (uint32_t i = 0; i < count; i++)
+		if (place != OWNERS_NONE && !asks[places[i]].forwarded)
+			own[owned++] = places[i];
+		else
+			refuse(asks, &places[i], 1, CHECK_WHY_NOT_OWNER, answers);
+	post_all(checking, checks->threads + place, asks, own, owned, now_us, answers);
+	if (checks->owners != NULL && owned < count)
+		owners_doubt(checks->owners);
 }
 
 /* Asks for keys of one partition. @param packet  that they came in; NULL: from the surface */
@@ -87,25 +141,24 @@ static void ask_partition(struct checking *checking, uint32_t number, const stru
                           struct check_answer *answers)
 {
 	uint32_t holder = placement_holder(checking->core->options.placement, number);
-	const char *why = refusal(checking, number);
-	if (holder == checking->core->options.number || !checking->given[number]) {
-		if (why == NULL)
+	enum check_why why = refusal(checking, number);
+	bool here = holder == checking->core->options.number;
+	if (packet == NULL && why == CHECK_WHY_NOT_OWNER && (here || !checking->given[number])) {
+		ask_elsewhere(checking, number, asks, places, count, now_us, answers);
+		return;
+	}
+	if (here || !checking->given[number]) {
+		if (why == CHECK_WHY_NONE)
 			partition_checks_ask(&checking->partitions[number].checks, asks, places, count, packet, now_us, answers);
 		else
 			refuse(asks, places, count, why, answers);
 		return;
 	}
 	if (packet != NULL) { /* it has moved on meanwhile */
-		refuse(asks, places, count, "moving", answers);
+		refuse(asks, places, count, CHECK_WHY_MOVING, answers);
 		return;
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		const struct check_ask *ask = &asks[places[i]];
-		if (post(checking, holder, ask, now_us))
-			answers[places[i]] = (struct check_answer){.outcome = CHECK_LATER, .ticket = ask->ticket};
-		else
-			refuse(asks, &places[i], 1, "full", answers);
-	}
+	post_all(checking, holder, asks, places, count, now_us, answers);
 }
 
 /* Answers a group, cut by partition. */
@@ -137,11 +190,8 @@ static void ask(void *context, const struct check_ask *asks, uint32_t count, str
 {
 	struct checking *checking = context;
 	ask_all(checking, asks, count, NULL, answers);
-	for (uint32_t to = 0; to < checking->core->options.checks->threads; to++) {
-		if (checking->outgoing[to] != NULL)
-			answering_send(checking->answering, to, checking->outgoing[to]);
-		checking->outgoing[to] = NULL;
-	}
+	for (uint32_t to = 0; to < checking->inboxes; to++)
+		send_packet(checking, to);
 }
 
 static const struct weir_policy *policy(void *context)
@@ -157,7 +207,7 @@ static void take_packet(struct checking *checking, struct mail_packet *packet)
 {
 	if (weir_monotonic_ms() >= packet->deadline_ms) { /* its sender has answered for us */
 		for (uint32_t i = 0; i < packet->count; i++)
-			packet->answers[i] = answer_unavailable(packet->asks[i].ticket, "late");
+			packet->answers[i] = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
 	} else {
 		ask_all(checking, packet->asks, packet->count, packet, packet->answers);
 	}
@@ -247,7 +297,8 @@ enum weir_status checking_open(struct checking *checking, struct weir_error *err
 	const struct check_judge judge = {.context = checking, .ask = ask, .policy = policy};
 	if (checks == NULL)
 		return WEIR_OK;
-	checking->outgoing = weir_alloc(checks->threads, sizeof(struct mail_packet *));
+	checking->inboxes = checks->threads + (checks->owners != NULL ? OWNERS_PLACES_MAX : 0);
+	checking->outgoing = weir_alloc(checking->inboxes, sizeof(struct mail_packet *));
 	enum weir_status status = checks->open(checks->context, options->number, &judge, surface, error);
 	if (status != WEIR_OK)
 		return status;

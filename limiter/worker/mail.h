@@ -2,7 +2,8 @@
 /*
  * Asks on their way between the threads of a process. A connection is one thread's,
  * and may ask for a key of any partition: what is another thread's travels there in
- * a packet, and the packet travels back with the answers.
+ * a packet, and the packet travels back with the answers. What another process has
+ * travels likewise to the thread that carries it there (limiter/forward/).
  *
  * A packet is its sender's again when it is back, and is used again; a thread has
  * PACKETS_MAX of them at most. It is written by whoever has it. Each thread has an
@@ -21,17 +22,19 @@ enum {
 
 struct mail_packet {
 	struct mail_packet *next;
-	uint32_t from;                          /* the thread that it belongs to */
-	uint32_t count;                         /* asks; set by the sender */
-	uint32_t open;                          /* those that are not answered yet; the owner's, who has it */
-	bool back;                              /* it has its answers */
-	int64_t asked_us;                       /* monotonic */
-	int64_t deadline_ms;                    /* monotonic: nobody waits for the answers after this */
-	uint32_t used;                          /* of bytes */
+	uint32_t from;       /* the thread that it belongs to */
+	uint32_t count;      /* asks; set by the sender */
+	uint32_t open;       /* those that are not answered yet; the owner's, who has it */
+	bool back;           /* it has its answers */
+	uint64_t unanswered; /* bits: asks that no limiter answered; whoever carries it elsewhere sets them */
+	int64_t asked_us;    /* monotonic */
+	int64_t deadline_ms; /* monotonic: nobody waits for the answers after this */
+	uint32_t used;       /* of bytes */
 	struct check_ask asks[CHECK_GROUP_MAX]; /* their bytes are in the packet; written by the sender alone */
 	struct check_answer answers[CHECK_GROUP_MAX];
 	/* the sender's alone, wherever the packet is */
 	bool expired;              /* its asks were told CHECK_UNAVAILABLE */
+	bool elsewhere;            /* it was sent to another process */
 	struct mail_packet *later; /* among those that are away */
 	char bytes[MAIL_PACKET_BYTES];
 };

@@ -44,7 +44,6 @@ static bool try_send(struct partition_checks *checks, struct weir_span message, 
 	/* A producer that breaks here has its partitions dropped by the worker: what is noted now goes with the rest. */
 	*sent_at(checks, checks->sent_count++) = (struct sent_checks){
 		.number = publisher_sent(checks->publisher, checks->number, WEIR_TOPIC_EVENTS),
-		.held = checks->held_next,
 		.events = events,
 		.sent_ms = weir_monotonic_ms(),
 	};
@@ -53,6 +52,7 @@ static bool try_send(struct partition_checks *checks, struct weir_span message, 
 
 static void send_or_keep(struct partition_checks *checks, struct weir_span message, uint32_t events)
 {
+	checks->closed++;
 	if (try_send(checks, message, events))
 		return;
 	weir_text_append(&checks->unsent, message.at, message.length);
@@ -95,16 +95,17 @@ static void hold(struct partition_checks *checks, const struct answer_place *pla
 		checks->held = grown;
 		checks->held_room = room;
 	}
-	*held_at(checks, checks->held_next++) = (struct held_answer){.place = *place, .answer = *answer};
+	*held_at(checks, checks->held_next++) =
+		(struct held_answer){.frame = checks->closed + 1, .place = *place, .answer = *answer};
 }
 
-/* Gives the answers that are held, up to a number. @param why  they are not acknowledged, and this is why; NULL: they are */
-static void release(struct partition_checks *checks, uint64_t to, const char *why)
+/* Gives the answers that are held, up to a number. @param why  they are not acknowledged, and this is why */
+static void release(struct partition_checks *checks, uint64_t to, enum check_why why)
 {
 	for (; checks->held_first < to; checks->held_first++) {
 		const struct held_answer *held = held_at(checks, checks->held_first);
 		struct check_answer unavailable = answer_unavailable(held->answer.ticket, why);
-		answering_give(checks->answering, &held->place, why == NULL ? &held->answer : &unavailable);
+		answering_give(checks->answering, &held->place, why == CHECK_WHY_NONE ? &held->answer : &unavailable);
 	}
 }
 
@@ -114,10 +115,27 @@ static void take_acknowledgements(struct partition_checks *checks)
 	while (checks->sent_count > 0 && sent_at(checks, 0)->number <= acknowledged) {
 		const struct sent_checks *frame = sent_at(checks, 0);
 		checks->unacknowledged -= frame->events;
-		release(checks, frame->held, NULL);
+		checks->acknowledged++;
 		checks->sent_first = (checks->sent_first + 1) % PARTITION_CHECKS_FRAMES;
 		checks->sent_count--;
 	}
+}
+
+/* Gives the answers that are certain. */
+static void release_certain(struct partition_checks *checks)
+{
+	if (checks->held_first == checks->held_next)
+		return;
+	if (partition_checks_are_over(checks)) {
+		release(checks, checks->held_next, CHECK_WHY_MOVING);
+		return;
+	}
+	bool alone = checks->answering->core->options.standalone;
+	uint64_t returned = alone ? UINT64_MAX : lane_checks_returned(checks->lane), to = checks->held_first;
+	uint64_t frames = checks->acknowledged < returned ? checks->acknowledged : returned;
+	while (to < checks->held_next && held_at(checks, to)->frame <= frames)
+		to++;
+	release(checks, to, CHECK_WHY_NONE);
 }
 
 static void give_up_held(struct partition_checks *checks, int64_t now_ms)
@@ -125,7 +143,7 @@ static void give_up_held(struct partition_checks *checks, int64_t now_ms)
 	uint64_t to = checks->held_first;
 	while (to < checks->held_next && now_ms - held_at(checks, to)->place.asked_us / 1000 > ANSWER_DURABLE_MS)
 		to++;
-	release(checks, to, "unacknowledged");
+	release(checks, to, CHECK_WHY_UNACKNOWLEDGED);
 }
 
 /* ---- asking ---- */
@@ -137,16 +155,16 @@ static bool is_overdue(struct partition_checks *checks)
 	       weir_monotonic_ms() - oldest_ms > PARTITION_CHECKS_ACKNOWLEDGED_MS;
 }
 
-/* Why nothing can be answered now; NULL: it can. */
-static const char *refusal(struct partition_checks *checks)
+/* Why nothing can be answered now. */
+static enum check_why refusal(struct partition_checks *checks)
 {
 	if (checks->lane == NULL)
-		return "loading";
+		return CHECK_WHY_LOADING;
 	if (is_overdue(checks))
-		return "unacknowledged";
+		return CHECK_WHY_UNACKNOWLEDGED;
 	if (checks->unsent.length == 0 && lane_checks_due(checks->lane))
 		flush(checks);
-	return checks->unsent.length > 0 || lane_checks_due(checks->lane) ? "full" : NULL;
+	return checks->unsent.length > 0 || lane_checks_due(checks->lane) ? CHECK_WHY_FULL : CHECK_WHY_NONE;
 }
 
 /* Keeps an ask for later, in a packet. @return false: there are too many */
@@ -189,18 +207,18 @@ void partition_checks_ask(struct partition_checks *checks, const struct check_as
                           uint32_t count, struct mail_packet *packet, int64_t now_us, struct check_answer *answers)
 {
 	struct mail_packet *own = NULL;
-	const char *why = refusal(checks);
-	if (why == NULL)
+	enum check_why why = refusal(checks);
+	if (why == CHECK_WHY_NONE)
 		lane_check(checks->lane, asks, places, count, weir_wall_ms(), answers);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = places[i];
 		struct answer_place place = {.packet = packet, .index = at, .asked_us = now_us};
-		if (why != NULL)
+		if (why != CHECK_WHY_NONE)
 			answers[at] = answer_unavailable(asks[at].ticket, why);
 		else if (answers[at].outcome != CHECK_LATER)
 			settle(checks, &asks[at], &place, &answers[at]);
 		else if (packet != NULL ? !park(checks, &place) : !park_own(checks, &asks[at], &own, now_us))
-			answers[at] = answer_unavailable(asks[at].ticket, "full");
+			answers[at] = answer_unavailable(asks[at].ticket, CHECK_WHY_FULL);
 	}
 	if (own != NULL && own->open == 0) /* none could be kept */
 		answering_put_back(checks->answering, own);
@@ -212,9 +230,9 @@ void partition_checks_ask(struct partition_checks *checks, const struct check_as
 static bool ask_again(struct partition_checks *checks, const struct answer_place *place)
 {
 	const struct check_ask *ask = &place->packet->asks[place->index];
-	const char *why = refusal(checks);
+	enum check_why why = refusal(checks);
 	struct check_answer answer = answer_unavailable(ask->ticket, why);
-	if (why == NULL)
+	if (why == CHECK_WHY_NONE)
 		lane_check(checks->lane, ask, NULL, 1, weir_wall_ms(), &answer);
 	if (answer.outcome == CHECK_LATER)
 		return true;
@@ -239,7 +257,7 @@ void partition_checks_loaded(struct partition_checks *checks)
 }
 
 /* Ends waits. @param all  also those whose time is not up */
-static void give_up_parked(struct partition_checks *checks, int64_t now_ms, bool all, const char *why)
+static void give_up_parked(struct partition_checks *checks, int64_t now_ms, bool all, enum check_why why)
 {
 	uint32_t kept = 0;
 	if (checks->parked_count == 0)
@@ -267,6 +285,12 @@ uint32_t partition_checks_missing(const struct partition_checks *checks, uint32_
 
 /* ---- from taking to leaving ---- */
 
+/* NULL: no other process answers checks. */
+static struct owners *owners_here(const struct partition_checks *checks)
+{
+	return checks->answering->core->options.checks->owners;
+}
+
 void partition_checks_open(struct partition_checks *checks, struct lane *lane, uint64_t epoch)
 {
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
@@ -275,17 +299,22 @@ void partition_checks_open(struct partition_checks *checks, struct lane *lane, u
 	assert(checks->lane == NULL && checks->sent_count == 0);
 	checks->lane = lane;
 	send_or_keep(checks, lane_checks_open(lane, source, epoch, weir_wall_ms()), 0);
+	if (owners_here(checks) != NULL)
+		owners_took(owners_here(checks), checks->number, epoch);
 }
 
 void partition_checks_close(struct partition_checks *checks)
 {
 	if (checks->lane == NULL)
 		return;
-	give_up_parked(checks, 0, true, "moving");
-	release(checks, checks->held_next, "moving");
+	if (owners_here(checks) != NULL)
+		owners_left(owners_here(checks), checks->number);
+	give_up_parked(checks, 0, true, CHECK_WHY_MOVING);
+	release(checks, checks->held_next, CHECK_WHY_MOVING);
 	lane_checks_close(checks->lane);
 	weir_text_clear(&checks->unsent);
 	checks->sent_first = checks->sent_count = checks->unacknowledged = 0;
+	checks->closed = checks->acknowledged = 0;
 	checks->loading = false;
 	checks->lane = NULL;
 }
@@ -296,14 +325,20 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms)
 		return;
 	take_acknowledgements(checks);
 	flush(checks);
+	release_certain(checks);
 	give_up_held(checks, now_ms);
-	give_up_parked(checks, now_ms, false, "loading");
+	give_up_parked(checks, now_ms, false, CHECK_WHY_LOADING);
 }
 
 bool partition_checks_are_busy(const struct partition_checks *checks)
 {
 	return checks->lane != NULL && (checks->sent_count > 0 || checks->unsent.length > 0 || checks->parked_count > 0 ||
-	                                lane_checks_gathered(checks->lane) > 0);
+	                                checks->held_first < checks->held_next || lane_checks_gathered(checks->lane) > 0);
+}
+
+bool partition_checks_are_over(const struct partition_checks *checks)
+{
+	return checks->lane != NULL && lane_checks_state(checks->lane) == LANE_CHECKS_OVER;
 }
 
 bool partition_checks_are_safe(const struct partition_checks *checks)

@@ -11,8 +11,12 @@
  * PARTITION_CHECKS_ACKNOWLEDGED_MS, nothing more is answered: that bounds what a crash
  * can forget.
  *
- * The answer to a durable ask is held until its frame is acknowledged. An ask whose
- * bucket is in the store waits until its segment is loaded, ANSWER_LOAD_MS at most.
+ * The answer to a durable ask is held until its frame is acknowledged. Where other
+ * processes can take the partition, it is held until the frame has come back, too: had
+ * another taken it before, its marker would have come first, and the answer is void.
+ *
+ * An ask whose bucket is in the store waits until its segment is loaded,
+ * ANSWER_LOAD_MS at most.
  */
 #ifndef LIMITER_PARTITION_CHECKS_H
 #define LIMITER_PARTITION_CHECKS_H
@@ -31,13 +35,13 @@ enum {
 /* A frame that was sent and is not acknowledged. */
 struct sent_checks {
 	uint64_t number; /* how many messages the partition had sent to events with it */
-	uint64_t held;   /* how many answers were ever held when it was closed */
 	uint32_t events;
 	int64_t sent_ms;
 };
 
 /* An answer that waits for an acknowledgement. */
 struct held_answer {
+	uint64_t frame; /* the number of the message that has its event; the marker's is 1 */
 	struct answer_place place;
 	struct check_answer answer;
 };
@@ -53,6 +57,8 @@ struct partition_checks {
 	struct sent_checks sent[PARTITION_CHECKS_FRAMES];
 	uint32_t sent_first, sent_count;
 	uint32_t unacknowledged; /* events that were answered and are not acknowledged */
+	uint64_t closed,
+		acknowledged; /* how many messages were closed, to be sent, and acknowledged, since it was opened */
 	/* answers held, in a ring */
 	struct held_answer *held;
 	uint32_t held_room;
@@ -87,6 +93,8 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms);
 
 /** Whether a step has something to do, or to wait for. */
 bool partition_checks_are_busy(const struct partition_checks *checks);
+/** Whether another has taken the partition: nothing more will be answered. */
+bool partition_checks_are_over(const struct partition_checks *checks);
 /** Whether all answers that were given are acknowledged. */
 bool partition_checks_are_safe(const struct partition_checks *checks);
 

@@ -27,6 +27,7 @@
 #include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/lane/policy_registry.h"
 #include "limiter/overrides/override_command.h"
+#include "limiter/owners/owners.h"
 #include "limiter/worker/mail.h"
 #include "limiter/worker/placement.h"
 
@@ -35,7 +36,8 @@ struct worker;
 /* How a process's workers take checks. One for all of them; borrowed while they live. */
 struct worker_checks {
 	struct mail *mail;
-	uint32_t threads; /* how many workers there are */
+	uint32_t threads;      /* how many workers there are; behind their inboxes are those of the owners' places */
+	struct owners *owners; /* NULL: all checks are answered here, or not at all */
 	/** Makes the surface of a worker. @param judge  of this worker; copied */
 	enum weir_status (*open)(void *context, uint32_t worker, const struct check_judge *judge,
 	                         struct check_surface *surface, struct weir_error *error);
@@ -97,20 +99,6 @@ uint32_t worker_lanes(const struct worker *worker, struct lane **lanes);
 
 /* ---- what metrics and pages show of a worker; read by any thread ---- */
 
-/* Why a check was not answered. */
-enum worker_unavailable {
-	WORKER_UNAVAILABLE_LOADING,        /* the partition is being taken, or the bucket is being read from the store */
-	WORKER_UNAVAILABLE_MOVING,         /* the partition is being left, or its producer broke */
-	WORKER_UNAVAILABLE_FULL,           /* too many checks are in flight */
-	WORKER_UNAVAILABLE_UNACKNOWLEDGED, /* the log does not take them */
-	WORKER_UNAVAILABLE_NOT_OWNER,      /* another process has the partition */
-	WORKER_UNAVAILABLE_LATE,           /* another thread did not answer in time */
-	WORKER_UNAVAILABLE_COUNT,
-};
-
-/** The word that an answer has for it: "loading", ... */
-const char *worker_unavailable_name(enum worker_unavailable reason);
-
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
 	struct weir_counter overrides[OVERRIDE_KIND_COUNT]; /* operators' commands carried out */
@@ -129,7 +117,8 @@ struct worker_stats {
 	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads, recalls,
 		swap_failures, forgotten; /* gauges, set each second */
 	struct weir_counter checks_passed, checks_blocked, checks_settled, checks_no_zone, checks_no_reservation;
-	struct weir_counter checks_unavailable[WORKER_UNAVAILABLE_COUNT];
+	struct weir_counter checks_forwarded;                      /* to other processes */
+	struct weir_counter checks_unavailable[CHECK_WHY_COUNT];   /* by enum check_why */
 	struct weir_counter checks_pending, checks_unacknowledged; /* gauges, set each second */
 	struct weir_histogram check;                               /* seconds from asking to the answer */
 	struct weir_counter checkpoint_age_ms; /* gauge: longest time that something has been in no stored checkpoint */

@@ -6,19 +6,6 @@
 
 enum { GAUGES_MS = 1000, PLACES_MS = 100 };
 
-const char *worker_unavailable_name(enum worker_unavailable reason)
-{
-	static const char *const names[WORKER_UNAVAILABLE_COUNT] = {
-		[WORKER_UNAVAILABLE_LOADING] = "loading",
-		[WORKER_UNAVAILABLE_MOVING] = "moving",
-		[WORKER_UNAVAILABLE_FULL] = "full",
-		[WORKER_UNAVAILABLE_UNACKNOWLEDGED] = "unacknowledged",
-		[WORKER_UNAVAILABLE_NOT_OWNER] = "not the owner",
-		[WORKER_UNAVAILABLE_LATE] = "late",
-	};
-	return names[reason];
-}
-
 /* ---- set ---- */
 
 static void add_shard(struct shard_stats *sum, const struct shard *shard)

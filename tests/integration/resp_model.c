@@ -104,8 +104,7 @@ static struct check_answer judge(struct model *model, const struct check_ask *as
 	struct check_answer answer = {.outcome = CHECK_NO_ZONE, .ticket = ask->ticket};
 	const struct weir_zone *zone = weir_policy_zone_named(model->policy, ask->zone);
 	if (model->mode == AWAY)
-		return (struct check_answer){
-			.outcome = CHECK_UNAVAILABLE, .why = "the partition is loading", .ticket = ask->ticket};
+		return (struct check_answer){.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING, .ticket = ask->ticket};
 	if (zone == NULL)
 		return answer;
 	bool peek = ask->peek || ask->cost == 0;

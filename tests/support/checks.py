@@ -113,6 +113,16 @@ class Raw:
         taken, self.rest = self.rest[:count], self.rest[count:]
         return taken
 
+    def line(self):
+        """The bytes up to the next end of a line, without it."""
+        while b"\r\n" not in self.rest:
+            some = self.socket.recv(1 << 16)
+            if not some:
+                raise ConnectionResetError
+            self.rest += some
+        taken, self.rest = self.rest.split(b"\r\n", 1)
+        return taken
+
     def answers(self, data, wanted):
         """Sends bytes, and sees that just these come back."""
         self.send(data)

@@ -79,23 +79,49 @@ bool check_fail(struct connection *connection, const char *words)
 	return fail(connection, "ERR", words);
 }
 
+/* Says who has the key, to a client that asks there. @return as command_run */
+static bool redirect(struct connection *connection, uint32_t slot, const struct owners_place *place)
+{
+	if (!answers_are_out(connection))
+		return false;
+	weir_counter_add(&connection->server->figures.redirected, 1);
+	weir_resp_error(&connection->out, "MOVED %u %s:%u", slot, place->host, place->port);
+	return true;
+}
+
+/* The joined key that is meant. @return WEIR_FULL: it has to wait; WEIR_INVALID: an error says why */
+static enum weir_status find_key(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
+                                 struct weir_span *key, struct weir_error *error)
+{
+	enum weir_status status = check_key(zone, given, NULL, key, error);
+	if (status != WEIR_FULL)
+		return status;
+	char *room = key_room(connection);
+	if (room == NULL)
+		return WEIR_FULL;
+	status = check_key(zone, given, room, key, error);
+	if (status == WEIR_OK)
+		connection->keys_used += key->length;
+	return status;
+}
+
 struct check_ask *check_take(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
                              enum reply_form form, bool *more)
 {
 	struct weir_span key;
 	struct weir_error error;
-	enum weir_status status = check_key(zone, given, NULL, &key, &error);
+	struct owners_place place;
+	uint32_t moved;
+	enum weir_status status = find_key(connection, zone, given, &key, &error);
 	*more = false;
-	if (status == WEIR_FULL) {
-		char *room = key_room(connection);
-		if (room == NULL)
-			return NULL;
-		status = check_key(zone, given, room, &key, &error);
-		if (status == WEIR_OK)
-			connection->keys_used += key.length;
-	}
+	if (status == WEIR_FULL)
+		return NULL;
 	if (status != WEIR_OK) {
 		*more = fail(connection, "ERR", error.text);
+		return NULL;
+	}
+	if (form != REPLY_WHOLE && node_elsewhere(connection->server, given, key, &moved, &place)) {
+		*more = redirect(connection, moved, &place);
 		return NULL;
 	}
 	if (!slot_possible(connection)) {
@@ -108,6 +134,8 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 	struct check_ask *ask = slot_ask(connection, form);
 	ask->zone = weir_span_of(zone->name);
 	ask->key = key;
+	ask->forwarded = form == REPLY_WHOLE;
+	ask->durable = connection->server->options.durable;
 	*more = true;
 	return ask;
 }
@@ -153,6 +181,35 @@ bool run_peek(struct connection *connection, const struct weir_resp_command *wor
 bool run_allow(struct connection *connection, const struct weir_resp_command *words)
 {
 	return ask_zone(connection, words, false, REPLY_ONE);
+}
+
+/* What another limiter's caller has asked, and is told by that one. */
+bool run_forward(struct connection *connection, const struct weir_resp_command *words)
+{
+	struct weir_error error;
+	int64_t cost, flags, more[2];
+	bool goes_on;
+	if (!read_cost(words, 3, &cost) || !weir_resp_number(words->words[4], &flags) || flags < 0 ||
+	    !weir_resp_number(words->words[5], &more[0]) || !weir_resp_number(words->words[6], &more[1]) ||
+	    ((flags & CHECK_FORWARD_RESERVES) && (more[0] < 1 || more[0] > CHECK_TTL_MAX_MS)))
+		return fail(connection, "ERR", "cost, flags and what follows must be numbers");
+	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
+	if (zone == NULL)
+		return fail(connection, "ERR", error.text);
+	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_WHOLE, &goes_on);
+	if (ask == NULL)
+		return goes_on;
+	ask->cost = cost;
+	ask->peek = (flags & CHECK_FORWARD_PEEK) != 0;
+	ask->durable = (flags & CHECK_FORWARD_DURABLE) != 0;
+	if (flags & CHECK_FORWARD_RESERVES) {
+		ask->kind = CHECK_RESERVES;
+		ask->ttl_ms = more[0];
+	} else if (flags & CHECK_FORWARD_SETTLES) {
+		ask->kind = CHECK_SETTLES;
+		memcpy(ask->reservation, more, sizeof ask->reservation);
+	}
+	return true;
 }
 
 /* ---- CL.THROTTLE ---- */
@@ -210,9 +267,9 @@ static const struct weir_zone *find_throttle(struct resp_server *server, const s
 
 bool run_throttle(struct connection *connection, const struct weir_resp_command *words)
 {
+	int64_t cost;
 	struct throttle numbers = {0};
 	struct weir_error error;
-	int64_t cost;
 	if (words->count > THROTTLE_WORDS_MAX)
 		return fail(connection, "ERR", "Usage: CL.THROTTLE key max_burst count period [quantity]");
 	if (!weir_resp_number(words->words[2], &numbers.burst) || !weir_resp_number(words->words[3], &numbers.count) ||

@@ -4,84 +4,62 @@
 #include "common/resp/resp_number.h"
 #include "limiter/check/resp/internal.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { BUS_PORT_OFFSET = 10000, DOC_MEMBERS = 3, INFO_MEMBERS = 10 };
 
 /* ---- who is where ---- */
 
-struct place {
-	char host[INET6_ADDRSTRLEN + 256];
-	uint16_t port;
-};
-
-/* Where a node is, as the caller can reach it. */
-static void find_place(const struct connection *connection, const struct resp_node *node, struct place *place)
+static void answer_slots(struct connection *connection, const struct nodes *nodes)
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address = {.v6 = {0}};
-	socklen_t length = sizeof address;
-	(void)getsockname(connection->fd, &address.any, &length);
-	bool v6 = address.any.sa_family == AF_INET6;
-	place->port = node->port > 0 ? node->port : ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port);
-	place->host[0] = '\0';
-	if (node->host != NULL)
-		snprintf(place->host, sizeof place->host, "%s", node->host);
-	else if (v6 && IN6_IS_ADDR_V4MAPPED(&address.v6.sin6_addr))
-		(void)inet_ntop(AF_INET, address.v6.sin6_addr.s6_addr + 12, place->host, sizeof place->host);
-	else
-		(void)inet_ntop(v6 ? AF_INET6 : AF_INET, v6 ? (void *)&address.v6.sin6_addr : (void *)&address.v4.sin_addr,
-		                place->host, sizeof place->host);
-}
-
-static void answer_slots(struct connection *connection)
-{
-	const struct resp_nodes *nodes = &connection->server->options.nodes;
 	struct weir_text *out = &connection->out;
-	struct place place;
-	weir_resp_array(out, nodes->count);
-	for (const struct resp_node *node = nodes->at; node < nodes->at + nodes->count; node++) {
-		find_place(connection, node, &place);
+	weir_resp_array(out, nodes->range_count);
+	for (uint32_t i = 0; i < nodes->range_count; i++) {
+		const struct node_range *range = &nodes->ranges[i];
+		const struct node *node = &nodes->at[range->node];
 		weir_resp_array(out, 3);
-		weir_resp_integer(out, node->first_slot);
-		weir_resp_integer(out, node->last_slot);
+		weir_resp_integer(out, range->first);
+		weir_resp_integer(out, range->last);
 		weir_resp_array(out, 4);
-		weir_resp_string(out, place.host);
-		weir_resp_integer(out, place.port);
+		weir_resp_string(out, node->host);
+		weir_resp_integer(out, node->port);
 		weir_resp_string(out, node->id);
 		weir_resp_array(out, 0);
 	}
 }
 
-static void answer_shard(struct connection *connection, const struct resp_node *node)
+static void answer_ranges(struct connection *connection, const struct nodes *nodes, uint32_t node)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < nodes->range_count; i++)
+		count += nodes->ranges[i].node == node;
+	weir_resp_array(&connection->out, (size_t)2 * count);
+	for (uint32_t i = 0; i < nodes->range_count; i++)
+		if (nodes->ranges[i].node == node) {
+			weir_resp_integer(&connection->out, nodes->ranges[i].first);
+			weir_resp_integer(&connection->out, nodes->ranges[i].last);
+		}
+}
+
+static void answer_shard(struct connection *connection, const struct nodes *nodes, uint32_t number)
 {
 	struct weir_text *out = &connection->out;
-	struct place place;
-	bool tls = connection->tls != NULL;
-	find_place(connection, node, &place);
+	const struct node *node = &nodes->at[number];
 	weir_resp_map(out, 2, connection->protocol);
 	weir_resp_string(out, "slots");
-	weir_resp_array(out, 2);
-	weir_resp_integer(out, node->first_slot);
-	weir_resp_integer(out, node->last_slot);
+	answer_ranges(connection, nodes, number);
 	weir_resp_string(out, "nodes");
 	weir_resp_array(out, 1);
 	weir_resp_map(out, 7, connection->protocol);
 	weir_resp_string(out, "id");
 	weir_resp_string(out, node->id);
-	weir_resp_string(out, tls ? "tls-port" : "port");
-	weir_resp_integer(out, place.port);
+	weir_resp_string(out, connection->tls != NULL ? "tls-port" : "port");
+	weir_resp_integer(out, node->port);
 	weir_resp_string(out, "ip");
-	weir_resp_string(out, place.host);
+	weir_resp_string(out, node->host);
 	weir_resp_string(out, "endpoint");
-	weir_resp_string(out, place.host);
+	weir_resp_string(out, node->host);
 	weir_resp_string(out, "role");
 	weir_resp_string(out, "master");
 	weir_resp_string(out, "replication-offset");
@@ -90,56 +68,84 @@ static void answer_shard(struct connection *connection, const struct resp_node *
 	weir_resp_string(out, "online");
 }
 
-static void answer_nodes(struct connection *connection)
+static void answer_node(struct weir_text *text, const struct nodes *nodes, uint32_t number, bool self)
 {
-	const struct resp_nodes *nodes = &connection->server->options.nodes;
+	const struct node *node = &nodes->at[number];
+	weir_text_printf(text, "%s %s:%u@%u %s - 0 0 %u connected", node->id, node->host, node->port,
+	                 node->port + BUS_PORT_OFFSET, self ? "myself,master" : "master", number + 1);
+	for (uint32_t i = 0; i < nodes->range_count; i++)
+		if (nodes->ranges[i].node == number)
+			weir_text_printf(text, " %u-%u", nodes->ranges[i].first, nodes->ranges[i].last);
+	weir_text_puts(text, "\n");
+}
+
+/*
+ * redis-benchmark takes a cluster of one node for none: such a one is listed twice, under one address. Of both lines each has
+ * all slots, as redis-cli, which asks both nodes who they are, finds the first one twice.
+ */
+static void list_again(struct weir_text *text, const struct nodes *nodes)
+{
+	struct nodes again = {.count = 1, .ranges = nodes->ranges, .range_count = nodes->range_count};
+	again.at[0] = nodes->at[0];
+	again.at[0].id[0] = nodes->at[0].id[0] == '0' ? '1' : '0';
+	answer_node(text, &again, 0, false);
+}
+
+static void answer_nodes(struct connection *connection, const struct nodes *nodes)
+{
 	struct weir_text text = {0};
-	struct place place;
-	for (uint32_t i = 0; i < nodes->count; i++) {
-		const struct resp_node *node = &nodes->at[i];
-		find_place(connection, node, &place);
-		weir_text_printf(&text, "%s %s:%u@%u %s - 0 0 %u connected %u-%u\n", node->id, place.host, place.port,
-		                 place.port + BUS_PORT_OFFSET, i == nodes->self ? "myself,master" : "master", i + 1,
-		                 node->first_slot, node->last_slot);
-	}
+	for (uint32_t i = 0; i < nodes->count; i++)
+		answer_node(&text, nodes, i, i == 0);
+	if (nodes->count == 1)
+		list_again(&text, nodes);
 	weir_resp_bulk(&connection->out, weir_text_span(&text));
 	weir_text_deinit(&text);
 }
 
-static void answer_cluster_info(struct connection *connection)
+static void answer_cluster_info(struct connection *connection, const struct nodes *nodes)
 {
-	const struct resp_nodes *nodes = &connection->server->options.nodes;
 	char text[512];
-	uint32_t slots = 0;
-	for (uint32_t i = 0; i < nodes->count; i++)
-		slots += nodes->at[i].last_slot - nodes->at[i].first_slot + 1;
 	snprintf(text, sizeof text,
-	         "cluster_enabled:1\r\ncluster_state:%s\r\ncluster_slots_assigned:%u\r\ncluster_slots_ok:%u\r\n"
+	         "cluster_enabled:1\r\ncluster_state:ok\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%d\r\n"
 	         "cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:%u\r\ncluster_size:%u\r\n"
 	         "cluster_current_epoch:1\r\ncluster_my_epoch:1\r\n",
-	         slots == WEIR_SLOTS ? "ok" : "fail", slots, slots, nodes->count, nodes->count);
+	         WEIR_SLOTS, WEIR_SLOTS, nodes->count, nodes->count);
 	weir_resp_string(&connection->out, text);
+}
+
+/* @return false: it asks something else */
+static bool answer_of_nodes(struct connection *connection, struct weir_span sub)
+{
+	struct nodes nodes;
+	bool known = true;
+	nodes_read(connection, &nodes);
+	if (word_is(sub, "slots")) {
+		answer_slots(connection, &nodes);
+	} else if (word_is(sub, "shards")) {
+		weir_resp_array(&connection->out, nodes.count);
+		for (uint32_t i = 0; i < nodes.count; i++)
+			answer_shard(connection, &nodes, i);
+	} else if (word_is(sub, "nodes")) {
+		answer_nodes(connection, &nodes);
+	} else if (word_is(sub, "info")) {
+		answer_cluster_info(connection, &nodes);
+	} else if (word_is(sub, "myid")) {
+		weir_resp_string(&connection->out, nodes.at[0].id);
+	} else {
+		known = false;
+	}
+	nodes_free(&nodes);
+	return known;
 }
 
 bool run_cluster(struct connection *connection, const struct weir_resp_command *words)
 {
-	const struct resp_nodes *nodes = &connection->server->options.nodes;
 	struct weir_text *out = &connection->out;
 	struct weir_span sub = words->words[1];
 	int64_t slot;
-	if (word_is(sub, "slots")) {
-		answer_slots(connection);
-	} else if (word_is(sub, "shards")) {
-		weir_resp_array(out, nodes->count);
-		for (uint32_t i = 0; i < nodes->count; i++)
-			answer_shard(connection, &nodes->at[i]);
-	} else if (word_is(sub, "nodes")) {
-		answer_nodes(connection);
-	} else if (word_is(sub, "info")) {
-		answer_cluster_info(connection);
-	} else if (word_is(sub, "myid")) {
-		weir_resp_string(out, nodes->at[nodes->self].id);
-	} else if (word_is(sub, "links")) {
+	if (answer_of_nodes(connection, sub))
+		return true;
+	if (word_is(sub, "links")) {
 		weir_resp_array(out, 0);
 	} else if (word_is(sub, "keyslot") && words->count == 3) {
 		weir_resp_integer(out, weir_slot(words->words[2]));
@@ -161,18 +167,18 @@ bool run_info(struct connection *connection, const struct weir_resp_command *wor
 	const struct resp_server *server = connection->server;
 	const struct resp_figures *figures = &server->figures;
 	struct weir_text text = {0};
-	struct place place;
+	struct nodes nodes;
 	uint64_t commands = weir_counter_read(&figures->unknown_commands);
 	(void)words; /* all of it is short */
 	for (uint32_t i = 0; i < command_count(); i++)
 		commands += weir_counter_read(&figures->commands[i]);
-	find_place(connection, &server->options.nodes.at[server->options.nodes.self], &place);
+	nodes_read(connection, &nodes);
 	weir_text_printf(&text,
 	                 "# Server\r\nredis_version:%s\r\nweir_version:%s\r\nredis_mode:cluster\r\nos:Linux\r\n"
 	                 "arch_bits:64\r\nprocess_id:%d\r\nrun_id:%s\r\ntcp_port:%u\r\nuptime_in_seconds:%lld\r\n",
-	                 RESP_AS_REDIS_VERSION, WEIR_VERSION, (int)getpid(),
-	                 server->options.nodes.at[server->options.nodes.self].id, place.port,
+	                 RESP_AS_REDIS_VERSION, WEIR_VERSION, (int)getpid(), nodes.at[0].id, nodes.at[0].port,
 	                 (long long)((server->now_ms - server->started_ms) / 1000));
+	nodes_free(&nodes);
 	weir_text_printf(&text, "\r\n# Clients\r\nconnected_clients:%u\r\nmaxclients:%u\r\n", server->connection_count,
 	                 server->options.connections);
 	weir_text_printf(&text, "\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\n");

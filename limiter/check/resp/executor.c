@@ -59,8 +59,7 @@ struct check_ask *slot_ask(struct connection *connection, enum reply_form form)
 	connection->slot_count++;
 	struct check_ask *ask = &server->asks[server->ask_count];
 	server->asked[server->ask_count++] = slot;
-	*ask = (struct check_ask){.durable = server->options.durable,
-	                          .ticket = (uint64_t)slot->turn << 32 | (uint64_t)(slot - server->slots)};
+	*ask = (struct check_ask){.ticket = (uint64_t)slot->turn << 32 | (uint64_t)(slot - server->slots)};
 	return ask;
 }
 
@@ -101,8 +100,7 @@ static void write_unavailable(struct connection *connection, const struct slot *
 	struct check_answer answer = {.outcome = CHECK_PASSED, .retry_after_ms = -1};
 	switch (connection->server->options.on_unavailable) {
 	case RESP_UNAVAILABLE_ERROR:
-		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again",
-		                slot->answer.why != NULL ? slot->answer.why : "the check could not be judged");
+		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again", check_why_word(slot->answer.why));
 		return;
 	case RESP_UNAVAILABLE_ALLOW: break;
 	case RESP_UNAVAILABLE_DENY:
@@ -113,10 +111,30 @@ static void write_unavailable(struct connection *connection, const struct slot *
 	write_numbers(connection, slot->form, &answer);
 }
 
+/* All that there is to say: what its caller is told, the other limiter says. */
+static void write_whole(struct connection *connection, const struct check_answer *answer)
+{
+	int64_t numbers[] = {answer->outcome,
+	                     answer->limit,
+	                     answer->remaining,
+	                     answer->retry_after_ms,
+	                     answer->reset_after_ms,
+	                     answer->why,
+	                     0,
+	                     0}; /* the reservation's id */
+	if (answer->reserved)
+		memcpy(&numbers[6], answer->reservation, sizeof answer->reservation);
+	weir_resp_integers(&connection->out, numbers, sizeof numbers / sizeof *numbers);
+}
+
 static void write_answer(struct connection *connection, const struct slot *slot)
 {
 	if (connection->out.at == NULL)
 		connection->out = (struct weir_text){.at = buffer_take(connection->server), .capacity = BUFFER_BYTES};
+	if (slot->form == REPLY_WHOLE) {
+		write_whole(connection, &slot->answer);
+		return;
+	}
 	switch (slot->answer.outcome) {
 	case CHECK_PASSED:
 	case CHECK_SETTLED:

@@ -25,6 +25,7 @@ enum reply_form {
 	REPLY_THROTTLE,    /* the same in whole seconds, as redis-cell rounds */
 	REPLY_ONE,         /* 1 or 0 */
 	REPLY_RESERVATION, /* the five, and the reservation's id; null where there is none */
+	REPLY_WHOLE,       /* to another limiter: outcome, the four numbers, why, the reservation's id */
 };
 
 /* A check that is not answered to its client yet. */
@@ -88,6 +89,27 @@ struct listener {
 	struct listener *next;
 };
 
+/* A limiter as cluster clients know it. */
+struct node {
+	char id[41]; /* 40 hexadecimal digits */
+	char host[OWNERS_HOST_BYTES];
+	uint16_t port;
+};
+
+/* Slots of one node, none of the next range. */
+struct node_range {
+	uint32_t first, last;
+	uint32_t node;
+};
+
+/* Who answers for which slots, as one client is told. */
+struct nodes {
+	struct node at[OWNERS_PLACES_MAX + 1]; /* first this server */
+	uint32_t count;
+	struct node_range *ranges; /* of all slots, in order */
+	uint32_t range_count;
+};
+
 /* Which zone CL.THROTTLE means by its numbers. */
 struct throttle {
 	int64_t burst, count, period_s;
@@ -121,7 +143,7 @@ struct resp_server {
 	uint64_t policy_version;
 	const struct weir_zone *zone; /* asked for last */
 	struct throttle throttles[THROTTLES_KEPT];
-	struct resp_node alone; /* where the options name no nodes */
+	char id[41]; /* of this node, where it stands alone */
 };
 
 /* ---- connection.c: sockets, buffers, time ---- */
@@ -184,8 +206,8 @@ uint32_t command_count(void);
 const struct command *command_at(uint32_t index);
 bool word_is(struct weir_span word, const char *lower);
 
-command_run run_check_command, run_peek, run_allow, run_throttle; /* command_check.c */
-command_run run_reserve, run_settle, run_release;                 /* command_reserve.c */
+command_run run_check_command, run_peek, run_allow, run_throttle, run_forward; /* command_check.c */
+command_run run_reserve, run_settle, run_release;                              /* command_reserve.c */
 
 command_run run_hello, run_auth, run_acl, run_client, run_ping, run_echo, run_select, run_ok, run_quit,
 	run_reset;                                                          /* command_client.c */
@@ -200,6 +222,18 @@ const struct weir_zone *check_zone(struct connection *connection, struct weir_sp
 bool check_fail(struct connection *connection, const char *words);
 /** An id as 32 hexadecimal digits. @return text */
 const char *reservation_text(const uint8_t id[WEIR_RESERVATION_ID_BYTES], char text[2 * WEIR_RESERVATION_ID_BYTES + 1]);
+
+/* ---- nodes.c ---- */
+
+/** Who answers now. @param nodes  to be freed by nodes_free() */
+void nodes_read(const struct connection *connection, struct nodes *nodes);
+void nodes_free(struct nodes *nodes);
+/** This server's id. */
+void node_own_id(const struct resp_server *server, char id[41]);
+/** Where another answers for a key, as sent and as counted. @return false: here, or nobody knows, or it must be forwarded */
+bool node_elsewhere(const struct resp_server *server, struct weir_span given, struct weir_span key, uint32_t *slot,
+                    struct owners_place *place);
+
 /** Keeps a command for EXEC. */
 void multi_queue(struct connection *connection, const char *bytes, size_t length);
 /** Forgets what was queued. */

@@ -28,8 +28,8 @@ enum { EVENTS = 256, ACCEPTED_A_TURN = 64, ID_BYTES = 20 };
 
 static const char too_many[] = "-ERR max number of clients reached: raise \"connections\"\r\n";
 
-/* This server by itself, with all slots. Those of a process, one a thread, are one node: they have one id. */
-static void stand_alone(struct resp_server *server)
+/* The servers of a process, one a thread, are one node: they have one id. */
+static void make_id(struct resp_server *server)
 {
 	uint8_t hash[16];
 	char process[HOST_NAME_MAX + 32];
@@ -38,9 +38,7 @@ static void stand_alone(struct resp_server *server)
 	process[sizeof process - 1] = '\0';
 	weir_hash128(process, strlen(process), hash);
 	for (size_t i = 0; i < ID_BYTES; i++)
-		snprintf(server->alone.id + 2 * i, 3, "%02x", hash[i % sizeof hash]);
-	server->alone.last_slot = WEIR_SLOTS - 1;
-	server->options.nodes = (struct resp_nodes){.at = &server->alone, .count = 1};
+		snprintf(server->id + 2 * i, 3, "%02x", hash[i % sizeof hash]);
 }
 
 static void watch_own(struct resp_server *server, int fd, uint64_t name)
@@ -88,8 +86,7 @@ struct resp_server *resp_server_new(const struct resp_options *options)
 		server->options.stall_ms = RESP_STALL_DEFAULT_MS;
 	if (server->options.login_ms == 0)
 		server->options.login_ms = RESP_LOGIN_DEFAULT_MS;
-	if (server->options.nodes.count == 0)
-		stand_alone(server);
+	make_id(server);
 	return server;
 }
 

@@ -20,6 +20,7 @@
 #include "common/http/tls_stream.h"
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
+#include "limiter/owners/owners.h"
 
 enum {
 	RESP_COMMAND_MAX_BYTES = 1 << 20,
@@ -41,20 +42,6 @@ struct resp_user {
 	const char *password;
 };
 
-/* Who answers for which slots. */
-struct resp_node {
-	char id[41];      /* 40 hexadecimal digits */
-	const char *host; /* NULL: whatever address the client reached this server by */
-	uint16_t port;    /* 0: likewise */
-	uint32_t first_slot, last_slot;
-};
-
-struct resp_nodes {
-	const struct resp_node *at;
-	uint32_t count;
-	uint32_t self; /* which of them this server is */
-};
-
 /* What a check is told that cannot be judged: while its partition is loaded or moves, or too many are in flight. */
 enum resp_unavailable {
 	RESP_UNAVAILABLE_ERROR, /* -UNAVAILABLE: the client decides */
@@ -66,11 +53,13 @@ struct resp_options {
 	struct check_judge judge;
 	const struct resp_user *users; /* borrowed while the server lives; none: whoever connects may ask */
 	uint32_t user_count;
-	struct resp_nodes nodes; /* borrowed likewise; none: this server alone, with all slots */
-	uint32_t connections;    /* at most; 0: RESP_CONNECTIONS_DEFAULT */
-	int64_t idle_ms;         /* after which a connection is closed; 0: never */
-	int64_t stall_ms;        /* how long a command may take to come, and a reply to be read; 0: RESP_STALL_DEFAULT_MS */
-	int64_t login_ms;        /* how long a client may take to log in, and to greet by TLS; 0: RESP_LOGIN_DEFAULT_MS */
+	struct owners *owners; /* borrowed likewise; NULL: this server alone, with all slots */
+	bool named;            /* this server is where owners_self() says; else where the client has reached it */
+	bool redirect;         /* a key that another limiter has is answered with MOVED; else the judge has it answered */
+	uint32_t connections;  /* at most; 0: RESP_CONNECTIONS_DEFAULT */
+	int64_t idle_ms;       /* after which a connection is closed; 0: never */
+	int64_t stall_ms;      /* how long a command may take to come, and a reply to be read; 0: RESP_STALL_DEFAULT_MS */
+	int64_t login_ms;      /* how long a client may take to log in, and to greet by TLS; 0: RESP_LOGIN_DEFAULT_MS */
 	enum resp_unavailable on_unavailable;
 	bool durable; /* answers wait for the log's acknowledgement */
 };
@@ -83,6 +72,7 @@ struct resp_figures {
 	struct weir_counter buffered_bytes, in_flight;
 	struct weir_counter commands[RESP_COMMANDS_MAX]; /* by resp_command_name() */
 	struct weir_counter unknown_commands;
+	struct weir_counter redirected; /* checks answered with MOVED */
 };
 
 struct resp_server;

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The links of a process, by place. */
+#include "limiter/forward/forward.h"
+
+#include "common/base/alloc.h"
+#include "common/base/wake.h"
+#include "limiter/forward/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct forward {
+	struct forward_options options;
+	_Atomic bool stop;
+	struct weir_fault fault; /* the feed's thread's */
+	struct link links[OWNERS_PLACES_MAX];
+};
+
+struct forward *forward_new(const struct forward_options *options)
+{
+	struct forward *forward = weir_alloc(1, sizeof *forward);
+	forward->options = *options;
+	for (uint32_t i = 0; i < OWNERS_PLACES_MAX; i++) {
+		struct link *link = &forward->links[i];
+		link->options = &forward->options;
+		link->place = i;
+		link->stop = &forward->stop;
+		link->end = &link->first;
+	}
+	return forward;
+}
+
+void forward_reach(struct forward *forward, uint32_t place)
+{
+	struct link *link = &forward->links[place];
+	if (link->started)
+		return;
+	int failed = pthread_create(&link->thread, NULL, link_serve, link);
+	link->started = failed == 0;
+	if (failed != 0)
+		weir_fault_raise(&forward->fault, forward->options.log, "checks",
+		                 "cannot start a thread that asks another limiter: %s. Checks of its partitions are "
+		                 "unavailable here. Retrying",
+		                 strerror(failed));
+	else
+		weir_fault_over(&forward->fault, forward->options.log, "checks", "threads can be started again");
+}
+
+void forward_free(struct forward *forward)
+{
+	if (forward == NULL)
+		return;
+	forward->stop = true;
+	for (uint32_t i = 0; i < OWNERS_PLACES_MAX; i++) {
+		struct link *link = &forward->links[i];
+		if (!link->started)
+			continue;
+		weir_wake_up(mail_wake(forward->options.mail, forward->options.first_inbox + i));
+		pthread_join(link->thread, NULL);
+	}
+	free(forward);
+}
+
+const struct forward_figures *forward_figures(const struct forward *forward, uint32_t place)
+{
+	const struct link *link = &forward->links[place];
+	return link->started ? &link->figures : NULL;
+}

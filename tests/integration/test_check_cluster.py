@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks where several limiters have the partitions: any of them answers any key, and exactly."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position,wrong-import-order
+from support import cases, cluster
+from support.check_cluster import QUICK, SECTIONS, ask, limiter, until_answered
+from support.checks import Raw
+from support.place import PATIENCE_S
+from support.roles import Roles
+from support.traffic import sliding, zone
+
+from parts.programs import find
+
+# redis-py of a cluster, by the Python that has it: asks a port for keys, prints the nodes' ports, and each answer.
+LIBRARY = """
+import json, sys, redis
+client = redis.RedisCluster(host="127.0.0.1", port=int(sys.argv[1]), socket_timeout=20)
+print(json.dumps([node.port for node in client.get_nodes()]), flush=True)
+for line in sys.stdin:
+    print(json.dumps([client.execute_command(sys.argv[2], key, "site")[:3] for key in json.loads(line)]), flush=True)
+"""
+LIMIT = 20
+ZONES = [zone("site", [sliding(LIMIT, "1h")]),
+         zone("nets", [sliding(LIMIT, "1h")], key=[{"field": "ip", "prefix6": 64}])]
+KEYS = [f"key-{number}" for number in range(48)]
+
+
+def crew(place, servers, count=2, **checks):
+    """Roles with a policy, and limiters that have every partition between them."""
+    roles = Roles(place, servers, ZONES, **{**SECTIONS, "bus": {"partitions": 8, **QUICK["bus"]}})
+    roles.__enter__()
+    roles.apply()
+    limiters = [limiter(roles, f"limiter-{number}", **checks) for number in range(count)]
+    until_answered(limiters)
+    if count > 1:
+        limiters[0].until(lambda: all(one.value("weir_limiter_partitions", state="live") > 0 for one in limiters),
+                          "each has partitions")
+        until_answered(limiters)
+    return roles, limiters
+
+
+def leave(roles, limiters):
+    """Ends them, in good order."""
+    for one in limiters:
+        assert one.stop() == 0, one.said()[-2000:]
+    roles.__exit__(None, None, None)
+
+
+def run(program, port, *words, given=""):
+    """What it printed."""
+    done = subprocess.run([find(program), "-p", str(port), *words], input=given, capture_output=True, text=True,
+                          timeout=PATIENCE_S * 4, check=False)
+    assert done.returncode == 0, (words, done.stdout[-500:], done.stderr[-500:])
+    return done.stdout
+
+
+class Library:
+    """A redis-py that takes a limiter for a node of a Redis cluster, with the table that it was given at first."""
+
+    def __init__(self, port, command):
+        python = subprocess.run([os.path.join(os.path.dirname(__file__), "..", "python"), "checks"], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, timeout=900, check=True, text=True).stdout.strip()
+        # pylint: disable-next=consider-using-with
+        self._run = subprocess.Popen([python, "-c", LIBRARY, str(port), command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     text=True)
+        self.nodes = set(json.loads(self._run.stdout.readline()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._run.stdin.close()
+        assert self._run.wait(PATIENCE_S) == 0
+        self._run.stdout.close()
+
+    def ask(self, keys):
+        """[limited, limit, remaining] of each."""
+        self._run.stdin.write(json.dumps(keys) + "\n")
+        self._run.stdin.flush()
+        return json.loads(self._run.stdout.readline())
+
+
+def test_any_limiter_answers_any_key(place):
+    """Eight callers on each of two limiters, each key at both: as many pass as the limit says. What one of them is told
+    later, the other knows."""
+    with cluster.shared() as servers:
+        roles, limiters = crew(place, servers)
+        passed, lock = dict.fromkeys(KEYS, 0), threading.Lock()
+
+        def caller(port):
+            with Raw(port) as raw:
+                for _ in range(2):
+                    for key in KEYS:
+                        answer = ask(raw, "WEIR.CHECK", key, "site")
+                        with lock:
+                            passed[key] += answer[0] == 0
+
+        callers = [threading.Thread(target=caller, args=[one.checks]) for one in limiters for _ in range(8)]
+        for thread in callers:
+            thread.start()
+        for thread in callers:
+            thread.join()
+        assert set(passed.values()) == {LIMIT}, passed
+        for one in limiters:
+            assert one.value("weir_check_forwarded_total") > 0 and one.value("weir_check_forward_unanswered_total") == 0
+            with Raw(one.checks) as raw:
+                assert [ask(raw, "WEIR.PEEK", key, "site")[:3] for key in KEYS] == [[1, LIMIT, 0]] * len(KEYS)
+                # An address is counted as its network, whose slot is another than that of what was sent.
+                for number in range(LIMIT // 2):
+                    assert ask(raw, "WEIR.CHECK", f"2001:db8::{one.checks:x}:{number:x}", "nets")[0] == 0
+                raw.send(b"*3\r\n$10\r\nWEIR.CHECK\r\n$1\r\nx\r\n$2\r\nno\r\n")
+                assert raw.line().startswith(b"-ERR there is no zone")
+        with Raw(limiters[0].checks) as raw:
+            assert ask(raw, "WEIR.CHECK", "2001:db8::ffff", "nets")[:3] == [1, LIMIT, 0]
+        leave(roles, limiters)
+
+
+def test_clients_of_clusters(place):
+    """redis-cli, redis-benchmark and redis-py take two limiters, and one, for a Redis cluster."""
+    with cluster.shared() as servers:
+        roles, limiters = crew(place, servers)
+        ports = [one.checks for one in limiters]
+        for port in ports:
+            assert [run("redis-cli", port, "-c", "WEIR.CHECK", f"cli-{port}-{number}", "site").splitlines()[:3]
+                    for number in range(8)] == [["0", str(LIMIT), str(LIMIT - 1)]] * 8
+            said = run("redis-cli", port, "--cluster", "check", f"127.0.0.1:{port}")
+            assert "All 16384 slots covered" in said and str(ports[0]) in said and str(ports[1]) in said, said
+            said = run("redis-benchmark", port, "--cluster", "-q", "-e", "-n", "2000", "-r", "10000", "WEIR.CHECK",
+                       "{tag}:__rand_int__", "site")
+            assert "requests per second" in said and "rror" not in said, said
+            with Library(port, "WEIR.CHECK") as client:
+                assert client.nodes == set(ports)
+                before = sum(one.value("weir_check_forwarded_total") for one in limiters)
+                keys = [f"py-{port}-{number}" for number in range(32)]
+                assert client.ask(keys) == [[0, LIMIT, LIMIT - 1]] * 32
+                assert sum(one.value("weir_check_forwarded_total") for one in limiters) == before, "slots lead elsewhere"
+        # One of them leaves, with the client's table as it was: nothing but its address is missing.
+        with Library(ports[0], "WEIR.PEEK") as client:
+            assert client.nodes == set(ports)
+            assert limiters[1].stop() == 0
+            until_answered(limiters[:1])
+            assert client.ask(keys) == [[0, LIMIT, LIMIT - 1]] * 32
+        said = run("redis-benchmark", ports[0], "--cluster", "-q", "-e", "-n", "2000", "-r", "10000", "WEIR.CHECK",
+                   "{tag}:__rand_int__", "site")
+        assert "requests per second" in said and "rror" not in said, said
+        assert "All 16384 slots covered" in run("redis-cli", ports[0], "--cluster", "check", f"127.0.0.1:{ports[0]}")
+        leave(roles, limiters[:1])
+
+
+def test_redirection(place):
+    """MOVED where that leads to the owner, and never back and forth: what is counted under another name is forwarded."""
+    with cluster.shared() as servers:
+        roles, limiters = crew(place, servers, redirect=False)
+        redirecting = limiter(roles, "redirecting", redirect=True)
+        until_answered([redirecting])
+        until = time.monotonic() + PATIENCE_S
+        moved = set()
+        while not moved and time.monotonic() < until:  # it is told when it has read who has what
+            with Raw(redirecting.checks) as raw:
+                said = [ask(raw, "WEIR.CHECK", key, "site") for key in KEYS]
+            moved = {key: words.split() for key, words in zip(KEYS, said) if str(words).startswith("MOVED ")}
+        assert moved
+        places = {f"127.0.0.1:{one.checks}" for one in limiters}
+        assert {words[2] for words in moved.values()} <= places, moved
+        with Raw(redirecting.checks) as raw:
+            said = [ask(raw, "WEIR.CHECK", f"2001:db8:{number:x}::1", "nets") for number in range(64)]
+        here = [words for words in said if not isinstance(words, str)]
+        assert len(here) > 64 / 3 + 8, "what is counted under another name is forwarded"
+        assert here == [[0, LIMIT, LIMIT - 1, -1, 3600000]] * len(here), here
+        with Library(redirecting.checks, "WEIR.PEEK") as client:
+            assert [answer[1] for answer in client.ask(KEYS)] == [LIMIT] * len(KEYS)
+        leave(roles, [*limiters, redirecting])
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limiters that answer checks together: started, and awaited until each knows whom to ask."""
+
+from support.checks import command
+from support.place import free_port
+from support.redis import Redis, RedisError
+
+SECTIONS = {"partitions": 8, "limiter": {"threads": 2, "memory": "64MiB", "checkpoint_interval": "300ms"}}
+# Who is killed is missed soon.
+QUICK = {"bus": {"kafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}}}
+
+
+def limiter(roles, name, **checks):
+    """A limiter that answers checks: it, with its port as `checks`."""
+    port, pages = free_port(), free_port()
+    one = roles.limiter(name=name, listen={"resp": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}"}, checks=checks)
+    one.port, one.checks = pages, port
+    return one
+
+
+def answers(port, keys, zone="site"):
+    """Whether each of these keys is answered there."""
+    client = Redis(port)
+    try:
+        for key in keys:
+            client.call("WEIR.PEEK", key, zone)
+        return True
+    except RedisError as error:
+        if str(error).startswith("MOVED "):
+            return True
+        assert str(error).startswith(("UNAVAILABLE ", "ERR there is no policy")), error
+        return False
+    except OSError:
+        return False  # it does not listen yet
+    finally:
+        client.close()
+
+
+def until_answered(limiters, keys=tuple(f"other-{number}" for number in range(64)), zone="site"):
+    """Waits until each of them has every key answered."""
+    for one in limiters:
+        one.until_up()
+        one.until(lambda one=one: answers(one.checks, keys, zone), "all checks are answered")
+
+
+def ask(raw, *words):
+    """A check's integers by a connection (Raw); the words of an error."""
+    raw.send(command(*words))
+    head = raw.take(1)
+    if head == b"-":
+        return raw.line().decode()
+    assert head == b"*", head
+    return [int(raw.line()[1:]) for _ in range(int(raw.line()))]
+
+
