@@ -17,6 +17,9 @@ struct weir_policy;
 
 enum { CHECK_GROUP_MAX = 64 /* asks that are judged together */ };
 
+/* A surface's tickets are below. */
+#define CHECK_TICKET_END (UINT64_C(1) << 60)
+
 /* One key in one zone, asked. */
 struct check_ask {
 	struct weir_span zone; /* name, borrowed until answered */
@@ -24,7 +27,7 @@ struct check_ask {
 	int64_t cost;          /* 0 to WEIR_COST_MAX; 0 is a peek that asks for nothing, and only says what is left */
 	bool peek;             /* asks for cost without counting */
 	bool durable;          /* answer after the log's acknowledgement */
-	uint64_t ticket;       /* the surface's own; comes back with the answer */
+	uint64_t ticket;       /* the surface's own, below CHECK_TICKET_END; comes back with the answer */
 };
 
 /** Whether an ask counts nothing, and so is in no log. */

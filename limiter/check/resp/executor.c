@@ -29,7 +29,7 @@ static void free_first_slot(struct connection *connection)
 		connection->last = NULL;
 	connection->slot_count--;
 	slot->connection = NULL;
-	slot->turn++;
+	slot->turn = (slot->turn + 1) % SLOT_TURNS;
 	slot->next = server->free_slots;
 	server->free_slots = slot;
 	weir_counter_set(&server->figures.in_flight, weir_counter_read(&server->figures.in_flight) - 1);

@@ -13,6 +13,7 @@ enum {
 	BUFFER_BYTES = 16 << 10,
 	SPARE_BUFFERS = 256,
 	SLOTS_MAX = 1 << 16, /* of all connections */
+	SLOT_TURNS = 1 << 28,
 	THROTTLES_KEPT = 64,
 };
 
@@ -30,7 +31,7 @@ enum reply_form {
 struct slot {
 	struct connection *connection;
 	struct slot *next; /* behind it in its connection; of a free one: the next free */
-	uint32_t turn;     /* how often it was used: an answer for an earlier use is a bug */
+	uint32_t turn;     /* how often it was used, modulo SLOT_TURNS: an answer for an earlier use is a bug */
 	bool answered;
 	enum reply_form form;
 	struct check_answer answer;
