@@ -48,10 +48,10 @@ struct check_answer {
 	enum check_outcome outcome;
 	/*
 	 * Of the tightest limit, if passed or blocked: of a pass the one with the least left, of a block the one that lasts
-	 * longest. remaining: how many of cost 1 would pass now. retry_after_ms: until the same would pass if nothing else
+	 * longest. window_ms: in which it lets limit pass; 0: it has none. remaining: how many of cost 1 would pass now. retry_after_ms: until the same would pass if nothing else
 	 * came; -1: it passed, or can never pass. reset_after_ms: until the limit is as if nothing had come.
 	 */
-	int64_t limit, remaining, retry_after_ms, reset_after_ms;
+	int64_t limit, window_ms, remaining, retry_after_ms, reset_after_ms;
 	const char *why; /* UNAVAILABLE, a constant: "loading", "moving", "full", "not the owner" */
 	uint64_t ticket;
 };

@@ -28,7 +28,7 @@ static void find_place(const struct connection *connection, const struct resp_no
 		struct sockaddr_in6 v6;
 	} address = {.v6 = {0}};
 	socklen_t length = sizeof address;
-	(void)getsockname(connection->fd, &address.any, &length);
+	(void)getsockname(connection->link.fd, &address.any, &length);
 	bool v6 = address.any.sa_family == AF_INET6;
 	place->port = node->port > 0 ? node->port : ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port);
 	place->host[0] = '\0';
@@ -64,7 +64,7 @@ static void answer_shard(struct connection *connection, const struct resp_node *
 {
 	struct weir_text *out = &connection->out;
 	struct place place;
-	bool tls = connection->tls != NULL;
+	bool tls = connection->link.tls != NULL;
 	find_place(connection, node, &place);
 	weir_resp_map(out, 2, connection->protocol);
 	weir_resp_string(out, "slots");

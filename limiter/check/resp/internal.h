@@ -6,6 +6,7 @@
 #include "common/policy/policy.h"
 #include "common/resp/resp_command.h"
 #include "common/resp/resp_writer.h"
+#include "limiter/check/link.h"
 #include "limiter/check/resp/resp_server.h"
 
 enum {
@@ -49,8 +50,7 @@ enum multi { MULTI_NONE, MULTI_QUEUES, MULTI_SPOILT /* a command that cannot be 
 
 struct connection {
 	struct resp_server *server;
-	int fd;
-	struct weir_tls_stream *tls; /* NULL: plain */
+	struct link link;
 	struct connection *previous, *next;
 	struct connection *next_touched; /* of the turn */
 	bool touched, dead, half_closed, answered, watched_in, watched_out;
@@ -81,13 +81,6 @@ struct connection {
 	int64_t written_ms;          /* when its client last read, or had nothing to read */
 };
 
-struct listener {
-	int fd;
-	struct weir_http_tls_server *tls;
-	bool paused; /* the process is out of descriptors */
-	struct listener *next;
-};
-
 /* Which zone CL.THROTTLE means by its numbers. */
 struct throttle {
 	int64_t burst, count, period_s;
@@ -99,7 +92,7 @@ struct resp_server {
 	struct resp_figures figures;
 	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and every second */
 	bool woken, ticks, stopping;
-	struct listener *listeners;
+	struct link_listeners listeners;
 	struct connection *connections;
 	struct connection *touched;
 	uint32_t connection_count;
