@@ -158,15 +158,31 @@ static bool same_name(const char *field, struct weir_span name)
 	return i == name.length && field[i] == '\0';
 }
 
+static void set(struct check_request *request, unsigned field, struct weir_span value)
+{
+	if (request->record.fields[field].at == NULL && value.length > 0)
+		request->record.fields[field] = value;
+}
+
 void check_request_set(struct check_request *request, struct weir_span name, struct weir_span value)
 {
-	if (value.length == 0)
-		return;
-	for (uint64_t left = request->fields.wanted; left != 0; left &= left - 1) {
-		unsigned field = (unsigned)__builtin_ctzll(left);
-		if (request->record.fields[field].at == NULL && same_name(request->fields.names[field], name))
-			request->record.fields[field] = value;
-	}
+	int field = weir_field_table_find(&request->fields, name);
+	if (field >= 0)
+		set(request, (unsigned)field, value);
+}
+
+void check_request_header(struct check_request *request, struct weir_span name, struct weir_span value)
+{
+	static const struct {
+		unsigned field;
+		const char *header;
+	} standard[] = {{WEIR_FIELD_AGENT, "user-agent"}, {WEIR_FIELD_HOST, "host"}, {WEIR_FIELD_USER, "x-forwarded-user"}};
+	for (size_t i = 0; i < sizeof standard / sizeof *standard; i++)
+		if (same_name(standard[i].header, name))
+			set(request, standard[i].field, value);
+	for (uint32_t i = WEIR_FIELD_STANDARD_COUNT; i < request->fields.count; i++)
+		if (same_name(request->fields.names[i], name))
+			set(request, i, value);
 }
 
 const char *check_request_hops_header(const struct check_request *request)

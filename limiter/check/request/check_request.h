@@ -50,12 +50,17 @@ WEIR_MUST_USE enum weir_status check_request_begin(struct check_request *request
                                                    struct weir_error *error);
 
 /**
- * Sets a field, if some zone uses it. Names of headers are found in any case, `-` and `_` alike. Set twice, the first
- * value stays; an empty one is none.
+ * Sets a field, if some zone uses it. Set twice, the first value stays; an empty one is none.
  *
  * @param value  borrowed until the next request begins
  */
 void check_request_set(struct check_request *request, struct weir_span name, struct weir_span value);
+
+/**
+ * Sets what a header of HTTP gives, likewise: `agent` is User-Agent, `host` Host, `user` X-Forwarded-User; any other
+ * field but these, ip, method, path, status and bytes is the header of its name, in any case, `-` and `_` alike.
+ */
+void check_request_header(struct check_request *request, struct weir_span name, struct weir_span value);
 
 /** The header that client_ip names: what check_request_client() takes as hops. */
 const char *check_request_hops_header(const struct check_request *request);
