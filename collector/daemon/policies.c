@@ -7,13 +7,13 @@
 
 #include "collector/follow/inputs.h"
 #include "collector/follow/policy_doubts.h"
-#include "collector/match/exempt_fetch.h"
-#include "collector/match/exempt_watch.h"
-#include "collector/match/verified_hosts.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
 #include "common/cluster/policy_feed.h"
+#include "common/exempt/exempt_fetch.h"
+#include "common/exempt/exempt_watch.h"
+#include "common/exempt/verified_hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +23,10 @@ struct policies {
 	const struct weir_log *log;
 	struct weir_policy_feed *feed;
 	uint64_t judged; /* the newest version that was looked at */
-	struct exempt_lists *lists;
-	struct exempt_fetch *fetch; /* NULL: nothing is fetched */
-	char *folder;               /* of what it keeps */
-	struct exempt_watch exempt; /* of that version's lists */
+	struct weir_exempt_lists *lists;
+	struct weir_exempt_fetch *fetch; /* NULL: nothing is fetched */
+	char *folder;                    /* of what it keeps */
+	struct weir_exempt_watch exempt; /* of that version's lists */
 	struct weir_fault reading, waiting;
 	/* The newest versions of each kind; 0: none. Equal: one of its lists was missing at first. Refused is, too, what a
 	 * newer weir wrote: the least version that it can have. */
@@ -45,16 +45,16 @@ enum weir_status policies_new(const struct weir_config *config, struct weir_bus 
 		free(policies);
 		return status;
 	}
-	policies->lists = exempt_lists_new(folder, log);
+	policies->lists = weir_exempt_lists_new(folder, log);
 	policies->folder = folder != NULL ? weir_copy(folder, strlen(folder)) : NULL;
-	const struct exempt_fetch_options fetch = {.folder = policies->folder,
-	                                           .interval_ms = config->collector.list_interval_ms,
-	                                           .again_ms = EXEMPT_FETCH_AGAIN_MS,
-	                                           .log = log};
-	const struct verified_hosts_options hosts = verified_hosts_usual(config->collector.resolver, log);
+	const struct weir_exempt_fetch_options fetch = {.folder = policies->folder,
+	                                                .interval_ms = config->collector.list_interval_ms,
+	                                                .again_ms = WEIR_EXEMPT_FETCH_AGAIN_MS,
+	                                                .log = log};
+	const struct weir_verified_hosts_options hosts = weir_verified_hosts_usual(config->collector.resolver, log);
 	if (folder != NULL)
-		exempt_lists_verify(policies->lists, &hosts);
-	policies->fetch = folder != NULL ? exempt_fetch_new(&fetch) : NULL;
+		weir_exempt_lists_verify(policies->lists, &hosts);
+	policies->fetch = folder != NULL ? weir_exempt_fetch_new(&fetch) : NULL;
 	*out = policies;
 	return WEIR_OK;
 }
@@ -64,9 +64,9 @@ void policies_free(struct policies *policies)
 	if (policies == NULL)
 		return;
 	weir_policy_feed_free(policies->feed);
-	exempt_watch_deinit(&policies->exempt);
-	exempt_fetch_free(policies->fetch);
-	exempt_lists_free(policies->lists);
+	weir_exempt_watch_deinit(&policies->exempt);
+	weir_exempt_fetch_free(policies->fetch);
+	weir_exempt_lists_free(policies->lists);
 	free(policies->folder);
 	free(policies);
 }
@@ -149,16 +149,16 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 	}
 	weir_fault_clear(&policies->waiting, policies->log, "policy");
 	int64_t now_ms = weir_monotonic_ms();
-	bool newer = newest->version > policies->judged, changed = exempt_watch_changed(&policies->exempt, now_ms);
+	bool newer = newest->version > policies->judged, changed = weir_exempt_watch_changed(&policies->exempt, now_ms);
 	if (!newer && !changed)
 		return NULL;
 	policies->judged = newest->version;
 	if (newer)
-		exempt_fetch_set(policies->fetch, newest, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
+		weir_exempt_fetch_set(policies->fetch, newest, WEIR_EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
 	bool judged = usable(policies, newest);
-	exempt_watch_set(&policies->exempt, newest, policies->lists, now_ms);
+	weir_exempt_watch_set(&policies->exempt, newest, policies->lists, now_ms);
 	if (!judged) {
-		exempt_watch_again(&policies->exempt, now_ms);
+		weir_exempt_watch_again(&policies->exempt, now_ms);
 		return NULL;
 	}
 	atomic_store(&policies->given, newest->version);
@@ -169,11 +169,11 @@ void policies_forget(struct policies *policies, uint64_t version)
 {
 	const struct weir_policy *newest = weir_policy_feed_newest(policies->feed);
 	if (newest != NULL && newest->version == version)
-		exempt_lists_prune(policies->lists, newest);
+		weir_exempt_lists_prune(policies->lists, newest);
 	weir_policy_feed_forget(policies->feed, version);
 }
 
-struct exempt_lists *policies_lists(const struct policies *policies)
+struct weir_exempt_lists *policies_lists(const struct policies *policies)
 {
 	return policies->lists;
 }
@@ -219,6 +219,6 @@ void policies_metrics(const struct policies *policies, struct weir_text *page)
 		const struct weir_span reason = weir_span_of(weir_policy_skip_word(why));
 		weir_metrics_uint(page, &metrics[BAD_MESSAGES], &reason, weir_policy_feed_skipped(policies->feed, why));
 	}
-	exempt_fetch_metrics(policies->fetch, page);
-	verified_hosts_metrics(exempt_lists_hosts(policies->lists), page);
+	weir_exempt_fetch_metrics(policies->fetch, page);
+	weir_verified_hosts_metrics(weir_exempt_lists_hosts(policies->lists), page);
 }

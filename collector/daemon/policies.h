@@ -17,7 +17,7 @@ struct policies;
 
 /**
  * @param config, bus, log  borrowed
- * @param folder            of the copies of lists that are fetched (collector/match/exempt_fetch.h); NULL: none is, and no robot
+ * @param folder            of the copies of lists that are fetched (common/exempt/exempt_fetch.h); NULL: none is, and no robot
  *                          is verified
  */
 WEIR_MUST_USE enum weir_status policies_new(const struct weir_config *config, struct weir_bus *bus, const char *folder,
@@ -37,7 +37,7 @@ const struct weir_policy *policies_poll(struct policies *policies, int timeout_m
 void policies_forget(struct policies *policies, uint64_t version);
 
 /** The lists of their "exempt", which a policy that was given can be matched with; borrowed. */
-struct exempt_lists *policies_lists(const struct policies *policies);
+struct weir_exempt_lists *policies_lists(const struct policies *policies);
 
 /** Whether the topic was read to its end. */
 bool policies_known(const struct policies *policies);

@@ -64,7 +64,7 @@ static enum weir_status open_policies(struct service *service, struct weir_error
 	struct policies *policies;
 	const struct weir_daemon *daemon = service->daemon;
 	char folder[WEIR_PATH_BYTES];
-	enum weir_status status = weir_path_format(folder, error, "%s/" EXEMPT_LISTS_FOLDER, daemon->state);
+	enum weir_status status = weir_path_format(folder, error, "%s/" WEIR_EXEMPT_LISTS_FOLDER, daemon->state);
 	if (status == WEIR_OK)
 		status =
 			policies_new(daemon->config, service->bus, daemon->check ? NULL : folder, &daemon->log, &policies, error);

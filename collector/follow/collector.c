@@ -58,13 +58,13 @@ static void flush(struct collector *collector)
 
 static void take_record(struct collector *collector, struct record_reader *reader, int64_t now_ms)
 {
-	struct matched matched;
+	struct weir_matched matched;
 	int64_t latest_ms = now_ms + collector->options.config->collector.max_skew_ms;
 	if (reader->record.time_ms > latest_ms) {
 		reader->record.time_ms = latest_ms;
 		reader->ahead.clamped += record_reader_is_fresh(reader);
 	}
-	matcher_match(collector->inputs->matcher, &reader->record, &matched);
+	weir_matcher_match(collector->inputs->matcher, &reader->record, &matched);
 	if (matched.event_count > 0) {
 		if (framer_pending(collector->framer) == 0)
 			collector->oldest_ms = weir_monotonic_ms();

@@ -30,7 +30,7 @@ struct collector_options {
 	bool dead_topic;                  /* dead letters go to the bus */
 	struct weir_line_file *dead_file; /* otherwise to this file; NULL: malformed lines are only counted */
 	const struct weir_policy *policy; /* numbered: policy->version */
-	struct exempt_lists *lists;       /* of its "exempt"; NULL: each matcher reads its own */
+	struct weir_exempt_lists *lists;  /* of its "exempt"; NULL: each matcher reads its own */
 	const struct weir_log *log;
 };
 

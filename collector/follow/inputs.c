@@ -20,8 +20,8 @@ static enum weir_status check_fit(const struct weir_config *config, const struct
 }
 
 enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
-                            struct exempt_lists *lists, const struct source_context *context, struct dead_letters *dead,
-                            struct inputs **out, struct weir_error *error)
+                            struct weir_exempt_lists *lists, const struct source_context *context,
+                            struct dead_letters *dead, struct inputs **out, struct weir_error *error)
 {
 	struct inputs *inputs = weir_alloc(1, sizeof *inputs);
 	inputs->config = config;
@@ -36,9 +36,9 @@ enum weir_status inputs_new(const struct weir_config *config, const struct weir_
 	pthread_mutex_init(&inputs->lock, NULL);
 	inputs->sources = weir_alloc(config->source_count, sizeof(struct source *));
 	inputs->ended = weir_alloc(config->source_count, sizeof *inputs->ended);
-	field_table_init(&inputs->fields);
+	weir_field_table_init(&inputs->fields);
 	enum weir_status status =
-		matcher_new(policy, lists, &inputs->fields, (uint32_t)config->bus.partitions, &inputs->matcher, error);
+		weir_matcher_new(policy, lists, &inputs->fields, (uint32_t)config->bus.partitions, &inputs->matcher, error);
 	while (status == WEIR_OK && inputs->source_count < config->source_count) {
 		struct weir_json source = weir_json_element(&config->sources, inputs->source_count);
 		status = source_new(&source, &inputs->context, &inputs->sources[inputs->source_count], error);
@@ -166,13 +166,13 @@ void inputs_free(struct inputs *inputs)
 	free(inputs->ended);
 	source_memory_free(inputs->own_memory);
 	free(inputs->counts);
-	matcher_free(inputs->matcher);
-	field_table_deinit(&inputs->fields);
+	weir_matcher_free(inputs->matcher);
+	weir_field_table_deinit(&inputs->fields);
 	pthread_mutex_destroy(&inputs->lock);
 	free(inputs);
 }
 
-enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields, size_t place,
+enum weir_status inputs_format(const struct weir_config *config, const struct weir_field_table *fields, size_t place,
                                struct format **format, struct weir_error *error)
 {
 	struct weir_json source = weir_json_element(&config->sources, place), at = weir_json_member(&source, "format");
@@ -189,7 +189,7 @@ enum weir_status inputs_format(const struct weir_config *config, const struct fi
 	return format_new_behind(kind != NULL ? kind->head : NULL, &at, fields, format, error);
 }
 
-enum weir_status inputs_check_lists(const struct weir_config *config, struct exempt_lists *lists,
+enum weir_status inputs_check_lists(const struct weir_config *config, struct weir_exempt_lists *lists,
                                     struct weir_error *error)
 {
 	const struct weir_policy *policy = config->policy;
@@ -197,20 +197,21 @@ enum weir_status inputs_check_lists(const struct weir_config *config, struct exe
 	for (uint32_t z = 0; policy != NULL && z < policy->zone_count; z++)
 		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
 			const char *path = policy->zones[z].exempt_lists[i];
-			struct exempt_list *list;
+			struct weir_exempt_list *list;
 			struct weir_error wrong;
 			struct weir_json at = weir_exempt_place(&root, z, path);
 			if (weir_http_address_has_account(path))
 				return weir_json_fail(&at, error,
 				                      "must have no account: it would stand in the policy for all who read it");
-			if (exempt_list_open(lists, path, &list, &wrong) != WEIR_OK)
+			if (weir_exempt_list_open(lists, path, &list, &wrong) != WEIR_OK)
 				return weir_json_fail(&at, error, "%s", wrong.text);
-			exempt_list_close(list);
+			weir_exempt_list_close(list);
 		}
 	return WEIR_OK;
 }
 
-enum weir_status inputs_check(const struct weir_config *config, struct exempt_lists *lists, struct weir_error *error)
+enum weir_status inputs_check(const struct weir_config *config, struct weir_exempt_lists *lists,
+                              struct weir_error *error)
 {
 	struct source_context context = {.once = true, .line_max_bytes = (uint32_t)config->collector.line_max_bytes};
 	static const struct weir_policy no_zones = {0};
@@ -226,16 +227,16 @@ enum weir_status inputs_check(const struct weir_config *config, struct exempt_li
 }
 
 enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
-                                     struct exempt_lists *lists, struct weir_error *error)
+                                     struct weir_exempt_lists *lists, struct weir_error *error)
 {
-	struct field_table fields;
-	struct matcher *matcher;
-	field_table_init(&fields);
-	enum weir_status status = exempt_lists_refresh(lists, policy, error);
+	struct weir_field_table fields;
+	struct weir_matcher *matcher;
+	weir_field_table_init(&fields);
+	enum weir_status status = weir_exempt_lists_refresh(lists, policy, error);
 	if (status == WEIR_OK)
-		status = matcher_new(policy, lists, &fields, (uint32_t)config->bus.partitions, &matcher, error);
+		status = weir_matcher_new(policy, lists, &fields, (uint32_t)config->bus.partitions, &matcher, error);
 	if (status == WEIR_OK)
-		matcher_free(matcher);
+		weir_matcher_free(matcher);
 	for (size_t i = 0; status == WEIR_OK && i < config->source_count; i++) {
 		struct format *format;
 		status = inputs_format(config, &fields, i, &format, error);
@@ -244,7 +245,7 @@ enum weir_status inputs_check_policy(const struct weir_config *config, const str
 		if (status == WEIR_OK)
 			status = check_fit(config, policy, i, error);
 	}
-	field_table_deinit(&fields);
+	weir_field_table_deinit(&fields);
 	return status;
 }
 
@@ -277,7 +278,7 @@ struct renewed {
 };
 
 /* Makes a new format for every reader of a source, as a policy may need other fields, and adds them to the list. */
-static enum weir_status make_formats(const struct inputs *inputs, const struct field_table *fields, size_t place,
+static enum weir_status make_formats(const struct inputs *inputs, const struct weir_field_table *fields, size_t place,
                                      struct renewed **list, size_t *made, struct weir_error *error)
 {
 	struct source_stream **streams;
@@ -312,15 +313,15 @@ static void put_format(const struct renewed *renewed)
  */
 enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_policy *policy, struct weir_error *error)
 {
-	struct field_table fields;
-	struct matcher *matcher;
+	struct weir_field_table fields;
+	struct weir_matcher *matcher;
 	struct renewed *list = NULL;
 	size_t made = 0;
-	field_table_init(&fields);
+	weir_field_table_init(&fields);
 	enum weir_status status =
-		matcher_new(policy, inputs->lists, &fields, (uint32_t)inputs->config->bus.partitions, &matcher, error);
+		weir_matcher_new(policy, inputs->lists, &fields, (uint32_t)inputs->config->bus.partitions, &matcher, error);
 	if (status != WEIR_OK) {
-		field_table_deinit(&fields);
+		weir_field_table_deinit(&fields);
 		return status;
 	}
 	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++)
@@ -328,13 +329,13 @@ enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_poli
 	if (status != WEIR_OK) {
 		for (size_t i = 0; i < made; i++)
 			format_free(list[i].format);
-		matcher_free(matcher);
-		field_table_deinit(&fields);
+		weir_matcher_free(matcher);
+		weir_field_table_deinit(&fields);
 	} else {
 		for (size_t i = 0; i < made; i++)
 			put_format(&list[i]);
-		matcher_free(inputs->matcher);
-		field_table_deinit(&inputs->fields);
+		weir_matcher_free(inputs->matcher);
+		weir_field_table_deinit(&inputs->fields);
 		inputs->matcher = matcher;
 		inputs->fields = fields;
 		inputs->policy = policy;
@@ -346,7 +347,7 @@ enum weir_status inputs_set_policy(struct inputs *inputs, const struct weir_poli
 void inputs_renew_lists(struct inputs *inputs)
 {
 	if (inputs->lists != NULL)
-		matcher_renew_lists(inputs->matcher, inputs->lists);
+		weir_matcher_renew_lists(inputs->matcher, inputs->lists);
 }
 
 void inputs_counts(const struct inputs *inputs, struct record_counts *sum)

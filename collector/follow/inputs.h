@@ -10,10 +10,10 @@
 
 #include "collector/follow/merge.h"
 #include "collector/follow/record_reader.h"
-#include "collector/match/matcher.h"
 #include "collector/source/source.h"
 #include "common/config/config.h"
 #include "common/log/metrics.h"
+#include "common/matcher/matcher.h"
 
 #include <pthread.h>
 
@@ -35,9 +35,9 @@ struct inputs {
 	struct source_context context;
 	const struct weir_policy *policy; /* in force; borrowed */
 	struct source_memory *own_memory; /* where the context has none: one for all sources, as in a run */
-	struct field_table fields;
-	struct exempt_lists *lists; /* borrowed; may be NULL */
-	struct matcher *matcher;
+	struct weir_field_table fields;
+	struct weir_exempt_lists *lists; /* borrowed; may be NULL */
+	struct weir_matcher *matcher;
 	struct source **sources;    /* in the configuration's order; NULL: it could not be reopened */
 	struct inputs_ended *ended; /* of each */
 	size_t source_count;
@@ -56,7 +56,7 @@ struct inputs {
  * @param context  copied; what it points to is borrowed and must outlive the inputs
  */
 WEIR_MUST_USE enum weir_status inputs_new(const struct weir_config *config, const struct weir_policy *policy,
-                                          struct exempt_lists *lists, const struct source_context *context,
+                                          struct weir_exempt_lists *lists, const struct source_context *context,
                                           struct dead_letters *dead, struct inputs **inputs, struct weir_error *error);
 void inputs_free(struct inputs *inputs);
 
@@ -65,7 +65,7 @@ void inputs_free(struct inputs *inputs);
  *
  * @return WEIR_OK; WEIR_INVALID: one that was never read cannot be; the error has its place in the configuration
  */
-WEIR_MUST_USE enum weir_status inputs_check_lists(const struct weir_config *config, struct exempt_lists *lists,
+WEIR_MUST_USE enum weir_status inputs_check_lists(const struct weir_config *config, struct weir_exempt_lists *lists,
                                                   struct weir_error *error);
 
 /**
@@ -74,7 +74,7 @@ WEIR_MUST_USE enum weir_status inputs_check_lists(const struct weir_config *conf
  *
  * @return WEIR_OK; WEIR_INVALID: the error has the path, the line and what would be accepted
  */
-WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, struct exempt_lists *lists,
+WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, struct weir_exempt_lists *lists,
                                             struct weir_error *error);
 
 /**
@@ -86,10 +86,10 @@ WEIR_MUST_USE enum weir_status inputs_check(const struct weir_config *config, st
  *         source's records for what they are not; WEIR_IO: of a list
  */
 WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *config, const struct weir_policy *policy,
-                                                   struct exempt_lists *lists, struct weir_error *error);
+                                                   struct weir_exempt_lists *lists, struct weir_error *error);
 
 /** Creates the format of a source for these fields. @param format  returned, the caller frees it with format_free() */
-WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, const struct field_table *fields,
+WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, const struct weir_field_table *fields,
                                              size_t place, struct format **format, struct weir_error *error);
 
 /* What a zone asks a field for. */
@@ -108,7 +108,7 @@ typedef void inputs_lack(void *context, const struct weir_zone *zone, const char
  * nothing.
  */
 WEIR_MUST_USE enum weir_status inputs_each_lack(const struct weir_config *config, const struct weir_policy *policy,
-                                                struct exempt_lists *lists, inputs_lack *call, void *context,
+                                                struct weir_exempt_lists *lists, inputs_lack *call, void *context,
                                                 struct weir_error *error);
 
 /** The streams of sources[place]. @return how many; 0 if it is not open */

@@ -11,27 +11,29 @@
 #include <stdlib.h>
 
 /* The first field of the zone's key or match that a format lacks, or NULL. */
-static const char *lacking(const struct format *format, const struct field_table *fields, const struct weir_zone *zone)
+static const char *lacking(const struct format *format, const struct weir_field_table *fields,
+                           const struct weir_zone *zone)
 {
 	for (uint32_t i = 0; i < zone->key_count; i++)
-		if (format_lacks(format, (uint32_t)field_table_find(fields, weir_span_of(zone->key[i].field))))
+		if (format_lacks(format, (uint32_t)weir_field_table_find(fields, weir_span_of(zone->key[i].field))))
 			return zone->key[i].field;
 	for (uint32_t i = 0; i < zone->match.field_count; i++)
-		if (format_lacks(format, (uint32_t)field_table_find(fields, weir_span_of(zone->match.fields[i].field))))
+		if (format_lacks(format, (uint32_t)weir_field_table_find(fields, weir_span_of(zone->match.fields[i].field))))
 			return zone->match.fields[i].field;
 	return NULL;
 }
 
 /* Whether every format lacks a field. */
-static bool all_lack(struct format *const *formats, size_t count, const struct field_table *fields, const char *field)
+static bool all_lack(struct format *const *formats, size_t count, const struct weir_field_table *fields,
+                     const char *field)
 {
 	for (size_t i = 0; i < count; i++)
-		if (!format_lacks(formats[i], (uint32_t)field_table_find(fields, weir_span_of(field))))
+		if (!format_lacks(formats[i], (uint32_t)weir_field_table_find(fields, weir_span_of(field))))
 			return false;
 	return count > 0;
 }
 
-static void judge_zone(struct format *const *formats, size_t count, const struct field_table *fields,
+static void judge_zone(struct format *const *formats, size_t count, const struct weir_field_table *fields,
                        const struct weir_zone *zone, inputs_lack *call, void *context)
 {
 	const char *field = NULL;
@@ -51,15 +53,16 @@ static void judge_zone(struct format *const *formats, size_t count, const struct
 }
 
 enum weir_status inputs_each_lack(const struct weir_config *config, const struct weir_policy *policy,
-                                  struct exempt_lists *lists, inputs_lack *call, void *context,
+                                  struct weir_exempt_lists *lists, inputs_lack *call, void *context,
                                   struct weir_error *error)
 {
-	struct field_table fields;
-	struct matcher *matcher = NULL;
+	struct weir_field_table fields;
+	struct weir_matcher *matcher = NULL;
 	struct format **formats = weir_alloc(config->source_count, sizeof(struct format *));
 	size_t made = 0;
-	field_table_init(&fields);
-	enum weir_status status = matcher_new(policy, lists, &fields, (uint32_t)config->bus.partitions, &matcher, error);
+	weir_field_table_init(&fields);
+	enum weir_status status =
+		weir_matcher_new(policy, lists, &fields, (uint32_t)config->bus.partitions, &matcher, error);
 	bool decisions = false;
 	for (size_t i = 0; status == WEIR_OK && i < config->source_count; i++) {
 		struct weir_json source = weir_json_element(&config->sources, i);
@@ -76,7 +79,7 @@ enum weir_status inputs_each_lack(const struct weir_config *config, const struct
 	for (size_t i = 0; i < made; i++)
 		format_free(formats[i]);
 	free(formats);
-	matcher_free(matcher);
-	field_table_deinit(&fields);
+	weir_matcher_free(matcher);
+	weir_field_table_deinit(&fields);
 	return status;
 }

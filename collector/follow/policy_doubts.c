@@ -322,9 +322,9 @@ static void doubt_object(struct teller *teller, const struct weir_match *object)
 		}
 }
 
-static void doubt_list(struct teller *teller, struct exempt_lists *lists, const char *path)
+static void doubt_list(struct teller *teller, struct weir_exempt_lists *lists, const char *path)
 {
-	struct exempt_list_facts facts = exempt_lists_facts(lists, path);
+	struct weir_exempt_list_facts facts = weir_exempt_lists_facts(lists, path);
 	struct weir_text shown = {0};
 	weir_http_address_show(path, &shown);
 	if (facts.words > 0 && weir_zone_counts_addresses(teller->zone))
@@ -339,7 +339,7 @@ static void doubt_list(struct teller *teller, struct exempt_lists *lists, const 
 	tell_words(teller);
 }
 
-static void doubt_exempt(struct teller *teller, struct exempt_lists *lists)
+static void doubt_exempt(struct teller *teller, struct weir_exempt_lists *lists)
 {
 	const struct weir_zone *zone = teller->zone;
 	bool addresses = weir_zone_counts_addresses(zone);
@@ -479,7 +479,7 @@ static void doubt_decisions(struct teller *teller, const struct weir_policy *pol
 	tell_words(teller);
 }
 
-void policy_doubts(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
+void policy_doubts(const struct weir_policy *policy, const struct weir_config *config, struct weir_exempt_lists *lists,
                    policy_doubt *tell, void *context)
 {
 	for (uint32_t z = 0; z < policy->zone_count; z++) {
@@ -514,8 +514,8 @@ static void log_doubt(void *context, uint32_t zone, const char *member, const ch
 	         words);
 }
 
-void policy_doubts_log(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
-                       const struct weir_log *log)
+void policy_doubts_log(const struct weir_policy *policy, const struct weir_config *config,
+                       struct weir_exempt_lists *lists, const struct weir_log *log)
 {
 	struct logger logger = {log, policy};
 	policy_doubts(policy, config, lists, log_doubt, &logger);

@@ -6,8 +6,8 @@
 #ifndef COLLECTOR_POLICY_DOUBTS_H
 #define COLLECTOR_POLICY_DOUBTS_H
 
-#include "collector/match/exempt_list.h"
 #include "common/config/config.h"
+#include "common/exempt/exempt_list.h"
 
 /**
  * Told of one doubt.
@@ -24,12 +24,12 @@ typedef void policy_doubt(void *context, uint32_t zone, const char *member, cons
  * @param config  whose sources the zones may name; NULL: others may have more
  * @param lists   of its "exempt"; NULL: they are not looked at
  */
-void policy_doubts(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
+void policy_doubts(const struct weir_policy *policy, const struct weir_config *config, struct weir_exempt_lists *lists,
                    policy_doubt *tell, void *context);
 
 /** The same, as warnings in the log. */
-void policy_doubts_log(const struct weir_policy *policy, const struct weir_config *config, struct exempt_lists *lists,
-                       const struct weir_log *log);
+void policy_doubts_log(const struct weir_policy *policy, const struct weir_config *config,
+                       struct weir_exempt_lists *lists, const struct weir_log *log);
 
 enum { DOUBTS_TOLD = 8 };
 

@@ -55,7 +55,7 @@ static void begin_file(struct format *format, struct weir_span before)
 	format_begin(format, (struct weir_span){0});
 	if (format->header == NULL)
 		return;
-	struct record ignored;
+	struct weir_record ignored;
 	for (uint32_t at = 0, end; at < before.length && format_header(format).at == NULL; at = end + 1) {
 		const char *newline = memchr(before.at + at, '\n', before.length - at);
 		end = newline != NULL ? (uint32_t)(newline - before.at) : before.length;
@@ -118,8 +118,8 @@ static void take_record(struct record_reader *reader)
 	reader->ahead.records = fresh;
 	reader->record.source = reader->source_name;
 	reader->record.by_name = reader->by_name;
-	reader->ahead.words = fresh && reader->record.ip == RECORD_IP_WORD;
-	if (reader->record.fields[FIELD_IP].at == NULL && reader->hint_tries < HINT_TRIES)
+	reader->ahead.words = fresh && reader->record.ip == WEIR_RECORD_IP_WORD;
+	if (reader->record.fields[WEIR_FIELD_IP].at == NULL && reader->hint_tries < HINT_TRIES)
 		look_for_client(reader);
 }
 

@@ -55,7 +55,7 @@ struct record_reader {
 	uint32_t next_line;   /* index in the chunk's positions */
 	struct lines ends;
 	/* the newest record, valid after WEIR_OK until the next call */
-	struct record record;
+	struct weir_record record;
 	struct weir_span line;
 	uint64_t position;           /* just after its line */
 	uint64_t taken_position;     /* after the newest record taken: a cut resumes here */

@@ -55,7 +55,7 @@ static bool is_compressed(const char *bytes, size_t length)
 
 static void try_line(struct format *format, const char *line, size_t length, struct sample *sample)
 {
-	struct record record;
+	struct weir_record record;
 	if (length > 0 && line[length - 1] == '\r')
 		length--;
 	enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);

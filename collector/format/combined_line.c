@@ -7,8 +7,8 @@
  */
 #include "collector/format/combined_line.h"
 
-#include "collector/record/find.h"
 #include "common/bytes/address.h"
+#include "common/record/find.h"
 
 static struct weir_span between(const char *begin, const char *end)
 {
@@ -263,8 +263,8 @@ static bool ends_request(const char *quote, const char *end)
 /* The quote that closes a request; NULL: none does. */
 static const char *closing_quote(const char *at, const char *end)
 {
-	const char *first = find_closing_quote(at, end);
-	for (const char *quote = first; quote != NULL; quote = find_closing_quote(quote + 1, end))
+	const char *first = weir_find_closing_quote(at, end);
+	for (const char *quote = first; quote != NULL; quote = weir_find_closing_quote(quote + 1, end))
 		if (ends_request(quote, end))
 			return quote;
 	if (first != NULL && (first + 1 == end || first[1] == ' '))
@@ -308,7 +308,7 @@ void combined_line_tail(const char *at, const char *end, struct combined_line *l
 	for (enum combined_part part = COMBINED_REFERER; part <= COMBINED_XFF; part++) {
 		if (end - at < 3 || at[0] != ' ' || at[1] != '"')
 			return;
-		const char *quote = find_closing_quote(at + 2, end);
+		const char *quote = weir_find_closing_quote(at + 2, end);
 		line->cut |= quote == NULL;
 		if (quote == NULL)
 			return;

@@ -6,10 +6,10 @@
 
 #include "collector/format/format_kinds.h"
 #include "collector/format/format_options.h"
-#include "collector/record/client_ip.h"
-#include "collector/record/find.h"
 #include "common/base/suggest.h"
 #include "common/json/json_shape.h"
+#include "common/record/client_ip.h"
+#include "common/record/find.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -97,8 +97,8 @@ json_t *format_shape(void)
 	return weir_shape_either(json_pack("{s:o}", "enum", names), weir_shape_one_of(objects));
 }
 
-enum weir_status format_new(const struct weir_json *config, const struct field_table *fields, struct format **format,
-                            struct weir_error *error)
+enum weir_status format_new(const struct weir_json *config, const struct weir_field_table *fields,
+                            struct format **format, struct weir_error *error)
 {
 	const struct format_kind *kind;
 	enum weir_status status = find_kind(config, &kind, error);
@@ -113,7 +113,7 @@ enum weir_status format_new(const struct weir_json *config, const struct field_t
 	return status;
 }
 
-enum weir_status format_new_inside(const struct weir_json *config, const struct field_table *fields,
+enum weir_status format_new_inside(const struct weir_json *config, const struct weir_field_table *fields,
                                    struct format **format, struct weir_error *error)
 {
 	const struct format_kind *kind;
@@ -123,8 +123,9 @@ enum weir_status format_new_inside(const struct weir_json *config, const struct 
 	return (kind->create_inside != NULL ? kind->create_inside : kind->create)(config, kind, fields, format, error);
 }
 
-enum weir_status format_new_behind(const char *head, const struct weir_json *config, const struct field_table *fields,
-                                   struct format **format, struct weir_error *error)
+enum weir_status format_new_behind(const char *head, const struct weir_json *config,
+                                   const struct weir_field_table *fields, struct format **format,
+                                   struct weir_error *error)
 {
 	const struct format_kind *kind, *heads = NULL;
 	if (head == NULL)
@@ -147,8 +148,8 @@ void format_free(struct format *format)
 {
 	if (format == NULL)
 		return;
-	client_ip_free(format->client_ip);
-	served_path_room_deinit(&format->path_room);
+	weir_client_ip_free(format->client_ip);
+	weir_served_path_room_deinit(&format->path_room);
 	unescape_scratch_deinit(&format->header_room);
 	format->free(format);
 }
@@ -171,21 +172,21 @@ static struct weir_span without_blanks(struct weir_span text)
 }
 
 /* An address becomes canonical; anything else stays, and is told. */
-static void settle_ip(struct format *format, struct record *record)
+static void settle_ip(struct format *format, struct weir_record *record)
 {
-	struct weir_span *ip = &record->fields[FIELD_IP];
+	struct weir_span *ip = &record->fields[WEIR_FIELD_IP];
 	struct weir_address address;
-	if (ip->at == NULL || record->ip != RECORD_IP_UNTOLD)
+	if (ip->at == NULL || record->ip != WEIR_RECORD_IP_UNTOLD)
 		return;
-	if (find_ipv4(ip->at, ip->length, ip->at + ip->length)) {
-		record->ip = RECORD_IP_PLAIN;
+	if (weir_find_ipv4(ip->at, ip->length, ip->at + ip->length)) {
+		record->ip = WEIR_RECORD_IP_PLAIN;
 		return;
 	}
 	if (!weir_address_read(*ip, &address) && !weir_address_read(without_blanks(*ip), &address)) {
-		record->ip = RECORD_IP_WORD;
+		record->ip = WEIR_RECORD_IP_WORD;
 		return;
 	}
-	record->ip = RECORD_IP_PLAIN;
+	record->ip = WEIR_RECORD_IP_PLAIN;
 	uint32_t length = weir_address_format(&address, format->ip_text);
 	struct weir_span canonical = {.at = format->ip_text, .length = length};
 	if (!weir_span_equal(canonical, *ip))
@@ -193,27 +194,27 @@ static void settle_ip(struct format *format, struct record *record)
 }
 
 /* The target is the path as it is written, unless the line has one of its own. */
-static void settle_path(struct format *format, struct record *record)
+static void settle_path(struct format *format, struct weir_record *record)
 {
-	struct weir_span *path = &record->fields[FIELD_PATH];
+	struct weir_span *path = &record->fields[WEIR_FIELD_PATH];
 	if (path->at == NULL)
 		return;
 	if (format->target >= 0 && record->fields[format->target].at == NULL)
 		record->fields[format->target] = *path;
-	*path = served_path(*path, &format->path_room);
+	*path = weir_served_path(*path, &format->path_room);
 	if (path->length == 0)
 		path->at = NULL;
 }
 
-static bool settle_client(struct format *format, struct record *record)
+static bool settle_client(struct format *format, struct weir_record *record)
 {
-	struct weir_span header = record->fields[client_ip_header(format->client_ip)];
+	struct weir_span header = record->fields[weir_client_ip_header(format->client_ip)];
 	if (format->escapes && header.at != NULL)
 		header = unescape_log(&format->header_room, header);
-	return client_ip_apply(format->client_ip, header, record);
+	return weir_client_ip_apply(format->client_ip, header, record);
 }
 
-enum format_reason format_settle(struct format *format, struct record *record)
+enum format_reason format_settle(struct format *format, struct weir_record *record)
 {
 	if (format->client_ip != NULL && !settle_client(format, record))
 		return FORMAT_NO_CLIENT;
@@ -226,9 +227,9 @@ enum format_reason format_settle(struct format *format, struct record *record)
 
 bool format_lacks(const struct format *format, uint32_t field)
 {
-	bool from_header = field == FIELD_IP && format->client_ip != NULL;
+	bool from_header = field == WEIR_FIELD_IP && format->client_ip != NULL;
 	bool from_path = format->target >= 0 && field == (uint32_t)format->target;
 	if (format->lacks == NULL || from_header)
 		return false;
-	return format->lacks(format, field) && !(from_path && !format->lacks(format, FIELD_PATH));
+	return format->lacks(format, field) && !(from_path && !format->lacks(format, WEIR_FIELD_PATH));
 }

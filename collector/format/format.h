@@ -13,16 +13,17 @@
 #ifndef COLLECTOR_FORMAT_H
 #define COLLECTOR_FORMAT_H
 
-#include "collector/record/record.h"
-#include "collector/record/served_path.h"
+#include "collector/record/format_reason.h"
 #include "collector/record/unescape.h"
 #include "common/base/status.h"
 #include "common/bytes/address.h"
 #include "common/json/json.h"
+#include "common/record/record.h"
+#include "common/record/served_path.h"
 
 enum { FORMAT_LINE_MAX_BYTES = 1 << 20, FORMAT_HELP_BYTES = 256 };
 
-struct client_ip;
+struct weir_client_ip;
 struct time_reader;
 
 /* The head of every format; what a kind needs comes after it in memory. */
@@ -34,7 +35,7 @@ struct format {
 	 * @param record  filled on FORMAT_OK: time, cost and each wanted field (absent ones have at = NULL)
 	 * @thread one thread per format object
 	 */
-	enum format_reason (*parse)(struct format *format, const char *line, uint32_t length, struct record *record);
+	enum format_reason (*parse)(struct format *format, const char *line, uint32_t length, struct weir_record *record);
 	void (*free)(struct format *format);
 	/* Both NULL where no line depends on an earlier one; see format_begin() and format_header(). */
 	void (*begin)(struct format *format, struct weir_span header);
@@ -42,7 +43,7 @@ struct format {
 	struct weir_span (*unfinished)(struct format *format); /* see format_unfinished(); NULL: each line ends itself */
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
 	struct format *inner;                                       /* of the message after a head; NULL: there is none */
-	struct client_ip *client_ip;                                /* owned; NULL: the ip stays as the line has it */
+	struct weir_client_ip *client_ip;                           /* owned; NULL: the ip stays as the line has it */
 	enum format_reason malformed; /* what parse() gives for a line that is not of this format */
 	uint64_t unmatched;           /* lines that are not of this format, and were skipped as its options say */
 	struct time_reader *time;     /* its own: who knows a time for lines that have none says so there */
@@ -57,7 +58,7 @@ struct format {
 	bool reads_objects;  /* lines are objects of JSON */
 	int target;          /* the field "target" where it is wanted, or -1 */
 	bool escapes;        /* its values stay as an access log escapes them */
-	struct served_path_room path_room;
+	struct weir_served_path_room path_room;
 	struct unescape_scratch header_room;
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
 };
@@ -70,7 +71,7 @@ struct format {
  *                after them
  * @param format  returned: format_free()
  */
-WEIR_MUST_USE enum weir_status format_new(const struct weir_json *config, const struct field_table *fields,
+WEIR_MUST_USE enum weir_status format_new(const struct weir_json *config, const struct weir_field_table *fields,
                                           struct format **format, struct weir_error *error);
 void format_free(struct format *format);
 
@@ -78,7 +79,7 @@ void format_free(struct format *format);
 json_t *format_shape(void);
 
 /** The same for what stands after a head, which has a time: its own may be missing. */
-WEIR_MUST_USE enum weir_status format_new_inside(const struct weir_json *config, const struct field_table *fields,
+WEIR_MUST_USE enum weir_status format_new_inside(const struct weir_json *config, const struct weir_field_table *fields,
                                                  struct format **format, struct weir_error *error);
 
 /**
@@ -88,22 +89,22 @@ WEIR_MUST_USE enum weir_status format_new_inside(const struct weir_json *config,
  * @param config  of the one or the other
  */
 WEIR_MUST_USE enum weir_status format_new_behind(const char *head, const struct weir_json *config,
-                                                 const struct field_table *fields, struct format **format,
+                                                 const struct weir_field_table *fields, struct format **format,
                                                  struct weir_error *error);
 
 /** The words of a reason; NULL for a number that no format has. */
 const char *format_reason_text(enum format_reason reason);
 
 /** Gives the fields that mean the same in every format their one form: the client's `ip`, the `path`, the `target`. */
-enum format_reason format_settle(struct format *format, struct record *record);
+enum format_reason format_settle(struct format *format, struct weir_record *record);
 
 /** Parses a line (without its newline and the CR before it) and settles the record: what callers use. */
 static inline enum format_reason format_parse(struct format *format, const char *line, uint32_t length,
-                                              struct record *record)
+                                              struct weir_record *record)
 {
 	if (length == 0)
 		return FORMAT_SKIP;
-	record->ip = RECORD_IP_UNTOLD;
+	record->ip = WEIR_RECORD_IP_UNTOLD;
 	record->cut = format->cut;
 	record->settled = false;
 	enum format_reason reason = format->parse(format, line, length, record);

@@ -11,8 +11,8 @@
  */
 #include "collector/format/combined_line.h"
 #include "collector/format/format_options.h"
-#include "collector/record/find.h"
 #include "common/base/alloc.h"
+#include "common/record/find.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,9 @@ struct format_combined {
 	struct format format;
 	struct format_options options;
 	bool wants_tail;                  /* referer, agent or xff */
-	uint8_t field_of[COMBINED_PARTS]; /* FIELD_NONE: that part is not wanted */
+	uint8_t field_of[COMBINED_PARTS]; /* WEIR_FIELD_NONE: that part is not wanted */
 	uint32_t lacking_count;
-	uint8_t lacking[FIELD_MAX]; /* wanted fields that no such line has */
+	uint8_t lacking[WEIR_FIELD_MAX]; /* wanted fields that no such line has */
 };
 
 /* Where a line's parts go. */
@@ -59,7 +59,7 @@ static void put_split(const struct place *place, const struct combined_line *lin
 /* The first `bytes` bytes are the same; 8 are readable in both. */
 static inline bool same_bytes(const char *a, const char *b, unsigned bytes)
 {
-	return ((find_load_8(a) ^ find_load_8(b)) << (64 - 8 * bytes)) == 0;
+	return ((weir_find_load_8(a) ^ weir_find_load_8(b)) << (64 - 8 * bytes)) == 0;
 }
 
 /*
@@ -71,7 +71,7 @@ static inline bool same_bytes(const char *a, const char *b, unsigned bytes)
 static inline const char *usual_method(const char *at)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
-	uint64_t word = find_load_8(at), spaces = word ^ ones * ' ';
+	uint64_t word = weir_find_load_8(at), spaces = word ^ ones * ' ';
 	spaces = (spaces - ones) & ~spaces & high;
 	if (spaces == 0 || (spaces & 0x80) != 0)
 		return NULL;
@@ -91,10 +91,10 @@ static inline uint64_t target_marks(const char *at, unsigned bytes, uint64_t *ma
 {
 	uint64_t stops = 0;
 	*marks = 0;
-	for (unsigned i = 0; i < bytes; i += FIND_BYTES) {
-		find_block block = find_load(at + i);
-		stops |= find_bits(find_space_or_quote(block)) << i;
-		*marks |= find_bits(find_path_mark(find_load(at + i - 1), block)) << i;
+	for (unsigned i = 0; i < bytes; i += WEIR_FIND_BYTES) {
+		weir_find_block block = weir_find_load(at + i);
+		stops |= weir_find_bits(weir_find_space_or_quote(block)) << i;
+		*marks |= weir_find_bits(weir_find_path_mark(weir_find_load(at + i - 1), block)) << i;
 	}
 	return stops;
 }
@@ -114,9 +114,9 @@ static inline const char *usual_request(const char *at, const char *end, const s
 		if (end - at >= 64) {
 			stops = target_marks(at, 64, &marks);
 			at += 64;
-		} else if (end - at >= FIND_BYTES) {
-			stops = target_marks(at, FIND_BYTES, &marks);
-			at += FIND_BYTES;
+		} else if (end - at >= WEIR_FIND_BYTES) {
+			stops = target_marks(at, WEIR_FIND_BYTES, &marks);
+			at += WEIR_FIND_BYTES;
 		} else {
 			return NULL;
 		}
@@ -137,26 +137,27 @@ static inline const char *usual_request(const char *at, const char *end, const s
 }
 
 /* What follows an ip: " - user [" and the time, with the eight bytes that begin behind it. */
-enum { USUAL_TIME_BYTES = TIME_COMMON_BYTES + 8, USUAL_REST_BYTES = 3 + FIND_BYTES + 2 + USUAL_TIME_BYTES };
+enum { USUAL_TIME_BYTES = TIME_COMMON_BYTES + 8, USUAL_REST_BYTES = 3 + WEIR_FIND_BYTES + 2 + USUAL_TIME_BYTES };
 
 /* ip, "-" and a user without spaces, up to the time, of which USUAL_TIME_BYTES are there; NULL: not of that shape. */
-static inline const char *usual_client(const char *at, const char *end, const struct place *place, enum record_ip *ip)
+static inline const char *usual_client(const char *at, const char *end, const struct place *place,
+                                       enum weir_record_ip *ip)
 {
 	const char *begin = at;
-	if (end - at < 2 * FIND_BYTES)
+	if (end - at < 2 * WEIR_FIND_BYTES)
 		return NULL;
-	uint64_t spaces = find_equal(find_load(at), ' ');
+	uint64_t spaces = weir_find_equal(weir_find_load(at), ' ');
 	if (spaces == 0) {
-		at += FIND_BYTES;
-		spaces = find_equal(find_load(at), ' ');
+		at += WEIR_FIND_BYTES;
+		spaces = weir_find_equal(weir_find_load(at), ' ');
 		if (spaces == 0)
 			return NULL;
 	}
-	at += find_index(spaces);
+	at += weir_find_index(spaces);
 	if (at == begin || end - at < 6 + USUAL_TIME_BYTES)
 		return NULL;
-	*ip = find_ipv4(begin, (unsigned)(at - begin), end) ? RECORD_IP_PLAIN : RECORD_IP_UNTOLD;
-	if (*ip == RECORD_IP_UNTOLD && (*begin == '-' || !combined_line_client(span_of(begin, at))))
+	*ip = weir_find_ipv4(begin, (unsigned)(at - begin), end) ? WEIR_RECORD_IP_PLAIN : WEIR_RECORD_IP_UNTOLD;
+	if (*ip == WEIR_RECORD_IP_UNTOLD && (*begin == '-' || !combined_line_client(span_of(begin, at))))
 		return NULL;
 	put(place, COMBINED_IP, begin, at);
 	put_absent(place, COMBINED_IDENT);
@@ -167,10 +168,10 @@ static inline const char *usual_client(const char *at, const char *end, const st
 	if (!same_bytes(at, " -      ", 3) || end - at < USUAL_REST_BYTES)
 		return NULL;
 	const char *user = at + 3;
-	spaces = find_equal(find_load(user), ' ');
+	spaces = weir_find_equal(weir_find_load(user), ' ');
 	if (spaces == 0 || *user == ' ')
 		return NULL;
-	at = user + find_index(spaces);
+	at = user + weir_find_index(spaces);
 	put(place, COMBINED_USER, user, at);
 	return at[1] == '[' ? at + 2 : NULL;
 }
@@ -181,16 +182,16 @@ static inline const char *usual_status_and_bytes(const char *at, const char *end
 	if (end - at < 8)
 		return NULL;
 	/* Less " 000 ", a space is 0 and a digit 0..9: see time_of_day_ms(). */
-	uint64_t digits = find_load_8(at) ^ find_load_8(" 000    ");
+	uint64_t digits = weir_find_load_8(at) ^ weir_find_load_8(" 000    ");
 	const uint64_t room = UINT64_C(0x7f7676767f), high = UINT64_C(0x8080808080);
 	if ((((digits + room) | digits) & high) != 0)
 		return NULL;
 	put(place, COMBINED_STATUS, at + 1, at + 4);
 	const char *bytes = at + 5;
-	uint64_t others = find_not_digit(find_load_until(bytes, end));
+	uint64_t others = weir_find_not_digit(weir_find_load_until(bytes, end));
 	if (others == 0)
 		return NULL;
-	at = bytes + find_index(others);
+	at = bytes + weir_find_index(others);
 	put(place, COMBINED_BYTES, bytes, at);
 	if (at == bytes && *at == '-') {
 		put_absent(place, COMBINED_BYTES);
@@ -201,7 +202,7 @@ static inline const char *usual_status_and_bytes(const char *at, const char *end
 
 /* Takes a line of the usual shape; false: it may have any other, and what is in the record counts for nothing. */
 static inline bool take_usual(struct format_combined *combined, const struct place *place, const char *at,
-                              const char *end, struct record *record)
+                              const char *end, struct weir_record *record)
 {
 	struct combined_line line;
 	line.cut = false;
@@ -229,16 +230,16 @@ static inline bool take_usual(struct format_combined *combined, const struct pla
 	}
 	put_absent(place, COMBINED_HOST);
 	record->cut |= line.cut;
-	record->settled = record->ip == RECORD_IP_PLAIN && line.served && combined->format.client_ip == NULL;
+	record->settled = record->ip == WEIR_RECORD_IP_PLAIN && line.served && combined->format.client_ip == NULL;
 	return true;
 }
 
 /* Takes a line of any shape. */
 static enum format_reason take_any(struct format_combined *combined, const struct place *place, struct weir_span text,
-                                   struct record *record)
+                                   struct weir_record *record)
 {
 	struct combined_line line;
-	record->ip = RECORD_IP_UNTOLD;
+	record->ip = WEIR_RECORD_IP_UNTOLD;
 	if (!combined_line_split(text, &line))
 		return combined->format.malformed;
 	put_split(place, &line, 0, COMBINED_PARTS - 1);
@@ -247,7 +248,7 @@ static enum format_reason take_any(struct format_combined *combined, const struc
 	return time_read(&combined->options.time, format_value_or_dash(time.at, time.length), &record->time_ms);
 }
 
-static enum format_reason parse(struct format *format, const char *text, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *text, uint32_t length, struct weir_record *record)
 {
 	struct format_combined *combined = (struct format_combined *)format;
 	const struct place place = {.field_of = combined->field_of, .fields = record->fields};
@@ -292,7 +293,7 @@ static bool lacks(const struct format *format, uint32_t field)
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct format_combined *combined = weir_alloc(1, sizeof *combined);
 	combined->format.parse = parse;
@@ -305,7 +306,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 		format_free(&combined->format);
 		return status;
 	}
-	memset(combined->field_of, FIELD_NONE, sizeof combined->field_of);
+	memset(combined->field_of, WEIR_FIELD_NONE, sizeof combined->field_of);
 	for (uint32_t i = 0; i < combined->options.fields.count; i++) {
 		if (!format_wants(&combined->options, i))
 			continue;

@@ -11,10 +11,10 @@
  */
 #include "collector/format/format_slots.h"
 #include "collector/format/line_text.h"
-#include "collector/record/client_ip.h"
-#include "collector/record/find.h"
 #include "common/base/alloc.h"
 #include "common/json/json_shape.h"
+#include "common/record/client_ip.h"
+#include "common/record/find.h"
 
 #include <stdlib.h>
 
@@ -117,7 +117,7 @@ static void keep_bytes(struct format_delimited *delimited, const char *begin, co
 static bool take_quoted(struct format_delimited *delimited, const char **at, const char *end, struct weir_span *value)
 {
 	const char *begin = *at;
-	const char *close = find_either(begin, end, delimited->quote, delimited->quote);
+	const char *close = weir_find_either(begin, end, delimited->quote, delimited->quote);
 	if (close == end)
 		return false;
 	*value = (struct weir_span){.at = begin, .length = (uint32_t)(close - begin)};
@@ -126,7 +126,7 @@ static bool take_quoted(struct format_delimited *delimited, const char **at, con
 		do {
 			keep_bytes(delimited, begin, close + 1);
 			begin = close + 2;
-			close = find_either(begin, end, delimited->quote, delimited->quote);
+			close = weir_find_either(begin, end, delimited->quote, delimited->quote);
 			if (close == end)
 				return false;
 		} while (end - close > 1 && close[1] == delimited->quote);
@@ -146,7 +146,7 @@ static inline bool take_value(struct format_delimited *delimited, const char **a
 		return take_quoted(delimited, at, end, value);
 	}
 	const char *begin = *at;
-	*at = find_either(begin, end, delimited->separator, delimited->blanks ? '\t' : delimited->separator);
+	*at = weir_find_either(begin, end, delimited->separator, delimited->blanks ? '\t' : delimited->separator);
 	*value = (struct weir_span){.at = begin, .length = (uint32_t)(*at - begin)};
 	return true;
 }
@@ -303,20 +303,22 @@ static bool fits_columns(const struct format_delimited *delimited, const char *b
 static bool must_be_whole(const struct format_delimited *delimited, int slot)
 {
 	const struct format *format = &delimited->format;
-	bool of_client = format->client_ip != NULL &&
-	                 slot == format_slots_of_field(&delimited->slots, (uint32_t)client_ip_header(format->client_ip));
+	bool of_client =
+		format->client_ip != NULL &&
+		slot == format_slots_of_field(&delimited->slots, (uint32_t)weir_client_ip_header(format->client_ip));
 	bool of_cost = delimited->options.cost_field >= 0 &&
 	               slot == format_slots_of_field(&delimited->slots, (uint32_t)delimited->options.cost_field);
 	bool of_time = slot == FORMAT_SLOT_TIME || slot == delimited->date_slot ||
 	               (delimited->slots.time_second != 0 && slot == (int)delimited->slots.time_second);
-	return of_time || of_client || of_cost || slot == format_slots_of_field(&delimited->slots, FIELD_IP);
+	return of_time || of_client || of_cost || slot == format_slots_of_field(&delimited->slots, WEIR_FIELD_IP);
 }
 
 /* Says of a cut row whether the proxies' header did not come or may be in what is missing: the one is "-" again. */
 static void tell_header(const struct format_delimited *delimited, uint32_t cut_column, struct weir_span *values)
 {
-	const struct client_ip *client_ip = delimited->format.client_ip;
-	int slot = client_ip != NULL ? format_slots_of_field(&delimited->slots, (uint32_t)client_ip_header(client_ip)) : -1;
+	const struct weir_client_ip *client_ip = delimited->format.client_ip;
+	int slot =
+		client_ip != NULL ? format_slots_of_field(&delimited->slots, (uint32_t)weir_client_ip_header(client_ip)) : -1;
 	for (uint32_t column = 0; slot >= 0 && column < delimited->column_count && column < cut_column; column++)
 		if (delimited->column_slots[column] == slot && values[slot].at == NULL)
 			values[slot] = weir_span_of("-");
@@ -335,10 +337,10 @@ static void drop_cut_column(const struct format_delimited *delimited, uint32_t c
 
 /* A row that is cut counts if it says when and who. Who is an address: anything else shows that the names are others. */
 static enum format_reason finish_cut(const struct format_delimited *delimited, enum format_reason reason,
-                                     struct record *record)
+                                     struct weir_record *record)
 {
 	struct weir_address address;
-	struct weir_span ip = record->fields[FIELD_IP];
+	struct weir_span ip = record->fields[WEIR_FIELD_IP];
 	record->cut = true;
 	if (reason == FORMAT_NO_TIME || ip.at == NULL || !weir_address_read(ip, &address))
 		return delimited->format.malformed;
@@ -403,7 +405,7 @@ static bool split(struct format_delimited *delimited, const char *at, const char
 	}
 }
 
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_delimited *delimited = (struct format_delimited *)format;
 	if (line[0] == '#' && take_directive(delimited, (struct weir_span){.at = line, .length = length}))
@@ -529,7 +531,7 @@ static enum weir_status read_columns(struct format_delimited *delimited, const s
 }
 
 static enum weir_status read_options(struct format_delimited *delimited, const struct weir_json *config,
-                                     const struct format_kind *kind, const struct field_table *fields,
+                                     const struct format_kind *kind, const struct weir_field_table *fields,
                                      struct weir_error *error)
 {
 	enum weir_status status = format_options_init(&delimited->options, config, fields, kind, &delimited->format, error);
@@ -556,7 +558,7 @@ static enum weir_status read_options(struct format_delimited *delimited, const s
 }
 
 enum weir_status format_delimited_new(const struct weir_json *config, const struct format_kind *kind,
-                                      const struct format_dialect *dialect, const struct field_table *fields,
+                                      const struct format_dialect *dialect, const struct weir_field_table *fields,
                                       struct format **format, struct weir_error *error)
 {
 	struct format_delimited *delimited = weir_alloc(1, sizeof *delimited);
@@ -575,7 +577,7 @@ enum weir_status format_delimited_new(const struct weir_json *config, const stru
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	return format_delimited_new(config, kind, NULL, fields, format, error);
 }

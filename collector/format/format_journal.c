@@ -6,7 +6,7 @@
 #include "collector/format/format_options.h"
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct weir_json body = weir_json_member(config, "message");
 	if (weir_json_exists(&body))

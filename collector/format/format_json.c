@@ -7,8 +7,8 @@
 #include "collector/format/format_slots.h"
 #include "collector/format/json_scan.h"
 #include "collector/format/line_text.h"
-#include "collector/record/client_ip.h"
 #include "common/base/alloc.h"
+#include "common/record/client_ip.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void skip_cookie(const char **line, uint32_t *length)
 	*length -= at;
 }
 
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_json *json = (struct format_json *)format;
 	struct weir_span values[FORMAT_SLOTS_MAX];
@@ -72,7 +72,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	if (!json->scan.cut)
 		return reason;
 	/* A line that ends too early counts if it says when and who. */
-	bool nobody = format->client_ip == NULL && record->fields[FIELD_IP].at == NULL;
+	bool nobody = format->client_ip == NULL && record->fields[WEIR_FIELD_IP].at == NULL;
 	record->cut = true;
 	return reason == FORMAT_NO_TIME || nobody ? format->malformed : reason;
 }
@@ -80,10 +80,10 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 /* The addresses of a header may be an array: a line of the header each. */
 static void join_lists(struct format_json *json)
 {
-	const struct client_ip *client_ip = json->format.client_ip;
+	const struct weir_client_ip *client_ip = json->format.client_ip;
 	if (client_ip == NULL)
 		return;
-	const uint32_t fields[] = {(uint32_t)client_ip_header(client_ip), FIELD_IP};
+	const uint32_t fields[] = {(uint32_t)weir_client_ip_header(client_ip), WEIR_FIELD_IP};
 	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
 		int slot = format_slots_of_field(&json->slots, fields[i]);
 		if (slot >= 0)
@@ -100,8 +100,9 @@ static void json_free(struct format *format)
 }
 
 enum weir_status format_json_members_new(const struct weir_json *config, const struct format_kind *kind,
-                                         const char *time_name, enum time_unit unit, const struct field_table *fields,
-                                         struct format **format, struct weir_error *error)
+                                         const char *time_name, enum time_unit unit,
+                                         const struct weir_field_table *fields, struct format **format,
+                                         struct weir_error *error)
 {
 	struct format_json *json = weir_alloc(1, sizeof *json);
 	json->format.parse = parse;
@@ -133,7 +134,7 @@ static const struct json_place *place_of(const struct json_place *places, struct
 }
 
 enum weir_status format_json_preset_create(const struct weir_json *config, const struct format_kind *kind,
-                                           const struct field_table *fields, struct format **format,
+                                           const struct weir_field_table *fields, struct format **format,
                                            struct weir_error *error)
 {
 	enum weir_status status = format_json_members_new(config, kind, "time", TIME_UNIT_ANY, fields, format, error);
@@ -159,7 +160,7 @@ enum weir_status format_json_preset_create(const struct weir_json *config, const
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct weir_json message = weir_json_member(config, "message"), line = weir_json_member(config, "line");
 	if (weir_json_exists(&message))

@@ -35,10 +35,10 @@ struct format_kind {
 	const struct json_place *places;   /* of a preset of `json` (format_options.h); NULL: it is none */
 	/** As format_new(), but a pattern's time may be missing. @param kind  this kind, or one that shares its code */
 	enum weir_status (*create)(const struct weir_json *config, const struct format_kind *kind,
-	                           const struct field_table *fields, struct format **format, struct weir_error *error);
+	                           const struct weir_field_table *fields, struct format **format, struct weir_error *error);
 	/** The same for what follows a head that was split off. NULL: create */
 	enum weir_status (*create_inside)(const struct weir_json *config, const struct format_kind *kind,
-	                                  const struct field_table *fields, struct format **format,
+	                                  const struct weir_field_table *fields, struct format **format,
 	                                  struct weir_error *error);
 };
 

@@ -5,9 +5,9 @@
  * A pass over the tokens; only the values of wanted names are kept. A key alone is the word "true".
  */
 #include "collector/format/format_slots.h"
-#include "collector/record/find.h"
 #include "collector/record/unescape.h"
 #include "common/base/alloc.h"
+#include "common/record/find.h"
 
 #include <stdlib.h>
 
@@ -27,11 +27,11 @@ static bool is_blank(char c)
 static const char *key_end(const char *at, const char *end)
 {
 	while (at < end) {
-		find_block block = find_load_until(at, end);
-		uint64_t mask = find_space_or_quote(block) | find_equal(block, '=') | find_equal(block, '\t');
+		weir_find_block block = weir_find_load_until(at, end);
+		uint64_t mask = weir_find_space_or_quote(block) | weir_find_equal(block, '=') | weir_find_equal(block, '\t');
 		if (mask != 0)
-			return at + find_index(mask);
-		at += end - at < FIND_BYTES ? end - at : FIND_BYTES;
+			return at + weir_find_index(mask);
+		at += end - at < WEIR_FIND_BYTES ? end - at : WEIR_FIND_BYTES;
 	}
 	return end;
 }
@@ -43,19 +43,19 @@ static bool take_value(const char **at, const char *end, struct weir_span *raw, 
 	*quoted = begin < end && *begin == '"';
 	if (*quoted) {
 		begin++;
-		close = find_closing_quote(begin, end);
+		close = weir_find_closing_quote(begin, end);
 		if (close == NULL)
 			return false;
 		*at = close + 1;
 	} else {
-		close = find_either(begin, end, ' ', '\t');
+		close = weir_find_either(begin, end, ' ', '\t');
 		*at = close;
 	}
 	*raw = (struct weir_span){.at = begin, .length = (uint32_t)(close - begin)};
 	return true;
 }
 
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_logfmt *logfmt = (struct format_logfmt *)format;
 	struct weir_span values[FORMAT_SLOTS_MAX];
@@ -102,7 +102,7 @@ static void logfmt_free(struct format *format)
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct format_logfmt *logfmt = weir_alloc(1, sizeof *logfmt);
 	logfmt->format.parse = parse;

@@ -17,13 +17,13 @@ struct format_message {
 	struct format *head, *body; /* owned */
 	uint32_t message;           /* the field that the head gives it as */
 	uint32_t wanted_count;
-	uint8_t wanted[FIELD_MAX]; /* the zones' fields */
+	uint8_t wanted[WEIR_FIELD_MAX]; /* the zones' fields */
 };
 
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_message *both = (struct format_message *)format;
-	struct record head;
+	struct weir_record head;
 	both->head->cut = both->body->cut = format->cut;
 	enum format_reason reason = format_parse(both->head, line, length, &head);
 	if (reason != FORMAT_OK)
@@ -41,7 +41,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 		if (record->fields[field].at != NULL)
 			continue;
 		record->fields[field] = head.fields[field];
-		if (field == FIELD_IP)
+		if (field == WEIR_FIELD_IP)
 			record->ip = head.ip;
 	}
 	return FORMAT_OK;
@@ -67,7 +67,7 @@ static void message_free(struct format *format)
 
 /* The head's format, with the message among its fields. */
 static enum weir_status make_head(struct format_message *both, const struct format_kind *kind,
-                                  const struct weir_json *config, const struct field_table *fields,
+                                  const struct weir_json *config, const struct weir_field_table *fields,
                                   struct weir_error *error)
 {
 	static const char *const messages_own[] = {"cost", "client_ip", NULL};
@@ -76,22 +76,22 @@ static enum weir_status make_head(struct format_message *both, const struct form
 		if (weir_json_exists(&at))
 			return weir_json_fail(&at, error, "belongs to the format of the message");
 	}
-	struct field_table wanted = {.count = fields->count, .wanted = fields->wanted};
+	struct weir_field_table wanted = {.count = fields->count, .wanted = fields->wanted};
 	for (uint32_t i = 0; i < fields->count; i++)
 		wanted.names[i] = weir_copy(fields->names[i], strlen(fields->names[i]));
-	int message = field_table_want(&wanted, kind->message);
+	int message = weir_field_table_want(&wanted, kind->message);
 	enum weir_status status = WEIR_OK;
 	if (message < 0)
-		status = weir_json_fail(config, error, "needs too many fields: zones and formats can use %d", FIELD_MAX);
+		status = weir_json_fail(config, error, "needs too many fields: zones and formats can use %d", WEIR_FIELD_MAX);
 	else
 		status = kind->create(config, kind, &wanted, &both->head, error);
 	both->message = (uint32_t)message;
-	field_table_deinit(&wanted);
+	weir_field_table_deinit(&wanted);
 	return status;
 }
 
 enum weir_status format_message_new(const struct format_kind *kind, const struct weir_json *config,
-                                    const struct weir_json *body, const struct field_table *fields,
+                                    const struct weir_json *body, const struct weir_field_table *fields,
                                     struct format **format, struct weir_error *error)
 {
 	struct format_message *both = weir_alloc(1, sizeof *both);
@@ -120,7 +120,7 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 }
 
 enum weir_status format_message_split(const struct format_kind *kind, const struct weir_json *config,
-                                      const struct field_table *fields, struct format **format,
+                                      const struct weir_field_table *fields, struct format **format,
                                       struct weir_error *error)
 {
 	struct weir_json body = weir_json_member(config, "message"), head = *config;

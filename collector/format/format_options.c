@@ -7,9 +7,9 @@
  */
 #include "collector/format/format_options.h"
 
-#include "collector/record/client_ip.h"
 #include "common/base/alloc.h"
 #include "common/json/json_shape.h"
+#include "common/record/client_ip.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ static const struct {
 	{FORMAT_TAKES_FIELDS,
      {.name = "fields", .meaning = "the log's names for fields of the zones", .shape = fields_shape}},
 	{0, {.name = "cost", .meaning = "the field with a record's cost", .shape = format_name_shape}},
-	{0, {.name = "client_ip", .meaning = "finds the client behind trusted proxies", .shape = client_ip_shape}},
+	{0, {.name = "client_ip", .meaning = "finds the client behind trusted proxies", .shape = weir_client_ip_shape}},
 };
 
 /* What a format of this kind may say: a table that ends as rules do. */
@@ -198,7 +198,7 @@ static enum weir_status read_time(struct format_options *options, const struct w
 	return (takes & FORMAT_TAKES_YEAR) != 0 ? read_year(&at, &options->time, error) : WEIR_OK;
 }
 
-static void copy_table(struct field_table *copy, const struct field_table *fields)
+static void copy_table(struct weir_field_table *copy, const struct weir_field_table *fields)
 {
 	*copy = *fields;
 	for (uint32_t i = 0; i < fields->count; i++)
@@ -208,13 +208,13 @@ static void copy_table(struct field_table *copy, const struct field_table *field
 /* Which fields the record is to be settled in; the target is had from the path. */
 static void settle_fields(struct format_options *options, struct format *format)
 {
-	format->target = field_table_find(&options->fields, weir_span_of("target"));
+	format->target = weir_field_table_find(&options->fields, weir_span_of("target"));
 	if (format->target >= 0 && !format_wants(options, (uint32_t)format->target))
 		format->target = -1;
 	if (format->target >= 0)
-		options->fields.wanted |= UINT64_C(1) << FIELD_PATH;
-	format->settles_path = format_wants(options, FIELD_PATH);
-	format->settles_ip = format_wants(options, FIELD_IP);
+		options->fields.wanted |= UINT64_C(1) << WEIR_FIELD_PATH;
+	format->settles_path = format_wants(options, WEIR_FIELD_PATH);
+	format->settles_ip = format_wants(options, WEIR_FIELD_IP);
 	format->settles = format->settles_ip || format->settles_path || format->client_ip != NULL;
 }
 
@@ -227,9 +227,9 @@ static enum weir_status read_cost(struct format_options *options, const struct w
 	enum weir_status status = read_name(&at, &name, error);
 	if (status != WEIR_OK || name == NULL)
 		return status;
-	options->cost_field = field_table_want(&options->fields, name);
+	options->cost_field = weir_field_table_want(&options->fields, name);
 	if (options->cost_field < 0)
-		return weir_json_fail(&at, error, "is one field too many: zones and formats can use %d", FIELD_MAX);
+		return weir_json_fail(&at, error, "is one field too many: zones and formats can use %d", WEIR_FIELD_MAX);
 	return WEIR_OK;
 }
 
@@ -266,7 +266,7 @@ static enum weir_status read_sources(struct format_options *options, const struc
 }
 
 enum weir_status format_options_init(struct format_options *options, const struct weir_json *config,
-                                     const struct field_table *fields, const struct format_kind *kind,
+                                     const struct weir_field_table *fields, const struct format_kind *kind,
                                      struct format *format, struct weir_error *error)
 {
 	*options = (struct format_options){.cost_field = -1};
@@ -275,7 +275,7 @@ enum weir_status format_options_init(struct format_options *options, const struc
 	format->target = -1;
 	copy_table(&options->fields, fields);
 	if ((kind->takes & FORMAT_NEEDS_IP) != 0)
-		options->fields.wanted |= UINT64_C(1) << FIELD_IP;
+		options->fields.wanted |= UINT64_C(1) << WEIR_FIELD_IP;
 	enum weir_status status;
 	if (json_is_object(config->value) && (status = check_names(config, kind, error)) != WEIR_OK)
 		return status;
@@ -284,13 +284,13 @@ enum weir_status format_options_init(struct format_options *options, const struc
 	if ((status = read_cost(options, config, error)) != WEIR_OK)
 		return status;
 	struct weir_json at = weir_json_member(config, "client_ip");
-	if ((status = client_ip_new(&at, &options->fields, &format->client_ip, error)) != WEIR_OK)
+	if ((status = weir_client_ip_new(&at, &options->fields, &format->client_ip, error)) != WEIR_OK)
 		return status;
 	settle_fields(options, format);
 	status = read_sources(options, config, error);
 	options->time.name = options->time_name;
 	format->ip_name =
-		(kind->takes & FORMAT_TAKES_FIELDS) != 0 && kind->places == NULL ? options->sources[FIELD_IP] : NULL;
+		(kind->takes & FORMAT_TAKES_FIELDS) != 0 && kind->places == NULL ? options->sources[WEIR_FIELD_IP] : NULL;
 	if (status == WEIR_OK && kind->options != NULL)
 		status = weir_json_read(config, kind->options, format, error);
 	return status;
@@ -307,12 +307,12 @@ void format_options_set_time(struct format_options *options, const char *name, e
 
 void format_options_deinit(struct format_options *options)
 {
-	for (uint32_t i = 0; i < FIELD_MAX; i++)
+	for (uint32_t i = 0; i < WEIR_FIELD_MAX; i++)
 		free((char *)options->sources[i]);
 	free(options->time_name);
 	free(options->time_second);
 	time_reader_deinit(&options->time);
-	field_table_deinit(&options->fields);
+	weir_field_table_deinit(&options->fields);
 }
 
 /* Digits, at most WEIR_COST_MAX. */
@@ -330,7 +330,7 @@ static bool parse_cost(struct weir_span text, int64_t *cost)
 	return true;
 }
 
-enum format_reason format_finish_cost(const struct format_options *options, struct record *record)
+enum format_reason format_finish_cost(const struct format_options *options, struct weir_record *record)
 {
 	record->cost = 1;
 	if (options->cost_field < 0 || record->fields[options->cost_field].at == NULL)
@@ -350,7 +350,7 @@ struct weir_span format_join_time(struct format_options *options, struct weir_sp
 	return (struct weir_span){.at = options->joined, .length = first.length + 1 + second.length};
 }
 
-enum format_reason format_finish(struct format_options *options, struct weir_span time, struct record *record)
+enum format_reason format_finish(struct format_options *options, struct weir_span time, struct weir_record *record)
 {
 	enum format_reason reason = time_read(&options->time, time, &record->time_ms);
 	return reason == FORMAT_OK ? format_finish_cost(options, record) : reason;

@@ -12,9 +12,9 @@
 enum { FORMAT_NAME_MAX_BYTES = 256, FORMAT_TIME_MAX_BYTES = 128 };
 
 struct format_options {
-	struct field_table fields;      /* the zones', and after them what only the cost and client_ip need */
-	const char *sources[FIELD_MAX]; /* the log's own name of each wanted field, NULL for the others; owned */
-	char *time_name;                /* the log's own name of the time; owned */
+	struct weir_field_table fields;      /* the zones', and after them what only the cost and client_ip need */
+	const char *sources[WEIR_FIELD_MAX]; /* the log's own name of each wanted field, NULL for the others; owned */
+	char *time_name;                     /* the log's own name of the time; owned */
 	char *time_second; /* of its second part, which is joined to the first by a blank; owned; NULL: it has none */
 	char joined[FORMAT_TIME_MAX_BYTES];
 	struct time_reader time;
@@ -30,8 +30,9 @@ struct format_options {
  * @param options  to be released by format_options_deinit(), after failure too
  */
 WEIR_MUST_USE enum weir_status format_options_init(struct format_options *options, const struct weir_json *config,
-                                                   const struct field_table *fields, const struct format_kind *kind,
-                                                   struct format *format, struct weir_error *error);
+                                                   const struct weir_field_table *fields,
+                                                   const struct format_kind *kind, struct format *format,
+                                                   struct weir_error *error);
 
 /** The object that a configuration of this kind may be (common/json/json_shape.h). */
 json_t *format_options_shape(const struct format_kind *kind);
@@ -44,13 +45,13 @@ void format_options_set_time(struct format_options *options, const char *name, e
 void format_options_deinit(struct format_options *options);
 
 /** Reads a record's cost from its fields. */
-enum format_reason format_finish_cost(const struct format_options *options, struct record *record);
+enum format_reason format_finish_cost(const struct format_options *options, struct weir_record *record);
 
 /** A time of two parts, with a blank between them; absent where one of them is. Valid until the next. */
 struct weir_span format_join_time(struct format_options *options, struct weir_span first, struct weir_span second);
 
 /** Reads a record's time, then its cost: the last step of most parses. */
-enum format_reason format_finish(struct format_options *options, struct weir_span time, struct record *record);
+enum format_reason format_finish(struct format_options *options, struct weir_span time, struct weir_record *record);
 
 static inline bool format_wants(const struct format_options *options, uint32_t field)
 {
@@ -84,7 +85,7 @@ struct json_place {
  * @param kind  its places are ended by a NULL; fields that are not among them have the log's names
  */
 WEIR_MUST_USE enum weir_status format_json_preset_create(const struct weir_json *config, const struct format_kind *kind,
-                                                         const struct field_table *fields, struct format **format,
+                                                         const struct weir_field_table *fields, struct format **format,
                                                          struct weir_error *error);
 
 /**
@@ -94,7 +95,7 @@ WEIR_MUST_USE enum weir_status format_json_preset_create(const struct weir_json 
  */
 WEIR_MUST_USE enum weir_status format_json_members_new(const struct weir_json *config, const struct format_kind *kind,
                                                        const char *time_name, enum time_unit unit,
-                                                       const struct field_table *fields, struct format **format,
+                                                       const struct weir_field_table *fields, struct format **format,
                                                        struct weir_error *error);
 
 /* A column that serves a field of another name, unless "fields" says which does. The last one that a header has counts. */
@@ -113,13 +114,13 @@ struct format_dialect {
 
 /** `json` with the option "message": a line of another format stands in a member (format_wrapped.c). */
 WEIR_MUST_USE enum weir_status format_json_message_new(const struct weir_json *config, const struct format_kind *kind,
-                                                       const struct field_table *fields, struct format **format,
+                                                       const struct weir_field_table *fields, struct format **format,
                                                        struct weir_error *error);
 
 /** `delimited`. @param dialect  lines that begin with '#' are its directives; NULL: the options say it all */
 WEIR_MUST_USE enum weir_status format_delimited_new(const struct weir_json *config, const struct format_kind *kind,
                                                     const struct format_dialect *dialect,
-                                                    const struct field_table *fields, struct format **format,
+                                                    const struct weir_field_table *fields, struct format **format,
                                                     struct weir_error *error);
 
 /**
@@ -131,12 +132,12 @@ WEIR_MUST_USE enum weir_status format_delimited_new(const struct weir_json *conf
  * @param body    the message's
  */
 WEIR_MUST_USE enum weir_status format_message_new(const struct format_kind *kind, const struct weir_json *config,
-                                                  const struct weir_json *body, const struct field_table *fields,
+                                                  const struct weir_json *body, const struct weir_field_table *fields,
                                                   struct format **format, struct weir_error *error);
 
 /** The same where both are in one object: the message's format is its member "message". */
 WEIR_MUST_USE enum weir_status format_message_split(const struct format_kind *kind, const struct weir_json *config,
-                                                    const struct field_table *fields, struct format **format,
+                                                    const struct weir_field_table *fields, struct format **format,
                                                     struct weir_error *error);
 
 #endif

@@ -121,7 +121,7 @@ static int search(struct format_pattern *pattern, const char *line, uint32_t len
 	return pcre2_match(pattern->guarded, text, length, 0, PCRE2_NO_UTF_CHECK, pattern->match, pattern->limits);
 }
 
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_pattern *pattern = (struct format_pattern *)format;
 	int found = search(pattern, line, length);
@@ -228,7 +228,7 @@ static void find_groups(struct format_pattern *pattern)
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct format_pattern *pattern = weir_alloc(1, sizeof *pattern);
 	struct weir_json at = weir_json_member(config, "pattern");

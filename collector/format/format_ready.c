@@ -23,7 +23,7 @@ struct format_ready {
 	uint8_t parts[FORMAT_SLOTS_MAX];
 };
 
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_ready *ready = (struct format_ready *)format;
 	struct ready_line read = {.times = 1};
@@ -66,7 +66,7 @@ static uint8_t part_of(const struct ready_reader *reader, struct weir_span name)
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields,
+                               const struct weir_field_table *fields,
                                enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready),
                                struct format **format, struct weir_error *error)
 {
@@ -86,13 +86,14 @@ static enum weir_status create(const struct weir_json *config, const struct form
 }
 
 enum weir_status format_ready_create(const struct weir_json *config, const struct format_kind *kind,
-                                     const struct field_table *fields, struct format **format, struct weir_error *error)
+                                     const struct weir_field_table *fields, struct format **format,
+                                     struct weir_error *error)
 {
 	return create(config, kind, fields, kind->reader->read, format, error);
 }
 
 enum weir_status format_ready_create_inside(const struct weir_json *config, const struct format_kind *kind,
-                                            const struct field_table *fields, struct format **format,
+                                            const struct weir_field_table *fields, struct format **format,
                                             struct weir_error *error)
 {
 	return create(config, kind, fields, kind->reader->read_message, format, error);

@@ -36,13 +36,13 @@ struct ready_reader {
 
 /** The function `create` of a ready kind. */
 WEIR_MUST_USE enum weir_status format_ready_create(const struct weir_json *config, const struct format_kind *kind,
-                                                   const struct field_table *fields, struct format **format,
+                                                   const struct weir_field_table *fields, struct format **format,
                                                    struct weir_error *error);
 
 /** The function `create_inside` of a ready kind whose reader has read_message. */
 WEIR_MUST_USE enum weir_status format_ready_create_inside(const struct weir_json *config,
                                                           const struct format_kind *kind,
-                                                          const struct field_table *fields, struct format **format,
+                                                          const struct weir_field_table *fields, struct format **format,
                                                           struct weir_error *error);
 
 extern const struct weir_json_rule format_ready_options[];

@@ -54,7 +54,7 @@ int format_slots_of_field(const struct format_slots *slots, uint32_t field)
 }
 
 enum format_reason format_slots_finish(const struct format_slots *slots, struct format_options *options,
-                                       const struct weir_span *values, struct record *record)
+                                       const struct weir_span *values, struct weir_record *record)
 {
 	for (uint32_t i = 0; i < slots->move_count; i++) {
 		struct weir_span value = values[slots->moves[i].slot];

@@ -10,7 +10,7 @@
 
 #include "collector/format/format_options.h"
 
-enum { FORMAT_SLOT_TIME = 0, FORMAT_SLOTS_MAX = FIELD_MAX + 3 };
+enum { FORMAT_SLOT_TIME = 0, FORMAT_SLOTS_MAX = WEIR_FIELD_MAX + 3 };
 
 struct format_slots {
 	uint32_t count;
@@ -20,7 +20,7 @@ struct format_slots {
 	uint32_t move_count;
 	struct {
 		uint8_t slot, field;
-	} moves[FIELD_MAX]; /* where each wanted field's value is */
+	} moves[WEIR_FIELD_MAX]; /* where each wanted field's value is */
 };
 
 /** @param options  must outlive the slots */
@@ -49,6 +49,6 @@ int format_slots_of_field(const struct format_slots *slots, uint32_t field);
 
 /** Fills the record from the values by slot (empty ones are absent) and reads its time and cost. */
 enum format_reason format_slots_finish(const struct format_slots *slots, struct format_options *options,
-                                       const struct weir_span *values, struct record *record);
+                                       const struct weir_span *values, struct weir_record *record);
 
 #endif

@@ -90,7 +90,7 @@ static struct weir_span part_value(const struct syslog_header *header, enum part
 	return (struct weir_span){0};
 }
 
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_syslog *syslog = (struct format_syslog *)format;
 	struct weir_span values[FORMAT_SLOTS_MAX];
@@ -113,7 +113,7 @@ static void syslog_free(struct format *format)
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct weir_json body = weir_json_member(config, "message");
 	if (weir_json_exists(&body))

@@ -110,7 +110,7 @@ static enum format_reason join(struct format_wrapped *wrapped, struct unwrapped 
 	return FORMAT_OK;
 }
 
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_wrapped *wrapped = (struct format_wrapped *)format;
 	struct weir_span text = {.at = line, .length = length};
@@ -137,7 +137,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	if (body != FORMAT_OK)
 		return body == FORMAT_NO_TIME ? reason : body; /* then the outer time would have served */
 	/* The path of the line within is what was served already: decoded once more it would be another. */
-	format->settles_path = wrapped->settles_path && record->fields[FIELD_PATH].at == NULL;
+	format->settles_path = wrapped->settles_path && record->fields[WEIR_FIELD_PATH].at == NULL;
 	for (uint32_t i = 0; i < wrapped->slots.move_count; i++) {
 		uint32_t field = wrapped->slots.moves[i].field;
 		struct weir_span value = out.values[wrapped->slots.moves[i].slot];
@@ -243,7 +243,8 @@ static const struct weir_json_rule options[] = {
 };
 
 static enum weir_status fill(struct format_wrapped *wrapped, const struct weir_json *config,
-                             const struct format_kind *kind, const struct field_table *fields, struct weir_error *error)
+                             const struct format_kind *kind, const struct weir_field_table *fields,
+                             struct weir_error *error)
 {
 	struct weir_json body = weir_json_member(config, "message");
 	enum weir_status status = format_options_init(&wrapped->options, config, fields, kind, &wrapped->format, error);
@@ -268,7 +269,7 @@ static enum weir_status fill(struct format_wrapped *wrapped, const struct weir_j
 }
 
 static enum weir_status make(const struct weir_json *config, const struct format_kind *kind, enum outer outer,
-                             const struct field_table *fields, struct format **format, struct weir_error *error)
+                             const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct format_wrapped *wrapped = weir_alloc(1, sizeof *wrapped);
 	wrapped->format = (struct format){
@@ -287,14 +288,14 @@ static enum weir_status make(const struct weir_json *config, const struct format
 }
 
 enum weir_status format_json_message_new(const struct weir_json *config, const struct format_kind *kind,
-                                         const struct field_table *fields, struct format **format,
+                                         const struct weir_field_table *fields, struct format **format,
                                          struct weir_error *error)
 {
 	return make(config, kind, OUTER_JSON, fields, format, error);
 }
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct weir_json at = weir_json_member(config, "in");
 	int outer = OUTER_DOCKER;

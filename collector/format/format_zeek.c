@@ -24,7 +24,7 @@ static const struct format_alias aliases[] = {
 static const struct format_dialect dialect = {.aliases = aliases, .absent = "(empty)"};
 
 static enum weir_status create(const struct weir_json *config, const struct format_kind *kind,
-                               const struct field_table *fields, struct format **format, struct weir_error *error)
+                               const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	return format_delimited_new(config, kind, &dialect, fields, format, error);
 }

@@ -7,8 +7,8 @@
  */
 #include "collector/format/json_scan.h"
 
-#include "collector/record/find.h"
 #include "common/base/alloc.h"
+#include "common/record/find.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static inline const char *string_end(const char *at, const char *end, bool *esca
 {
 	*escaped = false;
 	for (;;) {
-		at = find_either(at, end, '"', '\\');
+		at = weir_find_either(at, end, '"', '\\');
 		if (at == end)
 			return NULL;
 		if (*at == '"')

@@ -181,7 +181,7 @@ static enum format_reason read_common(struct time_reader *reader, struct time_cu
 		int64_t midnight_ms = ms - written.of_day_ms;
 		/* Only a day that is in range from end to end is remembered: its times need no further test. */
 		if (midnight_ms >= 0 && midnight_ms < WEIR_TIME_END_MS - 2 * DAY_MS) {
-			reader->common.date = find_load_8(text);
+			reader->common.date = weir_find_load_8(text);
 			reader->common.year = time_load_year(text);
 			reader->common.zone = time_load_zone(text);
 			reader->common.midnight_ms = midnight_ms;

@@ -17,10 +17,11 @@
 #ifndef COLLECTOR_TIME_TEXT_H
 #define COLLECTOR_TIME_TEXT_H
 
-#include "collector/record/find.h"
-#include "collector/record/record.h"
+#include "collector/record/format_reason.h"
 #include "collector/record/time_form.h"
 #include "collector/record/time_zone.h"
+#include "common/record/find.h"
+#include "common/record/record.h"
 
 enum time_unit { TIME_UNIT_S, TIME_UNIT_MS, TIME_UNIT_US, TIME_UNIT_NS, TIME_UNIT_ANY /* as the number's size says */ };
 
@@ -95,7 +96,7 @@ static inline uint32_t time_load_year(const char *text)
 
 static inline uint64_t time_load_zone(const char *text)
 {
-	return find_load_8(text + 18) >> 16;
+	return weir_find_load_8(text + 18) >> 16;
 }
 
 /**
@@ -107,7 +108,7 @@ static inline uint64_t time_load_zone(const char *text)
 static inline int64_t time_of_day_ms(const char *text)
 {
 	const uint64_t zeros = UINT64_C(0x30303a30303a3030), room = UINT64_C(0x76767f76767f7676);
-	uint64_t digits = find_load_8(text) ^ zeros;
+	uint64_t digits = weir_find_load_8(text) ^ zeros;
 	if ((((digits + room) | digits) & UINT64_C(0x8080808080808080)) != 0)
 		return -1;
 	uint64_t pairs = digits * 10 + (digits >> 8);
@@ -125,7 +126,7 @@ static inline int64_t time_of_day_ms(const char *text)
  */
 static inline bool time_read_common(const struct time_reader *reader, const char *text, int64_t *time_ms)
 {
-	if (find_load_8(text) != reader->common.date || time_load_year(text) != reader->common.year ||
+	if (weir_find_load_8(text) != reader->common.date || time_load_year(text) != reader->common.year ||
 	    time_load_zone(text) != reader->common.zone)
 		return false;
 	int64_t of_day_ms = time_of_day_ms(text + 12);

@@ -86,12 +86,12 @@ static void turn_to(struct framer *framer, const uint8_t *source, uint64_t polic
 }
 
 void framer_add(struct framer *framer, const uint8_t *source, bool is_common, uint64_t policy_version,
-                const struct matched *matched, const struct record *record, uint64_t position, int64_t now_ms)
+                const struct weir_matched *matched, const struct weir_record *record, uint64_t position, int64_t now_ms)
 {
 	uint64_t base = position - (is_common && position > 0);
 	turn_to(framer, source, policy_version, position, now_ms);
 	for (uint32_t i = 0; i < matched->event_count; i++) {
-		const struct matched_event *event = &matched->events[i];
+		const struct weir_matched_event *event = &matched->events[i];
 		struct weir_frame_writer *writer = framer->writers[event->partition];
 		if (weir_frame_events(writer) == 0)
 			weir_frame_begin(writer, source, policy_version, record->time_ms, base);

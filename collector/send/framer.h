@@ -9,8 +9,8 @@
 #ifndef COLLECTOR_FRAMER_H
 #define COLLECTOR_FRAMER_H
 
-#include "collector/match/matcher.h"
 #include "common/frame/frame.h"
+#include "common/matcher/matcher.h"
 
 struct framer;
 
@@ -29,7 +29,8 @@ void framer_free(struct framer *framer);
  * @param now_ms    the sending time of frames that this finishes
  */
 void framer_add(struct framer *framer, const uint8_t *source, bool is_common, uint64_t policy_version,
-                const struct matched *matched, const struct record *record, uint64_t position, int64_t now_ms);
+                const struct weir_matched *matched, const struct weir_record *record, uint64_t position,
+                int64_t now_ms);
 
 /** Emits every open frame. */
 void framer_flush(struct framer *framer, int64_t now_ms);

@@ -23,7 +23,7 @@
 
 #include <stdatomic.h>
 
-struct field_table;
+struct weir_field_table;
 struct source_memory;
 struct weir_bus;
 struct weir_log;
@@ -171,7 +171,7 @@ struct source_ops {
 	const char *own_name;   /* what zones call it, whatever its "name"; only zones that do take its records */
 	const char *own_format; /* the format of its lines, with times in ms; a configuration gives none */
 	/** "fields" of that format, which lack what keeps its name: returned, json_decref(). Else NULL. */
-	json_t *(*own_fields)(const struct field_table *fields);
+	json_t *(*own_fields)(const struct weir_field_table *fields);
 	const struct source_metric *const *metrics; /* of each stream; NULL-terminated (source_metrics.h) */
 
 	/** @param config  an element of "sources", without unknown members */

@@ -495,6 +495,13 @@ struct weir_tls_stream *weir_tls_stream_new(struct weir_http_tls_server *tls, in
 	return stream;
 }
 
+void weir_tls_stream_speak(struct weir_tls_stream *stream, const char *protocol)
+{
+	const gnutls_datum_t name = {.data = (unsigned char *)(uintptr_t)protocol, .size = (unsigned)strlen(protocol)};
+	if (gnutls_alpn_set_protocols(stream->session, &name, 1, GNUTLS_ALPN_MANDATORY) != 0)
+		abort(); /* only if memory is exhausted */
+}
+
 void weir_tls_stream_free(struct weir_tls_stream *stream)
 {
 	if (stream == NULL)

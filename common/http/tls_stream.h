@@ -28,6 +28,11 @@ struct weir_tls_stream;
 
 /** @param fd  borrowed, non-blocking. @return the caller frees: weir_tls_stream_free() */
 struct weir_tls_stream *weir_tls_stream_new(struct weir_http_tls_server *tls, int fd);
+/**
+ * Has it speak this protocol alone, by ALPN: a client that offers others, and not this one, is refused. Before the first
+ * byte is read. @param protocol  "h2"
+ */
+void weir_tls_stream_speak(struct weir_tls_stream *stream, const char *protocol);
 /** Says goodbye, as far as that does not wait. NULL is fine. */
 void weir_tls_stream_free(struct weir_tls_stream *stream);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * "match": which records something is about, by their fields. Parsed and checked once, immutable afterwards; who tests
- * records by it is collector/match/.
+ * records by it is common/matcher/.
  */
 #ifndef WEIR_COMMON_MATCH_H
 #define WEIR_COMMON_MATCH_H

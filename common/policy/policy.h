@@ -4,7 +4,7 @@
  * limits. Parsed once from the configuration or from a policy record of the
  * log; immutable afterwards, shared by all threads.
  *
- * The collector reads match, exempt and key (collector/match/matcher.h); the limiter
+ * The collector reads match, exempt and key (common/matcher/matcher.h); the limiter
  * reads limits, count, block_for and mode (limiter/bucket/compiled_policy.h).
  */
 #ifndef WEIR_COMMON_POLICY_H
@@ -30,7 +30,7 @@ enum {
 	WEIR_ZONE_NAME_MAX_BYTES = 64,
 	WEIR_ZONE_DESCRIPTION_MAX_BYTES = 1024,
 	WEIR_POLICY_TEXT_MAX_BYTES = 1000000, /* one policy is one record of the log: exempt lists included */
-	WEIR_KEY_MAX_BYTES = 1024, /* of a joined key: longer ones are shortened (collector/match/key_template.h) */
+	WEIR_KEY_MAX_BYTES = 1024, /* of a joined key: longer ones are shortened (common/matcher/key_template.h) */
 	WEIR_PARTITIONS_MAX = 1024,
 };
 
@@ -96,7 +96,7 @@ struct weir_zone {
 	uint32_t exempt_verified_count;
 	struct weir_exempt_file *exempt_files; /* that were read for it; none in a policy that comes from a record */
 	uint32_t exempt_file_count;
-	char **exempt_lists; /* paths of more entries, which are not read here: collector/match/exempt_list.h */
+	char **exempt_lists; /* paths of more entries, which are not read here: common/exempt/exempt_list.h */
 	uint32_t exempt_list_count;
 	char **sources; /* names: only their records are in the zone; none: all are */
 	uint32_t source_count;

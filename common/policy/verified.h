@@ -3,7 +3,7 @@
  * {"verified": [...]} of "exempt": robots whose user agent anybody can claim, and whose hosts can be asked for by name.
  *
  * An entry is a search engine by its name, or {"agent": TEXT, "hosts": [DOMAIN, ...]}. The client's address must have a
- * name in one of the domains, and that name the address (collector/match/verified_hosts.h asks).
+ * name in one of the domains, and that name the address (common/exempt/verified_hosts.h asks).
  */
 #ifndef WEIR_COMMON_VERIFIED_H
 #define WEIR_COMMON_VERIFIED_H

@@ -34,8 +34,10 @@ struct bucket_quota bucket_quota(const struct bucket_view *view, const struct we
                                  bool blocked, int64_t barred_until_ms)
 {
 	struct bucket_quota tightest = of_limit(&view->limits[0], t, c);
+	tightest.window_ms = zone->limits[0].window_ms;
 	for (uint32_t i = 1; i < view->layout->limit_count; i++) {
 		struct bucket_quota quota = of_limit(&view->limits[i], t, c);
+		quota.window_ms = zone->limits[i].window_ms;
 		if (is_tighter(&quota, &tightest, blocked))
 			tightest = quota;
 	}

@@ -25,6 +25,9 @@ enum check_kind {
 
 enum { CHECK_TTL_MS = 600000, CHECK_TTL_MAX_MS = WEIR_RESERVATION_TTL_MAX_MS };
 
+/* A surface's tickets are below. */
+#define CHECK_TICKET_END (UINT64_C(1) << 60)
+
 /* One key in one zone, asked. */
 struct check_ask {
 	struct weir_span zone; /* name, borrowed until answered */
@@ -36,7 +39,7 @@ struct check_ask {
 	uint8_t reservation[WEIR_RESERVATION_ID_BYTES]; /* of one that settles: which */
 	bool durable;                                   /* answer after the log's acknowledgement */
 	bool forwarded;  /* another limiter asks for its own caller: it is answered here or not at all */
-	uint64_t ticket; /* the surface's own; comes back with the answer */
+	uint64_t ticket; /* the surface's own, below CHECK_TICKET_END; comes back with the answer */
 };
 
 /*
@@ -80,10 +83,10 @@ struct check_answer {
 	enum check_outcome outcome;
 	/*
 	 * Of the tightest limit, if passed or blocked: of a pass the one with the least left, of a block the one that lasts
-	 * longest. remaining: how many of cost 1 would pass now. retry_after_ms: until the same would pass if nothing else
+	 * longest. window_ms: in which it lets limit pass; 0: it has none. remaining: how many of cost 1 would pass now. retry_after_ms: until the same would pass if nothing else
 	 * came; -1: it passed, or can never pass. reset_after_ms: until the limit is as if nothing had come.
 	 */
-	int64_t limit, remaining, retry_after_ms, reset_after_ms;
+	int64_t limit, window_ms, remaining, retry_after_ms, reset_after_ms;
 	bool reserved; /* a reservation was opened: its id follows */
 	uint8_t reservation[WEIR_RESERVATION_ID_BYTES];
 	enum check_why why; /* of UNAVAILABLE */

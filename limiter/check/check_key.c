@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Most keys are one field as it stands and stay where they are: only an address that can be written in more than one way,
- * or that a zone groups, is written anew. What is done to a value is what collector/match/key_template.c does.
+ * or that a zone groups, is written anew. What is done to a value is what common/matcher/key_template.c does.
  */
 #include "limiter/check/check_key.h"
 

@@ -13,7 +13,7 @@ struct forward {
 	struct forward_options options;
 	_Atomic bool stop;
 	struct weir_fault fault; /* the feed's thread's */
-	struct link links[OWNERS_PLACES_MAX];
+	struct peer_link links[OWNERS_PLACES_MAX];
 };
 
 struct forward *forward_new(const struct forward_options *options)
@@ -21,7 +21,7 @@ struct forward *forward_new(const struct forward_options *options)
 	struct forward *forward = weir_alloc(1, sizeof *forward);
 	forward->options = *options;
 	for (uint32_t i = 0; i < OWNERS_PLACES_MAX; i++) {
-		struct link *link = &forward->links[i];
+		struct peer_link *link = &forward->links[i];
 		link->options = &forward->options;
 		link->place = i;
 		link->stop = &forward->stop;
@@ -32,7 +32,7 @@ struct forward *forward_new(const struct forward_options *options)
 
 void forward_reach(struct forward *forward, uint32_t place)
 {
-	struct link *link = &forward->links[place];
+	struct peer_link *link = &forward->links[place];
 	if (link->started)
 		return;
 	int failed = pthread_create(&link->thread, NULL, link_serve, link);
@@ -52,7 +52,7 @@ void forward_free(struct forward *forward)
 		return;
 	forward->stop = true;
 	for (uint32_t i = 0; i < OWNERS_PLACES_MAX; i++) {
-		struct link *link = &forward->links[i];
+		struct peer_link *link = &forward->links[i];
 		if (!link->started)
 			continue;
 		weir_wake_up(mail_wake(forward->options.mail, forward->options.first_inbox + i));
@@ -63,6 +63,6 @@ void forward_free(struct forward *forward)
 
 const struct forward_figures *forward_figures(const struct forward *forward, uint32_t place)
 {
-	const struct link *link = &forward->links[place];
+	const struct peer_link *link = &forward->links[place];
 	return link->started ? &link->figures : NULL;
 }

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-struct link {
+struct peer_link {
 	const struct forward_options *options;
 	uint32_t place;
 	_Atomic bool started;
@@ -26,7 +26,7 @@ struct link {
 	struct weir_resp in;
 	struct mail_packet *first, **end; /* sent, or in `out`, oldest first */
 	uint32_t answered;                /* asks of the first one */
-	int64_t numbers[8];               /* of an answer that is being read */
+	int64_t numbers[9];               /* of an answer that is being read */
 };
 
 void *link_serve(void *link);

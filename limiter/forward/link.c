@@ -23,12 +23,12 @@ enum {
 	BACKOFF_FIRST_MS = 100,
 	BACKOFF_MOST_MS = 1000,
 	TEXT_KEPT_BYTES = 1024,
-	ANSWER_NUMBERS = sizeof((struct link *)0)->numbers / sizeof(int64_t),
+	ANSWER_NUMBERS = sizeof((struct peer_link *)0)->numbers / sizeof(int64_t),
 };
 
 /* ---- packets ---- */
 
-static void give_back(struct link *link, struct mail_packet *packet)
+static void give_back(struct peer_link *link, struct mail_packet *packet)
 {
 	packet->back = true;
 	mail_send(link->options->mail, packet->from, packet);
@@ -41,7 +41,7 @@ static void answer(struct mail_packet *packet, uint32_t index, const struct chec
 }
 
 /* Tells that nobody answers a packet's asks from one on, and gives it back. */
-static void give_up(struct link *link, struct mail_packet *packet, uint32_t from, enum check_why why)
+static void give_up(struct peer_link *link, struct mail_packet *packet, uint32_t from, enum check_why why)
 {
 	const struct check_answer unavailable = {.outcome = CHECK_UNAVAILABLE, .retry_after_ms = -1, .why = why};
 	weir_counter_add(&link->figures.unanswered, packet->count - from);
@@ -52,7 +52,7 @@ static void give_up(struct link *link, struct mail_packet *packet, uint32_t from
 	give_back(link, packet);
 }
 
-static struct mail_packet *take_first(struct link *link)
+static struct mail_packet *take_first(struct peer_link *link)
 {
 	struct mail_packet *packet = link->first;
 	link->first = packet->next;
@@ -64,7 +64,7 @@ static struct mail_packet *take_first(struct link *link)
 
 /* ---- the connection ---- */
 
-static void disconnect(struct link *link, enum check_why why)
+static void disconnect(struct peer_link *link, enum check_why why)
 {
 	while (link->first != NULL) {
 		uint32_t from = link->answered;
@@ -78,7 +78,7 @@ static void disconnect(struct link *link, enum check_why why)
 	weir_resp_reset(&link->in);
 }
 
-static void fail(struct link *link, enum check_why why, const char *words)
+static void fail(struct peer_link *link, enum check_why why, const char *words)
 {
 	struct owners_place place;
 	(void)owners_place(link->options->owners, link->place, &place);
@@ -97,7 +97,7 @@ static void fail(struct link *link, enum check_why why, const char *words)
 }
 
 /* @return whether there is a connection */
-static bool connect_to(struct link *link)
+static bool connect_to(struct peer_link *link)
 {
 	const struct forward_options *options = link->options;
 	struct owners_place place;
@@ -120,7 +120,7 @@ static bool connect_to(struct link *link)
 	return true;
 }
 
-static bool is_of_now(struct link *link)
+static bool is_of_now(struct peer_link *link)
 {
 	struct owners_place place;
 	return owners_place(link->options->owners, link->place, &place) && place.version == link->version;
@@ -128,7 +128,7 @@ static bool is_of_now(struct link *link)
 
 /* ---- out ---- */
 
-static void write_asks(struct link *link, const struct mail_packet *packet)
+static void write_asks(struct peer_link *link, const struct mail_packet *packet)
 {
 	for (uint32_t i = 0; i < packet->count; i++) {
 		const struct check_ask *ask = &packet->asks[i];
@@ -153,7 +153,7 @@ static void write_asks(struct link *link, const struct mail_packet *packet)
 	weir_counter_add(&link->figures.asks, packet->count);
 }
 
-static void take_mail(struct link *link, bool connects)
+static void take_mail(struct peer_link *link, bool connects)
 {
 	struct mail_packet *packet = mail_take(link->options->mail, link->options->first_inbox + link->place);
 	if (packet != NULL && link->connection != NULL && link->first == NULL && !is_of_now(link))
@@ -172,7 +172,7 @@ static void take_mail(struct link *link, bool connects)
 	}
 }
 
-static void send_out(struct link *link)
+static void send_out(struct peer_link *link)
 {
 	while (link->connection != NULL && link->sent < link->out.length) {
 		ssize_t sent = send(weir_redis_fd(link->connection), link->out.at + link->sent, link->out.length - link->sent,
@@ -193,7 +193,7 @@ static void send_out(struct link *link)
 /* ---- in ---- */
 
 /* One ask is answered. */
-static void settle(struct link *link, const struct check_answer *with)
+static void settle(struct peer_link *link, const struct check_answer *with)
 {
 	struct mail_packet *packet = link->first;
 	answer(packet, link->answered++, with);
@@ -205,7 +205,7 @@ static void settle(struct link *link, const struct check_answer *with)
 }
 
 /* @return false: these are no answer */
-static bool take_numbers(struct link *link)
+static bool take_numbers(struct peer_link *link)
 {
 	const int64_t *numbers = link->numbers;
 	bool good = numbers[0] >= 0 && numbers[0] < CHECK_LATER && numbers[5] >= 0 && numbers[5] < CHECK_WHY_COUNT;
@@ -215,7 +215,8 @@ static bool take_numbers(struct link *link)
 	                            .retry_after_ms = numbers[3],
 	                            .reset_after_ms = numbers[4],
 	                            .why = (enum check_why)numbers[5],
-	                            .reserved = (numbers[6] | numbers[7]) != 0};
+	                            .reserved = (numbers[6] | numbers[7]) != 0,
+	                            .window_ms = numbers[8]};
 	memcpy(with.reservation, &numbers[6], sizeof with.reservation);
 	if (good)
 		settle(link, &with);
@@ -223,7 +224,7 @@ static bool take_numbers(struct link *link)
 }
 
 /* @return false: it is no answer to WEIR.FORWARD */
-static bool take_token(struct link *link, const struct weir_resp_token *token)
+static bool take_token(struct peer_link *link, const struct weir_resp_token *token)
 {
 	if (link->first == NULL)
 		return false;
@@ -243,7 +244,7 @@ static bool take_token(struct link *link, const struct weir_resp_token *token)
 }
 
 /* @return false: the connection is of no use any more, and that is told */
-static bool read_answers(struct link *link)
+static bool read_answers(struct peer_link *link)
 {
 	struct weir_resp_token token;
 	struct weir_error error;
@@ -259,7 +260,7 @@ static bool read_answers(struct link *link)
 	return false;
 }
 
-static void read_in(struct link *link)
+static void read_in(struct peer_link *link)
 {
 	while (link->connection != NULL) {
 		size_t room;
@@ -283,7 +284,7 @@ static void read_in(struct link *link)
 
 /* ---- the thread ---- */
 
-static bool is_used(const struct link *link)
+static bool is_used(const struct peer_link *link)
 {
 	const struct owners *owners = link->options->owners;
 	for (uint32_t i = 0; i < owners_partitions(owners); i++)
@@ -293,7 +294,7 @@ static bool is_used(const struct link *link)
 }
 
 /* Connects ahead, ends a connection that nobody needs, and one that does not answer. */
-static void look(struct link *link, int64_t now_ms)
+static void look(struct peer_link *link, int64_t now_ms)
 {
 	if (link->first != NULL && now_ms >= link->first->deadline_ms) {
 		fail(link, CHECK_WHY_LATE, "no answer in time");
@@ -308,7 +309,7 @@ static void look(struct link *link, int64_t now_ms)
 
 void *link_serve(void *context)
 {
-	struct link *link = context;
+	struct peer_link *link = context;
 	int wake = mail_wake(link->options->mail, link->options->first_inbox + link->place);
 	int64_t look_ms = 0;
 	weir_resp_init(&link->in, TEXT_KEPT_BYTES);

@@ -161,6 +161,7 @@ static void give_answer(const struct shard_check *check, struct check_answer *an
 	else
 		answer->outcome = check->blocked && !shadow ? CHECK_BLOCKED : CHECK_PASSED;
 	answer->limit = check->quota.limit;
+	answer->window_ms = check->quota.window_ms;
 	answer->remaining = check->quota.remaining;
 	answer->retry_after_ms = answer->outcome == CHECK_BLOCKED ? check->quota.retry_after_ms : -1;
 	answer->reset_after_ms = check->quota.reset_after_ms;

@@ -5,9 +5,9 @@
  * are many, as the routes of an API are, or all take the record. Medians of several runs; one
  * JSON line a measurement. WEIR_BENCH=smoke runs a small size.
  */
-#include "collector/match/matcher.h"
-#include "collector/match/zone_index.h"
 #include "common/base/alloc.h"
+#include "common/matcher/matcher.h"
+#include "common/matcher/zone_index.h"
 #include "tests/bench/measure.h"
 
 #include <stdio.h>
@@ -49,19 +49,19 @@ static struct weir_span *make_addresses(char (*texts)[16])
 }
 
 /* One record, filled anew for each line, as in a collector. */
-static double match_seconds(struct matcher *matcher, const struct weir_span *addresses, int rounds)
+static double match_seconds(struct weir_matcher *matcher, const struct weir_span *addresses, int rounds)
 {
-	static struct record record;
-	struct matched matched;
+	static struct weir_record record;
+	struct weir_matched matched;
 	uint64_t events = 0;
 	double start = thread_seconds();
 	for (int round = 0; round < rounds; round++)
 		for (int i = 0; i < ADDRESSES; i++) {
-			record.fields[FIELD_IP] = addresses[i];
-			record.fields[FIELD_PATH] = (struct weir_span){.at = "/api/v1/things", .length = 14};
-			record.fields[FIELD_METHOD] = (struct weir_span){.at = "GET", .length = 3};
-			record.fields[FIELD_STATUS] = (struct weir_span){.at = "200", .length = 3};
-			matcher_match(matcher, &record, &matched);
+			record.fields[WEIR_FIELD_IP] = addresses[i];
+			record.fields[WEIR_FIELD_PATH] = (struct weir_span){.at = "/api/v1/things", .length = 14};
+			record.fields[WEIR_FIELD_METHOD] = (struct weir_span){.at = "GET", .length = 3};
+			record.fields[WEIR_FIELD_STATUS] = (struct weir_span){.at = "200", .length = 3};
+			weir_matcher_match(matcher, &record, &matched);
 			events += matched.event_count;
 		}
 	double seconds = thread_seconds() - start;
@@ -73,29 +73,29 @@ static double match_seconds(struct matcher *matcher, const struct weir_span *add
 /* A policy's zones, ready for records. */
 struct scene {
 	struct weir_policy *policy;
-	struct matcher *matcher;
-	struct field_table fields;
+	struct weir_matcher *matcher;
+	struct weir_field_table fields;
 };
 
 static void scene_init(struct scene *scene, const char *zones)
 {
 	struct weir_json_document *document = NULL;
 	*scene = (struct scene){0};
-	field_table_init(&scene->fields);
+	weir_field_table_init(&scene->fields);
 	if (weir_json_parse("zones", zones, strlen(zones), &document, NULL) != WEIR_OK)
 		abort();
 	struct weir_json root = weir_json_root(document);
 	if (weir_policy_parse(&root, NULL, &scene->policy, NULL) != WEIR_OK ||
-	    matcher_new(scene->policy, NULL, &scene->fields, 16, &scene->matcher, NULL) != WEIR_OK)
+	    weir_matcher_new(scene->policy, NULL, &scene->fields, 16, &scene->matcher, NULL) != WEIR_OK)
 		abort();
 	weir_json_document_free(document);
 }
 
 static void scene_deinit(struct scene *scene)
 {
-	matcher_free(scene->matcher);
+	weir_matcher_free(scene->matcher);
 	weir_policy_free(scene->policy);
-	field_table_deinit(&scene->fields);
+	weir_field_table_deinit(&scene->fields);
 }
 
 static void measure(const struct bench_case *bench, const struct weir_span *addresses, int rounds)
@@ -142,20 +142,20 @@ static char *many_zones(uint32_t count, bool route_match)
 }
 
 /* Records of routes chosen evenly. */
-static double route_seconds(struct matcher *matcher, const struct weir_span *addresses, const struct record *records,
-                            uint32_t routes, int rounds)
+static double route_seconds(struct weir_matcher *matcher, const struct weir_span *addresses,
+                            const struct weir_record *records, uint32_t routes, int rounds)
 {
-	static struct record record;
-	struct matched matched;
+	static struct weir_record record;
+	struct weir_matched matched;
 	uint64_t events = 0, random = 88172645463325252u;
 	double start = thread_seconds();
 	for (int round = 0; round < rounds; round++)
 		for (int i = 0; i < ADDRESSES; i++) {
-			const struct record *route = &records[(uint32_t)((next_random(&random) >> 32) * routes >> 32)];
-			record.fields[FIELD_IP] = addresses[i];
-			record.fields[FIELD_PATH] = route->fields[FIELD_PATH];
-			record.fields[FIELD_METHOD] = route->fields[FIELD_METHOD];
-			matcher_match(matcher, &record, &matched);
+			const struct weir_record *route = &records[(uint32_t)((next_random(&random) >> 32) * routes >> 32)];
+			record.fields[WEIR_FIELD_IP] = addresses[i];
+			record.fields[WEIR_FIELD_PATH] = route->fields[WEIR_FIELD_PATH];
+			record.fields[WEIR_FIELD_METHOD] = route->fields[WEIR_FIELD_METHOD];
+			weir_matcher_match(matcher, &record, &matched);
 			events += matched.event_count;
 		}
 	double seconds = thread_seconds() - start;
@@ -171,13 +171,13 @@ static void measure_many(const char *name, const uint32_t sizes[SIZES], uint32_t
                          const struct weir_span *addresses, int rounds)
 {
 	struct scene scenes[SIZES];
-	static struct record records[ROUTES_MOST];
+	static struct weir_record records[ROUTES_MOST];
 	static char paths[ROUTES_MOST][ROUTE_BYTES];
 	double ns[SIZES][RUNS], ratios[SIZES][RUNS];
 	for (uint32_t i = 0; i < ROUTES_MOST; i++) {
 		route_path(i, "4711", paths[i]);
-		records[i].fields[FIELD_PATH] = weir_span_of(paths[i]);
-		records[i].fields[FIELD_METHOD] = weir_span_of(methods[i % 4]);
+		records[i].fields[WEIR_FIELD_PATH] = weir_span_of(paths[i]);
+		records[i].fields[WEIR_FIELD_METHOD] = weir_span_of(methods[i % 4]);
 	}
 	for (int i = 0; i < SIZES; i++) {
 		char *zones = many_zones(sizes[i], route_match);
@@ -203,12 +203,12 @@ static void measure_index(uint32_t zones)
 {
 	struct weir_text text = {0};
 	struct weir_json_document *document;
-	struct field_table fields;
+	struct weir_field_table fields;
 	struct weir_match *matches = weir_alloc(zones, sizeof *matches);
-	struct record_filter *filters = weir_alloc(zones, sizeof *filters);
-	struct zone_filter *zone_filters = weir_alloc(zones, sizeof *zone_filters);
+	struct weir_record_filter *filters = weir_alloc(zones, sizeof *filters);
+	struct weir_zone_filter *zone_filters = weir_alloc(zones, sizeof *zone_filters);
 	char path[ROUTE_BYTES];
-	field_table_init(&fields);
+	weir_field_table_init(&fields);
 	for (uint32_t i = 0; i < zones; i++) {
 		route_path(i, "*", path);
 		weir_text_clear(&text);
@@ -217,35 +217,35 @@ static void measure_index(uint32_t zones)
 			abort();
 		struct weir_json root = weir_json_root(document);
 		if (weir_match_parse(&root, &matches[i], NULL) != WEIR_OK ||
-		    record_filter_init(&filters[i], &matches[i], &fields, NULL) != WEIR_OK)
+		    weir_record_filter_init(&filters[i], &matches[i], &fields, NULL) != WEIR_OK)
 			abort();
-		zone_filters[i] = (struct zone_filter){.filter = &filters[i], .zone = i};
+		zone_filters[i] = (struct weir_zone_filter){.filter = &filters[i], .zone = i};
 		weir_json_document_free(document);
 	}
 	double start = thread_seconds();
-	struct zone_index *index = zone_index_new(zone_filters, zones, zones);
+	struct weir_zone_index *index = weir_zone_index_new(zone_filters, zones, zones);
 	double made_s = thread_seconds() - start;
 	weir_text_clear(&text);
 	weir_text_puts(&text, "/api/v1/team1/things10/");
 	while (text.length < 200000)
 		weir_text_puts(&text, "/%2e%2e/api/v1");
-	struct record record = {0};
-	record.fields[FIELD_PATH] = weir_text_span(&text);
+	struct weir_record record = {0};
+	record.fields[WEIR_FIELD_PATH] = weir_text_span(&text);
 	enum { LOOKUPS = 100000 };
 	start = thread_seconds();
 	for (int i = 0; i < LOOKUPS; i++)
-		zone_index_find(index, &record);
+		weir_zone_index_find(index, &record);
 	printf("{\"bench\":\"match_index\",\"zones\":%u,\"made_ms\":%.2f,\"long_path_ns\":%.1f}\n", zones, made_s * 1e3,
 	       (thread_seconds() - start) / LOOKUPS * 1e9);
-	zone_index_free(index);
+	weir_zone_index_free(index);
 	for (uint32_t i = 0; i < zones; i++) {
-		record_filter_deinit(&filters[i]);
+		weir_record_filter_deinit(&filters[i]);
 		weir_match_free(&matches[i]);
 	}
 	free(matches);
 	free(filters);
 	free(zone_filters);
-	field_table_deinit(&fields);
+	weir_field_table_deinit(&fields);
 	weir_text_deinit(&text);
 }
 
@@ -257,7 +257,7 @@ static void measure_list(uint32_t entries, uint32_t prefix)
 {
 	const char *folder = getenv("TMPDIR");
 	char path[4096];
-	struct exempt_list *list = NULL;
+	struct weir_exempt_list *list = NULL;
 	snprintf(path, sizeof path, "%s/weir-bench-list-XXXXXX", folder != NULL ? folder : "/tmp");
 	FILE *file = fdopen(mkstemp(path), "w");
 	if (file == NULL)
@@ -269,7 +269,7 @@ static void measure_list(uint32_t entries, uint32_t prefix)
 	}
 	fclose(file);
 	double start = thread_seconds();
-	if (exempt_list_open(NULL, path, &list, NULL) != WEIR_OK)
+	if (weir_exempt_list_open(NULL, path, &list, NULL) != WEIR_OK)
 		abort();
 	double read_s = thread_seconds() - start;
 	unlink(path);
@@ -284,14 +284,14 @@ static void measure_list(uint32_t entries, uint32_t prefix)
 			uint32_t number = i % 2 == 0 ? random : (random % entries * UINT32_C(2654435761)) << (32 - prefix);
 			for (int k = 0; k < 4; k++)
 				address.bytes[12 + k] = (uint8_t)(number >> (24 - 8 * k));
-			found += network_set_has(&list->networks, &address);
+			found += weir_network_set_has(&list->networks, &address);
 		}
 		seconds[run] = thread_seconds() - start;
 	}
 	printf(
 		"{\"bench\":\"exempt_list\",\"entries\":%u,\"prefix\":%u,\"found\":%.2f,\"ns_lookup\":%.1f,\"ns_read_entry\":%.1f}\n",
 		entries, prefix, (double)found / RUNS / LOOKUPS, median(seconds, RUNS) / LOOKUPS * 1e9, read_s / entries * 1e9);
-	exempt_list_close(list);
+	weir_exempt_list_close(list);
 }
 
 int main(void)

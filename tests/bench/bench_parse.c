@@ -43,7 +43,7 @@ struct seen {
 };
 
 struct parser {
-	struct field_table fields;
+	struct weir_field_table fields;
 	struct format *format;
 	struct lines *lines;
 };
@@ -54,9 +54,9 @@ static void parser_init(struct parser *parser, const char *config, const char *n
 	struct weir_error error;
 	char copy[256], *rest = copy;
 	snprintf(copy, sizeof copy, "%s", names);
-	field_table_init(&parser->fields);
+	weir_field_table_init(&parser->fields);
 	for (char *name; (name = strtok_r(rest, " ", &rest)) != NULL;)
-		field_table_want(&parser->fields, name);
+		weir_field_table_want(&parser->fields, name);
 	if (weir_json_parse("config", config, strlen(config), &document, &error) != WEIR_OK)
 		goto failed;
 	struct weir_json root = weir_json_root(document);
@@ -74,14 +74,14 @@ failed:
 static void parser_deinit(struct parser *parser)
 {
 	format_free(parser->format);
-	field_table_deinit(&parser->fields);
+	weir_field_table_deinit(&parser->fields);
 	free(parser->lines);
 }
 
 /* Parses the whole lines of a chunk; gives where the last one ended. */
 static uint32_t parse_chunk(struct parser *parser, const char *data, uint32_t length, struct seen *seen)
 {
-	struct record record;
+	struct weir_record record;
 	uint32_t begin = 0;
 	for (uint32_t offset = 0; offset < length;) {
 		offset = lines_find(data, length, offset, parser->lines);
@@ -91,7 +91,7 @@ static uint32_t parse_chunk(struct parser *parser, const char *data, uint32_t le
 			seen->lines++;
 			if (format_parse(parser->format, data + begin, bytes, &record) == FORMAT_OK) {
 				seen->records++;
-				seen->sum += (uint64_t)record.time_ms + record.fields[FIELD_IP].length;
+				seen->sum += (uint64_t)record.time_ms + record.fields[WEIR_FIELD_IP].length;
 			}
 			begin = end + 1;
 		}

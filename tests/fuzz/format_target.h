@@ -14,7 +14,7 @@
 enum { TARGET_FORMATS_MAX = 32 };
 
 struct target {
-	struct field_table fields;
+	struct weir_field_table fields;
 	struct format *formats[TARGET_FORMATS_MAX];
 	struct format *bare[TARGET_FORMATS_MAX]; /* the same, with no field wanted */
 	size_t count;
@@ -30,7 +30,7 @@ static inline void target_check_at(bool condition, const char *words, int line)
 	abort();
 }
 
-static inline struct format *target_format(const char *config, const struct field_table *fields)
+static inline struct format *target_format(const char *config, const struct weir_field_table *fields)
 {
 	struct weir_json_document *document;
 	struct weir_error error;
@@ -51,20 +51,20 @@ static inline struct format *target_format(const char *config, const struct fiel
 /* Names and configurations end with NULL. */
 static inline void target_init(struct target *target, const char *const *names, const char *const *configs)
 {
-	struct field_table nothing;
-	field_table_init(&target->fields);
-	field_table_init(&nothing);
+	struct weir_field_table nothing;
+	weir_field_table_init(&target->fields);
+	weir_field_table_init(&nothing);
 	while (*names != NULL)
-		target_check(field_table_want(&target->fields, *names++) >= 0);
+		target_check(weir_field_table_want(&target->fields, *names++) >= 0);
 	for (; *configs != NULL; configs++, target->count++) {
 		target->formats[target->count] = target_format(*configs, &target->fields);
 		target->bare[target->count] = target_format(*configs, &nothing);
 	}
-	field_table_deinit(&nothing);
+	weir_field_table_deinit(&nothing);
 }
 
 /* A value that is there has bytes, and all of them can be read. */
-static inline void target_check_record(const struct target *target, const struct record *record)
+static inline void target_check_record(const struct target *target, const struct weir_record *record)
 {
 	target_check(record->time_ms >= 0 && record->time_ms < WEIR_TIME_END_MS);
 	target_check(record->cost >= 0 && record->cost <= WEIR_COST_MAX);
@@ -82,7 +82,7 @@ static inline void target_check_record(const struct target *target, const struct
 /* Calls `check`, which may be NULL, with each line that is a record. */
 static inline void target_run(struct target *target, const uint8_t *data, size_t size,
                               void (*check)(struct target *target, const char *line, uint32_t length,
-                                            enum format_reason reason, const struct record *record))
+                                            enum format_reason reason, const struct weir_record *record))
 {
 	if (size == 0)
 		return;
@@ -97,7 +97,7 @@ static inline void target_run(struct target *target, const uint8_t *data, size_t
 		char *line = malloc(length > 0 ? length : 1); /* of just its size: a read past it is seen */
 		target_check(line != NULL);
 		memcpy(line, at, length);
-		struct record record, other;
+		struct weir_record record, other;
 		enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);
 		target_check(format_reason_text(reason) != NULL && (reason == FORMAT_SKIP || length > 0));
 		if (reason == FORMAT_OK)

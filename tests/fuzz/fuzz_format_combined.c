@@ -6,7 +6,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(struct target *target, const char *line, uint32_t length, enum format_reason reason,
-                  const struct record *record)
+                  const struct weir_record *record)
 {
 	static const struct {
 		enum combined_part part;
@@ -25,7 +25,7 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 		struct weir_span part = split.parts[parts[i].part];
 		if (part.length == 0 || (part.length == 1 && part.at[0] == '-'))
 			part.at = NULL;
-		int field = field_table_find(&target->fields, weir_span_of(parts[i].name));
+		int field = weir_field_table_find(&target->fields, weir_span_of(parts[i].name));
 		target_check(record->fields[field].at == part.at);
 		target_check(part.at == NULL || record->fields[field].length == part.length);
 	}

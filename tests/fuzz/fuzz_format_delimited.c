@@ -5,7 +5,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(struct target *target, const char *line, uint32_t length, enum format_reason reason,
-                  const struct record *record)
+                  const struct weir_record *record)
 {
 	(void)line;
 	(void)length;

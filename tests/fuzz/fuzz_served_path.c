@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any target, against the rule step by step: a list of segments, each step in its own pass. */
-#include "collector/record/served_path.h"
+#include "common/record/served_path.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static void remove_dots(struct text *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct served_path_room room;
+	static struct weir_served_path_room room;
 	if (size == 0 || size > 4096)
 		return 0;
 	struct text text = {.at = malloc(size + 1), .length = size};
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		merge_slashes(&text);
 		remove_dots(&text);
 	}
-	struct weir_span path = served_path((struct weir_span){.at = target, .length = (uint32_t)size}, &room);
+	struct weir_span path = weir_served_path((struct weir_span){.at = target, .length = (uint32_t)size}, &room);
 	if (path.length != text.length || path.length > size ||
 	    (path.length > 0 && memcmp(path.at, text.at, path.length) != 0)) {
 		fprintf(stderr, "\"%.*s\" instead of \"%.*s\"\n", (int)path.length, path.at, (int)text.length, text.at);

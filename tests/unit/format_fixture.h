@@ -20,10 +20,10 @@
 
 struct fixture {
 	struct weir_json_document *document;
-	struct field_table fields;
+	struct weir_field_table fields;
 	struct format *format;
 	char *line; /* the last one */
-	struct record record;
+	struct weir_record record;
 };
 
 /* Tries to make a format; false: error says why not. Fields are named in one string, separated by blanks. */
@@ -33,9 +33,9 @@ static inline bool fixture_try(struct fixture *fixture, const char *config, cons
 	*fixture = (struct fixture){0};
 	char names[512], *rest = names;
 	snprintf(names, sizeof names, "%s", fields);
-	field_table_init(&fixture->fields);
+	weir_field_table_init(&fixture->fields);
 	for (char *name; (name = strtok_r(rest, " ", &rest)) != NULL;)
-		assert_true(field_table_want(&fixture->fields, name) >= 0);
+		assert_true(weir_field_table_want(&fixture->fields, name) >= 0);
 	/* A bare name is no JSON document: it stands as a member, as it does in a configuration. */
 	char text[2048];
 	snprintf(text, sizeof text, "{\"format\": %s}", config);
@@ -48,7 +48,7 @@ static inline bool fixture_try(struct fixture *fixture, const char *config, cons
 static inline void fixture_deinit(struct fixture *fixture)
 {
 	format_free(fixture->format);
-	field_table_deinit(&fixture->fields);
+	weir_field_table_deinit(&fixture->fields);
 	weir_json_document_free(fixture->document);
 	free(fixture->line);
 }
@@ -76,7 +76,7 @@ static inline enum format_reason fixture_parse(struct fixture *fixture, const ch
 
 static inline struct weir_span fixture_field(const struct fixture *fixture, const char *name)
 {
-	int index = field_table_find(&fixture->fields, weir_span_of(name));
+	int index = weir_field_table_find(&fixture->fields, weir_span_of(name));
 	assert_true(index >= 0 && (fixture->fields.wanted >> index & 1) != 0);
 	return fixture->record.fields[index];
 }

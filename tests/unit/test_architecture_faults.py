@@ -58,14 +58,14 @@ def lend_a_name(place):
 
 
 FAULTS = (
-    ("a role that knows another", include("limiter/shard/shard.c", "collector/record/record.h"),
+    ("a role that knows another", include("limiter/shard/shard.c", "collector/record/time_text.h"),
      "limiter/shard/ may not know collector/record/"),
     ("common/ that knows a role", include("common/base/text.c", "limiter/shard/shard.h"),
      "common/base/ may not know limiter/shard/"),
     ("a folder below that knows one above", include("limiter/bucket/bucket.c", "limiter/shard/shard.h"),
      "limiter/bucket/ may not know limiter/shard/"),
-    ("an arrow that the table has not", include("collector/format/format.c", "collector/match/matcher.h"),
-     "collector/format/ may not know collector/match/"),
+    ("an arrow that the table has not", include("collector/format/format.c", "collector/send/framer.h"),
+     "collector/format/ may not know collector/send/"),
     ("a private header", include("limiter/lane/lane.c", "limiter/shard/internal.h"), "private to limiter/shard/"),
     ("a header that is not there", include("limiter/lane/lane.c", "limiter/lane/nothing.h"), "which is not there"),
     ("a circle in the table", change_row("memory         | filter slab table |", "memory         | filter slab table | bucket"),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A decision as a line: what the format json reads of it is what was decided, to the byte. */
 #include "collector/format/format.h"
-#include "collector/record/record.h"
 #include "collector/source/decisions/decision_line.h"
 #include "common/json/json.h"
+#include "common/record/record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,13 +34,13 @@ static struct weir_span span_of(const char *text, size_t length)
 /* Reads the line by the format json. @param fields  names and what they must be, NULL: absent; ends with a NULL name */
 static void assert_read(const struct weir_text *line, int64_t time_ms, const char *const (*fields)[2])
 {
-	struct field_table table;
+	struct weir_field_table table;
 	struct weir_error error;
 	struct format *format;
-	struct record record = {0};
-	field_table_init(&table);
+	struct weir_record record = {0};
+	weir_field_table_init(&table);
 	for (size_t i = 0; fields[i][0] != NULL; i++)
-		field_table_want(&table, fields[i][0]);
+		weir_field_table_want(&table, fields[i][0]);
 	json_t *json = json_pack("{s:s, s:s}", "type", "json", "unit", "ms"); /* as inputs_format() does */
 	json_object_set_new(json, "fields", decision_line_fields(&table));
 	struct weir_json config = {.value = json};
@@ -50,7 +50,7 @@ static void assert_read(const struct weir_text *line, int64_t time_ms, const cha
 	assert_int_equal(format_settle(format, &record), FORMAT_OK);
 	assert_int_equal(record.time_ms, time_ms);
 	for (size_t i = 0; fields[i][0] != NULL; i++) {
-		struct weir_span value = record.fields[field_table_find(&table, weir_span_of(fields[i][0]))];
+		struct weir_span value = record.fields[weir_field_table_find(&table, weir_span_of(fields[i][0]))];
 		if (fields[i][1] == NULL) {
 			assert_null(value.at);
 			continue;
@@ -59,7 +59,7 @@ static void assert_read(const struct weir_text *line, int64_t time_ms, const cha
 		assert_memory_equal(value.at, fields[i][1], value.length);
 	}
 	format_free(format);
-	field_table_deinit(&table);
+	weir_field_table_deinit(&table);
 }
 
 static void a_decision_has_its_fields(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server may give as a list: lines and JSON, what is left out of it, and what is no list at all. */
-#include "collector/match/exempt_body.h"
+#include "common/exempt/exempt_body.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,9 +12,9 @@
 /* @param mistakes  NULL: not looked at */
 static void gives(const char *bytes, const char *lines, uint32_t bad, const char *mistakes)
 {
-	struct exempt_body body = {0};
+	struct weir_exempt_body body = {0};
 	struct weir_error error;
-	if (exempt_body_read(weir_span_of(bytes), &body, &error) != WEIR_OK)
+	if (weir_exempt_body_read(weir_span_of(bytes), &body, &error) != WEIR_OK)
 		fail_msg("%s: %s", bytes, error.text);
 	assert_int_equal(body.bad, bad);
 	weir_text_append(&body.lines, "", 1);
@@ -22,16 +22,16 @@ static void gives(const char *bytes, const char *lines, uint32_t bad, const char
 	assert_string_equal(body.lines.at, lines);
 	if (mistakes != NULL)
 		assert_string_equal(body.mistakes.at, mistakes);
-	exempt_body_deinit(&body);
+	weir_exempt_body_deinit(&body);
 }
 
 static void is_none(const char *bytes, const char *words)
 {
-	struct exempt_body body = {0};
+	struct weir_exempt_body body = {0};
 	struct weir_error error = {.text = "taken"};
-	assert_int_equal(exempt_body_read(weir_span_of(bytes), &body, &error), WEIR_INVALID);
+	assert_int_equal(weir_exempt_body_read(weir_span_of(bytes), &body, &error), WEIR_INVALID);
 	assert_string_equal(error.text, words);
-	exempt_body_deinit(&body);
+	weir_exempt_body_deinit(&body);
 }
 
 static void lines_are_addresses(void **state)
@@ -108,16 +108,16 @@ static void a_list_of_everybody_is_none(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct weir_text bytes = {0};
-		struct exempt_body body = {0};
+		struct weir_exempt_body body = {0};
 		struct weir_error error;
 		for (int k = 0; k < cases[i].count; k++) {
 			char line[64];
 			snprintf(line, sizeof line, cases[i].line, k);
 			weir_text_puts(&bytes, line);
 		}
-		if ((exempt_body_read(weir_text_span(&bytes), &body, &error) == WEIR_OK) != cases[i].good)
+		if ((weir_exempt_body_read(weir_text_span(&bytes), &body, &error) == WEIR_OK) != cases[i].good)
 			fail_msg("%d of %s", cases[i].count, cases[i].line);
-		exempt_body_deinit(&body);
+		weir_exempt_body_deinit(&body);
 		weir_text_deinit(&bytes);
 	}
 	is_none(
@@ -130,13 +130,13 @@ static void what_is_large_is_bounded(void **state)
 {
 	(void)state;
 	struct weir_text bytes = {0};
-	struct exempt_body body = {0};
+	struct weir_exempt_body body = {0};
 	struct weir_error error;
-	for (int i = 0; i < EXEMPT_BODY_NETWORKS_MAX / 100; i++)
+	for (int i = 0; i < WEIR_EXEMPT_BODY_NETWORKS_MAX / 100; i++)
 		weir_text_puts(&bytes, "2001:db8::1-2001:db8:ffff:ffff:ffff:ffff:ffff:fffe\n");
-	assert_int_equal(exempt_body_read(weir_text_span(&bytes), &body, &error), WEIR_INVALID);
+	assert_int_equal(weir_exempt_body_read(weir_text_span(&bytes), &body, &error), WEIR_INVALID);
 	assert_string_equal(error.text, "has more than 1000000 networks");
-	exempt_body_deinit(&body);
+	weir_exempt_body_deinit(&body);
 	weir_text_deinit(&bytes);
 }
 

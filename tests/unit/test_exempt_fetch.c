@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists that a server has: what of its answers becomes the copy, what leaves it as it was, and what a start finds. */
-#include "collector/match/exempt_fetch.h"
-#include "collector/match/exempt_watch.h"
-#include "collector/match/matcher.h"
 #include "common/base/clock.h"
+#include "common/exempt/exempt_fetch.h"
+#include "common/exempt/exempt_watch.h"
+#include "common/matcher/matcher.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -110,7 +110,7 @@ struct scene {
 	struct server server;
 	struct weir_policy *policy;
 	struct weir_log log;
-	struct exempt_fetch_options options;
+	struct weir_exempt_fetch_options options;
 	char folder[300], said[300], address[64];
 };
 
@@ -136,7 +136,7 @@ static void scene_start(struct scene *scene, const char *place)
 	weir_json_document_free(document);
 	scene->log = (struct weir_log){.fd = open(scene->said, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600),
 	                               .clock_ms = quick_clock_ms};
-	scene->options = (struct exempt_fetch_options){
+	scene->options = (struct weir_exempt_fetch_options){
 		.folder = scene->folder, .interval_ms = PERIOD_MS, .again_ms = PERIOD_MS, .log = &scene->log};
 }
 
@@ -157,23 +157,23 @@ static bool said(const struct scene *scene, const char *words)
 }
 
 /* Whether the newest list has an address. */
-static bool has(const struct scene *scene, struct exempt_lists *lists, const char *text)
+static bool has(const struct scene *scene, struct weir_exempt_lists *lists, const char *text)
 {
-	struct exempt_list *list;
+	struct weir_exempt_list *list;
 	struct weir_error error;
 	struct weir_address address;
 	assert_true(weir_address_parse(weir_span_of(text), &address));
-	assert_int_equal(exempt_lists_refresh(lists, scene->policy, &error), WEIR_OK);
-	assert_int_equal(exempt_list_open(lists, scene->address, &list, &error), WEIR_OK);
-	bool found = network_set_has(&list->networks, &address);
-	exempt_list_close(list);
+	assert_int_equal(weir_exempt_lists_refresh(lists, scene->policy, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_list_open(lists, scene->address, &list, &error), WEIR_OK);
+	bool found = weir_network_set_has(&list->networks, &address);
+	weir_exempt_list_close(list);
 	return found;
 }
 
-static uint64_t figure(struct exempt_fetch *fetch, const char *name)
+static uint64_t figure(struct weir_exempt_fetch *fetch, const char *name)
 {
 	struct weir_text page = {0};
-	exempt_fetch_metrics(fetch, &page);
+	weir_exempt_fetch_metrics(fetch, &page);
 	weir_text_append(&page, "", 1);
 	char line[128];
 	snprintf(line, sizeof line, "\n%s ", name);
@@ -190,11 +190,11 @@ static void only_a_list_changes_the_copy(void **state)
 {
 	struct scene scene;
 	scene_start(&scene, *state);
-	struct exempt_lists *lists = exempt_lists_new(scene.folder, &scene.log);
-	struct exempt_fetch *fetch = exempt_fetch_new(&scene.options);
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(scene.folder, &scene.log);
+	struct weir_exempt_fetch *fetch = weir_exempt_fetch_new(&scene.options);
 	assert_false(has(&scene, lists, "192.0.2.1"));
 	scene.server.answer = GOOD("", "192.0.2.0/24\n198.51.100.0/24\nbob\n203.0.113.7\n");
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	assert_true(has(&scene, lists, "192.0.2.1"));
 	assert_false(has(&scene, lists, "192.0.3.1"));
 	assert_int_equal(figure(fetch, "weir_exempt_fetched_missing"), 0);
@@ -226,8 +226,8 @@ static void only_a_list_changes_the_copy(void **state)
 	answers(&scene.server, GOOD("", "192.0.3.0/24\n192.0.2.0/25\n"));
 	assert_true(has(&scene, lists, "192.0.3.1") && has(&scene, lists, "192.0.2.1"));
 	assert_false(has(&scene, lists, "192.0.2.200"));
-	exempt_fetch_free(fetch);
-	exempt_lists_free(lists);
+	weir_exempt_fetch_free(fetch);
+	weir_exempt_lists_free(lists);
 	server_stop(&scene.server);
 	scene_end(&scene);
 }
@@ -248,35 +248,35 @@ static void what_has_not_changed_is_not_sent_again(void **state)
 {
 	struct scene scene;
 	scene_start(&scene, *state);
-	struct exempt_lists *lists = exempt_lists_new(scene.folder, &scene.log);
-	struct exempt_fetch *fetch = exempt_fetch_new(&scene.options);
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(scene.folder, &scene.log);
+	struct weir_exempt_fetch *fetch = weir_exempt_fetch_new(&scene.options);
 	scene.server.answer = GOOD("ETag: \"one\"\r\n", "192.0.2.0/24\n");
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	char copy[WEIR_PATH_BYTES];
 	struct weir_error error;
 	struct stat before, after;
-	assert_int_equal(exempt_list_copy(scene.folder, scene.address, copy, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_list_copy(scene.folder, scene.address, copy, &error), WEIR_OK);
 	age_files(scene.folder, 100000);
 	assert_int_equal(stat(copy, &before), 0);
 	answers(&scene.server, "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n");
 	assert_non_null(strstr(scene.server.request, "\r\nIf-None-Match: \"one\"\r\n"));
 	assert_true(has(&scene, lists, "192.0.2.1"));
 	assert_int_equal(figure(fetch, "weir_exempt_fetch_failures_total"), 0);
-	exempt_fetch_free(fetch);
+	weir_exempt_fetch_free(fetch);
 	/* that it was confirmed is known after a restart, and the file is the one that was read */
 	assert_int_equal(stat(copy, &after), 0);
 	assert_int_equal(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
 	scene.server.answer = "";
-	fetch = exempt_fetch_new(&scene.options);
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	fetch = weir_exempt_fetch_new(&scene.options);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	assert_true(figure(fetch, "weir_exempt_fetched_age_seconds") < 50000);
-	exempt_fetch_free(fetch);
+	weir_exempt_fetch_free(fetch);
 	age_files(scene.folder, 100000);
-	fetch = exempt_fetch_new(&scene.options);
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	fetch = weir_exempt_fetch_new(&scene.options);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	assert_true(figure(fetch, "weir_exempt_fetched_age_seconds") > 50000);
-	exempt_fetch_free(fetch);
-	exempt_lists_free(lists);
+	weir_exempt_fetch_free(fetch);
+	weir_exempt_lists_free(lists);
 	server_stop(&scene.server);
 	scene_end(&scene);
 }
@@ -287,26 +287,26 @@ static void a_list_that_shrinks_must_stay_so(void **state)
 	struct scene scene;
 	scene_start(&scene, *state);
 	scene.options.interval_ms = 3600000;
-	struct exempt_lists *lists = exempt_lists_new(scene.folder, &scene.log);
-	struct exempt_fetch *fetch = exempt_fetch_new(&scene.options);
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(scene.folder, &scene.log);
+	struct weir_exempt_fetch *fetch = weir_exempt_fetch_new(&scene.options);
 	scene.server.answer = GOOD("", "192.0.2.1\n192.0.2.2\n192.0.2.3\n192.0.2.4\n192.0.2.5\n192.0.2.6\n");
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
-	exempt_fetch_free(fetch);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	weir_exempt_fetch_free(fetch);
 	scene.server.answer = GOOD("", "192.0.2.1\n192.0.2.2\n");
-	fetch = exempt_fetch_new(&scene.options);
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	fetch = weir_exempt_fetch_new(&scene.options);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	answers(&scene.server, GOOD("", "192.0.2.1\n192.0.2.2\n"));
 	answers(&scene.server, GOOD("", "192.0.2.1\n192.0.2.2\n"));
 	assert_true(said(&scene, "it has 2 networks, and had 6: it is taken if it stays so for 1h"));
 	assert_true(has(&scene, lists, "192.0.2.6"));
-	exempt_fetch_free(fetch);
+	weir_exempt_fetch_free(fetch);
 
 	/* and not if answers take turns, however long they do */
 	scene.options.interval_ms = PERIOD_MS;
 	scene.server.other = GOOD("", "192.0.2.2\n");
 	scene.server.answer = GOOD("", "192.0.2.1\n");
-	fetch = exempt_fetch_new(&scene.options);
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	fetch = weir_exempt_fetch_new(&scene.options);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	for (int round = 0; round < 10; round++) {
 		answers(&scene.server, scene.server.answer);
 		assert_true(has(&scene, lists, "192.0.2.6"));
@@ -315,8 +315,8 @@ static void a_list_that_shrinks_must_stay_so(void **state)
 	while (has(&scene, lists, "192.0.2.6"))
 		answers(&scene.server, scene.server.answer);
 	assert_true(has(&scene, lists, "192.0.2.1"));
-	exempt_fetch_free(fetch);
-	exempt_lists_free(lists);
+	weir_exempt_fetch_free(fetch);
+	weir_exempt_lists_free(lists);
 	server_stop(&scene.server);
 	scene_end(&scene);
 }
@@ -326,33 +326,33 @@ static void a_start_goes_on_with_the_copy(void **state)
 {
 	struct scene scene;
 	scene_start(&scene, *state);
-	struct exempt_lists *lists = exempt_lists_new(scene.folder, &scene.log);
-	struct exempt_fetch *fetch = exempt_fetch_new(&scene.options);
-	struct exempt_watch watch = {0};
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(scene.folder, &scene.log);
+	struct weir_exempt_fetch *fetch = weir_exempt_fetch_new(&scene.options);
+	struct weir_exempt_watch watch = {0};
 	int64_t now_ms = 100000;
 	scene.server.answer = GOOD("", "192.0.2.0/24\n");
 	assert_false(has(&scene, lists, "192.0.2.1"));
-	exempt_watch_set(&watch, scene.policy, lists, now_ms);
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
-	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+	weir_exempt_watch_set(&watch, scene.policy, lists, now_ms);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
 	assert_true(has(&scene, lists, "192.0.2.1"));
-	exempt_fetch_free(fetch);
-	exempt_lists_free(lists);
-	exempt_watch_deinit(&watch);
+	weir_exempt_fetch_free(fetch);
+	weir_exempt_lists_free(lists);
+	weir_exempt_watch_deinit(&watch);
 	server_stop(&scene.server);
 
-	lists = exempt_lists_new(scene.folder, &scene.log);
-	fetch = exempt_fetch_new(&scene.options);
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	lists = weir_exempt_lists_new(scene.folder, &scene.log);
+	fetch = weir_exempt_fetch_new(&scene.options);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	assert_true(has(&scene, lists, "192.0.2.1"));
 	char copy[WEIR_PATH_BYTES];
 	struct weir_error error;
-	assert_int_equal(exempt_list_copy(scene.folder, scene.address, copy, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_list_copy(scene.folder, scene.address, copy, &error), WEIR_OK);
 	assert_int_equal(unlink(copy), 0); /* a copy that somebody deletes is in memory still */
 	assert_true(has(&scene, lists, "192.0.2.1"));
-	exempt_fetch_free(fetch);
-	exempt_lists_free(lists);
+	weir_exempt_fetch_free(fetch);
+	weir_exempt_lists_free(lists);
 	scene_end(&scene);
 }
 
@@ -362,16 +362,16 @@ static void a_list_that_is_dropped_is_not_fetched(void **state)
 	static const struct weir_policy none = {0};
 	struct scene scene;
 	scene_start(&scene, *state);
-	struct exempt_fetch *fetch = exempt_fetch_new(&scene.options);
+	struct weir_exempt_fetch *fetch = weir_exempt_fetch_new(&scene.options);
 	scene.server.answer = GOOD("", "192.0.2.0/24\n");
-	exempt_fetch_set(fetch, scene.policy, 60000, &never);
+	weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 	for (int round = 0; round < 50; round++) {
-		exempt_fetch_set(fetch, &none, 0, &never);
+		weir_exempt_fetch_set(fetch, &none, 0, &never);
 		assert_int_equal(figure(fetch, "weir_exempt_fetched_lists"), 0);
-		exempt_fetch_set(fetch, scene.policy, 60000, &never);
+		weir_exempt_fetch_set(fetch, scene.policy, 60000, &never);
 		assert_int_equal(figure(fetch, "weir_exempt_fetched_lists"), 1);
 	}
-	exempt_fetch_free(fetch);
+	weir_exempt_fetch_free(fetch);
 	server_stop(&scene.server);
 	scene_end(&scene);
 }

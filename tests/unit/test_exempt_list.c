@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists that stay files: what they hold against the plainest loops, who shares them, and when they are read anew. */
-#include "collector/match/exempt_list.h"
-#include "collector/match/exempt_watch.h"
-#include "collector/match/matcher.h"
+#include "common/exempt/exempt_list.h"
+#include "common/exempt/exempt_watch.h"
+#include "common/matcher/matcher.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -84,8 +84,8 @@ static void a_list_holds_its_entries_alone(void **state)
 {
 	static struct weir_network networks[NETWORKS];
 	char *path = path_in(state, "list"), text[WEIR_ADDRESS_TEXT_BYTES + 4];
-	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
-	struct exempt_list *list;
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
+	struct weir_exempt_list *list;
 	struct weir_error error;
 	srandom(1);
 	FILE *file = fopen(path, "w");
@@ -98,42 +98,44 @@ static void a_list_holds_its_entries_alone(void **state)
 	}
 	fputs("bot-*\n100.0.2.3-100.0.2.9\nlast", file);
 	fclose(file);
-	assert_int_equal(exempt_list_open(lists, path, &list, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_list_open(lists, path, &list, &error), WEIR_OK);
 	assert_int_equal(list->count, NETWORKS + WORDS + 6);
-	assert_true(exempt_list_has_word(list, weir_span_of("user #1")));
+	assert_true(weir_exempt_list_has_word(list, weir_span_of("user #1")));
 	unsigned in = 0;
 	for (int round = 0; round < 20000; round++) {
 		struct weir_address address = random_network().base;
 		bool expected = false;
 		for (uint32_t i = 0; i < NETWORKS && !expected; i++)
 			expected = weir_network_contains(&networks[i], &address);
-		assert_int_equal(network_set_has(&list->networks, &address), expected);
+		assert_int_equal(weir_network_set_has(&list->networks, &address), expected);
 		in += expected;
 	}
 	assert_true(in > 1000 && in < 19000);
 	for (uint32_t i = 0; i < 3 * WORDS + 3; i++) {
 		snprintf(text, sizeof text, "word%u", i);
-		assert_int_equal(exempt_list_has_word(list, weir_span_of(text)), i % 3 == 0 && i < 3 * WORDS);
+		assert_int_equal(weir_exempt_list_has_word(list, weir_span_of(text)), i % 3 == 0 && i < 3 * WORDS);
 	}
-	assert_true(exempt_list_has_word(list, weir_span_of("bot-7")) && exempt_list_has_word(list, weir_span_of("last")));
-	assert_false(exempt_list_has_word(list, weir_span_of("bot")) || exempt_list_has_word(list, weir_span_of("")));
+	assert_true(weir_exempt_list_has_word(list, weir_span_of("bot-7")) &&
+	            weir_exempt_list_has_word(list, weir_span_of("last")));
+	assert_false(weir_exempt_list_has_word(list, weir_span_of("bot")) ||
+	             weir_exempt_list_has_word(list, weir_span_of("")));
 	struct weir_address remarked;
 	assert_true(weir_address_parse(weir_span_of("100.0.3.7"), &remarked));
-	assert_true(network_set_has(&list->networks, &remarked));
+	assert_true(weir_network_set_has(&list->networks, &remarked));
 	assert_true(weir_address_parse(weir_span_of("100.0.4.1"), &remarked));
-	assert_true(network_set_has(&list->networks, &remarked));
+	assert_true(weir_network_set_has(&list->networks, &remarked));
 	for (unsigned i = 1; i < 12; i++) {
 		struct weir_address address;
 		snprintf(text, sizeof text, "100.0.2.%u", i);
 		assert_true(weir_address_parse(weir_span_of(text), &address));
-		assert_int_equal(network_set_has(&list->networks, &address), i >= 3 && i <= 9);
+		assert_int_equal(weir_network_set_has(&list->networks, &address), i >= 3 && i <= 9);
 	}
-	assert_string_equal(exempt_lists_facts(lists, path).first_word, "user #1");
-	assert_int_equal(exempt_lists_facts(lists, path).words, WORDS + 3);
-	assert_true(exempt_lists_facts(lists, path).networks > NETWORKS / 2);
-	exempt_lists_free(lists);
-	assert_true(exempt_list_has_word(list, weir_span_of("last")));
-	exempt_list_close(list);
+	assert_string_equal(weir_exempt_lists_facts(lists, path).first_word, "user #1");
+	assert_int_equal(weir_exempt_lists_facts(lists, path).words, WORDS + 3);
+	assert_true(weir_exempt_lists_facts(lists, path).networks > NETWORKS / 2);
+	weir_exempt_lists_free(lists);
+	assert_true(weir_exempt_list_has_word(list, weir_span_of("last")));
+	weir_exempt_list_close(list);
 }
 
 static bool is_said(FILE *said, const char *words)
@@ -151,49 +153,49 @@ static void a_list_is_shared_until_it_is_read_anew(void **state)
 	char *path = path_in(state, "list");
 	FILE *said = tmpfile();
 	struct weir_log log = {.fd = fileno(said), .level = WEIR_LOG_INFO};
-	struct exempt_lists *lists = exempt_lists_new(NULL, &log);
-	struct exempt_list *first, *second, *third;
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, &log);
+	struct weir_exempt_list *first, *second, *third;
 	struct weir_error error;
 	struct weir_policy *policy = policy_of("list", path);
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_IO);
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_IO);
 	assert_non_null(strstr(error.text, "cannot open"));
 	write_list(path, "ann\n");
-	assert_int_equal(exempt_list_open(lists, path, &first, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_list_open(lists, path, &first, &error), WEIR_OK);
 	write_list(path, "bob\neve\n");
-	assert_int_equal(exempt_list_open(lists, path, &second, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_list_open(lists, path, &second, &error), WEIR_OK);
 	assert_ptr_equal(first, second);
-	exempt_list_close(second);
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
-	assert_int_equal(exempt_list_open(lists, path, &second, &error), WEIR_OK);
-	assert_true(exempt_list_has_word(first, weir_span_of("ann")));
-	assert_true(exempt_list_has_word(second, weir_span_of("eve")));
-	assert_false(exempt_list_has_word(second, weir_span_of("ann")));
+	weir_exempt_list_close(second);
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_list_open(lists, path, &second, &error), WEIR_OK);
+	assert_true(weir_exempt_list_has_word(first, weir_span_of("ann")));
+	assert_true(weir_exempt_list_has_word(second, weir_span_of("eve")));
+	assert_false(weir_exempt_list_has_word(second, weir_span_of("ann")));
 	/* what cannot be read leaves what was read before */
 	write_list(path, "ann\n10.0.0.1/8\n");
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
 	assert_true(is_said(
 		said, "list:2: \"10.0.0.1/8\" is not a network: host bits are set. The list stays as it was read before"));
 	unlink(path);
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
 	assert_true(is_said(said, "cannot open"));
-	assert_int_equal(exempt_list_open(lists, path, &third, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_list_open(lists, path, &third, &error), WEIR_OK);
 	assert_ptr_equal(second, third);
-	exempt_list_close(first);
-	exempt_list_close(second);
-	exempt_list_close(third);
+	weir_exempt_list_close(first);
+	weir_exempt_list_close(second);
+	weir_exempt_list_close(third);
 	/* or a list is one's own */
-	assert_int_equal(exempt_list_open(NULL, path, &third, &error), WEIR_IO);
+	assert_int_equal(weir_exempt_list_open(NULL, path, &third, &error), WEIR_IO);
 	write_list(path, "joe\n");
-	assert_int_equal(exempt_list_open(NULL, path, &third, &error), WEIR_OK);
-	assert_true(exempt_list_has_word(third, weir_span_of("joe")));
-	exempt_list_close(third);
+	assert_int_equal(weir_exempt_list_open(NULL, path, &third, &error), WEIR_OK);
+	assert_true(weir_exempt_list_has_word(third, weir_span_of("joe")));
+	weir_exempt_list_close(third);
 	/* what no policy names any more is forgotten */
 	struct weir_policy *other = policy_of("list", "/nowhere");
-	exempt_lists_prune(lists, policy);
-	assert_true(exempt_lists_state(lists, path).inode != 0);
-	exempt_lists_prune(lists, other);
-	assert_true(exempt_lists_state(lists, path).inode == 0);
-	exempt_lists_free(lists);
+	weir_exempt_lists_prune(lists, policy);
+	assert_true(weir_exempt_lists_state(lists, path).inode != 0);
+	weir_exempt_lists_prune(lists, other);
+	assert_true(weir_exempt_lists_state(lists, path).inode == 0);
+	weir_exempt_lists_free(lists);
 	weir_policy_free(policy);
 	weir_policy_free(other);
 	fclose(said);
@@ -203,24 +205,24 @@ static void a_list_is_shared_until_it_is_read_anew(void **state)
 static void refuse(void **state, const char *text, size_t length, const char *words)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
-	struct exempt_list *list;
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
+	struct weir_exempt_list *list;
 	struct weir_error error;
 	FILE *file = fopen(path, "w");
 	fwrite(text, 1, length, file);
 	fclose(file);
-	assert_int_equal(exempt_list_open(lists, path, &list, &error), WEIR_INVALID);
+	assert_int_equal(weir_exempt_list_open(lists, path, &list, &error), WEIR_INVALID);
 	if (strstr(error.text, words) == NULL)
 		fail_msg("\"%s\" lacks \"%s\"", error.text, words);
-	exempt_lists_free(lists);
+	weir_exempt_lists_free(lists);
 }
 
 static void what_is_no_entry_is_refused_with_its_line(void **state)
 {
 	static char longest[WEIR_EXEMPT_LINE_MAX_BYTES + 3];
-	char *patterns = malloc((EXEMPT_LIST_WILDCARDS_MAX + 1) * (size_t)8), *end = patterns;
-	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
-	struct exempt_list *list;
+	char *patterns = malloc((WEIR_EXEMPT_LIST_WILDCARDS_MAX + 1) * (size_t)8), *end = patterns;
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
+	struct weir_exempt_list *list;
 	struct weir_error error;
 	refuse(state, "ok\n\n192.0.2.*\n", 14, "list:3: \"192.0.2.*\" is a wildcard in an address");
 	refuse(state, "a\nb\0c\n", 6, "list:2: is not UTF-8 text");
@@ -228,13 +230,13 @@ static void what_is_no_entry_is_refused_with_its_line(void **state)
 	memset(longest, 'a', sizeof longest);
 	memcpy(longest, "a\n", 2);
 	refuse(state, longest, sizeof longest, "list:2: is longer than 65536 bytes");
-	for (int i = 0; i <= EXEMPT_LIST_WILDCARDS_MAX; i++)
+	for (int i = 0; i <= WEIR_EXEMPT_LIST_WILDCARDS_MAX; i++)
 		end += snprintf(end, 8, "%d*\n", i);
 	refuse(state, patterns, (size_t)(end - patterns), "1001 entries have a '*'; at most 1000");
 	free(patterns);
-	assert_int_equal(exempt_list_open(lists, "/dev/zero", &list, &error), WEIR_INVALID);
+	assert_int_equal(weir_exempt_list_open(lists, "/dev/zero", &list, &error), WEIR_INVALID);
 	assert_string_equal(error.text, "/dev/zero is not a regular file");
-	exempt_lists_free(lists);
+	weir_exempt_lists_free(lists);
 }
 
 static void a_file_of_many_entries_is_a_list(void **state)
@@ -261,90 +263,90 @@ static void a_file_of_many_entries_is_a_list(void **state)
 	}
 }
 
-static bool is_matched(struct matcher *matcher, const char *ip)
+static bool is_matched(struct weir_matcher *matcher, const char *ip)
 {
-	struct record record = {0};
-	struct matched matched;
-	record.fields[FIELD_IP] = weir_span_of(ip);
-	matcher_match(matcher, &record, &matched);
+	struct weir_record record = {0};
+	struct weir_matched matched;
+	record.fields[WEIR_FIELD_IP] = weir_span_of(ip);
+	weir_matcher_match(matcher, &record, &matched);
 	return matched.event_count > 0;
 }
 
 static void who_is_in_a_list_is_in_no_zone(void **state)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
-	struct field_table fields;
-	struct matcher *matcher;
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
+	struct weir_field_table fields;
+	struct weir_matcher *matcher;
 	struct weir_error error;
 	write_list(path, "192.0.2.0/30\n2001:db8::/32\nhost.example\n");
 	struct weir_policy *policy = policy_of("list", path);
-	field_table_init(&fields);
-	assert_int_equal(matcher_new(policy, lists, &fields, 1, &matcher, &error), WEIR_OK);
+	weir_field_table_init(&fields);
+	assert_int_equal(weir_matcher_new(policy, lists, &fields, 1, &matcher, &error), WEIR_OK);
 	assert_false(is_matched(matcher, "192.0.2.3") || is_matched(matcher, "2001:db8::1") ||
 	             is_matched(matcher, "host.example"));
 	assert_true(is_matched(matcher, "192.0.2.4") && is_matched(matcher, "2001:db9::1") && is_matched(matcher, "host"));
 	write_list(path, "192.0.2.4\n");
-	matcher_renew_lists(matcher, lists);
+	weir_matcher_renew_lists(matcher, lists);
 	assert_false(is_matched(matcher, "192.0.2.3"));
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
-	matcher_renew_lists(matcher, lists);
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	weir_matcher_renew_lists(matcher, lists);
 	assert_true(is_matched(matcher, "192.0.2.3") && !is_matched(matcher, "192.0.2.4"));
-	exempt_lists_free(lists);
-	matcher_free(matcher);
-	field_table_deinit(&fields);
+	weir_exempt_lists_free(lists);
+	weir_matcher_free(matcher);
+	weir_field_table_deinit(&fields);
 	weir_policy_free(policy);
 }
 
 static void a_change_is_told_once_it_has_settled(void **state)
 {
 	char *path = path_in(state, "list");
-	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
-	struct exempt_watch watch = {0};
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
+	struct weir_exempt_watch watch = {0};
 	struct weir_error error;
 	int64_t now_ms = 1000000;
 	write_list(path, "ann\n");
 	struct weir_policy *policy = policy_of("list", path);
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
 	write_list(path, "bob\n"); /* between its reading and the watch */
-	exempt_watch_set(&watch, policy, lists, now_ms);
-	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_false(exempt_watch_changed(&watch, now_ms + 999));
-	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
-	exempt_watch_again(&watch, now_ms);
-	assert_false(exempt_watch_changed(&watch, now_ms += 29999));
-	assert_true(exempt_watch_changed(&watch, now_ms += 1001));
-	assert_false(exempt_watch_changed(&watch, now_ms += 60000));
+	weir_exempt_watch_set(&watch, policy, lists, now_ms);
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(weir_exempt_watch_changed(&watch, now_ms + 999));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	weir_exempt_watch_again(&watch, now_ms);
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 29999));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1001));
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 60000));
 	unlink(path);
-	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
 	write_list(path, "eve\n");
-	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
-	exempt_watch_set(&watch, policy, lists, now_ms);
-	assert_false(exempt_watch_changed(&watch, now_ms += 60000));
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	weir_exempt_watch_set(&watch, policy, lists, now_ms);
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 60000));
 	/* one that cannot be read is tried again each half minute, and when it changes */
 	write_list(path, "10.0.0.1/8\n");
-	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
-		exempt_watch_set(&watch, policy, lists, now_ms);
+		assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+		weir_exempt_watch_set(&watch, policy, lists, now_ms);
 		for (int k = 0; k < 29; k++)
-			assert_false(exempt_watch_changed(&watch, now_ms += 1000));
-		assert_true(exempt_watch_changed(&watch, now_ms += 1000));
+			assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+		assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
 	}
 	write_list(path, "10.0.0.0/8\n");
-	assert_false(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_true(exempt_watch_changed(&watch, now_ms += 1000));
-	assert_int_equal(exempt_lists_refresh(lists, policy, &error), WEIR_OK);
-	exempt_watch_set(&watch, policy, lists, now_ms);
-	assert_false(exempt_watch_changed(&watch, now_ms += 60000));
-	exempt_watch_deinit(&watch);
-	exempt_lists_free(lists);
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
+	weir_exempt_watch_set(&watch, policy, lists, now_ms);
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 60000));
+	weir_exempt_watch_deinit(&watch);
+	weir_exempt_lists_free(lists);
 	weir_policy_free(policy);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Searches by blocks against the plainest loops, on random bytes, at every length and place. */
-#include "collector/record/find.h"
+#include "common/record/find.h"
 
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -37,22 +37,22 @@ static void a_block_marks_what_is_equal(void **state)
 {
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
-		char *bytes = random_bytes(FIND_BYTES);
-		find_block block = find_load(bytes);
-		uint64_t equal = find_equal(block, bytes[FIND_BYTES - 1]), others = find_not_digit(block);
-		uint64_t stops = find_space_or_quote(block);
+		char *bytes = random_bytes(WEIR_FIND_BYTES);
+		weir_find_block block = weir_find_load(bytes);
+		uint64_t equal = weir_find_equal(block, bytes[WEIR_FIND_BYTES - 1]), others = weir_find_not_digit(block);
+		uint64_t stops = weir_find_space_or_quote(block);
 		unsigned first = 0, other = 0, stop = 0;
-		while (bytes[first] != bytes[FIND_BYTES - 1])
+		while (bytes[first] != bytes[WEIR_FIND_BYTES - 1])
 			first++;
-		while (other < FIND_BYTES && bytes[other] >= '0' && bytes[other] <= '9')
+		while (other < WEIR_FIND_BYTES && bytes[other] >= '0' && bytes[other] <= '9')
 			other++;
-		while (stop < FIND_BYTES && bytes[stop] != ' ' && bytes[stop] != '"')
+		while (stop < WEIR_FIND_BYTES && bytes[stop] != ' ' && bytes[stop] != '"')
 			stop++;
-		assert_int_equal(find_index(equal), first);
-		assert_int_equal(others != 0 ? find_index(others) : FIND_BYTES, other);
-		assert_int_equal(stops != 0 ? find_index(stops) : FIND_BYTES, stop);
+		assert_int_equal(weir_find_index(equal), first);
+		assert_int_equal(others != 0 ? weir_find_index(others) : WEIR_FIND_BYTES, other);
+		assert_int_equal(stops != 0 ? weir_find_index(stops) : WEIR_FIND_BYTES, stop);
 		if (stops != 0)
-			assert_int_equal(__builtin_ctzll(find_bits(stops)), stop);
+			assert_int_equal(__builtin_ctzll(weir_find_bits(stops)), stop);
 		free(bytes);
 	}
 }
@@ -60,10 +60,10 @@ static void a_block_marks_what_is_equal(void **state)
 static void a_block_before_the_end_is_followed_by_zeros(void **state)
 {
 	(void)state;
-	for (size_t length = 0; length <= 2 * FIND_BYTES; length++) {
-		char *bytes = random_bytes(length), padded[3 * FIND_BYTES] = {0};
+	for (size_t length = 0; length <= 2 * WEIR_FIND_BYTES; length++) {
+		char *bytes = random_bytes(length), padded[3 * WEIR_FIND_BYTES] = {0};
 		memcpy(padded, bytes, length);
-		find_block block = find_load_until(bytes, bytes + length), expected = find_load(padded);
+		weir_find_block block = weir_find_load_until(bytes, bytes + length), expected = weir_find_load(padded);
 		assert_memory_equal(&block, &expected, sizeof block);
 		free(bytes);
 	}
@@ -73,10 +73,10 @@ static void a_path_mark_is_what_a_path_is_rewritten_at(void **state)
 {
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
-		char *bytes = random_bytes(FIND_BYTES + 1), *block = bytes + 1;
-		uint64_t marks = find_path_mark(find_load(bytes), find_load(block));
-		unsigned found = marks != 0 ? find_index(marks) : FIND_BYTES, at = 0;
-		while (at < FIND_BYTES && (block[at] == '\0' || strchr("?%#!'", block[at]) == NULL) &&
+		char *bytes = random_bytes(WEIR_FIND_BYTES + 1), *block = bytes + 1;
+		uint64_t marks = weir_find_path_mark(weir_find_load(bytes), weir_find_load(block));
+		unsigned found = marks != 0 ? weir_find_index(marks) : WEIR_FIND_BYTES, at = 0;
+		while (at < WEIR_FIND_BYTES && (block[at] == '\0' || strchr("?%#!'", block[at]) == NULL) &&
 		       (bytes[at] != '/' || (block[at] != '/' && block[at] != '.')))
 			at++;
 		assert_int_equal(found, at);
@@ -93,7 +93,7 @@ static bool is_ipv4(const char *text, size_t length)
 	memcpy(bytes, text, length);
 	memcpy(word, text, length);
 	bool expected = strlen(word) == length && inet_pton(AF_INET, word, &address) == 1;
-	assert_int_equal(find_ipv4(bytes, (unsigned)length, bytes + length), expected);
+	assert_int_equal(weir_find_ipv4(bytes, (unsigned)length, bytes + length), expected);
 	free(bytes);
 	return expected;
 }
@@ -131,7 +131,7 @@ static void either_is_found_where_it_is_first(void **state)
 		char *bytes = random_bytes(length), *end = bytes + length, *expected = bytes;
 		while (expected < end && *expected != '!' && *expected != '\xff')
 			expected++;
-		assert_ptr_equal(find_either(bytes, end, '!', '\xff'), expected);
+		assert_ptr_equal(weir_find_either(bytes, end, '!', '\xff'), expected);
 		free(bytes);
 	}
 }
@@ -146,7 +146,7 @@ static void a_closing_quote_has_no_escape(void **state)
 		while (at < length && bytes[at] != '"')
 			at += bytes[at] == '\\' ? 2 : 1;
 		const char *expected = at < length ? bytes + at : NULL;
-		assert_ptr_equal(find_closing_quote(bytes, bytes + length), expected);
+		assert_ptr_equal(weir_find_closing_quote(bytes, bytes + length), expected);
 		free(bytes);
 	}
 }

@@ -110,7 +110,7 @@ static void fields_of_a_format_are_its_own(void **state)
 	(void)state;
 	struct fixture fixture;
 	fixture_init(&fixture, "{\"type\": \"logfmt\", \"cost\": \"weight\"}", "ip");
-	assert_int_equal(field_table_find(&fixture.fields, weir_span_of("weight")), -1);
+	assert_int_equal(weir_field_table_find(&fixture.fields, weir_span_of("weight")), -1);
 	assert_reason(&fixture, "time=1714564800 weight=9", FORMAT_OK);
 	assert_int_equal(fixture.record.cost, 9);
 	fixture_deinit(&fixture);
@@ -122,19 +122,19 @@ static void too_many_fields_are_refused(void **state)
 	struct weir_json_document *document;
 	struct weir_error error;
 	struct format *format;
-	struct field_table fields;
+	struct weir_field_table fields;
 	static const char text[] = "{\"type\": \"logfmt\", \"cost\": \"weight\"}";
 	assert_int_equal(weir_json_parse("config", text, sizeof text - 1, &document, &error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
-	field_table_init(&fields);
-	for (int i = FIELD_STANDARD_COUNT; i < FIELD_MAX; i++) {
+	weir_field_table_init(&fields);
+	for (int i = WEIR_FIELD_STANDARD_COUNT; i < WEIR_FIELD_MAX; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "f%d", i);
-		field_table_want(&fields, name);
+		weir_field_table_want(&fields, name);
 	}
 	assert_int_equal(format_new(&root, &fields, &format, &error), WEIR_INVALID);
 	assert_non_null(strstr(error.text, "cost"));
-	field_table_deinit(&fields);
+	weir_field_table_deinit(&fields);
 	weir_json_document_free(document);
 }
 

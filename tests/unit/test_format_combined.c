@@ -112,7 +112,7 @@ static void a_virtual_host_stands_before_the_client(void **state)
 	assert_head(&fixture, "203.0.113.7 - a] \"x", "203.0.113.7", NULL);
 	assert_head(&fixture, "203.0.113.7 - x [z] \"GET /b", "203.0.113.7", NULL);
 	assert_head(&fixture, "client.example.net - John Q. Public", "client.example.net", NULL);
-	assert_int_equal(fixture.record.ip, RECORD_IP_WORD);
+	assert_int_equal(fixture.record.ip, WEIR_RECORD_IP_WORD);
 	fixture_deinit(&fixture);
 }
 
@@ -257,7 +257,8 @@ static void options(void **state)
 }
 
 /* What the whole grammar makes of a line. */
-static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_reader *time, struct record *record)
+static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_reader *time,
+                                           struct weir_record *record)
 {
 	static const enum combined_part parts[] = {COMBINED_IP,     COMBINED_IDENT,  COMBINED_USER,  COMBINED_METHOD,
 	                                           COMBINED_TARGET, COMBINED_STATUS, COMBINED_BYTES, COMBINED_REFERER,
@@ -269,7 +270,7 @@ static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_
 	if (!combined_line_split((struct weir_span){.at = fixture->line, .length = record->fields[0].length}, &line))
 		return fixture->format->malformed;
 	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-		int field = field_table_find(&fixture->fields, weir_span_of(strtok_r(rest, " ", &rest)));
+		int field = weir_field_table_find(&fixture->fields, weir_span_of(strtok_r(rest, " ", &rest)));
 		struct weir_span part = parts[i] < COMBINED_PARTS ? line.parts[parts[i]] : (struct weir_span){0};
 		bool absent = part.length == 0 || (part.length == 1 && *part.at == '-');
 		record->fields[field] = absent ? (struct weir_span){0} : part;
@@ -281,24 +282,24 @@ static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_
 }
 
 /* The ip and the path are not as they stand in the line, but in their one form. */
-static void assert_settled(const struct record *record, const struct record *expected)
+static void assert_settled(const struct weir_record *record, const struct weir_record *expected)
 {
-	static struct served_path_room room;
+	static struct weir_served_path_room room;
 	char text[WEIR_ADDRESS_TEXT_BYTES];
 	struct weir_address address;
-	struct weir_span ip = expected->fields[FIELD_IP], path = expected->fields[FIELD_PATH];
-	assert_int_equal(record->ip, ip.at == NULL                     ? RECORD_IP_UNTOLD
-	                             : weir_address_read(ip, &address) ? RECORD_IP_PLAIN
-	                                                               : RECORD_IP_WORD);
-	if (record->ip == RECORD_IP_PLAIN)
+	struct weir_span ip = expected->fields[WEIR_FIELD_IP], path = expected->fields[WEIR_FIELD_PATH];
+	assert_int_equal(record->ip, ip.at == NULL                     ? WEIR_RECORD_IP_UNTOLD
+	                             : weir_address_read(ip, &address) ? WEIR_RECORD_IP_PLAIN
+	                                                               : WEIR_RECORD_IP_WORD);
+	if (record->ip == WEIR_RECORD_IP_PLAIN)
 		ip = (struct weir_span){.at = text, .length = weir_address_format(&address, text)};
-	assert_true(weir_span_equal(record->fields[FIELD_IP], ip));
+	assert_true(weir_span_equal(record->fields[WEIR_FIELD_IP], ip));
 	if (path.at != NULL)
-		path = served_path(path, &room);
-	if (!weir_span_equal(record->fields[FIELD_PATH], path))
-		fail_msg("\"%.*s\" instead of \"%.*s\"", (int)record->fields[FIELD_PATH].length, record->fields[FIELD_PATH].at,
-		         (int)path.length, path.at);
-	served_path_room_deinit(&room);
+		path = weir_served_path(path, &room);
+	if (!weir_span_equal(record->fields[WEIR_FIELD_PATH], path))
+		fail_msg("\"%.*s\" instead of \"%.*s\"", (int)record->fields[WEIR_FIELD_PATH].length,
+		         record->fields[WEIR_FIELD_PATH].at, (int)path.length, path.at);
+	weir_served_path_room_deinit(&room);
 }
 
 static void the_quick_way_is_the_grammar(void **state)
@@ -340,7 +341,7 @@ static void the_quick_way_is_the_grammar(void **state)
 		if (length == 0)
 			continue;
 		enum format_reason reason = fixture_parse_bytes(&fixture, text, length);
-		struct record expected = {.fields[0].length = (uint32_t)length};
+		struct weir_record expected = {.fields[0].length = (uint32_t)length};
 		enum format_reason expected_reason = parse_by_grammar(&fixture, &time, &expected);
 		if (reason != expected_reason)
 			fail_msg("%s instead of %s: %.*s", format_reason_text(reason), format_reason_text(expected_reason),
@@ -351,7 +352,7 @@ static void the_quick_way_is_the_grammar(void **state)
 		assert_int_equal(fixture.record.time_ms, expected.time_ms);
 		assert_settled(&fixture.record, &expected);
 		for (uint32_t i = 0; i < fixture.fields.count; i++) {
-			if (i == FIELD_IP || i == FIELD_PATH)
+			if (i == WEIR_FIELD_IP || i == WEIR_FIELD_PATH)
 				continue;
 			if (fixture.record.fields[i].at != expected.fields[i].at ||
 			    fixture.record.fields[i].length != expected.fields[i].length)

@@ -4,7 +4,7 @@
  *
  * The parser compiled here stands in for the library's, which the linker then leaves out.
  */
-#define FIND_PORTABLE
+#define WEIR_FIND_PORTABLE
 /* NOLINTBEGIN(bugprone-suspicious-include) */
 #include "collector/format/combined_line.c"
 #include "collector/format/format_combined.c"

@@ -172,10 +172,10 @@ static void blanks_are_no_part_of_an_address(void **state)
 	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\"\t192.0.2.1\"}", FORMAT_OK);
 	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\"192.0.2.1 \"}", FORMAT_OK);
 	assert_field(&fixture, "ip", "192.0.2.1");
-	assert_int_equal(fixture.record.ip, RECORD_IP_PLAIN);
+	assert_int_equal(fixture.record.ip, WEIR_RECORD_IP_PLAIN);
 	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\" gate \"}", FORMAT_OK);
 	assert_field(&fixture, "ip", " gate ");
-	assert_int_equal(fixture.record.ip, RECORD_IP_WORD);
+	assert_int_equal(fixture.record.ip, WEIR_RECORD_IP_WORD);
 	assert_reason(&fixture, "{\"time\":1732173600,\"ip\":\"  \"}", FORMAT_OK);
 	fixture_deinit(&fixture);
 	fixture_init(&fixture, "{\"type\": \"json\", \"client_ip\": {\"header\": \"xff\", \"trusted\": [\"10.0.0.0/8\"]}}",

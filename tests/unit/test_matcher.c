@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From records to events: zones, keys, exemptions, and the sets and patterns that they are made of. */
-#include "collector/match/matcher.h"
-#include "collector/match/word_set.h"
-#include "collector/record/network_set.h"
 #include "common/bytes/hash.h"
+#include "common/match/network_set.h"
 #include "common/match/wildcard.h"
+#include "common/match/word_set.h"
+#include "common/matcher/matcher.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,10 +17,10 @@
 /* A matcher over zones, and the record that it is asked about. */
 struct fixture {
 	struct weir_policy *policy;
-	struct field_table fields;
-	struct matcher *matcher;
-	struct record record;
-	struct matched matched;
+	struct weir_field_table fields;
+	struct weir_matcher *matcher;
+	struct weir_record record;
+	struct weir_matched matched;
 };
 
 static enum weir_status try_setup(struct fixture *fixture, const char *zones, struct weir_error *error)
@@ -32,8 +32,8 @@ static enum weir_status try_setup(struct fixture *fixture, const char *zones, st
 	if (weir_policy_parse(&root, NULL, &fixture->policy, error) != WEIR_OK)
 		fail_msg("%s", error->text);
 	weir_json_document_free(document);
-	field_table_init(&fixture->fields);
-	return matcher_new(fixture->policy, NULL, &fixture->fields, 16, &fixture->matcher, error);
+	weir_field_table_init(&fixture->fields);
+	return weir_matcher_new(fixture->policy, NULL, &fixture->fields, 16, &fixture->matcher, error);
 }
 
 static void setup(struct fixture *fixture, const char *zones)
@@ -45,8 +45,8 @@ static void setup(struct fixture *fixture, const char *zones)
 
 static void teardown(struct fixture *fixture)
 {
-	matcher_free(fixture->matcher);
-	field_table_deinit(&fixture->fields);
+	weir_matcher_free(fixture->matcher);
+	weir_field_table_deinit(&fixture->fields);
 	weir_policy_free(fixture->policy);
 }
 
@@ -57,7 +57,7 @@ static void clear_fields(struct fixture *fixture)
 
 static void set_field(struct fixture *fixture, const char *name, const char *value)
 {
-	int index = field_table_find(&fixture->fields, weir_span_of(name));
+	int index = weir_field_table_find(&fixture->fields, weir_span_of(name));
 	assert_true(index >= 0);
 	fixture->record.fields[index] = value != NULL ? weir_span_of(value) : (struct weir_span){0};
 }
@@ -70,9 +70,9 @@ static const char *match(struct fixture *fixture)
 	static char text[8192];
 	size_t used = 0;
 	text[0] = '\0';
-	matcher_match(fixture->matcher, &fixture->record, &fixture->matched);
+	weir_matcher_match(fixture->matcher, &fixture->record, &fixture->matched);
 	for (uint32_t i = 0; i < fixture->matched.event_count; i++) {
-		const struct matched_event *event = &fixture->matched.events[i];
+		const struct weir_matched_event *event = &fixture->matched.events[i];
 		assert_true(event->key_hash == weir_hash64(event->key.at, event->key.length));
 		assert_int_equal(event->partition, weir_partition(weir_slot(event->key), 16));
 		used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s:", i > 0 ? "; " : "", (int)event->key.length,
@@ -621,7 +621,7 @@ static void only_fields_of_zones_are_wanted(void **state)
 	setup(&fixture,
 	      "[{\"name\": \"q\", \"key\": [\"ip\"], \"match\": {\"x\": [\"1\"]}, \"limits\": [{\"algorithm\": \"queue\", "
 	      "\"length\": 2, \"hold\": \"1m\", \"done\": {\"y\": [\"2\"]}}]}]");
-	assert_true(fixture.fields.wanted == (1u << FIELD_IP | 3u << FIELD_STANDARD_COUNT));
+	assert_true(fixture.fields.wanted == (1u << WEIR_FIELD_IP | 3u << WEIR_FIELD_STANDARD_COUNT));
 	teardown(&fixture);
 }
 
@@ -686,15 +686,15 @@ static void word_sets_hold_their_words_alone(void **state)
 			snprintf(texts[i], sizeof texts[i], "w%u", i * 3);
 			words[i] = weir_span_of(texts[i]);
 		}
-		struct word_set set;
-		word_set_init(&set, words, count);
+		struct weir_word_set set;
+		weir_word_set_init(&set, words, count);
 		for (uint32_t i = 0; i < 3 * count + 3; i++) {
 			char text[16];
 			snprintf(text, sizeof text, "w%u", i);
-			assert_int_equal(word_set_has(&set, weir_span_of(text)), i % 3 == 0 && i < 3 * count);
+			assert_int_equal(weir_word_set_has(&set, weir_span_of(text)), i % 3 == 0 && i < 3 * count);
 		}
-		assert_false(word_set_has(&set, weir_span_of("")));
-		word_set_deinit(&set);
+		assert_false(weir_word_set_has(&set, weir_span_of("")));
+		weir_word_set_deinit(&set);
 	}
 }
 
@@ -716,8 +716,8 @@ static void network_sets_agree_with_their_networks(void **state)
 			weir_address_mask(&networks[i].base, prefix4, prefix6);
 			networks[i].prefix = v4 ? (uint8_t)(96 + prefix4) : prefix6;
 		}
-		struct network_set set;
-		network_set_init(&set, networks, count);
+		struct weir_network_set set;
+		weir_network_set_init(&set, networks, count);
 		for (int k = 0; k < 500; k++) {
 			struct weir_address address = {{0}};
 			bool v4 = random() % 2;
@@ -728,9 +728,9 @@ static void network_sets_agree_with_their_networks(void **state)
 			bool expected = false;
 			for (uint32_t i = 0; i < count; i++)
 				expected |= weir_network_contains(&networks[i], &address);
-			assert_int_equal(network_set_has(&set, &address), expected);
+			assert_int_equal(weir_network_set_has(&set, &address), expected);
 		}
-		network_set_deinit(&set);
+		weir_network_set_deinit(&set);
 	}
 }
 

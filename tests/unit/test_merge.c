@@ -43,13 +43,13 @@ static enum weir_status collect(struct source *source, struct source_stream *str
 static const struct source_ops text_ops = {.type = "text", .collect = collect};
 
 /* "TIME NAME": the time in ms; anything else is malformed. */
-static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct record *record)
+static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	(void)format;
 	char *end;
 	record->time_ms = strtoll(line, &end, 10);
 	record->cost = 1;
-	record->fields[FIELD_USER] = (struct weir_span){.at = line, .length = length};
+	record->fields[WEIR_FIELD_USER] = (struct weir_span){.at = line, .length = length};
 	return end > line ? FORMAT_OK : FORMAT_MALFORMED;
 }
 
@@ -135,7 +135,7 @@ static void a_cut_counts_what_was_taken_and_no_more(void **state)
 
 	assert_int_equal(merge_next(fixture.merge, &input, &error), WEIR_OK);
 	assert_ptr_equal(input->reader, reader);
-	assert_int_equal(reader->record.fields[FIELD_USER].length, 3); /* the CR is gone */
+	assert_int_equal(reader->record.fields[WEIR_FIELD_USER].length, 3); /* the CR is gone */
 	merge_take(fixture.merge);
 	assert_int_equal(reader->counts.lines, 1);
 	assert_int_equal(reader->taken_position, 5);

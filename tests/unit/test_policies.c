@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-enum { TOO_MANY_FIELDS = FIELD_MAX };
+enum { TOO_MANY_FIELDS = WEIR_FIELD_MAX };
 
 struct scene {
 	char *directory;

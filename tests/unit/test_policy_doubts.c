@@ -237,19 +237,19 @@ static void lists_and_long_rows_are_told_in_part(void **state)
 	         "}, {\"name\": \"a\", \"key\": [\"ip\"], \"exempt\": [{\"list\": \"%s\"}], " LIMITS "}]",
 	         path);
 	struct weir_policy *policy = policy_of(zones);
-	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
 	policy_doubts(policy, NULL, lists, tell, &told);
 	assert_non_null(strstr(told.text, "1 exempt: 2 entries of "));
 	assert_non_null(strstr(told.text, "such as \"gate.example\""));
 	told = (struct told){0};
 	policy_doubts(policy, NULL, NULL, tell, &told);
 	assert_string_equal(told.text, "");
-	exempt_lists_free(lists);
+	weir_exempt_lists_free(lists);
 	assert_int_equal(truncate(path, 0), 0);
-	lists = exempt_lists_new(NULL, NULL);
+	lists = weir_exempt_lists_new(NULL, NULL);
 	policy_doubts(policy, NULL, lists, tell, &told);
 	assert_non_null(strstr(told.text, "/list has no entries: it exempts nobody"));
-	exempt_lists_free(lists);
+	weir_exempt_lists_free(lists);
 	weir_policy_free(policy);
 	unsigned lines = 0;
 	for (const char *at =

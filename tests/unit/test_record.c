@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of fields: standard names first, each name once, a bound. */
-#include "collector/record/record.h"
+#include "common/record/record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,45 +13,45 @@
 static void begins_with_the_standard_names(void **state)
 {
 	(void)state;
-	struct field_table table;
-	field_table_init(&table);
-	assert_int_equal(table.count, FIELD_STANDARD_COUNT);
+	struct weir_field_table table;
+	weir_field_table_init(&table);
+	assert_int_equal(table.count, WEIR_FIELD_STANDARD_COUNT);
 	assert_int_equal(table.wanted, 0);
-	assert_int_equal(field_table_find(&table, weir_span_of("ip")), FIELD_IP);
-	assert_int_equal(field_table_find(&table, weir_span_of("agent")), FIELD_AGENT);
-	assert_int_equal(field_table_find(&table, weir_span_of("i")), -1);
-	assert_int_equal(field_table_find(&table, weir_span_of("")), -1);
-	field_table_deinit(&table);
+	assert_int_equal(weir_field_table_find(&table, weir_span_of("ip")), WEIR_FIELD_IP);
+	assert_int_equal(weir_field_table_find(&table, weir_span_of("agent")), WEIR_FIELD_AGENT);
+	assert_int_equal(weir_field_table_find(&table, weir_span_of("i")), -1);
+	assert_int_equal(weir_field_table_find(&table, weir_span_of("")), -1);
+	weir_field_table_deinit(&table);
 }
 
 static void wanting_adds_a_name_once(void **state)
 {
 	(void)state;
-	struct field_table table;
-	field_table_init(&table);
-	assert_int_equal(field_table_want(&table, "status"), FIELD_STATUS);
-	int query = field_table_want(&table, "query");
-	assert_int_equal(query, FIELD_STANDARD_COUNT);
-	assert_int_equal(field_table_want(&table, "query"), query);
-	assert_int_equal(table.count, FIELD_STANDARD_COUNT + 1);
-	assert_int_equal(table.wanted, UINT64_C(1) << FIELD_STATUS | UINT64_C(1) << query);
-	field_table_deinit(&table);
+	struct weir_field_table table;
+	weir_field_table_init(&table);
+	assert_int_equal(weir_field_table_want(&table, "status"), WEIR_FIELD_STATUS);
+	int query = weir_field_table_want(&table, "query");
+	assert_int_equal(query, WEIR_FIELD_STANDARD_COUNT);
+	assert_int_equal(weir_field_table_want(&table, "query"), query);
+	assert_int_equal(table.count, WEIR_FIELD_STANDARD_COUNT + 1);
+	assert_int_equal(table.wanted, UINT64_C(1) << WEIR_FIELD_STATUS | UINT64_C(1) << query);
+	weir_field_table_deinit(&table);
 }
 
 static void a_full_table_takes_no_more(void **state)
 {
 	(void)state;
-	struct field_table table;
-	field_table_init(&table);
-	for (int i = FIELD_STANDARD_COUNT; i < FIELD_MAX; i++) {
+	struct weir_field_table table;
+	weir_field_table_init(&table);
+	for (int i = WEIR_FIELD_STANDARD_COUNT; i < WEIR_FIELD_MAX; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "field%d", i);
-		assert_int_equal(field_table_want(&table, name), i);
+		assert_int_equal(weir_field_table_want(&table, name), i);
 	}
-	assert_int_equal(field_table_want(&table, "one more"), -1);
-	assert_int_equal(field_table_want(&table, "field63"), 63);
+	assert_int_equal(weir_field_table_want(&table, "one more"), -1);
+	assert_int_equal(weir_field_table_want(&table, "field63"), 63);
 	assert_true((table.wanted >> 63 & 1) != 0);
-	field_table_deinit(&table);
+	weir_field_table_deinit(&table);
 }
 
 int main(void)

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static struct format *json_format(const struct field_table *fields)
+static struct format *json_format(const struct weir_field_table *fields)
 {
 	struct weir_json_document *document;
 	struct weir_error error;
@@ -25,10 +25,10 @@ static struct format *json_format(const struct field_table *fields)
 
 static void expect_positions(const struct source_chunk *chunk, const uint64_t *records, size_t count, uint64_t last)
 {
-	struct field_table fields;
+	struct weir_field_table fields;
 	struct source_stream stream = {.name = (char *)(uintptr_t) "stream"};
 	struct record_reader reader;
-	field_table_init(&fields);
+	weir_field_table_init(&fields);
 	record_reader_init(&reader, &stream, json_format(&fields), NULL);
 	record_reader_feed(&reader, chunk);
 	for (size_t i = 0; i < count; i++) {
@@ -40,7 +40,7 @@ static void expect_positions(const struct source_chunk *chunk, const uint64_t *r
 	record_reader_take(&reader, 0);
 	assert_int_equal(reader.taken_position, last);
 	record_reader_deinit(&reader);
-	field_table_deinit(&fields);
+	weir_field_table_deinit(&fields);
 }
 
 static const char text[] = "{\"time\":1}\nnone\n\n{\"time\":2}\n{\"time\":\"x\"}\n";

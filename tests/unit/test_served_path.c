@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The path that a server served, whatever way a client wrote it. */
-#include "collector/record/served_path.h"
+#include "common/record/served_path.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static struct served_path_room room;
+static struct weir_served_path_room room;
 
 static void assert_paths(const char *const (*pairs)[2])
 {
@@ -21,7 +21,7 @@ static void assert_paths(const char *const (*pairs)[2])
 		assert_non_null(copy);
 		memcpy(copy, target.at, target.length);
 		target.at = copy;
-		struct weir_span path = served_path(target, &room);
+		struct weir_span path = weir_served_path(target, &room);
 		if (!weir_span_equal(path, weir_span_of(pairs[i][1])))
 			fail_msg("\"%s\" gives \"%.*s\", not \"%s\"", pairs[i][0], (int)path.length, path.at, pairs[i][1]);
 		free(copy);
@@ -106,7 +106,7 @@ static void escapes_are_decoded_once(void **state)
 		{"/caf%C3%A9", "/caf\xc3\xa9"}, {"/%%36c", "/%6c"},         {NULL, NULL},
 	};
 	assert_paths(pairs);
-	struct weir_span path = served_path(weir_span_of("/a%00b"), &room);
+	struct weir_span path = weir_served_path(weir_span_of("/a%00b"), &room);
 	assert_int_equal(path.length, 4);
 	assert_memory_equal(path.at, "/a\0b", 4);
 }
@@ -159,6 +159,6 @@ int main(void)
 		cmocka_unit_test(slashes_and_dots_are_resolved),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	served_path_room_deinit(&room);
+	weir_served_path_room_deinit(&room);
 	return failed;
 }

@@ -145,15 +145,15 @@ static void heads_are_formats(void **state)
 	const struct source_ops *const *kinds = source_kinds(&count);
 	struct weir_json_document *document;
 	struct weir_json config = parse("{\"format\": \"combined\"}", &document), at = weir_json_member(&config, "format");
-	struct field_table fields;
-	field_table_init(&fields);
+	struct weir_field_table fields;
+	weir_field_table_init(&fields);
 	for (size_t i = 0; i < count; i++) {
 		struct weir_error error;
 		struct format *format;
 		assert_int_equal(format_new_behind(kinds[i]->head, &at, &fields, &format, &error), WEIR_OK);
 		format_free(format);
 	}
-	field_table_deinit(&fields);
+	weir_field_table_deinit(&fields);
 	weir_json_document_free(document);
 }
 

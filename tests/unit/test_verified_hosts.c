@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Robots that are exempt if their hosts are theirs: a small name server says what DNS says, and liars say what they like. */
-#include "collector/match/exempt_list.h"
-#include "collector/match/matcher.h"
-#include "collector/match/record_filter.h"
 #include "common/bytes/hash.h"
+#include "common/exempt/exempt_list.h"
+#include "common/matcher/matcher.h"
+#include "common/matcher/record_filter.h"
 #include "common/policy/policy.h"
 
 #include <arpa/inet.h>
@@ -160,7 +160,7 @@ struct scene {
 	char resolver[32];
 	FILE *said;
 	struct weir_log log;
-	struct verified_hosts_options options;
+	struct weir_verified_hosts_options options;
 	struct weir_verified google, bing, partner;
 };
 
@@ -186,7 +186,7 @@ static void scene_start(struct scene *scene)
 	scene->log = (struct weir_log){.fd = fileno(scene->said)};
 	server_start(&scene->server);
 	snprintf(scene->resolver, sizeof scene->resolver, "127.0.0.1:%d", scene->server.port);
-	scene->options = verified_hosts_usual(scene->resolver, &scene->log);
+	scene->options = weir_verified_hosts_usual(scene->resolver, &scene->log);
 	scene->options.period_ms = 0;
 	scene->google = robot("\"googlebot\"");
 	scene->bing = robot("\"bingbot\"");
@@ -203,20 +203,20 @@ static void scene_end(struct scene *scene)
 }
 
 /* For which the three robots are wanted. */
-static struct verified_hosts *table(const struct scene *scene)
+static struct weir_verified_hosts *table(const struct scene *scene)
 {
-	struct verified_hosts *hosts = verified_hosts_new(&scene->options);
-	verified_hosts_want(hosts, &scene->google);
-	verified_hosts_want(hosts, &scene->bing);
-	verified_hosts_want(hosts, &scene->partner);
+	struct weir_verified_hosts *hosts = weir_verified_hosts_new(&scene->options);
+	weir_verified_hosts_want(hosts, &scene->google);
+	weir_verified_hosts_want(hosts, &scene->bing);
+	weir_verified_hosts_want(hosts, &scene->partner);
 	return hosts;
 }
 
-static uint64_t figure(struct verified_hosts *hosts, const char *name)
+static uint64_t figure(struct weir_verified_hosts *hosts, const char *name)
 {
 	struct weir_text page = {0};
 	char line[128];
-	verified_hosts_metrics(hosts, &page);
+	weir_verified_hosts_metrics(hosts, &page);
 	weir_text_append(&page, "", 1);
 	snprintf(line, sizeof line, "\n%s ", name);
 	const char *at = strstr(page.at, line);
@@ -226,17 +226,17 @@ static uint64_t figure(struct verified_hosts *hosts, const char *name)
 	return value;
 }
 
-static void await_asked(struct verified_hosts *hosts, uint64_t count)
+static void await_asked(struct weir_verified_hosts *hosts, uint64_t count)
 {
 	while (figure(hosts, "weir_verified_asked_total") < count)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-static bool is(struct verified_hosts *hosts, const char *text, const struct weir_verified *verified)
+static bool is(struct weir_verified_hosts *hosts, const char *text, const struct weir_verified *verified)
 {
 	struct weir_address address;
 	assert_true(weir_address_parse(weir_span_of(text), &address));
-	return verified_hosts_has(hosts, &address, verified);
+	return weir_verified_hosts_has(hosts, &address, verified);
 }
 
 static void who_lies_about_its_name_is_not_verified(void **state)
@@ -254,7 +254,7 @@ static void who_lies_about_its_name_is_not_verified(void **state)
 	enum { COUNT = sizeof cases / sizeof *cases };
 	struct scene scene;
 	scene_start(&scene);
-	struct verified_hosts *hosts = table(&scene);
+	struct weir_verified_hosts *hosts = table(&scene);
 	for (size_t i = 0; i < COUNT; i++) /* until an answer is there, nobody is anybody */
 		assert_false(is(hosts, cases[i].address, &scene.google));
 	await_asked(hosts, COUNT);
@@ -267,7 +267,7 @@ static void who_lies_about_its_name_is_not_verified(void **state)
 	assert_true(is(hosts, "192.0.2.10", &scene.partner));
 	assert_int_equal(figure(hosts, "weir_verified_failed_total"), 1);
 	assert_int_equal(scene.server.queries, queries); /* what is known, also that there is no name, is not asked again */
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	scene_end(&scene);
 }
 
@@ -279,7 +279,7 @@ static void a_name_holds_while_servers_are_away(void **state)
 	scene_start(&scene);
 	scene.options.known_ms = scene.options.failed_ms = scene.options.nameless_ms = 0;
 	scene.options.patience_ms = 1000;
-	struct verified_hosts *hosts = table(&scene);
+	struct weir_verified_hosts *hosts = table(&scene);
 	assert_false(is(hosts, "192.0.2.1", &scene.google));
 	await_asked(hosts, 1);
 	scene.server.code = SERVFAIL;
@@ -290,7 +290,7 @@ static void a_name_holds_while_servers_are_away(void **state)
 	await_asked(hosts, 3);
 	assert_int_equal(figure(hosts, "weir_verified_failed_total"), 2);
 	assert_true(is(hosts, "192.0.2.1", &scene.google));
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	scene.server.silent = false;
 	scene.server.code = 0;
 	hosts = table(&scene);
@@ -300,7 +300,7 @@ static void a_name_holds_while_servers_are_away(void **state)
 	assert_true(is(hosts, "192.0.2.1", &scene.google));
 	while (is(hosts, "192.0.2.1", &scene.google))
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	scene_end(&scene);
 }
 
@@ -308,7 +308,7 @@ static uint64_t set_of(const char *text)
 {
 	struct weir_address address;
 	assert_true(weir_address_parse(weir_span_of(text), &address));
-	return weir_hash64(address.bytes, sizeof address.bytes) % (VERIFIED_NAMES_MAX / 4);
+	return weir_hash64(address.bytes, sizeof address.bytes) % (WEIR_VERIFIED_NAMES_MAX / 4);
 }
 
 /* Strangers who claim to be a robot from everywhere: what waits, what is asked and what is remembered is bounded. */
@@ -318,19 +318,19 @@ static void strangers_cannot_make_it_grow(void **state)
 	struct scene scene;
 	scene_start(&scene);
 	scene.options.period_ms = 3600000;
-	struct verified_hosts *hosts = table(&scene);
+	struct weir_verified_hosts *hosts = table(&scene);
 	assert_false(is(hosts, "192.0.2.1", &scene.google));
 	await_asked(hosts, 1);
 	assert_true(is(hosts, "192.0.2.1", &scene.google));
 	char text[64];
-	for (unsigned i = 0; i < VERIFIED_QUEUE_MAX + 500; i++) {
+	for (unsigned i = 0; i < WEIR_VERIFIED_QUEUE_MAX + 500; i++) {
 		snprintf(text, sizeof text, "2001:db8:%x::1", i);
 		assert_false(is(hosts, text, &scene.google));
 	}
 	assert_int_equal(figure(hosts, "weir_verified_dropped_total"), 500);
 	assert_true(scene.server.queries == 2);
 	assert_true(is(hosts, "192.0.2.1", &scene.google));
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	scene.options.period_ms = 0;
 	hosts = table(&scene);
 	assert_false(is(hosts, "192.0.2.1", &scene.google));
@@ -346,7 +346,7 @@ static void strangers_cannot_make_it_grow(void **state)
 	unsigned queries = scene.server.queries;
 	assert_true(is(hosts, "192.0.2.1", &scene.google));
 	assert_int_equal(scene.server.queries, queries);
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	scene_end(&scene);
 }
 
@@ -361,21 +361,21 @@ static void a_verified_robot_is_in_no_zone(void **state)
 	struct weir_json_document *document;
 	struct weir_policy *policy;
 	struct weir_error error;
-	struct field_table fields;
-	struct matcher *matcher;
+	struct weir_field_table fields;
+	struct weir_matcher *matcher;
 	scene_start(&scene);
 	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, &error), WEIR_OK);
 	struct weir_json root = weir_json_root(document);
 	if (weir_policy_parse(&root, NULL, &policy, &error) != WEIR_OK)
 		fail_msg("%s", error.text);
 	weir_json_document_free(document);
-	struct exempt_lists *lists = exempt_lists_new(NULL, &scene.log);
-	exempt_lists_verify(lists, &scene.options);
-	field_table_init(&fields);
-	assert_int_equal(matcher_new(policy, lists, &fields, 1, &matcher, &error), WEIR_OK);
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, &scene.log);
+	weir_exempt_lists_verify(lists, &scene.options);
+	weir_field_table_init(&fields);
+	assert_int_equal(weir_matcher_new(policy, lists, &fields, 1, &matcher, &error), WEIR_OK);
 	uint32_t ip, agent;
-	assert_int_equal(record_field_want(&fields, "ip", &ip, &error), WEIR_OK);
-	assert_int_equal(record_field_want(&fields, "agent", &agent, &error), WEIR_OK);
+	assert_int_equal(weir_record_field_want(&fields, "ip", &ip, &error), WEIR_OK);
+	assert_int_equal(weir_record_field_want(&fields, "agent", &agent, &error), WEIR_OK);
 	static const struct {
 		const char *ip, *agent;
 		bool counted;
@@ -389,20 +389,20 @@ static void a_verified_robot_is_in_no_zone(void **state)
 	};
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-			struct record record = {.source = NULL};
-			struct matched matched;
+			struct weir_record record = {.source = NULL};
+			struct weir_matched matched;
 			record.fields[ip] = weir_span_of(cases[i].ip);
 			if (cases[i].agent != NULL)
 				record.fields[agent] = weir_span_of(cases[i].agent);
-			matcher_match(matcher, &record, &matched);
+			weir_matcher_match(matcher, &record, &matched);
 			if (round == 1 && (matched.event_count == 1) != cases[i].counted)
 				fail_msg("%s %s", cases[i].ip, cases[i].agent);
 		}
-		await_asked(exempt_lists_hosts(lists), 2);
+		await_asked(weir_exempt_lists_hosts(lists), 2);
 	}
-	matcher_free(matcher);
-	field_table_deinit(&fields);
-	exempt_lists_free(lists);
+	weir_matcher_free(matcher);
+	weir_field_table_deinit(&fields);
+	weir_exempt_lists_free(lists);
 	weir_policy_free(policy);
 	scene_end(&scene);
 }
@@ -422,8 +422,8 @@ static void strangers_servers_hold_nobody_up(void **state)
 	struct scene scene;
 	char text[64];
 	scene_start(&scene);
-	struct verified_hosts *hosts = table(&scene);
-	for (unsigned i = 0; i + 1 < VERIFIED_THREADS; i++) {
+	struct weir_verified_hosts *hosts = table(&scene);
+	for (unsigned i = 0; i + 1 < WEIR_VERIFIED_THREADS; i++) {
 		snprintf(text, sizeof text, "192.0.2.%u", 100 + i);
 		assert_false(is(hosts, text, &scene.google));
 	}
@@ -431,9 +431,9 @@ static void strangers_servers_hold_nobody_up(void **state)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	assert_int_equal(figure(hosts, "weir_verified_asked_total"), 1); /* the others are waited for still */
 	assert_false(is(hosts, "192.0.2.8", &scene.google));
-	await_asked(hosts, VERIFIED_THREADS + 1);
-	assert_int_equal(figure(hosts, "weir_verified_failed_total"), VERIFIED_THREADS);
-	verified_hosts_free(hosts);
+	await_asked(hosts, WEIR_VERIFIED_THREADS + 1);
+	assert_int_equal(figure(hosts, "weir_verified_failed_total"), WEIR_VERIFIED_THREADS);
+	weir_verified_hosts_free(hosts);
 	assert_false(said(&scene, "does not answer"));
 	scene_end(&scene);
 }
@@ -451,7 +451,7 @@ static void a_name_server_that_is_away_is_told(void **state)
 	assert_int_equal(getsockname(taken, (struct sockaddr *)&address, &length), 0);
 	close(taken);
 	snprintf(scene.resolver, sizeof scene.resolver, "127.0.0.1:%d", ntohs(address.sin_port));
-	struct verified_hosts *hosts = table(&scene);
+	struct weir_verified_hosts *hosts = table(&scene);
 	for (unsigned i = 0; i < 20; i++) {
 		snprintf(text, sizeof text, "192.0.2.%u", i);
 		assert_false(is(hosts, text, &scene.google));
@@ -459,7 +459,7 @@ static void a_name_server_that_is_away_is_told(void **state)
 		if (i == 2)
 			assert_false(said(&scene, "does not answer"));
 	}
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	assert_true(
 		said(&scene, "the name server does not answer. Robots that are not known yet are counted like anybody"));
 	scene_end(&scene);
@@ -473,7 +473,7 @@ static void an_address_that_fails_is_asked_for_more_rarely(void **state)
 	struct timespec begin, end;
 	scene_start(&scene);
 	scene.options.failed_ms = 1;
-	struct verified_hosts *hosts = table(&scene);
+	struct weir_verified_hosts *hosts = table(&scene);
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	while (figure(hosts, "weir_verified_failed_total") < 12) {
 		assert_false(is(hosts, "192.0.2.8", &scene.google));
@@ -481,7 +481,7 @@ static void an_address_that_fails_is_asked_for_more_rarely(void **state)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	assert_true((end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000 >= 900);
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	scene_end(&scene);
 }
 
@@ -491,17 +491,17 @@ static void a_name_that_no_robot_has_is_none(void **state)
 	(void)state;
 	struct scene scene;
 	scene_start(&scene);
-	struct verified_hosts *hosts = verified_hosts_new(&scene.options);
-	verified_hosts_want(hosts, &scene.google);
+	struct weir_verified_hosts *hosts = weir_verified_hosts_new(&scene.options);
+	weir_verified_hosts_want(hosts, &scene.google);
 	assert_false(is(hosts, "192.0.2.10", &scene.partner));
 	await_asked(hosts, 1);
 	assert_int_equal(scene.server.queries, 1);
 	assert_int_equal(figure(hosts, "weir_verified_confirmed_total"), 0);
-	verified_hosts_want(hosts, &scene.partner); /* a policy names it */
+	weir_verified_hosts_want(hosts, &scene.partner); /* a policy names it */
 	assert_false(is(hosts, "192.0.2.10", &scene.partner));
 	await_asked(hosts, 2);
 	assert_true(is(hosts, "192.0.2.10", &scene.partner));
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	scene_end(&scene);
 }
 
@@ -520,21 +520,21 @@ static void a_name_holds_over_a_restart(void **state)
 	char folder[300], path[400], text[400];
 	scene_start(&scene);
 	snprintf(folder, sizeof folder, "%s/state/lists", (const char *)*state);
-	snprintf(path, sizeof path, "%s/" VERIFIED_FILE, folder);
+	snprintf(path, sizeof path, "%s/" WEIR_VERIFIED_FILE, folder);
 	scene.options.folder = folder;
-	struct verified_hosts *hosts = table(&scene);
+	struct weir_verified_hosts *hosts = table(&scene);
 	assert_false(is(hosts, "192.0.2.1", &scene.google));
 	assert_false(is(hosts, "192.0.2.5", &scene.google));
 	assert_false(is(hosts, "2001:db8::7", &scene.bing));
 	await_asked(hosts, 3);
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	unsigned queries = scene.server.queries;
 	hosts = table(&scene);
 	assert_true(is(hosts, "192.0.2.1", &scene.google));
 	assert_true(is(hosts, "2001:db8::7", &scene.bing));
 	assert_false(is(hosts, "192.0.2.1", &scene.bing));
 	assert_int_equal(scene.server.queries, queries);
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	assert_false(said(&scene, "exempt"));
 
 	int64_t now_ms = (int64_t)time(NULL) * 1000;
@@ -542,7 +542,7 @@ static void a_name_holds_over_a_restart(void **state)
 		text, sizeof text,
 		"[[\"192.0.2.5\", \"a.googlebot.com\", %lld], [\"192.0.2.9\", \"b.googlebot.com\", %lld], 7, [\"x\", \"y\", 1], "
 		"[\"192.0.2.3\", \"c.googlebot.com\", %lld]]",
-		(long long)now_ms - VERIFIED_KEPT_MS - 1000, (long long)now_ms - 86400000, (long long)now_ms + 3600000);
+		(long long)now_ms - WEIR_VERIFIED_KEPT_MS - 1000, (long long)now_ms - 86400000, (long long)now_ms + 3600000);
 	put_file(path, text);
 	hosts = table(&scene);
 	assert_false(is(hosts, "192.0.2.5", &scene.google));
@@ -550,12 +550,12 @@ static void a_name_holds_over_a_restart(void **state)
 	assert_true(is(hosts, "192.0.2.9", &scene.google)); /* until it is said that it is none */
 	await_asked(hosts, 3);
 	assert_false(is(hosts, "192.0.2.9", &scene.google));
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	put_file(path, "[[");
 	hosts = table(&scene);
 	assert_false(is(hosts, "192.0.2.9", &scene.google));
-	verified_hosts_free(hosts);
-	assert_true(said(&scene, VERIFIED_FILE " has no names of robots' hosts: all names are asked for again"));
+	weir_verified_hosts_free(hosts);
+	assert_true(said(&scene, WEIR_VERIFIED_FILE " has no names of robots' hosts: all names are asked for again"));
 	scene_end(&scene);
 }
 
@@ -566,11 +566,11 @@ static void an_end_waits_for_no_answer(void **state)
 	struct scene scene;
 	scene_start(&scene);
 	scene.options.patience_ms = 10000;
-	struct verified_hosts *hosts = table(&scene);
+	struct weir_verified_hosts *hosts = table(&scene);
 	assert_false(is(hosts, "192.0.2.100", &scene.google));
 	while (scene.server.queries == 0)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	verified_hosts_free(hosts);
+	weir_verified_hosts_free(hosts);
 	assert_int_equal(scene.server.queries, 1);
 	scene_end(&scene);
 }

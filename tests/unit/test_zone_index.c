@@ -3,10 +3,10 @@
  * The index of zones against the obvious: literals compared one after another, and zones asked one after another, each by a
  * matcher of its own, which has no index.
  */
-#include "collector/match/literal_index.h"
-#include "collector/match/matcher.h"
-#include "collector/match/zone_index.h"
 #include "common/base/alloc.h"
+#include "common/matcher/literal_index.h"
+#include "common/matcher/matcher.h"
+#include "common/matcher/zone_index.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,14 +29,14 @@ static uint32_t below(uint32_t end)
 
 enum { OWNERS = 64, TEXTS = 200, TEXT_BYTES = 12 };
 
-static bool fits(const struct literal *literal, struct weir_span value)
+static bool fits(const struct weir_literal *literal, struct weir_span value)
 {
 	if (literal->whole)
 		return weir_span_equal(literal->text, value);
 	return value.length >= literal->text.length && memcmp(value.at, literal->text.at, literal->text.length) == 0;
 }
 
-static uint64_t fitting(const struct literal *literals, uint32_t count, struct weir_span value)
+static uint64_t fitting(const struct weir_literal *literals, uint32_t count, struct weir_span value)
 {
 	uint64_t owners = 0;
 	for (uint32_t i = 0; i < count; i++)
@@ -58,27 +58,27 @@ static void literals_are_found_as_by_comparing_each(void **state)
 {
 	(void)state;
 	static char bytes[TEXTS][TEXT_BYTES];
-	static struct literal literals[TEXTS];
+	static struct weir_literal literals[TEXTS];
 	uint64_t found = 0;
 	for (int round = 0; round < 600; round++) {
-		struct literal_index index;
+		struct weir_literal_index index;
 		uint32_t count = below(round % 2 == 0 ? 8 : TEXTS), letters = 1 + below(6);
 		for (uint32_t i = 0; i < count; i++)
-			literals[i] = (struct literal){.text = random_text(bytes[i], letters, below(TEXT_BYTES)),
-			                               .owner = below(OWNERS),
-			                               .whole = below(2) == 0};
-		qsort(literals, count, sizeof *literals, literal_compare);
-		literal_index_init(&index, literals, count);
+			literals[i] = (struct weir_literal){.text = random_text(bytes[i], letters, below(TEXT_BYTES)),
+			                                    .owner = below(OWNERS),
+			                                    .whole = below(2) == 0};
+		qsort(literals, count, sizeof *literals, weir_literal_compare);
+		weir_literal_index_init(&index, literals, count);
 		assert_true(index.node_count <= 2 * index.key_count && index.key_count <= count);
 		for (int i = 0; i < 200; i++) {
 			char value_bytes[2 * TEXT_BYTES];
 			struct weir_span value = random_text(value_bytes, letters, below(2 * TEXT_BYTES));
 			uint64_t owners = 0;
-			literal_index_mark(&index, value, &owners);
+			weir_literal_index_mark(&index, value, &owners);
 			assert_true(owners == fitting(literals, count, value));
 			found += owners != 0;
 		}
-		literal_index_deinit(&index);
+		weir_literal_index_deinit(&index);
 	}
 	assert_true(found > 10000);
 }
@@ -88,22 +88,22 @@ static void literals_may_begin_with_one_another_to_any_depth(void **state)
 {
 	(void)state;
 	enum { DEPTH = WEIR_MATCH_VALUE_MAX_BYTES, LONG = 1 << 20 };
-	struct literal *literals = weir_alloc(DEPTH, sizeof *literals);
+	struct weir_literal *literals = weir_alloc(DEPTH, sizeof *literals);
 	char *value = weir_alloc(LONG, 1);
-	struct literal_index index;
+	struct weir_literal_index index;
 	memset(value, 'a', LONG);
 	for (uint32_t i = 0; i < DEPTH; i++)
-		literals[i] = (struct literal){.text = {.at = value, .length = i + 1}, .owner = i % OWNERS};
-	literal_index_init(&index, literals, DEPTH);
+		literals[i] = (struct weir_literal){.text = {.at = value, .length = i + 1}, .owner = i % OWNERS};
+	weir_literal_index_init(&index, literals, DEPTH);
 	for (uint32_t length = 0; length <= OWNERS; length++) {
 		uint64_t owners = 0;
-		literal_index_mark(&index, (struct weir_span){.at = value, .length = length}, &owners);
+		weir_literal_index_mark(&index, (struct weir_span){.at = value, .length = length}, &owners);
 		assert_true(owners == (length == OWNERS ? UINT64_MAX : (UINT64_C(1) << length) - 1));
 	}
 	uint64_t owners = 0;
-	literal_index_mark(&index, (struct weir_span){.at = value, .length = LONG}, &owners);
+	weir_literal_index_mark(&index, (struct weir_span){.at = value, .length = LONG}, &owners);
 	assert_true(owners == UINT64_MAX);
-	literal_index_deinit(&index);
+	weir_literal_index_deinit(&index);
 	free(literals);
 	free(value);
 }
@@ -207,9 +207,9 @@ static struct weir_policy *parse(struct weir_text *text)
 /* A policy's matcher, and one for each of its zones. */
 struct scene {
 	struct weir_policy *policy, *alone;
-	struct field_table fields;
-	struct matcher *matcher, **matchers;
-	struct record record;
+	struct weir_field_table fields;
+	struct weir_matcher *matcher, **matchers;
+	struct weir_record record;
 	char *bytes;
 	struct weir_text made, expected, kept;
 };
@@ -221,24 +221,25 @@ static void scene_init(struct scene *scene, struct weir_policy *policy)
 	struct weir_error error;
 	*scene = (struct scene){.policy = policy,
 	                        .alone = weir_alloc(policy->zone_count, sizeof *scene->alone),
-	                        .matchers = weir_alloc(policy->zone_count, sizeof(struct matcher *)),
-	                        .bytes = weir_alloc(VALUE_BYTES, FIELD_MAX)};
-	field_table_init(&scene->fields);
-	assert_int_equal(matcher_new(policy, NULL, &scene->fields, 16, &scene->matcher, &error), WEIR_OK);
+	                        .matchers = weir_alloc(policy->zone_count, sizeof(struct weir_matcher *)),
+	                        .bytes = weir_alloc(VALUE_BYTES, WEIR_FIELD_MAX)};
+	weir_field_table_init(&scene->fields);
+	assert_int_equal(weir_matcher_new(policy, NULL, &scene->fields, 16, &scene->matcher, &error), WEIR_OK);
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		scene->alone[i] = *policy;
 		scene->alone[i].zones += i;
 		scene->alone[i].zone_count = 1;
-		assert_int_equal(matcher_new(&scene->alone[i], NULL, &scene->fields, 16, &scene->matchers[i], &error), WEIR_OK);
+		assert_int_equal(weir_matcher_new(&scene->alone[i], NULL, &scene->fields, 16, &scene->matchers[i], &error),
+		                 WEIR_OK);
 	}
 }
 
 static void scene_deinit(struct scene *scene)
 {
 	for (uint32_t i = 0; i < scene->policy->zone_count; i++)
-		matcher_free(scene->matchers[i]);
-	matcher_free(scene->matcher);
-	field_table_deinit(&scene->fields);
+		weir_matcher_free(scene->matchers[i]);
+	weir_matcher_free(scene->matcher);
+	weir_field_table_deinit(&scene->fields);
 	free(scene->matchers);
 	free(scene->alone);
 	free(scene->bytes);
@@ -248,13 +249,13 @@ static void scene_deinit(struct scene *scene)
 	weir_text_deinit(&scene->kept);
 }
 
-static void put_event(struct weir_text *text, const struct matched_event *event)
+static void put_event(struct weir_text *text, const struct weir_matched_event *event)
 {
 	weir_text_append(text, event->key.at, event->key.length);
 	weir_text_printf(text, " %llx %u:", (unsigned long long)event->key_hash, event->partition);
 }
 
-static void put_zones(struct weir_text *text, const struct matched_event *event)
+static void put_zones(struct weir_text *text, const struct weir_matched_event *event)
 {
 	for (uint32_t i = 0; i < event->zone_count; i++)
 		weir_text_printf(text, " %u%s", event->zones[i].id, event->zones[i].done ? "-done" : "");
@@ -263,9 +264,9 @@ static void put_zones(struct weir_text *text, const struct matched_event *event)
 /* What a policy's matcher makes of the record, as bytes. */
 static void match_together(struct scene *scene)
 {
-	struct matched matched;
+	struct weir_matched matched;
 	weir_text_clear(&scene->made);
-	matcher_match(scene->matcher, &scene->record, &matched);
+	weir_matcher_match(scene->matcher, &scene->record, &matched);
 	for (uint32_t i = 0; i < matched.event_count; i++) {
 		put_event(&scene->made, &matched.events[i]);
 		put_zones(&scene->made, &matched.events[i]);
@@ -279,11 +280,11 @@ static void match_together(struct scene *scene)
 static void match_each(struct scene *scene)
 {
 	uint32_t zones = scene->policy->zone_count;
-	struct matched *each = weir_alloc(zones, sizeof *each);
+	struct weir_matched *each = weir_alloc(zones, sizeof *each);
 	bool *given = weir_alloc(zones, 1);
 	weir_text_clear(&scene->expected);
 	for (uint32_t i = 0; i < zones; i++) {
-		matcher_match(scene->matchers[i], &scene->record, &each[i]);
+		weir_matcher_match(scene->matchers[i], &scene->record, &each[i]);
 		assert_true(each[i].event_count <= 1);
 	}
 	for (uint32_t i = 0; i < zones; i++) {
@@ -334,19 +335,19 @@ static struct weir_span random_value(const struct vocabulary *vocabulary, char *
 
 static void set_record(struct scene *scene)
 {
-	struct record *record = &scene->record;
+	struct weir_record *record = &scene->record;
 	memset(record, 0, sizeof *record);
 	record->source = below(2) == 0 ? "web" : NULL;
 	record->by_name = below(16) == 0;
 	for (uint32_t i = 0; i < VOCABULARIES; i++) {
-		int field = field_table_find(&scene->fields, weir_span_of(vocabularies[i].field));
+		int field = weir_field_table_find(&scene->fields, weir_span_of(vocabularies[i].field));
 		if (field >= 0 && below(8) != 0)
 			record->fields[field] = random_value(&vocabularies[i], scene->bytes + (size_t)field * VALUE_BYTES);
 	}
 	if (below(2) == 0)
-		record->fields[FIELD_USER] = weir_span_of("10.0.0.1");
+		record->fields[WEIR_FIELD_USER] = weir_span_of("10.0.0.1");
 	if (below(2) == 0)
-		record->fields[FIELD_AGENT] = weir_span_of("curl");
+		record->fields[WEIR_FIELD_AGENT] = weir_span_of("curl");
 }
 
 static void compare(struct scene *scene)
@@ -389,10 +390,10 @@ static void zones_are_found_as_by_asking_each(void **state)
 /* Filters of "match" objects, their index, and how many zones a record of a method and a path meets. */
 struct filters {
 	struct weir_policy *policy;
-	struct field_table fields;
-	struct record_filter *filters;
-	struct zone_filter *zone_filters;
-	struct zone_index *index;
+	struct weir_field_table fields;
+	struct weir_record_filter *filters;
+	struct weir_zone_filter *zone_filters;
+	struct weir_zone_index *index;
 };
 
 static void filters_init(struct filters *filters, struct weir_text *zones)
@@ -401,39 +402,39 @@ static void filters_init(struct filters *filters, struct weir_text *zones)
 	uint32_t count = filters->policy->zone_count;
 	filters->filters = weir_alloc(count, sizeof *filters->filters);
 	filters->zone_filters = weir_alloc(count, sizeof *filters->zone_filters);
-	field_table_init(&filters->fields);
+	weir_field_table_init(&filters->fields);
 	for (uint32_t i = 0; i < count; i++) {
 		assert_int_equal(
-			record_filter_init(&filters->filters[i], &filters->policy->zones[i].match, &filters->fields, NULL),
+			weir_record_filter_init(&filters->filters[i], &filters->policy->zones[i].match, &filters->fields, NULL),
 			WEIR_OK);
-		filters->zone_filters[i] = (struct zone_filter){.filter = &filters->filters[i], .zone = i};
+		filters->zone_filters[i] = (struct weir_zone_filter){.filter = &filters->filters[i], .zone = i};
 	}
-	filters->index = zone_index_new(filters->zone_filters, count, count);
+	filters->index = weir_zone_index_new(filters->zone_filters, count, count);
 	assert_non_null(filters->index);
 	weir_text_deinit(zones);
 }
 
 static void filters_deinit(struct filters *filters)
 {
-	zone_index_free(filters->index);
+	weir_zone_index_free(filters->index);
 	for (uint32_t i = 0; i < filters->policy->zone_count; i++)
-		record_filter_deinit(&filters->filters[i]);
+		weir_record_filter_deinit(&filters->filters[i]);
 	free(filters->filters);
 	free(filters->zone_filters);
-	field_table_deinit(&filters->fields);
+	weir_field_table_deinit(&filters->fields);
 	weir_policy_free(filters->policy);
 }
 
 static uint32_t found(struct filters *filters, const char *method, const char *path)
 {
-	struct record record = {0};
+	struct weir_record record = {0};
 	uint32_t count = 0;
-	record.fields[FIELD_METHOD] = weir_span_of(method);
-	record.fields[FIELD_PATH] = weir_span_of(path);
-	record.fields[FIELD_STATUS] = weir_span_of("500");
-	const uint64_t *bits = zone_index_find(filters->index, &record);
+	record.fields[WEIR_FIELD_METHOD] = weir_span_of(method);
+	record.fields[WEIR_FIELD_PATH] = weir_span_of(path);
+	record.fields[WEIR_FIELD_STATUS] = weir_span_of("500");
+	const uint64_t *bits = weir_zone_index_find(filters->index, &record);
 	for (uint32_t i = 0; i < filters->policy->zone_count; i++)
-		count += (bits[i / 64] >> i % 64 & 1) && zone_guard_passes(&filters->index->guards[i], &record);
+		count += (bits[i / 64] >> i % 64 & 1) && weir_zone_guard_passes(&filters->index->guards[i], &record);
 	return count;
 }
 

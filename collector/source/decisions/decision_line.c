@@ -148,7 +148,7 @@ bool decision_line_put(struct weir_text *line, const struct weir_message *messag
 	return good;
 }
 
-json_t *decision_line_fields(const struct field_table *fields)
+json_t *decision_line_fields(const struct weir_field_table *fields)
 {
 	json_t *map = json_object();
 	for (uint32_t i = 0; i < fields->count; i++) {

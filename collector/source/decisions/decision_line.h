@@ -3,11 +3,11 @@
 #ifndef COLLECTOR_SOURCE_DECISION_LINE_H
 #define COLLECTOR_SOURCE_DECISION_LINE_H
 
-#include "collector/record/record.h"
 #include "common/base/text.h"
 #include "common/bus/bus.h"
 #include "common/json/json.h"
 #include "common/policy/policy.h"
+#include "common/record/record.h"
 
 /**
  * Appends the line, with its newline.
@@ -27,6 +27,6 @@ bool decision_line_put(struct weir_text *line, const struct weir_message *messag
  *
  * @return its "fields": json_decref()
  */
-json_t *decision_line_fields(const struct field_table *fields);
+json_t *decision_line_fields(const struct weir_field_table *fields);
 
 #endif

@@ -488,7 +488,7 @@ static enum weir_exit run(struct backtest *backtest)
 	progress_init(&backtest->progress, backtest->run.quiet);
 	backtest->log =
 		(struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_INFO, .unfinished = &backtest->progress.drawn};
-	backtest->run.lists = exempt_lists_new(NULL, &backtest->log);
+	backtest->run.lists = weir_exempt_lists_new(NULL, &backtest->log);
 	code = policies_load(&backtest->policies, backtest->configs, backtest->config_count, backtest->run.lists);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;

@@ -51,7 +51,7 @@ struct log_judge {
 	uint64_t messages, events, events_in_round, commands, told;
 	bool damaged;
 
-	struct matched_event *record; /* of the record at hand */
+	struct weir_matched_event *record; /* of the record at hand */
 	struct weir_frame_zone *record_zones;
 	uint32_t record_room;
 };
@@ -321,14 +321,14 @@ static void take_record(struct log_judge *judge, const struct weir_frame *frame,
 		struct weir_span key = frame->keys[frame->events[i].key];
 		if (own == 0)
 			continue;
-		judge->record[count++] = (struct matched_event){.key = key,
-		                                                .key_hash = weir_hash64(key.at, key.length),
-		                                                .partition = partition,
-		                                                .zone_count = own,
-		                                                .zones = carried};
+		judge->record[count++] = (struct weir_matched_event){.key = key,
+		                                                     .key_hash = weir_hash64(key.at, key.length),
+		                                                     .partition = partition,
+		                                                     .zone_count = own,
+		                                                     .zones = carried};
 	}
-	struct record record = {.time_ms = frame->events[first].time_ms, .cost = frame->events[first].cost};
-	struct matched matched = {.events = judge->record, .event_count = count};
+	struct weir_record record = {.time_ms = frame->events[first].time_ms, .cost = frame->events[first].cost};
+	struct weir_matched matched = {.events = judge->record, .event_count = count};
 	if (count > 0)
 		framer_add(judge->framer, frame->source, frame->is_common, judge->version, &matched, &record,
 		           frame->events[first].position, frame->sending_time_ms);

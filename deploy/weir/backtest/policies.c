@@ -21,7 +21,7 @@ static enum weir_status check(void *context, struct weir_config *config, struct 
 	return inputs_check_lists(config, context, error);
 }
 
-static enum weir_status load(struct backtest_policy *policy, struct exempt_lists *lists)
+static enum weir_status load(struct backtest_policy *policy, struct weir_exempt_lists *lists)
 {
 	struct weir_error error;
 	enum weir_status status = weir_config_load(policy->path, &policy->config, &error);
@@ -143,7 +143,7 @@ static void make_pairs(struct backtest_policies *policies)
 }
 
 enum weir_exit policies_load(struct backtest_policies *policies, const char *const *paths, uint32_t count,
-                             struct exempt_lists *lists)
+                             struct weir_exempt_lists *lists)
 {
 	enum weir_status status = WEIR_OK;
 	policies->at = weir_alloc(count, sizeof *policies->at);

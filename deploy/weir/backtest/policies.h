@@ -6,9 +6,9 @@
 #ifndef DEPLOY_WEIR_BACKTEST_POLICIES_H
 #define DEPLOY_WEIR_BACKTEST_POLICIES_H
 
-#include "collector/match/exempt_list.h"
 #include "common/base/exit.h"
 #include "common/config/config.h"
+#include "common/exempt/exempt_list.h"
 #include "deploy/weir/backtest/figures.h"
 
 struct backtest_policy {
@@ -34,7 +34,7 @@ struct backtest_policies {
  * @return WEIR_EXIT_NOT_YET: go on; else the exit code
  */
 enum weir_exit policies_load(struct backtest_policies *policies, const char *const *paths, uint32_t count,
-                             struct exempt_lists *lists);
+                             struct weir_exempt_lists *lists);
 void policies_deinit(struct backtest_policies *policies);
 
 /** The policy that all are judged as: its zone at place i has the id i + 1. @param joined  returned */

@@ -47,7 +47,7 @@ static bool some_zone_counts(const struct weir_policy *policy)
 }
 
 enum weir_status decision_events_new(const struct weir_config *config, const struct weir_policy *policy,
-                                     const struct field_table *fields, struct decision_events **events,
+                                     const struct weir_field_table *fields, struct decision_events **events,
                                      struct weir_error *error)
 {
 	size_t place = find_source(config);
@@ -122,7 +122,7 @@ static void take_first(struct decision_events *events)
 		events->first = events->count = events->sorted = 0;
 }
 
-bool decision_events_next(struct decision_events *events, struct record *record)
+bool decision_events_next(struct decision_events *events, struct weir_record *record)
 {
 	sort_newest(events);
 	while (events->first < events->count) {

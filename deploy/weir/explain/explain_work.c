@@ -2,12 +2,12 @@
 /* Each step asks more of the questions than the one before; none of them stops at what is missing. */
 #include "deploy/weir/explain/explain_work.h"
 
-#include "collector/match/exempt_list.h"
 #include "collector/source/kinds/source_kinds.h"
 #include "collector/source/source_memory.h"
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bytes/hash.h"
+#include "common/exempt/exempt_list.h"
 #include "common/json/json.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/backend/policy_apply.h"
@@ -278,9 +278,9 @@ static enum weir_status read_again(struct explain *explain, const struct weir_co
 {
 	char folder[WEIR_PATH_BYTES] = "";
 	if (explain->backend.state_path != NULL &&
-	    weir_path_format(folder, error, "%s/" EXEMPT_LISTS_FOLDER, explain->backend.state_path) != WEIR_OK)
+	    weir_path_format(folder, error, "%s/" WEIR_EXEMPT_LISTS_FOLDER, explain->backend.state_path) != WEIR_OK)
 		return WEIR_IO;
-	struct exempt_lists *lists = exempt_lists_new(folder[0] != '\0' ? folder : NULL, NULL);
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(folder[0] != '\0' ? folder : NULL, NULL);
 	struct replay_once once = {.config = config,
 	                           .registry = explain->registry,
 	                           .lists = lists,
@@ -288,7 +288,7 @@ static enum weir_status read_again(struct explain *explain, const struct weir_co
 	                           .memory = explain->memory,
 	                           .patience = explain->asked->patience};
 	enum weir_status status = replay_once(&once, explain->questions, explain->count, error);
-	exempt_lists_free(lists);
+	weir_exempt_lists_free(lists);
 	if (status != WEIR_INVALID)
 		return status;
 	for (size_t i = 0; i < explain->count; i++)

@@ -5,9 +5,9 @@
 #include "collector/follow/inputs.h"
 #include "collector/format/format.h"
 #include "collector/input/lines.h"
-#include "collector/match/matcher.h"
 #include "common/base/alloc.h"
 #include "common/json/json.h"
+#include "common/matcher/matcher.h"
 #include "deploy/weir/explain/line_files.h"
 #include "deploy/weir/explain/line_window.h"
 
@@ -20,8 +20,8 @@ enum { READ_BYTES = 1 << 20, FOUND_MAX = 2 * QUESTION_EVENTS_MAX };
 struct search {
 	const struct lines_options *options;
 	struct question *question;
-	struct field_table fields;
-	struct matcher *matcher;
+	struct weir_field_table fields;
+	struct weir_matcher *matcher;
 	int64_t after_ms, until_ms; /* times that can be wanted */
 	bool gathers;               /* the question has no events: all that fit are taken */
 	struct weir_limit limit;    /* of its decision */
@@ -94,11 +94,11 @@ static void mark_known(struct search *search, const char *path)
 
 /* ---- one record ---- */
 
-static bool is_of_bucket(struct search *search, const struct record *record)
+static bool is_of_bucket(struct search *search, const struct weir_record *record)
 {
-	struct matched matched;
+	struct weir_matched matched;
 	struct weir_span asked = {.at = search->question->key.at, .length = (uint32_t)search->question->key.length};
-	matcher_match(search->matcher, record, &matched);
+	weir_matcher_match(search->matcher, record, &matched);
 	for (uint32_t i = 0; i < matched.event_count; i++)
 		for (uint32_t j = 0; weir_span_equal(matched.events[i].key, asked) && j < matched.events[i].zone_count; j++)
 			if (matched.events[i].zones[j].id == search->question->zone_id && !matched.events[i].zones[j].done)
@@ -143,7 +143,7 @@ static void keep_newest(struct search *search, size_t most)
 	question->event_count = most;
 }
 
-static void gather(struct search *search, const struct record *record, const char *path, struct weir_span line,
+static void gather(struct search *search, const struct weir_record *record, const char *path, struct weir_span line,
                    uint64_t begin)
 {
 	struct question *question = search->question;
@@ -162,7 +162,7 @@ static void gather(struct search *search, const struct record *record, const cha
 	put_line(event, path, line, begin);
 }
 
-static void take(struct search *search, const struct record *record, const char *path, struct weir_span line,
+static void take(struct search *search, const struct weir_record *record, const char *path, struct weir_span line,
                  uint64_t begin)
 {
 	struct question *question = search->question;
@@ -191,7 +191,7 @@ static void take(struct search *search, const struct record *record, const char 
 static size_t take_lines(struct search *search, struct format *format, const char *path, const char *bytes,
                          size_t length, uint64_t offset, bool last)
 {
-	struct record record = {0};
+	struct weir_record record = {0};
 	size_t at = 0;
 	while (at < length) {
 		const char *newline = memchr(bytes + at, '\n', length - at);
@@ -321,12 +321,12 @@ bool line_search(const struct lines_options *options, struct question *question)
 	zone.exempt_list_count = 0;
 	struct weir_policy alone = {.version = version, .zones = &zone, .zone_count = 1};
 	search.floor_ms = INT64_MIN;
-	field_table_init(&search.fields);
-	if (matcher_new(&alone, NULL, &search.fields, 1, &search.matcher, &error) == WEIR_OK) {
+	weir_field_table_init(&search.fields);
+	if (weir_matcher_new(&alone, NULL, &search.fields, 1, &search.matcher, &error) == WEIR_OK) {
 		read_files(&search);
-		matcher_free(search.matcher);
+		weir_matcher_free(search.matcher);
 	}
-	field_table_deinit(&search.fields);
+	weir_field_table_deinit(&search.fields);
 	free(search.taken);
 	if (search.gathers)
 		settle_gathered(&search);

@@ -4,9 +4,9 @@
 
 #include "collector/follow/inputs.h"
 #include "collector/format/format.h"
-#include "collector/match/key_template.h"
 #include "collector/source/journal/journal_lines.h"
 #include "common/base/alloc.h"
+#include "common/matcher/key_template.h"
 #include "deploy/weir/explain/line_files.h"
 #include "deploy/weir/explain/line_window.h"
 
@@ -18,19 +18,19 @@ enum { LINE_LEAST_BYTES = 64 * 1024, PARTS_MOST = 64 };
 struct sought {
 	struct explained_event *event;
 	struct question *question;
-	const struct key_template *template;
+	const struct weir_key_template *template;
 };
 
 /* A zone's key, which never changes. */
 struct zone_key {
 	uint32_t zone_id;
-	struct key_template template;
+	struct weir_key_template template;
 	struct zone_key *next;
 };
 
 struct finder {
 	const struct lines_options *options;
-	struct field_table fields;
+	struct weir_field_table fields;
 	struct zone_key *keys;
 	struct format **formats; /* by place; NULL: not made yet */
 	struct sought *all;
@@ -65,21 +65,21 @@ static struct weir_span cut_beginning(struct weir_span line)
 	}
 }
 
-static bool is_event(const struct finder *finder, const struct sought *sought, const struct record *record)
+static bool is_event(const struct finder *finder, const struct sought *sought, const struct weir_record *record)
 {
-	struct address_cache cache = {0};
+	struct weir_address_cache cache = {0};
 	const struct question *question = sought->question;
 	int64_t time_ms = sought->event->time_ms;
 	if (record->time_ms < time_ms || (record->time_ms > time_ms && !finder->takes_later) ||
-	    !key_template_present(sought->template, record))
+	    !weir_key_template_present(sought->template, record))
 		return false;
-	struct weir_span key = key_template_join(sought->template, record, &cache);
+	struct weir_span key = weir_key_template_join(sought->template, record, &cache);
 	struct weir_span asked = {.at = question->key.at, .length = (uint32_t)question->key.length};
 	return weir_span_equal(key, asked);
 }
 
 static bool parses(const struct finder *finder, struct format *format, struct weir_span line,
-                   const struct sought *sought, struct record *record)
+                   const struct sought *sought, struct weir_record *record)
 {
 	line = cut_beginning(line);
 	format_set_reference(format, sought->event->time_ms);
@@ -88,7 +88,7 @@ static bool parses(const struct finder *finder, struct format *format, struct we
 
 /* Lines in parts: those before it are read first, as many as a line can have. */
 static bool parses_behind(const struct finder *finder, struct format *format, struct weir_span before,
-                          struct weir_span line, const struct sought *sought, struct record *record)
+                          struct weir_span line, const struct sought *sought, struct weir_record *record)
 {
 	if (format->unfinished == NULL)
 		return false;
@@ -112,7 +112,7 @@ static void begin_file(struct format *format, const char *path)
 {
 	struct line_window window;
 	struct weir_error error;
-	struct record ignored;
+	struct weir_record ignored;
 	format_begin(format, (struct weir_span){0});
 	if (format->header == NULL || line_window_open(&window, path, LINE_LEAST_BYTES, &error) != WEIR_OK)
 		return;
@@ -157,7 +157,7 @@ static size_t look_into(struct finder *finder, const char *path, size_t place, s
 {
 	struct line_window window;
 	struct weir_error error;
-	struct record record;
+	struct weir_record record;
 	struct format *format = format_of(finder, place);
 	size_t reach = (size_t)finder->options->config->collector.line_max_bytes, left = count;
 	if (format == NULL ||
@@ -192,7 +192,7 @@ static void look_into_journal(struct finder *finder, size_t place, const char *s
 	struct weir_json source = weir_json_element(&config->sources, place);
 	struct format *format = format_of(finder, place);
 	struct weir_text line = {0};
-	struct record record;
+	struct weir_record record;
 	const char *path;
 	if (format == NULL)
 		return;
@@ -315,7 +315,7 @@ static void find_groups(struct finder *finder)
 /* ---- all ---- */
 
 /* The key of a question's zone; NULL: it is not known. */
-static const struct key_template *template_of(struct finder *finder, const struct question *question)
+static const struct weir_key_template *template_of(struct finder *finder, const struct question *question)
 {
 	struct weir_error error;
 	for (struct zone_key *key = finder->keys; key != NULL; key = key->next)
@@ -326,8 +326,8 @@ static const struct key_template *template_of(struct finder *finder, const struc
 	if (zone == NULL)
 		return NULL;
 	struct zone_key *key = weir_alloc(1, sizeof *key);
-	if (key_template_init(&key->template, zone, &finder->fields, &error) != WEIR_OK) {
-		key_template_deinit(&key->template);
+	if (weir_key_template_init(&key->template, zone, &finder->fields, &error) != WEIR_OK) {
+		weir_key_template_deinit(&key->template);
 		free(key);
 		return NULL;
 	}
@@ -344,7 +344,8 @@ static void gather(struct finder *finder, struct question *questions, size_t cou
 		room += questions[i].event_count;
 	finder->all = weir_alloc(room + 1, sizeof *finder->all);
 	for (size_t i = 0; i < count; i++) {
-		const struct key_template *template = questions[i].event_count > 0 ? template_of(finder, &questions[i]) : NULL;
+		const struct weir_key_template *template =
+			questions[i].event_count > 0 ? template_of(finder, &questions[i]) : NULL;
 		for (size_t j = 0; template != NULL && j < questions[i].event_count; j++)
 			finder->all[finder->count++] =
 				(struct sought){.event = &questions[i].events[j], .question = &questions[i], .template = template};
@@ -355,13 +356,13 @@ void lines_find_all(const struct lines_options *options, struct question *questi
 {
 	struct finder finder = {.options = options};
 	size_t places = options->config != NULL ? options->config->source_count : 0;
-	field_table_init(&finder.fields);
+	weir_field_table_init(&finder.fields);
 	finder.formats = weir_alloc(places + 1, sizeof(struct format *));
 	gather(&finder, questions, count); /* before any format is made: each is made for the fields of all zones */
 	find_groups(&finder);
 	for (struct zone_key *key = finder.keys, *next; key != NULL; key = next) {
 		next = key->next;
-		key_template_deinit(&key->template);
+		weir_key_template_deinit(&key->template);
 		free(key);
 	}
 	for (size_t i = 0; i < places; i++)
@@ -369,5 +370,5 @@ void lines_find_all(const struct lines_options *options, struct question *questi
 			format_free(finder.formats[i]);
 	free(finder.formats);
 	free(finder.all);
-	field_table_deinit(&finder.fields);
+	weir_field_table_deinit(&finder.fields);
 }

@@ -123,7 +123,7 @@ static void close_all(struct reading *reading)
 }
 
 /* Which key and zone an event's number is about. */
-static void resolve(struct reading *reading, const struct matched_event *event, uint64_t number)
+static void resolve(struct reading *reading, const struct weir_matched_event *event, uint64_t number)
 {
 	for (size_t i = 0; i < reading->count; i++) {
 		struct question *question = &reading->questions[i];
@@ -142,8 +142,9 @@ struct origin {
 	uint64_t position;
 };
 
-static enum weir_status take_event(struct reading *reading, const struct matched_event *event, struct weir_span fields,
-                                   const struct record *record, struct origin origin, struct weir_error *error)
+static enum weir_status take_event(struct reading *reading, const struct weir_matched_event *event,
+                                   struct weir_span fields, const struct weir_record *record, struct origin origin,
+                                   struct weir_error *error)
 {
 	struct replay *replay = reading->replays[event->partition];
 	uint64_t number = reading->numbers[event->partition]++;
@@ -170,12 +171,12 @@ static enum weir_status take_event(struct reading *reading, const struct matched
 	return replay_event(replay, &one, error);
 }
 
-static enum weir_status take_record(struct reading *reading, const struct record *record, struct origin origin,
+static enum weir_status take_record(struct reading *reading, const struct weir_record *record, struct origin origin,
                                     struct weir_error *error)
 {
-	struct matched matched;
+	struct weir_matched matched;
 	enum weir_status status = WEIR_OK;
-	matcher_match(reading->inputs->matcher, record, &matched);
+	weir_matcher_match(reading->inputs->matcher, record, &matched);
 	for (uint32_t i = 0; status == WEIR_OK && i < matched.event_count; i++)
 		status = take_event(reading, &matched.events[i], matched.fields, record, origin, error);
 	reading->records++;
@@ -187,7 +188,7 @@ static enum weir_status take_record(struct reading *reading, const struct record
 static enum weir_status take_decisions(struct reading *reading, struct weir_error *error)
 {
 	static const uint8_t decisions_source[WEIR_SOURCE_ID_BYTES] = {0};
-	struct record record;
+	struct weir_record record;
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && reading->judging != NULL && judging_next_decision(reading->judging, &record)) {
 		struct origin origin = {.source = decisions_source, .position = reading->records + 1};

@@ -6,9 +6,9 @@
 #ifndef DEPLOY_WEIR_EXPLAIN_REPLAY_ONCE_H
 #define DEPLOY_WEIR_EXPLAIN_REPLAY_ONCE_H
 
-#include "collector/match/exempt_list.h"
 #include "collector/source/source_memory.h"
 #include "common/config/config.h"
+#include "common/exempt/exempt_list.h"
 #include "deploy/weir/explain/patience.h"
 #include "deploy/weir/explain/question.h"
 #include "limiter/lane/policy_registry.h"
@@ -16,7 +16,7 @@
 struct replay_once {
 	const struct weir_config *config; /* borrowed: the sources */
 	struct policy_registry *registry; /* borrowed */
-	struct exempt_lists *lists;       /* borrowed: of their "exempt" */
+	struct weir_exempt_lists *lists;  /* borrowed: of their "exempt" */
 	uint32_t partitions;
 	struct source_memory *memory;    /* borrowed, empty: learns which file each position is of */
 	const struct patience *patience; /* borrowed */

@@ -210,7 +210,7 @@ const char *regex_refused(struct weir_span expression, struct weir_error *error)
 	enum weir_status status = weir_json_parse("expression", text.at, text.length, &document, error);
 	if (status == WEIR_OK) {
 		struct weir_json root = weir_json_root(document);
-		struct field_table fields = {0};
+		struct weir_field_table fields = {0};
 		struct format *format = NULL;
 		status = format_new(&root, &fields, &format, error);
 		if (status == WEIR_OK)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether weir reads what an import has made: as `weir validate` asks it, but no log is looked at. */
 #include "collector/follow/inputs.h"
-#include "collector/match/exempt_list.h"
 #include "common/config/config.h"
+#include "common/exempt/exempt_list.h"
 #include "deploy/weir/import/plan.h"
 
 static enum weir_status read_back(const struct plan *plan, struct weir_error *error)
@@ -14,9 +14,9 @@ static enum weir_status read_back(const struct plan *plan, struct weir_error *er
 	weir_text_deinit(&text);
 	if (status != WEIR_OK)
 		return status;
-	struct exempt_lists *lists = exempt_lists_new(NULL, NULL);
+	struct weir_exempt_lists *lists = weir_exempt_lists_new(NULL, NULL);
 	status = inputs_check(config, lists, error);
-	exempt_lists_free(lists);
+	weir_exempt_lists_free(lists);
 	weir_config_free(config);
 	return status;
 }

@@ -7,11 +7,11 @@
  */
 #include "deploy/weir/inspect/state_keys.h"
 
-#include "collector/match/key_template.h"
-#include "collector/record/field_value.h"
 #include "common/base/alloc.h"
 #include "common/base/text.h"
 #include "common/json/json.h"
+#include "common/matcher/key_template.h"
+#include "common/record/field_value.h"
 #include "limiter/shard/shard.h"
 
 #include <errno.h>
@@ -27,9 +27,9 @@ struct key_place {
 /* One zone's way to make a joined key of values. */
 struct key_zone {
 	uint32_t id;
-	struct field_table fields;
-	struct key_template template;
-	struct field_value_room rooms[WEIR_ZONE_KEY_MAX]; /* of its parts */
+	struct weir_field_table fields;
+	struct weir_key_template template;
+	struct weir_field_value_room rooms[WEIR_ZONE_KEY_MAX]; /* of its parts */
 };
 
 struct key_entry {
@@ -60,10 +60,10 @@ void state_keys_free(struct state_keys *keys)
 	if (keys == NULL)
 		return;
 	for (uint32_t i = 0; i < keys->zone_count; i++) {
-		key_template_deinit(&keys->zones[i].template);
+		weir_key_template_deinit(&keys->zones[i].template);
 		for (uint32_t k = 0; k < WEIR_ZONE_KEY_MAX; k++)
-			field_value_room_deinit(&keys->zones[i].rooms[k]);
-		field_table_deinit(&keys->zones[i].fields);
+			weir_field_value_room_deinit(&keys->zones[i].rooms[k]);
+		weir_field_table_deinit(&keys->zones[i].fields);
 	}
 	free(keys->zones);
 	free(keys->entries);
@@ -177,8 +177,8 @@ enum weir_status state_keys_read(struct state_keys *keys, const char *path, stru
  */
 static struct weir_span join(const struct state_keys *keys, const struct key_place *place, struct key_zone *zone)
 {
-	struct record record;
-	struct address_cache cache = {0};
+	struct weir_record record;
+	struct weir_address_cache cache = {0};
 	const char *at = place->length > 0 ? keys->text.at + place->at : "", *end = at + place->length;
 	uint32_t used = 0;
 	for (uint32_t i = 0; i < zone->template.part_count; i++) {
@@ -191,9 +191,9 @@ static struct weir_span join(const struct state_keys *keys, const struct key_pla
 		at += at < end;
 		struct weir_span value = {.at = keys->values + from, .length = used - from};
 		uint32_t field = zone->template.parts[i].field;
-		record.fields[field] = value.length > 0 ? field_value(field, value, &zone->rooms[i]) : value;
+		record.fields[field] = value.length > 0 ? weir_field_value(field, value, &zone->rooms[i]) : value;
 	}
-	return key_template_join(&zone->template, &record, &cache);
+	return weir_key_template_join(&zone->template, &record, &cache);
 }
 
 static struct key_entry *find_entry(const struct state_keys *keys, struct weir_fingerprint fingerprint)
@@ -211,9 +211,9 @@ static void add_zone(struct state_keys *keys, const struct weir_zone *from)
 {
 	struct key_zone *zone = &keys->zones[keys->zone_count++];
 	zone->id = from->id;
-	field_table_init(&zone->fields);
+	weir_field_table_init(&zone->fields);
 	/* A zone's few fields always have room in a table of their own. */
-	enum weir_status ignored = key_template_init(&zone->template, from, &zone->fields, NULL);
+	enum weir_status ignored = weir_key_template_init(&zone->template, from, &zone->fields, NULL);
 	(void)ignored;
 }
 

@@ -86,8 +86,8 @@ bool judging_follows_decisions(const struct judging *judging)
 	return judging->events != NULL;
 }
 
-enum weir_status judging_take(struct judging *judging, const struct matched *matched, const struct record *record,
-                              struct weir_error *error)
+enum weir_status judging_take(struct judging *judging, const struct weir_matched *matched,
+                              const struct weir_record *record, struct weir_error *error)
 {
 	static const uint8_t merged_source[WEIR_SOURCE_ID_BYTES] = {0};
 	judging->records++;
@@ -100,7 +100,7 @@ enum weir_status judging_take(struct judging *judging, const struct matched *mat
 	return judging->status;
 }
 
-bool judging_next_decision(struct judging *judging, struct record *record)
+bool judging_next_decision(struct judging *judging, struct weir_record *record)
 {
 	return judging->events != NULL && decision_events_next(judging->events, record);
 }

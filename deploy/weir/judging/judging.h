@@ -9,8 +9,8 @@
 #ifndef DEPLOY_WEIR_JUDGING_H
 #define DEPLOY_WEIR_JUDGING_H
 
-#include "collector/match/matcher.h"
 #include "common/config/config.h"
+#include "common/matcher/matcher.h"
 #include "limiter/lane/lane.h"
 #include "limiter/overrides/override_command.h"
 
@@ -21,8 +21,8 @@ struct judging_options {
 	struct policy_registry *registry;
 	uint64_t version; /* of the policy */
 	uint32_t partitions;
-	struct matcher *matcher; /* of that policy and so many partitions */
-	const struct field_table *fields;
+	struct weir_matcher *matcher; /* of that policy and so many partitions */
+	const struct weir_field_table *fields;
 	/** Called with the result of each message; NULL: nobody asks */
 	void (*each)(void *context, struct lane *lane, const struct lane_result *result);
 	void *context;
@@ -36,11 +36,11 @@ void judging_free(struct judging *judging);
 bool judging_follows_decisions(const struct judging *judging);
 
 /** Judges a record that was matched. @return WEIR_OK; WEIR_INVALID */
-WEIR_MUST_USE enum weir_status judging_take(struct judging *judging, const struct matched *matched,
-                                            const struct record *record, struct weir_error *error);
+WEIR_MUST_USE enum weir_status judging_take(struct judging *judging, const struct weir_matched *matched,
+                                            const struct weir_record *record, struct weir_error *error);
 
 /** What was decided of the records taken, as the next record, valid until the next call. @return false: there is none */
-bool judging_next_decision(struct judging *judging, struct record *record);
+bool judging_next_decision(struct judging *judging, struct weir_record *record);
 
 /**
  * Carries out an operator's command, at once in every partition that it is of.

@@ -6,9 +6,9 @@
  */
 #include "deploy/weir/overrides/override_key.h"
 
-#include "collector/match/key_template.h"
-#include "collector/record/field_value.h"
 #include "common/json/json_writer.h"
+#include "common/matcher/key_template.h"
+#include "common/record/field_value.h"
 #include "deploy/weir/overrides/override_append.h"
 
 #include <string.h>
@@ -194,32 +194,32 @@ static enum weir_status take_network(const struct override_options *options, con
 static enum weir_status join(const struct override_options *options, const struct weir_zone *zone,
                              struct override_command *command, struct weir_error *error)
 {
-	struct field_table fields;
-	struct key_template template;
-	struct address_cache cache = {0};
-	struct record record = {0};
+	struct weir_field_table fields;
+	struct weir_key_template template;
+	struct weir_address_cache cache = {0};
+	struct weir_record record = {0};
 	char texts[WEIR_ZONE_KEY_MAX][WEIR_ADDRESS_TEXT_BYTES];
-	struct field_value_room rooms[WEIR_ZONE_KEY_MAX] = {0};
-	field_table_init(&fields);
-	enum weir_status status = key_template_init(&template, zone, &fields, error);
+	struct weir_field_value_room rooms[WEIR_ZONE_KEY_MAX] = {0};
+	weir_field_table_init(&fields);
+	enum weir_status status = weir_key_template_init(&template, zone, &fields, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < zone->key_count; i++) {
 		struct weir_span *value = &record.fields[template.parts[i].field];
 		*value = weir_span_of(options->values[i]);
-		if (zone->key[i].grouped || template.parts[i].field == FIELD_IP)
+		if (zone->key[i].grouped || template.parts[i].field == WEIR_FIELD_IP)
 			status = take_address(options, zone, i, texts[i], value, error);
 		if (value->length > 0)
-			*value = field_value(template.parts[i].field, *value, &rooms[i]);
+			*value = weir_field_value(template.parts[i].field, *value, &rooms[i]);
 	}
 	if (status == WEIR_OK) {
-		struct weir_span key = key_template_join(&template, &record, &cache);
+		struct weir_span key = weir_key_template_join(&template, &record, &cache);
 		memcpy(command->key, key.at, key.length);
 		command->key_length = key.length;
 		command->value_count = zone->key_count;
 	}
 	for (uint32_t i = 0; i < WEIR_ZONE_KEY_MAX; i++)
-		field_value_room_deinit(&rooms[i]);
-	key_template_deinit(&template);
-	field_table_deinit(&fields);
+		weir_field_value_room_deinit(&rooms[i]);
+	weir_key_template_deinit(&template);
+	weir_field_table_deinit(&fields);
 	return status;
 }
 

@@ -12,8 +12,6 @@
 #include "archiver/work/archiver_metrics.h"
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
-#include "collector/match/exempt_fetch.h"
-#include "collector/match/exempt_watch.h"
 #include "collector/source/decisions/source_decisions.h"
 #include "collector/source/kinds/source_kinds.h"
 #include "common/base/alloc.h"
@@ -23,6 +21,8 @@
 #include "common/cluster/policy_note.h"
 #include "common/daemon/daemon.h"
 #include "common/daemon/notify.h"
+#include "common/exempt/exempt_fetch.h"
+#include "common/exempt/exempt_watch.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "deploy/weir/backend/policy_apply.h"
@@ -81,7 +81,7 @@ struct follow {
 	struct override_control overrides;
 	struct control *control;
 	struct weir_fault bus_fault;
-	struct exempt_watch exempt;
+	struct weir_exempt_watch exempt;
 	int64_t started_ms;
 };
 
@@ -403,7 +403,7 @@ static enum weir_status start_pages(struct follow *follow, struct weir_error *er
 		.arming = follow->arming,
 		.gateways = follow->gateways,
 		.fetch = options->fetch,
-		.hosts = exempt_lists_hosts(options->lists),
+		.hosts = weir_exempt_lists_hosts(options->lists),
 		.bus = follow->bus,
 		.checkpoint_writer = follow->checkpoint_writer,
 		.checkpoint_reader = follow->checkpoint_reader,
@@ -483,12 +483,12 @@ static bool reload(struct follow *follow)
 	uint64_t before = follow->policy_version;
 	bool others = false;
 	if (collector_policy_version(follow->collector) == before)
-		exempt_lists_prune(follow->options->lists, policy_registry_policy(follow->registry, before));
+		weir_exempt_lists_prune(follow->options->lists, policy_registry_policy(follow->registry, before));
 	enum weir_status status = weir_config_load(follow->options->config_path, &next, &error);
 	if (status == WEIR_OK) {
 		status = check_next(follow, next, &error);
 		if (status == WEIR_OK)
-			exempt_fetch_set(follow->options->fetch, next->policy, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
+			weir_exempt_fetch_set(follow->options->fetch, next->policy, WEIR_EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
 		/* the sources that run go on, and must be able to give what the new zones ask for */
 		if (status == WEIR_OK)
 			status = inputs_check_policy(follow->options->config, next->policy, follow->options->lists, &error);
@@ -498,7 +498,7 @@ static bool reload(struct follow *follow)
 		if (status == WEIR_OK && follow->policy_version != before)
 			tell_armed(follow, before, next->policy);
 		if (status == WEIR_OK)
-			exempt_watch_set(&follow->exempt, next->policy, follow->options->lists, weir_monotonic_ms());
+			weir_exempt_watch_set(&follow->exempt, next->policy, follow->options->lists, weir_monotonic_ms());
 		others = others_changed(follow->options->config, next);
 		weir_config_free(next);
 	}
@@ -506,7 +506,8 @@ static bool reload(struct follow *follow)
 		weir_log(follow->log, WEIR_LOG_ERROR, "policy", "%s; policy %llu stays in force", error.text,
 		         (unsigned long long)before);
 		follow->policy_version = before;
-		exempt_fetch_set(follow->options->fetch, policy_registry_policy(follow->registry, before), 0, weir_stop_flag());
+		weir_exempt_fetch_set(follow->options->fetch, policy_registry_policy(follow->registry, before), 0,
+		                      weir_stop_flag());
 		return false;
 	}
 	const struct weir_policy *policy = policy_registry_policy(follow->registry, follow->policy_version);
@@ -576,14 +577,15 @@ static void watch(struct follow *follow)
 	const struct limiter_parts parts = {
 		.workers = follow->workers, .worker_count = follow->worker_count, .registry = follow->registry};
 	announcements_init(&announcements, follow->bus->partitions, follow->log);
-	exempt_watch_set(&follow->exempt, follow->options->config->policy, follow->options->lists, weir_monotonic_ms());
+	weir_exempt_watch_set(&follow->exempt, follow->options->config->policy, follow->options->lists,
+	                      weir_monotonic_ms());
 	while (!atomic_load(weir_stop_flag()) && !collector_ended(follow->collector) && !part_failed(follow)) {
-		bool exempt = exempt_watch_changed(&follow->exempt, weir_monotonic_ms());
+		bool exempt = weir_exempt_watch_changed(&follow->exempt, weir_monotonic_ms());
 		bool asked = !exempt && weir_stop_take_reload();
 		if (asked)
 			gateways_rewrite(follow->gateways);
 		if ((exempt || asked) && !reload(follow) && exempt)
-			exempt_watch_again(&follow->exempt, weir_monotonic_ms());
+			weir_exempt_watch_again(&follow->exempt, weir_monotonic_ms());
 		if (follow->arming != NULL)
 			arming_step(follow->arming);
 		log_bus_problem(follow);
@@ -595,7 +597,7 @@ static void watch(struct follow *follow)
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}
 	announcements_deinit(&announcements);
-	exempt_watch_deinit(&follow->exempt);
+	weir_exempt_watch_deinit(&follow->exempt);
 	progress_clear(follow->progress);
 }
 

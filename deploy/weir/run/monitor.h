@@ -10,8 +10,8 @@
 #include "archiver/arming/arming.h"
 #include "archiver/work/archiver.h"
 #include "collector/follow/collector.h"
-#include "collector/match/exempt_fetch.h"
-#include "collector/match/verified_hosts.h"
+#include "common/exempt/exempt_fetch.h"
+#include "common/exempt/verified_hosts.h"
 #include "common/http/http.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "limiter/daemon/limiter_checks.h"
@@ -34,8 +34,8 @@ struct monitor_options {
 	struct arming *arming;               /* likewise */
 	const struct api *api;               /* NULL: none */
 	const struct gateways *gateways;
-	struct exempt_fetch *fetch;
-	struct verified_hosts *hosts;
+	struct weir_exempt_fetch *fetch;
+	struct weir_verified_hosts *hosts;
 	struct weir_bus *bus; /* the log in the state directory */
 	struct checkpoint_io *checkpoint_writer, *checkpoint_reader;
 };

@@ -57,8 +57,8 @@ static enum weir_status end_round(struct once *once, struct weir_error *error)
 }
 
 /* Its events go into the round. Their position is the record's number in the order of judging. */
-static enum weir_status add_record(struct once *once, const struct matched *matched, const struct record *record,
-                                   struct weir_error *error)
+static enum weir_status add_record(struct once *once, const struct weir_matched *matched,
+                                   const struct weir_record *record, struct weir_error *error)
 {
 	static const uint8_t merged_source[WEIR_SOURCE_ID_BYTES] = {0};
 	once->records++;
@@ -72,14 +72,14 @@ static enum weir_status add_record(struct once *once, const struct matched *matc
 }
 
 /* One record, and what it decides. */
-static enum weir_status judge_record(struct once *once, const struct matched *matched, const struct record *record,
-                                     struct weir_error *error)
+static enum weir_status judge_record(struct once *once, const struct weir_matched *matched,
+                                     const struct weir_record *record, struct weir_error *error)
 {
 	enum weir_status status = add_record(once, matched, record, error);
-	struct record decided;
+	struct weir_record decided;
 	while (status == WEIR_OK && once->events != NULL && decision_events_next(once->events, &decided)) {
-		struct matched again;
-		matcher_match(once->inputs->matcher, &decided, &again);
+		struct weir_matched again;
+		weir_matcher_match(once->inputs->matcher, &decided, &again);
 		status = add_record(once, &again, &decided, error);
 	}
 	once->judged++;
@@ -90,8 +90,8 @@ static enum weir_status judge_record(struct once *once, const struct matched *ma
 
 static enum weir_status take_record(struct once *once, const struct merge_input *input, struct weir_error *error)
 {
-	struct matched matched;
-	matcher_match(once->inputs->matcher, &input->reader->record, &matched);
+	struct weir_matched matched;
+	weir_matcher_match(once->inputs->matcher, &input->reader->record, &matched);
 	if (once->sort == NULL)
 		return judge_record(once, &matched, &input->reader->record, error);
 	if (weir_record_sort_count(once->sort) % ROUND_RECORDS == 0)

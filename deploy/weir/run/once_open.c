@@ -97,9 +97,9 @@ static enum weir_status open_lists(struct once *once, struct weir_error *error)
 	bool goes_on = once->resumed && !once->before.finished;
 	uint64_t hash = 0;
 	enum weir_status status =
-		goes_on ? exempt_lists_refresh(options->lists, policy, error) : run_options_fetch(options, policy, error);
+		goes_on ? weir_exempt_lists_refresh(options->lists, policy, error) : run_options_fetch(options, policy, error);
 	if (status == WEIR_OK && once->store != NULL)
-		status = exempt_lists_hash(options->lists, policy, &hash, error);
+		status = weir_exempt_lists_hash(options->lists, policy, &hash, error);
 	if (status == WEIR_OK && goes_on && once->before.lists != 0 && once->before.lists != hash)
 		return refuse(once, "lists of \"exempt\"", error);
 	once->before.lists = hash;

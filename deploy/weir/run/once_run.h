@@ -66,13 +66,13 @@ void once_close(struct once *once);
 
 /** Takes the input's newest record into the sort. @return WEIR_OK; WEIR_AGAIN: stopped; WEIR_IO */
 WEIR_MUST_USE enum weir_status once_sort_add(struct once *once, const struct merge_input *input,
-                                             const struct matched *matched, struct weir_error *error);
+                                             const struct weir_matched *matched, struct weir_error *error);
 
 /* A sorted record again, valid until the next one. Zero-initialised; free `events` and `zones` at the end. */
 struct once_sorted {
-	struct matched matched;
-	struct record record; /* time and cost alone */
-	struct matched_event *events;
+	struct weir_matched matched;
+	struct weir_record record; /* time and cost alone */
+	struct weir_matched_event *events;
 	struct weir_frame_zone *zones;
 	size_t event_room, zone_room;
 };

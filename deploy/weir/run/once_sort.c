@@ -21,7 +21,7 @@ static void put(struct weir_text *text, uint64_t number)
 	text->length += (size_t)(weir_varint_put(at, number) - at);
 }
 
-static void put_event(struct weir_text *text, const struct matched_event *event)
+static void put_event(struct weir_text *text, const struct weir_matched_event *event)
 {
 	put(text, event->key.length);
 	weir_text_append(text, event->key.at, event->key.length);
@@ -50,10 +50,10 @@ static enum weir_status fail_disk(const struct once *once, struct weir_error *er
 		why.text, (unsigned long long)taken, 100 * (double)done_bytes / (double)all_bytes, whole);
 }
 
-enum weir_status once_sort_add(struct once *once, const struct merge_input *input, const struct matched *matched,
+enum weir_status once_sort_add(struct once *once, const struct merge_input *input, const struct weir_matched *matched,
                                struct weir_error *error)
 {
-	const struct record *record = &input->reader->record;
+	const struct weir_record *record = &input->reader->record;
 	struct weir_text *text = &once->sort_text;
 	weir_text_clear(text);
 	put(text, (uint64_t)record->cost);
@@ -83,7 +83,7 @@ static bool get(struct cursor *cursor, uint64_t *number)
 
 static bool get_event(struct cursor *cursor, struct once_sorted *sorted, uint32_t number, size_t *zones)
 {
-	struct matched_event *event = &sorted->events[number];
+	struct weir_matched_event *event = &sorted->events[number];
 	uint64_t length, partition, count, zone;
 	if (!get(cursor, &length) || length + sizeof event->key_hash > (size_t)(cursor->end - cursor->at))
 		return false;
@@ -126,7 +126,7 @@ static bool get_record(struct cursor *cursor, struct once_sorted *sorted)
 		sorted->events[i].zones = sorted->zones + zones;
 		zones += sorted->events[i].zone_count;
 	}
-	sorted->matched = (struct matched){.events = sorted->events, .event_count = (uint32_t)count};
+	sorted->matched = (struct weir_matched){.events = sorted->events, .event_count = (uint32_t)count};
 	return true;
 }
 

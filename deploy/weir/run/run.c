@@ -2,10 +2,10 @@
 /* `weir run`: the command line, then one of the two ways to run. */
 #include "archiver/api/api.h"
 #include "collector/follow/inputs.h"
-#include "collector/match/exempt_fetch.h"
 #include "common/base/stop.h"
 #include "common/daemon/daemon.h"
 #include "common/daemon/heartbeat.h"
+#include "common/exempt/exempt_fetch.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/run/follow.h"
 #include "deploy/weir/run/once.h"
@@ -67,19 +67,20 @@ static enum weir_exit check(struct run_options *options)
 static void open_lists(struct run_options *options, const struct weir_log *log)
 {
 	struct weir_error ignored; /* a path that is too long is told by who opens the state */
-	bool kept =
-		options->state_directory != NULL && weir_path_format(options->lists_folder, &ignored, "%s/" EXEMPT_LISTS_FOLDER,
-	                                                         options->state_directory) == WEIR_OK;
-	options->lists = exempt_lists_new(kept ? options->lists_folder : NULL, log);
-	const struct exempt_fetch_options fetch = {.folder = options->lists_folder,
-	                                           .interval_ms = options->config->collector.list_interval_ms,
-	                                           .again_ms = EXEMPT_FETCH_AGAIN_MS,
-	                                           .once = options->once,
-	                                           .log = log};
-	options->fetch = kept ? exempt_fetch_new(&fetch) : NULL;
-	const struct verified_hosts_options hosts = verified_hosts_usual(options->config->collector.resolver, log);
+	bool kept = options->state_directory != NULL &&
+	            weir_path_format(options->lists_folder, &ignored, "%s/" WEIR_EXEMPT_LISTS_FOLDER,
+	                             options->state_directory) == WEIR_OK;
+	options->lists = weir_exempt_lists_new(kept ? options->lists_folder : NULL, log);
+	const struct weir_exempt_fetch_options fetch = {.folder = options->lists_folder,
+	                                                .interval_ms = options->config->collector.list_interval_ms,
+	                                                .again_ms = WEIR_EXEMPT_FETCH_AGAIN_MS,
+	                                                .once = options->once,
+	                                                .log = log};
+	options->fetch = kept ? weir_exempt_fetch_new(&fetch) : NULL;
+	const struct weir_verified_hosts_options hosts =
+		weir_verified_hosts_usual(options->config->collector.resolver, log);
 	if (!options->once) /* whose output depends on its input alone */
-		exempt_lists_verify(options->lists, &hosts);
+		weir_exempt_lists_verify(options->lists, &hosts);
 }
 
 static enum weir_exit run(struct run_options *options)

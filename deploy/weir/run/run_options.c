@@ -2,9 +2,9 @@
 /* The command line of `weir run`, and the configuration that it names or stands for. */
 #include "deploy/weir/run/run_options.h"
 
-#include "collector/match/exempt_fetch.h"
 #include "common/base/alloc.h"
 #include "common/base/stop.h"
+#include "common/exempt/exempt_fetch.h"
 #include "deploy/weir/backend/state_directory.h"
 
 #include <stdio.h>
@@ -316,8 +316,8 @@ enum weir_exit run_options_parse(int argc, char **argv, struct run_options *opti
 
 void run_options_deinit(struct run_options *options)
 {
-	exempt_fetch_free(options->fetch);
-	exempt_lists_free(options->lists);
+	weir_exempt_fetch_free(options->fetch);
+	weir_exempt_lists_free(options->lists);
 	gateway_list_deinit(&options->gateways);
 	weir_config_free(options->config);
 	options->config = NULL;
@@ -326,8 +326,8 @@ void run_options_deinit(struct run_options *options)
 enum weir_status run_options_fetch(const struct run_options *options, const struct weir_policy *policy,
                                    struct weir_error *error)
 {
-	exempt_fetch_set(options->fetch, policy, EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
-	return exempt_lists_refresh(options->lists, policy, error);
+	weir_exempt_fetch_set(options->fetch, policy, WEIR_EXEMPT_FETCH_WAIT_MS, weir_stop_flag());
+	return weir_exempt_lists_refresh(options->lists, policy, error);
 }
 
 bool run_options_words(const struct run_options *options)

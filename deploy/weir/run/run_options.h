@@ -6,9 +6,9 @@
 #ifndef DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 #define DEPLOY_WEIR_RUN_RUN_OPTIONS_H
 
-#include "collector/match/exempt_list.h"
 #include "common/config/arguments.h"
 #include "common/config/config.h"
+#include "common/exempt/exempt_list.h"
 #include "common/files/durable_file.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
 
@@ -17,11 +17,11 @@ extern const struct weir_command_line run_line;
 struct once_watch;
 
 struct run_options {
-	struct weir_config *config;   /* owned */
-	struct exempt_lists *lists;   /* owned: of its "exempt" */
-	struct exempt_fetch *fetch;   /* owned: of those that other servers have; NULL: there is no state */
-	struct gateway_list gateways; /* owned: of its "gateways" */
-	const char *config_path;      /* NULL: the command line said it all */
+	struct weir_config *config;      /* owned */
+	struct weir_exempt_lists *lists; /* owned: of its "exempt" */
+	struct weir_exempt_fetch *fetch; /* owned: of those that other servers have; NULL: there is no state */
+	struct gateway_list gateways;    /* owned: of its "gateways" */
+	const char *config_path;         /* NULL: the command line said it all */
 	bool once;
 	const char *state_directory;    /* NULL: none is kept (--once without --state) */
 	const char *decisions_path;     /* "-": standard output; NULL: none is written (with a watch) */

@@ -41,7 +41,7 @@ static void tell_doubt(void *context, uint32_t zone, const char *member, const c
 	         teller->policy->zones[zone].name, member, words);
 }
 
-void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
+void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct weir_exempt_lists *lists,
                     const char *file, const struct weir_log *log)
 {
 	struct teller teller = {

@@ -3,8 +3,8 @@
 #ifndef DEPLOY_WEIR_RUN_UNMATCHED_H
 #define DEPLOY_WEIR_RUN_UNMATCHED_H
 
-#include "collector/match/exempt_list.h"
 #include "common/config/config.h"
+#include "common/exempt/exempt_list.h"
 #include "common/log/log.h"
 
 /**
@@ -12,7 +12,7 @@
  *
  * @param file  of the policy, for the words where there are several; NULL: there is one
  */
-void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct exempt_lists *lists,
+void unmatched_tell(const struct weir_config *config, const struct weir_policy *policy, struct weir_exempt_lists *lists,
                     const char *file, const struct weir_log *log);
 
 #endif

@@ -3,9 +3,9 @@
 #ifndef DEPLOY_WEIR_SUGGEST_SETTING_H
 #define DEPLOY_WEIR_SUGGEST_SETTING_H
 
-#include "collector/match/exempt_list.h"
 #include "common/base/exit.h"
 #include "common/config/config.h"
+#include "common/exempt/exempt_list.h"
 
 struct setting {
 	const char *config_path; /* NULL: none; borrowed, as all that the command line gives */

@@ -601,7 +601,7 @@ static enum weir_exit run(struct suggest *suggest)
 	progress_init(&suggest->progress, suggest->run.quiet);
 	suggest->log =
 		(struct weir_log){.fd = STDERR_FILENO, .level = WEIR_LOG_INFO, .unfinished = &suggest->progress.drawn};
-	suggest->run.lists = exempt_lists_new(NULL, &suggest->log);
+	suggest->run.lists = weir_exempt_lists_new(NULL, &suggest->log);
 	code = setting_load(&suggest->setting);
 	if (code == WEIR_EXIT_NOT_YET)
 		code = read_first(suggest);

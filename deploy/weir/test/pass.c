@@ -147,12 +147,12 @@ static void take_result(void *context, struct lane *lane, const struct lane_resu
 /* ---- records ---- */
 
 /* Gives the events that are asked about to their replays. */
-static enum weir_status replay(struct run *run, const struct matched *matched, const struct record *record)
+static enum weir_status replay(struct run *run, const struct weir_matched *matched, const struct weir_record *record)
 {
 	static const uint8_t source[WEIR_SOURCE_ID_BYTES] = {0};
 	enum weir_status status = WEIR_OK;
 	for (uint32_t i = 0; status == WEIR_OK && i < matched->event_count; i++) {
-		const struct matched_event *event = &matched->events[i];
+		const struct weir_matched_event *event = &matched->events[i];
 		struct replay *again = run->replays[event->partition];
 		struct replay_event one = {.key = event->key,
 		                           .time_ms = record->time_ms,
@@ -178,13 +178,13 @@ static int by_zone(const void *left, const void *right)
 }
 
 /* What one record decides is in the policy's order, as `weir run --once` writes it, whatever partitions its keys are of. */
-static enum weir_status take_record(struct run *run, const struct record *record)
+static enum weir_status take_record(struct run *run, const struct weir_record *record)
 {
 	struct pass *pass = run->pass;
 	size_t before = pass->decision_count;
-	struct matched matched;
+	struct weir_matched matched;
 	enum weir_status status = WEIR_OK;
-	matcher_match(pass->subject->matcher, record, &matched);
+	weir_matcher_match(pass->subject->matcher, record, &matched);
 	if (run->replays != NULL)
 		status = replay(run, &matched, record);
 	if (status == WEIR_OK)
@@ -283,7 +283,7 @@ static enum weir_status take_records(struct run *run, struct record_reader *read
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && record_reader_next(reader) == WEIR_OK) {
 		status = take_record(run, &reader->record);
-		struct record decided;
+		struct weir_record decided;
 		while (status == WEIR_OK && judging_next_decision(run->judging, &decided))
 			status = take_record(run, &decided);
 		record_reader_take(reader, 0);

@@ -18,9 +18,9 @@ enum { VERSION = 1, POINTER_BEGIN = '/', POINTER_PLAIN = '_' };
 enum weir_status subject_init(struct subject *subject, const struct weir_config *config, struct weir_error *error)
 {
 	*subject = (struct subject){.config = config, .partitions = (uint32_t)config->bus.partitions};
-	field_table_init(&subject->fields);
+	weir_field_table_init(&subject->fields);
 	subject->registry = policy_registry_new();
-	subject->lists = exempt_lists_new(NULL, NULL);
+	subject->lists = weir_exempt_lists_new(NULL, NULL);
 	if (config->policy == NULL) {
 		struct weir_json root = weir_json_root(config->document), zones = weir_json_member(&root, "zones");
 		return weir_json_require(&zones, "there is no policy to test", error);
@@ -30,16 +30,16 @@ enum weir_status subject_init(struct subject *subject, const struct weir_config 
 	if (status != WEIR_OK)
 		return status;
 	subject->policy = policy_registry_policy(subject->registry, VERSION);
-	return matcher_new(subject->policy, subject->lists, &subject->fields, subject->partitions, &subject->matcher,
-	                   error);
+	return weir_matcher_new(subject->policy, subject->lists, &subject->fields, subject->partitions, &subject->matcher,
+	                        error);
 }
 
 void subject_deinit(struct subject *subject)
 {
-	matcher_free(subject->matcher);
-	exempt_lists_free(subject->lists);
+	weir_matcher_free(subject->matcher);
+	weir_exempt_lists_free(subject->lists);
 	policy_registry_free(subject->registry);
-	field_table_deinit(&subject->fields);
+	weir_field_table_deinit(&subject->fields);
 }
 
 /* ---- zones and keys ---- */
@@ -123,7 +123,7 @@ enum weir_status subject_source(const struct subject *subject, const struct test
 }
 
 /* {"type": "json", "unit": "ms", "time": …, "fields": …}: a pointer's name is a plain member here. */
-static json_t *fields_format(const struct field_table *fields)
+static json_t *fields_format(const struct weir_field_table *fields)
 {
 	json_t *map = json_object();
 	for (uint32_t i = 0; i < fields->count; i++)
@@ -197,12 +197,12 @@ void subject_put_fields(struct weir_text *text, const struct test_given *given, 
 enum weir_status subject_check_fields(const struct subject *subject, const struct test_given *given,
                                       struct weir_error *error)
 {
-	const char *name, *names[FIELD_MAX + 1] = {NULL};
+	const char *name, *names[WEIR_FIELD_MAX + 1] = {NULL};
 	json_t *value;
 	memcpy(names, subject->fields.names, subject->fields.count * sizeof *names);
 	json_object_foreach(given->what.value, name, value)
 	{
-		if (field_table_find(&subject->fields, weir_span_of(name)) >= 0)
+		if (weir_field_table_find(&subject->fields, weir_span_of(name)) >= 0)
 			continue;
 		struct weir_json at = weir_json_member(&given->what, name);
 		const char *near = weir_nearest_name(name, names);

@@ -4,8 +4,8 @@
 #define DEPLOY_WEIR_TEST_SUBJECT_H
 
 #include "collector/format/format.h"
-#include "collector/match/matcher.h"
 #include "common/config/config.h"
+#include "common/matcher/matcher.h"
 #include "deploy/weir/test/test_file.h"
 #include "limiter/lane/policy_registry.h"
 
@@ -13,9 +13,9 @@ struct subject {
 	const struct weir_config *config; /* borrowed */
 	struct policy_registry *registry; /* with one policy */
 	const struct weir_policy *policy;
-	struct exempt_lists *lists;
-	struct field_table fields;
-	struct matcher *matcher;
+	struct weir_exempt_lists *lists;
+	struct weir_field_table fields;
+	struct weir_matcher *matcher;
 	uint32_t partitions;
 };
 

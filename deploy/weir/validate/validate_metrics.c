@@ -12,13 +12,13 @@
 #include "collector/daemon/service.h"
 #include "collector/follow/collector.h"
 #include "collector/follow/inputs.h"
-#include "collector/match/exempt_fetch.h"
-#include "collector/match/verified_hosts.h"
 #include "collector/send/sender.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/store_metrics.h"
 #include "common/daemon/certificate_metrics.h"
 #include "common/daemon/process_metrics.h"
+#include "common/exempt/exempt_fetch.h"
+#include "common/exempt/verified_hosts.h"
 #include "common/http/http.h"
 #include "deploy/gateways/subscriber/subscriber.h"
 #include "deploy/weir/run/monitor.h"
@@ -54,7 +54,8 @@ static const struct {
 } sections[] = {
 	{"Collecting: `weir-collector`, `weir run`",
      inputs_metrics_describe,
-     {&collector_metric_table, &sender_metric_table, &exempt_fetch_metric_table, &verified_hosts_metric_table, NULL}},
+     {&collector_metric_table, &sender_metric_table, &weir_exempt_fetch_metric_table, &weir_verified_hosts_metric_table,
+      NULL}},
 	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
 	{"Limiting: `weir-limiter`, `weir run`", NULL, {&limiter_metric_table, NULL}},
 	{"Checks: `weir-limiter`, `weir run`", NULL, {&limiter_checks_metric_table, NULL}},

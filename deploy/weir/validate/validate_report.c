@@ -114,7 +114,7 @@ enum weir_status validate_report_begin(const struct weir_config *config, struct 
 	static const struct weir_policy no_zones;
 	*report = (struct validate_report){.config = config,
 	                                   .policy = config->policy != NULL ? config->policy : &no_zones,
-	                                   .lists = exempt_lists_new(NULL, NULL)};
+	                                   .lists = weir_exempt_lists_new(NULL, NULL)};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
 	return inputs_check_lists(config, report->lists, error);
 }
@@ -174,7 +174,7 @@ void validate_report_deinit(struct validate_report *report)
 	for (size_t i = 0; i < report->warning_count; i++)
 		free(report->warnings[i].words);
 	gateway_list_deinit(&report->gateways);
-	exempt_lists_free(report->lists);
+	weir_exempt_lists_free(report->lists);
 	weir_text_deinit(&report->changes);
 	free(report->zones);
 	free(report->sources);

@@ -7,9 +7,9 @@
 #define DEPLOY_WEIR_VALIDATE_VALIDATE_REPORT_H
 
 #include "collector/follow/record_reader.h"
-#include "collector/match/exempt_list.h"
 #include "common/base/text.h"
 #include "common/config/config.h"
+#include "common/exempt/exempt_list.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
 #include "limiter/bucket/footprint.h"
 
@@ -53,7 +53,7 @@ struct validate_warning {
 struct validate_report {
 	const struct weir_config *config; /* borrowed */
 	const struct weir_policy *policy; /* its zones; none of a cluster's configuration that leaves them to the log */
-	struct exempt_lists *lists;       /* of its "exempt" */
+	struct weir_exempt_lists *lists;  /* of its "exempt" */
 	struct validate_zone *zones;
 	uint32_t zone_count;
 	struct validate_source *sources;

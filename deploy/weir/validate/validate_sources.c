@@ -62,18 +62,18 @@ static bool is_pattern(const char *path)
 
 /* ---- what a sample says ---- */
 
-static void count_record(struct sampling *sampling, const struct record *record)
+static void count_record(struct sampling *sampling, const struct weir_record *record)
 {
-	struct matched matched;
+	struct weir_matched matched;
 	struct validate_report *report = sampling->report;
 	report->sampled++;
-	if (record->ip == RECORD_IP_WORD && sampling->word[0] == '\0')
-		snprintf(sampling->word, sizeof sampling->word, "%.*s", (int)record->fields[FIELD_IP].length,
-		         record->fields[FIELD_IP].at);
+	if (record->ip == WEIR_RECORD_IP_WORD && sampling->word[0] == '\0')
+		snprintf(sampling->word, sizeof sampling->word, "%.*s", (int)record->fields[WEIR_FIELD_IP].length,
+		         record->fields[WEIR_FIELD_IP].at);
 	for (uint32_t z = 0; z < report->zone_count; z++)
 		for (uint32_t k = 0; k < report->zones[z].zone->key_count; k++)
 			report->zones[z].keyed[k] += record->fields[sampling->key_fields[z][k]].at != NULL;
-	matcher_match(sampling->inputs->matcher, record, &matched);
+	weir_matcher_match(sampling->inputs->matcher, record, &matched);
 	for (uint32_t e = 0; e < matched.event_count; e++)
 		for (uint32_t z = 0; z < matched.events[e].zone_count; z++) {
 			uint32_t id = matched.events[e].zones[z].id;
@@ -245,7 +245,7 @@ static enum weir_status inspect_source(struct sampling *sampling, size_t place, 
 	enum weir_status status = inputs_format(report->config, &sampling->inputs->fields, place, &format, error);
 	if (status != WEIR_OK)
 		return status;
-	sampling->gives_ip |= !format_lacks(format, FIELD_IP);
+	sampling->gives_ip |= !format_lacks(format, WEIR_FIELD_IP);
 	sampling->word[0] = '\0';
 	format_free(format);
 	struct source *source = sampling->inputs->sources[place];
@@ -277,7 +277,7 @@ static void warn_networks(const struct sampling *sampling)
 			address |= zone->key[k].grouped || strcmp(zone->key[k].field, "ip") == 0;
 		uint64_t networks = zone->exempt_network_count;
 		for (uint32_t i = 0; i < zone->exempt_list_count; i++)
-			networks += exempt_lists_facts(report->lists, zone->exempt_lists[i]).networks;
+			networks += weir_exempt_lists_facts(report->lists, zone->exempt_lists[i]).networks;
 		if (networks == 0 || address || sampling->gives_ip)
 			continue;
 		struct weir_text words = {0};
@@ -319,7 +319,7 @@ static void find_key_fields(struct sampling *sampling)
 		const struct weir_zone *zone = sampling->report->zones[z].zone;
 		for (uint32_t k = 0; k < zone->key_count; k++)
 			sampling->key_fields[z][k] =
-				(uint32_t)field_table_find(&sampling->inputs->fields, weir_span_of(zone->key[k].field));
+				(uint32_t)weir_field_table_find(&sampling->inputs->fields, weir_span_of(zone->key[k].field));
 	}
 }
 

@@ -153,7 +153,7 @@ static void format_peer(const struct connection *connection, bool local, char te
 	} address = {.v6 = {0}};
 	char host[INET6_ADDRSTRLEN] = "?";
 	socklen_t length = sizeof address;
-	(void)(local ? getsockname : getpeername)(connection->fd, &address.any, &length);
+	(void)(local ? getsockname : getpeername)(connection->link.fd, &address.any, &length);
 	bool v6 = address.any.sa_family == AF_INET6;
 	(void)inet_ntop(v6 ? AF_INET6 : AF_INET, v6 ? (void *)&address.v6.sin6_addr : (void *)&address.v4.sin_addr, host,
 	                sizeof host);
@@ -172,7 +172,7 @@ static void answer_info(struct connection *connection)
 		"id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=%zu "
 		"qbuf-free=%zu argv-mem=0 multi-mem=%zu rbs=0 rbp=0 obl=0 oll=0 omem=%zu tot-mem=%zu events=r "
 		"cmd=client|info user=%s redir=-1 resp=%d lib-name= lib-ver=\n",
-		(unsigned long long)connection->id, peer, local, connection->fd, connection->name,
+		(unsigned long long)connection->id, peer, local, connection->link.fd, connection->name,
 		(long long)((server->now_ms - connection->opened_ms) / 1000), connection->in_end - connection->in_start,
 		connection->in_room - connection->in_end, connection->queued.capacity, connection->out.capacity,
 		connection->counted, connection->user != NULL ? connection->user->name : default_user, connection->protocol);

@@ -45,6 +45,7 @@ static void answer_ranges(struct connection *connection, const struct nodes *nod
 static void answer_shard(struct connection *connection, const struct nodes *nodes, uint32_t number)
 {
 	struct weir_text *out = &connection->out;
+	bool tls = connection->link.tls != NULL;
 	const struct node *node = &nodes->at[number];
 	weir_resp_map(out, 2, connection->protocol);
 	weir_resp_string(out, "slots");
@@ -54,7 +55,7 @@ static void answer_shard(struct connection *connection, const struct nodes *node
 	weir_resp_map(out, 7, connection->protocol);
 	weir_resp_string(out, "id");
 	weir_resp_string(out, node->id);
-	weir_resp_string(out, connection->tls != NULL ? "tls-port" : "port");
+	weir_resp_string(out, tls ? "tls-port" : "port");
 	weir_resp_integer(out, node->port);
 	weir_resp_string(out, "ip");
 	weir_resp_string(out, node->host);

@@ -11,18 +11,10 @@
 #include "common/base/alloc.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-enum {
-	KEEPALIVE_S = 300,
-	DRAINED_BYTES = 64 << 10, /* read and thrown away at the end: what is left unread would cut the last reply off */
-	MANY_BYTES = 4 * BUFFER_BYTES,
-};
+enum { MANY_BYTES = 4 * BUFFER_BYTES };
 
 char *buffer_take(struct resp_server *server)
 {
@@ -51,13 +43,8 @@ void connection_touch(struct connection *connection)
 struct connection *connection_open(struct resp_server *server, int fd, struct weir_http_tls_server *tls)
 {
 	struct connection *connection = weir_alloc(1, sizeof *connection);
-	int one = 1, idle_s = KEEPALIVE_S;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
 	*connection = (struct connection){.server = server,
-	                                  .fd = fd,
-	                                  .tls = tls != NULL ? weir_tls_stream_new(tls, fd) : NULL,
+	                                  .link = link_open(fd, tls, NULL),
 	                                  .next = server->connections,
 	                                  .watched_in = true,
 	                                  .id = ++server->next_id,
@@ -89,21 +76,6 @@ static void count_buffers(struct connection *connection)
 	}
 }
 
-static void close_socket(struct connection *connection)
-{
-	char rest[4096];
-	if (connection->fd < 0)
-		return;
-	weir_tls_stream_free(connection->tls);
-	connection->tls = NULL;
-	(void)shutdown(connection->fd, SHUT_WR);
-	for (size_t read = 0; read < DRAINED_BYTES && recv(connection->fd, rest, sizeof rest, MSG_DONTWAIT) > 0;
-	     read += sizeof rest)
-		;
-	close(connection->fd);
-	connection->fd = -1;
-}
-
 static void give_in(struct connection *connection)
 {
 	if (connection->in_room == BUFFER_BYTES)
@@ -128,7 +100,7 @@ static void give_out(struct connection *connection)
 void connection_free(struct connection *connection)
 {
 	struct resp_server *server = connection->server;
-	close_socket(connection);
+	link_close(&connection->link);
 	give_in(connection);
 	give_out(connection);
 	buffer_give(server, connection->keys);
@@ -166,14 +138,13 @@ void connection_read(struct connection *connection)
 	while (!connection->dead && !connection->half_closed && make_room(connection)) {
 		char *at = connection->in + connection->in_end;
 		size_t room = connection->in_room - connection->in_end;
-		ssize_t got = connection->tls != NULL ? weir_tls_stream_read(connection->tls, at, room)
-		                                      : recv(connection->fd, at, room, 0);
+		ssize_t got = link_read(&connection->link, at, room);
 		connection->half_closed = got == 0;
 		if (got < 0 && errno != EAGAIN && errno != EINTR)
 			connection->dead = true;
 		if (got > 0)
 			connection->in_end += (size_t)got;
-		if (got <= 0 || connection->tls == NULL || !weir_tls_stream_pending(connection->tls))
+		if (got <= 0 || !link_pending(&connection->link))
 			return;
 	}
 }
@@ -183,8 +154,7 @@ static void write_out(struct connection *connection)
 	size_t rest = connection->out.length - connection->sent;
 	while (rest > 0) {
 		const char *at = connection->out.at + connection->sent;
-		ssize_t put = connection->tls != NULL ? weir_tls_stream_write(connection->tls, at, rest)
-		                                      : send(connection->fd, at, rest, MSG_NOSIGNAL);
+		ssize_t put = link_write(&connection->link, at, rest);
 		if (put < 0 && errno != EAGAIN && errno != EINTR)
 			connection->dead = true;
 		if (put <= 0)
@@ -193,7 +163,7 @@ static void write_out(struct connection *connection)
 		connection->written_ms = connection->server->now_ms;
 		bool whole = (size_t)put == rest;
 		rest -= (size_t)put;
-		if (!whole && connection->tls == NULL)
+		if (!whole && connection->link.tls == NULL)
 			break;
 	}
 	if (rest == 0) {
@@ -231,12 +201,11 @@ static void watch(struct connection *connection)
 {
 	bool in = connection->stop == STOP_NONE && !connection->half_closed &&
 	          (connection->in == NULL || connection->in_end < connection->in_room || connection->slot_count == 0);
-	bool out = connection->out.length > connection->sent ||
-	           (connection->tls != NULL && weir_tls_stream_wants_write(connection->tls));
+	bool out = connection->out.length > connection->sent || link_wants_write(&connection->link);
 	if (in == connection->watched_in && out == connection->watched_out)
 		return;
 	struct epoll_event event = {.events = (in ? EPOLLIN : 0u) | (out ? EPOLLOUT : 0u), .data.ptr = connection};
-	(void)epoll_ctl(connection->server->epoll, EPOLL_CTL_MOD, connection->fd, &event);
+	(void)epoll_ctl(connection->server->epoll, EPOLL_CTL_MOD, connection->link.fd, &event);
 	connection->watched_in = in;
 	connection->watched_out = out;
 }
@@ -266,7 +235,7 @@ void connection_finish(struct connection *connection)
 		watch(connection);
 		return;
 	}
-	close_socket(connection);
+	link_close(&connection->link);
 	if (connection->slot_count > 0)
 		return; /* whoever judges may still look at its keys */
 	if (connection->touched)
@@ -279,7 +248,7 @@ void connection_look(struct connection *connection)
 	const struct resp_options *options = &connection->server->options;
 	int64_t now_ms = connection->server->now_ms;
 	bool logs_in = options->user_count > 0 && connection->user == NULL;
-	bool greets = connection->tls != NULL && !weir_tls_stream_greeted(connection->tls);
+	bool greets = link_greets(&connection->link);
 	bool reads_late = connection->out.length > connection->sent && now_ms - connection->written_ms > options->stall_ms;
 	bool writes_late = connection->partial_ms != 0 && now_ms - connection->partial_ms > options->stall_ms;
 	bool greets_late = (logs_in || greets) && now_ms - connection->opened_ms > options->login_ms;

@@ -29,7 +29,7 @@ static void free_first_slot(struct connection *connection)
 		connection->last = NULL;
 	connection->slot_count--;
 	slot->connection = NULL;
-	slot->turn++;
+	slot->turn = (slot->turn + 1) % SLOT_TURNS;
 	slot->next = server->free_slots;
 	server->free_slots = slot;
 	weir_counter_set(&server->figures.in_flight, weir_counter_read(&server->figures.in_flight) - 1);
@@ -120,8 +120,9 @@ static void write_whole(struct connection *connection, const struct check_answer
 	                     answer->retry_after_ms,
 	                     answer->reset_after_ms,
 	                     answer->why,
+	                     0, /* the reservation's id */
 	                     0,
-	                     0}; /* the reservation's id */
+	                     answer->window_ms};
 	if (answer->reserved)
 		memcpy(&numbers[6], answer->reservation, sizeof answer->reservation);
 	weir_resp_integers(&connection->out, numbers, sizeof numbers / sizeof *numbers);

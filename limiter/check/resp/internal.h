@@ -6,6 +6,7 @@
 #include "common/policy/policy.h"
 #include "common/resp/resp_command.h"
 #include "common/resp/resp_writer.h"
+#include "limiter/check/link.h"
 #include "limiter/check/resp/resp_server.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
 	BUFFER_BYTES = 16 << 10,
 	SPARE_BUFFERS = 256,
 	SLOTS_MAX = 1 << 16, /* of all connections */
+	SLOT_TURNS = 1 << 28,
 	THROTTLES_KEPT = 64,
 };
 
@@ -25,14 +27,14 @@ enum reply_form {
 	REPLY_THROTTLE,    /* the same in whole seconds, as redis-cell rounds */
 	REPLY_ONE,         /* 1 or 0 */
 	REPLY_RESERVATION, /* the five, and the reservation's id; null where there is none */
-	REPLY_WHOLE,       /* to another limiter: outcome, the four numbers, why, the reservation's id */
+	REPLY_WHOLE,       /* to another limiter: outcome, the four numbers, why, the reservation's id, the window */
 };
 
 /* A check that is not answered to its client yet. */
 struct slot {
 	struct connection *connection;
 	struct slot *next; /* behind it in its connection; of a free one: the next free */
-	uint32_t turn;     /* how often it was used: an answer for an earlier use is a bug */
+	uint32_t turn;     /* how often it was used, modulo SLOT_TURNS: an answer for an earlier use is a bug */
 	bool answered;
 	enum reply_form form;
 	struct check_answer answer;
@@ -50,8 +52,7 @@ enum multi { MULTI_NONE, MULTI_QUEUES, MULTI_SPOILT /* a command that cannot be 
 
 struct connection {
 	struct resp_server *server;
-	int fd;
-	struct weir_tls_stream *tls; /* NULL: plain */
+	struct link link;
 	struct connection *previous, *next;
 	struct connection *next_touched; /* of the turn */
 	bool touched, dead, half_closed, answered, watched_in, watched_out;
@@ -80,13 +81,6 @@ struct connection {
 	int64_t opened_ms, heard_ms; /* when the last command came */
 	int64_t partial_ms;          /* since when a command is not whole; 0: none is */
 	int64_t written_ms;          /* when its client last read, or had nothing to read */
-};
-
-struct listener {
-	int fd;
-	struct weir_http_tls_server *tls;
-	bool paused; /* the process is out of descriptors */
-	struct listener *next;
 };
 
 /* A limiter as cluster clients know it. */
@@ -121,7 +115,7 @@ struct resp_server {
 	struct resp_figures figures;
 	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and every second */
 	bool woken, ticks, stopping;
-	struct listener *listeners;
+	struct link_listeners listeners;
 	struct connection *connections;
 	struct connection *touched;
 	uint32_t connection_count;

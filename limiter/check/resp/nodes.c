@@ -49,7 +49,7 @@ static void find_own_place(const struct connection *connection, struct node *nod
 		struct sockaddr_in6 v6;
 	} address = {.v6 = {0}};
 	socklen_t length = sizeof address;
-	(void)getsockname(connection->fd, &address.any, &length);
+	(void)getsockname(connection->link.fd, &address.any, &length);
 	bool v6 = address.any.sa_family == AF_INET6;
 	node->port = ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port);
 	node->host[0] = '\0';

@@ -5,11 +5,8 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bytes/hash.h"
-#include "common/http/listen_socket.h"
 #include "limiter/check/resp/internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,9 +55,7 @@ void server_wake(struct resp_server *server)
 /* Ticks while there are connections, or listeners that wait for descriptors. */
 static void set_timer(struct resp_server *server)
 {
-	bool ticks = server->connections != NULL;
-	for (const struct listener *at = server->listeners; at != NULL; at = at->next)
-		ticks |= at->paused;
+	bool ticks = server->connections != NULL || link_listeners_wait(&server->listeners);
 	if (ticks == server->ticks)
 		return;
 	struct itimerspec time = {.it_interval.tv_sec = ticks, .it_value.tv_sec = ticks};
@@ -73,7 +68,7 @@ struct resp_server *resp_server_new(const struct resp_options *options)
 {
 	struct resp_server *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
-	server->epoll = epoll_create1(EPOLL_CLOEXEC);
+	server->epoll = server->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
 	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	watch_own(server, server->wake, WAKE);
@@ -90,20 +85,10 @@ struct resp_server *resp_server_new(const struct resp_options *options)
 	return server;
 }
 
-static void free_listeners(struct resp_server *server)
-{
-	for (struct listener *listener = server->listeners, *next; listener != NULL; listener = next) {
-		next = listener->next;
-		close(listener->fd);
-		free(listener);
-	}
-	server->listeners = NULL;
-}
-
 void resp_server_stop(struct resp_server *server)
 {
 	server->stopping = true;
-	free_listeners(server);
+	link_listeners_close(&server->listeners);
 	for (struct connection *at = server->connections; at != NULL; at = at->next)
 		connection_touch(at);
 	server_wake(server);
@@ -115,7 +100,7 @@ void resp_server_free(struct resp_server *server)
 		return;
 	while (server->connections != NULL)
 		connection_free(server->connections);
-	free_listeners(server);
+	link_listeners_close(&server->listeners);
 	while (server->spare_count > 0)
 		free(server->spare[--server->spare_count]);
 	close(server->epoll);
@@ -125,30 +110,10 @@ void resp_server_free(struct resp_server *server)
 	free(server);
 }
 
-/* Its lowest bit tells a listener from a connection. */
-static struct epoll_event event_of(struct listener *listener)
-{
-	return (struct epoll_event){.events = EPOLLIN, .data.u64 = (uintptr_t)listener | 1};
-}
-
 enum weir_status resp_server_listen(struct resp_server *server, const char *host, uint16_t port, bool shared,
                                     struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
 {
-	int fd;
-	enum weir_status status = weir_listen_socket(host, port, shared, &fd, bound, error);
-	if (status != WEIR_OK)
-		return status;
-	struct listener *listener = weir_alloc(1, sizeof *listener);
-	*listener = (struct listener){.fd = fd, .tls = tls, .next = server->listeners};
-	struct epoll_event event = event_of(listener);
-	if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-		status = weir_fail(error, WEIR_IO, "cannot wait for connections: %s", strerror(errno));
-		close(fd);
-		free(listener);
-		return status;
-	}
-	server->listeners = listener;
-	return WEIR_OK;
+	return link_listen(&server->listeners, host, port, shared, tls, bound, error);
 }
 
 int resp_server_descriptor(const struct resp_server *server)
@@ -161,21 +126,12 @@ const struct resp_figures *resp_server_figures(const struct resp_server *server)
 	return &server->figures;
 }
 
-/* Out of descriptors or memory: connections wait in the kernel until some have ended. */
-static void pause_listener(struct resp_server *server, struct listener *listener)
-{
-	listener->paused = epoll_ctl(server->epoll, EPOLL_CTL_DEL, listener->fd, NULL) == 0;
-}
-
-static void accept_some(struct resp_server *server, struct listener *listener)
+static void accept_some(struct resp_server *server, struct link_listener *listener)
 {
 	for (int i = 0; i < ACCEPTED_A_TURN; i++) {
-		int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0) {
-			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-				pause_listener(server, listener);
+		int fd = link_accept(&server->listeners, listener);
+		if (fd < 0)
 			return;
-		}
 		if (server->connection_count < server->options.connections) {
 			weir_counter_add(&server->figures.accepted, 1);
 			connection_touch(connection_open(server, fd, listener->tls));
@@ -192,13 +148,7 @@ static void look_at_all(struct resp_server *server)
 {
 	for (struct connection *at = server->connections; at != NULL; at = at->next)
 		connection_look(at);
-	for (struct listener *at = server->listeners; at != NULL; at = at->next) {
-		struct epoll_event event = event_of(at);
-		if (at->paused)
-			at->paused = epoll_ctl(server->epoll, EPOLL_CTL_ADD, at->fd, &event) != 0;
-		if (at->tls != NULL)
-			weir_http_tls_look(at->tls);
-	}
+	link_listeners_look(&server->listeners);
 }
 
 static void take_event(struct resp_server *server, const struct epoll_event *event)
@@ -211,8 +161,9 @@ static void take_event(struct resp_server *server, const struct epoll_event *eve
 		look_at_all(server);
 		return;
 	}
-	if ((event->data.u64 & 1) != 0) {
-		accept_some(server, (struct listener *)(uintptr_t)(event->data.u64 & ~UINT64_C(1)));
+	struct link_listener *listener = link_listener_of(event->data.u64);
+	if (listener != NULL) {
+		accept_some(server, listener);
 		return;
 	}
 	struct connection *connection = event->data.ptr;

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words lie one behind the other in blocks, for ten million of them would cost as many allocations. */
+#include "common/exempt/exempt_list.h"
+
+#include "common/base/alloc.h"
+#include "common/bytes/hash.h"
+#include "common/bytes/http_address.h"
+#include "common/record/field_value.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 1 << 20 };
+
+static_assert((int)BLOCK_BYTES > (int)WEIR_EXEMPT_LINE_MAX_BYTES, "a block holds a word");
+
+struct block {
+	struct block *next;
+	size_t used;
+	char bytes[BLOCK_BYTES];
+};
+
+/* What a list is to those who share it. */
+struct shared_list {
+	struct weir_exempt_list list; /* first: the pointers are the same */
+	char *path;
+	struct block *blocks;
+	_Atomic uint32_t users; /* and one for being the newest of its path */
+	struct shared_list *next;
+};
+
+struct weir_exempt_lists {
+	char *folder; /* of copies; NULL: none */
+	struct weir_verified_hosts *hosts;
+	const struct weir_log *log;
+	pthread_mutex_t lock;
+	struct shared_list *newest;
+};
+
+static void free_list(struct shared_list *shared)
+{
+	weir_network_set_deinit(&shared->list.networks);
+	weir_word_set_deinit(&shared->list.words);
+	for (uint32_t i = 0; i < shared->list.wildcard_count; i++)
+		wildcard_deinit(&shared->list.wildcards[i]);
+	free(shared->list.wildcards);
+	for (struct block *block = shared->blocks, *next; block != NULL; block = next) {
+		next = block->next;
+		free(block);
+	}
+	free(shared->path);
+	free(shared);
+}
+
+static const char *keep(struct shared_list *shared, struct weir_span word)
+{
+	struct block *block = shared->blocks;
+	if (block == NULL || BLOCK_BYTES - block->used <= word.length) {
+		block = weir_alloc(1, sizeof *block);
+		block->next = shared->blocks;
+		shared->blocks = block;
+	}
+	char *copy = block->bytes + block->used;
+	memcpy(copy, word.at, word.length);
+	copy[word.length] = '\0';
+	block->used += word.length + (size_t)1;
+	return copy;
+}
+
+/* The words of a list that is being made. */
+struct loading {
+	struct shared_list *shared;
+	struct weir_span *words;
+	uint32_t word_count, word_room;
+	uint64_t networks, wildcards; /* all that there were */
+	uint64_t wildcards_most;      /* as many are kept */
+};
+
+static void take_network(void *context, const struct weir_network *network)
+{
+	struct loading *loading = context;
+	if (loading->networks++ < WEIR_EXEMPT_LIST_NETWORKS_MAX)
+		weir_network_set_add(&loading->shared->list.networks, network);
+}
+
+static void take_wildcard(struct loading *loading, struct weir_span word)
+{
+	struct weir_exempt_list *list = &loading->shared->list;
+	if (loading->wildcards++ >= loading->wildcards_most)
+		return;
+	list->wildcards = weir_realloc(list->wildcards, list->wildcard_count + (size_t)1, sizeof *list->wildcards);
+	wildcard_init(&list->wildcards[list->wildcard_count++],
+	              (struct weir_span){keep(loading->shared, word), word.length});
+}
+
+static void take_word(void *context, struct weir_span word)
+{
+	struct loading *loading = context;
+	struct weir_exempt_list *list = &loading->shared->list;
+	if (list->first_word == NULL)
+		list->first_word = keep(loading->shared, word);
+	if (memchr(word.at, '*', word.length) != NULL) {
+		take_wildcard(loading, word);
+		return;
+	}
+	if (loading->word_count == loading->word_room) {
+		loading->word_room = loading->word_room == 0 ? 1024 : 2 * loading->word_room;
+		loading->words = weir_realloc(loading->words, loading->word_room, sizeof *loading->words);
+	}
+	loading->words[loading->word_count++] = (struct weir_span){keep(loading->shared, word), word.length};
+}
+
+static enum weir_status check_loaded(const struct loading *loading, const char *path, struct weir_error *error)
+{
+	struct weir_text shown = {0};
+	enum weir_status status = WEIR_OK;
+	weir_http_address_show(path, &shown);
+	if (loading->wildcards > WEIR_EXEMPT_LIST_WILDCARDS_MAX)
+		status = weir_fail(error, WEIR_INVALID, "%.*s: %llu entries have a '*'; at most %d are allowed in a list",
+		                   (int)shown.length, shown.at, (unsigned long long)loading->wildcards,
+		                   WEIR_EXEMPT_LIST_WILDCARDS_MAX);
+	else if (loading->networks > WEIR_EXEMPT_LIST_NETWORKS_MAX)
+		status = weir_fail(
+			error, WEIR_INVALID, "%.*s: its ranges come to %llu networks; at most %d are allowed in a list",
+			(int)shown.length, shown.at, (unsigned long long)loading->networks, WEIR_EXEMPT_LIST_NETWORKS_MAX);
+	weir_text_deinit(&shown);
+	return status;
+}
+
+static struct shared_list *new_list(const char *path)
+{
+	struct shared_list *shared = weir_alloc(1, sizeof *shared);
+	shared->path = weir_copy(path, strlen(path));
+	shared->users = 1;
+	return shared;
+}
+
+/* A path may be written as a client would write it. */
+static void take_path(struct loading *loading, struct weir_span word)
+{
+	struct weir_field_value_room room = {0};
+	if (strchr(word.at, '*') != NULL)
+		return;
+	struct weir_span path = weir_field_value_of_path(word, &room);
+	if (!weir_span_equal(path, word))
+		take_word(loading, path);
+	weir_field_value_room_deinit(&room);
+}
+
+struct weir_exempt_list *weir_exempt_list_of_zone(const struct weir_zone *zone)
+{
+	bool paths = weir_zone_counts_by(zone, "path");
+	struct loading loading = {.shared = new_list(""), .wildcards_most = UINT64_MAX};
+	for (uint32_t i = 0; i < zone->exempt_network_count; i++)
+		take_network(&loading, &zone->exempt_networks[i]);
+	for (uint32_t i = 0; i < zone->exempt_word_count; i++) {
+		take_word(&loading, weir_span_of(zone->exempt_words[i]));
+		if (paths)
+			take_path(&loading, weir_span_of(zone->exempt_words[i]));
+	}
+	weir_word_set_init(&loading.shared->list.words, loading.words, loading.word_count);
+	free(loading.words);
+	return &loading.shared->list;
+}
+
+enum weir_status weir_exempt_list_copy(const char *folder, const char *address, char path[WEIR_PATH_BYTES],
+                                       struct weir_error *error)
+{
+	uint8_t hash[16];
+	char name[2 * sizeof hash + 1];
+	weir_hash128(address, strlen(address), hash);
+	for (size_t i = 0; i < sizeof hash; i++)
+		snprintf(name + 2 * i, 3, "%02x", hash[i]);
+	return weir_path_format(path, error, "%s/%s.list", folder, name);
+}
+
+const char *weir_exempt_lists_file(const struct weir_exempt_lists *lists, const char *path, char copy[WEIR_PATH_BYTES])
+{
+	struct weir_error ignored;
+	if (!weir_http_address_meant(path))
+		return path;
+	bool kept = lists != NULL && lists->folder != NULL;
+	return kept && weir_exempt_list_copy(lists->folder, path, copy, &ignored) == WEIR_OK ? copy : NULL;
+}
+
+/* Whether a list is a copy that is not there, or not yet. */
+static bool is_away(const struct weir_exempt_lists *lists, const char *path)
+{
+	char copy[WEIR_PATH_BYTES];
+	struct weir_exempt_file_state state;
+	const char *file = weir_exempt_lists_file(lists, path, copy);
+	return weir_http_address_meant(path) && (file == NULL || !weir_exempt_file_look(file, &state));
+}
+
+static enum weir_status hash_file(const char *path, uint64_t *hash, struct weir_error *error)
+{
+	char bytes[1 << 16];
+	FILE *file = fopen(path, "re");
+	if (file == NULL)
+		return weir_fail(error, WEIR_IO, "cannot read %s: %s", path, strerror(errno));
+	for (size_t got; (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
+		*hash = weir_hash64((uint64_t[]){*hash, weir_hash64(bytes, got)}, 2 * sizeof(uint64_t));
+	bool failed = ferror(file) != 0;
+	fclose(file);
+	return failed ? weir_fail(error, WEIR_IO, "cannot read %s", path) : WEIR_OK;
+}
+
+enum weir_status weir_exempt_lists_hash(const struct weir_exempt_lists *lists, const struct weir_policy *policy,
+                                        uint64_t *hash, struct weir_error *error)
+{
+	char copy[WEIR_PATH_BYTES];
+	*hash = 0;
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
+			const char *path = policy->zones[z].exempt_lists[i];
+			enum weir_status status = WEIR_OK;
+			*hash = weir_hash64((uint64_t[]){*hash, weir_hash64(path, strlen(path))}, 2 * sizeof(uint64_t));
+			if (!is_away(lists, path))
+				status = hash_file(weir_exempt_lists_file(lists, path, copy), hash, error);
+			if (status != WEIR_OK)
+				return status;
+		}
+	return WEIR_OK;
+}
+
+/* Whether the file is as it was read. A copy that is gone is as it was. */
+static bool is_fresh(const struct weir_exempt_lists *lists, const struct shared_list *list)
+{
+	char copy[WEIR_PATH_BYTES];
+	struct weir_exempt_file_state now;
+	if (is_away(lists, list->path))
+		return true;
+	return weir_exempt_file_look(weir_exempt_lists_file(lists, list->path, copy), &now) &&
+	       weir_exempt_file_same(&now, &list->list.state);
+}
+
+static enum weir_status load(const struct weir_exempt_lists *lists, const char *path, struct shared_list **loaded,
+                             struct weir_error *error)
+{
+	char copy[WEIR_PATH_BYTES];
+	struct shared_list *shared = new_list(path);
+	struct loading loading = {.shared = shared, .wildcards_most = WEIR_EXEMPT_LIST_WILDCARDS_MAX};
+	const struct weir_exempt_taker taker = {
+		.context = &loading, .network = take_network, .word = take_word, .most = WEIR_EXEMPT_FILE_ENTRIES_MAX};
+	enum weir_status status = WEIR_OK;
+	if (!is_away(lists, path))
+		status = weir_exempt_file_read(weir_exempt_lists_file(lists, path, copy), &taker, &shared->list.state,
+		                               &shared->list.count, error);
+	if (status == WEIR_OK)
+		status = check_loaded(&loading, path, error);
+	if (status == WEIR_OK)
+		weir_word_set_init(&shared->list.words, loading.words, loading.word_count);
+	free(loading.words);
+	if (status != WEIR_OK) {
+		free_list(shared);
+		return status;
+	}
+	*loaded = shared;
+	return WEIR_OK;
+}
+
+static void release(struct shared_list *shared)
+{
+	if (atomic_fetch_sub(&shared->users, 1) == 1)
+		free_list(shared);
+}
+
+struct weir_exempt_lists *weir_exempt_lists_new(const char *folder, const struct weir_log *log)
+{
+	struct weir_exempt_lists *lists = weir_alloc(1, sizeof *lists);
+	lists->folder = folder != NULL ? weir_copy(folder, strlen(folder)) : NULL;
+	lists->log = log;
+	pthread_mutex_init(&lists->lock, NULL);
+	return lists;
+}
+
+void weir_exempt_lists_free(struct weir_exempt_lists *lists)
+{
+	if (lists == NULL)
+		return;
+	for (struct shared_list *list = lists->newest, *next; list != NULL; list = next) {
+		next = list->next;
+		release(list);
+	}
+	weir_verified_hosts_free(lists->hosts);
+	pthread_mutex_destroy(&lists->lock);
+	free(lists->folder);
+	free(lists);
+}
+
+void weir_exempt_lists_verify(struct weir_exempt_lists *lists, const struct weir_verified_hosts_options *options)
+{
+	struct weir_verified_hosts_options kept = *options;
+	kept.folder = lists->folder;
+	lists->hosts = weir_verified_hosts_new(&kept);
+}
+
+struct weir_verified_hosts *weir_exempt_lists_hosts(const struct weir_exempt_lists *lists)
+{
+	return lists != NULL ? lists->hosts : NULL;
+}
+
+/* Where the newest list of a path is linked, or where it would be. */
+static struct shared_list **place_of(struct weir_exempt_lists *lists, const char *path)
+{
+	struct shared_list **place = &lists->newest;
+	while (*place != NULL && strcmp((*place)->path, path) != 0)
+		place = &(*place)->next;
+	return place;
+}
+
+static void replace(struct shared_list **place, struct shared_list *loaded)
+{
+	struct shared_list *before = *place;
+	loaded->next = before != NULL ? before->next : NULL;
+	*place = loaded;
+	if (before != NULL)
+		release(before);
+}
+
+/*
+ * With the lock held, also while a file is read: two who want it do not both read it.
+ *
+ * @param list  returned: borrowed from the lists
+ */
+static enum weir_status read_newest(struct weir_exempt_lists *lists, const char *path, bool fresh,
+                                    struct shared_list **list, struct weir_error *error)
+{
+	struct shared_list **place = place_of(lists, path), *loaded;
+	bool known = *place != NULL;
+	if (known && fresh)
+		known = is_fresh(lists, *place);
+	if (!known) {
+		enum weir_status status = load(lists, path, &loaded, error);
+		if (status != WEIR_OK)
+			return status;
+		replace(place, loaded);
+	}
+	*list = *place;
+	return WEIR_OK;
+}
+
+enum weir_status weir_exempt_list_open(struct weir_exempt_lists *lists, const char *path,
+                                       struct weir_exempt_list **list, struct weir_error *error)
+{
+	struct shared_list *found;
+	enum weir_status status;
+	if (lists == NULL) {
+		status = load(lists, path, &found, error);
+	} else {
+		pthread_mutex_lock(&lists->lock);
+		status = read_newest(lists, path, false, &found, error);
+		if (status == WEIR_OK)
+			atomic_fetch_add(&found->users, 1);
+		pthread_mutex_unlock(&lists->lock);
+	}
+	if (status == WEIR_OK)
+		*list = &found->list;
+	return status;
+}
+
+void weir_exempt_list_close(struct weir_exempt_list *list)
+{
+	release((struct shared_list *)list);
+}
+
+/* With the lock held. */
+static enum weir_status refresh(struct weir_exempt_lists *lists, const struct weir_zone *zone, const char *path,
+                                struct weir_error *error)
+{
+	struct shared_list *found;
+	struct weir_error wrong;
+	enum weir_status status = read_newest(lists, path, true, &found, &wrong);
+	if (status == WEIR_OK)
+		return WEIR_OK;
+	if (*place_of(lists, path) == NULL)
+		return weir_fail(error, status, "zone \"%s\", exempt: %s", zone->name, wrong.text);
+	if (lists->log != NULL)
+		weir_log(
+			lists->log, WEIR_LOG_ERROR, "exempt",
+			"%s. The list stays as it was read before: who was put on it since is not exempt. Mend the file; it is read "
+			"again when it changes",
+			wrong.text);
+	return WEIR_OK;
+}
+
+enum weir_status weir_exempt_lists_refresh(struct weir_exempt_lists *lists, const struct weir_policy *policy,
+                                           struct weir_error *error)
+{
+	enum weir_status first = WEIR_OK;
+	struct weir_error more;
+	if (lists == NULL)
+		return WEIR_OK;
+	pthread_mutex_lock(&lists->lock);
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++) {
+			const struct weir_zone *zone = &policy->zones[z];
+			enum weir_status status = refresh(lists, zone, zone->exempt_lists[i], first == WEIR_OK ? error : &more);
+			first = first == WEIR_OK ? status : first;
+		}
+	pthread_mutex_unlock(&lists->lock);
+	return first;
+}
+
+static bool names(const struct weir_policy *policy, const char *path)
+{
+	for (uint32_t z = 0; z < policy->zone_count; z++)
+		for (uint32_t i = 0; i < policy->zones[z].exempt_list_count; i++)
+			if (strcmp(policy->zones[z].exempt_lists[i], path) == 0)
+				return true;
+	return false;
+}
+
+void weir_exempt_lists_prune(struct weir_exempt_lists *lists, const struct weir_policy *policy)
+{
+	pthread_mutex_lock(&lists->lock);
+	for (struct shared_list **place = &lists->newest; *place != NULL;) {
+		struct shared_list *list = *place;
+		if (names(policy, list->path)) {
+			place = &list->next;
+			continue;
+		}
+		*place = list->next;
+		release(list);
+	}
+	pthread_mutex_unlock(&lists->lock);
+}
+
+struct weir_exempt_file_state weir_exempt_lists_state(struct weir_exempt_lists *lists, const char *path)
+{
+	struct weir_exempt_file_state state = {0};
+	pthread_mutex_lock(&lists->lock);
+	const struct shared_list *found = *place_of(lists, path);
+	if (found != NULL)
+		state = found->list.state;
+	pthread_mutex_unlock(&lists->lock);
+	return state;
+}
+
+struct weir_exempt_list_facts weir_exempt_lists_facts(struct weir_exempt_lists *lists, const char *path)
+{
+	struct weir_exempt_list_facts facts = {0};
+	struct shared_list *found;
+	struct weir_error ignored; /* whoever makes a matcher tells it */
+	pthread_mutex_lock(&lists->lock);
+	if (read_newest(lists, path, false, &found, &ignored) == WEIR_OK) {
+		const struct weir_exempt_list *list = &found->list;
+		facts.networks = list->networks.count4 + list->networks.count6;
+		facts.read = list->state.inode != 0;
+		facts.words = list->words.count + list->wildcard_count;
+		snprintf(facts.first_word, sizeof facts.first_word, "%s", list->first_word != NULL ? list->first_word : "");
+	}
+	pthread_mutex_unlock(&lists->lock);
+	return facts;
+}
+
+bool weir_exempt_list_has_word(const struct weir_exempt_list *list, struct weir_span value)
+{
+	return weir_word_set_has(&list->words, value) || wildcards_match(list->wildcards, list->wildcard_count, value);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matching is mostly one comparison: the exact words first, as they are what most zones have. */
+#include "common/matcher/record_filter.h"
+
+#include "common/base/alloc.h"
+#include "common/record/field_value.h"
+
+#include <stdlib.h>
+
+enum { STATUS_WORDS = (WEIR_STATUS_COUNT + 63) / 64 };
+
+enum weir_status weir_record_field_want(struct weir_field_table *fields, const char *name, uint32_t *index,
+                                        struct weir_error *error)
+{
+	int found = weir_field_table_want(fields, name);
+	if (found < 0)
+		return weir_fail(error, WEIR_INVALID, "zones and formats use more than %d fields: \"%s\" is one too many",
+		                 WEIR_FIELD_MAX, name);
+	*index = (uint32_t)found;
+	return WEIR_OK;
+}
+
+static unsigned digit(char c)
+{
+	return (unsigned)(c - '0');
+}
+
+/* The bits of "404", or those of "4xx". */
+static void add_status(uint64_t *statuses, const char *text)
+{
+	unsigned first = digit(text[0]) * 100, count = 100;
+	if (text[1] != 'x') {
+		first += digit(text[1]) * 10 + digit(text[2]);
+		count = 1;
+	}
+	for (unsigned status = first; status < first + count; status++)
+		statuses[status / 64] |= UINT64_C(1) << status % 64;
+}
+
+static bool test_status(const uint64_t *statuses, struct weir_span value)
+{
+	if (value.length != 3)
+		return false;
+	unsigned hundreds = digit(value.at[0]), tens = digit(value.at[1]), ones = digit(value.at[2]);
+	if (hundreds > 9 || tens > 9 || ones > 9)
+		return false;
+	unsigned status = hundreds * 100 + tens * 10 + ones;
+	return statuses[status / 64] >> status % 64 & 1;
+}
+
+/* The networks of those values that stand for addresses. */
+static void init_networks(struct weir_filter_field *field, const struct weir_match_field *match)
+{
+	struct weir_network found[WEIR_RANGE_NETWORKS_MAX], *all = NULL;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < match->value_count; i++) {
+		const char *why;
+		struct weir_span text = {.at = match->values[i].text, .length = match->values[i].length};
+		uint32_t more = match->values[i].network ? weir_networks_parse(text, found, &why) : 0;
+		if (more == 0)
+			continue;
+		all = weir_realloc(all, count + more, sizeof *all);
+		memcpy(all + count, found, more * sizeof *all);
+		count += more;
+	}
+	field->has_networks = count > 0;
+	weir_network_set_init(&field->networks, all, count);
+	free(all);
+}
+
+/* A path as records have it, of one that may be written as clients write theirs; kept behind `room`, which is moved. */
+static struct weir_span path_word(struct weir_span text, char **room)
+{
+	struct weir_field_value_room value_room = {0};
+	struct weir_span path = weir_field_value_of_path(text, &value_room);
+	if (!weir_span_equal(path, text)) {
+		memcpy(*room, path.at, path.length);
+		text = (struct weir_span){.at = *room, .length = path.length};
+		*room += path.length;
+	}
+	weir_field_value_room_deinit(&value_room);
+	return text;
+}
+
+static void init_values(struct weir_filter_field *field, const struct weir_match_field *match)
+{
+	struct weir_span *words = weir_alloc(match->value_count, sizeof *words);
+	uint32_t word_count = 0;
+	size_t bytes = 0;
+	for (uint32_t i = 0; field->field == WEIR_FIELD_PATH && i < match->value_count; i++)
+		bytes += match->values[i].length;
+	field->paths = bytes > 0 ? weir_alloc(bytes, 1) : NULL;
+	char *room = field->paths;
+	field->wildcards = weir_alloc(match->value_count, sizeof *field->wildcards);
+	for (uint32_t i = 0; i < match->value_count; i++) {
+		struct weir_span text = {.at = match->values[i].text, .length = match->values[i].length};
+		if (match->values[i].wildcard)
+			wildcard_init(&field->wildcards[field->wildcard_count++], text);
+		else
+			words[word_count++] = room != NULL ? path_word(text, &room) : text;
+	}
+	weir_word_set_init(&field->words, words, word_count);
+	init_networks(field, match);
+	free(words);
+}
+
+enum weir_status weir_record_filter_init(struct weir_record_filter *filter, const struct weir_match *match,
+                                         struct weir_field_table *fields, struct weir_error *error)
+{
+	*filter = (struct weir_record_filter){.fields = weir_alloc(match->field_count, sizeof *filter->fields)};
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		const struct weir_match_field *source = &match->fields[i];
+		struct weir_filter_field *field = &filter->fields[filter->field_count++];
+		enum weir_status status = weir_record_field_want(fields, source->field, &field->field, error);
+		if (status != WEIR_OK)
+			return status;
+		field->negated = source->negated;
+		if (strcmp(source->field, "status") != 0) {
+			init_values(field, source);
+			continue;
+		}
+		field->statuses = weir_alloc(STATUS_WORDS, sizeof *field->statuses);
+		for (uint32_t k = 0; k < source->value_count; k++)
+			add_status(field->statuses, source->values[k].text);
+	}
+	return WEIR_OK;
+}
+
+void weir_record_filter_deinit(struct weir_record_filter *filter)
+{
+	for (uint32_t i = 0; i < filter->field_count; i++) {
+		struct weir_filter_field *field = &filter->fields[i];
+		for (uint32_t k = 0; k < field->wildcard_count; k++)
+			wildcard_deinit(&field->wildcards[k]);
+		free(field->wildcards);
+		free(field->statuses);
+		free(field->paths);
+		weir_word_set_deinit(&field->words);
+		weir_network_set_deinit(&field->networks);
+	}
+	free(filter->fields);
+	*filter = (struct weir_record_filter){0};
+}
+
+static bool test_field(const struct weir_filter_field *field, struct weir_span value)
+{
+	if (value.at == NULL)
+		return false;
+	if (field->statuses != NULL)
+		return test_status(field->statuses, value);
+	if (weir_word_set_has(&field->words, value) || wildcards_match(field->wildcards, field->wildcard_count, value))
+		return true;
+	struct weir_address address;
+	return field->has_networks && weir_address_read(value, &address) &&
+	       weir_network_set_has(&field->networks, &address);
+}
+
+bool weir_record_filter_test(const struct weir_record_filter *filter, const struct weir_record *record)
+{
+	for (uint32_t i = 0; i < filter->field_count; i++)
+		if (test_field(&filter->fields[i], record->fields[filter->fields[i].field]) == filter->fields[i].negated)
+			return false;
+	return true;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turn: what is readable is read, what was gathered is judged, what was answered is written. */
+#include "limiter/check/grpc/grpc_server.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "limiter/check/grpc/internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, ACCEPTED_A_TURN = 64, LOOK_MS = 1000, DEADLINE_MS = 10, ROOM_BYTES = 64 << 10 };
+
+/* What is neither a connection nor a listener. */
+#define WAKE UINT64_C(3)
+#define TIMER UINT64_C(5)
+
+static void watch_own(struct grpc_server *server, int fd, uint64_t name)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
+	if (fd < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+		abort(); /* out of descriptors before anything is served */
+}
+
+void grpc_server_wake(struct grpc_server *server)
+{
+	static const uint64_t one = 1;
+	if (!server->woken)
+		server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
+}
+
+struct grpc_server *grpc_server_new(const struct grpc_options *options)
+{
+	struct grpc_server *server = weir_alloc(1, sizeof *server);
+	server->options = *options;
+	server->epoll = server->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
+	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	watch_own(server, server->wake, WAKE);
+	watch_own(server, server->timer, TIMER);
+	server->calls = weir_alloc(GRPC_CALLS_MAX, sizeof *server->calls);
+	server->room = weir_alloc(ROOM_BYTES, 1);
+	server->now_ms = weir_monotonic_ms();
+	if (server->options.connections == 0)
+		server->options.connections = GRPC_CONNECTIONS_DEFAULT;
+	if (server->options.stall_ms == 0)
+		server->options.stall_ms = GRPC_STALL_DEFAULT_MS;
+	if (server->options.greeting_ms == 0)
+		server->options.greeting_ms = GRPC_GREETING_DEFAULT_MS;
+	session_prepare(server);
+	return server;
+}
+
+void grpc_server_free(struct grpc_server *server)
+{
+	if (server == NULL)
+		return;
+	while (server->connections != NULL)
+		grpc_connection_free(server->connections);
+	link_listeners_close(&server->listeners);
+	calls_free(server);
+	session_unprepare(server);
+	close(server->epoll);
+	close(server->wake);
+	close(server->timer);
+	free(server->spare);
+	free(server->room);
+	free(server);
+}
+
+enum weir_status grpc_server_listen(struct grpc_server *server, const char *host, uint16_t port, bool shared,
+                                    struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
+{
+	return link_listen(&server->listeners, host, port, shared, tls, bound, error);
+}
+
+int grpc_server_descriptor(const struct grpc_server *server)
+{
+	return server->epoll;
+}
+
+const struct grpc_figures *grpc_server_figures(const struct grpc_server *server)
+{
+	return &server->figures;
+}
+
+/* Calls without an end are ended. */
+static void end_streams(struct grpc_connection *connection)
+{
+	for (struct grpc_call *call = connection->calls; call != NULL; call = call->next)
+		if (!call->closed && call->method != NULL && call->method->streams)
+			call_finish(call, GRPC_UNAVAILABLE, "weir ends");
+}
+
+void grpc_server_stop(struct grpc_server *server)
+{
+	server->stopping = true;
+	link_listeners_close(&server->listeners);
+	for (struct grpc_connection *at = server->connections; at != NULL; at = at->next) {
+		grpc_connection_touch(at);
+		if (at->session == NULL)
+			continue;
+		at->leaving = true;
+		session_leave(at);
+		end_streams(at);
+	}
+	grpc_server_wake(server);
+}
+
+/* ---- asks ---- */
+
+void grpc_server_ask(struct grpc_server *server)
+{
+	struct check_answer answers[CHECK_GROUP_MAX];
+	uint32_t count = server->ask_count;
+	if (count == 0)
+		return;
+	server->ask_count = 0;
+	server->options.judge.ask(server->options.judge.context, server->asks, count, answers);
+	for (uint32_t i = 0; i < count; i++)
+		if (answers[i].outcome == CHECK_LATER)
+			call_wait(server->asked[i].call);
+		else
+			call_take_answer(server->asked[i].call, server->asked[i].index, &answers[i]);
+}
+
+void grpc_server_answered(struct grpc_server *server, const struct check_answer *answer)
+{
+	uint32_t index;
+	struct grpc_call *call = call_of_ticket(server, answer->ticket, &index);
+	assert(call != NULL);
+	if (call == NULL)
+		return;
+	call_take_answer(call, index, answer);
+	grpc_server_wake(server);
+}
+
+/* ---- the turn ---- */
+
+static void accept_some(struct grpc_server *server, struct link_listener *listener)
+{
+	for (int i = 0; i < ACCEPTED_A_TURN; i++) {
+		int fd = link_accept(&server->listeners, listener);
+		if (fd < 0)
+			return;
+		if (server->connection_count < server->options.connections) {
+			weir_counter_add(&server->figures.accepted, 1);
+			grpc_connection_touch(grpc_connection_open(server, fd, listener->tls));
+			continue;
+		}
+		weir_counter_add(&server->figures.refused, 1);
+		close(fd);
+	}
+}
+
+/* Ticks while there are connections, or listeners that wait for descriptors; faster while deadlines are waited for. */
+static void set_timer(struct grpc_server *server)
+{
+	int64_t tick_ms = 0;
+	if (server->waiting != NULL)
+		tick_ms = DEADLINE_MS;
+	else if (server->connections != NULL || link_listeners_wait(&server->listeners))
+		tick_ms = LOOK_MS;
+	if (tick_ms == server->tick_ms)
+		return;
+	const struct timespec time = {.tv_sec = tick_ms / 1000, .tv_nsec = tick_ms % 1000 * 1000000};
+	const struct itimerspec timer = {.it_interval = time, .it_value = time};
+	if (timerfd_settime(server->timer, 0, &timer, NULL) == 0)
+		server->tick_ms = tick_ms;
+}
+
+static void pass_time(struct grpc_server *server)
+{
+	uint64_t passed;
+	(void)!read(server->timer, &passed, sizeof passed);
+	calls_expire(server);
+	if (server->now_ms < server->look_ms)
+		return;
+	server->look_ms = server->now_ms + LOOK_MS;
+	for (struct grpc_connection *at = server->connections; at != NULL; at = at->next)
+		grpc_connection_look(at);
+	link_listeners_look(&server->listeners);
+}
+
+static void take_event(struct grpc_server *server, const struct epoll_event *event)
+{
+	if (event->data.u64 == WAKE)
+		return; /* it was read before */
+	if (event->data.u64 == TIMER) {
+		pass_time(server);
+		return;
+	}
+	struct link_listener *listener = link_listener_of(event->data.u64);
+	if (listener != NULL) {
+		accept_some(server, listener);
+		return;
+	}
+	struct grpc_connection *connection = event->data.ptr;
+	grpc_connection_touch(connection);
+	if ((event->events & EPOLLERR) != 0 || ((event->events & EPOLLHUP) != 0 && !connection->watched_in))
+		connection->dead = true;
+	else if (connection->watched_in)
+		grpc_connection_read(connection);
+}
+
+/* Reads on where bytes are left that no epoll tells of. */
+static void read_pending(struct grpc_server *server)
+{
+	for (struct grpc_connection *at = server->touched; at != NULL; at = at->next_touched)
+		if (at->pending && !at->dead) {
+			at->pending = false;
+			grpc_connection_read(at);
+		}
+}
+
+static void finish_touched(struct grpc_server *server)
+{
+	struct grpc_connection *touched = server->touched;
+	server->touched = NULL;
+	for (struct grpc_connection *at = touched; at != NULL; at = at->next_touched)
+		at->touched = false;
+	for (struct grpc_connection *at = touched, *next; at != NULL; at = next) {
+		next = at->next_touched;
+		grpc_connection_finish(at);
+	}
+}
+
+void grpc_server_turn(struct grpc_server *server, int timeout_ms)
+{
+	struct epoll_event events[EVENTS];
+	uint64_t passed;
+	int count = epoll_wait(server->epoll, events, EVENTS, server->touched != NULL ? 0 : timeout_ms);
+	server->now_ms = weir_monotonic_ms();
+	if (server->woken)
+		server->woken = read(server->wake, &passed, sizeof passed) < 0;
+	read_pending(server);
+	for (int i = 0; i < count; i++)
+		take_event(server, &events[i]);
+	grpc_server_ask(server);
+	finish_touched(server);
+	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
+	set_timer(server);
+	if (server->touched != NULL)
+		grpc_server_wake(server);
+}

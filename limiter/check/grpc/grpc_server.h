@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks by gRPC: envoy.service.ratelimit.v3.RateLimitService, grpc.health.v1.Health, and whatever else the table of
+ * methods has (method.c).
+ *
+ * One thread, one epoll. A turn reads what has come on all connections, gathers what their calls ask into groups of at most
+ * CHECK_GROUP_MAX, has each group judged in one call, and writes to each connection once. A call whose answers come later
+ * (CHECK_LATER) waits for them until its deadline (grpc-timeout), and others overtake it.
+ *
+ * HTTP/2 is libnghttp2's, which nothing outside of session.c sees. Bounds: GRPC_STREAMS_MAX calls of a connection at a
+ * time, and twice as many that wait for answers although their streams were reset; GRPC_CALLS_MAX of all connections;
+ * GRPC_HEADERS_MAX_BYTES, GRPC_MESSAGE_MAX_BYTES, GRPC_BUFFERED_MAX_BYTES of messages in all; GRPC_FRAMES_MAX a second
+ * that ask nothing; a client that does not read is not read from. A request that does not end, an answer that is not read
+ * and a greeting that does not come end their connection or their stream.
+ *
+ * @thread one: the owner's
+ */
+#ifndef LIMITER_GRPC_SERVER_H
+#define LIMITER_GRPC_SERVER_H
+
+#include "common/http/tls_stream.h"
+#include "common/log/metrics.h"
+#include "limiter/check/check.h"
+
+struct weir_zone;
+
+enum {
+	GRPC_STREAMS_MAX = 1000,
+	GRPC_CALLS_MAX = 1 << 16,
+	GRPC_HEADERS_MAX_BYTES = 16 << 10,
+	GRPC_MESSAGE_MAX_BYTES = 64 << 10,
+	GRPC_BUFFERED_MAX_BYTES = 256 << 20,
+	GRPC_FRAMES_MAX = 20000, /* PING, SETTINGS, RST_STREAM, empty DATA and the like, of a connection in a second */
+	GRPC_CONNECTIONS_DEFAULT = 10000,
+	GRPC_STALL_DEFAULT_MS = 30000,
+	GRPC_GREETING_DEFAULT_MS = 10000,
+	GRPC_METHODS_MAX = 8,
+};
+
+/* What a check is told that cannot be judged: while its partition is loaded or moves, or too many are in flight. */
+enum grpc_unavailable {
+	GRPC_UNAVAILABLE_ERROR, /* status 14: the client decides */
+	GRPC_UNAVAILABLE_ALLOW, /* OK, without a limit */
+	GRPC_UNAVAILABLE_DENY,  /* OVER_LIMIT, without a limit */
+};
+
+/* What a call says of what it is about: an entry of a descriptor, its domain, or an address. */
+struct grpc_field {
+	struct weir_span name, value;
+};
+
+/* One zone that the fields are in. */
+struct grpc_found {
+	const struct weir_zone *zone; /* of the policy in force */
+	struct weir_span key;         /* joined; borrowed until the next match */
+};
+
+/* Who knows which zones fields are in, and under which keys. */
+struct grpc_matching {
+	void *context;
+	/** @param found  room for `most` @return how many; more than `most`: there are more, and none is given */
+	uint32_t (*match)(void *context, const struct grpc_field *fields, uint32_t count, struct grpc_found *found,
+	                  uint32_t most);
+};
+
+/* Which fields an answer has for the client of the gateway. */
+enum grpc_fields {
+	GRPC_FIELDS_DRAFT, /* RateLimit, RateLimit-Policy */
+	GRPC_FIELDS_X,     /* X-RateLimit-Limit, -Remaining, -Reset */
+	GRPC_FIELDS_OFF,
+};
+
+struct grpc_options {
+	struct check_judge judge;
+	struct grpc_matching matching;
+	const char *password; /* borrowed; must come as `authorization: Bearer PASSWORD`; NULL: whoever connects may ask */
+	uint32_t connections; /* at most; 0: GRPC_CONNECTIONS_DEFAULT */
+	int64_t stall_ms;     /* how long a request may take to come, and an answer to be read; 0: the default */
+	int64_t greeting_ms;  /* how long a client may take to begin, TLS included; 0: the default */
+	enum grpc_unavailable on_unavailable;
+	enum grpc_fields fields;
+	bool durable; /* answers wait for the log's acknowledgement */
+};
+
+/* What a server counts. Read by any thread. */
+struct grpc_figures {
+	struct weir_counter connections; /* that are open */
+	struct weir_counter accepted, refused, failed_logins, protocol_errors;
+	struct weir_counter stalled; /* connections and streams that were ended: too slow */
+	struct weir_counter buffered_bytes;
+	struct weir_counter in_flight;               /* calls */
+	struct weir_counter calls[GRPC_METHODS_MAX]; /* by grpc_method_name() */
+	struct weir_counter unknown_calls;           /* of other methods */
+	struct weir_counter late;                    /* answered with DEADLINE_EXCEEDED */
+};
+
+struct grpc_server;
+
+struct grpc_server *grpc_server_new(const struct grpc_options *options);
+/** Closes all connections. What was not answered by then must not be answered any more. NULL is fine. */
+void grpc_server_free(struct grpc_server *server);
+
+/** As link_listen(): may be called for several addresses. @param tls  its clients must offer "h2", if they offer any */
+WEIR_MUST_USE enum weir_status grpc_server_listen(struct grpc_server *server, const char *host, uint16_t port,
+                                                  bool shared, struct weir_http_tls_server *tls, uint16_t *bound,
+                                                  struct weir_error *error);
+
+/** Readable when a turn has something to do, be it that time has passed. Owned by the server. */
+int grpc_server_descriptor(const struct grpc_server *server);
+/** Serves what has come, after at most timeout_ms. -1: waits for it. */
+void grpc_server_turn(struct grpc_server *server, int timeout_ms);
+/** Of an ask that was told CHECK_LATER, by an ask() that has returned. It is written by the next turn. */
+void grpc_server_answered(struct grpc_server *server, const struct check_answer *answer);
+/** Takes no connection and no call any more; connections end as soon as what they asked is answered. */
+void grpc_server_stop(struct grpc_server *server);
+
+const struct grpc_figures *grpc_server_figures(const struct grpc_server *server);
+/** The name of a method that is counted, "RateLimitService/ShouldRateLimit"; NULL: there are no more. */
+const char *grpc_method_name(uint32_t index);
+
+#endif

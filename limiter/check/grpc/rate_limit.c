@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit.
+ *
+ * A descriptor's entries are fields by their keys, beside `domain`, and `ip` where there is a remote_address. It is asked
+ * in each zone that the fields are in; of several, a block counts more than a pass, then the one that lasts longest, or has
+ * the least left. A zone in shadow mode is asked, and left out of the answer.
+ */
+#include "limiter/check/grpc/internal.h"
+
+#include "common/frame/frame.h"
+
+#include <stdio.h>
+
+enum {
+	DESCRIPTORS_MAX = 64,
+	FIELDS_MAX = 32, /* of a descriptor, domain and ip among them */
+	RETRY_AFTER_DENIAL_MS = 1000,
+	MS = 1000,
+	NS_OF_MS = 1000000,
+	VALUE_BYTES = 512,
+	FIELD_ZONES_MAX = 4, /* that header fields name */
+};
+
+/* Numbers of fields: RateLimitRequest, RateLimitDescriptor and its Entry, RateLimitResponse and what is in it. */
+enum { REQUEST_DOMAIN = 1, REQUEST_DESCRIPTORS = 2, REQUEST_HITS = 3 };
+enum { DESCRIPTOR_ENTRIES = 1, DESCRIPTOR_HITS = 3, ENTRY_KEY = 1, ENTRY_VALUE = 2, WRAPPED_VALUE = 1 };
+enum { RESPONSE_CODE = 1, RESPONSE_STATUSES = 2, RESPONSE_HEADERS = 3 };
+enum { STATUS_CODE = 1, STATUS_LIMIT = 2, STATUS_REMAINING = 3, STATUS_RESET = 4 };
+enum { LIMIT_REQUESTS = 1, LIMIT_UNIT = 2, LIMIT_NAME = 3, DURATION_SECONDS = 1, DURATION_NANOS = 2 };
+enum { HEADER_KEY = 1, HEADER_VALUE = 2 };
+enum code { CODE_OK = 1, CODE_OVER_LIMIT = 2 };
+
+/* ---- the request ---- */
+
+struct request {
+	struct weir_span domain;
+	uint64_t hits; /* of descriptors that say none */
+	struct weir_span descriptors[DESCRIPTORS_MAX];
+	uint32_t count;
+};
+
+/* @return NULL, or what is wrong */
+static const char *read_request(struct weir_span message, struct request *request)
+{
+	struct protobuf_reader reader = protobuf_reader_of(message);
+	struct protobuf_field field;
+	*request = (struct request){.hits = 1};
+	while (protobuf_next(&reader, &field)) {
+		if (protobuf_is_bytes(&field, REQUEST_DOMAIN))
+			request->domain = field.bytes;
+		else if (protobuf_is_number(&field, REQUEST_HITS))
+			request->hits = field.value > 0 ? field.value : 1;
+		else if (protobuf_is_bytes(&field, REQUEST_DESCRIPTORS) && request->count == DESCRIPTORS_MAX)
+			return "a request has at most 64 descriptors";
+		else if (protobuf_is_bytes(&field, REQUEST_DESCRIPTORS))
+			request->descriptors[request->count++] = field.bytes;
+	}
+	if (reader.bad)
+		return "the message is no RateLimitRequest";
+	if (request->domain.length == 0)
+		return "the request has no domain";
+	return request->count == 0 ? "the request has no descriptors" : NULL;
+}
+
+static bool read_wrapped(struct weir_span message, uint64_t *value)
+{
+	struct protobuf_reader reader = protobuf_reader_of(message);
+	struct protobuf_field field;
+	*value = 0;
+	while (protobuf_next(&reader, &field))
+		if (protobuf_is_number(&field, WRAPPED_VALUE))
+			*value = field.value;
+	return !reader.bad;
+}
+
+static bool read_entry(struct weir_span message, struct grpc_field *entry)
+{
+	struct protobuf_reader reader = protobuf_reader_of(message);
+	struct protobuf_field field;
+	*entry = (struct grpc_field){.name = {.at = ""}, .value = {.at = ""}};
+	while (protobuf_next(&reader, &field)) {
+		if (protobuf_is_bytes(&field, ENTRY_KEY))
+			entry->name = field.bytes;
+		else if (protobuf_is_bytes(&field, ENTRY_VALUE))
+			entry->value = field.bytes;
+	}
+	return !reader.bad;
+}
+
+struct descriptor {
+	struct grpc_field fields[FIELDS_MAX];
+	uint32_t count;
+	uint64_t hits;
+};
+
+static const struct grpc_field *find_field(const struct descriptor *descriptor, const char *name)
+{
+	for (uint32_t i = 0; i < descriptor->count; i++)
+		if (weir_span_equal(descriptor->fields[i].name, weir_span_of(name)))
+			return &descriptor->fields[i];
+	return NULL;
+}
+
+static void add_field(struct descriptor *descriptor, const char *name, struct weir_span value)
+{
+	descriptor->fields[descriptor->count++] = (struct grpc_field){.name = weir_span_of(name), .value = value};
+}
+
+/* The domain is the first field, so that no entry takes its place. @return NULL, or what is wrong */
+static const char *read_descriptor(const struct request *request, struct weir_span message, struct descriptor *out)
+{
+	struct protobuf_reader reader = protobuf_reader_of(message);
+	struct protobuf_field field;
+	out->count = 0;
+	out->hits = request->hits;
+	add_field(out, "domain", request->domain);
+	while (protobuf_next(&reader, &field)) {
+		bool is_entry = protobuf_is_bytes(&field, DESCRIPTOR_ENTRIES);
+		if (is_entry && out->count == FIELDS_MAX - 1)
+			return "a descriptor has at most 30 entries";
+		if ((is_entry && !read_entry(field.bytes, &out->fields[out->count++])) ||
+		    (protobuf_is_bytes(&field, DESCRIPTOR_HITS) && !read_wrapped(field.bytes, &out->hits)))
+			return "the message is no RateLimitRequest";
+	}
+	const struct grpc_field *address = find_field(out, "remote_address");
+	if (address != NULL && find_field(out, "ip") == NULL)
+		add_field(out, "ip", address->value);
+	if (reader.bad)
+		return "the message is no RateLimitRequest";
+	return out->hits > WEIR_COST_MAX ? "hits_addend is at most 1099511627776" : NULL;
+}
+
+/* @return NULL, or what is wrong */
+static const char *ask_descriptor(struct grpc_call *call, uint32_t part, const struct descriptor *descriptor)
+{
+	static const char too_much[] = "the request is in more than 256 zones";
+	const struct grpc_matching *matching = &call->connection->server->options.matching;
+	struct grpc_found found[CALL_ASKS_MAX];
+	uint32_t count = matching->match(matching->context, descriptor->fields, descriptor->count, found, CALL_ASKS_MAX);
+	if (count > CALL_ASKS_MAX)
+		return too_much;
+	bool peek = descriptor->hits == 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct call_ask ask = {.part = part,
+		                             .peek = peek,
+		                             .shadow = found[i].zone->mode == WEIR_SHADOW,
+		                             .cost = peek ? 1 : (int64_t)descriptor->hits};
+		if (!call_ask(call, &ask, found[i].zone, found[i].key))
+			return too_much;
+	}
+	return NULL;
+}
+
+static void take_request(struct grpc_call *call, struct weir_span message)
+{
+	struct request request;
+	struct descriptor descriptor;
+	const char *wrong = read_request(message, &request);
+	for (uint32_t i = 0; wrong == NULL && i < request.count; i++) {
+		wrong = read_descriptor(&request, request.descriptors[i], &descriptor);
+		if (wrong == NULL)
+			wrong = ask_descriptor(call, i, &descriptor);
+	}
+	call->state = (void *)(uintptr_t)request.count;
+	if (wrong != NULL)
+		call_finish(call, GRPC_INVALID_ARGUMENT, wrong);
+	else
+		call_asks_send(call);
+}
+
+/* ---- the answer ---- */
+
+/* How a descriptor did. */
+struct outcome {
+	enum code code;
+	const struct call_ask *tightest; /* NULL: no zone */
+};
+
+/* Until a limit is eased for whoever asked. */
+static int64_t wait_ms(const struct check_answer *answer)
+{
+	bool waits = answer->outcome == CHECK_BLOCKED && answer->retry_after_ms >= 0;
+	return waits ? answer->retry_after_ms : answer->reset_after_ms;
+}
+
+static bool is_tighter(const struct check_answer *a, const struct check_answer *b)
+{
+	if (a->outcome != b->outcome)
+		return a->outcome == CHECK_BLOCKED;
+	return a->outcome == CHECK_BLOCKED ? wait_ms(a) > wait_ms(b) : a->remaining < b->remaining;
+}
+
+/* What a check that could not be judged is told. */
+static void settle_unavailable(struct check_answer *answer, enum grpc_unavailable on_unavailable)
+{
+	bool denied = on_unavailable == GRPC_UNAVAILABLE_DENY;
+	*answer = (struct check_answer){.outcome = denied ? CHECK_BLOCKED : CHECK_PASSED,
+	                                .retry_after_ms = denied ? RETRY_AFTER_DENIAL_MS : -1,
+	                                .remaining = INT64_MAX};
+}
+
+/* @return whether the answer of an ask says something to the caller */
+static bool counts(const struct call_ask *ask)
+{
+	return !ask->shadow && (ask->answer.outcome == CHECK_PASSED || ask->answer.outcome == CHECK_BLOCKED);
+}
+
+/* @param outcomes  of each descriptor @return whether one is over its limit */
+static bool sum_up(const struct grpc_call *call, struct outcome *outcomes, uint32_t count)
+{
+	bool over = false;
+	for (uint32_t i = 0; i < count; i++)
+		outcomes[i] = (struct outcome){.code = CODE_OK};
+	for (uint32_t i = 0; i < call->ask_count; i++) {
+		const struct call_ask *ask = &call->asks[i];
+		struct outcome *outcome = &outcomes[ask->part];
+		if (!counts(ask))
+			continue;
+		if (ask->answer.outcome == CHECK_BLOCKED)
+			outcome->code = CODE_OVER_LIMIT;
+		if (outcome->tightest == NULL || is_tighter(&ask->answer, &outcome->tightest->answer))
+			outcome->tightest = ask;
+		over |= outcome->code == CODE_OVER_LIMIT;
+	}
+	return over;
+}
+
+/* Envoy's units have one length each; of others it is told the name alone. */
+static uint64_t unit_of(int64_t window_ms)
+{
+	static const struct {
+		int64_t ms;
+		uint64_t unit;
+	} units[] = {{1000, 1}, {60000, 2}, {3600000, 3}, {86400000, 4}, {7 * INT64_C(86400000), 7}};
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (units[i].ms == window_ms)
+			return units[i].unit;
+	return 0;
+}
+
+static uint64_t as_uint32(int64_t number)
+{
+	return number < 0 ? 0 : number > UINT32_MAX ? UINT32_MAX : (uint64_t)number;
+}
+
+static void put_duration(struct weir_text *text, uint32_t number, int64_t ms)
+{
+	size_t duration = protobuf_open(text, number);
+	if (ms >= MS)
+		protobuf_put_number(text, DURATION_SECONDS, (uint64_t)(ms / MS));
+	if (ms % MS > 0)
+		protobuf_put_number(text, DURATION_NANOS, (uint64_t)(ms % MS * NS_OF_MS));
+	protobuf_close(text, duration);
+}
+
+static void put_status(struct weir_text *text, const struct outcome *outcome)
+{
+	size_t status = protobuf_open(text, RESPONSE_STATUSES);
+	protobuf_put_number(text, STATUS_CODE, outcome->code);
+	const struct check_answer *answer = outcome->tightest != NULL ? &outcome->tightest->answer : NULL;
+	if (answer != NULL && answer->limit > 0) {
+		size_t limit = protobuf_open(text, STATUS_LIMIT);
+		uint64_t unit = unit_of(answer->window_ms);
+		protobuf_put_number(text, LIMIT_REQUESTS, as_uint32(answer->limit));
+		if (unit != 0)
+			protobuf_put_number(text, LIMIT_UNIT, unit);
+		protobuf_put_bytes(text, LIMIT_NAME, weir_span_of(outcome->tightest->zone));
+		protobuf_close(text, limit);
+		if (answer->remaining > 0)
+			protobuf_put_number(text, STATUS_REMAINING, as_uint32(answer->remaining));
+	}
+	if (answer != NULL && (answer->limit > 0 || answer->outcome == CHECK_BLOCKED))
+		put_duration(text, STATUS_RESET, wait_ms(answer));
+	protobuf_close(text, status);
+}
+
+/* ---- header fields ---- */
+
+static void put_header(struct weir_text *text, const char *name, const char *value, int length)
+{
+	size_t header = protobuf_open(text, RESPONSE_HEADERS);
+	protobuf_put_bytes(text, HEADER_KEY, weir_span_of(name));
+	protobuf_put_bytes(text, HEADER_VALUE, (struct weir_span){.at = value, .length = (uint32_t)length});
+	protobuf_close(text, header);
+}
+
+static int64_t whole_seconds(int64_t ms)
+{
+	return ms / MS + (ms % MS > 0);
+}
+
+/* The asks that header fields tell of, the tightest first. @return how many */
+static uint32_t told_asks(const struct grpc_call *call, const struct call_ask *told[FIELD_ZONES_MAX])
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < call->ask_count; i++) {
+		const struct call_ask *ask = &call->asks[i];
+		if (!counts(ask) || ask->answer.limit == 0)
+			continue;
+		uint32_t at = 0;
+		while (at < count && !is_tighter(&ask->answer, &told[at]->answer))
+			at++;
+		if (at == FIELD_ZONES_MAX)
+			continue;
+		count += count < FIELD_ZONES_MAX;
+		memmove(&told[at + 1], &told[at], (count - at - 1) * sizeof *told);
+		told[at] = ask;
+	}
+	return count;
+}
+
+static int add(char *value, int length, const char *format, const struct call_ask *ask, int64_t one, int64_t other)
+{
+	int more = snprintf(value + length, VALUE_BYTES - (size_t)length, format, length > 0 ? ", " : "", ask->zone,
+	                    (long long)one, (long long)other);
+	return length + (more < VALUE_BYTES - length ? more : 0);
+}
+
+static void put_draft_fields(struct weir_text *text, const struct call_ask *const *told, uint32_t count)
+{
+	char policy[VALUE_BYTES] = "", quota[VALUE_BYTES] = "";
+	int policy_length = 0, quota_length = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct check_answer *answer = &told[i]->answer;
+		const char *format = answer->window_ms > 0 ? "%s\"%s\";q=%lld;w=%lld" : "%s\"%s\";q=%lld";
+		policy_length = add(policy, policy_length, format, told[i], answer->limit, whole_seconds(answer->window_ms));
+		quota_length = add(quota, quota_length, "%s\"%s\";r=%lld;t=%lld", told[i], answer->remaining,
+		                   whole_seconds(wait_ms(answer)));
+	}
+	put_header(text, "RateLimit-Policy", policy, policy_length);
+	put_header(text, "RateLimit", quota, quota_length);
+}
+
+static void put_number_header(struct weir_text *text, const char *name, int64_t number)
+{
+	char value[32];
+	put_header(text, name, value, snprintf(value, sizeof value, "%lld", (long long)number));
+}
+
+static void put_headers(struct grpc_call *call, struct weir_text *text, bool over)
+{
+	const struct call_ask *told[FIELD_ZONES_MAX + 1];
+	uint32_t count = told_asks(call, told);
+	enum grpc_fields fields = call->connection->server->options.fields;
+	if (count > 0 && fields == GRPC_FIELDS_DRAFT) {
+		put_draft_fields(text, told, count);
+	} else if (count > 0 && fields == GRPC_FIELDS_X) {
+		put_number_header(text, "X-RateLimit-Limit", told[0]->answer.limit);
+		put_number_header(text, "X-RateLimit-Remaining", told[0]->answer.remaining);
+		put_number_header(text, "X-RateLimit-Reset", whole_seconds(wait_ms(&told[0]->answer)));
+	}
+	int64_t retry_ms = -1;
+	for (uint32_t i = 0; over && i < call->ask_count; i++)
+		if (counts(&call->asks[i]) && call->asks[i].answer.retry_after_ms > retry_ms)
+			retry_ms = call->asks[i].answer.retry_after_ms;
+	if (retry_ms >= 0 && fields != GRPC_FIELDS_OFF)
+		put_number_header(text, "Retry-After", whole_seconds(retry_ms));
+}
+
+/* ---- the end ---- */
+
+/* @return why the call cannot be answered; NULL: it can */
+static const char *settle_answers(struct grpc_call *call)
+{
+	enum grpc_unavailable on_unavailable = call->connection->server->options.on_unavailable;
+	for (uint32_t i = 0; i < call->ask_count; i++) {
+		struct check_answer *answer = &call->asks[i].answer;
+		if (answer->outcome != CHECK_UNAVAILABLE || call->asks[i].shadow)
+			continue;
+		if (on_unavailable == GRPC_UNAVAILABLE_ERROR)
+			return answer->why != NULL ? answer->why : "the check could not be judged";
+		settle_unavailable(answer, on_unavailable);
+	}
+	return NULL;
+}
+
+static void answer(struct grpc_call *call)
+{
+	struct outcome outcomes[DESCRIPTORS_MAX];
+	uint32_t count = (uint32_t)(uintptr_t)call->state;
+	const char *why = settle_answers(call);
+	if (why != NULL) {
+		call_finish(call, GRPC_UNAVAILABLE, why);
+		return;
+	}
+	bool over = sum_up(call, outcomes, count);
+	struct weir_text *text = call_message_open(call);
+	protobuf_put_number(text, RESPONSE_CODE, over ? CODE_OVER_LIMIT : CODE_OK);
+	for (uint32_t i = 0; i < count; i++)
+		put_status(text, &outcomes[i]);
+	put_headers(call, text, over);
+	call_message_close(call);
+	call_finish(call, GRPC_OK, NULL);
+}
+
+const struct grpc_method method_rate_limit = {.name = "RateLimitService/ShouldRateLimit",
+                                              .path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+                                              .message = take_request,
+                                              .answered = answer};

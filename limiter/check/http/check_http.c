@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The turn: what is readable is read, what was read is begun, what was gathered is judged, what was answered is written. */
+#include "limiter/check/http/check_http.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "limiter/check/http/internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, ACCEPTED_A_TURN = 64, REQUESTS_A_TURN = 16 };
+
+/* What is neither a connection nor a listener. */
+#define WAKE UINT64_C(3)
+#define TIMER UINT64_C(5)
+
+/* A ticket: the turn of a place, its number, and which of the request's asks it is. */
+enum { ASK_BITS = 8, PLACE_BITS = 20 };
+
+static_assert(CHECK_HTTP_ASKS_MAX <= 1 << ASK_BITS, "an ask has its number in a ticket");
+static_assert(CHECK_HTTP_CONNECTIONS_MAX <= 1 << PLACE_BITS, "so has a connection");
+
+static void watch_own(struct check_http *server, int fd, uint64_t name)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
+	if (fd < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+		abort(); /* out of descriptors before anything is served */
+}
+
+void http_wake(struct check_http *server)
+{
+	static const uint64_t one = 1;
+	if (!server->woken)
+		server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
+}
+
+const char *http_date(struct check_http *server)
+{
+	int64_t now_s = weir_wall_ms() / 1000;
+	time_t time = (time_t)now_s;
+	struct tm parts;
+	if (now_s != server->date_s && gmtime_r(&time, &parts) != NULL &&
+	    strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT", &parts) > 0)
+		server->date_s = now_s;
+	return server->date;
+}
+
+/* Ticks while there are connections, or listeners that wait for descriptors. */
+static void set_timer(struct check_http *server)
+{
+	bool ticks = server->connections != NULL || link_listeners_wait(&server->listeners);
+	const struct itimerspec time = {.it_interval.tv_sec = ticks, .it_value.tv_sec = ticks};
+	if (ticks != server->ticks && timerfd_settime(server->timer, 0, &time, NULL) == 0)
+		server->ticks = ticks;
+}
+
+struct check_http *check_http_new(const struct check_http_options *options)
+{
+	struct check_http *server = weir_alloc(1, sizeof *server);
+	server->options = *options;
+	server->epoll = server->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
+	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	watch_own(server, server->wake, WAKE);
+	watch_own(server, server->timer, TIMER);
+	server->now_ms = weir_monotonic_ms();
+	if (server->options.connections == 0)
+		server->options.connections = CHECK_HTTP_CONNECTIONS_DEFAULT;
+	if (server->options.stall_ms == 0)
+		server->options.stall_ms = CHECK_HTTP_STALL_DEFAULT_MS;
+	return server;
+}
+
+void check_http_free(struct check_http *server)
+{
+	if (server == NULL)
+		return;
+	while (server->connections != NULL)
+		http_connection_free(server->connections);
+	link_listeners_close(&server->listeners);
+	while (server->spare_count > 0)
+		free(server->spare[--server->spare_count]);
+	check_request_free(server->options.request);
+	close(server->epoll);
+	close(server->wake);
+	close(server->timer);
+	free(server->places);
+	free(server);
+}
+
+enum weir_status check_http_listen(struct check_http *server, const char *host, uint16_t port, bool shared,
+                                   struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
+{
+	return link_listen(&server->listeners, host, port, shared, tls, bound, error);
+}
+
+int check_http_descriptor(const struct check_http *server)
+{
+	return server->epoll;
+}
+
+const struct check_http_figures *check_http_figures(const struct check_http *server)
+{
+	return &server->figures;
+}
+
+void check_http_stop(struct check_http *server)
+{
+	server->stopping = true;
+	link_listeners_close(&server->listeners);
+	for (struct http_connection *at = server->connections; at != NULL; at = at->next)
+		http_connection_touch(at);
+	http_wake(server);
+}
+
+/* ---- asks ---- */
+
+static uint64_t ticket_of(const struct check_http *server, const struct http_connection *connection, uint32_t index)
+{
+	uint64_t turn = server->places[connection->place].turn;
+	return (turn << PLACE_BITS | connection->place) << ASK_BITS | index;
+}
+
+static void add_ask(struct check_http *server, struct http_connection *connection, uint32_t index)
+{
+	const struct exchange *exchange = &connection->exchange;
+	const struct http_ask *ask = &exchange->asks[index];
+	server->asked[server->ask_count].connection = connection;
+	server->asked[server->ask_count].index = index;
+	server->asks[server->ask_count++] =
+		(struct check_ask){.zone = weir_span_of(ask->zone),
+	                       .key = {.at = exchange->keys.at + ask->key, .length = ask->key_length},
+	                       .cost = ask->cost,
+	                       .peek = ask->peek,
+	                       .durable = server->options.durable,
+	                       .ticket = ticket_of(server, connection, index)};
+}
+
+void exchange_send(struct http_connection *connection)
+{
+	struct check_http *server = connection->server;
+	struct exchange *exchange = &connection->exchange;
+	exchange->busy = true;
+	exchange->open = exchange->ask_count + 1; /* until all are handed over */
+	for (uint32_t i = 0; i < exchange->ask_count; i++) {
+		if (server->ask_count == CHECK_GROUP_MAX)
+			http_ask_gathered(server);
+		add_ask(server, connection, i);
+	}
+	exchange_take_answer(connection, UINT32_MAX, NULL);
+}
+
+void http_ask_gathered(struct check_http *server)
+{
+	struct check_answer answers[CHECK_GROUP_MAX];
+	uint32_t count = server->ask_count;
+	if (count == 0)
+		return;
+	server->ask_count = 0;
+	server->options.judge.ask(server->options.judge.context, server->asks, count, answers);
+	for (uint32_t i = 0; i < count; i++)
+		if (answers[i].outcome != CHECK_LATER)
+			exchange_take_answer(server->asked[i].connection, server->asked[i].index, &answers[i]);
+}
+
+void check_http_answered(struct check_http *server, const struct check_answer *answer)
+{
+	uint32_t index = (uint32_t)(answer->ticket & ((1 << ASK_BITS) - 1));
+	uint32_t number = (uint32_t)(answer->ticket >> ASK_BITS & ((1 << PLACE_BITS) - 1));
+	assert(number < server->places_used);
+	const struct place *place = &server->places[number];
+	assert(place->connection != NULL && place->turn == answer->ticket >> (ASK_BITS + PLACE_BITS));
+	if (place->connection == NULL)
+		return;
+	exchange_take_answer(place->connection, index, answer);
+	http_connection_touch(place->connection);
+	http_wake(server);
+}
+
+/* ---- the turn ---- */
+
+static void accept_some(struct check_http *server, struct link_listener *listener)
+{
+	for (int i = 0; i < ACCEPTED_A_TURN; i++) {
+		int fd = link_accept(&server->listeners, listener);
+		if (fd < 0)
+			return;
+		if (server->connection_count < server->options.connections) {
+			weir_counter_add(&server->figures.accepted, 1);
+			http_connection_touch(http_connection_open(server, fd, listener->tls));
+			continue;
+		}
+		weir_counter_add(&server->figures.refused, 1);
+		close(fd);
+	}
+}
+
+static void take_event(struct check_http *server, const struct epoll_event *event)
+{
+	uint64_t passed;
+	if (event->data.u64 == WAKE)
+		return; /* it was read before */
+	if (event->data.u64 == TIMER) {
+		(void)!read(server->timer, &passed, sizeof passed);
+		for (struct http_connection *at = server->connections; at != NULL; at = at->next)
+			http_connection_look(at);
+		link_listeners_look(&server->listeners);
+		return;
+	}
+	struct link_listener *listener = link_listener_of(event->data.u64);
+	if (listener != NULL) {
+		accept_some(server, listener);
+		return;
+	}
+	struct http_connection *connection = event->data.ptr;
+	http_connection_touch(connection);
+	if ((event->events & EPOLLERR) != 0 || ((event->events & EPOLLHUP) != 0 && !connection->watched_in))
+		connection->dead = true;
+	else if (connection->watched_in)
+		http_connection_read(connection);
+}
+
+/* Requests that wait behind others on their connections get their turn, but not without end. */
+static void run_touched(struct check_http *server)
+{
+	bool more = true;
+	for (int i = 0; i < REQUESTS_A_TURN && more; i++) {
+		more = false;
+		for (struct http_connection *at = server->touched; at != NULL; at = at->next_touched)
+			more |= http_connection_run(at);
+		http_ask_gathered(server);
+	}
+	struct http_connection *touched = server->touched;
+	server->touched = NULL;
+	for (struct http_connection *at = touched; at != NULL; at = at->next_touched)
+		at->touched = false;
+	for (struct http_connection *at = touched, *next; at != NULL; at = next) {
+		next = at->next_touched;
+		http_connection_finish(at);
+	}
+}
+
+void check_http_turn(struct check_http *server, int timeout_ms)
+{
+	struct epoll_event events[EVENTS];
+	uint64_t passed;
+	int count = epoll_wait(server->epoll, events, EVENTS, server->touched != NULL ? 0 : timeout_ms);
+	server->now_ms = weir_monotonic_ms();
+	if (server->woken)
+		server->woken = read(server->wake, &passed, sizeof passed) < 0;
+	for (int i = 0; i < count; i++)
+		take_event(server, &events[i]);
+	run_touched(server);
+	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
+	set_timer(server);
+	if (server->touched != NULL)
+		http_wake(server);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks by HTTP/1.1: gateways that ask before they serve, and a JSON API.
+ *
+ * | path | what |
+ * |---|---|
+ * | /v1/nginx | the request that X-Original-Method and X-Original-URI name |
+ * | /v1/forwarded | the one that X-Forwarded-Method, -Uri and -Host name |
+ * | /v1/envoy/… | the method of the request itself, and the path behind the prefix |
+ * | POST /v1/check | what a JSON text asks |
+ *
+ * The first three ask each zone that the request is in, and answer 200, or 429 if one of them blocks; `?deny=403` has 403
+ * in place of 429, for nginx.
+ *
+ * One thread, one epoll. A turn reads what has come on all connections, gathers what their requests ask into groups of at
+ * most CHECK_GROUP_MAX, has each group judged in one call, and writes to each connection once. A connection has one
+ * request at a time; what a client sends behind it waits.
+ *
+ * Bounds: HTTP_HEAD_MAX_BYTES and HTTP_BODY_MAX_BYTES (http_request.h), CHECK_HTTP_ASKS_MAX of one request,
+ * CHECK_HTTP_BUFFERED_MAX_BYTES in all. A request that does not end, a reply that is not read and a connection on which
+ * nothing comes at first end their connection.
+ *
+ * @thread one: the owner's
+ */
+#ifndef LIMITER_CHECK_HTTP_H
+#define LIMITER_CHECK_HTTP_H
+
+#include "common/http/tls_stream.h"
+#include "common/log/metrics.h"
+#include "limiter/check/check.h"
+
+struct check_request;
+
+enum {
+	CHECK_HTTP_ASKS_MAX = 256,
+	CHECK_HTTP_CHECKS_MAX = 64, /* of one batch */
+	CHECK_HTTP_BUFFERED_MAX_BYTES = 256 << 20,
+	CHECK_HTTP_CONNECTIONS_DEFAULT = 10000,
+	CHECK_HTTP_CONNECTIONS_MAX = 1 << 20,
+	CHECK_HTTP_STALL_DEFAULT_MS = 10000,
+	CHECK_HTTP_ROUTES_MAX = 8,
+};
+
+/* What a request is told that cannot be judged: while a partition is loaded or moves, or too many are in flight. */
+enum check_http_unavailable {
+	CHECK_HTTP_UNAVAILABLE_ERROR, /* 503 and the reason */
+	CHECK_HTTP_UNAVAILABLE_ALLOW, /* 200 */
+	CHECK_HTTP_UNAVAILABLE_DENY,  /* 429, to be tried again after a second */
+};
+
+/* Which fields a reply has for the client of the gateway. */
+enum check_http_fields {
+	CHECK_HTTP_FIELDS_DRAFT, /* RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers */
+	CHECK_HTTP_FIELDS_X,     /* X-RateLimit-Limit, -Remaining and -Reset, of the tightest zone */
+	CHECK_HTTP_FIELDS_OFF,   /* Retry-After alone */
+};
+
+struct check_http_options {
+	struct check_judge judge;
+	struct check_request *request; /* taken */
+	const char *password;          /* borrowed; NULL: whoever connects may ask */
+	uint32_t connections;          /* at most; 0: CHECK_HTTP_CONNECTIONS_DEFAULT */
+	int64_t stall_ms; /* how long a request may take to come, and a reply to be read; 0: CHECK_HTTP_STALL_DEFAULT_MS */
+	enum check_http_unavailable on_unavailable;
+	enum check_http_fields fields;
+	bool durable; /* replies wait for the log's acknowledgement */
+};
+
+/* What a server counts. Read by any thread. */
+struct check_http_figures {
+	struct weir_counter connections; /* that are open */
+	struct weir_counter accepted, refused, failed_logins, protocol_errors;
+	struct weir_counter stalled; /* closed: too slow, or too much kept for them */
+	struct weir_counter buffered_bytes;
+	struct weir_counter requests[CHECK_HTTP_ROUTES_MAX]; /* by check_http_route_name() */
+	struct weir_counter unknown_requests;
+};
+
+struct check_http;
+
+struct check_http *check_http_new(const struct check_http_options *options);
+/** Closes all connections. What was not answered by then must not be answered any more. NULL is fine. */
+void check_http_free(struct check_http *server);
+
+/** As resp_server_listen(). */
+WEIR_MUST_USE enum weir_status check_http_listen(struct check_http *server, const char *host, uint16_t port,
+                                                 bool shared, struct weir_http_tls_server *tls, uint16_t *bound,
+                                                 struct weir_error *error);
+
+/** Readable when a turn has something to do, be it that time has passed. Owned by the server. */
+int check_http_descriptor(const struct check_http *server);
+/** Serves what has come, after at most timeout_ms. -1: waits for it. */
+void check_http_turn(struct check_http *server, int timeout_ms);
+/** Of an ask that was told CHECK_LATER, by an ask() that has returned. The next turn writes the reply. */
+void check_http_answered(struct check_http *server, const struct check_answer *answer);
+/** Takes no connection and no request any more; connections end as soon as what they asked is answered. */
+void check_http_stop(struct check_http *server);
+
+const struct check_http_figures *check_http_figures(const struct check_http *server);
+/** The path of requests that are counted; NULL: there are no more. */
+const char *check_http_route_name(uint32_t index);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share: connections, and the request that each has at a time. */
+#ifndef LIMITER_CHECK_HTTP_INTERNAL_H
+#define LIMITER_CHECK_HTTP_INTERNAL_H
+
+#include "common/json/json_writer.h"
+#include "common/policy/policy.h"
+#include "limiter/check/http/check_http.h"
+#include "limiter/check/http/http_request.h"
+#include "limiter/check/link.h"
+#include "limiter/check/request/check_request.h"
+
+enum {
+	BUFFER_BYTES = 16 << 10,
+	IN_MAX_BYTES = HTTP_HEAD_MAX_BYTES + HTTP_BODY_MAX_BYTES,
+	OUT_MAX_BYTES = 256 << 10, /* that a client has not read yet: then nothing more is read from it */
+	ASKS_KEPT = 8,             /* room that a connection keeps */
+	REASON_BYTES = 200,
+};
+
+/* One ask of a request. */
+struct http_ask {
+	char zone[WEIR_ZONE_NAME_MAX_BYTES + 1];
+	uint32_t key, key_length; /* in the exchange's keys */
+	int64_t cost;
+	bool peek, shadow;
+	struct check_answer answer;
+};
+
+/* One check of a JSON text: the asks that it became. */
+struct json_check {
+	uint32_t first, count; /* of the exchange's asks */
+	bool by_fields;
+};
+
+enum exchange_form { EXCHANGE_GATEWAY, EXCHANGE_JSON };
+
+/* A request that is being answered. */
+struct exchange {
+	bool busy;
+	bool keeps_alive, head_only;
+	enum exchange_form form;
+	int denies; /* 429 or 403 */
+	struct http_ask *asks;
+	uint32_t ask_count, asks_room;
+	uint32_t open; /* asks that are not answered */
+	struct weir_text keys;
+	struct json_check *checks; /* of a JSON text; NULL otherwise */
+	uint32_t check_count;
+	bool batch; /* the text has "checks" */
+};
+
+struct http_connection {
+	struct check_http *server;
+	struct link link;
+	struct http_connection *previous, *next, *next_touched;
+	uint32_t place; /* in the server's places */
+	bool touched, dead, half_closed, closing, watched_in, watched_out, asked;
+	char peer[WEIR_ADDRESS_TEXT_BYTES];
+
+	char *in; /* NULL: nothing is kept */
+	size_t in_room, in_start, in_end;
+	struct weir_text out;
+	size_t sent, counted; /* counted: bytes that the server counts for it */
+	int64_t opened_ms, partial_ms, written_ms;
+
+	struct exchange exchange;
+};
+
+/* Where a connection is found by its number in a ticket. */
+struct place {
+	struct http_connection *connection; /* NULL: free */
+	uint32_t turn;                      /* how often it was used */
+	uint32_t next_free;
+};
+
+struct check_http {
+	struct check_http_options options;
+	struct check_http_figures figures;
+	int epoll, wake, timer;
+	bool woken, ticks, stopping;
+	struct link_listeners listeners;
+	struct http_connection *connections, *touched;
+	uint32_t connection_count;
+	int64_t now_ms, date_s;
+	char date[32]; /* of now, as in a reply */
+
+	char *spare[64]; /* buffers of BUFFER_BYTES */
+	uint32_t spare_count;
+	size_t buffered;
+
+	struct place *places;
+	uint32_t places_used, places_room, free_place; /* free_place: 1 + the first free one; 0: none */
+
+	struct check_ask asks[CHECK_GROUP_MAX];
+	struct {
+		struct http_connection *connection;
+		uint32_t index;
+	} asked[CHECK_GROUP_MAX];
+	uint32_t ask_count;
+};
+
+/* ---- check_http.c ---- */
+
+void http_wake(struct check_http *server);
+/** Has the gathered asks judged. */
+void http_ask_gathered(struct check_http *server);
+/** "Fri, 27 Nov 2026 02:20:00 GMT". */
+const char *http_date(struct check_http *server);
+
+/* ---- connection.c: sockets, buffers, time ---- */
+
+struct http_connection *http_connection_open(struct check_http *server, int fd, struct weir_http_tls_server *tls);
+void http_connection_read(struct http_connection *connection);
+/** Begins the next request, if there is a whole one. @return false: there is none, or it must wait */
+bool http_connection_run(struct http_connection *connection);
+/** Writes, gives back buffers, sets what is waited for. Frees a connection that has ended. */
+void http_connection_finish(struct http_connection *connection);
+/** Ends one that is too slow. */
+void http_connection_look(struct http_connection *connection);
+void http_connection_free(struct http_connection *connection);
+void http_connection_touch(struct http_connection *connection);
+
+/* ---- exchange.c: from a request to its asks, and from their answers to a reply ---- */
+
+/** Answers a request, or hands over what it asks. */
+void exchange_begin(struct http_connection *connection, const struct http_request *request);
+/** Adds an ask, whose key is copied. @return false: there are too many */
+bool exchange_add(struct exchange *exchange, const struct weir_zone *zone, struct weir_span key, int64_t cost,
+                  bool peek);
+/** Hands over what was added; replies at once if that is nothing. */
+void exchange_send(struct http_connection *connection);
+/** @param answer  not CHECK_LATER */
+void exchange_take_answer(struct http_connection *connection, uint32_t index, const struct check_answer *answer);
+/** Forgets the asks: ready for the next request. */
+void exchange_clear(struct exchange *exchange);
+void exchange_deinit(struct exchange *exchange);
+/** Which answer matters more to the client: of a block the longest, of a pass the one with the least left. */
+bool answer_is_tighter(const struct check_answer *a, const struct check_answer *b);
+/** The path that a target begins with; NULL: there is none that is known. @param index  set to its number */
+const char *route_of(struct weir_span target, uint32_t *index);
+
+/* ---- reply.c ---- */
+
+/** An answer to a gateway's request. */
+void reply_verdict(struct http_connection *connection);
+/** A refusal with words, as application/problem+json. */
+void reply_problem(struct http_connection *connection, int status, const char *title, const char *words);
+/** A JSON text. */
+void reply_json(struct http_connection *connection, int status, struct weir_span body);
+
+/* ---- json_check.c: POST /v1/check ---- */
+
+void json_check_begin(struct http_connection *connection, struct weir_span body);
+void json_check_reply(struct http_connection *connection);
+
+#endif

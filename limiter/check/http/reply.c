@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Replies: status, what is left, and words.
+ *
+ * RateLimit and RateLimit-Policy are of draft-ietf-httpapi-ratelimit-headers-11: lists of structured fields, one member a
+ * zone. How many requests are left (`r`), in how many seconds there will be more (`t`); how many are let pass (`q`) in how
+ * many seconds (`w`). A key is never told: it may be a person.
+ */
+#include "limiter/check/http/internal.h"
+
+enum { TOLD_ZONES_MAX = 8, MS = 1000, DENIED_AGAIN_MS = 1000 };
+
+static const char quota_exceeded[] = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+static const char *reason_of(int status)
+{
+	static const struct {
+		int status;
+		const char *reason;
+	} reasons[] = {{200, "OK"},
+	               {400, "Bad Request"},
+	               {401, "Unauthorized"},
+	               {403, "Forbidden"},
+	               {404, "Not Found"},
+	               {405, "Method Not Allowed"},
+	               {413, "Content Too Large"},
+	               {429, "Too Many Requests"},
+	               {431, "Request Header Fields Too Large"},
+	               {500, "Internal Server Error"},
+	               {501, "Not Implemented"},
+	               {503, "Service Unavailable"},
+	               {505, "HTTP Version Not Supported"}};
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	return "Error";
+}
+
+static int64_t whole_seconds(int64_t ms)
+{
+	return ms / MS + (ms % MS > 0);
+}
+
+static void put_number(struct weir_text *out, const char *before, int64_t number)
+{
+	weir_text_puts(out, before);
+	weir_text_int(out, number);
+}
+
+/* The first line and what every reply has. */
+static struct weir_text *open_head(struct http_connection *connection, int status)
+{
+	struct weir_text *out = &connection->out;
+	put_number(out, "HTTP/1.1 ", status);
+	weir_text_puts(out, " ");
+	weir_text_puts(out, reason_of(status));
+	weir_text_puts(out, "\r\nDate: ");
+	weir_text_puts(out, http_date(connection->server));
+	if (!connection->exchange.keeps_alive) {
+		connection->closing = true;
+		weir_text_puts(out, "\r\nConnection: close");
+	}
+	return out;
+}
+
+/* The end of the head, and the body. @param type  NULL: there is no body */
+static void close_head(struct http_connection *connection, const char *type, struct weir_span body)
+{
+	struct weir_text *out = &connection->out;
+	if (type != NULL) {
+		weir_text_puts(out, "\r\nContent-Type: ");
+		weir_text_puts(out, type);
+	}
+	put_number(out, "\r\nContent-Length: ", body.length);
+	weir_text_puts(out, "\r\n\r\n");
+	if (!connection->exchange.head_only && body.length > 0)
+		weir_text_append(out, body.at, body.length);
+}
+
+void reply_json(struct http_connection *connection, int status, struct weir_span body)
+{
+	(void)open_head(connection, status);
+	close_head(connection, "application/json", body);
+}
+
+void reply_problem(struct http_connection *connection, int status, const char *title, const char *words)
+{
+	struct weir_text text = {0};
+	struct weir_json_writer json = weir_json_writer(&text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "title", title);
+	weir_json_write_int(&json, "status", status);
+	weir_json_write_words(&json, "detail", words);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
+	struct weir_text *out = open_head(connection, status);
+	if (status == 401)
+		weir_text_puts(out, "\r\nWWW-Authenticate: Bearer");
+	if (status == 503)
+		weir_text_puts(out, "\r\nRetry-After: 1");
+	close_head(connection, "application/problem+json", weir_text_span(&text));
+	weir_text_deinit(&text);
+}
+
+/* ---- a verdict ---- */
+
+/* What cannot be judged becomes what the configuration says. @return why the request cannot be answered; NULL: it can */
+static const char *settle(struct http_connection *connection)
+{
+	struct exchange *exchange = &connection->exchange;
+	const char *why = NULL;
+	for (uint32_t i = 0; i < exchange->ask_count; i++) {
+		struct check_answer *answer = &exchange->asks[i].answer;
+		if (exchange->asks[i].shadow || answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED)
+			continue;
+		bool unavailable = answer->outcome == CHECK_UNAVAILABLE; /* else its zone was removed just now: it passes */
+		if (unavailable && connection->server->options.on_unavailable == CHECK_HTTP_UNAVAILABLE_ERROR)
+			why = answer->why != NULL ? answer->why : "the check could not be judged";
+		bool denied = unavailable && connection->server->options.on_unavailable == CHECK_HTTP_UNAVAILABLE_DENY;
+		*answer = (struct check_answer){.outcome = denied ? CHECK_BLOCKED : CHECK_PASSED,
+		                                .retry_after_ms = denied ? DENIED_AGAIN_MS : -1};
+	}
+	return why;
+}
+
+/* The asks that the reply tells of, the tightest first. @return how many */
+static uint32_t find_told(const struct exchange *exchange, const struct http_ask *told[TOLD_ZONES_MAX + 1])
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < exchange->ask_count; i++) {
+		const struct http_ask *ask = &exchange->asks[i];
+		if (ask->shadow || ask->answer.limit == 0)
+			continue;
+		uint32_t at = 0;
+		while (at < count && !answer_is_tighter(&ask->answer, &told[at]->answer))
+			at++;
+		memmove(&told[at + 1], &told[at], (count - at) * sizeof *told);
+		told[at] = ask;
+		count += count < TOLD_ZONES_MAX;
+	}
+	return count;
+}
+
+/* Until there is more: the block ends, or all that was counted is forgotten. */
+static int64_t wait_ms(const struct check_answer *answer)
+{
+	bool waits = answer->outcome == CHECK_BLOCKED && answer->retry_after_ms >= 0;
+	return waits ? answer->retry_after_ms : answer->reset_after_ms;
+}
+
+static void put_name(struct weir_text *out, const struct http_ask *ask, bool first)
+{
+	weir_text_puts(out, first ? "\"" : ", \"");
+	weir_text_puts(out, ask->zone);
+	weir_text_puts(out, "\"");
+}
+
+static void put_draft(struct weir_text *out, const struct http_ask *const *told, uint32_t count)
+{
+	weir_text_puts(out, "\r\nRateLimit-Policy: ");
+	for (uint32_t i = 0; i < count; i++) {
+		put_name(out, told[i], i == 0);
+		put_number(out, ";q=", told[i]->answer.limit);
+		if (told[i]->answer.window_ms > 0)
+			put_number(out, ";w=", whole_seconds(told[i]->answer.window_ms));
+	}
+	weir_text_puts(out, "\r\nRateLimit: ");
+	for (uint32_t i = 0; i < count; i++) {
+		put_name(out, told[i], i == 0);
+		put_number(out, ";r=", told[i]->answer.remaining);
+		put_number(out, ";t=", whole_seconds(wait_ms(&told[i]->answer)));
+	}
+}
+
+static void put_fields(struct http_connection *connection, struct weir_text *out)
+{
+	const struct http_ask *told[TOLD_ZONES_MAX + 1];
+	uint32_t count = find_told(&connection->exchange, told);
+	enum check_http_fields fields = connection->server->options.fields;
+	if (count == 0 || fields == CHECK_HTTP_FIELDS_OFF)
+		return;
+	if (fields == CHECK_HTTP_FIELDS_DRAFT) {
+		put_draft(out, told, count);
+		return;
+	}
+	put_number(out, "\r\nX-RateLimit-Limit: ", told[0]->answer.limit);
+	put_number(out, "\r\nX-RateLimit-Remaining: ", told[0]->answer.remaining);
+	put_number(out, "\r\nX-RateLimit-Reset: ", whole_seconds(wait_ms(&told[0]->answer)));
+}
+
+/* The body of a block: which zones it is of. */
+static void write_violations(const struct exchange *exchange, int status, struct weir_text *text)
+{
+	struct weir_json_writer json = weir_json_writer(text);
+	weir_json_write_object(&json, NULL);
+	weir_json_write_words(&json, "type", quota_exceeded);
+	weir_json_write_words(&json, "title", "Request cannot be satisfied as assigned quota has been exceeded");
+	weir_json_write_int(&json, "status", status);
+	weir_json_write_array(&json, "violated-policies");
+	for (uint32_t i = 0; i < exchange->ask_count; i++)
+		if (!exchange->asks[i].shadow && exchange->asks[i].answer.outcome == CHECK_BLOCKED)
+			weir_json_write_words(&json, NULL, exchange->asks[i].zone);
+	weir_json_write_end(&json);
+	weir_json_write_end(&json);
+	weir_json_write_newline(&json);
+}
+
+void reply_verdict(struct http_connection *connection)
+{
+	const struct exchange *exchange = &connection->exchange;
+	const char *why = settle(connection);
+	int64_t retry_ms = -1;
+	bool blocked = false, never = false;
+	for (uint32_t i = 0; i < exchange->ask_count; i++) {
+		const struct check_answer *answer = &exchange->asks[i].answer;
+		if (exchange->asks[i].shadow || answer->outcome != CHECK_BLOCKED)
+			continue;
+		blocked = true;
+		never |= answer->retry_after_ms < 0;
+		if (answer->retry_after_ms > retry_ms)
+			retry_ms = answer->retry_after_ms;
+	}
+	if (!blocked && why != NULL) {
+		reply_problem(connection, 503, "The check cannot be judged now", why);
+		return;
+	}
+	struct weir_text *out = open_head(connection, blocked ? exchange->denies : 200);
+	put_fields(connection, out);
+	if (blocked && !never)
+		put_number(out, "\r\nRetry-After: ", whole_seconds(retry_ms));
+	struct weir_text body = {0};
+	if (blocked)
+		write_violations(exchange, exchange->denies, &body);
+	close_head(connection, blocked ? "application/problem+json" : NULL, weir_text_span(&body));
+	weir_text_deinit(&body);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A policy's matcher for requests, made anew with each policy. A policy that cannot be used here, as a list that it names
+ * is missing, is tried again every few seconds: until then nothing is asked, and the surface says that it is unavailable.
+ */
+#include "limiter/check/request/check_request.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/matcher/matcher.h"
+#include "common/record/client_ip.h"
+#include "common/record/served_path.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { LOOK_MS = 5000 };
+
+static const char usual_client_ip[] = "{\"header\": \"x-forwarded-for\", \"trusted\": [\"127.0.0.0/8\", \"::1/128\"]}";
+
+struct check_request {
+	struct check_request_options options;
+	struct weir_client_ip *client_ip;
+	char *hops_header;
+
+	const struct weir_policy *policy; /* of which the members below are */
+	uint64_t version;
+	struct weir_field_table fields;
+	struct weir_matcher *matcher; /* NULL: the policy cannot be used, as `error` says */
+	struct weir_error error;
+	int64_t look_ms; /* monotonic: when the lists are looked at next */
+	struct weir_fault refused;
+
+	struct weir_record record;
+	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
+	struct weir_served_path_room path_room;
+};
+
+/* Reads the rule with a table of its own: only the name of its header matters here. */
+static enum weir_status read_client_ip(struct check_request *request, const struct weir_json *at,
+                                       struct weir_error *error)
+{
+	struct weir_field_table fields;
+	weir_field_table_init(&fields);
+	enum weir_status status = weir_client_ip_new(at, &fields, &request->client_ip, error);
+	if (status == WEIR_OK) {
+		const char *name = fields.names[weir_client_ip_header(request->client_ip)];
+		request->hops_header = weir_copy(name, strlen(name));
+	}
+	weir_field_table_deinit(&fields);
+	return status;
+}
+
+enum weir_status check_request_new(const struct check_request_options *options, struct check_request **out,
+                                   struct weir_error *error)
+{
+	struct check_request *request = weir_alloc(1, sizeof *request);
+	struct weir_json_document *document = NULL;
+	struct weir_json client_ip = options->client_ip;
+	enum weir_status status = WEIR_OK;
+	request->options = *options;
+	weir_field_table_init(&request->fields);
+	if (!weir_json_exists(&client_ip)) {
+		status = weir_json_parse("client_ip", usual_client_ip, sizeof usual_client_ip - 1, &document, error);
+		assert(status == WEIR_OK);
+		client_ip = weir_json_root(document);
+	}
+	status = read_client_ip(request, &client_ip, error);
+	weir_json_document_free(document);
+	request->options.client_ip = (struct weir_json){0};
+	if (status == WEIR_OK)
+		*out = request;
+	else
+		check_request_free(request);
+	return status;
+}
+
+void check_request_free(struct check_request *request)
+{
+	if (request == NULL)
+		return;
+	weir_matcher_free(request->matcher);
+	weir_field_table_deinit(&request->fields);
+	weir_client_ip_free(request->client_ip);
+	weir_served_path_room_deinit(&request->path_room);
+	free(request->hops_header);
+	free(request);
+}
+
+static void compile(struct check_request *request, const struct weir_policy *policy)
+{
+	weir_matcher_free(request->matcher);
+	weir_field_table_deinit(&request->fields);
+	weir_field_table_init(&request->fields);
+	request->matcher = NULL;
+	request->policy = policy;
+	request->version = policy->version;
+	enum weir_status status = weir_exempt_lists_refresh(request->options.lists, policy, &request->error);
+	if (status == WEIR_OK)
+		status =
+			weir_matcher_new(policy, request->options.lists, &request->fields, 1, &request->matcher, &request->error);
+	if (status == WEIR_OK)
+		weir_fault_clear(&request->refused, request->options.log, "checks");
+	else
+		weir_fault_raise(&request->refused, request->options.log, "checks",
+		                 "cannot find requests' zones by policy %llu: %s. Mend the policy or what it names: until then "
+		                 "checks of requests are unavailable. Retrying",
+		                 (unsigned long long)policy->version, request->error.text);
+}
+
+/* Lists may have changed, or have come that were missing. */
+static void look(struct check_request *request, int64_t now_ms)
+{
+	struct weir_error ignored; /* a list that cannot be read stays as it was, and the log says so */
+	request->look_ms = now_ms + LOOK_MS;
+	if (request->matcher == NULL)
+		compile(request, request->policy);
+	else if (request->options.lists != NULL && weir_policy_has_lists(request->policy) &&
+	         weir_exempt_lists_refresh(request->options.lists, request->policy, &ignored) == WEIR_OK)
+		weir_matcher_renew_lists(request->matcher, request->options.lists);
+}
+
+enum weir_status check_request_begin(struct check_request *request, const struct weir_policy *policy,
+                                     struct weir_error *error)
+{
+	int64_t now_ms = weir_monotonic_ms();
+	if (policy == NULL)
+		return weir_fail(error, WEIR_AGAIN, "there is no policy yet: run `weir policy apply`");
+	if (policy != request->policy || policy->version != request->version) {
+		compile(request, policy);
+		request->look_ms = now_ms + LOOK_MS;
+	} else if (now_ms >= request->look_ms) {
+		look(request, now_ms);
+	}
+	if (request->matcher == NULL) {
+		*error = request->error;
+		return WEIR_INVALID;
+	}
+	for (uint32_t i = 0; i < request->fields.count; i++)
+		request->record.fields[i] = (struct weir_span){0};
+	request->record.ip = WEIR_RECORD_IP_UNTOLD;
+	request->record.cost = 1;
+	return WEIR_OK;
+}
+
+static char plain(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return (char)(c + ('a' - 'A'));
+	return c == '_' ? '-' : c;
+}
+
+static bool same_name(const char *field, struct weir_span name)
+{
+	uint32_t i = 0;
+	while (i < name.length && field[i] != '\0' && plain(field[i]) == plain(name.at[i]))
+		i++;
+	return i == name.length && field[i] == '\0';
+}
+
+static void set(struct check_request *request, unsigned field, struct weir_span value)
+{
+	if (request->record.fields[field].at == NULL && value.length > 0)
+		request->record.fields[field] = value;
+}
+
+void check_request_set(struct check_request *request, struct weir_span name, struct weir_span value)
+{
+	int field = weir_field_table_find(&request->fields, name);
+	if (field >= 0)
+		set(request, (unsigned)field, value);
+}
+
+void check_request_header(struct check_request *request, struct weir_span name, struct weir_span value)
+{
+	static const struct {
+		unsigned field;
+		const char *header;
+	} standard[] = {{WEIR_FIELD_AGENT, "user-agent"}, {WEIR_FIELD_HOST, "host"}, {WEIR_FIELD_USER, "x-forwarded-user"}};
+	for (size_t i = 0; i < sizeof standard / sizeof *standard; i++)
+		if (same_name(standard[i].header, name))
+			set(request, standard[i].field, value);
+	for (uint32_t i = WEIR_FIELD_STANDARD_COUNT; i < request->fields.count; i++)
+		if (same_name(request->fields.names[i], name))
+			set(request, i, value);
+}
+
+const char *check_request_hops_header(const struct check_request *request)
+{
+	return request->hops_header;
+}
+
+/* An address has one form, however it is written. */
+static void settle_ip(struct check_request *request)
+{
+	struct weir_span *ip = &request->record.fields[WEIR_FIELD_IP];
+	struct weir_address address;
+	if (ip->at == NULL)
+		return;
+	if (!weir_address_read(*ip, &address)) {
+		request->record.ip = WEIR_RECORD_IP_WORD;
+		return;
+	}
+	request->record.ip = WEIR_RECORD_IP_PLAIN;
+	ip->length = weir_address_format(&address, request->ip_text);
+	ip->at = request->ip_text;
+}
+
+bool check_request_client(struct check_request *request, struct weir_span hops, struct weir_span peer)
+{
+	struct weir_span *ip = &request->record.fields[WEIR_FIELD_IP];
+	*ip = (struct weir_span){0};
+	if (hops.length == 0)
+		*ip = peer;
+	else if (!weir_client_ip_apply(request->client_ip, hops, &request->record))
+		return false;
+	settle_ip(request);
+	return ip->at != NULL;
+}
+
+enum weir_status check_request_find(struct check_request *request, struct check_found *found, uint32_t *count)
+{
+	struct weir_span *path = &request->record.fields[WEIR_FIELD_PATH];
+	struct weir_matched matched;
+	*count = 0;
+	if (request->record.ip == WEIR_RECORD_IP_UNTOLD)
+		settle_ip(request);
+	if (path->at != NULL) {
+		*path = weir_served_path(*path, &request->path_room);
+		if (path->length == 0)
+			path->at = NULL;
+	}
+	weir_matcher_match(request->matcher, &request->record, &matched);
+	for (uint32_t i = 0; i < matched.event_count; i++)
+		for (uint32_t k = 0; k < matched.events[i].zone_count; k++) {
+			const struct weir_frame_zone *zone = &matched.events[i].zones[k];
+			if (zone->done)
+				continue;
+			if (*count == CHECK_REQUEST_ZONES_MAX)
+				return WEIR_FULL;
+			found[(*count)++] =
+				(struct check_found){.zone = weir_policy_zone(request->policy, zone->id), .key = matched.events[i].key};
+		}
+	return WEIR_OK;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tells the surfaces of one thread apart by their tickets, and waits for all of them by one descriptor. */
+#include "limiter/check/surfaces.h"
+
+#include "common/base/alloc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+struct member {
+	struct surfaces *all;
+	uint64_t tickets; /* stands above its own */
+	struct check_judge judge;
+	struct check_surface surface;
+};
+
+struct surfaces {
+	struct check_judge judge;
+	int epoll;
+	uint32_t count;
+	struct member members[SURFACES_MAX];
+};
+
+static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
+{
+	const struct member *member = context;
+	struct check_ask marked[CHECK_GROUP_MAX];
+	assert(count <= CHECK_GROUP_MAX);
+	for (uint32_t i = 0; i < count; i++) {
+		assert(asks[i].ticket < CHECK_TICKET_END);
+		marked[i] = asks[i];
+		marked[i].ticket |= member->tickets;
+	}
+	member->all->judge.ask(member->all->judge.context, marked, count, answers);
+	for (uint32_t i = 0; i < count; i++)
+		answers[i].ticket &= CHECK_TICKET_END - 1;
+}
+
+static const struct weir_policy *policy(void *context)
+{
+	const struct member *member = context;
+	return member->all->judge.policy(member->all->judge.context);
+}
+
+struct surfaces *surfaces_new(const struct check_judge *judge)
+{
+	struct surfaces *surfaces = weir_alloc(1, sizeof *surfaces);
+	surfaces->judge = *judge;
+	surfaces->epoll = epoll_create1(EPOLL_CLOEXEC);
+	for (uint32_t i = 0; i < SURFACES_MAX; i++)
+		surfaces->members[i] =
+			(struct member){.all = surfaces,
+		                    .tickets = i * CHECK_TICKET_END,
+		                    .judge = {.context = &surfaces->members[i], .ask = ask, .policy = policy}};
+	return surfaces;
+}
+
+void surfaces_free(struct surfaces *surfaces)
+{
+	if (surfaces == NULL)
+		return;
+	for (uint32_t i = 0; i < surfaces->count; i++)
+		surfaces->members[i].surface.free(surfaces->members[i].surface.context);
+	if (surfaces->epoll >= 0)
+		close(surfaces->epoll);
+	free(surfaces);
+}
+
+const struct check_judge *surfaces_judge(struct surfaces *surfaces)
+{
+	assert(surfaces->count < SURFACES_MAX);
+	return &surfaces->members[surfaces->count].judge;
+}
+
+enum weir_status surfaces_add(struct surfaces *surfaces, const struct check_surface *surface, struct weir_error *error)
+{
+	struct member *member = &surfaces->members[surfaces->count++];
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = member};
+	member->surface = *surface;
+	if (surfaces->epoll < 0 || epoll_ctl(surfaces->epoll, EPOLL_CTL_ADD, surface->descriptor, &event) != 0)
+		return weir_fail(error, WEIR_IO, "cannot wait for checks: %s", strerror(errno));
+	return WEIR_OK;
+}
+
+/* Each is served: one that has nothing to do finds out by one call of the system. */
+static void serve(void *context)
+{
+	struct surfaces *surfaces = context;
+	for (uint32_t i = 0; i < surfaces->count; i++)
+		surfaces->members[i].surface.serve(surfaces->members[i].surface.context);
+}
+
+static void answered(void *context, const struct check_answer *answer)
+{
+	struct surfaces *surfaces = context;
+	struct check_answer own = *answer;
+	struct member *member = &surfaces->members[answer->ticket / CHECK_TICKET_END];
+	own.ticket &= CHECK_TICKET_END - 1;
+	member->surface.answered(member->surface.context, &own);
+}
+
+static void stop(void *context)
+{
+	struct surfaces *surfaces = context;
+	for (uint32_t i = 0; i < surfaces->count; i++)
+		surfaces->members[i].surface.stop(surfaces->members[i].surface.context);
+}
+
+static void free_all(void *context)
+{
+	surfaces_free(context);
+}
+
+struct check_surface surfaces_all(struct surfaces *surfaces)
+{
+	return (struct check_surface){.context = surfaces,
+	                              .descriptor = surfaces->epoll,
+	                              .serve = serve,
+	                              .answered = answered,
+	                              .stop = stop,
+	                              .free = free_all};
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request's zones and keys: by its fields, by the client behind trusted hops, by the policy in force. */
+#include "limiter/check/request/check_request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LIMIT "\"limits\": [{\"algorithm\": \"sliding_window\", \"rate\": 1, \"window\": \"1m\"}]"
+
+static struct weir_policy *policy_of(const char *zones, uint64_t version)
+{
+	struct weir_json_document *document;
+	struct weir_policy *policy;
+	struct weir_error error;
+	assert_int_equal(weir_json_parse("zones", zones, strlen(zones), &document, &error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	if (weir_policy_parse(&root, NULL, &policy, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+	weir_json_document_free(document);
+	policy->version = version;
+	return policy;
+}
+
+static struct check_request *new_request(void)
+{
+	const struct check_request_options options = {.log = NULL};
+	struct check_request *request;
+	struct weir_error error;
+	assert_int_equal(check_request_new(&options, &request, &error), WEIR_OK);
+	return request;
+}
+
+static void begin(struct check_request *request, const struct weir_policy *policy)
+{
+	struct weir_error error;
+	if (check_request_begin(request, policy, &error) != WEIR_OK)
+		fail_msg("%s", error.text);
+}
+
+static void set(struct check_request *request, const char *name, const char *value)
+{
+	check_request_set(request, weir_span_of(name), weir_span_of(value));
+}
+
+static void header(struct check_request *request, const char *name, const char *value)
+{
+	check_request_header(request, weir_span_of(name), weir_span_of(value));
+}
+
+/* "zone=key zone=key" */
+static const char *found(struct check_request *request)
+{
+	static char text[1024];
+	struct check_found zones[CHECK_REQUEST_ZONES_MAX];
+	uint32_t count;
+	int length = 0;
+	text[0] = '\0';
+	assert_int_equal(check_request_find(request, zones, &count), WEIR_OK);
+	for (uint32_t i = 0; i < count; i++)
+		length += snprintf(text + length, sizeof text - (size_t)length, "%s%s=%.*s", i > 0 ? " " : "",
+		                   zones[i].zone->name, (int)zones[i].key.length, zones[i].key.at);
+	return text;
+}
+
+static bool client(struct check_request *request, const char *hops, const char *peer)
+{
+	return check_request_client(request, hops != NULL ? weir_span_of(hops) : (struct weir_span){0}, weir_span_of(peer));
+}
+
+static void finds_zones_as_of_a_log_line(void **state)
+{
+	(void)state;
+	struct check_request *request = new_request();
+	struct weir_policy *policy = policy_of(
+		"[{\"name\": \"login\", \"key\": [\"ip\"], \"match\": {\"method\": \"POST\", \"path\": \"/login\"}, " LIMIT "},"
+		"{\"name\": \"site\", \"key\": [{\"field\": \"ip\", \"prefix4\": 24}], \"exempt\": [\"192.0.2.9\"], " LIMIT "},"
+		"{\"name\": \"token\", \"key\": [\"x_api_key\"], " LIMIT "},"
+		"{\"name\": \"logs\", \"key\": [\"ip\"], \"sources\": [\"nginx\"], " LIMIT "}]",
+		1);
+	begin(request, policy);
+	set(request, "method", "POST");
+	set(request, "path", "//log%69n?next=/");
+	assert_true(client(request, NULL, "192.0.2.7"));
+	assert_string_equal(found(request), "login=192.0.2.7 site=192.0.2.0/24");
+
+	begin(request, policy);
+	set(request, "method", "GET");
+	set(request, "path", "/");
+	header(request, "X-Api-Key", "secret");
+	header(request, "X-Api-Key", "second");
+	header(request, "Ip", "1.2.3.4");
+	header(request, "Path", "/login");
+	assert_true(client(request, NULL, "192.0.2.9"));
+	assert_string_equal(found(request), "token=secret");
+	check_request_free(request);
+	weir_policy_free(policy);
+}
+
+static void walks_over_trusted_hops(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *hops, *peer, *found; /* NULL: there is no client */
+	} cases[] = {
+		{NULL, "127.0.0.1", "a=127.0.0.1"},
+		{"192.0.2.7", "127.0.0.1", "a=192.0.2.7"},
+		{"198.51.100.1, 192.0.2.7", "127.0.0.1", "a=192.0.2.7"},
+		{"192.0.2.7, 127.0.0.1", "127.0.0.1", "a=192.0.2.7"},
+		{"127.0.0.2, 127.0.0.1", "127.0.0.1", "a=127.0.0.2"},
+		{"::ffff:192.0.2.7", "127.0.0.1", "a=192.0.2.7"},
+		{"2001:DB8::0:1", "127.0.0.1", "a=2001:db8::1"},
+		{"nobody", "127.0.0.1", NULL},
+		{"192.0.2.7, unknown", "127.0.0.1", NULL},
+	};
+	struct check_request *request = new_request();
+	struct weir_policy *policy = policy_of("[{\"name\": \"a\", \"key\": [\"ip\"], " LIMIT "}]", 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		begin(request, policy);
+		assert_int_equal(client(request, cases[i].hops, cases[i].peer), cases[i].found != NULL);
+		if (cases[i].found != NULL)
+			assert_string_equal(found(request), cases[i].found);
+	}
+	check_request_free(request);
+	weir_policy_free(policy);
+}
+
+static void follows_the_policy(void **state)
+{
+	(void)state;
+	struct check_request *request = new_request();
+	struct weir_error error;
+	assert_int_equal(check_request_begin(request, NULL, &error), WEIR_AGAIN);
+	struct weir_policy *first = policy_of("[{\"name\": \"a\", \"key\": [\"ip\"], " LIMIT "}]", 1);
+	struct weir_policy *second = policy_of("[{\"name\": \"b\", \"key\": [\"user\"], " LIMIT "}]", 2);
+	begin(request, first);
+	assert_true(client(request, NULL, "192.0.2.7"));
+	assert_string_equal(found(request), "a=192.0.2.7");
+	begin(request, second);
+	assert_true(client(request, NULL, "192.0.2.7"));
+	header(request, "x-forwarded-user", "ada");
+	assert_string_equal(found(request), "b=ada");
+	check_request_free(request);
+	weir_policy_free(first);
+	weir_policy_free(second);
+}
+
+static void says_what_is_wrong_with_client_ip(void **state)
+{
+	(void)state;
+	static const char text[] = "{\"header\": \"xff\", \"trusted\": []}";
+	struct weir_json_document *document;
+	struct check_request *request;
+	struct weir_error error;
+	assert_int_equal(weir_json_parse("weir.json", text, sizeof text - 1, &document, &error), WEIR_OK);
+	const struct check_request_options options = {.client_ip = weir_json_root(document)};
+	assert_int_equal(check_request_new(&options, &request, &error), WEIR_INVALID);
+	assert_non_null(strstr(error.text, "trusted: must list the proxies' networks"));
+	weir_json_document_free(document);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_zones_as_of_a_log_line),
+		cmocka_unit_test(walks_over_trusted_hops),
+		cmocka_unit_test(follows_the_policy),
+		cmocka_unit_test(says_what_is_wrong_with_client_ip),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
