@@ -369,7 +369,7 @@ static const char *settle_answers(struct grpc_call *call)
 		if (answer->outcome != CHECK_UNAVAILABLE || call->asks[i].shadow)
 			continue;
 		if (on_unavailable == GRPC_UNAVAILABLE_ERROR)
-			return answer->why != NULL ? answer->why : "the check could not be judged";
+			return check_why_word(answer->why);
 		settle_unavailable(answer, on_unavailable);
 	}
 	return NULL;
