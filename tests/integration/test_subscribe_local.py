@@ -193,6 +193,7 @@ def test_redis_by_tls(place):
     until(lambda: len(machine.listed()) == len(users), "all are blocked", 2 * PATIENCE_S, machine.weir)
     secure = f"rediss://weir:hush@127.0.0.1:{tls}/0?ca="
     subscriber = machine.subscribe(secure + here[0]).until_ready()
+    assert subscriber.page().value("weir_certificate_file_expires_timestamp_seconds", file=here[0]) > time.time()
     assert set(in_redis(client)) == {("site", user) for user in users}
     machine.say("".join(line(START_MS + i, "ann") for i in range(4)))
     subscriber.until(lambda: ("site", "ann") in in_redis(client), "ann is added")
