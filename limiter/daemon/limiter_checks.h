@@ -3,6 +3,7 @@
 #ifndef LIMITER_LIMITER_CHECKS_H
 #define LIMITER_LIMITER_CHECKS_H
 
+#include "common/exempt/exempt_list.h"
 #include "limiter/daemon/limiter_metrics.h"
 
 struct limiter_checks;
@@ -10,16 +11,18 @@ struct limiter_checks;
 extern const struct weir_metric_table limiter_checks_metric_table;
 
 /**
- * Prepares the surfaces of a process's workers, as listen.resp and `checks` say. Each is opened as its worker is made.
+ * Prepares the surfaces of a process's workers, as `listen` and `checks` say. Each is opened as its worker is made.
  *
  * @param config   borrowed
+ * @param lists    of `exempt`, borrowed while they live; NULL: those that other servers have are empty to a request, and
+ *                 no robot is verified
  * @param threads  workers
  * @param checks   returned: limiter_checks_free(); NULL: none is configured
  * @return WEIR_OK; WEIR_INVALID: a setting cannot be used, such as a certificate; WEIR_IO
  */
-WEIR_MUST_USE enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t threads,
-                                                  const struct weir_log *log, struct limiter_checks **checks,
-                                                  struct weir_error *error);
+WEIR_MUST_USE enum weir_status limiter_checks_new(const struct weir_config *config, struct weir_exempt_lists *lists,
+                                                  uint32_t threads, const struct weir_log *log,
+                                                  struct limiter_checks **checks, struct weir_error *error);
 /** Called when the workers are freed. NULL is fine. */
 void limiter_checks_free(struct limiter_checks *checks);
 
