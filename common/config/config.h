@@ -107,9 +107,13 @@ struct weir_config {
 		char *resp; /* checks by Redis' protocol; NULL: none */
 		char *resp_host;
 		uint16_t resp_port;
+		char *grpc; /* checks by gRPC; NULL: none */
+		char *grpc_host;
+		uint16_t grpc_port;
 	} listen;
 	struct {
 		int on_unavailable; /* enum weir_on_unavailable */
+		int fields;         /* enum weir_rate_limit_fields */
 		bool durable;
 		bool tls;
 		int64_t connections;       /* of one thread */
@@ -136,11 +140,20 @@ struct weir_config {
 /* checks.on_unavailable */
 enum weir_on_unavailable { WEIR_ON_UNAVAILABLE_ERROR, WEIR_ON_UNAVAILABLE_ALLOW, WEIR_ON_UNAVAILABLE_DENY };
 
+/* checks.rate_limit_fields */
+enum weir_rate_limit_fields { WEIR_FIELDS_DRAFT, WEIR_FIELDS_X, WEIR_FIELDS_OFF };
+
 /* What a program asks of a configuration beyond what the loader does. */
 struct weir_config_check {
 	enum weir_status (*check)(void *context, struct weir_config *config, struct weir_error *error);
 	void *context;
 };
+
+/** Whether checks are taken, by whatever protocol. */
+static inline bool weir_config_takes_checks(const struct weir_config *config)
+{
+	return config->listen.resp_host != NULL || config->listen.grpc_host != NULL;
+}
 
 #define WEIR_CONFIG_USUAL "/etc/weir/weir.json"
 #define WEIR_CONFIG_MISSING "no configuration: give --config FILE, set WEIR_CONFIG, or write " WEIR_CONFIG_USUAL
