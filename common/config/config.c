@@ -35,6 +35,8 @@ void weir_config_free(struct weir_config *config)
 	free(config->listen.http_host);
 	free(config->listen.resp_host);
 	free(config->checks.advertise_host);
+	free(config->listen.grpc_host);
+	free(config->listen.check_http_host);
 	free(config->archiver.api_host);
 	free(config->command_words);
 	weir_policy_free(config->policy);
@@ -81,28 +83,45 @@ static enum weir_status read_advertised(const struct weir_json *checks, struct w
 	return WEIR_OK;
 }
 
+/* Where checks are taken. */
+static enum weir_status read_checks_place(const struct weir_json *at, const char *text, int example, char **host,
+                                          uint16_t *port, const struct weir_config *config, struct weir_error *error)
+{
+	enum weir_status status = read_place(at, text, example, host, port, error);
+	if (status != WEIR_OK || text == NULL)
+		return status;
+	if (config->checks.password.value == NULL && !weir_listen_is_loopback(*host))
+		return weir_json_fail(at, error,
+		                      "must be a loopback address such as \"127.0.0.1:%d\" unless checks.password is set: "
+		                      "anyone who can reach it can use up everyone's limits",
+		                      example);
+	return WEIR_OK;
+}
+
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
 	struct weir_json listen = weir_json_member(root, "listen"), checks = weir_json_member(root, "checks");
 	struct weir_json http = weir_json_member(&listen, "http"), resp = weir_json_member(&listen, "resp");
+	struct weir_json grpc = weir_json_member(&listen, "grpc");
+	struct weir_json check_http = weir_json_member(&listen, "check_http");
 	enum weir_status status =
 		read_place(&http, config->listen.http, 9464, &config->listen.http_host, &config->listen.http_port, error);
 	if (status == WEIR_OK)
-		status =
-			read_place(&resp, config->listen.resp, 6390, &config->listen.resp_host, &config->listen.resp_port, error);
+		status = read_checks_place(&resp, config->listen.resp, 6390, &config->listen.resp_host,
+		                           &config->listen.resp_port, config, error);
+	if (status == WEIR_OK)
+		status = read_checks_place(&grpc, config->listen.grpc, 8081, &config->listen.grpc_host,
+		                           &config->listen.grpc_port, config, error);
+	if (status == WEIR_OK)
+		status = read_checks_place(&check_http, config->listen.check_http, 8082, &config->listen.check_http_host,
+		                           &config->listen.check_http_port, config, error);
 	if (status == WEIR_OK)
 		status = read_advertised(&checks, config, error);
-	if (status != WEIR_OK || config->listen.resp == NULL)
+	if (status != WEIR_OK || !weir_config_takes_checks(config) || !config->checks.tls ||
+	    config->listen.tls.certificate != NULL)
 		return status;
-	if (config->checks.password.value == NULL && !weir_listen_is_loopback(config->listen.resp_host))
-		return weir_json_fail(&resp, error,
-		                      "must be a loopback address such as \"127.0.0.1:6390\" unless checks.password is set: "
-		                      "anyone who can reach it can use up everyone's limits");
-	if (config->checks.tls && config->listen.tls.certificate == NULL) {
-		struct weir_json tls = weir_json_member(&checks, "tls");
-		return weir_json_fail(&tls, error, "needs listen.certificate and listen.key");
-	}
-	return WEIR_OK;
+	struct weir_json tls = weir_json_member(&checks, "tls");
+	return weir_json_fail(&tls, error, "needs listen.certificate and listen.key");
 }
 
 /* A token is sent as one word of a header field, and must be beyond guessing. */

@@ -107,19 +107,27 @@ struct weir_config {
 		char *resp; /* checks by Redis' protocol; NULL: none */
 		char *resp_host;
 		uint16_t resp_port;
+		char *grpc; /* checks by gRPC; NULL: none */
+		char *grpc_host;
+		uint16_t grpc_port;
+		char *check_http; /* checks by HTTP; NULL: none */
+		char *check_http_host;
+		uint16_t check_http_port;
 	} listen;
 	struct {
 		int on_unavailable; /* enum weir_on_unavailable */
+		int fields;         /* enum weir_rate_limit_fields */
 		bool durable;
 		bool tls;
 		bool redirect;
 		char *advertise; /* where clients and other limiters reach listen.resp; NULL: where it listens */
 		char *advertise_host;
 		uint16_t advertise_port;
-		char *ca;                  /* whose certificates other limiters show; NULL: the system's */
-		int64_t in_flight;         /* of one partition */
-		int64_t connections;       /* of one thread */
-		struct weir_json password; /* a secret: weir_json_secret() */
+		char *ca;                   /* whose certificates other limiters show; NULL: the system's */
+		int64_t in_flight;          /* of one partition */
+		int64_t connections;        /* of one thread */
+		struct weir_json client_ip; /* of requests, as in a format (common/record/client_ip.h) */
+		struct weir_json password;  /* a secret: weir_json_secret() */
 	} checks;
 	struct {
 		int level; /* enum weir_log_level */
@@ -142,11 +150,21 @@ struct weir_config {
 /* checks.on_unavailable */
 enum weir_on_unavailable { WEIR_ON_UNAVAILABLE_ERROR, WEIR_ON_UNAVAILABLE_ALLOW, WEIR_ON_UNAVAILABLE_DENY };
 
+/* checks.rate_limit_fields */
+enum weir_rate_limit_fields { WEIR_FIELDS_DRAFT, WEIR_FIELDS_X, WEIR_FIELDS_OFF };
+
 /* What a program asks of a configuration beyond what the loader does. */
 struct weir_config_check {
 	enum weir_status (*check)(void *context, struct weir_config *config, struct weir_error *error);
 	void *context;
 };
+
+/** Whether checks are taken, by whatever protocol. */
+static inline bool weir_config_takes_checks(const struct weir_config *config)
+{
+	return config->listen.resp_host != NULL || config->listen.grpc_host != NULL ||
+	       config->listen.check_http_host != NULL;
+}
 
 #define WEIR_CONFIG_USUAL "/etc/weir/weir.json"
 #define WEIR_CONFIG_MISSING "no configuration: give --config FILE, set WEIR_CONFIG, or write " WEIR_CONFIG_USUAL

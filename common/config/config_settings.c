@@ -44,6 +44,7 @@ const char *const weir_config_sections[] = {"bus",    "store",  "redis", "collec
 static const char *const bus_types[] = {"local", "kafka", NULL};
 static const char *const store_types[] = {"sqlite", "mysql", NULL};
 static const char *const unavailable[] = {"error", "allow", "deny", NULL};
+static const char *const rate_limit_fields[] = {"draft-8", "x-ratelimit", "off", NULL};
 static const char *const log_levels[] = {"debug", "info", "warning", "error", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
 
@@ -154,8 +155,17 @@ static const struct setting settings[] = {
 	{"listen", "resp", TEXT, AT(listen.resp), NULL, 0, 0, NULL, "off",
      "`HOST:PORT` for [checks](../limiter/checks.md) by Redis' protocol, such as `127.0.0.1:6390`: `weir run` and "
      "`weir-limiter`"},
+	{"listen", "grpc", TEXT, AT(listen.grpc), NULL, 0, 0, NULL, "off",
+     "`HOST:PORT` for [checks](../limiter/checks.md#grpc) by gRPC, as Envoy asks, such as `127.0.0.1:8081`: `weir run` and "
+     "`weir-limiter`"},
+	{"listen", "check_http", TEXT, AT(listen.check_http), NULL, 0, 0, NULL, "off",
+     "`HOST:PORT` for [checks](../limiter/checks.md#http) by HTTP, as nginx, Envoy, Caddy and Traefik ask, and by JSON, such "
+     "as `127.0.0.1:8082`: `weir run` and `weir-limiter`"},
 	{"checks", "on_unavailable", WORD, AT(checks.on_unavailable), "error", 0, 0, unavailable, NULL,
      "what a check gets that cannot be judged now: an error, or as if it had passed or were blocked; nothing is counted"},
+	{"checks", "rate_limit_fields", WORD, AT(checks.fields), "draft-8", 0, 0, rate_limit_fields, NULL,
+     "what an answer by HTTP or gRPC has for the gateway's client: `RateLimit` and `RateLimit-Policy` of the draft since its version "
+     "8, `X-RateLimit-Limit`, `-Remaining` and `-Reset`, or nothing"},
 	{"checks", "durable", FLAG, AT(checks.durable), "false", 0, 0, NULL, NULL,
      "answer after the log has acknowledged the check: then not even a crash lets more pass than the limit"},
 	{"checks", "advertise", TEXT, AT(checks.advertise), NULL, 0, 0, NULL,
@@ -170,11 +180,15 @@ static const struct setting settings[] = {
 	{"checks", "connections", NUMBER, AT(checks.connections), "10000", 1, 1000000, NULL, NULL,
      "connections that a worker thread takes at most"},
 	{"checks", "password", SECRET, AT(checks.password), NULL, 0, 0, NULL, "none: checks are taken on loopback only",
-     "what clients must give to AUTH or HELLO, as user `default`: text, `{\"file\": …}` or `{\"env\": …}`"},
+     "what clients must give: by RESP to AUTH or HELLO, as user `default`, by HTTP and gRPC as `authorization: Bearer PASSWORD`: text, `{\"file\": …}` or `{\"env\": …}`"},
 	{"checks", "tls", FLAG, AT(checks.tls), "false", 0, 0, NULL, NULL,
-     "speak TLS on `listen.resp`, with `listen.certificate`; limiters then ask each other by TLS, too"},
+     "speak TLS on `listen.resp`, `listen.grpc` and `listen.check_http`, with `listen.certificate`; limiters then ask each other by TLS, too"},
 	{"checks", "ca", TEXT, AT(checks.ca), NULL, 0, 0, NULL, "the system's",
      "file of the certificate authority that must have issued the other limiters' certificates, where `tls` is set"},
+	{"checks", "client_ip", OBJECT, AT(checks.client_ip), NULL, 0, 0, NULL,
+     "`X-Forwarded-For`, behind this machine's addresses",
+     "the header that names the client of a request by HTTP, and the proxies that it passed: as "
+     "[`client_ip`](../collector/formats.md#client_ip) of a format"},
 	{"log", "level", WORD, AT(log.level), "info", 0, 0, log_levels, NULL, "lowest level to log"},
 	{"log", "format", WORD, AT(log.json), "text", 0, 0, log_formats, NULL, "plain text, or one JSON object per line"},
 	{"decisions", "path", TEXT, AT(decisions.path), "-", 0, 0, NULL, NULL,

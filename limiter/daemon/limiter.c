@@ -179,8 +179,8 @@ static enum weir_status start_threads(struct limiter *limiter, struct weir_error
 	if (status == WEIR_OK)
 		status = checkpoint_io_start(open_store, limiter, log, &limiter->checkpoint_reader, error);
 	if (status == WEIR_OK)
-		status =
-			limiter_checks_new(limiter->daemon->config, limiter->worker_count, &cluster, log, &limiter->checks, error);
+		status = limiter_checks_new(limiter->daemon->config, NULL, limiter->worker_count, &cluster, log,
+		                            &limiter->checks, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < limiter->worker_count; i++)
 		status = start_worker(limiter, i, error);
 	if (status == WEIR_OK)

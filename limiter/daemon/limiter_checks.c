@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each worker listens at listen.resp by a socket of its own, between which the
- * kernel divides connections. A connection stays with its worker, and asks for keys
- * of any.
+ * Each worker listens at listen.resp, listen.check_http and listen.grpc by sockets of its
+ * own, between which the kernel divides connections. A connection stays with its worker, and
+ * asks for keys of any.
  */
 #include "limiter/daemon/limiter_checks.h"
 
@@ -11,6 +11,9 @@
 #include "common/daemon/daemon.h"
 #include "common/http/tls_stream.h"
 #include "limiter/check/resp/resp_server.h"
+#include "limiter/check/surfaces.h"
+#include "limiter/daemon/checks_grpc.h"
+#include "limiter/daemon/checks_http.h"
 #include "limiter/forward/forward.h"
 #include "limiter/owners/owners_feed.h"
 #include "limiter/worker/mail.h"
@@ -43,6 +46,9 @@ enum {
 	UNANSWERED,
 	LINKS,
 	LINK_FAILURES,
+	CALLS,
+	LATE,
+	REQUESTS,
 	METRIC_COUNT,
 };
 
@@ -73,10 +79,12 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[REFUSED] = {"weir_check_refused_connections_total", WEIR_COUNTER, "connections", WEIR_NO_LABELS,
                  "Connections beyond checks.connections, which were closed at once."},
 	[LOGINS] = {"weir_check_failed_logins_total", WEIR_COUNTER, "logins", WEIR_NO_LABELS, "Wrong passwords."},
-	[ERRORS] = {"weir_check_protocol_errors_total", WEIR_COUNTER, "connections", WEIR_NO_LABELS,
-                "Connections closed because what came was not Redis' protocol, or too large."},
-	[STALLED] = {"weir_check_stalled_connections_total", WEIR_COUNTER, "connections", WEIR_NO_LABELS,
-                 "Connections closed because a command did not end, or a reply was not read."},
+	[ERRORS] =
+		{"weir_check_protocol_errors_total", WEIR_COUNTER, "errors", WEIR_NO_LABELS,
+         "Connections closed, and frames of HTTP/2 refused, because what came was not of the protocol, or too large."},
+	[STALLED] =
+		{"weir_check_stalled_connections_total", WEIR_COUNTER, "connections", WEIR_NO_LABELS,
+         "Connections and calls that were ended because a command or request did not end, or a reply was not read."},
 	[BUFFERED] = {"weir_check_buffered_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
                   "Memory for what connections have sent or not read yet."},
 	[COMMANDS] = {"weir_check_commands_total", WEIR_COUNTER, "commands",
@@ -93,6 +101,14 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                "Connections to other limiters, by which checks are passed on."},
 	[LINK_FAILURES] = {"weir_check_link_failures_total", WEIR_COUNTER, "failures", WEIR_NO_LABELS,
                        "Such connections that broke, did not answer in time, or could not be made. The log says why."},
+	[CALLS] = {"weir_check_calls_total", WEIR_COUNTER, "calls",
+               WEIR_LABELS({"method", "the method as `Service/Method` has it, or (unknown)"}), "Calls by gRPC."},
+	[LATE] = {"weir_check_late_calls_total", WEIR_COUNTER, "calls", WEIR_NO_LABELS,
+              "Calls by gRPC that were not answered within the time that their caller gave (grpc-timeout). What they "
+              "asked was counted."},
+	[REQUESTS] = {"weir_check_requests_total", WEIR_COUNTER, "requests",
+                  WEIR_LABELS({"path", "the path that the gateway asked: `/v1/nginx` and others, or (unknown)"}),
+                  "Requests by HTTP."},
 };
 
 const struct weir_metric_table limiter_checks_metric_table = {metrics, METRIC_COUNT};
@@ -111,7 +127,10 @@ struct limiter_checks {
 	struct resp_user user;
 	uint16_t port; /* that the first worker listens on; the others follow it */
 	uint32_t surface_count;
-	struct resp_server **surfaces; /* by worker; each is its worker's */
+	struct resp_server **surfaces;   /* by worker; each is its worker's; NULL: no listen.resp */
+	struct checks_grpc *grpc;        /* NULL: no listen.grpc */
+	struct checks_http *http;        /* NULL: no listen.check_http */
+	struct weir_exempt_lists *lists; /* own, where the process has none */
 };
 
 /* ---- one worker's surface ---- */
@@ -151,15 +170,14 @@ static enum weir_status listen_at(struct limiter_checks *checks, struct resp_ser
 	return WEIR_OK;
 }
 
-static enum weir_status open_surface(void *context, uint32_t worker, const struct check_judge *judge,
-                                     struct check_surface *surface, struct weir_error *error)
+static enum weir_status open_resp(struct limiter_checks *checks, uint32_t worker, const struct check_judge *judge,
+                                  struct check_surface *surface, struct weir_error *error)
 {
 	static const enum resp_unavailable unavailable[] = {
 		[WEIR_ON_UNAVAILABLE_ERROR] = RESP_UNAVAILABLE_ERROR,
 		[WEIR_ON_UNAVAILABLE_ALLOW] = RESP_UNAVAILABLE_ALLOW,
 		[WEIR_ON_UNAVAILABLE_DENY] = RESP_UNAVAILABLE_DENY,
 	};
-	struct limiter_checks *checks = context;
 	struct resp_options options = {
 		.judge = *judge,
 		.users = checks->password != NULL ? &checks->user : NULL,
@@ -179,6 +197,41 @@ static enum weir_status open_surface(void *context, uint32_t worker, const struc
 	                                  .stop = stop,
 	                                  .free = free_server};
 	return listen_at(checks, server, error);
+}
+
+/* Adds a surface that was opened, whole or not: it is freed with the others. */
+static enum weir_status add_surface(struct surfaces *all, const struct check_surface *one, enum weir_status opened,
+                                    struct weir_error *error)
+{
+	struct weir_error cause;
+	if (one->free == NULL)
+		return opened;
+	enum weir_status added = surfaces_add(all, one, opened == WEIR_OK ? error : &cause);
+	return opened != WEIR_OK ? opened : added;
+}
+
+/* All of a worker's, as one. */
+static enum weir_status open_surface(void *context, uint32_t worker, const struct check_judge *judge,
+                                     struct check_surface *surface, struct weir_error *error)
+{
+	struct limiter_checks *checks = context;
+	struct surfaces *all = surfaces_new(judge);
+	struct check_surface resp = {0}, grpc = {0}, http = {0};
+	enum weir_status status = WEIR_OK;
+	*surface = surfaces_all(all);
+	if (checks->config->listen.resp_host != NULL)
+		status = add_surface(all, &resp, open_resp(checks, worker, surfaces_judge(all), &resp, error), error);
+	if (status == WEIR_OK && checks->grpc != NULL)
+		status = add_surface(
+			all, &grpc,
+			checks_grpc_open(checks->grpc, worker, surfaces_judge(all), checks->password, checks->tls, &grpc, error),
+			error);
+	if (status == WEIR_OK && checks->http != NULL)
+		status = add_surface(
+			all, &http,
+			checks_http_open(checks->http, worker, surfaces_judge(all), checks->password, checks->tls, &http, error),
+			error);
+	return status;
 }
 
 /* ---- all of them ---- */
@@ -204,6 +257,8 @@ static enum weir_status make_owners(struct limiter_checks *checks, struct weir_e
 	const char *host = config->checks.advertise_host;
 	uint16_t port = config->checks.advertise_port;
 	char name[HOST_NAME_MAX + 1] = "";
+	if (config->listen.resp_host == NULL)
+		return weir_fail(error, WEIR_INVALID, "checks need listen.resp, too: there limiters ask each other");
 	if (host == NULL) {
 		host = config->listen.resp_host;
 		port = config->listen.resp_port;
@@ -270,12 +325,12 @@ void limiter_checks_stop(struct limiter_checks *checks)
 	checks->forward = NULL;
 }
 
-enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t threads,
+enum weir_status limiter_checks_new(const struct weir_config *config, struct weir_exempt_lists *lists, uint32_t threads,
                                     const struct limiter_checks_cluster *cluster, const struct weir_log *log,
                                     struct limiter_checks **out, struct weir_error *error)
 {
 	*out = NULL;
-	if (config->listen.resp_host == NULL)
+	if (!weir_config_takes_checks(config))
 		return WEIR_OK;
 	struct limiter_checks *checks = weir_alloc(1, sizeof *checks);
 	checks->config = config;
@@ -285,6 +340,12 @@ enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t t
 	if (cluster != NULL)
 		checks->cluster = *cluster;
 	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_PLACES_MAX : 0);
+	if (config->listen.grpc_host != NULL)
+		checks->grpc = checks_grpc_new(config, threads, log);
+	if (lists == NULL)
+		lists = checks->lists = weir_exempt_lists_new(NULL, log);
+	if (config->listen.check_http_host != NULL)
+		checks->http = checks_http_new(config, threads, lists, log);
 	checks->options =
 		(struct worker_checks){.mail = mail_new(inboxes), .threads = threads, .open = open_surface, .context = checks};
 	enum weir_status status = checks->options.mail != NULL
@@ -305,6 +366,9 @@ void limiter_checks_free(struct limiter_checks *checks)
 		return;
 	limiter_checks_stop(checks);
 	mail_free(checks->options.mail);
+	checks_grpc_free(checks->grpc);
+	checks_http_free(checks->http);
+	weir_exempt_lists_free(checks->lists);
 	owners_free(checks->owners);
 	weir_http_tls_close(checks->tls);
 	free(checks->password);
@@ -337,7 +401,7 @@ void limiter_checks_look(struct limiter_checks *checks)
 static uint64_t figure(const struct limiter_checks *checks, size_t member)
 {
 	uint64_t sum = 0;
-	for (uint32_t i = 0; checks != NULL && i < checks->surface_count; i++) {
+	for (uint32_t i = 0; checks != NULL && checks->surfaces[0] != NULL && i < checks->surface_count; i++) {
 		const char *figures = (const char *)resp_server_figures(checks->surfaces[i]);
 		sum += weir_counter_read((const struct weir_counter *)(const void *)(figures + member));
 	}
@@ -345,6 +409,12 @@ static uint64_t figure(const struct limiter_checks *checks, size_t member)
 }
 
 #define FIGURE(checks, member) figure(checks, offsetof(struct resp_figures, member))
+/* Of all protocols. */
+#define ALL(checks, member)                                                                          \
+	(FIGURE(checks, member) +                                                                        \
+	 ((checks) == NULL ? 0                                                                           \
+	                   : checks_grpc_figure((checks)->grpc, offsetof(struct grpc_figures, member)) + \
+	                         checks_http_figure((checks)->http, offsetof(struct check_http_figures, member))))
 #define SUM(parts, member) limiter_sum(parts, offsetof(struct worker_stats, member))
 
 static void answer_metrics(const struct limiter_parts *parts, struct weir_text *page)
@@ -412,6 +482,33 @@ static void command_metrics(const struct limiter_checks *checks, struct weir_tex
 	weir_metrics_uint(page, &metrics[COMMANDS], &unknown, FIGURE(checks, unknown_commands));
 }
 
+static void call_metrics(const struct checks_grpc *grpc, struct weir_text *page)
+{
+	const struct weir_span unknown = weir_span_of("(unknown)");
+	weir_metrics_family(page, &metrics[CALLS]);
+	for (uint32_t i = 0; i < GRPC_METHODS_MAX && grpc_method_name(i) != NULL; i++) {
+		struct weir_span name = weir_span_of(grpc_method_name(i));
+		size_t member = offsetof(struct grpc_figures, calls) + i * sizeof(struct weir_counter);
+		weir_metrics_uint(page, &metrics[CALLS], &name, checks_grpc_figure(grpc, member));
+	}
+	weir_metrics_uint(page, &metrics[CALLS], &unknown,
+	                  checks_grpc_figure(grpc, offsetof(struct grpc_figures, unknown_calls)));
+	weir_metrics_counter(page, &metrics[LATE], checks_grpc_figure(grpc, offsetof(struct grpc_figures, late)));
+}
+
+static void request_metrics(const struct checks_http *http, struct weir_text *page)
+{
+	const struct weir_span unknown = weir_span_of("(unknown)");
+	weir_metrics_family(page, &metrics[REQUESTS]);
+	for (uint32_t i = 0; i < CHECK_HTTP_ROUTES_MAX && check_http_route_name(i) != NULL; i++) {
+		struct weir_span name = weir_span_of(check_http_route_name(i));
+		size_t member = offsetof(struct check_http_figures, requests) + i * sizeof(struct weir_counter);
+		weir_metrics_uint(page, &metrics[REQUESTS], &name, checks_http_figure(http, member));
+	}
+	weir_metrics_uint(page, &metrics[REQUESTS], &unknown,
+	                  checks_http_figure(http, offsetof(struct check_http_figures, unknown_requests)));
+}
+
 void limiter_checks_metrics(const struct limiter_checks *checks, const struct limiter_parts *parts,
                             struct weir_text *page)
 {
@@ -419,13 +516,15 @@ void limiter_checks_metrics(const struct limiter_checks *checks, const struct li
 	limiter_histogram(parts, page, &metrics[SECONDS], &weir_latency_scale, offsetof(struct worker_stats, check));
 	weir_metrics_gauge(page, &metrics[PENDING], (double)SUM(parts, checks_pending));
 	weir_metrics_gauge(page, &metrics[UNACKNOWLEDGED], (double)SUM(parts, checks_unacknowledged));
-	weir_metrics_gauge(page, &metrics[CONNECTIONS], (double)FIGURE(checks, connections));
-	weir_metrics_counter(page, &metrics[ACCEPTED], FIGURE(checks, accepted));
-	weir_metrics_counter(page, &metrics[REFUSED], FIGURE(checks, refused));
-	weir_metrics_counter(page, &metrics[LOGINS], FIGURE(checks, failed_logins));
-	weir_metrics_counter(page, &metrics[ERRORS], FIGURE(checks, protocol_errors));
-	weir_metrics_counter(page, &metrics[STALLED], FIGURE(checks, stalled));
-	weir_metrics_gauge(page, &metrics[BUFFERED], (double)FIGURE(checks, buffered_bytes));
+	weir_metrics_gauge(page, &metrics[CONNECTIONS], (double)ALL(checks, connections));
+	weir_metrics_counter(page, &metrics[ACCEPTED], ALL(checks, accepted));
+	weir_metrics_counter(page, &metrics[REFUSED], ALL(checks, refused));
+	weir_metrics_counter(page, &metrics[LOGINS], ALL(checks, failed_logins));
+	weir_metrics_counter(page, &metrics[ERRORS], ALL(checks, protocol_errors));
+	weir_metrics_counter(page, &metrics[STALLED], ALL(checks, stalled));
+	weir_metrics_gauge(page, &metrics[BUFFERED], (double)ALL(checks, buffered_bytes));
 	command_metrics(checks, page);
 	cluster_metrics(checks, parts, page);
+	call_metrics(checks != NULL ? checks->grpc : NULL, page);
+	request_metrics(checks != NULL ? checks->http : NULL, page);
 }

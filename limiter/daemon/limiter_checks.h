@@ -3,6 +3,7 @@
 #ifndef LIMITER_LIMITER_CHECKS_H
 #define LIMITER_LIMITER_CHECKS_H
 
+#include "common/exempt/exempt_list.h"
 #include "limiter/daemon/limiter_metrics.h"
 
 struct limiter_checks;
@@ -18,16 +19,18 @@ struct limiter_checks_cluster {
 extern const struct weir_metric_table limiter_checks_metric_table;
 
 /**
- * Prepares the surfaces of a process's workers, as listen.resp and `checks` say. Each is opened as its worker is made.
+ * Prepares the surfaces of a process's workers, as `listen` and `checks` say. Each is opened as its worker is made.
  *
  * @param config   borrowed
+ * @param lists    of `exempt`, borrowed while they live; NULL: those that other servers have are empty to a request, and
+ *                 no robot is verified
  * @param threads  workers
  * @param cluster  NULL: this process has all partitions
  * @param checks   returned: limiter_checks_free(); NULL: none is configured
  * @return WEIR_OK; WEIR_INVALID: a setting cannot be used, such as a certificate; WEIR_IO
  */
-WEIR_MUST_USE enum weir_status limiter_checks_new(const struct weir_config *config, uint32_t threads,
-                                                  const struct limiter_checks_cluster *cluster,
+WEIR_MUST_USE enum weir_status limiter_checks_new(const struct weir_config *config, struct weir_exempt_lists *lists,
+                                                  uint32_t threads, const struct limiter_checks_cluster *cluster,
                                                   const struct weir_log *log, struct limiter_checks **checks,
                                                   struct weir_error *error);
 /** The workers are there: tells others what they take, and learns what others have. NULL is fine. */

@@ -150,7 +150,8 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 	if (status == WEIR_OK)
 		status = checkpoint_io_start(open_store, path, follow->log, &follow->checkpoint_reader, error);
 	if (status == WEIR_OK)
-		status = limiter_checks_new(follow->options->config, count, NULL, follow->log, &follow->checks, error);
+		status = limiter_checks_new(follow->options->config, follow->options->lists, count, NULL, follow->log,
+		                            &follow->checks, error);
 	follow->assignment = weir_assignment_of_all(follow->bus->partitions);
 	follow->placement = placement_new(follow->bus->partitions, count);
 	follow->workers = weir_alloc(count, sizeof(struct worker *));

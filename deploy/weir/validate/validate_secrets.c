@@ -109,7 +109,7 @@ static enum weir_status check_certificates(struct validate_report *report, struc
 	struct weir_text pages = {0}, api = {0};
 	struct weir_error words;
 	enum weir_status status = WEIR_OK;
-	if (config->listen.http_host != NULL || (config->listen.resp_host != NULL && config->checks.tls))
+	if (config->listen.http_host != NULL || (weir_config_takes_checks(config) && config->checks.tls))
 		status =
 			settle(report, "listen", "who has these pages", weir_http_tls_check(&tls, &pages, &words), &words, error);
 	if (status == WEIR_OK && config->archiver.enabled)
@@ -123,7 +123,7 @@ static enum weir_status check_certificates(struct validate_report *report, struc
 static enum weir_status check_password(const struct weir_config *config, struct weir_error *error)
 {
 	char *password = NULL;
-	if (config->listen.resp_host == NULL || config->checks.password.value == NULL)
+	if (!weir_config_takes_checks(config) || config->checks.password.value == NULL)
 		return WEIR_OK;
 	enum weir_status status = weir_json_secret(&config->checks.password, &password, error);
 	free(password);
@@ -145,7 +145,7 @@ enum weir_status validate_secrets(struct validate_report *report, struct weir_er
 	if (config->store.type == WEIR_STORE_MYSQL)
 		(void)warn_secret(report, &config->store.password,
 		                  "weir-limiter, weir-archiver and the commands that ask the store");
-	if (config->listen.resp_host != NULL)
+	if (weir_config_takes_checks(config))
 		(void)warn_secret(report, &config->checks.password, "weir-limiter");
 	(void)warn_secret(report, &config->redis.url, "weir subscribe without --to");
 	if (config->archiver.api_host != NULL && config->archiver.tokens.count > 0)

@@ -21,8 +21,7 @@
 #include "common/http/tls_stream.h"
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
-
-struct weir_zone;
+#include "limiter/check/request/check_request.h"
 
 enum {
 	GRPC_STREAMS_MAX = 1000,
@@ -44,25 +43,6 @@ enum grpc_unavailable {
 	GRPC_UNAVAILABLE_DENY,  /* OVER_LIMIT, without a limit */
 };
 
-/* What a call says of what it is about: an entry of a descriptor, its domain, or an address. */
-struct grpc_field {
-	struct weir_span name, value;
-};
-
-/* One zone that the fields are in. */
-struct grpc_found {
-	const struct weir_zone *zone; /* of the policy in force */
-	struct weir_span key;         /* joined; borrowed until the next match */
-};
-
-/* Who knows which zones fields are in, and under which keys. */
-struct grpc_matching {
-	void *context;
-	/** @param found  room for `most` @return how many; more than `most`: there are more, and none is given */
-	uint32_t (*match)(void *context, const struct grpc_field *fields, uint32_t count, struct grpc_found *found,
-	                  uint32_t most);
-};
-
 /* Which fields an answer has for the client of the gateway. */
 enum grpc_fields {
 	GRPC_FIELDS_DRAFT, /* RateLimit, RateLimit-Policy */
@@ -72,7 +52,7 @@ enum grpc_fields {
 
 struct grpc_options {
 	struct check_judge judge;
-	struct grpc_matching matching;
+	struct check_request *request; /* which zones a descriptor is in; borrowed, of this thread alone */
 	const char *password; /* borrowed; must come as `authorization: Bearer PASSWORD`; NULL: whoever connects may ask */
 	uint32_t connections; /* at most; 0: GRPC_CONNECTIONS_DEFAULT */
 	int64_t stall_ms;     /* how long a request may take to come, and an answer to be read; 0: the default */

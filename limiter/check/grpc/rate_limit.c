@@ -14,7 +14,6 @@
 
 enum {
 	DESCRIPTORS_MAX = 64,
-	FIELDS_MAX = 32, /* of a descriptor, domain and ip among them */
 	RETRY_AFTER_DENIAL_MS = 1000,
 	MS = 1000,
 	NS_OF_MS = 1000000,
@@ -32,6 +31,8 @@ enum { HEADER_KEY = 1, HEADER_VALUE = 2 };
 enum code { CODE_OK = 1, CODE_OVER_LIMIT = 2 };
 
 /* ---- the request ---- */
+
+static const char no_request[] = "the message is no RateLimitRequest";
 
 struct request {
 	struct weir_span domain;
@@ -57,7 +58,7 @@ static const char *read_request(struct weir_span message, struct request *reques
 			request->descriptors[request->count++] = field.bytes;
 	}
 	if (reader.bad)
-		return "the message is no RateLimitRequest";
+		return no_request;
 	if (request->domain.length == 0)
 		return "the request has no domain";
 	return request->count == 0 ? "the request has no descriptors" : NULL;
@@ -74,99 +75,70 @@ static bool read_wrapped(struct weir_span message, uint64_t *value)
 	return !reader.bad;
 }
 
-static bool read_entry(struct weir_span message, struct grpc_field *entry)
+struct entry {
+	struct weir_span key, value;
+};
+
+static bool read_entry(struct weir_span message, struct entry *entry)
 {
 	struct protobuf_reader reader = protobuf_reader_of(message);
 	struct protobuf_field field;
-	*entry = (struct grpc_field){.name = {.at = ""}, .value = {.at = ""}};
+	*entry = (struct entry){.key = {.at = ""}, .value = {.at = ""}};
 	while (protobuf_next(&reader, &field)) {
 		if (protobuf_is_bytes(&field, ENTRY_KEY))
-			entry->name = field.bytes;
+			entry->key = field.bytes;
 		else if (protobuf_is_bytes(&field, ENTRY_VALUE))
 			entry->value = field.bytes;
 	}
 	return !reader.bad;
 }
 
-struct descriptor {
-	struct grpc_field fields[FIELDS_MAX];
-	uint32_t count;
-	uint64_t hits;
-};
-
-static const struct grpc_field *find_field(const struct descriptor *descriptor, const char *name)
+static void set_field(struct check_request *fields, const struct entry *entry)
 {
-	for (uint32_t i = 0; i < descriptor->count; i++)
-		if (weir_span_equal(descriptor->fields[i].name, weir_span_of(name)))
-			return &descriptor->fields[i];
-	return NULL;
+	check_request_set(fields, entry->key, entry->value);
+	if (weir_span_equal(entry->key, weir_span_of("remote_address")))
+		(void)check_request_client(fields, (struct weir_span){0}, entry->value); /* else it has no ip */
 }
 
-static void add_field(struct descriptor *descriptor, const char *name, struct weir_span value)
-{
-	descriptor->fields[descriptor->count++] = (struct grpc_field){.name = weir_span_of(name), .value = value};
-}
-
-/* The domain is the first field, so that no entry takes its place. @return NULL, or what is wrong */
-static const char *read_descriptor(const struct request *request, struct weir_span message, struct descriptor *out)
+/* The domain is the first field: no entry takes its place. @param hits  set @return NULL, or what is wrong */
+static const char *read_descriptor(struct check_request *fields, const struct request *request,
+                                   struct weir_span message, uint64_t *hits)
 {
 	struct protobuf_reader reader = protobuf_reader_of(message);
 	struct protobuf_field field;
-	out->count = 0;
-	out->hits = request->hits;
-	add_field(out, "domain", request->domain);
+	struct entry entry;
+	*hits = request->hits;
+	check_request_set(fields, weir_span_of("domain"), request->domain);
 	while (protobuf_next(&reader, &field)) {
-		bool is_entry = protobuf_is_bytes(&field, DESCRIPTOR_ENTRIES);
-		if (is_entry && out->count == FIELDS_MAX - 1)
-			return "a descriptor has at most 30 entries";
-		if ((is_entry && !read_entry(field.bytes, &out->fields[out->count++])) ||
-		    (protobuf_is_bytes(&field, DESCRIPTOR_HITS) && !read_wrapped(field.bytes, &out->hits)))
-			return "the message is no RateLimitRequest";
+		if (protobuf_is_bytes(&field, DESCRIPTOR_HITS) && !read_wrapped(field.bytes, hits))
+			return no_request;
+		if (!protobuf_is_bytes(&field, DESCRIPTOR_ENTRIES))
+			continue;
+		if (!read_entry(field.bytes, &entry))
+			return no_request;
+		set_field(fields, &entry);
 	}
-	const struct grpc_field *address = find_field(out, "remote_address");
-	if (address != NULL && find_field(out, "ip") == NULL)
-		add_field(out, "ip", address->value);
 	if (reader.bad)
-		return "the message is no RateLimitRequest";
-	return out->hits > WEIR_COST_MAX ? "hits_addend is at most 1099511627776" : NULL;
+		return no_request;
+	return *hits > WEIR_COST_MAX ? "hits_addend is at most 1099511627776" : NULL;
 }
 
 /* @return NULL, or what is wrong */
-static const char *ask_descriptor(struct grpc_call *call, uint32_t part, const struct descriptor *descriptor)
+static const char *ask_zones(struct grpc_call *call, uint32_t part, uint64_t hits)
 {
-	static const char too_much[] = "the request is in more than 256 zones";
-	const struct grpc_matching *matching = &call->connection->server->options.matching;
-	struct grpc_found found[CALL_ASKS_MAX];
-	uint32_t count = matching->match(matching->context, descriptor->fields, descriptor->count, found, CALL_ASKS_MAX);
-	if (count > CALL_ASKS_MAX)
+	static const char too_much[] = "the request is in too many zones: at most 64 a descriptor, 256 in all";
+	struct check_found found[CHECK_REQUEST_ZONES_MAX];
+	uint32_t count;
+	if (check_request_find(call->connection->server->options.request, found, &count) != WEIR_OK)
 		return too_much;
-	bool peek = descriptor->hits == 0;
+	bool peek = hits == 0;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct call_ask ask = {.part = part,
-		                             .peek = peek,
-		                             .shadow = found[i].zone->mode == WEIR_SHADOW,
-		                             .cost = peek ? 1 : (int64_t)descriptor->hits};
+		const struct call_ask ask = {
+			.part = part, .peek = peek, .shadow = found[i].zone->mode == WEIR_SHADOW, .cost = peek ? 1 : (int64_t)hits};
 		if (!call_ask(call, &ask, found[i].zone, found[i].key))
 			return too_much;
 	}
 	return NULL;
-}
-
-static void take_request(struct grpc_call *call, struct weir_span message)
-{
-	struct request request;
-	struct descriptor descriptor;
-	const char *wrong = read_request(message, &request);
-	for (uint32_t i = 0; wrong == NULL && i < request.count; i++) {
-		wrong = read_descriptor(&request, request.descriptors[i], &descriptor);
-		if (wrong == NULL)
-			wrong = ask_descriptor(call, i, &descriptor);
-	}
-	call->state = (void *)(uintptr_t)request.count;
-	if (wrong != NULL)
-		call_finish(call, GRPC_INVALID_ARGUMENT, wrong);
-	else
-		call_asks_send(call);
 }
 
 /* ---- the answer ---- */
@@ -392,6 +364,46 @@ static void answer(struct grpc_call *call)
 	put_headers(call, text, over);
 	call_message_close(call);
 	call_finish(call, GRPC_OK, NULL);
+}
+
+/* The policy cannot be used, or there is none: all descriptors are told what checks are told that cannot be judged. */
+static void answer_without_policy(struct grpc_call *call, enum weir_status status)
+{
+	struct weir_zone none = {.name = (char *)(uintptr_t) ""};
+	const char *why = status == WEIR_AGAIN ? "there is no policy yet: run weir policy apply"
+	                                       : "the policy cannot be used here: the log says why";
+	uint32_t count = (uint32_t)(uintptr_t)call->state;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct call_ask ask = {.part = i, .answer = {.outcome = CHECK_UNAVAILABLE, .why = why}};
+		(void)call_ask(call, &ask, &none, weir_span_of(""));
+	}
+	answer(call);
+}
+
+static void take_request(struct grpc_call *call, struct weir_span message)
+{
+	const struct grpc_options *options = &call->connection->server->options;
+	struct request request;
+	struct weir_error error;
+	uint64_t hits;
+	const char *wrong = read_request(message, &request);
+	call->state = (void *)(uintptr_t)request.count;
+	for (uint32_t i = 0; wrong == NULL && i < request.count; i++) {
+		const struct weir_policy *policy = options->judge.policy(options->judge.context);
+		enum weir_status status = check_request_begin(options->request, policy, &error);
+		if (status != WEIR_OK) {
+			call->ask_count = 0;
+			answer_without_policy(call, status);
+			return;
+		}
+		wrong = read_descriptor(options->request, &request, request.descriptors[i], &hits);
+		if (wrong == NULL)
+			wrong = ask_zones(call, i, hits);
+	}
+	if (wrong != NULL)
+		call_finish(call, GRPC_INVALID_ARGUMENT, wrong);
+	else
+		call_asks_send(call);
 }
 
 const struct grpc_method method_rate_limit = {.name = "RateLimitService/ShouldRateLimit",

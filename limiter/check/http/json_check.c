@@ -179,7 +179,8 @@ static bool write_answer(struct http_connection *connection, struct weir_json_wr
 		weir_json_write_bool(json, "shadow", true);
 	if (!judged) {
 		weir_json_write_words(json, "unavailable",
-		                      ask->answer.outcome == CHECK_NO_ZONE ? "the zone was removed just now" : ask->answer.why);
+		                      ask->answer.outcome == CHECK_NO_ZONE ? "the zone was removed just now"
+		                                                           : check_why_word(ask->answer.why));
 		return passed || ask->shadow;
 	}
 	weir_json_write_int(json, "limit", ask->answer.limit);

@@ -115,7 +115,7 @@ static const char *settle(struct http_connection *connection)
 			continue;
 		bool unavailable = answer->outcome == CHECK_UNAVAILABLE; /* else its zone was removed just now: it passes */
 		if (unavailable && connection->server->options.on_unavailable == CHECK_HTTP_UNAVAILABLE_ERROR)
-			why = answer->why != NULL ? answer->why : "the check could not be judged";
+			why = check_why_word(answer->why);
 		bool denied = unavailable && connection->server->options.on_unavailable == CHECK_HTTP_UNAVAILABLE_DENY;
 		*answer = (struct check_answer){.outcome = denied ? CHECK_BLOCKED : CHECK_PASSED,
 		                                .retry_after_ms = denied ? DENIED_AGAIN_MS : -1};

@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks by HTTP: what each gateway's headers say, who is blocked, what the answer tells, and how much one can ask of it."""
+
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, metrics
+from support.check_http import Caller, Weir
+from support.checks import Raw
+from support.place import PATIENCE_S, ROOT, free_port, until
+from support.traffic import sliding, zone
+
+SITE = zone("site", [sliding(3, "1h")], key=["ip"])
+LOGIN = zone("login", [sliding(1, "1m")], key=["ip"], match={"method": "POST", "path": "/login"})
+SEEN = zone("seen", [sliding(1, "1h")], key=["ip"], mode="shadow")
+
+
+def test_a_gateways_request_is_asked_in_each_of_its_zones(place):
+    weir = Weir(place, [SITE, LOGIN, SEEN]).ready("site")
+    with Caller(weir.port) as caller:
+        status, headers, body = caller.nginx("/login?next=/", "POST")
+        assert status == 200 and body == b"" and headers["Content-Length"] == "0"
+        assert headers["RateLimit-Policy"] == '"login";q=1;w=60, "site";q=3;w=3600', headers
+        assert headers["RateLimit"].startswith('"login";r=0;t='), headers
+        assert "Retry-After" not in headers
+        status, headers, body = caller.nginx("//login", "POST")
+        problem = json.loads(body)
+        assert status == 429 and headers["Content-Type"] == "application/problem+json"
+        assert problem["violated-policies"] == ["login"] and problem["type"].endswith("#quota-exceeded")
+        assert 0 < int(headers["Retry-After"]) <= 60
+        assert headers["RateLimit"].startswith('"login";r=0;t=' + headers["Retry-After"] + ', "site";r=1;t='), headers
+        # The zone that passes has counted it: zones are independent. One in shadow mode blocks nobody and is not told of.
+        assert caller.nginx("/")[0] == 200
+        assert caller.nginx("/")[0] == 429
+        assert caller.nginx("/", query="?deny=403")[0] == 403
+        assert caller.nginx("/", client="192.0.2.8")[0] == 200
+        # The hop that counts is the last one that is not trusted.
+        assert caller.nginx("/", client="192.0.2.8, 192.0.2.7")[0] == 429
+        assert caller.nginx("/", client="192.0.2.7, 127.0.0.1")[0] == 429
+        assert caller.nginx("/", client="192.0.2.7, nobody")[0] == 400
+    weir.stop()
+
+
+def test_each_path_believes_the_headers_of_its_gateway_alone(place):
+    weir = Weir(place, [zone("path", [sliding(1, "1h")], key=["method", "host", "path"])]).ready("path")
+    nginx = {"x_original_method": "GET", "x_original_uri": "/nginx", "Host": "a"}
+    forwarded = {"x_forwarded_method": "PUT", "x_forwarded_uri": "/forwarded?a", "x_forwarded_host": "b"}
+    with Caller(weir.port) as caller:
+        def status(path, method="GET", **headers):
+            return caller.ask(path, method, **headers)[0]
+        assert status("/v1/nginx", **nginx, **forwarded) == 200
+        assert caller.check(zone="path", key="GET|a|/nginx")[1]["allowed"] is False
+        assert status("/v1/forwarded", **forwarded, **nginx) == 200
+        assert caller.check(zone="path", key="PUT|b|/forwarded")[1]["allowed"] is False
+        assert status("/v1/envoy/api/x?y=z", "DELETE", Host="c", **nginx, **forwarded) == 200
+        assert caller.check(zone="path", key="DELETE|c|/api/x")[1]["allowed"] is False
+        assert status("/v1/nginx", x_original_method="GET") == 400
+        assert status("/v1/forwarded", **nginx) == 400
+        assert status("/v1/nginx?deny=404", **nginx) == 400
+        assert status("/v2") == 404 and status("/v1/nginxx") == 404 and status("/") == 404
+    weir.stop()
+
+
+def test_json(place):
+    weir = Weir(place, [SITE, LOGIN, SEEN]).ready("site")
+    with Caller(weir.port) as caller:
+        status, answer = caller.check(zone="site", key="192.0.2.7")
+        assert status == 200 and answer.pop("reset_after_ms") <= 3600000
+        assert answer == {"allowed": True, "limit": 3, "window_ms": 3600000, "remaining": 2, "retry_after_ms": -1}, answer
+        assert caller.check(zone="site", key="192.0.2.7", cost=2, peek=True)[1]["allowed"] is True
+        assert caller.check(zone="site", key="192.0.2.7", cost=3)[1]["allowed"] is False
+        answer = caller.check(checks=[{"zone": "site", "key": "192.0.2.7", "cost": 2}, {"zone": "site", "key": "192.0.2.9"},
+                                      {"fields": {"ip": "192.0.2.7", "method": "POST", "path": "/login"}}])[1]
+        assert [check["allowed"] for check in answer["checks"]] == [True, True, False] and answer["allowed"] is False
+        zones = {zone["zone"]: zone for zone in answer["checks"][2]["zones"]}
+        assert zones["login"]["key"] == "192.0.2.7" and zones["login"]["allowed"] and not zones["site"]["allowed"]
+        assert zones["seen"]["shadow"] is True
+        # Nothing is counted where one is wrong, and the words say which and why.
+        for members, words in (
+                ({"checks": [{"zone": "site", "key": "192.0.2.9"}, {"zone": "sight", "key": "a"}]}, 'checks[1].zone: no zone "sight"'),
+                ({"zone": "site"}, "key: is missing"),
+                ({"zone": "site", "key": "a", "cost": -1}, "cost: "),
+                ({"zone": "site", "key": "a", "price": 1}, "price"),
+                ({"zone": "site", "key": "a|b"}, ""),
+                ({"fields": {"ip": 1}}, "fields.ip: "),
+                ({"fields": {"ip": "a"}, "zone": "site"}, "fields: stand instead of"),
+                ({"checks": []}, "checks: "),
+                ({}, "zone: is missing")):
+            status, problem = caller.check(**members)
+            if words:
+                assert status == 400 and words in problem["detail"], (members, status, problem)
+        assert caller.check(zone="site", key="192.0.2.9", peek=True)[1]["remaining"] == 2
+        assert caller.ask("/v1/check", "POST", "{")[0] == 400
+        assert caller.ask("/v1/check", "POST", "")[0] == 400
+        assert caller.ask("/v1/check", "GET")[0] == 405
+    page = metrics.scrape(weir.pages)
+    assert page.value("weir_check_requests_total", path="/v1/check") > 10
+    weir.stop()
+
+
+def crowd(port, callers, ask):
+    """Runs ask(caller) for each of so many connections at once: what they returned."""
+    results, failures, together = [None] * callers, [], threading.Barrier(callers)
+
+    def one(number):
+        try:
+            with Caller(port) as caller:
+                together.wait(PATIENCE_S)
+                results[number] = ask(caller)
+        except Exception as failure:  # pylint: disable=broad-exception-caught
+            failures.append(failure)
+            together.abort()
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    return results
+
+
+def test_as_many_pass_as_the_limit_says(place):
+    weir = Weir(place, [zone("site", [sliding(100, "1h")], key=["ip"])]).ready("site")
+    for callers in (8, 64):
+        def one_key(caller, callers=callers):
+            return sum(caller.nginx(client=f"192.0.2.{callers}")[0] == 200 for _ in range(800 // callers))
+
+        def many_keys(caller, callers=callers):
+            return [sum(caller.check(zone="site", key=f"key-{callers}-{key}", cost=25)[1]["allowed"] for _ in range(2))
+                    for key in range(4)]
+        assert sum(crowd(weir.port, callers, one_key)) == 100
+        assert [sum(passed) for passed in zip(*crowd(weir.port, callers, many_keys))] == [4] * 4
+    weir.stop()
+
+
+def test_who_may_ask(place):
+    refused = place.run("run", "--config", place.config([SITE], [], listen={"check_http": "*:8082"}), "--state", place.path("none"))
+    assert refused.code() == 2 and "listen.check_http" in refused.said() and "checks.password" in refused.said()
+    weir = Weir(place, [SITE], password="a secret", rate_limit_fields="x-ratelimit")
+    with Caller(weir.port) as caller:
+        assert caller.nginx()[0] == 401
+        assert caller.nginx(Authorization="Bearer a secre")[0] == 401
+        assert caller.nginx(Authorization="Basic a secret")[0] == 401
+        assert caller.ask("/v1/check", "POST", "{")[0] == 401
+        until(lambda: caller.nginx(x_weir_password="a secret")[0] == 200, "it is answered", running=weir.process)
+    with Caller(weir.port, "a secret") as caller:
+        status, headers, _ = caller.nginx()
+        assert status == 200 and "RateLimit" not in headers
+        assert [headers[f"X-RateLimit-{name}"] for name in ("Limit", "Remaining")] == ["3", "1"], headers
+        assert 0 < int(headers["X-RateLimit-Reset"]) <= 3600
+    assert "a secret" not in weir.process.said()
+    assert metrics.scrape(weir.pages).value("weir_check_failed_logins_total") == 4
+    weir.stop()
+
+
+def test_tls(place):
+    key, certificate = place.path("key.pem"), place.path("certificate.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+                   check=True, capture_output=True)
+    os.chmod(key, 0o600)
+    weir = Weir(place, [SITE], listen={"certificate": certificate, "key": key}, tls=True)
+    with Caller(weir.port, context=ssl.create_default_context(cafile=certificate)) as caller:
+        until(lambda: caller.nginx()[0] == 200, "it is answered", running=weir.process)
+    weir.stop()
+
+
+def test_what_cannot_be_read_ends_its_connection_alone(place):
+    weir = Weir(place, [SITE]).ready("site")
+    for bad, status in ((b"GET / HTTP/1.1\nA: b\n\r\n\r\n", b"400"), (b"\x16\x03\x01\x02\x00\r\n\r\n", b"400"),
+                        (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"501"),
+                        (b"POST / HTTP/1.1\r\nContent-Length: 512000000\r\n\r\n", b"413"),
+                        (b"GET /" + b"a" * 20000, b"431"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"505")):
+        with Raw(weir.port) as raw:
+            raw.send(bad)
+            assert raw.ends().startswith(b"HTTP/1.1 " + status + b" "), bad[:40]
+    one = b"GET /v1/nginx HTTP/1.1\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
+    with Raw(weir.port) as raw:  # a pipeline: answered in order, however it comes
+        raw.send(one * 1000 + one.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        came = raw.ends()
+        assert came.count(b"HTTP/1.1 200 OK\r\n") == 3 and came.count(b"HTTP/1.1 429 ") == 998
+    with Raw(weir.port) as raw:
+        for byte in one.replace(b"192.0.2.1", b"192.0.2.2"):
+            raw.send(bytes([byte]))
+        assert raw.take(12) == b"HTTP/1.1 200"
+    with Raw(weir.port) as raw:  # HEAD: no body behind a refusal
+        raw.send(one.replace(b"GET /v1", b"HEAD /v1") + one)
+        heads = raw.take(700).split(b"HTTP/1.1 ")
+        assert heads[1].startswith(b"429") and heads[1].endswith(b"\r\n\r\n") and heads[2].startswith(b"429"), heads
+    weir.stop()
+
+
+def test_slow_clients_are_ended(place):
+    """Ten seconds a request, and a connection on which nothing comes at first likewise."""
+    weir = Weir(place, [SITE]).ready("site")
+    with Raw(weir.port) as silent, Raw(weir.port) as slow, Raw(weir.port) as idle:
+        idle.send(b"GET /v1/nginx HTTP/1.1\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\n\r\n")
+        assert idle.take(12) == b"HTTP/1.1 200"
+        began = time.monotonic()
+        slow.send(b"GET /v1/nginx HTTP/1.1\r\n")
+
+        def drip():
+            try:
+                slow.send(b"A: b\r\n")
+            except OSError:
+                return True
+            return metrics.scrape(weir.pages).value("weir_check_stalled_connections_total") == 2
+        until(drip, "both are ended")
+        assert 9 < time.monotonic() - began < 25
+        assert silent.ends() == b""
+        idle.send(b"GET /v1/nginx HTTP/1.1\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\n\r\n")
+        idle.socket.settimeout(PATIENCE_S)
+        assert b"HTTP/1.1 200" in idle.take(400)
+    weir.stop()
+
+
+def test_connections_are_bounded(place):
+    weir = Weir(place, [SITE], threads=1, connections=20).ready("site")
+    kept = [Raw(weir.port) for _ in range(20)]
+    with Raw(weir.port) as beyond:
+        beyond.socket.settimeout(PATIENCE_S)
+        assert beyond.ends() == b""
+    for raw in kept:
+        raw.socket.close()
+    weir.stop()
+
+
+# ---- real gateways ----
+
+class Backend:
+    """A server behind a gateway: answers "served" to all."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        """One request a connection."""
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            with connection:
+                data = b""
+                while b"\r\n\r\n" not in data:
+                    some = connection.recv(1 << 16)
+                    if not some:
+                        break
+                    data += some
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nserved")
+
+    def close(self):
+        """No more."""
+        self.socket.close()
+
+
+def recipe(name, **replaced):
+    """A recipe with other addresses."""
+    with open(os.path.join(ROOT, "deploy/gateways/checks", name), encoding="utf-8") as file:
+        text = file.read()
+    for old, new in replaced.items():
+        old = old.replace("port_", "127.0.0.1:")
+        assert old in text, old
+        text = text.replace(old, f"127.0.0.1:{new}")
+    return text
+
+
+def gateway_works(weir, port, running):
+    """Three pass, the fourth is a 429 with its fields, and others go on."""
+    def get(client_port=port, **headers):
+        with Caller(client_port) as caller:
+            return caller.ask("/", **headers)
+    until(lambda: get()[0] in (200, 429), "the gateway serves", running=running)
+    with Caller(weir.port) as caller:
+        left = caller.check(zone="site", key="127.0.0.1", peek=True)[1]["remaining"]
+    for _ in range(left):
+        status, headers, body = get(x_forwarded_for="203.0.113.9", x_forwarded_uri="/other")
+        assert (status, body) == (200, b"served") and headers["RateLimit"].startswith('"site";r='), (status, headers.items())
+    status, headers, _ = get()
+    assert status == 429 and headers["RateLimit"].startswith('"site";r=0;t='), (status, headers.items())
+    assert headers["RateLimit-Policy"] == '"site";q=5;w=3600' and 0 < int(headers["Retry-After"]) <= 3600
+
+
+def test_nginx_asks_before_it_serves(place):
+    if shutil.which("nginx") is None:
+        print("no nginx: left out")
+        return
+    weir = Weir(place, [zone("site", [sliding(5, "1h")], key=["ip"])]).ready("site")
+    backend, port = Backend(), free_port()
+    os.makedirs(place.path("nginx"), exist_ok=True)
+    paths = " ".join(f"{kind}_temp_path {place.path('nginx', kind)};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    # pylint: disable-next=consider-using-f-string
+    config = place.write("nginx.conf", "daemon off; worker_processes 1; pid %s; error_log %s; events {} http { access_log off; %s %s }" % (
+        place.path("nginx", "pid"), place.path("nginx", "error.log"), paths,
+        recipe("nginx.conf", port_8082=weir.port, port_8080=port, port_8000=backend.port)))
+    tested = subprocess.run(["nginx", "-t", "-p", place.path("nginx"), "-c", config], capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stderr
+    with subprocess.Popen(["nginx", "-p", place.path("nginx"), "-c", config]) as nginx:
+        try:
+            gateway_works(weir, port, None)
+            assert nginx.poll() is None
+            with open(place.path("nginx", "error.log"), encoding="utf-8") as log:
+                assert "[error]" not in log.read()
+            weir.stop()  # then all passes
+            with Caller(port) as caller:
+                assert caller.ask("/")[::2] == (200, b"served")
+        finally:
+            nginx.terminate()
+            backend.close()
+
+
+if __name__ == "__main__":
+    cases.main(globals())

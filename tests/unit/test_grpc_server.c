@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bounds of the surface by gRPC, by frames of HTTP/2 as they stand: what is slow, too much, late or reset. */
+#include "limiter/check/grpc/grpc_server.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/json/json.h"
+#include "common/policy/policy.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7 };
+enum { END_STREAM = 1, END_HEADERS = 4 };
+enum { PENDING_MAX = 1 << 14, PATIENCE_MS = 20000, STREAMS = 64 };
+
+static const char limit_path[] = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+static const char zones_text[] = "[{\"name\":\"z\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
+								 "\"rate\":10,\"window\":\"1m\"}]}]";
+/* domain "rl", one descriptor: user=ann */
+static const char request_bytes[] = "\0\0\0\0\x15\x0a\x02rl\x12\x0f\x0a\x0d\x0a\x04user\x12\x05"
+									"annie";
+
+struct scene {
+	struct weir_policy *policy;
+	struct check_request *request;
+	struct grpc_server *server;
+	const struct grpc_figures *figures;
+	uint16_t port;
+	int fd; /* the client's */
+	bool later;
+	struct check_answer *pending;
+	uint32_t pending_count;
+	/* what came */
+	uint8_t rest[1 << 16];
+	size_t rest_length;
+	bool ended[STREAMS], reset[STREAMS], left, closed;
+};
+
+static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
+{
+	struct scene *scene = context;
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(weir_span_equal(asks[i].key, weir_span_of("annie")));
+		answers[i] = (struct check_answer){.outcome = CHECK_PASSED,
+		                                   .limit = 10,
+		                                   .window_ms = 60000,
+		                                   .remaining = 9,
+		                                   .retry_after_ms = -1,
+		                                   .reset_after_ms = 60000,
+		                                   .ticket = asks[i].ticket};
+		if (!scene->later)
+			continue;
+		assert_true(scene->pending_count < PENDING_MAX);
+		scene->pending[scene->pending_count++] = answers[i];
+		answers[i].outcome = CHECK_LATER;
+	}
+}
+
+static const struct weir_policy *policy(void *context)
+{
+	const struct scene *scene = context;
+	return scene->policy;
+}
+
+static void answer_all(struct scene *scene)
+{
+	while (scene->pending_count > 0)
+		grpc_server_answered(scene->server, &scene->pending[--scene->pending_count]);
+}
+
+static void set_up(struct scene *scene, struct grpc_options options)
+{
+	struct weir_json_document *document;
+	struct weir_error error;
+	const struct check_request_options matching = {0};
+	*scene = (struct scene){.fd = -1, .pending = weir_alloc(PENDING_MAX, sizeof *scene->pending)};
+	assert_int_equal(weir_json_parse("zones", zones_text, sizeof zones_text - 1, &document, &error), WEIR_OK);
+	struct weir_json root = weir_json_root(document);
+	assert_int_equal(weir_policy_parse(&root, NULL, &scene->policy, &error), WEIR_OK);
+	assert_int_equal(weir_policy_follow(scene->policy, NULL, 0, &error), WEIR_OK);
+	weir_json_document_free(document);
+	assert_int_equal(check_request_new(&matching, &scene->request, &error), WEIR_OK);
+	options.judge = (struct check_judge){.context = scene, .ask = ask, .policy = policy};
+	options.request = scene->request;
+	scene->server = grpc_server_new(&options);
+	scene->figures = grpc_server_figures(scene->server);
+	assert_int_equal(grpc_server_listen(scene->server, "127.0.0.1", 0, false, NULL, &scene->port, &error), WEIR_OK);
+}
+
+static void tear_down(struct scene *scene)
+{
+	if (scene->fd >= 0)
+		close(scene->fd);
+	answer_all(scene);
+	grpc_server_free(scene->server);
+	check_request_free(scene->request);
+	weir_policy_free(scene->policy);
+	free(scene->pending);
+}
+
+static void connect_client(struct scene *scene)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons(scene->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	scene->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(scene->fd, (struct sockaddr *)&address, sizeof address), 0);
+}
+
+static void take_frame(struct scene *scene, uint8_t type, uint8_t flags, uint32_t stream)
+{
+	scene->left |= type == GOAWAY;
+	if (stream >= STREAMS)
+		return;
+	scene->reset[stream] |= type == RST_STREAM;
+	scene->ended[stream] |= (type == HEADERS || type == DATA) && (flags & END_STREAM) != 0;
+}
+
+static void take_frames(struct scene *scene)
+{
+	const uint8_t *at = scene->rest, *end = scene->rest + scene->rest_length;
+	while (end - at >= 9) {
+		size_t length = (size_t)at[0] << 16 | (size_t)at[1] << 8 | at[2];
+		if ((size_t)(end - at) < 9 + length)
+			break;
+		take_frame(scene, at[3], at[4], (uint32_t)at[5] << 24 | (uint32_t)at[6] << 16 | (uint32_t)at[7] << 8 | at[8]);
+		at += 9 + length;
+	}
+	scene->rest_length = (size_t)(end - at);
+	memmove(scene->rest, at, scene->rest_length);
+}
+
+/* One turn of the server, and what it wrote. */
+static void turn(struct scene *scene)
+{
+	grpc_server_turn(scene->server, 5);
+	while (scene->fd >= 0 && !scene->closed) {
+		ssize_t got =
+			recv(scene->fd, scene->rest + scene->rest_length, sizeof scene->rest - scene->rest_length, MSG_DONTWAIT);
+		scene->closed = got == 0 || (got < 0 && errno != EAGAIN);
+		if (got <= 0)
+			return;
+		scene->rest_length += (size_t)got;
+		take_frames(scene);
+	}
+}
+
+#define UNTIL(scene, condition)                                                 \
+	for (int64_t until_ms = weir_monotonic_ms() + PATIENCE_MS; !(condition);) { \
+		turn(scene);                                                            \
+		if (weir_monotonic_ms() > until_ms)                                     \
+			fail_msg("never: %s", #condition);                                  \
+	}
+
+static void send_all(struct scene *scene, const void *bytes, size_t length)
+{
+	const char *at = bytes;
+	while (length > 0) {
+		ssize_t put = send(scene->fd, at, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (put < 0 && errno != EAGAIN) {
+			scene->closed = true;
+			return;
+		}
+		if (put < 0) {
+			turn(scene);
+			continue;
+		}
+		at += put;
+		length -= (size_t)put;
+	}
+}
+
+static void send_frame(struct scene *scene, uint8_t type, uint8_t flags, uint32_t stream, const void *bytes,
+                       size_t length)
+{
+	const uint8_t head[] = {
+		(uint8_t)(length >> 16), (uint8_t)(length >> 8),  (uint8_t)length,        type,           flags,
+		(uint8_t)(stream >> 24), (uint8_t)(stream >> 16), (uint8_t)(stream >> 8), (uint8_t)stream};
+	send_all(scene, head, sizeof head);
+	send_all(scene, bytes, length);
+}
+
+static void greet(struct scene *scene)
+{
+	connect_client(scene);
+	send_all(scene, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
+	send_frame(scene, SETTINGS, 0, 0, NULL, 0);
+}
+
+/* A field without compression. */
+static size_t put_field(uint8_t *at, const char *name, const char *value)
+{
+	size_t name_length = strlen(name), value_length = strlen(value);
+	assert_true(name_length < 127 && value_length < 127);
+	at[0] = 0;
+	at[1] = (uint8_t)name_length;
+	memcpy(at + 2, name, name_length);
+	at[2 + name_length] = (uint8_t)value_length;
+	memcpy(at + 3 + name_length, value, value_length);
+	return 3 + name_length + value_length;
+}
+
+static void send_head(struct scene *scene, uint32_t stream, const char *path, const char *timeout)
+{
+	uint8_t head[512];
+	size_t length = put_field(head, ":method", "POST");
+	length += put_field(head + length, ":scheme", "http");
+	length += put_field(head + length, ":path", path);
+	length += put_field(head + length, "content-type", "application/grpc");
+	if (timeout != NULL)
+		length += put_field(head + length, "grpc-timeout", timeout);
+	send_frame(scene, HEADERS, END_HEADERS, stream, head, length);
+}
+
+static void send_call(struct scene *scene, uint32_t stream, const char *timeout)
+{
+	send_head(scene, stream, limit_path, timeout);
+	send_frame(scene, DATA, END_STREAM, stream, request_bytes, sizeof request_bytes - 1);
+}
+
+#define COUNT(scene, member) ((int)weir_counter_read(&(scene)->figures->member))
+
+static void a_call_is_answered(void **state)
+{
+	(void)state;
+	struct scene scene;
+	for (int later = 0; later <= 1; later++) {
+		set_up(&scene, (struct grpc_options){0});
+		scene.later = later != 0;
+		greet(&scene);
+		send_call(&scene, 1, NULL);
+		send_call(&scene, 3, "1H");
+		if (scene.later) {
+			UNTIL(&scene, scene.pending_count == 2);
+			assert_false(scene.ended[1] || scene.ended[3]);
+			answer_all(&scene);
+		}
+		UNTIL(&scene, scene.ended[1] && scene.ended[3]);
+		assert_int_equal(COUNT(&scene, calls[0]), 2);
+		UNTIL(&scene, COUNT(&scene, in_flight) == 0);
+		tear_down(&scene);
+	}
+}
+
+static void what_is_unknown_is_answered_before_its_end(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){0});
+	greet(&scene);
+	send_head(&scene, 1, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", NULL);
+	UNTIL(&scene, scene.ended[1] && scene.reset[1]);
+	assert_int_equal(COUNT(&scene, unknown_calls), 1);
+	tear_down(&scene);
+}
+
+static void what_is_slow_ends(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){.stall_ms = 50, .greeting_ms = 50});
+	connect_client(&scene);
+	UNTIL(&scene, scene.closed); /* it never greeted */
+	close(scene.fd);
+	scene.closed = false;
+	greet(&scene);
+	send_head(&scene, 1, limit_path, NULL);
+	send_frame(&scene, DATA, 0, 1, "\0\0", 2);
+	UNTIL(&scene, scene.reset[1]); /* its message never ended */
+	assert_false(scene.closed);
+	send_all(&scene,
+	         "\0\0\x10\0\0\0\0\0\x03"
+	         "123",
+	         12);
+	send_all(&scene,
+	         "\0\0\x10\x01\x04\0\0\0\x03"
+	         "123",
+	         12);
+	UNTIL(&scene, scene.closed); /* a frame never ended */
+	assert_true(COUNT(&scene, stalled) >= 2);
+	tear_down(&scene);
+}
+
+static void a_deadline_ends_waiting(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){0});
+	scene.later = true;
+	greet(&scene);
+	send_call(&scene, 1, "30m");
+	send_call(&scene, 3, NULL);
+	UNTIL(&scene, scene.ended[1]);
+	assert_int_equal(COUNT(&scene, late), 1);
+	assert_int_equal(scene.pending_count, 2);
+	assert_false(scene.ended[3]);
+	assert_int_equal(COUNT(&scene, in_flight), 2); /* whoever judges has its key still */
+	answer_all(&scene);
+	UNTIL(&scene, scene.ended[3] && COUNT(&scene, in_flight) == 0);
+	tear_down(&scene);
+}
+
+static void calls_that_were_reset_are_bounded(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){0});
+	scene.later = true;
+	greet(&scene);
+	for (uint32_t i = 0; i < 3 * GRPC_STREAMS_MAX && !scene.closed; i++) {
+		send_call(&scene, 2 * i + 1, NULL);
+		send_frame(&scene, RST_STREAM, 0, 2 * i + 1, "\0\0\0\x08", 4);
+		if (i % 100 == 0)
+			turn(&scene);
+	}
+	UNTIL(&scene, scene.closed);
+	assert_int_equal(COUNT(&scene, in_flight), 2 * GRPC_STREAMS_MAX);
+	assert_int_equal(COUNT(&scene, connections), 1);
+	answer_all(&scene);
+	UNTIL(&scene, COUNT(&scene, in_flight) == 0 && COUNT(&scene, connections) == 0);
+	assert_int_equal(COUNT(&scene, buffered_bytes), 0);
+	tear_down(&scene);
+}
+
+static void frames_that_ask_nothing_are_bounded(void **state)
+{
+	(void)state;
+	static const struct {
+		uint8_t type;
+		const char *bytes;
+		size_t length;
+	} floods[] = {{PING, "12345678", 8}, {SETTINGS, NULL, 0}, {2 /* PRIORITY */, "\0\0\0\0\x01", 5}};
+	for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) {
+		struct scene scene;
+		set_up(&scene, (struct grpc_options){0});
+		greet(&scene);
+		for (int sent = 0; sent < 20 * GRPC_FRAMES_MAX && !scene.closed; sent++) {
+			send_frame(&scene, floods[i].type, 0, floods[i].type == 2 ? 1 : 0, floods[i].bytes, floods[i].length);
+			if (sent % 1000 == 0)
+				turn(&scene);
+		}
+		UNTIL(&scene, scene.closed);
+		assert_true(COUNT(&scene, protocol_errors) > 0);
+		tear_down(&scene);
+	}
+}
+
+static void what_is_too_large_is_refused(void **state)
+{
+	(void)state;
+	struct scene scene;
+	static const uint8_t zeros[16000];
+	set_up(&scene, (struct grpc_options){0});
+	greet(&scene);
+	send_head(&scene, 1, limit_path, NULL);
+	send_frame(&scene, DATA, 0, 1, "\0\0\x02\0\0", 5); /* 128 KiB, it says */
+	UNTIL(&scene, scene.ended[1]);
+	send_head(&scene, 3, limit_path, NULL);
+	send_frame(&scene, DATA, 0, 3, "\0\0\0\0\x01", 5);
+	for (int i = 0; i < 5; i++)
+		send_frame(&scene, DATA, 0, 3, zeros, sizeof zeros);
+	UNTIL(&scene, scene.ended[3]);
+	uint8_t head[8192];
+	size_t length = put_field(head, ":method", "POST");
+	for (int i = 0; i < 60; i++) /* beyond GRPC_HEADERS_MAX_BYTES by what HTTP/2 counts */
+		length += put_field(
+			head + length, "x-much",
+			"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789");
+	for (uint32_t stream = 5; stream < 9; stream += 2) {
+		send_frame(&scene, HEADERS, 0, stream, head, length);
+		send_frame(&scene, 9, 0, stream, head + 20, 0);
+		send_frame(&scene, 9, END_HEADERS, stream, head + put_field(head, ":method", "POST"), length - 14);
+		UNTIL(&scene, scene.reset[stream] || scene.closed);
+	}
+	tear_down(&scene);
+}
+
+static void it_ends_when_what_was_asked_is_answered(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){0});
+	scene.later = true;
+	greet(&scene);
+	send_call(&scene, 1, NULL);
+	send_head(&scene, 3, "/grpc.health.v1.Health/Watch", NULL);
+	send_frame(&scene, DATA, 0, 3, "\0\0\0\0\0", 5);
+	UNTIL(&scene, scene.pending_count == 1);
+	grpc_server_stop(scene.server);
+	UNTIL(&scene, scene.left && scene.ended[3]);
+	assert_false(scene.closed);
+	answer_all(&scene);
+	UNTIL(&scene, scene.ended[1] && scene.closed && COUNT(&scene, connections) == 0);
+	tear_down(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_is_answered),
+		cmocka_unit_test(what_is_unknown_is_answered_before_its_end),
+		cmocka_unit_test(what_is_slow_ends),
+		cmocka_unit_test(a_deadline_ends_waiting),
+		cmocka_unit_test(calls_that_were_reset_are_bounded),
+		cmocka_unit_test(frames_that_ask_nothing_are_bounded),
+		cmocka_unit_test(what_is_too_large_is_refused),
+		cmocka_unit_test(it_ends_when_what_was_asked_is_answered),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
