@@ -20,9 +20,10 @@ struct lane_checks {
 	enum lane_checks_state state;
 	uint64_t epoch;
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
-	uint64_t position; /* of the newest event */
-	uint64_t returned; /* own messages that came back */
-	int64_t newest_ms; /* time of the newest check that was answered here or seen: times do not go back */
+	uint64_t position;            /* of the newest event */
+	uint64_t highest, highest_at; /* epoch of a frame that was read, and its offset */
+	uint64_t returned;            /* own messages that came back */
+	int64_t newest_ms;            /* time of the newest check that was answered here or seen: times do not go back */
 	struct weir_frame_writer *writer;
 	uint32_t gathered;
 	uint64_t policy_version; /* that the open frame names */
@@ -54,6 +55,10 @@ void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
 		return;
 	if (frame->event_count > 0 && frame->events[frame->event_count - 1].time_ms > checks->newest_ms)
 		checks->newest_ms = frame->events[frame->event_count - 1].time_ms;
+	if (frame->epoch > checks->highest) {
+		checks->highest = frame->epoch;
+		checks->highest_at = lane_next_offset(lane);
+	}
 	if (checks->state != LANE_CHECKS_OPENING && checks->state != LANE_CHECKS_READY)
 		return;
 	if (frame->epoch > checks->epoch) {
@@ -268,6 +273,18 @@ struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms)
 	checks->gathered = 0;
 	return weir_frame_finish_checks(checks->writer, now_ms, checks->epoch, checks->answers, checks->reservations,
 	                                checks->reservation_count);
+}
+
+uint64_t lane_checks_highest(const struct lane *lane)
+{
+	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
+	return checks == NULL ? 0 : checks->highest;
+}
+
+uint64_t lane_checks_highest_at(const struct lane *lane)
+{
+	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
+	return checks == NULL ? 0 : checks->highest_at;
 }
 
 uint64_t lane_checks_returned(const struct lane *lane)

@@ -63,6 +63,9 @@ bool lane_checks_due(const struct lane *lane);
 /** Closes the open frame, of one event at least. @return its message, borrowed until the next call of a function here */
 struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms);
 
+/** The highest epoch of check frames that it has read, and the offset of the first one that has it. */
+uint64_t lane_checks_highest(const struct lane *lane);
+uint64_t lane_checks_highest_at(const struct lane *lane);
 /** How many messages have come back from the log since it was opened, the marker among them. */
 uint64_t lane_checks_returned(const struct lane *lane);
 

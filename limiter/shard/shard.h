@@ -36,6 +36,7 @@ struct shard_options {
 	uint32_t partitions;   /* of the log; 0: as 1 */
 	uint64_t seed;         /* of the fingerprints: one per state directory or cluster, stored with the state */
 	int64_t ceiling_bytes; /* of all this shard's memory (shard_bytes()); 0: none */
+	uint32_t checks_max;   /* that may be pending: shard_check.h; 0: SHARD_CHECKS_PENDING_MAX */
 	int64_t lateness_ms;   /* added to the time that a bucket is remembered; < 0: nothing is forgotten (--once) */
 	const char
 		*swap_directory; /* where evicted buckets are kept beside the store, in a file; NULL: nowhere; borrowed */

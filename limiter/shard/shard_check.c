@@ -232,9 +232,10 @@ struct found {
 	struct bucket *bucket; /* of which there is no copy; NULL: an empty one */
 };
 
-static bool is_full(const struct shard_checks *checks)
+static bool is_full(const struct shard *shard)
 {
-	return checks->pending_count >= SHARD_CHECKS_PENDING_MAX || checks->used_bytes >= SHARD_CHECKS_BYTES_MAX;
+	uint32_t most = shard->options.checks_max > 0 ? shard->options.checks_max : SHARD_CHECKS_PENDING_MAX;
+	return shard->checks->pending_count >= most || shard->checks->used_bytes >= SHARD_CHECKS_BYTES_MAX;
 }
 
 static enum shard_check_state find(struct shard *shard, const struct shard_check *check, uint64_t low, uint64_t high,
@@ -243,7 +244,7 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 	bool is_there;
 	found->bucket = NULL;
 	found->copy = copies_find(shard->checks, low, high);
-	if (!check->peek && is_full(shard->checks))
+	if (!check->peek && is_full(shard))
 		return SHARD_CHECK_FULL;
 	if (check->reserves && !reservations_have_room(&shard->checks->open, low, clock_ms, CHECK_GROUP_MAX))
 		return SHARD_CHECK_FULL;

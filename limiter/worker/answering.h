@@ -11,7 +11,7 @@
 #include "limiter/worker/mail.h"
 
 enum {
-	ANSWER_LOAD_MS = 50,                             /* how long an ask may wait for segments */
+	ANSWER_LOAD_MS = 50,                             /* how long an ask may wait for segments, or for room */
 	ANSWER_DURABLE_MS = 1000,                        /* the same, for an acknowledgement */
 	ANSWER_AWAY_MS = 1200,                           /* the same, for another thread's answer: longer than both */
 	ANSWER_ELSEWHERE_MS = 500,                       /* the same, for another process's, unless it is durable */

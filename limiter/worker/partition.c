@@ -106,6 +106,7 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 		.partitions = core->options.bus->partitions,
 		.seed = core->options.seed,
 		.ceiling_bytes = core->ceiling_bytes,
+		.checks_max = (uint32_t)core->options.config->checks.in_flight,
 		.lateness_ms = core->options.config->limiter.lateness_ms,
 		.swap_directory = core->options.swap_directory,
 	};
@@ -440,6 +441,7 @@ static void be_stored(struct partition *partition, struct checkpoint_job *job)
 		return;
 	}
 	checkpointing_advance(&partition->checkpointing, partition->tools->core, job);
+	partition_checks_stored(&partition->checks, job->cut.state.next_offset);
 	if (partition_state_loads(partition->state))
 		return;
 	checkpointing_clean(partition->lane);

@@ -25,7 +25,9 @@ void partition_checks_deinit(struct partition_checks *checks)
 	partition_checks_close(checks);
 	weir_text_deinit(&checks->unsent);
 	free(checks->held);
+	free(checks->parked);
 	checks->held = NULL;
+	checks->parked = NULL;
 	checks->held_room = 0;
 }
 
@@ -167,25 +169,36 @@ static enum check_why refusal(struct partition_checks *checks)
 	return checks->unsent.length > 0 || lane_checks_due(checks->lane) ? CHECK_WHY_FULL : CHECK_WHY_NONE;
 }
 
-/* Keeps an ask for later, in a packet. @return false: there are too many */
-static bool park(struct partition_checks *checks, const struct answer_place *place)
+/* Keeps an ask for later, in a packet. @param why  what it waits for @return false: there are too many */
+static bool park(struct partition_checks *checks, const struct answer_place *place, enum check_why why)
 {
 	if (checks->parked_count == PARTITION_CHECKS_PARKED_MAX)
 		return false;
-	checks->parked[checks->parked_count++] = *place;
+	if (checks->parked == NULL)
+		checks->parked = weir_alloc(PARTITION_CHECKS_PARKED_MAX, sizeof *checks->parked);
+	checks->parked[checks->parked_count++] = (struct parked_ask){.place = *place, .why = why};
+	checks->parked_full += why == CHECK_WHY_FULL;
 	return true;
 }
 
 /* One of the surface's own asks has to wait: it is copied. @param own  the packet for it; made at the first */
 static bool park_own(struct partition_checks *checks, const struct check_ask *ask, struct mail_packet **own,
-                     int64_t now_us)
+                     int64_t now_us, enum check_why why)
 {
 	if (*own == NULL)
 		*own = answering_packet(checks->answering, now_us, ANSWER_AWAY_MS);
 	if (*own == NULL || checks->parked_count == PARTITION_CHECKS_PARKED_MAX || !mail_packet_add(*own, ask))
 		return false;
 	(*own)->open++;
-	return park(checks, &(struct answer_place){.packet = *own, .index = (*own)->count - 1, .asked_us = now_us});
+	return park(checks, &(struct answer_place){.packet = *own, .index = (*own)->count - 1, .asked_us = now_us}, why);
+}
+
+/* What an ask waits for, as it was answered. @return CHECK_WHY_NONE: it does not wait */
+static enum check_why wait_of(const struct check_answer *answer)
+{
+	if (answer->outcome == CHECK_LATER)
+		return CHECK_WHY_LOADING;
+	return answer->outcome == CHECK_UNAVAILABLE && answer->why == CHECK_WHY_FULL ? CHECK_WHY_FULL : CHECK_WHY_NONE;
 }
 
 /* What the lane has answered: whether it has to wait. @param place  where its answer goes */
@@ -215,61 +228,82 @@ void partition_checks_ask(struct partition_checks *checks, const struct check_as
 		struct answer_place place = {.packet = packet, .index = at, .asked_us = now_us};
 		if (why != CHECK_WHY_NONE)
 			answers[at] = answer_unavailable(asks[at].ticket, why);
-		else if (answers[at].outcome != CHECK_LATER)
+		enum check_why wait = wait_of(&answers[at]);
+		if (wait == CHECK_WHY_NONE)
 			settle(checks, &asks[at], &place, &answers[at]);
-		else if (packet != NULL ? !park(checks, &place) : !park_own(checks, &asks[at], &own, now_us))
+		else if (packet != NULL ? park(checks, &place, wait) : park_own(checks, &asks[at], &own, now_us, wait))
+			answers[at] = (struct check_answer){.outcome = CHECK_LATER, .ticket = asks[at].ticket};
+		else
 			answers[at] = answer_unavailable(asks[at].ticket, CHECK_WHY_FULL);
 	}
 	if (own != NULL && own->open == 0) /* none could be kept */
 		answering_put_back(checks->answering, own);
 }
 
-/* ---- asks that wait for segments ---- */
+/* ---- asks that wait ---- */
 
-/* Asks one of them again. @return whether it waits on */
-static bool ask_again(struct partition_checks *checks, const struct answer_place *place)
+/* Asks one of them again. @return what it waits for; CHECK_WHY_NONE: it is answered */
+static enum check_why ask_again(struct partition_checks *checks, const struct answer_place *place)
 {
 	const struct check_ask *ask = &place->packet->asks[place->index];
 	enum check_why why = refusal(checks);
 	struct check_answer answer = answer_unavailable(ask->ticket, why);
 	if (why == CHECK_WHY_NONE)
 		lane_check(checks->lane, ask, NULL, 1, weir_wall_ms(), &answer);
-	if (answer.outcome == CHECK_LATER)
-		return true;
+	enum check_why wait = wait_of(&answer);
+	if (wait != CHECK_WHY_NONE)
+		return wait;
 	settle(checks, ask, place, &answer);
 	if (answer.outcome != CHECK_LATER)
 		answering_give(checks->answering, place, &answer);
-	return false;
+	return CHECK_WHY_NONE;
 }
 
-void partition_checks_loaded(struct partition_checks *checks)
+/* Asks those again that wait for something, oldest first; of those that wait for room, up to the first that has none. */
+static void ask_parked(struct partition_checks *checks, enum check_why why)
 {
-	uint32_t kept = 0;
-	checks->loading = false;
-	for (uint32_t i = 0; i < checks->parked_count; i++) {
-		struct answer_place place = checks->parked[i];
-		if (ask_again(checks, &place))
-			checks->parked[kept++] = place;
+	uint32_t kept = 0, count = checks->parked_count;
+	bool full = false;
+	checks->parked_full = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		struct parked_ask parked = checks->parked[i];
+		if (parked.why == why && !(full && why == CHECK_WHY_FULL))
+			parked.why = ask_again(checks, &parked.place);
+		full |= parked.why == CHECK_WHY_FULL;
+		if (parked.why == CHECK_WHY_NONE)
+			continue;
+		checks->parked_full += parked.why == CHECK_WHY_FULL;
+		checks->parked[kept++] = parked;
 	}
 	checks->parked_count = kept;
 	if (kept == 0 && checks->lane != NULL)
 		lane_checks_give_up(checks->lane);
 }
 
-/* Ends waits. @param all  also those whose time is not up */
-static void give_up_parked(struct partition_checks *checks, int64_t now_ms, bool all, enum check_why why)
+void partition_checks_loaded(struct partition_checks *checks)
+{
+	checks->loading = false;
+	ask_parked(checks, CHECK_WHY_LOADING);
+}
+
+/* Ends waits. @param why  all of them, and this is why; CHECK_WHY_NONE: only those whose time is up */
+static void give_up_parked(struct partition_checks *checks, int64_t now_ms, enum check_why why)
 {
 	uint32_t kept = 0;
 	if (checks->parked_count == 0)
 		return;
+	checks->parked_full = 0;
 	for (uint32_t i = 0; i < checks->parked_count; i++) {
-		struct answer_place place = checks->parked[i];
-		if (!all && now_ms - place.asked_us / 1000 < ANSWER_LOAD_MS) {
-			checks->parked[kept++] = place;
+		struct parked_ask parked = checks->parked[i];
+		const struct answer_place *place = &parked.place;
+		if (why == CHECK_WHY_NONE && now_ms - place->asked_us / 1000 < ANSWER_LOAD_MS) {
+			checks->parked_full += parked.why == CHECK_WHY_FULL;
+			checks->parked[kept++] = parked;
 			continue;
 		}
-		struct check_answer answer = answer_unavailable(place.packet->asks[place.index].ticket, why);
-		answering_give(checks->answering, &place, &answer);
+		struct check_answer answer =
+			answer_unavailable(place->packet->asks[place->index].ticket, why != CHECK_WHY_NONE ? why : parked.why);
+		answering_give(checks->answering, place, &answer);
 	}
 	checks->parked_count = kept;
 	if (kept == 0)
@@ -291,16 +325,26 @@ static struct owners *owners_here(const struct partition_checks *checks)
 	return checks->answering->core->options.checks->owners;
 }
 
-void partition_checks_open(struct partition_checks *checks, struct lane *lane, uint64_t epoch)
+/* @param log_epoch  of the messages */
+static void open_lane(struct partition_checks *checks, struct lane *lane, uint64_t log_epoch)
 {
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
-	if (checks->answering == NULL || getrandom(source, sizeof source, 0) != (ssize_t)sizeof source)
+	if (getrandom(source, sizeof source, 0) != (ssize_t)sizeof source)
 		return;
 	assert(checks->lane == NULL && checks->sent_count == 0);
 	checks->lane = lane;
-	send_or_keep(checks, lane_checks_open(lane, source, epoch, weir_wall_ms()), 0);
+	checks->proved = false;
+	send_or_keep(checks, lane_checks_open(lane, source, log_epoch, weir_wall_ms()), 0);
 	if (owners_here(checks) != NULL)
-		owners_took(owners_here(checks), checks->number, epoch);
+		owners_took(owners_here(checks), checks->number, checks->epoch);
+}
+
+void partition_checks_open(struct partition_checks *checks, struct lane *lane, uint64_t epoch)
+{
+	if (checks->answering == NULL)
+		return;
+	checks->epoch = epoch;
+	open_lane(checks, lane, epoch);
 }
 
 void partition_checks_close(struct partition_checks *checks)
@@ -309,7 +353,7 @@ void partition_checks_close(struct partition_checks *checks)
 		return;
 	if (owners_here(checks) != NULL)
 		owners_left(owners_here(checks), checks->number);
-	give_up_parked(checks, 0, true, CHECK_WHY_MOVING);
+	give_up_parked(checks, 0, CHECK_WHY_MOVING);
 	release(checks, checks->held_next, CHECK_WHY_MOVING);
 	lane_checks_close(checks->lane);
 	weir_text_clear(&checks->unsent);
@@ -317,6 +361,24 @@ void partition_checks_close(struct partition_checks *checks)
 	checks->closed = checks->acknowledged = 0;
 	checks->loading = false;
 	checks->lane = NULL;
+}
+
+/* Above what the log says, where that is of nobody any more. */
+static void begin_anew(struct partition_checks *checks)
+{
+	struct lane *lane = checks->lane;
+	if (!checks->proved || !partition_checks_are_safe(checks))
+		return;
+	partition_checks_close(checks);
+	open_lane(checks, lane, lane_checks_highest(lane) + 1);
+}
+
+void partition_checks_stored(struct partition_checks *checks, uint64_t next_offset)
+{
+	if (!partition_checks_are_over(checks) || next_offset <= lane_checks_highest_at(checks->lane))
+		return;
+	checks->proved = true;
+	begin_anew(checks);
 }
 
 void partition_checks_step(struct partition_checks *checks, int64_t now_ms)
@@ -327,7 +389,10 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms)
 	flush(checks);
 	release_certain(checks);
 	give_up_held(checks, now_ms);
-	give_up_parked(checks, now_ms, false, CHECK_WHY_LOADING);
+	if (checks->parked_full > 0)
+		ask_parked(checks, CHECK_WHY_FULL);
+	give_up_parked(checks, now_ms, CHECK_WHY_NONE);
+	begin_anew(checks);
 }
 
 bool partition_checks_are_busy(const struct partition_checks *checks)

@@ -15,8 +15,13 @@
  * processes can take the partition, it is held until the frame has come back, too: had
  * another taken it before, its marker would have come first, and the answer is void.
  *
- * An ask whose bucket is in the store waits until its segment is loaded,
- * ANSWER_LOAD_MS at most.
+ * An ask whose bucket is in the store waits until its segment is loaded, and one that
+ * finds too many under way until some have come back: ANSWER_LOAD_MS at most.
+ *
+ * A store that was restored from an older copy gives epochs below those of the log, so
+ * that the log seems to say that another has the partition. Once a checkpoint is stored
+ * that was cut after that was read, the store has said that nobody has: a marker above
+ * the log's epochs begins anew.
  */
 #ifndef LIMITER_PARTITION_CHECKS_H
 #define LIMITER_PARTITION_CHECKS_H
@@ -29,7 +34,7 @@ enum {
 	PARTITION_CHECKS_FRAMES_SOON = 64, /* so many are sent as soon as a turn ends, however small; */
 	PARTITION_CHECKS_FRAMES = 128,     /* so many at all, the others full */
 	PARTITION_CHECKS_ACKNOWLEDGED_MS = 500,
-	PARTITION_CHECKS_PARKED_MAX = 256,
+	PARTITION_CHECKS_PARKED_MAX = 1024,
 };
 
 /* A frame that was sent and is not acknowledged. */
@@ -44,6 +49,12 @@ struct held_answer {
 	uint64_t frame; /* the number of the message that has its event; the marker's is 1 */
 	struct answer_place place;
 	struct check_answer answer;
+};
+
+/* An ask that waits. */
+struct parked_ask {
+	struct answer_place place;
+	enum check_why why; /* LOADING: for a segment; FULL */
 };
 
 struct partition_checks {
@@ -63,10 +74,12 @@ struct partition_checks {
 	struct held_answer *held;
 	uint32_t held_room;
 	uint64_t held_first, held_next; /* numbers */
-	/* asks that wait for segments */
-	struct answer_place parked[PARTITION_CHECKS_PARKED_MAX];
+	struct parked_ask *parked;      /* room for PARTITION_CHECKS_PARKED_MAX; NULL: none was ever needed */
 	uint32_t parked_count;
-	bool loading; /* a job for them is at checkpoint I/O */
+	uint32_t parked_full; /* of which FULL */
+	uint64_t epoch;       /* under which the partition was taken */
+	bool proved;          /* the log says that another has the partition, and the store that nobody has */
+	bool loading;         /* a job for them is at checkpoint I/O */
 };
 
 void partition_checks_init(struct partition_checks *checks, uint32_t number, struct publisher *publisher,
@@ -75,6 +88,8 @@ void partition_checks_deinit(struct partition_checks *checks);
 
 /** The partition was taken, under an epoch: sends the marker. */
 void partition_checks_open(struct partition_checks *checks, struct lane *lane, uint64_t epoch);
+/** A checkpoint was stored under the epoch: higher ones in the log before its next offset are of nobody any more. */
+void partition_checks_stored(struct partition_checks *checks, uint64_t next_offset);
 /** Ends it: what was not answered yet gets CHECK_UNAVAILABLE. Does nothing if it is closed. */
 void partition_checks_close(struct partition_checks *checks);
 

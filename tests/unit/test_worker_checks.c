@@ -281,6 +281,65 @@ static void as_many_pass_as_the_limit_says(void **state)
 	callers_free(callers);
 }
 
+/* ---- other owners ---- */
+
+/* A marker, or a check that passed, as another owner of all partitions appends them. */
+static void append_as_another(struct scene *scene, uint64_t epoch)
+{
+	static const uint8_t source[WEIR_SOURCE_ID_BYTES] = "another owner...";
+	struct weir_frame_writer *writer = weir_frame_writer_new();
+	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
+		weir_frame_begin(writer, source, 1, weir_wall_ms(), 1);
+		scene_send(scene, partition, weir_frame_finish_checks(writer, weir_wall_ms(), epoch, NULL));
+	}
+	weir_frame_writer_free(writer);
+}
+
+/* Not all that is acknowledged may be told: another owner's marker may stand before it. */
+static void a_durable_answer_waits_for_the_log(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(1);
+	stage->scene->checks = &callers->checks;
+	process_start(process, stage->scene, true, 0);
+	process_give(process, 15);
+	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_PASSED);
+
+	faults.deaf = true;
+	append_as_another(stage->scene, UINT64_MAX / 2);
+	uint64_t durable = call(callers, 0, "ann", false, true);
+	nanosleep(&(struct timespec){.tv_nsec = 300000000L}, NULL); /* acknowledged long ago */
+	assert_false(callers->calls[durable].answered);
+	faults.deaf = false;
+	struct check_answer answer = answer_of(callers, durable);
+	assert_why(&answer, "moving");
+	process_stop(process, false);
+	callers_free(callers);
+}
+
+/* A store from an older copy gives epochs below the log's: whoever has them is asked for, and found to be nobody. */
+static void epochs_of_a_lost_store_are_passed(void **state)
+{
+	struct stage *stage = *state;
+	struct process *process = &stage->processes[0];
+	struct callers *callers = callers_new(1);
+	stage->scene->checks = &callers->checks;
+	process_start(process, stage->scene, false, 0);
+	assert_int_equal(insist(callers, 0, "ann").outcome, CHECK_PASSED);
+	append_as_another(stage->scene, UINT64_MAX / 2);
+	uint32_t passed = 1;
+	while (insist(callers, 0, "ann").outcome == CHECK_PASSED)
+		passed++;
+	assert_int_equal(passed, LIMIT);
+	/* Nothing but the other's marker comes after it. */
+	append_as_another(stage->scene, UINT64_MAX / 2 + 10);
+	assert_int_equal(insist(callers, 0, "bob").outcome, CHECK_PASSED);
+	process_stop(process, true);
+	compare_with_replay(stage);
+	callers_free(callers);
+}
+
 /* ---- what the log does not take ---- */
 
 static void a_durable_answer_waits_for_the_acknowledgement(void **state)
@@ -403,6 +462,8 @@ int main(int argc, char **argv)
 		cmocka_set_test_filter(argv[1]);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(as_many_pass_as_the_limit_says, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_log, set_up, stage_tear_down),
+		cmocka_unit_test_setup_teardown(epochs_of_a_lost_store_are_passed, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_durable_answer_waits_for_the_acknowledgement, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(a_full_bus_holds_up_nobody, set_up, stage_tear_down),
 		cmocka_unit_test_setup_teardown(no_more_pass_while_partitions_move, set_up, stage_tear_down),

@@ -46,6 +46,7 @@ struct faults {
 	_Atomic int producers;     /* made */
 	_Atomic int send_takes_ms; /* each */
 	_Atomic bool full;         /* nothing more is accepted */
+	_Atomic bool deaf;         /* nothing is received */
 	_Atomic int withheld;      /* acknowledgements of this topic + 1 are kept back; 0: they are given out again */
 };
 
@@ -163,6 +164,11 @@ static enum weir_status faulty_receive(struct weir_consumer *consumer, struct we
                                        int timeout_ms, size_t *count, struct weir_error *error)
 {
 	uint32_t gap = faults.gap;
+	if (faults.deaf) {
+		*count = 0;
+		nanosleep(&(struct timespec){.tv_nsec = 1000000L}, NULL);
+		return WEIR_OK;
+	}
 	uint64_t position = gap > 0 ? scene_faulty->own->position(consumer, gap - 1) : 0;
 	if (position == 0)
 		return scene_faulty->own->receive(consumer, messages, most, timeout_ms, count, error);
