@@ -9,6 +9,7 @@ static const struct command commands[] = {
 	{"weir.allow", -3, COMMAND_CHECK, 1, run_allow, "WEIR.ALLOW key zone [cost]"},
 	{"cl.throttle", -5, COMMAND_CHECK, 1, run_throttle, "CL.THROTTLE key max_burst count period [quantity]"},
 	{"weir.peek", -3, COMMAND_CHECK, 1, run_peek, "WEIR.PEEK key zone [cost]"},
+	{"weir.all", -5, COMMAND_CHECK, 2, run_all, "WEIR.ALL numchecks key zone cost [key zone cost ...]"},
 	{"weir.reserve", -4, COMMAND_CHECK, 1, run_reserve, "WEIR.RESERVE key zone cost [ttl_ms]"},
 	{"weir.settle", 5, COMMAND_CHECK, 1, run_settle, "WEIR.SETTLE key zone id cost"},
 	{"weir.release", 4, COMMAND_CHECK, 1, run_release, "WEIR.RELEASE key zone id"},

@@ -79,6 +79,13 @@ bool check_fail(struct connection *connection, const char *words)
 	return fail(connection, "ERR", words);
 }
 
+enum weir_status check_can_be(const struct weir_zone *zone, struct weir_span given, struct weir_error *error)
+{
+	char room[WEIR_KEY_MAX_BYTES];
+	struct weir_span key;
+	return check_key(zone, given, room, &key, error);
+}
+
 struct check_ask *check_take(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
                              enum reply_form form, bool *more)
 {
