@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations over sockets: an estimate now, the real cost later, through restarts and kill -9."""
 
+import contextlib
 import os
 import random
+import sqlite3
 import sys
 import threading
 import time
@@ -26,11 +28,12 @@ ZONES = [
 ]
 
 
-def start(place, *, state="state", zones=None, **checks):
+def start(place, *, state="state", zones=None, archiver=None, **checks):
     """A weir run that takes checks, once it answers: it, a client, and its port."""
     port = free_port()
     config = place.config(zones or ZONES, [source(place.write("log", ""))], bus={"partitions": 4},
-                          limiter={"threads": 2, "memory": "64MiB"}, listen={"resp": f"127.0.0.1:{port}"}, checks=checks)
+                          limiter={"threads": 2, "memory": "64MiB"}, listen={"resp": f"127.0.0.1:{port}"}, checks=checks,
+                          **({"archiver": archiver} if archiver else {}))
     weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path("out"))
     until(lambda: "following" in weir.said(), "weir follows", running=weir)
     client = Redis(port)
@@ -237,6 +240,26 @@ def test_all_or_none_passes_no_limit_among_many_callers(place):
             until(lambda key=key, used=used: left(client, key, "day") == 100 - used, f"{key}: what passed alone counts")
         assert len(passed) > 60, len(passed)
         assert weir.stop() == 0, weir.said()
+
+
+def test_checks_are_in_the_archive_as_events(place):
+    site = [zone("site", [sliding(5, "1h")], key=("user",), history=True)]
+    weir, client, _ = start(place, zones=site, archiver={"enabled": True, "interval": "100ms"})
+    for _ in range(8):
+        client.call("WEIR.CHECK", "ann", "site")
+    reply = client.call("WEIR.RESERVE", "bob", "site", 2)
+    client.call("WEIR.SETTLE", "bob", "site", reply[5], 1)
+
+    def rows(sql):
+        with contextlib.closing(sqlite3.connect(place.path("state", "weir.db"))) as store:
+            return sorted(store.execute(sql).fetchall())
+    counts = "SELECT sum(passed), sum(blocked) FROM count_hourly GROUP BY bucket"
+    until(lambda: rows(counts) == [(1, 0), (5, 3)], "five passed, three were blocked, a settlement is no event",
+          running=weir)
+    until(lambda: len(rows("SELECT * FROM zone_txn")) == 9, "each check is in the history", running=weir)
+    top = place.good("top", "--state", place.path("state"), "--once", "--json").objects()[0]
+    assert [(row["key"], row["passed"], row["blocked"]) for row in top["top"]] == [("ann", 5, 3), ("bob", 1, 0)], top
+    assert weir.stop() == 0, weir.said()
 
 
 if __name__ == "__main__":

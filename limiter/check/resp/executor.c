@@ -20,10 +20,12 @@ static struct slot *take_slot(struct resp_server *server)
 	return slot;
 }
 
+/* It is answered. */
 static void free_first_slot(struct connection *connection)
 {
 	struct resp_server *server = connection->server;
 	struct slot *slot = connection->first;
+	check_counts_add(server->counts, slot->counted, slot->answer.outcome);
 	connection->first = slot->next;
 	if (connection->first == NULL)
 		connection->last = NULL;

@@ -6,6 +6,7 @@
 #include "common/policy/policy.h"
 #include "common/resp/resp_command.h"
 #include "common/resp/resp_writer.h"
+#include "limiter/check/check_counts.h"
 #include "limiter/check/resp/resp_server.h"
 
 enum {
@@ -35,6 +36,7 @@ struct slot {
 	bool answered;
 	uint32_t together; /* of a bundle's first: how many there are, for one reply; else 0 */
 	enum reply_form form;
+	uint32_t counted; /* the number of its zone's counts */
 	struct check_answer answer;
 };
 
@@ -98,6 +100,7 @@ struct throttle {
 struct resp_server {
 	struct resp_options options;
 	struct resp_figures figures;
+	struct check_counts *counts;
 	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and every second */
 	bool woken, ticks, stopping;
 	struct listener *listeners;
