@@ -65,7 +65,7 @@ void weir_histogram_observe(struct weir_histogram *histogram, const struct weir_
 
 enum weir_metric_type { WEIR_COUNTER, WEIR_GAUGE, WEIR_HISTOGRAM };
 
-enum { WEIR_METRIC_LABELS_MAX = 2 };
+enum { WEIR_METRIC_LABELS_MAX = 3 };
 
 /* One metric, whatever its labels' values. Nothing is written on a page but by its row. */
 struct weir_metric {

@@ -154,6 +154,13 @@ struct weir_span weir_redis_answer_text(const struct weir_redis_answer *answer)
 	return (struct weir_span){.at = reply->str, .length = (uint32_t)reply->len};
 }
 
+bool weir_redis_answer_number(const struct weir_redis_answer *answer, int64_t *number)
+{
+	const redisReply *reply = reply_of(answer);
+	*number = reply->integer;
+	return reply->type == REDIS_REPLY_INTEGER;
+}
+
 size_t weir_redis_answer_count(const struct weir_redis_answer *answer)
 {
 	return reply_of(answer)->type == REDIS_REPLY_ARRAY ? reply_of(answer)->elements : 0;

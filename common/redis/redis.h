@@ -53,6 +53,8 @@ void weir_redis_answer_free(struct weir_redis_answer *answer);
 bool weir_redis_answer_is_nil(const struct weir_redis_answer *answer);
 /** Its text, with `at` NULL where it is none. Borrowed from the answer. */
 struct weir_span weir_redis_answer_text(const struct weir_redis_answer *answer);
+/** @return false: it is no number */
+bool weir_redis_answer_number(const struct weir_redis_answer *answer, int64_t *number);
 /** How many elements it has, and one of them. */
 size_t weir_redis_answer_count(const struct weir_redis_answer *answer);
 const struct weir_redis_answer *weir_redis_answer_element(const struct weir_redis_answer *answer, size_t index);

@@ -13,7 +13,7 @@
 #include "common/base/status.h"
 
 enum {
-	WEIR_RESP_WORDS_KEPT = 16,  /* of a longer command the first ones are kept, and the number of all */
+	WEIR_RESP_WORDS_KEPT = 64,  /* of a longer command the first ones are kept, and the number of all */
 	WEIR_RESP_WORDS_MAX = 1024, /* beyond, it is no command */
 	WEIR_RESP_LINE_MAX_BYTES = 16 << 10,
 };

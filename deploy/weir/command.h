@@ -14,7 +14,7 @@ struct command {
 extern const struct command command_run, command_validate, command_generate, command_policy, command_block,
 	command_lift, command_allow, command_list, command_top, command_forget, command_recover, command_override,
 	command_decode, command_state, command_subscribe, command_setup, command_explain, command_serve, command_watch,
-	command_doctor, command_backtest, command_suggest, command_import, command_test, command_reference;
+	command_doctor, command_backtest, command_suggest, command_import, command_check, command_test, command_reference;
 
 enum { WEIR_COMMANDS_MAX = 63 };
 

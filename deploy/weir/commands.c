@@ -12,6 +12,7 @@ const struct command *const weir_commands[WEIR_COMMANDS_MAX + 1] = {
 	&command_suggest,
 	&command_generate,
 	&command_policy,
+	&command_check,
 	&command_block,
 	&command_lift,
 	&command_allow,

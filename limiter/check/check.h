@@ -15,7 +15,13 @@
 
 struct weir_policy;
 
-enum { CHECK_GROUP_MAX = 64 /* asks that are judged together */ };
+enum {
+	CHECK_GROUP_MAX = 64,  /* asks that are judged together */
+	CHECK_BUNDLE_MAX = 16, /* of these, that count all or none */
+};
+
+/* Set in tickets that are not a surface's: the judge's own. */
+#define CHECK_TICKET_OF_BUNDLE (UINT64_C(1) << 63)
 
 enum check_kind {
 	CHECK_COUNTS,   /* an event of this cost */
@@ -37,7 +43,8 @@ struct check_ask {
 	enum check_kind kind;
 	int64_t ttl_ms; /* of one that reserves: after which its estimate stands; 1 to CHECK_TTL_MAX_MS */
 	uint8_t reservation[WEIR_RESERVATION_ID_BYTES]; /* of one that settles: which */
-	bool durable;                                   /* answer after the log's acknowledgement */
+	uint32_t bundle; /* 0; else those beside it with the same number count all, or none; CHECK_COUNTS alone */
+	bool durable;    /* answer after the log's acknowledgement */
 	bool forwarded;  /* another limiter asks for its own caller: it is answered here or not at all */
 	uint64_t ticket; /* the surface's own, below CHECK_TICKET_END; comes back with the answer */
 };
@@ -95,7 +102,8 @@ struct check_answer {
 
 /*
  * Who judges. A surface calls ask() with all that it could read at once (CHECK_GROUP_MAX at most), and gets answers in the
- * same order; one with CHECK_LATER is answered afterwards by the surface's answered(). All in one thread.
+ * same order. Of a bundle nothing was counted but those that are CHECK_BLOCKED, if there are any: what passed is as if it had
+ * been peeked; an answer that is neither is that of all. One with CHECK_LATER is answered afterwards by the surface's answered(). All in one thread.
  */
 struct check_judge {
 	void *context;

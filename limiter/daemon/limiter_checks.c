@@ -28,6 +28,7 @@
 enum { LOOK_MS = 1000 };
 
 enum {
+	CHECKS,
 	ANSWERS,
 	UNAVAILABLE,
 	SECONDS,
@@ -53,6 +54,12 @@ enum {
 };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
+	[CHECKS] =
+		{"weir_checks_total", WEIR_COUNTER, "checks",
+         WEIR_LABELS({"zone", "the zone's name, or (other) beyond 1,024"}, {"surface", "`resp`"},
+                     {"answer", "`passed`, `blocked`, `settled`, `unavailable`, `refused`"}),
+         "What callers were told, by zone. `refused`: to settle a reservation that is not open, or in a zone that was "
+         "removed meanwhile."},
 	[ANSWERS] =
 		{"weir_check_answers_total", WEIR_COUNTER, "checks",
          WEIR_LABELS({"answer", "`passed`, `blocked`, `settled`, `no_zone`, `no_reservation`, `unavailable`"}),
@@ -470,6 +477,58 @@ static void cluster_metrics(const struct limiter_checks *checks, const struct li
 	weir_metrics_counter(page, &metrics[LINK_FAILURES], LINK_FIGURE(checks, failures));
 }
 
+/* One sample of all surfaces. */
+static void zone_metrics(struct weir_text *page, const char *zone, const uint64_t sums[CHECK_COUNTED_MAX])
+{
+	for (int i = 0; i < CHECK_COUNTED_MAX; i++) {
+		const struct weir_span labels[] = {weir_span_of(zone), weir_span_of("resp"),
+		                                   weir_span_of(check_counted_name((enum check_counted)i))};
+		if (sums[i] > 0)
+			weir_metrics_uint(page, &metrics[CHECKS], labels, sums[i]);
+	}
+}
+
+/* Adds what another surface has of a zone, under whatever number. */
+static void add_zone(const struct check_counts *counts, const char *zone, uint64_t sums[CHECK_COUNTED_MAX])
+{
+	uint64_t answers[CHECK_COUNTED_MAX];
+	const char *name;
+	for (uint32_t number = 0; number <= CHECK_COUNTED_OTHER; number++) {
+		bool same = check_counts_read(counts, number, &name, answers) && strcmp(name, zone) == 0;
+		for (int i = 0; same && i < CHECK_COUNTED_MAX; i++)
+			sums[i] += answers[i];
+	}
+}
+
+/* Whether one of the surfaces before it has the zone: then that one's turn has counted it. */
+static bool is_counted(const struct limiter_checks *checks, uint32_t before, const char *zone)
+{
+	uint64_t answers[CHECK_COUNTED_MAX];
+	const char *name;
+	for (uint32_t i = 0; i < before; i++)
+		for (uint32_t number = 0; number <= CHECK_COUNTED_OTHER; number++)
+			if (check_counts_read(resp_server_counts(checks->surfaces[i]), number, &name, answers) &&
+			    strcmp(name, zone) == 0)
+				return true;
+	return false;
+}
+
+static void zones_metrics(const struct limiter_checks *checks, struct weir_text *page)
+{
+	uint64_t answers[CHECK_COUNTED_MAX];
+	const char *name;
+	weir_metrics_family(page, &metrics[CHECKS]);
+	for (uint32_t i = 0; checks != NULL && i < checks->surface_count; i++)
+		for (uint32_t number = 0; number <= CHECK_COUNTED_OTHER; number++) {
+			if (!check_counts_read(resp_server_counts(checks->surfaces[i]), number, &name, answers) ||
+			    is_counted(checks, i, name))
+				continue;
+			for (uint32_t j = i + 1; j < checks->surface_count; j++)
+				add_zone(resp_server_counts(checks->surfaces[j]), name, answers);
+			zone_metrics(page, name, answers);
+		}
+}
+
 static void command_metrics(const struct limiter_checks *checks, struct weir_text *page)
 {
 	const struct weir_span unknown = weir_span_of("(unknown)");
@@ -512,6 +571,7 @@ static void request_metrics(const struct checks_http *http, struct weir_text *pa
 void limiter_checks_metrics(const struct limiter_checks *checks, const struct limiter_parts *parts,
                             struct weir_text *page)
 {
+	zones_metrics(checks, page);
 	answer_metrics(parts, page);
 	limiter_histogram(parts, page, &metrics[SECONDS], &weir_latency_scale, offsetof(struct worker_stats, check));
 	weir_metrics_gauge(page, &metrics[PENDING], (double)SUM(parts, checks_pending));

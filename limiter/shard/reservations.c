@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_LEAST = 64, NUMBER = 8, RECORD_BYTES = WEIR_RESERVATION_ID_BYTES + 8 * NUMBER };
+enum { SWEEP_MS = 100, ROOM_LEAST = 64, NUMBER = 8, RECORD_BYTES = WEIR_RESERVATION_ID_BYTES + 8 * NUMBER };
 
 void reservations_deinit(struct reservations *reservations)
 {
@@ -51,6 +51,8 @@ static void put(struct reservations *reservations, const struct reservation *one
 	else /* two events of one position: the later one counts */
 		(*cell_of(reservations, place->low))--;
 	(*cell_of(reservations, one->low))++;
+	if (reservations->count == 1 || one->ends_ms < reservations->first_end_ms)
+		reservations->first_end_ms = one->ends_ms;
 	*place = *one;
 }
 
@@ -58,7 +60,8 @@ static void put(struct reservations *reservations, const struct reservation *one
 static void rebuild(struct reservations *reservations, uint32_t room, int64_t t)
 {
 	struct reservations before = *reservations;
-	*reservations = (struct reservations){.held = weir_alloc(room, sizeof *before.held), .room = room};
+	*reservations =
+		(struct reservations){.held = weir_alloc(room, sizeof *before.held), .room = room, .swept_ms = before.swept_ms};
 	for (uint32_t i = 0; i < before.room; i++)
 		if (before.held[i].ends_ms > t)
 			put(reservations, &before.held[i]);
@@ -68,7 +71,7 @@ static void rebuild(struct reservations *reservations, uint32_t room, int64_t t)
 /* Makes room for one more. @return false: there are too many */
 static bool make_room(struct reservations *reservations, int64_t t)
 {
-	if (reservations->count >= RESERVATIONS_MAX)
+	if (reservations->count >= RESERVATIONS_MAX && t >= reservations->first_end_ms)
 		rebuild(reservations, reservations->room, t);
 	if (reservations->count >= RESERVATIONS_MAX)
 		return false;
@@ -85,16 +88,21 @@ bool reservations_add(struct reservations *reservations, const struct reservatio
 	return true;
 }
 
+static bool is_full(struct reservations *reservations, uint64_t low, uint32_t under_way)
+{
+	return reservations->count + under_way >= RESERVATIONS_MAX ||
+	       *cell_of(reservations, low) + under_way >= RESERVATIONS_OF_A_KEY_MAX;
+}
+
 bool reservations_have_room(struct reservations *reservations, uint64_t low, int64_t t, uint32_t under_way)
 {
-	bool is_full = reservations->count + under_way >= RESERVATIONS_MAX ||
-	               *cell_of(reservations, low) + under_way >= RESERVATIONS_OF_A_KEY_MAX;
-	if (is_full && reservations->room > 0) {
+	bool full = is_full(reservations, low, under_way);
+	if (full && t >= reservations->first_end_ms && t >= reservations->swept_ms + SWEEP_MS) {
+		reservations->swept_ms = t; /* whoever is refused again and again shall not cost a sweep each time */
 		rebuild(reservations, reservations->room, t);
-		is_full = reservations->count + under_way >= RESERVATIONS_MAX ||
-		          *cell_of(reservations, low) + under_way >= RESERVATIONS_OF_A_KEY_MAX;
+		full = is_full(reservations, low, under_way);
 	}
-	return !is_full;
+	return !full;
 }
 
 /* Those behind it move up where a search would not find them any more. */
@@ -205,6 +213,7 @@ bool reservations_import(struct reservations *reservations, struct weir_span *by
 	bytes->length -= NUMBER;
 	for (uint64_t i = 0; i < count; i++) {
 		struct reservation one = {.counts = number_at(bytes, WEIR_RESERVATION_ID_BYTES + 7 * NUMBER) == 1};
+		bool ascends = i == 0 || memcmp(bytes->at - RECORD_BYTES, bytes->at, sizeof one.id) < 0;
 		memcpy(one.id, bytes->at, sizeof one.id);
 		one.low = number_at(bytes, WEIR_RESERVATION_ID_BYTES);
 		one.high = number_at(bytes, WEIR_RESERVATION_ID_BYTES + NUMBER);
@@ -215,7 +224,7 @@ bool reservations_import(struct reservations *reservations, struct weir_span *by
 		one.thousandths = (uint32_t)number_at(bytes, WEIR_RESERVATION_ID_BYTES + 6 * NUMBER);
 		bytes->at += RECORD_BYTES;
 		bytes->length -= RECORD_BYTES;
-		if (!is_good(&one) || !make_room(reservations, 0))
+		if (!ascends || !is_good(&one) || !make_room(reservations, 0))
 			return false;
 		put(reservations, &one);
 	}

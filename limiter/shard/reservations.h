@@ -36,6 +36,8 @@ struct reservations {
 	struct reservation *held; /* open addressing by id; ends_ms 0: free */
 	uint32_t count, room;
 	uint16_t cells[RESERVATION_CELLS];
+	int64_t first_end_ms; /* none ends before it */
+	int64_t swept_ms;     /* when reservations_have_room() swept last */
 };
 
 void reservations_deinit(struct reservations *reservations);

@@ -5,6 +5,7 @@
  * answer to the surface at once.
  */
 #include "limiter/worker/answering.h"
+#include "limiter/worker/bundles.h"
 
 #include "common/base/alloc.h"
 
@@ -81,8 +82,12 @@ void answering_send_elsewhere(struct answering *answering, uint32_t to, struct m
 	answering_send(answering, to, packet);
 }
 
-static void give_to_surface(struct answering *answering, const struct check_answer *answer)
+void answering_to_surface(struct answering *answering, const struct check_answer *answer)
 {
+	if (answer->ticket & CHECK_TICKET_OF_BUNDLE) {
+		bundles_take(answering->bundles, answer);
+		return;
+	}
 	answering->surface.answered(answering->surface.context, answer);
 	answering->told = true;
 }
@@ -100,7 +105,7 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 	for (uint32_t i = 0; i < packet->count && !packet->expired; i++) {
 		if ((packet->unanswered >> i & 1) != 0) /* other answers are counted where they were made */
 			answering_count(answering, &packet->answers[i], took_us);
-		give_to_surface(answering, &packet->answers[i]);
+		answering_to_surface(answering, &packet->answers[i]);
 	}
 	answering_put_back(answering, packet);
 }
@@ -114,7 +119,7 @@ void answering_expire(struct answering *answering, int64_t now_ms)
 		for (uint32_t i = 0; i < packet->count; i++) {
 			struct check_answer answer = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
 			answering_count(answering, &answer, now_ms * 1000 - packet->asked_us);
-			give_to_surface(answering, &answer);
+			answering_to_surface(answering, &answer);
 		}
 	}
 }
@@ -140,14 +145,14 @@ void answering_give(struct answering *answering, const struct answer_place *plac
 	struct mail_packet *packet = place->packet;
 	answering_count(answering, answer, answering_now_us() - place->asked_us);
 	if (packet == NULL) {
-		give_to_surface(answering, answer);
+		answering_to_surface(answering, answer);
 		return;
 	}
 	bool own = packet->from == answering->core->options.number;
 	packet->answers[place->index] = *answer;
 	packet->open--;
 	if (own)
-		give_to_surface(answering, answer);
+		answering_to_surface(answering, answer);
 	if (packet->open > 0)
 		return;
 	if (own) {

@@ -22,6 +22,7 @@ struct answering {
 	struct worker_core *core;
 	struct mail *mail;
 	struct check_surface surface;         /* free NULL: none */
+	struct bundles *bundles;              /* whose parts' answers are not the surface's; NULL: none */
 	bool told;                            /* the surface has answers to write */
 	struct mail_packet *idle;             /* by `next` */
 	uint32_t packets;                     /* of this worker, wherever they are */
@@ -58,6 +59,8 @@ void answering_expire(struct answering *answering, int64_t now_ms);
 /** Counts an answer. Called for each once, by the worker that has made it. */
 void answering_count(struct answering *answering, const struct check_answer *answer, int64_t took_us);
 
+/** Gives an answer to the surface, or a part's to its bundle. */
+void answering_to_surface(struct answering *answering, const struct check_answer *answer);
 /** Gives an answer that was not given within ask(): counts it and delivers it. */
 void answering_give(struct answering *answering, const struct answer_place *place, const struct check_answer *answer);
 

@@ -37,6 +37,7 @@ void checking_deinit(struct checking *checking)
 	if (checking->epoll >= 0)
 		close(checking->epoll);
 	free(checking->outgoing);
+	bundles_deinit(&checking->bundles);
 }
 
 /* ---- a group of asks ---- */
@@ -161,9 +162,9 @@ static void ask_partition(struct checking *checking, uint32_t number, const stru
 	post_all(checking, holder, asks, places, count, now_us, answers);
 }
 
-/* Answers a group, cut by partition. */
+/* Answers a group, cut by partition. @param counted  among the answers that were given */
 static void ask_all(struct checking *checking, const struct check_ask *asks, uint32_t count, struct mail_packet *packet,
-                    struct check_answer *answers)
+                    bool counted, struct check_answer *answers)
 {
 	uint32_t numbers[CHECK_GROUP_MAX], places[CHECK_GROUP_MAX];
 	int64_t now_us = answering_now_us();
@@ -181,17 +182,59 @@ static void ask_all(struct checking *checking, const struct check_ask *asks, uin
 		ask_partition(checking, number, asks, places, alike, packet, now_us, answers);
 	}
 	int64_t took_us = answering_now_us() - now_us;
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count && counted; i++)
 		if (answers[i].outcome != CHECK_LATER)
 			answering_count(checking->answering, &answers[i], took_us);
+}
+
+static void send_outgoing(struct checking *checking)
+{
+	for (uint32_t to = 0; to < checking->inboxes; to++)
+		send_packet(checking, to);
+}
+
+/* How many asks from the first on are of its bundle, or of none. */
+static uint32_t run_of(const struct check_ask *asks, uint32_t count)
+{
+	uint32_t run = 1;
+	while (run < count && asks[run].bundle == asks[0].bundle)
+		run++;
+	return run;
 }
 
 static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
 {
 	struct checking *checking = context;
-	ask_all(checking, asks, count, NULL, answers);
-	for (uint32_t to = 0; to < checking->inboxes; to++)
-		send_packet(checking, to);
+	for (uint32_t i = 0, run; i < count; i += run) {
+		run = run_of(&asks[i], count - i);
+		if (asks[i].bundle == 0)
+			ask_all(checking, &asks[i], run, NULL, true, &answers[i]);
+		else
+			bundles_ask(&checking->bundles, &asks[i], run, &answers[i]);
+	}
+	send_outgoing(checking);
+}
+
+/* ---- bundles ---- */
+
+static void ask_for_bundle(void *context, const struct check_ask *asks, uint32_t count, bool counted,
+                           struct check_answer *answers)
+{
+	ask_all(context, asks, count, NULL, counted, answers);
+}
+
+static bool is_here(void *context, const struct check_ask *ask)
+{
+	const struct checking *checking = context;
+	uint32_t number = weir_partition(weir_slot(ask->key), checking->partition_count);
+	return checking->given[number] &&
+	       placement_holder(checking->core->options.placement, number) == checking->core->options.number;
+}
+
+static void answered(void *context, const struct check_answer *answer)
+{
+	struct checking *checking = context;
+	answering_to_surface(checking->answering, answer);
 }
 
 static const struct weir_policy *policy(void *context)
@@ -209,7 +252,7 @@ static void take_packet(struct checking *checking, struct mail_packet *packet)
 		for (uint32_t i = 0; i < packet->count; i++)
 			packet->answers[i] = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
 	} else {
-		ask_all(checking, packet->asks, packet->count, packet, packet->answers);
+		ask_all(checking, packet->asks, packet->count, packet, true, packet->answers);
 	}
 	packet->open = 0;
 	for (uint32_t i = 0; i < packet->count; i++)
@@ -275,6 +318,8 @@ void checking_step(struct checking *checking)
 	take_mail(checking);
 	answering_expire(checking->answering, now_ms);
 	step_partitions(checking, now_ms);
+	bundles_step(&checking->bundles);
+	send_outgoing(checking);
 	if (!checking->answering->told && now_ms < checking->serve_ms)
 		return;
 	checking_serve(checking); /* writes what was answered just now, ends what is slow, and may ask more */
@@ -297,6 +342,9 @@ enum weir_status checking_open(struct checking *checking, struct weir_error *err
 	const struct check_judge judge = {.context = checking, .ask = ask, .policy = policy};
 	if (checks == NULL)
 		return WEIR_OK;
+	checking->bundles =
+		(struct bundles){.context = checking, .ask = ask_for_bundle, .is_here = is_here, .answered = answered};
+	checking->answering->bundles = &checking->bundles;
 	checking->inboxes = checks->threads + (checks->owners != NULL ? OWNERS_PLACES_MAX : 0);
 	checking->outgoing = weir_alloc(checking->inboxes, sizeof(struct mail_packet *));
 	enum weir_status status = checks->open(checks->context, options->number, &judge, surface, error);

@@ -7,6 +7,7 @@
 #ifndef LIMITER_CHECKING_H
 #define LIMITER_CHECKING_H
 
+#include "limiter/worker/bundles.h"
 #include "limiter/worker/partition.h"
 
 struct checking {
@@ -15,7 +16,8 @@ struct checking {
 	struct answering *answering;
 	struct partition *partitions;
 	uint32_t partition_count;
-	const bool *given;             /* by partition: the process has it */
+	const bool *given; /* by partition: the process has it */
+	struct bundles bundles;
 	struct mail_packet **outgoing; /* by inbox: asks of the current group */
 	uint32_t inboxes;              /* of threads, and of other processes' places */
 	int epoll;                     /* -1: no checks are asked */

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks in `weir run`, over sockets: as many pass as the limit says, however many ask, and through kill -9."""
 
+import json
 import os
 import random
 import socket
@@ -237,6 +238,32 @@ def test_who_may_ask(place):
         assert raw.take(1) in (b"*", b"-")
     assert "a secret" not in weir.said()
     assert weir.stop() == DONE, weir.said()
+
+
+def test_the_command_says_the_answer(place):
+    weir, port = start(place, [zone("site", [sliding(3, "1h")], key=("user",)),
+                                  zone("two", [sliding(3, "1h")], key=("user", "path"))])
+    config = place.path("weir.json")
+
+    def check(*words):
+        done = place.run("check", *words)
+        return done.code(), done.out().decode(), done.said()
+    code, out, _ = check("ann", "--zone", "site", "--config", config)
+    assert code == 0 and out == "ann passed in zone site: 2 of 3 left; all of it is free in 1h\n", out
+    code, out, _ = check("ann", "--zone", "site", "--config", config, "--peek", "--cost", "2")
+    assert code == 0 and out.startswith("ann would pass in zone site: 2 of 3 left"), out
+    code, out, _ = check("ann", "--zone", "site", "--config", config, "--cost", "3")
+    assert code == 1 and "is blocked in zone site: 2 of 3 left; the same passes in " in out, out
+    code, out, _ = check("ann", "/a|b", "--zone", "two", "--config", config, "--json")
+    answer = json.loads(out)
+    assert code == 0 and answer["key"] == "ann|/a\\|b" and answer["counted"] and answer["remaining"] == 2, answer
+    code, out, said = check("ann", "--zone", "sites", "--config", config)
+    assert code == USAGE and "sites" in said and not out, said
+    code, out, said = check("ann", "--zone", "site", "--at", f"127.0.0.1:{port}", "--peek")
+    assert code == 0 and "would pass" in out, (out, said)
+    assert weir.stop() == DONE, weir.said()
+    code, _, said = check("ann", "--zone", "site", "--config", config)
+    assert code == USAGE and "refused" in said and "weir at 127.0.0.1" in said and "Redis" not in said, said
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations over sockets: an estimate now, the real cost later, through restarts and kill -9."""
 
+import contextlib
 import os
 import random
+import sqlite3
 import sys
 import threading
 import time
@@ -26,11 +28,12 @@ ZONES = [
 ]
 
 
-def start(place, *, state="state", zones=None, **checks):
+def start(place, *, state="state", zones=None, archiver=None, **checks):
     """A weir run that takes checks, once it answers: it, a client, and its port."""
     port = free_port()
     config = place.config(zones or ZONES, [source(place.write("log", ""))], bus={"partitions": 4},
-                          limiter={"threads": 2, "memory": "64MiB"}, listen={"resp": f"127.0.0.1:{port}"}, checks=checks)
+                          limiter={"threads": 2, "memory": "64MiB"}, listen={"resp": f"127.0.0.1:{port}"}, checks=checks,
+                          **({"archiver": archiver} if archiver else {}))
     weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path("out"))
     until(lambda: "following" in weir.said(), "weir follows", running=weir)
     client = Redis(port)
@@ -186,6 +189,77 @@ def test_the_log_has_no_event_of_a_settlement(place):
     assert [("reserves_for" in event, "settles" in event) for event in asked] == [(True, False), (False, True)], asked
     assert asked[1]["settles"] == reply[5].decode() and asked[1]["zones"][0]["done"], asked
     assert frames.NONE == 8
+
+
+def test_all_count_or_none(place):
+    weir, client, _ = start(place)
+    # One partition and several: the answer is the same.
+    for keys in (("a{x}", "b{x}", "c{x}"), ("a", "b", "c", "d", "e", "f", "g")):
+        words = [word for key in keys for word in (key, "day", 40)]
+        reply = client.call("WEIR.ALL", len(keys), *words)
+        assert reply[0] == 0 and [part[:3] for part in reply[1:]] == [[0, 100, 60]] * len(keys), reply
+        client.call("WEIR.CHECK", keys[1], "day", 30)
+        reply = client.call("WEIR.ALL", len(keys), *words)
+        assert reply[0] == 1 and [part[0] for part in reply[1:]] == [key == keys[1] for key in keys], reply
+        for key in keys:
+            until(lambda key=key: left(client, key, "day") == (30 if key == keys[1] else 60), f"{key} was not counted")
+    # Two zones of one key; a key twice in a zone counts twice.
+    assert client.call("WEIR.ALL", 2, "ann", "day", 1, "ann", "tokens", 500)[0] == 0
+    assert client.call("WEIR.ALL", 2, "ann", "day", 1, "ann", "tokens", 501)[0] == 1
+    assert (left(client, "ann", "day"), left(client, "ann", "tokens")) == (99, 500)
+    assert client.call("WEIR.ALL", 2, "ann", "day", 50, "ann", "day", 50)[0] == 1
+    assert client.call("WEIR.ALL", 2, "ann", "day", 49, "ann", "day", 50)[0] == 0
+    assert left(client, "ann", "day") == 0
+    assert "1 to 16" in refused(client, "WEIR.ALL", 17, *["ann", "day", 1] * 17)
+    assert "1 to 16" in refused(client, "WEIR.ALL", 2, "ann", "day", 1)
+    assert "dya" in refused(client, "WEIR.ALL", 1, "ann", "dya", 1)
+    assert client.call("WEIR.CHECK", "zoe", "day")[0] == 0
+    assert weir.stop() == 0, weir.said()
+
+
+def test_all_or_none_passes_no_limit_among_many_callers(place):
+    for durable in (False, True):
+        weir, client, port = start(place, state=f"state-{durable}", durable=durable)
+        passed = []
+
+        def call(number, port=port, passed=passed):
+            rng, mine = random.Random(number), Redis(port)
+            for _ in range(60):
+                keys = rng.sample("abcdefgh", 3)
+                if mine.call("WEIR.ALL", 3, *[word for key in keys for word in (key, "day", 3)])[0] == 0:
+                    passed.append(keys)
+            mine.close()
+        threads = [threading.Thread(target=call, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for key in "abcdefgh":
+            used = 3 * sum(key in keys for keys in passed)
+            assert used <= 100, (key, used)
+            until(lambda key=key, used=used: left(client, key, "day") == 100 - used, f"{key}: what passed alone counts")
+        assert len(passed) > 60, len(passed)
+        assert weir.stop() == 0, weir.said()
+
+
+def test_checks_are_in_the_archive_as_events(place):
+    site = [zone("site", [sliding(5, "1h")], key=("user",), history=True)]
+    weir, client, _ = start(place, zones=site, archiver={"enabled": True, "interval": "100ms"})
+    for _ in range(8):
+        client.call("WEIR.CHECK", "ann", "site")
+    reply = client.call("WEIR.RESERVE", "bob", "site", 2)
+    client.call("WEIR.SETTLE", "bob", "site", reply[5], 1)
+
+    def rows(sql):
+        with contextlib.closing(sqlite3.connect(place.path("state", "weir.db"))) as store:
+            return sorted(store.execute(sql).fetchall())
+    counts = "SELECT sum(passed), sum(blocked) FROM count_hourly GROUP BY bucket"
+    until(lambda: rows(counts) == [(1, 0), (5, 3)], "five passed, three were blocked, a settlement is no event",
+          running=weir)
+    until(lambda: len(rows("SELECT * FROM zone_txn")) == 9, "each check is in the history", running=weir)
+    top = place.good("top", "--state", place.path("state"), "--once", "--json").objects()[0]
+    assert [(row["key"], row["passed"], row["blocked"]) for row in top["top"]] == [("ann", 5, 3), ("bob", 1, 0)], top
+    assert weir.stop() == 0, weir.said()
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def test_errors_say_what_to_do(place):
         assert "WEIR.CHECK key zone [cost]" in refused(client, "WEIR.CHECK", "a")
         assert "in a pipeline" in refused(client, "WEIR.CHECK", "a", "site", 1, "b")
         assert refused(client, "GET", "a").startswith("ERR unknown command 'GET'")
-        assert "16 words" in refused(client, "PING", *["a"] * 16)
+        assert "64 words" in refused(client, "PING", *["a"] * 64)
         assert refused(client, "SELECT", 1).startswith("ERR DB index")
         assert refused(client, "HELLO", 4) == "NOPROTO unsupported protocol version"
         assert client.call("PING") == b"PONG"

@@ -59,7 +59,7 @@ def check_refusals(*command):
 
 def main():
     found = commands()
-    assert len(found) == 25, found
+    assert len(found) == 26, found
     for command in [*found, ("weir-collector",), ("weir-limiter",), ("weir-archiver",)]:
         if os.path.exists(os.path.join(BIN, command[0])):
             check(*command)

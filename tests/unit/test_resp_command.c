@@ -98,13 +98,13 @@ static void of_many_words_the_first_are_kept(void **state)
 	char bytes[2000] = "*1000\r\n";
 	size_t length = strlen(bytes);
 	assert_int_equal(weir_resp_command_read(bytes, length, sizeof bytes, &command, &why), WEIR_AGAIN);
-	length = (size_t)snprintf(bytes, sizeof bytes, "*20\r\n");
-	for (int i = 0; i < 20; i++)
-		length += (size_t)snprintf(bytes + length, sizeof bytes - length, "$1\r\n%c\r\n", 'a' + i);
+	length = (size_t)snprintf(bytes, sizeof bytes, "*%d\r\n", WEIR_RESP_WORDS_KEPT + 4);
+	for (int i = 0; i < WEIR_RESP_WORDS_KEPT + 4; i++)
+		length += (size_t)snprintf(bytes + length, sizeof bytes - length, "$1\r\n%c\r\n", '!' + i);
 	assert_int_equal(weir_resp_command_read(bytes, length, sizeof bytes, &command, &why), WEIR_OK);
-	assert_int_equal(command.count, 20);
+	assert_int_equal(command.count, WEIR_RESP_WORDS_KEPT + 4);
 	assert_int_equal(command.bytes, length);
-	assert_int_equal(command.words[WEIR_RESP_WORDS_KEPT - 1].at[0], 'a' + WEIR_RESP_WORDS_KEPT - 1);
+	assert_int_equal(command.words[WEIR_RESP_WORDS_KEPT - 1].at[0], '!' + WEIR_RESP_WORDS_KEPT - 1);
 }
 
 static void replies_are_those_of_the_protocol(void **state)

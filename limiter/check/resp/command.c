@@ -11,6 +11,7 @@ static const struct command commands[] = {
 	{"weir.forward", 7, COMMAND_CHECK, 1, run_forward,
      "WEIR.FORWARD key zone cost flags number number: from one limiter to another, never further"},
 	{"weir.peek", -3, COMMAND_CHECK, 1, run_peek, "WEIR.PEEK key zone [cost]"},
+	{"weir.all", -5, COMMAND_CHECK, 2, run_all, "WEIR.ALL numchecks key zone cost [key zone cost ...]"},
 	{"weir.reserve", -4, COMMAND_CHECK, 1, run_reserve, "WEIR.RESERVE key zone cost [ttl_ms]"},
 	{"weir.settle", 5, COMMAND_CHECK, 1, run_settle, "WEIR.SETTLE key zone id cost"},
 	{"weir.release", 4, COMMAND_CHECK, 1, run_release, "WEIR.RELEASE key zone id"},

@@ -105,6 +105,13 @@ static enum weir_status find_key(struct connection *connection, const struct wei
 	return status;
 }
 
+enum weir_status check_can_be(const struct weir_zone *zone, struct weir_span given, struct weir_error *error)
+{
+	char room[WEIR_KEY_MAX_BYTES];
+	struct weir_span key;
+	return check_key(zone, given, room, &key, error);
+}
+
 struct check_ask *check_take(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
                              enum reply_form form, bool *more)
 {
@@ -132,10 +139,10 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 		}
 	}
 	struct check_ask *ask = slot_ask(connection, form);
+	connection->last->counted = check_counts_zone(connection->server->counts, zone);
 	ask->zone = weir_span_of(zone->name);
 	ask->key = key;
 	ask->forwarded = form == REPLY_WHOLE;
-	ask->durable = connection->server->options.durable;
 	*more = true;
 	return ask;
 }

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 /* Heads stand beside the longest text that a command may have: its buffer has room for them. */
-enum { HEADS_BYTES = 64, ANSWER_MAX_BYTES = 128, RETRY_AFTER_DENIAL_MS = 1000 };
+enum { HEADS_BYTES = 64, ANSWER_MAX_BYTES = 128, RETRY_AFTER_DENIAL_MS = 1000, TURN_MASK = INT32_MAX };
 
 /* ---- slots ---- */
 
@@ -20,10 +20,12 @@ static struct slot *take_slot(struct resp_server *server)
 	return slot;
 }
 
+/* It is answered. */
 static void free_first_slot(struct connection *connection)
 {
 	struct resp_server *server = connection->server;
 	struct slot *slot = connection->first;
+	check_counts_add(server->counts, slot->counted, slot->answer.outcome);
 	connection->first = slot->next;
 	if (connection->first == NULL)
 		connection->last = NULL;
@@ -41,6 +43,30 @@ bool slot_possible(const struct connection *connection)
 	return connection->slot_count < RESP_SLOTS_MAX && (server->free_slots != NULL || server->slots_used < SLOTS_MAX);
 }
 
+static bool have_slots(const struct connection *connection, uint32_t count)
+{
+	const struct resp_server *server = connection->server;
+	return connection->slot_count + count <= RESP_SLOTS_MAX &&
+	       weir_counter_read(&server->figures.in_flight) + count <= SLOTS_MAX;
+}
+
+bool slots_together(struct connection *connection, uint32_t count)
+{
+	struct resp_server *server = connection->server;
+	if (server->ask_count + count > CHECK_GROUP_MAX || !have_slots(connection, count))
+		server_ask(server);
+	if (!have_slots(connection, count)) {
+		server->starved |= connection->slot_count == 0;
+		return false;
+	}
+	if (connection->keys_used + count * WEIR_KEY_MAX_BYTES <= BUFFER_BYTES)
+		return true;
+	if (!answers_are_out(connection))
+		return false;
+	connection->keys_used = 0;
+	return true;
+}
+
 struct check_ask *slot_ask(struct connection *connection, enum reply_form form)
 {
 	struct resp_server *server = connection->server;
@@ -50,6 +76,7 @@ struct check_ask *slot_ask(struct connection *connection, enum reply_form form)
 	slot->connection = connection;
 	slot->next = NULL;
 	slot->answered = false;
+	slot->together = 0;
 	slot->form = form;
 	if (connection->last != NULL)
 		connection->last->next = slot;
@@ -59,7 +86,8 @@ struct check_ask *slot_ask(struct connection *connection, enum reply_form form)
 	connection->slot_count++;
 	struct check_ask *ask = &server->asks[server->ask_count];
 	server->asked[server->ask_count++] = slot;
-	*ask = (struct check_ask){.ticket = (uint64_t)slot->turn << 32 | (uint64_t)(slot - server->slots)};
+	*ask = (struct check_ask){.durable = server->options.durable,
+	                          .ticket = (uint64_t)(slot->turn & TURN_MASK) << 32 | (uint64_t)(slot - server->slots)};
 	return ask;
 }
 
@@ -128,10 +156,15 @@ static void write_whole(struct connection *connection, const struct check_answer
 	weir_resp_integers(&connection->out, numbers, sizeof numbers / sizeof *numbers);
 }
 
-static void write_answer(struct connection *connection, const struct slot *slot)
+static void make_room_to_write(struct connection *connection)
 {
 	if (connection->out.at == NULL)
 		connection->out = (struct weir_text){.at = buffer_take(connection->server), .capacity = BUFFER_BYTES};
+}
+
+static void write_answer(struct connection *connection, const struct slot *slot)
+{
+	make_room_to_write(connection);
 	if (slot->form == REPLY_WHOLE) {
 		write_whole(connection, &slot->answer);
 		return;
@@ -151,10 +184,54 @@ static void write_answer(struct connection *connection, const struct slot *slot)
 	weir_resp_error(&connection->out, "ERR the zone was removed just now: its name is in no policy any more");
 }
 
+/* Whether what is in front can be written: of a bundle when all of it is answered. @param blocked  whether any is */
+static bool is_written_next(const struct slot *slot, bool *blocked)
+{
+	uint32_t rest = slot->together > 0 ? slot->together : 1;
+	*blocked = false;
+	for (; rest > 0; rest--, slot = slot->next) {
+		if (!slot->answered)
+			return false;
+		*blocked |= slot->answer.outcome == CHECK_BLOCKED;
+	}
+	return true;
+}
+
+/* A bundle's reply begins with whether it is limited, and has the five numbers of each; or it is one error. */
+static bool write_together(struct connection *connection, const struct slot *slot, bool blocked)
+{
+	enum check_outcome outcome = slot->answer.outcome;
+	bool numbers = outcome == CHECK_PASSED || outcome == CHECK_BLOCKED;
+	if (outcome == CHECK_UNAVAILABLE && connection->server->options.on_unavailable != RESP_UNAVAILABLE_ERROR) {
+		numbers = true;
+		blocked = connection->server->options.on_unavailable == RESP_UNAVAILABLE_DENY;
+	}
+	if (numbers) {
+		weir_resp_array(&connection->out, slot->together + 1u);
+		weir_resp_integer(&connection->out, blocked);
+	}
+	return numbers;
+}
+
 /* Writes what is answered, from the front on. */
 static void drain(struct connection *connection)
 {
+	bool blocked;
 	while (connection->first != NULL && connection->first->answered) {
+		struct slot *slot = connection->first;
+		uint32_t together = slot->together;
+		if (together > 0 && !is_written_next(slot, &blocked))
+			return;
+		if (together > 0 && !connection->dead)
+			make_room_to_write(connection);
+		if (together > 0 && (connection->dead || !write_together(connection, slot, blocked))) {
+			if (!connection->dead)
+				write_answer(connection, slot);
+			for (; together > 0; together--)
+				free_first_slot(connection);
+			continue;
+		}
+		slot->together = 0; /* its parts follow one by one */
 		if (!connection->dead)
 			write_answer(connection, connection->first);
 		free_first_slot(connection);
@@ -183,8 +260,8 @@ void resp_server_answered(struct resp_server *server, const struct check_answer 
 	uint32_t index = (uint32_t)answer->ticket, turn = (uint32_t)(answer->ticket >> 32);
 	assert(index < server->slots_used);
 	struct slot *slot = &server->slots[index];
-	assert(slot->turn == turn && slot->connection != NULL && !slot->answered);
-	if (slot->turn != turn || slot->connection == NULL)
+	assert((slot->turn & TURN_MASK) == turn && slot->connection != NULL && !slot->answered);
+	if ((slot->turn & TURN_MASK) != turn || slot->connection == NULL)
 		return;
 	struct connection *connection = slot->connection;
 	slot->answer = *answer;

@@ -6,6 +6,7 @@
 #include "common/policy/policy.h"
 #include "common/resp/resp_command.h"
 #include "common/resp/resp_writer.h"
+#include "limiter/check/check_counts.h"
 #include "limiter/check/link.h"
 #include "limiter/check/resp/resp_server.h"
 
@@ -36,7 +37,9 @@ struct slot {
 	struct slot *next; /* behind it in its connection; of a free one: the next free */
 	uint32_t turn;     /* how often it was used, modulo SLOT_TURNS: an answer for an earlier use is a bug */
 	bool answered;
+	uint32_t together; /* of a bundle's first: how many there are, for one reply; else 0 */
 	enum reply_form form;
+	uint32_t counted; /* the number of its zone's counts */
 	struct check_answer answer;
 };
 
@@ -113,6 +116,7 @@ struct throttle {
 struct resp_server {
 	struct resp_options options;
 	struct resp_figures figures;
+	struct check_counts *counts;
 	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and every second */
 	bool woken, ticks, stopping;
 	struct link_listeners listeners;
@@ -131,7 +135,8 @@ struct resp_server {
 	struct check_ask asks[CHECK_GROUP_MAX];
 	struct slot *asked[CHECK_GROUP_MAX];
 	uint32_t ask_count;
-	bool starved; /* a connection waits for a slot of others */
+	uint32_t bundles; /* that were asked */
+	bool starved;     /* a connection waits for a slot of others */
 
 	const struct weir_policy *policy; /* of which the members below are */
 	uint64_t policy_version;
@@ -170,6 +175,8 @@ void server_ask(struct resp_server *server);
 bool answers_are_out(struct connection *connection);
 /** Whether there is room for another check of this connection; else it waits for answers. */
 bool slot_possible(const struct connection *connection);
+/** Whether there is room for so many checks of this connection in one group, and for their keys; else it waits for answers. */
+bool slots_together(struct connection *connection, uint32_t count);
 /** Takes a slot and the ask that goes with it, whose other members the caller sets. */
 struct check_ask *slot_ask(struct connection *connection, enum reply_form form);
 
@@ -201,6 +208,7 @@ const struct command *command_at(uint32_t index);
 bool word_is(struct weir_span word, const char *lower);
 
 command_run run_check_command, run_peek, run_allow, run_throttle, run_forward; /* command_check.c */
+command_run run_all;                                                           /* command_all.c */
 command_run run_reserve, run_settle, run_release;                              /* command_reserve.c */
 
 command_run run_hello, run_auth, run_acl, run_client, run_ping, run_echo, run_select, run_ok, run_quit,
@@ -212,6 +220,9 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
                              enum reply_form form, bool *more);
 /** The zone of a name, or an error in words. */
 const struct weir_zone *check_zone(struct connection *connection, struct weir_span name, struct weir_error *error);
+/** Whether a key that a caller wrote may be asked for in a zone. */
+WEIR_MUST_USE enum weir_status check_can_be(const struct weir_zone *zone, struct weir_span given,
+                                            struct weir_error *error);
 /** Replies with an error, once those before it are out. @return as command_run */
 bool check_fail(struct connection *connection, const char *words);
 /** An id as 32 hexadecimal digits. @return text */

@@ -74,6 +74,7 @@ struct resp_server *resp_server_new(const struct resp_options *options)
 	watch_own(server, server->wake, WAKE);
 	watch_own(server, server->timer, TIMER);
 	server->slots = weir_alloc(SLOTS_MAX, sizeof *server->slots);
+	server->counts = check_counts_new();
 	server->started_ms = server->now_ms = weir_monotonic_ms();
 	if (server->options.connections == 0)
 		server->options.connections = RESP_CONNECTIONS_DEFAULT;
@@ -107,6 +108,7 @@ void resp_server_free(struct resp_server *server)
 	close(server->wake);
 	close(server->timer);
 	free(server->slots);
+	check_counts_free(server->counts);
 	free(server);
 }
 
@@ -119,6 +121,11 @@ enum weir_status resp_server_listen(struct resp_server *server, const char *host
 int resp_server_descriptor(const struct resp_server *server)
 {
 	return server->epoll;
+}
+
+const struct check_counts *resp_server_counts(const struct resp_server *server)
+{
+	return server->counts;
 }
 
 const struct resp_figures *resp_server_figures(const struct resp_server *server)

@@ -20,6 +20,7 @@
 #include "common/http/tls_stream.h"
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
+#include "limiter/check/check_counts.h"
 #include "limiter/owners/owners.h"
 
 enum {
@@ -106,6 +107,8 @@ void resp_server_answered(struct resp_server *server, const struct check_answer 
 void resp_server_stop(struct resp_server *server);
 
 const struct resp_figures *resp_server_figures(const struct resp_server *server);
+/** How its checks were answered, by zone. @thread any */
+const struct check_counts *resp_server_counts(const struct resp_server *server);
 /** The name of a command that is counted, lower case; NULL: there are no more. */
 const char *resp_command_name(uint32_t index);
 

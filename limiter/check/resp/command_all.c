@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * WEIR.ALL: several keys and zones, of which all count or none.
+ *
+ * The reply is one, so the parts' slots are written together; they are gathered together, too.
+ */
+#include "common/policy/policy.h"
+#include "common/resp/resp_number.h"
+#include "limiter/check/resp/internal.h"
+
+enum { FIRST_PART = 2, PART_WORDS = 3 };
+
+/* Looks at all words before anything is asked. @return why not; NULL: they are good */
+static const char *refuse(struct connection *connection, const struct weir_resp_command *words, int64_t count,
+                          struct weir_error *error)
+{
+	int64_t cost;
+	if (count < 1 || count > CHECK_BUNDLE_MAX || words->count != FIRST_PART + PART_WORDS * (uint64_t)count)
+		return "WEIR.ALL takes how many checks follow, 1 to 16, and of each key, zone and cost";
+	for (int64_t i = 0; i < count; i++) {
+		const struct weir_span *part = &words->words[FIRST_PART + PART_WORDS * i];
+		const struct weir_zone *zone = check_zone(connection, part[1], error);
+		if (zone == NULL || check_can_be(zone, part[0], error) != WEIR_OK)
+			return error->text;
+		if (!weir_resp_number(part[2], &cost) || cost < 0 || cost > WEIR_COST_MAX)
+			return "cost must be a number from 0 to 1099511627776";
+	}
+	return NULL;
+}
+
+bool run_all(struct connection *connection, const struct weir_resp_command *words)
+{
+	struct weir_error error;
+	int64_t count;
+	if (!weir_resp_number(words->words[1], &count))
+		count = 0;
+	const char *why = refuse(connection, words, count, &error);
+	if (why != NULL)
+		return check_fail(connection, why);
+	if (!slots_together(connection, (uint32_t)count))
+		return false;
+	uint32_t bundle = ++connection->server->bundles;
+	for (int64_t i = 0; i < count; i++) {
+		const struct weir_span *part = &words->words[FIRST_PART + PART_WORDS * i];
+		bool more;
+		struct check_ask *ask =
+			check_take(connection, check_zone(connection, part[1], &error), part[0], REPLY_FIVE, &more);
+		(void)weir_resp_number(part[2], &ask->cost);
+		ask->bundle = bundle;
+		connection->last->together = i == 0 ? (uint32_t)count : 0;
+	}
+	return true;
+}
