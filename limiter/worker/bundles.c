@@ -143,7 +143,7 @@ static void ask_apart(struct bundles *bundles, const struct check_ask *asks, uin
 	struct bundle *bundle = take_bundle(bundles);
 	for (uint32_t i = 0; bundle == NULL && i < count; i++)
 		answers[i] = (struct check_answer){
-			.outcome = CHECK_UNAVAILABLE, .retry_after_ms = -1, .why = "full", .ticket = asks[i].ticket};
+			.outcome = CHECK_UNAVAILABLE, .retry_after_ms = -1, .why = CHECK_WHY_FULL, .ticket = asks[i].ticket};
 	if (bundle == NULL)
 		return;
 	bundle->count = bundle->open = count;

@@ -52,7 +52,7 @@ static void ask(void *context, const struct check_ask *asks, uint32_t count, str
 		for (uint32_t at = 0; at < one->key.length; at++)
 			sum += (unsigned char)one->key.at[at];
 		answers[i] = (struct check_answer){.outcome = (enum check_outcome)(sum % 4),
-		                                   .why = "full",
+		                                   .why = CHECK_WHY_FULL,
 		                                   .limit = 10,
 		                                   .window_ms = 60000,
 		                                   .remaining = sum,

@@ -290,7 +290,7 @@ static void append_as_another(struct scene *scene, uint64_t epoch)
 	struct weir_frame_writer *writer = weir_frame_writer_new();
 	for (uint32_t partition = 0; partition < SCENE_PARTITIONS; partition++) {
 		weir_frame_begin(writer, source, 1, weir_wall_ms(), 1);
-		scene_send(scene, partition, weir_frame_finish_checks(writer, weir_wall_ms(), epoch, NULL));
+		scene_send(scene, partition, weir_frame_finish_checks(writer, weir_wall_ms(), epoch, NULL, NULL, 0));
 	}
 	weir_frame_writer_free(writer);
 }

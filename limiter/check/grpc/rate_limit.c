@@ -373,8 +373,12 @@ static void answer_without_policy(struct grpc_call *call, enum weir_status statu
 	const char *why = status == WEIR_AGAIN ? "there is no policy yet: run weir policy apply"
 	                                       : "the policy cannot be used here: the log says why";
 	uint32_t count = (uint32_t)(uintptr_t)call->state;
+	if (call->connection->server->options.on_unavailable == GRPC_UNAVAILABLE_ERROR) {
+		call_finish(call, GRPC_UNAVAILABLE, why);
+		return;
+	}
 	for (uint32_t i = 0; i < count; i++) {
-		const struct call_ask ask = {.part = i, .answer = {.outcome = CHECK_UNAVAILABLE, .why = why}};
+		const struct call_ask ask = {.part = i, .answer = {.outcome = CHECK_UNAVAILABLE}};
 		(void)call_ask(call, &ask, &none, weir_span_of(""));
 	}
 	answer(call);
