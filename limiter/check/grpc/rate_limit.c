@@ -96,8 +96,9 @@ static bool read_entry(struct weir_span message, struct entry *entry)
 static void set_field(struct check_request *fields, const struct entry *entry)
 {
 	check_request_set(fields, entry->key, entry->value);
-	if (weir_span_equal(entry->key, weir_span_of("remote_address")))
-		(void)check_request_client(fields, (struct weir_span){0}, entry->value); /* else it has no ip */
+	bool is_address = weir_span_equal(entry->key, weir_span_of("remote_address"));
+	if (is_address && !check_request_client(fields, (struct weir_span){0}, entry->value))
+		return; /* it has no ip */
 }
 
 /* The domain is the first field: no entry takes its place. @param hits  set @return NULL, or what is wrong */
