@@ -109,12 +109,12 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LINK_FAILURES] = {"weir_check_link_failures_total", WEIR_COUNTER, "failures", WEIR_NO_LABELS,
                        "Such connections that broke, did not answer in time, or could not be made. The log says why."},
 	[CALLS] = {"weir_check_calls_total", WEIR_COUNTER, "calls",
-               WEIR_LABELS({"method", "the method as `Service/Method` has it, or (unknown)"}), "Calls by gRPC."},
+               WEIR_LABELS({"method", "the method as Service/Method has it, or (unknown)"}), "Calls by gRPC."},
 	[LATE] = {"weir_check_late_calls_total", WEIR_COUNTER, "calls", WEIR_NO_LABELS,
               "Calls by gRPC that were not answered within the time that their caller gave (grpc-timeout). What they "
               "asked was counted."},
 	[REQUESTS] = {"weir_check_requests_total", WEIR_COUNTER, "requests",
-                  WEIR_LABELS({"path", "the path that the gateway asked: `/v1/nginx` and others, or (unknown)"}),
+                  WEIR_LABELS({"path", "`/v1/nginx`, `/v1/forwarded`, `/v1/envoy`, `/v1/check`, `(unknown)`"}),
                   "Requests by HTTP."},
 };
 

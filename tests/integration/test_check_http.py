@@ -283,7 +283,13 @@ def gateway_works(weir, port, running):
     def get(client_port=port, **headers):
         with Caller(client_port) as caller:
             return caller.ask("/", **headers)
-    until(lambda: get()[0] in (200, 429), "the gateway serves", running=running)
+
+    def serves():
+        try:
+            return get()[0] in (200, 429)
+        except ConnectionRefusedError:
+            return False
+    until(serves, "the gateway serves", running=running)
     with Caller(weir.port) as caller:
         left = caller.check(zone="site", key="127.0.0.1", peek=True)[1]["remaining"]
     for _ in range(left):
