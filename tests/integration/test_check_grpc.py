@@ -53,15 +53,27 @@ def test_as_many_pass_as_the_limit_says(place):
         with serving(place, [zone("site", [sliding(100, "1h")], key=["user"])], durable=durable,
                      state=f"state-{durable}") as (weir, port):
             for callers in (8, 64):
-                def one_key(caller, _, callers=callers):
-                    return sum(caller.passes(descriptor(user=f"ann-{callers}")) for _ in range(320 // callers))
+                unavailable = []
 
-                def many_keys(caller, _, callers=callers):
-                    return [sum(caller.passes(descriptor(25, user=f"key-{callers}-{key}")) for _ in range(2))
+                def passes(caller, asked, unavailable=unavailable):
+                    try:
+                        return caller.passes(asked)
+                    except grpc.RpcError as error:  # a disk that took too long
+                        assert error.code() == grpc.StatusCode.UNAVAILABLE, error  # pylint: disable=no-member
+                        unavailable.append(error)
+                        return False
+
+                def one_key(caller, _, callers=callers, passes=passes):
+                    return sum(passes(caller, descriptor(user=f"ann-{callers}")) for _ in range(320 // callers))
+
+                def many_keys(caller, _, callers=callers, passes=passes):
+                    return [sum(passes(caller, descriptor(25, user=f"key-{callers}-{key}")) for _ in range(2))
                             for key in range(8)]
 
-                assert sum(crowd(port, callers, one_key)) == 100
-                assert [sum(passed) for passed in zip(*crowd(port, callers, many_keys))] == [4] * 8
+                one = sum(crowd(port, callers, one_key))
+                many = [sum(passed) for passed in zip(*crowd(port, callers, many_keys))]
+                assert one <= 100 and max(many) <= 4, (one, many)
+                assert unavailable or (one, many) == (100, [4] * 8), (one, many)
             calls = metrics.scrape(weir.pages).value("weir_check_calls_total", method="RateLimitService/ShouldRateLimit")
             assert calls >= 2 * 320 + (8 + 64) * 16
 

@@ -80,7 +80,7 @@ def serving(place, zones, *, listen=None, metadata=(), credentials=None, threads
     config = place.config([*zones, ready], [source(place.write("log", ""))], bus={"partitions": 4},
                           limiter={"threads": threads, "memory": "64MiB"}, checks=checks,
                           listen={"grpc": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}", **(listen or {})})
-    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path("out"))
+    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path(f"out-{state}"))
     until(lambda: "following" in weir.said(), "weir follows", running=weir)
     weir.pages = pages
 
