@@ -98,7 +98,7 @@ def ask_in_turn(one, name, users, step_s, count, chance):
     return seen
 
 
-def compare(seed, script_file, prefix, words, seen, checks):
+def compare(weir, seed, script_file, prefix, words, seen, checks):
     """The script says the same, at the times that the log has."""
     seed.call("FLUSHALL")
     script = seed.load(script_file)
@@ -108,19 +108,20 @@ def compare(seed, script_file, prefix, words, seen, checks):
         seed.set_clock(at * US)
         said.append(WORDS[seed.call("EVALSHA", script, 1, prefix + key, *words)])
     same(said, [answer for _, answer in seen], lambda place: f"call {place} at {checks[place]}")
+    weir.judged += len(said)
     assert set(said) == set(WORDS), said
 
 
 def test_gate(weir, seed):
     with asked(weir) as one:
         seen = ask_in_turn(one, "gate", ["ann", "bob"], 0.07, 60, random.Random(1))
-        compare(seed, "uniform_gate.lua", "rl:", [1000], seen, one.checks())
+        compare(weir, seed, "uniform_gate.lua", "rl:", [1000], seen, one.checks())
 
 
 def test_sorted_set(weir, seed):
     with asked(weir) as one:
         seen = ask_in_turn(one, "set", ["ann", "bob"], 0.07, 60, random.Random(2))
-        compare(seed, "sorted_set_window.lua", "z:", [1000 * US, 3], seen, one.checks())
+        compare(weir, seed, "sorted_set_window.lua", "z:", [1000 * US, 3], seen, one.checks())
 
 
 def test_stream(weir, seed):
