@@ -22,7 +22,8 @@ struct lane_checks {
 	uint8_t source[WEIR_SOURCE_ID_BYTES];
 	uint64_t position;            /* of the newest event */
 	uint64_t highest, highest_at; /* epoch of a frame that was read, and its offset */
-	uint64_t returned;            /* own messages that came back */
+	uint64_t closed, returned;    /* own messages, and those that came back */
+	uint64_t ready_at;            /* how many must have come back: up to the newest marker */
 	int64_t newest_ms;            /* time of the newest check that was answered here or seen: times do not go back */
 	struct weir_frame_writer *writer;
 	uint32_t gathered;
@@ -65,8 +66,9 @@ void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
 		checks->state = LANE_CHECKS_OVER;
 		shard_checks_end(lane_shard(lane));
 	} else if (memcmp(frame->source, checks->source, WEIR_SOURCE_ID_BYTES) == 0) {
-		checks->state = LANE_CHECKS_READY;
 		checks->returned++;
+		if (checks->returned >= checks->ready_at)
+			checks->state = LANE_CHECKS_READY;
 	}
 }
 
@@ -88,10 +90,22 @@ struct weir_span lane_checks_open(struct lane *lane, const uint8_t source[WEIR_S
 	memcpy(checks->source, source, WEIR_SOURCE_ID_BYTES);
 	checks->epoch = epoch;
 	checks->position = checks->returned = checks->gathered = 0;
+	checks->closed = checks->ready_at = 1;
 	checks->state = LANE_CHECKS_OPENING;
 	shard_checks_begin(lane_shard(lane), source);
 	begin_frame(lane, checks, now_ms);
 	return weir_frame_finish_checks(checks->writer, now_ms, epoch, NULL, NULL, 0);
+}
+
+struct weir_span lane_checks_again(struct lane *lane, int64_t now_ms)
+{
+	struct lane_checks *checks = *lane_checks_of(lane);
+	assert(checks->state == LANE_CHECKS_OPENING || checks->state == LANE_CHECKS_READY);
+	assert(checks->gathered == 0);
+	checks->state = LANE_CHECKS_OPENING;
+	checks->ready_at = ++checks->closed;
+	begin_frame(lane, checks, now_ms);
+	return weir_frame_finish_checks(checks->writer, now_ms, checks->epoch, NULL, NULL, 0);
 }
 
 void lane_checks_close(struct lane *lane)
@@ -271,6 +285,7 @@ struct weir_span lane_checks_frame(struct lane *lane, int64_t now_ms)
 	struct lane_checks *checks = *lane_checks_of(lane);
 	assert(checks != NULL && checks->gathered > 0);
 	checks->gathered = 0;
+	checks->closed++;
 	return weir_frame_finish_checks(checks->writer, now_ms, checks->epoch, checks->answers, checks->reservations,
 	                                checks->reservation_count);
 }

@@ -32,6 +32,14 @@ enum lane_checks_state {
 struct weir_span lane_checks_open(struct lane *lane, const uint8_t source[WEIR_SOURCE_ID_BYTES], uint64_t epoch,
                                   int64_t now_ms);
 
+/**
+ * Has it prove again that no other has the partition: as at first, nothing is answered until this marker comes back. What
+ * was answered stays. Of LANE_CHECKS_READY or LANE_CHECKS_OPENING, with an empty open frame.
+ *
+ * @return as lane_checks_open()
+ */
+struct weir_span lane_checks_again(struct lane *lane, int64_t now_ms);
+
 /** Ends it. What is in the open frame and was not taken by lane_checks_frame() is lost: take it first. */
 void lane_checks_close(struct lane *lane);
 

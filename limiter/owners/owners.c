@@ -144,7 +144,7 @@ static bool read_row(struct weir_span row, uint64_t *epoch, char **host, uint16_
 	text[row.length] = '\0';
 	if (sscanf(text, "%" SCNu64 " %n", epoch, &used) != 1 || used == 0 || !weir_listen_address(text + used, host, port))
 		return false;
-	if (strlen(*host) < OWNERS_HOST_BYTES)
+	if (**host != '\0' && strcmp(*host, "*") != 0 && strlen(*host) < OWNERS_HOST_BYTES)
 		return true;
 	free(*host);
 	return false;

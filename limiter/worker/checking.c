@@ -15,7 +15,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-enum { SERVE_MS = 500 };
+enum {
+	SERVE_MS = 500,
+	STANDSTILL_MS = 1000, /* less than any session of the consumer group's, after which others take partitions */
+};
 
 void checking_init(struct checking *checking, struct worker_core *core, struct publisher *publisher,
                    struct answering *answering, struct partition *partitions, uint32_t partition_count,
@@ -278,12 +281,22 @@ static void take_mail(struct checking *checking)
 
 /* ---- each turn ---- */
 
+/* Who stood still, as a process that is stopped or a machine that is suspended does, may have been taken for dead. */
+static void notice_standstill(struct checking *checking, int64_t now_ms)
+{
+	bool stood = checking->step_ms != 0 && now_ms - checking->step_ms > STANDSTILL_MS;
+	checking->step_ms = now_ms;
+	for (uint32_t i = 0; stood && !checking->core->options.standalone && i < checking->partition_count; i++)
+		partition_checks_doubt(&checking->partitions[i].checks);
+}
+
 void checking_serve(struct checking *checking)
 {
 	struct answering *answering = checking->answering;
 	if (!checking_is_on(checking))
 		return;
 	int64_t began_us = answering_now_us();
+	notice_standstill(checking, began_us / 1000);
 	answering->told = false;
 	checking->serve_ms = began_us / 1000 + SERVE_MS;
 	answering->surface.serve(answering->surface.context);
@@ -315,6 +328,7 @@ void checking_step(struct checking *checking)
 	if (!checking_is_on(checking))
 		return;
 	int64_t now_ms = weir_monotonic_ms();
+	notice_standstill(checking, now_ms);
 	take_mail(checking);
 	answering_expire(checking->answering, now_ms);
 	step_partitions(checking, now_ms);

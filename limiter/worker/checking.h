@@ -22,6 +22,7 @@ struct checking {
 	uint32_t inboxes;              /* of threads, and of other processes' places */
 	int epoll;                     /* -1: no checks are asked */
 	int64_t serve_ms;              /* monotonic: when the surface is served though nothing has come */
+	int64_t step_ms;               /* monotonic: when the thread was last seen to go on; 0: never */
 	bool stopped;
 };
 

@@ -160,7 +160,7 @@ static bool is_overdue(struct partition_checks *checks)
 /* Why nothing can be answered now. */
 static enum check_why refusal(struct partition_checks *checks)
 {
-	if (checks->lane == NULL)
+	if (checks->lane == NULL || checks->doubted)
 		return CHECK_WHY_LOADING;
 	if (is_overdue(checks))
 		return CHECK_WHY_UNACKNOWLEDGED;
@@ -333,7 +333,7 @@ static void open_lane(struct partition_checks *checks, struct lane *lane, uint64
 		return;
 	assert(checks->lane == NULL && checks->sent_count == 0);
 	checks->lane = lane;
-	checks->proved = false;
+	checks->proved = checks->doubted = false;
 	send_or_keep(checks, lane_checks_open(lane, source, log_epoch, weir_wall_ms()), 0);
 	if (owners_here(checks) != NULL)
 		owners_took(owners_here(checks), checks->number, checks->epoch);
@@ -363,6 +363,22 @@ void partition_checks_close(struct partition_checks *checks)
 	checks->lane = NULL;
 }
 
+void partition_checks_doubt(struct partition_checks *checks)
+{
+	checks->doubted = checks->lane != NULL && !partition_checks_are_over(checks);
+}
+
+/* Sends a new marker, behind all that was answered. */
+static void ask_the_log(struct partition_checks *checks)
+{
+	if (!checks->doubted || checks->unsent.length > 0 || lane_checks_gathered(checks->lane) > 0 ||
+	    checks->sent_count == PARTITION_CHECKS_FRAMES)
+		return;
+	checks->doubted = false;
+	if (!partition_checks_are_over(checks))
+		send_or_keep(checks, lane_checks_again(checks->lane, weir_wall_ms()), 0);
+}
+
 /* Above what the log says, where that is of nobody any more. */
 static void begin_anew(struct partition_checks *checks)
 {
@@ -387,6 +403,7 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms)
 		return;
 	take_acknowledgements(checks);
 	flush(checks);
+	ask_the_log(checks);
 	release_certain(checks);
 	give_up_held(checks, now_ms);
 	if (checks->parked_full > 0)
@@ -397,8 +414,9 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms)
 
 bool partition_checks_are_busy(const struct partition_checks *checks)
 {
-	return checks->lane != NULL && (checks->sent_count > 0 || checks->unsent.length > 0 || checks->parked_count > 0 ||
-	                                checks->held_first < checks->held_next || lane_checks_gathered(checks->lane) > 0);
+	return checks->lane != NULL &&
+	       (checks->sent_count > 0 || checks->unsent.length > 0 || checks->parked_count > 0 ||
+	        checks->held_first < checks->held_next || checks->doubted || lane_checks_gathered(checks->lane) > 0);
 }
 
 bool partition_checks_are_over(const struct partition_checks *checks)

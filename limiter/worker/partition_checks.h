@@ -78,6 +78,7 @@ struct partition_checks {
 	uint32_t parked_count;
 	uint32_t parked_full; /* of which FULL */
 	uint64_t epoch;       /* under which the partition was taken */
+	bool doubted;         /* a marker has to be sent before more is answered */
 	bool proved;          /* the log says that another has the partition, and the store that nobody has */
 	bool loading;         /* a job for them is at checkpoint I/O */
 };
@@ -88,6 +89,11 @@ void partition_checks_deinit(struct partition_checks *checks);
 
 /** The partition was taken, under an epoch: sends the marker. */
 void partition_checks_open(struct partition_checks *checks, struct lane *lane, uint64_t epoch);
+/**
+ * The thread has stood still for so long that another may have taken the partition: nothing is answered until a new marker
+ * has come back.
+ */
+void partition_checks_doubt(struct partition_checks *checks);
 /** A checkpoint was stored under the epoch: higher ones in the log before its next offset are of nobody any more. */
 void partition_checks_stored(struct partition_checks *checks, uint64_t next_offset);
 /** Ends it: what was not answered yet gets CHECK_UNAVAILABLE. Does nothing if it is closed. */
