@@ -263,8 +263,8 @@ class Night:
             return not seen
         try:
             until(is_well, "health", patience_s)
-        except AssertionError:
-            raise AssertionError(f"not well within {patience_s} s: {'; '.join(seen)}") from None
+        except AssertionError as why:
+            raise AssertionError(f"not well within {patience_s} s: {'; '.join(seen)}; {why}") from None
         return time.monotonic() - began
 
     def until_history(self, history_s=HISTORY_S):

@@ -157,6 +157,7 @@ class Weir:
 
     def kill(self):
         """Ends it at once, wherever it is."""
+        self._asked = True
         if self.code() is None:
             self.process.kill()
         self.wait()
