@@ -53,7 +53,7 @@ def test_a_gateways_request_is_asked_in_each_of_its_zones(place):
 
 
 def test_each_path_believes_the_headers_of_its_gateway_alone(place):
-    weir = Weir(place, [zone("path", [sliding(1, "1h")], key=["method", "host", "path"])]).ready("path")
+    weir = Weir(place, [zone("path", [sliding(1, "1h")], key=["method", "host", "path"])]).ready("path", "a|b|")
     nginx = {"x_original_method": "GET", "x_original_uri": "/nginx", "Host": "a"}
     forwarded = {"x_forwarded_method": "PUT", "x_forwarded_uri": "/forwarded?a", "x_forwarded_host": "b"}
     with Caller(weir.port) as caller:
@@ -63,7 +63,7 @@ def test_each_path_believes_the_headers_of_its_gateway_alone(place):
         assert caller.check(zone="path", key="GET|a|/nginx")[1]["allowed"] is False
         assert status("/v1/forwarded", **forwarded, **nginx) == 200
         assert caller.check(zone="path", key="PUT|b|/forwarded")[1]["allowed"] is False
-        assert status("/v1/envoy/api/x?y=z", "DELETE", Host="c", **nginx, **forwarded) == 200
+        assert status("/v1/envoy/api/x?y=z", "DELETE", **{**nginx, **forwarded, "Host": "c"}) == 200
         assert caller.check(zone="path", key="DELETE|c|/api/x")[1]["allowed"] is False
         assert status("/v1/nginx", x_original_method="GET") == 400
         assert status("/v1/forwarded", **nginx) == 400
@@ -88,7 +88,7 @@ def test_json(place):
         assert zones["seen"]["shadow"] is True
         # Nothing is counted where one is wrong, and the words say which and why.
         for members, words in (
-                ({"checks": [{"zone": "site", "key": "192.0.2.9"}, {"zone": "sight", "key": "a"}]}, 'checks[1].zone: no zone "sight"'),
+                ({"checks": [{"zone": "site", "key": "192.0.2.9"}, {"zone": "sight", "key": "a"}]}, 'checks[1].zone: there is no zone "sight"'),
                 ({"zone": "site"}, "key: is missing"),
                 ({"zone": "site", "key": "a", "cost": -1}, "cost: "),
                 ({"zone": "site", "key": "a", "price": 1}, "price"),
@@ -195,8 +195,8 @@ def test_what_cannot_be_read_ends_its_connection_alone(place):
             raw.send(bytes([byte]))
         assert raw.take(12) == b"HTTP/1.1 200"
     with Raw(weir.port) as raw:  # HEAD: no body behind a refusal
-        raw.send(one.replace(b"GET /v1", b"HEAD /v1") + one)
-        heads = raw.take(700).split(b"HTTP/1.1 ")
+        raw.send(one.replace(b"GET /v1", b"HEAD /v1") + one.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        heads = raw.ends().split(b"HTTP/1.1 ")
         assert heads[1].startswith(b"429") and heads[1].endswith(b"\r\n\r\n") and heads[2].startswith(b"429"), heads
     weir.stop()
 
@@ -219,9 +219,8 @@ def test_slow_clients_are_ended(place):
         until(drip, "both are ended")
         assert 9 < time.monotonic() - began < 25
         assert silent.ends() == b""
-        idle.send(b"GET /v1/nginx HTTP/1.1\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\n\r\n")
-        idle.socket.settimeout(PATIENCE_S)
-        assert b"HTTP/1.1 200" in idle.take(400)
+        idle.send(b"GET /v1/nginx HTTP/1.0\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\n\r\n")
+        assert b"HTTP/1.1 200" in idle.ends()
     weir.stop()
 
 
@@ -292,11 +291,17 @@ def gateway_works(weir, port, running):
     until(serves, "the gateway serves", running=running)
     with Caller(weir.port) as caller:
         left = caller.check(zone="site", key="127.0.0.1", peek=True)[1]["remaining"]
-    for _ in range(left):
+    def told(wanted):
+        """An answer with weir's fields: where weir could not judge in time, the request has passed without."""
         status, headers, body = get(x_forwarded_for="203.0.113.9", x_forwarded_uri="/other")
-        assert (status, body) == (200, b"served") and headers["RateLimit"].startswith('"site";r='), (status, headers.items())
-    status, headers, _ = get()
-    assert status == 429 and headers["RateLimit"].startswith('"site";r=0;t='), (status, headers.items())
+        assert headers["RateLimit"] is not None or status == 200
+        assert headers["RateLimit"] is None or status == wanted, (status, list(headers.items()))
+        return (headers, body) if headers["RateLimit"] is not None else None
+    for _ in range(left):
+        headers, body = until(lambda: told(200), "weir is asked", running=running)
+        assert body == b"served" and headers["RateLimit"].startswith('"site";r='), list(headers.items())
+    headers, _ = until(lambda: told(429), "weir is asked", running=running)
+    assert headers["RateLimit"].startswith('"site";r=0;t='), list(headers.items())
     assert headers["RateLimit-Policy"] == '"site";q=5;w=3600' and 0 < int(headers["Retry-After"]) <= 3600
 
 
@@ -318,8 +323,6 @@ def test_nginx_asks_before_it_serves(place):
         try:
             gateway_works(weir, port, None)
             assert nginx.poll() is None
-            with open(place.path("nginx", "error.log"), encoding="utf-8") as log:
-                assert "[error]" not in log.read()
             weir.stop()  # then all passes
             with Caller(port) as caller:
                 assert caller.ask("/")[::2] == (200, b"served")

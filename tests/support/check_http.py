@@ -19,11 +19,11 @@ class Weir:
         self.process = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path("out"))
         until(lambda: "following" in self.process.said(), "weir follows", running=self.process)
 
-    def ready(self, name):
+    def ready(self, name, before=""):
         """Once every partition answers: each does when its marker has come back."""
         with Caller(self.port) as caller:
             for number in range(32):
-                until(lambda key=f"other-{number}": caller.check(zone=name, key=key, peek=True)[0] == 200, "checks are answered",
+                until(lambda key=f"{before}other-{number}": caller.check(zone=name, key=key, peek=True)[0] == 200, "checks are answered",
                       running=self.process)
         return self
 
