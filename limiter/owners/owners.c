@@ -14,6 +14,7 @@
 struct seat {
 	_Atomic uint32_t place;
 	_Atomic uint64_t taken;   /* the epoch under which this process has the partition; 0: it does not */
+	_Atomic uint64_t lost;    /* an epoch of `taken` that is not the store's any more */
 	_Atomic uint64_t highest; /* under which it ever had it */
 	bool read;                /* in the reading that goes on; the feed's */
 };
@@ -76,6 +77,12 @@ void owners_left(struct owners *owners, uint32_t partition)
 uint64_t owners_epoch(const struct owners *owners, uint32_t partition)
 {
 	return atomic_load(&owners->seats[partition].taken);
+}
+
+bool owners_lost(const struct owners *owners, uint32_t partition)
+{
+	uint64_t lost = atomic_load_explicit(&owners->seats[partition].lost, memory_order_relaxed);
+	return lost != 0 && lost == atomic_load(&owners->seats[partition].taken);
 }
 
 /* ---- what others have ---- */
@@ -164,6 +171,9 @@ void owners_learn(struct owners *owners, uint32_t partition, uint64_t stored_epo
 	if (partition >= owners->partitions || !read_row(row, &epoch, &host, &port))
 		return;
 	struct seat *seat = &owners->seats[partition];
+	uint64_t taken = atomic_load(&seat->taken);
+	if (taken != 0 && stored_epoch > taken)
+		atomic_store(&seat->lost, taken);
 	bool self = port == owners->self.port && strcmp(host, owners->self.host) == 0;
 	if (!self && epoch == stored_epoch && epoch > atomic_load(&seat->highest)) {
 		atomic_store(&seat->place, number_of(owners, host, port));

@@ -48,6 +48,9 @@ void owners_left(struct owners *owners, uint32_t partition);
 /** The epoch under which this process has a partition; 0: it does not. @thread any */
 uint64_t owners_epoch(const struct owners *owners, uint32_t partition);
 
+/** Whether the store says that another has taken a partition that this process has. @thread any */
+bool owners_lost(const struct owners *owners, uint32_t partition);
+
 /** The place of another limiter that answers for a partition, or OWNERS_NONE. Takes no lock. @thread any */
 uint32_t owners_of(const struct owners *owners, uint32_t partition);
 

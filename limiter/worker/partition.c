@@ -323,6 +323,17 @@ static void try_again(struct partition *partition, int64_t now_ms)
 	partition_go(partition, PARTITION_EMPTY);
 }
 
+/*
+ * Another has taken it, perhaps by mistake, and this one would learn of it by its next checkpoint alone. Where nothing is
+ * counted there is none, and whoever looks for the owner in the store finds nobody.
+ */
+static void be_told_of_another(struct partition *partition)
+{
+	struct weir_error error;
+	(void)weir_fail(&error, WEIR_FENCED, "another process has taken partition %u", partition->number);
+	park(partition, WEIR_FENCED, &error);
+}
+
 /* ---- each turn ---- */
 
 void partition_step(struct partition *partition, int64_t now_ms)
@@ -340,6 +351,8 @@ void partition_step(struct partition *partition, int64_t now_ms)
 	case PARTITION_HALTED:
 		if (!partition->wanted)
 			leave(partition);
+		else if (partition_checks_are_lost(&partition->checks))
+			be_told_of_another(partition);
 		break;
 	case PARTITION_FINISHING:
 	case PARTITION_LEAVING:

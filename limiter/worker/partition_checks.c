@@ -424,6 +424,11 @@ bool partition_checks_are_over(const struct partition_checks *checks)
 	return checks->lane != NULL && lane_checks_state(checks->lane) == LANE_CHECKS_OVER;
 }
 
+bool partition_checks_are_lost(const struct partition_checks *checks)
+{
+	return checks->lane != NULL && owners_here(checks) != NULL && owners_lost(owners_here(checks), checks->number);
+}
+
 bool partition_checks_are_safe(const struct partition_checks *checks)
 {
 	return checks->lane == NULL ||

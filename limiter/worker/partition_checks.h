@@ -116,6 +116,8 @@ void partition_checks_step(struct partition_checks *checks, int64_t now_ms);
 bool partition_checks_are_busy(const struct partition_checks *checks);
 /** Whether another has taken the partition: nothing more will be answered. */
 bool partition_checks_are_over(const struct partition_checks *checks);
+/** Whether the store says that another has taken it: nobody else's checks lead here any more. */
+bool partition_checks_are_lost(const struct partition_checks *checks);
 /** Whether all answers that were given are acknowledged. */
 bool partition_checks_are_safe(const struct partition_checks *checks);
 

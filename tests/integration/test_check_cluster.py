@@ -172,6 +172,7 @@ def test_redirection(place):
         assert moved
         places = {f"127.0.0.1:{one.checks}" for one in limiters}
         assert {words[2] for words in moved.values()} <= places, moved
+        until_answered([redirecting], [f"2001:db8:{number:x}::1" for number in range(64)], "nets")
         with Raw(redirecting.checks) as raw:
             said = [ask(raw, "WEIR.CHECK", f"2001:db8:{number:x}::1", "nets") for number in range(64)]
         here = [words for words in said if not isinstance(words, str)]

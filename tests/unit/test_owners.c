@@ -57,7 +57,11 @@ static void an_older_owner_is_not_believed(void **state)
 	assert_int_equal(owners_epoch(owners, 3), 20);
 	learn(owners, 3, 10, "10 b:6391"); /* a reading that began before */
 	assert_int_equal(owners_of(owners, 3), OWNERS_NONE);
+	assert_false(owners_lost(owners, 3));
+	learn(owners, 3, 30, "20 a:6390"); /* taken by somebody, who did not say where he is */
+	assert_true(owners_lost(owners, 3));
 	owners_left(owners, 3);
+	assert_false(owners_lost(owners, 3));
 	assert_int_equal(owners_epoch(owners, 3), 0);
 	learn(owners, 3, 20, "20 c:6391");
 	assert_int_equal(owners_of(owners, 3), OWNERS_NONE);
