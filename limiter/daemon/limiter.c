@@ -108,6 +108,7 @@ static enum weir_status start_worker(struct limiter *limiter, uint32_t number, s
 		.registry = limiter->registry,
 		.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
 		.seed = limiter->seed,
+		.swap_directory = limiter->daemon->state,
 		.number = number,
 		.placement = limiter->placement,
 		.assignment = limiter->assignment,

@@ -27,6 +27,8 @@ enum {
 	INDEX_BYTES,
 	EVICTIONS,
 	SEGMENT_LOADS,
+	BUCKET_RECALLS,
+	SWAP_FAILURES,
 	FORGOTTEN,
 	CHECKPOINTS,
 	CHECKPOINT_AGE,
@@ -82,10 +84,16 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
          "limiter.memory it is too small: the log says how much is enough."},
 	[EVICTIONS] = {"weir_limiter_evictions_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
                    "Buckets evicted from memory to stay below limiter.memory. The store still has them."},
-	[SEGMENT_LOADS] =
-		{"weir_limiter_segment_loads_total", WEIR_COUNTER, "segments", WEIR_NO_LABELS,
-         "Segments read back from the store. If this keeps growing together with weir_limiter_evictions_total, "
-         "the buckets in use do not fit limiter.memory: raise it, or add a limiter."},
+	[SEGMENT_LOADS] = {"weir_limiter_segment_loads_total", WEIR_COUNTER, "segments", WEIR_NO_LABELS,
+                       "Segments read back from the store."},
+	[BUCKET_RECALLS] =
+		{"weir_limiter_bucket_recalls_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
+         "Evicted buckets read back from the file in the state directory. If this keeps growing as fast as "
+         "weir_limiter_verdicts_total, the buckets in use do not fit limiter.memory: raise it, or add a limiter."},
+	[SWAP_FAILURES] =
+		{"weir_limiter_swap_failures_total", WEIR_COUNTER, "failures", WEIR_NO_LABELS,
+         "Times that evicted buckets could not be written to the file in the state directory, or read back. The store has "
+         "them: nothing is lost, but reading them there is slower."},
 	[FORGOTTEN] = {"weir_limiter_forgotten_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
                    "Buckets removed because no verdict can depend on them anymore."},
 	[CHECKPOINTS] = {"weir_limiter_checkpoints_total", WEIR_COUNTER, "checkpoints", WEIR_NO_LABELS,
@@ -275,6 +283,8 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 	weir_metrics_gauge(page, &metrics[INDEX_BYTES], (double)SUM(parts, index_bytes));
 	weir_metrics_counter(page, &metrics[EVICTIONS], SUM(parts, evictions));
 	weir_metrics_counter(page, &metrics[SEGMENT_LOADS], SUM(parts, loads));
+	weir_metrics_counter(page, &metrics[BUCKET_RECALLS], SUM(parts, recalls));
+	weir_metrics_counter(page, &metrics[SWAP_FAILURES], SUM(parts, swap_failures));
 	weir_metrics_counter(page, &metrics[FORGOTTEN], SUM(parts, forgotten));
 	weir_metrics_counter(page, &metrics[CHECKPOINTS], SUM(parts, checkpoints));
 	weir_metrics_gauge(page, &metrics[CHECKPOINT_AGE], checkpoint_age_s(parts));

@@ -48,6 +48,10 @@ static size_t own_chunk_bytes(size_t bytes)
 static struct table_line *lines_alloc(struct table *table, uint32_t count)
 {
 	size_t bytes = count * sizeof(struct table_line);
+	if (table->is_loose) {
+		table->bytes += bytes;
+		return weir_alloc(count, sizeof(struct table_line));
+	}
 	if (has_own_chunk(bytes)) {
 		table->bytes += own_chunk_bytes(bytes);
 		return chunk_map(own_chunk_bytes(bytes), true);
@@ -87,6 +91,11 @@ static void lines_free(struct table *table, struct table_line *lines, uint32_t c
 	size_t bytes = count * sizeof *lines;
 	if (lines == &no_line)
 		return;
+	if (table->is_loose) {
+		table->bytes -= bytes;
+		free(lines);
+		return;
+	}
 	if (has_own_chunk(bytes)) {
 		table->bytes -= own_chunk_bytes(bytes);
 		chunk_unmap(lines, own_chunk_bytes(bytes));
@@ -99,11 +108,11 @@ static void lines_free(struct table *table, struct table_line *lines, uint32_t c
 		chunk_give_back(table, head);
 }
 
-/* Moves the tables out of the emptiest chunk, if all chunks exceed what tables need by an eighth and two chunks. */
+/* Moves the tables out of the emptiest chunk, if all chunks exceed what tables need by an eighth and one chunk. */
 static void compact(struct table *table)
 {
 	uint64_t held = (uint64_t)table->chunk_count * CHUNK_BYTES;
-	if (held <= table->live_bytes + table->live_bytes / 8 + 2 * (uint64_t)CHUNK_BYTES)
+	if (held <= table->live_bytes + table->live_bytes / 8 + (uint64_t)CHUNK_BYTES)
 		return;
 	struct chunk_head *emptiest = table->chunks[0];
 	for (uint32_t i = 1; i + 1 < table->chunk_count; i++) {
@@ -131,6 +140,12 @@ void table_init(struct table *table)
 	*table = (struct table){.bytes = sizeof *table};
 	for (uint32_t i = 0; i < TABLE_SEGMENTS; i++)
 		table->segments[i] = (struct table_segment){.lines = (struct table_line *)&no_line, .line_count = 1};
+}
+
+void table_init_loose(struct table *table)
+{
+	table_init(table);
+	table->is_loose = true;
 }
 
 void table_deinit(struct table *table)

@@ -14,7 +14,7 @@
  *
  * Tables grow by a quarter, one at a time, so that no event waits long. They are
  * allocated in chunks that hold nothing else, and are compacted when too much of
- * those is unused.
+ * those is unused; or, where speed matters less than memory, each by itself.
  */
 #ifndef LIMITER_TABLE_H
 #define LIMITER_TABLE_H
@@ -42,6 +42,7 @@ struct table_segment {
 
 struct table {
 	struct table_segment segments[TABLE_SEGMENTS];
+	bool is_loose; /* tables are allocated one by one */
 	void **chunks; /* what tables are allocated from; new ones from the last */
 	uint32_t chunk_count;
 	uint64_t live_bytes; /* of tables, except those that have chunks of their own */
@@ -50,6 +51,8 @@ struct table {
 };
 
 void table_init(struct table *table);
+/** One that takes little more than it needs, even of few keys, and is slower. */
+void table_init_loose(struct table *table);
 void table_deinit(struct table *table);
 
 static inline uint32_t table_segment_of(uint32_t tag)

@@ -8,6 +8,7 @@
  *   shard_override.c  operators' commands
  *   shard_bucket.c    finding, opening, placing, moving and dropping a bucket
  *   shard_sweep.c     the clock hand: forgetting, evicting, compacting
+ *   shard_swap.c      evicted buckets in a file
  *   shard_snapshot.c  checkpoints
  *   shard_load.c      segments from the store
  *   shard_extra.c     what a checkpoint stores besides buckets
@@ -26,6 +27,7 @@
 #include "limiter/bucket/bucket_judge.h"
 #include "limiter/memory/filter.h"
 #include "limiter/memory/slab.h"
+#include "limiter/memory/swap.h"
 #include "limiter/memory/table.h"
 #include "limiter/overrides/overrides.h"
 #include "limiter/shard/reservations.h"
@@ -139,6 +141,8 @@ struct shard {
 
 	struct slab slab;
 	struct table table;
+	struct swap swap;     /* of buckets that were evicted while the store had them */
+	struct table swapped; /* where they are in it; none of them is in memory */
 	struct bucket_scratch scratch;
 	const struct layout *last_scaled; /* cache: the scaled layout of the policy in force that was last asked for */
 	struct zone_pace *paces;          /* by zone, in the policy's order */
@@ -156,7 +160,7 @@ struct shard {
 	uint32_t clock_hand_large; /* the large block that the hand is at */
 	uint32_t churn;            /* blocks allocated and freed since shard_tidy() */
 	bool starved;              /* the hand went all the way round and found nothing to evict */
-	uint64_t evictions, loads, forgotten;
+	uint64_t evictions, loads, recalls, forgotten, swap_failures;
 };
 
 /* ---- shard_bucket.c ---- */
@@ -235,6 +239,20 @@ bool shard_has_room(const struct shard *shard);
 
 /** Evicts down to the ceiling and compacts; called after each frame and command, and by shard_sweep(). */
 void shard_tidy(struct shard *shard);
+
+/* ---- shard_swap.c ---- */
+
+/** Puts a bucket that the store has, and that is not in swap, into it. @return false: there is no swap for it */
+bool shard_swap_out(struct shard *shard, const struct bucket *bucket, size_t used);
+
+/** Brings a bucket back into memory, which lacks it, if it is in swap. @return its reference; 0: it is not */
+uint32_t shard_recall(struct shard *shard, uint64_t low, uint64_t high);
+
+bool shard_is_swapped(struct shard *shard, uint64_t low, uint64_t high);
+
+/** Calls each() for every bucket in swap that can be read; borrowed. */
+void shard_each_swapped(struct shard *shard, void (*each)(void *context, const struct bucket *bucket, size_t used),
+                        void *context);
 
 /* ---- shard.c ---- */
 

@@ -46,6 +46,8 @@ struct shard *shard_new(const struct shard_options *options, const struct compil
 	overrides_init(&shard->overrides, options->lateness_ms, options->partition, options->partitions);
 	slab_init(&shard->slab);
 	table_init(&shard->table);
+	table_init_loose(&shard->swapped);
+	swap_init(&shard->swap, options->swap_directory);
 	return shard;
 }
 
@@ -65,6 +67,8 @@ void shard_free(struct shard *shard)
 	bucket_scratch_deinit(&shard->scratch);
 	overrides_deinit(&shard->overrides);
 	table_deinit(&shard->table);
+	table_deinit(&shard->swapped);
+	swap_deinit(&shard->swap);
 	slab_deinit(&shard->slab);
 	free(shard->switches);
 	free(shard->sources);
@@ -183,12 +187,16 @@ void shard_set_clock_ms(struct shard *shard, int64_t clock_ms)
 void shard_stats(const struct shard *shard, struct shard_stats *stats)
 {
 	*stats = (struct shard_stats){.buckets = shard->slab.blocks,
+	                              .spilled = shard->swapped.count,
+	                              .swapped = shard->swapped.count,
 	                              .evicted_segments = shard->evicted_segments,
 	                              .bytes = shard_bytes(shard),
 	                              .index_bytes = shard_index_bytes(shard),
 	                              .overrides = shard->overrides.count,
 	                              .evictions = shard->evictions,
 	                              .loads = shard->loads,
+	                              .recalls = shard->recalls,
+	                              .swap_failures = shard->swap_failures,
 	                              .forgotten = shard->forgotten};
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		if (shard->segments[i].residence == SEGMENT_PARTIAL)

@@ -37,7 +37,9 @@ struct shard_options {
 	uint64_t seed;         /* of the fingerprints: one per state directory or cluster, stored with the state */
 	int64_t ceiling_bytes; /* of all this shard's memory (shard_bytes()); 0: none */
 	int64_t lateness_ms;   /* added to the time that a bucket is remembered; < 0: nothing is forgotten (--once) */
-	bool count_events;     /* --once: a decision's offset is the partition's event number, its index within the event */
+	const char
+		*swap_directory; /* where evicted buckets are kept beside the store, in a file; NULL: nowhere; borrowed */
+	bool count_events;   /* --once: a decision's offset is the partition's event number, its index within the event */
 };
 
 struct shard *shard_new(const struct shard_options *options, const struct compiled_policy *compiled);
@@ -90,8 +92,8 @@ uint32_t shard_missing(struct shard *shard, uint32_t *segments);
 /**
  * Loads a segment from the store: its base, then its deltas, oldest first (as weir_store read_segments returns them).
  *
- * Buckets in memory are newer and stay. If the ceiling leaves no room, only the buckets that the waiting frame needs
- * are loaded and the rest stays evicted.
+ * Buckets in memory or in swap are newer and stay. If the ceiling leaves no room, only the buckets that the waiting frame
+ * needs are loaded; the rest goes into swap or stays evicted.
  *
  * @return WEIR_OK; WEIR_INVALID: the blob is damaged; WEIR_NEWER
  */
@@ -163,10 +165,10 @@ struct shard_snapshot {
 void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot);
 /** Ends a snapshot: it is current in the store (stored), or given up (its buckets are dirty again). Frees it. */
 void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, bool stored);
-/** Whether to checkpoint now: changed buckets reach a sixteenth of the ceiling, or eviction found nothing to evict. */
+/** Whether to checkpoint now: changed buckets reach an eighth of the ceiling, or eviction found nothing to evict. */
 bool shard_wants_checkpoint(const struct shard *shard);
 /**
- * Whether changed buckets reach an eighth of the ceiling, or nothing can be evicted: take no frame until a snapshot is
+ * Whether changed buckets reach a quarter of the ceiling, or nothing can be evicted: take no frame until a snapshot is
  * taken, or the pending one stored. One more frame is still judged exactly, but the shard then exceeds its ceiling by
  * what that frame adds.
  */
@@ -203,12 +205,16 @@ void shard_set_clock_ms(struct shard *shard, int64_t clock_ms);
 
 struct shard_stats {
 	uint64_t buckets; /* in memory */
-	uint64_t spilled; /* buckets that only the store has; without segments not read since the start */
+	uint64_t spilled; /* buckets that are not in memory; without segments not read since the start */
+	uint64_t swapped; /* of those, in swap */
 	uint64_t evicted_segments;
 	uint64_t bytes;       /* all memory of the shard */
 	uint64_t index_bytes; /* of those, what finds buckets, those that only the store has among them */
-	uint64_t evictions, loads, forgotten;
-	uint64_t overrides; /* keys and prefixes that have an operator's override */
+	uint64_t evictions, forgotten;
+	uint64_t loads;         /* of segments, from the store */
+	uint64_t recalls;       /* of buckets, from swap */
+	uint64_t swap_failures; /* times that swap could not be written or read */
+	uint64_t overrides;     /* keys and prefixes that have an operator's override */
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);
 
@@ -244,7 +250,7 @@ uint32_t shard_read_held(struct shard *shard, uint32_t zone_id, struct weir_span
 /** The segment that a bucket belongs to. */
 uint32_t shard_segment_of(uint64_t fingerprint_low);
 
-/** Calls each() for every unforgotten bucket in memory, in no order; the image is borrowed. No frame may be waiting. */
+/** Calls each() for every unforgotten bucket in memory or in swap, in no order; the image is borrowed. No frame may be waiting. */
 void shard_each(struct shard *shard, void (*each)(void *context, const struct shard_bucket *image), void *context);
 
 #endif

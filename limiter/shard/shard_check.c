@@ -146,6 +146,8 @@ static bool peek(struct shard *shard, struct bucket *bucket, const struct copy_e
 static struct bucket *find_bucket(struct shard *shard, uint64_t low, uint64_t high, int64_t clock_ms, bool *is_there)
 {
 	uint32_t ref = shard_find_ref(shard, low, high);
+	if (ref == 0)
+		ref = shard_recall(shard, low, high);
 	*is_there = ref != 0;
 	if (ref == 0)
 		return NULL;

@@ -209,18 +209,32 @@ void shard_ask_for_rest(struct shard *shard)
 	}
 }
 
-/* Finds all lookups' buckets before judging, if any segment is not all in memory. */
+/* Looks a bucket up that was not in memory before. */
+static void look_again(struct shard *shard, struct lookup *lookup)
+{
+	lookup->state = LOOKUP_NEW;
+	shard_guess(shard, lookup);
+	shard_make_sure(shard, lookup);
+}
+
+/* Finds all lookups' buckets before judging, if not all of them may be in memory. */
 static void find_early(struct shard *shard)
 {
 	struct shard_frame *work = &shard->work;
-	if (shard->evicted_segments == 0)
+	if (shard->evicted_segments == 0 && shard->swapped.count == 0)
 		return;
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		shard->segments[i].loaded_for_frame = false;
 	for (uint32_t i = 0; i < work->lookup_count; i++) {
+		struct lookup *lookup = &work->lookups[i];
 		shard_look_ahead(shard, i);
-		if (work->lookups[i].state == LOOKUP_GUESSED)
-			shard_make_sure(shard, &work->lookups[i]);
+		if (i + AHEAD_LINE < work->lookup_count)
+			table_prefetch(&shard->swapped, bucket_tag(work->lookups[i + AHEAD_LINE].low));
+		if (lookup->state != LOOKUP_GUESSED)
+			continue;
+		shard_make_sure(shard, lookup);
+		if (lookup->ref == 0 && shard_recall(shard, lookup->low, lookup->high) != 0)
+			look_again(shard, lookup);
 	}
 }
 
@@ -278,11 +292,8 @@ static uint32_t find_missing(struct shard *shard, uint32_t *segments)
 			continue;
 		uint32_t number = table_segment_of(bucket_tag(lookup->low));
 		struct segment *segment = &shard->segments[number];
-		if (lookup->ref == 0 && segment->loaded_for_frame) {
-			lookup->state = LOOKUP_NEW;
-			shard_guess(shard, lookup);
-			shard_make_sure(shard, lookup);
-		}
+		if (lookup->ref == 0 && segment->loaded_for_frame)
+			look_again(shard, lookup);
 		if (!may_be_stored(shard, lookup))
 			continue;
 		missing[number / 64] |= UINT64_C(1) << (number % 64);

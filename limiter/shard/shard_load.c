@@ -77,11 +77,12 @@ static enum weir_status load_bucket(struct load *load, const struct segment_blob
 	enum weir_status status = segment_blob_restore(stored, shard->compiled, load->block, error);
 	if (status != WEIR_OK)
 		return status;
-	if (shard_is_forgotten(shard, load->block, shard->clock_ms) || shard_find_ref(shard, low, high) != 0)
+	if (shard_is_forgotten(shard, load->block, shard->clock_ms) || shard_find_ref(shard, low, high) != 0 ||
+	    shard_is_swapped(shard, low, high))
 		return WEIR_OK;
 	if (shard_has_room(shard) || is_missing(load, low, high))
 		take(load, used);
-	else
+	else if (!shard_swap_out(shard, load->block, used))
 		leave_out(load, high);
 	return WEIR_OK;
 }

@@ -2,6 +2,10 @@
 /* Reads buckets, for people and tests: as they would be judged at the shard's clock. */
 #include "limiter/shard/internal.h"
 
+#include "common/base/alloc.h"
+
+#include <stdlib.h>
+
 static void read_limits(const struct bucket_view *view, struct shard_bucket *image)
 {
 	image->limit_count = view->layout->limit_count;
@@ -27,9 +31,8 @@ static bool open_bucket(struct shard *shard, struct bucket *bucket, struct bucke
 	return true;
 }
 
-static bool read_bucket(struct shard *shard, uint32_t ref, struct shard_bucket *image)
+static bool read_bucket(struct shard *shard, struct bucket *bucket, struct shard_bucket *image)
 {
-	struct bucket *bucket = slab_at(&shard->slab, ref);
 	struct bucket_work work;
 	if (!open_bucket(shard, bucket, &work))
 		return false;
@@ -46,7 +49,7 @@ bool shard_read(struct shard *shard, uint32_t zone_id, struct weir_span key, str
 {
 	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone_id, key);
 	uint32_t ref = shard_find_ref(shard, print.low, print.high);
-	return ref != 0 && read_bucket(shard, ref, image);
+	return ref != 0 && read_bucket(shard, slab_at(&shard->slab, ref), image);
 }
 
 uint32_t shard_read_held(struct shard *shard, uint32_t zone_id, struct weir_span key, int64_t t,
@@ -79,6 +82,24 @@ void shard_bucket_deinit(struct shard_bucket *image)
 	*image = (struct shard_bucket){0};
 }
 
+struct giving {
+	struct shard *shard;
+	void (*each)(void *context, const struct shard_bucket *image);
+	void *context;
+};
+
+static void give_swapped(void *context, const struct bucket *bucket, size_t used)
+{
+	const struct giving *giving = context;
+	struct shard_bucket image;
+	struct bucket *copy = (void *)weir_copy(bucket, used);
+	if (read_bucket(giving->shard, copy, &image)) {
+		giving->each(giving->context, &image);
+		shard_bucket_deinit(&image);
+	}
+	free(copy);
+}
+
 void shard_each(struct shard *shard, void (*each)(void *context, const struct shard_bucket *image), void *context)
 {
 	uint32_t refs[SLAB_PAGE_BLOCKS];
@@ -96,10 +117,12 @@ void shard_each(struct shard *shard, void (*each)(void *context, const struct sh
 			place++;
 		}
 		for (uint32_t i = 0; i < count; i++) {
-			if (!read_bucket(shard, refs[i], &image))
+			if (!read_bucket(shard, slab_at(&shard->slab, refs[i]), &image))
 				continue;
 			each(context, &image);
 			shard_bucket_deinit(&image);
 		}
 	}
+	struct giving giving = {.shard = shard, .each = each, .context = context};
+	shard_each_swapped(shard, give_swapped, &giving);
 }

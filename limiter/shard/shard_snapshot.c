@@ -122,6 +122,8 @@ void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, b
 {
 	if (!stored)
 		give_up(shard);
+	else
+		swap_retry(&shard->swap);
 	shard->snapshot_pending = false;
 	shard->snapshot_bytes = 0;
 	shard->starved = false;

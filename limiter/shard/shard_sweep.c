@@ -6,12 +6,12 @@
  * live blocks exceed what the ceiling allows, it evicts buckets that were not used
  * since its last visit and that the store has in their present version.
  *
- * The ceiling is divided so: an eighth for the snapshot being stored; whatever
+ * The ceiling is divided so: a quarter for the snapshot being stored; whatever
  * tables, filters and the frame take; the rest for blocks. Four fifths of that
  * may be live, which leaves room for pages that are not full. Buckets that the
  * store does not have yet (changed, or in a pending snapshot) cannot be evicted.
- * So the shard wants a checkpoint when changed buckets reach a sixteenth of the
- * ceiling, and reports that it is full at an eighth: most of what is live can
+ * So the shard wants a checkpoint when changed buckets reach an eighth of the
+ * ceiling, and reports that it is full at a quarter: most of what is live can
  * then always be evicted.
  *
  * Tables and filters grow with the buckets that only the store has, and have no
@@ -22,14 +22,17 @@
 
 enum {
 	MOVES_A_CHANGE = 3, /* blocks moved by compaction for each allocated or freed */
+	WANTED_SHARE = 8,   /* of the ceiling: as many changed bytes want a checkpoint; fewer would make each cost more */
+	FULL_SHARE = 4,     /* of the ceiling: as many changed bytes wait for one */
+	LEAST_SHARE = 8,    /* of the ceiling: as many bytes may be live in any case */
 };
 
 uint64_t shard_bytes(const struct shard *shard)
 {
-	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->work.bytes +
-	       shard->scratch.bytes[0] + shard->scratch.bytes[1] + shard->snapshot_bytes +
-	       shard->source_count * sizeof *shard->sources + shard->overrides.bytes + checks_bytes(shard->checks) +
-	       reservations_bytes(&shard->reserved);
+	return sizeof *shard + shard->slab.bytes + shard->table.bytes + shard->filter_bytes + shard->swapped.bytes +
+	       swap_bytes(&shard->swap) + shard->work.bytes + shard->scratch.bytes[0] + shard->scratch.bytes[1] +
+	       shard->snapshot_bytes + shard->source_count * sizeof *shard->sources + shard->overrides.bytes +
+	       checks_bytes(shard->checks) + reservations_bytes(&shard->reserved);
 }
 
 /* Whether the store has a bucket in its present version. */
@@ -40,7 +43,7 @@ static bool is_clean(const struct shard *shard, const struct bucket *bucket)
 
 uint64_t shard_index_bytes(const struct shard *shard)
 {
-	return shard->table.bytes + shard->filter_bytes;
+	return shard->table.bytes + shard->filter_bytes + shard->swapped.bytes + swap_bytes(&shard->swap);
 }
 
 /* The bytes of live blocks that the ceiling allows. */
@@ -48,7 +51,7 @@ static uint64_t live_bytes_allowed(const struct shard *shard)
 {
 	uint64_t ceiling = (uint64_t)shard->options.ceiling_bytes;
 	uint64_t others = shard_bytes(shard) - shard->slab.bytes - shard->snapshot_bytes;
-	uint64_t blocks = ceiling - ceiling / 8, least = ceiling / 8;
+	uint64_t blocks = ceiling - ceiling / FULL_SHARE, least = ceiling / LEAST_SHARE;
 	uint64_t left = blocks > others ? (blocks - others) / 5 * 4 : 0;
 	return left > least ? left : least;
 }
@@ -69,13 +72,15 @@ bool shard_has_room(const struct shard *shard)
 bool shard_wants_checkpoint(const struct shard *shard)
 {
 	return shard->options.ceiling_bytes > 0 &&
-	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / 16 || (shard->starved && is_over(shard)));
+	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / WANTED_SHARE ||
+	        (shard->starved && is_over(shard)));
 }
 
 bool shard_is_full(const struct shard *shard)
 {
 	return shard->options.ceiling_bytes > 0 &&
-	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / 8 || (shard->starved && is_over(shard)));
+	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / FULL_SHARE ||
+	        (shard->starved && is_over(shard)));
 }
 
 /* Notes that a bucket is in the store only. */
@@ -108,7 +113,8 @@ static void visit(struct shard *shard, uint32_t ref, bool evicting)
 	} else if (evicting && (bucket->flags & BUCKET_USED)) {
 		bucket->flags &= (uint8_t)~BUCKET_USED;
 	} else if (evicting && clean) {
-		note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), bucket->high);
+		if (!shard_swap_out(shard, bucket, bucket_used(bucket, shard_layout_of(shard, bucket))))
+			note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), bucket->high);
 		shard_drop(shard, bucket, ref);
 		shard->evictions++;
 	}

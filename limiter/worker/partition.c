@@ -107,6 +107,7 @@ static enum weir_status open_lane(const struct partition *partition, struct chec
 		.seed = core->options.seed,
 		.ceiling_bytes = core->ceiling_bytes,
 		.lateness_ms = core->options.config->limiter.lateness_ms,
+		.swap_directory = core->options.swap_directory,
 	};
 	struct lane *lane = lane_new(&options, core->options.registry, core->options.first_policy);
 	enum weir_status status = checkpoint_restore(job->partition_stored, &job->state, lane, &job->error);

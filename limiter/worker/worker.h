@@ -48,6 +48,7 @@ struct worker_options {
 	struct policy_registry *registry;
 	uint64_t first_policy; /* the version that empty partitions begin with */
 	uint64_t seed;
+	const char *swap_directory;         /* for buckets that are not used; the process's own */
 	uint32_t number;                    /* of this worker */
 	struct placement *placement;        /* which partitions this worker should have */
 	struct weir_assignment *assignment; /* which partitions the process has */
@@ -125,8 +126,8 @@ struct worker_stats {
 	struct weir_histogram checkpoint; /* seconds that checkpoint I/O took to store one */
 	struct weir_histogram take;       /* seconds from asking for a partition to receiving its messages */
 	struct weir_histogram delay;      /* seconds from a line's time to its decision's acknowledgement */
-	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads,
-		forgotten; /* gauges, set each second */
+	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads, recalls,
+		swap_failures, forgotten; /* gauges, set each second */
 	struct weir_counter checks_passed, checks_blocked, checks_settled, checks_no_zone, checks_no_reservation;
 	struct weir_counter checks_unavailable[WORKER_UNAVAILABLE_COUNT];
 	struct weir_counter checks_pending, checks_unacknowledged; /* gauges, set each second */

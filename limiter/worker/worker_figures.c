@@ -32,6 +32,8 @@ static void add_shard(struct shard_stats *sum, const struct shard *shard)
 	sum->evicted_segments += stats.evicted_segments;
 	sum->evictions += stats.evictions;
 	sum->loads += stats.loads;
+	sum->recalls += stats.recalls;
+	sum->swap_failures += stats.swap_failures;
 	sum->forgotten += stats.forgotten;
 }
 
@@ -68,6 +70,8 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 	weir_counter_set(&stats->evicted_segments, sum.evicted_segments);
 	weir_counter_set(&stats->evictions, sum.evictions);
 	weir_counter_set(&stats->loads, sum.loads);
+	weir_counter_set(&stats->recalls, sum.recalls);
+	weir_counter_set(&stats->swap_failures, sum.swap_failures);
 	weir_counter_set(&stats->forgotten, sum.forgotten);
 	weir_counter_set(&stats->checks_pending, pending);
 	weir_counter_set(&stats->checks_unacknowledged, unacknowledged);

@@ -4,11 +4,16 @@
  * from the last one stored, tiny ceilings, loads in any order. Whatever happens,
  * the verdicts are those of the model that never lost a thing.
  */
+#include "limiter/memory/swap.h"
 #include "limiter/shard/segment_blob.h"
 #include "shard_scene.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -52,6 +57,7 @@ struct stage {
 	struct record *records;
 	uint32_t record_count;
 	struct model *model;
+	char swap_directory[64];
 
 	struct shard *shard;
 	uint32_t policy; /* in force in the shard */
@@ -60,7 +66,7 @@ struct stage {
 	struct shard_snapshot snapshot; /* on its way */
 	struct store cut;               /* what goes with it: extra, policy, next, clock */
 	bool pending;
-	uint64_t evictions, loads, restarts;
+	uint64_t evictions, loads, recalls, restarts;
 };
 
 static int64_t below(struct stage *stage, int64_t number)
@@ -142,6 +148,7 @@ static void count_work(struct stage *stage)
 	shard_stats(stage->shard, &stats);
 	stage->evictions += stats.evictions;
 	stage->loads += stats.loads;
+	stage->recalls += stats.recalls;
 }
 
 /* The process dies; another starts from the store. */
@@ -268,14 +275,34 @@ static void take_record(struct stage *stage)
 static void compare_buckets(struct stage *stage);
 
 /* What else may happen between two records. */
+/* What was in swap is lost, or can no longer be written: a disk does that. */
+static void hurt_swap(struct stage *stage)
+{
+	char link[64], name[256];
+	const struct rlimit limits[] = {{0, RLIM_INFINITY}, {64 << 10, RLIM_INFINITY}, {RLIM_INFINITY, RLIM_INFINITY}};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limits[below(stage, 3)]), 0);
+	for (int file = 3; file < 64 && below(stage, 2) == 0; file++) {
+		snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+		ssize_t length = readlink(link, name, sizeof name - 1);
+		if (length <= 0)
+			continue;
+		name[length] = '\0';
+		if (strncmp(name, stage->swap_directory, strlen(stage->swap_directory)) == 0 &&
+		    strstr(name, "(deleted)") != NULL)
+			assert_int_equal(ftruncate(file, 0), 0);
+	}
+}
+
 static void do_something(struct stage *stage)
 {
+	if (stage->options.swap_directory != NULL && below(stage, 20) == 0)
+		hurt_swap(stage);
 	bool full = shard_is_full(stage->shard), wants = shard_wants_checkpoint(stage->shard);
 	if (!stage->pending && (full || wants || below(stage, 6) == 0))
 		take_snapshot(stage);
 	if (stage->pending && (full || below(stage, 4) == 0))
 		finish_snapshot(stage, full || below(stage, 4) > 0);
-	if (below(stage, 25) == 0)
+	if (below(stage, stage->options.swap_directory != NULL ? 150 : 25) == 0) /* swap ends with the process */
 		restart(stage);
 	if (below(stage, 5) == 0)
 		shard_sweep(stage->shard, (uint32_t)below(stage, 2000));
@@ -324,9 +351,10 @@ static void compare_buckets(struct stage *stage)
 
 /* ---- a run ---- */
 
-static void run_stage(uint64_t seed, uint64_t totals[3])
+static void run_stage(uint64_t seed, uint64_t totals[4])
 {
 	static const int64_t ceilings[] = {0, 150000, 200000, 400000};
+	const int64_t more = SWAP_PAGE_BYTES * 2; /* of swap's own */
 	struct stage *stage = weir_alloc(1, sizeof *stage);
 	stage->scene = scene_new(seed);
 	stage->scene.key_space = below(stage, 3) == 0 ? 12 : 3000;
@@ -336,8 +364,15 @@ static void run_stage(uint64_t seed, uint64_t totals[3])
 	stage->policy_count = 1;
 	stage->compiled[0] = compiled_policy_new(stage->policies, 1);
 	stage->options = (struct shard_options){.seed = seed, .lateness_ms = below(stage, 2) ? 3000 : -1};
-	stage->options.ceiling_bytes = ceilings[below(stage, 4)];
 	stage->options.count_events = below(stage, 2);
+	snprintf(stage->swap_directory, sizeof stage->swap_directory, "/tmp/weir-test-swap-XXXXXX");
+	assert_non_null(mkdtemp(stage->swap_directory));
+	stage->options.swap_directory = below(stage, 4) > 0 ? stage->swap_directory : NULL;
+	stage->options.ceiling_bytes = ceilings[below(stage, 4)];
+	if (stage->options.swap_directory != NULL && stage->options.ceiling_bytes > 0) {
+		stage->options.ceiling_bytes += more - 130000;
+		stage->scene.key_space = 300; /* so that many come back */
+	}
 	stage->records = weir_alloc(FRAMES, sizeof *stage->records);
 	stage->model = model_new(stage->policies[0], stage->options.lateness_ms, stage->options.count_events);
 	stage->shard = shard_new(&stage->options, stage->compiled[0]);
@@ -364,12 +399,14 @@ static void run_stage(uint64_t seed, uint64_t totals[3])
 	totals[0] += stage->evictions;
 	totals[1] += stage->loads;
 	totals[2] += stage->restarts;
+	totals[3] += stage->recalls;
 
 	shard_free(stage->shard);
 	model_free(stage->model);
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		clear_segment(&stage->store.segments[i]);
 	free(stage->store.extra);
+	rmdir(stage->swap_directory);
 	for (uint32_t i = 0; i < stage->record_count; i++)
 		free(stage->records[i].decisions);
 	free(stage->records);
@@ -386,15 +423,16 @@ static void nothing_is_lost_or_counted_twice(void **state)
 	(void)state;
 	const char *from = getenv("WEIR_SEED"), *count = getenv("WEIR_SCENES");
 	uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
-	uint64_t scenes = count != NULL ? strtoull(count, NULL, 10) : 40;
-	uint64_t totals[3] = {0};
+	uint64_t scenes = count != NULL ? strtoull(count, NULL, 10) : 80;
+	uint64_t totals[4] = {0};
+	signal(SIGXFSZ, SIG_IGN);
 	for (uint64_t seed = first; seed < first + scenes; seed++) {
 		if (from != NULL)
 			print_message("seed %llu\n", (unsigned long long)seed);
 		run_stage(seed, totals);
 	}
-	print_message("%llu evictions, %llu loads, %llu restarts\n", (unsigned long long)totals[0],
-	              (unsigned long long)totals[1], (unsigned long long)totals[2]);
+	print_message("%llu evictions, %llu loads, %llu restarts, %llu recalls\n", (unsigned long long)totals[0],
+	              (unsigned long long)totals[1], (unsigned long long)totals[2], (unsigned long long)totals[3]);
 }
 
 int main(void)

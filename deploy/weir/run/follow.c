@@ -161,6 +161,7 @@ static enum weir_status start_workers(struct follow *follow, struct weir_error *
 			.registry = follow->registry,
 			.first_policy = 1, /* an empty partition meets every policy in its log, from the first one on */
 			.seed = seed,
+			.swap_directory = follow->options->state_directory,
 			.number = i,
 			.placement = follow->placement,
 			.assignment = follow->assignment,

@@ -64,6 +64,12 @@ static enum weir_status read_note(struct once *once, struct weir_error *error)
 	return WEIR_OK;
 }
 
+/* Where the state is: where it is to stay, or where a run without one spills to; NULL: nowhere. */
+static const char *directory_of(const struct once *once)
+{
+	return once->spill_directory != NULL ? once->spill_directory : once->options->state_directory;
+}
+
 static enum weir_status open_state(struct once *once, struct weir_error *error)
 {
 	const char *directory = once->options->state_directory;
@@ -174,6 +180,7 @@ static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t s
 		.seed = seed,
 		.ceiling_bytes = once->store != NULL ? once->config->limiter.memory_bytes / once->partition_count : 0,
 		.lateness_ms = -1,
+		.swap_directory = once->store != NULL ? directory_of(once) : NULL,
 		.count_events = true,
 	};
 	struct lane *lane = once->lanes[number] = lane_new(&options, once->registry, once->policy_version);
@@ -279,7 +286,7 @@ static enum weir_status open_rounds(struct once *once, struct weir_error *error)
 		.partitions = once->partitions,
 		.partition_count = once->partition_count,
 		.threads = (uint32_t)options->config->limiter.threads,
-		.state_directory = once->spill_directory != NULL ? once->spill_directory : options->state_directory,
+		.state_directory = directory_of(once),
 		.choice = {.wanted = {options->decisions_path != NULL, options->shadow_path != NULL,
 	                          options->judged_path != NULL},
 	               .words = run_options_words(options),

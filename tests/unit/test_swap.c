@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Swap against an array that holds the same blocks, through pages that are emptied, moved and used again. */
+#include "limiter/memory/swap.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { BLOCKS = 4000, STEPS = 60000 };
+
+struct held {
+	uint32_t ref; /* 0: none */
+	uint32_t length;
+	uint8_t byte;
+};
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state = *state * UINT64_C(6364136223846793005) + 1442695040888963407U;
+	return *state >> 33;
+}
+
+static uint32_t put(struct swap *swap, uint32_t tag, uint8_t byte, uint32_t length)
+{
+	uint8_t bytes[SWAP_BLOCK_MAX];
+	memset(bytes, byte, length);
+	assert_true(swap_takes(swap, length));
+	if (swap_is_full(swap, length))
+		assert_true(swap_turn(swap));
+	return swap_put(swap, tag, bytes, length);
+}
+
+static void check(struct swap *swap, uint32_t tag, const struct held *held)
+{
+	struct swap_block block;
+	assert_true(swap_get(swap, held->ref, &block));
+	assert_int_equal(block.tag, tag);
+	assert_int_equal(block.length, held->length);
+	const uint8_t *bytes = block.bytes;
+	for (uint32_t i = 0; i < block.length; i++)
+		assert_int_equal(bytes[i], held->byte);
+}
+
+/* Moves what is live out of a page. */
+static void empty_page(struct swap *swap, struct held *held)
+{
+	uint32_t page = swap_worst(swap, 8, false), at = 0;
+	struct swap_block block;
+	if (page == 0)
+		return;
+	const uint8_t *bytes = swap_page(swap, page);
+	assert_non_null(bytes);
+	while (swap_page_next(swap, page, bytes, &at, &block)) {
+		struct held *one = &held[block.tag];
+		if (one->ref != block.ref)
+			continue;
+		uint32_t moved = put(swap, block.tag, one->byte, one->length);
+		swap_free(swap, one->ref, one->length);
+		one->ref = moved;
+	}
+}
+
+static void it_holds_what_was_put(void **state)
+{
+	(void)state;
+	struct swap swap;
+	struct held *held = calloc(BLOCKS, sizeof *held);
+	uint64_t random = 7, live = 0;
+	swap_init(&swap, "/tmp");
+	for (int step = 0; step < STEPS; step++) {
+		uint32_t tag = (uint32_t)(next_random(&random) % BLOCKS);
+		struct held *one = &held[tag];
+		if (one->ref != 0) {
+			check(&swap, tag, one);
+			swap_free(&swap, one->ref, one->length);
+			live -= one->length;
+			one->ref = 0;
+			continue;
+		}
+		one->length = (uint32_t)(next_random(&random) % (next_random(&random) % 50 == 0 ? SWAP_BLOCK_MAX + 1 : 300));
+		one->byte = (uint8_t)next_random(&random);
+		one->ref = put(&swap, tag, one->byte, one->length);
+		live += one->length;
+		if (step % 16 == 0)
+			empty_page(&swap, held);
+	}
+	for (uint32_t tag = 0; tag < BLOCKS; tag++)
+		if (held[tag].ref != 0)
+			check(&swap, tag, &held[tag]);
+	struct stat about;
+	assert_int_equal(fstat(swap.file, &about), 0);
+	assert_int_equal(about.st_nlink, 0); /* nobody else finds it */
+	/* What was freed is used again: thirty times as much was put as there is. */
+	assert_true((uint64_t)about.st_size < 4 * live);
+	swap_deinit(&swap);
+	free(held);
+}
+
+static void a_disk_that_is_full_is_no_loss(void **state)
+{
+	(void)state;
+	struct swap swap;
+	struct held held = {.length = 1000, .byte = 3};
+	uint32_t refs[64] = {0}, count = 0;
+	const struct rlimit least = {SWAP_PAGE_BYTES * 2, RLIM_INFINITY}, all = {RLIM_INFINITY, RLIM_INFINITY};
+	uint8_t bytes[1000];
+	memset(bytes, held.byte, sizeof bytes);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &least), 0);
+	swap_init(&swap, "/tmp");
+	while (swap_takes(&swap, sizeof bytes) && count < 64) {
+		if (swap_is_full(&swap, sizeof bytes) && !swap_turn(&swap))
+			break;
+		refs[count++] = swap_put(&swap, 9, bytes, sizeof bytes);
+	}
+	assert_true(count > 16 && count < 64); /* page 1, and page 2 in memory */
+	assert_false(swap_takes(&swap, 1));
+	for (uint32_t i = 0; i < count; i++) {
+		held.ref = refs[i];
+		check(&swap, 9, &held);
+	}
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &all), 0);
+	swap_retry(&swap);
+	assert_true(swap_turn(&swap));
+	for (uint32_t i = 0; i < count; i++) {
+		held.ref = refs[i];
+		check(&swap, 9, &held);
+	}
+	/* What the file has lost is not read as something else. */
+	struct swap_block block;
+	assert_int_equal(ftruncate(swap.file, 0), 0);
+	assert_false(swap_get(&swap, refs[0], &block));
+	assert_null(swap_page(&swap, 1));
+	swap_deinit(&swap);
+}
+
+static void without_a_directory_there_is_none(void **state)
+{
+	(void)state;
+	struct swap swap;
+	swap_init(&swap, NULL);
+	assert_false(swap_takes(&swap, 32));
+	swap_deinit(&swap);
+	swap_init(&swap, "/nonexistent/directory");
+	assert_true(swap_takes(&swap, SWAP_BLOCK_MAX));
+	assert_false(swap_takes(&swap, SWAP_BLOCK_MAX + 1));
+	assert_false(swap_turn(&swap));
+	assert_false(swap_takes(&swap, 32));
+	swap_deinit(&swap);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(it_holds_what_was_put),
+		cmocka_unit_test(a_disk_that_is_full_is_no_loss),
+		cmocka_unit_test(without_a_directory_there_is_none),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
