@@ -16,8 +16,7 @@ struct zone_counts {
 struct check_counts {
 	struct zone_counts *_Atomic zones[CHECK_COUNTED_ZONES + 1]; /* by number; the last for all others */
 	uint32_t count;
-	const struct weir_zone *last; /* asked for last, under `last_number`; its name tells whether it is still that */
-	uint32_t last_number;
+	uint32_t last_number; /* that was asked for */
 };
 
 struct check_counts *check_counts_new(void)
@@ -44,12 +43,13 @@ static void add_zone(struct check_counts *counts, uint32_t number, const char *n
 	atomic_store_explicit(&counts->zones[number], made, memory_order_release);
 }
 
-uint32_t check_counts_zone(struct check_counts *counts, const struct weir_zone *zone)
+uint32_t check_counts_named(struct check_counts *counts, const char *name)
 {
-	if (zone == counts->last && strcmp(at(counts, counts->last_number)->name, zone->name) == 0)
-		return counts->last_number;
-	uint32_t number = 0;
-	while (number < counts->count && strcmp(at(counts, number)->name, zone->name) != 0)
+	uint32_t number = counts->last_number;
+	if (number < counts->count && strcmp(at(counts, number)->name, name) == 0)
+		return number;
+	number = 0;
+	while (number < counts->count && strcmp(at(counts, number)->name, name) != 0)
 		number++;
 	if (number == CHECK_COUNTED_ZONES) {
 		if (at(counts, CHECK_COUNTED_OTHER) == NULL)
@@ -57,10 +57,9 @@ uint32_t check_counts_zone(struct check_counts *counts, const struct weir_zone *
 		return CHECK_COUNTED_OTHER;
 	}
 	if (number == counts->count) {
-		add_zone(counts, number, zone->name);
+		add_zone(counts, number, name);
 		counts->count++;
 	}
-	counts->last = zone;
 	return counts->last_number = number;
 }
 

@@ -27,8 +27,8 @@ struct check_counts;
 
 struct check_counts *check_counts_new(void);
 void check_counts_free(struct check_counts *counts);
-/** The number of a zone's counts; CHECK_COUNTED_OTHER: there are too many zones. */
-uint32_t check_counts_zone(struct check_counts *counts, const struct weir_zone *zone);
+/** The number of a zone's counts, by its name; CHECK_COUNTED_OTHER: there are too many zones. */
+uint32_t check_counts_named(struct check_counts *counts, const char *name);
 void check_counts_add(struct check_counts *counts, uint32_t number, enum check_outcome outcome);
 
 /** The word of a metric's label. */

@@ -116,3 +116,8 @@ uint64_t checks_grpc_figure(const struct checks_grpc *grpc, size_t member)
 	}
 	return sum;
 }
+
+const struct check_counts *checks_grpc_counts(const struct checks_grpc *grpc, uint32_t worker)
+{
+	return grpc == NULL || worker >= grpc->count ? NULL : grpc_server_counts(grpc->servers[worker]);
+}

@@ -116,3 +116,8 @@ uint64_t checks_http_figure(const struct checks_http *http, size_t member)
 	}
 	return sum;
 }
+
+const struct check_counts *checks_http_counts(const struct checks_http *http, uint32_t worker)
+{
+	return http == NULL || worker >= http->count ? NULL : check_http_counts(http->servers[worker]);
+}

@@ -35,4 +35,7 @@ WEIR_MUST_USE enum weir_status checks_http_open(struct checks_http *http, uint32
 /** The figure at a place of struct check_http_figures, of all workers together. @param http  NULL: 0 @thread any */
 uint64_t checks_http_figure(const struct checks_http *http, size_t member);
 
+/** How a worker's checks were answered. @return NULL: it has none yet @thread any */
+const struct check_counts *checks_http_counts(const struct checks_http *http, uint32_t worker);
+
 #endif

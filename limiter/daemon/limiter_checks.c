@@ -12,6 +12,7 @@
 #include "common/http/tls_stream.h"
 #include "limiter/check/resp/resp_server.h"
 #include "limiter/check/surfaces.h"
+#include "limiter/daemon/checks_by_zone.h"
 #include "limiter/daemon/checks_grpc.h"
 #include "limiter/daemon/checks_http.h"
 #include "limiter/forward/forward.h"
@@ -56,9 +57,10 @@ enum {
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[CHECKS] =
 		{"weir_checks_total", WEIR_COUNTER, "checks",
-         WEIR_LABELS({"zone", "the zone's name, or (other) beyond 1,024"}, {"surface", "`resp`"},
-                     {"answer", "`passed`, `blocked`, `settled`, `unavailable`, `refused`"}),
-         "What callers were told, by zone. `refused`: to settle a reservation that is not open, or in a zone that was "
+         WEIR_LABELS({"zone", "the zone's name, or (other) beyond 1,024"},
+                     {"surface", "how it was asked: resp, http or grpc"},
+                     {"answer", "passed, blocked, settled, unavailable or refused"}),
+         "What callers were told, by zone. Refused: to settle a reservation that is not open, or in a zone that was "
          "removed meanwhile."},
 	[ANSWERS] =
 		{"weir_check_answers_total", WEIR_COUNTER, "checks",
@@ -109,7 +111,8 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LINK_FAILURES] = {"weir_check_link_failures_total", WEIR_COUNTER, "failures", WEIR_NO_LABELS,
                        "Such connections that broke, did not answer in time, or could not be made. The log says why."},
 	[CALLS] = {"weir_check_calls_total", WEIR_COUNTER, "calls",
-               WEIR_LABELS({"method", "the service and the method, RateLimitService/ShouldRateLimit, or (unknown)"}), "Calls by gRPC."},
+               WEIR_LABELS({"method", "the service and the method, RateLimitService/ShouldRateLimit, or (unknown)"}),
+               "Calls by gRPC."},
 	[LATE] = {"weir_check_late_calls_total", WEIR_COUNTER, "calls", WEIR_NO_LABELS,
               "Calls by gRPC that were not answered within the time that their caller gave (grpc-timeout). What they "
               "asked was counted."},
@@ -477,56 +480,23 @@ static void cluster_metrics(const struct limiter_checks *checks, const struct li
 	weir_metrics_counter(page, &metrics[LINK_FAILURES], LINK_FIGURE(checks, failures));
 }
 
-/* One sample of all surfaces. */
-static void zone_metrics(struct weir_text *page, const char *zone, const uint64_t sums[CHECK_COUNTED_MAX])
-{
-	for (int i = 0; i < CHECK_COUNTED_MAX; i++) {
-		const struct weir_span labels[] = {weir_span_of(zone), weir_span_of("resp"),
-		                                   weir_span_of(check_counted_name((enum check_counted)i))};
-		if (sums[i] > 0)
-			weir_metrics_uint(page, &metrics[CHECKS], labels, sums[i]);
-	}
-}
-
-/* Adds what another surface has of a zone, under whatever number. */
-static void add_zone(const struct check_counts *counts, const char *zone, uint64_t sums[CHECK_COUNTED_MAX])
-{
-	uint64_t answers[CHECK_COUNTED_MAX];
-	const char *name;
-	for (uint32_t number = 0; number <= CHECK_COUNTED_OTHER; number++) {
-		bool same = check_counts_read(counts, number, &name, answers) && strcmp(name, zone) == 0;
-		for (int i = 0; same && i < CHECK_COUNTED_MAX; i++)
-			sums[i] += answers[i];
-	}
-}
-
-/* Whether one of the surfaces before it has the zone: then that one's turn has counted it. */
-static bool is_counted(const struct limiter_checks *checks, uint32_t before, const char *zone)
-{
-	uint64_t answers[CHECK_COUNTED_MAX];
-	const char *name;
-	for (uint32_t i = 0; i < before; i++)
-		for (uint32_t number = 0; number <= CHECK_COUNTED_OTHER; number++)
-			if (check_counts_read(resp_server_counts(checks->surfaces[i]), number, &name, answers) &&
-			    strcmp(name, zone) == 0)
-				return true;
-	return false;
-}
-
 static void zones_metrics(const struct limiter_checks *checks, struct weir_text *page)
 {
-	uint64_t answers[CHECK_COUNTED_MAX];
-	const char *name;
+	static const char *const surfaces[] = {"resp", "http", "grpc"};
 	weir_metrics_family(page, &metrics[CHECKS]);
-	for (uint32_t i = 0; checks != NULL && i < checks->surface_count; i++)
-		for (uint32_t number = 0; number <= CHECK_COUNTED_OTHER; number++) {
-			if (!check_counts_read(resp_server_counts(checks->surfaces[i]), number, &name, answers) ||
-			    is_counted(checks, i, name))
-				continue;
-			for (uint32_t j = i + 1; j < checks->surface_count; j++)
-				add_zone(resp_server_counts(checks->surfaces[j]), name, answers);
-			zone_metrics(page, name, answers);
+	if (checks == NULL)
+		return;
+	const struct check_counts **counts = weir_alloc(checks->surface_count, sizeof *counts);
+	for (size_t surface = 0; surface < sizeof surfaces / sizeof *surfaces; surface++) {
+		for (uint32_t i = 0; i < checks->surface_count; i++) {
+			const struct check_counts *all[] = {
+				checks->surfaces[i] != NULL ? resp_server_counts(checks->surfaces[i]) : NULL,
+				checks_http_counts(checks->http, i), checks_grpc_counts(checks->grpc, i)};
+			counts[i] = all[surface];
 		}
+		checks_by_zone(page, &metrics[CHECKS], surfaces[surface], counts, checks->surface_count);
+	}
+	free(counts);
 }
 
 static void command_metrics(const struct limiter_checks *checks, struct weir_text *page)

@@ -435,7 +435,9 @@ void call_asks_send(struct grpc_call *call)
 void call_take_answer(struct grpc_call *call, uint32_t index, const struct check_answer *answer)
 {
 	assert(index < call->ask_count && call->open > 0);
+	struct check_counts *counts = call->connection->server->counts;
 	call->asks[index].answer = *answer;
+	check_counts_add(counts, check_counts_named(counts, call->asks[index].zone), answer->outcome);
 	settle(call);
 }
 

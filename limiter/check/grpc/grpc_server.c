@@ -37,6 +37,7 @@ struct grpc_server *grpc_server_new(const struct grpc_options *options)
 {
 	struct grpc_server *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
+	server->counts = check_counts_new();
 	server->epoll = server->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
 	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -63,6 +64,7 @@ void grpc_server_free(struct grpc_server *server)
 		grpc_connection_free(server->connections);
 	link_listeners_close(&server->listeners);
 	calls_free(server);
+	check_counts_free(server->counts);
 	session_unprepare(server);
 	close(server->epoll);
 	close(server->wake);
@@ -81,6 +83,11 @@ enum weir_status grpc_server_listen(struct grpc_server *server, const char *host
 int grpc_server_descriptor(const struct grpc_server *server)
 {
 	return server->epoll;
+}
+
+const struct check_counts *grpc_server_counts(const struct grpc_server *server)
+{
+	return server->counts;
 }
 
 const struct grpc_figures *grpc_server_figures(const struct grpc_server *server)

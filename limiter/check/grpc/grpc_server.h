@@ -21,6 +21,7 @@
 #include "common/http/tls_stream.h"
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
+#include "limiter/check/check_counts.h"
 #include "limiter/check/request/check_request.h"
 
 enum {
@@ -95,6 +96,8 @@ void grpc_server_answered(struct grpc_server *server, const struct check_answer 
 void grpc_server_stop(struct grpc_server *server);
 
 const struct grpc_figures *grpc_server_figures(const struct grpc_server *server);
+/** @thread any */
+const struct check_counts *grpc_server_counts(const struct grpc_server *server);
 /** The name of a method that is counted, "RateLimitService/ShouldRateLimit"; NULL: there are no more. */
 const char *grpc_method_name(uint32_t index);
 

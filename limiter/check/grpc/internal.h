@@ -118,6 +118,7 @@ struct nghttp2_option;
 struct grpc_server {
 	struct grpc_options options;
 	struct grpc_figures figures;
+	struct check_counts *counts;
 	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and time */
 	bool woken, stopping;
 	int64_t tick_ms; /* 0: the timer is off */

@@ -64,6 +64,7 @@ struct check_http *check_http_new(const struct check_http_options *options)
 {
 	struct check_http *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
+	server->counts = check_counts_new();
 	server->epoll = server->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
 	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -87,6 +88,7 @@ void check_http_free(struct check_http *server)
 	while (server->spare_count > 0)
 		free(server->spare[--server->spare_count]);
 	check_request_free(server->options.request);
+	check_counts_free(server->counts);
 	close(server->epoll);
 	close(server->wake);
 	close(server->timer);
@@ -103,6 +105,11 @@ enum weir_status check_http_listen(struct check_http *server, const char *host, 
 int check_http_descriptor(const struct check_http *server)
 {
 	return server->epoll;
+}
+
+const struct check_counts *check_http_counts(const struct check_http *server)
+{
+	return server->counts;
 }
 
 const struct check_http_figures *check_http_figures(const struct check_http *server)

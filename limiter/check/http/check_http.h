@@ -28,6 +28,7 @@
 #include "common/http/tls_stream.h"
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
+#include "limiter/check/check_counts.h"
 
 struct check_request;
 
@@ -97,6 +98,8 @@ void check_http_answered(struct check_http *server, const struct check_answer *a
 void check_http_stop(struct check_http *server);
 
 const struct check_http_figures *check_http_figures(const struct check_http *server);
+/** @thread any */
+const struct check_counts *check_http_counts(const struct check_http *server);
 /** The path of requests that are counted; NULL: there are no more. */
 const char *check_http_route_name(uint32_t index);
 

@@ -114,8 +114,11 @@ void exchange_clear(struct exchange *exchange)
 void exchange_take_answer(struct http_connection *connection, uint32_t index, const struct check_answer *answer)
 {
 	struct exchange *exchange = &connection->exchange;
-	if (answer != NULL)
+	if (answer != NULL) {
+		struct check_counts *counts = connection->server->counts;
 		exchange->asks[index].answer = *answer;
+		check_counts_add(counts, check_counts_named(counts, exchange->asks[index].zone), answer->outcome);
+	}
 	if (--exchange->open > 0)
 		return;
 	exchange->busy = false;

@@ -77,6 +77,7 @@ struct place {
 struct check_http {
 	struct check_http_options options;
 	struct check_http_figures figures;
+	struct check_counts *counts;
 	int epoll, wake, timer;
 	bool woken, ticks, stopping;
 	struct link_listeners listeners;

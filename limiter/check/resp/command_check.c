@@ -139,7 +139,7 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 		}
 	}
 	struct check_ask *ask = slot_ask(connection, form);
-	connection->last->counted = check_counts_zone(connection->server->counts, zone);
+	connection->last->counted = check_counts_named(connection->server->counts, zone->name);
 	ask->zone = weir_span_of(zone->name);
 	ask->key = key;
 	ask->forwarded = form == REPLY_WHOLE;
