@@ -188,7 +188,7 @@ static const struct setting settings[] = {
 	{"checks", "client_ip", OBJECT, AT(checks.client_ip), NULL, 0, 0, NULL,
      "`X-Forwarded-For`, behind this machine's addresses",
      "the header that names the client of a request by HTTP, and the proxies that it passed: as "
-     "[`client_ip`](../collector/formats.md#formats) of a format"},
+     "[`client_ip`](../collector/formats.md#fields-that-mean-the-same-in-every-format) of a format"},
 	{"log", "level", WORD, AT(log.level), "info", 0, 0, log_levels, NULL, "lowest level to log"},
 	{"log", "format", WORD, AT(log.json), "text", 0, 0, log_formats, NULL, "plain text, or one JSON object per line"},
 	{"decisions", "path", TEXT, AT(decisions.path), "-", 0, 0, NULL, NULL,
