@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* TCP and TLS as surfaces use them: nothing waits, nothing delays small writes, and the last reply arrives. */
 #include "limiter/check/link.h"
 
 #include "common/base/alloc.h"

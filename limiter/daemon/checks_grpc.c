@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A server and a matching of requests for each worker, by the configuration. */
 #include "limiter/daemon/checks_grpc.h"
 
 #include "common/base/alloc.h"

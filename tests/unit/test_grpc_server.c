@@ -214,6 +214,7 @@ static void send_head(struct scene *scene, uint32_t stream, const char *path, co
 	uint8_t head[512];
 	size_t length = put_field(head, ":method", "POST");
 	length += put_field(head + length, ":scheme", "http");
+	length += put_field(head + length, ":authority", "x");
 	length += put_field(head + length, ":path", path);
 	length += put_field(head + length, "content-type", "application/grpc");
 	if (timeout != NULL)

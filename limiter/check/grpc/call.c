@@ -357,6 +357,11 @@ void call_message_close(struct grpc_call *call)
 		session_answer(call);
 }
 
+void call_message_drop(struct grpc_call *call)
+{
+	call->out.length = call->message_at;
+}
+
 void call_finish(struct grpc_call *call, enum grpc_status status, const char *words)
 {
 	if (call->finished)

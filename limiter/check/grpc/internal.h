@@ -203,6 +203,8 @@ void call_end(struct grpc_call *call);
 /** Where the call's next message is written, until call_message_close(). */
 struct weir_text *call_message_open(struct grpc_call *call);
 void call_message_close(struct grpc_call *call);
+/** Nothing is said instead. */
+void call_message_drop(struct grpc_call *call);
 /** Nothing more is answered. @param words  a constant; NULL: none */
 void call_finish(struct grpc_call *call, enum grpc_status status, const char *words);
 /** Adds an ask, whose key is copied. Never within answered(). @return false: the call asks too much */
@@ -227,6 +229,7 @@ uint32_t method_index(const struct grpc_method *method);
 const struct grpc_method *method_at(uint32_t index);
 
 extern const struct grpc_method method_rate_limit;                        /* rate_limit.c */
+extern const struct grpc_method method_quota;                             /* quota.c */
 extern const struct grpc_method method_health_check, method_health_watch; /* health.c */
 
 #endif

@@ -4,6 +4,7 @@
 
 static const struct grpc_method *const methods[] = {
 	&method_rate_limit,
+	&method_quota,
 	&method_health_check,
 	&method_health_watch,
 };

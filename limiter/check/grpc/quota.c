@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas: usage comes in, assignments go out.
+ *
+ * A bucket's id is fields, as a descriptor's entries are. An assignment is a token bucket that is never filled again
+ * before it ends, and its tokens are counted in the bucket's zones before it is sent. So whatever the streams are, and
+ * whatever becomes of them, no more tokens are given than the limits let pass; what a stream does not use is lost to it.
+ * What it let pass beyond its tokens (before its first assignment, say) is counted when it is reported.
+ */
+#include "limiter/check/grpc/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/frame/frame.h"
+
+#include <stdlib.h>
+
+enum {
+	BUCKETS_MAX = 1000, /* of a stream */
+	BATCH_MAX = 64,     /* that are asked for, and answered, at once; the others follow within a second */
+	ID_MAX_BYTES = 4096,
+	FIRST_TOKENS = 8,
+	TTL_MAX_MS = 10000,
+	TTL_LEAST_MS = 1000,
+	EARLY_MS = 1500, /* an assignment that is used is renewed so long before its end */
+	FREE_TTL_MS = 60000,
+	TOKENS_MAX = 1 << 30,
+	MS = 1000,
+	NS_OF_MS = 1000000,
+};
+
+/* Numbers of fields: RateLimitQuotaUsageReports and BucketQuotaUsage, RateLimitQuotaResponse and what is in it. */
+enum { REPORTS_DOMAIN = 1, REPORTS_USAGES = 2 };
+enum { USAGE_BUCKET = 1, USAGE_ELAPSED = 2, USAGE_ALLOWED = 3, USAGE_DENIED = 4 };
+enum { ID_BUCKET = 1, PAIR_KEY = 1, PAIR_VALUE = 2, DURATION_SECONDS = 1, DURATION_NANOS = 2 };
+enum { RESPONSE_ACTION = 1, ACTION_BUCKET = 1, ACTION_ASSIGNMENT = 2, ASSIGNMENT_TTL = 2, ASSIGNMENT_STRATEGY = 3 };
+enum { STRATEGY_BLANKET = 1, STRATEGY_TOKENS = 3, ALLOW_ALL = 0, DENY_ALL = 1 };
+enum { TOKENS_MAX_TOKENS = 1, TOKENS_PER_FILL = 2, TOKENS_INTERVAL = 3, WRAPPED_VALUE = 1 };
+
+static const char no_reports[] = "the message is no RateLimitQuotaUsageReports";
+
+struct quota_bucket {
+	char *id; /* the message BucketId as it came */
+	uint32_t id_length;
+	uint64_t demand;         /* requests of the last report, allowed or not, in a second */
+	uint64_t spent;          /* let pass without a token, and not counted yet */
+	uint64_t assigned, left; /* tokens of the assignment, and those that no report has named */
+	uint64_t guess;          /* tokens that the next ask is for at most; 0: nobody knows */
+	int64_t ends_ms;         /* of what it was told last; 0: nothing yet */
+	bool wants;              /* a report came that is not answered */
+	/* of the asks that are under way */
+	uint64_t asked; /* tokens */
+	bool asking, zones, blocked, unavailable;
+	int64_t retry_ms, window_ms, remaining;
+};
+
+struct quota_stream {
+	char *domain; /* NULL: it did not come yet */
+	uint32_t domain_length;
+	struct quota_bucket *buckets;
+	uint32_t count, room, next; /* next: where asking goes on */
+	uint32_t asking;            /* buckets whose asks are under way */
+};
+
+/* ---- reports ---- */
+
+static int64_t read_duration(struct weir_span message)
+{
+	struct protobuf_reader reader = protobuf_reader_of(message);
+	struct protobuf_field field;
+	uint64_t seconds = 0, nanos = 0;
+	while (protobuf_next(&reader, &field)) {
+		if (protobuf_is_number(&field, DURATION_SECONDS))
+			seconds = field.value;
+		else if (protobuf_is_number(&field, DURATION_NANOS))
+			nanos = field.value;
+	}
+	return seconds > TTL_MAX_MS ? (int64_t)TTL_MAX_MS * MS : (int64_t)(seconds * MS + nanos / NS_OF_MS % MS);
+}
+
+static struct quota_bucket *find_bucket(struct quota_stream *stream, struct weir_span id)
+{
+	for (uint32_t i = 0; i < stream->count; i++) {
+		struct quota_bucket *bucket = &stream->buckets[i];
+		if (weir_span_equal(id, (struct weir_span){.at = bucket->id, .length = bucket->id_length}))
+			return bucket;
+	}
+	if (stream->count == BUCKETS_MAX || id.length > ID_MAX_BYTES)
+		return NULL;
+	if (stream->count == stream->room) {
+		stream->room = stream->room == 0 ? 4 : 2 * stream->room;
+		stream->buckets = weir_realloc(stream->buckets, stream->room, sizeof *stream->buckets);
+	}
+	struct quota_bucket *made = &stream->buckets[stream->count++];
+	*made = (struct quota_bucket){.id = weir_copy(id.at, id.length), .id_length = id.length};
+	return made;
+}
+
+static uint64_t bounded(uint64_t number)
+{
+	return number < (uint64_t)WEIR_COST_MAX / 4 ? number : (uint64_t)WEIR_COST_MAX / 4;
+}
+
+/* @return NULL, or what is wrong */
+static const char *take_usage(struct quota_stream *stream, struct weir_span message)
+{
+	struct protobuf_reader reader = protobuf_reader_of(message);
+	struct protobuf_field field;
+	struct weir_span id = {0};
+	uint64_t allowed = 0, denied = 0;
+	int64_t elapsed_ms = 0;
+	while (protobuf_next(&reader, &field)) {
+		if (protobuf_is_bytes(&field, USAGE_BUCKET))
+			id = field.bytes;
+		else if (protobuf_is_bytes(&field, USAGE_ELAPSED))
+			elapsed_ms = read_duration(field.bytes);
+		else if (protobuf_is_number(&field, USAGE_ALLOWED))
+			allowed = bounded(field.value);
+		else if (protobuf_is_number(&field, USAGE_DENIED))
+			denied = bounded(field.value);
+	}
+	if (reader.bad || id.length == 0)
+		return no_reports;
+	struct quota_bucket *bucket = find_bucket(stream, id);
+	if (bucket == NULL)
+		return "a stream has at most 1000 buckets, of ids up to 4 KiB";
+	uint64_t paid = allowed < bucket->left ? allowed : bucket->left;
+	bucket->left -= paid;
+	bucket->spent = bounded(bucket->spent + allowed - paid);
+	bucket->demand = (allowed + denied) * MS / (uint64_t)(elapsed_ms > MS ? elapsed_ms : MS);
+	if (allowed + denied > 0 && bucket->demand == 0)
+		bucket->demand = 1;
+	bucket->wants = true;
+	return NULL;
+}
+
+/* ---- asking ---- */
+
+/* @return false: the id is no map of fields */
+static bool set_fields(struct check_request *fields, const struct quota_bucket *bucket)
+{
+	struct protobuf_reader reader =
+		protobuf_reader_of((struct weir_span){.at = bucket->id, .length = bucket->id_length});
+	struct protobuf_field pair, field;
+	while (protobuf_next(&reader, &pair)) {
+		if (!protobuf_is_bytes(&pair, ID_BUCKET))
+			continue;
+		struct protobuf_reader inner = protobuf_reader_of(pair.bytes);
+		struct weir_span key = {.at = ""}, value = {.at = ""};
+		while (protobuf_next(&inner, &field)) {
+			if (protobuf_is_bytes(&field, PAIR_KEY))
+				key = field.bytes;
+			else if (protobuf_is_bytes(&field, PAIR_VALUE))
+				value = field.bytes;
+		}
+		if (inner.bad)
+			return false;
+		check_request_set(fields, key, value);
+		if (weir_span_equal(key, weir_span_of("remote_address")))
+			(void)!check_request_client(fields, (struct weir_span){0}, value); /* else it has no ip */
+	}
+	return !reader.bad;
+}
+
+/* How many tokens a bucket should have: for what it asked lately, for the time of an assignment, and a fourth more. */
+static uint64_t tokens_for(const struct quota_bucket *bucket)
+{
+	uint64_t wanted = bucket->demand * (TTL_MAX_MS / MS) * 5 / 4;
+	wanted = wanted > FIRST_TOKENS ? wanted : FIRST_TOKENS;
+	if (bucket->guess > 0 && wanted > bucket->guess)
+		wanted = bucket->guess;
+	return wanted < TOKENS_MAX ? wanted : TOKENS_MAX;
+}
+
+/* Whether a bucket is to be told something new. */
+static bool is_due(const struct quota_bucket *bucket, int64_t now_ms)
+{
+	if (bucket->spent > 0 || bucket->ends_ms == 0)
+		return bucket->wants;
+	if (bucket->demand == 0)
+		return false;
+	bool used = bucket->assigned > 0 && bucket->left <= bucket->assigned / 4;
+	return (used && bucket->wants) || now_ms >= bucket->ends_ms - (bucket->assigned > 0 ? EARLY_MS : 0);
+}
+
+/* @return false: there is no room for its asks now, or it is in too many zones */
+static bool ask_bucket(struct grpc_call *call, uint32_t number, struct quota_bucket *bucket)
+{
+	struct check_request *fields = call->connection->server->options.request;
+	struct check_found found[CHECK_REQUEST_ZONES_MAX];
+	uint32_t count, before = call->ask_count;
+	bool fits = check_request_find(fields, found, &count) == WEIR_OK;
+	bucket->asked = tokens_for(bucket);
+	bucket->zones = bucket->blocked = bucket->unavailable = false;
+	bucket->retry_ms = bucket->window_ms = 0;
+	bucket->remaining = INT64_MAX;
+	for (uint32_t i = 0; i < count && fits; i++) {
+		/* what was let pass and what will be are one cost: what cannot be counted is not assigned */
+		const struct call_ask ask = {.part = number,
+		                             .shadow = found[i].zone->mode == WEIR_SHADOW,
+		                             .cost = (int64_t)(bucket->asked + bucket->spent)};
+		fits = call_ask(call, &ask, found[i].zone, found[i].key);
+	}
+	if (!fits)
+		call->ask_count = before;
+	return fits;
+}
+
+/* @return false: nothing more can be asked now */
+static bool ask_next(struct grpc_call *call, struct quota_stream *stream, uint32_t number)
+{
+	const struct grpc_options *options = &call->connection->server->options;
+	struct quota_bucket *bucket = &stream->buckets[number];
+	struct weir_error error;
+	const struct weir_policy *policy = options->judge.policy(options->judge.context);
+	if (check_request_begin(options->request, policy, &error) != WEIR_OK)
+		return false; /* the stream goes on by what it was told */
+	check_request_set(options->request, weir_span_of("domain"),
+	                  (struct weir_span){.at = stream->domain, .length = stream->domain_length});
+	if (!set_fields(options->request, bucket)) {
+		call_finish(call, GRPC_INVALID_ARGUMENT, no_reports);
+		return false;
+	}
+	if (!ask_bucket(call, number, bucket))
+		return false;
+	bucket->wants = false;
+	bucket->asking = true;
+	stream->asking++;
+	return true;
+}
+
+/* Asks for the buckets that are due. */
+static void ask_all(struct grpc_call *call)
+{
+	struct quota_stream *stream = call->state;
+	int64_t now_ms = call->connection->server->now_ms;
+	if (call->open > 0 || stream == NULL || stream->domain == NULL)
+		return;
+	call->ask_count = 0;
+	weir_text_clear(&call->keys);
+	for (uint32_t i = 0, first = stream->next; i < stream->count; i++) {
+		uint32_t number = (first + i) % stream->count;
+		if (!is_due(&stream->buckets[number], now_ms))
+			continue;
+		stream->next = number;
+		if (stream->asking == BATCH_MAX || !ask_next(call, stream, number))
+			break;
+	}
+	if (stream->asking > 0 && !call->finished)
+		call_asks_send(call);
+}
+
+static void take_reports(struct grpc_call *call, struct weir_span message)
+{
+	struct protobuf_reader reader = protobuf_reader_of(message);
+	struct protobuf_field field;
+	const char *wrong = NULL;
+	if (call->state == NULL)
+		call->state = weir_alloc(1, sizeof(struct quota_stream));
+	struct quota_stream *stream = call->state;
+	while (wrong == NULL && protobuf_next(&reader, &field)) {
+		if (protobuf_is_bytes(&field, REPORTS_USAGES)) {
+			wrong = take_usage(stream, field.bytes);
+		} else if (protobuf_is_bytes(&field, REPORTS_DOMAIN) && stream->domain == NULL && field.bytes.length > 0) {
+			stream->domain = weir_copy(field.bytes.at, field.bytes.length);
+			stream->domain_length = field.bytes.length;
+		}
+	}
+	if (wrong == NULL && reader.bad)
+		wrong = no_reports;
+	if (wrong == NULL && stream->domain == NULL)
+		wrong = "the first message has no domain";
+	if (wrong != NULL)
+		call_finish(call, GRPC_INVALID_ARGUMENT, wrong);
+	else
+		ask_all(call);
+}
+
+/* ---- assignments ---- */
+
+static void put_duration(struct weir_text *text, uint32_t number, int64_t ms)
+{
+	size_t duration = protobuf_open(text, number);
+	protobuf_put_number(text, DURATION_SECONDS, (uint64_t)(ms / MS));
+	if (ms % MS > 0)
+		protobuf_put_number(text, DURATION_NANOS, (uint64_t)(ms % MS * NS_OF_MS));
+	protobuf_close(text, duration);
+}
+
+/* @param tokens  0: blanket instead */
+static void put_assignment(struct weir_text *text, const struct quota_bucket *bucket, uint64_t tokens, uint64_t blanket,
+                           int64_t ttl_ms)
+{
+	size_t action = protobuf_open(text, RESPONSE_ACTION);
+	protobuf_put_bytes(text, ACTION_BUCKET, (struct weir_span){.at = bucket->id, .length = bucket->id_length});
+	size_t assignment = protobuf_open(text, ACTION_ASSIGNMENT);
+	put_duration(text, ASSIGNMENT_TTL, ttl_ms);
+	size_t strategy = protobuf_open(text, ASSIGNMENT_STRATEGY);
+	if (tokens > 0) {
+		size_t token_bucket = protobuf_open(text, STRATEGY_TOKENS);
+		protobuf_put_number(text, TOKENS_MAX_TOKENS, tokens);
+		size_t wrapped = protobuf_open(text, TOKENS_PER_FILL);
+		protobuf_put_number(text, WRAPPED_VALUE, 1);
+		protobuf_close(text, wrapped);
+		put_duration(text, TOKENS_INTERVAL, 100 * ttl_ms); /* never within its time */
+		protobuf_close(text, token_bucket);
+	} else {
+		protobuf_put_number(text, STRATEGY_BLANKET, blanket);
+	}
+	protobuf_close(text, strategy);
+	protobuf_close(text, assignment);
+	protobuf_close(text, action);
+}
+
+static int64_t between(int64_t number, int64_t least, int64_t most)
+{
+	return number < least ? least : number > most ? most : number;
+}
+
+static void take_answer(struct quota_bucket *bucket, const struct call_ask *ask)
+{
+	const struct check_answer *answer = &ask->answer;
+	if (ask->shadow || answer->outcome == CHECK_NO_ZONE)
+		return;
+	if (answer->outcome == CHECK_UNAVAILABLE) {
+		bucket->unavailable = true;
+		return;
+	}
+	bucket->zones = true;
+	if (answer->outcome == CHECK_BLOCKED) {
+		bucket->blocked = true;
+		if (answer->retry_after_ms > bucket->retry_ms)
+			bucket->retry_ms = answer->retry_after_ms;
+	}
+	if (answer->remaining < bucket->remaining)
+		bucket->remaining = answer->remaining;
+	if (answer->window_ms > 0 && (bucket->window_ms == 0 || answer->window_ms < bucket->window_ms))
+		bucket->window_ms = answer->window_ms;
+}
+
+static void assign(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket)
+{
+	enum grpc_unavailable on_unavailable = call->connection->server->options.on_unavailable;
+	int64_t ttl_ms = TTL_LEAST_MS;
+	uint64_t tokens = 0, blanket = DENY_ALL;
+	if (bucket->unavailable) {
+		if (on_unavailable == GRPC_UNAVAILABLE_ERROR)
+			return; /* it goes on by what it was told; asked again with its next report */
+		blanket = on_unavailable == GRPC_UNAVAILABLE_ALLOW ? ALLOW_ALL : DENY_ALL;
+	} else if (!bucket->zones) {
+		blanket = ALLOW_ALL;
+		ttl_ms = FREE_TTL_MS;
+		bucket->spent = 0;
+	} else if (!bucket->blocked) {
+		tokens = bucket->asked;
+		bucket->spent = 0;
+		ttl_ms = between(bucket->window_ms > 0 ? bucket->window_ms / 4 : TTL_MAX_MS, TTL_LEAST_MS, TTL_MAX_MS);
+		bucket->guess = bucket->remaining > 1 ? (uint64_t)bucket->remaining / 2 : 1;
+	} else {
+		/* less may pass: what was let pass is counted alone as soon as it can be */
+		uint64_t left = bucket->remaining > 0 && bucket->remaining < INT64_MAX ? (uint64_t)bucket->remaining : 0;
+		bucket->guess = left > bucket->spent + 1 ? (left - bucket->spent + 1) / 2 : 1;
+		if (bucket->spent >= left)
+			bucket->spent = left > 1 ? left - 1 : 0;
+		ttl_ms = left > 1 ? TTL_LEAST_MS : between(bucket->retry_ms, TTL_LEAST_MS, TTL_MAX_MS);
+	}
+	bucket->assigned = bucket->left = tokens;
+	bucket->ends_ms = call->connection->server->now_ms + ttl_ms;
+	put_assignment(text, bucket, tokens, blanket, ttl_ms);
+}
+
+/* All that was asked is answered: a message with what each bucket is told. */
+static void answer(struct grpc_call *call)
+{
+	struct quota_stream *stream = call->state;
+	for (uint32_t i = 0; i < call->ask_count; i++)
+		take_answer(&stream->buckets[call->asks[i].part], &call->asks[i]);
+	struct weir_text *text = call_message_open(call);
+	size_t before = text->length;
+	for (uint32_t i = 0; i < stream->count && stream->asking > 0; i++) {
+		if (!stream->buckets[i].asking)
+			continue;
+		stream->buckets[i].asking = false;
+		stream->asking--;
+		assign(call, text, &stream->buckets[i]);
+	}
+	if (text->length > before)
+		call_message_close(call);
+	else
+		call_message_drop(call);
+}
+
+static void closed(struct grpc_call *call)
+{
+	struct quota_stream *stream = call->state;
+	if (stream == NULL)
+		return;
+	for (uint32_t i = 0; i < stream->count; i++)
+		free(stream->buckets[i].id);
+	free(stream->buckets);
+	free(stream->domain);
+	free(stream);
+	call->state = NULL;
+}
+
+const struct grpc_method method_quota = {
+	.name = "RateLimitQuotaService/StreamRateLimitQuotas",
+	.path = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas",
+	.streams = true,
+	.message = take_reports,
+	.answered = answer,
+	.look = ask_all,
+	.closed = closed,
+};

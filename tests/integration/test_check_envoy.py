@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The real Envoy asks weir: deploy/gateways/envoy.yaml as it stands, and quotas by its filter rate_limit_quota."""
+
+import contextlib
+import glob
+import http.client
+import os
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position,wrong-import-order
+from support.rate_limits import Caller, descriptor, serving
+
+from support import cases
+from support.gateways import Site, example
+from support.place import PATIENCE_S, ROOT, free_port, until
+from support.traffic import sliding, zone
+
+QUOTA = """
+                  - name: envoy.filters.http.rate_limit_quota
+                    typed_config:
+                      "@type": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig
+                      domain: site
+                      rlqs_server: { envoy_grpc: { cluster_name: weir } }
+                      bucket_matchers:
+                        on_no_match:
+                          action:
+                            name: rate_limit_quota
+                            typed_config:
+                              "@type": type.googleapis.com/envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings
+                              bucket_id_builder: { bucket_id_builder: { user: { string_value: all } } }
+                              reporting_interval: 0.2s
+                              no_assignment_behavior: { fallback_rate_limit: { blanket_rule: DENY_ALL } }
+                              expired_assignment_behavior: { fallback_rate_limit: { blanket_rule: DENY_ALL } }
+"""
+
+
+def program():
+    """The path of Envoy."""
+    made = subprocess.run([os.path.join(ROOT, "tests", "python"), "envoy"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, timeout=900, check=False)
+    if made.returncode != 0:
+        raise cases.Skipped("Envoy cannot be had here")
+    home = os.path.dirname(os.path.dirname(made.stdout.decode().strip()))
+    return glob.glob(os.path.join(home, "lib/python*/site-packages/envoy/_bin/envoy"))[0]
+
+
+def get(port, path="/"):
+    """(status, headers) of a page; (None, None) while nobody answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, answer.headers
+    except OSError:
+        return None, None
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def envoy(place, weir_port, *changes, number=0):
+    """Envoy by the example: its port."""
+    port = free_port()
+    config = place.write(f"envoy-{number}.yaml", example(
+        "envoy.yaml", ("port_value: 8000", f"port_value: {port}"), ("port_value: 8080", f"port_value: {Site().port}"),
+        ("port_value: 8081", f"port_value: {weir_port}"), *changes))
+    with open(place.path(f"envoy-{number}.log"), "wb") as log:
+        # pylint: disable-next=consider-using-with
+        server = subprocess.Popen([program(), "-c", config, "--use-dynamic-base-id", "--concurrency", "2", "-l", "warning"],
+                                  stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        until(lambda: get(port, "/up")[0], "Envoy answers")
+        yield port
+        assert server.poll() is None, "Envoy ended"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_the_example(place):
+    zones = [zone("client", [sliding(20, "1m")], key=["ip"], match={"domain": ["site"]}),
+             zone("login", [sliding(5, "1h")], key=["ip"], match={"domain": ["site"], "path": ["/login*"]})]
+    with serving(place, zones) as (weir, port), envoy(place, port) as site:
+        until(lambda: (get(site, "/login")[1] or {}).get("RateLimit"), "Envoy asks weir")
+        answers = [get(site, "/login") for _ in range(5)]
+        assert [status for status, _ in answers][-1] == 429, answers
+        limited = answers[-1][1]
+        assert limited["RateLimit"].startswith('"login";r=0;t='), limited["RateLimit"]
+        assert '"login";q=5;w=3600' in limited["RateLimit-Policy"] and 3500 < int(limited["Retry-After"]) <= 3600
+        assert limited["x-envoy-ratelimited"] == "true"
+        statuses = [get(site)[0] for _ in range(20)]
+        assert statuses[0] == 200 and statuses[-1] == 429, statuses
+        # nobody is kept out while weir is away
+        assert weir.stop() == 0, weir.said()
+        until(lambda: get(site)[0] == 200, "all pass while weir is away")
+
+
+def test_several_envoys_share_a_limit_exactly(place):
+    """As many pass as the limit says, however many workers and gateways ask."""
+    with serving(place, [zone("client", [sliding(100, "1h")], key=["path"], match={"path": ["/exact"]})]) as (_, port), \
+            envoy(place, port) as one, envoy(place, port, number=1) as two:
+        passed, lock = [], threading.Lock()
+
+        def ask(site):
+            for _ in range(20):
+                status, headers = get(site, "/exact")
+                assert status in (200, 429), status
+                if status == 200:
+                    with lock:
+                        passed.append("RateLimit" in headers)
+        threads = [threading.Thread(target=ask, args=(site,)) for site in (one, two) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        # an answer without fields was let pass by Envoy itself, after its timeout
+        assert sum(passed) <= 100 and (sum(passed) == 100 or not all(passed)), passed
+
+
+def test_quotas(place):
+    """Two gateways with assignments: together they pass what the limit says, and not more."""
+    limit = 60
+    text = example("envoy.yaml")
+    start, end = text.index("                  - name: envoy.filters.http.ratelimit\n"), text.index(
+        "                  - name: envoy.filters.http.router")
+    change = (text[start:end], QUOTA[1:])
+    zones = [zone("all", [sliding(limit, "1h")], key=["user"], match={"domain": ["site"]})]
+    with serving(place, zones) as (_, port), envoy(place, port, change) as one, envoy(place, port, change, number=1) as two:
+        passed, until_s = [0, 0], time.monotonic() + 15
+        while time.monotonic() < until_s and sum(passed) < limit:
+            for number, site in enumerate((one, two)):
+                passed[number] += get(site)[0] == 200
+            time.sleep(0.01)
+        for _ in range(100):
+            for number, site in enumerate((one, two)):
+                passed[number] += get(site)[0] == 200
+        assert sum(passed) <= limit and min(passed) > 0, passed
+        with Caller(port) as caller:
+            left = caller.ask(descriptor(0, user="all"), domain="site").statuses[0].limit_remaining
+        assert sum(passed) <= limit - left, (passed, left)
+
+
+if __name__ == "__main__":
+    cases.main(globals())

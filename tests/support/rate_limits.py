@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks by gRPC for tests: a `weir run` that takes them, and calls as Envoy makes them."""
+
+import contextlib
+
+from support import venv
+
+venv.enter("grpc")
+
+# pylint: disable=wrong-import-position
+import grpc
+from envoy.extensions.common.ratelimit.v3 import ratelimit_pb2
+from envoy.service.ratelimit.v3 import rls_pb2, rls_pb2_grpc
+from google.protobuf import wrappers_pb2
+
+from support.place import PATIENCE_S, free_port, until
+from support.traffic import source
+
+OK, OVER_LIMIT = rls_pb2.RateLimitResponse.OK, rls_pb2.RateLimitResponse.OVER_LIMIT
+
+
+def entries(**fields):
+    """A descriptor's entries."""
+    return [ratelimit_pb2.RateLimitDescriptor.Entry(key=key, value=value) for key, value in fields.items()]
+
+
+def descriptor(hits=None, **fields):
+    """A descriptor. hits: its own hits_addend."""
+    made = ratelimit_pb2.RateLimitDescriptor(entries=entries(**fields))
+    if hits is not None:
+        made.hits_addend.CopyFrom(wrappers_pb2.UInt64Value(value=hits))
+    return made
+
+
+class Caller:
+    """A channel of its own, and ShouldRateLimit by it."""
+
+    def __init__(self, port, credentials=None, metadata=()):
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        target = f"127.0.0.1:{port}"
+        self.channel = grpc.insecure_channel(target, options) if credentials is None else \
+            grpc.secure_channel(target, credentials, options)
+        self.metadata = metadata
+        self._stub = rls_pb2_grpc.RateLimitServiceStub(self.channel)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.channel.close()
+
+    def ask(self, *descriptors, domain="rl", hits=0, timeout=PATIENCE_S):
+        """The response."""
+        request = rls_pb2.RateLimitRequest(domain=domain, descriptors=descriptors, hits_addend=hits)
+        return self._stub.ShouldRateLimit(request, timeout=timeout, metadata=self.metadata)
+
+    def passes(self, *descriptors, **more):
+        """Whether the overall code is OK."""
+        return self.ask(*descriptors, **more).overall_code == OK
+
+    def refusal(self, *descriptors, **more):
+        """The status of an error: its code and words."""
+        try:
+            answer = self.ask(*descriptors, **more)
+        except grpc.RpcError as error:
+            return error.code(), error.details()  # pylint: disable=no-member
+        raise AssertionError(f"answered: {answer}")
+
+
+def headers(response):
+    """response_headers_to_add, by name."""
+    return {header.key: header.value for header in response.response_headers_to_add}
+
+
+@contextlib.contextmanager
+def serving(place, zones, *, listen=None, metadata=(), credentials=None, threads=2, state="state", **checks):
+    """A weir run that takes checks by gRPC: it, and its port, once each partition answers."""
+    port, pages = free_port(), free_port()
+    ready = {"name": "ready", "key": ["ready"], "limits": [{"algorithm": "sliding_window", "rate": 1000, "window": "1s"}]}
+    config = place.config([*zones, ready], [source(place.write("log", ""))], bus={"partitions": 4},
+                          limiter={"threads": threads, "memory": "64MiB"}, checks=checks,
+                          listen={"grpc": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}", **(listen or {})})
+    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path(f"out-{state}"))
+    until(lambda: "following" in weir.said(), "weir follows", running=weir)
+    weir.pages = pages
+
+    def answers(key):
+        try:
+            return bool(caller.ask(descriptor(0, ready=key)).statuses[0].current_limit.requests_per_unit)
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.UNAVAILABLE, error  # pylint: disable=no-member
+            return False
+
+    with Caller(port, credentials, metadata) as caller:
+        for number in range(32):  # some for each partition
+            until(lambda key=f"other-{number}": answers(key), "checks are answered", running=weir)
+    yield weir, port
+    assert weir.stop() == 0, weir.said()
