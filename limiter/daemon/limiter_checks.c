@@ -80,7 +80,8 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                   WEIR_LABELS({"command", "the command's name in lower case, or (unknown)"}),
                   "Commands that clients sent."},
 	[CALLS] = {"weir_check_calls_total", WEIR_COUNTER, "calls",
-               WEIR_LABELS({"method", "the service and the method, RateLimitService/ShouldRateLimit, or (unknown)"}), "Calls by gRPC."},
+               WEIR_LABELS({"method", "the service and the method, RateLimitService/ShouldRateLimit, or (unknown)"}),
+               "Calls by gRPC."},
 	[LATE] = {"weir_check_late_calls_total", WEIR_COUNTER, "calls", WEIR_NO_LABELS,
               "Calls by gRPC that were not answered within the time that their caller gave (grpc-timeout). What they "
               "asked was counted."},
