@@ -41,8 +41,9 @@ enum {
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[CHECKS] =
 		{"weir_checks_total", WEIR_COUNTER, "checks",
-         WEIR_LABELS({"zone", "the zone's name, or (other) beyond 1,024"}, {"surface", "`resp`"},
-                     {"answer", "`passed`, `blocked`, `settled`, `unavailable`, `refused`"}),
+         WEIR_LABELS({"zone", "the zone's name, or (other) beyond 1,024"},
+                     {"surface", "the protocol that it was asked by: resp"},
+                     {"answer", "passed, blocked, settled, unavailable or refused"}),
          "What callers were told, by zone. `refused`: to settle a reservation that is not open, or in a zone that was "
          "removed meanwhile."},
 	[ANSWERS] =
