@@ -68,7 +68,7 @@ FAULTS = (
      "collector/format/ may not know collector/send/"),
     ("a private header", include("limiter/lane/lane.c", "limiter/shard/internal.h"), "private to limiter/shard/"),
     ("a header that is not there", include("limiter/lane/lane.c", "limiter/lane/nothing.h"), "which is not there"),
-    ("a circle in the table", change_row("memory         | filter slab table |", "memory         | filter slab table | bucket"),
+    ("a circle in the table", change_row("memory         | filter slab swap table |", "memory         | filter slab table | bucket"),
      "which has no row above it"),
     ("an arrow that nothing uses", change_row("daemon         | policies service | follow", "daemon         | policies service | follow record"),
      "which nothing there includes"),

@@ -572,9 +572,9 @@ static void they_are_a_part_of_a_shards_state(void **state)
 	assert_int_equal(saved[0], 1);
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_OK);
 	assert_true(overrides_effect(shard_overrides(restarted), 1, weir_span_of("k"), AT).blocked);
-	saved[0] = 3;
+	saved[0] = 4;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_NEWER);
-	assert_non_null(strstr(error.text, "partition state version 3 is newer than this program, which reads up to 2"));
+	assert_non_null(strstr(error.text, "partition state version 4 is newer than this program, which reads up to 3"));
 	saved[0] = 0;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_INVALID);
 	free(saved);
