@@ -203,12 +203,6 @@ void weir_config_mistakes(const char *path, const struct weir_config_check *chec
 
 /** An option and its path as a shell takes them, from any directory: "--config /etc/weir/weir.json"; the caller frees. */
 char *weir_command_words(const char *option, const char *path);
-/** Whether it names a place where checks are asked. */
-static inline bool weir_config_answers_checks(const struct weir_config *config)
-{
-	return config->listen.resp != NULL;
-}
-
 /**
  * How a command that is printed names what this process works with, so that it runs as printed: "--config FILE" with the
  * path of its file, or "--state DIR" of `weir run`.

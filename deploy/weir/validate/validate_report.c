@@ -92,7 +92,7 @@ static void check_outputs(struct validate_report *report)
 static void check_feeds(struct validate_report *report)
 {
 	const struct weir_config *config = report->config;
-	if (config->source_count == 0 || !weir_config_answers_checks(config))
+	if (config->source_count == 0 || !weir_config_takes_checks(config))
 		return;
 	for (uint32_t i = 0; i < report->zone_count; i++) {
 		const struct weir_zone *zone = report->zones[i].zone;
