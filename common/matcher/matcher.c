@@ -215,7 +215,7 @@ static void find_alike(struct weir_matcher *matcher)
 	uint64_t *hashes = weir_alloc(matcher->zone_count, sizeof *hashes);
 	for (uint32_t i = 0; i < matcher->zone_count; i++) {
 		char *text = weir_zone_records_text(matcher->zones[i].zone);
-		hashes[i] = weir_hash64(text, strlen(text));
+		hashes[i] = weir_hash64(text, strlen(text)) + (uint64_t)matcher->zones[i].zone->feed;
 		free(text);
 		uint32_t alike = 0;
 		while (hashes[alike] != hashes[i])
@@ -419,7 +419,8 @@ static __attribute__((noinline)) struct weir_span keep_fields(struct weir_matche
 static enum taken take(struct weir_matcher *matcher, const struct zone_matcher *zone, const struct weir_record *record)
 {
 	const struct weir_key_template *template = &matcher->groups[zone->group].template;
-	if (zone->zone->feed == WEIR_FEED_CHECK || !weir_key_template_present(template, record))
+	if (zone->zone->feed == (record->asks ? WEIR_FEED_LOG : WEIR_FEED_CHECK) ||
+	    !weir_key_template_present(template, record))
 		return NOT_TAKEN;
 	if (zone->by_source ? !is_of_source(zone->zone, record) : record->by_name)
 		return NOT_TAKEN;

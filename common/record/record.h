@@ -58,11 +58,12 @@ enum weir_record_ip {
 struct weir_record {
 	const char *source; /* the name of the source that it came from; NULL: it has none. Set by who reads sources */
 	enum weir_record_ip ip;
-	bool by_name;                                /* only zones that name the source take it; set by who reads sources */
-	bool settled;                                /* the ip and the path are in their one form */
-	bool cut;                                    /* of a line that lacks its end: what would stand there is not known */
-	int64_t time_ms;                             /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
-	int64_t cost;                                /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */
+	bool by_name;    /* only zones that name the source take it; set by who reads sources */
+	bool asks;       /* a request that is asked for, no line: zones of log lines alone (`feed`) do not take it */
+	bool settled;    /* the ip and the path are in their one form */
+	bool cut;        /* of a line that lacks its end: what would stand there is not known */
+	int64_t time_ms; /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
+	int64_t cost;    /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */
 	struct weir_span fields[WEIR_FIELD_MAX + 1]; /* into the line or the format's scratch; valid until its next parse */
 };
 

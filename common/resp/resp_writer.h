@@ -21,7 +21,7 @@ void weir_resp_array(struct weir_text *text, size_t count);
 /** So many pairs follow: in RESP2 an array of twice as many. */
 void weir_resp_map(struct weir_text *text, size_t count, enum weir_resp_protocol protocol);
 /** An array of integers, at most WEIR_RESP_INTEGERS_MAX. */
-enum { WEIR_RESP_INTEGERS_MAX = 8 };
+enum { WEIR_RESP_INTEGERS_MAX = 9 };
 void weir_resp_integers(struct weir_text *text, const int64_t *numbers, size_t count);
 
 #endif

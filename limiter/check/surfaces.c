@@ -30,13 +30,16 @@ static void ask(void *context, const struct check_ask *asks, uint32_t count, str
 	const struct member *member = context;
 	struct check_ask marked[CHECK_GROUP_MAX];
 	assert(count <= CHECK_GROUP_MAX);
-	for (uint32_t i = 0; i < count; i++) {
+	if (count == 0)
+		return;
+	uint32_t i = 0;
+	do {
 		assert(asks[i].ticket < CHECK_TICKET_END);
 		marked[i] = asks[i];
 		marked[i].ticket |= member->tickets;
-	}
+	} while (++i < count);
 	member->all->judge.ask(member->all->judge.context, marked, count, answers);
-	for (uint32_t i = 0; i < count; i++)
+	for (i = 0; i < count; i++)
 		answers[i].ticket &= CHECK_TICKET_END - 1;
 }
 

@@ -13,13 +13,16 @@ struct checks_grpc {
 	uint32_t count;
 	struct grpc_server **servers; /* by worker; each is its worker's */
 	struct check_request **requests;
+	struct weir_exempt_lists *lists;
 };
 
-struct checks_grpc *checks_grpc_new(const struct weir_config *config, uint32_t threads, const struct weir_log *log)
+struct checks_grpc *checks_grpc_new(const struct weir_config *config, uint32_t threads, struct weir_exempt_lists *lists,
+                                    const struct weir_log *log)
 {
 	struct checks_grpc *grpc = weir_alloc(1, sizeof *grpc);
 	grpc->config = config;
 	grpc->log = log;
+	grpc->lists = lists;
 	grpc->count = threads;
 	grpc->servers = weir_alloc(threads, sizeof(struct grpc_server *));
 	grpc->requests = weir_alloc(threads, sizeof(struct check_request *));
@@ -84,7 +87,7 @@ enum weir_status checks_grpc_open(struct checks_grpc *grpc, uint32_t worker, con
 	};
 	static const enum grpc_fields fields[] = {
 		[WEIR_FIELDS_DRAFT] = GRPC_FIELDS_DRAFT, [WEIR_FIELDS_X] = GRPC_FIELDS_X, [WEIR_FIELDS_OFF] = GRPC_FIELDS_OFF};
-	const struct check_request_options matching = {.log = grpc->log};
+	const struct check_request_options matching = {.lists = grpc->lists, .log = grpc->log};
 	enum weir_status status = check_request_new(&matching, &grpc->requests[worker], error);
 	if (status != WEIR_OK)
 		return status;

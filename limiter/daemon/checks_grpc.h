@@ -11,8 +11,9 @@
 
 struct checks_grpc;
 
-/** @param threads  workers @return checks_grpc_free() */
-struct checks_grpc *checks_grpc_new(const struct weir_config *config, uint32_t threads, const struct weir_log *log);
+/** @param threads  workers @param lists  of `exempt`, borrowed while they live @return checks_grpc_free() */
+struct checks_grpc *checks_grpc_new(const struct weir_config *config, uint32_t threads, struct weir_exempt_lists *lists,
+                                    const struct weir_log *log);
 /** When the surfaces are freed. NULL is fine. */
 void checks_grpc_free(struct checks_grpc *grpc);
 

@@ -331,8 +331,7 @@ void limiter_checks_stop(struct limiter_checks *checks)
 		return;
 	owners_feed_stop(checks->feed);
 	checks->feed = NULL;
-	forward_free(checks->forward);
-	checks->forward = NULL;
+	forward_stop(checks->forward); /* a page may still show its figures */
 }
 
 enum weir_status limiter_checks_new(const struct weir_config *config, struct weir_exempt_lists *lists, uint32_t threads,
@@ -350,10 +349,10 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	if (cluster != NULL)
 		checks->cluster = *cluster;
 	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_PLACES_MAX : 0);
-	if (config->listen.grpc_host != NULL)
-		checks->grpc = checks_grpc_new(config, threads, log);
 	if (lists == NULL)
 		lists = checks->lists = weir_exempt_lists_new(NULL, log);
+	if (config->listen.grpc_host != NULL)
+		checks->grpc = checks_grpc_new(config, threads, lists, log);
 	if (config->listen.check_http_host != NULL)
 		checks->http = checks_http_new(config, threads, lists, log);
 	checks->options =
@@ -375,6 +374,7 @@ void limiter_checks_free(struct limiter_checks *checks)
 	if (checks == NULL)
 		return;
 	limiter_checks_stop(checks);
+	forward_free(checks->forward);
 	mail_free(checks->options.mail);
 	checks_grpc_free(checks->grpc);
 	checks_http_free(checks->http);

@@ -46,9 +46,9 @@ void forward_reach(struct forward *forward, uint32_t place)
 		weir_fault_over(&forward->fault, forward->options.log, "checks", "threads can be started again");
 }
 
-void forward_free(struct forward *forward)
+void forward_stop(struct forward *forward)
 {
-	if (forward == NULL)
+	if (forward == NULL || forward->stop)
 		return;
 	forward->stop = true;
 	for (uint32_t i = 0; i < OWNERS_PLACES_MAX; i++) {
@@ -58,6 +58,11 @@ void forward_free(struct forward *forward)
 		weir_wake_up(mail_wake(forward->options.mail, forward->options.first_inbox + i));
 		pthread_join(link->thread, NULL);
 	}
+}
+
+void forward_free(struct forward *forward)
+{
+	forward_stop(forward);
 	free(forward);
 }
 

@@ -36,7 +36,9 @@ struct forward_figures {
 };
 
 struct forward *forward_new(const struct forward_options *options);
-/** Ends the links' threads. Called when no worker sends any more. NULL is fine. */
+/** Ends the links' threads; their figures stay. Called when no worker sends any more. NULL is fine. */
+void forward_stop(struct forward *forward);
+/** Does so if it was not done, and frees. NULL is fine. */
 void forward_free(struct forward *forward);
 
 /** Starts the link to a place, if there is none. @thread the owners' feed's */

@@ -14,6 +14,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { TIDY_CHURN = 256 };
+
 /* An event as a copy sees it. */
 struct copy_event {
 	const struct compiled_zone *zone;
@@ -340,6 +342,8 @@ void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t
 	}
 	for (uint32_t i = 0; i < count; i++)
 		judge_one(shard, &checks[i], prints[i].low, prints[i].high, t);
+	if (shard->work.frame == NULL && shard->churn > TIDY_CHURN) /* what was asked for may have come into memory */
+		shard_tidy(shard);
 }
 
 void shard_reserve(struct shard *shard, const struct shard_check *check, int64_t t, int64_t ttl_ms, const uint8_t *id)

@@ -119,12 +119,15 @@ enum weir_status shard_load(struct shard *shard, uint32_t segment, const struct 
 {
 	if (segment >= SHARD_SEGMENTS)
 		return weir_fail(error, WEIR_INVALID, "there is no segment %u", segment);
+	uint64_t failures = shard->swap_failures;
 	struct load load = {.shard = shard, .segment = &shard->segments[segment], .has_many = count > 1};
 	enum weir_status status = WEIR_OK;
 	for (size_t i = count; i-- > 0 && status == WEIR_OK;)
 		status = load_blob(&load, blobs[i], error);
 	if (status == WEIR_OK) {
 		set_filter(&load, segment);
+		if (shard->swap_failures != failures) /* swap lost one that was left out, perhaps of this very segment */
+			shard_set_residence(shard, segment, SEGMENT_UNKNOWN);
 		load.segment->loaded_for_frame = true;
 		shard_check_loaded(shard, segment);
 		shard->loads++;

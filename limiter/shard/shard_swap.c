@@ -16,27 +16,35 @@ enum {
 static bool is_sound(struct shard *shard, const struct swap_block *block)
 {
 	const struct bucket *bucket = block->bytes;
-	const struct layout *layout = block->length < sizeof *bucket ? NULL : shard_layout_of(shard, bucket);
+	if (block->length < sizeof *bucket || block->tag != bucket_tag(bucket->low))
+		return false;
+	const struct layout *layout = shard_layout_of(shard, bucket);
 	return layout != NULL && bucket_check(bucket, layout, block->length);
+}
+
+/* What cannot be read is to be asked of the store, which has it. */
+static void give_up(struct shard *shard, uint32_t tag, uint32_t ref)
+{
+	table_remove(&shard->swapped, tag, ref);
+	shard->swap_failures++;
+	shard_set_residence(shard, table_segment_of(tag), SEGMENT_UNKNOWN);
 }
 
 /* Reads a bucket. @return where it is in swap; 0: it is not there, or cannot be read: then the store is to be asked */
 static uint32_t find(struct shard *shard, uint64_t low, uint64_t high, struct swap_block *block)
 {
-	for (uint32_t skip = 0;; skip++) {
-		uint32_t ref = table_find(&shard->swapped, bucket_tag(low), skip);
-		if (ref == 0)
-			return 0;
+	uint32_t ref, skip = 0;
+	while ((ref = table_find(&shard->swapped, bucket_tag(low), skip)) != 0) {
 		if (!swap_get(&shard->swap, ref, block) || !is_sound(shard, block)) {
-			table_remove(&shard->swapped, bucket_tag(low), ref);
-			shard->swap_failures++;
-			shard_set_residence(shard, table_segment_of(bucket_tag(low)), SEGMENT_UNKNOWN);
-			return 0;
+			give_up(shard, bucket_tag(low), ref);
+			continue;
 		}
 		const struct bucket *bucket = block->bytes;
 		if (bucket->low == low && bucket->high == high)
 			return ref;
+		skip++;
 	}
+	return 0;
 }
 
 static void forget(struct shard *shard, const struct swap_block *block)
@@ -100,6 +108,10 @@ static void visit_page(struct shard *shard, uint32_t page)
 	while (bytes != NULL && swap_page_next(&shard->swap, page, bytes, &at, &block)) {
 		if (!is_live(shard, &block))
 			continue;
+		if (!is_sound(shard, &block)) {
+			give_up(shard, block.tag, block.ref);
+			continue;
+		}
 		if (shard_is_forgotten(shard, block.bytes, shard->clock_ms)) {
 			forget(shard, &block);
 			shard->forgotten++;
@@ -144,7 +156,7 @@ void shard_each_swapped(struct shard *shard, void (*each)(void *context, const s
 	for (uint32_t page = 1; page < swap_page_end(&shard->swap); page++) {
 		const uint8_t *bytes = shard->swap.pages[page].live > 0 ? swap_page(&shard->swap, page) : NULL;
 		for (uint32_t at = 0; bytes != NULL && swap_page_next(&shard->swap, page, bytes, &at, &block);)
-			if (is_live(shard, &block))
+			if (is_live(shard, &block) && is_sound(shard, &block))
 				each(context, block.bytes, block.length);
 	}
 }

@@ -54,11 +54,12 @@ static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint
 {
 	struct check_ask peeks[CHECK_BUNDLE_MAX];
 	bool refused = false, blocked = false;
-	for (uint32_t i = 0; i < count; i++) {
-		peeks[i] = asks[i];
-		peeks[i].peek = true;
-		peeks[i].ticket = CHECK_TICKET_OF_BUNDLE | FOR_NOBODY;
-	}
+	uint32_t looks = 0;
+	do { /* there is one at least */
+		peeks[looks] = asks[looks];
+		peeks[looks].peek = true;
+		peeks[looks].ticket = CHECK_TICKET_OF_BUNDLE | FOR_NOBODY;
+	} while (++looks < count);
 	bundles->ask(bundles->context, peeks, count, false, answers);
 	for (uint32_t i = 0; i < count; i++) {
 		if (answers[i].outcome == CHECK_LATER)

@@ -306,7 +306,7 @@ void checking_serve(struct checking *checking)
 void checking_wait(struct checking *checking, int timeout_ms)
 {
 	struct epoll_event events[2];
-	int count = epoll_wait(checking->epoll, events, 2, timeout_ms);
+	int count = epoll_wait(checking->epoll, events, 2, checking->bundles.whole > 0 ? 0 : timeout_ms);
 	for (int i = 0; i < count; i++) {
 		int wake = mail_wake(checking->answering->mail, checking->core->options.number);
 		if (events[i].data.fd == wake)

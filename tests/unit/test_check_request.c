@@ -103,6 +103,21 @@ static void finds_zones_as_of_a_log_line(void **state)
 	weir_policy_free(policy);
 }
 
+static void zones_of_log_lines_alone_are_not_asked(void **state)
+{
+	(void)state;
+	struct check_request *request = new_request();
+	struct weir_policy *policy = policy_of("[{\"name\": \"both\", \"key\": [\"ip\"], " LIMIT "},"
+	                                       "{\"name\": \"lines\", \"key\": [\"ip\"], \"feed\": \"log\", " LIMIT "},"
+	                                       "{\"name\": \"asked\", \"key\": [\"ip\"], \"feed\": \"check\", " LIMIT "}]",
+	                                       1);
+	begin(request, policy);
+	assert_true(client(request, NULL, "192.0.2.7"));
+	assert_string_equal(found(request), "both=192.0.2.7 asked=192.0.2.7");
+	check_request_free(request);
+	weir_policy_free(policy);
+}
+
 static void walks_over_trusted_hops(void **state)
 {
 	(void)state;
@@ -168,9 +183,8 @@ static void says_what_is_wrong_with_client_ip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_zones_as_of_a_log_line),
-		cmocka_unit_test(walks_over_trusted_hops),
-		cmocka_unit_test(follows_the_policy),
+		cmocka_unit_test(finds_zones_as_of_a_log_line),      cmocka_unit_test(zones_of_log_lines_alone_are_not_asked),
+		cmocka_unit_test(walks_over_trusted_hops),           cmocka_unit_test(follows_the_policy),
 		cmocka_unit_test(says_what_is_wrong_with_client_ip),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

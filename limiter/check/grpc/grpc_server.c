@@ -188,6 +188,7 @@ static void pass_time(struct grpc_server *server)
 	if (server->now_ms < server->look_ms)
 		return;
 	server->look_ms = server->now_ms + LOOK_MS;
+	grpc_server_ask(server); /* so that no call ends while calls are gone through */
 	for (struct grpc_connection *at = server->connections; at != NULL; at = at->next)
 		grpc_connection_look(at);
 	link_listeners_look(&server->listeners);

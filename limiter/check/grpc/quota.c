@@ -43,6 +43,7 @@ struct quota_bucket {
 	uint32_t id_length;
 	uint64_t demand;         /* requests of the last report, allowed or not, in a second */
 	uint64_t spent;          /* let pass without a token, and not counted yet */
+	uint64_t asked_spent;    /* of that, what the asks under way count */
 	uint64_t assigned, left; /* tokens of the assignment, and those that no report has named */
 	uint64_t guess;          /* tokens that the next ask is for at most; 0: nobody knows */
 	int64_t ends_ms;         /* of what it was told last; 0: nothing yet */
@@ -190,6 +191,7 @@ static bool ask_bucket(struct grpc_call *call, uint32_t number, struct quota_buc
 	uint32_t count, before = call->ask_count;
 	bool fits = check_request_find(fields, found, &count) == WEIR_OK;
 	bucket->asked = tokens_for(bucket);
+	bucket->asked_spent = bucket->spent;
 	bucket->zones = bucket->blocked = bucket->unavailable = false;
 	bucket->retry_ms = bucket->window_ms = 0;
 	bucket->remaining = INT64_MAX;
@@ -349,10 +351,10 @@ static void assign(struct grpc_call *call, struct weir_text *text, struct quota_
 	} else if (!bucket->zones) {
 		blanket = ALLOW_ALL;
 		ttl_ms = FREE_TTL_MS;
-		bucket->spent = 0;
+		bucket->spent -= bucket->asked_spent; /* what came meanwhile is counted with the next one */
 	} else if (!bucket->blocked) {
 		tokens = bucket->asked;
-		bucket->spent = 0;
+		bucket->spent -= bucket->asked_spent; /* what came meanwhile is counted with the next one */
 		ttl_ms = between(bucket->window_ms > 0 ? bucket->window_ms / 4 : TTL_MAX_MS, TTL_LEAST_MS, TTL_MAX_MS);
 		bucket->guess = bucket->remaining > 1 ? (uint64_t)bucket->remaining / 2 : 1;
 	} else {

@@ -257,12 +257,14 @@ void exchange_begin(struct http_connection *connection, const struct http_reques
 	exchange->head_only = weir_span_equal(request->method, weir_span_of("HEAD"));
 	if (route_of(request->target, &route) == NULL) {
 		weir_counter_add(&server->figures.unknown_requests, 1);
+		exchange->keeps_alive = false; /* whoever does not know what to ask holds no connection */
 		reply_problem(connection, 404, "Unknown path", "/v1/nginx, /v1/forwarded, /v1/envoy and /v1/check are known");
 		return;
 	}
 	weir_counter_add(&server->figures.requests[route], 1);
 	if (!may_ask(connection, request)) {
 		weir_counter_add(&server->figures.failed_logins, 1);
+		exchange->keeps_alive = false;
 		reply_problem(connection, 401, "The password is wrong or missing",
 		              "send checks.password as \"Authorization: Bearer PASSWORD\" or \"X-Weir-Password: PASSWORD\"");
 		return;

@@ -139,6 +139,7 @@ enum weir_status check_request_begin(struct check_request *request, const struct
 	for (uint32_t i = 0; i < request->fields.count; i++)
 		request->record.fields[i] = (struct weir_span){0};
 	request->record.ip = WEIR_RECORD_IP_UNTOLD;
+	request->record.asks = true;
 	request->record.cost = 1;
 	return WEIR_OK;
 }

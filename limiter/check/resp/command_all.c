@@ -40,11 +40,13 @@ bool run_all(struct connection *connection, const struct weir_resp_command *word
 	if (!slots_together(connection, (uint32_t)count))
 		return false;
 	uint32_t bundle = ++connection->server->bundles;
+	if (bundle == 0) /* means: of none */
+		bundle = ++connection->server->bundles;
 	for (int64_t i = 0; i < count; i++) {
 		const struct weir_span *part = &words->words[FIRST_PART + PART_WORDS * i];
 		bool more;
 		struct check_ask *ask =
-			check_take(connection, check_zone(connection, part[1], &error), part[0], REPLY_FIVE, &more);
+			check_take(connection, check_zone(connection, part[1], &error), part[0], REPLY_PART, &more);
 		(void)weir_resp_number(part[2], &ask->cost);
 		ask->bundle = bundle;
 		connection->last->together = i == 0 ? (uint32_t)count : 0;

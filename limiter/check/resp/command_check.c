@@ -127,7 +127,7 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 		*more = fail(connection, "ERR", error.text);
 		return NULL;
 	}
-	if (form != REPLY_WHOLE && node_elsewhere(connection->server, given, key, &moved, &place)) {
+	if (form != REPLY_WHOLE && form != REPLY_PART && node_elsewhere(connection->server, given, key, &moved, &place)) {
 		*more = redirect(connection, moved, &place);
 		return NULL;
 	}
@@ -198,7 +198,10 @@ bool run_forward(struct connection *connection, const struct weir_resp_command *
 	bool goes_on;
 	if (!read_cost(words, 3, &cost) || !weir_resp_number(words->words[4], &flags) || flags < 0 ||
 	    !weir_resp_number(words->words[5], &more[0]) || !weir_resp_number(words->words[6], &more[1]) ||
-	    ((flags & CHECK_FORWARD_RESERVES) && (more[0] < 1 || more[0] > CHECK_TTL_MAX_MS)))
+	    flags >= 2 * CHECK_FORWARD_SETTLES ||
+	    (flags & (CHECK_FORWARD_RESERVES | CHECK_FORWARD_SETTLES)) ==
+	        (CHECK_FORWARD_RESERVES | CHECK_FORWARD_SETTLES) ||
+	    ((flags & CHECK_FORWARD_RESERVES) && (cost < 1 || more[0] < 1 || more[0] > CHECK_TTL_MAX_MS)))
 		return fail(connection, "ERR", "cost, flags and what follows must be numbers");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
@@ -208,7 +211,7 @@ bool run_forward(struct connection *connection, const struct weir_resp_command *
 		return goes_on;
 	ask->cost = cost;
 	ask->peek = (flags & CHECK_FORWARD_PEEK) != 0;
-	ask->durable = (flags & CHECK_FORWARD_DURABLE) != 0;
+	ask->durable |= (flags & CHECK_FORWARD_DURABLE) != 0;
 	if (flags & CHECK_FORWARD_RESERVES) {
 		ask->kind = CHECK_RESERVES;
 		ask->ttl_ms = more[0];

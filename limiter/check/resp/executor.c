@@ -5,7 +5,7 @@
 #include <assert.h>
 
 /* Heads stand beside the longest text that a command may have: its buffer has room for them. */
-enum { HEADS_BYTES = 64, ANSWER_MAX_BYTES = 128, RETRY_AFTER_DENIAL_MS = 1000, TURN_MASK = INT32_MAX };
+enum { HEADS_BYTES = 64, RETRY_AFTER_DENIAL_MS = 1000, TURN_MASK = INT32_MAX };
 
 /* ---- slots ---- */
 
@@ -184,49 +184,53 @@ static void write_answer(struct connection *connection, const struct slot *slot)
 	weir_resp_error(&connection->out, "ERR the zone was removed just now: its name is in no policy any more");
 }
 
-/* Whether what is in front can be written: of a bundle when all of it is answered. @param blocked  whether any is */
-static bool is_written_next(const struct slot *slot, bool *blocked)
+/* Whether what is in front can be written: of a bundle when all of it is answered. @param refused  see below; set, as is blocked */
+static bool is_written_next(const struct slot *slot, const struct slot **refused, bool *blocked)
 {
 	uint32_t rest = slot->together > 0 ? slot->together : 1;
 	*blocked = false;
+	*refused = NULL;
 	for (; rest > 0; rest--, slot = slot->next) {
+		enum check_outcome outcome = slot->answer.outcome;
 		if (!slot->answered)
 			return false;
-		*blocked |= slot->answer.outcome == CHECK_BLOCKED;
+		*blocked |= outcome == CHECK_BLOCKED;
+		if (*refused == NULL && outcome != CHECK_PASSED && outcome != CHECK_BLOCKED)
+			*refused = slot;
 	}
 	return true;
 }
 
-/* A bundle's reply begins with whether it is limited, and has the five numbers of each; or it is one error. */
-static bool write_together(struct connection *connection, const struct slot *slot, bool blocked)
+/*
+ * A bundle's reply begins with whether it is limited, and has the five numbers of each; or it is one error.
+ *
+ * @param refused  the first that neither passed nor was blocked; NULL: there is none
+ */
+static bool write_together(struct connection *connection, uint32_t together, const struct slot *refused, bool blocked)
 {
-	enum check_outcome outcome = slot->answer.outcome;
-	bool numbers = outcome == CHECK_PASSED || outcome == CHECK_BLOCKED;
-	if (outcome == CHECK_UNAVAILABLE && connection->server->options.on_unavailable != RESP_UNAVAILABLE_ERROR) {
-		numbers = true;
-		blocked = connection->server->options.on_unavailable == RESP_UNAVAILABLE_DENY;
+	enum resp_unavailable on_unavailable = connection->server->options.on_unavailable;
+	if (refused != NULL && (refused->answer.outcome != CHECK_UNAVAILABLE || on_unavailable == RESP_UNAVAILABLE_ERROR)) {
+		write_answer(connection, refused);
+		return false;
 	}
-	if (numbers) {
-		weir_resp_array(&connection->out, slot->together + 1u);
-		weir_resp_integer(&connection->out, blocked);
-	}
-	return numbers;
+	weir_resp_array(&connection->out, together + 1u);
+	weir_resp_integer(&connection->out, blocked || (refused != NULL && on_unavailable == RESP_UNAVAILABLE_DENY));
+	return true;
 }
 
 /* Writes what is answered, from the front on. */
 static void drain(struct connection *connection)
 {
+	const struct slot *refused;
 	bool blocked;
 	while (connection->first != NULL && connection->first->answered) {
 		struct slot *slot = connection->first;
 		uint32_t together = slot->together;
-		if (together > 0 && !is_written_next(slot, &blocked))
+		if (together > 0 && !is_written_next(slot, &refused, &blocked))
 			return;
 		if (together > 0 && !connection->dead)
 			make_room_to_write(connection);
-		if (together > 0 && (connection->dead || !write_together(connection, slot, blocked))) {
-			if (!connection->dead)
-				write_answer(connection, slot);
+		if (together > 0 && (connection->dead || !write_together(connection, together, refused, blocked))) {
 			for (; together > 0; together--)
 				free_first_slot(connection);
 			continue;

@@ -28,6 +28,7 @@ enum reply_form {
 	REPLY_THROTTLE,    /* the same in whole seconds, as redis-cell rounds */
 	REPLY_ONE,         /* 1 or 0 */
 	REPLY_RESERVATION, /* the five, and the reservation's id; null where there is none */
+	REPLY_PART,        /* the five, of one of several that count together */
 	REPLY_WHOLE,       /* to another limiter: outcome, the four numbers, why, the reservation's id, the window */
 };
 
