@@ -292,6 +292,7 @@ static void settle_one(struct shard *shard, struct shard_check *check, struct fo
 	event->correction = &pending.correction;
 	struct copy *copy = copy_of(shard, found, low, high);
 	(void)judge_copy(shard, copy, event, &view);
+	event->correction = NULL; /* it ends with this function */
 	check->blocked = false;
 	check->quota = bucket_quota(&view, check->zone->zone, event->t, 1, false, event->barred_until_ms);
 	pending.copy = found->copy;

@@ -50,7 +50,7 @@ static void give_place(struct http_connection *connection)
 
 static void read_peer(struct http_connection *connection)
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address = {0};
 	socklen_t length = sizeof address;
 	const struct sockaddr *any = (const struct sockaddr *)&address;
 	if (getpeername(connection->link.fd, (struct sockaddr *)&address, &length) != 0)

@@ -11,6 +11,7 @@
 #include "limiter/check/resp/internal.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ static uint32_t first_slot(uint32_t partition, uint32_t partitions)
 
 static void add_range(struct nodes *nodes, uint32_t first, uint32_t last, uint32_t node)
 {
+	assert(nodes->ranges != NULL); /* there is room for one a partition */
 	struct node_range *before = nodes->range_count > 0 ? &nodes->ranges[nodes->range_count - 1] : NULL;
 	if (before != NULL && before->node == node)
 		before->last = last;
