@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 enum { READ_BYTES = 64 << 10, READS_A_TURN = 4 };
 
@@ -38,8 +37,7 @@ struct grpc_connection *grpc_connection_open(struct grpc_server *server, int fd,
 	server->connection_count++;
 	weir_counter_set(&server->figures.connections, server->connection_count);
 	session_open(connection);
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+	if (!link_loop_add(&server->loop, &connection->link, connection))
 		connection->dead = true;
 	return connection;
 }
@@ -148,8 +146,7 @@ static void watch(struct grpc_connection *connection)
 	bool in = !writes && !connection->failed, out = writes || link_wants_write(&connection->link);
 	if (in == connection->watched_in && out == connection->watched_out)
 		return;
-	struct epoll_event event = {.events = (in ? EPOLLIN : 0u) | (out ? EPOLLOUT : 0u), .data.ptr = connection};
-	(void)epoll_ctl(connection->server->epoll, EPOLL_CTL_MOD, connection->link.fd, &event);
+	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);
 	connection->watched_in = in;
 	connection->watched_out = out;
 }

@@ -8,41 +8,16 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTED_A_TURN = 64, LOOK_MS = 1000, DEADLINE_MS = 10, ROOM_BYTES = 64 << 10 };
-
-/* What is neither a connection nor a listener. */
-#define WAKE UINT64_C(3)
-#define TIMER UINT64_C(5)
-
-static void watch_own(struct grpc_server *server, int fd, uint64_t name)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
-	if (fd < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		abort(); /* out of descriptors before anything is served */
-}
-
-void grpc_server_wake(struct grpc_server *server)
-{
-	static const uint64_t one = 1;
-	if (!server->woken)
-		server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
-}
+enum { ACCEPTED_A_TURN = 64, LOOK_MS = 1000, DEADLINE_MS = 10, ROOM_BYTES = 64 << 10 };
 
 struct grpc_server *grpc_server_new(const struct grpc_options *options)
 {
 	struct grpc_server *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
 	server->counts = check_counts_new();
-	server->epoll = server->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
-	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	watch_own(server, server->wake, WAKE);
-	watch_own(server, server->timer, TIMER);
+	link_loop_open(&server->loop);
 	server->calls = weir_alloc(GRPC_CALLS_MAX, sizeof *server->calls);
 	server->room = weir_alloc(ROOM_BYTES, 1);
 	server->now_ms = weir_monotonic_ms();
@@ -62,13 +37,10 @@ void grpc_server_free(struct grpc_server *server)
 		return;
 	while (server->connections != NULL)
 		grpc_connection_free(server->connections);
-	link_listeners_close(&server->listeners);
 	calls_free(server);
 	check_counts_free(server->counts);
 	session_unprepare(server);
-	close(server->epoll);
-	close(server->wake);
-	close(server->timer);
+	link_loop_close(&server->loop);
 	free(server->spare);
 	free(server->room);
 	free(server);
@@ -77,12 +49,12 @@ void grpc_server_free(struct grpc_server *server)
 enum weir_status grpc_server_listen(struct grpc_server *server, const char *host, uint16_t port, bool shared,
                                     struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
 {
-	return link_listen(&server->listeners, host, port, shared, tls, bound, error);
+	return link_listen(&server->loop.listeners, host, port, shared, tls, bound, error);
 }
 
 int grpc_server_descriptor(const struct grpc_server *server)
 {
-	return server->epoll;
+	return server->loop.epoll;
 }
 
 const struct check_counts *grpc_server_counts(const struct grpc_server *server)
@@ -106,7 +78,7 @@ static void end_streams(struct grpc_connection *connection)
 void grpc_server_stop(struct grpc_server *server)
 {
 	server->stopping = true;
-	link_listeners_close(&server->listeners);
+	link_listeners_close(&server->loop.listeners);
 	for (struct grpc_connection *at = server->connections; at != NULL; at = at->next) {
 		grpc_connection_touch(at);
 		if (at->session == NULL)
@@ -115,7 +87,7 @@ void grpc_server_stop(struct grpc_server *server)
 		session_leave(at);
 		end_streams(at);
 	}
-	grpc_server_wake(server);
+	link_loop_wake(&server->loop);
 }
 
 /* ---- asks ---- */
@@ -143,7 +115,7 @@ void grpc_server_answered(struct grpc_server *server, const struct check_answer 
 	if (call == NULL)
 		return;
 	call_take_answer(call, index, answer);
-	grpc_server_wake(server);
+	link_loop_wake(&server->loop);
 }
 
 /* ---- the turn ---- */
@@ -151,7 +123,7 @@ void grpc_server_answered(struct grpc_server *server, const struct check_answer 
 static void accept_some(struct grpc_server *server, struct link_listener *listener)
 {
 	for (int i = 0; i < ACCEPTED_A_TURN; i++) {
-		int fd = link_accept(&server->listeners, listener);
+		int fd = link_accept(&server->loop.listeners, listener);
 		if (fd < 0)
 			return;
 		if (server->connection_count < server->options.connections) {
@@ -170,20 +142,13 @@ static void set_timer(struct grpc_server *server)
 	int64_t tick_ms = 0;
 	if (server->waiting != NULL)
 		tick_ms = DEADLINE_MS;
-	else if (server->connections != NULL || link_listeners_wait(&server->listeners))
+	else if (server->connections != NULL || link_listeners_wait(&server->loop.listeners))
 		tick_ms = LOOK_MS;
-	if (tick_ms == server->tick_ms)
-		return;
-	const struct timespec time = {.tv_sec = tick_ms / 1000, .tv_nsec = tick_ms % 1000 * 1000000};
-	const struct itimerspec timer = {.it_interval = time, .it_value = time};
-	if (timerfd_settime(server->timer, 0, &timer, NULL) == 0)
-		server->tick_ms = tick_ms;
+	link_loop_tick(&server->loop, tick_ms);
 }
 
 static void pass_time(struct grpc_server *server)
 {
-	uint64_t passed;
-	(void)!read(server->timer, &passed, sizeof passed);
 	calls_expire(server);
 	if (server->now_ms < server->look_ms)
 		return;
@@ -191,25 +156,20 @@ static void pass_time(struct grpc_server *server)
 	grpc_server_ask(server); /* so that no call ends while calls are gone through */
 	for (struct grpc_connection *at = server->connections; at != NULL; at = at->next)
 		grpc_connection_look(at);
-	link_listeners_look(&server->listeners);
+	link_listeners_look(&server->loop.listeners);
 }
 
 static void take_event(struct grpc_server *server, const struct epoll_event *event)
 {
-	if (event->data.u64 == WAKE)
-		return; /* it was read before */
-	if (event->data.u64 == TIMER) {
-		pass_time(server);
-		return;
-	}
-	struct link_listener *listener = link_listener_of(event->data.u64);
-	if (listener != NULL) {
-		accept_some(server, listener);
-		return;
-	}
 	struct grpc_connection *connection = event->data.ptr;
+	switch (link_event_of(&server->loop, event)) {
+	case LINK_EVENT_NONE: return;
+	case LINK_EVENT_TIME: pass_time(server); return;
+	case LINK_EVENT_LISTENER: accept_some(server, link_listener_of(event->data.u64)); return;
+	case LINK_EVENT_CONNECTION: break;
+	}
 	grpc_connection_touch(connection);
-	if ((event->events & EPOLLERR) != 0 || ((event->events & EPOLLHUP) != 0 && !connection->watched_in))
+	if (link_event_ends(event, connection->watched_in))
 		connection->dead = true;
 	else if (connection->watched_in)
 		grpc_connection_read(connection);
@@ -239,12 +199,9 @@ static void finish_touched(struct grpc_server *server)
 
 void grpc_server_turn(struct grpc_server *server, int timeout_ms)
 {
-	struct epoll_event events[EVENTS];
-	uint64_t passed;
-	int count = epoll_wait(server->epoll, events, EVENTS, server->touched != NULL ? 0 : timeout_ms);
+	struct epoll_event events[LINK_EVENTS];
+	int count = link_loop_wait(&server->loop, events, server->touched != NULL ? 0 : timeout_ms);
 	server->now_ms = weir_monotonic_ms();
-	if (server->woken)
-		server->woken = read(server->wake, &passed, sizeof passed) < 0;
 	read_pending(server);
 	for (int i = 0; i < count; i++)
 		take_event(server, &events[i]);
@@ -253,5 +210,5 @@ void grpc_server_turn(struct grpc_server *server, int timeout_ms)
 	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
 	set_timer(server);
 	if (server->touched != NULL)
-		grpc_server_wake(server);
+		link_loop_wake(&server->loop);
 }

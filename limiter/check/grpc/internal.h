@@ -6,7 +6,7 @@
 #include "common/policy/policy.h"
 #include "limiter/check/grpc/grpc_server.h"
 #include "limiter/check/grpc/protobuf.h"
-#include "limiter/check/link.h"
+#include "limiter/check/link_loop.h"
 
 enum {
 	CALL_ASKS_MAX = 256,       /* of one call */
@@ -119,11 +119,9 @@ struct grpc_server {
 	struct grpc_options options;
 	struct grpc_figures figures;
 	struct check_counts *counts;
-	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and time */
-	bool woken, stopping;
-	int64_t tick_ms; /* 0: the timer is off */
+	struct link_loop loop;
+	bool stopping;
 	int64_t look_ms, now_ms;
-	struct link_listeners listeners;
 	struct grpc_connection *connections;
 	struct grpc_connection *touched;
 	uint32_t connection_count;
@@ -150,8 +148,6 @@ struct grpc_server {
 
 /* ---- grpc_server.c ---- */
 
-/** Makes the descriptor readable: there is something to do that no socket tells of. */
-void grpc_server_wake(struct grpc_server *server);
 /** Has the gathered asks judged. */
 void grpc_server_ask(struct grpc_server *server);
 

@@ -8,37 +8,16 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTED_A_TURN = 64, REQUESTS_A_TURN = 16 };
-
-/* What is neither a connection nor a listener. */
-#define WAKE UINT64_C(3)
-#define TIMER UINT64_C(5)
+enum { ACCEPTED_A_TURN = 64, LOOK_MS = 1000, REQUESTS_A_TURN = 16 };
 
 /* A ticket: the turn of a place, its number, and which of the request's asks it is. */
 enum { ASK_BITS = 8, PLACE_BITS = 20 };
 
 static_assert(CHECK_HTTP_ASKS_MAX <= 1 << ASK_BITS, "an ask has its number in a ticket");
 static_assert(CHECK_HTTP_CONNECTIONS_MAX <= 1 << PLACE_BITS, "so has a connection");
-
-static void watch_own(struct check_http *server, int fd, uint64_t name)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
-	if (fd < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		abort(); /* out of descriptors before anything is served */
-}
-
-void http_wake(struct check_http *server)
-{
-	static const uint64_t one = 1;
-	if (!server->woken)
-		server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
-}
 
 const char *http_date(struct check_http *server)
 {
@@ -54,10 +33,8 @@ const char *http_date(struct check_http *server)
 /* Ticks while there are connections, or listeners that wait for descriptors. */
 static void set_timer(struct check_http *server)
 {
-	bool ticks = server->connections != NULL || link_listeners_wait(&server->listeners);
-	const struct itimerspec time = {.it_interval.tv_sec = ticks, .it_value.tv_sec = ticks};
-	if (ticks != server->ticks && timerfd_settime(server->timer, 0, &time, NULL) == 0)
-		server->ticks = ticks;
+	bool ticks = server->connections != NULL || link_listeners_wait(&server->loop.listeners);
+	link_loop_tick(&server->loop, ticks ? LOOK_MS : 0);
 }
 
 struct check_http *check_http_new(const struct check_http_options *options)
@@ -65,11 +42,7 @@ struct check_http *check_http_new(const struct check_http_options *options)
 	struct check_http *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
 	server->counts = check_counts_new();
-	server->epoll = server->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
-	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	watch_own(server, server->wake, WAKE);
-	watch_own(server, server->timer, TIMER);
+	link_loop_open(&server->loop);
 	server->now_ms = weir_monotonic_ms();
 	if (server->options.connections == 0)
 		server->options.connections = CHECK_HTTP_CONNECTIONS_DEFAULT;
@@ -84,14 +57,11 @@ void check_http_free(struct check_http *server)
 		return;
 	while (server->connections != NULL)
 		http_connection_free(server->connections);
-	link_listeners_close(&server->listeners);
 	while (server->spare_count > 0)
 		free(server->spare[--server->spare_count]);
 	check_request_free(server->options.request);
 	check_counts_free(server->counts);
-	close(server->epoll);
-	close(server->wake);
-	close(server->timer);
+	link_loop_close(&server->loop);
 	free(server->places);
 	free(server);
 }
@@ -99,12 +69,12 @@ void check_http_free(struct check_http *server)
 enum weir_status check_http_listen(struct check_http *server, const char *host, uint16_t port, bool shared,
                                    struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
 {
-	return link_listen(&server->listeners, host, port, shared, tls, bound, error);
+	return link_listen(&server->loop.listeners, host, port, shared, tls, bound, error);
 }
 
 int check_http_descriptor(const struct check_http *server)
 {
-	return server->epoll;
+	return server->loop.epoll;
 }
 
 const struct check_counts *check_http_counts(const struct check_http *server)
@@ -120,10 +90,10 @@ const struct check_http_figures *check_http_figures(const struct check_http *ser
 void check_http_stop(struct check_http *server)
 {
 	server->stopping = true;
-	link_listeners_close(&server->listeners);
+	link_listeners_close(&server->loop.listeners);
 	for (struct http_connection *at = server->connections; at != NULL; at = at->next)
 		http_connection_touch(at);
-	http_wake(server);
+	link_loop_wake(&server->loop);
 }
 
 /* ---- asks ---- */
@@ -187,7 +157,7 @@ void check_http_answered(struct check_http *server, const struct check_answer *a
 		return;
 	exchange_take_answer(place->connection, index, answer);
 	http_connection_touch(place->connection);
-	http_wake(server);
+	link_loop_wake(&server->loop);
 }
 
 /* ---- the turn ---- */
@@ -195,7 +165,7 @@ void check_http_answered(struct check_http *server, const struct check_answer *a
 static void accept_some(struct check_http *server, struct link_listener *listener)
 {
 	for (int i = 0; i < ACCEPTED_A_TURN; i++) {
-		int fd = link_accept(&server->listeners, listener);
+		int fd = link_accept(&server->loop.listeners, listener);
 		if (fd < 0)
 			return;
 		if (server->connection_count < server->options.connections) {
@@ -208,26 +178,24 @@ static void accept_some(struct check_http *server, struct link_listener *listene
 	}
 }
 
+static void look_at_all(struct check_http *server)
+{
+	for (struct http_connection *at = server->connections; at != NULL; at = at->next)
+		http_connection_look(at);
+	link_listeners_look(&server->loop.listeners);
+}
+
 static void take_event(struct check_http *server, const struct epoll_event *event)
 {
-	uint64_t passed;
-	if (event->data.u64 == WAKE)
-		return; /* it was read before */
-	if (event->data.u64 == TIMER) {
-		(void)!read(server->timer, &passed, sizeof passed);
-		for (struct http_connection *at = server->connections; at != NULL; at = at->next)
-			http_connection_look(at);
-		link_listeners_look(&server->listeners);
-		return;
-	}
-	struct link_listener *listener = link_listener_of(event->data.u64);
-	if (listener != NULL) {
-		accept_some(server, listener);
-		return;
-	}
 	struct http_connection *connection = event->data.ptr;
+	switch (link_event_of(&server->loop, event)) {
+	case LINK_EVENT_NONE: return;
+	case LINK_EVENT_TIME: look_at_all(server); return;
+	case LINK_EVENT_LISTENER: accept_some(server, link_listener_of(event->data.u64)); return;
+	case LINK_EVENT_CONNECTION: break;
+	}
 	http_connection_touch(connection);
-	if ((event->events & EPOLLERR) != 0 || ((event->events & EPOLLHUP) != 0 && !connection->watched_in))
+	if (link_event_ends(event, connection->watched_in))
 		connection->dead = true;
 	else if (connection->watched_in)
 		http_connection_read(connection);
@@ -255,17 +223,14 @@ static void run_touched(struct check_http *server)
 
 void check_http_turn(struct check_http *server, int timeout_ms)
 {
-	struct epoll_event events[EVENTS];
-	uint64_t passed;
-	int count = epoll_wait(server->epoll, events, EVENTS, server->touched != NULL ? 0 : timeout_ms);
+	struct epoll_event events[LINK_EVENTS];
+	int count = link_loop_wait(&server->loop, events, server->touched != NULL ? 0 : timeout_ms);
 	server->now_ms = weir_monotonic_ms();
-	if (server->woken)
-		server->woken = read(server->wake, &passed, sizeof passed) < 0;
 	for (int i = 0; i < count; i++)
 		take_event(server, &events[i]);
 	run_touched(server);
 	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
 	set_timer(server);
 	if (server->touched != NULL)
-		http_wake(server);
+		link_loop_wake(&server->loop);
 }

@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 enum { PLACES_FIRST = 256, PLACE_TURNS = 1 << 28 };
@@ -77,8 +76,7 @@ struct http_connection *http_connection_open(struct check_http *server, int fd, 
 	server->connections = connection;
 	server->connection_count++;
 	weir_counter_set(&server->figures.connections, server->connection_count);
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+	if (!link_loop_add(&server->loop, &connection->link, connection))
 		connection->dead = true;
 	return connection;
 }
@@ -225,8 +223,7 @@ static void watch(struct http_connection *connection)
 	bool out = writes || link_wants_write(&connection->link);
 	if (in == connection->watched_in && out == connection->watched_out)
 		return;
-	struct epoll_event event = {.events = (in ? EPOLLIN : 0u) | (out ? EPOLLOUT : 0u), .data.ptr = connection};
-	(void)epoll_ctl(connection->server->epoll, EPOLL_CTL_MOD, connection->link.fd, &event);
+	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);
 	connection->watched_in = in;
 	connection->watched_out = out;
 }

@@ -7,7 +7,7 @@
 #include "common/policy/policy.h"
 #include "limiter/check/http/check_http.h"
 #include "limiter/check/http/http_request.h"
-#include "limiter/check/link.h"
+#include "limiter/check/link_loop.h"
 #include "limiter/check/request/check_request.h"
 
 enum {
@@ -78,9 +78,8 @@ struct check_http {
 	struct check_http_options options;
 	struct check_http_figures figures;
 	struct check_counts *counts;
-	int epoll, wake, timer;
-	bool woken, ticks, stopping;
-	struct link_listeners listeners;
+	struct link_loop loop;
+	bool stopping;
 	struct http_connection *connections, *touched;
 	uint32_t connection_count;
 	int64_t now_ms, date_s;
@@ -103,7 +102,6 @@ struct check_http {
 
 /* ---- check_http.c ---- */
 
-void http_wake(struct check_http *server);
 /** Has the gathered asks judged. */
 void http_ask_gathered(struct check_http *server);
 /** "Fri, 27 Nov 2026 02:20:00 GMT". */

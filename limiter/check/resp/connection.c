@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
 enum { MANY_BYTES = 4 * BUFFER_BYTES };
 
@@ -57,8 +56,7 @@ struct connection *connection_open(struct resp_server *server, int fd, struct we
 	server->connections = connection;
 	server->connection_count++;
 	weir_counter_set(&server->figures.connections, server->connection_count);
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-	if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+	if (!link_loop_add(&server->loop, &connection->link, connection))
 		connection->dead = true;
 	return connection;
 }
@@ -204,8 +202,7 @@ static void watch(struct connection *connection)
 	bool out = connection->out.length > connection->sent || link_wants_write(&connection->link);
 	if (in == connection->watched_in && out == connection->watched_out)
 		return;
-	struct epoll_event event = {.events = (in ? EPOLLIN : 0u) | (out ? EPOLLOUT : 0u), .data.ptr = connection};
-	(void)epoll_ctl(connection->server->epoll, EPOLL_CTL_MOD, connection->link.fd, &event);
+	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);
 	connection->watched_in = in;
 	connection->watched_out = out;
 }

@@ -273,7 +273,7 @@ void resp_server_answered(struct resp_server *server, const struct check_answer 
 	drain(connection);
 	connection->answered = true;
 	connection_touch(connection);
-	server_wake(server);
+	link_loop_wake(&server->loop);
 }
 
 /* ---- commands ---- */

@@ -7,7 +7,7 @@
 #include "common/resp/resp_command.h"
 #include "common/resp/resp_writer.h"
 #include "limiter/check/check_counts.h"
-#include "limiter/check/link.h"
+#include "limiter/check/link_loop.h"
 #include "limiter/check/resp/resp_server.h"
 
 enum {
@@ -118,9 +118,8 @@ struct resp_server {
 	struct resp_options options;
 	struct resp_figures figures;
 	struct check_counts *counts;
-	int epoll, wake, timer; /* the latter two are in the former: more to do at once, and every second */
-	bool woken, ticks, stopping;
-	struct link_listeners listeners;
+	struct link_loop loop;
+	bool stopping;
 	struct connection *connections;
 	struct connection *touched;
 	uint32_t connection_count;
@@ -162,9 +161,6 @@ char *buffer_take(struct resp_server *server);
 void buffer_give(struct resp_server *server, char *buffer);
 
 /* ---- resp_server.c ---- */
-
-/** Makes the descriptor readable: there is something to do that no socket tells of. */
-void server_wake(struct resp_server *server);
 
 /* ---- executor.c: commands in their order ---- */
 

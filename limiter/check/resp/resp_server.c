@@ -11,17 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, ACCEPTED_A_TURN = 64, ID_BYTES = 20 };
-
-/* What is neither a connection nor a listener. */
-#define WAKE UINT64_C(3)
-#define TIMER UINT64_C(5)
+enum { ACCEPTED_A_TURN = 64, LOOK_MS = 1000, ID_BYTES = 20 };
 
 static const char too_many[] = "-ERR max number of clients reached: raise \"connections\"\r\n";
 
@@ -38,41 +31,18 @@ static void make_id(struct resp_server *server)
 		snprintf(server->id + 2 * i, 3, "%02x", hash[i % sizeof hash]);
 }
 
-static void watch_own(struct resp_server *server, int fd, uint64_t name)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = name};
-	if (fd < 0 || epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-		abort(); /* out of descriptors before anything is served */
-}
-
-void server_wake(struct resp_server *server)
-{
-	static const uint64_t one = 1;
-	if (!server->woken)
-		server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
-}
-
 /* Ticks while there are connections, or listeners that wait for descriptors. */
 static void set_timer(struct resp_server *server)
 {
-	bool ticks = server->connections != NULL || link_listeners_wait(&server->listeners);
-	if (ticks == server->ticks)
-		return;
-	struct itimerspec time = {.it_interval.tv_sec = ticks, .it_value.tv_sec = ticks};
-	server->ticks = ticks && timerfd_settime(server->timer, 0, &time, NULL) == 0;
-	if (!ticks)
-		(void)timerfd_settime(server->timer, 0, &time, NULL);
+	bool ticks = server->connections != NULL || link_listeners_wait(&server->loop.listeners);
+	link_loop_tick(&server->loop, ticks ? LOOK_MS : 0);
 }
 
 struct resp_server *resp_server_new(const struct resp_options *options)
 {
 	struct resp_server *server = weir_alloc(1, sizeof *server);
 	server->options = *options;
-	server->epoll = server->listeners.epoll = epoll_create1(EPOLL_CLOEXEC);
-	server->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	watch_own(server, server->wake, WAKE);
-	watch_own(server, server->timer, TIMER);
+	link_loop_open(&server->loop);
 	server->slots = weir_alloc(SLOTS_MAX, sizeof *server->slots);
 	server->counts = check_counts_new();
 	server->started_ms = server->now_ms = weir_monotonic_ms();
@@ -89,10 +59,10 @@ struct resp_server *resp_server_new(const struct resp_options *options)
 void resp_server_stop(struct resp_server *server)
 {
 	server->stopping = true;
-	link_listeners_close(&server->listeners);
+	link_listeners_close(&server->loop.listeners);
 	for (struct connection *at = server->connections; at != NULL; at = at->next)
 		connection_touch(at);
-	server_wake(server);
+	link_loop_wake(&server->loop);
 }
 
 void resp_server_free(struct resp_server *server)
@@ -101,12 +71,9 @@ void resp_server_free(struct resp_server *server)
 		return;
 	while (server->connections != NULL)
 		connection_free(server->connections);
-	link_listeners_close(&server->listeners);
 	while (server->spare_count > 0)
 		free(server->spare[--server->spare_count]);
-	close(server->epoll);
-	close(server->wake);
-	close(server->timer);
+	link_loop_close(&server->loop);
 	free(server->slots);
 	check_counts_free(server->counts);
 	free(server);
@@ -115,12 +82,12 @@ void resp_server_free(struct resp_server *server)
 enum weir_status resp_server_listen(struct resp_server *server, const char *host, uint16_t port, bool shared,
                                     struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
 {
-	return link_listen(&server->listeners, host, port, shared, tls, bound, error);
+	return link_listen(&server->loop.listeners, host, port, shared, tls, bound, error);
 }
 
 int resp_server_descriptor(const struct resp_server *server)
 {
-	return server->epoll;
+	return server->loop.epoll;
 }
 
 const struct check_counts *resp_server_counts(const struct resp_server *server)
@@ -136,7 +103,7 @@ const struct resp_figures *resp_server_figures(const struct resp_server *server)
 static void accept_some(struct resp_server *server, struct link_listener *listener)
 {
 	for (int i = 0; i < ACCEPTED_A_TURN; i++) {
-		int fd = link_accept(&server->listeners, listener);
+		int fd = link_accept(&server->loop.listeners, listener);
 		if (fd < 0)
 			return;
 		if (server->connection_count < server->options.connections) {
@@ -155,27 +122,20 @@ static void look_at_all(struct resp_server *server)
 {
 	for (struct connection *at = server->connections; at != NULL; at = at->next)
 		connection_look(at);
-	link_listeners_look(&server->listeners);
+	link_listeners_look(&server->loop.listeners);
 }
 
 static void take_event(struct resp_server *server, const struct epoll_event *event)
 {
-	uint64_t passed;
-	if (event->data.u64 == WAKE)
-		return; /* it was read before */
-	if (event->data.u64 == TIMER) {
-		(void)!read(server->timer, &passed, sizeof passed);
-		look_at_all(server);
-		return;
-	}
-	struct link_listener *listener = link_listener_of(event->data.u64);
-	if (listener != NULL) {
-		accept_some(server, listener);
-		return;
-	}
 	struct connection *connection = event->data.ptr;
+	switch (link_event_of(&server->loop, event)) {
+	case LINK_EVENT_NONE: return;
+	case LINK_EVENT_TIME: look_at_all(server); return;
+	case LINK_EVENT_LISTENER: accept_some(server, link_listener_of(event->data.u64)); return;
+	case LINK_EVENT_CONNECTION: break;
+	}
 	connection_touch(connection);
-	if ((event->events & EPOLLERR) != 0 || ((event->events & EPOLLHUP) != 0 && !connection->watched_in))
+	if (link_event_ends(event, connection->watched_in))
 		connection->dead = true;
 	else if (connection->watched_in)
 		connection_read(connection);
@@ -209,18 +169,15 @@ static void run_touched(struct resp_server *server)
 
 void resp_server_turn(struct resp_server *server, int timeout_ms)
 {
-	struct epoll_event events[EVENTS];
-	uint64_t passed;
+	struct epoll_event events[LINK_EVENTS];
 	wake_starved(server);
-	int count = epoll_wait(server->epoll, events, EVENTS, server->touched != NULL ? 0 : timeout_ms);
+	int count = link_loop_wait(&server->loop, events, server->touched != NULL ? 0 : timeout_ms);
 	server->now_ms = weir_monotonic_ms();
-	if (server->woken)
-		server->woken = read(server->wake, &passed, sizeof passed) < 0;
 	for (int i = 0; i < count; i++)
 		take_event(server, &events[i]);
 	run_touched(server);
 	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
 	set_timer(server);
 	if (server->touched != NULL)
-		server_wake(server);
+		link_loop_wake(&server->loop);
 }
