@@ -448,7 +448,7 @@ FAULTS = tuple(Fault(*row) for row in (
     # -- of limiters and policies --
     ("limiter suspended again and again", suspend_again_and_again, nothing, "WeirFenced/10", "", NOTHING, ("WeirDown",), PLAIN, 300),
     ("keys that do not fit", spill, no_spill, ("WeirIndexLarge/10", "WeirSpill/10"), "", NOTHING, ("WeirLimiterLag", "WeirMemoryTooSmall", "WeirPaused"),
-     False, 400),
+     PLAIN, 400),
     ("policy with a list that is not there", apply_absent_list, apply(), "WeirPolicyBehind/10", r"cannot use policy", NOTHING),
     ("policy that blocks nearly all", apply_strict_zone, apply(), "WeirPolicyBlocks", "", VERDICTS, (), PLAIN, None, LONG_S),
     ("attack", attack, all_of(end_beside, write_again), "WeirBlockShare/60", "", NOTHING, (), PLAIN, 120),

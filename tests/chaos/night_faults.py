@@ -318,7 +318,7 @@ USUAL_S, LONG_S = 680, 800  # of which rules ask what was usual, and what was te
 NO_LEADER = ("WeirTopicAway",)  # a broker that goes or comes says to some of them that topics have no leader, and then nothing
 
 FAULTS = tuple(Fault(*row) for row in (
-    # name, inject, repair, the alert, its words, what it costs, pages that may follow, whether by TLS and SASL
+    # name, inject, repair, the alert, its words, what it costs, pages that may follow, the stage
     # -- of the 24 of NIGHT.md --
     ("broker stopped", part("stop", "kafka"), part("start", "kafka"), "WeirBusAway", BUS, VERDICTS, NO_LEADER),
     ("broker's disk full", fill_broker, drain_broker, "WeirBusAway", BUS, VERDICTS, NO_LEADER),
