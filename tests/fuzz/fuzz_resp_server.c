@@ -7,90 +7,12 @@
  */
 #include "limiter/check/resp/resp_server.h"
 
-#include "common/json/json.h"
-#include "common/policy/policy.h"
+#include "tests/fuzz/check_judge.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-enum { PENDING_MAX = 4096, PIECES_MAX = 64, TURNS_MAX = 200 };
-
-static const char zones_text[] =
-	"[{\"name\":\"z\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"gcra\",\"rate\":30,\"window\":\"1m\",\"burst\":15}]},"
-	"{\"name\":\"n\",\"key\":[{\"field\":\"ip\",\"prefix6\":64},\"path\"],"
-	"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":10,\"window\":\"1m\"}]}]";
-
-struct judge {
-	struct weir_policy *policy;
-	bool later;
-	struct check_answer pending[PENDING_MAX];
-	uint32_t pending_count;
-};
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
-
-static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
-{
-	struct judge *judge = context;
-	require(count > 0 && count <= CHECK_GROUP_MAX);
-	for (uint32_t i = 0; i < count; i++) {
-		const struct check_ask *one = &asks[i];
-		require(one->key.length <= WEIR_KEY_MAX_BYTES && one->cost >= 0);
-		require(weir_policy_zone_named(judge->policy, one->zone) != NULL);
-		uint32_t sum = 0;
-		for (uint32_t at = 0; at < one->key.length; at++)
-			sum += (unsigned char)one->key.at[at];
-		answers[i] = (struct check_answer){.outcome = (enum check_outcome)(sum % 4),
-		                                   .limit = 10,
-		                                   .remaining = sum,
-		                                   .retry_after_ms = -1,
-		                                   .reset_after_ms = one->cost,
-		                                   .ticket = one->ticket};
-		if (judge->later && judge->pending_count < PENDING_MAX) {
-			judge->pending[judge->pending_count++] = answers[i];
-			answers[i].outcome = CHECK_LATER;
-		}
-	}
-}
-
-static const struct weir_policy *policy(void *context)
-{
-	const struct judge *judge = context;
-	return judge->policy;
-}
-
-static struct weir_policy *read_policy(void)
-{
-	struct weir_json_document *document;
-	struct weir_policy *made = NULL;
-	struct weir_error error;
-	require(weir_json_parse("zones", zones_text, sizeof zones_text - 1, &document, &error) == WEIR_OK);
-	struct weir_json root = weir_json_root(document);
-	require(weir_policy_parse(&root, NULL, &made, &error) == WEIR_OK);
-	weir_json_document_free(document);
-	return made;
-}
-
-static int connect_to(uint16_t port)
-{
-	struct sockaddr_in address = {
-		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct linger at_once = {.l_onoff = 1}; /* no port waits for its time to pass */
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	require(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
-	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-	return fd;
-}
 
 static void turn(struct resp_server *server, struct judge *judge, int fd)
 {
