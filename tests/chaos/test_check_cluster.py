@@ -12,8 +12,6 @@ the first record comes to the same buckets.
 """
 
 import collections
-import contextlib
-import multiprocessing
 import os
 import random
 import sys
@@ -24,6 +22,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 import rounds
+import servers
 
 from support import check_cluster, cluster, frames
 from support.check_cluster import QUICK, SECTIONS, ask
@@ -39,7 +38,6 @@ TIMEOUT_S = 8  # of a caller
 MOST_S = 4 * (1 + SANITIZED)  # of a call to a limiter that runs: far above what weir allows itself, as the machine may be busy
 FORGOTTEN_S = 0.5 + 0.5  # nothing is answered once something was not acknowledged for so long; and for this process to note it
 ZOMBIE_S = 2  # from going on until it has read the next owner's marker
-SERVERS = multiprocessing.SimpleQueue()  # directories of those that no round uses
 
 Call = collections.namedtuple("Call", "began_s, ended_s, port, key, outcome")  # outcome: 0, 1, "unavailable", "error", "late"
 
@@ -229,7 +227,7 @@ def play(one):
     """One round."""
     durable = one.rng.random() < 0.5
     one.tell("durable" if durable else "not durable")
-    with some_servers() as served:
+    with servers.some(resume) as served:
         kafka = {**served.kafka_properties, **QUICK["bus"]["kafka"]}
         with Roles(one.place, served, [zone("site", [sliding(LIMIT, "1h")])],
                    **{**SECTIONS, "bus": {"partitions": 8, "kafka": kafka}}) as roles:
@@ -261,28 +259,11 @@ def play(one):
             one.tell(f"{len(calls)} calls: {dict(outcomes)}; {over} over; the slowest answer took {slowest_s:.2f} s")
 
 
-@contextlib.contextmanager
-def servers_of_our_own(jobs):
-    """Servers for as many rounds as are played at the same time."""
-    with contextlib.ExitStack() as stack:
-        for _ in range(jobs):
-            SERVERS.put(stack.enter_context(cluster.own()).directory)
-        yield
-
-
-@contextlib.contextmanager
-def some_servers():
-    """Servers that no other round uses now."""
-    directory = SERVERS.get()
-    served = cluster.Cluster(directory)
-    try:
-        yield served
-    finally:
-        for server in ("kafka", "mariadb"):
-            served.part("resume", server)  # a round that failed may have left one standing
-        served.clean()
-        SERVERS.put(directory)
+def resume(served):
+    """A round that failed may have left one standing."""
+    for server in ("kafka", "mariadb"):
+        served.part("resume", server)
 
 
 if __name__ == "__main__":
-    rounds.main(play, __doc__, ordinary=10, around=servers_of_our_own)
+    rounds.main(play, __doc__, ordinary=10, around=servers.of_our_own)

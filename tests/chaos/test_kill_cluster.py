@@ -11,15 +11,14 @@ oracle makes of that topic in its own order.
 Rounds that are played at the same time have servers of their own.
 """
 
-import contextlib
 import copy
-import multiprocessing
 import os
 import random
 import sys
 import time
 
 import rounds
+import servers
 import settled
 from policies import POLICIES
 from settled import LONG_S
@@ -36,7 +35,6 @@ venv.enter()
 
 SCALE = 4 if SANITIZED else 1
 SESSION_MS = 2000
-SERVERS = multiprocessing.SimpleQueue()  # directories of those that no round uses
 
 
 class Load:
@@ -185,7 +183,7 @@ def play(one):
     if rng.random() < 0.3:
         limiter["memory"] = "16MiB"
     one.tell(f"{len(load.of)} collectors, {partitions} partitions, {len(zones)} zones, {limiter}")
-    with some_servers() as served:
+    with servers.some(start) as served:
         properties = {**served.kafka_properties, "session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 300}
         with Roles(one.place, served, zones, bus={"partitions": partitions, "kafka": properties}, limiter=limiter,
                    archiver={"enabled": True, "interval": f"{rng.choice([100, 700])}ms"},
@@ -214,28 +212,11 @@ def play(one):
             settled.prove_archive(one, served, check, zones)
 
 
-@contextlib.contextmanager
-def servers_of_our_own(jobs):
-    """Servers for as many rounds as are played at the same time."""
-    with contextlib.ExitStack() as stack:
-        for _ in range(jobs):
-            SERVERS.put(stack.enter_context(cluster.own()).directory)
-        yield
-
-
-@contextlib.contextmanager
-def some_servers():
-    """Servers that no other round uses now."""
-    directory = SERVERS.get()
-    served = cluster.Cluster(directory)
-    try:
-        yield served
-    finally:
-        served.part("start", "all")  # a round that failed may have left one down
-        served.clean()
-        SERVERS.put(directory)
+def start(served):
+    """A round that failed may have left one down."""
+    served.part("start", "all")
 
 
 if __name__ == "__main__":
     random.seed()
-    rounds.main(play, __doc__, around=servers_of_our_own)
+    rounds.main(play, __doc__, around=servers.of_our_own)
