@@ -13,7 +13,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support.rate_limits import OK, OVER_LIMIT, Caller, descriptor, headers, serving
 
 import grpc
+from functools import partial
 from support import cases, metrics
+from support.checks import crowd
 from support.place import PATIENCE_S, until
 from support.traffic import sliding, zone
 
@@ -23,29 +25,6 @@ from parts.process import together
 HEALTH = "/grpc.health.v1.Health/"
 SERVING, NOT_SERVING, SERVICE_UNKNOWN = b"\x08\x01", b"\x08\x02", b"\x08\x03"
 SITE = zone("site", [sliding(10, "1m")], key=["user"])
-
-
-def crowd(port, callers, ask):
-    """Runs ask(caller, number) for each of so many connections at once: what they returned."""
-    results, failures = [None] * callers, []
-    together = threading.Barrier(callers)
-
-    def one(number):
-        try:
-            with Caller(port) as caller:
-                together.wait(PATIENCE_S)
-                results[number] = ask(caller, number)
-        except Exception as failure:  # pylint: disable=broad-exception-caught
-            failures.append(failure)
-            together.abort()
-
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
-    return results
 
 
 def test_as_many_pass_as_the_limit_says(place):
@@ -70,8 +49,8 @@ def test_as_many_pass_as_the_limit_says(place):
                     return [sum(passes(caller, descriptor(25, user=f"key-{callers}-{key}")) for _ in range(2))
                             for key in range(8)]
 
-                one = sum(crowd(port, callers, one_key))
-                many = [sum(passed) for passed in zip(*crowd(port, callers, many_keys))]
+                one = sum(crowd(partial(Caller, port), callers, one_key))
+                many = [sum(passed) for passed in zip(*crowd(partial(Caller, port), callers, many_keys))]
                 assert one <= 100 and max(many) <= 4, (one, many)
                 assert unavailable or (one, many) == (100, [4] * 8), (one, many)
             calls = metrics.scrape(weir.pages).value("weir_check_calls_total", method="RateLimitService/ShouldRateLimit")
@@ -216,7 +195,7 @@ def test_it_ends_while_callers_ask(place):
             return None
 
         results = []
-        asking = threading.Thread(target=lambda: results.extend(crowd(port, 8, keep_asking)))
+        asking = threading.Thread(target=lambda: results.extend(crowd(partial(Caller, port), 8, keep_asking)))
         asking.start()
         until(lambda: len(asked) > 300, "checks are answered", running=weir)
         assert weir.stop() == 0, weir.said()

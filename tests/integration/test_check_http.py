@@ -11,13 +11,14 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
 from support.check_http import Caller, Weir
-from support.checks import Raw
+from support.checks import Raw, crowd
 from support.place import PATIENCE_S, ROOT, free_port, until
 from support.traffic import sliding, zone
 
@@ -109,38 +110,17 @@ def test_json(place):
     weir.stop()
 
 
-def crowd(port, callers, ask):
-    """Runs ask(caller) for each of so many connections at once: what they returned."""
-    results, failures, together = [None] * callers, [], threading.Barrier(callers)
-
-    def one(number):
-        try:
-            with Caller(port) as caller:
-                together.wait(PATIENCE_S)
-                results[number] = ask(caller)
-        except Exception as failure:  # pylint: disable=broad-exception-caught
-            failures.append(failure)
-            together.abort()
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
-    return results
-
-
 def test_as_many_pass_as_the_limit_says(place):
     weir = Weir(place, [zone("site", [sliding(100, "1h")], key=["ip"])]).ready("site")
     for callers in (8, 64):
-        def one_key(caller, callers=callers):
+        def one_key(caller, _, callers=callers):
             return sum(caller.nginx(client=f"192.0.2.{callers}")[0] == 200 for _ in range(800 // callers))
 
-        def many_keys(caller, callers=callers):
+        def many_keys(caller, _, callers=callers):
             return [sum(caller.check(zone="site", key=f"key-{callers}-{key}", cost=25)[1]["allowed"] for _ in range(2))
                     for key in range(4)]
-        assert sum(crowd(weir.port, callers, one_key)) == 100
-        assert [sum(passed) for passed in zip(*crowd(weir.port, callers, many_keys))] == [4] * 4
+        assert sum(crowd(partial(Caller, weir.port), callers, one_key)) == 100
+        assert [sum(passed) for passed in zip(*crowd(partial(Caller, weir.port), callers, many_keys))] == [4] * 4
     weir.stop()
 
 

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
-from support.checks import Raw, command
+from support.checks import Raw, command, crowd
 from support.place import PATIENCE_S, free_port, until
 from support.traffic import burst, sliding, source, zone
 
@@ -73,29 +74,6 @@ def value(weir, name, **labels):
     return metrics.scrape(weir.pages).value(name, **labels)
 
 
-def crowd(port, callers, ask):
-    """Runs ask(caller, number) for each of so many connections at once: what they returned."""
-    results, failures = [None] * callers, []
-    together = threading.Barrier(callers)
-
-    def one(number):
-        try:
-            with Caller(port) as caller:
-                together.wait(PATIENCE_S)
-                results[number] = ask(caller, number)
-        except Exception as failure:  # pylint: disable=broad-exception-caught
-            failures.append(failure)
-            together.abort()
-
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
-    return results
-
-
 def test_as_many_pass_as_the_limit_says(place):
     weir, port = start(place, [zone("site", [sliding(100, "1h")])])
     before = value(weir, "weir_check_answers_total", answer="passed")
@@ -107,8 +85,8 @@ def test_as_many_pass_as_the_limit_says(place):
             return [sum(caller.ask("WEIR.CHECK", f"key-{callers}-{key}", "site", 25)[0] == 0 for _ in range(2))
                     for key in range(8)]
 
-        assert sum(crowd(port, callers, one_key)) == 100
-        assert [sum(passed) for passed in zip(*crowd(port, callers, many_keys))] == [4] * 8
+        assert sum(crowd(partial(Caller, port), callers, one_key)) == 100
+        assert [sum(passed) for passed in zip(*crowd(partial(Caller, port), callers, many_keys))] == [4] * 8
     assert value(weir, "weir_check_answers_total", answer="passed") - before == 2 * (100 + 8 * 4)
     # What the log says is what was answered: judged again after a crash, nothing is left either.
     until(lambda: value(weir, "weir_check_pending") == 0, "all checks came back", running=weir)
@@ -148,7 +126,7 @@ def test_lines_of_a_log_and_checks_meet_in_the_same_buckets(place):
 
     writer = threading.Thread(target=write)
     writer.start()
-    passed = sum(crowd(port, callers, lambda caller, _: sum(
+    passed = sum(crowd(partial(Caller, port), callers, lambda caller, _: sum(
         caller.ask("WEIR.CHECK", "ann", "site")[0] == 0 for _ in range(100))))
     until(lambda: value(weir, "weir_limiter_verdicts_total", zone="site", verdict="block") > 0,
           "lines or checks are blocked", running=weir)
@@ -182,7 +160,7 @@ def test_none_passes_beyond_the_limit_through_kill_9(place):
 
     for number in range(rounds):
         weir, port = start(place, zones, durable=True)
-        asking = threading.Thread(target=crowd, args=(port, 8, keep_asking))
+        asking = threading.Thread(target=crowd, args=(partial(Caller, port), 8, keep_asking))
         asking.start()
         time.sleep(0.1 + 0.3 * rng.random())
         weir.kill()
@@ -209,7 +187,7 @@ def test_it_ends_while_callers_ask(place):
                 return
             asked.append(number)
 
-    asking = threading.Thread(target=crowd, args=(port, 8, keep_asking))
+    asking = threading.Thread(target=crowd, args=(partial(Caller, port), 8, keep_asking))
     asking.start()
     until(lambda: len(asked) > 500, "checks are answered", running=weir)
     assert weir.stop() == DONE, weir.said()

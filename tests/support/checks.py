@@ -5,6 +5,7 @@ import contextlib
 import os
 import socket
 import subprocess
+import threading
 
 from support.place import PATIENCE_S, ROOT, free_port, until
 from support.redis import Redis, RedisError
@@ -143,3 +144,26 @@ def command(*words):
 def five(*numbers):
     """The bytes of a check's reply."""
     return b"*%d\r\n" % len(numbers) + b"".join(b":%d\r\n" % number for number in numbers)
+
+
+def crowd(opened, callers, ask):
+    """Runs ask(caller, number) for each of so many connections at once, which opened() opens: what they returned."""
+    results, failures = [None] * callers, []
+    together = threading.Barrier(callers)
+
+    def one(number):
+        try:
+            with opened() as caller:
+                together.wait(PATIENCE_S)
+                results[number] = ask(caller, number)
+        except Exception as failure:  # pylint: disable=broad-exception-caught
+            failures.append(failure)
+            together.abort()
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(callers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    return results
