@@ -144,7 +144,6 @@ uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t len
 	memcpy(swap->open + (size_t)at * SWAP_GRANULE + sizeof head, bytes, length);
 	page->used = (uint16_t)(at + granules);
 	page->live = (uint16_t)(page->live + granules);
-	swap->live_granules += granules;
 	return swap->open_page << SWAP_GRANULE_BITS | at;
 }
 
@@ -189,7 +188,6 @@ void swap_free(struct swap *swap, uint32_t ref, size_t length)
 	struct swap_page *page = &swap->pages[number];
 	assert(page->live >= granules);
 	page->live = (uint16_t)(page->live - granules);
-	swap->live_granules -= granules;
 	if (page->live == 0 && number != swap->open_page)
 		give_back(swap, number);
 }

@@ -44,7 +44,6 @@ struct swap {
 	uint32_t open_page;             /* the page being filled, 0: none */
 	uint32_t hand;                  /* the page that swap_worst() looks at next */
 	uint8_t *open, *read;           /* a page each: the open one, the last one read; NULL before the first use */
-	uint64_t live_granules;
 };
 
 /* A block as it lies in a page. */

@@ -188,7 +188,6 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats)
 {
 	*stats = (struct shard_stats){.buckets = shard->slab.blocks,
 	                              .spilled = shard->swapped.count,
-	                              .swapped = shard->swapped.count,
 	                              .evicted_segments = shard->evicted_segments,
 	                              .bytes = shard_bytes(shard),
 	                              .index_bytes = shard_index_bytes(shard),

@@ -207,7 +207,6 @@ void shard_set_clock_ms(struct shard *shard, int64_t clock_ms);
 struct shard_stats {
 	uint64_t buckets; /* in memory */
 	uint64_t spilled; /* buckets that are not in memory; without segments not read since the start */
-	uint64_t swapped; /* of those, in swap */
 	uint64_t evicted_segments;
 	uint64_t bytes;       /* all memory of the shard */
 	uint64_t index_bytes; /* of those, what finds buckets, those that only the store has among them */
