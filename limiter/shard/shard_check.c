@@ -379,19 +379,32 @@ void shard_mark_copied(struct shard *shard)
 	}
 }
 
-void shard_follow(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event, bool done,
-                  unsigned bits)
+/* What an event of the waiting frame is to a bucket's copy. */
+static struct copy_event followed(struct shard *shard, const struct lookup *lookup,
+                                  const struct weir_frame_event *event, bool done)
 {
-	struct bucket_view view;
 	struct copy_event one = {.zone = lookup->zone,
 	                         .t = event->time_ms,
 	                         .cost = event->cost,
 	                         .sent_ms = shard->work.frame->sending_time_ms,
 	                         .clock_ms = shard->clock_ms,
-	                         .done = done,
-	                         .answer = bucket_answer(bits)};
-	struct copy *copy = &shard->checks->copies[copies_find(shard->checks, lookup->low, lookup->high)];
+	                         .done = done};
 	ask_operators(shard, &one, shard->work.frame->keys[event->key]);
+	return one;
+}
+
+static struct copy *copy_of_lookup(const struct shard *shard, const struct lookup *lookup)
+{
+	return &shard->checks->copies[copies_find(shard->checks, lookup->low, lookup->high)];
+}
+
+void shard_follow(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event, bool done,
+                  unsigned bits)
+{
+	struct bucket_view view;
+	struct copy_event one = followed(shard, lookup, event, done);
+	struct copy *copy = copy_of_lookup(shard, lookup);
+	one.answer = bucket_answer(bits);
 	if ((one.allowed && !done) || (copy->block == NULL && done))
 		return;
 	judge_copy(shard, copy, &one, &view);
@@ -401,15 +414,9 @@ void shard_follow_settlement(struct shard *shard, const struct lookup *lookup, c
                              const struct bucket_correction *correction)
 {
 	struct bucket_view view;
-	struct copy_event one = {.zone = lookup->zone,
-	                         .t = event->time_ms,
-	                         .cost = event->cost,
-	                         .sent_ms = shard->work.frame->sending_time_ms,
-	                         .clock_ms = shard->clock_ms,
-	                         .done = true,
-	                         .correction = correction};
-	ask_operators(shard, &one, shard->work.frame->keys[event->key]);
-	judge_copy(shard, &shard->checks->copies[copies_find(shard->checks, lookup->low, lookup->high)], &one, &view);
+	struct copy_event one = followed(shard, lookup, event, true);
+	one.correction = correction;
+	judge_copy(shard, copy_of_lookup(shard, lookup), &one, &view);
 }
 
 /* What a settlement that has not come back will correct: after a lift nothing that was taken before it is left. */
