@@ -80,13 +80,6 @@ enum weir_status checks_grpc_open(struct checks_grpc *grpc, uint32_t worker, con
                                   const char *password, struct weir_http_tls_server *tls, struct check_surface *surface,
                                   struct weir_error *error)
 {
-	static const enum grpc_unavailable unavailable[] = {
-		[WEIR_ON_UNAVAILABLE_ERROR] = GRPC_UNAVAILABLE_ERROR,
-		[WEIR_ON_UNAVAILABLE_ALLOW] = GRPC_UNAVAILABLE_ALLOW,
-		[WEIR_ON_UNAVAILABLE_DENY] = GRPC_UNAVAILABLE_DENY,
-	};
-	static const enum grpc_fields fields[] = {
-		[WEIR_FIELDS_DRAFT] = GRPC_FIELDS_DRAFT, [WEIR_FIELDS_X] = GRPC_FIELDS_X, [WEIR_FIELDS_OFF] = GRPC_FIELDS_OFF};
 	const struct check_request_options matching = {.lists = grpc->lists, .log = grpc->log};
 	enum weir_status status = check_request_new(&matching, &grpc->requests[worker], error);
 	if (status != WEIR_OK)
@@ -96,8 +89,8 @@ enum weir_status checks_grpc_open(struct checks_grpc *grpc, uint32_t worker, con
 		.request = grpc->requests[worker],
 		.password = password,
 		.connections = (uint32_t)grpc->config->checks.connections,
-		.on_unavailable = unavailable[grpc->config->checks.on_unavailable],
-		.fields = fields[grpc->config->checks.fields],
+		.on_unavailable = (enum weir_on_unavailable)grpc->config->checks.on_unavailable,
+		.fields = (enum weir_rate_limit_fields)grpc->config->checks.fields,
 		.durable = grpc->config->checks.durable,
 	};
 	struct grpc_server *server = grpc->servers[worker] = grpc_server_new(&options);

@@ -73,14 +73,6 @@ enum weir_status checks_http_open(struct checks_http *http, uint32_t worker, con
                                   const char *password, struct weir_http_tls_server *tls, struct check_surface *surface,
                                   struct weir_error *error)
 {
-	static const enum check_http_unavailable unavailable[] = {
-		[WEIR_ON_UNAVAILABLE_ERROR] = CHECK_HTTP_UNAVAILABLE_ERROR,
-		[WEIR_ON_UNAVAILABLE_ALLOW] = CHECK_HTTP_UNAVAILABLE_ALLOW,
-		[WEIR_ON_UNAVAILABLE_DENY] = CHECK_HTTP_UNAVAILABLE_DENY,
-	};
-	static const enum check_http_fields fields[] = {[WEIR_FIELDS_DRAFT] = CHECK_HTTP_FIELDS_DRAFT,
-	                                                [WEIR_FIELDS_X] = CHECK_HTTP_FIELDS_X,
-	                                                [WEIR_FIELDS_OFF] = CHECK_HTTP_FIELDS_OFF};
 	const struct weir_config *config = http->config;
 	const struct check_request_options matching = {
 		.lists = http->lists, .log = http->log, .client_ip = config->checks.client_ip};
@@ -93,8 +85,8 @@ enum weir_status checks_http_open(struct checks_http *http, uint32_t worker, con
 		.request = request,
 		.password = password,
 		.connections = (uint32_t)config->checks.connections,
-		.on_unavailable = unavailable[config->checks.on_unavailable],
-		.fields = fields[config->checks.fields],
+		.on_unavailable = (enum weir_on_unavailable)config->checks.on_unavailable,
+		.fields = (enum weir_rate_limit_fields)config->checks.fields,
 		.durable = config->checks.durable,
 	};
 	struct check_http *server = http->servers[worker] = check_http_new(&options);

@@ -183,17 +183,12 @@ static enum weir_status listen_at(struct limiter_checks *checks, struct resp_ser
 static enum weir_status open_resp(struct limiter_checks *checks, uint32_t worker, const struct check_judge *judge,
                                   struct check_surface *surface, struct weir_error *error)
 {
-	static const enum resp_unavailable unavailable[] = {
-		[WEIR_ON_UNAVAILABLE_ERROR] = RESP_UNAVAILABLE_ERROR,
-		[WEIR_ON_UNAVAILABLE_ALLOW] = RESP_UNAVAILABLE_ALLOW,
-		[WEIR_ON_UNAVAILABLE_DENY] = RESP_UNAVAILABLE_DENY,
-	};
 	struct resp_options options = {
 		.judge = *judge,
 		.users = checks->password != NULL ? &checks->user : NULL,
 		.user_count = checks->password != NULL ? 1 : 0,
 		.connections = (uint32_t)checks->config->checks.connections,
-		.on_unavailable = unavailable[checks->config->checks.on_unavailable],
+		.on_unavailable = (enum weir_on_unavailable)checks->config->checks.on_unavailable,
 		.durable = checks->config->checks.durable,
 		.owners = checks->owners,
 		.named = checks->owners != NULL && checks->config->checks.advertise_host != NULL,

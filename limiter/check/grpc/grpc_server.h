@@ -18,6 +18,7 @@
 #ifndef LIMITER_GRPC_SERVER_H
 #define LIMITER_GRPC_SERVER_H
 
+#include "common/config/config.h"
 #include "common/http/tls_stream.h"
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
@@ -37,20 +38,6 @@ enum {
 	GRPC_METHODS_MAX = 8,
 };
 
-/* What a check is told that cannot be judged: while its partition is loaded or moves, or too many are in flight. */
-enum grpc_unavailable {
-	GRPC_UNAVAILABLE_ERROR, /* status 14: the client decides */
-	GRPC_UNAVAILABLE_ALLOW, /* OK, without a limit */
-	GRPC_UNAVAILABLE_DENY,  /* OVER_LIMIT, without a limit */
-};
-
-/* Which fields an answer has for the client of the gateway. */
-enum grpc_fields {
-	GRPC_FIELDS_DRAFT, /* RateLimit, RateLimit-Policy */
-	GRPC_FIELDS_X,     /* X-RateLimit-Limit, -Remaining, -Reset */
-	GRPC_FIELDS_OFF,
-};
-
 struct grpc_options {
 	struct check_judge judge;
 	struct check_request *request; /* which zones a descriptor is in; borrowed, of this thread alone */
@@ -58,9 +45,9 @@ struct grpc_options {
 	uint32_t connections; /* at most; 0: GRPC_CONNECTIONS_DEFAULT */
 	int64_t stall_ms;     /* how long a request may take to come, and an answer to be read; 0: the default */
 	int64_t greeting_ms;  /* how long a client may take to begin, TLS included; 0: the default */
-	enum grpc_unavailable on_unavailable;
-	enum grpc_fields fields;
-	bool durable; /* answers wait for the log's acknowledgement */
+	enum weir_on_unavailable on_unavailable; /* status 14; or OK, or OVER_LIMIT, without a limit */
+	enum weir_rate_limit_fields fields;      /* that an answer has for the client of the gateway */
+	bool durable;                            /* answers wait for the log's acknowledgement */
 };
 
 /* What a server counts. Read by any thread. */

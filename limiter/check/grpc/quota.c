@@ -341,13 +341,13 @@ static void take_answer(struct quota_bucket *bucket, const struct call_ask *ask)
 
 static void assign(struct grpc_call *call, struct weir_text *text, struct quota_bucket *bucket)
 {
-	enum grpc_unavailable on_unavailable = call->connection->server->options.on_unavailable;
+	enum weir_on_unavailable on_unavailable = call->connection->server->options.on_unavailable;
 	int64_t ttl_ms = TTL_LEAST_MS;
 	uint64_t tokens = 0, blanket = DENY_ALL;
 	if (bucket->unavailable) {
-		if (on_unavailable == GRPC_UNAVAILABLE_ERROR)
+		if (on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
 			return; /* it goes on by what it was told; asked again with its next report */
-		blanket = on_unavailable == GRPC_UNAVAILABLE_ALLOW ? ALLOW_ALL : DENY_ALL;
+		blanket = on_unavailable == WEIR_ON_UNAVAILABLE_ALLOW ? ALLOW_ALL : DENY_ALL;
 	} else if (!bucket->zones) {
 		blanket = ALLOW_ALL;
 		ttl_ms = FREE_TTL_MS;

@@ -7,6 +7,7 @@
  * the least left. A zone in shadow mode is asked, and left out of the answer.
  */
 #include "limiter/check/grpc/internal.h"
+#include "limiter/check/told.h"
 
 #include "common/frame/frame.h"
 
@@ -17,7 +18,6 @@ enum {
 	RETRY_AFTER_DENIAL_MS = 1000,
 	MS = 1000,
 	NS_OF_MS = 1000000,
-	VALUE_BYTES = 512,
 	FIELD_ZONES_MAX = 4, /* that header fields name */
 };
 
@@ -149,24 +149,17 @@ struct outcome {
 	const struct call_ask *tightest; /* NULL: no zone */
 };
 
-/* Until a limit is eased for whoever asked. */
-static int64_t wait_ms(const struct check_answer *answer)
-{
-	bool waits = answer->outcome == CHECK_BLOCKED && answer->retry_after_ms >= 0;
-	return waits ? answer->retry_after_ms : answer->reset_after_ms;
-}
-
 static bool is_tighter(const struct check_answer *a, const struct check_answer *b)
 {
 	if (a->outcome != b->outcome)
 		return a->outcome == CHECK_BLOCKED;
-	return a->outcome == CHECK_BLOCKED ? wait_ms(a) > wait_ms(b) : a->remaining < b->remaining;
+	return a->outcome == CHECK_BLOCKED ? told_wait_ms(a) > told_wait_ms(b) : a->remaining < b->remaining;
 }
 
 /* What a check that could not be judged is told. */
-static void settle_unavailable(struct check_answer *answer, enum grpc_unavailable on_unavailable)
+static void settle_unavailable(struct check_answer *answer, enum weir_on_unavailable on_unavailable)
 {
-	bool denied = on_unavailable == GRPC_UNAVAILABLE_DENY;
+	bool denied = on_unavailable == WEIR_ON_UNAVAILABLE_DENY;
 	*answer = (struct check_answer){.outcome = denied ? CHECK_BLOCKED : CHECK_PASSED,
 	                                .retry_after_ms = denied ? RETRY_AFTER_DENIAL_MS : -1,
 	                                .remaining = INT64_MAX};
@@ -243,27 +236,23 @@ static void put_status(struct weir_text *text, const struct outcome *outcome)
 			protobuf_put_number(text, STATUS_REMAINING, as_uint32(answer->remaining));
 	}
 	if (answer != NULL && (answer->limit > 0 || answer->outcome == CHECK_BLOCKED))
-		put_duration(text, STATUS_RESET, wait_ms(answer));
+		put_duration(text, STATUS_RESET, told_wait_ms(answer));
 	protobuf_close(text, status);
 }
 
 /* ---- header fields ---- */
 
-static void put_header(struct weir_text *text, const char *name, const char *value, int length)
+static void put_header(void *context, const char *name, struct weir_span value)
 {
+	struct weir_text *text = context;
 	size_t header = protobuf_open(text, RESPONSE_HEADERS);
 	protobuf_put_bytes(text, HEADER_KEY, weir_span_of(name));
-	protobuf_put_bytes(text, HEADER_VALUE, (struct weir_span){.at = value, .length = (uint32_t)length});
+	protobuf_put_bytes(text, HEADER_VALUE, value);
 	protobuf_close(text, header);
 }
 
-static int64_t whole_seconds(int64_t ms)
-{
-	return ms / MS + (ms % MS > 0);
-}
-
-/* The asks that header fields tell of, the tightest first. @return how many */
-static uint32_t told_asks(const struct grpc_call *call, const struct call_ask *told[FIELD_ZONES_MAX])
+/* The zones that header fields tell of, the tightest first. @return how many */
+static uint32_t find_told(const struct grpc_call *call, struct told told[FIELD_ZONES_MAX])
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < call->ask_count; i++) {
@@ -271,63 +260,31 @@ static uint32_t told_asks(const struct grpc_call *call, const struct call_ask *t
 		if (!counts(ask) || ask->answer.limit == 0)
 			continue;
 		uint32_t at = 0;
-		while (at < count && !is_tighter(&ask->answer, &told[at]->answer))
+		while (at < count && !is_tighter(&ask->answer, told[at].answer))
 			at++;
 		if (at == FIELD_ZONES_MAX)
 			continue;
 		count += count < FIELD_ZONES_MAX;
 		memmove(&told[at + 1], &told[at], (count - at - 1) * sizeof *told);
-		told[at] = ask;
+		told[at] = (struct told){.zone = ask->zone, .answer = &ask->answer};
 	}
 	return count;
 }
 
-static int add(char *value, int length, const char *format, const struct call_ask *ask, int64_t one, int64_t other)
-{
-	int more = snprintf(value + length, VALUE_BYTES - (size_t)length, format, length > 0 ? ", " : "", ask->zone,
-	                    (long long)one, (long long)other);
-	return length + (more < VALUE_BYTES - length ? more : 0);
-}
-
-static void put_draft_fields(struct weir_text *text, const struct call_ask *const *told, uint32_t count)
-{
-	char policy[VALUE_BYTES] = "", quota[VALUE_BYTES] = "";
-	int policy_length = 0, quota_length = 0;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct check_answer *answer = &told[i]->answer;
-		const char *format = answer->window_ms > 0 ? "%s\"%s\";q=%lld;w=%lld" : "%s\"%s\";q=%lld";
-		policy_length = add(policy, policy_length, format, told[i], answer->limit, whole_seconds(answer->window_ms));
-		quota_length = add(quota, quota_length, "%s\"%s\";r=%lld;t=%lld", told[i], answer->remaining,
-		                   whole_seconds(wait_ms(answer)));
-	}
-	put_header(text, "RateLimit-Policy", policy, policy_length);
-	put_header(text, "RateLimit", quota, quota_length);
-}
-
-static void put_number_header(struct weir_text *text, const char *name, int64_t number)
-{
-	char value[32];
-	put_header(text, name, value, snprintf(value, sizeof value, "%lld", (long long)number));
-}
-
 static void put_headers(struct grpc_call *call, struct weir_text *text, bool over)
 {
-	const struct call_ask *told[FIELD_ZONES_MAX + 1];
-	uint32_t count = told_asks(call, told);
-	enum grpc_fields fields = call->connection->server->options.fields;
-	if (count > 0 && fields == GRPC_FIELDS_DRAFT) {
-		put_draft_fields(text, told, count);
-	} else if (count > 0 && fields == GRPC_FIELDS_X) {
-		put_number_header(text, "X-RateLimit-Limit", told[0]->answer.limit);
-		put_number_header(text, "X-RateLimit-Remaining", told[0]->answer.remaining);
-		put_number_header(text, "X-RateLimit-Reset", whole_seconds(wait_ms(&told[0]->answer)));
-	}
+	struct told told[FIELD_ZONES_MAX];
+	enum weir_rate_limit_fields fields = call->connection->server->options.fields;
+	told_fields(fields, told, find_told(call, told), put_header, text);
 	int64_t retry_ms = -1;
 	for (uint32_t i = 0; over && i < call->ask_count; i++)
 		if (counts(&call->asks[i]) && call->asks[i].answer.retry_after_ms > retry_ms)
 			retry_ms = call->asks[i].answer.retry_after_ms;
-	if (retry_ms >= 0 && fields != GRPC_FIELDS_OFF)
-		put_number_header(text, "Retry-After", whole_seconds(retry_ms));
+	if (retry_ms < 0 || fields == WEIR_FIELDS_OFF)
+		return;
+	char value[32];
+	int length = snprintf(value, sizeof value, "%lld", (long long)told_seconds(retry_ms));
+	put_header(text, "Retry-After", (struct weir_span){.at = value, .length = (uint32_t)length});
 }
 
 /* ---- the end ---- */
@@ -335,12 +292,12 @@ static void put_headers(struct grpc_call *call, struct weir_text *text, bool ove
 /* @return why the call cannot be answered; NULL: it can */
 static const char *settle_answers(struct grpc_call *call)
 {
-	enum grpc_unavailable on_unavailable = call->connection->server->options.on_unavailable;
+	enum weir_on_unavailable on_unavailable = call->connection->server->options.on_unavailable;
 	for (uint32_t i = 0; i < call->ask_count; i++) {
 		struct check_answer *answer = &call->asks[i].answer;
 		if (answer->outcome != CHECK_UNAVAILABLE || call->asks[i].shadow)
 			continue;
-		if (on_unavailable == GRPC_UNAVAILABLE_ERROR)
+		if (on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
 			return check_why_word(answer->why);
 		settle_unavailable(answer, on_unavailable);
 	}
@@ -373,7 +330,7 @@ static void answer_without_policy(struct grpc_call *call, enum weir_status statu
 	const char *why = status == WEIR_AGAIN ? "there is no policy yet: run weir policy apply"
 	                                       : "the policy cannot be used here: the log says why";
 	uint32_t count = (uint32_t)(uintptr_t)call->state;
-	if (call->connection->server->options.on_unavailable == GRPC_UNAVAILABLE_ERROR) {
+	if (call->connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR) {
 		call_finish(call, GRPC_UNAVAILABLE, why);
 		return;
 	}

@@ -25,6 +25,7 @@
 #ifndef LIMITER_CHECK_HTTP_H
 #define LIMITER_CHECK_HTTP_H
 
+#include "common/config/config.h"
 #include "common/http/tls_stream.h"
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
@@ -42,29 +43,15 @@ enum {
 	CHECK_HTTP_ROUTES_MAX = 8,
 };
 
-/* What a request is told that cannot be judged: while a partition is loaded or moves, or too many are in flight. */
-enum check_http_unavailable {
-	CHECK_HTTP_UNAVAILABLE_ERROR, /* 503 and the reason */
-	CHECK_HTTP_UNAVAILABLE_ALLOW, /* 200 */
-	CHECK_HTTP_UNAVAILABLE_DENY,  /* 429, to be tried again after a second */
-};
-
-/* Which fields a reply has for the client of the gateway. */
-enum check_http_fields {
-	CHECK_HTTP_FIELDS_DRAFT, /* RateLimit and RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers */
-	CHECK_HTTP_FIELDS_X,     /* X-RateLimit-Limit, -Remaining and -Reset, of the tightest zone */
-	CHECK_HTTP_FIELDS_OFF,   /* Retry-After alone */
-};
-
 struct check_http_options {
 	struct check_judge judge;
 	struct check_request *request; /* taken */
 	const char *password;          /* borrowed; NULL: whoever connects may ask */
 	uint32_t connections;          /* at most; 0: CHECK_HTTP_CONNECTIONS_DEFAULT */
 	int64_t stall_ms; /* how long a request may take to come, and a reply to be read; 0: CHECK_HTTP_STALL_DEFAULT_MS */
-	enum check_http_unavailable on_unavailable;
-	enum check_http_fields fields;
-	bool durable; /* replies wait for the log's acknowledgement */
+	enum weir_on_unavailable on_unavailable; /* 503; or 200, or 429 for a second */
+	enum weir_rate_limit_fields fields;      /* that a reply has for the client of the gateway */
+	bool durable;                            /* replies wait for the log's acknowledgement */
 };
 
 /* What a server counts. Read by any thread. */

@@ -170,10 +170,10 @@ void json_check_begin(struct http_connection *connection, struct weir_span body)
 /* What one zone answers, as members of an object that is open. @return whether it passed */
 static bool write_answer(struct http_connection *connection, struct weir_json_writer *json, const struct http_ask *ask)
 {
-	enum check_http_unavailable on_unavailable = connection->server->options.on_unavailable;
+	enum weir_on_unavailable on_unavailable = connection->server->options.on_unavailable;
 	bool judged = ask->answer.outcome == CHECK_PASSED || ask->answer.outcome == CHECK_BLOCKED;
 	bool passed = ask->answer.outcome == CHECK_PASSED ||
-	              (!judged && (on_unavailable == CHECK_HTTP_UNAVAILABLE_ALLOW || ask->answer.outcome == CHECK_NO_ZONE));
+	              (!judged && (on_unavailable == WEIR_ON_UNAVAILABLE_ALLOW || ask->answer.outcome == CHECK_NO_ZONE));
 	weir_json_write_bool(json, "allowed", passed);
 	if (ask->shadow)
 		weir_json_write_bool(json, "shadow", true);
@@ -220,7 +220,7 @@ static bool has_failed(const struct http_connection *connection)
 	const struct exchange *exchange = &connection->exchange;
 	for (uint32_t i = 0; i < exchange->ask_count; i++)
 		if (exchange->asks[i].answer.outcome == CHECK_UNAVAILABLE && !exchange->asks[i].shadow &&
-		    connection->server->options.on_unavailable == CHECK_HTTP_UNAVAILABLE_ERROR)
+		    connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
 			return true;
 	return false;
 }

@@ -7,8 +7,9 @@
  * many seconds (`w`). A key is never told: it may be a person.
  */
 #include "limiter/check/http/internal.h"
+#include "limiter/check/told.h"
 
-enum { TOLD_ZONES_MAX = 8, MS = 1000, DENIED_AGAIN_MS = 1000 };
+enum { DENIED_AGAIN_MS = 1000 };
 
 static const char quota_exceeded[] = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
@@ -34,11 +35,6 @@ static const char *reason_of(int status)
 		if (reasons[i].status == status)
 			return reasons[i].reason;
 	return "Error";
-}
-
-static int64_t whole_seconds(int64_t ms)
-{
-	return ms / MS + (ms % MS > 0);
 }
 
 static void put_number(struct weir_text *out, const char *before, int64_t number)
@@ -114,17 +110,17 @@ static const char *settle(struct http_connection *connection)
 		if (exchange->asks[i].shadow || answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED)
 			continue;
 		bool unavailable = answer->outcome == CHECK_UNAVAILABLE; /* else its zone was removed just now: it passes */
-		if (unavailable && connection->server->options.on_unavailable == CHECK_HTTP_UNAVAILABLE_ERROR)
+		if (unavailable && connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
 			why = check_why_word(answer->why);
-		bool denied = unavailable && connection->server->options.on_unavailable == CHECK_HTTP_UNAVAILABLE_DENY;
+		bool denied = unavailable && connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_DENY;
 		*answer = (struct check_answer){.outcome = denied ? CHECK_BLOCKED : CHECK_PASSED,
 		                                .retry_after_ms = denied ? DENIED_AGAIN_MS : -1};
 	}
 	return why;
 }
 
-/* The asks that the reply tells of, the tightest first. @return how many */
-static uint32_t find_told(const struct exchange *exchange, const struct http_ask *told[TOLD_ZONES_MAX + 1])
+/* The zones that the reply tells of, the tightest first. @return how many */
+static uint32_t find_told(const struct exchange *exchange, struct told told[TOLD_ZONES_MAX + 1])
 {
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < exchange->ask_count; i++) {
@@ -132,60 +128,22 @@ static uint32_t find_told(const struct exchange *exchange, const struct http_ask
 		if (ask->shadow || ask->answer.limit == 0)
 			continue;
 		uint32_t at = 0;
-		while (at < count && !answer_is_tighter(&ask->answer, &told[at]->answer))
+		while (at < count && !answer_is_tighter(&ask->answer, told[at].answer))
 			at++;
 		memmove(&told[at + 1], &told[at], (count - at) * sizeof *told);
-		told[at] = ask;
+		told[at] = (struct told){.zone = ask->zone, .answer = &ask->answer};
 		count += count < TOLD_ZONES_MAX;
 	}
 	return count;
 }
 
-/* Until there is more: the block ends, or all that was counted is forgotten. */
-static int64_t wait_ms(const struct check_answer *answer)
+static void put_field(void *context, const char *name, struct weir_span value)
 {
-	bool waits = answer->outcome == CHECK_BLOCKED && answer->retry_after_ms >= 0;
-	return waits ? answer->retry_after_ms : answer->reset_after_ms;
-}
-
-static void put_name(struct weir_text *out, const struct http_ask *ask, bool first)
-{
-	weir_text_puts(out, first ? "\"" : ", \"");
-	weir_text_puts(out, ask->zone);
-	weir_text_puts(out, "\"");
-}
-
-static void put_draft(struct weir_text *out, const struct http_ask *const *told, uint32_t count)
-{
-	weir_text_puts(out, "\r\nRateLimit-Policy: ");
-	for (uint32_t i = 0; i < count; i++) {
-		put_name(out, told[i], i == 0);
-		put_number(out, ";q=", told[i]->answer.limit);
-		if (told[i]->answer.window_ms > 0)
-			put_number(out, ";w=", whole_seconds(told[i]->answer.window_ms));
-	}
-	weir_text_puts(out, "\r\nRateLimit: ");
-	for (uint32_t i = 0; i < count; i++) {
-		put_name(out, told[i], i == 0);
-		put_number(out, ";r=", told[i]->answer.remaining);
-		put_number(out, ";t=", whole_seconds(wait_ms(&told[i]->answer)));
-	}
-}
-
-static void put_fields(struct http_connection *connection, struct weir_text *out)
-{
-	const struct http_ask *told[TOLD_ZONES_MAX + 1];
-	uint32_t count = find_told(&connection->exchange, told);
-	enum check_http_fields fields = connection->server->options.fields;
-	if (count == 0 || fields == CHECK_HTTP_FIELDS_OFF)
-		return;
-	if (fields == CHECK_HTTP_FIELDS_DRAFT) {
-		put_draft(out, told, count);
-		return;
-	}
-	put_number(out, "\r\nX-RateLimit-Limit: ", told[0]->answer.limit);
-	put_number(out, "\r\nX-RateLimit-Remaining: ", told[0]->answer.remaining);
-	put_number(out, "\r\nX-RateLimit-Reset: ", whole_seconds(wait_ms(&told[0]->answer)));
+	struct weir_text *out = context;
+	weir_text_puts(out, "\r\n");
+	weir_text_puts(out, name);
+	weir_text_puts(out, ": ");
+	weir_text_append(out, value.at, value.length);
 }
 
 /* The body of a block: which zones it is of. */
@@ -209,6 +167,7 @@ void reply_verdict(struct http_connection *connection)
 {
 	const struct exchange *exchange = &connection->exchange;
 	const char *why = settle(connection);
+	struct told told[TOLD_ZONES_MAX + 1];
 	int64_t retry_ms = -1;
 	bool blocked = false, never = false;
 	for (uint32_t i = 0; i < exchange->ask_count; i++) {
@@ -225,9 +184,9 @@ void reply_verdict(struct http_connection *connection)
 		return;
 	}
 	struct weir_text *out = open_head(connection, blocked ? exchange->denies : 200);
-	put_fields(connection, out);
+	told_fields(connection->server->options.fields, told, find_told(exchange, told), put_field, out);
 	if (blocked && !never)
-		put_number(out, "\r\nRetry-After: ", whole_seconds(retry_ms));
+		put_number(out, "\r\nRetry-After: ", told_seconds(retry_ms));
 	struct weir_text body = {0};
 	if (blocked)
 		write_violations(exchange, exchange->denies, &body);

@@ -127,11 +127,11 @@ static void write_unavailable(struct connection *connection, const struct slot *
 {
 	struct check_answer answer = {.outcome = CHECK_PASSED, .retry_after_ms = -1};
 	switch (connection->server->options.on_unavailable) {
-	case RESP_UNAVAILABLE_ERROR:
+	case WEIR_ON_UNAVAILABLE_ERROR:
 		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again", check_why_word(slot->answer.why));
 		return;
-	case RESP_UNAVAILABLE_ALLOW: break;
-	case RESP_UNAVAILABLE_DENY:
+	case WEIR_ON_UNAVAILABLE_ALLOW: break;
+	case WEIR_ON_UNAVAILABLE_DENY:
 		answer.outcome = CHECK_BLOCKED;
 		answer.retry_after_ms = RETRY_AFTER_DENIAL_MS;
 		break;
@@ -208,13 +208,14 @@ static bool is_written_next(const struct slot *slot, const struct slot **refused
  */
 static bool write_together(struct connection *connection, uint32_t together, const struct slot *refused, bool blocked)
 {
-	enum resp_unavailable on_unavailable = connection->server->options.on_unavailable;
-	if (refused != NULL && (refused->answer.outcome != CHECK_UNAVAILABLE || on_unavailable == RESP_UNAVAILABLE_ERROR)) {
+	enum weir_on_unavailable on_unavailable = connection->server->options.on_unavailable;
+	if (refused != NULL &&
+	    (refused->answer.outcome != CHECK_UNAVAILABLE || on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)) {
 		write_answer(connection, refused);
 		return false;
 	}
 	weir_resp_array(&connection->out, together + 1u);
-	weir_resp_integer(&connection->out, blocked || (refused != NULL && on_unavailable == RESP_UNAVAILABLE_DENY));
+	weir_resp_integer(&connection->out, blocked || (refused != NULL && on_unavailable == WEIR_ON_UNAVAILABLE_DENY));
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #ifndef LIMITER_RESP_SERVER_H
 #define LIMITER_RESP_SERVER_H
 
+#include "common/config/config.h"
 #include "common/http/tls_stream.h"
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
@@ -43,13 +44,6 @@ struct resp_user {
 	const char *password;
 };
 
-/* What a check is told that cannot be judged: while its partition is loaded or moves, or too many are in flight. */
-enum resp_unavailable {
-	RESP_UNAVAILABLE_ERROR, /* -UNAVAILABLE: the client decides */
-	RESP_UNAVAILABLE_ALLOW, /* passed, with a limit of 0 */
-	RESP_UNAVAILABLE_DENY,  /* blocked, likewise; to be tried again after a second */
-};
-
 struct resp_options {
 	struct check_judge judge;
 	const struct resp_user *users; /* borrowed while the server lives; none: whoever connects may ask */
@@ -61,8 +55,8 @@ struct resp_options {
 	int64_t idle_ms;       /* after which a connection is closed; 0: never */
 	int64_t stall_ms;      /* how long a command may take to come, and a reply to be read; 0: RESP_STALL_DEFAULT_MS */
 	int64_t login_ms;      /* how long a client may take to log in, and to greet by TLS; 0: RESP_LOGIN_DEFAULT_MS */
-	enum resp_unavailable on_unavailable;
-	bool durable; /* answers wait for the log's acknowledgement */
+	enum weir_on_unavailable on_unavailable; /* -UNAVAILABLE; or passed, or blocked for a second, with a limit of 0 */
+	bool durable;                            /* answers wait for the log's acknowledgement */
 };
 
 /* What a server counts. Read by any thread. */
