@@ -8,6 +8,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What stands in brackets: an IPv6 address, perhaps of a zone ("fe80::1%eth0"). */
+static bool is_v6(const char *host, size_t length)
+{
+	char text[INET6_ADDRSTRLEN];
+	unsigned char address[16];
+	const char *zone = memchr(host, '%', length);
+	size_t digits = zone != NULL ? (size_t)(zone - host) : length;
+	if (digits >= sizeof text || (zone != NULL && digits + 1 == length))
+		return false;
+	for (size_t i = digits; i < length; i++)
+		if (strchr("[] ", host[i]) != NULL)
+			return false;
+	memcpy(text, host, digits);
+	text[digits] = '\0';
+	return inet_pton(AF_INET6, text, address) == 1;
+}
+
+/* A name, an IPv4 address, "*", or nothing. */
+static bool is_name(const char *host, size_t length)
+{
+	static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+	return (length == 1 && host[0] == '*') || strspn(host, characters) >= length;
+}
+
 bool weir_listen_address(const char *text, char **host, uint16_t *port)
 {
 	const char *colon = strrchr(text, ':');
@@ -15,7 +39,7 @@ bool weir_listen_address(const char *text, char **host, uint16_t *port)
 	long number = digits >= 1 && digits <= 5 && colon[1 + digits] == '\0' ? strtol(colon + 1, NULL, 10) : -1;
 	size_t length = colon != NULL ? (size_t)(colon - text) : 0;
 	bool bracketed = length >= 2 && text[0] == '[' && text[length - 1] == ']';
-	if (number < 0 || number > UINT16_MAX || (!bracketed && memchr(text, ':', length) != NULL))
+	if (number < 0 || number > UINT16_MAX || !(bracketed ? is_v6(text + 1, length - 2) : is_name(text, length)))
 		return false;
 	*host = length == 0 ? weir_copy("*", 1) : bracketed ? weir_copy(text + 1, length - 2) : weir_copy(text, length);
 	*port = (uint16_t)number;

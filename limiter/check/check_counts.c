@@ -3,10 +3,15 @@
 #include "limiter/check/check_counts.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/hash.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { SLOTS = 2 * CHECK_COUNTED_ZONES };
+
+_Static_assert((SLOTS & (SLOTS - 1)) == 0, "a slot is the lowest bits of a hash");
 
 struct zone_counts {
 	char name[WEIR_ZONE_NAME_MAX_BYTES + 1];
@@ -16,7 +21,7 @@ struct zone_counts {
 struct check_counts {
 	struct zone_counts *_Atomic zones[CHECK_COUNTED_ZONES + 1]; /* by number; the last for all others */
 	uint32_t count;
-	uint32_t last_number; /* that was asked for */
+	uint16_t slots[SLOTS]; /* number + 1 by the name's hash, linear probing; 0: free */
 };
 
 struct check_counts *check_counts_new(void)
@@ -45,22 +50,18 @@ static void add_zone(struct check_counts *counts, uint32_t number, const char *n
 
 uint32_t check_counts_named(struct check_counts *counts, const char *name)
 {
-	uint32_t number = counts->last_number;
-	if (number < counts->count && strcmp(at(counts, number)->name, name) == 0)
-		return number;
-	number = 0;
-	while (number < counts->count && strcmp(at(counts, number)->name, name) != 0)
-		number++;
-	if (number == CHECK_COUNTED_ZONES) {
+	uint32_t slot = (uint32_t)weir_hash64(name, strlen(name)) & (SLOTS - 1);
+	for (; counts->slots[slot] != 0; slot = (slot + 1) & (SLOTS - 1))
+		if (strcmp(at(counts, counts->slots[slot] - 1u)->name, name) == 0)
+			return counts->slots[slot] - 1u;
+	if (counts->count == CHECK_COUNTED_ZONES) {
 		if (at(counts, CHECK_COUNTED_OTHER) == NULL)
 			add_zone(counts, CHECK_COUNTED_OTHER, "(other)");
 		return CHECK_COUNTED_OTHER;
 	}
-	if (number == counts->count) {
-		add_zone(counts, number, name);
-		counts->count++;
-	}
-	return counts->last_number = number;
+	add_zone(counts, counts->count, name);
+	counts->slots[slot] = (uint16_t)(counts->count + 1);
+	return counts->count++;
 }
 
 void check_counts_add(struct check_counts *counts, uint32_t number, enum check_outcome outcome)

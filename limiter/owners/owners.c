@@ -144,12 +144,14 @@ static uint32_t number_of(struct owners *owners, const char *host, uint16_t port
 static bool read_row(struct weir_span row, uint64_t *epoch, char **host, uint16_t *port)
 {
 	char text[OWNERS_ROW_BYTES];
-	int used = 0;
+	char *end = text;
 	if (row.length >= sizeof text)
 		return false;
 	memcpy(text, row.at, row.length);
 	text[row.length] = '\0';
-	if (sscanf(text, "%" SCNu64 " %n", epoch, &used) != 1 || used == 0 || !weir_listen_address(text + used, host, port))
+	if (text[0] >= '0' && text[0] <= '9')
+		*epoch = strtoull(text, &end, 10);
+	if (end == text || *end != ' ' || !weir_listen_address(end + 1, host, port))
 		return false;
 	if (**host != '\0' && strcmp(*host, "*") != 0 && strlen(*host) < OWNERS_HOST_BYTES)
 		return true;
