@@ -105,12 +105,26 @@ static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 	return true;
 }
 
-/* What the bucket's reservations took is gone. */
-static void void_reservations(struct shard *shard, const struct lookup *lookup)
+static void void_of(struct reservations *reservations, const struct shard *shard)
 {
-	reservations_void_bucket(&shard->reserved, lookup->low, lookup->high);
+	const struct override_command *command = shard->work.command;
+	uint32_t zone_id = shard->work.command_zone->zone->id;
+	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone_id, override_key(command));
+	if (command->scope == OVERRIDE_OF_KEY)
+		reservations_void_bucket(reservations, print.low, print.high);
+	else
+		reservations_void_zone(reservations, zone_id);
+}
+
+/*
+ * What reservations took is gone, or was counted at other rates: they give nothing back. Whose key has a prefix is not
+ * known: all of the zone.
+ */
+static void void_reservations(struct shard *shard)
+{
+	void_of(&shard->reserved, shard);
 	if (shard->checks != NULL)
-		reservations_void_bucket(&shard->checks->open, lookup->low, lookup->high);
+		void_of(&shard->checks->open, shard);
 }
 
 /*
@@ -135,8 +149,6 @@ static bool apply_to_bucket(struct shard *shard, struct lookup *lookup, bool was
 	case OVERRIDE_LIFT:
 		if (bucket != NULL)
 			empty_bucket(shard, lookup);
-		if (lookup != NULL)
-			void_reservations(shard, lookup);
 		return true;
 	case OVERRIDE_ALLOW:
 		if (command->until_ms <= decision->at_ms)
@@ -163,6 +175,8 @@ enum weir_status shard_command_apply(struct shard *shard, const struct shard_ove
 	                                         work->command_at_ms) != NULL;
 	struct lookup *lookup = work->lookup_count > 0 ? &work->lookups[0] : NULL;
 	enum weir_status status = overrides_apply(&shard->overrides, zone_id, command, work->command_at_ms, error);
+	if (status == WEIR_OK && (command->kind == OVERRIDE_RATE || (command->kind == OVERRIDE_LIFT && lookup != NULL)))
+		void_reservations(shard);
 	if (status == WEIR_OK && command->kind != OVERRIDE_RATE &&
 	    apply_to_bucket(shard, lookup, was_blocked, &work->override_decision) &&
 	    overrides_publish(&shard->overrides, command->scope, override_key(command)))

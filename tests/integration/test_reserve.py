@@ -83,6 +83,19 @@ def test_the_real_cost_counts(place):
     assert weir.stop() == 0, weir.said()
 
 
+def test_an_override_that_began_and_ended_leaves_nothing_to_give_back(place):
+    weir, client, _ = start(place)
+    for whose, command in (("ann", ["ann"]), ("anton", ["--prefix", "an"])):
+        reply = client.call("WEIR.RESERVE", whose, "day", 8)
+        for rate, limit in (("2", 200), ("1", 100)):
+            place.good("override", "--state", place.path("state"), "--zone", "day", "--rate", rate, *command)
+            until(lambda whose=whose, limit=limit: client.call("WEIR.PEEK", whose, "day")[1] == limit, "it is in force")
+            client.call("WEIR.CHECK", whose, "day", 8)  # the limit that changed starts empty, and has this
+        assert left(client, whose, "day") == 92
+        assert client.call("WEIR.RELEASE", whose, "day", reply[5])[2] == 92
+    assert weir.stop() == 0, weir.said()
+
+
 def test_a_reservation_ends_at_its_estimate(place):
     weir, client, _ = start(place)
     reply = client.call("WEIR.RESERVE", "ann", "tokens", 100, 50)

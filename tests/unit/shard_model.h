@@ -565,6 +565,7 @@ static inline struct model_published model_command(struct model *model, const st
 	if (at > model->clock_ms)
 		model->clock_ms = at;
 	if (command->kind == OVERRIDE_RATE) {
+		model_void(model, zone->id, command->scope == OVERRIDE_OF_KEY ? &key : NULL);
 		override->rate_until = command->thousandths == 1000 ? 0 : command->until_ms;
 		override->thousandths = command->thousandths;
 		return published;

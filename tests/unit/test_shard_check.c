@@ -426,8 +426,9 @@ static void take_command(struct stage *stage, const struct record *record)
 	assert_int_equal(shard_command_apply(stage->shard, &decision, &error), WEIR_OK);
 	assert_int_equal(decision != NULL, wanted.any);
 	struct weir_span of = override_key(&record->command);
-	if (record->command.kind == OVERRIDE_LIFT && record->command.scope == OVERRIDE_OF_KEY)
-		model_void(stage->copies, zone->id, &of);
+	bool of_key = record->command.scope == OVERRIDE_OF_KEY;
+	if (record->command.kind == OVERRIDE_RATE || (record->command.kind == OVERRIDE_LIFT && of_key))
+		model_void(stage->copies, zone->id, of_key ? &of : NULL);
 	struct weir_span key = override_key(&record->command);
 	set_clock(stage, 0);
 	if (record->command.scope != OVERRIDE_OF_KEY || record->command.kind == OVERRIDE_RATE ||
