@@ -234,10 +234,12 @@ struct found {
 	struct bucket *bucket; /* of which there is no copy; NULL: an empty one */
 };
 
-static bool is_full(const struct shard *shard)
+/* Whether not so many more may be under way. Of all but the last, copies are taken for as large as blocks are kept. */
+static bool is_full(const struct shard *shard, uint32_t more)
 {
 	uint32_t most = shard->options.checks_max > 0 ? shard->options.checks_max : SHARD_CHECKS_PENDING_MAX;
-	return shard->checks->pending_count >= most || shard->checks->used_bytes >= SHARD_CHECKS_BYTES_MAX;
+	size_t copies = (size_t)(more - 1) * (COPY_LEAST_BYTES << (COPY_CLASSES - 1));
+	return shard->checks->pending_count + more > most || shard->checks->used_bytes + copies >= SHARD_CHECKS_BYTES_MAX;
 }
 
 static enum shard_check_state find(struct shard *shard, const struct shard_check *check, uint64_t low, uint64_t high,
@@ -246,7 +248,8 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 	bool is_there;
 	found->bucket = NULL;
 	found->copy = copies_find(shard->checks, low, high);
-	if (!check->peek && is_full(shard))
+	uint32_t more = check->peek ? check->beside : 1;
+	if (more > 0 && is_full(shard, more))
 		return SHARD_CHECK_FULL;
 	if (check->reserves && !reservations_have_room(&shard->checks->open, low, clock_ms, CHECK_GROUP_MAX))
 		return SHARD_CHECK_FULL;

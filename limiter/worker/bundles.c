@@ -48,6 +48,24 @@ static void spread_refusal(struct check_answer *answers, const struct check_ask 
 
 /* ---- all of it here ---- */
 
+/* Counts those that would be blocked, together. @param answers  what would be; what is */
+static void count_blocked(struct bundles *bundles, const struct check_ask *asks, uint32_t count,
+                          struct check_answer *answers)
+{
+	struct check_ask blocked[CHECK_BUNDLE_MAX];
+	struct check_answer counted[CHECK_BUNDLE_MAX];
+	uint32_t blocks = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (answers[i].outcome == CHECK_BLOCKED)
+			blocked[blocks++] = asks[i];
+	bundles->ask(bundles->context, blocked, blocks, true, counted);
+	for (uint32_t i = 0, next = 0; i < count; i++) {
+		if (answers[i].outcome == CHECK_BLOCKED)
+			answers[i] = counted[next++];
+		answers[i].ticket = asks[i].ticket;
+	}
+}
+
 /* Looks, then counts. @return false: something is not in memory, and nothing was counted */
 static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint32_t count,
                      struct check_answer *answers)
@@ -58,6 +76,7 @@ static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint
 	do { /* there is one at least */
 		peeks[looks] = asks[looks];
 		peeks[looks].peek = true;
+		peeks[looks].beside = count;
 		peeks[looks].ticket = CHECK_TICKET_OF_BUNDLE | FOR_NOBODY;
 	} while (++looks < count);
 	bundles->ask(bundles->context, peeks, count, false, answers);
@@ -74,11 +93,7 @@ static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint
 			spread_refusal(answers, asks, count);
 		return true;
 	}
-	for (uint32_t i = 0; i < count; i++) {
-		answers[i].ticket = asks[i].ticket;
-		if (answers[i].outcome == CHECK_BLOCKED)
-			bundles->ask(bundles->context, &asks[i], 1, true, &answers[i]);
-	}
+	count_blocked(bundles, asks, count, answers);
 	return true;
 }
 

@@ -367,6 +367,7 @@ static void checks_under_way_are_bounded(void **state)
 		}
 	}
 	assert_int_equal(passed, 65536);
+	assert_int_equal(lane_checks_pending(scene->lane), passed);
 	assert_int_equal(full, 1030 * CHECK_GROUP_MAX - 65536);
 	assert_int_equal(ask(scene, "site", "0", 1, true), CHECK_PASSED); /* a peek is not under way */
 	send(scene);
@@ -374,6 +375,25 @@ static void checks_under_way_are_bounded(void **state)
 	assert_int_equal(lane_checks_pending(scene->lane), 0);
 	assert_int_equal(ask(scene, "site", "0", 1, false), CHECK_PASSED);
 	assert_int_equal(scene->answer.remaining, 1);
+}
+
+/* Whoever looks before several count asks whether there is room for all. */
+static void a_peek_may_ask_for_room(void **state)
+{
+	struct scene *scene = *state;
+	open_checks(scene);
+	for (uint32_t i = 0; i < 65536 - 8; i++) {
+		if (lane_checks_due(scene->lane))
+			send(scene);
+		(void)ask(scene, "site", "b", 1, false);
+	}
+	for (uint32_t beside = 0; beside <= 9; beside++) {
+		struct check_ask one = {
+			.zone = weir_span_of("site"), .key = weir_span_of("a"), .cost = 1, .peek = true, .beside = beside};
+		lane_check(scene->lane, &one, NULL, 1, scene->now_ms, &scene->answer);
+		assert_int_equal(scene->answer.outcome, beside <= 8 ? CHECK_PASSED : CHECK_UNAVAILABLE);
+	}
+	assert_int_equal(scene->answer.why, CHECK_WHY_FULL);
 }
 
 static void a_bucket_in_the_store_is_loaded_first(void **state)
@@ -430,6 +450,7 @@ int main(void)
 		CASE(a_lift_leaves_what_is_under_way),
 		CASE(times_do_not_go_back),
 		CASE(checks_under_way_are_bounded),
+		CASE(a_peek_may_ask_for_room),
 		CASE(a_bucket_in_the_store_is_loaded_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
