@@ -74,10 +74,17 @@ void answering_send(struct answering *answering, uint32_t to, struct mail_packet
 	mail_send(answering->mail, to, packet);
 }
 
-void answering_send_elsewhere(struct answering *answering, uint32_t to, struct mail_packet *packet)
+bool answering_may_send_elsewhere(const struct answering *answering, uint32_t place)
+{
+	return answering->elsewhere + answering->at_place[place] < ANSWER_ELSEWHERE_PACKETS;
+}
+
+void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t place, struct mail_packet *packet)
 {
 	packet->elsewhere = true;
+	packet->place = place;
 	answering->elsewhere++;
+	answering->at_place[place]++;
 	weir_counter_add(&answering->core->stats.checks_forwarded, packet->count);
 	answering_send(answering, to, packet);
 }
@@ -101,7 +108,10 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 	if (packet->later == NULL)
 		answering->away_end = at;
 	int64_t took_us = packet->unanswered != 0 ? answering_now_us() - packet->asked_us : 0;
-	answering->elsewhere -= packet->elsewhere;
+	if (packet->elsewhere) {
+		answering->elsewhere--;
+		answering->at_place[packet->place]--;
+	}
 	for (uint32_t i = 0; i < packet->count && !packet->expired; i++) {
 		if ((packet->unanswered >> i & 1) != 0) /* other answers are counted where they were made */
 			answering_count(answering, &packet->answers[i], took_us);

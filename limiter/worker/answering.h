@@ -7,6 +7,7 @@
 #define LIMITER_ANSWERING_H
 
 #include "limiter/check/surface.h"
+#include "limiter/owners/owners.h"
 #include "limiter/worker/core.h"
 #include "limiter/worker/mail.h"
 
@@ -26,7 +27,8 @@ struct answering {
 	bool told;                            /* the surface has answers to write */
 	struct mail_packet *idle;             /* by `next` */
 	uint32_t packets;                     /* of this worker, wherever they are */
-	uint32_t elsewhere;                   /* of which at other processes */
+	uint32_t elsewhere;                   /* of which at other processes, */
+	uint32_t at_place[OWNERS_PLACES_MAX]; /* at each of them */
 	struct mail_packet *away, **away_end; /* by `later`, oldest first */
 };
 
@@ -47,8 +49,13 @@ int64_t answering_now_us(void);
 struct mail_packet *answering_packet(struct answering *answering, int64_t now_us, int64_t limit_ms);
 /** Sends it to another thread. Its asks are answered when it is back, or by answering_expire(). */
 void answering_send(struct answering *answering, uint32_t to, struct mail_packet *packet);
-/** The same, to a thread that carries it to another process. */
-void answering_send_elsewhere(struct answering *answering, uint32_t to, struct mail_packet *packet);
+/**
+ * Whether one more packet may go to another process. One that does not answer has as many at most as it leaves to the
+ * others: so it cannot hold up what they are asked.
+ */
+bool answering_may_send_elsewhere(const struct answering *answering, uint32_t place);
+/** The same as answering_send(), to a thread that carries it to another process. */
+void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t place, struct mail_packet *packet);
 /** Puts a packet of this worker, without asks, among those to be used again. */
 void answering_put_back(struct answering *answering, struct mail_packet *packet);
 /** Takes back a packet of this worker: gives its answers to the surface. */

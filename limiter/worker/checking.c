@@ -71,12 +71,13 @@ static void refuse(const struct check_ask *asks, const uint32_t *places, uint32_
 
 static void send_packet(struct checking *checking, uint32_t to)
 {
+	uint32_t threads = checking->core->options.checks->threads;
 	if (checking->outgoing[to] == NULL)
 		return;
-	if (to < checking->core->options.checks->threads)
+	if (to < threads)
 		answering_send(checking->answering, to, checking->outgoing[to]);
 	else
-		answering_send_elsewhere(checking->answering, to, checking->outgoing[to]);
+		answering_send_elsewhere(checking->answering, to, to - threads, checking->outgoing[to]);
 	checking->outgoing[to] = NULL;
 }
 
@@ -84,8 +85,9 @@ static void send_packet(struct checking *checking, uint32_t to)
 static struct mail_packet *packet_for(struct checking *checking, uint32_t to, const struct check_ask *ask,
                                       int64_t now_us)
 {
-	bool elsewhere = to >= checking->core->options.checks->threads;
-	if (elsewhere && checking->answering->elsewhere >= ANSWER_ELSEWHERE_PACKETS)
+	uint32_t threads = checking->core->options.checks->threads;
+	bool elsewhere = to >= threads;
+	if (elsewhere && !answering_may_send_elsewhere(checking->answering, to - threads))
 		return NULL;
 	return answering_packet(checking->answering, now_us,
 	                        elsewhere && !ask->durable ? ANSWER_ELSEWHERE_MS : ANSWER_AWAY_MS);

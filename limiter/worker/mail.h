@@ -34,7 +34,8 @@ struct mail_packet {
 	struct check_answer answers[CHECK_GROUP_MAX];
 	/* the sender's alone, wherever the packet is */
 	bool expired;              /* its asks were told CHECK_UNAVAILABLE */
-	bool elsewhere;            /* it was sent to another process */
+	bool elsewhere;            /* it was sent to another process: */
+	uint32_t place;            /* where that is */
 	struct mail_packet *later; /* among those that are away */
 	char bytes[MAIL_PACKET_BYTES];
 };

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's packets: how many are under way, and where. */
+#include "limiter/worker/answering.h"
+
+#include "common/base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { CARRIER = 1, CARRIERS = 3 /* places */ };
+
+struct scene {
+	struct answering answering;
+	struct worker_core *core;
+	struct mail *mail;
+};
+
+static int set_up(void **state)
+{
+	struct scene *scene = weir_alloc(1, sizeof *scene);
+	scene->core = weir_alloc(1, sizeof *scene->core);
+	scene->mail = mail_new(CARRIER + CARRIERS);
+	answering_init(&scene->answering, scene->core, scene->mail);
+	*state = scene;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct scene *scene = *state;
+	answering_deinit(&scene->answering);
+	mail_free(scene->mail);
+	free(scene->core);
+	free(scene);
+	return 0;
+}
+
+/* Sends to a place for as long as it may. @return how many */
+static uint32_t fill(struct scene *scene, uint32_t place, uint32_t most)
+{
+	uint32_t sent = 0;
+	for (; sent < most && answering_may_send_elsewhere(&scene->answering, place); sent++) {
+		struct mail_packet *packet = answering_packet(&scene->answering, 0, ANSWER_ELSEWHERE_MS);
+		assert_non_null(packet);
+		answering_send_elsewhere(&scene->answering, CARRIER + place, place, packet);
+	}
+	return sent;
+}
+
+static void bring_back(struct scene *scene, uint32_t place)
+{
+	struct mail_packet *packet = mail_take(scene->mail, CARRIER + place), *next;
+	for (; packet != NULL; packet = next) {
+		next = packet->next;
+		answering_take_back(&scene->answering, packet);
+	}
+}
+
+static void who_is_silent_leaves_room_to_the_others(void **state)
+{
+	struct scene *scene = *state;
+	for (int round = 0; round < 3; round++) {
+		assert_int_equal(fill(scene, 0, 1000), ANSWER_ELSEWHERE_PACKETS / 2); /* it answers nobody */
+		assert_int_equal(fill(scene, 1, 1000), ANSWER_ELSEWHERE_PACKETS / 4); /* nor does this one */
+		for (int turn = 0; turn < 100; turn++) {
+			assert_int_equal(fill(scene, 2, 8), 8);
+			bring_back(scene, 2);
+		}
+		bring_back(scene, 0);
+		bring_back(scene, 1);
+		assert_int_equal(scene->answering.elsewhere, 0);
+	}
+}
+
+static void the_threads_have_their_own(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t sent = 0;
+	for (uint32_t place = 0; place < CARRIERS; place++)
+		sent += fill(scene, place, 1000);
+	assert_true(sent <= ANSWER_ELSEWHERE_PACKETS);
+	for (; sent < MAIL_PACKETS_MAX; sent++) {
+		struct mail_packet *packet = answering_packet(&scene->answering, 0, ANSWER_AWAY_MS);
+		assert_non_null(packet);
+		answering_send(&scene->answering, 0, packet);
+	}
+	assert_null(answering_packet(&scene->answering, 0, ANSWER_AWAY_MS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_is_silent_leaves_room_to_the_others, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_threads_have_their_own, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
