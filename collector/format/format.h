@@ -106,7 +106,7 @@ static inline enum format_reason format_parse(struct format *format, const char 
 		return FORMAT_SKIP;
 	record->ip = WEIR_RECORD_IP_UNTOLD;
 	record->cut = format->cut;
-	record->settled = false;
+	record->settled = record->asks = false;
 	enum format_reason reason = format->parse(format, line, length, record);
 	return reason == FORMAT_OK && format->settles && !record->settled ? format_settle(format, record) : reason;
 }

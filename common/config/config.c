@@ -214,6 +214,21 @@ static enum weir_status read_sources(const struct weir_json *root, struct weir_c
 	return status;
 }
 
+/* In a cluster limiters ask each other at listen.resp, whatever gateways ask by. */
+static enum weir_status check_cluster_checks(const struct weir_json *root, const struct weir_config *config,
+                                             struct weir_error *error)
+{
+	struct weir_json listen = weir_json_member(root, "listen"), resp = weir_json_member(&listen, "resp");
+	if (config->bus.type != WEIR_BUS_KAFKA || !weir_config_takes_checks(config))
+		return WEIR_OK;
+	if (config->listen.resp_host == NULL)
+		return weir_json_require(&resp, "in a cluster limiters ask each other there: HOST:PORT", error);
+	if (config->listen.resp_port == 0 && config->checks.advertise_host == NULL)
+		return weir_json_fail(&resp, error,
+		                      "needs a port, or \"checks.advertise\": in a cluster limiters ask each other there");
+	return WEIR_OK;
+}
+
 /* What a server's address must be, once it is known that one is asked for. */
 static enum weir_status check_servers(const struct weir_json *root, const struct weir_config *config,
                                       struct weir_error *error)
@@ -233,7 +248,7 @@ static enum weir_status check_servers(const struct weir_json *root, const struct
 			return weir_json_fail(&min_insync, error, "must not be above \"replication\" (%lld)",
 			                      (long long)config->bus.replication);
 	}
-	return WEIR_OK;
+	return check_cluster_checks(root, config, error);
 }
 
 /* Threads and memory that were left to the machine. */

@@ -262,15 +262,10 @@ static enum weir_status make_owners(struct limiter_checks *checks, struct weir_e
 	const char *host = config->checks.advertise_host;
 	uint16_t port = config->checks.advertise_port;
 	char name[HOST_NAME_MAX + 1] = "";
-	if (config->listen.resp_host == NULL)
-		return weir_fail(error, WEIR_INVALID, "checks need listen.resp, too: there limiters ask each other");
-	if (host == NULL) {
+	if (host == NULL) { /* a cluster's configuration has both */
 		host = config->listen.resp_host;
 		port = config->listen.resp_port;
 	}
-	if (port == 0)
-		return weir_fail(error, WEIR_INVALID,
-		                 "listen.resp needs a port, or checks.advertise: other limiters ask there");
 	if (strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0) {
 		(void)gethostname(name, sizeof name - 1);
 		host = name;

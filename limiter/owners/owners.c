@@ -16,13 +16,15 @@ struct seat {
 	_Atomic uint64_t taken;   /* the epoch under which this process has the partition; 0: it does not */
 	_Atomic uint64_t lost;    /* an epoch of `taken` that is not the store's any more */
 	_Atomic uint64_t highest; /* under which it ever had it */
-	bool read;                /* in the reading that goes on; the feed's */
+	uint64_t first;           /* epoch that the store was read to have; the feed's, like what follows */
+	bool read;                /* in the reading that goes on */
 };
 
 struct owners {
 	uint32_t partitions;
 	struct owners_place self;
-	_Atomic bool doubt;
+	_Atomic bool doubt, shared;
+	bool twin;            /* the reading that goes on has found this process's address at another; the feed's */
 	pthread_mutex_t lock; /* for: */
 	struct owners_place places[OWNERS_PLACES_MAX];
 	struct seat seats[];
@@ -100,6 +102,11 @@ bool owners_place(struct owners *owners, uint32_t number, struct owners_place *p
 	return place->version > 0;
 }
 
+bool owners_share_address(const struct owners *owners)
+{
+	return atomic_load_explicit(&owners->shared, memory_order_relaxed);
+}
+
 void owners_doubt(struct owners *owners)
 {
 	atomic_store_explicit(&owners->doubt, true, memory_order_relaxed);
@@ -163,6 +170,7 @@ void owners_read_begin(struct owners *owners)
 {
 	for (uint32_t i = 0; i < owners->partitions; i++)
 		owners->seats[i].read = false;
+	owners->twin = false;
 }
 
 void owners_learn(struct owners *owners, uint32_t partition, uint64_t stored_epoch, struct weir_span row)
@@ -177,7 +185,11 @@ void owners_learn(struct owners *owners, uint32_t partition, uint64_t stored_epo
 	if (taken != 0 && stored_epoch > taken)
 		atomic_store(&seat->lost, taken);
 	bool self = port == owners->self.port && strcmp(host, owners->self.host) == 0;
-	if (!self && epoch == stored_epoch && epoch > atomic_load(&seat->highest)) {
+	bool others = epoch == stored_epoch && epoch > atomic_load(&seat->highest);
+	if (seat->first == 0)
+		seat->first = stored_epoch;
+	owners->twin |= self && others && epoch > seat->first;
+	if (!self && others) {
 		atomic_store(&seat->place, number_of(owners, host, port));
 		seat->read = true;
 	}
@@ -189,6 +201,7 @@ void owners_read_end(struct owners *owners)
 	for (uint32_t i = 0; i < owners->partitions; i++)
 		if (!owners->seats[i].read)
 			atomic_store(&owners->seats[i].place, OWNERS_NONE);
+	atomic_store(&owners->shared, owners->twin);
 }
 
 struct weir_span owners_row(const struct owners *owners, uint64_t epoch, char *row)

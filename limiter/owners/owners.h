@@ -57,6 +57,12 @@ uint32_t owners_of(const struct owners *owners, uint32_t partition);
 /** Where a place is. @return false: the number was never given @thread any */
 bool owners_place(struct owners *owners, uint32_t number, struct owners_place *place);
 
+/**
+ * Whether another process publishes the address of this one as its own, as of the last reading: what that one has cannot be
+ * asked. What an earlier life of this one published is not meant. @thread any
+ */
+bool owners_share_address(const struct owners *owners);
+
 /** Says that somebody who should answer for a partition does not: the store is read soon. @thread any */
 void owners_doubt(struct owners *owners);
 /** Whether there was a doubt since the last call. @thread the feed's */

@@ -30,7 +30,7 @@ static const char read_rows[] =
 struct owners_feed {
 	struct owners_feed_options options;
 	struct weir_store *store; /* NULL: it is not open */
-	struct weir_fault fault;
+	struct weir_fault fault, shared;
 	pthread_t thread;
 	_Atomic bool stop;
 	uint64_t published[]; /* by partition: the epoch whose row was written, or read */
@@ -92,6 +92,20 @@ static void note_result(struct owners_feed *feed, enum weir_status status, const
 		                 error->text);
 }
 
+static void note_address(struct owners_feed *feed)
+{
+	const struct owners *owners = feed->options.owners;
+	const struct owners_place *self = owners_self(owners);
+	if (owners_share_address(owners))
+		weir_fault_raise_at(&feed->shared, feed->options.log, WEIR_LOG_ERROR, "checks",
+		                    "another limiter says that it answers checks at %s port %u, as this one does: a check of "
+		                    "what that one has is unavailable here. Give each limiter a checks.advertise of its own "
+		                    "(runbook: checks-unavailable)",
+		                    self->host, self->port);
+	else
+		weir_fault_over(&feed->shared, feed->options.log, "checks", "no other limiter has the address of this one");
+}
+
 static void *serve(void *context)
 {
 	struct owners_feed *feed = context;
@@ -111,6 +125,7 @@ static void *serve(void *context)
 			read_ms = now_ms;
 			if (!atomic_load(&feed->stop))
 				note_result(feed, status, &error);
+			note_address(feed);
 		}
 		nanosleep(&(struct timespec){.tv_nsec = (status == WEIR_OK ? LOOK_MS : DOUBT_MS) * 1000000L}, NULL);
 	}

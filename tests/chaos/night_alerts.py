@@ -17,6 +17,7 @@ from night import PARTITIONS, PLAIN, RATE, RUN_JOB, SECURED, SELDOM_JOB, SEVERAL
 from night_faults import (BUS, DATA, LONG_S, NO_LEADER, NOTHING, STORE, VERDICTS, Fault, apply, keep_events, make_topics, nothing, part,
                           set_memory, show_certificate, write_again)
 from support import pushing, wrong_clock
+from support.redis import Redis, RedisError
 from support.place import PATIENCE_S, free_port, joined, until
 from support.small_disk import SmallDisk
 
@@ -164,6 +165,43 @@ def drop_datagrams(night):
         for number in range(1000):
             sender.sendto(b'<13>{"time":"2026-01-01T00:00:00Z","ip":"192.0.2.%d"}' % (number % 250), ("127.0.0.1", port))
     night.collector.resume()
+
+
+def advertise_one_address(night):
+    """Gateways ask, and both limiters say that they are where the first one is."""
+    ports = [free_port() for _ in night.limiters]
+    for limiter, port in zip(night.limiters, ports):
+        limiter.until_ready()
+        night.change(limiter, lambda sections, port=port: sections.update(
+            listen={**sections["listen"], "resp": f"127.0.0.1:{port}"}, checks={"advertise": f"127.0.0.1:{ports[0]}"}))
+        limiter.until_ready()
+    night.over = threading.Event()
+
+    def ask():
+        client, number = None, 0
+        while not night.over.wait(0.01):
+            try:
+                client = client or Redis(ports[0])
+                client.call("WEIR.PEEK", f"asker-{number}", ZONES[0]["name"])
+            except RedisError:
+                pass  # unavailable
+            except OSError:
+                client = None
+            number += 1
+    night.pusher = threading.Thread(target=ask, daemon=True)
+    night.pusher.start()
+    night.fault_s = time.time()
+
+
+def ask_no_more(night):
+    """No gateway asks."""
+    night.over.set()
+    joined(night.pusher, "the gateway")
+    for limiter in night.limiters:
+        def quiet(sections):
+            del sections["listen"]["resp"], sections["checks"]
+        night.change(limiter, quiet)
+        limiter.until_ready()
 
 
 def kept_sources(night):
@@ -447,6 +485,8 @@ FAULTS = tuple(Fault(*row) for row in (
      lambda night: night.restart(night.collector), "WeirSenderClock/10", r"clock", NOTHING),
     # -- of limiters and policies --
     ("limiter suspended again and again", suspend_again_and_again, nothing, "WeirFenced/10", "", NOTHING, ("WeirDown",), PLAIN, 300),
+    ("limiters with one address", advertise_one_address, ask_no_more, "WeirChecksUnavailable",
+     r"another limiter says that it answers checks at", VERDICTS),
     ("keys that do not fit", spill, no_spill, ("WeirIndexLarge/10", "WeirSpill/10"), "", NOTHING, ("WeirLimiterLag", "WeirMemoryTooSmall", "WeirPaused"),
      PLAIN, 400),
     ("policy with a list that is not there", apply_absent_list, apply(), "WeirPolicyBehind/10", r"cannot use policy", NOTHING),

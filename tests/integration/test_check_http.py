@@ -73,6 +73,47 @@ def test_each_path_believes_the_headers_of_its_gateway_alone(place):
     weir.stop()
 
 
+def test_what_a_client_adds_does_not_count(place):
+    """The gateway's own header stands last; one that its client writes with an underscore counts only where there is no other."""
+    weir = Weir(place, [zone("api", [sliding(1, "1h")], key=["x_api_key"])]).ready("api")
+    head = b"GET /v1/nginx HTTP/1.0\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\nX-Forwarded-For: 192.0.2.1\r\n"
+    for headers, key in ((b"X-Api-Key: client\r\nx-api-key: a\r\n", "a"), (b"X_Api_Key: client\r\nX-Api-Key: b\r\n", "b"),
+                         (b"X-Api-Key: c\r\nX_Api_Key: client\r\n", "c"), (b"X_Api_Key: client\r\nX_API_KEY: d\r\n", "d")):
+        with Raw(weir.port) as raw:
+            raw.send(head + headers + b"\r\n")
+            assert raw.ends().startswith(b"HTTP/1.1 200 "), headers
+        with Caller(weir.port) as caller:
+            assert caller.check(zone="api", key=key, peek=True)[1]["remaining"] == 0, key
+            assert caller.check(zone="api", key="client", peek=True)[1]["remaining"] == 1, key
+    weir.stop()
+
+
+def test_a_body_waits_until_it_is_asked_for(place):
+    weir = Weir(place, [SITE]).ready("site")
+    body = b'{"zone": "site", "key": "192.0.2.9"}'
+    head = b"POST /v1/check HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with Raw(weir.port) as raw:
+        for remaining in (2, 1):
+            raw.send(head)
+            went_on = raw.take(25)
+            assert went_on == b"HTTP/1.1 100 Continue\r\n\r\n", went_on
+            raw.send(body[:7])
+            raw.send(body[7:])
+            reply = b""
+            while not reply.endswith(b"}\n"):
+                reply += raw.take(1)
+            assert json.loads(reply[reply.index(b"{"):])["remaining"] == remaining, reply
+        raw.send(head + body)  # all at once: it is not told to go on
+        assert raw.take(12) == b"HTTP/1.1 200"
+    with Raw(weir.port) as raw:
+        raw.send(head.replace(b"%d" % len(body), b"512000000"))
+        assert raw.ends().startswith(b"HTTP/1.1 413 ")
+    with Raw(weir.port) as raw:  # of several words of Connection, "close" counts
+        raw.send(b"POST /v1/check HTTP/1.1\r\nConnection: close\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        assert raw.ends().startswith(b"HTTP/1.1 200 ")
+    weir.stop()
+
+
 def test_json(place):
     weir = Weir(place, [SITE, LOGIN, SEEN]).ready("site")
     with Caller(weir.port) as caller:
@@ -153,6 +194,15 @@ def test_tls(place):
     weir = Weir(place, [SITE], listen={"certificate": certificate, "key": key}, tls=True)
     with Caller(weir.port, context=ssl.create_default_context(cafile=certificate)) as caller:
         until(lambda: caller.nginx()[0] == 200, "it is answered", running=weir.process)
+    context = ssl.create_default_context(cafile=certificate)
+    body = b'{"zone": "site", "key": "192.0.2.9"}'.ljust(64 << 10)
+    large = b"POST /v1/check HTTP/1.1\r\nX: " + b"x" * 15000 + b"\r\nContent-Length: 65536\r\n\r\n" + body
+    with Raw(weir.port, lambda plain: context.wrap_socket(plain, server_hostname="127.0.0.1")) as raw:
+        last = b"GET /v1/nginx HTTP/1.0\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\nX: "
+        last += b"x" * (5 * 16384 - len(large) - len(last) - 4) + b"\r\n\r\n"
+        raw.send(b"\r\n")
+        raw.send(large + last)  # five records, of which two bytes find no room beside what came before
+        assert raw.ends().count(b"HTTP/1.1 ") == 2
     weir.stop()
 
 

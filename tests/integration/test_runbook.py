@@ -325,6 +325,17 @@ def clock(night):
     night.over("clock")
 
 
+def checks_unavailable(night):
+    night.filled["KEY"], night.filled["CHECKS"] = "nobody", f"127.0.0.1:{free_port()}"
+    night.limiter.stop()
+    night.rewrite(night.limiter, lambda sections: sections["listen"].update(resp=night.filled["CHECKS"]))
+    night.limiter.start().until_ready()
+    night.limiter.until(lambda: night.limiter.value("weir_limiter_partitions", state="live") == PARTITIONS, "has its partitions")
+    wrote = night.type("checks-unavailable")
+    assert night.filled["CHECKS"] in wrote["redis-cli -u redis://CHECKS CLUSTER NODES"], wrote
+    night.over("checks-unavailable")
+
+
 def process_suspended(night):
     night.limiter.pause()
     wrote = night.type("process-suspended")
@@ -636,7 +647,7 @@ def is_it_over(night):
     night.over("is-it-over")
 
 
-CASES = (user_blocked, gateway_not_blocking, policy_rollback, limiter_lag, memory, clock, process_suspended, lines_lost,
+CASES = (user_blocked, gateway_not_blocking, policy_rollback, limiter_lag, memory, clock, checks_unavailable, process_suspended, lines_lost,
          foreign_messages, format_changed, source_unreadable, duplicate_collector, limiter_down, archive_behind,
          store_read_only, store_locked, store_away, store_failed_over, credentials, gaps, topic_recreated, topic_deleted,
          senders_wait, broker_outage, is_it_over)

@@ -176,6 +176,11 @@ static void refuses_in_words(void **state)
 	       "weir.json:2: bus.partitions: must be a whole number from 1 to 1024, not 1025");
 	refuse("{" ZONES ", \"bus\": []}", "weir.json:1: bus: must be an object, not an array");
 	refuse("{" ZONES ", \"bus\": {\"kafka\": 1}}", "weir.json:1: bus.kafka: must be an object");
+	refuse("{\"bus\": {\"type\": \"kafka\", \"brokers\": \"a:1\"}, \"listen\": {\"grpc\": \"127.0.0.1:1\"}}",
+	       "weir.json:1: listen.resp: is missing; in a cluster limiters ask each other there: HOST:PORT");
+	refuse(
+		"{\"bus\": {\"type\": \"kafka\", \"brokers\": \"a:1\"}, \"listen\": {\"resp\": \"127.0.0.1:0\"}}",
+		"weir.json:1: listen.resp: needs a port, or \"checks.advertise\": in a cluster limiters ask each other there");
 	refuse("{" ZONES ", \"bus\": {\"linger\": \"20ms\"}}", "weir.json:1: bus.max_linger: must not be below \"linger\"");
 	refuse("{" ZONES ", \"bus\": {\"type\": \"kafka\"}}",
 	       "weir.json:1: bus.brokers: is missing; give HOST:PORT of one or more brokers, such as "

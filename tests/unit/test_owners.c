@@ -92,6 +92,27 @@ static void what_is_no_row_is_passed_over(void **state)
 	owners_free(owners);
 }
 
+/* Whoever publishes this process's address under a higher epoch is another; what stood there before may be its own earlier life. */
+static void another_with_the_same_address_is_told(void **state)
+{
+	struct owners *owners = owners_new(PARTITIONS, "a", 6390);
+	(void)state;
+	learn(owners, 3, 10, "10 a:6390");
+	learn(owners, 3, 10, "10 a:6390");
+	assert_false(owners_share_address(owners)); /* of a life before */
+	owners_took(owners, 3, 11);
+	learn(owners, 3, 11, "11 a:6390");
+	assert_false(owners_share_address(owners)); /* its own */
+	learn(owners, 3, 12, "11 a:6390");
+	assert_false(owners_share_address(owners)); /* the next has not said where it is */
+	learn(owners, 3, 12, "12 a:6390");
+	assert_true(owners_share_address(owners));
+	assert_int_equal(owners_of(owners, 3), OWNERS_NONE);
+	learn(owners, 3, 12, "12 b:6390"); /* it has been given its own */
+	assert_false(owners_share_address(owners));
+	owners_free(owners);
+}
+
 /* Limiters come and go under new addresses: numbers of those that have nothing are given again. */
 static void places_are_given_again(void **state)
 {
@@ -145,7 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_newest_owner_is_believed),     cmocka_unit_test(an_older_owner_is_not_believed),
 		cmocka_unit_test(what_is_no_row_is_passed_over),    cmocka_unit_test(places_are_given_again),
-		cmocka_unit_test(a_row_says_where_this_process_is),
+		cmocka_unit_test(a_row_says_where_this_process_is), cmocka_unit_test(another_with_the_same_address_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,9 +170,13 @@ bool http_connection_run(struct http_connection *connection)
 	struct check_http *server = connection->server;
 	struct http_request request;
 	struct http_refusal refusal;
-	size_t length = connection->in_end - connection->in_start;
-	if (connection->dead || connection->closing || connection->exchange.busy || length == 0 ||
+	if (connection->dead || connection->closing || connection->exchange.busy ||
 	    connection->out.length - connection->sent > OUT_MAX_BYTES)
+		return false;
+	if (link_pending(&connection->link)) /* there was no room for it */
+		http_connection_read(connection);
+	size_t length = connection->in_end - connection->in_start;
+	if (length == 0)
 		return false;
 	if (server->stopping) {
 		connection->closing = true;
@@ -183,6 +187,9 @@ bool http_connection_run(struct http_connection *connection)
 	case WEIR_AGAIN:
 		if (connection->partial_ms == 0)
 			connection->partial_ms = server->now_ms;
+		if (request.waits && !connection->told_to_go_on)
+			weir_text_puts(&connection->out, "HTTP/1.1 100 Continue\r\n\r\n");
+		connection->told_to_go_on |= request.waits;
 		return false;
 	default:
 		weir_counter_add(&server->figures.protocol_errors, 1);
@@ -192,6 +199,7 @@ bool http_connection_run(struct http_connection *connection)
 	}
 	connection->in_start += request.bytes;
 	connection->partial_ms = 0;
+	connection->told_to_go_on = false;
 	connection->asked = true;
 	exchange_begin(connection, &request);
 	return true;
@@ -221,6 +229,8 @@ static void watch(struct http_connection *connection)
 	bool writes = connection->out.length > connection->sent;
 	bool in = !connection->exchange.busy && !connection->closing && !connection->half_closed && !writes;
 	bool out = writes || link_wants_write(&connection->link);
+	if (in && link_pending(&connection->link))
+		http_connection_touch(connection);
 	if (in == connection->watched_in && out == connection->watched_out)
 		return;
 	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);

@@ -56,6 +56,7 @@ struct http_connection {
 	struct http_connection *previous, *next, *next_touched;
 	uint32_t place; /* in the server's places */
 	bool touched, dead, half_closed, closing, watched_in, watched_out, asked;
+	bool told_to_go_on; /* its client, with the body of the request that is read */
 	char peer[WEIR_ADDRESS_TEXT_BYTES];
 
 	char *in; /* NULL: nothing is kept */

@@ -200,6 +200,8 @@ static void watch(struct connection *connection)
 	bool in = connection->stop == STOP_NONE && !connection->half_closed &&
 	          (connection->in == NULL || connection->in_end < connection->in_room || connection->slot_count == 0);
 	bool out = connection->out.length > connection->sent || link_wants_write(&connection->link);
+	if (in && link_pending(&connection->link)) /* there was no room for it */
+		connection_touch(connection);
 	if (in == connection->watched_in && out == connection->watched_out)
 		return;
 	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);

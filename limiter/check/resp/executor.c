@@ -430,6 +430,8 @@ void connection_run(struct connection *connection)
 		connection->stop = STOP_NONE;
 	if (connection->server->stopping)
 		connection->stop = STOP_FINISHED;
+	if (connection->stop == STOP_NONE && link_pending(&connection->link))
+		connection_read(connection);
 	while (connection->stop == STOP_NONE && !connection->dead) {
 		if (connection->out.length - connection->sent > RESP_OUTPUT_MAX_BYTES)
 			connection->stop = STOP_OUTPUT;
