@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from support import cases
 from support.archiver_page import looking, shared
 from support.page_rows import DAY_MS, HOUR_MS, Week
+from support.place import until
 
 NO_END_MS = 253402300800000
 WEEK = Week(int(time.time() * 1000))
@@ -183,7 +184,8 @@ def test_one_time_zone_is_named_and_everything_is_in_it(_):
                         .some((form) => written(form) === one.textContent);
                 }}).map((one) => one.outerHTML)""")
                 assert wrong == [], (name, zone, wrong)
-                sentence = view.page.run("document.querySelector('#content .soft, .figures')?.parentNode.innerText")
+                sentence = until(lambda: view.page.run("document.querySelector('#content .soft, .figures')?.parentNode.innerText"),
+                                 "the view is there")
                 assert any(one in sentence for one in letters), (name, zone, sentence)
                 if "span" not in more and name in ("overview", "top", "decisions", "user"):
                     assert zone in view.text("label[for=field-until]")
