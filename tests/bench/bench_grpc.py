@@ -12,6 +12,7 @@ each request, looks at nothing, and answers as many bytes.
 import contextlib
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -20,11 +21,10 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import bench
+from support.cases import Skipped
 from support.check_http import Weir
 from support.place import PATIENCE_S, free_port
 from support.traffic import zone
-
-from parts.programs import find  # pylint: disable=wrong-import-order
 
 SHAPES, ROUNDS, SECONDS = (((1, 100),), 1, 0.1) if bench.SMOKE else (((1, 100), (8, 32), (50, 1)), 5, 2)
 FEW = 2000
@@ -38,7 +38,7 @@ def ask(server, shape, body, calls):
     """(calls a second, ns of the server for a call)"""
     (port, pid), (clients, streams) = server, shape
     before = bench.cpu_ns(pid)
-    done = subprocess.run([find("h2load"), "-c", str(clients), "-m", str(streams), "-n", str(calls), "-d", body,
+    done = subprocess.run(["h2load", "-c", str(clients), "-m", str(streams), "-n", str(calls), "-d", body,
                            "-H", "content-type: application/grpc", "-H", "te: trailers", f"http://127.0.0.1:{port}{METHOD}"],
                           capture_output=True, text=True, timeout=SECONDS + 4 * PATIENCE_S, check=True)
     assert f" {calls} succeeded" in done.stdout, done.stdout
@@ -65,6 +65,8 @@ def bare():
 
 def measure(place):
     """Both in turn, by each shape."""
+    if shutil.which("h2load") is None:
+        raise Skipped("there is no h2load here: Debian has it in nghttp2-client")
     body, port = place.write("call", CALL), free_port()
     weir = Weir(place, [zone("site", [LIMIT], key=["user"], match={"domain": ["rl"]})], threads=1,
                 listen={"grpc": f"127.0.0.1:{port}"}).ready("site")
