@@ -1,12 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structured fields of draft-ietf-httpapi-ratelimit-headers since its version 08, or the X- fields of old. */
+/* The order of answers, and structured fields of draft-ietf-httpapi-ratelimit-headers since its version 08, or the X- fields of old. */
 #include "limiter/check/told.h"
 
 #include "common/policy/policy.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { ZONE_BYTES = WEIR_ZONE_NAME_MAX_BYTES + 64, VALUE_BYTES = TOLD_ZONES_MAX * ZONE_BYTES };
+
+void told_settle(struct check_answer *answer, enum weir_on_unavailable on_unavailable)
+{
+	bool unavailable = answer->outcome == CHECK_UNAVAILABLE;
+	if (answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED ||
+	    (unavailable && on_unavailable == WEIR_ON_UNAVAILABLE_ERROR))
+		return;
+	bool denied = unavailable && on_unavailable == WEIR_ON_UNAVAILABLE_DENY;
+	*answer = (struct check_answer){.outcome = denied ? CHECK_BLOCKED : CHECK_PASSED,
+	                                .retry_after_ms = denied ? TOLD_DENIED_AGAIN_MS : -1,
+	                                .remaining = denied ? 0 : INT64_MAX};
+}
+
+void told_sum(struct told_verdict *verdict, const struct check_answer *answer)
+{
+	if (answer->outcome == CHECK_UNAVAILABLE)
+		verdict->why = check_why_word(answer->why);
+	if (answer->outcome != CHECK_BLOCKED)
+		return;
+	verdict->blocked = true;
+	verdict->never |= answer->retry_after_ms < 0;
+	if (answer->retry_after_ms > verdict->retry_ms)
+		verdict->retry_ms = answer->retry_after_ms;
+}
+
+int64_t told_retry_ms(const struct told_verdict *verdict)
+{
+	return verdict->blocked && !verdict->never ? verdict->retry_ms : -1;
+}
+
+bool told_is_tighter(const struct check_answer *a, const struct check_answer *b)
+{
+	if (a->outcome != b->outcome)
+		return a->outcome == CHECK_BLOCKED;
+	if (a->outcome != CHECK_BLOCKED)
+		return a->remaining < b->remaining;
+	return b->retry_after_ms >= 0 && (a->retry_after_ms < 0 || a->retry_after_ms > b->retry_after_ms);
+}
+
+uint32_t told_add(struct told told[TOLD_ZONES_MAX], uint32_t count, const struct told *zone)
+{
+	uint32_t at = 0;
+	if (zone->answer->limit == 0 || zone->answer->outcome == CHECK_UNAVAILABLE)
+		return count;
+	while (at < count && !told_is_tighter(zone->answer, told[at].answer))
+		at++;
+	if (at == TOLD_ZONES_MAX)
+		return count;
+	count += count < TOLD_ZONES_MAX;
+	memmove(&told[at + 1], &told[at], (count - at - 1) * sizeof *told);
+	told[at] = *zone;
+	return count;
+}
 
 int64_t told_wait_ms(const struct check_answer *answer)
 {

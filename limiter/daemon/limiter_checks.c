@@ -93,9 +93,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
          "Connections closed, and frames of HTTP/2 refused, because what came was not of the protocol, or too large."},
 	[STALLED] =
 		{"weir_check_stalled_connections_total", WEIR_COUNTER, "connections", WEIR_NO_LABELS,
-         "Connections and calls that were ended because a command or request did not end, or a reply was not read."},
+         "Connections and calls that were ended because a command or request did not end, a reply was not read, or the password "
+         "was not shown."},
 	[BUFFERED] = {"weir_check_buffered_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
-                  "Memory for what connections have sent or not read yet."},
+                  "Memory for what connections have sent or not read yet, and for the buckets of their quotas."},
 	[COMMANDS] = {"weir_check_commands_total", WEIR_COUNTER, "commands",
                   WEIR_LABELS({"command", "the command's name in lower case, or (unknown)"}),
                   "Commands that clients sent."},

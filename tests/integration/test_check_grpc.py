@@ -15,8 +15,9 @@ from support.rate_limits import OK, OVER_LIMIT, Caller, descriptor, headers, ser
 import grpc
 from functools import partial
 from support import cases, metrics
+from support.check_http import Caller as HttpCaller
 from support.checks import crowd
-from support.place import PATIENCE_S, until
+from support.place import PATIENCE_S, free_port, until
 from support.traffic import sliding, zone
 
 from parts import tls
@@ -89,6 +90,25 @@ def test_each_descriptor_has_its_status(place):
         # several entries
         assert [caller.passes(descriptor(foo="*", baz="not-so-shady")) for _ in range(2)] == [True, False]
         assert all(caller.passes(descriptor(foo="*", baz="shady")) for _ in range(3))
+
+
+def test_what_can_never_pass_is_told_first(place):
+    """The order of zones that block, by gRPC as by HTTP: where no time helps, none is told."""
+    pages, slow = free_port(), zone("slow", [sliding(4, "1h")], key=["user"])
+    zones = [zone("small", [sliding(3, "1s")], key=["user"]), slow]
+    with serving(place, zones, listen={"check_http": f"127.0.0.1:{pages}"}) as (_, port), Caller(port) as caller:
+        assert caller.passes(descriptor(3, user="ann"))
+        answer = caller.ask(descriptor(4, user="ann"))  # would pass in small never, in slow in an hour
+        assert answer.overall_code == OVER_LIMIT and answer.statuses[0].current_limit.name == "small", answer
+        fields = headers(answer)
+        assert "Retry-After" not in fields and fields["RateLimit"].startswith('"small";r='), fields
+        assert answer.statuses[0].duration_until_reset.seconds <= 1
+        # one more passes in slow; of two that block, or of one, the longest is first, by both
+        with HttpCaller(pages) as other:
+            other.nginx(x_forwarded_user="ann")
+            fields, (status, by_http, _) = headers(caller.ask(descriptor(user="ann"))), other.nginx(x_forwarded_user="ann")
+        assert status == 429 and fields["RateLimit-Policy"] == by_http["RateLimit-Policy"] == '"slow";q=4;w=3600, "small";q=3;w=1'
+        assert 3500 < int(by_http["Retry-After"]) <= int(fields["Retry-After"]) <= 3600
 
 
 def test_an_address_and_shadow(place):

@@ -2,6 +2,8 @@
 """Checks by gRPC for tests: a `weir run` that takes them, and calls as Envoy makes them."""
 
 import contextlib
+import queue
+import threading
 
 from support import venv
 
@@ -10,6 +12,7 @@ venv.enter("grpc")
 # pylint: disable=wrong-import-position
 import grpc
 from envoy.extensions.common.ratelimit.v3 import ratelimit_pb2
+from envoy.service.rate_limit_quota.v3 import rlqs_pb2, rlqs_pb2_grpc
 from envoy.service.ratelimit.v3 import rls_pb2, rls_pb2_grpc
 from google.protobuf import wrappers_pb2
 
@@ -96,3 +99,63 @@ def serving(place, zones, *, listen=None, metadata=(), credentials=None, threads
             until(lambda key=f"other-{number}": answers(key), "checks are answered", running=weir)
     yield weir, port
     assert weir.stop() == 0, weir.said()
+
+
+class Quotas:
+    """A stream of quotas on a channel: reports go out, what buckets are told comes back."""
+
+    def __init__(self, channel):
+        self.told = {}  # bucket's id -> the last assignment
+        self.ended = None  # (code, words)
+        self.messages = 0
+        self._reports, self._changed = queue.Queue(), threading.Condition()
+        self._stream = rlqs_pb2_grpc.RateLimitQuotaServiceStub(channel).StreamRateLimitQuotas(iter(self._reports.get, None))
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._reports.put(None)
+        self._stream.cancel()
+        self._reading.join()
+
+    def _read(self):
+        try:
+            for response in self._stream:
+                with self._changed:
+                    self.messages += 1
+                    for action in response.bucket_action:
+                        self.told[bucket_id(action.bucket_id.bucket)] = action.quota_assignment_action
+                    self._changed.notify_all()
+        except grpc.RpcError as error:
+            with self._changed:
+                self.ended = error.code(), error.details()  # pylint: disable=no-member
+                self._changed.notify_all()
+
+    def report(self, *usages, domain="rl"):
+        """Usages: (the bucket's fields, requests let pass), in the last second."""
+        reports = rlqs_pb2.RateLimitQuotaUsageReports(domain=domain)
+        for fields, allowed in usages:
+            usage = reports.bucket_quota_usages.add(num_requests_allowed=allowed)
+            usage.bucket_id.bucket.update(fields)
+            usage.time_elapsed.seconds = 1
+        self._reports.put(reports)
+
+    def until(self, condition, what):
+        """Waits for what comes to make a condition true."""
+        with self._changed:
+            assert self._changed.wait_for(condition, PATIENCE_S), (what, self.ended, self.told)
+
+    def tokens(self, **fields):
+        """The tokens of a bucket's assignment, once it is told one; None: a blanket rule."""
+        name = bucket_id(fields)
+        self.until(lambda: name in self.told, f"{name} is told")
+        strategy = self.told[name].rate_limit_strategy
+        return strategy.token_bucket.max_tokens if strategy.HasField("token_bucket") else None
+
+
+def bucket_id(fields):
+    """A bucket's name here."""
+    return tuple(sorted(dict(fields).items()))

@@ -12,6 +12,7 @@ import sys
 _TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _SKIPPED = 77
 _PATIENCE_S = 900
+_ENTERED = "WEIR_TESTS_PYTHON"  # who has entered one, and which
 
 
 def enter(*name):
@@ -23,5 +24,10 @@ def enter(*name):
         print("skipped: no Python packages for these tests", flush=True)
         sys.exit(_SKIPPED if made.returncode == _SKIPPED else 1)
     if os.path.abspath(sys.prefix) != os.path.dirname(os.path.dirname(interpreter)):
+        # A process that enters two of them would go from one to the other without end.
+        mine = f"{os.getpid()} {interpreter}"
+        before, os.environ[_ENTERED] = os.environ.get(_ENTERED, ""), mine
+        if before.startswith(f"{os.getpid()} "):
+            sys.exit(f"{sys.argv[0]} needs the packages of two Pythons: of {before.split()[1]} and {interpreter}")
         sys.stdout.flush()
         os.execv(interpreter, [interpreter, *sys.orig_argv[1:]])

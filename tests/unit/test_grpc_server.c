@@ -19,11 +19,12 @@
 
 #include <cmocka.h>
 
-enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7 };
+enum { DATA = 0, HEADERS = 1, RST_STREAM = 3, SETTINGS = 4, PING = 6, GOAWAY = 7, WINDOW_UPDATE = 8, CONTINUATION = 9 };
 enum { END_STREAM = 1, END_HEADERS = 4 };
 enum { PENDING_MAX = 1 << 14, PATIENCE_MS = 20000, STREAMS = 64 };
 
 static const char limit_path[] = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+static const char quota_path[] = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 static const char zones_text[] = "[{\"name\":\"z\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\","
 								 "\"rate\":10,\"window\":\"1m\"}]}]";
 /* domain "rl", one descriptor: user=ann */
@@ -36,7 +37,8 @@ struct scene {
 	struct grpc_server *server;
 	const struct grpc_figures *figures;
 	uint16_t port;
-	int fd; /* the client's */
+	int fd;                    /* the client's */
+	const char *authorization; /* that its calls have; NULL: none */
 	bool later;
 	struct check_answer *pending;
 	uint32_t pending_count;
@@ -219,6 +221,8 @@ static void send_head(struct scene *scene, uint32_t stream, const char *path, co
 	length += put_field(head + length, "content-type", "application/grpc");
 	if (timeout != NULL)
 		length += put_field(head + length, "grpc-timeout", timeout);
+	if (scene->authorization != NULL)
+		length += put_field(head + length, "authorization", scene->authorization);
 	send_frame(scene, HEADERS, END_HEADERS, stream, head, length);
 }
 
@@ -288,6 +292,109 @@ static void what_is_slow_ends(void **state)
 	         12);
 	UNTIL(&scene, scene.closed); /* a frame never ended */
 	assert_true(COUNT(&scene, stalled) >= 2);
+	tear_down(&scene);
+}
+
+/* What a client sends beside a message that does not end is no part of it. */
+static void a_message_that_does_not_end_is_not_renewed(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){.stall_ms = 50});
+	greet(&scene);
+	send_head(&scene, 1, quota_path, NULL);
+	send_frame(&scene, DATA, 0, 1, "\0\0\0\0\x10\x0a", 6);
+	send_head(&scene, 3, quota_path, NULL); /* this one waits between messages */
+	int64_t until_ms = weir_monotonic_ms() + PATIENCE_MS;
+	while (!scene.reset[1] && weir_monotonic_ms() < until_ms) {
+		send_frame(&scene, WINDOW_UPDATE, 0, 1, "\0\0\0\1", 4);
+		turn(&scene);
+	}
+	assert_true(scene.reset[1]);
+	assert_false(scene.reset[3] || scene.closed);
+	tear_down(&scene);
+}
+
+static void header_fields_that_do_not_end_are_not_renewed(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){.stall_ms = 600});
+	greet(&scene);
+	send_frame(&scene, HEADERS, 0, 1, NULL, 0);
+	int64_t next_ms = weir_monotonic_ms() + 300, until_ms = weir_monotonic_ms() + PATIENCE_MS;
+	while (!scene.closed && weir_monotonic_ms() < until_ms) {
+		if (weir_monotonic_ms() >= next_ms) {
+			send_frame(&scene, CONTINUATION, 0, 1, NULL, 0);
+			next_ms += 300;
+		}
+		turn(&scene);
+	}
+	assert_true(scene.closed);
+	assert_int_equal(COUNT(&scene, stalled), 1);
+	assert_int_equal(COUNT(&scene, protocol_errors), 0);
+	tear_down(&scene);
+}
+
+/* Frames of a stream that is over are whole, too, although libnghttp2 tells nobody of them. */
+static void a_client_may_rest_after_any_frame(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){.stall_ms = 50});
+	greet(&scene);
+	send_call(&scene, 1, NULL);
+	UNTIL(&scene, scene.ended[1]);
+	send_frame(&scene, WINDOW_UPDATE, 0, 1, "\0\0\0\1", 4);
+	for (int64_t until_ms = weir_monotonic_ms() + 2500; weir_monotonic_ms() < until_ms;)
+		turn(&scene);
+	assert_false(scene.closed);
+	send_call(&scene, 3, NULL);
+	UNTIL(&scene, scene.ended[3]);
+	tear_down(&scene);
+}
+
+static void a_stream_that_is_not_read_ends(void **state)
+{
+	(void)state;
+	static const char reports[] = "\0\0\0\0\x17\x0a\x02rl\x12\x11\x0a\x0f\x0a\x0d\x0a\x04user\x12\x05"
+								  "annie";
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){.stall_ms = 50});
+	greet(&scene);
+	send_frame(&scene, SETTINGS, 0, 0, "\0\4\0\0\0\0", 6); /* it takes no bytes of answers */
+	send_head(&scene, 1, quota_path, NULL);
+	send_frame(&scene, DATA, 0, 1, reports, sizeof reports - 1);
+	UNTIL(&scene, scene.reset[1]);
+	assert_false(scene.closed);
+	UNTIL(&scene, COUNT(&scene, buffered_bytes) == 0); /* with its bucket */
+	tear_down(&scene);
+}
+
+static void who_shows_no_password_ends(void **state)
+{
+	(void)state;
+	struct scene scene;
+	set_up(&scene, (struct grpc_options){.greeting_ms = 50, .password = "secret"});
+	static const char *const shown[] = {NULL, "Bearer wrong", "Bearer secret"};
+	for (size_t i = 0; i < 3; i++) {
+		scene.authorization = shown[i];
+		scene.closed = scene.left = scene.ended[1] = false;
+		greet(&scene);
+		if (i > 0)
+			send_call(&scene, 1, NULL);
+		if (i < 2) {
+			UNTIL(&scene, scene.closed);
+			assert_true(scene.left); /* it was told */
+			close(scene.fd);
+		}
+	}
+	UNTIL(&scene, scene.ended[1]);
+	for (int64_t until_ms = weir_monotonic_ms() + 2500; weir_monotonic_ms() < until_ms;)
+		turn(&scene);
+	assert_false(scene.closed || scene.left);
+	assert_int_equal(COUNT(&scene, failed_logins), 1);
+	assert_int_equal(COUNT(&scene, stalled), 2);
 	tear_down(&scene);
 }
 
@@ -410,6 +517,11 @@ int main(void)
 		cmocka_unit_test(a_call_is_answered),
 		cmocka_unit_test(what_is_unknown_is_answered_before_its_end),
 		cmocka_unit_test(what_is_slow_ends),
+		cmocka_unit_test(a_message_that_does_not_end_is_not_renewed),
+		cmocka_unit_test(header_fields_that_do_not_end_are_not_renewed),
+		cmocka_unit_test(a_client_may_rest_after_any_frame),
+		cmocka_unit_test(a_stream_that_is_not_read_ends),
+		cmocka_unit_test(who_shows_no_password_ends),
 		cmocka_unit_test(a_deadline_ends_waiting),
 		cmocka_unit_test(calls_that_were_reset_are_bounded),
 		cmocka_unit_test(frames_that_ask_nothing_are_bounded),

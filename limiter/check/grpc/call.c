@@ -27,10 +27,24 @@ _Static_assert(CALL_ASKS_MAX == 1 << TICKET_ASK_BITS && GRPC_CALLS_MAX == 1 << T
 
 static void count_bytes(struct grpc_call *call)
 {
-	struct grpc_server *server = call->connection->server;
-	size_t bytes = call->in.capacity + call->out.capacity + call->keys.capacity;
-	server->buffered += bytes - call->counted;
+	struct grpc_connection *connection = call->connection;
+	size_t bytes = call->in.capacity + call->out.capacity + call->keys.capacity + call->state_bytes;
+	connection->server->buffered += bytes - call->counted;
+	connection->held += bytes - call->counted;
 	call->counted = bytes;
+}
+
+bool call_may_keep(const struct grpc_call *call, size_t bytes)
+{
+	const struct grpc_connection *connection = call->connection;
+	return connection->held + bytes <= GRPC_HELD_MAX_BYTES &&
+	       connection->server->buffered + bytes <= GRPC_BUFFERED_MAX_BYTES;
+}
+
+void call_keeps(struct grpc_call *call, size_t bytes)
+{
+	call->state_bytes = bytes;
+	count_bytes(call);
 }
 
 static struct grpc_call *take_call(struct grpc_server *server)
@@ -110,6 +124,7 @@ static void release(struct grpc_call *call)
 	stop_waiting(call);
 	leave_connection(call);
 	server->buffered -= call->counted;
+	call->connection->held -= call->counted;
 	keep(&call->in, any);
 	keep(&call->out, any);
 	keep(&call->keys, any);
@@ -241,7 +256,11 @@ void call_begin(struct grpc_call *call)
 		call_finish(call, GRPC_UNIMPLEMENTED, "this port takes gRPC alone");
 	else if (!call->authorised)
 		refuse_login(call);
-	else if (call->method == NULL)
+	else
+		call->connection->authorised = true;
+	if (call->finished)
+		return;
+	if (call->method == NULL)
 		call_finish(call, GRPC_UNIMPLEMENTED, "weir has no such method");
 	else if (call->bad_timeout)
 		call_finish(call, GRPC_INVALID_ARGUMENT, "grpc-timeout is no time");
@@ -275,13 +294,20 @@ static enum weir_status next_message(struct grpc_call *call, struct weir_span *m
 static void take_messages(struct grpc_call *call)
 {
 	struct weir_span message;
-	while (!call->finished && next_message(call, &message) == WEIR_OK)
+	bool ended = false;
+	while (!call->finished && next_message(call, &message) == WEIR_OK) {
 		call->method->message(call, message);
+		ended = true;
+	}
 	size_t rest = call->in.length - call->in_start;
 	if (rest > 0)
 		memmove(call->in.at, call->in.at + call->in_start, rest);
 	call->in.length = rest;
 	call->in_start = 0;
+	if (rest == 0)
+		call->partial_ms = 0;
+	else if (ended || call->partial_ms == 0)
+		call->partial_ms = call->connection->server->now_ms;
 }
 
 void call_data(struct grpc_call *call, const char *bytes, size_t length)
@@ -290,8 +316,9 @@ void call_data(struct grpc_call *call, const char *bytes, size_t length)
 	struct weir_span message;
 	if (call->finished || call->ended)
 		return;
-	if (call->connection->server->buffered > GRPC_BUFFERED_MAX_BYTES) {
-		call_finish(call, GRPC_RESOURCE_EXHAUSTED, "too many messages are being read");
+	if (!call_may_keep(call, 0)) {
+		call_finish(call, GRPC_RESOURCE_EXHAUSTED,
+		            "calls hold too much: 32 MiB of a connection at most, 256 MiB in all");
 		return;
 	}
 	while (length > 0 && !call->finished) {
@@ -352,6 +379,8 @@ void call_message_close(struct grpc_call *call)
 	head[2] = (uint8_t)(length >> 16);
 	head[3] = (uint8_t)(length >> 8);
 	head[4] = (uint8_t)length;
+	if (call->message_at == 0)
+		call->read_ms = call->connection->server->now_ms;
 	count_bytes(call);
 	if (call->method->streams)
 		session_answer(call);

@@ -29,6 +29,7 @@ struct grpc_connection *grpc_connection_open(struct grpc_server *server, int fd,
 	                                       .link = link_open(fd, tls, "h2"),
 	                                       .next = server->connections,
 	                                       .watched_in = true,
+	                                       .authorised = server->options.password == NULL,
 	                                       .opened_ms = server->now_ms,
 	                                       .written_ms = server->now_ms};
 	if (server->connections != NULL)
@@ -175,9 +176,10 @@ void grpc_connection_finish(struct grpc_connection *connection)
 static bool call_stalls(const struct grpc_call *call, int64_t now_ms, int64_t stall_ms)
 {
 	bool streams = call->method != NULL && call->method->streams;
-	bool comes_late = !call->ended && !streams && now_ms - call->began_ms > stall_ms;
+	int64_t since_ms = streams ? call->partial_ms : call->began_ms;
+	bool comes_late = !call->ended && since_ms != 0 && now_ms - since_ms > stall_ms;
 	bool read_late = call->finished && now_ms - call->began_ms > stall_ms;
-	bool is_not_read = call->out.length - call->sent > GRPC_MESSAGE_MAX_BYTES && !call->finished;
+	bool is_not_read = call->out.length > call->sent && !call->finished && now_ms - call->read_ms > stall_ms;
 	return !call->closed && (comes_late || read_late || is_not_read);
 }
 
@@ -202,12 +204,20 @@ void grpc_connection_look(struct grpc_connection *connection)
 	bool read_late = connection->out_length > connection->sent && now_ms - connection->written_ms > options->stall_ms;
 	bool written_late = connection->partial_ms != 0 && now_ms - connection->partial_ms > options->stall_ms;
 	bool greets_late = !connection->greeted && now_ms - connection->opened_ms > options->greeting_ms;
+	bool logs_in_late = !connection->authorised && now_ms - connection->opened_ms > options->greeting_ms;
 	connection->frames = 0;
 	if (connection->dead)
 		return;
 	if (read_late || written_late || greets_late) {
 		weir_counter_add(&connection->server->figures.stalled, 1);
 		connection->dead = true;
+		grpc_connection_touch(connection);
+		return;
+	}
+	if (logs_in_late && !connection->failed) { /* it is told, so that a client of ours that is idle connects anew */
+		weir_counter_add(&connection->server->figures.stalled, 1);
+		session_leave(connection);
+		connection->failed = true;
 		grpc_connection_touch(connection);
 		return;
 	}

@@ -9,9 +9,10 @@
  *
  * HTTP/2 is libnghttp2's, which nothing outside of session.c sees. Bounds: GRPC_STREAMS_MAX calls of a connection at a
  * time, and twice as many that wait for answers although their streams were reset; GRPC_CALLS_MAX of all connections;
- * GRPC_HEADERS_MAX_BYTES, GRPC_MESSAGE_MAX_BYTES, GRPC_BUFFERED_MAX_BYTES of messages in all; GRPC_FRAMES_MAX a second
- * that ask nothing; a client that does not read is not read from. A request that does not end, an answer that is not read
- * and a greeting that does not come end their connection or their stream.
+ * GRPC_HEADERS_MAX_BYTES, GRPC_MESSAGE_MAX_BYTES; GRPC_HELD_MAX_BYTES of messages and quotas' buckets of a connection,
+ * GRPC_BUFFERED_MAX_BYTES in all; GRPC_FRAMES_MAX a second that ask nothing; a client that does not read is not read from.
+ * A message that does not end, an answer that is not read and a greeting that does not come end their connection or their
+ * stream, as does a password that is not shown.
  *
  * @thread one: the owner's
  */
@@ -30,6 +31,7 @@ enum {
 	GRPC_CALLS_MAX = 1 << 16,
 	GRPC_HEADERS_MAX_BYTES = 16 << 10,
 	GRPC_MESSAGE_MAX_BYTES = 64 << 10,
+	GRPC_HELD_MAX_BYTES = 32 << 20,
 	GRPC_BUFFERED_MAX_BYTES = 256 << 20,
 	GRPC_FRAMES_MAX = 20000, /* PING, SETTINGS, RST_STREAM, empty DATA and the like, of a connection in a second */
 	GRPC_CONNECTIONS_DEFAULT = 10000,
@@ -44,7 +46,7 @@ struct grpc_options {
 	const char *password; /* borrowed; must come as `authorization: Bearer PASSWORD`; NULL: whoever connects may ask */
 	uint32_t connections; /* at most; 0: GRPC_CONNECTIONS_DEFAULT */
 	int64_t stall_ms;     /* how long a request may take to come, and an answer to be read; 0: the default */
-	int64_t greeting_ms;  /* how long a client may take to begin, TLS included; 0: the default */
+	int64_t greeting_ms;  /* how long a client may take to begin, TLS and the password included; 0: the default */
 	enum weir_on_unavailable on_unavailable; /* status 14; or OK, or OVER_LIMIT, without a limit */
 	enum weir_rate_limit_fields fields;      /* that an answer has for the client of the gateway */
 	bool durable;                            /* answers wait for the log's acknowledgement */
@@ -54,7 +56,7 @@ struct grpc_options {
 struct grpc_figures {
 	struct weir_counter connections; /* that are open */
 	struct weir_counter accepted, refused, failed_logins, protocol_errors;
-	struct weir_counter stalled; /* connections and streams that were ended: too slow */
+	struct weir_counter stalled; /* connections and streams that were ended: too slow, or without the password */
 	struct weir_counter buffered_bytes;
 	struct weir_counter in_flight;               /* calls */
 	struct weir_counter calls[GRPC_METHODS_MAX]; /* by grpc_method_name() */

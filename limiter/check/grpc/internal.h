@@ -80,6 +80,9 @@ struct grpc_call {
 	size_t in_start;
 	struct weir_text out;    /* messages with their heads */
 	size_t sent, message_at; /* of out */
+	int64_t read_ms;         /* since when nothing of out has gone */
+	int64_t partial_ms;      /* since when a message of a stream is not whole; 0: none is */
+	size_t state_bytes;      /* of what the method keeps: call_keeps() */
 	size_t counted;          /* bytes that the server counts for it */
 	struct weir_text keys;   /* joined keys of its asks */
 
@@ -91,6 +94,16 @@ struct grpc_call {
 
 struct nghttp2_session;
 
+enum { FRAME_HEAD_BYTES = 9 };
+
+/* Where among frames what has come ends. */
+struct frame_place {
+	uint32_t left; /* bytes to come of the preface, or of a frame behind its head */
+	uint8_t head[FRAME_HEAD_BYTES];
+	uint32_t head_length; /* bytes of the next frame's head that have come */
+	bool block;           /* a block of header fields goes on in the next frame */
+};
+
 struct grpc_connection {
 	struct grpc_server *server;
 	struct link link;
@@ -98,9 +111,10 @@ struct grpc_connection {
 	struct grpc_connection *previous, *next;
 	struct grpc_connection *next_touched; /* of the turn */
 	bool touched, dead, leaving, watched_in, watched_out;
-	bool greeted; /* a frame has come */
-	bool failed;  /* nothing more is read: it is closed when what is to be said is written */
-	bool pending; /* TLS has more that was received */
+	bool greeted;    /* a frame has come */
+	bool authorised; /* a call with the password has come, or none is asked for */
+	bool failed;     /* nothing more is read: it is closed when what is to be said is written */
+	bool pending;    /* TLS has more that was received */
 
 	char *out; /* NULL: nothing is kept */
 	size_t out_length, sent;
@@ -108,7 +122,9 @@ struct grpc_connection {
 	struct grpc_call *calls;
 	uint32_t call_count;
 	int64_t opened_ms, written_ms;
-	int64_t partial_ms; /* since when a frame is not whole; 0: none is */
+	size_t held; /* bytes that its calls hold */
+	struct frame_place place;
+	int64_t partial_ms; /* since when a frame, or a block of header fields, is not whole; 0: none is */
 	uint32_t frames;    /* that asked nothing, in this second */
 };
 
@@ -204,6 +220,10 @@ void call_message_close(struct grpc_call *call);
 void call_message_drop(struct grpc_call *call);
 /** Nothing more is answered. @param words  a constant; NULL: none */
 void call_finish(struct grpc_call *call, enum grpc_status status, const char *words);
+/** Whether the call may keep so many bytes more: of its connection, and in all. */
+bool call_may_keep(const struct grpc_call *call, size_t bytes);
+/** Tells how many bytes the method keeps for the call now. */
+void call_keeps(struct grpc_call *call, size_t bytes);
 /** Adds an ask, whose key is copied. Never within answered(). @return false: the call asks too much */
 bool call_ask(struct grpc_call *call, const struct call_ask *ask, const struct weir_zone *zone, struct weir_span key);
 /** Has what was added judged, together with other calls' asks. The method's answered() follows, or has been called. */

@@ -6,6 +6,8 @@
  * before it ends, and its tokens are counted in the bucket's zones before it is sent. So whatever the streams are, and
  * whatever becomes of them, no more tokens are given than the limits let pass; what a stream does not use is lost to it.
  * What it let pass beyond its tokens (before its first assignment, say) is counted when it is reported.
+ *
+ * A zone in shadow mode has no say in assignments, so none is counted there: it counts what reports say was let pass.
  */
 #include "limiter/check/grpc/internal.h"
 
@@ -37,6 +39,9 @@ enum { STRATEGY_BLANKET = 1, STRATEGY_TOKENS = 3, ALLOW_ALL = 0, DENY_ALL = 1 };
 enum { TOKENS_MAX_TOKENS = 1, TOKENS_PER_FILL = 2, TOKENS_INTERVAL = 3, WRAPPED_VALUE = 1 };
 
 static const char no_reports[] = "the message is no RateLimitQuotaUsageReports";
+static const char long_id[] = "a bucket's id has at most 4 KiB";
+static const char too_many[] = "a stream has at most 1000 buckets";
+static const char too_much[] = "buckets hold too much: 32 MiB of a connection at most, 256 MiB in all";
 
 struct quota_bucket {
 	char *id; /* the message BucketId as it came */
@@ -48,15 +53,20 @@ struct quota_bucket {
 	uint64_t guess;          /* tokens that the next ask is for at most; 0: nobody knows */
 	int64_t ends_ms;         /* of what it was told last; 0: nothing yet */
 	bool wants;              /* a report came that is not answered */
+	bool shadowed;           /* it was in a zone in shadow mode when it was asked last */
+	uint64_t passed;         /* let pass, and not counted in zones in shadow mode yet */
 	/* of the asks that are under way */
 	uint64_t asked; /* tokens */
-	bool asking, zones, blocked, unavailable;
+	uint64_t asked_passed;
+	bool asking, renews; /* renews: for an assignment; else to count in zones in shadow mode alone */
+	bool zones, blocked, unavailable;
 	int64_t retry_ms, window_ms, remaining;
 };
 
 struct quota_stream {
 	char *domain; /* NULL: it did not come yet */
 	uint32_t domain_length;
+	size_t id_bytes; /* of all buckets */
 	struct quota_bucket *buckets;
 	uint32_t count, room, next; /* next: where asking goes on */
 	uint32_t asking;            /* buckets whose asks are under way */
@@ -78,22 +88,62 @@ static int64_t read_duration(struct weir_span message)
 	return seconds > TTL_MAX_MS ? (int64_t)TTL_MAX_MS * MS : (int64_t)(seconds * MS + nanos / NS_OF_MS % MS);
 }
 
-static struct quota_bucket *find_bucket(struct quota_stream *stream, struct weir_span id)
+static void closed(struct grpc_call *call)
+{
+	struct quota_stream *stream = call->state;
+	if (stream == NULL)
+		return;
+	for (uint32_t i = 0; i < stream->count; i++)
+		free(stream->buckets[i].id);
+	free(stream->buckets);
+	free(stream->domain);
+	free(stream);
+	call->state = NULL;
+	call_keeps(call, 0);
+}
+
+static size_t bytes_of(const struct quota_stream *stream)
+{
+	return sizeof *stream + stream->domain_length + stream->id_bytes + stream->room * sizeof *stream->buckets;
+}
+
+/* A stream ends with what it held. */
+static void refuse(struct grpc_call *call, enum grpc_status status, const char *words)
+{
+	call_finish(call, status, words);
+	closed(call);
+}
+
+/* @return NULL: the stream has ended */
+static struct quota_bucket *add_bucket(struct grpc_call *call, struct quota_stream *stream, struct weir_span id)
+{
+	uint32_t room = stream->count < stream->room ? stream->room : stream->room == 0 ? 4 : 2 * stream->room;
+	const char *full = stream->count == BUCKETS_MAX ? too_many : NULL;
+	if (full == NULL && !call_may_keep(call, id.length + (room - stream->room) * sizeof *stream->buckets))
+		full = too_much;
+	if (full != NULL || id.length > ID_MAX_BYTES) {
+		refuse(call, full != NULL ? GRPC_RESOURCE_EXHAUSTED : GRPC_INVALID_ARGUMENT, full != NULL ? full : long_id);
+		return NULL;
+	}
+	if (room > stream->room)
+		stream->buckets = weir_realloc(stream->buckets, room, sizeof *stream->buckets);
+	stream->room = room;
+	struct quota_bucket *made = &stream->buckets[stream->count++];
+	*made = (struct quota_bucket){.id = weir_copy(id.at, id.length), .id_length = id.length};
+	stream->id_bytes += id.length;
+	call_keeps(call, bytes_of(stream));
+	return made;
+}
+
+/* @return NULL: the stream has ended */
+static struct quota_bucket *find_bucket(struct grpc_call *call, struct quota_stream *stream, struct weir_span id)
 {
 	for (uint32_t i = 0; i < stream->count; i++) {
 		struct quota_bucket *bucket = &stream->buckets[i];
 		if (weir_span_equal(id, (struct weir_span){.at = bucket->id, .length = bucket->id_length}))
 			return bucket;
 	}
-	if (stream->count == BUCKETS_MAX || id.length > ID_MAX_BYTES)
-		return NULL;
-	if (stream->count == stream->room) {
-		stream->room = stream->room == 0 ? 4 : 2 * stream->room;
-		stream->buckets = weir_realloc(stream->buckets, stream->room, sizeof *stream->buckets);
-	}
-	struct quota_bucket *made = &stream->buckets[stream->count++];
-	*made = (struct quota_bucket){.id = weir_copy(id.at, id.length), .id_length = id.length};
-	return made;
+	return add_bucket(call, stream, id);
 }
 
 static uint64_t bounded(uint64_t number)
@@ -101,8 +151,8 @@ static uint64_t bounded(uint64_t number)
 	return number < (uint64_t)WEIR_COST_MAX / 4 ? number : (uint64_t)WEIR_COST_MAX / 4;
 }
 
-/* @return NULL, or what is wrong */
-static const char *take_usage(struct quota_stream *stream, struct weir_span message)
+/* One bucket's report; it may end the stream. */
+static void take_usage(struct grpc_call *call, struct quota_stream *stream, struct weir_span message)
 {
 	struct protobuf_reader reader = protobuf_reader_of(message);
 	struct protobuf_field field;
@@ -119,19 +169,21 @@ static const char *take_usage(struct quota_stream *stream, struct weir_span mess
 		else if (protobuf_is_number(&field, USAGE_DENIED))
 			denied = bounded(field.value);
 	}
-	if (reader.bad || id.length == 0)
-		return no_reports;
-	struct quota_bucket *bucket = find_bucket(stream, id);
+	if (reader.bad || id.length == 0) {
+		refuse(call, GRPC_INVALID_ARGUMENT, no_reports);
+		return;
+	}
+	struct quota_bucket *bucket = find_bucket(call, stream, id);
 	if (bucket == NULL)
-		return "a stream has at most 1000 buckets, of ids up to 4 KiB";
+		return;
 	uint64_t paid = allowed < bucket->left ? allowed : bucket->left;
 	bucket->left -= paid;
 	bucket->spent = bounded(bucket->spent + allowed - paid);
+	bucket->passed = bounded(bucket->passed + allowed);
 	bucket->demand = (allowed + denied) * MS / (uint64_t)(elapsed_ms > MS ? elapsed_ms : MS);
 	if (allowed + denied > 0 && bucket->demand == 0)
 		bucket->demand = 1;
 	bucket->wants = true;
-	return NULL;
 }
 
 /* ---- asking ---- */
@@ -183,27 +235,38 @@ static bool is_due(const struct quota_bucket *bucket, int64_t now_ms)
 	return (used && bucket->wants) || now_ms >= bucket->ends_ms - (bucket->assigned > 0 ? EARLY_MS : 0);
 }
 
-/* @return false: there is no room for its asks now, or it is in too many zones */
+/* Asks in a zone that the bucket is in. @return false: the call has no room */
+static bool ask_zone(struct grpc_call *call, uint32_t number, struct quota_bucket *bucket,
+                     const struct check_found *found)
+{
+	struct call_ask ask = {.part = number, .shadow = found->zone->mode == WEIR_SHADOW};
+	bucket->shadowed |= ask.shadow;
+	if (ask.shadow ? bucket->asked_passed == 0 : !bucket->renews)
+		return true;
+	/* what was let pass and what will be are one cost: what cannot be counted is not assigned */
+	ask.cost = (int64_t)(ask.shadow ? bucket->asked_passed : bucket->asked + bucket->asked_spent);
+	return call_ask(call, &ask, found->zone, found->key);
+}
+
+/* @return false: there is no room for its asks now */
 static bool ask_bucket(struct grpc_call *call, uint32_t number, struct quota_bucket *bucket)
 {
-	struct check_request *fields = call->connection->server->options.request;
 	struct check_found found[CHECK_REQUEST_ZONES_MAX];
 	uint32_t count, before = call->ask_count;
-	bool fits = check_request_find(fields, found, &count) == WEIR_OK;
+	bool fits = true, shadowed = bucket->shadowed;
 	bucket->asked = tokens_for(bucket);
 	bucket->asked_spent = bucket->spent;
-	bucket->zones = bucket->blocked = bucket->unavailable = false;
+	bucket->asked_passed = bucket->passed;
+	bucket->zones = bucket->blocked = bucket->shadowed = false;
 	bucket->retry_ms = bucket->window_ms = 0;
 	bucket->remaining = INT64_MAX;
-	for (uint32_t i = 0; i < count && fits; i++) {
-		/* what was let pass and what will be are one cost: what cannot be counted is not assigned */
-		const struct call_ask ask = {.part = number,
-		                             .shadow = found[i].zone->mode == WEIR_SHADOW,
-		                             .cost = (int64_t)(bucket->asked + bucket->spent)};
-		fits = call_ask(call, &ask, found[i].zone, found[i].key);
-	}
-	if (!fits)
+	bucket->unavailable = check_request_find(call->connection->server->options.request, found, &count) != WEIR_OK;
+	for (uint32_t i = 0; i < count && !bucket->unavailable && fits; i++)
+		fits = ask_zone(call, number, bucket, &found[i]);
+	if (!fits) {
 		call->ask_count = before;
+		bucket->shadowed |= shadowed;
+	}
 	return fits;
 }
 
@@ -235,13 +298,16 @@ static void ask_all(struct grpc_call *call)
 {
 	struct quota_stream *stream = call->state;
 	int64_t now_ms = call->connection->server->now_ms;
-	if (call->open > 0 || stream == NULL || stream->domain == NULL)
+	bool reads = call->out.length - call->sent <= GRPC_MESSAGE_MAX_BYTES; /* else it would be told more than it takes */
+	if (call->open > 0 || stream == NULL || stream->domain == NULL || !reads)
 		return;
 	call->ask_count = 0;
 	weir_text_clear(&call->keys);
 	for (uint32_t i = 0, first = stream->next; i < stream->count; i++) {
 		uint32_t number = (first + i) % stream->count;
-		if (!is_due(&stream->buckets[number], now_ms))
+		struct quota_bucket *bucket = &stream->buckets[number];
+		bucket->renews = is_due(bucket, now_ms);
+		if (!bucket->renews && !(bucket->wants && bucket->shadowed && bucket->passed > 0))
 			continue;
 		stream->next = number;
 		if (stream->asking == BATCH_MAX || !ask_next(call, stream, number))
@@ -251,28 +317,37 @@ static void ask_all(struct grpc_call *call)
 		call_asks_send(call);
 }
 
+/* The first one counts; it may end the stream. */
+static void take_domain(struct grpc_call *call, struct quota_stream *stream, struct weir_span domain)
+{
+	if (stream->domain != NULL || domain.length == 0)
+		return;
+	if (!call_may_keep(call, domain.length)) {
+		refuse(call, GRPC_RESOURCE_EXHAUSTED, too_much);
+		return;
+	}
+	stream->domain = weir_copy(domain.at, domain.length);
+	stream->domain_length = domain.length;
+	call_keeps(call, bytes_of(stream));
+}
+
 static void take_reports(struct grpc_call *call, struct weir_span message)
 {
 	struct protobuf_reader reader = protobuf_reader_of(message);
 	struct protobuf_field field;
-	const char *wrong = NULL;
 	if (call->state == NULL)
 		call->state = weir_alloc(1, sizeof(struct quota_stream));
 	struct quota_stream *stream = call->state;
-	while (wrong == NULL && protobuf_next(&reader, &field)) {
-		if (protobuf_is_bytes(&field, REPORTS_USAGES)) {
-			wrong = take_usage(stream, field.bytes);
-		} else if (protobuf_is_bytes(&field, REPORTS_DOMAIN) && stream->domain == NULL && field.bytes.length > 0) {
-			stream->domain = weir_copy(field.bytes.at, field.bytes.length);
-			stream->domain_length = field.bytes.length;
-		}
+	while (!call->finished && protobuf_next(&reader, &field)) {
+		if (protobuf_is_bytes(&field, REPORTS_USAGES))
+			take_usage(call, stream, field.bytes);
+		else if (protobuf_is_bytes(&field, REPORTS_DOMAIN))
+			take_domain(call, stream, field.bytes);
 	}
-	if (wrong == NULL && reader.bad)
-		wrong = no_reports;
-	if (wrong == NULL && stream->domain == NULL)
-		wrong = "the first message has no domain";
-	if (wrong != NULL)
-		call_finish(call, GRPC_INVALID_ARGUMENT, wrong);
+	if (call->finished)
+		return;
+	if (reader.bad || stream->domain == NULL)
+		refuse(call, GRPC_INVALID_ARGUMENT, reader.bad ? no_reports : "the first message has no domain");
 	else
 		ask_all(call);
 }
@@ -379,29 +454,19 @@ static void answer(struct grpc_call *call)
 	struct weir_text *text = call_message_open(call);
 	size_t before = text->length;
 	for (uint32_t i = 0; i < stream->count && stream->asking > 0; i++) {
-		if (!stream->buckets[i].asking)
+		struct quota_bucket *bucket = &stream->buckets[i];
+		if (!bucket->asking)
 			continue;
-		stream->buckets[i].asking = false;
+		bucket->asking = false;
 		stream->asking--;
-		assign(call, text, &stream->buckets[i]);
+		bucket->passed -= bucket->asked_passed; /* what came meanwhile is counted with the next report */
+		if (bucket->renews)
+			assign(call, text, bucket);
 	}
 	if (text->length > before)
 		call_message_close(call);
 	else
 		call_message_drop(call);
-}
-
-static void closed(struct grpc_call *call)
-{
-	struct quota_stream *stream = call->state;
-	if (stream == NULL)
-		return;
-	for (uint32_t i = 0; i < stream->count; i++)
-		free(stream->buckets[i].id);
-	free(stream->buckets);
-	free(stream->domain);
-	free(stream);
-	call->state = NULL;
 }
 
 const struct grpc_method method_quota = {

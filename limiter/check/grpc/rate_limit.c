@@ -3,8 +3,8 @@
  * envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit.
  *
  * A descriptor's entries are fields by their keys, beside `domain`, and `ip` where there is a remote_address. It is asked
- * in each zone that the fields are in; of several, a block counts more than a pass, then the one that lasts longest, or has
- * the least left. A zone in shadow mode is asked, and left out of the answer.
+ * in each zone that the fields are in; which of them counts most, told.h says. A zone in shadow mode is asked, and left out
+ * of the answer.
  */
 #include "limiter/check/grpc/internal.h"
 #include "limiter/check/told.h"
@@ -15,10 +15,8 @@
 
 enum {
 	DESCRIPTORS_MAX = 64,
-	RETRY_AFTER_DENIAL_MS = 1000,
 	MS = 1000,
 	NS_OF_MS = 1000000,
-	FIELD_ZONES_MAX = 4, /* that header fields name */
 };
 
 /* Numbers of fields: RateLimitRequest, RateLimitDescriptor and its Entry, RateLimitResponse and what is in it. */
@@ -28,7 +26,7 @@ enum { RESPONSE_CODE = 1, RESPONSE_STATUSES = 2, RESPONSE_HEADERS = 3 };
 enum { STATUS_CODE = 1, STATUS_LIMIT = 2, STATUS_REMAINING = 3, STATUS_RESET = 4 };
 enum { LIMIT_REQUESTS = 1, LIMIT_UNIT = 2, LIMIT_NAME = 3, DURATION_SECONDS = 1, DURATION_NANOS = 2 };
 enum { HEADER_KEY = 1, HEADER_VALUE = 2 };
-enum code { CODE_OK = 1, CODE_OVER_LIMIT = 2 };
+enum code { CODE_UNKNOWN = 0, CODE_OK = 1, CODE_OVER_LIMIT = 2 };
 
 /* ---- the request ---- */
 
@@ -145,50 +143,36 @@ static const char *ask_zones(struct grpc_call *call, uint32_t part, uint64_t hit
 
 /* How a descriptor did. */
 struct outcome {
-	enum code code;
+	struct told_verdict verdict;
 	const struct call_ask *tightest; /* NULL: no zone */
 };
 
-static bool is_tighter(const struct check_answer *a, const struct check_answer *b)
+static enum code code_of(const struct told_verdict *verdict)
 {
-	if (a->outcome != b->outcome)
-		return a->outcome == CHECK_BLOCKED;
-	return a->outcome == CHECK_BLOCKED ? told_wait_ms(a) > told_wait_ms(b) : a->remaining < b->remaining;
+	if (verdict->blocked)
+		return CODE_OVER_LIMIT;
+	return verdict->why != NULL ? CODE_UNKNOWN : CODE_OK;
 }
 
-/* What a check that could not be judged is told. */
-static void settle_unavailable(struct check_answer *answer, enum weir_on_unavailable on_unavailable)
+/* @param outcomes  set, of each descriptor @return what all come to */
+static struct told_verdict sum_up(struct grpc_call *call, struct outcome *outcomes, uint32_t count)
 {
-	bool denied = on_unavailable == WEIR_ON_UNAVAILABLE_DENY;
-	*answer = (struct check_answer){.outcome = denied ? CHECK_BLOCKED : CHECK_PASSED,
-	                                .retry_after_ms = denied ? RETRY_AFTER_DENIAL_MS : -1,
-	                                .remaining = INT64_MAX};
-}
-
-/* @return whether the answer of an ask says something to the caller */
-static bool counts(const struct call_ask *ask)
-{
-	return !ask->shadow && (ask->answer.outcome == CHECK_PASSED || ask->answer.outcome == CHECK_BLOCKED);
-}
-
-/* @param outcomes  of each descriptor @return whether one is over its limit */
-static bool sum_up(const struct grpc_call *call, struct outcome *outcomes, uint32_t count)
-{
-	bool over = false;
+	struct told_verdict verdict = {0};
 	for (uint32_t i = 0; i < count; i++)
-		outcomes[i] = (struct outcome){.code = CODE_OK};
+		outcomes[i] = (struct outcome){0};
 	for (uint32_t i = 0; i < call->ask_count; i++) {
-		const struct call_ask *ask = &call->asks[i];
+		struct call_ask *ask = &call->asks[i];
 		struct outcome *outcome = &outcomes[ask->part];
-		if (!counts(ask))
+		if (ask->shadow)
 			continue;
-		if (ask->answer.outcome == CHECK_BLOCKED)
-			outcome->code = CODE_OVER_LIMIT;
-		if (outcome->tightest == NULL || is_tighter(&ask->answer, &outcome->tightest->answer))
+		told_settle(&ask->answer, call->connection->server->options.on_unavailable);
+		told_sum(&verdict, &ask->answer);
+		told_sum(&outcome->verdict, &ask->answer);
+		if (ask->answer.outcome != CHECK_UNAVAILABLE &&
+		    (outcome->tightest == NULL || told_is_tighter(&ask->answer, &outcome->tightest->answer)))
 			outcome->tightest = ask;
-		over |= outcome->code == CODE_OVER_LIMIT;
 	}
-	return over;
+	return verdict;
 }
 
 /* Envoy's units have one length each; of others it is told the name alone. */
@@ -222,7 +206,7 @@ static void put_duration(struct weir_text *text, uint32_t number, int64_t ms)
 static void put_status(struct weir_text *text, const struct outcome *outcome)
 {
 	size_t status = protobuf_open(text, RESPONSE_STATUSES);
-	protobuf_put_number(text, STATUS_CODE, outcome->code);
+	protobuf_put_number(text, STATUS_CODE, code_of(&outcome->verdict));
 	const struct check_answer *answer = outcome->tightest != NULL ? &outcome->tightest->answer : NULL;
 	if (answer != NULL && answer->limit > 0) {
 		size_t limit = protobuf_open(text, STATUS_LIMIT);
@@ -251,35 +235,16 @@ static void put_header(void *context, const char *name, struct weir_span value)
 	protobuf_close(text, header);
 }
 
-/* The zones that header fields tell of, the tightest first. @return how many */
-static uint32_t find_told(const struct grpc_call *call, struct told told[FIELD_ZONES_MAX])
+static void put_headers(struct grpc_call *call, struct weir_text *text, const struct told_verdict *verdict)
 {
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < call->ask_count; i++) {
-		const struct call_ask *ask = &call->asks[i];
-		if (!counts(ask) || ask->answer.limit == 0)
-			continue;
-		uint32_t at = 0;
-		while (at < count && !is_tighter(&ask->answer, told[at].answer))
-			at++;
-		if (at == FIELD_ZONES_MAX)
-			continue;
-		count += count < FIELD_ZONES_MAX;
-		memmove(&told[at + 1], &told[at], (count - at - 1) * sizeof *told);
-		told[at] = (struct told){.zone = ask->zone, .answer = &ask->answer};
-	}
-	return count;
-}
-
-static void put_headers(struct grpc_call *call, struct weir_text *text, bool over)
-{
-	struct told told[FIELD_ZONES_MAX];
+	struct told told[TOLD_ZONES_MAX];
 	enum weir_rate_limit_fields fields = call->connection->server->options.fields;
-	told_fields(fields, told, find_told(call, told), put_header, text);
-	int64_t retry_ms = -1;
-	for (uint32_t i = 0; over && i < call->ask_count; i++)
-		if (counts(&call->asks[i]) && call->asks[i].answer.retry_after_ms > retry_ms)
-			retry_ms = call->asks[i].answer.retry_after_ms;
+	int64_t retry_ms = told_retry_ms(verdict);
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < call->ask_count; i++)
+		if (!call->asks[i].shadow)
+			count = told_add(told, count, &(struct told){.zone = call->asks[i].zone, .answer = &call->asks[i].answer});
+	told_fields(fields, told, count, put_header, text);
 	if (retry_ms < 0 || fields == WEIR_FIELDS_OFF)
 		return;
 	char value[32];
@@ -289,36 +254,20 @@ static void put_headers(struct grpc_call *call, struct weir_text *text, bool ove
 
 /* ---- the end ---- */
 
-/* @return why the call cannot be answered; NULL: it can */
-static const char *settle_answers(struct grpc_call *call)
-{
-	enum weir_on_unavailable on_unavailable = call->connection->server->options.on_unavailable;
-	for (uint32_t i = 0; i < call->ask_count; i++) {
-		struct check_answer *answer = &call->asks[i].answer;
-		if (answer->outcome != CHECK_UNAVAILABLE || call->asks[i].shadow)
-			continue;
-		if (on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
-			return check_why_word(answer->why);
-		settle_unavailable(answer, on_unavailable);
-	}
-	return NULL;
-}
-
 static void answer(struct grpc_call *call)
 {
 	struct outcome outcomes[DESCRIPTORS_MAX];
 	uint32_t count = (uint32_t)(uintptr_t)call->state;
-	const char *why = settle_answers(call);
-	if (why != NULL) {
-		call_finish(call, GRPC_UNAVAILABLE, why);
+	const struct told_verdict verdict = sum_up(call, outcomes, count);
+	if (!verdict.blocked && verdict.why != NULL) {
+		call_finish(call, GRPC_UNAVAILABLE, verdict.why);
 		return;
 	}
-	bool over = sum_up(call, outcomes, count);
 	struct weir_text *text = call_message_open(call);
-	protobuf_put_number(text, RESPONSE_CODE, over ? CODE_OVER_LIMIT : CODE_OK);
+	protobuf_put_number(text, RESPONSE_CODE, code_of(&verdict));
 	for (uint32_t i = 0; i < count; i++)
 		put_status(text, &outcomes[i]);
-	put_headers(call, text, over);
+	put_headers(call, text, &verdict);
 	call_message_close(call);
 	call_finish(call, GRPC_OK, NULL);
 }

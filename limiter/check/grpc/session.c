@@ -63,15 +63,6 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	return 0;
 }
 
-static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *context)
-{
-	struct grpc_connection *connection = context;
-	/* of a stream that is over, no end is told */
-	if (head->type != NGHTTP2_DATA || call_of(session, head->stream_id) != NULL)
-		connection->partial_ms = connection->server->now_ms;
-	return 0;
-}
-
 /* One more that asks nothing. */
 static int count_frame(struct grpc_connection *connection)
 {
@@ -82,7 +73,6 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 {
 	struct grpc_connection *connection = context;
 	bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-	connection->partial_ms = 0;
 	connection->greeted = true;
 	if (frame->hd.type != NGHTTP2_HEADERS && (frame->hd.type != NGHTTP2_DATA || (frame->hd.length == 0 && !ends)))
 		return count_frame(connection);
@@ -102,7 +92,6 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 {
 	struct grpc_connection *connection = context;
 	(void)session, (void)frame, (void)code;
-	connection->partial_ms = 0;
 	weir_counter_add(&connection->server->figures.protocol_errors, 1);
 	return count_frame(connection);
 }
@@ -160,6 +149,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream, uint8_t *room
 	if (some > 0)
 		memcpy(room, call->out.at + call->sent, some);
 	call->sent += some;
+	call->read_ms = call->connection->server->now_ms;
 	if (call->sent < call->out.length)
 		return (ssize_t)some;
 	call->sent = 0;
@@ -224,7 +214,6 @@ void session_prepare(struct grpc_server *server)
 	nghttp2_session_callbacks_set_on_begin_headers_callback(server->callbacks, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(server->callbacks, on_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(server->callbacks, on_data);
-	nghttp2_session_callbacks_set_on_begin_frame_callback(server->callbacks, on_begin_frame);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(server->callbacks, on_frame);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(server->callbacks, on_invalid_frame);
 	nghttp2_session_callbacks_set_on_stream_close_callback(server->callbacks, on_close);
@@ -245,6 +234,7 @@ void session_unprepare(struct grpc_server *server)
 void session_open(struct grpc_connection *connection)
 {
 	const struct grpc_server *server = connection->server;
+	connection->place.left = NGHTTP2_CLIENT_MAGIC_LEN;
 	const nghttp2_settings_entry settings[] = {
 		{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_STREAMS_MAX},
 		{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, WINDOW_BYTES},
@@ -269,8 +259,40 @@ void session_close(struct grpc_connection *connection)
 	}
 }
 
+static bool is_between(const struct frame_place *place)
+{
+	return place->left == 0 && place->head_length == 0 && !place->block;
+}
+
+/* Libnghttp2 tells of no end of what it passes over, so frames are followed here. @return whether one ended */
+static bool follow(struct frame_place *place, const uint8_t *at, size_t length)
+{
+	bool ended = false;
+	for (const uint8_t *end = at + length; at < end;) {
+		size_t some = place->left < (size_t)(end - at) ? place->left : (size_t)(end - at);
+		if (some == 0)
+			place->head[place->head_length++] = *at++;
+		place->left -= (uint32_t)some;
+		at += some;
+		if (place->head_length == FRAME_HEAD_BYTES) {
+			const uint8_t *head = place->head;
+			place->left = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
+			place->head_length = 0;
+			if (head[3] == NGHTTP2_HEADERS || head[3] == NGHTTP2_CONTINUATION)
+				place->block = (head[4] & NGHTTP2_FLAG_END_HEADERS) == 0;
+		}
+		ended |= is_between(place);
+	}
+	return ended;
+}
+
 bool session_receive(struct grpc_connection *connection, const char *bytes, size_t length)
 {
+	bool ended = follow(&connection->place, (const uint8_t *)bytes, length);
+	if (is_between(&connection->place))
+		connection->partial_ms = 0;
+	else if (ended || connection->partial_ms == 0)
+		connection->partial_ms = connection->server->now_ms;
 	ssize_t taken = nghttp2_session_mem_recv(connection->session, (const uint8_t *)bytes, length);
 	if (taken < 0)
 		weir_counter_add(&connection->server->figures.protocol_errors, 1);

@@ -129,16 +129,6 @@ void exchange_take_answer(struct http_connection *connection, uint32_t index, co
 	exchange_clear(exchange);
 }
 
-bool answer_is_tighter(const struct check_answer *a, const struct check_answer *b)
-{
-	bool a_blocks = a->outcome == CHECK_BLOCKED, b_blocks = b->outcome == CHECK_BLOCKED;
-	if (a_blocks != b_blocks)
-		return a_blocks;
-	if (!a_blocks)
-		return a->remaining < b->remaining;
-	return b->retry_after_ms != -1 && (a->retry_after_ms == -1 || a->retry_after_ms > b->retry_after_ms);
-}
-
 /* ---- a gateway's request ---- */
 
 struct subject {

@@ -135,8 +135,6 @@ void exchange_take_answer(struct http_connection *connection, uint32_t index, co
 /** Forgets the asks: ready for the next request. */
 void exchange_clear(struct exchange *exchange);
 void exchange_deinit(struct exchange *exchange);
-/** Which answer matters more to the client: of a block the longest, of a pass the one with the least left. */
-bool answer_is_tighter(const struct check_answer *a, const struct check_answer *b);
 /** The path that a target begins with; NULL: there is none that is known. @param index  set to its number */
 const char *route_of(struct weir_span target, uint32_t *index);
 

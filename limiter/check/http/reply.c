@@ -9,8 +9,6 @@
 #include "limiter/check/http/internal.h"
 #include "limiter/check/told.h"
 
-enum { DENIED_AGAIN_MS = 1000 };
-
 static const char quota_exceeded[] = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
 static const char *reason_of(int status)
@@ -100,41 +98,21 @@ void reply_problem(struct http_connection *connection, int status, const char *t
 
 /* ---- a verdict ---- */
 
-/* What cannot be judged becomes what the configuration says. @return why the request cannot be answered; NULL: it can */
-static const char *settle(struct http_connection *connection)
+/* What all answers come to. @param told  set: the zones that the reply tells of @param count  set: of told */
+static struct told_verdict sum_up(struct http_connection *connection, struct told told[TOLD_ZONES_MAX], uint32_t *count)
 {
 	struct exchange *exchange = &connection->exchange;
-	const char *why = NULL;
+	struct told_verdict verdict = {0};
+	*count = 0;
 	for (uint32_t i = 0; i < exchange->ask_count; i++) {
-		struct check_answer *answer = &exchange->asks[i].answer;
-		if (exchange->asks[i].shadow || answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED)
+		struct http_ask *ask = &exchange->asks[i];
+		if (ask->shadow)
 			continue;
-		bool unavailable = answer->outcome == CHECK_UNAVAILABLE; /* else its zone was removed just now: it passes */
-		if (unavailable && connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
-			why = check_why_word(answer->why);
-		bool denied = unavailable && connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_DENY;
-		*answer = (struct check_answer){.outcome = denied ? CHECK_BLOCKED : CHECK_PASSED,
-		                                .retry_after_ms = denied ? DENIED_AGAIN_MS : -1};
+		told_settle(&ask->answer, connection->server->options.on_unavailable);
+		told_sum(&verdict, &ask->answer);
+		*count = told_add(told, *count, &(struct told){.zone = ask->zone, .answer = &ask->answer});
 	}
-	return why;
-}
-
-/* The zones that the reply tells of, the tightest first. @return how many */
-static uint32_t find_told(const struct exchange *exchange, struct told told[TOLD_ZONES_MAX + 1])
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < exchange->ask_count; i++) {
-		const struct http_ask *ask = &exchange->asks[i];
-		if (ask->shadow || ask->answer.limit == 0)
-			continue;
-		uint32_t at = 0;
-		while (at < count && !answer_is_tighter(&ask->answer, told[at].answer))
-			at++;
-		memmove(&told[at + 1], &told[at], (count - at) * sizeof *told);
-		told[at] = (struct told){.zone = ask->zone, .answer = &ask->answer};
-		count += count < TOLD_ZONES_MAX;
-	}
-	return count;
+	return verdict;
 }
 
 static void put_field(void *context, const char *name, struct weir_span value)
@@ -166,30 +144,21 @@ static void write_violations(const struct exchange *exchange, int status, struct
 void reply_verdict(struct http_connection *connection)
 {
 	const struct exchange *exchange = &connection->exchange;
-	const char *why = settle(connection);
-	struct told told[TOLD_ZONES_MAX + 1];
-	int64_t retry_ms = -1;
-	bool blocked = false, never = false;
-	for (uint32_t i = 0; i < exchange->ask_count; i++) {
-		const struct check_answer *answer = &exchange->asks[i].answer;
-		if (exchange->asks[i].shadow || answer->outcome != CHECK_BLOCKED)
-			continue;
-		blocked = true;
-		never |= answer->retry_after_ms < 0;
-		if (answer->retry_after_ms > retry_ms)
-			retry_ms = answer->retry_after_ms;
-	}
-	if (!blocked && why != NULL) {
-		reply_problem(connection, 503, "The check cannot be judged now", why);
+	struct told told[TOLD_ZONES_MAX];
+	uint32_t count;
+	const struct told_verdict verdict = sum_up(connection, told, &count);
+	int64_t retry_ms = told_retry_ms(&verdict);
+	if (!verdict.blocked && verdict.why != NULL) {
+		reply_problem(connection, 503, "The check cannot be judged now", verdict.why);
 		return;
 	}
-	struct weir_text *out = open_head(connection, blocked ? exchange->denies : 200);
-	told_fields(connection->server->options.fields, told, find_told(exchange, told), put_field, out);
-	if (blocked && !never)
+	struct weir_text *out = open_head(connection, verdict.blocked ? exchange->denies : 200);
+	told_fields(connection->server->options.fields, told, count, put_field, out);
+	if (retry_ms >= 0)
 		put_number(out, "\r\nRetry-After: ", told_seconds(retry_ms));
 	struct weir_text body = {0};
-	if (blocked)
+	if (verdict.blocked)
 		write_violations(exchange, exchange->denies, &body);
-	close_head(connection, blocked ? "application/problem+json" : NULL, weir_text_span(&body));
+	close_head(connection, verdict.blocked ? "application/problem+json" : NULL, weir_text_span(&body));
 	weir_text_deinit(&body);
 }

@@ -30,6 +30,7 @@ struct check_request {
 	struct weir_error error;
 	int64_t look_ms; /* monotonic: when the lists are looked at next */
 	struct weir_fault refused;
+	struct weir_notice crowded;
 
 	struct weir_record record;
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
@@ -219,6 +220,16 @@ bool check_request_client(struct check_request *request, struct weir_span hops, 
 	return ip->at != NULL;
 }
 
+static enum weir_status refuse_crowd(struct check_request *request)
+{
+	weir_notice_log(
+		&request->crowded, request->options.log, WEIR_LOG_WARNING, "checks",
+		"a request is in more than %d zones by policy %llu, and is not judged. Give zones a \"match\", so that "
+		"each request is in few",
+		CHECK_REQUEST_ZONES_MAX, (unsigned long long)request->version);
+	return WEIR_FULL;
+}
+
 enum weir_status check_request_find(struct check_request *request, struct check_found *found, uint32_t *count)
 {
 	struct weir_span *path = &request->record.fields[WEIR_FIELD_PATH];
@@ -238,7 +249,7 @@ enum weir_status check_request_find(struct check_request *request, struct check_
 			if (zone->done)
 				continue;
 			if (*count == CHECK_REQUEST_ZONES_MAX)
-				return WEIR_FULL;
+				return refuse_crowd(request);
 			found[(*count)++] =
 				(struct check_found){.zone = weir_policy_zone(request->policy, zone->id), .key = matched.events[i].key};
 		}

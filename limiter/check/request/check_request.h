@@ -86,7 +86,7 @@ struct check_found {
  *
  * @param found  room for CHECK_REQUEST_ZONES_MAX
  * @param count  set to how many; 0: the request is in no zone
- * @return WEIR_OK; WEIR_FULL: it is in more zones than that
+ * @return WEIR_OK; WEIR_FULL: it is in more zones than that, which the log says
  */
 WEIR_MUST_USE enum weir_status check_request_find(struct check_request *request, struct check_found *found,
                                                   uint32_t *count);

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Quotas by gRPC in `weir run`: what streams may hold, what zones in shadow mode count, and buckets that are in too many zones."""
+
+import contextlib
+import http.client
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position,wrong-import-order
+from support.rate_limits import Quotas, serving
+
+import grpc
+from support import cases, metrics
+from support.place import PATIENCE_S, free_port, until
+from support.traffic import sliding, zone
+
+SITE = zone("site", [sliding(1000, "1h")], key=["user"])
+DARK = zone("dark", [sliding(1000, "1h")], key=["user"], mode="shadow")
+MIB = 1 << 20
+
+
+@contextlib.contextmanager
+def channel_to(port):
+    """A connection that streams share."""
+    with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        yield channel
+
+
+def left(port, name, key):
+    """What is left to a key in a zone, by a peek over HTTP."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    try:
+        connection.request("POST", "/v1/check", json.dumps({"zone": name, "key": key, "peek": True}))
+        return json.loads(connection.getresponse().read())["remaining"]
+    finally:
+        connection.close()
+
+
+def test_what_streams_hold_is_bounded(place):
+    with serving(place, [SITE]) as (weir, port):
+        def held():
+            return metrics.scrape(weir.pages).value("weir_check_buffered_bytes")
+        with contextlib.ExitStack() as stack:
+            channel = stack.enter_context(channel_to(port))
+            streams = []
+            while len(streams) < 12 and not any(stream.ended for stream in streams):
+                stream = stack.enter_context(Quotas(channel))
+                streams.append(stream)
+                for first in range(0, 990, 15):  # 64 KiB a message at most
+                    stream.report(*[({"blob": f"{number:04}" + "x" * 4000}, 0) for number in range(first, first + 15)])
+                stream.until(lambda stream=stream: stream.ended or len(stream.told) == 990, "all buckets are told")
+            assert len(streams) > 4 and streams[-1].ended == (
+                grpc.StatusCode.RESOURCE_EXHAUSTED, "buckets hold too much: 32 MiB of a connection at most, 256 MiB in all"), [
+                    stream.ended for stream in streams]
+            # what it held is given back, and the others go on
+            assert not any(stream.ended for stream in streams[:-1])
+            until(lambda: 20 * MIB < held() < 33 * MIB, "what is held is counted", running=weir)
+            streams[0].report(({"user": "ann"}, 0))
+            assert streams[0].tokens(user="ann") == 8
+        until(lambda: held() < MIB, "what was held is given back", running=weir)
+
+
+def test_a_stream_has_so_many_buckets(place):
+    with serving(place, [SITE]) as (_, port), channel_to(port) as channel:
+        with Quotas(channel) as stream:
+            stream.report(*[({"n": str(number)}, 0) for number in range(1001)])
+            stream.until(lambda: stream.ended, "the stream ends")
+            assert stream.ended == (grpc.StatusCode.RESOURCE_EXHAUSTED, "a stream has at most 1000 buckets")
+        with Quotas(channel) as stream:
+            stream.report(({"blob": "x" * 5000}, 0))
+            stream.until(lambda: stream.ended, "the stream ends")
+            assert stream.ended == (grpc.StatusCode.INVALID_ARGUMENT, "a bucket's id has at most 4 KiB")
+
+
+def test_zones_in_shadow_mode_count_what_was_let_pass(place):
+    pages = free_port()
+    low = zone("low", [sliding(2, "1h")], key=["user"], mode="shadow")
+    with serving(place, [SITE, DARK, low], listen={"check_http": f"127.0.0.1:{pages}"}) as (_, port), \
+            channel_to(port) as channel, Quotas(channel) as stream:
+        stream.report(({"user": "ann"}, 0))
+        assert stream.tokens(user="ann") == 8
+        assert (left(pages, "site", "ann"), left(pages, "dark", "ann")) == (992, 1000)
+        # whether tokens paid or not, and whether a new assignment is due or not
+        passed = 0
+        for allowed in (1, 3, 2, 9, 1, 0, 40):
+            passed += allowed
+            stream.report(({"user": "ann"}, allowed))
+            until(lambda: left(pages, "dark", "ann") == 1000 - passed, f"{passed} are counted")
+        assert stream.tokens(user="ann") > 8  # whatever the zone with a limit of 2 would say
+        assert left(pages, "site", "ann") < 1000 - passed
+
+
+def test_a_bucket_in_too_many_zones_holds_up_nobody(place):
+    crowd = [zone(f"crowd-{number}", [sliding(1000, "1h")], key=["crowd"]) for number in range(70)]
+    for on_unavailable, blanket in (("error", None), ("deny", 1), ("allow", 0)):
+        with serving(place, [SITE, *crowd], on_unavailable=on_unavailable, state=f"state-{on_unavailable}") as (weir, port), \
+                channel_to(port) as channel, Quotas(channel) as stream:
+            stream.report(({"crowd": "x"}, 1), ({"user": "ann"}, 1))
+            assert stream.tokens(user="ann")
+            for number in range(3):
+                stream.report(({"crowd": "x"}, 1), ({"user": f"bob-{number}"}, 1))
+                assert stream.tokens(user=f"bob-{number}")
+            assert stream.ended is None
+            told = [action for name, action in stream.told.items() if name[0][0] == "crowd"]
+            assert [action.rate_limit_strategy.blanket_rule for action in told] == [blanket] * (blanket is not None)
+            assert "a request is in more than 64 zones" in weir.said(), weir.said()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
