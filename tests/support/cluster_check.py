@@ -16,7 +16,7 @@ import json
 import os
 import sys
 
-from support.place import ROOT, until
+from support.place import PATIENCE_S, ROOT, until
 
 sys.path.append(os.path.join(ROOT, "tests", "conformance", "oracle"))
 
@@ -219,7 +219,7 @@ class Check:
         config = place.write("state.json", json.dumps(self.cluster.sections(partitions=len(self.partitions)), indent=1))
         listed = sorted({key for one in self.partitions.values() for key in one.keys})
         named = place.write("state.keys", b"\n".join(listed) + b"\n")
-        dumped = place.good("state", "--config", config, "--keys", named).out()
+        dumped = place.good("state", "--config", config, "--keys", named, patience_s=10 * PATIENCE_S).out()
         _differ("buckets", sorted(dumped.splitlines()), self.state_lines())
 
 
