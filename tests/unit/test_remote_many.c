@@ -268,7 +268,7 @@ static void what_is_not_acknowledged_is_bounded(void **state)
 	read = read_unacknowledged(source, REMOTE_PIECES_MOST / 2);
 	assert_in_range(read, REMOTE_PIECES_MOST / 2, REMOTE_PIECES_MOST);
 	for (int tries = 0; source->ops->fd(source) != -1 && tries < 60000; tries++)
-		usleep(1000); /* the list is still being read */
+		usleep(1000);                              /* the list is still being read */
 	assert_int_equal(source->ops->fd(source), -1); /* that there is more is no reason to ask */
 	source->ops->free(source);
 	source = open_source(&store, false, 3600000, memory);
