@@ -10,20 +10,23 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import asking_gateways as asking
 from support import cases
-from support.asking_gateways import Stage
-from support.gateways import program
+from support.asking_gateways import Stage, get
+from support.gateways import example, program
 
 
 MODULES = ("mpm_event", "authz_core", "proxy", "proxy_http", "lua")
 
 
-def begin(place, number, port, weir, site):
+def begin(place, number, port, weir, site, more=()):
     """Apache by the example, its modules and files beside it."""
     server, modules = program("apache2"), "/usr/lib/apache2/modules"
-    home, script = place.path(f"apache-{number}"), place.write(f"weir-{number}.lua", asking.recipe("apache.lua").replace("PORT = \"127.0.0.1\", 8082", f"PORT = \"127.0.0.1\", {weir}"))
+    home = place.path(f"apache-{number}")
+    script = place.write(f"weir-{number}.lua", example("checks/apache.lua", ('"127.0.0.1", 8082', f'"127.0.0.1", {weir}')))
     os.mkdir(home)
-    lines = [f'ServerName localhost\nListen 127.0.0.1:{port}\nDefaultRuntimeDir "{home}"\nPidFile "{home}/pid"\nErrorLog "{home}/error.log"']
+    lines = [f"ServerName localhost\nListen 127.0.0.1:{port}",
+             f'DefaultRuntimeDir "{home}"\nPidFile "{home}/pid"\nErrorLog "{home}/error.log"']
     lines += [f'LoadModule {name}_module "{modules}/mod_{name}.so"' for name in MODULES]
+    lines += more
     lines += [asking.recipe("apache.conf", _8000=site).replace("/etc/apache2/weir.lua", script)]
     return place.start("-X", "-f", place.write(f"apache-{number}.conf", "\n".join(lines)), program=server)
 
@@ -45,7 +48,21 @@ def test_what_a_client_writes_is_not_believed(place):
 
 def test_all_pass_while_weir_is_away(place):
     with Stage(place, begin) as stage:
-        asking.away(stage, 200)
+        asking.away(stage, {503: 200, 401: 500})
+
+
+def test_a_page_of_its_own_is_not_asked_for(place):
+    place.write("pages/seen-page", "a page")
+
+    def with_page(*where):
+        return begin(*where, more=[f'DocumentRoot "{place.path("pages")}"', "ErrorDocument 429 /seen-page", 'ProxyPass "/seen-page" "!"',
+                                   '<Location "/seen-page">\nRequire all granted\n</Location>'])
+    with Stage(place, with_page) as stage, stage.gateway() as port:
+        for status, body in ((200, b"served"), (429, b"a page")):
+            got = get(port, "/seen/one", Host="site.example")
+            assert got[::2] == (status, body), got
+        assert int(got[1]["Retry-After"]) > 3500 and got[1]["RateLimit"].startswith('"'), str(got[1])
+        assert not stage.counted("line", "127.0.0.2", "GET", "site.example", "/seen-page")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def test_what_a_client_writes_is_not_believed(place):
 
 def test_all_pass_while_weir_is_away(place):
     with Stage(place, begin) as stage:
-        asking.away(stage, 200, statuses={503: 200, 401: 401})
+        asking.away(stage, {503: 200, 401: 401})
 
 
 def lua_stage(place):
@@ -87,7 +87,7 @@ def test_lua_asks_the_zones_of_a_location(place):
 
 def test_all_pass_lua_while_weir_is_away(place):
     with lua_stage(place) as stage:
-        asking.away(stage, 200, statuses={})
+        asking.away(stage, {})
 
 
 if __name__ == "__main__":

@@ -11,13 +11,16 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import asking_gateways as asking
 from support import cases
 from support.asking_gateways import Stage
+from support.place import free_port
 
 
 def begin(place, number, port, weir, site):
     """Traefik by the example."""
-    config = place.write(f"traefik-{number}.yaml", asking.recipe("traefik.yaml", _8082=weir, _8000=site))
-    return place.start(f"--entrypoints.web.address=127.0.0.1:{port}", f"--providers.file.filename={config}",
-                       "--global.checknewversion=false", "--global.sendanonymoususage=false", "--log.level=INFO",
+    inner = free_port()
+    config = place.write(f"traefik-{number}.yaml", asking.recipe("traefik.yaml", _8082=weir, _8083=inner, _8000=site))
+    return place.start(f"--entrypoints.web.address=127.0.0.1:{port}", f"--entrypoints.weir.address=127.0.0.1:{inner}",
+                       "--entrypoints.weir.forwardedheaders.trustedips=127.0.0.1", "--ping.manualrouting=true",
+                       f"--providers.file.filename={config}", "--global.checknewversion=false", "--global.sendanonymoususage=false",
                        program=asking.packaged("traefik"))
 
 
@@ -36,9 +39,9 @@ def test_what_a_client_writes_is_not_believed(place):
         asking.nothing_is_forged(stage)
 
 
-def test_nobody_passes_while_weir_is_away(place):
+def test_all_pass_while_weir_is_away(place):
     with Stage(place, begin) as stage:
-        asking.away(stage, 500, answer_s=30, statuses={503: 503, 401: 401})
+        asking.away(stage, {503: 200, 401: 401})
 
 
 if __name__ == "__main__":

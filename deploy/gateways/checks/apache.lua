@@ -77,7 +77,7 @@ end
 
 function ask(r)
   -- The pages that Apache makes of a request, an error's for example, are not asked for by anybody.
-  if r.main or r.prev then
+  if not r.is_initial_req then
     return apache2.DECLINED
   end
   local status, headers = exchange(table.concat({
