@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Asks weir about a request, for apache.conf. What is sent is made here alone: nothing that the client wrote stands for
 -- something else.
 local socket = require "socket"

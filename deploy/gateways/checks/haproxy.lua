@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Asks weir about a request, for haproxy.cfg: sets txn.weir_verdict to passed, blocked, refused or unknown, and beside it what
 -- the client is told. What is sent is made here alone: nothing that the client wrote stands for something else.
 local told = {
