@@ -243,16 +243,16 @@ def nothing_is_forged(stage):
         for number, headers in enumerate(ways):
             address, path = f"127.0.2.{number + 1}", f"/seen/{number}"
             asked = {**headers, "Host": "site.example", "User-Agent": "tester/1"}
-            status, _, _ = get(port, path, address=address, **asked)
-            if status == 400 and "Connection" in headers:
-                continue  # a gateway may refuse that itself
+            status, _, body = get(port, path, address=address, **asked)
+            if status == 400 and "Connection" in headers and b"gateway does not say" not in body:
+                continue  # a gateway may refuse that by itself
             assert status == 200, (headers, status)
             until_blocked(port, path, address=address, **asked)
             assert stage.counted("line", address, "GET", "site.example", path), headers
             assert stage.counted("path", address, "GET", path, "tester/1"), headers
             assert not stage.counted("user", "max"), headers
         # A head that is too large for weir lets nobody pass, and neither does one of many fields.
-        for number, headers in enumerate(({f"X-Large-{i}": "a" * 4000 for i in range(5)}, {f"X-Many-{i}": "a" for i in range(95)})):
+        for number, headers in enumerate(({f"X-Large-{i}": "a" * 4000 for i in range(5)}, {f"X-Many-{i}": "a" for i in range(88)})):
             passed = [get(port, address=f"127.0.3.{number + 1}", **headers)[0] for _ in range(2 * LIMIT)].count(200)
             print(f"{len(headers)} headers: {passed} passed")
             assert passed < 1.5 * LIMIT, (number, passed)
@@ -310,7 +310,7 @@ def away(stage, statuses):
 
     statuses: what becomes of an answer of weir's with such a status."""
     with stage.gateway() as port:
-        assert get(port, address="127.0.4.1")[0] == 200 and stage.left("127.0.4.1") == LIMIT - 1
+        until(lambda: get(port, address="127.0.4.1")[0] == 200 and stage.left("127.0.4.1") < LIMIT, "weir is asked")
         stage.weir.process.pause()
         came, took_s = timed(port, "127.0.4.1")
         print(f"weir stands still: {came} after {took_s:.2f} s")
@@ -318,7 +318,7 @@ def away(stage, statuses):
         assert came == 200 and took_s < ANSWER_S + SLACK_S, (came, took_s)
         for _ in range(LIMIT):
             get(port, address="127.0.4.1")
-        until(lambda: get(port, address="127.0.4.1")[0] == 429, "weir is asked again")
+        until_blocked(port, address="127.0.4.1")
         assert stage.left("127.0.4.1") == 0
         stage.weir.stop()
         for _ in range(2):
