@@ -26,8 +26,6 @@ sub vcl_recv {
 		if (!std.cache_req_body(10MB)) {
 			return (synth(413));
 		}
-		# By this header a client could have the others taken away.
-		unset req.http.Connection;
 		set req.http.X-Weir-Asks = "yes";
 		set req.http.X-Forwarded-Method = req.method;
 		set req.http.X-Forwarded-Uri = req.url;
