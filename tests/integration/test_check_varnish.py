@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import asking_gateways as asking
 from support import cases
-from support.asking_gateways import Stage
+from support.asking_gateways import Stage, get
 from support.gateways import example, program
 
 
@@ -40,6 +40,17 @@ def test_what_a_client_writes_is_not_believed(place):
 def test_all_pass_while_weir_is_away(place):
     with Stage(place, begin) as stage:
         asking.away(stage, {503: 200, 401: 401})
+
+
+def test_a_body_that_is_too_large_is_refused(place):
+    with Stage(place, begin) as stage, stage.gateway() as port:
+        for megabytes, status in ((9, 200), (11, 413)):
+            try:
+                came = get(port, "/up", "POST", b"a" * (megabytes * 1000000))[0]
+            except (BrokenPipeError, ConnectionResetError):
+                came = 413  # it is told before all is sent
+            assert came == status, (megabytes, came)
+        assert stage.site.asked == ("POST", "/up", 9000000), stage.site.asked
 
 
 if __name__ == "__main__":

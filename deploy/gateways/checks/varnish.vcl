@@ -1,7 +1,7 @@
 # Varnish (7.1 or newer) asks weir before it looks into its cache: a request goes to weir, and begins again when it passes.
 #
 # A block is passed on whole: 429, Retry-After, RateLimit. If weir is away or cannot judge, the request passes, after 1.7 s
-# at most.
+# at most; take "|| resp.status >= 500" out to have it refused.
 #
 # A body waits in memory meanwhile: one of more than 10 MB is refused.
 vcl 4.1;
