@@ -79,7 +79,7 @@ class Backend:
         class Handler(http.server.BaseHTTPRequestHandler):
             """Any method."""
 
-            protocol_version = "HTTP/1.1"
+            protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
             def answer(self):
                 """Takes the body, and answers."""
@@ -284,7 +284,7 @@ class Refusing(_Server):
         class Handler(http.server.BaseHTTPRequestHandler):
             """GET."""
 
-            protocol_version = "HTTP/1.1"
+            protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
 
             def do_GET(self):  # pylint: disable=invalid-name
                 """Answers."""
