@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The real Envoy asks weir: deploy/gateways/envoy.yaml as it stands, and quotas by its filter rate_limit_quota."""
+"""The real Envoy asks weir: deploy/gateways/envoy.yaml as it stands, quotas by its filter rate_limit_quota, and by HTTP
+deploy/gateways/checks/envoy.yaml."""
 
 import contextlib
 import glob
@@ -16,7 +17,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position,wrong-import-order
 from support.rate_limits import Caller, descriptor, serving
 
+from support import asking_gateways as asking
 from support import cases
+from support.asking_gateways import Stage
 from support.gateways import Site, example
 from support.place import PATIENCE_S, ROOT, free_port, until
 from support.traffic import sliding, zone
@@ -145,6 +148,36 @@ def test_quotas(place):
         with Caller(port) as caller:
             left = caller.ask(descriptor(0, user="all"), domain="site").statuses[0].limit_remaining
         assert sum(passed) <= limit - left, (passed, left)
+
+
+# ---- by HTTP: ext_authz ----
+
+def begin(place, number, port, weir, site):
+    """Envoy by the example that asks by HTTP."""
+    config = place.write(f"ext-authz-{number}.yaml", example(
+        "checks/envoy.yaml", ("port_value: 8080", f"port_value: {port}"), ("port_value: 8000", f"port_value: {site}"),
+        ("port_value: 8082", f"port_value: {weir}")))
+    return place.start("-c", config, "--use-dynamic-base-id", "--concurrency", "2", "-l", "warning", program=program())
+
+
+def test_by_http_as_many_pass_as_the_limit_says(place):
+    with Stage(place, begin) as stage:
+        asking.limit_holds(stage)
+
+
+def test_by_http_weir_is_asked_what_the_client_asked(place):
+    with Stage(place, begin) as stage:
+        asking.requests_are_seen(stage)
+
+
+def test_by_http_what_a_client_writes_is_not_believed(place):
+    with Stage(place, begin) as stage:
+        asking.nothing_is_forged(stage)
+
+
+def test_by_http_all_pass_while_weir_is_away(place):
+    with Stage(place, begin) as stage:
+        asking.away(stage, {503: 200, 401: 401})
 
 
 if __name__ == "__main__":

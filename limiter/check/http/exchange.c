@@ -242,7 +242,8 @@ static void begin_gateway(struct http_connection *connection, enum route route, 
 {
 	connection->exchange.form = EXCHANGE_GATEWAY;
 	connection->exchange.denies = 429;
-	if (route != ROUTE_ENVOY && !read_query(connection, request->target))
+	/* Caddy hands on its client's query, if it is not told otherwise; Envoy's is of what is asked for. */
+	if (route == ROUTE_NGINX && !read_query(connection, request->target))
 		return;
 	if (find_zones(connection, route, request))
 		exchange_send(connection);

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Apache asks weir before it serves: deploy/gateways/checks/apache.conf and apache.lua."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import asking_gateways as asking
+from support import cases
+from support.asking_gateways import Stage, get
+from support.gateways import example, program
+
+
+MODULES = ("mpm_event", "authz_core", "proxy", "proxy_http", "lua")
+
+
+def begin(place, number, port, weir, site, more=()):
+    """Apache by the example, its modules and files beside it."""
+    server, modules = program("apache2"), "/usr/lib/apache2/modules"
+    home = place.path(f"apache-{number}")
+    script = place.write(f"weir-{number}.lua", example("checks/apache.lua", ('"127.0.0.1", 8082', f'"127.0.0.1", {weir}')))
+    os.mkdir(home)
+    lines = [f"ServerName localhost\nListen 127.0.0.1:{port}",
+             f'DefaultRuntimeDir "{home}"\nPidFile "{home}/pid"\nErrorLog "{home}/error.log"']
+    lines += [f'LoadModule {name}_module "{modules}/mod_{name}.so"' for name in MODULES]
+    lines += more
+    lines += [asking.recipe("apache.conf", _8000=site).replace("/etc/apache2/weir.lua", script)]
+    return place.start("-X", "-f", place.write(f"apache-{number}.conf", "\n".join(lines)), program=server)
+
+
+def test_as_many_pass_as_the_limit_says(place):
+    with Stage(place, begin) as stage:
+        asking.limit_holds(stage)
+
+
+def test_weir_is_asked_what_the_client_asked(place):
+    with Stage(place, begin) as stage:
+        asking.requests_are_seen(stage)
+
+
+def test_what_a_client_writes_is_not_believed(place):
+    with Stage(place, begin) as stage:
+        asking.nothing_is_forged(stage)
+
+
+def test_all_pass_while_weir_is_away(place):
+    with Stage(place, begin) as stage:
+        asking.away(stage, {503: 200, 401: 500})
+
+
+def test_a_page_of_its_own_is_not_asked_for(place):
+    place.write("pages/seen-page", "a page")
+
+    def with_page(*where):
+        return begin(*where, more=[f'DocumentRoot "{place.path("pages")}"', "ErrorDocument 429 /seen-page", 'ProxyPass "/seen-page" "!"',
+                                   '<Location "/seen-page">\nRequire all granted\n</Location>'])
+    with Stage(place, with_page) as stage, stage.gateway() as port:
+        assert get(port, "/seen/one", Host="site.example")[::2] == (200, b"served")
+        _, headers, body = asking.until_blocked(port, "/seen/one", Host="site.example")
+        assert body == b"a page" and int(headers["Retry-After"]) > 3500 and headers["RateLimit"].startswith('"'), str(headers)
+        assert not stage.counted("line", "127.0.0.2", "GET", "site.example", "/seen-page")
+
+
+if __name__ == "__main__":
+    cases.main(globals())

