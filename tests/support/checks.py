@@ -56,6 +56,8 @@ def started(place, zones=ZONES, *, listen=None, **checks):  # pylint: disable=da
     weir = place.start("run", "--config", config, "--state", place.path(f"state-{port}"), "--decisions", place.path(f"out-{port}"))
     until(lambda: "following" in weir.said(), "weir follows", running=weir)
     client = Redis(port)
+    if "password" in checks:
+        client.call("AUTH", checks["password"])
 
     def answers(key):
         try:

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jedis asks: AskJedis plain|cluster PORT KEY [USER PASSWORD], see support/real_clients.py.
-import java.util.List;
+import java.util.ArrayList;
 import java.util.Set;
 import java.util.stream.IntStream;
+import redis.clients.jedis.BuilderFactory;
 import redis.clients.jedis.CommandArguments;
 import redis.clients.jedis.CommandObject;
-import redis.clients.jedis.BuilderFactory;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.JedisCluster;
 import redis.clients.jedis.JedisPooled;
+import redis.clients.jedis.Response;
 import redis.clients.jedis.UnifiedJedis;
 import redis.clients.jedis.commands.ProtocolCommand;
 import redis.clients.jedis.exceptions.JedisDataException;
@@ -32,13 +33,14 @@ class AskJedis {
         try (UnifiedJedis client = given[0].equals("plain") ? new JedisPooled(at, options.build())
                                                             : new JedisCluster(Set.of(at), options.build())) {
             Object check = ask(client, "WEIR.CHECK", key, "site"), throttle = ask(client, "CL.THROTTLE", key, "15", "30", "60");
-            List<Object> passed;
+            var asked = new ArrayList<Response<Long>>();
             try (var pipeline = client.pipelined()) {
                 ProtocolCommand allow = "WEIR.ALLOW"::getBytes;
                 for (int number = 0; number < 12; number++)
-                    pipeline.executeCommand(new CommandObject<>(new CommandArguments(allow).key(key).add("site"), BuilderFactory.LONG));
-                passed = pipeline.syncAndReturnAll();
+                    asked.add(pipeline.executeCommand(new CommandObject<>(new CommandArguments(allow).key(key).add("site"), BuilderFactory.LONG)));
+                pipeline.sync();
             }
+            var passed = asked.stream().map(Response::get).toList();
             String error = "none";
             try {
                 ask(client, "WEIR.CHECK", key, "nozone");
