@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.Set;
 import java.util.stream.IntStream;
 import redis.clients.jedis.BuilderFactory;
-import redis.clients.jedis.CommandArguments;
+import redis.clients.jedis.ClusterCommandArguments;
 import redis.clients.jedis.CommandObject;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
@@ -37,7 +37,7 @@ class AskJedis {
             try (var pipeline = client.pipelined()) {
                 ProtocolCommand allow = "WEIR.ALLOW"::getBytes;
                 for (int number = 0; number < 12; number++)
-                    asked.add(pipeline.executeCommand(new CommandObject<>(new CommandArguments(allow).key(key).add("site"), BuilderFactory.LONG)));
+                    asked.add(pipeline.executeCommand(new CommandObject<>(new ClusterCommandArguments(allow).key(key).add("site"), BuilderFactory.LONG)));
                 pipeline.sync();
             }
             var passed = asked.stream().map(Response::get).toList();
