@@ -73,9 +73,12 @@ enum weir_status inputs_each_lack(const struct weir_config *config, const struct
 		status = inputs_format(config, &fields, i, &formats[made], error);
 		made += status == WEIR_OK;
 	}
-	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++)
-		if (!decisions || !weir_zone_counts_decisions(&policy->zones[i]))
-			judge_zone(formats, made, &fields, &policy->zones[i], call, context);
+	for (uint32_t i = 0; status == WEIR_OK && i < policy->zone_count; i++) {
+		const struct weir_zone *zone = &policy->zones[i];
+		/* Who asks for a check knows the zone's fields, or its key. */
+		if (zone->feed != WEIR_FEED_CHECK && !(decisions && weir_zone_counts_decisions(zone)))
+			judge_zone(formats, made, &fields, zone, call, context);
+	}
 	for (size_t i = 0; i < made; i++)
 		format_free(formats[i]);
 	free(formats);

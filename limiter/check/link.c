@@ -66,6 +66,14 @@ int link_accept(struct link_listeners *listeners, struct link_listener *listener
 	return fd;
 }
 
+void link_refuse(const struct link_listener *listener, int fd, const void *words, size_t length)
+{
+	struct link link = {.fd = fd};
+	if (listener->tls == NULL)
+		(void)!link_write(&link, words, length);
+	link_close(&link);
+}
+
 bool link_listeners_wait(const struct link_listeners *listeners)
 {
 	for (const struct link_listener *at = listeners->first; at != NULL; at = at->next)

@@ -49,6 +49,9 @@ static inline struct link_listener *link_listener_of(uint64_t data)
 /** Takes one connection: its descriptor, non-blocking. @return -1: there is none now */
 int link_accept(struct link_listeners *listeners, struct link_listener *listener);
 
+/** Ends a connection of link_accept() for which there is no room. Its peer is told, unless it speaks TLS. */
+void link_refuse(const struct link_listener *listener, int fd, const void *words, size_t length);
+
 /** Whether one waits for descriptors. */
 bool link_listeners_wait(const struct link_listeners *listeners);
 /** Once a second: goes on with those that waited, takes up certificates that changed. */

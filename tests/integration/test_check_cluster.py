@@ -13,11 +13,10 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position,wrong-import-order
 from support import cases, cluster
-from support.check_cluster import QUICK, SECTIONS, limiter, until_answered
+from support.check_cluster import crew, leave, limiter, until_answered
 from support.check_cluster import ask as check
 from support.checks import Raw
 from support.place import PATIENCE_S
-from support.roles import Roles
 from support.traffic import sliding, zone
 
 from parts.programs import find
@@ -42,27 +41,6 @@ LIMIT = 20
 ZONES = [zone("site", [sliding(LIMIT, "1h")]),
          zone("nets", [sliding(LIMIT, "1h")], key=[{"field": "ip", "prefix6": 64}])]
 KEYS = [f"key-{number}" for number in range(48)]
-
-
-def crew(place, servers, count=2, **checks):
-    """Roles with a policy, and limiters that have every partition between them."""
-    roles = Roles(place, servers, ZONES, **{**SECTIONS, "bus": {"partitions": 8, **QUICK["bus"]}})
-    roles.__enter__()
-    roles.apply()
-    limiters = [limiter(roles, f"limiter-{number}", **checks) for number in range(count)]
-    until_answered(limiters)
-    if count > 1:
-        limiters[0].until(lambda: all(one.value("weir_limiter_partitions", state="live") > 0 for one in limiters),
-                          "each has partitions")
-        until_answered(limiters)
-    return roles, limiters
-
-
-def leave(roles, limiters):
-    """Ends them, in good order."""
-    for one in limiters:
-        assert one.stop() == 0, one.said()[-2000:]
-    roles.__exit__(None, None, None)
 
 
 def run(program, port, *words, given=""):
@@ -116,7 +94,7 @@ def test_any_limiter_answers_any_key(place):
     """Eight callers on each of two limiters, each key at both: as many pass as the limit says. What one of them is told
     later, the other knows."""
     with cluster.shared() as servers:
-        roles, limiters = crew(place, servers)
+        roles, limiters = crew(place, servers, ZONES)
         passed, lock = dict.fromkeys(KEYS, 0), threading.Lock()
 
         def caller(port):
@@ -150,7 +128,7 @@ def test_any_limiter_answers_any_key(place):
 def test_clients_of_clusters(place):
     """redis-cli, redis-benchmark and redis-py take two limiters, and one, for a Redis cluster."""
     with cluster.shared() as servers:
-        roles, limiters = crew(place, servers)
+        roles, limiters = crew(place, servers, ZONES)
         ports = [one.checks for one in limiters]
         for port in ports:
             assert [run("redis-cli", port, "-c", "WEIR.CHECK", f"cli-{port}-{number}", "site").splitlines()[:3]
@@ -182,7 +160,7 @@ def test_clients_of_clusters(place):
 def test_redirection(place):
     """MOVED where that leads to the owner, and never back and forth: what is counted under another name is forwarded."""
     with cluster.shared() as servers:
-        roles, limiters = crew(place, servers, redirect=False)
+        roles, limiters = crew(place, servers, ZONES, redirect=False)
         redirecting = limiter(roles, "redirecting", redirect=True)
         until_answered([redirecting])
         until = time.monotonic() + PATIENCE_S

@@ -259,7 +259,9 @@ def test_connections_are_bounded(place):
     kept = [Raw(weir.port) for _ in range(20)]
     with Raw(weir.port) as beyond:
         beyond.socket.settimeout(PATIENCE_S)
-        assert beyond.ends() == b""
+        head, body = beyond.ends().split(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ") and b"Content-Length: %d\r\n" % len(body) in head, head
+        assert json.loads(body)["detail"] == "raise checks.connections", body
     for raw in kept:
         raw.socket.close()
     weir.stop()

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
-from support.checks import Raw, command, crowd
+from support.checks import Raw, command, crowd, started
 from support.place import PATIENCE_S, free_port, until
 from support.traffic import burst, sliding, source, zone
 
@@ -216,6 +216,15 @@ def test_who_may_ask(place):
         assert raw.take(1) in (b"*", b"-")
     assert "a secret" not in weir.said()
     assert weir.stop() == DONE, weir.said()
+
+
+def test_a_zone_of_checks_alone_needs_no_source(place):
+    """Whether log lines have its fields is of no matter."""
+    limits = [sliding(10, "1m")]
+    for feed, told in (("check", False), ("both", True)):
+        weir, _ = started(place, [zone("site", limits, key=["order"], feed=feed)])
+        assert ('zone "site" never matches' in weir.said()) == told, weir.said()
+        assert weir.stop() == 0, weir.said()
 
 
 def test_the_command_says_the_answer(place):

@@ -4,6 +4,7 @@
 from support.checks import command
 from support.place import free_port
 from support.redis import Redis, RedisError
+from support.roles import Roles
 
 SECTIONS = {"partitions": 8, "limiter": {"threads": 2, "memory": "64MiB", "checkpoint_interval": "300ms"}}
 # Who is killed is missed soon.
@@ -43,6 +44,27 @@ def until_answered(limiters, keys=tuple(f"other-{number}" for number in range(64
         one.until(lambda one=one: answers(one.checks, keys, zone), "all checks are answered")
 
 
+def crew(place, servers, zones, count=2, **checks):
+    """Roles with a policy, and limiters that have every partition between them."""
+    roles = Roles(place, servers, zones, **{**SECTIONS, "bus": {"partitions": 8, **QUICK["bus"]}})
+    roles.__enter__()
+    roles.apply()
+    limiters = [limiter(roles, f"limiter-{number}", **checks) for number in range(count)]
+    until_answered(limiters)
+    if count > 1:
+        limiters[0].until(lambda: all(one.value("weir_limiter_partitions", state="live") > 0 for one in limiters),
+                          "each has partitions")
+        until_answered(limiters)
+    return roles, limiters
+
+
+def leave(roles, limiters):
+    """Ends them, in good order."""
+    for one in limiters:
+        assert one.stop() == 0, one.said()[-2000:]
+    roles.__exit__(None, None, None)
+
+
 def ask(raw, *words):
     """A check's integers by a connection (Raw); the words of an error."""
     raw.send(command(*words))
@@ -51,5 +73,3 @@ def ask(raw, *words):
         return raw.line().decode()
     assert head == b"*", head
     return [int(raw.line()[1:]) for _ in range(int(raw.line()))]
-
-

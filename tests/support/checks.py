@@ -47,16 +47,17 @@ def model(place, *words, zones=ZONES):  # pylint: disable=dangerous-default-valu
         server.stdout.close()
 
 
-@contextlib.contextmanager
-def whole(place, zones=ZONES, **checks):  # pylint: disable=dangerous-default-value
-    """A `weir run` with all that is behind its checks: its port, once every partition answers."""
+def started(place, zones=ZONES, *, listen=None, **checks):  # pylint: disable=dangerous-default-value
+    """A `weir run` with all that is behind its checks: it, and its port, once every partition answers."""
     port = free_port()
     log = {"type": "file", "path": place.write("log", ""), "format": "combined", "follow": True}
     config = place.config(zones, [log], bus={"partitions": 4}, limiter={"threads": 2, "memory": "64MiB"},
-                          listen={"resp": f"127.0.0.1:{port}"}, checks=checks)
+                          listen={"resp": f"127.0.0.1:{port}", **(listen or {})}, checks=checks)
     weir = place.start("run", "--config", config, "--state", place.path(f"state-{port}"), "--decisions", place.path(f"out-{port}"))
     until(lambda: "following" in weir.said(), "weir follows", running=weir)
     client = Redis(port)
+    if "password" in checks:
+        client.call("AUTH", checks["password"])
 
     def answers(key):
         try:
@@ -67,6 +68,13 @@ def whole(place, zones=ZONES, **checks):  # pylint: disable=dangerous-default-va
     for number in range(32):
         until(lambda key=f"other-{number}": answers(key), "checks are answered", running=weir)
     client.close()
+    return weir, port
+
+
+@contextlib.contextmanager
+def whole(place, zones=ZONES, **checks):  # pylint: disable=dangerous-default-value
+    """Its port while it runs, which ends well."""
+    weir, port = started(place, zones, **checks)
     yield port
     assert weir.stop() == 0, weir.said()
 

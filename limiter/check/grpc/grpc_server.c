@@ -8,9 +8,13 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { ACCEPTED_A_TURN = 64, LOOK_MS = 1000, DEADLINE_MS = 10, ROOM_BYTES = 64 << 10 };
+
+/* SETTINGS without any; GOAWAY behind no stream, ENHANCE_YOUR_CALM. */
+static const char too_many[] = "\0\0\0\4\0\0\0\0\0"
+							   "\0\0\x36\7\0\0\0\0\0\0\0\0\0\0\0\0\xb"
+							   "too many connections: raise checks.connections";
 
 struct grpc_server *grpc_server_new(const struct grpc_options *options)
 {
@@ -132,7 +136,7 @@ static void accept_some(struct grpc_server *server, struct link_listener *listen
 			continue;
 		}
 		weir_counter_add(&server->figures.refused, 1);
-		close(fd);
+		link_refuse(listener, fd, too_many, sizeof too_many - 1);
 	}
 }
 

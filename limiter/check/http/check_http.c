@@ -9,9 +9,12 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { ACCEPTED_A_TURN = 64, LOOK_MS = 1000, REQUESTS_A_TURN = 16 };
+
+static const char too_many[] =
+	"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 86\r\n"
+	"Connection: close\r\n\r\n{\"title\": \"Too many connections\", \"status\": 503, \"detail\": \"raise checks.connections\"}";
 
 /* A ticket: the turn of a place, its number, and which of the request's asks it is. */
 enum { ASK_BITS = 8, PLACE_BITS = 20 };
@@ -174,7 +177,7 @@ static void accept_some(struct check_http *server, struct link_listener *listene
 			continue;
 		}
 		weir_counter_add(&server->figures.refused, 1);
-		close(fd);
+		link_refuse(listener, fd, too_many, sizeof too_many - 1);
 	}
 }
 

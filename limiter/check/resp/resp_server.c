@@ -16,7 +16,7 @@
 
 enum { ACCEPTED_A_TURN = 64, LOOK_MS = 1000, ID_BYTES = 20 };
 
-static const char too_many[] = "-ERR max number of clients reached: raise \"connections\"\r\n";
+static const char too_many[] = "-ERR max number of clients reached: raise checks.connections\r\n";
 
 /* The servers of a process, one a thread, are one node: they have one id. */
 static void make_id(struct resp_server *server)
@@ -112,9 +112,7 @@ static void accept_some(struct resp_server *server, struct link_listener *listen
 			continue;
 		}
 		weir_counter_add(&server->figures.refused, 1);
-		if (listener->tls == NULL)
-			(void)!send(fd, too_many, sizeof too_many - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-		close(fd);
+		link_refuse(listener, fd, too_many, sizeof too_many - 1);
 	}
 }
 

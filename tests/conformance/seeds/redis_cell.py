@@ -36,6 +36,25 @@ NAMED = (  # name, version, limit, calls
     ("told to retry", LATEST, (0, 1, 2), REFUSED),
     ("600,000 a second", LATEST, (599_999, 600_000, 1), [(0, 600_000), (999, 599_500)]))
 
+# Its own test's sequence for max_burst 4, one a second: ms since the start, quantity, limited,
+# remaining, ms to the reset, ms to the retry (None: there is none).
+OWN_TEST = (
+    (0, 6, True, 5, 0, None),
+    (0, 1, False, 4, 1000, None),
+    (0, 1, False, 3, 2000, None),
+    (0, 1, False, 2, 3000, None),
+    (0, 1, False, 1, 4000, None),
+    (0, 1, False, 0, 5000, None),
+    (0, 1, True, 0, 5000, 1000),
+    (3000, 1, False, 2, 3000, None),
+    (3100, 1, False, 1, 3900, None),
+    (4000, 1, False, 1, 4000, None),
+    (8000, 1, False, 4, 1000, None),
+    (9500, 1, False, 4, 1000, None),
+    (9500, 0, False, 4, 1000, None),
+    (9500, 2, False, 2, 3000, None),
+    (9500, 5, True, 2, 3000, 3000))
+
 
 @dataclass
 class Fact:

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A page that asks weir before it serves: go-redis. A check is not sent twice, as it would count twice; who is not answered
+// within 100 ms, or with an error, serves.
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var weir = redis.NewClient(&redis.Options{Addr: "127.0.0.1:6390", MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
+
+// For how long this key is limited; 0: it may pass.
+func waitSeconds(asked context.Context, key string) int64 {
+	limit, cancel := context.WithTimeout(asked, 100*time.Millisecond)
+	defer cancel()
+	said, err := weir.Do(limit, "WEIR.CHECK", key, "site").Int64Slice()
+	if err != nil || said[0] == 0 {
+		return 0
+	}
+	return max(1, (said[3]+999)/1000)
+}
+
+func main() {
+	err := http.ListenAndServe("127.0.0.1:8000", http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
+		host, _, _ := net.SplitHostPort(request.RemoteAddr)
+		if wait := waitSeconds(request.Context(), host); wait > 0 {
+			response.Header().Set("Retry-After", strconv.FormatInt(wait, 10))
+			response.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	panic(err)
+}

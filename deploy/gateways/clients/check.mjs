@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A page that asks weir before it serves: ioredis. A check is not sent twice, as it would count twice; who is not answered
+// within 100 ms, or with an error, serves.
+import { createServer } from "node:http";
+import { Redis } from "ioredis";
+
+const weir = new Redis({
+  host: "127.0.0.1", port: 6390, connectTimeout: 100, commandTimeout: 100,
+  enableOfflineQueue: false, maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false,
+});
+weir.on("error", () => {}); // each check says it, too
+
+// For how long this key is limited; null: it may pass.
+async function waitSeconds(key) {
+  try {
+    const [limited, , , retryMs] = await weir.call("WEIR.CHECK", key, "site");
+    return limited ? Math.max(1, Math.ceil(retryMs / 1000)) : null;
+  } catch {
+    return null;
+  }
+}
+
+createServer(async (request, response) => {
+  const wait = await waitSeconds(request.socket.remoteAddress);
+  response.writeHead(wait === null ? 200 : 429, wait === null ? {} : { "Retry-After": wait }).end();
+}).listen(8000, "127.0.0.1");

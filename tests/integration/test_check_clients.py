@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Redis clients for Node, Go, Java and C ask for checks, of one server and of a cluster; and the examples of a page that asks
+before it serves, in four languages."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position,wrong-import-order
+from support import cases, cluster
+from support.check_cluster import crew, leave
+from support.checks import ZONES, model, started, whole
+from support.gateways import ask, example
+from support.place import PATIENCE_S, SANITIZED, free_port, read, until
+from support.real_clients import CLIENTS, EXAMPLES, told
+from support.redis import Redis
+
+LATE_S = 10 if SANITIZED else 2  # an answer without weir takes 100 ms, and more on a busy machine
+
+
+def uses(place, name, *modes):
+    """What every client does: single calls, a pipeline, an error; with a login, and of what answers later."""
+    command = CLIENTS[name](place)
+    for mode in modes:
+        with whole(place) as port:
+            answered_well(told(command, mode, port, f"{name}-{mode}"))
+        with model(place, "later", "user=gate:pass word") as port:
+            answered_well(told(command, mode, port, f"{name}-{mode}", "gate", "pass word"))
+
+
+def answered_well(said, limit=10):
+    """That these are the answers of weir to a client that asks for new keys."""
+    assert said["check"][:4] == [0, limit, limit - 1, -1] and len(said["check"]) == 5, said
+    assert said["throttle"] == [0, 16, 15, -1, 2], said
+    assert said["pipeline"] == [1] * min(limit - 1, 12) + [0] * max(0, 13 - limit), said
+    assert "there is no zone" in said["error"], said
+    assert [answer[:3] for answer in said["many"]] == [[0, limit, limit - 1]] * 100, said
+
+
+def test_ioredis(place):
+    uses(place, "ioredis", "plain", "cluster")
+
+
+def test_node_redis(place):
+    uses(place, "node-redis", "plain", "cluster")
+
+
+def test_go_redis(place):
+    uses(place, "go-redis", "plain", "cluster")
+
+
+def test_jedis(place):
+    uses(place, "Jedis", "plain", "cluster")
+
+
+def test_lettuce(place):
+    uses(place, "Lettuce", "plain", "cluster")
+
+
+def test_hiredis(place):
+    uses(place, "hiredis", "plain")
+
+
+def test_clients_of_clusters(place):
+    """Two limiters, which pass on what another one has, and which redirect: clients of clusters find their way."""
+    with cluster.shared() as servers:
+        commands = {}
+        for name, made in CLIENTS.items():
+            try:
+                commands[name] = made(place)
+            except cases.Skipped as why:
+                print(f"{name} is left out: {why}")
+        for redirect in (False, True):
+            roles, limiters = crew(place, servers, ZONES, redirect=redirect)
+            until(lambda: all(is_covered(one.checks) for one in limiters), "each knows the other")
+            for name, command in commands.items():
+                if name != "hiredis":
+                    for one in limiters:
+                        answered_well(told_in_time(command, one.checks, f"{name}-{one.checks}"))
+            if redirect:
+                assert sum(one.value("weir_check_redirected_total") for one in limiters) > 0, "nobody was sent elsewhere"
+            leave(roles, limiters)
+
+
+def is_covered(port):
+    """Whether a limiter names two."""
+    client = Redis(port)
+    try:
+        return len({line.split()[1] for line in client.call("CLUSTER", "NODES").decode().splitlines()}) == 2
+    finally:
+        client.close()
+
+
+def told_in_time(command, port, key):
+    """What a client was told; asked again with other keys while a log on a busy machine acknowledges nothing."""
+    end, turn = time.monotonic() + PATIENCE_S, 0
+    while True:
+        turn += 1
+        try:
+            return told(command, "cluster", port, f"{key}-{turn}")
+        except AssertionError as why:
+            if "UNAVAILABLE" not in str(why) or time.monotonic() > end:
+                raise
+
+
+# ---- the examples ----
+
+@contextlib.contextmanager
+def page(place, name, weir_port):
+    """An example, once it serves: its port."""
+    port = free_port()
+    command = EXAMPLES[name](place, example(f"clients/{name}", ("6390", str(weir_port)), ("8000", str(port))))
+    with open(place.path(f"{name}.log"), "wb") as log:
+        # pylint: disable-next=consider-using-with
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        until(lambda: ask(port) or server.poll() is not None, "the page serves")
+        yield port
+        assert server.poll() is None, read(place.path(f"{name}.log"))[-2000:]
+    finally:
+        server.kill()
+        server.wait()
+
+
+def serves(place, name):
+    """Ten visits in a minute, then 429; all are served while weir stands still or is away, and soon."""
+    weir, weir_port = started(place)
+    weir_client = Redis(weir_port)
+    left = lambda: weir_client.call("WEIR.PEEK", "127.0.0.1", "site")[2]
+    with page(place, name, weir_port) as port:
+        until(lambda: ask(port) and left() < 10, "weir is asked")
+        seen = [ask(port) for _ in range(left() + 3)]
+        assert [status for status, _ in seen[-3:]] == [429] * 3 and {status for status, _ in seen[:-3]} <= {200}, seen
+        assert 0 < int(seen[-1][1]) <= 60, seen
+        weir.pause()
+        for _ in range(5):
+            began = time.monotonic()
+            assert ask(port)[0] == 200
+            assert time.monotonic() - began < LATE_S, "it waits for weir"
+        weir.resume()
+        until(lambda: ask(port)[0] == 429, "weir is asked again")
+        weir_client.close()
+        assert weir.stop() == 0, weir.said()
+        assert [ask(port)[0] for _ in range(5)] == [200] * 5
+
+
+def test_page_in_python(place):
+    serves(place, "check.py")
+
+
+def test_page_in_node(place):
+    serves(place, "check.mjs")
+
+
+def test_page_in_go(place):
+    serves(place, "check.go")
+
+
+def test_page_in_java(place):
+    serves(place, "Check.java")
+
+
+if __name__ == "__main__":
+    cases.main(globals())
