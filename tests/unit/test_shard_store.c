@@ -396,7 +396,10 @@ static void run_stage(uint64_t seed, uint64_t totals[6])
 	if (stage->options.swap_directory != NULL && stage->options.ceiling_bytes > 0) {
 		stage->options.ceiling_bytes += more - 130000;
 		stage->scene.key_space = 300; /* so that many come back */
-		stage->options.swap_bytes = below(stage, 3) == 0 ? more : 0;
+		if (below(stage, 3) == 0) {
+			stage->options.swap_bytes = SWAP_PAGE_BYTES;
+			stage->scene.key_space = 3000;
+		}
 	}
 	stage->records = weir_alloc(FRAMES, sizeof *stage->records);
 	stage->model = model_new(stage->policies[0], stage->options.lateness_ms, stage->options.count_events);
