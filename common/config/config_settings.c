@@ -105,7 +105,8 @@ static const struct setting settings[] = {
      "worker threads; each owns some of the partitions"},
 	{"limiter", "memory", SIZE, AT(limiter.memory_bytes), NULL, 16 * MIB, 1024 * TIB, NULL,
      "half of the machine's memory",
-     "ceiling for buckets in memory; the least used ones move to the store, all but 8 to 36 bytes each"},
+     "ceiling for buckets in memory; the least used ones move to the store, all but 8 to 36 bytes each, and to a file "
+     "beside it of at most 16 times as much"},
 	{"limiter", "checkpoint_interval", TIME, AT(limiter.checkpoint_interval_ms), "10s", 10, HOUR_MS, NULL, NULL,
      "longest time between checkpoints"},
 	{"limiter", "lateness", TIME, AT(limiter.lateness_ms), "10m", 0, 366 * DAY_MS, NULL, NULL,

@@ -29,6 +29,7 @@ enum {
 	SEGMENT_LOADS,
 	BUCKET_RECALLS,
 	SWAP_FAILURES,
+	SWAP_FILE_BYTES,
 	FORGOTTEN,
 	CHECKPOINTS,
 	CHECKPOINT_AGE,
@@ -94,6 +95,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 		{"weir_limiter_swap_failures_total", WEIR_COUNTER, "failures", WEIR_NO_LABELS,
          "Times that evicted buckets could not be written to the file in the state directory, or read back. The store has "
          "them: nothing is lost, but reading them there is slower."},
+	[SWAP_FILE_BYTES] =
+		{"weir_limiter_swap_file_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
+         "Disk that evicted buckets take in the state directory, beside the store. At 16 times limiter.memory it grows no "
+         "more: further ones are in the store only, and reading them there is slower."},
 	[FORGOTTEN] = {"weir_limiter_forgotten_total", WEIR_COUNTER, "buckets", WEIR_NO_LABELS,
                    "Buckets removed because no verdict can depend on them anymore."},
 	[CHECKPOINTS] = {"weir_limiter_checkpoints_total", WEIR_COUNTER, "checkpoints", WEIR_NO_LABELS,
@@ -285,6 +290,7 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 	weir_metrics_counter(page, &metrics[SEGMENT_LOADS], SUM(parts, loads));
 	weir_metrics_counter(page, &metrics[BUCKET_RECALLS], SUM(parts, recalls));
 	weir_metrics_counter(page, &metrics[SWAP_FAILURES], SUM(parts, swap_failures));
+	weir_metrics_gauge(page, &metrics[SWAP_FILE_BYTES], (double)SUM(parts, swap_file_bytes));
 	weir_metrics_counter(page, &metrics[FORGOTTEN], SUM(parts, forgotten));
 	weir_metrics_counter(page, &metrics[CHECKPOINTS], SUM(parts, checkpoints));
 	weir_metrics_gauge(page, &metrics[CHECKPOINT_AGE], checkpoint_age_s(parts));

@@ -44,6 +44,23 @@ void swap_deinit(struct swap *swap)
 	free(swap->read);
 }
 
+void swap_set_ceiling(struct swap *swap, uint64_t bytes)
+{
+	uint64_t pages = bytes / SWAP_PAGE_BYTES;
+	if (pages == 0 && bytes > 0)
+		pages = 1;
+	swap->page_ceiling = pages < SWAP_PAGES_MAX ? (uint32_t)pages : SWAP_PAGES_MAX;
+}
+
+void swap_clear(struct swap *swap)
+{
+	uint32_t page_ceiling = swap->page_ceiling;
+	swap_deinit(swap);
+	swap_init(swap, swap->directory);
+	swap->page_ceiling = page_ceiling;
+	swap->broken = true;
+}
+
 bool swap_takes(const struct swap *swap, size_t length)
 {
 	return swap->directory != NULL && !swap->broken && length <= SWAP_BLOCK_MAX;
@@ -57,6 +74,12 @@ void swap_retry(struct swap *swap)
 bool swap_is_full(const struct swap *swap, size_t length)
 {
 	return swap->open_page == 0 || swap->pages[swap->open_page].used + granules_of(length) > GRANULES;
+}
+
+bool swap_is_at_ceiling(const struct swap *swap, size_t length)
+{
+	return swap->page_ceiling > 0 && swap->page_count > swap->page_ceiling && swap->free_page == 0 &&
+	       swap_is_full(swap, length) && (swap->open_page == 0 || swap->pages[swap->open_page].live > 0);
 }
 
 /* Some file systems have no files without a name: there one is made and its name removed. */
@@ -236,4 +259,9 @@ uint32_t swap_page_end(const struct swap *swap)
 size_t swap_bytes(const struct swap *swap)
 {
 	return swap->page_room * sizeof *swap->pages + (swap->open != NULL ? (size_t)2 * SWAP_PAGE_BYTES : 0);
+}
+
+uint64_t swap_file_bytes(const struct swap *swap)
+{
+	return (uint64_t)(swap->page_count - 1) * SWAP_PAGE_BYTES;
 }

@@ -43,6 +43,7 @@ struct swap {
 	uint32_t free_page;             /* first of the list of free pages, 0: none */
 	uint32_t open_page;             /* the page being filled, 0: none */
 	uint32_t hand;                  /* the page that swap_worst() looks at next */
+	uint32_t page_ceiling;          /* pages in the file from which on blocks wait for free ones; 0: none */
 	uint8_t *open, *read;           /* a page each: the open one, the last one read; NULL before the first use */
 };
 
@@ -57,8 +58,19 @@ struct swap_block {
 void swap_init(struct swap *swap, const char *directory);
 void swap_deinit(struct swap *swap);
 
+/**
+ * Sets a ceiling of the file, at least a page; 0: none. Who puts asks swap_is_at_ceiling(); whoever moves blocks to empty
+ * a page need not, so that the file may be larger by the page that they go to.
+ */
+void swap_set_ceiling(struct swap *swap, uint64_t bytes);
+
+/** Forgets all blocks and gives the file back, as it cannot be trusted. Takes nothing more until swap_retry(). */
+void swap_clear(struct swap *swap);
+
 /** Whether a block may be put now: there is a swap, it is not broken, and the block is not too long for it. */
 bool swap_takes(const struct swap *swap, size_t length);
+/** Whether a block of this length needs one more page, and the file has as many as it may have, all in use. */
+bool swap_is_at_ceiling(const struct swap *swap, size_t length);
 /** Lets a broken swap try again, as a disk that was full may have room. */
 void swap_retry(struct swap *swap);
 /** Whether the open page has to be written, or one to be opened, before a block of this length is put. */
@@ -98,5 +110,8 @@ uint32_t swap_page_end(const struct swap *swap);
 
 /** Memory that the swap uses. */
 size_t swap_bytes(const struct swap *swap);
+
+/** The file's size, with its free pages. */
+uint64_t swap_file_bytes(const struct swap *swap);
 
 #endif

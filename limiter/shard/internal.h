@@ -43,7 +43,8 @@ struct lookup {
 	uint32_t next_missing; /* index + 1 of the next lookup that waits for the same segment; 0: none */
 	uint8_t state;         /* enum lookup_state */
 	bool overridden;       /* an operator's override may apply to it */
-	bool settled;          /* the store is known to have no bucket for it that memory lacks */
+	bool settled  : 1;     /* the store is known to have no bucket for it that memory lacks */
+	bool recalled : 1;     /* its bucket came from swap for this frame */
 	bool copied;           /* checks of it are pending: its copy has to follow */
 };
 
@@ -159,7 +160,8 @@ struct shard {
 	uint32_t clock_hand;       /* the page that the hand is at */
 	uint32_t clock_hand_large; /* the large block that the hand is at */
 	uint32_t churn;            /* blocks allocated and freed since shard_tidy() */
-	bool starved;              /* the hand went all the way round and found nothing to evict */
+	uint32_t swap_refused; /* bytes that were not put into swap, as its file is at its ceiling; to less than a page */
+	bool starved;          /* the hand went all the way round and found nothing to evict */
 	uint64_t evictions, loads, recalls, forgotten, swap_failures;
 };
 

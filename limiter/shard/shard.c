@@ -32,6 +32,10 @@ static void reset_paces(struct shard *shard)
 void shard_set_ceiling(struct shard *shard, int64_t ceiling_bytes)
 {
 	shard->options.ceiling_bytes = ceiling_bytes < CEILING_MOST_BYTES ? ceiling_bytes : CEILING_MOST_BYTES;
+	int64_t swap_bytes = shard->options.swap_bytes;
+	if (swap_bytes == 0)
+		swap_bytes = shard->options.ceiling_bytes * SHARD_SWAP_CEILINGS;
+	swap_set_ceiling(&shard->swap, (uint64_t)swap_bytes);
 	shard->starved = false;
 }
 
@@ -39,7 +43,6 @@ struct shard *shard_new(const struct shard_options *options, const struct compil
 {
 	struct shard *shard = weir_alloc(1, sizeof *shard);
 	shard->options = *options;
-	shard_set_ceiling(shard, options->ceiling_bytes);
 	shard->compiled = compiled;
 	shard->policy_version = compiled_policy_version(compiled);
 	reset_paces(shard);
@@ -48,6 +51,7 @@ struct shard *shard_new(const struct shard_options *options, const struct compil
 	table_init(&shard->table);
 	table_init_loose(&shard->swapped);
 	swap_init(&shard->swap, options->swap_directory);
+	shard_set_ceiling(shard, options->ceiling_bytes);
 	return shard;
 }
 
@@ -196,6 +200,7 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats)
 	                              .loads = shard->loads,
 	                              .recalls = shard->recalls,
 	                              .swap_failures = shard->swap_failures,
+	                              .swap_file_bytes = swap_file_bytes(&shard->swap),
 	                              .forgotten = shard->forgotten};
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		if (shard->segments[i].residence == SEGMENT_PARTIAL)

@@ -25,7 +25,8 @@
 
 enum {
 	SHARD_SEGMENTS = 1024,
-	SHARD_MISSING_MOST = 64, /* asked for at once: a frame may need all segments, more than memory can hold */
+	SHARD_SWAP_CEILINGS = 16, /* the file of evicted buckets takes at most so many times `ceiling_bytes` on disk */
+	SHARD_MISSING_MOST = 64,  /* asked for at once: a frame may need all segments, more than memory can hold */
 };
 
 struct shard;
@@ -40,6 +41,7 @@ struct shard_options {
 	int64_t lateness_ms;   /* added to the time that a bucket is remembered; < 0: nothing is forgotten (--once) */
 	const char
 		*swap_directory; /* where evicted buckets are kept beside the store, in a file; NULL: nowhere; borrowed */
+	int64_t swap_bytes;  /* of that file on disk, at most; 0: SHARD_SWAP_CEILINGS times ceiling_bytes */
 	bool count_events;   /* --once: a decision's offset is the partition's event number, its index within the event */
 };
 
@@ -189,7 +191,7 @@ void shard_set_stored(struct shard *shard, uint32_t segment);
  */
 uint32_t shard_unread(const struct shard *shard, uint32_t *segments, uint32_t most);
 
-/** Sets another ceiling, 0 for none. The next sweeps evict what exceeds it. */
+/** Sets another ceiling, 0 for none. The next sweeps evict what exceeds it; the file of evicted buckets grows no more. */
 void shard_set_ceiling(struct shard *shard, int64_t ceiling_bytes);
 
 /**
@@ -214,7 +216,8 @@ struct shard_stats {
 	uint64_t loads;         /* of segments, from the store */
 	uint64_t recalls;       /* of buckets, from swap */
 	uint64_t swap_failures; /* times that swap could not be written or read */
-	uint64_t overrides;     /* keys and prefixes that have an operator's override */
+	uint64_t swap_file_bytes;
+	uint64_t overrides; /* keys and prefixes that have an operator's override */
 };
 void shard_stats(const struct shard *shard, struct shard_stats *stats);
 

@@ -233,8 +233,10 @@ static void find_early(struct shard *shard)
 		if (lookup->state != LOOKUP_GUESSED)
 			continue;
 		shard_make_sure(shard, lookup);
-		if (lookup->ref == 0 && shard_recall(shard, lookup->low, lookup->high) != 0)
+		if (lookup->ref == 0 && shard_recall(shard, lookup->low, lookup->high) != 0) {
+			lookup->recalled = true;
 			look_again(shard, lookup);
+		}
 	}
 }
 

@@ -121,6 +121,7 @@ static inline __attribute__((always_inline)) void judge_pair(struct shard *shard
                                                              struct bucket_verdict *verdict)
 {
 	struct bucket *bucket = lookup->bucket;
+	bool is_known = bucket != NULL && !lookup->recalled; /* the first event of a bucket in memory is no use of memory */
 	enum bucket_fast fast = FAST_NOT;
 	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->overridden)
 		fast = judge_fast(shard, bucket, zone, event->time_ms, answer);
@@ -142,7 +143,8 @@ static inline __attribute__((always_inline)) void judge_pair(struct shard *shard
 	if (!(bucket->flags & BUCKET_DIRTY) && (changed || bucket->clock_s != clock_s))
 		shard_set_dirty(shard, bucket, lookup->ref);
 	bucket->clock_s = clock_s;
-	bucket->flags |= BUCKET_USED;
+	if (__builtin_expect(is_known, 1))
+		bucket->flags |= BUCKET_USED;
 }
 
 static __attribute__((noinline)) void add_decision(struct shard *shard, uint32_t event, uint32_t pair, uint32_t place,

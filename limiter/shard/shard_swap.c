@@ -4,6 +4,9 @@
  *
  * A table of their own finds them. Judging knows nothing of them: what a frame, a command or a check needs is recalled
  * before it is judged. A bucket is in memory or in swap, never in both.
+ *
+ * A file of which one part cannot be read is given up whole: what else it has lost cannot be known, and the store has it
+ * all.
  */
 #include "limiter/shard/internal.h"
 
@@ -22,12 +25,16 @@ static bool is_sound(struct shard *shard, const struct swap_block *block)
 	return layout != NULL && bucket_check(bucket, layout, block->length);
 }
 
-/* What cannot be read is to be asked of the store, which has it. */
-static void give_up(struct shard *shard, uint32_t tag, uint32_t ref)
+/* The store is to be asked for all that was in swap. */
+static void give_up(struct shard *shard)
 {
-	table_remove(&shard->swapped, tag, ref);
+	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
+		if (shard->swapped.segments[i].count > 0)
+			shard_set_residence(shard, i, SEGMENT_UNKNOWN);
+	table_deinit(&shard->swapped);
+	table_init_loose(&shard->swapped);
+	swap_clear(&shard->swap);
 	shard->swap_failures++;
-	shard_set_residence(shard, table_segment_of(tag), SEGMENT_UNKNOWN);
 }
 
 /* Reads a bucket. @return where it is in swap; 0: it is not there, or cannot be read: then the store is to be asked */
@@ -36,8 +43,8 @@ static uint32_t find(struct shard *shard, uint64_t low, uint64_t high, struct sw
 	uint32_t ref, skip = 0;
 	while ((ref = table_find(&shard->swapped, bucket_tag(low), skip)) != 0) {
 		if (!swap_get(&shard->swap, ref, block) || !is_sound(shard, block)) {
-			give_up(shard, bucket_tag(low), ref);
-			continue;
+			give_up(shard);
+			return 0;
 		}
 		const struct bucket *bucket = block->bytes;
 		if (bucket->low == low && bucket->high == high)
@@ -105,13 +112,13 @@ static void visit_page(struct shard *shard, uint32_t page)
 	uint32_t at = 0;
 	bool moves = shard->swap.pages[page].live < SWAP_PAGE_BYTES / SWAP_GRANULE / 2;
 	const uint8_t *bytes = swap_page(&shard->swap, page);
-	while (bytes != NULL && swap_page_next(&shard->swap, page, bytes, &at, &block)) {
+	bool sound = bytes != NULL;
+	while (sound && swap_page_next(&shard->swap, page, bytes, &at, &block)) {
 		if (!is_live(shard, &block))
 			continue;
-		if (!is_sound(shard, &block)) {
-			give_up(shard, block.tag, block.ref);
-			continue;
-		}
+		sound = is_sound(shard, &block);
+		if (!sound)
+			break;
 		if (shard_is_forgotten(shard, block.bytes, shard->clock_ms)) {
 			forget(shard, &block);
 			shard->forgotten++;
@@ -121,21 +128,38 @@ static void visit_page(struct shard *shard, uint32_t page)
 			swap_free(&shard->swap, block.ref, block.length);
 		}
 	}
+	if (!sound || at < shard->swap.pages[page].used)
+		give_up(shard);
 }
 
-/* Keeps the file small: what is written pays for what is looked through. */
+/* Keeps the file small: what is written, or would be, pays for what is looked through. */
 static void visit_pages(struct shard *shard)
 {
 	bool all = shard->options.lateness_ms >= 0; /* else nothing is ever forgotten */
-	for (int i = 0; i < PAGES_VISITED; i++) {
+	for (int i = 0; i < PAGES_VISITED && !shard->swap.broken; i++) {
 		uint32_t page = swap_worst(&shard->swap, all ? 1 : PAGES_PASSED, all);
 		if (page != 0)
 			visit_page(shard, page);
 	}
 }
 
+/* At the ceiling of the file a bucket goes to the store alone. As many bytes as fill a page look for free ones. */
+static bool is_at_ceiling(struct shard *shard, size_t used)
+{
+	if (!swap_takes(&shard->swap, used) || !swap_is_at_ceiling(&shard->swap, used))
+		return false;
+	shard->swap_refused += (uint32_t)used;
+	if (shard->swap_refused < SWAP_PAGE_BYTES)
+		return true;
+	shard->swap_refused = 0;
+	visit_pages(shard);
+	return swap_is_at_ceiling(&shard->swap, used);
+}
+
 bool shard_swap_out(struct shard *shard, const struct bucket *bucket, size_t used)
 {
+	if (is_at_ceiling(shard, used))
+		return false;
 	bool turns = swap_is_full(&shard->swap, used);
 	if (!make_room(shard, used))
 		return false;

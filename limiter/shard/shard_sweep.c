@@ -15,16 +15,18 @@
  * then always be evicted.
  *
  * Tables and filters grow with the buckets that only the store has, and have no
- * ceiling of their own. However large they are, an eighth of the ceiling may be
- * live: with less, each event would wait for the store.
+ * ceiling of their own. However large they are, three sixteenths of the ceiling
+ * may be live: with less, each event would wait for the store. So the ceiling is
+ * held until tables and filters take half of it.
  */
 #include "limiter/shard/shard_copies.h"
 
 enum {
-	MOVES_A_CHANGE = 3, /* blocks moved by compaction for each allocated or freed */
-	WANTED_SHARE = 8,   /* of the ceiling: as many changed bytes want a checkpoint; fewer would make each cost more */
-	FULL_SHARE = 4,     /* of the ceiling: as many changed bytes wait for one */
-	LEAST_SHARE = 8,    /* of the ceiling: as many bytes may be live in any case */
+	AHEAD = 8,            /* buckets from one that is visited to one that is made ready */
+	MOVES_A_CHANGE = 3,   /* blocks moved by compaction for each allocated or freed */
+	WANTED_SHARE = 8,     /* of the ceiling: as many changed bytes want a checkpoint; fewer would make each cost more */
+	FULL_SHARE = 4,       /* of the ceiling: as many changed bytes wait for one */
+	LEAST_SIXTEENTHS = 3, /* of the ceiling: as many bytes may be live in any case */
 };
 
 uint64_t shard_bytes(const struct shard *shard)
@@ -51,7 +53,7 @@ static uint64_t live_bytes_allowed(const struct shard *shard)
 {
 	uint64_t ceiling = (uint64_t)shard->options.ceiling_bytes;
 	uint64_t others = shard_bytes(shard) - shard->slab.bytes - shard->snapshot_bytes;
-	uint64_t blocks = ceiling - ceiling / FULL_SHARE, least = ceiling / LEAST_SHARE;
+	uint64_t blocks = ceiling - ceiling / FULL_SHARE, least = ceiling / 16 * LEAST_SIXTEENTHS;
 	uint64_t left = blocks > others ? (blocks - others) / 5 * 4 : 0;
 	return left > least ? left : least;
 }
@@ -120,6 +122,16 @@ static void visit(struct shard *shard, uint32_t ref, bool evicting)
 	}
 }
 
+/* Has what evicting a bucket reads and writes ready in the processor's cache by then. */
+static void look_ahead(const struct shard *shard, uint32_t ref)
+{
+	const struct bucket *bucket = slab_at(&shard->slab, ref);
+	if ((bucket->flags & BUCKET_USED) || !is_clean(shard, bucket))
+		return;
+	table_prefetch(&shard->table, bucket_tag(bucket->low));
+	table_prefetch(&shard->swapped, bucket_tag(bucket->low));
+}
+
 /* Moves the hand over a page or, after the last page, over a large block. @return blocks visited */
 static uint32_t advance(struct shard *shard, bool evicting)
 {
@@ -127,8 +139,11 @@ static uint32_t advance(struct shard *shard, bool evicting)
 	uint32_t looked = 0;
 	if (shard->clock_hand < slab_page_end(&shard->slab)) {
 		looked = slab_page_blocks(&shard->slab, shard->clock_hand++, refs);
-		for (uint32_t i = 0; i < looked; i++)
+		for (uint32_t i = 0; i < looked; i++) {
+			if (evicting && i + AHEAD < looked)
+				look_ahead(shard, refs[i + AHEAD]);
 			visit(shard, refs[i], evicting);
+		}
 		return looked;
 	}
 	uint32_t ref = slab_next_large(&shard->slab, &shard->clock_hand_large);

@@ -115,7 +115,7 @@ struct worker_stats {
 	struct weir_histogram take;       /* seconds from asking for a partition to receiving its messages */
 	struct weir_histogram delay;      /* seconds from a line's time to its decision's acknowledgement */
 	struct weir_counter buckets, spilled, bytes, index_bytes, evicted_segments, evictions, loads, recalls,
-		swap_failures, forgotten; /* gauges, set each second */
+		swap_failures, swap_file_bytes, forgotten; /* gauges, set each second */
 	struct weir_counter checks_passed, checks_blocked, checks_settled, checks_no_zone, checks_no_reservation;
 	struct weir_counter checks_forwarded;                      /* to other processes */
 	struct weir_counter checks_unavailable[CHECK_WHY_COUNT];   /* by enum check_why */

@@ -21,6 +21,7 @@ static void add_shard(struct shard_stats *sum, const struct shard *shard)
 	sum->loads += stats.loads;
 	sum->recalls += stats.recalls;
 	sum->swap_failures += stats.swap_failures;
+	sum->swap_file_bytes += stats.swap_file_bytes;
 	sum->forgotten += stats.forgotten;
 }
 
@@ -59,6 +60,7 @@ static void refresh_gauges(struct worker *worker, int64_t now_ms)
 	weir_counter_set(&stats->loads, sum.loads);
 	weir_counter_set(&stats->recalls, sum.recalls);
 	weir_counter_set(&stats->swap_failures, sum.swap_failures);
+	weir_counter_set(&stats->swap_file_bytes, sum.swap_file_bytes);
 	weir_counter_set(&stats->forgotten, sum.forgotten);
 	weir_counter_set(&stats->checks_pending, pending);
 	weir_counter_set(&stats->checks_unacknowledged, unacknowledged);

@@ -66,7 +66,10 @@ struct stage {
 	struct shard_snapshot snapshot; /* on its way */
 	struct store cut;               /* what goes with it: extra, policy, next, clock */
 	bool pending;
-	uint64_t evictions, loads, recalls, restarts;
+	uint64_t evictions, loads, recalls, restarts, given_up;
+	bool filled_swap;
+	bool writable, was_writable;             /* swap, now and at the last look at it */
+	uint64_t swap_failures, swap_file_bytes; /* at the last look */
 };
 
 static int64_t below(struct stage *stage, int64_t number)
@@ -280,7 +283,9 @@ static void hurt_swap(struct stage *stage)
 {
 	char link[64], name[256];
 	const struct rlimit limits[] = {{0, RLIM_INFINITY}, {64 << 10, RLIM_INFINITY}, {RLIM_INFINITY, RLIM_INFINITY}};
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limits[below(stage, 3)]), 0);
+	int64_t limit = below(stage, 3);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limits[limit]), 0);
+	stage->writable = limit == 2;
 	for (int file = 3; file < 64 && below(stage, 2) == 0; file++) {
 		snprintf(link, sizeof link, "/proc/self/fd/%d", file);
 		ssize_t length = readlink(link, name, sizeof name - 1);
@@ -351,7 +356,26 @@ static void compare_buckets(struct stage *stage)
 
 /* ---- a run ---- */
 
-static void run_stage(uint64_t seed, uint64_t totals[4])
+/* The file keeps its ceiling, but for a page or two that others are moved to. One that cannot be read is given up whole. */
+static void check_swap(struct stage *stage)
+{
+	struct shard_stats stats;
+	shard_stats(stage->shard, &stats);
+	uint64_t ceiling = (uint64_t)stage->options.swap_bytes, some = (uint64_t)2 * SWAP_PAGE_BYTES;
+	if (ceiling > 0) {
+		assert_true(stats.swap_file_bytes <= ceiling + some);
+		stage->filled_swap |= stats.swap_file_bytes >= ceiling;
+	}
+	if (stats.swap_failures > stage->swap_failures && stage->writable && stage->was_writable) {
+		assert_true(stats.swap_file_bytes <= some || stats.swap_file_bytes < stage->swap_file_bytes);
+		stage->given_up++;
+	}
+	stage->was_writable = stage->writable;
+	stage->swap_failures = stats.swap_failures;
+	stage->swap_file_bytes = stats.swap_file_bytes;
+}
+
+static void run_stage(uint64_t seed, uint64_t totals[6])
 {
 	static const int64_t ceilings[] = {0, 150000, 200000, 400000};
 	const int64_t more = SWAP_PAGE_BYTES * 2; /* of swap's own */
@@ -372,6 +396,10 @@ static void run_stage(uint64_t seed, uint64_t totals[4])
 	if (stage->options.swap_directory != NULL && stage->options.ceiling_bytes > 0) {
 		stage->options.ceiling_bytes += more - 130000;
 		stage->scene.key_space = 300; /* so that many come back */
+		if (below(stage, 3) == 0) {
+			stage->options.swap_bytes = SWAP_PAGE_BYTES;
+			stage->scene.key_space = 3000;
+		}
 	}
 	stage->records = weir_alloc(FRAMES, sizeof *stage->records);
 	stage->model = model_new(stage->policies[0], stage->options.lateness_ms, stage->options.count_events);
@@ -387,6 +415,7 @@ static void run_stage(uint64_t seed, uint64_t totals[4])
 		}
 		take_record(stage);
 		do_something(stage);
+		check_swap(stage);
 	}
 	if (stage->pending)
 		finish_snapshot(stage, true);
@@ -400,6 +429,8 @@ static void run_stage(uint64_t seed, uint64_t totals[4])
 	totals[1] += stage->loads;
 	totals[2] += stage->restarts;
 	totals[3] += stage->recalls;
+	totals[4] += stage->filled_swap;
+	totals[5] += stage->given_up;
 
 	shard_free(stage->shard);
 	model_free(stage->model);
@@ -424,15 +455,19 @@ static void nothing_is_lost_or_counted_twice(void **state)
 	const char *from = getenv("WEIR_SEED"), *count = getenv("WEIR_SCENES");
 	uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
 	uint64_t scenes = count != NULL ? strtoull(count, NULL, 10) : 80;
-	uint64_t totals[4] = {0};
+	uint64_t totals[6] = {0};
 	signal(SIGXFSZ, SIG_IGN);
 	for (uint64_t seed = first; seed < first + scenes; seed++) {
 		if (from != NULL)
 			print_message("seed %llu\n", (unsigned long long)seed);
 		run_stage(seed, totals);
 	}
-	print_message("%llu evictions, %llu loads, %llu restarts, %llu recalls\n", (unsigned long long)totals[0],
-	              (unsigned long long)totals[1], (unsigned long long)totals[2], (unsigned long long)totals[3]);
+	print_message(
+		"%llu evictions, %llu loads, %llu restarts, %llu recalls, %llu files at their ceiling, %llu given up\n",
+		(unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
+		(unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5]);
+	if (from == NULL)
+		assert_true(totals[4] > 0 && totals[5] > 0);
 }
 
 int main(void)

@@ -142,6 +142,71 @@ static void a_disk_that_is_full_is_no_loss(void **state)
 	swap_deinit(&swap);
 }
 
+/* Puts blocks until the file may not grow. @return how many */
+static uint32_t fill(struct swap *swap, uint32_t *refs, uint32_t room, uint32_t length)
+{
+	uint32_t count = 0;
+	for (; count < room && !swap_is_at_ceiling(swap, length); count++)
+		refs[count] = put(swap, 9, (uint8_t)count, length);
+	return count;
+}
+
+static void at_its_ceiling_it_waits_for_a_free_page(void **state)
+{
+	(void)state;
+	enum { LENGTH = 1000, PAGES = 4, IN_A_PAGE = SWAP_PAGE_BYTES / (LENGTH + SWAP_HEAD_BYTES), ROOM = 100 };
+	struct swap swap;
+	uint32_t refs[ROOM];
+	swap_init(&swap, "/tmp");
+	swap_set_ceiling(&swap, PAGES * SWAP_PAGE_BYTES);
+	assert_int_equal(fill(&swap, refs, ROOM, LENGTH), PAGES * IN_A_PAGE);
+	assert_int_equal(swap_file_bytes(&swap), PAGES * SWAP_PAGE_BYTES);
+	assert_false(swap_is_at_ceiling(&swap, 8)); /* the rest of the open page */
+	for (uint32_t i = 0; i < IN_A_PAGE; i++) {
+		assert_true(swap_is_at_ceiling(&swap, LENGTH));
+		swap_free(&swap, refs[i], LENGTH);
+	}
+	assert_int_equal(fill(&swap, refs, ROOM, LENGTH), IN_A_PAGE);
+	assert_int_equal(swap_file_bytes(&swap), PAGES * SWAP_PAGE_BYTES);
+	/* Who empties a page is not held. */
+	assert_true(swap_turn(&swap));
+	assert_int_equal(swap_file_bytes(&swap), (PAGES + 1) * SWAP_PAGE_BYTES);
+	/* An open page of which nothing is live is as good as a free one. */
+	assert_int_equal(fill(&swap, refs, ROOM, LENGTH), IN_A_PAGE);
+	for (uint32_t i = 0; i < IN_A_PAGE; i++)
+		swap_free(&swap, refs[i], LENGTH);
+	assert_false(swap_is_at_ceiling(&swap, LENGTH));
+	swap_set_ceiling(&swap, 1);
+	swap_clear(&swap);
+	assert_int_equal(fill(&swap, refs, 0, LENGTH), 0);
+	assert_false(swap_takes(&swap, LENGTH));
+	swap_retry(&swap);
+	assert_int_equal(fill(&swap, refs, ROOM, LENGTH), IN_A_PAGE);
+	swap_set_ceiling(&swap, 0);
+	assert_int_equal(fill(&swap, refs, ROOM, LENGTH), ROOM);
+	swap_deinit(&swap);
+}
+
+static void what_is_given_up_leaves_nothing(void **state)
+{
+	(void)state;
+	struct swap swap;
+	struct held held = {.length = 5000, .byte = 1};
+	swap_init(&swap, "/tmp");
+	for (int i = 0; i < 10; i++)
+		put(&swap, 1, held.byte, held.length);
+	assert_true(swap_file_bytes(&swap) > 2 * SWAP_PAGE_BYTES);
+	swap_clear(&swap);
+	assert_int_equal(swap_file_bytes(&swap), 0);
+	assert_int_equal(swap_bytes(&swap), 0);
+	assert_false(swap_takes(&swap, 1));
+	swap_retry(&swap);
+	held.ref = put(&swap, 2, held.byte, held.length);
+	check(&swap, 2, &held);
+	assert_int_equal(swap_file_bytes(&swap), SWAP_PAGE_BYTES);
+	swap_deinit(&swap);
+}
+
 static void without_a_directory_there_is_none(void **state)
 {
 	(void)state;
@@ -162,6 +227,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_holds_what_was_put),
 		cmocka_unit_test(a_disk_that_is_full_is_no_loss),
+		cmocka_unit_test(at_its_ceiling_it_waits_for_a_free_page),
+		cmocka_unit_test(what_is_given_up_leaves_nothing),
 		cmocka_unit_test(without_a_directory_there_is_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

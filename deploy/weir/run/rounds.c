@@ -99,7 +99,8 @@ static enum weir_status judge_frame(struct worker *worker, struct lane *lane, st
 		tell_watch(worker, round, lane, &result);
 	}
 	shard_sweep(lane_shard(lane), 2 * result.judged.buckets_made);
-	if (shard_wants_checkpoint(lane_shard(lane)))
+	/* Not as soon as it wants a checkpoint: nothing is judged while a cut is stored, so there is nothing to be early for. */
+	if (shard_is_full(lane_shard(lane)))
 		atomic_store_explicit(&worker->rounds->want_cut, true, memory_order_relaxed);
 	return status;
 }
