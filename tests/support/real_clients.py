@@ -26,6 +26,7 @@ from parts.words import Unavailable  # pylint: disable=wrong-import-order
 
 HERE = os.path.join(ROOT, "tests", "integration", "clients")
 FETCH_S = 600
+GO_S = 120  # it builds its own library at first, a minute of a processor
 JAVA = Jars("Redis-clients", "7.0.0", 12, ("redis.clients:jedis:7.0.0", "io.lettuce:lettuce-core:6.8.1.RELEASE"),
             ("jedis-7.0.0.jar", "lettuce-core-6.8.1.RELEASE.jar"))
 
@@ -79,8 +80,11 @@ def go_program(place, name, text):
         shutil.copy(os.path.join(HERE, file), directory)
     place.write(f"go-{name}/main.go", text)
     fetched([go, "mod", "download"], directory)
-    built = subprocess.run([go, "build", "-o", "program", "main.go"], cwd=directory, stdin=subprocess.DEVNULL, capture_output=True,
-                           text=True, timeout=FETCH_S, check=False, env={**os.environ, "CGO_ENABLED": "0"})
+    try:
+        built = subprocess.run([go, "build", "-o", "program", "main.go"], cwd=directory, stdin=subprocess.DEVNULL, capture_output=True,
+                               text=True, timeout=GO_S, check=False, env={**os.environ, "CGO_ENABLED": "0"})
+    except subprocess.TimeoutExpired as why:  # what is built so far is kept by go: the next try takes less
+        raise cases.Skipped(f"go does not build a client within {GO_S} s here") from why
     assert built.returncode == 0, built.stderr
     return [os.path.join(directory, "program")]
 
