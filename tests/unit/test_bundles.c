@@ -97,7 +97,7 @@ static struct judge judge_new(void)
 /* Asks one bundle of keys, at these costs, and waits for its answers. */
 static void ask(struct judge *judge, const char *keys, const int64_t *costs)
 {
-	struct check_ask asks[CHECK_BUNDLE_MAX];
+	struct check_ask asks[CHECK_BUNDLE_MAX] = {{.cost = 0}};
 	uint32_t count = (uint32_t)strlen(keys);
 	judge->bundles.context = judge;
 	judge->bundles.ask = judge_ask;
