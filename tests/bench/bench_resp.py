@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks by RESP against Redis' PING and INCR, in turns: processor time of the server for one request, and requests a second.
+"""Checks by RESP against Redis' PING and INCR, in turns: processor time of the server for one request, requests a second, and p99.
 
-redis-benchmark over 50 connections, one, 16 and 64 commands at a time, on a million keys at random. Behind the surface is a
-judge that lets everything pass, so this is what the surface alone costs: reading, looking up the zone, five integers or one.
+redis-benchmark over 50 connections, one, 16 and 64 commands at a time, on a million keys at random. Behind the surface is once
+a judge that lets everything pass, so that is what the surface alone costs: reading, looking up the zone, five integers or one;
+and once ("run") a `weir run` of one thread with all that is behind a check: three limits, the log, and the answer that comes back from it.
 On a machine where the load takes a processor of its own, and that is most, the server's time is what counts.
 """
 
@@ -18,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import bench, checks
 from support.own_redis import OwnRedis
 from support.redis import Redis
+from support.traffic import fixed, sliding, zone
 
 from parts.programs import find  # pylint: disable=wrong-import-order
 
@@ -31,7 +33,10 @@ COMMANDS = {  # which server answers, and what it is asked
     "WEIR.CHECK": ("weir", ["WEIR.CHECK", KEY, "wide"]),
     "WEIR.ALLOW": ("weir", ["WEIR.ALLOW", KEY, "wide"]),
     "CL.THROTTLE": ("weir", ["CL.THROTTLE", KEY, "15", "30", "60"]),
+    "run WEIR.CHECK": ("run", ["WEIR.CHECK", KEY, "api"]),
+    "run WEIR.ALLOW": ("run", ["WEIR.ALLOW", KEY, "api"]),
 }
+API = [zone("api", [sliding(100, "1m"), fixed(2000, "1h"), fixed(20000, "1d")], key=["user"])]
 
 
 def process_of(port):
@@ -41,34 +46,39 @@ def process_of(port):
 
 
 def processor_ns(pid):
-    """What a process of one thread has used so far."""
-    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
-        return int(file.read().split()[0])
+    """What the threads of a process have used so far."""
+    used = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as file:
+            used += int(file.read().split()[0])
+    return used
 
 
 def run(server, depth, words):
-    """(ns of the server for a request, requests a second)"""
+    """(ns of the server for a request, requests a second, p99 in ms)"""
     port, pid = server
     before = processor_ns(pid)
     done = subprocess.run([find("redis-benchmark"), "-p", str(port), "-c", "50", "-P", str(depth), "-n", str(REQUESTS[depth]),
                            "-r", "1000000", "--csv", *words], capture_output=True, text=True, timeout=600, check=True)
-    rate = float(done.stdout.splitlines()[-1].split(",")[1].strip('"'))
-    return (processor_ns(pid) - before) / REQUESTS[depth], rate
+    figures = [float(figure.strip('"')) for figure in done.stdout.splitlines()[-1].split(",")[1:]]
+    return (processor_ns(pid) - before) / REQUESTS[depth], figures[0], figures[5]
 
 
 def measure(place):
     """Each command by each depth, all in turn."""
     with OwnRedis(place, "--appendonly", "no") as redis, checks.model(place, "null") as port:
-        servers = {"redis": (redis.port, process_of(redis.port)), "weir": (port, process_of(port))}
+        weir, run_port = checks.started(place, API, limiter={"threads": 1, "memory": "2GiB"})
+        servers = {"redis": (redis.port, process_of(redis.port)), "weir": (port, process_of(port)), "run": (run_port, weir.pid)}
         for depth in DEPTHS:
             seen = {name: [] for name in COMMANDS}
             for _ in range(RUNS):
                 for name, (server, words) in COMMANDS.items():
                     seen[name].append(run(servers[server], depth, words))
             median = {name: sorted(runs)[len(runs) // 2] for name, runs in seen.items()}
-            for name, (ns, rate) in median.items():
-                bench.report("resp", command=name, depth=depth, server_ns=round(ns), rate=round(rate),
-                             of_ping=round(median["PING"][0] / max(ns, 1), 2), of_incr=round(median["INCR"][0] / max(ns, 1), 2))
+            for name, (ns, rate, p99) in median.items():
+                bench.report("resp", command=name, depth=depth, server_ns=round(ns), rate=round(rate), p99_ms=round(p99, 3),
+                             of_ping=round(median["PING"][0] / max(ns, 1), 2), of_incr=round(median["INCR"][0] / max(ns, 1), 2),
+                             rate_of_ping=round(rate / median["PING"][1], 2), p99_of_ping=round(p99 / median["PING"][2], 2))
 
 
 if __name__ == "__main__":

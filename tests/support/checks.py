@@ -47,11 +47,11 @@ def model(place, *words, zones=ZONES):  # pylint: disable=dangerous-default-valu
         server.stdout.close()
 
 
-def started(place, zones=ZONES, *, listen=None, **checks):  # pylint: disable=dangerous-default-value
+def started(place, zones=ZONES, *, listen=None, limiter=None, **checks):  # pylint: disable=dangerous-default-value
     """A `weir run` with all that is behind its checks: it, and its port, once every partition answers."""
     port = free_port()
     log = {"type": "file", "path": place.write("log", ""), "format": "combined", "follow": True}
-    config = place.config(zones, [log], bus={"partitions": 4}, limiter={"threads": 2, "memory": "64MiB"},
+    config = place.config(zones, [log], bus={"partitions": 4}, limiter=limiter or {"threads": 2, "memory": "64MiB"},
                           listen={"resp": f"127.0.0.1:{port}", **(listen or {})}, checks=checks)
     weir = place.start("run", "--config", config, "--state", place.path(f"state-{port}"), "--decisions", place.path(f"out-{port}"))
     until(lambda: "following" in weir.said(), "weir follows", running=weir)
