@@ -86,7 +86,7 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[ACCEPTED] = {"weir_check_connections_total", WEIR_COUNTER, "connections", WEIR_NO_LABELS,
                   "Connections that were taken."},
 	[REFUSED] = {"weir_check_refused_connections_total", WEIR_COUNTER, "connections", WEIR_NO_LABELS,
-                 "Connections beyond checks.connections, which were told so and closed."},
+                 "Connections beyond checks.connections, which were told so, but not over TLS, and closed."},
 	[LOGINS] = {"weir_check_failed_logins_total", WEIR_COUNTER, "logins", WEIR_NO_LABELS, "Wrong passwords."},
 	[ERRORS] =
 		{"weir_check_protocol_errors_total", WEIR_COUNTER, "errors", WEIR_NO_LABELS,

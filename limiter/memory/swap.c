@@ -76,10 +76,22 @@ bool swap_is_full(const struct swap *swap, size_t length)
 	return swap->open_page == 0 || swap->pages[swap->open_page].used + granules_of(length) > GRANULES;
 }
 
+/* Whether a block needs a page, and there are fewer to be had than so many: free ones, and those that the file may grow by. */
+static bool lacks_pages(const struct swap *swap, size_t length, int64_t pages)
+{
+	int64_t in_file = (int64_t)swap->page_count - 1, most = (int64_t)swap->page_ceiling + 1;
+	return swap->page_ceiling > 0 && swap->free_count + (most - in_file) < pages && swap_is_full(swap, length) &&
+	       (swap->open_page == 0 || swap->pages[swap->open_page].live > 0);
+}
+
 bool swap_is_at_ceiling(const struct swap *swap, size_t length)
 {
-	return swap->page_ceiling > 0 && swap->page_count > swap->page_ceiling && swap->free_page == 0 &&
-	       swap_is_full(swap, length) && (swap->open_page == 0 || swap->pages[swap->open_page].live > 0);
+	return lacks_pages(swap, length, 2);
+}
+
+bool swap_may_move(const struct swap *swap, size_t length)
+{
+	return !lacks_pages(swap, length, 1);
 }
 
 /* Some file systems have no files without a name: there one is made and its name removed. */
@@ -113,6 +125,7 @@ static void give_back(struct swap *swap, uint32_t page)
 	swap->pages[page].used = 0;
 	swap->pages[page].next_free = swap->free_page;
 	swap->free_page = page;
+	swap->free_count++;
 }
 
 /* @return a page's number; 0: there are as many as a reference can name */
@@ -121,6 +134,7 @@ static uint32_t take_page(struct swap *swap)
 	uint32_t page = swap->free_page;
 	if (page != 0) {
 		swap->free_page = swap->pages[page].next_free;
+		swap->free_count--;
 	} else {
 		if (swap->page_count > SWAP_PAGES_MAX)
 			return 0;

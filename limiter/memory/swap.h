@@ -40,10 +40,10 @@ struct swap {
 	bool broken;           /* could not be made, or written: takes nothing more */
 	struct swap_page *pages;
 	uint32_t page_count, page_room; /* pages ever used, with page 0, which is none; room for */
-	uint32_t free_page;             /* first of the list of free pages, 0: none */
+	uint32_t free_page, free_count; /* first of the list of free pages, 0: none; their number */
 	uint32_t open_page;             /* the page being filled, 0: none */
 	uint32_t hand;                  /* the page that swap_worst() looks at next */
-	uint32_t page_ceiling;          /* pages in the file from which on blocks wait for free ones; 0: none */
+	uint32_t page_ceiling;          /* pages in the file, but for one for moves; 0: no ceiling */
 	uint8_t *open, *read;           /* a page each: the open one, the last one read; NULL before the first use */
 };
 
@@ -59,8 +59,8 @@ void swap_init(struct swap *swap, const char *directory);
 void swap_deinit(struct swap *swap);
 
 /**
- * Sets a ceiling of the file, at least a page; 0: none. Who puts asks swap_is_at_ceiling(); whoever moves blocks to empty
- * a page need not, so that the file may be larger by the page that they go to.
+ * Sets a ceiling of the file, at least a page; 0: none. Who puts asks swap_is_at_ceiling() first; who moves blocks to empty
+ * a page asks swap_may_move(). A page more than the ceiling says is for moves alone.
  */
 void swap_set_ceiling(struct swap *swap, uint64_t bytes);
 
@@ -69,8 +69,10 @@ void swap_clear(struct swap *swap);
 
 /** Whether a block may be put now: there is a swap, it is not broken, and the block is not too long for it. */
 bool swap_takes(const struct swap *swap, size_t length);
-/** Whether a block of this length needs one more page, and the file has as many as it may have, all in use. */
+/** Whether a block of this length needs one more page, and there is none but that for moves. */
 bool swap_is_at_ceiling(const struct swap *swap, size_t length);
+/** Whether a block of this length finds a page when it is moved. */
+bool swap_may_move(const struct swap *swap, size_t length);
 /** Lets a broken swap try again, as a disk that was full may have room. */
 void swap_retry(struct swap *swap);
 /** Whether the open page has to be written, or one to be opened, before a block of this length is put. */

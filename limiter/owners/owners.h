@@ -59,7 +59,8 @@ bool owners_place(struct owners *owners, uint32_t number, struct owners_place *p
 
 /**
  * Whether another process publishes the address of this one as its own, as of the last reading: what that one has cannot be
- * asked. What an earlier life of this one published is not meant. @thread any
+ * asked. What stood there when this one first read is not meant: it may be of an earlier life of it. So of two with one
+ * address the one that was there first knows. @thread any
  */
 bool owners_share_address(const struct owners *owners);
 

@@ -122,7 +122,7 @@ static void visit_page(struct shard *shard, uint32_t page)
 		if (shard_is_forgotten(shard, block.bytes, shard->clock_ms)) {
 			forget(shard, &block);
 			shard->forgotten++;
-		} else if (moves && make_room(shard, block.length)) {
+		} else if (moves && swap_may_move(&shard->swap, block.length) && make_room(shard, block.length)) {
 			uint32_t moved = swap_put(&shard->swap, block.tag, block.bytes, block.length);
 			table_replace(&shard->swapped, block.tag, block.ref, moved);
 			swap_free(&shard->swap, block.ref, block.length);

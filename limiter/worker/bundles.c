@@ -66,7 +66,7 @@ static void count_blocked(struct bundles *bundles, const struct check_ask *asks,
 	}
 }
 
-/* Looks, then counts. @return false: something is not in memory, and nothing was counted */
+/* Looks, then counts. @return false: something is not in memory, or has no room now, and nothing was counted */
 static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint32_t count,
                      struct check_answer *answers)
 {
@@ -81,7 +81,7 @@ static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint
 	} while (++looks < count);
 	bundles->ask(bundles->context, peeks, count, false, answers);
 	for (uint32_t i = 0; i < count; i++) {
-		if (answers[i].outcome == CHECK_LATER)
+		if (answers[i].outcome == CHECK_LATER || answers[i].why == CHECK_WHY_FULL)
 			return false;
 		refused |= refuses(&answers[i]);
 		blocked |= answers[i].outcome == CHECK_BLOCKED;

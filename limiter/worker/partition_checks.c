@@ -193,9 +193,11 @@ static bool park_own(struct partition_checks *checks, const struct check_ask *as
 	return park(checks, &(struct answer_place){.packet = *own, .index = (*own)->count - 1, .asked_us = now_us}, why);
 }
 
-/* What an ask waits for, as it was answered. @return CHECK_WHY_NONE: it does not wait */
-static enum check_why wait_of(const struct check_answer *answer)
+/* What an ask waits for, as it was answered. @return CHECK_WHY_NONE: it does not wait, as whoever looks before several count */
+static enum check_why wait_of(const struct check_ask *ask, const struct check_answer *answer)
 {
+	if (ask->beside > 0)
+		return CHECK_WHY_NONE;
 	if (answer->outcome == CHECK_LATER)
 		return CHECK_WHY_LOADING;
 	return answer->outcome == CHECK_UNAVAILABLE && answer->why == CHECK_WHY_FULL ? CHECK_WHY_FULL : CHECK_WHY_NONE;
@@ -228,7 +230,7 @@ void partition_checks_ask(struct partition_checks *checks, const struct check_as
 		struct answer_place place = {.packet = packet, .index = at, .asked_us = now_us};
 		if (why != CHECK_WHY_NONE)
 			answers[at] = answer_unavailable(asks[at].ticket, why);
-		enum check_why wait = wait_of(&answers[at]);
+		enum check_why wait = wait_of(&asks[at], &answers[at]);
 		if (wait == CHECK_WHY_NONE)
 			settle(checks, &asks[at], &place, &answers[at]);
 		else if (packet != NULL ? park(checks, &place, wait) : park_own(checks, &asks[at], &own, now_us, wait))
@@ -250,7 +252,7 @@ static enum check_why ask_again(struct partition_checks *checks, const struct an
 	struct check_answer answer = answer_unavailable(ask->ticket, why);
 	if (why == CHECK_WHY_NONE)
 		lane_check(checks->lane, ask, NULL, 1, weir_wall_ms(), &answer);
-	enum check_why wait = wait_of(&answer);
+	enum check_why wait = wait_of(ask, &answer);
 	if (wait != CHECK_WHY_NONE)
 		return wait;
 	settle(checks, ask, place, &answer);

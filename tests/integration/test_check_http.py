@@ -78,13 +78,18 @@ def test_what_a_client_adds_does_not_count(place):
     weir = Weir(place, [zone("api", [sliding(1, "1h")], key=["x_api_key"])]).ready("api")
     head = b"GET /v1/nginx HTTP/1.0\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\nX-Forwarded-For: 192.0.2.1\r\n"
     for headers, key in ((b"X-Api-Key: client\r\nx-api-key: a\r\n", "a"), (b"X_Api_Key: client\r\nX-Api-Key: b\r\n", "b"),
-                         (b"X-Api-Key: c\r\nX_Api_Key: client\r\n", "c"), (b"X_Api_Key: client\r\nX_API_KEY: d\r\n", "d")):
+                         (b"X-Api-Key: c\r\nX_Api_Key: client\r\n", "c"), (b"X_Api_Key: client\r\nX_API_KEY: d\r\n", "d"),
+                         (b"X-Api-Key: client\r\nX-Api-Key:\r\n", None), (b"X_Api_Key: client\r\nX-Api-Key: \r\n", None)):
         with Raw(weir.port) as raw:
             raw.send(head + headers + b"\r\n")
             assert raw.ends().startswith(b"HTTP/1.1 200 "), headers
+        if key is None:
+            continue  # it is in no zone
         with Caller(weir.port) as caller:
             assert caller.check(zone="api", key=key, peek=True)[1]["remaining"] == 0, key
             assert caller.check(zone="api", key="client", peek=True)[1]["remaining"] == 1, key
+    with Caller(weir.port) as caller:
+        assert caller.check(zone="api", key="client", peek=True)[1]["remaining"] == 1
     weir.stop()
 
 

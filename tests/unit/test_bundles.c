@@ -131,6 +131,8 @@ static void where_one_has_no_room_none_counts(void **state)
 		assert_int_equal(judge.given[i].outcome, CHECK_UNAVAILABLE);
 		assert_int_equal(judge.counted[i], 0);
 	}
+	assert_int_equal(judge.open, 0);
+	judge.room = 3;
 	ask(&judge, "abc", NULL);
 	assert_int_equal(judge.counted[0] + judge.counted[1] + judge.counted[2], 3);
 	assert_int_equal(judge.room, 0);

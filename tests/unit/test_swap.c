@@ -60,7 +60,7 @@ static void empty_page(struct swap *swap, struct held *held)
 	assert_non_null(bytes);
 	while (swap_page_next(swap, page, bytes, &at, &block)) {
 		struct held *one = &held[block.tag];
-		if (one->ref != block.ref)
+		if (one->ref != block.ref || !swap_may_move(swap, block.length))
 			continue;
 		uint32_t moved = put(swap, block.tag, one->byte, one->length);
 		swap_free(swap, one->ref, one->length);
@@ -187,6 +187,34 @@ static void at_its_ceiling_it_waits_for_a_free_page(void **state)
 	swap_deinit(&swap);
 }
 
+/* Blocks come and go for ever, and pages are emptied where there is no room: the file stays as large as it may be. */
+static void moves_keep_within_the_ceiling(void **state)
+{
+	(void)state;
+	enum { LENGTH = 500, PAGES = 50, ROOM = 4 * PAGES * SWAP_PAGE_BYTES / LENGTH };
+	static struct held held[ROOM];
+	uint64_t random = 7, turned_away = 0, taken = 0;
+	struct swap swap;
+	swap_init(&swap, "/tmp");
+	swap_set_ceiling(&swap, PAGES * SWAP_PAGE_BYTES);
+	for (uint32_t step = 0; step < 20 * ROOM; step++) {
+		uint32_t tag = (uint32_t)(next_random(&random) % ROOM);
+		if (held[tag].ref != 0) {
+			check(&swap, tag, &held[tag]);
+			swap_free(&swap, held[tag].ref, LENGTH);
+			held[tag].ref = 0;
+		} else if (!swap_is_at_ceiling(&swap, LENGTH)) {
+			held[tag] = (struct held){put(&swap, tag, (uint8_t)tag, LENGTH), LENGTH, (uint8_t)tag};
+			taken++;
+		} else if (++turned_away % 30 == 0) {
+			empty_page(&swap, held);
+		}
+		assert_true(swap_file_bytes(&swap) <= (PAGES + 1) * SWAP_PAGE_BYTES);
+	}
+	assert_true(turned_away > ROOM && taken > 2 * ROOM);
+	swap_deinit(&swap);
+}
+
 static void what_is_given_up_leaves_nothing(void **state)
 {
 	(void)state;
@@ -228,6 +256,7 @@ int main(void)
 		cmocka_unit_test(it_holds_what_was_put),
 		cmocka_unit_test(a_disk_that_is_full_is_no_loss),
 		cmocka_unit_test(at_its_ceiling_it_waits_for_a_free_page),
+		cmocka_unit_test(moves_keep_within_the_ceiling),
 		cmocka_unit_test(what_is_given_up_leaves_nothing),
 		cmocka_unit_test(without_a_directory_there_is_none),
 	};

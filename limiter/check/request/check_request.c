@@ -33,6 +33,7 @@ struct check_request {
 	struct weir_notice crowded;
 
 	struct weir_record record;
+	uint64_t given; /* bits: its fields that were given, empty ones among them */
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
 	struct weir_served_path_room path_room;
 };
@@ -139,6 +140,7 @@ enum weir_status check_request_begin(struct check_request *request, const struct
 	}
 	for (uint32_t i = 0; i < request->fields.count; i++)
 		request->record.fields[i] = (struct weir_span){0};
+	request->given = 0;
 	request->record.ip = WEIR_RECORD_IP_UNTOLD;
 	request->record.asks = true;
 	request->record.cost = 1;
@@ -160,9 +162,14 @@ static bool same_name(const char *field, struct weir_span name)
 	return i == name.length && field[i] == '\0';
 }
 
+/* The first that is given counts, if it is empty, too. */
 static void set(struct check_request *request, unsigned field, struct weir_span value)
 {
-	if (request->record.fields[field].at == NULL && value.length > 0)
+	uint64_t bit = UINT64_C(1) << field;
+	if (value.at == NULL || (request->given & bit) != 0)
+		return;
+	request->given |= bit;
+	if (value.length > 0)
 		request->record.fields[field] = value;
 }
 
