@@ -214,9 +214,9 @@ def test_tls(place):
 def test_what_cannot_be_read_ends_its_connection_alone(place):
     weir = Weir(place, [SITE]).ready("site")
     for bad, status in ((b"GET / HTTP/1.1\nA: b\n\r\n\r\n", b"400"), (b"\x16\x03\x01\x02\x00\r\n\r\n", b"400"),
-                        (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"501"),
+                        (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
                         (b"POST / HTTP/1.1\r\nContent-Length: 512000000\r\n\r\n", b"413"),
-                        (b"GET /" + b"a" * 20000, b"431"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"505")):
+                        (b"GET /" + b"a" * 20000, b"431"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400")):
         with Raw(weir.port) as raw:
             raw.send(bad)
             assert raw.ends().startswith(b"HTTP/1.1 " + status + b" "), bad[:40]

@@ -87,11 +87,11 @@ static void refuses_what_two_readers_could_take_for_different_requests(void **st
 	refuses("GET / HTTP/1.1\r\nContent-Length:\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n", 413);
-	refuses("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", 501);
+	refuses("GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", 411);
 	refuses("GET /\r\n\r\n", 400);
 	refuses("GET  / HTTP/1.1\r\n\r\n", 400);
-	refuses("GET / HTTP/1.2\r\n\r\n", 505);
-	refuses("PRI * HTTP/2.0\r\n\r\n", 505);
+	refuses("GET / HTTP/1.2\r\n\r\n", 400);
+	refuses("PRI * HTTP/2.0\r\n\r\n", 400);
 	refuses("G\x01T / HTTP/1.1\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\nA: \x01\r\n\r\n", 400);
 }

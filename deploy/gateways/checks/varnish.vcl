@@ -23,6 +23,9 @@ backend weir {
 
 sub vcl_recv {
 	if (req.restarts == 0 && req.esi_level == 0) {
+		if (req.method !~ "^(GET|HEAD|PUT|POST|TRACE|OPTIONS|DELETE|PATCH)$") {
+			return (synth(501)); # Varnish would join the client and the site, and nothing more would be asked
+		}
 		if (!std.cache_req_body(10MB)) {
 			return (synth(413));
 		}
@@ -63,8 +66,11 @@ sub vcl_backend_fetch {
 sub vcl_deliver {
 	if (req.restarts == 0 && req.esi_level == 0) {
 		if (resp.status == 200 || resp.status >= 500) {
-			set req.http.X-Weir-Limit = resp.http.RateLimit;
-			set req.http.X-Weir-Policy = resp.http.RateLimit-Policy;
+			unset req.http.X-Weir-Limit;
+			if (resp.http.RateLimit) {
+				set req.http.X-Weir-Limit = resp.http.RateLimit;
+				set req.http.X-Weir-Policy = resp.http.RateLimit-Policy;
+			}
 			return (restart);
 		}
 		return (deliver);

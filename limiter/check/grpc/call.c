@@ -28,7 +28,8 @@ _Static_assert(CALL_ASKS_MAX == 1 << TICKET_ASK_BITS && GRPC_CALLS_MAX == 1 << T
 static void count_bytes(struct grpc_call *call)
 {
 	struct grpc_connection *connection = call->connection;
-	size_t bytes = call->in.capacity + call->out.capacity + call->keys.capacity + call->state_bytes;
+	size_t bytes = call->in.capacity + call->out.capacity + call->keys.capacity +
+	               call->asks_room * sizeof *call->asks + call->state_bytes;
 	connection->server->buffered += bytes - call->counted;
 	connection->held += bytes - call->counted;
 	call->counted = bytes;
@@ -37,8 +38,8 @@ static void count_bytes(struct grpc_call *call)
 bool call_may_keep(const struct grpc_call *call, size_t bytes)
 {
 	const struct grpc_connection *connection = call->connection;
-	return connection->held + bytes <= GRPC_HELD_MAX_BYTES &&
-	       connection->server->buffered + bytes <= GRPC_BUFFERED_MAX_BYTES;
+	return connection->held + bytes <= GRPC_HELD_MAX_BYTES / 2 &&
+	       connection->server->buffered + bytes <= GRPC_BUFFERED_MAX_BYTES / 2;
 }
 
 void call_keeps(struct grpc_call *call, size_t bytes)
@@ -316,7 +317,8 @@ void call_data(struct grpc_call *call, const char *bytes, size_t length)
 	struct weir_span message;
 	if (call->finished || call->ended)
 		return;
-	if (!call_may_keep(call, 0)) {
+	if (call->connection->held > GRPC_HELD_MAX_BYTES ||
+	    call->connection->server->buffered > GRPC_BUFFERED_MAX_BYTES) {
 		call_finish(call, GRPC_RESOURCE_EXHAUSTED,
 		            "calls hold too much: 32 MiB of a connection at most, 256 MiB in all");
 		return;

@@ -220,7 +220,7 @@ void call_message_close(struct grpc_call *call);
 void call_message_drop(struct grpc_call *call);
 /** Nothing more is answered. @param words  a constant; NULL: none */
 void call_finish(struct grpc_call *call, enum grpc_status status, const char *words);
-/** Whether the call may keep so many bytes more: of its connection, and in all. */
+/** Whether the call may keep so many bytes more, for longer than a message: half of its connection's, and of all; the rest is for messages. */
 bool call_may_keep(const struct grpc_call *call, size_t bytes);
 /** Tells how many bytes the method keeps for the call now. */
 void call_keeps(struct grpc_call *call, size_t bytes);

@@ -41,7 +41,7 @@ enum { TOKENS_MAX_TOKENS = 1, TOKENS_PER_FILL = 2, TOKENS_INTERVAL = 3, WRAPPED_
 static const char no_reports[] = "the message is no RateLimitQuotaUsageReports";
 static const char long_id[] = "a bucket's id has at most 4 KiB";
 static const char too_many[] = "a stream has at most 1000 buckets";
-static const char too_much[] = "buckets hold too much: 32 MiB of a connection at most, 256 MiB in all";
+static const char too_much[] = "buckets hold too much: 16 MiB of a connection at most, 128 MiB in all";
 
 struct quota_bucket {
 	char *id; /* the message BucketId as it came */
@@ -419,10 +419,14 @@ static void assign(struct grpc_call *call, struct weir_text *text, struct quota_
 	enum weir_on_unavailable on_unavailable = call->connection->server->options.on_unavailable;
 	int64_t ttl_ms = TTL_LEAST_MS;
 	uint64_t tokens = 0, blanket = DENY_ALL;
-	if (bucket->unavailable) {
-		if (on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
-			return; /* it goes on by what it was told; asked again with its next report */
-		blanket = on_unavailable == WEIR_ON_UNAVAILABLE_ALLOW ? ALLOW_ALL : DENY_ALL;
+	/* A zone that blocks counts more than one that could not be judged. */
+	bool unjudged = bucket->unavailable && !bucket->blocked && on_unavailable != WEIR_ON_UNAVAILABLE_ALLOW;
+	if (unjudged && on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
+		return; /* it goes on by what it was told; asked again with its next report */
+	if (unjudged) {
+		blanket = DENY_ALL;
+	} else if (!bucket->zones && bucket->unavailable) {
+		blanket = ALLOW_ALL;
 	} else if (!bucket->zones) {
 		blanket = ALLOW_ALL;
 		ttl_ms = FREE_TTL_MS;

@@ -150,8 +150,14 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream, uint8_t *room
 		memcpy(room, call->out.at + call->sent, some);
 	call->sent += some;
 	call->read_ms = call->connection->server->now_ms;
-	if (call->sent < call->out.length)
+	if (call->sent < call->out.length) {
+		if (call->sent > GRPC_MESSAGE_MAX_BYTES) { /* what is never read whole would grow without end */
+			memmove(call->out.at, call->out.at + call->sent, call->out.length - call->sent);
+			call->out.length -= call->sent;
+			call->sent = 0;
+		}
 		return (ssize_t)some;
+	}
 	call->sent = 0;
 	weir_text_clear(&call->out);
 	if (call->finished) {

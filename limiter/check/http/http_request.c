@@ -81,7 +81,7 @@ static enum weir_status read_first_line(struct weir_span line, struct http_reque
 	request->keeps_alive = weir_span_equal(version, weir_span_of("HTTP/1.1"));
 	request->waits = request->keeps_alive; /* whoever speaks 1.0 does not know how */
 	if (!request->keeps_alive && !weir_span_equal(version, weir_span_of("HTTP/1.0")))
-		return refuse(refusal, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+		return refuse(refusal, 400, "only HTTP/1.1 and HTTP/1.0 are spoken here");
 	return WEIR_OK;
 }
 
@@ -138,7 +138,7 @@ static enum weir_status read_framing(struct http_request *request, uint64_t *bod
 		const struct http_header *header = &request->headers[i];
 		uint64_t length;
 		if (http_name_is(header->name, "transfer-encoding"))
-			return refuse(refusal, 501, "a body must come with Content-Length, not in chunks");
+			return refuse(refusal, 411, "a body must come with Content-Length, not in chunks");
 		if (http_name_is(header->name, "connection")) {
 			closes |= has_word(header->value, "close");
 			request->keeps_alive |= has_word(header->value, "keep-alive");

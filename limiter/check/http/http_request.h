@@ -34,7 +34,7 @@ struct http_request {
 
 /* Why a request is refused. */
 struct http_refusal {
-	int status; /* 400, 413, 431, 501 or 505 */
+	int status; /* 400, 411, 413 or 431: a gateway takes what is above 499 for a weir that is away */
 	const char *words;
 };
 

@@ -26,9 +26,7 @@ static const char *reason_of(int status)
 	               {429, "Too Many Requests"},
 	               {431, "Request Header Fields Too Large"},
 	               {500, "Internal Server Error"},
-	               {501, "Not Implemented"},
-	               {503, "Service Unavailable"},
-	               {505, "HTTP Version Not Supported"}};
+	               {503, "Service Unavailable"}};
 	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
 		if (reasons[i].status == status)
 			return reasons[i].reason;
