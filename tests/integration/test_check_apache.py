@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Apache asks weir before it serves: deploy/gateways/checks/apache.conf and apache.lua."""
 
+import glob
 import os
 import sys
 
@@ -20,6 +21,8 @@ MODULES = ("mpm_event", "authz_core", "proxy", "proxy_http", "lua")
 def begin(place, number, port, weir, site, more=()):
     """Apache by the example, its modules and files beside it."""
     server, modules = program("apache2"), "/usr/lib/apache2/modules"
+    if not os.path.exists(f"{modules}/mod_lua.so") or not glob.glob("/usr/share/lua/5.*/socket.lua"):
+        raise cases.Skipped("Apache has no Lua here, or Lua no sockets")
     home = place.path(f"apache-{number}")
     script = place.write(f"weir-{number}.lua", example("checks/apache.lua", ('"127.0.0.1", 8082', f'"127.0.0.1", {weir}')))
     os.mkdir(home)

@@ -25,7 +25,8 @@ from parts.process import together  # pylint: disable=wrong-import-order
 from parts.words import Unavailable  # pylint: disable=wrong-import-order
 
 HERE = os.path.join(ROOT, "tests", "integration", "clients")
-FETCH_S = 600
+FETCH_S = 300
+NODE_LEAST = 20
 GO_S = 120  # it builds its own library at first, a minute of a processor
 JAVA = Jars("Redis-clients", "7.0.0", 12, ("redis.clients:jedis:7.0.0", "io.lettuce:lettuce-core:6.8.1.RELEASE"),
             ("jedis-7.0.0.jar", "lettuce-core-6.8.1.RELEASE.jar"))
@@ -41,7 +42,10 @@ def tool(name):
 
 def fetched(command, directory):
     """Runs what fetches packages; skips where that cannot be."""
-    done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=FETCH_S, check=False)
+    try:
+        done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=FETCH_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise cases.Skipped(f"{' '.join(command[:3])} fetches for longer than {FETCH_S} s") from None
     if done.returncode != 0:
         raise cases.Skipped(f"{' '.join(command[:3])} cannot fetch the clients: {(done.stderr or done.stdout)[-400:]}")
 
@@ -49,6 +53,9 @@ def fetched(command, directory):
 def modules():
     """The directory of the packages for Node, made once in the build."""
     npm, names = tool("npm"), ("package.json", "package-lock.json")
+    version = subprocess.run([tool("node"), "--version"], capture_output=True, text=True, check=True).stdout
+    if int(version.lstrip("v").split(".")[0]) < NODE_LEAST:
+        raise cases.Skipped(f"the clients want Node {NODE_LEAST} or newer, not {version.strip()}")
     texts = [read(os.path.join(HERE, name)) for name in names]
     target = os.path.join(BUILD, f"clients-node-{hashlib.sha256(b''.join(texts)).hexdigest()[:12]}")
     os.makedirs(target, exist_ok=True)
