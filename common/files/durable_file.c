@@ -217,7 +217,8 @@ enum weir_status weir_directory_lock(const char *directory, struct weir_director
 	}
 	if (taken != 0) {
 		ssize_t count = errno == EWOULDBLOCK ? pread(fd, text, sizeof text - 1, 0) : -1;
-		text[count > 0 ? strspn(text, "0123456789") : 0] = '\0';
+		text[count > 0 ? count : 0] = '\0';
+		text[strspn(text, "0123456789")] = '\0';
 		if (errno != EWOULDBLOCK)
 			status = weir_fail(error, WEIR_IO, "cannot lock %s: %s", path, strerror(errno));
 		else
