@@ -28,8 +28,8 @@ _Static_assert(CALL_ASKS_MAX == 1 << TICKET_ASK_BITS && GRPC_CALLS_MAX == 1 << T
 static void count_bytes(struct grpc_call *call)
 {
 	struct grpc_connection *connection = call->connection;
-	size_t bytes = call->in.capacity + call->out.capacity + call->keys.capacity +
-	               call->asks_room * sizeof *call->asks + call->state_bytes;
+	size_t bytes = call->in.capacity + call->out.capacity + call->keys.capacity + call->asks_room * sizeof *call->asks +
+	               call->state_bytes;
 	connection->server->buffered += bytes - call->counted;
 	connection->held += bytes - call->counted;
 	call->counted = bytes;
@@ -317,8 +317,7 @@ void call_data(struct grpc_call *call, const char *bytes, size_t length)
 	struct weir_span message;
 	if (call->finished || call->ended)
 		return;
-	if (call->connection->held > GRPC_HELD_MAX_BYTES ||
-	    call->connection->server->buffered > GRPC_BUFFERED_MAX_BYTES) {
+	if (call->connection->held > GRPC_HELD_MAX_BYTES || call->connection->server->buffered > GRPC_BUFFERED_MAX_BYTES) {
 		call_finish(call, GRPC_RESOURCE_EXHAUSTED,
 		            "calls hold too much: 32 MiB of a connection at most, 256 MiB in all");
 		return;
