@@ -56,10 +56,9 @@ weir_leave_out(tsan "the threads are those of `integration.test_archiver_store`,
   integration.test_subscribe_haproxy integration.test_subscribe_nft integration.test_subscribe_nginx
   integration.test_subscribe_redis integration.test_webhook)
 weir_leave_out(tsan "the threads are those of `integration.test_checks`, `unit.test_owners` and `unit.test_worker_checks`"
-  integration.test_check_clients integration.test_check_cluster integration.test_check_envoy integration.test_check_throttle
-  integration.test_resp_clients)
+  integration.test_check_cluster integration.test_check_envoy integration.test_check_throttle integration.test_resp_clients)
 foreach(sanitizer asan tsan)
   weir_leave_out(${sanitizer} "asks by other programs what `integration.test_check_http` and `integration.test_resp` ask themselves"
-    integration.test_check_apache integration.test_check_caddy integration.test_check_haproxy integration.test_check_nginx
-    integration.test_check_traefik integration.test_check_varnish)
+    integration.test_check_apache integration.test_check_caddy integration.test_check_clients integration.test_check_haproxy
+    integration.test_check_nginx integration.test_check_traefik integration.test_check_varnish)
 endforeach()
