@@ -166,7 +166,8 @@ def test_as_many_pass_as_the_limit_says(place):
             return [sum(caller.check(zone="site", key=f"key-{callers}-{key}", cost=25)[1]["allowed"] for _ in range(2))
                     for key in range(4)]
         assert sum(crowd(partial(Caller, weir.port), callers, one_key)) == 100
-        assert [sum(passed) for passed in zip(*crowd(partial(Caller, weir.port), callers, many_keys))] == [4] * 4
+        passed = [sum(each) for each in zip(*crowd(partial(Caller, weir.port), callers, many_keys))]
+        assert passed == [4] * 4, passed
     weir.stop()
 
 

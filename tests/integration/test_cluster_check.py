@@ -139,7 +139,7 @@ def test_buckets_that_differ_are_found(place):
 
         write, lines = place.write, check.state_lines()
 
-        def good(self, *words):
+        def good(self, *words, **_):
             """The command."""
             assert words[0] == "state", words
             return self

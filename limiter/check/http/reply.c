@@ -22,6 +22,7 @@ static const char *reason_of(int status)
 	               {403, "Forbidden"},
 	               {404, "Not Found"},
 	               {405, "Method Not Allowed"},
+	               {411, "Length Required"},
 	               {413, "Content Too Large"},
 	               {429, "Too Many Requests"},
 	               {431, "Request Header Fields Too Large"},
