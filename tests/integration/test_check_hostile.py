@@ -68,7 +68,7 @@ class Weir:
 
     def _ask(self, surface, ask):
         took = self.took[surface] = []
-        while not self.ends.wait(0.01):
+        while not took or not self.ends.wait(0.01):  # once at least
             began = time.monotonic()
             try:
                 ask()
