@@ -104,7 +104,7 @@ def told_in_time(command, port, key):
         try:
             return told(command, "cluster", port, f"{key}-{turn}")
         except AssertionError as why:
-            if "UNAVAILABLE" not in str(why) or time.monotonic() > end:
+            if "ask again" not in str(why) or time.monotonic() > end:
                 raise
 
 
