@@ -121,10 +121,13 @@ def test_what_is_wrong_is_said(place):
 def test_open_ones_are_bounded(place):
     weir, client, _ = start(place, zones=[zone("many", [sliding(1000000, "1h")], key=("user",))])
     opened = full = 0
-    for _ in range(5000):
+    while opened + full < 5000:
         try:
             opened += client.call("WEIR.RESERVE", "ann", "many", 1)[5] is not None
         except RedisError as error:
+            if str(error).startswith("UNAVAILABLE unacknowledged"):
+                time.sleep(0.1)  # a busy machine's log; it was not opened
+                continue
             assert str(error).startswith("UNAVAILABLE full"), error
             full += 1
     assert 3900 < opened <= 4096 and full == 5000 - opened, (opened, full)
