@@ -40,9 +40,9 @@ struct check_ask {
 	struct weir_span key;  /* joined key (as in frames), at most WEIR_KEY_MAX_BYTES; borrowed until answered */
 	int64_t cost;          /* 0 to WEIR_COST_MAX; 0 is a peek that asks for nothing, and only says what is left */
 	bool peek;             /* asks for cost without counting */
-	uint32_t
-		beside; /* of a peek: unavailable, unless so many checks could be counted now; it waits for nothing, and one
-	                          whose bucket must be loaded first has CHECK_LATER and no answer behind it; 0: any other */
+	/* Of a peek: unavailable, unless so many checks could be counted now. It waits for nothing, and one whose bucket must be
+	 * loaded first has CHECK_LATER and no answer behind it. 0: any other */
+	uint32_t beside;
 	enum check_kind kind;
 	int64_t ttl_ms; /* of one that reserves: after which its estimate stands; 1 to CHECK_TTL_MAX_MS */
 	uint8_t reservation[WEIR_RESERVATION_ID_BYTES]; /* of one that settles: which */

@@ -111,3 +111,10 @@ void told_fields(enum weir_rate_limit_fields fields, const struct told *told, ui
 	put_number(put, context, "X-RateLimit-Remaining", told[0].answer->remaining);
 	put_number(put, context, "X-RateLimit-Reset", told_seconds(told_wait_ms(told[0].answer)));
 }
+
+void told_retry_after(const struct told_verdict *verdict, told_put *put, void *context)
+{
+	int64_t retry_ms = told_retry_ms(verdict);
+	if (retry_ms >= 0)
+		put_number(put, context, "Retry-After", told_seconds(retry_ms));
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a gateway's client is told by HTTP or gRPC: what several checks that were asked together come to, and the fields of
+ * What a client is told, a gateway's by HTTP or gRPC above all: what several checks that were asked together come to, and the fields of
  * a reply that tell of limits.
  *
  * A zone that blocks counts more than one that could not be judged, and that more than one that passes. Of zones that
@@ -62,6 +62,8 @@ typedef void told_put(void *context, const char *name, struct weir_span value);
  */
 void told_fields(enum weir_rate_limit_fields fields, const struct told *told, uint32_t count, told_put *put,
                  void *context);
+/** Puts Retry-After, if a time is told. */
+void told_retry_after(const struct told_verdict *verdict, told_put *put, void *context);
 
 /** Until there is more: the block ends; of a pass, and of a block that never ends, until all that was counted is forgotten. */
 int64_t told_wait_ms(const struct check_answer *answer);

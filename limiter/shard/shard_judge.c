@@ -121,8 +121,8 @@ static inline __attribute__((always_inline)) void judge_pair(struct shard *shard
                                                              struct bucket_verdict *verdict)
 {
 	struct bucket *bucket = lookup->bucket;
-	bool is_known =
-		bucket != NULL && !lookup->recalled; /* what a frame has brought into memory was not used there yet */
+	/* What a frame has brought into memory was not used there yet. */
+	bool is_known = bucket != NULL && !lookup->recalled;
 	enum bucket_fast fast = FAST_NOT;
 	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->overridden)
 		fast = judge_fast(shard, bucket, zone, event->time_ms, answer);

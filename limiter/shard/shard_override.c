@@ -6,6 +6,7 @@
  */
 #include "limiter/shard/shard_copies.h"
 #include "limiter/shard/shard_frame.h"
+#include "limiter/shard/shard_reserve.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -105,26 +106,20 @@ static bool end_block(struct shard *shard, struct lookup *lookup, int64_t at_ms)
 	return true;
 }
 
-static void void_of(struct reservations *reservations, const struct shard *shard)
-{
-	const struct override_command *command = shard->work.command;
-	uint32_t zone_id = shard->work.command_zone->zone->id;
-	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone_id, override_key(command));
-	if (command->scope == OVERRIDE_OF_KEY)
-		reservations_void_bucket(reservations, print.low, print.high);
-	else
-		reservations_void_zone(reservations, zone_id);
-}
-
 /*
  * What reservations took is gone, or was counted at other rates: they give nothing back. Whose key has a prefix is not
  * known: all of the zone.
  */
 static void void_reservations(struct shard *shard)
 {
-	void_of(&shard->reserved, shard);
-	if (shard->checks != NULL)
-		void_of(&shard->checks->open, shard);
+	const struct override_command *command = shard->work.command;
+	uint32_t zone_id = shard->work.command_zone->zone->id;
+	if (command->scope != OVERRIDE_OF_KEY) {
+		shard_void_zone(shard, zone_id);
+		return;
+	}
+	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, zone_id, override_key(command));
+	shard_void_bucket(shard, print.low, print.high);
 }
 
 /*

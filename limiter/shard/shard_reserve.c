@@ -104,6 +104,20 @@ void shard_open_reservation(struct shard *shard, const struct lookup *lookup, co
 		(void)reservations_add(&shard->checks->open, &one);
 }
 
+void shard_void_bucket(struct shard *shard, uint64_t low, uint64_t high)
+{
+	reservations_void_bucket(&shard->reserved, low, high);
+	if (shard->checks != NULL)
+		reservations_void_bucket(&shard->checks->open, low, high);
+}
+
+void shard_void_zone(struct shard *shard, uint32_t zone_id)
+{
+	reservations_void_zone(&shard->reserved, zone_id);
+	if (shard->checks != NULL)
+		reservations_void_zone(&shard->checks->open, zone_id);
+}
+
 static bool limits_stay(const struct weir_zone *zone, const struct weir_zone *next)
 {
 	bool stay = next != NULL && zone->limit_count == next->limit_count;
@@ -117,10 +131,7 @@ void shard_void_changed(struct shard *shard, const struct compiled_policy *next)
 	for (uint32_t i = 0; shard->compiled != NULL && i < compiled_policy_zone_count(shard->compiled); i++) {
 		const struct weir_zone *zone = compiled_policy_zone_at(shard->compiled, i)->zone;
 		const struct compiled_zone *after = compiled_policy_zone(next, zone->id);
-		if (limits_stay(zone, after != NULL ? after->zone : NULL))
-			continue;
-		reservations_void_zone(&shard->reserved, zone->id);
-		if (shard->checks != NULL)
-			reservations_void_zone(&shard->checks->open, zone->id);
+		if (!limits_stay(zone, after != NULL ? after->zone : NULL))
+			shard_void_zone(shard, zone->id);
 	}
 }

@@ -25,6 +25,10 @@ bool shard_settle(struct shard *shard, struct lookup *lookup, const struct weir_
 void shard_open_reservation(struct shard *shard, const struct lookup *lookup, const struct weir_frame_event *event,
                             int64_t ttl_ms, unsigned bits, bool is_own);
 
+/** What reservations of a bucket, or of all of a zone, took is gone: they give nothing back. */
+void shard_void_bucket(struct shard *shard, uint64_t low, uint64_t high);
+void shard_void_zone(struct shard *shard, uint32_t zone_id);
+
 /** A policy follows: what a zone whose limits change took is counted no more. */
 void shard_void_changed(struct shard *shard, const struct compiled_policy *next);
 

@@ -419,18 +419,17 @@ static void assign(struct grpc_call *call, struct weir_text *text, struct quota_
 	enum weir_on_unavailable on_unavailable = call->connection->server->options.on_unavailable;
 	int64_t ttl_ms = TTL_LEAST_MS;
 	uint64_t tokens = 0, blanket = DENY_ALL;
-	/* A zone that blocks counts more than one that could not be judged. */
-	bool unjudged = bucket->unavailable && !bucket->blocked && on_unavailable != WEIR_ON_UNAVAILABLE_ALLOW;
+	bool unjudged = bucket->unavailable && !bucket->blocked; /* a zone that blocks counts more */
 	if (unjudged && on_unavailable == WEIR_ON_UNAVAILABLE_ERROR)
 		return; /* it goes on by what it was told; asked again with its next report */
-	if (unjudged) {
+	if (unjudged && on_unavailable == WEIR_ON_UNAVAILABLE_DENY) {
 		blanket = DENY_ALL;
-	} else if (!bucket->zones && bucket->unavailable) {
-		blanket = ALLOW_ALL;
 	} else if (!bucket->zones) {
 		blanket = ALLOW_ALL;
-		ttl_ms = FREE_TTL_MS;
-		bucket->spent -= bucket->asked_spent; /* what came meanwhile is counted with the next one */
+		if (!unjudged) {
+			ttl_ms = FREE_TTL_MS;
+			bucket->spent -= bucket->asked_spent; /* what came meanwhile is counted with the next one */
+		}
 	} else if (!bucket->blocked) {
 		tokens = bucket->asked;
 		bucket->spent -= bucket->asked_spent; /* what came meanwhile is counted with the next one */

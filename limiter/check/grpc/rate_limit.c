@@ -11,8 +11,6 @@
 
 #include "common/frame/frame.h"
 
-#include <stdio.h>
-
 enum {
 	DESCRIPTORS_MAX = 64,
 	MS = 1000,
@@ -239,17 +237,13 @@ static void put_headers(struct grpc_call *call, struct weir_text *text, const st
 {
 	struct told told[TOLD_ZONES_MAX];
 	enum weir_rate_limit_fields fields = call->connection->server->options.fields;
-	int64_t retry_ms = told_retry_ms(verdict);
 	uint32_t count = 0;
 	for (uint32_t i = 0; i < call->ask_count; i++)
 		if (!call->asks[i].shadow)
 			count = told_add(told, count, &(struct told){.zone = call->asks[i].zone, .answer = &call->asks[i].answer});
 	told_fields(fields, told, count, put_header, text);
-	if (retry_ms < 0 || fields == WEIR_FIELDS_OFF)
-		return;
-	char value[32];
-	int length = snprintf(value, sizeof value, "%lld", (long long)told_seconds(retry_ms));
-	put_header(text, "Retry-After", (struct weir_span){.at = value, .length = (uint32_t)length});
+	if (fields != WEIR_FIELDS_OFF)
+		told_retry_after(verdict, put_header, text);
 }
 
 /* ---- the end ---- */

@@ -79,7 +79,6 @@ static enum weir_status read_first_line(struct weir_span line, struct http_reque
 	if (!is_token(request->method) || !is_visible(request->target))
 		return refuse(refusal, 400, "the first line must be METHOD TARGET HTTP/1.1");
 	request->keeps_alive = weir_span_equal(version, weir_span_of("HTTP/1.1"));
-	request->waits = request->keeps_alive; /* whoever speaks 1.0 does not know how */
 	if (!request->keeps_alive && !weir_span_equal(version, weir_span_of("HTTP/1.0")))
 		return refuse(refusal, 400, "only HTTP/1.1 and HTTP/1.0 are spoken here");
 	return WEIR_OK;
@@ -132,7 +131,7 @@ static bool has_word(struct weir_span list, const char *word)
 /* What the header says of the body and of the connection. */
 static enum weir_status read_framing(struct http_request *request, uint64_t *body, struct http_refusal *refusal)
 {
-	bool known = false, closes = false, expects = false;
+	bool is_1_1 = request->keeps_alive, known = false, closes = false, expects = false;
 	*body = 0;
 	for (uint32_t i = 0; i < request->header_count; i++) {
 		const struct http_header *header = &request->headers[i];
@@ -151,7 +150,7 @@ static enum weir_status read_framing(struct http_request *request, uint64_t *bod
 		known = true;
 		*body = length;
 	}
-	request->waits &= expects;
+	request->waits = expects && is_1_1; /* whoever speaks 1.0 does not know how */
 	request->keeps_alive &= !closes;
 	return *body <= HTTP_BODY_MAX_BYTES ? WEIR_OK : refuse(refusal, 413, "the body is too large");
 }
@@ -176,7 +175,6 @@ enum weir_status http_request_read(const char *bytes, size_t length, struct http
                                    struct http_refusal *refusal)
 {
 	const char *at = bytes, *limit = bytes + length;
-	request->header_count = 0;
 	request->waits = false;
 	while (limit - at >= 2 && at[0] == '\r' && at[1] == '\n' && at - bytes < 4)
 		at += 2; /* blank lines before a request do not count */
@@ -186,6 +184,7 @@ enum weir_status http_request_read(const char *bytes, size_t length, struct http
 	const char *end = blank + 4;
 	if (end - bytes > HTTP_HEAD_MAX_BYTES)
 		return refuse(refusal, 431, "the head is too large");
+	request->header_count = 0;
 	uint64_t body;
 	enum weir_status status = read_head(at, end, request, refusal);
 	if (status == WEIR_OK)

@@ -146,15 +146,13 @@ void reply_verdict(struct http_connection *connection)
 	struct told told[TOLD_ZONES_MAX];
 	uint32_t count;
 	const struct told_verdict verdict = sum_up(connection, told, &count);
-	int64_t retry_ms = told_retry_ms(&verdict);
 	if (!verdict.blocked && verdict.why != NULL) {
 		reply_problem(connection, 503, "The check cannot be judged now", verdict.why);
 		return;
 	}
 	struct weir_text *out = open_head(connection, verdict.blocked ? exchange->denies : 200);
 	told_fields(connection->server->options.fields, told, count, put_field, out);
-	if (retry_ms >= 0)
-		put_number(out, "\r\nRetry-After: ", told_seconds(retry_ms));
+	told_retry_after(&verdict, put_field, out);
 	struct weir_text body = {0};
 	if (verdict.blocked)
 		write_violations(exchange, exchange->denies, &body);

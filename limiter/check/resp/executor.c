@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands in their order: which one is read next, what it waits for, and checks from being gathered to being answered. */
 #include "limiter/check/resp/internal.h"
+#include "limiter/check/told.h"
 
 #include <assert.h>
 
 /* Heads stand beside the longest text that a command may have: its buffer has room for them. */
-enum { HEADS_BYTES = 64, RETRY_AFTER_DENIAL_MS = 1000, TURN_MASK = INT32_MAX };
+enum { HEADS_BYTES = 64, TURN_MASK = INT32_MAX };
 
 /* ---- slots ---- */
 
@@ -93,7 +94,7 @@ struct check_ask *slot_ask(struct connection *connection, enum reply_form form)
 
 static int64_t whole_seconds(int64_t ms)
 {
-	return ms < 0 ? -1 : ms / 1000 + (ms % 1000 > 0);
+	return ms < 0 ? -1 : told_seconds(ms);
 }
 
 static void write_reservation(struct connection *connection, const int64_t *numbers, uint32_t count,
@@ -133,7 +134,7 @@ static void write_unavailable(struct connection *connection, const struct slot *
 	case WEIR_ON_UNAVAILABLE_ALLOW: break;
 	case WEIR_ON_UNAVAILABLE_DENY:
 		answer.outcome = CHECK_BLOCKED;
-		answer.retry_after_ms = RETRY_AFTER_DENIAL_MS;
+		answer.retry_after_ms = TOLD_DENIED_AGAIN_MS;
 		break;
 	}
 	write_numbers(connection, slot->form, &answer);
