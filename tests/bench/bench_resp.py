@@ -45,23 +45,14 @@ def process_of(port):
     return int(re.search(r"process_id:(\d+)", said).group(1))
 
 
-def processor_ns(pid):
-    """What the threads of a process have used so far."""
-    used = 0
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as file:
-            used += int(file.read().split()[0])
-    return used
-
-
 def run(server, depth, words):
     """(ns of the server for a request, requests a second, p99 in ms)"""
     port, pid = server
-    before = processor_ns(pid)
+    before = bench.cpu_ns(pid)
     done = subprocess.run([find("redis-benchmark"), "-p", str(port), "-c", "50", "-P", str(depth), "-n", str(REQUESTS[depth]),
                            "-r", "1000000", "--csv", *words], capture_output=True, text=True, timeout=600, check=True)
     figures = [float(figure.strip('"')) for figure in done.stdout.splitlines()[-1].split(",")[1:]]
-    return (processor_ns(pid) - before) / REQUESTS[depth], figures[0], figures[5]
+    return (bench.cpu_ns(pid) - before) / REQUESTS[depth], figures[0], figures[5]
 
 
 def measure(place):

@@ -17,8 +17,8 @@ from night import PARTITIONS, PLAIN, RATE, RUN_JOB, SECURED, SELDOM_JOB, SEVERAL
 from night_faults import (BUS, DATA, LONG_S, NO_LEADER, NOTHING, STORE, VERDICTS, Fault, apply, keep_events, make_topics, nothing, part,
                           set_memory, show_certificate, write_again)
 from support import pushing, wrong_clock
-from support.redis import Redis, RedisError
 from support.place import PATIENCE_S, free_port, joined, until
+from support.redis import Redis, RedisError
 from support.small_disk import SmallDisk
 
 

@@ -34,24 +34,7 @@ def begin(place, number, port, weir, site, more=()):
     return place.start("-X", "-f", place.write(f"apache-{number}.conf", "\n".join(lines)), program=server)
 
 
-def test_as_many_pass_as_the_limit_says(place):
-    with Stage(place, begin) as stage:
-        asking.limit_holds(stage)
-
-
-def test_weir_is_asked_what_the_client_asked(place):
-    with Stage(place, begin) as stage:
-        asking.requests_are_seen(stage)
-
-
-def test_what_a_client_writes_is_not_believed(place):
-    with Stage(place, begin) as stage:
-        asking.nothing_is_forged(stage)
-
-
-def test_all_pass_while_weir_is_away(place):
-    with Stage(place, begin) as stage:
-        asking.away(stage, {503: 200, 401: 500})
+globals().update(asking.tests(begin, {503: 200, 401: 500}))
 
 
 def test_a_page_of_its_own_is_not_asked_for(place):

@@ -10,7 +10,6 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import asking_gateways as asking
 from support import cases
-from support.asking_gateways import Stage
 
 
 def begin(place, number, port, weir, site):
@@ -23,24 +22,7 @@ def begin(place, number, port, weir, site):
                        env={"HOME": place.path("caddy"), "XDG_DATA_HOME": place.path("caddy")})
 
 
-def test_as_many_pass_as_the_limit_says(place):
-    with Stage(place, begin) as stage:
-        asking.limit_holds(stage)
-
-
-def test_weir_is_asked_what_the_client_asked(place):
-    with Stage(place, begin) as stage:
-        asking.requests_are_seen(stage)
-
-
-def test_what_a_client_writes_is_not_believed(place):
-    with Stage(place, begin) as stage:
-        asking.nothing_is_forged(stage)
-
-
-def test_all_pass_while_weir_is_away(place):
-    with Stage(place, begin) as stage:
-        asking.away(stage, {503: 200, 401: 401})
+globals().update(asking.tests(begin, {503: 200, 401: 401}))
 
 
 if __name__ == "__main__":

@@ -18,10 +18,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support.rate_limits import Caller, descriptor, serving
 
 from support import asking_gateways as asking
-from support import cases
-from support.asking_gateways import Stage
+from support import cases, venv
 from support.gateways import Site, example
-from support.place import PATIENCE_S, ROOT, free_port, until
+from support.place import PATIENCE_S, free_port, until
 from support.traffic import sliding, zone
 
 QUOTA = """
@@ -45,11 +44,7 @@ QUOTA = """
 
 def program():
     """The path of Envoy."""
-    made = subprocess.run([os.path.join(ROOT, "tests", "python"), "envoy"], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, timeout=900, check=False)
-    if made.returncode != 0:
-        raise cases.Skipped("Envoy cannot be had here")
-    home = os.path.dirname(os.path.dirname(made.stdout.decode().strip()))
+    home = os.path.dirname(os.path.dirname(venv.made("envoy")))
     return glob.glob(os.path.join(home, "lib/python*/site-packages/envoy/_bin/envoy"))[0]
 
 
@@ -160,24 +155,7 @@ def begin(place, number, port, weir, site):
     return place.start("-c", config, "--use-dynamic-base-id", "--concurrency", "2", "-l", "warning", program=program())
 
 
-def test_by_http_as_many_pass_as_the_limit_says(place):
-    with Stage(place, begin) as stage:
-        asking.limit_holds(stage)
-
-
-def test_by_http_weir_is_asked_what_the_client_asked(place):
-    with Stage(place, begin) as stage:
-        asking.requests_are_seen(stage)
-
-
-def test_by_http_what_a_client_writes_is_not_believed(place):
-    with Stage(place, begin) as stage:
-        asking.nothing_is_forged(stage)
-
-
-def test_by_http_all_pass_while_weir_is_away(place):
-    with Stage(place, begin) as stage:
-        asking.away(stage, {503: 200, 401: 401})
+globals().update(asking.tests(begin, {503: 200, 401: 401}, "by_http_"))
 
 
 if __name__ == "__main__":

@@ -46,24 +46,7 @@ def begin_lua(place, number, port, weir, site):
     return start(place, number, text, "".join(f"load_module {MODULES}{name}_module.so; " for name in ("ndk_http", "ngx_http_lua")))
 
 
-def test_as_many_pass_as_the_limit_says(place):
-    with Stage(place, begin) as stage:
-        asking.limit_holds(stage)
-
-
-def test_weir_is_asked_what_the_client_asked(place):
-    with Stage(place, begin) as stage:
-        asking.requests_are_seen(stage)
-
-
-def test_what_a_client_writes_is_not_believed(place):
-    with Stage(place, begin) as stage:
-        asking.nothing_is_forged(stage)
-
-
-def test_all_pass_while_weir_is_away(place):
-    with Stage(place, begin) as stage:
-        asking.away(stage, {503: 200, 401: 401})
+globals().update(asking.tests(begin, {503: 200, 401: 401}))
 
 
 def lua_stage(place):

@@ -22,24 +22,7 @@ def begin(place, number, port, weir, site):
                        "-j", "none", program=program("varnishd"))
 
 
-def test_as_many_pass_as_the_limit_says(place):
-    with Stage(place, begin) as stage:
-        asking.limit_holds(stage)
-
-
-def test_weir_is_asked_what_the_client_asked(place):
-    with Stage(place, begin) as stage:
-        asking.requests_are_seen(stage, caches=True)
-
-
-def test_what_a_client_writes_is_not_believed(place):
-    with Stage(place, begin) as stage:
-        asking.nothing_is_forged(stage)
-
-
-def test_all_pass_while_weir_is_away(place):
-    with Stage(place, begin) as stage:
-        asking.away(stage, {503: 200, 401: 401})
+globals().update(asking.tests(begin, {503: 200, 401: 401}, caches=True))
 
 
 def test_a_body_that_is_too_large_is_refused(place):

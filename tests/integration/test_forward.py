@@ -16,7 +16,7 @@ import zlib
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, forward, metrics, small_disk
+from support import cases, forward, metrics, small_disk, venv
 from support.place import PATIENCE_S, ROOT, free_port, joined, lines_of, until
 from support.traffic import by_bucket, site, sliding, zone
 
@@ -427,17 +427,14 @@ def test_the_same_lines_as_a_file_give_the_same_decisions(place):
 
 def test_what_a_real_logger_sends(place):
     """The logger of PyPI: one message a line, without a chunk."""
-    try:
-        python = subprocess.run([os.path.join(ROOT, "tests", "python")], check=True, capture_output=True, text=True)
-    except subprocess.CalledProcessError as why:
-        raise cases.Skipped("no Python packages for these tests") from why
+    python = venv.made()
     port = free_port()
     weir, _ = start(place, source_of(port))
     script = ("import sys, fluent.sender as f\n"
               "s = f.FluentSender('app', host='127.0.0.1', port=int(sys.argv[1]), nanosecond_precision=True)\n"
               "assert all(s.emit_with_time('web', 1709251200 + i / 10, {'user': 'ann', 'n': i}) for i in range(4))\n"
               "s.close()\n")
-    subprocess.run([python.stdout.strip(), "-c", script, str(port)], check=True, timeout=PATIENCE_S)
+    subprocess.run([python, "-c", script, str(port)], check=True, timeout=PATIENCE_S)
     until(lambda: blocked(place) == ["ann"], "ann is blocked", running=weir)
     assert weir.stop() == DONE, weir.said()
 

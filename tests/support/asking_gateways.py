@@ -7,16 +7,14 @@ import http.client
 import http.server
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 
-from support import cases
+from support import venv
 from support.check_http import Caller, Weir
 from support.checks import crowd
 from support.gateways import example
-from support.place import PATIENCE_S, ROOT, free_port, until
+from support.place import PATIENCE_S, free_port, until
 from support.traffic import sliding, zone
 
 LIMIT = 20
@@ -40,11 +38,7 @@ FORGED = {"X-Original-Method": "PUT", "X-Original-URI": "/page", "X-Forwarded-Me
 
 def packaged(name):
     """The path of a program that comes as a Python package: tests/requirements-NAME.txt."""
-    made = subprocess.run([os.path.join(ROOT, "tests", "python"), name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          timeout=900, check=False)
-    if made.returncode != 0:
-        raise cases.Skipped(f"{name} cannot be had here")
-    return os.path.join(os.path.dirname(made.stdout.decode().strip()), name)
+    return os.path.join(os.path.dirname(venv.made(name)), name)
 
 
 def recipe(name, **ports):
@@ -338,3 +332,20 @@ def away(stage, statuses):
                 came = get(port)[0]
                 assert came == expected, (other.status, came)
         other.close()
+
+
+def tests(begin, statuses, prefix="", tells=True, tidies=False, caches=False):
+    """What must be so, as tests of a gateway: for a module's globals().update().
+
+    statuses: as of away(). prefix: of the tests' names. tells, tidies, caches: as of limit_holds() and requests_are_seen()."""
+    checks = {"as_many_pass_as_the_limit_says": lambda stage: limit_holds(stage, tells),
+              "weir_is_asked_what_the_client_asked": lambda stage: requests_are_seen(stage, tidies, caches),
+              "what_a_client_writes_is_not_believed": nothing_is_forged,
+              "all_pass_while_weir_is_away": lambda stage: away(stage, statuses)}
+
+    def test_of(check):
+        def test(place):
+            with Stage(place, begin) as stage:
+                check(stage)
+        return test
+    return {f"test_{prefix}{name}": test_of(check) for name, check in checks.items()}

@@ -21,7 +21,12 @@ def number(value, bits):
     most = (1 << bits) - 1
     if value < most:
         return bytes([value])
-    said, value = bytearray([most]), value - most
+    return bytes([most]) + varint(value - most)
+
+
+def varint(value):
+    """An integer, seven bits a byte, the lowest first: the rest of HPACK's, and protobuf's."""
+    said = bytearray()
     while value >= 128:
         said.append(value & 127 | 128)
         value >>= 7
@@ -48,16 +53,7 @@ def message(body):
 
 def part(at, body):
     """A member of a protobuf message: bytes."""
-    return bytes([at << 3 | 2]) + number_of_protobuf(len(body)) + body
-
-
-def number_of_protobuf(value):
-    """A varint."""
-    said = bytearray()
-    while value >= 128:
-        said.append(value & 127 | 128)
-        value >>= 7
-    return bytes(said) + bytes([value])
+    return bytes([at << 3 | 2]) + varint(len(body)) + body
 
 
 def request(key, value, more=b"", domain=b"rl"):

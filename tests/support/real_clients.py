@@ -16,7 +16,7 @@ import os
 import shutil
 import subprocess
 
-from support import cases
+from support import cases, venv
 from support.checks import BUILD
 from support.place import PATIENCE_S, ROOT, read
 
@@ -112,11 +112,7 @@ def java_program(place, name, text):
 
 def python_program(place, name, text):
     """The command of a program for the Python that has Redis clients."""
-    made = subprocess.run([os.path.join(ROOT, "tests", "python"), "checks"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          timeout=FETCH_S, check=False, text=True)
-    if made.returncode != 0:
-        raise cases.Skipped("the packages of tests/requirements-checks.txt cannot be had here")
-    return [made.stdout.strip(), place.write(name, text)]
+    return [venv.made("checks"), place.write(name, text)]
 
 
 def source(name):

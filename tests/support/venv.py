@@ -9,20 +9,34 @@ import os
 import subprocess
 import sys
 
+from support import cases
+
 _TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_SKIPPED = 77
 _PATIENCE_S = 900
 _ENTERED = "WEIR_TESTS_PYTHON"  # who has entered one, and which
 
 
-def enter(*name):
-    """Returns under that Python, or that of a name; leaves with 77, saying why, where it cannot be had."""
+def _make(name):
+    """The exit code of tests/python, and what it printed."""
     made = subprocess.run([os.path.join(_TESTS, "python"), *name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           timeout=_PATIENCE_S, check=False)
-    interpreter = made.stdout.decode().strip()
-    if made.returncode != 0:
+    return made.returncode, made.stdout.decode().strip()
+
+
+def made(*name):
+    """The path of that Python, or that of a name; skips the test where it cannot be had."""
+    code, interpreter = _make(name)
+    if code != 0:
+        raise cases.Skipped(f"the packages of {' '.join(name) or 'these tests'} cannot be had here")
+    return interpreter
+
+
+def enter(*name):
+    """Returns under that Python, or that of a name; leaves with 77, saying why, where it cannot be had."""
+    code, interpreter = _make(name)
+    if code != 0:
         print("skipped: no Python packages for these tests", flush=True)
-        sys.exit(_SKIPPED if made.returncode == _SKIPPED else 1)
+        sys.exit(cases.SKIPPED if code == cases.SKIPPED else 1)
     if os.path.abspath(sys.prefix) != os.path.dirname(os.path.dirname(interpreter)):
         # A process that enters two of them would go from one to the other without end.
         mine = f"{os.getpid()} {interpreter}"
