@@ -230,7 +230,9 @@ def test_a_hundred_thousand_at_once(place):
                     kind, flags, _, data = calls.next()
                     answered += kind == http2.DATA and len(data) > 0
                     ends += kind == http2.RST_STREAM or kind == http2.HEADERS and flags & http2.END_STREAM
-            assert answered > MANY * 0.1, answered  # all ended; a log on a busy machine leaves some unavailable
+            # All ended: with an answer, but for those that a log on a busy machine leaves unavailable, which are counted.
+            unavailable = weir.value("weir_checks_total", zone="site", surface="grpc", answer="unavailable")
+            assert answered + unavailable > MANY * 0.9 and answered > 0, (answered, unavailable)
         assert weir.grown() < 64 * MIB or SANITIZED, weir.grown()
 
 
