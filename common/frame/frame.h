@@ -121,6 +121,9 @@ WEIR_MUST_USE enum weir_status weir_frame_add(struct weir_frame_writer *writer, 
                                               int64_t time_ms, uint64_t position, int64_t cost,
                                               const struct weir_frame_zone *zones, uint32_t zone_count);
 
+/** Prefetches what weir_frame_add() reads first: for whoever knows some events before he adds them. */
+void weir_frame_prefetch(const struct weir_frame_writer *writer, uint64_t key_hash);
+
 /**
  * Gives the newest event its fields. Events that lie beside each other and have the same ones share them.
  *

@@ -330,6 +330,11 @@ enum weir_status weir_frame_add(struct weir_frame_writer *writer, struct weir_sp
 	return WEIR_OK;
 }
 
+void weir_frame_prefetch(const struct weir_frame_writer *writer, uint64_t key_hash)
+{
+	__builtin_prefetch(&writer->key_table.slots[(uint32_t)key_hash & writer->key_table.mask], 1);
+}
+
 enum weir_status weir_frame_add_fields(struct weir_frame_writer *writer, struct weir_span fields)
 {
 	assert(writer->event_count > 0 && fields.length > 0 && fields.length <= WEIR_FIELDS_MAX_BYTES);

@@ -12,19 +12,45 @@ static int64_t penalty_until(const struct bucket_view *view, const struct weir_z
 	return zone->block_for_ms > 0 && view->decided != NULL ? bucket_decided_until(view) : 0;
 }
 
-/* Whether one limit is tighter than another: what a block waits for, or where less is left. */
-static bool is_tighter(const struct bucket_quota *a, const struct bucket_quota *b, bool blocked)
+/* The limit that leaves the least, the first of them on a tie. */
+static uint32_t least_left(const struct bucket_view *view, int64_t t)
 {
-	if (!blocked)
-		return a->remaining < b->remaining;
-	return b->retry_after_ms != -1 && (a->retry_after_ms == -1 || a->retry_after_ms > b->retry_after_ms);
+	int64_t least = INT64_MAX;
+	uint32_t found = 0;
+	for (uint32_t i = 0; i < view->layout->limit_count; i++) {
+		int64_t left = view->limits[i].shape->ops->left(&view->limits[i], t);
+		if (left < least) {
+			least = left;
+			found = i;
+		}
+	}
+	return found;
 }
 
-static struct bucket_quota of_limit(const struct weir_limit_view *limit, int64_t t, int64_t c)
+/* The limit that an event of cost c has to wait for the longest, the first of them on a tie. */
+static uint32_t longest_wait(const struct bucket_view *view, int64_t t, int64_t c)
+{
+	int64_t longest = -1;
+	uint32_t found = 0;
+	for (uint32_t i = 0; i < view->layout->limit_count; i++) {
+		int64_t passes_ms = view->limits[i].shape->ops->passes(&view->limits[i], t, c);
+		if (passes_ms == WEIR_LIMIT_NEVER)
+			return i;
+		if (passes_ms > longest) {
+			longest = passes_ms;
+			found = i;
+		}
+	}
+	return found;
+}
+
+static struct bucket_quota of_limit(const struct weir_limit_view *limit, const struct weir_limit *rule, int64_t t,
+                                    int64_t c, bool blocked)
 {
 	const struct weir_limit_ops *ops = limit->shape->ops;
-	int64_t passes_ms = ops->passes(limit, t, c);
+	int64_t passes_ms = blocked ? ops->passes(limit, t, c) : WEIR_LIMIT_NEVER;
 	return (struct bucket_quota){.limit = limit->shape->capacity,
+	                             .window_ms = rule->window_ms,
 	                             .remaining = ops->left(limit, t),
 	                             .retry_after_ms = passes_ms == WEIR_LIMIT_NEVER ? -1 : passes_ms - t,
 	                             .reset_after_ms = ops->passes(limit, t, limit->shape->capacity) - t};
@@ -33,26 +59,16 @@ static struct bucket_quota of_limit(const struct weir_limit_view *limit, int64_t
 struct bucket_quota bucket_quota(const struct bucket_view *view, const struct weir_zone *zone, int64_t t, int64_t c,
                                  bool blocked, int64_t barred_until_ms)
 {
-	struct bucket_quota tightest = of_limit(&view->limits[0], t, c);
-	tightest.window_ms = zone->limits[0].window_ms;
-	for (uint32_t i = 1; i < view->layout->limit_count; i++) {
-		struct bucket_quota quota = of_limit(&view->limits[i], t, c);
-		quota.window_ms = zone->limits[i].window_ms;
-		if (is_tighter(&quota, &tightest, blocked))
-			tightest = quota;
-	}
-	if (!blocked) {
-		tightest.retry_after_ms = -1;
-		return tightest;
-	}
-	int64_t held_ms = later(penalty_until(view, zone), barred_until_ms) - t;
+	uint32_t tightest = blocked ? longest_wait(view, t, c) : least_left(view, t);
+	struct bucket_quota quota = of_limit(&view->limits[tightest], &zone->limits[tightest], t, c, blocked);
+	int64_t held_ms = blocked ? later(penalty_until(view, zone), barred_until_ms) - t : 0;
 	if (held_ms <= 0)
-		return tightest;
-	tightest.remaining = 0;
+		return quota;
+	quota.remaining = 0;
 	if (barred_until_ms >= WEIR_TIME_END_MS)
-		tightest.retry_after_ms = -1; /* without end */
-	else if (tightest.retry_after_ms >= 0)
-		tightest.retry_after_ms = later(tightest.retry_after_ms, held_ms);
-	tightest.reset_after_ms = later(tightest.reset_after_ms, held_ms);
-	return tightest;
+		quota.retry_after_ms = -1; /* without end */
+	else if (quota.retry_after_ms >= 0)
+		quota.retry_after_ms = later(quota.retry_after_ms, held_ms);
+	quota.reset_after_ms = later(quota.reset_after_ms, held_ms);
+	return quota;
 }

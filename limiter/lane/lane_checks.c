@@ -129,6 +129,7 @@ enum lane_checks_state lane_checks_state(const struct lane *lane)
 /* A check, and whose answer it is. */
 struct asked {
 	struct shard_check checks[CHECK_GROUP_MAX];
+	uint64_t hashes[CHECK_GROUP_MAX]; /* of its key */
 	uint32_t places[CHECK_GROUP_MAX];
 	uint32_t count;
 };
@@ -155,6 +156,9 @@ static void take_ask(struct lane *lane, struct asked *asked, const struct check_
 		return;
 	}
 	asked->places[asked->count] = place;
+	asked->hashes[asked->count] = weir_hash64(ask->key.at, ask->key.length);
+	if (!check_is_peek(ask))
+		weir_frame_prefetch((*lane_checks_of(lane))->writer, asked->hashes[asked->count]);
 	asked->checks[asked->count++] = (struct shard_check){
 		.zone = zone,
 		.key = ask->key,
@@ -210,12 +214,12 @@ static void open_reservation(struct lane *lane, struct lane_checks *checks, cons
 	shard_reserve(lane_shard(lane), check, t, ttl_ms, answer->reservation);
 }
 
-static void add_event(struct lane_checks *checks, const struct shard_check *check, int64_t t)
+static void add_event(struct lane_checks *checks, const struct shard_check *check, uint64_t hash, int64_t t)
 {
 	const struct weir_frame_zone zone = {.id = check->zone->zone->id, .done = check->settles != NULL};
 	uint32_t pair = checks->gathered++;
-	enum weir_status status = weir_frame_add(checks->writer, check->key, weir_hash64(check->key.at, check->key.length),
-	                                         t, ++checks->position, check->cost, &zone, 1);
+	enum weir_status status =
+		weir_frame_add(checks->writer, check->key, hash, t, ++checks->position, check->cost, &zone, 1);
 	assert(status == WEIR_OK); /* it was not due */
 	(void)status;
 	if (pair % 2 == 0)
@@ -246,7 +250,7 @@ void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t 
 			continue;
 		if (checks->gathered == 0)
 			begin_frame(lane, checks, t);
-		add_event(checks, check, t);
+		add_event(checks, check, asked.hashes[i], t);
 		struct check_answer *answer = &answers[asked.places[i]];
 		if (check->settles != NULL)
 			memcpy(add_reservation(checks)->id, check->settles, WEIR_RESERVATION_ID_BYTES);

@@ -43,10 +43,21 @@ static int64_t switch_clock(const struct shard *shard, uint64_t version)
 	return shard->clock_ms;
 }
 
+/* Whether its zone goes on, and its last event is not long ago: what nearly all are, by the header alone. */
+static bool is_fresh(const struct shard *shard, const struct bucket *bucket, const struct layout *layout,
+                     int64_t clock_ms)
+{
+	return layout != NULL && layout->ended_version == 0 &&
+	       clock_ms <= bucket_remembered_until(bucket, layout, shard->options.lateness_ms, 0);
+}
+
 bool shard_is_forgotten(struct shard *shard, const struct bucket *bucket, int64_t clock_ms)
 {
+	const struct layout *layout = shard_layout_of(shard, bucket);
+	if (is_fresh(shard, bucket, layout, clock_ms))
+		return false;
 	int64_t blocked_ms = bucket_blocked_until(bucket);
-	for (const struct layout *layout = shard_layout_of(shard, bucket); layout != NULL; layout = layout->next) {
+	for (; layout != NULL; layout = layout->next) {
 		bool ended = layout->ended_version != 0;
 		int64_t clock = ended ? switch_clock(shard, layout->ended_version) : clock_ms;
 		if (shard->options.lateness_ms >= 0 &&

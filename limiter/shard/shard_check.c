@@ -7,6 +7,7 @@
  */
 #include "limiter/bucket/bucket_fast.h"
 #include "limiter/shard/shard_copies.h"
+#include "limiter/shard/shard_frame.h"
 #include "limiter/shard/shard_reserve.h"
 
 #include "common/base/alloc.h"
@@ -45,7 +46,7 @@ void shard_checks_end(struct shard *shard)
 
 uint32_t shard_checks_pending(const struct shard *shard)
 {
-	return shard->checks == NULL ? 0 : shard->checks->pending_count;
+	return shard->checks == NULL ? 0 : shard->checks->pending_ring.count;
 }
 
 /* What operators have said of the key. */
@@ -73,14 +74,13 @@ static void ask_operators(struct shard *shard, struct copy_event *event, struct 
 /* ---- a copy at an event ---- */
 
 /* The short way, for what most checks are. */
-static enum bucket_fast judge_fast(struct shard *shard, const struct copy *copy, const struct copy_event *event)
+static enum bucket_fast judge_fast(struct shard *shard, struct bucket *bucket, const struct copy_event *event)
 {
 	const struct compiled_zone *zone = event->zone;
-	if (copy->block == NULL || event->cost != 1 || event->done || event->answer == ANSWER_BLOCK ||
-	    event->barred_until_ms != 0 || event->layout != zone->layout || copy->block->layout != zone->layout->id)
+	if (event->cost != 1 || event->done || event->answer == ANSWER_BLOCK || event->barred_until_ms != 0 ||
+	    event->layout != zone->layout || bucket->layout != zone->layout->id)
 		return FAST_NOT;
-	enum bucket_fast fast =
-		bucket_fast(copy->block, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->t);
+	enum bucket_fast fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->t);
 	return fast == FAST_BLOCKED && event->answer == ANSWER_PASS ? FAST_NOT : fast;
 }
 
@@ -101,19 +101,21 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 {
 	struct bucket_work work;
 	struct bucket_verdict verdict = {.bits = 0};
-	if (copy->block != NULL && shard_is_forgotten(shard, copy->block, event->clock_ms))
+	struct bucket *bucket = copy_bucket(copy);
+	if (bucket != NULL && shard_is_forgotten(shard, bucket, event->clock_ms)) {
 		copies_empty(shard->checks, copy);
-	enum bucket_fast fast = judge_fast(shard, copy, event);
+		bucket = NULL;
+	}
+	enum bucket_fast fast = bucket != NULL ? judge_fast(shard, bucket, event) : FAST_NOT;
 	if (fast != FAST_NOT) {
-		assert(copy->block != NULL);
-		bucket_open(view, copy->block, event->layout);
-		copy->block->clock_s = shard_noted_clock(event->clock_ms);
+		bucket_open(view, bucket, event->layout);
+		bucket->clock_s = shard_noted_clock(event->clock_ms);
 		return fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	}
 	int64_t recorded = event->correction == NULL     ? event->cost
 	                   : event->correction->more > 0 ? event->correction->more
 	                                                 : 1;
-	shard_open(shard, copy->block, copy->low, copy->high, event->layout, recorded, &work);
+	shard_open(shard, bucket, copy->low, copy->high, event->layout, recorded, &work);
 	work.sent_ms = event->sent_ms;
 	if (event->correction != NULL)
 		correct_copy(&work, event, &verdict);
@@ -125,10 +127,11 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 	*view = work.view;
 	if (work.moved && work.changed) {
 		copies_place(shard->checks, copy, work.view.bucket, work.view.layout);
-		bucket_open(view, copy->block, work.view.layout);
+		bucket = copy_bucket(copy);
+		bucket_open(view, bucket, work.view.layout);
 	}
-	if (copy->block != NULL)
-		copy->block->clock_s = shard_noted_clock(event->clock_ms);
+	if (bucket != NULL)
+		bucket->clock_s = shard_noted_clock(event->clock_ms);
 	return verdict.bits;
 }
 
@@ -239,7 +242,8 @@ static bool is_full(const struct shard *shard, uint32_t more)
 {
 	uint32_t most = shard->options.checks_max > 0 ? shard->options.checks_max : SHARD_CHECKS_PENDING_MAX;
 	size_t copies = (size_t)(more - 1) * (COPY_LEAST_BYTES << (COPY_CLASSES - 1));
-	return shard->checks->pending_count + more > most || shard->checks->used_bytes + copies >= SHARD_CHECKS_BYTES_MAX;
+	return shard->checks->pending_ring.count + more > most ||
+	       shard->checks->used_bytes + copies >= SHARD_CHECKS_BYTES_MAX;
 }
 
 static enum shard_check_state find(struct shard *shard, const struct shard_check *check, uint64_t low, uint64_t high,
@@ -254,7 +258,7 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 	if (check->reserves && !reservations_have_room(&shard->checks->open, low, clock_ms, CHECK_GROUP_MAX))
 		return SHARD_CHECK_FULL;
 	if (found->copy != NO_COPY) {
-		found->bucket = shard->checks->copies[found->copy].block;
+		found->bucket = copy_bucket(&shard->checks->copies[found->copy]);
 		if (found->bucket != NULL && shard_is_forgotten(shard, found->bucket, clock_ms))
 			found->bucket = NULL;
 		return SHARD_CHECK_JUDGED;
@@ -281,25 +285,24 @@ static void settle_one(struct shard *shard, struct shard_check *check, struct fo
 {
 	struct shard_checks *checks = shard->checks;
 	struct bucket_view view;
-	struct pending_check pending = {.t = event->t, .cost = check->cost, .settles = true};
+	struct pending_settlement settlement;
 	event->done = true;
 	ask_operators(shard, event, check->key);
 	struct override_effect effect = {.allowed = event->allowed, .thousandths = event->thousandths};
 	if (!shard_find_correction(&checks->open, check->settles, low, high, event->t, check->cost, &effect,
-	                           &pending.correction)) {
+	                           &settlement.correction)) {
 		check->state = SHARD_CHECK_NO_RESERVATION;
 		return;
 	}
-	memcpy(pending.id, check->settles, sizeof pending.id);
+	memcpy(settlement.id, check->settles, sizeof settlement.id);
 	reservations_remove(&checks->open, check->settles);
-	event->correction = &pending.correction;
+	event->correction = &settlement.correction;
 	struct copy *copy = copy_of(shard, found, low, high);
 	(void)judge_copy(shard, copy, event, &view);
 	event->correction = NULL; /* it ends with this function */
 	check->blocked = false;
 	check->quota = bucket_quota(&view, check->zone->zone, event->t, 1, false, event->barred_until_ms);
-	pending.copy = found->copy;
-	pending_push(checks, &pending);
+	pending_push(checks, &(struct pending_check){.t = event->t, .cost = check->cost, .copy = found->copy}, &settlement);
 }
 
 static void judge_one(struct shard *shard, struct shard_check *check, uint64_t low, uint64_t high, int64_t t)
@@ -325,27 +328,89 @@ static void judge_one(struct shard *shard, struct shard_check *check, uint64_t l
 		check->blocked = judge_copy(shard, &checks->copies[found.copy], &event, &view) & WEIR_VERDICT_BLOCK;
 	check->quota = bucket_quota(&view, check->zone->zone, t, check->cost, check->blocked, event.barred_until_ms);
 	if (!check->peek)
-		pending_push(checks, &(struct pending_check){
-								 .t = t, .cost = check->cost, .copy = found.copy, .blocked = check->blocked});
+		pending_push(
+			checks, &(struct pending_check){.t = t, .cost = check->cost, .copy = found.copy, .blocked = check->blocked},
+			NULL);
+}
+
+/* The checks of a group, each with where its bucket may be. What is read of each is prefetched as shard_frame.h says. */
+struct looking {
+	struct looked {
+		uint64_t low, high; /* fingerprint */
+		const char *bucket; /* by its tag alone; NULL: there is none, or there is a copy */
+	} at[CHECK_GROUP_MAX];
+	uint32_t count, asked, guessed, fetched;
+};
+
+static uint32_t look_end(const struct looking *looking, uint32_t first)
+{
+	return first + AHEAD_GROUP < looking->count ? first + AHEAD_GROUP : looking->count;
+}
+
+static void ask_for_lines(const struct shard *shard, struct looking *looking)
+{
+	for (uint32_t end = look_end(looking, looking->asked); looking->asked < end; looking->asked++) {
+		uint64_t low = looking->at[looking->asked].low;
+		copies_prefetch(shard->checks, low);
+		table_prefetch(&shard->table, bucket_tag(low));
+	}
+}
+
+static void ask_for_blocks(const struct shard *shard, struct looking *looking)
+{
+	for (uint32_t end = look_end(looking, looking->guessed); looking->guessed < end; looking->guessed++) {
+		struct looked *at = &looking->at[looking->guessed];
+		at->bucket = NULL;
+		if (copies_guess(shard->checks, at->low) != NO_COPY)
+			continue;
+		uint32_t ref = table_find(&shard->table, bucket_tag(at->low), 0);
+		if (ref == 0)
+			continue;
+		at->bucket = slab_at(&shard->slab, ref);
+		__builtin_prefetch(at->bucket, 1);
+	}
+}
+
+/* @param next  the check whose turn it is: those before it have taken their copies */
+static void ask_for_rest(const struct shard *shard, struct looking *looking, uint32_t next)
+{
+	for (uint32_t end = look_end(looking, looking->fetched); looking->fetched < end; looking->fetched++) {
+		const char *bucket = looking->at[looking->fetched].bucket;
+		copies_prefetch_free(shard->checks, looking->fetched - next);
+		if (bucket == NULL)
+			continue;
+		__builtin_prefetch(bucket + 63);
+		__builtin_prefetch(bucket + 95);
+	}
+}
+
+static void look_ahead(const struct shard *shard, struct looking *looking, uint32_t next)
+{
+	while (looking->asked < next + AHEAD_LINE && looking->asked < looking->count)
+		ask_for_lines(shard, looking);
+	while (looking->guessed < next + AHEAD_BLOCK && looking->guessed < looking->count)
+		ask_for_blocks(shard, looking);
+	while (looking->fetched < next + AHEAD_REST && looking->fetched < looking->count)
+		ask_for_rest(shard, looking, next);
 }
 
 void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, int64_t t)
 {
-	struct weir_fingerprint prints[CHECK_GROUP_MAX];
+	struct looking looking;
 	assert(shard->checks != NULL && count <= CHECK_GROUP_MAX);
+	looking.count = count;
+	looking.asked = looking.guessed = looking.fetched = 0;
 	overrides_purge(&shard->overrides,
 	                shard->clock_ms); /* as before each frame: a command may have been over when it came */
 	for (uint32_t i = 0; i < count; i++) {
-		prints[i] = weir_fingerprint(shard->options.seed, checks[i].zone->zone->id, checks[i].key);
-		table_prefetch(&shard->table, bucket_tag(prints[i].low));
+		struct weir_fingerprint print = weir_fingerprint(shard->options.seed, checks[i].zone->zone->id, checks[i].key);
+		looking.at[i].low = print.low;
+		looking.at[i].high = print.high;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t ref = table_find(&shard->table, bucket_tag(prints[i].low), 0);
-		if (ref != 0)
-			__builtin_prefetch(slab_at(&shard->slab, ref), 1);
+		look_ahead(shard, &looking, i);
+		judge_one(shard, &checks[i], looking.at[i].low, looking.at[i].high, t);
 	}
-	for (uint32_t i = 0; i < count; i++)
-		judge_one(shard, &checks[i], prints[i].low, prints[i].high, t);
 	if (shard->work.frame == NULL && shard->churn > TIDY_CHURN) /* what was asked for may have come into memory */
 		shard_tidy(shard);
 }
@@ -408,7 +473,7 @@ void shard_follow(struct shard *shard, const struct lookup *lookup, const struct
 	struct copy_event one = followed(shard, lookup, event, done);
 	struct copy *copy = copy_of_lookup(shard, lookup);
 	one.answer = bucket_answer(bits);
-	if ((one.allowed && !done) || (copy->block == NULL && done))
+	if ((one.allowed && !done) || (copy_bucket(copy) == NULL && done))
 		return;
 	judge_copy(shard, copy, &one, &view);
 }
@@ -423,10 +488,11 @@ void shard_follow_settlement(struct shard *shard, const struct lookup *lookup, c
 }
 
 /* What a settlement that has not come back will correct: after a lift nothing that was taken before it is left. */
-static struct bucket_correction correction_now(const struct shard *shard, const struct pending_check *check)
+static struct bucket_correction correction_now(const struct shard *shard, const struct pending_settlement *settlement,
+                                               int64_t t)
 {
-	struct bucket_correction correction = check->correction;
-	const struct reservation *found = reservations_find(&shard->reserved, check->id, check->t);
+	struct bucket_correction correction = settlement->correction;
+	const struct reservation *found = reservations_find(&shard->reserved, settlement->id, t);
 	if (correction.more < 0 && found != NULL && !found->counts)
 		correction.more = 0;
 	return correction;
@@ -448,19 +514,24 @@ void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, str
 		copies_empty(checks, copy);
 	else
 		copies_take(checks, copy, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)));
-	for (uint32_t i = 0; i < checks->pending_count; i++) {
-		const struct pending_check *check = &checks->pending[(checks->pending_head + i) & (checks->pending_room - 1)];
+	for (uint32_t i = 0, settled = 0; i < checks->pending_ring.count; i++) {
+		const struct pending_check *check = &checks->pending[ring_at(&checks->pending_ring, i)];
+		const struct pending_settlement *settlement =
+			check->settles ? &checks->settlements[ring_at(&checks->settlement_ring, settled++)] : NULL;
+		if (check->copy != number)
+			continue;
+		struct bucket_correction correction;
 		struct copy_event event = {.zone = zone,
 		                           .t = check->t,
 		                           .cost = check->cost,
 		                           .sent_ms = check->t,
 		                           .clock_ms = shard->clock_ms,
+		                           .done = check->settles,
 		                           .answer = check->blocked ? ANSWER_BLOCK : ANSWER_PASS};
-		struct bucket_correction correction = correction_now(shard, check);
-		if (check->copy != number)
-			continue;
-		event.done = check->settles;
-		event.correction = check->settles ? &correction : NULL;
+		if (settlement != NULL) {
+			correction = correction_now(shard, settlement, check->t);
+			event.correction = &correction;
+		}
 		ask_operators(shard, &event, key);
 		if (!event.allowed || check->settles)
 			judge_copy(shard, copy, &event, &view);

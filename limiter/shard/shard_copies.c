@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where copies lie: found by fingerprint, in blocks that are kept from copy to copy, so that a check seldom allocates.
- * A copy lives for as long as a record takes through the log, some milliseconds.
+ * Where copies lie: found by fingerprint, each with its bucket inside or, if that is large, in a block that is kept for the
+ * next one, so that a check seldom allocates. A copy lives for as long as a record takes through the log, some
+ * milliseconds; thousands of them are more than the nearest cache holds, so all that is about to be read is prefetched.
  */
 #include "limiter/shard/shard_copies.h"
 
@@ -10,7 +11,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { SLOTS_LEAST = 1024, PENDING_LEAST = 1024 };
+enum {
+	COPIES_LEAST = 512,
+	PENDING_LEAST = 1024,
+	SETTLEMENTS_LEAST = 16,
+	POP_AHEAD = 8, /* so many before it is popped, what a check needs is prefetched */
+};
 
 /* ---- blocks ---- */
 
@@ -63,19 +69,27 @@ static void give_block(struct shard_checks *checks, struct bucket *block, size_t
 
 void copies_empty(struct shard_checks *checks, struct copy *copy)
 {
-	give_block(checks, copy->block, copy->bytes);
-	copy->block = NULL;
+	give_block(checks, copy->outside, copy->bytes);
+	copy->outside = NULL;
 	copy->bytes = 0;
+}
+
+/* Room for at least so many bytes, in place of what the copy was. @param bytes  set to how many there are */
+static struct bucket *make_room(struct shard_checks *checks, struct copy *copy, size_t *bytes)
+{
+	copies_empty(checks, copy);
+	if (*bytes > COPY_INSIDE_BYTES)
+		copy->outside = take_block(checks, bytes);
+	else
+		*bytes = COPY_INSIDE_BYTES;
+	copy->bytes = (uint32_t)*bytes;
+	return copy_bucket(copy);
 }
 
 void copies_take(struct shard_checks *checks, struct copy *copy, const struct bucket *bucket, size_t used)
 {
 	size_t bytes = used;
-	struct bucket *block = take_block(checks, &bytes);
-	memcpy(block, bucket, used);
-	copies_empty(checks, copy);
-	copy->block = block;
-	copy->bytes = bytes;
+	memcpy(make_room(checks, copy, &bytes), bucket, used);
 }
 
 void copies_place(struct shard_checks *checks, struct copy *copy, const struct bucket *image,
@@ -88,128 +102,180 @@ void copies_place(struct shard_checks *checks, struct copy *copy, const struct b
 	bucket_rooms(&from, rooms);
 	bucket_grow(layout, rooms);
 	size_t bytes = bucket_bytes(layout, form, rooms);
-	struct bucket *block = take_block(checks, &bytes);
+	struct bucket *block = make_room(checks, copy, &bytes);
 	bucket_widen(layout, form, bytes, rooms);
 	bucket_init(block, layout, form, rooms);
 	bucket_open(&to, block, layout);
 	bucket_copy(&to, &from);
-	copies_empty(checks, copy);
-	copy->block = block;
-	copy->bytes = bytes;
 }
 
 /* ---- the table ---- */
 
 static void put_slot(struct shard_checks *checks, uint32_t copy)
 {
-	uint32_t at = (uint32_t)checks->copies[copy].low & checks->slot_mask;
-	while (checks->slots[at] != 0)
+	uint32_t tag = (uint32_t)checks->copies[copy].low, at = tag & checks->slot_mask;
+	while (checks->slots[at].copy != 0)
 		at = (at + 1) & checks->slot_mask;
-	checks->slots[at] = copy + 1;
+	checks->slots[at] = (struct copy_slot){.tag = tag, .copy = copy + 1};
 }
 
-static void grow_slots(struct shard_checks *checks)
+/* Twice as many copies, and slots: at most half of these are taken. */
+static void grow(struct shard_checks *checks)
 {
-	uint32_t room = checks->slots == NULL ? SLOTS_LEAST : 2 * (checks->slot_mask + 1);
+	uint32_t room = checks->copy_room == 0 ? COPIES_LEAST : 2 * checks->copy_room, slots = 2 * room;
+	checks->copies = weir_realloc(checks->copies, room, sizeof *checks->copies);
+	checks->free_copies = weir_realloc(checks->free_copies, room, sizeof *checks->free_copies);
+	checks->copy_room = room;
 	free(checks->slots);
-	checks->slots = weir_alloc(room, sizeof *checks->slots);
-	checks->slot_mask = room - 1;
-	for (uint32_t i = 0; i < checks->copy_count; i++)
-		if (checks->copies[i].pending > 0)
-			put_slot(checks, i);
+	checks->slots = weir_alloc(slots, sizeof *checks->slots);
+	checks->slot_mask = slots - 1;
+	for (uint32_t i = 0; i < checks->copy_count; i++) /* none of them is free, or there was no need to grow */
+		put_slot(checks, i);
 }
 
 uint32_t copies_find(const struct shard_checks *checks, uint64_t low, uint64_t high)
 {
+	const uint32_t tag = (uint32_t)low, mask = checks->slot_mask;
 	if (checks->used == 0)
 		return NO_COPY;
-	for (uint32_t at = (uint32_t)low & checks->slot_mask; checks->slots[at] != 0; at = (at + 1) & checks->slot_mask) {
-		const struct copy *copy = &checks->copies[checks->slots[at] - 1];
+	for (uint32_t at = tag & mask; checks->slots[at].copy != 0; at = (at + 1) & mask) {
+		if (checks->slots[at].tag != tag)
+			continue;
+		const struct copy *copy = &checks->copies[checks->slots[at].copy - 1];
 		if (copy->low == low && copy->high == high)
-			return checks->slots[at] - 1;
+			return checks->slots[at].copy - 1;
 	}
 	return NO_COPY;
 }
 
+void copies_prefetch(const struct shard_checks *checks, uint64_t low)
+{
+	if (checks->used > 0)
+		__builtin_prefetch(&checks->slots[(uint32_t)low & checks->slot_mask], 1);
+}
+
+static void prefetch_copy(const struct copy *copy)
+{
+	__builtin_prefetch(copy, 1);
+	__builtin_prefetch((const char *)copy + 64, 1);
+	__builtin_prefetch((const char *)copy + sizeof *copy - 1, 1);
+}
+
+uint32_t copies_guess(const struct shard_checks *checks, uint64_t low)
+{
+	if (checks->used == 0)
+		return NO_COPY;
+	const struct copy_slot *slot = &checks->slots[(uint32_t)low & checks->slot_mask];
+	if (slot->copy == 0 || slot->tag != (uint32_t)low)
+		return NO_COPY;
+	prefetch_copy(&checks->copies[slot->copy - 1]);
+	return slot->copy - 1;
+}
+
+void copies_prefetch_free(const struct shard_checks *checks, uint32_t after)
+{
+	if (after < checks->free_count)
+		prefetch_copy(&checks->copies[checks->free_copies[checks->free_count - 1 - after]]);
+}
+
 uint32_t copies_add(struct shard_checks *checks, uint64_t low, uint64_t high)
 {
-	if (checks->slots == NULL || 2 * (checks->used + 1) > checks->slot_mask + 1)
-		grow_slots(checks);
-	uint32_t copy = checks->free_copy - 1;
-	if (checks->free_copy == 0) {
-		copy = checks->copy_count++;
-		if (copy == checks->copy_room) {
-			checks->copy_room = copy == 0 ? SLOTS_LEAST / 2 : 2 * copy;
-			checks->copies = weir_realloc(checks->copies, checks->copy_room, sizeof *checks->copies);
-		}
-	} else {
-		checks->free_copy = checks->copies[copy].next_free;
-	}
-	checks->copies[copy] = (struct copy){.low = low, .high = high};
+	if (checks->free_count == 0 && checks->copy_count == checks->copy_room)
+		grow(checks);
+	uint32_t number = checks->free_count > 0 ? checks->free_copies[--checks->free_count] : checks->copy_count++;
+	struct copy *copy = &checks->copies[number];
+	copy->low = low;
+	copy->high = high;
+	copy->outside = NULL;
+	copy->bytes = copy->pending = 0;
 	checks->used++;
-	put_slot(checks, copy);
-	return copy;
+	put_slot(checks, number);
+	return number;
 }
 
 /* Frees a slot; those behind it move up where a search would not find them any more. */
 static void clear_slot(struct shard_checks *checks, uint32_t at)
 {
 	uint32_t mask = checks->slot_mask, hole = at;
-	for (uint32_t next = (at + 1) & mask; checks->slots[next] != 0; next = (next + 1) & mask) {
-		uint32_t home = (uint32_t)checks->copies[checks->slots[next] - 1].low & mask;
+	for (uint32_t next = (at + 1) & mask; checks->slots[next].copy != 0; next = (next + 1) & mask) {
+		uint32_t home = checks->slots[next].tag & mask;
 		if (((next - home) & mask) < ((next - hole) & mask))
 			continue;
 		checks->slots[hole] = checks->slots[next];
 		hole = next;
 	}
-	checks->slots[hole] = 0;
+	checks->slots[hole].copy = 0;
 }
 
-void copies_drop(struct shard_checks *checks, uint32_t copy)
+static void drop(struct shard_checks *checks, uint32_t number)
 {
-	struct copy *dropped = &checks->copies[copy];
-	uint32_t at = (uint32_t)dropped->low & checks->slot_mask;
-	while (checks->slots[at] != copy + 1)
+	struct copy *copy = &checks->copies[number];
+	uint32_t at = (uint32_t)copy->low & checks->slot_mask;
+	while (checks->slots[at].copy != number + 1)
 		at = (at + 1) & checks->slot_mask;
 	clear_slot(checks, at);
-	copies_empty(checks, dropped);
-	*dropped = (struct copy){.next_free = checks->free_copy};
-	checks->free_copy = copy + 1;
+	copies_empty(checks, copy);
+	checks->free_copies[checks->free_count++] = number;
 	checks->used--;
 }
 
 /* ---- what has not come back ---- */
 
-static void grow_pending(struct shard_checks *checks)
+/* Room for one more element of a ring. @return its array */
+static void *make_room_in(struct ring *ring, void *array, uint32_t least, size_t bytes)
 {
-	uint32_t room = checks->pending_room == 0 ? PENDING_LEAST : 2 * checks->pending_room;
-	struct pending_check *ring = weir_alloc(room, sizeof *ring);
-	for (uint32_t i = 0; i < checks->pending_count; i++)
-		ring[i] = checks->pending[(checks->pending_head + i) & (checks->pending_room - 1)];
-	free(checks->pending);
-	checks->pending = ring;
-	checks->pending_room = room;
-	checks->pending_head = 0;
+	if (ring->count < ring->room)
+		return array;
+	struct ring grown = {.count = ring->count, .room = ring->room == 0 ? least : 2 * ring->room};
+	char *to = weir_alloc(grown.room, bytes);
+	for (uint32_t i = 0; i < ring->count; i++)
+		memcpy(to + i * bytes, (const char *)array + ring_at(ring, i) * bytes, bytes);
+	free(array);
+	*ring = grown;
+	return to;
 }
 
-void pending_push(struct shard_checks *checks, const struct pending_check *check)
+void pending_push(struct shard_checks *checks, const struct pending_check *check,
+                  const struct pending_settlement *settlement)
 {
-	if (checks->pending_count == checks->pending_room)
-		grow_pending(checks);
-	uint32_t at = (checks->pending_head + checks->pending_count) & (checks->pending_room - 1);
-	checks->pending[at] = *check;
-	checks->pending_count++;
-	checks->copies[check->copy].pending++;
+	struct ring *ring = &checks->pending_ring, *settlements = &checks->settlement_ring;
+	struct copy *copy = &checks->copies[check->copy];
+	checks->pending = make_room_in(ring, checks->pending, PENDING_LEAST, sizeof *checks->pending);
+	struct pending_check *pushed = &checks->pending[ring_at(ring, ring->count++)];
+	*pushed = *check;
+	pushed->tag = (uint32_t)copy->low;
+	pushed->settles = settlement != NULL;
+	copy->pending++;
+	if (settlement == NULL)
+		return;
+	checks->settlements =
+		make_room_in(settlements, checks->settlements, SETTLEMENTS_LEAST, sizeof *checks->settlements);
+	checks->settlements[ring_at(settlements, settlements->count++)] = *settlement;
 }
 
-void pending_pop(struct shard_checks *checks)
+static void pop(struct ring *ring)
 {
-	assert(checks->pending_count > 0);
-	uint32_t copy = checks->pending[checks->pending_head].copy;
-	checks->pending_head = (checks->pending_head + 1) & (checks->pending_room - 1);
-	checks->pending_count--;
-	if (--checks->copies[copy].pending == 0)
-		copies_drop(checks, copy);
+	ring->head = ring_at(ring, 1);
+	ring->count--;
+}
+
+void pending_pop(struct shard_checks *checks, uint32_t count)
+{
+	struct ring *ring = &checks->pending_ring;
+	assert(count <= ring->count);
+	for (; count > 0; count--) {
+		const struct pending_check *check = &checks->pending[ring->head];
+		if (count > POP_AHEAD) {
+			const struct pending_check *later = &checks->pending[ring_at(ring, POP_AHEAD)];
+			copies_prefetch(checks, later->tag);
+			__builtin_prefetch(&checks->copies[later->copy], 1);
+		}
+		if (check->settles)
+			pop(&checks->settlement_ring);
+		if (--checks->copies[check->copy].pending == 0)
+			drop(checks, check->copy);
+		pop(ring);
+	}
 }
 
 size_t checks_bytes(const struct shard_checks *checks)
@@ -218,8 +284,9 @@ size_t checks_bytes(const struct shard_checks *checks)
 		return 0;
 	size_t slots = checks->slots == NULL ? 0 : checks->slot_mask + 1u;
 	return sizeof *checks + reservations_bytes(&checks->open) + checks->bytes +
-	       checks->copy_room * sizeof *checks->copies + slots * sizeof *checks->slots +
-	       checks->pending_room * sizeof *checks->pending;
+	       checks->copy_room * (sizeof *checks->copies + sizeof *checks->free_copies) + slots * sizeof *checks->slots +
+	       checks->pending_ring.room * sizeof *checks->pending +
+	       checks->settlement_ring.room * sizeof *checks->settlements;
 }
 
 void checks_free(struct shard_checks *checks)
@@ -227,8 +294,8 @@ void checks_free(struct shard_checks *checks)
 	if (checks == NULL)
 		return;
 	for (uint32_t i = 0; i < checks->copy_count; i++)
-		if (checks->copies[i].block != NULL)
-			free(checks->copies[i].block);
+		if (checks->copies[i].pending > 0)
+			free(checks->copies[i].outside);
 	for (unsigned i = 0; i < COPY_CLASSES; i++) {
 		for (void *block = checks->free_blocks[i], *next; block != NULL; block = next) {
 			memcpy(&next, block, sizeof next);
@@ -237,7 +304,9 @@ void checks_free(struct shard_checks *checks)
 	}
 	reservations_deinit(&checks->open);
 	free(checks->copies);
+	free(checks->free_copies);
 	free(checks->slots);
 	free(checks->pending);
+	free(checks->settlements);
 	free(checks);
 }

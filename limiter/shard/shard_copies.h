@@ -6,25 +6,56 @@
 #include "limiter/shard/internal.h"
 #include "limiter/shard/shard_check.h"
 
-enum { COPY_CLASSES = 7, COPY_LEAST_BYTES = 64 /* blocks of 64 to 4,096 bytes are kept for the next copies */ };
+enum {
+	COPY_INSIDE_BYTES = 96, /* what most buckets need at most */
+	COPY_LEAST_BYTES = 256,
+	COPY_CLASSES = 5, /* blocks of 256 to 4,096 bytes are kept for the next copies */
+};
 
 struct copy {
-	uint64_t low, high;   /* fingerprint */
-	struct bucket *block; /* NULL: an empty bucket */
-	size_t bytes;         /* of the block */
-	uint32_t pending;     /* checks of it that have not come back; 0: the copy is free */
-	uint32_t next_free;
+	uint64_t low, high;     /* fingerprint */
+	struct bucket *outside; /* a block of its own, for a bucket that is larger; NULL: it is inside, or empty */
+	uint32_t bytes;         /* of the block, 0: an empty bucket */
+	uint32_t pending;       /* checks of it that have not come back; 0: the copy is free */
+	_Alignas(struct bucket) uint8_t inside[COPY_INSIDE_BYTES];
+};
+
+/** Its bucket, which stays where it is until a copy is added; NULL: an empty one. */
+static inline struct bucket *copy_bucket(struct copy *copy)
+{
+	if (copy->outside != NULL)
+		return copy->outside;
+	return copy->bytes > 0 ? (struct bucket *)(void *)copy->inside : NULL;
+}
+
+/* Where a copy is found. */
+struct copy_slot {
+	uint32_t tag;  /* the lower half of its fingerprint's `low` */
+	uint32_t copy; /* index + 1; 0: free */
 };
 
 /* A check that has not come back. */
 struct pending_check {
 	int64_t t, cost;
-	uint32_t copy;
+	uint32_t copy, tag; /* as of its slot */
 	bool blocked;
-	bool settles; /* a reservation: the next two say what */
+	bool settles; /* a reservation: the next one of `settlements` says which */
+};
+
+struct pending_settlement {
 	uint8_t id[WEIR_RESERVATION_ID_BYTES];
 	struct bucket_correction correction;
 };
+
+/* Which elements of an array are in use, oldest first. */
+struct ring {
+	uint32_t head, count, room; /* room: 0 or a power of two */
+};
+
+static inline uint32_t ring_at(const struct ring *ring, uint32_t i)
+{
+	return (ring->head + i) & (ring->room - 1);
+}
 
 /* A bucket that some check waits for. */
 struct wanted_bucket {
@@ -38,12 +69,13 @@ struct shard_checks {
 	struct reservations open; /* those that may be settled: with what has not come back */
 	struct copy *copies;
 	uint32_t copy_count, copy_room; /* that are in use or free; there is room for */
-	uint32_t free_copy;             /* index + 1; 0: none is free */
-	uint32_t used;
-	uint32_t *slots; /* index + 1 by fingerprint, linear probing; 0: free */
+	uint32_t *free_copies;          /* those that are free; the last one is taken next */
+	uint32_t free_count, used;
+	struct copy_slot *slots; /* linear probing */
 	uint32_t slot_mask;
-	struct pending_check *pending; /* a ring, oldest first */
-	uint32_t pending_head, pending_count, pending_room;
+	struct pending_check *pending;
+	struct pending_settlement *settlements;
+	struct ring pending_ring, settlement_ring;
 	void *free_blocks[COPY_CLASSES]; /* each begins with the next one's address */
 	size_t bytes, used_bytes;        /* of blocks; of those in use */
 	struct wanted_bucket wanted[SHARD_CHECKS_WANTED_MAX];
@@ -65,9 +97,13 @@ static inline bool shard_is_own_frame(const struct shard *shard, const struct we
 /** @return its number, NO_COPY: there is none */
 enum { NO_COPY = UINT32_MAX };
 uint32_t copies_find(const struct shard_checks *checks, uint64_t low, uint64_t high);
-/** A copy of an empty bucket, without pending checks: to be given some, or dropped. */
+/** The same, seldom wrong and fast: to prefetch what it says. Reads the slot that copies_prefetch() has asked for. */
+uint32_t copies_guess(const struct shard_checks *checks, uint64_t low);
+void copies_prefetch(const struct shard_checks *checks, uint64_t low);
+/** Prefetches the copy that is taken after so many others. */
+void copies_prefetch_free(const struct shard_checks *checks, uint32_t after);
+/** A copy of an empty bucket, without pending checks: to be given some. */
 uint32_t copies_add(struct shard_checks *checks, uint64_t low, uint64_t high);
-void copies_drop(struct shard_checks *checks, uint32_t copy);
 /** Takes over a bucket's bytes as they are. @param used  its bucket_used() */
 void copies_take(struct shard_checks *checks, struct copy *copy, const struct bucket *bucket, size_t used);
 /** Takes over an image that is laid out anew, with room to grow. */
@@ -76,9 +112,11 @@ void copies_place(struct shard_checks *checks, struct copy *copy, const struct b
 /** Makes it a copy of an empty bucket. */
 void copies_empty(struct shard_checks *checks, struct copy *copy);
 
-void pending_push(struct shard_checks *checks, const struct pending_check *check);
-/** The oldest has come back: its copy goes with the last one. */
-void pending_pop(struct shard_checks *checks);
+/** @param settlement  what it settles; NULL: nothing */
+void pending_push(struct shard_checks *checks, const struct pending_check *check,
+                  const struct pending_settlement *settlement);
+/** The oldest ones have come back: a copy goes with the last one of it. */
+void pending_pop(struct shard_checks *checks, uint32_t count);
 
 size_t checks_bytes(const struct shard_checks *checks);
 void checks_free(struct shard_checks *checks);

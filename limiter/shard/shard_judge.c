@@ -329,8 +329,8 @@ void shard_frame_judge(struct shard *shard, struct shard_result *result)
 	if (!is_own && shard_has_copies(shard))
 		shard_mark_copied(shard);
 	judge_all(shard, pair);
-	for (uint32_t i = pair; is_own && i < frame->pair_count; i++)
-		pending_pop(shard->checks);
+	if (is_own && pair < frame->pair_count)
+		pending_pop(shard->checks, frame->pair_count - pair);
 	shard->events += taken;
 	if (taken > 0) {
 		struct source_position *source = shard_source(shard, frame->source, shard->clock_ms);

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { FRAME_CHECKS = 1024, RUNS = 5 };
+/* As many checks are answered and not back from the log as a pipeline of 64 on fifty connections keeps there. */
+enum { FRAME_CHECKS = 1024, FRAMES_IN_FLIGHT = 8, RUNS = 5 };
 
 static const int64_t start_ms = INT64_C(1732173600000);
 
@@ -32,7 +33,6 @@ struct buffer {
 	struct weir_span keys[FRAME_CHECKS];
 	char bytes[FRAME_CHECKS][16];
 	uint8_t answers[FRAME_CHECKS / 2];
-	uint64_t position;
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -42,15 +42,28 @@ static uint64_t next_random(uint64_t *state)
 	return *state ^= *state << 17;
 }
 
-/* Users of one frame, at a time; an address each. */
-static void fill(struct buffer *buffer, uint32_t users, uint64_t *random, int64_t t)
+static void begin(struct buffer *buffer)
+{
+	buffer->zone.id = 1;
+	buffer->set = (struct weir_frame_zone_set){.zones = &buffer->zone, .count = 1};
+	buffer->frame = (struct weir_frame){.zone_sets = &buffer->set,
+	                                    .zone_set_count = 1,
+	                                    .keys = buffer->keys,
+	                                    .key_count = FRAME_CHECKS,
+	                                    .events = buffer->events,
+	                                    .event_count = FRAME_CHECKS,
+	                                    .pair_count = FRAME_CHECKS,
+	                                    .verdicts = buffer->answers};
+}
+
+/* Users of one frame, at a time; an address each. @param position  of the event before */
+static void fill(struct buffer *buffer, uint32_t users, uint64_t *random, int64_t t, uint64_t *position)
 {
 	for (uint32_t i = 0; i < FRAME_CHECKS; i++) {
 		uint32_t ip = ((uint32_t)(next_random(random) % users) + 1) * UINT32_C(2654435761);
 		int length = snprintf(buffer->bytes[i], 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
 		buffer->keys[i] = (struct weir_span){.at = buffer->bytes[i], .length = (uint32_t)length};
-		buffer->events[i] =
-			(struct weir_frame_event){.key = i, .time_ms = t, .cost = 1, .position = ++buffer->position};
+		buffer->events[i] = (struct weir_frame_event){.key = i, .time_ms = t, .cost = 1, .position = ++*position};
 	}
 	memset(buffer->answers, 0, sizeof buffer->answers);
 	buffer->frame.sending_time_ms = t;
@@ -96,32 +109,29 @@ int main(int argc, char **argv)
 	struct compiled_policy *compiled = compiled_policy_new(policies, 1);
 	struct shard_options options = {.seed = 42, .lateness_ms = 600000};
 	struct shard *shard = shard_new(&options, compiled);
-	struct buffer *buffer = weir_alloc(1, sizeof *buffer);
+	struct buffer *buffers = weir_alloc(FRAMES_IN_FLIGHT, sizeof *buffers);
 	uint64_t random = 88172645463325252u;
 	double t = (double)start_ms, step = 6000.0 * FRAME_CHECKS / users; /* ten requests a minute */
-	buffer->zone.id = 1;
-	buffer->set = (struct weir_frame_zone_set){.zones = &buffer->zone, .count = 1};
-	buffer->frame = (struct weir_frame){.zone_sets = &buffer->set,
-	                                    .zone_set_count = 1,
-	                                    .keys = buffer->keys,
-	                                    .key_count = FRAME_CHECKS,
-	                                    .events = buffer->events,
-	                                    .event_count = FRAME_CHECKS,
-	                                    .pair_count = FRAME_CHECKS,
-	                                    .verdicts = buffer->answers};
-	shard_checks_begin(shard, buffer->frame.source);
+	uint64_t position = 0;
+	for (uint32_t i = 0; i < FRAMES_IN_FLIGHT; i++)
+		begin(&buffers[i]);
+	shard_checks_begin(shard, buffers->frame.source);
 	for (int run = -2; run < RUNS; run++) { /* the first runs fill and warm up */
 		double asked = 0, applied = 0, judged = 0;
-		for (uint32_t i = 0; i < frames; i++, t += step) {
-			fill(buffer, users, &random, (int64_t)t);
+		for (uint32_t i = 0; i < frames + FRAMES_IN_FLIGHT; i++, t += step) {
+			struct buffer *buffer = &buffers[i % FRAMES_IN_FLIGHT];
+			if (i >= FRAMES_IN_FLIGHT)
+				applied += take(shard, buffer);
+			if (i >= frames)
+				continue;
+			fill(buffer, users, &random, (int64_t)t, &position);
 			buffer->frame.kind = WEIR_FRAME_CHECKS;
 			asked += ask(shard, buffer, compiled_policy_zone_at(compiled, 0), (int64_t)t);
-			applied += take(shard, buffer);
 		}
 		for (uint32_t i = 0; i < frames; i++, t += step) {
-			fill(buffer, users, &random, (int64_t)t);
-			buffer->frame.kind = WEIR_FRAME_EVENTS;
-			judged += take(shard, buffer);
+			fill(buffers, users, &random, (int64_t)t, &position);
+			buffers->frame.kind = WEIR_FRAME_EVENTS;
+			judged += take(shard, buffers);
 		}
 		double events = (double)frames * FRAME_CHECKS / 1e9;
 		if (run >= 0)
@@ -130,6 +140,6 @@ int main(int argc, char **argv)
 	}
 	shard_free(shard);
 	compiled_policy_free(compiled);
-	free(buffer);
+	free(buffers);
 	return 0;
 }
