@@ -25,7 +25,8 @@ foreach(sanitizer asan tsan)
   weir_leave_out(${sanitizer} "waits for the clock for minutes; `integration.test_follow` and `unit.test_source_rotation` read rotated files"
     integration.test_rotation)
   weir_leave_out(${sanitizer} "cuts servers off for minutes; `integration.test_bus_kafka` and `integration.test_store_mysql` run the same code"
-    integration.test_bus_kafka_connections integration.test_bus_kafka_outage integration.test_store_mysql_faults)
+    integration.test_bus_kafka_connections integration.test_bus_kafka_outage integration.test_check_bound
+    integration.test_store_mysql_faults)
 endforeach()
 
 weir_leave_out(tsan "one thread, which reads what it is given"

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a crash can forget of answers that did not wait for the log: what the gauge says, and no more is answered after half a second."""
+
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases, cluster
+from support.check_cluster import SECTIONS, ask, limiter, until_answered
+from support.checks import Raw
+from support.place import PATIENCE_S
+from support.roles import Roles
+from support.traffic import sliding, zone
+
+LIMIT = 1_000_000
+KEYS = [f"key-{number}" for number in range(16)]
+GAUGE_S = 1  # it is set once a second
+MOST_S = 0.5 + 1.5  # half a second, as partition_checks.h has it, and what a busy machine adds
+
+
+def ask_all(raw):
+    """How many of the keys passed; the others could not be judged, as the log acknowledges nothing."""
+    passed = 0
+    for key in KEYS:
+        answer = ask(raw, "WEIR.CHECK", key, "site")
+        assert answer[0] == 0 or answer.startswith("UNAVAILABLE unacknowledged"), answer
+        passed += answer[0] == 0
+    return passed
+
+
+def ask_until_none_passes(raw):
+    """(how many passed, after how many seconds none did)"""
+    passed, begun_s = 0, time.monotonic()
+    while more := ask_all(raw):
+        passed += more
+        assert time.monotonic() - begun_s < PATIENCE_S, "it goes on answering what the log does not acknowledge"
+    return passed, time.monotonic() - begun_s
+
+
+def counted(one):
+    """How many checks of the keys count."""
+    with Raw(one.checks) as raw:
+        left = one.until(lambda: [answers for answers in [[ask(raw, "WEIR.PEEK", key, "site") for key in KEYS]]
+                                  if not any(isinstance(answer, str) for answer in answers)], "all keys are answered")
+        return sum(LIMIT - answer[2] for answer in left[0])
+
+
+def test_what_a_crash_forgets_is_in_the_gauge(place):
+    """The brokers stand still while checks are answered; then the limiter is killed. All before is counted, and of what was
+    answered since at most as many are forgotten as weir_check_unacknowledged said."""
+    with cluster.own(parent=place.directory) as servers, Roles(place, servers, [zone("site", [sliding(LIMIT, "1h")])], **SECTIONS) as roles:
+        roles.apply()
+        one = limiter(roles, "limiter")
+        until_answered([one])
+        with Raw(one.checks) as raw:
+            before = sum(ask_all(raw) for _ in range(50))
+            time.sleep(2 * GAUGE_S)  # what is read next was set after all of it was answered
+            one.until(lambda: one.value("weir_check_unacknowledged") == 0, "the log has all of it")
+            servers.part("pause", "kafka")
+            since, took_s = ask_until_none_passes(raw)
+            assert since > 0 and took_s < MOST_S, (since, took_s)
+            # Another thread's answer may have come too late to be given, and is counted.
+            (said,) = one.until(lambda: [count for count in [one.value("weir_check_unacknowledged")] if count >= since],
+                                f"the gauge has the {since} that were answered")
+        one.kill()
+        servers.part("resume", "kafka")
+        one.start()
+        until_answered([one])
+        count = counted(one)
+        assert count >= before and before + since - count <= said, (before, since, count, said)
+        assert one.stop() == 0, one.said()[-2000:]
+
+
+if __name__ == "__main__":
+    cases.main(globals())
