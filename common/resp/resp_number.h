@@ -7,20 +7,21 @@
 
 enum { WEIR_RESP_NUMBER_MAX_BYTES = 24 };
 
-/** Reads a decimal number, which is all of the text. @return false: it is none, or too large to count with */
+/** Reads a decimal number of 64 bits with a sign, which is all of the text. @return false: it is none, or has more */
 static inline bool weir_resp_number(struct weir_span text, int64_t *number)
 {
 	bool negative = text.length > 0 && text.at[0] == '-';
+	uint64_t value = 0, most = (uint64_t)INT64_MAX + negative;
 	uint32_t i = negative;
-	int64_t value = 0;
 	if (text.length > WEIR_RESP_NUMBER_MAX_BYTES || i == text.length)
 		return false;
 	for (; i < text.length; i++) {
-		if (text.at[i] < '0' || text.at[i] > '9' || value > INT64_MAX / 16)
+		uint64_t digit = (uint64_t)(uint8_t)text.at[i] - '0';
+		if (digit > 9 || value > (most - digit) / 10)
 			return false;
-		value = value * 10 + (text.at[i] - '0');
+		value = value * 10 + digit;
 	}
-	*number = negative ? -value : value;
+	*number = (int64_t)(negative ? -value : value);
 	return true;
 }
 

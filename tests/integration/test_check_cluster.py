@@ -4,6 +4,8 @@
 
 import json
 import os
+import random
+import ssl
 import subprocess
 import sys
 import threading
@@ -13,12 +15,16 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position,wrong-import-order
 from support import cases, cluster
-from support.check_cluster import crew, leave, limiter, until_answered
+from support.check_cluster import SECTIONS, crew, leave, limiter, until_answered
 from support.check_cluster import ask as check
 from support.checks import Raw
-from support.place import PATIENCE_S
+from support.place import PATIENCE_S, until
+from support.redis import Redis, RedisError
+from support.roles import Roles
 from support.traffic import sliding, zone
 
+from parts import tls
+from parts.process import together
 from parts.programs import find
 
 # redis-py of a cluster, by the Python that has it: asks a port for keys, prints the nodes' ports, and each answer.
@@ -181,6 +187,75 @@ def test_redirection(place):
         with Library(redirecting.checks, "WEIR.PEEK") as client:
             assert [answer[1] for answer in client.ask(KEYS)] == [LIMIT] * len(KEYS)
         leave(roles, [*limiters, redirecting])
+
+
+def call(client, *words):
+    """A command's answer, once it can be judged."""
+    def answered():
+        try:
+            return [client.call(*words)]
+        except RedisError as error:
+            assert str(error).startswith(("UNAVAILABLE ", "ERR there is no policy")), error
+            return None
+    return until(answered, "it can be judged")[0]
+
+
+def test_all_or_none_by_tls(place):
+    """Limiters that ask each other by TLS and with a password. Bundles of three keys, which have several owners: no limit is
+    passed, and what counts in the end is what passed."""
+    directory = place.path("tls")
+    together([tls.making(directory)])
+    paths = tls.files(directory)
+    context = ssl.create_default_context(cafile=paths["ca"])
+
+    def opened(one):
+        client = Redis(one.checks, wrap=lambda plain: context.wrap_socket(plain, server_hostname="127.0.0.1"))
+        assert client.call("AUTH", "secret") == b"OK"
+        return client
+
+    def caller(one, number, passed):
+        client, rng = opened(one), random.Random(number)
+        for _ in range(20):
+            keys = rng.sample(KEYS[:12], 3)
+            if call(client, "WEIR.ALL", 3, *[word for key in keys for word in (key, "site", 1)])[0] == 0:
+                passed.extend(keys)
+        client.close()
+
+    with cluster.shared() as servers, Roles(place, servers, ZONES, **SECTIONS) as roles:
+        roles.apply()
+        limiters = [limiter(roles, f"limiter-{number}", {"certificate": paths["cert"], "key": paths["key"]}, tls=True, ca=paths["ca"],
+                            password="secret") for number in range(2)]
+        for one in limiters:
+            one.ca = paths["ca"]
+            one.until_says("checks: listening")
+        clients = [opened(one) for one in limiters]
+        until(lambda: all(one.value("weir_limiter_partitions", state="live") > 0 for one in limiters), "each has partitions")
+        for client in clients:
+            for key in KEYS:
+                call(client, "WEIR.PEEK", key, "site")
+        passed = []
+        callers = [threading.Thread(target=caller, args=[limiters[number % 2], number, passed]) for number in range(8)]
+        for thread in callers:
+            thread.start()
+        for thread in callers:
+            thread.join()
+        assert all(one.value("weir_check_forwarded_total") > 0 for one in limiters)
+        for key in KEYS[:12]:
+            count = passed.count(key)
+            assert count <= LIMIT, (key, count)
+            until(lambda key=key, count=count: call(clients[0], "WEIR.PEEK", key, "site")[2] == LIMIT - count, f"{key}: what passed counts")
+        assert len(passed) > 3 * LIMIT, len(passed)
+        for key in KEYS[12:]:  # reserved at one, settled at the other
+            reserved = call(clients[0], "WEIR.RESERVE", key, "site", 5)
+            assert reserved[0] == 0 and call(clients[1], "WEIR.SETTLE", key, "site", reserved[5], 2)[0] == 0, reserved
+            assert call(clients[0], "WEIR.PEEK", key, "site")[2] == LIMIT - 2, key
+        with Raw(limiters[0].checks) as plain:
+            plain.send(b"PING\r\n")
+            assert b"PONG" not in plain.ends()
+        for client in clients:
+            client.close()
+        for one in limiters:
+            assert one.stop() == 0, one.said()[-2000:]
 
 
 if __name__ == "__main__":

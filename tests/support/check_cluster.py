@@ -11,10 +11,10 @@ SECTIONS = {"partitions": 8, "limiter": {"threads": 2, "memory": "64MiB", "check
 QUICK = {"bus": {"kafka": {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300}}}
 
 
-def limiter(roles, name, **checks):
-    """A limiter that answers checks: it, with its port as `checks`."""
+def limiter(roles, name, listen=None, **checks):
+    """A limiter that answers checks: it, with its port as `checks`. listen: more of that section."""
     port, pages = free_port(), free_port()
-    one = roles.limiter(name=name, listen={"resp": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}"}, checks=checks)
+    one = roles.limiter(name=name, listen={"resp": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}", **(listen or {})}, checks=checks)
     one.port, one.checks = pages, port
     return one
 

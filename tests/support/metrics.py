@@ -4,6 +4,7 @@
 import functools
 import os
 import re
+import ssl
 import urllib.error
 import urllib.request
 
@@ -146,11 +147,12 @@ class Metrics:
                    if sample == name and labels.items() <= dict(pairs).items())
 
 
-def get(port, path, headers=None):
-    """(status, content type, text) of a page; None while nobody answers."""
+def get(port, path, headers=None, ca=None):
+    """(status, content type, text) of a page; None while nobody answers. ca: whose certificate it shows, where it speaks TLS."""
+    context = ssl.create_default_context(cafile=ca) if ca else None
     try:
-        asked = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers or {})
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        asked = urllib.request.Request(f"{'https' if ca else 'http'}://127.0.0.1:{port}{path}", headers=headers or {})
+        with urllib.request.urlopen(asked, timeout=10, context=context) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read().decode()
     except urllib.error.HTTPError as refused:
         return refused.code, refused.headers["Content-Type"], refused.read().decode()
@@ -158,9 +160,9 @@ def get(port, path, headers=None):
         return None
 
 
-def scrape(port):
+def scrape(port, ca=None):
     """The page at /metrics, which shows nothing that has no row in common/metrics.md; None while nobody answers."""
-    answer = get(port, "/metrics")
+    answer = get(port, "/metrics", ca=ca)
     if answer is None:
         return None
     page = Metrics(answer[2])

@@ -11,12 +11,13 @@ class RedisError(Exception):
 class Redis:
     """call() sends a command; answers are bytes, int, None or lists of them."""
 
-    def __init__(self, port, database=0, host="127.0.0.1", timeout_s=30):
+    def __init__(self, port, database=0, host="127.0.0.1", timeout_s=30, wrap=None):
+        """wrap: makes a TLS connection of a plain one"""
         self._where, self._database, self._timeout_s = (host, port), database, timeout_s
-        self._stream = None
+        self._stream, self._wrap = None, wrap or (lambda plain: plain)
 
     def _open(self):
-        with socket.create_connection(self._where, self._timeout_s) as connection:
+        with self._wrap(socket.create_connection(self._where, self._timeout_s)) as connection:
             self._stream = connection.makefile("rwb")
         if self._database:
             self._ask("SELECT", self._database)

@@ -38,6 +38,7 @@ class Role:
         self.place, self.kind, self.name = roles.place, kind, name
         self.port = free_port()
         sections.setdefault("listen", {"http": f"127.0.0.1:{self.port}"})
+        self.ca = None  # whose certificate its pages show
         self.config = self.place.write(f"{name}.json", json.dumps(sections, indent=1))
         self.state = self.place.path(f"{name}.state")
         self._arguments, self._popen = arguments, {}
@@ -82,14 +83,14 @@ class Role:
 
     def page(self, path):
         """(status, text) of an HTTP page; None while it does not answer: not yet, or as the test has ended it."""
-        answer = metrics.get(self.port, path)
+        answer = metrics.get(self.port, path, ca=self.ca)
         if answer is None:
             self.run.require_asked()
         return answer and (answer[0], answer[2])
 
     def metrics(self):
         """Its metrics; None likewise."""
-        page = metrics.scrape(self.port)
+        page = metrics.scrape(self.port, self.ca)
         if page is None:
             self.run.require_asked()
         return page

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a Redis server answers, token by token: however it arrives, and with a bound on what is kept. */
 #include "common/resp/resp.h"
+#include "common/resp/resp_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,6 +75,29 @@ static void answers_of_every_kind(void **state)
 	expect("*3\r\n*0\r\n*1\r\n*0\r\n:4\r\n:5\r\n", 100, "0.0:[3] 1.0:[0] 1.1:[1] 2.0:[0] 1.2:4 0.0:5 ");
 }
 
+/* A reservation's id goes from limiter to limiter as two numbers, any ones. */
+static void numbers_of_64_bits(void **state)
+{
+	(void)state;
+	const int64_t ends[] = {0,        9, 10, 576460752303423488, 5764607523034234880, INT64_MAX / 10, INT64_MAX - 7,
+	                        INT64_MAX};
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		for (int sign = 0; sign < 2; sign++) {
+			int64_t number = sign == 0 ? ends[i] : -ends[i] - 1;
+			struct weir_text written = {0}, wanted = {0};
+			weir_resp_integers(&written, &number, 1);
+			weir_text_append(&written, "", 1);
+			weir_text_printf(&wanted, "0.0:[1] 1.0:%lld ", (long long)number);
+			expect(written.at, 100, wanted.at);
+			weir_text_deinit(&written);
+			weir_text_deinit(&wanted);
+		}
+	}
+	expect(":9223372036854775808\r\n", 100, "? ");
+	expect(":-9223372036854775809\r\n", 100, "? ");
+	expect(":20000000000000000000\r\n", 100, "? ");
+}
+
 static void of_a_long_text_the_beginning_comes(void **state)
 {
 	(void)state;
@@ -128,6 +152,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_of_every_kind),
+		cmocka_unit_test(numbers_of_64_bits),
 		cmocka_unit_test(of_a_long_text_the_beginning_comes),
 		cmocka_unit_test(what_is_no_answer_is_refused),
 	};
