@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks where several limiters have the partitions: any of them answers any key, and exactly."""
 
+import contextlib
+import functools
 import json
 import os
 import random
@@ -14,11 +16,12 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position,wrong-import-order
-from support import cases, cluster
+from support import cases, cluster, http2
 from support.check_cluster import SECTIONS, crew, leave, limiter, until_answered
 from support.check_cluster import ask as check
-from support.checks import Raw
-from support.place import PATIENCE_S, until
+from support.check_http import Caller
+from support.checks import Raw, crowd
+from support.place import PATIENCE_S, free_port, until
 from support.redis import Redis, RedisError
 from support.roles import Roles
 from support.traffic import sliding, zone
@@ -254,8 +257,69 @@ def test_all_or_none_by_tls(place):
             assert b"PONG" not in plain.ends()
         for client in clients:
             client.close()
-        for one in limiters:
-            assert one.stop() == 0, one.said()[-2000:]
+        leave_all(limiters)
+
+
+def leave_all(limiters):
+    """Ends them as they should end."""
+    for one in limiters:
+        assert one.stop() == 0, one.said()[-2000:]
+
+
+@contextlib.contextmanager
+def pair(place, zones, surface):
+    """Two limiters that have partitions and take checks by one more protocol: they, and its ports. They end as they should."""
+    with cluster.shared() as servers, Roles(place, servers, zones, **SECTIONS) as roles:
+        roles.apply()
+        ports = [free_port(), free_port()]
+        limiters = [limiter(roles, f"limiter-{number}", {surface: f"127.0.0.1:{port}"}) for number, port in enumerate(ports)]
+        until_answered(limiters)
+        until(lambda: all(one.value("weir_limiter_partitions", state="live") > 0 for one in limiters), "each has partitions")
+        until_answered(limiters)
+        yield limiters, ports
+        assert all(one.value("weir_check_forwarded_total") > 0 for one in limiters)
+        leave_all(limiters)
+
+
+def test_http_at_any_limiter(place):
+    """A request that is asked in two zones, and JSON of one key, at both limiters: as many pass as the limits say."""
+    zones = [zone("site", [sliding(LIMIT, "1h")], key=["ip"]),
+             zone("login", [sliding(LIMIT // 2, "1h")], key=["ip"], match={"path": "/login"})]
+    with pair(place, zones, "check_http") as (_, ports):
+        clients = [f"192.0.2.{number}" for number in range(16)]
+
+        def nginx(caller, client, uri):
+            """Whether it passes, once it can be judged."""
+            status, _, words = until(lambda: [answer for answer in [caller.nginx(uri, client=client)] if b"unavailable" not in answer[2].lower()],
+                                     "it can be judged")[0]
+            assert status in (200, 429), (status, words)
+            return status == 200
+
+        def both(caller, number):
+            logins = [sum(nginx(caller, client, "/login") for _ in range(2)) for client in clients]
+            rest = [sum(nginx(caller, client, "/") for _ in range(2)) for client in clients]
+            return list(zip(logins, rest))
+        passed = [crowd(functools.partial(Caller, port), 8, both) for port in ports]
+        each = [tuple(map(sum, zip(*counts))) for counts in zip(*passed[0], *passed[1])]
+        assert all(logins <= LIMIT // 2 and logins + rest <= LIMIT for logins, rest in each), each
+        with Caller(ports[0]) as here, Caller(ports[1]) as there:
+            for caller in (here, there):
+                for client in clients:
+                    answer = until(lambda client=client, caller=caller: [answer for status, answer in [caller.check(zone="site", key=client, peek=True)]
+                                                                         if status == 200 and "remaining" in answer], "it is answered")[0]
+                    assert answer["limit"] == LIMIT and not answer["allowed"] and answer["remaining"] == 0, (client, answer, each)
+
+
+def test_grpc_at_any_limiter(place):
+    """Envoy's calls at both limiters: as many pass as the limit says, wherever a key is."""
+    with pair(place, ZONES, "grpc") as (_, ports):
+        def ask_each(caller, number):
+            """How many of each key passed; some could perhaps not be judged."""
+            stream = iter(range(1, 1 << 20, 2))
+            return [sum(caller.passes(next(stream), http2.request(b"user", key.encode())) is True for _ in range(4)) for key in KEYS[:16]]
+        counts = [found for port in ports for found in crowd(functools.partial(http2.Http2, port), 8, ask_each)]
+        passed = [sum(each) for each in zip(*counts)]
+        assert max(passed) <= LIMIT and sum(passed) > 0.8 * LIMIT * len(passed), passed
 
 
 if __name__ == "__main__":

@@ -81,6 +81,18 @@ class Http2(Raw):
         kind, flags, stream = start[3], start[4], struct.unpack(">I", start[5:])[0]
         return kind, flags, stream, self.take(int.from_bytes(start[:3], "big"))
 
+    def passes(self, stream, body):
+        """Whether a call's overall code is OK; None: it was refused by a status."""
+        self.send(self.call(stream, body))
+        said = None
+        while (came := self.next()) is not None:
+            kind, flags, of, data = came
+            if of == stream and kind == DATA and data:
+                said = data[5:7] == b"\x08\x01"  # its first member, 1: OK
+            if of == stream and flags & END_STREAM:
+                return said
+        raise ConnectionResetError
+
     def fate(self, stream):
         """What becomes of a call: "answered", "refused" (by a status), "reset", "cut off" with the words of GOAWAY, "ended"."""
         answered = False
