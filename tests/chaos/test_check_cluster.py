@@ -6,7 +6,8 @@ In half of the rounds checks are durable: then never one more passes than the li
 killed forgets what was not acknowledged, half a second's answers at most, and one that stood still may answer until it reads
 the next owner's marker. Each call ends in time, with an answer or an error, unless the limiter that was asked stands still.
 What is in the log is what was answered: as many as passed there are counted in the end, and a limiter that begins again with
-the first record comes to the same buckets.
+the first record comes to the same buckets. Other callers ask for pairs of keys, which count both or none, where the keys have
+two owners by reservations: durable, no key passes more often than its limit says there, either.
 
     test_check_cluster.py --rounds 300
 """
@@ -32,14 +33,17 @@ from support.roles import Roles
 from support.traffic import sliding, zone
 
 CALLERS = 6
+BUNDLERS = 2  # of these
 KEYS = [f"key-{number}" for number in range(24)]
+PAIRED = [f"paired-{number}" for number in range(8)]
 LIMIT = 60
 TIMEOUT_S = 8  # of a caller
 MOST_S = 4 * (1 + SANITIZED)  # of a call to a limiter that runs: far above what weir allows itself, as the machine may be busy
 FORGOTTEN_S = 0.5 + 0.5  # nothing is answered once something was not acknowledged for so long; and for this process to note it
 ZOMBIE_S = 2  # from going on until it has read the next owner's marker
 
-Call = collections.namedtuple("Call", "began_s, ended_s, port, key, outcome")  # outcome: 0, 1, "unavailable", "error", "late"
+# key: of a pair two; outcome: 0, 1, "unavailable", "error", "late"
+Call = collections.namedtuple("Call", "began_s, ended_s, port, key, outcome")
 
 
 class Caller(threading.Thread):
@@ -66,13 +70,19 @@ class Caller(threading.Thread):
         raw.socket.settimeout(TIMEOUT_S)
         with raw:
             for _ in range(self._rng.randrange(20, 400)):
-                if self._stopped.is_set() or not self._ask(raw, port, self._rng.choice(KEYS)):
+                if self._stopped.is_set() or not self._ask(raw, port, self._choose()):
                     return
+
+    def _choose(self):
+        return self._rng.choice(KEYS)
+
+    def _say(self, raw, key):
+        return ask(raw, "WEIR.CHECK", key, "site")
 
     def _ask(self, raw, port, key):
         began_s, good = time.monotonic(), True
         try:
-            outcome = ask(raw, "WEIR.CHECK", key, "site")
+            outcome = self._say(raw, key)
             if isinstance(outcome, str):
                 assert outcome.startswith("UNAVAILABLE ") or "there is no policy" in outcome, outcome
                 outcome = "unavailable"
@@ -87,6 +97,16 @@ class Caller(threading.Thread):
             outcome, good = "error", False  # the limiter has ended the connection
         self.calls.append(Call(began_s, time.monotonic(), port, key, outcome))
         return good
+
+
+class Bundler(Caller):
+    """One that asks for two keys at once."""
+
+    def _choose(self):
+        return tuple(self._rng.sample(PAIRED, 2))
+
+    def _say(self, raw, key):
+        return ask(raw, "WEIR.ALL", 2, key[0], "site", 1, key[1], "site", 1)
 
 
 class Crew:
@@ -178,7 +198,9 @@ def passed_in_log(served):
 
 def require_counts(calls, events, durable, log, remaining):
     """As many pass as may, and as many are counted as the log says."""
-    passed = [call for call in calls if call.outcome == 0]
+    passed = [call for call in calls if call.outcome == 0 and call.key in KEYS]
+    paired = collections.Counter(key for call in calls if call.outcome == 0 and call.key not in KEYS for key in call.key)
+    assert not durable or all(count <= LIMIT for count in paired.values()), paired
     told = collections.Counter(call.key for call in passed)
     over = sum(max(0, told[key] - LIMIT) for key in KEYS)
     for key in KEYS:
@@ -198,17 +220,16 @@ def require_counts(calls, events, durable, log, remaining):
 
 
 def require_same_on_replay(one, served, roles, crew):
-    """A limiter that begins with the first record comes to the same buckets."""
-    named = one.place.write("keys", "".join(f"{key}\n" for key in [*KEYS]))
+    """A limiter that begins with the first record comes to the same buckets as one that goes on from the checkpoints."""
+    named = one.place.write("keys", "".join(f"{key}\n" for key in [*KEYS, *PAIRED]))
     states = []
-    for _ in range(2):
-        states.append(sorted(roles.command("state", "--keys", named).out().splitlines()))
-        if len(states) == 2:
-            break
-        served.forget()
+    for replays in (False, True):
+        if replays:
+            served.forget()
         crew.members[0].start()
         crew.members[0].until(lambda: served.stored() == served.ends(), "checkpoints hold the whole log", 4 * PATIENCE_S)
         assert crew.members[0].stop() == 0
+        states.append(sorted(roles.command("state", "--keys", named).out().splitlines()))
     assert states[0] == states[1] and states[0], (states[0][:3], states[1][:3])
 
 
@@ -234,7 +255,7 @@ def play(one):
             roles.apply()
             crew, stop = Crew(one, served, roles, durable), threading.Event()
             ports = [member.checks for member in crew.members]
-            callers = [Caller(ports, random.Random(one.rng.random()), stop) for _ in range(CALLERS)]
+            callers = [(Bundler if number < BUNDLERS else Caller)(ports, random.Random(one.rng.random()), stop) for number in range(CALLERS)]
             for caller in callers:
                 caller.start()
             try:

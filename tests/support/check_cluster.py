@@ -66,10 +66,17 @@ def leave(roles, limiters):
 
 
 def ask(raw, *words):
-    """A check's integers by a connection (Raw); the words of an error."""
+    """A check's integers by a connection (Raw), of several in lists; the words of an error."""
     raw.send(command(*words))
+    answer = _read(raw)
+    assert isinstance(answer, (list, str)), answer
+    return answer
+
+
+def _read(raw):
     head = raw.take(1)
     if head == b"-":
         return raw.line().decode()
-    assert head == b"*", head
-    return [int(raw.line()[1:]) for _ in range(int(raw.line()))]
+    assert head in (b"*", b":"), head
+    number = int(raw.line())
+    return number if head == b":" else [_read(raw) for _ in range(number)]
