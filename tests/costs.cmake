@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What takes long starts first, or it would run alone at the end. Seconds, roughly, of several tests at a time on two
-# cores; what is not here takes less than half a minute. Those of chaos and of browsers are above them all.
+# cores; what is not here takes less than half a minute. Those of chaos and of browsers are above them all. And what waits
+# for nearly all of its time: twice as many of these run at a time.
 
 # weir_takes(SECONDS TEST...)
 get_directory_property(tests TESTS)
@@ -31,3 +32,7 @@ if(Python3_FOUND)
 endif()
 weir_takes(60 unit.test_bus_local_crash unit.test_collector unit.test_remote_many unit.test_source_property
   unit.test_worker_faults)
+
+set_tests_properties(unit.test_balance unit.test_collector unit.test_forward_server unit.test_lag unit.test_policies
+  unit.test_source_property unit.test_verified_hosts unit.test_worker_assignment unit.test_worker_faults
+  PROPERTIES PROCESSORS 1)
