@@ -165,6 +165,7 @@ static void leave(struct partition *partition)
 	bool loads = partition_state_loads(partition->state);
 	announce(partition, false);
 	core->bus->unassign(core->consumer, partition->number);
+	partition_checks_leave(&partition->checks);
 	partition_cut_queue(partition, loads ? 1 : 0);
 	partition->leave_end_ms = weir_monotonic_ms() + WORKER_STOP_LIMIT_MS;
 	partition_go(partition, loads ? PARTITION_FINISHING : PARTITION_LEAVING);

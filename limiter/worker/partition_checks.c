@@ -335,7 +335,7 @@ static void open_lane(struct partition_checks *checks, struct lane *lane, uint64
 		return;
 	assert(checks->lane == NULL && checks->sent_count == 0);
 	checks->lane = lane;
-	checks->proved = checks->doubted = false;
+	checks->proved = checks->doubted = checks->leaving = false;
 	send_or_keep(checks, lane_checks_open(lane, source, log_epoch, weir_wall_ms()), 0);
 	if (owners_here(checks) != NULL)
 		owners_took(owners_here(checks), checks->number, checks->epoch);
@@ -347,6 +347,11 @@ void partition_checks_open(struct partition_checks *checks, struct lane *lane, u
 		return;
 	checks->epoch = epoch;
 	open_lane(checks, lane, epoch);
+}
+
+void partition_checks_leave(struct partition_checks *checks)
+{
+	checks->leaving = true;
 }
 
 void partition_checks_close(struct partition_checks *checks)
@@ -373,7 +378,7 @@ void partition_checks_doubt(struct partition_checks *checks)
 /* Sends a new marker, behind all that was answered. */
 static void ask_the_log(struct partition_checks *checks)
 {
-	if (!checks->doubted || checks->unsent.length > 0 || lane_checks_gathered(checks->lane) > 0 ||
+	if (!checks->doubted || checks->leaving || checks->unsent.length > 0 || lane_checks_gathered(checks->lane) > 0 ||
 	    checks->sent_count == PARTITION_CHECKS_FRAMES)
 		return;
 	checks->doubted = false;
@@ -385,7 +390,7 @@ static void ask_the_log(struct partition_checks *checks)
 static void begin_anew(struct partition_checks *checks)
 {
 	struct lane *lane = checks->lane;
-	if (!checks->proved || !partition_checks_are_safe(checks))
+	if (!checks->proved || checks->leaving || !partition_checks_are_safe(checks))
 		return;
 	partition_checks_close(checks);
 	open_lane(checks, lane, lane_checks_highest(lane) + 1);

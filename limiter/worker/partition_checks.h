@@ -79,6 +79,7 @@ struct partition_checks {
 	uint32_t parked_full; /* of which FULL */
 	uint64_t epoch;       /* under which the partition was taken */
 	bool doubted;         /* a marker has to be sent before more is answered */
+	bool leaving;         /* no marker is sent any more: it would not be read here */
 	bool proved;          /* the log says that another has the partition, and the store that nobody has */
 	bool loading;         /* a job for them is at checkpoint I/O */
 };
@@ -96,6 +97,12 @@ void partition_checks_open(struct partition_checks *checks, struct lane *lane, u
 void partition_checks_doubt(struct partition_checks *checks);
 /** A checkpoint was stored under the epoch: higher ones in the log before its next offset are of nobody any more. */
 void partition_checks_stored(struct partition_checks *checks, uint64_t next_offset);
+/**
+ * The partition begins to leave: its messages are not read any more, so no marker is sent. It would be behind the last
+ * checkpoint, and could not come back.
+ */
+void partition_checks_leave(struct partition_checks *checks);
+
 /** Ends it: what was not answered yet gets CHECK_UNAVAILABLE. Does nothing if it is closed. */
 void partition_checks_close(struct partition_checks *checks);
 

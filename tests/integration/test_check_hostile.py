@@ -41,10 +41,10 @@ class Weir:
     """A `weir run` with every surface, and somebody who asks by each of them for as long as the block runs."""
 
     def __init__(self, place, **checks):
-        self.http, self.grpc, self.pages = free_port(), free_port(), free_port()
+        self.http, self.grpc = free_port(), free_port()
         self.password = checks.get("password")
         self.process, self.resp = started(place, ZONES, listen={
-            "check_http": f"127.0.0.1:{self.http}", "grpc": f"127.0.0.1:{self.grpc}", "http": f"127.0.0.1:{self.pages}"}, **checks)
+            "check_http": f"127.0.0.1:{self.http}", "grpc": f"127.0.0.1:{self.grpc}"}, **checks)
         self.took, self.failures, self.ends = {}, [], threading.Event()
         self.base = 0
 
@@ -86,7 +86,7 @@ class Weir:
 
     def value(self, name, **labels):
         """A sample of its page."""
-        return metrics.scrape(self.pages).value(name, **labels)
+        return metrics.scrape(self.process.pages).value(name, **labels)
 
     def __exit__(self, kind, *_):
         self.ends.set()

@@ -53,20 +53,7 @@ class Caller:
         return [int(number[1:]) for number in numbers]
 
 
-def start(place, zones, *, threads=2, state="state", log=None, **checks):
-    """A weir run that takes checks: it, and its port."""
-    port, pages = free_port(), free_port()
-    log = log or place.write("log", "")
-    config = place.config(zones, [source(log)], bus={"partitions": 4}, limiter={"threads": threads, "memory": "64MiB"},
-                          listen={"resp": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}"}, checks=checks)
-    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path("out"))
-    until(lambda: "following" in weir.said(), "weir follows", running=weir)
-    weir.pages = pages
-    with Caller(port) as caller:
-        for number in range(32):  # some for each partition: each answers once its marker has come back
-            until(lambda: caller.ask("WEIR.PEEK", f"other-{number}", zones[0]["name"]) is not UNAVAILABLE,  # pylint: disable=cell-var-from-loop
-                  "checks are answered", running=weir)
-    return weir, port
+start = partial(started, state="state")  # again on what another one has left
 
 
 def value(weir, name, **labels):
@@ -117,7 +104,7 @@ def test_lines_of_a_log_and_checks_meet_in_the_same_buckets(place):
     """They meet in another order in the log: at most the checks in flight pass beyond the limit."""
     callers, limit = 8, 200
     log = place.write("log", "")
-    weir, port = start(place, [zone("site", [sliding(limit, "1h")])], log=log)
+    weir, port = start(place, [zone("site", [sliding(limit, "1h")])], sources=[source(log)])
     writing = threading.Event()
 
     def write():
@@ -222,7 +209,8 @@ def test_a_zone_of_checks_alone_needs_no_source(place):
     """Whether log lines have its fields is of no matter."""
     limits = [sliding(10, "1m")]
     for feed, told in (("check", False), ("both", True)):
-        weir, _ = started(place, [zone("site", limits, key=["order"], feed=feed)])
+        weir, _ = started(place, [zone("site", limits, key=["order"], feed=feed)],
+                          sources=[source(place.write("log", ""), format="combined")])
         assert ('zone "site" never matches' in weir.said()) == told, weir.said()
         assert weir.stop() == 0, weir.said()
 

@@ -2,7 +2,7 @@
 """Limiters that answer checks together: started, and awaited until each knows whom to ask."""
 
 from support.checks import command
-from support.place import free_port
+from support.place import PATIENCE_S, free_port
 from support.redis import Redis, RedisError
 from support.roles import Roles
 
@@ -41,7 +41,7 @@ def until_answered(limiters, keys=tuple(f"other-{number}" for number in range(64
     """Waits until each of them has every key answered."""
     for one in limiters:
         one.until_up()
-        one.until(lambda one=one: answers(one.checks, keys, zone), "all checks are answered")
+        one.until(lambda one=one: answers(one.checks, keys, zone), "all checks are answered", 4 * PATIENCE_S)
 
 
 def crew(place, servers, zones, count=2, **checks):

@@ -4,27 +4,23 @@
 import http.client
 import json
 
-from support.place import PATIENCE_S, free_port, until
-from support.traffic import source
+from support.checks import run, until_answered
+from support.place import PATIENCE_S, free_port
 
 
 class Weir:
     """It, its port, and the port of its pages."""
 
-    def __init__(self, place, zones, *, sources=None, listen=None, state="state", threads=2, **checks):
-        self.port, self.pages = free_port(), free_port()
-        config = place.config(zones, sources or [source(place.write("log", ""))], bus={"partitions": 4},
-                              limiter={"threads": threads, "memory": "64MiB"}, checks=checks,
-                              listen={"check_http": f"127.0.0.1:{self.port}", "http": f"127.0.0.1:{self.pages}", **(listen or {})})
-        self.process = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path("out"))
-        until(lambda: "following" in self.process.said(), "weir follows", running=self.process)
+    def __init__(self, place, zones, *, listen=None, **more):
+        """more: of checks.run()."""
+        self.port = free_port()
+        self.process = run(place, zones, {"check_http": f"127.0.0.1:{self.port}", **(listen or {})}, **more)
+        self.pages = self.process.pages
 
     def ready(self, name, before=""):
-        """Once every partition answers: each does when its marker has come back."""
+        """Once every partition answers."""
         with Caller(self.port) as caller:
-            for number in range(32):
-                until(lambda key=f"{before}other-{number}": caller.check(zone=name, key=key, peek=True)[0] == 200, "checks are answered",
-                      running=self.process)
+            until_answered(self.process, lambda key: caller.check(zone=name, key=key, peek=True)[0] == 200, before)
         return self
 
     def stop(self):

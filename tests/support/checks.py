@@ -9,6 +9,7 @@ import threading
 
 from support.place import PATIENCE_S, ROOT, free_port, until
 from support.redis import Redis, RedisError
+from support.traffic import source
 
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build/release"))
 MODEL = os.path.join(BUILD, "tests", "resp_model")
@@ -47,17 +48,31 @@ def model(place, *words, zones=ZONES):  # pylint: disable=dangerous-default-valu
         server.stdout.close()
 
 
-def started(place, zones=ZONES, *, listen=None, limiter=None, **checks):  # pylint: disable=dangerous-default-value
-    """A `weir run` with all that is behind its checks: it, and its port, once every partition answers."""
-    port = free_port()
-    log = {"type": "file", "path": place.write("log", ""), "format": "combined", "follow": True}
-    config = place.config(zones, [log], bus={"partitions": 4}, limiter=limiter or {"threads": 2, "memory": "64MiB"},
-                          listen={"resp": f"127.0.0.1:{port}", **(listen or {})}, checks=checks)
-    weir = place.start("run", "--config", config, "--state", place.path(f"state-{port}"), "--decisions", place.path(f"out-{port}"))
+def run(place, zones, listen, *, state="state", threads=2, limiter=None, sources=None, **checks):
+    """A `weir run` that takes checks at listen's addresses, once it follows a log: it, with the port of its pages as `pages`."""
+    pages = free_port()
+    config = place.config(zones, sources or [source(place.write("log", ""))], bus={"partitions": 4},
+                          limiter=limiter or {"threads": threads, "memory": "64MiB"},
+                          listen={"http": f"127.0.0.1:{pages}", **listen}, checks=checks)
+    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path(f"out-{state}"))
     until(lambda: "following" in weir.said(), "weir follows", running=weir)
+    weir.pages = pages
+    return weir
+
+
+def until_answered(weir, answers, before=""):
+    """Waits until every partition answers: each does when its marker has come back. answers(key): whether it is answered."""
+    for number in range(32):  # some for each partition
+        until(lambda key=f"{before}other-{number}": answers(key), "checks are answered", running=weir)
+
+
+def started(place, zones=ZONES, *, listen=None, state=None, **more):  # pylint: disable=dangerous-default-value
+    """A `weir run` with all that is behind its checks: it, and its port, once every partition answers. more: of run()."""
+    port = free_port()
+    weir = run(place, zones, {"resp": f"127.0.0.1:{port}", **(listen or {})}, state=state or f"state-{port}", **more)
     client = Redis(port)
-    if "password" in checks:
-        client.call("AUTH", checks["password"])
+    if "password" in more:
+        client.call("AUTH", more["password"])
 
     def answers(key):
         try:
@@ -65,8 +80,7 @@ def started(place, zones=ZONES, *, listen=None, limiter=None, **checks):  # pyli
         except RedisError as error:
             assert str(error).startswith("UNAVAILABLE "), error
             return None
-    for number in range(32):
-        until(lambda key=f"other-{number}": answers(key), "checks are answered", running=weir)
+    until_answered(weir, answers)
     client.close()
     return weir, port
 

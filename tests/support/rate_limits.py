@@ -16,8 +16,8 @@ from envoy.service.rate_limit_quota.v3 import rlqs_pb2, rlqs_pb2_grpc
 from envoy.service.ratelimit.v3 import rls_pb2, rls_pb2_grpc
 from google.protobuf import wrappers_pb2
 
-from support.place import PATIENCE_S, free_port, until
-from support.traffic import source
+from support.checks import run, until_answered
+from support.place import PATIENCE_S, free_port
 
 OK, OVER_LIMIT = rls_pb2.RateLimitResponse.OK, rls_pb2.RateLimitResponse.OVER_LIMIT
 
@@ -76,16 +76,11 @@ def headers(response):
 
 
 @contextlib.contextmanager
-def serving(place, zones, *, listen=None, metadata=(), credentials=None, threads=2, state="state", **checks):
-    """A weir run that takes checks by gRPC: it, and its port, once each partition answers."""
-    port, pages = free_port(), free_port()
+def serving(place, zones, *, listen=None, metadata=(), credentials=None, **more):
+    """A weir run that takes checks by gRPC: it, and its port, once each partition answers. more: of checks.run()."""
+    port = free_port()
     ready = {"name": "ready", "key": ["ready"], "limits": [{"algorithm": "sliding_window", "rate": 1000, "window": "1s"}]}
-    config = place.config([*zones, ready], [source(place.write("log", ""))], bus={"partitions": 4},
-                          limiter={"threads": threads, "memory": "64MiB"}, checks=checks,
-                          listen={"grpc": f"127.0.0.1:{port}", "http": f"127.0.0.1:{pages}", **(listen or {})})
-    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path(f"out-{state}"))
-    until(lambda: "following" in weir.said(), "weir follows", running=weir)
-    weir.pages = pages
+    weir = run(place, [*zones, ready], {"grpc": f"127.0.0.1:{port}", **(listen or {})}, **more)
 
     def answers(key):
         try:
@@ -95,8 +90,7 @@ def serving(place, zones, *, listen=None, metadata=(), credentials=None, threads
             return False
 
     with Caller(port, credentials, metadata) as caller:
-        for number in range(32):  # some for each partition
-            until(lambda key=f"other-{number}": answers(key), "checks are answered", running=weir)
+        until_answered(weir, answers)
     yield weir, port
     assert weir.stop() == 0, weir.said()
 

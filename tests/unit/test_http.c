@@ -208,12 +208,14 @@ static void connections_are_bounded(void **state)
 }
 
 static atomic_bool let_go;
+static atomic_int asked; /* so many have a worker */
 
 /* A reply that is made when the test says so. */
 static void slow(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
 {
 	(void)context;
 	(void)request;
+	asked++;
 	while (!let_go)
 		usleep(1000);
 	weir_text_puts(&reply->body, "at last\n");
@@ -229,17 +231,22 @@ static void the_last_quarter_is_for_who_comes_newly(void **state)
 	                                    .path_count = 1,
 	                                    .connections = CONNECTIONS,
 	                                    .timeout_s = 600,
-	                                    .waiting = CONNECTIONS};
+	                                    .workers = CONNECTIONS};
 	static const char request[] = "GET /slow HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 	int fds[CONNECTIONS];
 	size_t length;
 	let_go = false;
+	asked = 0;
 	assert_int_equal(WEIR_OK, weir_http_start(&options, &http, NULL));
 	for (int i = 0; i < CONNECTIONS; i++) {
 		fds[i] = connect_to(weir_http_port(http));
 		usleep(20000);
 		assert_int_equal(sizeof request - 1, send(fds[i], request, sizeof request - 1, MSG_NOSIGNAL));
-		usleep(20000);
+		int64_t until_ms = weir_monotonic_ms() + PATIENCE_MS;
+		while (asked <= i) { /* on a busy machine the next one would come before it is heard */
+			assert_true(weir_monotonic_ms() < until_ms);
+			usleep(1000);
+		}
 	}
 	let_go = true;
 	for (int i = 0; i < CONNECTIONS; i++) {
