@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LINES_BATCH = 128 }; /* few: what was swept is still in a near cache when it is parsed */
+enum { LINES_BATCH = 192 }; /* few: what was swept is still in the nearest cache when it is parsed */
 
 struct lines {
 	uint32_t count;

@@ -2,7 +2,8 @@
 /*
  * Most keys are one field as it stands, without a byte to escape: those are not
  * copied. A grouped IPv4 address at full length is canonical as it is written,
- * for there is but one way to write it.
+ * for there is but one way to write it; that of a record whose parser has seen
+ * that it is one is not read again.
  */
 #include "common/matcher/key_template.h"
 
@@ -74,12 +75,23 @@ static struct weir_span network_text(const struct weir_key_part *part, struct we
 	return (struct weir_span){.at = text, .length = length};
 }
 
+/*
+ * Whether a part is an address as it is written: of IPv4, counted by itself, and in its one form already. Every other
+ * address has a colon.
+ */
+static bool is_plain_ipv4(const struct weir_key_part *part, const struct weir_record *record)
+{
+	struct weir_span value = record->fields[part->field];
+	return part->field == WEIR_FIELD_IP && part->prefix4 == 32 && record->ip == WEIR_RECORD_IP_PLAIN &&
+	       !weir_scan_has(value.at, value.length, ':', ':');
+}
+
 /* A part's value, before escaping: the field's bytes, or text if they are an address to be grouped. */
 static struct weir_span part_value(const struct weir_key_part *part, const struct weir_record *record,
                                    struct weir_address_cache *cache, char text[NETWORK_TEXT_BYTES])
 {
 	struct weir_span value = record->fields[part->field];
-	if (!part->grouped)
+	if (!part->grouped || is_plain_ipv4(part, record))
 		return value;
 	const struct weir_address *address = weir_address_cache_get(cache, record, part->field);
 	if (address == NULL)
@@ -171,9 +183,10 @@ __attribute__((flatten)) struct weir_span weir_key_template_join(const struct we
                                                                  struct weir_address_cache *cache)
 {
 	const struct weir_key_part *first = &template->parts[0];
-	if (template->part_count == 1 && !first->grouped) {
+	if (template->part_count == 1) {
 		struct weir_span value = record->fields[first->field];
-		if (value.length <= WEIR_KEY_MAX_BYTES && !weir_scan_has(value.at, value.length, '|', '\\'))
+		if (first->grouped ? is_plain_ipv4(first, record)
+		                   : value.length <= WEIR_KEY_MAX_BYTES && !weir_scan_has(value.at, value.length, '|', '\\'))
 			return value;
 	}
 	const char *end = join_values(template, record, cache);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding bytes in a line, a block at a time: 16 bytes with SSE2, which every x86-64 has, else 8 in a word.
+ * Finding bytes in a line, a block at a time: 16 bytes with SSE2, which every x86-64 has, else 8 in a word. What looks at
+ * many bytes takes wide blocks, of 32 bytes in files that are compiled for AVX2 (find_avx2.h), else they are the same.
  *
  * A mask has a mark for each byte of a block, the first byte's lowest. What counts is its lowest mark: above that the
  * word's form may mark bytes that do not match. So masks may be joined by |, and weir_find_index() of the result is exact.
@@ -56,6 +57,16 @@ enum { WEIR_FIND_BYTES = 16 };
 
 typedef __m128i weir_find_block;
 
+#if defined(__AVX2__)
+#include "common/record/find_avx2.h"
+#else
+/* A block of one byte. */
+static inline weir_find_block weir_find_all(char byte)
+{
+	return _mm_set1_epi8(byte);
+}
+#endif
+
 static inline weir_find_block weir_find_load(const char *at)
 {
 	return _mm_loadu_si128((const __m128i *)(const void *)at);
@@ -63,7 +74,7 @@ static inline weir_find_block weir_find_load(const char *at)
 
 static inline uint64_t weir_find_equal(weir_find_block block, char sought)
 {
-	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8(sought)));
+	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(block, weir_find_all(sought)));
 }
 
 /* The block at `at`; what lies behind the end is NUL there. at <= end. */
@@ -81,7 +92,7 @@ static inline weir_find_block weir_find_load_until(const char *at, const char *e
 /* Bytes that are ' ' or '"', which differ in one bit. */
 static inline uint64_t weir_find_space_or_quote(weir_find_block block)
 {
-	return weir_find_equal(_mm_and_si128(block, _mm_set1_epi8(~2)), ' ');
+	return weir_find_equal(_mm_andnot_si128(weir_find_all(2), block), ' ');
 }
 
 /*
@@ -92,10 +103,10 @@ static inline uint64_t weir_find_space_or_quote(weir_find_block block)
  */
 static inline uint64_t weir_find_path_mark(weir_find_block before, weir_find_block block)
 {
-	__m128i slash = _mm_set1_epi8('/');
-	__m128i escapes = _mm_cmpeq_epi8(_mm_and_si128(block, _mm_set1_epi8(~6)), _mm_set1_epi8('!'));
-	__m128i questions = _mm_cmpeq_epi8(block, _mm_set1_epi8('?'));
-	__m128i dots = _mm_cmpeq_epi8(_mm_or_si128(block, _mm_set1_epi8(1)), slash);
+	__m128i slash = weir_find_all('/');
+	__m128i escapes = _mm_cmpeq_epi8(_mm_andnot_si128(weir_find_all(6), block), weir_find_all('!'));
+	__m128i questions = _mm_cmpeq_epi8(block, weir_find_all('?'));
+	__m128i dots = _mm_cmpeq_epi8(_mm_or_si128(block, weir_find_all(1)), slash);
 	__m128i behind = _mm_and_si128(_mm_cmpeq_epi8(before, slash), dots);
 	return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(escapes, questions), behind));
 }
@@ -103,8 +114,15 @@ static inline uint64_t weir_find_path_mark(weir_find_block before, weir_find_blo
 /* Bytes other than '0'..'9'. */
 static inline uint64_t weir_find_not_digit(weir_find_block block)
 {
-	__m128i digits = _mm_sub_epi8(block, _mm_set1_epi8('0'));
-	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, _mm_set1_epi8(10)), digits));
+	__m128i digits = _mm_sub_epi8(block, weir_find_all('0'));
+	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(digits, weir_find_all(10)), digits));
+}
+
+/* Bytes other than 'A'..'Z'. */
+static inline uint64_t weir_find_not_capital(weir_find_block block)
+{
+	__m128i letters = _mm_sub_epi8(block, weir_find_all('A'));
+	return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(letters, weir_find_all(26)), letters));
 }
 
 static inline unsigned weir_find_index(uint64_t mask)
@@ -117,6 +135,8 @@ static inline uint64_t weir_find_bits(uint64_t mask)
 {
 	return mask;
 }
+
+#if !defined(__AVX2__)
 
 static inline weir_find_block weir_find_above(weir_find_block block, char digit)
 {
@@ -155,6 +175,30 @@ static inline bool weir_find_ipv4(const char *at, unsigned length, const char *e
 	uint32_t wrong = (firsts & (leading_zeros | above_255 | ~digits)) | too_long | ((digits | dots) ^ word);
 	return (wrong | (third & (third - 1)) | (uint32_t)(third == 0)) == 0;
 }
+
+#else
+
+/* See above: gathers the digits of the four numbers, and adds up the first half of each four bytes. */
+static inline bool weir_find_ipv4(const char *at, unsigned length, const char *end)
+{
+	if (length > 15)
+		return false;
+	weir_find_block block = weir_find_load_until(at, end);
+	uint32_t ends = _bzhi_u32((uint32_t)weir_find_equal(block, '.'), length) | 1U << length;
+	const struct weir_ipv4_shape *shape = &weir_ipv4_shapes[WEIR_IPV4_PLACE(ends)];
+	__m128i places = _mm_load_si128((const __m128i *)(const void *)shape->digits);
+	__m128i least = _mm_load_si128((const __m128i *)(const void *)shape->least);
+	__m128i digits = _mm_shuffle_epi8(_mm_sub_epi8(block, weir_find_all('0')), places);
+	__m128i weights = _mm_load_si128((const __m128i *)(const void *)shape->weights);
+	__m128i tens_and_ones = _mm_maddubs_epi16(digits, weights);
+	__m128i numbers = _mm_add_epi16(tens_and_ones, _mm_srli_epi32(tens_and_ones, 16));
+	__m128i others = _mm_subs_epu8(digits, weir_find_all(9));
+	__m128i outside = _mm_or_si128(_mm_srli_epi16(numbers, 8), _mm_cmpgt_epi16(least, numbers));
+	__m128i wrong = _mm_or_si128(others, outside);
+	return shape->ends == ends && _mm_testz_si128(wrong, wrong);
+}
+
+#endif
 
 #else
 
@@ -202,6 +246,14 @@ static inline uint64_t weir_find_not_digit(weir_find_block block)
 	return ((digits + WEIR_FIND_LOW * 118) | digits) & WEIR_FIND_HIGH;
 }
 
+/* The lower seven bits of a byte stay below 256 when 63 or 37 is added: no carry reaches the next. */
+static inline uint64_t weir_find_not_capital(weir_find_block block)
+{
+	uint64_t low = block & ~WEIR_FIND_HIGH, from_a = low + WEIR_FIND_LOW * (128 - 'A');
+	uint64_t above_z = low + WEIR_FIND_LOW * (127 - 'Z');
+	return (~from_a | above_z | block) & WEIR_FIND_HIGH;
+}
+
 static inline unsigned weir_find_index(uint64_t mask)
 {
 	return (unsigned)__builtin_ctzll(mask) >> 3;
@@ -231,6 +283,24 @@ static inline bool weir_find_ipv4(const char *at, unsigned length, const char *e
 		}
 	}
 	return dots == 3 && digits > 0;
+}
+
+#endif
+
+#if !defined(WEIR_FIND_WIDE)
+
+enum { WEIR_FIND_WIDE_BYTES = WEIR_FIND_BYTES };
+
+/** A bit for each of WEIR_FIND_WIDE_BYTES bytes that is ' ' or '"'. */
+static inline uint64_t weir_find_wide_space_or_quote(const char *at)
+{
+	return weir_find_bits(weir_find_space_or_quote(weir_find_load(at)));
+}
+
+/** A bit for each of them at which a target may not be its path: weir_find_path_mark(). at[-1] is readable. */
+static inline uint64_t weir_find_wide_path_mark(const char *at)
+{
+	return weir_find_bits(weir_find_path_mark(weir_find_load(at - 1), weir_find_load(at)));
 }
 
 #endif

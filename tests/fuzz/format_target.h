@@ -18,6 +18,7 @@ struct target {
 	struct format *formats[TARGET_FORMATS_MAX];
 	struct format *bare[TARGET_FORMATS_MAX]; /* the same, with no field wanted */
 	size_t count;
+	const struct format *parsed; /* that of the line which is checked */
 };
 
 #define target_check(condition) target_check_at(condition, #condition, __LINE__)
@@ -102,6 +103,7 @@ static inline void target_run(struct target *target, const uint8_t *data, size_t
 		target_check(format_reason_text(reason) != NULL && (reason == FORMAT_SKIP || length > 0));
 		if (reason == FORMAT_OK)
 			target_check_record(target, &record);
+		target->parsed = format;
 		if (check != NULL)
 			check(target, line, (uint32_t)length, reason, &record);
 		/* What is wanted of a line does not change what it is. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* combined and common: fields, and the quick way against the grammar on lines of every kind. */
+/* combined and common: fields, and the quick ways against the grammar on lines of every kind. */
 #include "collector/format/combined_line.h"
+#include "collector/format/combined_usual.h"
 #include "collector/record/time_text.h"
 #include "tests/unit/format_fixture.h"
 
@@ -256,6 +257,21 @@ static void options(void **state)
 	assert_refused("{\"type\": \"combined\", \"time_zome\": \"UTC\"}", "did you mean \"time_zone\"");
 }
 
+static void a_time_that_the_year_is_told_for_is_read_anew(void **state)
+{
+	(void)state;
+	static const char line[] = "203.0.113.7 - - [May 17 10:05:03.0000000000] \"GET / HTTP/1.1\" 200 5 \"-\" \"curl/8\"";
+	struct fixture fixture;
+	fixture_init(&fixture, "\"combined\"", "ip");
+	format_set_reference(fixture.format, 1431900000000);
+	assert_reason(&fixture, line, FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1431857103000);
+	format_set_reference(fixture.format, 1463500000000);
+	assert_reason(&fixture, line, FORMAT_OK);
+	assert_int_equal(fixture.record.time_ms, 1463479503000);
+	fixture_deinit(&fixture);
+}
+
 /* What the whole grammar makes of a line. */
 static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_reader *time,
                                            struct weir_record *record)
@@ -302,14 +318,19 @@ static void assert_settled(const struct weir_record *record, const struct weir_r
 	weir_served_path_room_deinit(&room);
 }
 
-static void the_quick_way_is_the_grammar(void **state)
+typedef enum format_reason (*parse_function)(struct format *format, const char *line, uint32_t length,
+                                             struct weir_record *record);
+
+/* Changes usual lines at random, and holds what `parse` makes of each against the grammar; NULL: what was chosen. */
+static void assert_is_the_grammar(parse_function parse)
 {
-	(void)state;
 	static const char *const lines[] = {
 		LINE,
 		LINE " \"198.51.100.1\" rest",
 		"2001:db8:85a3:8d3:1319:8a2e:370:7348 - bob [17/May/2015:10:05:03 +0000] \"POST /login HTTP/2.0\" 302 - \"-\" "
 		"\"-\"",
+		"198.51.100.123 - - [17/May/2015:10:05:03 +0000] \"DELETE /a HTTP/1.1\" 304 0",
+		"255.255.255.255 - bob [17/May/2015:10:05:04 +0000] \"GET /%61/.b HTTP/1.1\" 200 31",
 		"h - - [17/May/2015:10:05:03 +0000] \"HEAD / HTTP/1.0\" 200 5",
 		"a.very.long.host.name.example.com - - [18/May/2015:10:05:03 +0200] \"GET "
 		"/a/path/that/is/longer/than/one/block/of/sixty/four/bytes/so/that/the/search/goes/on?with=a&query=too "
@@ -328,6 +349,8 @@ static void the_quick_way_is_the_grammar(void **state)
 	struct time_reader time;
 	struct weir_error error;
 	fixture_init(&fixture, "\"combined\"", every_field);
+	if (parse != NULL)
+		fixture.format->parse = parse;
 	assert_int_equal(time_zone_new("UTC", &zone, &error), WEIR_OK);
 	time_reader_init(&time, zone);
 	uint64_t random = 5;
@@ -364,6 +387,18 @@ static void the_quick_way_is_the_grammar(void **state)
 	fixture_deinit(&fixture);
 }
 
+static void the_quick_way_is_the_grammar(void **state)
+{
+	(void)state;
+	assert_is_the_grammar(NULL);
+}
+
+static void the_quick_way_of_any_machine_is_the_grammar(void **state)
+{
+	(void)state;
+	assert_is_the_grammar(combined_parse_plain);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,7 +411,9 @@ int main(void)
 		cmocka_unit_test(a_request_line_as_nginx_serves_it),
 		cmocka_unit_test(a_line_without_its_end_names_no_client_behind_a_proxy),
 		cmocka_unit_test(options),
+		cmocka_unit_test(a_time_that_the_year_is_told_for_is_read_anew),
 		cmocka_unit_test(the_quick_way_is_the_grammar),
+		cmocka_unit_test(the_quick_way_of_any_machine_is_the_grammar),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #define WEIR_FIND_PORTABLE
 /* NOLINTBEGIN(bugprone-suspicious-include) */
 #include "collector/format/combined_line.c"
+#include "collector/format/combined_usual.c"
 #include "collector/format/format_combined.c"
 #include "test_format_combined.c"
 /* NOLINTEND(bugprone-suspicious-include) */

@@ -284,6 +284,36 @@ static void addresses_are_grouped_by_prefix(void **state)
 	teardown(&fixture);
 }
 
+/* A parser that has seen an address saves the matcher reading it, and changes no key. */
+static void an_address_that_was_told_is_grouped_like_any(void **state)
+{
+	(void)state;
+	static const char *const zones[] = {
+		"[" ZONE("a", "\"key\": [\"ip\"]") "]",
+		"[" ZONE("a", "\"key\": [{\"field\": \"ip\", \"prefix6\": 64}]") "]",
+		"[" ZONE("a", "\"key\": [{\"field\": \"ip\", \"prefix4\": 24}]") "]",
+		"[" ZONE("a", "\"key\": [{\"field\": \"user\", \"prefix6\": 48}, {\"field\": \"ip\", \"prefix6\": 48}]") "]",
+	};
+	static const char *const addresses[] = {
+		"192.0.2.7",         "255.255.255.255",     "1.1.1.1", "2001:db8::7", "::1", "::",
+		"64:ff9b::c000:201", "2001:db8:1:2:3:4:5:6"};
+	for (size_t i = 0; i < sizeof zones / sizeof zones[0]; i++) {
+		struct fixture fixture;
+		setup(&fixture, zones[i]);
+		for (size_t k = 0; k < sizeof addresses / sizeof addresses[0]; k++) {
+			char expected[256];
+			set_field(&fixture, "ip", addresses[k]);
+			set_field(&fixture, "user", "192.0.2.300");
+			fixture.record.ip = WEIR_RECORD_IP_UNTOLD;
+			snprintf(expected, sizeof expected, "%s", match(&fixture));
+			assert_int_equal(fixture.matched.event_count, 1);
+			fixture.record.ip = WEIR_RECORD_IP_PLAIN;
+			assert_string_equal(match(&fixture), expected);
+		}
+		teardown(&fixture);
+	}
+}
+
 static void matches_are_anded_over_fields_and_ored_over_values(void **state)
 {
 	(void)state;
@@ -743,6 +773,7 @@ int main(void)
 		cmocka_unit_test(long_values_are_shortened_where_the_key_is_too_long),
 		cmocka_unit_test(escapes_count_for_a_keys_length_but_not_for_a_values),
 		cmocka_unit_test(addresses_are_grouped_by_prefix),
+		cmocka_unit_test(an_address_that_was_told_is_grouped_like_any),
 		cmocka_unit_test(matches_are_anded_over_fields_and_ored_over_values),
 		cmocka_unit_test(exempt_values_are_in_no_zone_of_their_own),
 		cmocka_unit_test(exempt_networks_are_about_the_zones_address),
