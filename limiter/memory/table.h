@@ -115,6 +115,8 @@ static inline uint32_t table_find(const struct table *table, uint32_t tag, uint3
 	return 0;
 }
 
+/** Makes room for so many keys of a segment in all, so that adding them does not grow it step by step. */
+void table_reserve(struct table *table, uint32_t segment, uint32_t keys);
 /** Adds a reference, which must not be in the table. */
 void table_add(struct table *table, uint32_t tag, uint32_t ref);
 /** Replaces a reference, as a bucket was moved. */

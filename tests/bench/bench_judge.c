@@ -15,6 +15,7 @@
  *   judge_two   as judge, the users on two shards, each with a thread, against one
  *   bytes_ten   memory after ten requests of each user in the minute
  *   bytes_once  memory of users that came once
+ *   load        buckets of a checkpoint brought into an empty shard
  *
  * The ceiling is what the memory gives: a loop that reads, changes and writes 64
  * bytes at random places of as many bytes as the buckets take, on huge pages,
@@ -23,7 +24,7 @@
  * two thousand users, whose state the nearest caches have. Time is the thread's own,
  * so that what else the machine does counts as little as it can.
  *
- * usage: bench_judge [one | over | two | once | lateness]...   (all without)
+ * usage: bench_judge [one | over | two | once | lateness | load]...   (all without)
  *
  * WEIR_BENCH=smoke runs a small size, only to show that it works; WEIR_BENCH_USERS=N so many users.
  */
@@ -468,6 +469,37 @@ static void measure_two(struct bench *bench, double one)
 	pthread_barrier_destroy(&barrier);
 }
 
+/* All buckets as a checkpoint has them, brought into a shard that has none: what a partition's new owner does. */
+static void measure_load(struct bench *bench)
+{
+	struct part from;
+	struct shard_snapshot snapshot;
+	struct weir_error error;
+	double seconds[RUNS];
+	uint64_t bytes = 0;
+	part_init(&from, bench, 0, bench->users);
+	fill(&from, MINUTE_ROUNDS);
+	shard_snapshot(from.shard, &snapshot);
+	for (int i = 0; i < RUNS; i++) {
+		struct part to;
+		part_init(&to, bench, 0, bench->users);
+		double begin = thread_seconds();
+		for (uint32_t j = 0; j < snapshot.segment_count; j++)
+			if (shard_load(to.shard, snapshot.segments[j], &snapshot.deltas[j], 1, &error) != WEIR_OK)
+				abort();
+		seconds[i] = thread_seconds() - begin;
+		part_deinit(&to);
+	}
+	for (uint32_t j = 0; j < snapshot.segment_count; j++)
+		bytes += snapshot.deltas[j].length;
+	double each = median(seconds, RUNS) / bench->users;
+	printf("{\"bench\":\"load\",\"unit\":\"buckets/s\",\"rate\":%.0f,\"ns\":%.1f,\"stored_bytes\":%.1f}\n", 1 / each,
+	       each * 1e9, (double)bytes / bench->users);
+	fflush(stdout);
+	shard_snapshot_done(from.shard, &snapshot, true);
+	part_deinit(&from);
+}
+
 static bool is_asked_for(int argc, char **argv, const char *name)
 {
 	for (int i = 1; i < argc; i++)
@@ -496,6 +528,8 @@ int main(int argc, char **argv)
 		measure_over(&over);
 	if (is_asked_for(argc, argv, "once"))
 		measure_once(&below);
+	if (is_asked_for(argc, argv, "load"))
+		measure_load(&below);
 	compiled_policy_free(below.compiled);
 	compiled_policy_free(over.compiled);
 	compiled_policy_free(late.compiled);
