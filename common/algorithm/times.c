@@ -281,15 +281,17 @@ bool weir_times_check(const struct weir_times *times, int64_t span)
 	    (times->head >= times->room && times->head > 0) || times->total > (uint64_t)shape->most ||
 	    times->total < times->length)
 		return false;
+	bool may_equal = !times->runs || times->apart;
 	uint64_t rest = times->total;
+	int64_t before = -1;
 	for (uint32_t i = 0; i < times->length; i++) {
 		int64_t unit = weir_times_at(times, i);
 		uint64_t count = weir_times_count_at(times, i);
 		if (unit < 0 || times->anchor - unit >= span || count == 0 || count > rest)
 			return false;
-		bool may_equal = !times->runs || times->apart;
-		if (i > 0 && (may_equal ? weir_times_at(times, i - 1) > unit : weir_times_at(times, i - 1) >= unit))
+		if (unit < before || (unit == before && !may_equal))
 			return false;
+		before = unit;
 		rest -= count;
 	}
 	return rest == 0;

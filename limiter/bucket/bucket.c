@@ -7,7 +7,7 @@
 
 #include "common/frame/frame.h"
 
-enum { GROWTH_LEAST = 4 /* entries */ };
+enum { GROWTH_LEAST = 2 /* entries */ };
 
 static bool limit_runs(const struct weir_limit_shape *shape, unsigned form)
 {
@@ -186,8 +186,8 @@ void bucket_grow(const struct layout *layout, uint32_t *rooms)
 {
 	for (uint32_t i = 0; i < layout->limit_count; i++) {
 		const struct weir_times_shape *times = &layout->limits[i].times;
-		uint64_t half = rooms[i] / 2;
-		uint64_t wanted = rooms[i] + (half > GROWTH_LEAST ? half : GROWTH_LEAST);
+		uint64_t quarter = rooms[i] / 4;
+		uint64_t wanted = rooms[i] + (quarter > GROWTH_LEAST ? quarter : GROWTH_LEAST);
 		if (layout->limits[i].has_times)
 			rooms[i] = wanted < times->entries_max ? (uint32_t)wanted : times->entries_max;
 	}

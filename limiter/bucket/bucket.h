@@ -82,7 +82,7 @@ void bucket_expand(const struct bucket_view *to, const struct bucket *single);
 /** The fewest rooms that hold what there is, in any form. */
 void bucket_rooms(const struct bucket_view *view, uint32_t *rooms);
 
-/** Adds to rooms what may be needed soon: half as many, and no fewer than four, so that buckets seldom move as they grow. */
+/** Adds to rooms what may be needed soon: a quarter as many, and no fewer than two, so that buckets seldom move as they grow. */
 void bucket_grow(const struct layout *layout, uint32_t *rooms);
 
 /**

@@ -187,6 +187,19 @@ static void resize(struct table *table, struct table_segment *segment, uint32_t 
 	compact(table);
 }
 
+/* Lines that so many keys need. */
+static uint32_t lines_for(uint32_t keys)
+{
+	return keys / LINE_FILL + 1;
+}
+
+void table_reserve(struct table *table, uint32_t number, uint32_t keys)
+{
+	struct table_segment *segment = &table->segments[number];
+	if (keys > 0 && lines_for(keys) > segment->line_count)
+		resize(table, segment, lines_for(keys));
+}
+
 void table_add(struct table *table, uint32_t tag, uint32_t ref)
 {
 	struct table_segment *segment = &table->segments[table_segment_of(tag)];

@@ -19,6 +19,8 @@
 #ifndef LIMITER_TABLE_H
 #define LIMITER_TABLE_H
 
+#include "limiter/memory/chunk.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,7 +71,7 @@ static inline uint32_t table_home(const struct table_segment *segment, uint32_t 
 static inline void table_prefetch(const struct table *table, uint32_t tag)
 {
 	const struct table_segment *segment = &table->segments[table_segment_of(tag)];
-	__builtin_prefetch(&segment->lines[table_home(segment, tag)]);
+	__builtin_prefetch(&segment->lines[table_home(segment, tag)], 0, CHUNK_FAR);
 }
 
 /* Compares all slots of a line with a number. @return a bit for each that is equal */
@@ -113,6 +115,8 @@ static inline uint32_t table_find(const struct table *table, uint32_t tag, uint3
 	return 0;
 }
 
+/** Makes room for so many keys of a segment in all, so that adding them does not grow it step by step. */
+void table_reserve(struct table *table, uint32_t segment, uint32_t keys);
 /** Adds a reference, which must not be in the table. */
 void table_add(struct table *table, uint32_t tag, uint32_t ref);
 /** Replaces a reference, as a bucket was moved. */

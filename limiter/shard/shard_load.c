@@ -87,11 +87,20 @@ static enum weir_status load_bucket(struct load *load, const struct segment_blob
 	return WEIR_OK;
 }
 
+/* How many buckets a blob has: what it says, but no more than its bytes can hold. */
+static uint32_t buckets_in(const struct segment_blob_reader *reader)
+{
+	size_t most = (size_t)(reader->end - reader->at) / SEGMENT_BLOB_BUCKET_HEAD_BYTES;
+	return reader->left < most ? reader->left : (uint32_t)most;
+}
+
 static enum weir_status load_blob(struct load *load, struct weir_span blob, struct weir_error *error)
 {
 	struct segment_blob_reader reader;
 	struct segment_blob_bucket bucket;
 	enum weir_status status = segment_blob_open(&reader, blob, error);
+	if (status == WEIR_OK && shard_has_room(load->shard))
+		table_reserve(&load->shard->table, (uint32_t)(load->segment - load->shard->segments), buckets_in(&reader));
 	while (status == WEIR_OK) {
 		status = segment_blob_next(&reader, &bucket, error);
 		if (status == WEIR_OK)

@@ -15,13 +15,16 @@
  *   judge_two   as judge, the users on two shards, each with a thread, against one
  *   bytes_ten   memory after ten requests of each user in the minute
  *   bytes_once  memory of users that came once
+ *   load        buckets of a checkpoint brought into an empty shard
  *
  * The ceiling is what the memory gives: a loop that reads, changes and writes 64
  * bytes at random places of as many bytes as the buckets take, on huge pages,
- * each place asked for well ahead. Time is the thread's own, so that what else
- * the machine does counts as little as it can.
+ * each place asked for well ahead. Verdicts are held against two more: touch only
+ * reads and writes the lines that a verdict needs, and work is the same verdicts on
+ * two thousand users, whose state the nearest caches have. Time is the thread's own,
+ * so that what else the machine does counts as little as it can.
  *
- * usage: bench_judge [one | over | two | once | lateness]...   (all without)
+ * usage: bench_judge [one | over | two | once | lateness | load]...   (all without)
  *
  * WEIR_BENCH=smoke runs a small size, only to show that it works; WEIR_BENCH_USERS=N so many users.
  */
@@ -42,6 +45,8 @@ enum { LATENESS_MS = 120000, LATE_OF = 20 };
 
 /* Rounds of one request of each user: a minute; and as long as a time of a sliding minute is kept. */
 enum { MINUTE_ROUNDS = 10, WARM_ROUNDS = 20, OVER_WARM_RUNS = 8 };
+
+enum { FEW_USERS = 2000 }; /* their state is in the nearest caches */
 
 static const int64_t start_ms = INT64_C(1700000000000);
 
@@ -325,28 +330,34 @@ static void measure_once(struct bench *bench)
 	part_deinit(&part);
 }
 
-/* Verdicts on users chosen evenly, against memory, in turn. @return the rate */
+/* Verdicts on users chosen evenly, against memory and against few users, who wait for none, in turn. @return the rate */
 static double measure_verdicts(struct part *part, const char *name, const char *goal)
 {
 	struct memory memory;
 	struct shard_stats stats;
-	double verdicts[RUNS], changes[RUNS], touches[RUNS], ratios[RUNS];
+	struct part few;
+	double verdicts[RUNS], changes[RUNS], touches[RUNS], works[RUNS], ratios[RUNS];
+	part_init(&few, part->bench, 0, FEW_USERS);
+	fill(&few, part->rounds);
 	shard_stats(part->shard, &stats);
 	memory_init(&memory, stats.bytes);
 	part->passed = part->blocked = part->decided = 0;
 	for (int i = 0; i < RUNS; i++) {
 		changes[i] = memory_rate(&memory, part->bench->requests);
 		touches[i] = touch_rate(&memory, part->bench->requests, part->users);
+		works[i] = verdict_rate(&few, false);
 		verdicts[i] = verdict_rate(part, false);
 		ratios[i] = verdicts[i] / changes[i];
 	}
 	double all = (double)(part->passed + part->blocked), rate = median(verdicts, RUNS);
 	printf("{\"bench\":\"%s\",\"unit\":\"verdicts/s\",\"rate\":%.0f,\"ceiling\":%.0f,\"ratio\":%.3f,%s"
-	       "\"touch\":%.0f,\"ns\":%.1f,\"blocked\":%.3f,\"decided\":%.3f,\"bytes\":%.1f}\n",
-	       name, rate, median(changes, RUNS), median(ratios, RUNS), goal, median(touches, RUNS), 1e9 / rate,
-	       (double)part->blocked / all, (double)part->decided / all, (double)stats.bytes / part->users);
+	       "\"touch_ns\":%.1f,\"work_ns\":%.1f,\"ns\":%.1f,\"blocked\":%.3f,\"decided\":%.3f,\"bytes\":%.1f}\n",
+	       name, rate, median(changes, RUNS), median(ratios, RUNS), goal, 1e9 / median(touches, RUNS),
+	       1e9 / median(works, RUNS), 1e9 / rate, (double)part->blocked / all, (double)part->decided / all,
+	       (double)stats.bytes / part->users);
 	fflush(stdout);
 	munmap(memory.words, memory.bytes);
+	part_deinit(&few);
 	return rate;
 }
 
@@ -458,6 +469,37 @@ static void measure_two(struct bench *bench, double one)
 	pthread_barrier_destroy(&barrier);
 }
 
+/* All buckets as a checkpoint has them, brought into a shard that has none: what a partition's new owner does. */
+static void measure_load(struct bench *bench)
+{
+	struct part from;
+	struct shard_snapshot snapshot;
+	struct weir_error error;
+	double seconds[RUNS];
+	uint64_t bytes = 0;
+	part_init(&from, bench, 0, bench->users);
+	fill(&from, MINUTE_ROUNDS);
+	shard_snapshot(from.shard, &snapshot);
+	for (int i = 0; i < RUNS; i++) {
+		struct part to;
+		part_init(&to, bench, 0, bench->users);
+		double begin = thread_seconds();
+		for (uint32_t j = 0; j < snapshot.segment_count; j++)
+			if (shard_load(to.shard, snapshot.segments[j], &snapshot.deltas[j], 1, &error) != WEIR_OK)
+				abort();
+		seconds[i] = thread_seconds() - begin;
+		part_deinit(&to);
+	}
+	for (uint32_t j = 0; j < snapshot.segment_count; j++)
+		bytes += snapshot.deltas[j].length;
+	double each = median(seconds, RUNS) / bench->users;
+	printf("{\"bench\":\"load\",\"unit\":\"buckets/s\",\"rate\":%.0f,\"ns\":%.1f,\"stored_bytes\":%.1f}\n", 1 / each,
+	       each * 1e9, (double)bytes / bench->users);
+	fflush(stdout);
+	shard_snapshot_done(from.shard, &snapshot, true);
+	part_deinit(&from);
+}
+
 static bool is_asked_for(int argc, char **argv, const char *name)
 {
 	for (int i = 1; i < argc; i++)
@@ -486,6 +528,8 @@ int main(int argc, char **argv)
 		measure_over(&over);
 	if (is_asked_for(argc, argv, "once"))
 		measure_once(&below);
+	if (is_asked_for(argc, argv, "load"))
+		measure_load(&below);
 	compiled_policy_free(below.compiled);
 	compiled_policy_free(over.compiled);
 	compiled_policy_free(late.compiled);

@@ -248,11 +248,11 @@ static void a_single_bucket_holds_its_one_event_in_every_limit(void **state)
 
 /* ---- room ---- */
 
-static void rings_grow_by_half_and_by_four_at_least_up_to_the_rate(void **state)
+static void rings_grow_by_a_quarter_and_by_two_at_least_up_to_the_rate(void **state)
 {
 	(void)state;
-	static const uint32_t cases[][2] = {{0, 4},   {1, 5},    {8, 12},   {9, 13},   {10, 15},
-	                                    {66, 99}, {67, 100}, {98, 100}, {100, 100}};
+	static const uint32_t cases[][2] = {{0, 2},   {1, 3},    {8, 10},   {11, 13},  {12, 15},
+	                                    {79, 98}, {80, 100}, {98, 100}, {100, 100}};
 	struct bucket_scene *scene = scene_open(SLIDING(100, 1m) "," FIXED(100, 1m), "");
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		uint32_t rooms[] = {cases[i][0], 77};
@@ -426,7 +426,7 @@ int main(void)
 		cmocka_unit_test(a_copy_carries_the_header_but_its_form_class_and_layout),
 		cmocka_unit_test(a_copy_with_times_of_their_own_gives_each_limit_its_own),
 		cmocka_unit_test(a_single_bucket_holds_its_one_event_in_every_limit),
-		cmocka_unit_test(rings_grow_by_half_and_by_four_at_least_up_to_the_rate),
+		cmocka_unit_test(rings_grow_by_a_quarter_and_by_two_at_least_up_to_the_rate),
 		cmocka_unit_test(the_fewest_rooms_are_the_entries_that_there_are),
 		cmocka_unit_test(spare_bytes_are_room_from_the_last_bit_of_an_entry_on),
 		cmocka_unit_test(a_time_of_the_year_ten_thousand_is_refused_and_one_ms_before_is_not),

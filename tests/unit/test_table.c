@@ -140,6 +140,24 @@ static void a_table_that_was_emptied_gives_its_memory_back(void **state)
 	table_deinit(&table);
 }
 
+static void a_table_with_room_for_keys_takes_them_where_it_is(void **state)
+{
+	enum { KEYS = 1000 };
+	struct table table;
+	init_table(*state, &table);
+	table_add(&table, tag_in(5, 7), 1);
+	table_reserve(&table, 5, KEYS);
+	const struct table_line *lines = table.segments[5].lines;
+	for (uint32_t ref = 2; ref <= KEYS; ref++)
+		table_add(&table, tag_in(5, ref * 2654435761u >> 10), ref);
+	assert_ptr_equal(table.segments[5].lines, lines);
+	table_reserve(&table, 5, KEYS / 2); /* it is there */
+	assert_ptr_equal(table.segments[5].lines, lines);
+	assert_holds(&table, tag_in(5, 7), 1);
+	assert_int_equal(table.segments[5].count, KEYS);
+	table_deinit(&table);
+}
+
 /* Few segments and few tags a segment, so that lines are full, tags are equal and tables grow and shrink. */
 static uint32_t any_tag(uint32_t random)
 {
@@ -163,6 +181,8 @@ static void random_changes_leave_what_a_list_has(void **state)
 			list[count] = (struct entry){.tag = any_tag(random), .ref = next_ref++};
 			table_add(&table, list[count].tag, list[count].ref);
 			count++;
+		} else if ((random >> 18) % 512 == 0) {
+			table_reserve(&table, random % 3 * 511, random >> 21);
 		} else if ((random >> 23) % 4 == 0) {
 			table_replace(&table, list[at].tag, list[at].ref, next_ref);
 			list[at].ref = next_ref++;
@@ -200,6 +220,7 @@ int main(void)
 		BOTH(a_key_behind_its_full_home_line_is_found_and_comes_home),
 		BOTH(a_moved_bucket_is_found_under_its_new_reference_alone),
 		BOTH(a_table_that_was_emptied_gives_its_memory_back),
+		BOTH(a_table_with_room_for_keys_takes_them_where_it_is),
 		BOTH(random_changes_leave_what_a_list_has),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
