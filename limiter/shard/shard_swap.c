@@ -11,7 +11,7 @@
  * A file of which one part cannot be read is given up whole: what else it has lost cannot be known, and the store has it
  * all, but for changes, which are lost then: nothing may be judged any more.
  */
-#include "limiter/shard/internal.h"
+#include "limiter/shard/shard_copies.h"
 
 enum {
 	PAGES_VISITED = 2, /* for each page written: as many are looked through as come */
@@ -39,6 +39,7 @@ static void give_up(struct shard *shard)
 	table_init_loose(&shard->swapped);
 	swap_clear(&shard->swap);
 	shard->swap_failures++;
+	shard_check_swap_lost(shard);
 }
 
 /* Reads a bucket. @return where it is in swap; 0: it is not there, or cannot be read: then the store is to be asked */
