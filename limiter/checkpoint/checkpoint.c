@@ -67,6 +67,7 @@ void checkpoint_cut(struct checkpoint_cut *cut, struct lane *lane, struct checkp
 	cut->state.checkpoint = partition->current + 1;
 	cut->compiled = lane_compiled_policy(lane);
 	shard_snapshot(lane_shard(lane), &cut->snapshot);
+	cut->in_parts = shard_snapshot_in_parts(lane_shard(lane)) ? lane_shard(lane) : NULL;
 }
 
 /* The blobs of one transaction, with the merged bases, which it owns. */
@@ -191,8 +192,9 @@ static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoi
 	return status;
 }
 
-static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cut *cut,
-                                  struct checkpoint_segment *after, struct weir_error *error)
+/* Writes the snapshot, or the part of it that was made last. */
+static enum weir_status write_part(struct weir_store *store, struct checkpoint_cut *cut,
+                                   struct checkpoint_segment *after, struct weir_error *error)
 {
 	struct write write = {.count = 0};
 	struct ahead ahead = {.until = 0};
@@ -227,6 +229,21 @@ static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cu
 	write_clear(&write);
 	checkpoint_blobs_deinit(&ahead.stored);
 	return status;
+}
+
+static enum weir_status write_cut(struct weir_store *store, struct checkpoint_cut *cut,
+                                  struct checkpoint_segment *after, struct weir_error *error)
+{
+	if (cut->in_parts == NULL)
+		return write_part(store, cut, after, error);
+	enum weir_status status = WEIR_OK;
+	cut->snapshot.next_segment = 0;
+	while (status == WEIR_OK) {
+		status = shard_snapshot_part(cut->in_parts, &cut->snapshot, error);
+		if (status == WEIR_OK)
+			status = write_part(store, cut, after, error);
+	}
+	return status == WEIR_END ? WEIR_OK : status;
 }
 
 /* Blobs that were not cleaned up cost space, not correctness. After a failure the next call tries again. */

@@ -31,6 +31,7 @@ struct checkpoint_cut {
 	struct weir_partition_state state;
 	struct weir_text extra; /* the bytes of state.extra */
 	struct shard_snapshot snapshot;
+	struct shard *in_parts; /* whose snapshot is made while it is stored (shard_snapshot_part()); NULL: it is made */
 	const struct compiled_policy *compiled; /* in force at the cut */
 };
 

@@ -144,7 +144,9 @@ uint32_t slab_next_large(const struct slab *slab, uint32_t *place);
 
 void slab_mark(struct slab *slab, uint32_t ref);
 void slab_unmark(struct slab *slab, uint32_t ref);
-/** Calls each() for every marked block, and clears the marks. each() must not free blocks. */
+/** Calls each() for every marked block. each() must not free blocks. */
+void slab_each_marked(struct slab *slab, void (*each)(void *context, uint32_t ref), void *context);
+/** The same, and clears the marks. */
 void slab_take_marked(struct slab *slab, void (*each)(void *context, uint32_t ref), void *context);
 
 #endif

@@ -49,13 +49,14 @@ static uint32_t ref_of(const struct slab *slab, uint32_t chunk, uint32_t mark)
 	return slab_ref(page, block, class);
 }
 
-void slab_take_marked(struct slab *slab, void (*each)(void *context, uint32_t ref), void *context)
+static void visit_marked(struct slab *slab, bool keep, void (*each)(void *context, uint32_t ref), void *context)
 {
 	for (uint32_t i = 1; i < slab->chunk_count; i++) {
 		uint64_t *marks = slab->chunks[i].marks;
 		for (uint32_t word = 0; marks != NULL && word < SLAB_MARK_WORDS; word++) {
 			uint64_t set = marks[word];
-			marks[word] = 0;
+			if (!keep)
+				marks[word] = 0;
 			for (; set != 0; set &= set - 1)
 				each(context, ref_of(slab, i, word * 64 + (uint32_t)__builtin_ctzll(set)));
 		}
@@ -63,7 +64,17 @@ void slab_take_marked(struct slab *slab, void (*each)(void *context, uint32_t re
 	for (uint32_t place = 0; slab_next_large(slab, &place) != 0; place++) {
 		if (!slab->large[place].marked)
 			continue;
-		slab->large[place].marked = false;
+		slab->large[place].marked = keep;
 		each(context, SLAB_LARGE | place);
 	}
+}
+
+void slab_each_marked(struct slab *slab, void (*each)(void *context, uint32_t ref), void *context)
+{
+	visit_marked(slab, true, each, context);
+}
+
+void slab_take_marked(struct slab *slab, void (*each)(void *context, uint32_t ref), void *context)
+{
+	visit_marked(slab, false, each, context);
 }

@@ -153,6 +153,8 @@ struct shard {
 	uint32_t evicted_segments; /* segments that are not SEGMENT_WHOLE */
 
 	size_t dirty_bytes;
+	uint64_t swapped_changes;  /* bytes put into swap that no stored snapshot has; some may have come back since */
+	bool has_lost;             /* some of those could not be read */
 	uint8_t generation;        /* of the last snapshot */
 	bool snapshot_pending;     /* one was taken, and shard_snapshot_done() was not called yet */
 	bool has_store;            /* a checkpoint holds, or may hold, buckets */
@@ -244,7 +246,12 @@ void shard_tidy(struct shard *shard);
 
 /* ---- shard_swap.c ---- */
 
-/** Puts a bucket that the store has, and that is not in swap, into it. @return false: there is no swap for it */
+/**
+ * Puts a bucket that is not in swap into it: one that the store has or, with options.swap_changes, one that is marked as
+ * changed.
+ *
+ * @return false: there is no swap for it
+ */
 bool shard_swap_out(struct shard *shard, const struct bucket *bucket, size_t used);
 
 /** Brings a bucket back into memory, which lacks it, if it is in swap. @return its reference; 0: it is not */
@@ -255,6 +262,16 @@ bool shard_is_swapped(struct shard *shard, uint64_t low, uint64_t high);
 /** Calls each() for every bucket in swap that can be read; borrowed. */
 void shard_each_swapped(struct shard *shard, void (*each)(void *context, const struct bucket *bucket, size_t used),
                         void *context);
+
+/**
+ * Calls each() for every bucket in swap that no stored snapshot has, of some segments; borrowed.
+ *
+ * @return as shard_check_whole()
+ */
+WEIR_MUST_USE enum weir_status shard_each_swapped_change(struct shard *shard, uint32_t first, uint32_t end,
+                                                         void (*each)(void *context, const struct bucket *bucket,
+                                                                      size_t used),
+                                                         void *context, struct weir_error *error);
 
 /* ---- shard.c ---- */
 

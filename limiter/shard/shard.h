@@ -41,6 +41,7 @@ struct shard_options {
 	int64_t lateness_ms;   /* added to the time that a bucket is remembered; < 0: nothing is forgotten (--once) */
 	const char
 		*swap_directory; /* where evicted buckets are kept beside the store, in a file; NULL: nowhere; borrowed */
+	bool swap_changes;   /* into that file also buckets that the store does not have yet: shard_snapshot_part() */
 	int64_t swap_bytes;  /* of that file on disk, at most; 0: SHARD_SWAP_CEILINGS times ceiling_bytes */
 	bool count_events;   /* --once: a decision's offset is the partition's event number, its index within the event */
 };
@@ -152,13 +153,14 @@ void shard_sweep(struct shard *shard, uint32_t budget);
 
 /* ---- checkpoint: one consistent cut between frames ---- */
 
-/* The buckets that changed since the last snapshot, by segment. */
+/* The buckets that changed since the last snapshot, by segment: all of them, or those of a part of the segments. */
 struct shard_snapshot {
 	uint32_t segment_count;
 	uint32_t *segments;       /* their numbers */
 	struct weir_span *deltas; /* one blob for each */
 	size_t bytes;
 	void *memory;
+	uint32_t next_segment; /* where the next part begins; SHARD_SEGMENTS: there is none */
 };
 
 /**
@@ -166,12 +168,26 @@ struct shard_snapshot {
  * shard_snapshot_done() has reported it stored. At most one snapshot is pending at a time.
  */
 void shard_snapshot(struct shard *shard, struct shard_snapshot *snapshot);
+/** Whether snapshots are made in parts: options.swap_changes. */
+bool shard_snapshot_in_parts(const struct shard *shard);
+/**
+ * With options.swap_changes shard_snapshot() only begins: what changed may be more than memory holds, so it is serialised in
+ * parts while it is stored, and the shard may be given nothing before shard_snapshot_done(). This makes the next part, in
+ * place of the one before. To store all again, set next_segment to 0.
+ *
+ * @return WEIR_OK; WEIR_END: there are no more parts; as shard_check_whole()
+ */
+WEIR_MUST_USE enum weir_status shard_snapshot_part(struct shard *shard, struct shard_snapshot *snapshot,
+                                                   struct weir_error *error);
+/** @return WEIR_OK; WEIR_INVALID: changes were lost (options.swap_changes): what was judged since the last stored snapshot,
+ *          this frame too, is void */
+WEIR_MUST_USE enum weir_status shard_check_whole(const struct shard *shard, struct weir_error *error);
 /** Ends a snapshot: it is current in the store (stored), or given up (its buckets are dirty again). Frees it. */
 void shard_snapshot_done(struct shard *shard, struct shard_snapshot *snapshot, bool stored);
 /** Whether to checkpoint now: changed buckets reach an eighth of the ceiling, or eviction found nothing to evict. */
 bool shard_wants_checkpoint(const struct shard *shard);
 /**
- * Whether changed buckets reach a quarter of the ceiling, or nothing can be evicted: take no frame until a snapshot is
+ * Whether changed buckets reach a quarter of the ceiling (without swap_changes), or nothing can be evicted: take no frame until a snapshot is
  * taken, or the pending one stored. One more frame is still judged exactly, but the shard then exceeds its ceiling by
  * what that frame adds.
  */

@@ -229,6 +229,12 @@ void shard_check_loaded(struct shard *shard, uint32_t segment)
 	}
 }
 
+void shard_check_swap_lost(struct shard *shard)
+{
+	for (uint32_t i = 0; shard->checks != NULL && i < shard->checks->wanted_count; i++)
+		shard->checks->wanted[i].loaded = false;
+}
+
 /* ---- asking ---- */
 
 /* What the check needs of memory: its copy, or its bucket, or an empty one. */

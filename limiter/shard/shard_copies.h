@@ -135,7 +135,9 @@ void shard_follow_settlement(struct shard *shard, const struct lookup *lookup, c
 void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, struct weir_span key);
 /** Whether some check waits for a bucket. */
 bool shard_check_wants(const struct shard *shard, uint64_t low, uint64_t high);
-/** A segment was loaded. */
+/** Swap was given up: what was loaded may be only in the store again. */
+void shard_check_swap_lost(struct shard *shard);
+/** A segment was loaded, and swap has kept what it was given meanwhile. */
 void shard_check_loaded(struct shard *shard, uint32_t segment);
 
 #endif

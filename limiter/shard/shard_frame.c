@@ -243,7 +243,7 @@ static void find_early(struct shard *shard)
 void shard_frame_begin(struct shard *shard, const struct weir_frame *frame, uint64_t offset)
 {
 	struct shard_frame *work = &shard->work;
-	assert(work->frame == NULL);
+	assert(work->frame == NULL && !(shard->options.swap_changes && shard->snapshot_pending));
 	work->frame = frame;
 	work->offset = offset;
 	work->clock_ms = frame->sending_time_ms > shard->clock_ms ? frame->sending_time_ms : shard->clock_ms;

@@ -135,10 +135,15 @@ enum weir_status shard_load(struct shard *shard, uint32_t segment, const struct 
 		status = load_blob(&load, blobs[i], error);
 	if (status == WEIR_OK) {
 		set_filter(&load, segment);
-		if (shard->swap_failures != failures) /* swap lost one that was left out, perhaps of this very segment */
+		if (shard->swap_failures == failures)
+			shard_check_loaded(shard, segment);
+		else /* swap lost one that was left out, perhaps of this very segment; a check may have wanted it from there */
 			shard_set_residence(shard, segment, SEGMENT_UNKNOWN);
+		/*
+		 * In either case: what the waiting frame needs is in memory now, and stays there. What was in swap was recalled
+		 * when the frame began; if that failed, the segment was unknown, and each of the frame's buckets was taken from it.
+		 */
 		load.segment->loaded_for_frame = true;
-		shard_check_loaded(shard, segment);
 		shard->loads++;
 	}
 	segment_blob_seen_deinit(&load.seen);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buckets in swap: the store has their present version, but reading it there means reading a segment.
+ * Buckets in swap: the store has their present version, but reading it there means reading a segment. With
+ * options.swap_changes there are also changed ones, which no store has. Their mark and the number of the snapshot that
+ * was stored last tell them; when the next one is stored, they are changed no more, and the file need not be touched.
+ * That number may come round again: then a bucket is stored twice.
  *
  * A table of their own finds them. Judging knows nothing of them: what a frame, a command or a check needs is recalled
  * before it is judged. A bucket is in memory or in swap, never in both.
  *
  * A file of which one part cannot be read is given up whole: what else it has lost cannot be known, and the store has it
- * all.
+ * all, but for changes, which are lost then: nothing may be judged any more.
  */
-#include "limiter/shard/internal.h"
+#include "limiter/shard/shard_copies.h"
 
 enum {
 	PAGES_VISITED = 2, /* for each page written: as many are looked through as come */
@@ -31,10 +34,12 @@ static void give_up(struct shard *shard)
 	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++)
 		if (shard->swapped.segments[i].count > 0)
 			shard_set_residence(shard, i, SEGMENT_UNKNOWN);
+	shard->has_lost |= shard->swapped_changes > 0;
 	table_deinit(&shard->swapped);
 	table_init_loose(&shard->swapped);
 	swap_clear(&shard->swap);
 	shard->swap_failures++;
+	shard_check_swap_lost(shard);
 }
 
 /* Reads a bucket. @return where it is in swap; 0: it is not there, or cannot be read: then the store is to be asked */
@@ -60,6 +65,12 @@ static void forget(struct shard *shard, const struct swap_block *block)
 	swap_free(&shard->swap, block->ref, block->length);
 }
 
+/* Whether no stored snapshot has a bucket that is in swap. */
+static bool is_change(const struct shard *shard, const struct bucket *bucket)
+{
+	return (bucket->flags & BUCKET_DIRTY) && bucket->generation == shard->generation;
+}
+
 bool shard_is_swapped(struct shard *shard, uint64_t low, uint64_t high)
 {
 	struct swap_block block;
@@ -75,9 +86,12 @@ uint32_t shard_recall(struct shard *shard, uint64_t low, uint64_t high)
 	uint32_t ref = slab_alloc(&shard->slab, block.length, &size_class);
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	memcpy(bucket, block.bytes, block.length);
+	bool changed = is_change(shard, bucket);
 	bucket->flags &= BUCKET_FORM;
 	bucket->size_class = size_class;
 	bucket->generation = (uint8_t)(shard->generation - 1); /* clean */
+	if (changed)
+		shard_set_dirty(shard, bucket, ref);
 	forget(shard, &block);
 	table_add(&shard->table, bucket_tag(low), ref);
 	shard->churn++;
@@ -119,7 +133,8 @@ static void visit_page(struct shard *shard, uint32_t page)
 		sound = is_sound(shard, &block);
 		if (!sound)
 			break;
-		if (shard_is_forgotten(shard, block.bytes, shard->clock_ms)) {
+		bool needed = is_change(shard, block.bytes) && shard->has_store; /* else an older version would be read */
+		if (!needed && shard_is_forgotten(shard, block.bytes, shard->clock_ms)) {
 			forget(shard, &block);
 			shard->forgotten++;
 		} else if (moves && swap_may_move(&shard->swap, block.length) && make_room(shard, block.length)) {
@@ -170,6 +185,8 @@ bool shard_swap_out(struct shard *shard, const struct bucket *bucket, size_t use
 	}
 	uint32_t tag = bucket_tag(bucket->low);
 	table_add(&shard->swapped, tag, swap_put(&shard->swap, tag, bucket, used));
+	if (is_change(shard, bucket))
+		shard->swapped_changes += used;
 	return true;
 }
 
@@ -183,4 +200,41 @@ void shard_each_swapped(struct shard *shard, void (*each)(void *context, const s
 			if (is_live(shard, &block) && is_sound(shard, &block))
 				each(context, block.bytes, block.length);
 	}
+}
+
+/* Those of a page. @return how many buckets of the segments, changed or not, it has */
+static uint64_t each_change_of_page(struct shard *shard, uint32_t page, uint32_t first, uint32_t end,
+                                    void (*each)(void *context, const struct bucket *bucket, size_t used),
+                                    void *context)
+{
+	struct swap_block block;
+	uint32_t at = 0;
+	uint64_t found = 0;
+	const uint8_t *bytes = swap_page(&shard->swap, page);
+	while (bytes != NULL && swap_page_next(&shard->swap, page, bytes, &at, &block)) {
+		uint32_t segment = table_segment_of(block.tag);
+		if (segment < first || segment >= end || !is_live(shard, &block) || !is_sound(shard, &block))
+			continue;
+		found++;
+		if (is_change(shard, block.bytes))
+			each(context, block.bytes, block.length);
+	}
+	return found;
+}
+
+enum weir_status shard_each_swapped_change(struct shard *shard, uint32_t first, uint32_t end,
+                                           void (*each)(void *context, const struct bucket *bucket, size_t used),
+                                           void *context, struct weir_error *error)
+{
+	uint64_t found = 0, wanted = 0;
+	if (shard->swapped_changes == 0)
+		return shard_check_whole(shard, error);
+	for (uint32_t i = first; i < end; i++)
+		wanted += shard->swapped.segments[i].count;
+	for (uint32_t page = 1; page < swap_page_end(&shard->swap); page++)
+		if (shard->swap.pages[page].live > 0)
+			found += each_change_of_page(shard, page, first, end, each, context);
+	if (found != wanted) /* a page that cannot be read, or was read as something else, may have had changes */
+		give_up(shard);
+	return shard_check_whole(shard, error);
 }

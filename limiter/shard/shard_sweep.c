@@ -71,18 +71,20 @@ bool shard_has_room(const struct shard *shard)
 	return shard->slab.live_bytes < allowed - allowed / 8;
 }
 
+/* Whether what memory has of changed buckets reaches a share of the ceiling, and has to be stored to leave it. */
+static bool has_changes(const struct shard *shard, uint64_t share)
+{
+	return !shard->options.swap_changes && shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / share;
+}
+
 bool shard_wants_checkpoint(const struct shard *shard)
 {
-	return shard->options.ceiling_bytes > 0 &&
-	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / WANTED_SHARE ||
-	        (shard->starved && is_over(shard)));
+	return shard->options.ceiling_bytes > 0 && (has_changes(shard, WANTED_SHARE) || (shard->starved && is_over(shard)));
 }
 
 bool shard_is_full(const struct shard *shard)
 {
-	return shard->options.ceiling_bytes > 0 &&
-	       (shard->dirty_bytes >= (uint64_t)shard->options.ceiling_bytes / FULL_SHARE ||
-	        (shard->starved && is_over(shard)));
+	return shard->options.ceiling_bytes > 0 && (has_changes(shard, FULL_SHARE) || (shard->starved && is_over(shard)));
 }
 
 /* Notes that a bucket is in the store only. */
@@ -100,6 +102,19 @@ static void note_evicted(struct shard *shard, uint32_t number, uint64_t hash)
 	shard->filter_bytes += filter_bytes(&segment->evicted);
 }
 
+/* Evicts a bucket: into swap or, if the store has it, to the store alone. Else it stays. */
+static void evict_one(struct shard *shard, struct bucket *bucket, uint32_t ref, bool clean)
+{
+	bucket->generation = clean ? bucket->generation : shard->generation;
+	if (!shard_swap_out(shard, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)))) {
+		if (!clean)
+			return;
+		note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), bucket->high);
+	}
+	shard_drop(shard, bucket, ref);
+	shard->evictions++;
+}
+
 /*
  * Visits one bucket. A forgotten one may be dropped only if the store has its
  * present version, or nothing at all: otherwise an older version there would be
@@ -114,11 +129,8 @@ static void visit(struct shard *shard, uint32_t ref, bool evicting)
 		shard->forgotten++;
 	} else if (evicting && (bucket->flags & BUCKET_USED)) {
 		bucket->flags &= (uint8_t)~BUCKET_USED;
-	} else if (evicting && clean) {
-		if (!shard_swap_out(shard, bucket, bucket_used(bucket, shard_layout_of(shard, bucket))))
-			note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), bucket->high);
-		shard_drop(shard, bucket, ref);
-		shard->evictions++;
+	} else if (evicting && (clean || shard->options.swap_changes)) {
+		evict_one(shard, bucket, ref, clean);
 	}
 }
 
@@ -126,7 +138,7 @@ static void visit(struct shard *shard, uint32_t ref, bool evicting)
 static void look_ahead(const struct shard *shard, uint32_t ref)
 {
 	const struct bucket *bucket = slab_at(&shard->slab, ref);
-	if ((bucket->flags & BUCKET_USED) || !is_clean(shard, bucket))
+	if ((bucket->flags & BUCKET_USED) || !(is_clean(shard, bucket) || shard->options.swap_changes))
 		return;
 	table_prefetch(&shard->table, bucket_tag(bucket->low));
 	table_prefetch(&shard->swapped, bucket_tag(bucket->low));

@@ -82,6 +82,40 @@ def test_once_holds_its_memory_and_decides_the_same(place):
         assert peak < floor + CEILING_BYTES + STORE_BYTES, "the ceiling was not held"
 
 
+def deleted_files(pid, directory):
+    """The files without a name that a process has in a directory, as paths that open them."""
+    found = []
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{number}")
+        except FileNotFoundError:
+            continue
+        if target.startswith(directory + "/") and target.endswith("(deleted)"):
+            found.append(f"/proc/{pid}/fd/{number}")
+    return found
+
+
+def test_changes_that_are_lost_with_their_file_end_the_run_which_then_goes_on(place):
+    """Changed buckets leave memory before they are stored. A file that loses them must not go unseen."""
+    users, state = 30000 if SANITIZED else 400000, place.path("state")
+    log = crowded_log(place, users)
+    config = place.config(ZONES, [source(log)], limiter={"checkpoint_interval": "1h"})
+    once(place, config, "free")
+    arguments = ("run", "--once", "--config", config, "--decisions", place.path("held"), "--memory", str(CEILING_BYTES // (16 if SANITIZED else 1)),
+                 "--state", state)
+    weir = place.start(*arguments)
+    size = lambda: sum(os.stat(path).st_size for path in deleted_files(weir.process.pid, state))
+    until(lambda: size() > MIB, "buckets have left memory", running=weir)
+    weir.pause()
+    for path in deleted_files(weir.process.pid, state):
+        os.truncate(path, 0)
+    weir.resume()
+    assert weir.wait() == 1, weir.said()
+    assert "had changes that were not stored yet: run it again" in weir.said(), weir.said()
+    assert place.start(*arguments).wait() == 0
+    assert read(place.path("held")) == read(place.path("free")) != b""
+
+
 def test_following_holds_its_memory_and_decides_the_same(place):
     users = 30000 if SANITIZED else 400000
     log, port = crowded_log(place, users), free_port()

@@ -63,10 +63,11 @@ struct stage {
 	uint32_t policy; /* in force in the shard */
 	uint32_t next;   /* record that it takes next */
 	struct store store;
-	struct shard_snapshot snapshot; /* on its way */
-	struct store cut;               /* what goes with it: extra, policy, next, clock */
+	struct shard_snapshot snapshot;          /* on its way */
+	struct weir_span deltas[SHARD_SEGMENTS]; /* its, until it is stored */
+	struct store cut;                        /* what goes with it: extra, policy, next, clock */
 	bool pending;
-	uint64_t evictions, loads, recalls, restarts, given_up;
+	uint64_t evictions, loads, recalls, restarts, given_up, lost, parts;
 	bool filled_swap;
 	bool writable, was_writable;             /* swap, now and at the last look at it */
 	uint64_t swap_failures, swap_file_bytes; /* at the last look */
@@ -106,17 +107,57 @@ static void take_snapshot(struct stage *stage)
 	stage->pending = true;
 }
 
+static void take_deltas(struct stage *stage)
+{
+	for (uint32_t i = 0; i < stage->snapshot.segment_count; i++) {
+		struct weir_span delta = stage->snapshot.deltas[i], *own = &stage->deltas[stage->snapshot.segments[i]];
+		assert_null(own->at); /* a segment is in one part */
+		*own = (struct weir_span){.at = weir_copy(delta.at, delta.length), .length = delta.length};
+	}
+}
+
+/* A snapshot is stored whole, or not at all. */
+static void store_deltas(struct stage *stage, bool stored)
+{
+	for (uint32_t i = 0; i < SHARD_SEGMENTS; i++) {
+		struct stored_segment *segment = &stage->store.segments[i];
+		if (stage->deltas[i].at == NULL)
+			continue;
+		if (stored && segment->count == BLOBS_MAX)
+			merge_segment(stage, segment);
+		if (stored)
+			segment->blobs[segment->count++] = stage->deltas[i];
+		else
+			free((char *)stage->deltas[i].at);
+		stage->deltas[i] = (struct weir_span){0};
+	}
+}
+
+/* Makes all parts, after a try that may have failed at any. @return false: changes were lost */
+static bool make_parts(struct stage *stage)
+{
+	struct weir_error error;
+	enum weir_status status = WEIR_OK;
+	for (int64_t tried = below(stage, 4); tried > 0 && status == WEIR_OK; tried--)
+		status = shard_snapshot_part(stage->shard, &stage->snapshot, &error);
+	stage->snapshot.next_segment = 0;
+	for (status = WEIR_OK; status == WEIR_OK;) {
+		status = shard_snapshot_part(stage->shard, &stage->snapshot, &error);
+		if (status == WEIR_OK)
+			take_deltas(stage);
+		stage->parts += status == WEIR_OK;
+	}
+	return status == WEIR_END;
+}
+
 static void finish_snapshot(struct stage *stage, bool stored)
 {
 	struct store *store = &stage->store;
-	for (uint32_t i = 0; stored && i < stage->snapshot.segment_count; i++) {
-		struct stored_segment *segment = &store->segments[stage->snapshot.segments[i]];
-		struct weir_span delta = stage->snapshot.deltas[i];
-		if (segment->count == BLOBS_MAX)
-			merge_segment(stage, segment);
-		segment->blobs[segment->count++] =
-			(struct weir_span){.at = weir_copy(delta.at, delta.length), .length = delta.length};
-	}
+	if (stage->options.swap_changes)
+		stored = make_parts(stage) && stored;
+	else
+		take_deltas(stage);
+	store_deltas(stage, stored);
 	if (stored) {
 		free(store->extra);
 		store->extra = stage->cut.extra;
@@ -182,6 +223,18 @@ static void restart(struct stage *stage)
 }
 
 /* ---- the log ---- */
+
+/* Changes were lost with swap: the process ends, and goes on from the store. */
+static bool has_lost(struct stage *stage)
+{
+	struct weir_error error;
+	if (shard_check_whole(stage->shard, &error) == WEIR_OK)
+		return false;
+	assert_true(stage->options.swap_changes);
+	stage->lost++;
+	restart(stage);
+	return true;
+}
 
 static void append_policy(struct stage *stage)
 {
@@ -265,11 +318,15 @@ static void take_record(struct stage *stage)
 	if (record->commanded) {
 		const struct shard_override_decision *decision;
 		assert_int_equal(shard_command_apply(stage->shard, &decision, &error), WEIR_OK);
+		if (has_lost(stage))
+			return;
 		assert_int_equal(decision != NULL, record->published.any);
 		if (decision != NULL)
 			assert_int_equal(decision->until_ms, record->published.until);
 	} else {
 		shard_frame_judge(stage->shard, &result);
+		if (has_lost(stage))
+			return;
 		compare(record, &result);
 	}
 	stage->next++;
@@ -303,10 +360,12 @@ static void do_something(struct stage *stage)
 	if (stage->options.swap_directory != NULL && below(stage, 20) == 0)
 		hurt_swap(stage);
 	bool full = shard_is_full(stage->shard), wants = shard_wants_checkpoint(stage->shard);
-	if (!stage->pending && (full || wants || below(stage, 6) == 0))
+	if (!stage->pending && (full || wants || below(stage, stage->options.swap_changes ? 30 : 6) == 0))
 		take_snapshot(stage);
-	if (stage->pending && (full || below(stage, 4) == 0))
+	if (stage->pending && (full || stage->options.swap_changes || below(stage, 4) == 0))
 		finish_snapshot(stage, full || below(stage, 4) > 0);
+	if (has_lost(stage))
+		return;
 	if (below(stage, stage->options.swap_directory != NULL ? 150 : 25) == 0) /* swap ends with the process */
 		restart(stage);
 	if (below(stage, 5) == 0)
@@ -375,7 +434,7 @@ static void check_swap(struct stage *stage)
 	stage->swap_file_bytes = stats.swap_file_bytes;
 }
 
-static void run_stage(uint64_t seed, uint64_t totals[6])
+static void run_stage(uint64_t seed, uint64_t totals[8])
 {
 	static const int64_t ceilings[] = {0, 150000, 200000, 400000};
 	const int64_t more = SWAP_PAGE_BYTES * 2; /* of swap's own */
@@ -396,6 +455,7 @@ static void run_stage(uint64_t seed, uint64_t totals[6])
 	if (stage->options.swap_directory != NULL && stage->options.ceiling_bytes > 0) {
 		stage->options.ceiling_bytes += more - 130000;
 		stage->scene.key_space = 300; /* so that many come back */
+		stage->options.swap_changes = below(stage, 2) == 0;
 		if (below(stage, 3) == 0) {
 			stage->options.swap_bytes = SWAP_PAGE_BYTES;
 			stage->scene.key_space = 3000;
@@ -421,8 +481,12 @@ static void run_stage(uint64_t seed, uint64_t totals[6])
 		finish_snapshot(stage, true);
 	count_work(stage);
 	stage->options.ceiling_bytes = 0; /* for the comparison all of them are needed at once */
-	take_snapshot(stage);
-	finish_snapshot(stage, true);
+	do {                              /* what is lost on the way is judged again */
+		while (stage->next < stage->record_count)
+			take_record(stage);
+		take_snapshot(stage);
+		finish_snapshot(stage, true);
+	} while (has_lost(stage));
 	restart(stage);
 	compare_buckets(stage);
 	totals[0] += stage->evictions;
@@ -431,6 +495,8 @@ static void run_stage(uint64_t seed, uint64_t totals[6])
 	totals[3] += stage->recalls;
 	totals[4] += stage->filled_swap;
 	totals[5] += stage->given_up;
+	totals[6] += stage->lost;
+	totals[7] += stage->parts;
 
 	shard_free(stage->shard);
 	model_free(stage->model);
@@ -455,7 +521,7 @@ static void nothing_is_lost_or_counted_twice(void **state)
 	const char *from = getenv("WEIR_SEED"), *count = getenv("WEIR_SCENES");
 	uint64_t first = from != NULL ? strtoull(from, NULL, 10) : 1;
 	uint64_t scenes = count != NULL ? strtoull(count, NULL, 10) : 80;
-	uint64_t totals[6] = {0};
+	uint64_t totals[8] = {0};
 	signal(SIGXFSZ, SIG_IGN);
 	for (uint64_t seed = first; seed < first + scenes; seed++) {
 		if (from != NULL)
@@ -463,11 +529,13 @@ static void nothing_is_lost_or_counted_twice(void **state)
 		run_stage(seed, totals);
 	}
 	print_message(
-		"%llu evictions, %llu loads, %llu restarts, %llu recalls, %llu files at their ceiling, %llu given up\n",
+		"%llu evictions, %llu loads, %llu restarts, %llu recalls, %llu files at their ceiling, %llu given up, "
+		"%llu with changes, %llu parts of snapshots\n",
 		(unsigned long long)totals[0], (unsigned long long)totals[1], (unsigned long long)totals[2],
-		(unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5]);
+		(unsigned long long)totals[3], (unsigned long long)totals[4], (unsigned long long)totals[5],
+		(unsigned long long)totals[6], (unsigned long long)totals[7]);
 	if (from == NULL)
-		assert_true(totals[4] > 0 && totals[5] > 0);
+		assert_true(totals[4] > 0 && totals[5] > 0 && totals[6] > 0 && totals[7] > 0);
 }
 
 int main(void)

@@ -181,6 +181,7 @@ static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t s
 		.ceiling_bytes = once->store != NULL ? once->config->limiter.memory_bytes / once->partition_count : 0,
 		.lateness_ms = -1,
 		.swap_directory = once->store != NULL ? directory_of(once) : NULL,
+		.swap_changes = true,
 		.count_events = true,
 	};
 	struct lane *lane = once->lanes[number] = lane_new(&options, once->registry, once->policy_version);

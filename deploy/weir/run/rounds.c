@@ -102,7 +102,7 @@ static enum weir_status judge_frame(struct worker *worker, struct lane *lane, st
 	/* Not as soon as it wants a checkpoint: nothing is judged while a cut is stored, so there is nothing to be early for. */
 	if (shard_is_full(lane_shard(lane)))
 		atomic_store_explicit(&worker->rounds->want_cut, true, memory_order_relaxed);
-	return status;
+	return status == WEIR_OK ? shard_check_whole(lane_shard(lane), error) : status;
 }
 
 static enum weir_status judge_round(struct worker *worker, struct round *round, struct weir_error *error)
