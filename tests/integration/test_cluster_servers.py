@@ -105,7 +105,7 @@ def test_a_signal_in_the_middle_leaves_nothing(place):
             up.wait()
         assert up.returncode == 128 + number and b"stopped" in said, (up.returncode, said)
         # Those whose parent was killed are init's to bury.
-        until(lambda: not processes_in(directory), f"nothing of {directory} runs")
+        until(lambda: not processes_in(directory), f"nothing of {directory} runs", BUSY_S)
 
 
 DEAF = """
