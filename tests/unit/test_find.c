@@ -57,6 +57,42 @@ static void a_block_marks_what_is_equal(void **state)
 	}
 }
 
+static void capitals_are_told_from_all_else(void **state)
+{
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		char *bytes = random_bytes(WEIR_FIND_BYTES);
+		unsigned first = 0;
+		for (size_t i = 0; i < WEIR_FIND_BYTES; i++)
+			if (random64() % 8 != 0)
+				bytes[i] = (char)('A' - 1 + random64() % 28);
+		while (first < WEIR_FIND_BYTES && bytes[first] >= 'A' && bytes[first] <= 'Z')
+			first++;
+		uint64_t others = weir_find_not_capital(weir_find_load(bytes));
+		assert_int_equal(others != 0 ? weir_find_index(others) : WEIR_FIND_BYTES, first);
+		free(bytes);
+	}
+}
+
+/* Of a wide block each bit counts up to the first that is set; a mark too many costs a look, and no more. */
+static void a_wide_block_marks_what_a_block_does(void **state)
+{
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		char *bytes = random_bytes(WEIR_FIND_WIDE_BYTES + 1), *block = bytes + 1;
+		uint64_t stops = weir_find_wide_space_or_quote(block), marks = weir_find_wide_path_mark(block);
+		unsigned stop = 0, mark = 0;
+		while (stop < WEIR_FIND_WIDE_BYTES && block[stop] != ' ' && block[stop] != '"')
+			stop++;
+		while (mark < WEIR_FIND_WIDE_BYTES && (block[mark] == '\0' || strchr("?%#!'", block[mark]) == NULL) &&
+		       (bytes[mark] != '/' || (block[mark] != '/' && block[mark] != '.')))
+			mark++;
+		assert_int_equal(stops != 0 ? __builtin_ctzll(stops) : WEIR_FIND_WIDE_BYTES, stop);
+		assert_int_equal(marks != 0 ? __builtin_ctzll(marks) : WEIR_FIND_WIDE_BYTES, mark);
+		free(bytes);
+	}
+}
+
 static void a_block_before_the_end_is_followed_by_zeros(void **state)
 {
 	(void)state;
@@ -155,6 +191,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_block_marks_what_is_equal),
+		cmocka_unit_test(capitals_are_told_from_all_else),
+		cmocka_unit_test(a_wide_block_marks_what_a_block_does),
 		cmocka_unit_test(a_block_before_the_end_is_followed_by_zeros),
 		cmocka_unit_test(a_path_mark_is_what_a_path_is_rewritten_at),
 		cmocka_unit_test(an_ipv4_address_is_what_inet_pton_takes),
