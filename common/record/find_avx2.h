@@ -18,11 +18,11 @@ struct weir_find_row {
 } __attribute__((aligned(32)));
 
 #define WEIR_FIND_WORD(byte) (UINT64_C(0x0101010101010101) * (byte))
-#define WEIR_FIND_ROW(byte)                                                                                 \
-	{                                                                                                       \
-		{                                                                                                   \
-			WEIR_FIND_WORD(byte), WEIR_FIND_WORD(byte), WEIR_FIND_WORD(byte), WEIR_FIND_WORD(byte)          \
-		}                                                                                                   \
+#define WEIR_FIND_ROW(byte)                                                                        \
+	{                                                                                              \
+		{                                                                                          \
+			WEIR_FIND_WORD(byte), WEIR_FIND_WORD(byte), WEIR_FIND_WORD(byte), WEIR_FIND_WORD(byte) \
+		}                                                                                          \
 	}
 #define WEIR_FIND_ROWS_2(byte) WEIR_FIND_ROW(byte), WEIR_FIND_ROW((byte) + 1)
 #define WEIR_FIND_ROWS_8(byte) \
@@ -30,8 +30,9 @@ struct weir_find_row {
 #define WEIR_FIND_ROWS_32(byte) \
 	WEIR_FIND_ROWS_8(byte), WEIR_FIND_ROWS_8((byte) + 8), WEIR_FIND_ROWS_8((byte) + 16), WEIR_FIND_ROWS_8((byte) + 24)
 
-#define WEIR_FIND_ROWS_128(byte) \
-	WEIR_FIND_ROWS_32(byte), WEIR_FIND_ROWS_32((byte) + 32), WEIR_FIND_ROWS_32((byte) + 64), WEIR_FIND_ROWS_32((byte) + 96)
+#define WEIR_FIND_ROWS_128(byte)                                                             \
+	WEIR_FIND_ROWS_32(byte), WEIR_FIND_ROWS_32((byte) + 32), WEIR_FIND_ROWS_32((byte) + 64), \
+		WEIR_FIND_ROWS_32((byte) + 96)
 
 static const struct weir_find_row weir_find_rows[256] = {WEIR_FIND_ROWS_128(0), WEIR_FIND_ROWS_128(128)};
 
@@ -89,22 +90,23 @@ struct weir_ipv4_shape {
 	uint32_t ends;      /* a bit for each dot, and one behind the address */
 } __attribute__((aligned(64)));
 
-#define WEIR_IPV4_PLACE(ends) ((uint32_t)((ends) * UINT32_C(0x21663625)) >> 24)
-#define WEIR_IPV4_ENDS(a, b, c, d)                                                       \
-	(1U << (a) | 1U << ((a) + 1 + (b)) | 1U << ((a) + 1 + (b) + 1 + (c)) |               \
-	 1U << ((a) + 1 + (b) + 1 + (c) + 1 + (d)))
+#define WEIR_IPV4_PLACE(ends) ((uint32_t)((ends)*UINT32_C(0x21663625)) >> 24)
+#define WEIR_IPV4_ENDS(a, b, c, d) \
+	(1U << (a) | 1U << ((a) + 1 + (b)) | 1U << ((a) + 1 + (b) + 1 + (c)) | 1U << ((a) + 1 + (b) + 1 + (c) + 1 + (d)))
 #define WEIR_IPV4_DIGITS(from, count) \
 	(count) > 2 ? (from) : -1, (count) > 1 ? (from) + (count)-2 : -1, (from) + (count)-1, -1
 #define WEIR_IPV4_LEAST(count) ((count) > 2 ? 100 : (count) > 1 ? 10 : 0)
-#define WEIR_IPV4_SHAPE(a, b, c, d)                                                                                   \
-	[WEIR_IPV4_PLACE(WEIR_IPV4_ENDS(a, b, c, d))] = {                                                                 \
-		.digits = {WEIR_IPV4_DIGITS(0, a), WEIR_IPV4_DIGITS((a) + 1, b), WEIR_IPV4_DIGITS((a) + 1 + (b) + 1, c),      \
-	               WEIR_IPV4_DIGITS((a) + 1 + (b) + 1 + (c) + 1, d)},                                                 \
-		.least = {WEIR_IPV4_LEAST(a), WEIR_IPV4_LEAST(b), WEIR_IPV4_LEAST(c), WEIR_IPV4_LEAST(d)},                    \
-		.weights = {100, 10, 1, 0, 100, 10, 1, 0, 100, 10, 1, 0, 100, 10, 1, 0},                                      \
-		.ends = WEIR_IPV4_ENDS(a, b, c, d),                                                                           \
+#define WEIR_IPV4_SHAPE_AT(place, a, b, c, d)                                                                    \
+	[place] = {                                                                                                  \
+		.digits = {WEIR_IPV4_DIGITS(0, a), WEIR_IPV4_DIGITS((a) + 1, b), WEIR_IPV4_DIGITS((a) + 1 + (b) + 1, c), \
+	               WEIR_IPV4_DIGITS((a) + 1 + (b) + 1 + (c) + 1, d)},                                            \
+		.least = {WEIR_IPV4_LEAST(a), WEIR_IPV4_LEAST(b), WEIR_IPV4_LEAST(c), WEIR_IPV4_LEAST(d)},               \
+		.weights = {100, 10, 1, 0, 100, 10, 1, 0, 100, 10, 1, 0, 100, 10, 1, 0},                                 \
+		.ends = WEIR_IPV4_ENDS(a, b, c, d),                                                                      \
 	}
-#define WEIR_IPV4_SHAPES_3(a, b, c) WEIR_IPV4_SHAPE(a, b, c, 1), WEIR_IPV4_SHAPE(a, b, c, 2), WEIR_IPV4_SHAPE(a, b, c, 3)
+#define WEIR_IPV4_SHAPE(a, b, c, d) WEIR_IPV4_SHAPE_AT(WEIR_IPV4_PLACE(WEIR_IPV4_ENDS(a, b, c, d)), a, b, c, d)
+#define WEIR_IPV4_SHAPES_3(a, b, c) \
+	WEIR_IPV4_SHAPE(a, b, c, 1), WEIR_IPV4_SHAPE(a, b, c, 2), WEIR_IPV4_SHAPE(a, b, c, 3)
 #define WEIR_IPV4_SHAPES_2(a, b) WEIR_IPV4_SHAPES_3(a, b, 1), WEIR_IPV4_SHAPES_3(a, b, 2), WEIR_IPV4_SHAPES_3(a, b, 3)
 #define WEIR_IPV4_SHAPES_1(a) WEIR_IPV4_SHAPES_2(a, 1), WEIR_IPV4_SHAPES_2(a, 2), WEIR_IPV4_SHAPES_2(a, 3)
 
