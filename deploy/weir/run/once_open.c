@@ -22,7 +22,7 @@
 
 enum {
 	SORT_MEMORY_BYTES = 64 << 20,
-	PART_SHARE = 8, /* of limiter.memory, of which all lanes leave a quarter free: one of them at a time makes a part */
+	PART_SHARE = 16, /* of limiter.memory: so much at a time of what a lane has changed is brought back for a cut */
 };
 
 static uint64_t hash_sources(const struct weir_config *config)
