@@ -42,8 +42,10 @@ struct shard_options {
 	const char
 		*swap_directory; /* where evicted buckets are kept beside the store, in a file; NULL: nowhere; borrowed */
 	bool swap_changes;   /* into that file also buckets that the store does not have yet: shard_snapshot_part() */
-	int64_t swap_bytes;  /* of that file on disk, at most; 0: SHARD_SWAP_CEILINGS times ceiling_bytes */
-	bool count_events;   /* --once: a decision's offset is the partition's event number, its index within the event */
+	int64_t
+		part_bytes; /* with swap_changes: of the changes in a part of a snapshot, which takes twice as much memory */
+	int64_t swap_bytes; /* of that file on disk, at most; 0: SHARD_SWAP_CEILINGS times ceiling_bytes */
+	bool count_events;  /* --once: a decision's offset is the partition's event number, its index within the event */
 };
 
 struct shard *shard_new(const struct shard_options *options, const struct compiled_policy *compiled);

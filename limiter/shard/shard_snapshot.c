@@ -20,7 +20,6 @@
 #include <stdlib.h>
 
 enum {
-	PART_SHARE = 8,           /* of the ceiling: bytes of changed buckets in a part */
 	PART_LEAST_BYTES = 64000, /* a part costs a look through all of swap */
 	COPY_ALIGNMENT = 8,
 };
@@ -188,13 +187,13 @@ bool shard_snapshot_in_parts(const struct shard *shard)
 	return shard->options.swap_changes;
 }
 
-/* So many segments that what changed of them, as far as is known, takes an eighth of the ceiling. */
+/* So many segments that what changed of them, as far as is known, takes no more than a part may. */
 static uint32_t part_segments(const struct shard *shard)
 {
-	uint64_t ceiling = (uint64_t)shard->options.ceiling_bytes, file = swap_file_bytes(&shard->swap);
+	uint64_t file = swap_file_bytes(&shard->swap);
 	uint64_t swapped = shard->swapped_changes < file ? shard->swapped_changes : file;
-	uint64_t changed = shard->dirty_bytes + swapped, part = ceiling / PART_SHARE;
-	if (ceiling == 0)
+	uint64_t changed = shard->dirty_bytes + swapped, part = (uint64_t)shard->options.part_bytes;
+	if (shard->options.ceiling_bytes == 0)
 		return SHARD_SEGMENTS;
 	part = part > PART_LEAST_BYTES ? part : PART_LEAST_BYTES;
 	uint64_t segments = part * SHARD_SEGMENTS / (changed + 1);

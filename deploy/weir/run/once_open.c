@@ -20,7 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SORT_MEMORY_BYTES = 64 << 20 };
+enum {
+	SORT_MEMORY_BYTES = 64 << 20,
+	PART_SHARE = 16, /* of limiter.memory: so much at a time of what a lane has changed is brought back for a cut */
+};
 
 static uint64_t hash_sources(const struct weir_config *config)
 {
@@ -182,6 +185,7 @@ static enum weir_status open_lane(struct once *once, uint32_t number, uint64_t s
 		.lateness_ms = -1,
 		.swap_directory = once->store != NULL ? directory_of(once) : NULL,
 		.swap_changes = true,
+		.part_bytes = once->config->limiter.memory_bytes / PART_SHARE,
 		.count_events = true,
 	};
 	struct lane *lane = once->lanes[number] = lane_new(&options, once->registry, once->policy_version);
