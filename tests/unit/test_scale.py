@@ -43,7 +43,7 @@ def check_arithmetic(figures):
     assert scale.bound("WEIR_PARTITIONS_MAX") == 1024 and scale.default("bus.linger") == 0.002
     need = scale.needs(1_000_000_000, 100_000_000, figures)
     assert abs(need["limiter"][1] - 100e6 * 260e-9 / scale.LOAD["busy"]) < 1e-6
-    assert abs(need["memory"][1] - 86e9 / 2**30 / scale.LOAD["filled"]) < 1e-6
+    assert abs(need["memory"][1] - 77e9 / 2**30 / scale.LOAD["filled"]) < 1e-6
     assert abs(scale.distinct(1000, 1) - 1) < 1e-3 and scale.distinct(1000, 1e6) > 999.9
 
 
