@@ -373,7 +373,7 @@ static void ask_for_blocks(const struct shard *shard, struct looking *looking)
 		if (ref == 0)
 			continue;
 		at->bucket = slab_at(&shard->slab, ref);
-		__builtin_prefetch(at->bucket, 1);
+		__builtin_prefetch(at->bucket, 1, CHUNK_FAR);
 	}
 }
 
@@ -385,8 +385,8 @@ static void ask_for_rest(const struct shard *shard, struct looking *looking, uin
 		copies_prefetch_free(shard->checks, looking->fetched - next);
 		if (bucket == NULL)
 			continue;
-		__builtin_prefetch(bucket + 63);
-		__builtin_prefetch(bucket + 95);
+		__builtin_prefetch(bucket + 63, 1, CHUNK_FAR);
+		__builtin_prefetch(bucket + 95, 1, CHUNK_FAR);
 	}
 }
 
