@@ -13,6 +13,7 @@ import socket
 _FIRST = 10000
 _TRIES = 1000
 _RANGE_FILE = "/proc/sys/net/ipv4/ip_local_port_range"
+_given = set()  # by this process: whoever was given one may be about to listen there, or be down for a while
 
 
 def _ephemeral_from():
@@ -42,9 +43,10 @@ def free_ports(count):
     found = set()
     for _ in range(_TRIES):
         port = random.randint(_FIRST, last)
-        if is_free(port):
+        if port not in _given and is_free(port):
             found.add(port)
         if len(found) == count:
+            _given.update(found)
             return list(found)
     return _any_ports(count)
 
