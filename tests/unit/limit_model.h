@@ -296,6 +296,17 @@ static inline void model_insert(struct model_limit *state, int64_t time, int64_t
 	}
 }
 
+/* What is so old that not even a late event can meet it goes when a newer one comes: giving back leaves none of it. */
+static inline void model_drop_old(struct model_limit *state, int64_t newest)
+{
+	const struct weir_limit *limit = state->limit;
+	size_t old = 0;
+	while (old < state->count && state->times[old] <= newest - limit->window_ms - model_reach(limit))
+		old++;
+	state->count -= old;
+	memmove(state->times, state->times + old, state->count * sizeof *state->times);
+}
+
 /* Of the times up to newest - W - L only those among the newest N stay. */
 static inline void model_trim(struct model_limit *state)
 {
@@ -333,6 +344,7 @@ static inline void model_record(struct model_limit *state, int64_t t, int64_t c,
 	case MODEL_UNIFORM:
 		state->seen =
 			state->count > 0 && state->seen > (t + step - 1) / step * step ? state->seen : (t + step - 1) / step * step;
+		model_drop_old(state, state->seen);
 		model_insert(state, (t + step - 1) / step * step, c < limit->rate ? c : limit->rate, model_most(limit));
 		model_trim(state);
 		break;
