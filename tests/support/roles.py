@@ -173,11 +173,12 @@ class Roles:
         return self._good(*words, "--config", path)
 
     def _good(self, *words):
-        """A command's good end. A broker of a busy machine may not answer for as long as a command waits: nothing was done."""
+        """A command's good end. On a busy machine, or after the round before, a broker may not answer for as long as a command waits, or the
+        store cut it off."""
         end = time.monotonic() + PATIENCE_S
         while True:
             done = self.place.run(*words)
-            away = "no broker of" in done.said() or "Local: Timed out" in done.said()
+            away = any(words in done.said() for words in ("no broker of", "Local: Timed out", "(runbook: store-away)"))
             if done.code() == 0 or not away or time.monotonic() > end:
                 break
         assert done.code() == 0, f"weir {' '.join(map(str, words))} exited with status {done.code()}: {done.said()[-2000:]}"
