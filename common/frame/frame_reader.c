@@ -299,9 +299,13 @@ static bool read_reservations(struct weir_frame_reader *reader, struct input *in
 	struct input own = {.at = input->at, .end = input->end - behind - 4};
 	reader->reservations =
 		room(reader->reservations, &reader->reservation_capacity, frame->event_count, sizeof *reader->reservations);
-	while (own.at < own.end)
+	while (own.at < own.end) {
+		/* There is room for no more, and for none at all without events. */
+		if (frame->reservation_count == frame->event_count)
+			return refuse(input, "a reservation of an event that is not there");
 		if (!read_reservation(&own, frame, &end, &reader->reservations[frame->reservation_count++]))
 			return refuse(input, own.why);
+	}
 	for (; end < frame->event_count; end++)
 		if (settles(frame, (uint32_t)end))
 			return refuse(input, "an event settles a reservation that it does not name");

@@ -387,6 +387,12 @@ static void reservations_come_back(void **state)
 	assert_int_equal(add_in(writer, "a", 1000, 8, false), WEIR_OK);
 	expect_refusal(reader, weir_frame_finish_checks(writer, 9, 5, answers, named, 1),
 	               "damaged frame: a reservation of an event that is not there");
+	struct weir_frame_reader *fresh = weir_frame_reader_new(); /* without room for any yet */
+	named[0].event = 0;
+	weir_frame_begin(writer, source, 4, 1000, 8);
+	expect_refusal(fresh, weir_frame_finish_checks(writer, 9, 5, answers, named, 1),
+	               "damaged frame: a reservation of an event that is not there");
+	weir_frame_reader_free(fresh);
 	weir_frame_writer_free(writer);
 	weir_frame_reader_free(reader);
 }
