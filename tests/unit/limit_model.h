@@ -303,6 +303,8 @@ static inline void model_drop_old(struct model_limit *state, int64_t newest)
 	size_t old = 0;
 	while (old < state->count && state->times[old] <= newest - limit->window_ms - model_reach(limit))
 		old++;
+	if (old == 0) /* there may be no times at all */
+		return;
 	state->count -= old;
 	memmove(state->times, state->times + old, state->count * sizeof *state->times);
 }
