@@ -367,7 +367,7 @@ static void ask_for_blocks(const struct shard *shard, struct looking *looking)
 	for (uint32_t end = look_end(looking, looking->guessed); looking->guessed < end; looking->guessed++) {
 		struct looked *at = &looking->at[looking->guessed];
 		at->bucket = NULL;
-		if (copies_guess(shard->checks, at->low) != NO_COPY)
+		if (copies_prefetch_found(shard->checks, at->low))
 			continue;
 		uint32_t ref = table_find(&shard->table, bucket_tag(at->low), 0);
 		if (ref == 0)

@@ -161,15 +161,15 @@ static void prefetch_copy(const struct copy *copy)
 	__builtin_prefetch((const char *)copy + sizeof *copy - 1, 1);
 }
 
-uint32_t copies_guess(const struct shard_checks *checks, uint64_t low)
+bool copies_prefetch_found(const struct shard_checks *checks, uint64_t low)
 {
 	if (checks->used == 0)
-		return NO_COPY;
+		return false;
 	const struct copy_slot *slot = &checks->slots[(uint32_t)low & checks->slot_mask];
 	if (slot->copy == 0 || slot->tag != (uint32_t)low)
-		return NO_COPY;
+		return false;
 	prefetch_copy(&checks->copies[slot->copy - 1]);
-	return slot->copy - 1;
+	return true;
 }
 
 void copies_prefetch_free(const struct shard_checks *checks, uint32_t after)

@@ -97,9 +97,10 @@ static inline bool shard_is_own_frame(const struct shard *shard, const struct we
 /** @return its number, NO_COPY: there is none */
 enum { NO_COPY = UINT32_MAX };
 uint32_t copies_find(const struct shard_checks *checks, uint64_t low, uint64_t high);
-/** The same, seldom wrong and fast: to prefetch what it says. Reads the slot that copies_prefetch() has asked for. */
-uint32_t copies_guess(const struct shard_checks *checks, uint64_t low);
+/** Prefetches where the copy of a fingerprint is found. */
 void copies_prefetch(const struct shard_checks *checks, uint64_t low);
+/** Then its copy. @return whether there seems to be one, by the tag of the first slot alone */
+bool copies_prefetch_found(const struct shard_checks *checks, uint64_t low);
 /** Prefetches the copy that is taken after so many others. */
 void copies_prefetch_free(const struct shard_checks *checks, uint32_t after);
 /** A copy of an empty bucket, without pending checks: to be given some. */

@@ -13,13 +13,12 @@ import random
 import socket
 import sys
 import time
-import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import bench
-from support.place import free_port, until
+from support import bench, checks, metrics
+from support.place import until
 
 CHECKS, PIPELINE = 100_000, 250
 LINES, SECONDS, RUNS = (100_000, 1, 1) if bench.SMOKE else (6_000_000, 10, 3)
@@ -32,7 +31,7 @@ def pipelines(rng, count=400):
     made = []
     for _ in range(count):
         keys = [f"10.{user >> 16 & 255}.{user >> 8 & 255}.{user & 255}" for user in rng.choices(range(USERS), k=PIPELINE)]
-        made.append("".join(f"*3\r\n$10\r\nWEIR.CHECK\r\n${len(key)}\r\n{key}\r\n$4\r\nsite\r\n" for key in keys).encode())
+        made.append(b"".join(checks.command("WEIR.CHECK", key, "site") for key in keys))
     return made
 
 
@@ -89,19 +88,13 @@ class Run:
     """`weir run` that follows a log and answers checks."""
 
     def __init__(self, place, pattern):
-        self._pages, self.port = free_port(), free_port()
         self.log = Log(place.write("log", ""), pattern)
-        config = place.config(bench.ZONES, [bench.combined(self.log.path, follow=True)], bus={"partitions": 4},
-                              limiter={"memory": "2GiB"},
-                              listen={"resp": f"127.0.0.1:{self.port}", "http": f"127.0.0.1:{self._pages}"})
-        self.weir = place.start("run", "--config", config, "--state", place.path("state"), "--decisions", place.path("out"))
-        until(lambda: "following" in self.weir.said(), "weir follows", running=self.weir)
+        self.weir, self.port = checks.started(place, bench.ZONES, limiter={"memory": "2GiB"},
+                                              sources=[bench.combined(self.log.path, follow=True)])
 
     def lines(self):
         """Read of the log so far."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._pages}/metrics") as page:
-            return sum(float(line.split()[-1]) for line in page.read().decode().splitlines()
-                       if line.startswith("weir_collector_lines_total"))
+        return metrics.scrape(self.weir.pages).sum("weir_collector_lines_total")
 
     def follow(self, lines):
         """Writes so many at once, and waits until they are read: lines a second."""
@@ -110,18 +103,18 @@ class Run:
         until(lambda: self.lines() - before >= written, "the log is read", 120, running=self.weir)
         return written / (time.monotonic() - begun)
 
-    def both(self, rate, checks):
+    def both(self, rate, asked):
         """(lines a second, checks answered a second, checks that were unavailable a second) at a rate of the log; 0: it stands."""
         results = multiprocessing.Queue()
         asks = multiprocessing.Process(target=ask, args=(self.port, SECONDS, results))
         before, begun = self.lines(), time.monotonic()
-        if checks:
+        if asked:
             asks.start()
         if rate > 0:
             self.log.grow_for(rate, SECONDS)
-        answered, unavailable = results.get(timeout=SECONDS + 60) if checks else (0, 0)
+        answered, unavailable = results.get(timeout=SECONDS + 60) if asked else (0, 0)
         read = (self.lines() - before) / (time.monotonic() - begun)
-        if checks:
+        if asked:
             asks.join()
         if rate > 0:
             until(self._is_read, "the rest of the log is read", 120, running=self.weir)
@@ -145,10 +138,10 @@ def measure(place):
         seen["checks"].append(run.both(0, True))
         seen["both"].append(run.both(full / 2, True))
     median = {name: [sorted(figures)[RUNS // 2] for figures in zip(*runs)] for name, runs in seen.items()}
-    lines, checks, (lines_beside, checks_beside, unavailable) = median["log"][0], median["checks"][1], median["both"]
-    bench.report("checks_beside_log", followed=round(full), lines=round(lines), checks=round(checks), lines_beside=round(lines_beside),
-                 checks_beside=round(checks_beside), unavailable=round(unavailable), lines_kept=round(lines_beside / lines, 2),
-                 checks_kept=round(checks_beside / checks, 2))
+    lines, answered, (lines_beside, answered_beside, unavailable) = median["log"][0], median["checks"][1], median["both"]
+    bench.report("checks_beside_log", followed=round(full), lines=round(lines), checks=round(answered), lines_beside=round(lines_beside),
+                 checks_beside=round(answered_beside), unavailable=round(unavailable), lines_kept=round(lines_beside / lines, 2),
+                 checks_kept=round(answered_beside / answered, 2))
     assert run.weir.stop() == 0, run.weir.said()
 
 

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position,wrong-import-order
 from support import cases, cluster, http2
-from support.check_cluster import SECTIONS, crew, leave, limiter, until_answered
+from support.check_cluster import SECTIONS, crew, leave, limiter, stop_all, until_answered
 from support.check_cluster import ask as check
 from support.check_http import Caller
 from support.checks import Raw, crowd
@@ -274,13 +274,7 @@ def test_all_or_none_by_tls(place):
             assert b"PONG" not in plain.ends()
         for client in clients:
             client.close()
-        leave_all(limiters)
-
-
-def leave_all(limiters):
-    """Ends them as they should end."""
-    for one in limiters:
-        assert one.stop() == 0, one.said()[-2000:]
+        stop_all(limiters)
 
 
 @contextlib.contextmanager
@@ -295,7 +289,7 @@ def pair(place, zones, surface):
         until_answered(limiters)
         yield limiters, ports
         assert all(one.value("weir_check_forwarded_total") > 0 for one in limiters)
-        leave_all(limiters)
+        stop_all(limiters)
 
 
 def test_http_at_any_limiter(place):

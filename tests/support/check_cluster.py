@@ -58,10 +58,15 @@ def crew(place, servers, zones, count=2, **checks):
     return roles, limiters
 
 
-def leave(roles, limiters):
-    """Ends them, in good order."""
+def stop_all(limiters):
+    """Ends them as they should end."""
     for one in limiters:
         assert one.stop() == 0, one.said()[-2000:]
+
+
+def leave(roles, limiters):
+    """Ends them, and what they were started by."""
+    stop_all(limiters)
     roles.__exit__(None, None, None)
 
 
