@@ -83,7 +83,8 @@ def test_only_the_partitions_of_who_is_killed_wait(place):
         stage.until_stored(others[0])
         assert all(one.stop() == 0 for one in others)
         pauses = stage.pauses_s(since_ms)
-        assert sum(pause_s > 6 for pause_s in pauses.values()) == had, f"{had} were the victim's: {pauses}"
+        # Its last heartbeat, up to 3 s before its end, began the session of 12 s.
+        assert sum(pause_s > 8 for pause_s in pauses.values()) == had, f"{had} were the victim's: {pauses}"
         compare(place, stage)
 
 

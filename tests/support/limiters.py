@@ -101,11 +101,11 @@ class Stage:
         return sorted(self.roles.command("state", "--keys", named).out().splitlines())
 
     def pauses_s(self, since_ms):
-        """{partition: the longest time between two of its frames' verdicts}, of what was judged since a moment."""
+        """{partition: the longest time from a moment or a frame's verdict to the next}, of what was judged since the moment."""
         pauses, before = dict.fromkeys(range(PARTITIONS), 0), {}
         for (partition, _), (_, at_ms) in sorted(self.judged().items()):
             if at_ms >= since_ms:
-                pauses[partition] = max(pauses[partition], (at_ms - before.get(partition, at_ms)) / 1000)
+                pauses[partition] = max(pauses[partition], (at_ms - before.get(partition, since_ms)) / 1000)
                 before[partition] = at_ms
         return pauses
 
