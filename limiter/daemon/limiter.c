@@ -170,7 +170,7 @@ static enum weir_status start_threads(struct limiter *limiter, struct weir_error
 {
 	const struct weir_log *log = &limiter->daemon->log;
 	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
-	const struct limiter_checks_cluster cluster = {partitions, open_store, limiter};
+	const struct limiter_checks_cluster cluster = {partitions, open_store, limiter, limiter->daemon->state};
 	limiter->assignment = weir_assignment_new(partitions);
 	limiter->worker_count = threads < partitions ? threads : partitions;
 	limiter->placement = placement_new(partitions, limiter->worker_count);
@@ -294,7 +294,8 @@ static enum weir_status watch(void *self, struct weir_error *error)
 		log_policy(limiter, &no_policy, &policy_since_ms);
 		for (uint32_t i = 0; i < limiter->worker_count; i++)
 			worker_set_limits(limiter->workers[i], age_limit_ms(limiter), remind_ms(limiter));
-		limiter_checks_look(limiter->checks);
+		limiter_checks_look(limiter->checks,
+		                    policy_registry_policy(limiter->registry, policy_registry_newest(limiter->registry)));
 		balance_turn(limiter->balance);
 		announce(&announcements, limiter, &announce_ms);
 		late_note_watch(&late, &parts, &limiter->daemon->log);

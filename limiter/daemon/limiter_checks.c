@@ -15,6 +15,7 @@
 #include "limiter/daemon/checks_by_zone.h"
 #include "limiter/daemon/checks_grpc.h"
 #include "limiter/daemon/checks_http.h"
+#include "limiter/daemon/checks_lists.h"
 #include "limiter/forward/forward.h"
 #include "limiter/owners/owners_feed.h"
 #include "limiter/worker/mail.h"
@@ -138,10 +139,10 @@ struct limiter_checks {
 	struct resp_user user;
 	uint16_t port; /* that the first worker listens on; the others follow it */
 	uint32_t surface_count;
-	struct resp_server **surfaces;   /* by worker; each is its worker's; NULL: no listen.resp */
-	struct checks_grpc *grpc;        /* NULL: no listen.grpc */
-	struct checks_http *http;        /* NULL: no listen.check_http */
-	struct weir_exempt_lists *lists; /* own, where the process has none */
+	struct resp_server **surfaces; /* by worker; each is its worker's; NULL: no listen.resp */
+	struct checks_grpc *grpc;      /* NULL: no listen.grpc */
+	struct checks_http *http;      /* NULL: no listen.check_http */
+	struct checks_lists *lists;    /* own, where the process has none */
 };
 
 /* ---- one worker's surface ---- */
@@ -325,6 +326,12 @@ void limiter_checks_stop(struct limiter_checks *checks)
 	forward_stop(checks->forward); /* a page may still show its figures */
 }
 
+/* Whether requests are matched with zones: by Redis' protocol callers name a zone and a key. */
+static bool matches_requests(const struct weir_config *config)
+{
+	return config->listen.grpc_host != NULL || config->listen.check_http_host != NULL;
+}
+
 enum weir_status limiter_checks_new(const struct weir_config *config, struct weir_exempt_lists *lists, uint32_t threads,
                                     const struct limiter_checks_cluster *cluster, const struct weir_log *log,
                                     struct limiter_checks **out, struct weir_error *error)
@@ -340,8 +347,10 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	if (cluster != NULL)
 		checks->cluster = *cluster;
 	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_PLACES_MAX : 0);
-	if (lists == NULL)
-		lists = checks->lists = weir_exempt_lists_new(NULL, log);
+	if (lists == NULL) {
+		checks->lists = checks_lists_new(config, matches_requests(config) ? checks->cluster.state : NULL, log);
+		lists = checks_lists_get(checks->lists);
+	}
 	if (config->listen.grpc_host != NULL)
 		checks->grpc = checks_grpc_new(config, threads, lists, log);
 	if (config->listen.check_http_host != NULL)
@@ -369,7 +378,7 @@ void limiter_checks_free(struct limiter_checks *checks)
 	mail_free(checks->options.mail);
 	checks_grpc_free(checks->grpc);
 	checks_http_free(checks->http);
-	weir_exempt_lists_free(checks->lists);
+	checks_lists_free(checks->lists);
 	owners_free(checks->owners);
 	weir_http_tls_close(checks->tls);
 	free(checks->password);
@@ -387,10 +396,13 @@ uint16_t limiter_checks_port(const struct limiter_checks *checks)
 	return checks != NULL ? checks->port : 0;
 }
 
-void limiter_checks_look(struct limiter_checks *checks)
+void limiter_checks_look(struct limiter_checks *checks, const struct weir_policy *newest)
 {
 	int64_t now_ms = weir_monotonic_ms();
-	if (checks == NULL || checks->tls == NULL || now_ms < checks->look_ms)
+	if (checks == NULL)
+		return;
+	checks_lists_look(checks->lists, newest);
+	if (checks->tls == NULL || now_ms < checks->look_ms)
 		return;
 	checks->look_ms = now_ms + LOOK_MS;
 	weir_http_tls_look(checks->tls);
@@ -548,4 +560,5 @@ void limiter_checks_metrics(const struct limiter_checks *checks, const struct li
 	cluster_metrics(checks, parts, page);
 	call_metrics(checks != NULL ? checks->grpc : NULL, page);
 	request_metrics(checks != NULL ? checks->http : NULL, page);
+	checks_lists_metrics(checks != NULL ? checks->lists : NULL, page);
 }

@@ -14,6 +14,7 @@ struct limiter_checks_cluster {
 	/** Opens a store, for a thread of its own. */
 	enum weir_status (*open)(void *context, struct weir_store **store, struct weir_error *error);
 	void *context;
+	const char *state; /* the folder where copies of other servers' lists are kept, and names of robots */
 };
 
 extern const struct weir_metric_table limiter_checks_metric_table;
@@ -22,8 +23,8 @@ extern const struct weir_metric_table limiter_checks_metric_table;
  * Prepares the surfaces of a process's workers, as `listen` and `checks` say. Each is opened as its worker is made.
  *
  * @param config   borrowed
- * @param lists    of `exempt`, borrowed while they live; NULL: those that other servers have are empty to a request, and
- *                 no robot is verified
+ * @param lists    of `exempt`, borrowed while they live; NULL: this fetches those that other servers have and verifies robots,
+ *                 in a cluster, where requests are checked at all
  * @param threads  workers
  * @param cluster  NULL: this process has all partitions
  * @param checks   returned: limiter_checks_free(); NULL: none is configured
@@ -43,8 +44,12 @@ void limiter_checks_free(struct limiter_checks *checks);
 /** For worker_options. NULL of NULL. */
 const struct worker_checks *limiter_checks_options(const struct limiter_checks *checks);
 
-/** Now and then: takes up certificates that have changed. NULL is fine. */
-void limiter_checks_look(struct limiter_checks *checks);
+/**
+ * Now and then: takes up certificates that have changed, and has the lists fetched that a policy names. NULL is fine.
+ *
+ * @param newest  NULL: there is none, or another part of the process fetches its lists
+ */
+void limiter_checks_look(struct limiter_checks *checks, const struct weir_policy *newest);
 
 /** The port of listen.resp; 0: none. */
 uint16_t limiter_checks_port(const struct limiter_checks *checks);

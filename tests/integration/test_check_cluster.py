@@ -22,6 +22,7 @@ from support.check_cluster import SECTIONS, crew, leave, limiter, stop_all, unti
 from support.check_cluster import ask as check
 from support.check_http import Caller
 from support.checks import Raw, crowd
+from support.exempt import ListServer, NameServer
 from support.place import PATIENCE_S, free_port, until
 from support.redis import Redis, RedisError
 from support.roles import Roles
@@ -319,6 +320,37 @@ def test_http_at_any_limiter(place):
                     answer = until(lambda client=client, caller=caller: [answer for status, answer in [caller.check(zone="site", key=client, peek=True)]
                                                                          if status == 200 and "remaining" in answer], "it is answered")[0]
                     assert answer["limit"] == LIMIT and not answer["allowed"] and answer["remaining"] == 0, (client, answer, each)
+
+
+def test_lists_and_robots_are_exempt_at_a_limiter(place):
+    """A limiter fetches the lists that a zone names, keeps a copy, and knows robots by their names."""
+    name, lists = NameServer.name, {"/ours": b"192.0.2.1\n"}
+    robots = NameServer({(name("2.2.0.192.in-addr.arpa"), 12): name("crawl-1.googlebot.com"), (name("crawl-1.googlebot.com"), 1): bytes([192, 0, 2, 2])})
+    server, port = ListServer(lists), free_port()
+    zones = [zone("site", [sliding(LIMIT, "1h")], key=["ip"], exempt=[{"list": f"{server.address}/ours"}, {"verified": ["googlebot"]}])]
+    with cluster.shared() as servers, Roles(place, servers, zones, collector={"resolver": f"127.0.0.1:{robots.port}"}, **SECTIONS) as roles:
+        def is_exempt(caller, client):
+            """Whether a request is in no zone, once it can be judged."""
+            status, answer = caller.check(fields={"ip": client, "agent": "Googlebot/2.1", "path": "/"}, peek=True)
+            return status == 200 and answer["zones"] == []
+
+        roles.apply()
+        one = limiter(roles, "limiter", {"check_http": f"127.0.0.1:{port}"})
+        until_answered([one])
+        with Caller(port) as caller:
+            for client in ("192.0.2.1", "192.0.2.2"):
+                until(lambda client=client: is_exempt(caller, client), "it is exempt", running=one.run)
+            assert not is_exempt(caller, "192.0.2.3")
+            assert one.value("weir_exempt_fetched_lists") == 1 and one.value("weir_verified_asked_total") > 0
+        assert one.stop() == 0
+        server.stop()
+        one.start()
+        until_answered([one])
+        with Caller(port) as caller:
+            for client in ("192.0.2.1", "192.0.2.2"):  # of what was kept
+                until(lambda client=client: is_exempt(caller, client), "it is exempt", running=one.run)
+            assert not is_exempt(caller, "192.0.2.3")
+        stop_all([one])
 
 
 def test_grpc_at_any_limiter(place):

@@ -2,15 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir run` as a daemon: it follows, reopens, reloads, goes on where it was, and ends when it is told."""
 
-import http.server
 import json
 import os
 import signal
-import socket
 import statistics
-import struct
 import sys
-import threading
 import time
 import urllib.request
 
@@ -18,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics, traffic
+from support.exempt import ListServer, NameServer
 from support.place import PATIENCE_S, SANITIZED, free_port, lines_of, read, until
 from support.traffic import burst, fixed, line, site, sliding, source, zone
 
@@ -320,63 +317,23 @@ def test_a_long_list_of_exempt_users_is_read_again_when_it_changes(place):
 
 
 def test_a_list_of_another_server_is_fetched_and_kept(place):
-    answers = {"/bots": b"198.51.100.0/24 # ours\nbob\n192.0.2.1\n"}
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):  # pylint: disable=invalid-name
-            body = answers.get(self.path, b"")
-            self.send_response(200 if body else 404)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):  # pylint: disable=arguments-differ
-            pass
-
-    log, server = place.write("log", ""), http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    log, server = place.write("log", ""), ListServer({"/bots": b"198.51.100.0/24 # ours\nbob\n192.0.2.1\n"})
     zones = site()
     zones[0]["key"] = ["ip"]
     config = place.config(zones, [source(log)],
-                          exempt=[{"list": f"http://127.0.0.1:{server.server_port}/bots"}])
+                          exempt=[{"list": f"{server.address}/bots"}])
     lines = "".join(burst("joe", 4, ip=ip) for ip in ("198.51.100.7", "192.0.2.1", "192.0.2.2"))
     weir = follow(place, config)
     until(lambda: "1 entries of the list" in weir.said(), "the list is there", running=weir)
     place.append("log", lines)
     until_keys(place, weir, "192.0.2.2")
     assert weir.stop() == DONE, weir.said()
-    server.shutdown()
-    server.server_close()
+    server.stop()
     weir = follow(place, config)
     until(lambda: "stays in use" in weir.said(), "the copy stays", running=weir)
     place.append("log", lines + burst("joe", 4, ip="192.0.2.3"))
     until_keys(place, weir, "192.0.2.2", "192.0.2.3")
     assert weir.stop() == DONE, weir.said()
-
-
-class NameServer:
-    """A name server of few names: {(name, type): bytes of the answer}."""
-
-    def __init__(self, records):
-        self._records = records
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    @staticmethod
-    def name(text):
-        """A name as messages have it."""
-        return b"".join(bytes([len(part)]) + part.encode() for part in text.split(".")) + b"\0"
-
-    def _serve(self):
-        while True:
-            query, client = self._socket.recvfrom(1024)
-            end = query.index(b"\0", 12) + 1
-            question, kind = query[12:end + 4], query[end + 1]
-            data = self._records.get((query[12:end].lower(), kind))
-            answer = b"" if data is None else b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 60, len(data)) + data
-            code = 0x8180 if data is not None else 0x8183
-            self._socket.sendto(query[:2] + struct.pack(">HHHHH", code, 1, data is not None, 0, 0) + question + answer, client)
 
 
 def test_a_robot_is_exempt_once_its_name_is_known(place):

@@ -593,7 +593,7 @@ static void watch(struct follow *follow)
 		announce(&announcements, follow);
 		late_note_watch(&late, &parts, follow->log);
 		memory_note_watch(&memory, &parts, follow->options->config->limiter.memory_bytes, follow->log);
-		limiter_checks_look(follow->checks);
+		limiter_checks_look(follow->checks, NULL);
 		show_progress(follow);
 		nanosleep(&(struct timespec){.tv_nsec = WATCH_PERIOD_MS * 1000000L}, NULL);
 	}

@@ -54,8 +54,10 @@ static const struct {
 } sections[] = {
 	{"Collecting: `weir-collector`, `weir run`",
      inputs_metrics_describe,
-     {&collector_metric_table, &sender_metric_table, &weir_exempt_fetch_metric_table, &weir_verified_hosts_metric_table,
-      NULL}},
+     {&collector_metric_table, &sender_metric_table, NULL}},
+	{"Lists of `exempt`, and robots: `weir-collector`, `weir run`, `weir-limiter` that checks requests",
+     NULL,
+     {&weir_exempt_fetch_metric_table, &weir_verified_hosts_metric_table, NULL}},
 	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
 	{"Limiting: `weir-limiter`, `weir run`", NULL, {&limiter_metric_table, NULL}},
 	{"Checks: `weir-limiter`, `weir run`", NULL, {&limiter_checks_metric_table, NULL}},

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies come into files, which each worker's matcher looks at every second (limiter/check/request). */
+#include "limiter/daemon/checks_lists.h"
+
+#include "common/base/alloc.h"
+#include "common/base/stop.h"
+#include "common/exempt/exempt_fetch.h"
+
+#include <stdlib.h>
+
+struct checks_lists {
+	struct weir_exempt_lists *lists;
+	struct weir_exempt_fetch *fetch; /* NULL: nothing is fetched */
+	uint64_t version;                /* of the policy whose lists are */
+	char folder[WEIR_PATH_BYTES];
+};
+
+struct checks_lists *checks_lists_new(const struct weir_config *config, const char *state, const struct weir_log *log)
+{
+	struct checks_lists *lists = weir_alloc(1, sizeof *lists);
+	struct weir_error ignored; /* a path that is too long is told by who opens the state */
+	bool kept =
+		state != NULL && weir_path_format(lists->folder, &ignored, "%s/" WEIR_EXEMPT_LISTS_FOLDER, state) == WEIR_OK;
+	lists->lists = weir_exempt_lists_new(kept ? lists->folder : NULL, log);
+	if (!kept)
+		return lists;
+	const struct weir_exempt_fetch_options fetch = {.folder = lists->folder,
+	                                                .interval_ms = config->collector.list_interval_ms,
+	                                                .again_ms = WEIR_EXEMPT_FETCH_AGAIN_MS,
+	                                                .log = log};
+	const struct weir_verified_hosts_options hosts = weir_verified_hosts_usual(config->collector.resolver, log);
+	lists->fetch = weir_exempt_fetch_new(&fetch);
+	weir_exempt_lists_verify(lists->lists, &hosts);
+	return lists;
+}
+
+void checks_lists_free(struct checks_lists *lists)
+{
+	if (lists == NULL)
+		return;
+	weir_exempt_fetch_free(lists->fetch);
+	weir_exempt_lists_free(lists->lists);
+	free(lists);
+}
+
+struct weir_exempt_lists *checks_lists_get(const struct checks_lists *lists)
+{
+	return lists->lists;
+}
+
+void checks_lists_look(struct checks_lists *lists, const struct weir_policy *newest)
+{
+	if (lists == NULL || newest == NULL || newest->version == lists->version)
+		return;
+	lists->version = newest->version;
+	weir_exempt_fetch_set(lists->fetch, newest, 0, weir_stop_flag());
+}
+
+void checks_lists_metrics(const struct checks_lists *lists, struct weir_text *page)
+{
+	if (lists == NULL)
+		return;
+	weir_exempt_fetch_metrics(lists->fetch, page);
+	weir_verified_hosts_metrics(weir_exempt_lists_hosts(lists->lists), page);
+}
