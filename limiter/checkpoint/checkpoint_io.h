@@ -47,6 +47,7 @@ struct checkpoint_job {
 	uint32_t segment_count;
 	bool later;                    /* nobody waits for it */
 	bool checks;                   /* for the worker: checks wait for it */
+	bool more;                     /* for the worker: what waits needs the next job's segments, too */
 	uint64_t stored;               /* for the worker: how many checkpoints were stored when it was submitted */
 	struct checkpoint_blobs blobs; /* the answer */
 	/* take, policies */

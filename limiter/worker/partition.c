@@ -487,7 +487,7 @@ static void be_loaded(struct partition *partition, struct checkpoint_job *job)
 		partition_policies_read(partition);
 	else if (job->checks)
 		partition_checks_loaded(&partition->checks);
-	else if (!job->later)
+	else if (!job->later && !job->more)
 		partition_resume(partition);
 }
 

@@ -16,6 +16,7 @@
 
 enum {
 	SWEEP_BUCKETS = 256, /* housekeeping per frame, plus two buckets for each that was made */
+	READ_SEGMENTS = 16,  /* at a time: while some are brought into memory, the next ones are read */
 };
 
 /* ---- the queue ---- */
@@ -37,17 +38,29 @@ void partition_cut_queue(struct partition *partition, uint32_t from)
 	partition->queued = partition->queued < from ? partition->queued : from;
 }
 
+static void submit_segments(struct partition *partition, const uint32_t *segments, uint32_t count, bool more)
+{
+	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_LOAD);
+	job->segments = weir_alloc(count, sizeof *segments);
+	memcpy(job->segments, segments, count * sizeof *segments);
+	job->segment_count = count;
+	job->more = more;
+	partition_submit(partition, job);
+}
+
 /* Asks for what the waiting message needs: segments, or otherwise a policy. */
 static void submit_load(struct partition *partition)
 {
 	uint32_t count;
 	const uint32_t *missing = lane_missing(partition->lane, &count);
-	struct checkpoint_job *job = partition_job(partition, count > 0 ? CHECKPOINT_LOAD : CHECKPOINT_POLICIES);
-	job->registry = partition->tools->core->options.registry;
-	job->segments = weir_alloc(count, sizeof *job->segments);
+	for (uint32_t at = 0; at < count; at += READ_SEGMENTS) {
+		uint32_t left = count - at;
+		submit_segments(partition, missing + at, left < READ_SEGMENTS ? left : READ_SEGMENTS, left > READ_SEGMENTS);
+	}
 	if (count > 0)
-		memcpy(job->segments, missing, count * sizeof *job->segments);
-	job->segment_count = count;
+		return;
+	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_POLICIES);
+	job->registry = partition->tools->core->options.registry;
 	partition_submit(partition, job);
 }
 
