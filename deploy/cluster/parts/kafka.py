@@ -115,7 +115,8 @@ class Broker(Server):
 
     def command(self):
         classes = self.class_options or self._archive()
-        return self._java("-Xms256m", "-Xmx512m", *classes, main="kafka.Kafka") + [self.path("server.properties")]
+        more = os.environ.get("WEIR_CLUSTER_JAVA", "").split()
+        return self._java("-Xms256m", "-Xmx512m", *more, *classes, main="kafka.Kafka") + [self.path("server.properties")]
 
     @staticmethod
     def _archive():
