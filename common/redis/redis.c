@@ -3,7 +3,9 @@
 #include "common/redis/redis.h"
 
 #include "common/base/alloc.h"
+#include "common/base/clock.h"
 #include "common/redis/redis_tls.h"
+#include "common/redis/resolve.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,13 +27,20 @@ static const redisReply *reply_of(const struct weir_redis_answer *answer)
 	return (const redisReply *)(const void *)answer;
 }
 
+static void let_go(struct weir_redis *link)
+{
+	if (link->context != NULL)
+		redisFree(link->context); /* with the clear end, by which TLS ends */
+	weir_redis_tls_free(link->tls);
+	link->context = NULL;
+	link->tls = NULL;
+}
+
 void weir_redis_close(struct weir_redis *link)
 {
 	if (link == NULL)
 		return;
-	if (link->context != NULL)
-		redisFree(link->context); /* with the clear end, by which TLS ends */
-	weir_redis_tls_free(link->tls);
+	let_go(link);
 	free(link);
 }
 
@@ -96,27 +105,43 @@ static enum weir_status greet(struct weir_redis *link, const struct weir_redis_u
 	return status == WEIR_OK ? weir_redis_receive(link, NULL, error) : status;
 }
 
-static enum weir_status reach(struct weir_redis *link, const struct weir_redis_url *url, int timeout_ms,
-                              struct weir_error *error)
+static enum weir_status reach_one(struct weir_redis *link, const struct weir_redis_url *url, const char *address,
+                                  int timeout_ms, struct weir_error *error)
 {
 	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	int fd = -1;
 	if (url->tls) {
 		enum weir_status status =
-			weir_redis_tls_connect(url->host, url->port, url->ca, timeout_ms, &link->tls, &fd, error);
-		if (status != WEIR_OK) {
-			weir_error_prefix(error, "%s", link->name);
+			weir_redis_tls_connect(url->host, address, url->port, url->ca, timeout_ms, &link->tls, &fd, error);
+		if (status != WEIR_OK)
 			return status;
-		}
 	}
-	link->context = url->tls ? redisConnectFd(fd) : redisConnectWithTimeout(url->host, url->port, timeout);
+	link->context = url->tls ? redisConnectFd(fd) : redisConnectWithTimeout(address, url->port, timeout);
 	if (link->context == NULL && fd >= 0)
 		close(fd);
 	if (link->context == NULL)
-		return weir_fail(error, WEIR_IO, "%s: out of memory", link->name);
-	if (link->context->err != 0 || redisSetTimeout(link->context, timeout) != REDIS_OK)
-		return weir_fail(error, WEIR_IO, "%s: %s", link->name, link->context->errstr);
-	return WEIR_OK;
+		return weir_fail(error, WEIR_IO, "out of memory");
+	return link->context->err == 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", link->context->errstr);
+}
+
+/* The first of the host's addresses that answers, all of them in the time for one. */
+static enum weir_status reach(struct weir_redis *link, const struct weir_redis_url *url, int timeout_ms,
+                              struct weir_error *error)
+{
+	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
+	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+	struct weir_resolved found = {0};
+	enum weir_status status = weir_resolve(url->host, timeout_ms, &found, error);
+	for (uint32_t i = 0; i < found.count && (i == 0 || status != WEIR_OK); i++) {
+		int64_t left_ms = end_ms - weir_monotonic_ms();
+		let_go(link);
+		status = reach_one(link, url, found.addresses[i], left_ms > 1 ? (int)left_ms : 1, error);
+	}
+	if (status == WEIR_OK && redisSetTimeout(link->context, timeout) != REDIS_OK)
+		status = weir_fail(error, WEIR_IO, "%s", link->context->errstr);
+	if (status != WEIR_OK)
+		weir_error_prefix(error, "%s", link->name);
+	return status;
 }
 
 enum weir_status weir_redis_open(const struct weir_redis_url *url, int timeout_ms, struct weir_redis **link,

@@ -143,17 +143,16 @@ static int connect_one(const struct addrinfo *at, int64_t end_ms)
 	return -1;
 }
 
-static enum weir_status connect_to(struct weir_redis_tls *tls, const char *host, uint16_t port, int64_t end_ms,
+static enum weir_status connect_to(struct weir_redis_tls *tls, const char *address, uint16_t port, int64_t end_ms,
                                    struct weir_error *error)
 {
 	char service[8];
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
 	snprintf(service, sizeof service, "%u", port);
-	int why = getaddrinfo(host, service, &hints, &found);
+	int why = getaddrinfo(address, service, &hints, &found);
 	if (why != 0)
 		return weir_fail(error, WEIR_IO, "%s", gai_strerror(why));
-	for (const struct addrinfo *at = found; at != NULL && tls->server < 0; at = at->ai_next)
-		tls->server = connect_one(at, end_ms);
+	tls->server = connect_one(found, end_ms);
 	int reason = errno;
 	freeaddrinfo(found);
 	return tls->server >= 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", strerror(reason));
@@ -218,8 +217,8 @@ static enum weir_status begin_to_carry(struct weir_redis_tls *tls, int *fd, stru
 	return WEIR_OK;
 }
 
-enum weir_status weir_redis_tls_connect(const char *host, uint16_t port, const char *ca, int timeout_ms,
-                                        struct weir_redis_tls **out, int *fd, struct weir_error *error)
+enum weir_status weir_redis_tls_connect(const char *host, const char *address, uint16_t port, const char *ca,
+                                        int timeout_ms, struct weir_redis_tls **out, int *fd, struct weir_error *error)
 {
 	struct weir_redis_tls *tls = weir_alloc(1, sizeof *tls);
 	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
@@ -229,7 +228,7 @@ enum weir_status weir_redis_tls_connect(const char *host, uint16_t port, const c
 	if (ca != NULL && access(ca, R_OK) != 0)
 		status = weir_fail(error, WEIR_IO, "TLS: cannot open %s: %s", ca, strerror(errno));
 	if (status == WEIR_OK)
-		status = connect_to(tls, host, port, end_ms, error);
+		status = connect_to(tls, address, port, end_ms, error);
 	if (status == WEIR_OK && !prepare(tls, host, ca))
 		status = weir_fail(error, WEIR_IO, "TLS: %s%s%s", ca != NULL ? ca : "", ca != NULL ? ": " : "", reason_of(tls));
 	if (status == WEIR_OK)

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import random
+import socket
 import ssl
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from support.exempt import ListServer, NameServer
 from support.place import PATIENCE_S, free_port, until
 from support.redis import Redis, RedisError
 from support.roles import Roles
+from support.small_disk import enter_namespace, instead
 from support.traffic import sliding, zone
 
 from parts import tls
@@ -48,6 +50,7 @@ def answered(key):
 for line in sys.stdin:
     print(json.dumps([answered(key) for key in json.loads(line)]), flush=True)
 """
+NO_NAMESPACE = enter_namespace()
 LIMIT = 20
 ZONES = [zone("site", [sliding(LIMIT, "1h")]),
          zone("nets", [sliding(LIMIT, "1h")], key=[{"field": "ip", "prefix6": 64}])]
@@ -320,6 +323,40 @@ def test_http_at_any_limiter(place):
                     answer = until(lambda client=client, caller=caller: [answer for status, answer in [caller.check(zone="site", key=client, peek=True)]
                                                                          if status == 200 and "remaining" in answer], "it is answered")[0]
                     assert answer["limit"] == LIMIT and not answer["allowed"] and answer["remaining"] == 0, (client, answer, each)
+
+
+def test_name_servers_that_are_silent(place):
+    """A limiter whose name cannot be asked for: checks of its keys are unavailable, others are answered, all of them soon, and
+    who asks ends soon, too. The system's resolver would wait for ten seconds."""
+    if NO_NAMESPACE:
+        raise cases.Skipped(NO_NAMESPACE)
+    silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        silent.bind(("127.0.0.53", 53))
+    except OSError as error:
+        raise cases.Skipped(f"no port of a name server: {error}") from error
+    conf = place.write("resolv.conf", "nameserver 127.0.0.53\noptions timeout:5 attempts:2\n")
+    with silent, cluster.shared() as servers, Roles(place, servers, ZONES, **SECTIONS) as roles, instead("/etc/resolv.conf", conf):
+        roles.apply()
+        here = limiter(roles, "here")
+        until_answered([here])
+        there = limiter(roles, "there", advertise="limiter.weir.test:6390").until_up()
+        until(lambda: all(one.value("weir_limiter_partitions", state="live") > 0 for one in (here, there)),
+              "each has partitions", running=there.run)
+        silent.recv(512)  # somebody wants to know
+        with Raw(here.checks) as raw:
+            outcomes = set()
+            until_s = time.monotonic() + 12
+            while time.monotonic() < until_s:
+                began = time.monotonic()
+                answers = [check(raw, "WEIR.PEEK", key, "site") for key in KEYS]
+                assert time.monotonic() - began < 4, "checks wait for the name servers"
+                outcomes |= {isinstance(answer, str) for answer in answers}
+            assert outcomes == {True, False}, outcomes
+        began = time.monotonic()
+        assert here.stop() == 0
+        assert time.monotonic() - began < 8, "it waits for the name servers"
+        there.stop()
 
 
 def test_lists_and_robots_are_exempt_at_a_limiter(place):

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small file systems of memory that fill up, seen by this process and its children alone.
+"""Small file systems of memory that fill up, and files of the system's, seen by this process and its children alone.
 
 Mounting needs a mount namespace of one's own: as root, or in a user namespace
 where the kernel lets users have them. What is mounted goes away with the process.
 """
 
+import contextlib
 import ctypes
 import os
 
 _CLONE_NEWNS, _CLONE_NEWUSER = 0x00020000, 0x10000000
-_MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x4000, 1 << 18, 2
+_MS_BIND, _MS_REC, _MS_PRIVATE, _MNT_DETACH = 0x1000, 0x4000, 1 << 18, 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -26,6 +27,17 @@ def enter_namespace():
     if _LIBC.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None) != 0:
         return f"mounts cannot be made private: {os.strerror(ctypes.get_errno())}"
     return None
+
+
+@contextlib.contextmanager
+def instead(path, file):
+    """Has a file seen at another's path."""
+    if _LIBC.mount(os.fsencode(file), os.fsencode(path), None, _MS_BIND, None) != 0:
+        raise OSError(ctypes.get_errno(), f"cannot mount: {os.strerror(ctypes.get_errno())}")
+    try:
+        yield
+    finally:
+        _LIBC.umount2(os.fsencode(path), _MNT_DETACH)
 
 
 class SmallDisk:
