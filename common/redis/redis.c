@@ -124,7 +124,7 @@ static enum weir_status reach_one(struct weir_redis *link, const struct weir_red
 	return link->context->err == 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", link->context->errstr);
 }
 
-/* The first of the host's addresses that answers, all of them in the time for one. */
+/* The first of the host's addresses that answers. Each has its share of the time that is left, so that none uses it up. */
 static enum weir_status reach(struct weir_redis *link, const struct weir_redis_url *url, int timeout_ms,
                               struct weir_error *error)
 {
@@ -133,9 +133,9 @@ static enum weir_status reach(struct weir_redis *link, const struct weir_redis_u
 	struct weir_resolved found = {0};
 	enum weir_status status = weir_resolve(url->host, timeout_ms, &found, error);
 	for (uint32_t i = 0; i < found.count && (i == 0 || status != WEIR_OK); i++) {
-		int64_t left_ms = end_ms - weir_monotonic_ms();
+		int64_t share_ms = (end_ms - weir_monotonic_ms()) / (found.count - i);
 		let_go(link);
-		status = reach_one(link, url, found.addresses[i], left_ms > 1 ? (int)left_ms : 1, error);
+		status = reach_one(link, url, found.addresses[i], share_ms > 1 ? (int)share_ms : 1, error);
 	}
 	if (status == WEIR_OK && redisSetTimeout(link->context, timeout) != REDIS_OK)
 		status = weir_fail(error, WEIR_IO, "%s", link->context->errstr);

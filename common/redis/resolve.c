@@ -16,7 +16,7 @@ struct question {
 	char host[WEIR_RESOLVE_HOST_BYTES]; /* "": unused */
 	bool asked;                         /* a thread waits for its answer */
 	int why;                            /* of getaddrinfo; 0: found */
-	int64_t answered_ms;
+	int64_t answered_ms;                /* monotonic; 0: it was not */
 	struct weir_resolved found;
 };
 
@@ -97,7 +97,8 @@ static enum weir_status wait_for(const char *host, int timeout_ms, struct weir_r
 	struct weir_deadline deadline = weir_deadline_in_ms(timeout_ms);
 	struct question *question = place_of(host);
 	bool known = question != NULL && strcmp(question->host, host) == 0;
-	bool fresh = known && weir_monotonic_ms() - question->answered_ms < WEIR_RESOLVE_KEPT_MS;
+	bool fresh =
+		known && question->answered_ms > 0 && weir_monotonic_ms() - question->answered_ms < WEIR_RESOLVE_KEPT_MS;
 	if (question == NULL || (!(known && question->asked) && !fresh && !begin(question, host)))
 		return weir_fail(error, WEIR_IO, "cannot ask for its address now");
 	while (question->asked && weir_condition_wait(&answered, &lock, &deadline))
