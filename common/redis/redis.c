@@ -125,13 +125,13 @@ static enum weir_status reach_one(struct weir_redis *link, const struct weir_red
 }
 
 /* The first of the host's addresses that answers. Each has its share of the time that is left, so that none uses it up. */
-static enum weir_status reach(struct weir_redis *link, const struct weir_redis_url *url, int timeout_ms,
-                              struct weir_error *error)
+static enum weir_status reach(struct weir_redis *link, const struct weir_redis_url *url, struct weir_question *question,
+                              int timeout_ms, struct weir_error *error)
 {
 	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
 	struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	struct weir_resolved found = {0};
-	enum weir_status status = weir_resolve(url->host, timeout_ms, &found, error);
+	enum weir_status status = weir_resolve(question, url->host, timeout_ms, &found, error);
 	for (uint32_t i = 0; i < found.count && (i == 0 || status != WEIR_OK); i++) {
 		int64_t share_ms = (end_ms - weir_monotonic_ms()) / (found.count - i);
 		let_go(link);
@@ -144,12 +144,14 @@ static enum weir_status reach(struct weir_redis *link, const struct weir_redis_u
 	return status;
 }
 
-enum weir_status weir_redis_open(const struct weir_redis_url *url, int timeout_ms, struct weir_redis **link,
-                                 struct weir_error *error)
+enum weir_status weir_redis_open(const struct weir_redis_url *url, struct weir_question *question, int timeout_ms,
+                                 struct weir_redis **link, struct weir_error *error)
 {
 	struct weir_redis *made = weir_alloc(1, sizeof *made);
+	struct weir_question *once = question == NULL ? weir_question_new() : NULL;
 	snprintf(made->name, sizeof made->name, "Redis at %.100s:%u", url->host, url->port);
-	enum weir_status status = reach(made, url, timeout_ms, error);
+	enum weir_status status = reach(made, url, question != NULL ? question : once, timeout_ms, error);
+	weir_question_free(once);
 	if (status == WEIR_OK)
 		status = greet(made, url, error);
 	if (status != WEIR_OK) {

@@ -10,6 +10,7 @@
 
 #include "common/base/span.h"
 #include "common/base/status.h"
+#include "common/redis/resolve.h"
 
 struct weir_redis_url {
 	char *host, *user, *password; /* user and password: NULL if there is none */
@@ -27,9 +28,13 @@ void weir_redis_url_deinit(struct weir_redis_url *url);
 struct weir_redis;
 struct weir_redis_answer;
 
-/** @param timeout_ms  of connecting, and of every answer. @return WEIR_OK; WEIR_IO */
-WEIR_MUST_USE enum weir_status weir_redis_open(const struct weir_redis_url *url, int timeout_ms,
-                                               struct weir_redis **link, struct weir_error *error);
+/**
+ * @param question    for the host's addresses, of who connects again and again; NULL: asked anew by each call
+ * @param timeout_ms  of connecting, and of every answer; finding the addresses takes as long at most
+ * @return WEIR_OK; WEIR_IO
+ */
+WEIR_MUST_USE enum weir_status weir_redis_open(const struct weir_redis_url *url, struct weir_question *question,
+                                               int timeout_ms, struct weir_redis **link, struct weir_error *error);
 /** NULL is fine. */
 void weir_redis_close(struct weir_redis *link);
 

@@ -1,34 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions stand in a table of the process, as the threads that ask them may outlive whoever wanted to know. */
+/* A question belongs to who wants to know and to the thread that asks: the last of both frees it. */
 #include "common/redis/resolve.h"
 
-#include "common/base/clock.h"
+#include "common/base/alloc.h"
 #include "common/base/deadline.h"
 
 #include <netdb.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-struct question {
-	char host[WEIR_RESOLVE_HOST_BYTES]; /* "": unused */
-	bool asked;                         /* a thread waits for its answer */
-	int why;                            /* of getaddrinfo; 0: found */
-	int64_t answered_ms;                /* monotonic; 0: it was not */
+struct question_state {
+	pthread_mutex_t lock;
+	pthread_cond_t answered;
+	bool given_up; /* nobody wants to know any more */
+	bool done;
+	int why; /* of getaddrinfo; 0: found */
+	char host[WEIR_RESOLVE_HOST_BYTES];
 	struct weir_resolved found;
 };
 
-static pthread_once_t prepared = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t answered; /* some question */
-static struct question questions[WEIR_RESOLVE_NAMES_MAX];
-
-static void prepare(void)
-{
-	weir_condition_init(&answered);
-}
+struct weir_question {
+	struct question_state *asked; /* NULL: nothing is */
+};
 
 /* @return 0, or what getaddrinfo said */
 static int look_up(const char *host, int flags, struct weir_resolved *found)
@@ -46,79 +43,100 @@ static int look_up(const char *host, int flags, struct weir_resolved *found)
 	return found->count > 0 ? 0 : EAI_NONAME;
 }
 
+static void free_state(struct question_state *state)
+{
+	pthread_cond_destroy(&state->answered);
+	pthread_mutex_destroy(&state->lock);
+	free(state);
+}
+
 static void *ask(void *context)
 {
-	struct question *question = context;
-	char host[WEIR_RESOLVE_HOST_BYTES];
+	struct question_state *state = context;
 	struct weir_resolved found;
-	pthread_mutex_lock(&lock);
-	memcpy(host, question->host, sizeof host);
-	pthread_mutex_unlock(&lock);
-	int why = look_up(host, 0, &found);
-	pthread_mutex_lock(&lock);
-	question->why = why;
-	question->found = found;
-	question->answered_ms = weir_monotonic_ms();
-	question->asked = false;
-	pthread_cond_broadcast(&answered);
-	pthread_mutex_unlock(&lock);
+	int why = look_up(state->host, 0, &found);
+	pthread_mutex_lock(&state->lock);
+	bool last = state->given_up;
+	state->why = why;
+	state->found = found;
+	state->done = true;
+	pthread_cond_signal(&state->answered);
+	pthread_mutex_unlock(&state->lock);
+	if (last)
+		free_state(state);
 	return NULL;
 }
 
-/* The question of a host, or the place for it: of those that are answered, the oldest. @return NULL: there is none */
-static struct question *place_of(const char *host)
-{
-	struct question *oldest = NULL;
-	for (size_t i = 0; i < WEIR_RESOLVE_NAMES_MAX; i++) {
-		struct question *question = &questions[i];
-		if (strcmp(question->host, host) == 0)
-			return question;
-		if (!question->asked && (oldest == NULL || question->answered_ms < oldest->answered_ms))
-			oldest = question;
-	}
-	return oldest;
-}
-
-/* @return whether a thread asks now */
-static bool begin(struct question *question, const char *host)
+/* @return NULL: no thread can be had */
+static struct question_state *begin(const char *host)
 {
 	pthread_t thread;
-	snprintf(question->host, sizeof question->host, "%s", host);
-	question->answered_ms = 0;
-	question->asked = pthread_create(&thread, NULL, ask, question) == 0;
-	if (question->asked)
-		pthread_detach(thread);
-	return question->asked;
+	struct question_state *state = weir_alloc(1, sizeof *state);
+	pthread_mutex_init(&state->lock, NULL);
+	weir_condition_init(&state->answered);
+	snprintf(state->host, sizeof state->host, "%s", host);
+	if (pthread_create(&thread, NULL, ask, state) != 0) {
+		free_state(state);
+		return NULL;
+	}
+	pthread_detach(thread);
+	return state;
 }
 
-static enum weir_status wait_for(const char *host, int timeout_ms, struct weir_resolved *found,
-                                 struct weir_error *error)
+static void give_up(struct weir_question *question)
+{
+	struct question_state *state = question->asked;
+	if (state == NULL)
+		return;
+	question->asked = NULL;
+	pthread_mutex_lock(&state->lock);
+	bool last = state->done;
+	state->given_up = true;
+	pthread_mutex_unlock(&state->lock);
+	if (last)
+		free_state(state);
+}
+
+struct weir_question *weir_question_new(void)
+{
+	return weir_alloc(1, sizeof(struct weir_question));
+}
+
+void weir_question_free(struct weir_question *question)
+{
+	if (question == NULL)
+		return;
+	give_up(question);
+	free(question);
+}
+
+/* @return whether it was answered in time */
+static bool wait_for(struct question_state *state, int timeout_ms)
 {
 	struct weir_deadline deadline = weir_deadline_in_ms(timeout_ms);
-	struct question *question = place_of(host);
-	bool known = question != NULL && strcmp(question->host, host) == 0;
-	bool fresh =
-		known && question->answered_ms > 0 && weir_monotonic_ms() - question->answered_ms < WEIR_RESOLVE_KEPT_MS;
-	if (question == NULL || (!(known && question->asked) && !fresh && !begin(question, host)))
-		return weir_fail(error, WEIR_IO, "cannot ask for its address now");
-	while (question->asked && weir_condition_wait(&answered, &lock, &deadline))
+	pthread_mutex_lock(&state->lock);
+	while (!state->done && weir_condition_wait(&state->answered, &state->lock, &deadline))
 		;
-	/* While nobody looked, another name may have been given the place. */
-	if (question->asked || strcmp(question->host, host) != 0)
-		return weir_fail(error, WEIR_IO, "the name servers do not answer in time");
-	*found = question->found;
-	return question->why == 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", gai_strerror(question->why));
+	bool done = state->done;
+	pthread_mutex_unlock(&state->lock);
+	return done;
 }
 
-enum weir_status weir_resolve(const char *host, int timeout_ms, struct weir_resolved *found, struct weir_error *error)
+enum weir_status weir_resolve(struct weir_question *question, const char *host, int timeout_ms,
+                              struct weir_resolved *found, struct weir_error *error)
 {
 	if (look_up(host, AI_NUMERICHOST, found) == 0)
 		return WEIR_OK;
 	if (strlen(host) >= WEIR_RESOLVE_HOST_BYTES)
 		return weir_fail(error, WEIR_IO, "%s", gai_strerror(EAI_NONAME));
-	pthread_once(&prepared, prepare);
-	pthread_mutex_lock(&lock);
-	enum weir_status status = wait_for(host, timeout_ms, found, error);
-	pthread_mutex_unlock(&lock);
-	return status;
+	if (question->asked != NULL && strcmp(question->asked->host, host) != 0)
+		give_up(question);
+	if (question->asked == NULL && (question->asked = begin(host)) == NULL)
+		return weir_fail(error, WEIR_IO, "cannot start a thread that asks for its address");
+	if (!wait_for(question->asked, timeout_ms))
+		return weir_fail(error, WEIR_IO, "the name servers do not answer in time");
+	*found = question->asked->found;
+	int why = question->asked->why;
+	give_up(question);
+	return why == 0 ? WEIR_OK : weir_fail(error, WEIR_IO, "%s", gai_strerror(why));
 }

@@ -17,9 +17,10 @@ struct peer_link {
 	pthread_t thread;
 	struct forward_figures figures;
 	/* the thread's */
-	struct weir_redis *connection; /* NULL: there is none */
-	uint32_t version;              /* of the place that it leads to */
-	int64_t retry_ms, backoff_ms;  /* monotonic: no connection is tried before */
+	struct weir_question *question; /* where the place is */
+	struct weir_redis *connection;  /* NULL: there is none */
+	uint32_t version;               /* of the place that it leads to */
+	int64_t retry_ms, backoff_ms;   /* monotonic: no connection is tried before */
 	struct weir_fault fault;
 	struct weir_text out;
 	size_t sent; /* of out */

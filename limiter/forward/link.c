@@ -110,7 +110,7 @@ static bool connect_to(struct peer_link *link)
 	                                   .tls = options->tls,
 	                                   .ca = options->ca};
 	link->version = place.version;
-	if (weir_redis_open(&url, LINK_CONNECT_MS, &link->connection, &error) != WEIR_OK) {
+	if (weir_redis_open(&url, link->question, LINK_CONNECT_MS, &link->connection, &error) != WEIR_OK) {
 		link->connection = NULL;
 		fail(link, CHECK_WHY_MOVING, error.text);
 		return false;
@@ -312,6 +312,7 @@ void *link_serve(void *context)
 	struct peer_link *link = context;
 	int wake = mail_wake(link->options->mail, link->options->first_inbox + link->place);
 	int64_t look_ms = 0;
+	link->question = weir_question_new();
 	weir_resp_init(&link->in, TEXT_KEPT_BYTES);
 	while (!*link->stop) {
 		int64_t now_ms = weir_monotonic_ms();
@@ -336,5 +337,6 @@ void *link_serve(void *context)
 	take_mail(link, false);
 	weir_text_deinit(&link->out);
 	weir_resp_deinit(&link->in);
+	weir_question_free(link->question);
 	return NULL;
 }

@@ -14,13 +14,14 @@ enum { CONNECT_MS = 3000, STEP_MS = 200 };
 
 void redis_server_init(struct redis_server *server, struct queue_source *queue, uint32_t text_max)
 {
-	*server = (struct redis_server){.queue = queue};
+	*server = (struct redis_server){.queue = queue, .question = weir_question_new()};
 	weir_resp_init(&server->resp, text_max);
 }
 
 void redis_server_deinit(struct redis_server *server)
 {
 	redis_server_close(server);
+	weir_question_free(server->question);
 	weir_resp_deinit(&server->resp);
 	weir_text_deinit(&server->out);
 }
@@ -56,7 +57,7 @@ enum weir_status redis_server_open(struct redis_server *server, const struct wei
 	weir_resp_reset(&server->resp);
 	weir_text_clear(&server->out);
 	snprintf(server->name, sizeof server->name, "Redis at %.120s:%u", url->host, url->port);
-	enum weir_status status = weir_redis_open(url, CONNECT_MS, &server->link, error);
+	enum weir_status status = weir_redis_open(url, server->question, CONNECT_MS, &server->link, error);
 	if (status == WEIR_OK)
 		status = check_role(server, error);
 	if (status != WEIR_OK)

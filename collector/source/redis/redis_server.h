@@ -13,10 +13,11 @@
 #include "common/resp/resp.h"
 
 struct redis_server {
-	struct queue_source *queue; /* whose end ends every wait; what was taken is handed on before one */
-	struct weir_redis *link;    /* NULL: not connected */
-	char name[160];             /* "Redis at 127.0.0.1:6379" */
-	struct weir_text out;       /* commands that are not sent yet */
+	struct queue_source *queue;     /* whose end ends every wait; what was taken is handed on before one */
+	struct weir_question *question; /* where it is */
+	struct weir_redis *link;        /* NULL: not connected */
+	char name[160];                 /* "Redis at 127.0.0.1:6379" */
+	struct weir_text out;           /* commands that are not sent yet */
 	struct weir_resp resp;
 	int64_t patience_ms; /* how long an answer may take */
 	bool finishing;      /* the end of the source ends no wait any more */

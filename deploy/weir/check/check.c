@@ -176,7 +176,7 @@ static enum weir_status ask(struct check *check, int64_t numbers[NUMBERS], struc
 		weir_span_of(check->zone),
 		{.at = cost, .length = (uint32_t)length},
 	};
-	enum weir_status status = weir_redis_open(&check->url, TIMEOUT_MS, &link, error);
+	enum weir_status status = weir_redis_open(&check->url, NULL, TIMEOUT_MS, &link, error);
 	if (status == WEIR_OK) {
 		weir_redis_send(link, words, WORDS_MAX);
 		status = weir_redis_receive(link, &answer, error);

@@ -37,7 +37,8 @@ enum {
 struct redis_target {
 	struct target target;
 	struct weir_redis_url url;
-	const char *const *zones; /* borrowed */
+	struct weir_question *question; /* where it is */
+	const char *const *zones;       /* borrowed */
 	size_t zone_count;
 	struct weir_redis *link; /* NULL: away */
 	char shas[REDIS_SCRIPT_COUNT][SHA_BYTES];
@@ -61,7 +62,7 @@ static enum weir_status connect_to(struct redis_target *redis, struct weir_error
 {
 	if (redis->link != NULL)
 		return WEIR_OK;
-	enum weir_status status = weir_redis_open(&redis->url, CONNECT_TIMEOUT_MS, &redis->link, error);
+	enum weir_status status = weir_redis_open(&redis->url, redis->question, CONNECT_TIMEOUT_MS, &redis->link, error);
 	for (int i = 0; i < REDIS_SCRIPT_COUNT && status == WEIR_OK; i++) {
 		struct weir_redis_answer *answer;
 		weir_redis_send(redis->link,
@@ -415,7 +416,7 @@ static enum weir_status read_back(struct target *target, int64_t end_ms, target_
 	char cursor[NUMBER_BYTES] = "0";
 	enum weir_status status = WEIR_OK;
 	if (redis->link == NULL) /* and no scripts: they would be written there */
-		status = weir_redis_open(&redis->url, CONNECT_TIMEOUT_MS, &redis->link, error);
+		status = weir_redis_open(&redis->url, redis->question, CONNECT_TIMEOUT_MS, &redis->link, error);
 	reading->tells_keeper = true;
 	do {
 		struct weir_redis_answer *answer;
@@ -457,6 +458,7 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	struct redis_target *redis = (struct redis_target *)target;
 	weir_redis_close(redis->link);
 	weir_redis_url_deinit(&redis->url);
+	weir_question_free(redis->question);
 	weir_text_deinit(&redis->block_key);
 	weir_text_deinit(&redis->lift_key);
 	free(redis);
@@ -497,6 +499,7 @@ enum weir_status target_redis_make(const char *rest, const struct target_options
 	struct redis_target *made = weir_alloc(1, sizeof *made);
 	made->target.ops = &ops;
 	made->url = url;
+	made->question = weir_question_new();
 	made->zones = options->zones;
 	made->zone_count = options->zone_count;
 	made->partitions = options->partitions;
