@@ -9,7 +9,19 @@
 
 #include <stdio.h>
 
-enum { V4_WHOLE = 32, V4_IN_V6 = 96 };
+enum { V4_WHOLE = 32, V6_WHOLE = 128, V4_IN_V6 = 96 };
+
+/* Whether the values of a field are addresses, which have one form in every key; of `ip` they are (semantics.md). */
+static bool is_address(const struct weir_key_field *field)
+{
+	return field->grouped || strcmp(field->field, "ip") == 0;
+}
+
+/* Whether an address may be written in more than one way, or stands for a network. */
+static bool varies(const struct weir_key_field *field, struct weir_span value)
+{
+	return (field->grouped && field->prefix4 != V4_WHOLE) || memchr(value.at, ':', value.length) != NULL;
+}
 
 /* Where a value ends: at a bar that is not escaped. @return NULL: an escape of anything but `|` and `\` */
 static const char *value_end(const char *at, const char *end)
@@ -23,19 +35,18 @@ static const char *value_end(const char *at, const char *end)
 	return at;
 }
 
-/* The network that an address is counted in. @return false: the value stays as it is */
-static bool grouped_value(const struct weir_key_field *field, struct weir_span value,
+/* What an address is counted by: itself in its one form, or its network. @return false: the value stays as it is */
+static bool settled_value(const struct weir_key_field *field, struct weir_span value,
                           char text[WEIR_NETWORK_TEXT_BYTES])
 {
 	struct weir_network network;
-	if (!field->grouped || (field->prefix4 == V4_WHOLE && memchr(value.at, ':', value.length) == NULL) ||
-	    !weir_address_read(value, &network.base))
+	uint8_t prefix4 = field->grouped ? field->prefix4 : V4_WHOLE, prefix6 = field->grouped ? field->prefix6 : V6_WHOLE;
+	if (!is_address(field) || value.length == 0 || !varies(field, value) || !weir_address_read(value, &network.base))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base);
-	network.prefix = (uint8_t)(v4 ? V4_IN_V6 + field->prefix4 : field->prefix6);
-	weir_address_mask(&network.base, field->prefix4, field->prefix6);
-	(void)weir_network_format(&network, text);
-	return true;
+	network.prefix = (uint8_t)(v4 ? V4_IN_V6 + prefix4 : prefix6);
+	weir_address_mask(&network.base, prefix4, prefix6);
+	return !weir_span_equal(value, weir_span_of(weir_network_format(&network, text)));
 }
 
 /* The fields' names as a key has them: "ip|path". */
@@ -78,7 +89,7 @@ static enum weir_status join(const struct weir_zone *zone, struct weir_span give
 		if (stop == NULL || (stop < end) != (i + 1 < zone->key_count))
 			return refuse_parts(zone, error);
 		struct weir_span value = {.at = at, .length = (uint32_t)(stop - at)};
-		if (grouped_value(&zone->key[i], value, text)) {
+		if (settled_value(&zone->key[i], value, text)) {
 			value = weir_span_of(text);
 			written = true;
 		}
@@ -105,8 +116,7 @@ enum weir_status check_key(const struct weir_zone *zone, struct weir_span given,
 	*joined = given;
 	if (zone->key_count == 0)
 		return given.length == 0 ? WEIR_OK : refuse_parts(zone, error);
-	if (plain &&
-	    (!zone->key[0].grouped || (zone->key[0].prefix4 == V4_WHOLE && memchr(given.at, ':', given.length) == NULL)))
+	if (plain && (given.length == 0 || !is_address(&zone->key[0]) || !varies(&zone->key[0], given)))
 		return WEIR_OK;
 	return join(zone, given, room, joined, error);
 }

@@ -3,8 +3,8 @@
  * The joined key of a check: such that it meets the bucket that log lines of the same client meet.
  *
  * A caller writes a key as weir prints it in decisions: the values of the zone's key fields with `|` between them, `\` and
- * `|` inside of one behind a `\`. An address may be written in any way, and may be one of a network: it becomes the
- * network that the zone groups it in.
+ * `|` inside of one behind a `\`. An address of `ip`, or of a field that the zone groups, may be written in any way: it gets
+ * its one form, or becomes its network.
  */
 #ifndef LIMITER_CHECK_KEY_H
 #define LIMITER_CHECK_KEY_H

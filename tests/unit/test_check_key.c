@@ -22,6 +22,9 @@ static int make_policy(void **state)
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"two\",\"key\":[{\"field\":\"ip\",\"prefix6\":64},\"path\"],"
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
+		"{\"name\":\"user\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
+		"{\"name\":\"whole\",\"key\":[{\"field\":\"ip\",\"prefix6\":128},\"user\"],"
+		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"lines\",\"key\":[\"ip\"],\"feed\":\"log\","
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"all\",\"key\":[],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]}]";
@@ -70,8 +73,10 @@ static void a_plain_value_stays(void **state)
 {
 	(void)state;
 	expect("one", "192.0.2.1", "192.0.2.1");
-	expect("one", "2001:DB8::1", "2001:DB8::1");
+	expect("one", "2001:db8::1:2", "2001:db8::1:2");
+	expect("one", "a:b", "a:b");
 	expect("one", "", "");
+	expect("user", "2001:DB8::1", "2001:DB8::1");
 	expect("one", "a\\|b\\\\", "a\\|b\\\\");
 	expect("all", "", "");
 	expect("lines", "192.0.2.1", NULL);
@@ -88,6 +93,20 @@ static void an_address_is_counted_where_its_zone_groups_it(void **state)
 	expect("two", "192.0.2.77|/x", "192.0.2.77|/x");
 	expect("two", "2001:DB8::1|/a\\|b", "2001:db8::/64|/a\\|b");
 	expect("two", "|", "|");
+}
+
+static void an_address_has_one_form(void **state)
+{
+	(void)state;
+	expect("one", "2001:DB8::1", "2001:db8::1");
+	expect("one", "2001:db8:0:0:0:0:0:1", "2001:db8::1");
+	expect("one", "::ffff:192.0.2.7", "192.0.2.7");
+	expect("one", "::FFFF:C000:207", "192.0.2.7");
+	expect("one", "192.0.2.7:443", "192.0.2.7");
+	expect("one", "[2001:db8::1]:443", "2001:db8::1");
+	expect("one", "fe80::1%eth0", "fe80::1");
+	expect("whole", "2001:DB8::1|::ffff:192.0.2.7", "2001:db8::1|::ffff:192.0.2.7");
+	expect("whole", "::ffff:192.0.2.7|x", "192.0.2.7|x");
 }
 
 static void what_is_no_key_of_the_zone_is_refused(void **state)
@@ -126,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_plain_value_stays),
 		cmocka_unit_test(an_address_is_counted_where_its_zone_groups_it),
+		cmocka_unit_test(an_address_has_one_form),
 		cmocka_unit_test(what_is_no_key_of_the_zone_is_refused),
 		cmocka_unit_test(a_key_that_grows_beyond_the_bound_is_refused),
 	};
