@@ -147,13 +147,13 @@ static void read_on(struct collector *collector, struct record_reader *reader)
 }
 
 /* Reads one chunk of one source. @return whether there was one */
-static bool read_chunk(struct collector *collector, size_t place, bool *ended)
+static bool read_chunk(struct collector *collector, size_t place)
 {
 	struct source *source = collector->inputs->sources[place];
 	struct source_chunk chunk;
 	struct weir_error error;
 	enum weir_status status = source->ops->collect(source, NULL, &chunk, &error);
-	*ended = status == WEIR_END;
+	collector->source_ended[place] = status == WEIR_END;
 	if (status == WEIR_IO) /* one that does not follow has failed for good */
 		weir_log(collector->options.log, WEIR_LOG_ERROR, "collector", "%s", error.text);
 	if (status != WEIR_OK)
@@ -202,20 +202,20 @@ static void wait_for_more(struct collector *collector)
 	nfds_t count = 0;
 	for (size_t i = 0; i < collector->inputs->source_count && count < 64; i++) {
 		int fd = collector->inputs->sources[i]->ops->fd(collector->inputs->sources[i]);
-		if (fd >= 0)
+		if (fd >= 0 && !collector->source_ended[i]) /* a pipe that has ended would be ready for ever */
 			polls[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
 	}
 	poll(polls, count, timeout_ms);
 }
 
+/* A chunk of each source. @param all_ended  set to whether nothing more will come. @return whether there was one */
 static bool read_round(struct collector *collector, bool *all_ended)
 {
 	bool any = false;
-	*all_ended = true;
+	*all_ended = !collector->options.stays;
 	for (size_t i = 0; i < collector->inputs->source_count && going(collector); i++) {
-		bool ended;
-		any |= read_chunk(collector, i, &ended);
-		*all_ended &= ended;
+		any |= read_chunk(collector, i);
+		*all_ended &= collector->source_ended[i];
 	}
 	return any;
 }
@@ -444,6 +444,8 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 	if (status == WEIR_OK)
 		collector->formats = weir_alloc(collector->inputs->source_count, sizeof *collector->formats);
 	if (status == WEIR_OK)
+		collector->source_ended = weir_alloc(collector->inputs->source_count, sizeof *collector->source_ended);
+	if (status == WEIR_OK)
 		*out = collector;
 	else
 		collector_free(collector);
@@ -529,6 +531,7 @@ void collector_free(struct collector *collector)
 		return;
 	inputs_free(collector->inputs);
 	free(collector->formats);
+	free(collector->source_ended);
 	framer_free(collector->framer);
 	dead_letters_free(collector->dead);
 	dead_letter_topic_free(collector->dead_topic);

@@ -31,6 +31,7 @@ struct collector_options {
 	struct weir_line_file *dead_file; /* otherwise to this file; NULL: malformed lines are only counted */
 	const struct weir_policy *policy; /* numbered: policy->version */
 	struct weir_exempt_lists *lists;  /* of its "exempt"; NULL: each matcher reads its own */
+	bool stays; /* it does not end with its sources, or for want of any, but by collector_stop() */
 	const struct weir_log *log;
 };
 
@@ -62,7 +63,7 @@ void collector_reopen(struct collector *collector);
 /** Asks it to stop reading. It sends what it has read, waits for the acknowledgements and saves. @thread any */
 void collector_stop(struct collector *collector);
 
-/** Whether it has ended: it was stopped, has failed, or all sources have ended. @thread any */
+/** Whether it has ended: it was stopped, has failed, or all sources have ended and it does not stay. @thread any */
 bool collector_ended(const struct collector *collector);
 
 /** Waits for the end. @return WEIR_OK; otherwise why it failed */

@@ -24,6 +24,7 @@ struct collector {
 	struct dead_letters *dead;
 	struct source_reports *reports;
 	struct format_watch *formats; /* of each source */
+	bool *source_ended;           /* by place: nothing more comes of it */
 	uint64_t policy_version;
 	struct record_reader *interrupted; /* NULL, or the reader whose chunk was not finished when the producer broke */
 

@@ -16,9 +16,10 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
+from support.bench import cpu_s
 from support.checks import Raw, command, crowd, started
 from support.place import PATIENCE_S, free_port, until
-from support.traffic import burst, sliding, source, zone
+from support.traffic import FORMAT, burst, sliding, source, zone
 
 DONE, USAGE = 0, 2
 UNAVAILABLE = None
@@ -213,6 +214,24 @@ def test_a_zone_of_checks_alone_needs_no_source(place):
                           sources=[source(place.write("log", ""), format="combined")])
         assert ('zone "site" never matches' in weir.said()) == told, weir.said()
         assert weir.stop() == 0, weir.said()
+
+
+def test_it_serves_without_a_source_and_after_the_last(place):
+    """Gateways ask on, whatever logs there are: without any, of a file that is read to its end, of a pipe whose writer has ended."""
+    log = place.write("log", burst("ann", 2, start_ms=time.time_ns() // 1000000))
+    with subprocess.Popen(["cat", log], stdout=subprocess.PIPE) as writer:
+        for name, sources, stdin in (("none", [], subprocess.DEVNULL), ("file", [source(log, follow=False)], subprocess.DEVNULL),
+                                     ("pipe", [{"type": "stdin", "format": FORMAT}], writer.stdout)):
+            weir, port = start(place, [zone("site", [sliding(3, "1h")])], sources=sources, state=name, stdin=stdin)
+            lines = 2 if sources else 0
+            until(lambda weir=weir, lines=lines: value(weir, "weir_collector_lines_total") == lines, "lines are read", running=weir)
+            used_s = cpu_s(weir.pid)
+            time.sleep(2)  # it would have ended, or look at the pipe's end all the time
+            assert weir.code() is None and cpu_s(weir.pid) - used_s < 1, (weir.code(), weir.said())
+            with Caller(port) as caller:
+                answers = [caller.ask("WEIR.CHECK", "ann", "site")[0] for _ in range(4)]
+            assert answers == [0] * (3 - lines) + [1] * (1 + lines), (name, answers)
+            assert weir.stop() == DONE, weir.said()
 
 
 def test_the_command_says_the_answer(place):

@@ -48,13 +48,15 @@ def model(place, *words, zones=ZONES):  # pylint: disable=dangerous-default-valu
         server.stdout.close()
 
 
-def run(place, zones, listen, *, state="state", threads=2, limiter=None, sources=None, **checks):
-    """A `weir run` that takes checks at listen's addresses, once it follows a log: it, with the port of its pages as `pages`."""
+def run(place, zones, listen, *, state="state", threads=2, limiter=None, sources=None, stdin=subprocess.DEVNULL, **checks):
+    """A `weir run` that takes checks at listen's addresses, once it follows a log, or sources: it, with the port of its pages as
+    `pages`."""
     pages = free_port()
-    config = place.config(zones, sources or [source(place.write("log", ""))], bus={"partitions": 4},
+    config = place.config(zones, [source(place.write("log", ""))] if sources is None else sources, bus={"partitions": 4},
                           limiter=limiter or {"threads": threads, "memory": "64MiB"},
                           listen={"http": f"127.0.0.1:{pages}", **listen}, checks=checks)
-    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path(f"out-{state}"))
+    weir = place.start("run", "--config", config, "--state", place.path(state), "--decisions", place.path(f"out-{state}"),
+                       stdin=stdin)
     until(lambda: "following" in weir.said(), "weir follows", running=weir)
     weir.pages = pages
     return weir

@@ -378,6 +378,7 @@ static enum weir_status start_collector(struct follow *follow, struct weir_error
 		.dead_file = follow->dead_file,
 		.policy = policy_registry_policy(follow->registry, follow->policy_version),
 		.lists = follow->options->lists,
+		.stays = weir_config_takes_checks(config), /* gateways ask, whatever logs there are */
 		.log = follow->log,
 	};
 	status = collector_new(&options, &follow->collector, error);

@@ -81,7 +81,7 @@ static void check_outputs(struct validate_report *report)
 		weir_text_puts(&words, "is shadow, but \"decisions\" has no \"shadow_path\": its decisions are only counted");
 		validate_warn(report, path, &words);
 	}
-	if (config->source_count == 0) {
+	if (config->source_count == 0 && !weir_config_takes_checks(config)) {
 		struct weir_text words = {0};
 		weir_text_puts(&words, "is empty: nothing will be read");
 		validate_warn(report, "sources", &words);
