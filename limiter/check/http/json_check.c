@@ -196,17 +196,17 @@ static bool write_check(struct http_connection *connection, struct weir_json_wri
                         const struct json_check *check)
 {
 	const struct exchange *exchange = &connection->exchange;
-	const struct http_ask *asks = exchange->asks + check->first;
 	bool passed = true;
 	if (!check->by_fields)
-		return write_answer(connection, json, asks);
+		return write_answer(connection, json, &exchange->asks[check->first]);
 	weir_json_write_array(json, "zones");
-	for (uint32_t i = 0; i < check->count; i++) {
+	for (uint32_t i = 0; i < check->count; i++) { /* of no zone: there may be no asks at all */
+		const struct http_ask *ask = &exchange->asks[check->first + i];
 		weir_json_write_object(json, NULL);
-		weir_json_write_words(json, "zone", asks[i].zone);
+		weir_json_write_words(json, "zone", ask->zone);
 		weir_json_write_string(json, "key",
-		                       (struct weir_span){.at = exchange->keys.at + asks[i].key, .length = asks[i].key_length});
-		passed &= write_answer(connection, json, &asks[i]);
+		                       (struct weir_span){.at = exchange->keys.at + ask->key, .length = ask->key_length});
+		passed &= write_answer(connection, json, ask);
 		weir_json_write_end(json);
 	}
 	weir_json_write_end(json);
