@@ -422,20 +422,21 @@ const struct weir_metric_table weir_exempt_fetch_metric_table = {metrics, METRIC
 
 void weir_exempt_fetch_metrics(struct weir_exempt_fetch *fetch, struct weir_text *page)
 {
-	if (fetch == NULL)
-		return;
-	uint64_t missing = 0;
+	uint64_t missing = 0, failures = 0;
 	int64_t now_ms = weir_wall_ms(), age_ms = 0;
-	pthread_mutex_lock(&fetch->lock);
-	size_t count = fetch->count;
-	for (size_t i = 0; i < count; i++) {
-		const struct fetched_list *list = fetch->lists[i];
-		missing += list->good_ms == 0;
-		if (list->good_ms != 0 && now_ms - list->good_ms > age_ms)
-			age_ms = now_ms - list->good_ms;
+	size_t count = 0;
+	if (fetch != NULL) {
+		pthread_mutex_lock(&fetch->lock);
+		count = fetch->count;
+		for (size_t i = 0; i < count; i++) {
+			const struct fetched_list *list = fetch->lists[i];
+			missing += list->good_ms == 0;
+			if (list->good_ms != 0 && now_ms - list->good_ms > age_ms)
+				age_ms = now_ms - list->good_ms;
+		}
+		failures = fetch->failures;
+		pthread_mutex_unlock(&fetch->lock);
 	}
-	uint64_t failures = fetch->failures;
-	pthread_mutex_unlock(&fetch->lock);
 	weir_metrics_gauge(page, &metrics[LISTS], (double)count);
 	weir_metrics_gauge(page, &metrics[MISSING], (double)missing);
 	weir_metrics_gauge(page, &metrics[AGE], (double)age_ms / 1000);

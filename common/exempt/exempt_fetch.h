@@ -51,7 +51,7 @@ void weir_exempt_fetch_set(struct weir_exempt_fetch *fetch, const struct weir_po
 
 extern const struct weir_metric_table weir_exempt_fetch_metric_table;
 
-/** Appends its metrics. @param fetch  may be NULL. @thread any */
+/** Appends its metrics. @param fetch  NULL: nothing is fetched @thread any */
 void weir_exempt_fetch_metrics(struct weir_exempt_fetch *fetch, struct weir_text *page);
 
 #endif

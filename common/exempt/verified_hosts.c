@@ -456,12 +456,17 @@ const struct weir_metric_table weir_verified_hosts_metric_table = {metrics, METR
 
 void weir_verified_hosts_metrics(struct weir_verified_hosts *hosts, struct weir_text *page)
 {
-	if (hosts == NULL)
-		return;
-	pthread_mutex_lock(&hosts->lock);
-	weir_metrics_counter(page, &metrics[ASKED], hosts->asked);
-	weir_metrics_counter(page, &metrics[CONFIRMED], hosts->confirmed);
-	weir_metrics_counter(page, &metrics[FAILED_TO_ASK], hosts->failed);
-	weir_metrics_counter(page, &metrics[DROPPED], hosts->dropped);
-	pthread_mutex_unlock(&hosts->lock);
+	uint64_t asked = 0, confirmed = 0, failed = 0, dropped = 0;
+	if (hosts != NULL) {
+		pthread_mutex_lock(&hosts->lock);
+		asked = hosts->asked;
+		confirmed = hosts->confirmed;
+		failed = hosts->failed;
+		dropped = hosts->dropped;
+		pthread_mutex_unlock(&hosts->lock);
+	}
+	weir_metrics_counter(page, &metrics[ASKED], asked);
+	weir_metrics_counter(page, &metrics[CONFIRMED], confirmed);
+	weir_metrics_counter(page, &metrics[FAILED_TO_ASK], failed);
+	weir_metrics_counter(page, &metrics[DROPPED], dropped);
 }

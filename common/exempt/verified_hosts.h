@@ -65,7 +65,7 @@ bool weir_verified_hosts_has(struct weir_verified_hosts *hosts, const struct wei
 
 extern const struct weir_metric_table weir_verified_hosts_metric_table;
 
-/** Appends its metrics. @param hosts  may be NULL. @thread any */
+/** Appends its metrics. @param hosts  NULL: nothing is asked @thread any */
 void weir_verified_hosts_metrics(struct weir_verified_hosts *hosts, struct weir_text *page);
 
 #endif

@@ -58,8 +58,6 @@ void checks_lists_look(struct checks_lists *lists, const struct weir_policy *new
 
 void checks_lists_metrics(const struct checks_lists *lists, struct weir_text *page)
 {
-	if (lists == NULL)
-		return;
-	weir_exempt_fetch_metrics(lists->fetch, page);
-	weir_verified_hosts_metrics(weir_exempt_lists_hosts(lists->lists), page);
+	weir_exempt_fetch_metrics(lists != NULL ? lists->fetch : NULL, page);
+	weir_verified_hosts_metrics(lists != NULL ? weir_exempt_lists_hosts(lists->lists) : NULL, page);
 }

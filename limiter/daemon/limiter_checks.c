@@ -560,5 +560,9 @@ void limiter_checks_metrics(const struct limiter_checks *checks, const struct li
 	cluster_metrics(checks, parts, page);
 	call_metrics(checks != NULL ? checks->grpc : NULL, page);
 	request_metrics(checks != NULL ? checks->http : NULL, page);
+}
+
+void limiter_checks_lists_metrics(const struct limiter_checks *checks, struct weir_text *page)
+{
 	checks_lists_metrics(checks != NULL ? checks->lists : NULL, page);
 }

@@ -58,4 +58,7 @@ uint16_t limiter_checks_port(const struct limiter_checks *checks);
 void limiter_checks_metrics(const struct limiter_checks *checks, const struct limiter_parts *parts,
                             struct weir_text *page);
 
+/** Appends the metrics of lists and robots, of a process whose other parts have none. @param checks  NULL: none were asked @thread any */
+void limiter_checks_lists_metrics(const struct limiter_checks *checks, struct weir_text *page);
+
 #endif

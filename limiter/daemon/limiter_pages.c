@@ -227,6 +227,7 @@ static void metrics(void *context, struct weir_text *page)
 	                              .memory_bytes = limiter->daemon->config->limiter.memory_bytes};
 	limiter_metrics(&parts, page);
 	limiter_checks_metrics(limiter->checks, &parts, page);
+	limiter_checks_lists_metrics(limiter->checks, page);
 	partition_metrics(limiter, page);
 	counter_metrics(&parts, page);
 	weir_metrics_counter(page, &limiter_daemon_metrics[LIMITER_MOVES], balance_moves(limiter->balance));

@@ -55,7 +55,7 @@ static const struct {
 	{"Collecting: `weir-collector`, `weir run`",
      inputs_metrics_describe,
      {&collector_metric_table, &sender_metric_table, NULL}},
-	{"Lists of `exempt`, and robots: `weir-collector`, `weir run`, `weir-limiter` that checks requests",
+	{"Lists of `exempt`, and robots: `weir-collector`, `weir-limiter`, `weir run`",
      NULL,
      {&weir_exempt_fetch_metric_table, &weir_verified_hosts_metric_table, NULL}},
 	{"Collecting in a cluster: `weir-collector`", NULL, {&policies_metric_table, &service_metric_table, NULL}},
