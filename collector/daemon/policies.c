@@ -45,16 +45,12 @@ enum weir_status policies_new(const struct weir_config *config, struct weir_bus 
 		free(policies);
 		return status;
 	}
-	policies->lists = weir_exempt_lists_new(folder, log);
 	policies->folder = folder != NULL ? weir_copy(folder, strlen(folder)) : NULL;
-	const struct weir_exempt_fetch_options fetch = {.folder = policies->folder,
-	                                                .interval_ms = config->collector.list_interval_ms,
-	                                                .again_ms = WEIR_EXEMPT_FETCH_AGAIN_MS,
-	                                                .log = log};
-	const struct weir_verified_hosts_options hosts = weir_verified_hosts_usual(config->collector.resolver, log);
-	if (folder != NULL)
-		weir_exempt_lists_verify(policies->lists, &hosts);
-	policies->fetch = folder != NULL ? weir_exempt_fetch_new(&fetch) : NULL;
+	const struct weir_exempt_kept_options kept = {.folder = policies->folder,
+	                                              .interval_ms = config->collector.list_interval_ms,
+	                                              .resolver = config->collector.resolver,
+	                                              .log = log};
+	weir_exempt_open(&kept, &policies->lists, &policies->fetch);
 	*out = policies;
 	return WEIR_OK;
 }

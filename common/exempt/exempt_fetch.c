@@ -300,6 +300,24 @@ static void *run(void *context)
 	return NULL;
 }
 
+void weir_exempt_open(const struct weir_exempt_kept_options *options, struct weir_exempt_lists **lists,
+                      struct weir_exempt_fetch **fetch)
+{
+	*lists = weir_exempt_lists_new(options->folder, options->log);
+	*fetch = NULL;
+	if (options->folder == NULL)
+		return;
+	const struct weir_exempt_fetch_options fetching = {.folder = options->folder,
+	                                                   .interval_ms = options->interval_ms,
+	                                                   .again_ms = WEIR_EXEMPT_FETCH_AGAIN_MS,
+	                                                   .once = options->once,
+	                                                   .log = options->log};
+	const struct weir_verified_hosts_options hosts = weir_verified_hosts_usual(options->resolver, options->log);
+	*fetch = weir_exempt_fetch_new(&fetching);
+	if (!options->once)
+		weir_exempt_lists_verify(*lists, &hosts);
+}
+
 struct weir_exempt_fetch *weir_exempt_fetch_new(const struct weir_exempt_fetch_options *options)
 {
 	struct weir_exempt_fetch *fetch = weir_alloc(1, sizeof *fetch);

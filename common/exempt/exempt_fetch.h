@@ -31,6 +31,24 @@ enum {
 	WEIR_EXEMPT_FETCH_WAIT_MS = 20000,    /* so long a start waits for a first copy */
 };
 
+/* What a process keeps in a folder of its state, and asks. Borrowed: the folder, the resolver and the log. */
+struct weir_exempt_kept_options {
+	const char *folder;   /* of copies and names; NULL: nothing is fetched, and no robot is verified */
+	int64_t interval_ms;  /* of fetching */
+	const char *resolver; /* verified_hosts.h */
+	bool once;            /* lists of which there is no copy are fetched once, and no robot is verified */
+	const struct weir_log *log;
+};
+
+/**
+ * Opens lists with all that keeps them new.
+ *
+ * @param lists  returned: weir_exempt_lists_free()
+ * @param fetch  returned: weir_exempt_fetch_free(), before the lists; NULL: nothing is fetched
+ */
+void weir_exempt_open(const struct weir_exempt_kept_options *options, struct weir_exempt_lists **lists,
+                      struct weir_exempt_fetch **fetch);
+
 /** @param options  what it points to is borrowed until weir_exempt_fetch_free() */
 struct weir_exempt_fetch *weir_exempt_fetch_new(const struct weir_exempt_fetch_options *options);
 /** Ends an answer that is waited for. NULL is fine. */

@@ -21,16 +21,11 @@ struct checks_lists *checks_lists_new(const struct weir_config *config, const ch
 	struct weir_error ignored; /* a path that is too long is told by who opens the state */
 	bool kept =
 		state != NULL && weir_path_format(lists->folder, &ignored, "%s/" WEIR_EXEMPT_LISTS_FOLDER, state) == WEIR_OK;
-	lists->lists = weir_exempt_lists_new(kept ? lists->folder : NULL, log);
-	if (!kept)
-		return lists;
-	const struct weir_exempt_fetch_options fetch = {.folder = lists->folder,
-	                                                .interval_ms = config->collector.list_interval_ms,
-	                                                .again_ms = WEIR_EXEMPT_FETCH_AGAIN_MS,
-	                                                .log = log};
-	const struct weir_verified_hosts_options hosts = weir_verified_hosts_usual(config->collector.resolver, log);
-	lists->fetch = weir_exempt_fetch_new(&fetch);
-	weir_exempt_lists_verify(lists->lists, &hosts);
+	const struct weir_exempt_kept_options keeping = {.folder = kept ? lists->folder : NULL,
+	                                                 .interval_ms = config->collector.list_interval_ms,
+	                                                 .resolver = config->collector.resolver,
+	                                                 .log = log};
+	weir_exempt_open(&keeping, &lists->lists, &lists->fetch);
 	return lists;
 }
 

@@ -70,17 +70,12 @@ static void open_lists(struct run_options *options, const struct weir_log *log)
 	bool kept = options->state_directory != NULL &&
 	            weir_path_format(options->lists_folder, &ignored, "%s/" WEIR_EXEMPT_LISTS_FOLDER,
 	                             options->state_directory) == WEIR_OK;
-	options->lists = weir_exempt_lists_new(kept ? options->lists_folder : NULL, log);
-	const struct weir_exempt_fetch_options fetch = {.folder = options->lists_folder,
-	                                                .interval_ms = options->config->collector.list_interval_ms,
-	                                                .again_ms = WEIR_EXEMPT_FETCH_AGAIN_MS,
-	                                                .once = options->once,
-	                                                .log = log};
-	options->fetch = kept ? weir_exempt_fetch_new(&fetch) : NULL;
-	const struct weir_verified_hosts_options hosts =
-		weir_verified_hosts_usual(options->config->collector.resolver, log);
-	if (!options->once) /* whose output depends on its input alone */
-		weir_exempt_lists_verify(options->lists, &hosts);
+	const struct weir_exempt_kept_options keeping = {.folder = kept ? options->lists_folder : NULL,
+	                                                 .interval_ms = options->config->collector.list_interval_ms,
+	                                                 .resolver = options->config->collector.resolver,
+	                                                 .once = options->once, /* its output depends on its input alone */
+	                                                 .log = log};
+	weir_exempt_open(&keeping, &options->lists, &options->fetch);
 }
 
 static enum weir_exit run(struct run_options *options)
