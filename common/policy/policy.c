@@ -167,7 +167,7 @@ bool weir_policy_counts_by(const struct weir_policy *policy, const char *field)
 bool weir_zone_counts_addresses(const struct weir_zone *zone)
 {
 	for (uint32_t i = 0; i < zone->key_count; i++)
-		if (!zone->key[i].grouped && strcmp(zone->key[i].field, "ip") != 0)
+		if (!weir_key_field_is_address(&zone->key[i]))
 			return false;
 	return zone->key_count > 0;
 }

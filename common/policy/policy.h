@@ -181,7 +181,12 @@ WEIR_MUST_USE enum weir_status weir_zone_takes_checks(const struct weir_zone *zo
 bool weir_zone_counts_by(const struct weir_zone *zone, const char *field);
 /** Whether some zone's key has it. */
 bool weir_policy_counts_by(const struct weir_policy *policy, const char *field);
-/** Whether every field of a zone's key is an address: the ip, or a grouped field. A word never equals an address. */
+/** Whether a key field's values are addresses, which have one form in every key: the ip, or a grouped field. */
+static inline bool weir_key_field_is_address(const struct weir_key_field *field)
+{
+	return field->grouped || strcmp(field->field, "ip") == 0;
+}
+/** Whether every field of a zone's key is an address. A word never equals one. */
 bool weir_zone_counts_addresses(const struct weir_zone *zone);
 /** Whether the zone is in shadow mode until it would block few. */
 static inline bool weir_zone_waits(const struct weir_zone *zone)

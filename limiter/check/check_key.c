@@ -11,12 +11,6 @@
 
 enum { V4_WHOLE = 32, V6_WHOLE = 128, V4_IN_V6 = 96 };
 
-/* Whether the values of a field are addresses, which have one form in every key; of `ip` they are (semantics.md). */
-static bool is_address(const struct weir_key_field *field)
-{
-	return field->grouped || strcmp(field->field, "ip") == 0;
-}
-
 /* Whether an address may be written in more than one way, or stands for a network. */
 static bool varies(const struct weir_key_field *field, struct weir_span value)
 {
@@ -41,7 +35,8 @@ static bool settled_value(const struct weir_key_field *field, struct weir_span v
 {
 	struct weir_network network;
 	uint8_t prefix4 = field->grouped ? field->prefix4 : V4_WHOLE, prefix6 = field->grouped ? field->prefix6 : V6_WHOLE;
-	if (!is_address(field) || value.length == 0 || !varies(field, value) || !weir_address_read(value, &network.base))
+	if (!weir_key_field_is_address(field) || value.length == 0 || !varies(field, value) ||
+	    !weir_address_read(value, &network.base))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base);
 	network.prefix = (uint8_t)(v4 ? V4_IN_V6 + prefix4 : prefix6);
@@ -116,7 +111,7 @@ enum weir_status check_key(const struct weir_zone *zone, struct weir_span given,
 	*joined = given;
 	if (zone->key_count == 0)
 		return given.length == 0 ? WEIR_OK : refuse_parts(zone, error);
-	if (plain && (given.length == 0 || !is_address(&zone->key[0]) || !varies(&zone->key[0], given)))
+	if (plain && (given.length == 0 || !weir_key_field_is_address(&zone->key[0]) || !varies(&zone->key[0], given)))
 		return WEIR_OK;
 	return join(zone, given, room, joined, error);
 }

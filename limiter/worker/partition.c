@@ -364,17 +364,6 @@ void partition_step(struct partition *partition, int64_t now_ms)
 	}
 }
 
-/* A job that reads segments while messages are judged: it notes as of which checkpoint. */
-static struct checkpoint_job *load_job(const struct partition *partition, const uint32_t *segments, uint32_t count)
-{
-	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_LOAD);
-	job->segments = weir_alloc(count, sizeof *segments);
-	memcpy(job->segments, segments, count * sizeof *segments);
-	job->segment_count = count;
-	job->stored = partition->checkpointing.stored;
-	return job;
-}
-
 /* Submits background reading of segments that no message needs yet, a few at a time. */
 static void fill_back(struct partition *partition)
 {
@@ -387,7 +376,7 @@ static void fill_back(struct partition *partition)
 		partition->backfill = BACKFILL_COMPLETE;
 		return;
 	}
-	struct checkpoint_job *job = load_job(partition, segments, count);
+	struct checkpoint_job *job = partition_load_job(partition, segments, count);
 	job->later = true;
 	partition->backfill = BACKFILL_READING;
 	partition_submit(partition, job);
@@ -400,7 +389,7 @@ static void load_for_checks(struct partition *partition)
 	uint32_t count = partition_checks_missing(&partition->checks, segments);
 	if (count == 0)
 		return;
-	struct checkpoint_job *job = load_job(partition, segments, count);
+	struct checkpoint_job *job = partition_load_job(partition, segments, count);
 	job->checks = true;
 	partition->checks.loading = true;
 	partition_submit(partition, job);

@@ -4,6 +4,7 @@
 
 #include "common/base/alloc.h"
 
+#include <string.h>
 #include <time.h>
 
 static int64_t now_us(void)
@@ -136,6 +137,16 @@ struct checkpoint_job *partition_job(const struct partition *partition, enum che
 	job->replies = &partition->tools->core->replies;
 	job->epoch = partition->checkpointing.taken.epoch;
 	job->at_least = partition->checkpointing.current;
+	return job;
+}
+
+struct checkpoint_job *partition_load_job(const struct partition *partition, const uint32_t *segments, uint32_t count)
+{
+	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_LOAD);
+	job->segments = weir_alloc(count, sizeof *segments);
+	memcpy(job->segments, segments, count * sizeof *segments);
+	job->segment_count = count;
+	job->stored = partition->checkpointing.stored;
 	return job;
 }
 

@@ -13,6 +13,8 @@ void partition_go(struct partition *partition, enum partition_state to);
 
 /** A new job about the partition, for the caller to complete and submit. */
 struct checkpoint_job *partition_job(const struct partition *partition, enum checkpoint_job_kind kind);
+/** A job that reads segments, for the caller to complete and submit: it notes as of which checkpoint. @param segments  copied */
+struct checkpoint_job *partition_load_job(const struct partition *partition, const uint32_t *segments, uint32_t count);
 /** Submits a job to the reading thread of checkpoint I/O. Its answer comes through partition_take_answer(). */
 void partition_submit(struct partition *partition, struct checkpoint_job *job);
 

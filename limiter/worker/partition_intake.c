@@ -38,16 +38,6 @@ void partition_cut_queue(struct partition *partition, uint32_t from)
 	partition->queued = partition->queued < from ? partition->queued : from;
 }
 
-static void submit_segments(struct partition *partition, const uint32_t *segments, uint32_t count, bool more)
-{
-	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_LOAD);
-	job->segments = weir_alloc(count, sizeof *segments);
-	memcpy(job->segments, segments, count * sizeof *segments);
-	job->segment_count = count;
-	job->more = more;
-	partition_submit(partition, job);
-}
-
 /* Asks for what the waiting message needs: segments, or otherwise a policy. */
 static void submit_load(struct partition *partition)
 {
@@ -55,7 +45,10 @@ static void submit_load(struct partition *partition)
 	const uint32_t *missing = lane_missing(partition->lane, &count);
 	for (uint32_t at = 0; at < count; at += READ_SEGMENTS) {
 		uint32_t left = count - at;
-		submit_segments(partition, missing + at, left < READ_SEGMENTS ? left : READ_SEGMENTS, left > READ_SEGMENTS);
+		struct checkpoint_job *job =
+			partition_load_job(partition, missing + at, left < READ_SEGMENTS ? left : READ_SEGMENTS);
+		job->more = left > READ_SEGMENTS;
+		partition_submit(partition, job);
 	}
 	if (count > 0)
 		return;

@@ -18,9 +18,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import bench, metrics
-from support.check_http import Weir
+from support.check_http import Caller, Weir
 from support.place import free_port, until
-from support.check_http import Caller
 from support.traffic import sliding, zone
 
 from parts.programs import find  # pylint: disable=wrong-import-order
