@@ -144,7 +144,7 @@ static uint32_t take_page(struct swap *swap)
 		}
 		page = swap->page_count++;
 	}
-	swap->pages[page] = (struct swap_page){0};
+	swap->pages[page] = (struct swap_page){.due = INT64_MAX};
 	return page;
 }
 
@@ -171,7 +171,7 @@ bool swap_turn(struct swap *swap)
 	return !swap->broken;
 }
 
-uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t length)
+uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t length, int64_t due)
 {
 	struct swap_page *page = &swap->pages[swap->open_page];
 	uint32_t at = page->used, granules = granules_of(length);
@@ -181,6 +181,7 @@ uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t len
 	memcpy(swap->open + (size_t)at * SWAP_GRANULE + sizeof head, bytes, length);
 	page->used = (uint16_t)(at + granules);
 	page->live = (uint16_t)(page->live + granules);
+	page->due = due < page->due ? due : page->due;
 	return swap->open_page << SWAP_GRANULE_BITS | at;
 }
 
@@ -229,15 +230,26 @@ void swap_free(struct swap *swap, uint32_t ref, size_t length)
 		give_back(swap, number);
 }
 
-uint32_t swap_worst(struct swap *swap, uint32_t most, bool any)
+uint32_t swap_worst(struct swap *swap, uint32_t most, int64_t now)
 {
 	for (uint32_t looked = 0; looked < most && looked + 1 < swap->page_count; looked++) {
 		swap->hand = swap->hand + 1 < swap->page_count ? swap->hand + 1 : 1;
 		const struct swap_page *page = &swap->pages[swap->hand];
-		if (page->used > 0 && swap->hand != swap->open_page && (any || page->live < GRANULES / 2))
+		if (page->used > 0 && swap->hand != swap->open_page && (page->due < now || page->live < GRANULES / 2))
 			return swap->hand;
 	}
 	return 0;
+}
+
+void swap_set_due(struct swap *swap, uint32_t page, int64_t due)
+{
+	swap->pages[page].due = due;
+}
+
+void swap_all_due(struct swap *swap)
+{
+	for (uint32_t page = 1; page < swap->page_count; page++)
+		swap->pages[page].due = INT64_MIN;
 }
 
 const uint8_t *swap_page(struct swap *swap, uint32_t page)

@@ -5,7 +5,8 @@
  * Blocks are appended to one open page in memory, which is written when it is full. So writing costs one call for some
  * hundred blocks, and reading one call for each. A block never changes: it is freed, and put again elsewhere. A page
  * without live blocks is used again. One with few is for the caller to empty, who knows which of its blocks are live:
- * swap_page() reads it, and what is live is put again.
+ * swap_page() reads it, and what is live is put again. So is one with a block that may have become useless: each comes
+ * with the time from which it may be, and a page is due at the first of them.
  *
  * The file is no store: a crash loses it, and nothing is lost, as all that it holds is elsewhere too. Where it cannot be
  * made, written or read, the caller goes on without it.
@@ -32,6 +33,7 @@ struct swap_page {
 	uint16_t live; /* granules of live blocks */
 	uint16_t used; /* granules of all blocks; 0: the page is free */
 	uint32_t next_free;
+	int64_t due; /* from when on it is worth a look, however many of its blocks are live */
 };
 
 struct swap {
@@ -86,8 +88,13 @@ bool swap_is_full(const struct swap *swap, size_t length);
  */
 bool swap_turn(struct swap *swap);
 
-/** Puts a block. swap_takes() and not swap_is_full(). @return its reference */
-uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t length);
+/**
+ * Puts a block. swap_takes() and not swap_is_full().
+ *
+ * @param due  from when on the block may be useless, by the caller's clock; INT64_MAX: never
+ * @return its reference
+ */
+uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t length, int64_t due);
 
 /** Reads a block. @return false: it cannot be read; else it is valid until the next call that reads */
 bool swap_get(struct swap *swap, uint32_t ref, struct swap_block *block);
@@ -97,8 +104,13 @@ void swap_free(struct swap *swap, uint32_t ref, size_t length);
 
 /* ---- pages ---- */
 
-/** A page of the next `most` that is less than half live, or any of them if `any`. @return its number; 0: there is none */
-uint32_t swap_worst(struct swap *swap, uint32_t most, bool any);
+/** A page of the next `most` that is less than half live, or due before `now`. @return its number; 0: there is none */
+uint32_t swap_worst(struct swap *swap, uint32_t most, int64_t now);
+
+/** Says when a page that was looked through is due again. */
+void swap_set_due(struct swap *swap, uint32_t page, int64_t due);
+/** Makes all pages due, as what was said of their blocks holds no more. */
+void swap_all_due(struct swap *swap);
 
 /** Reads a page, live blocks and freed ones. @return its bytes, valid until the next call that reads; NULL: it failed */
 const uint8_t *swap_page(struct swap *swap, uint32_t page);

@@ -15,6 +15,7 @@
 
 enum {
 	LINE_FILL = 6,   /* average keys per line above which a table grows */
+	LOOSE_FILL = 7,  /* of a loose one */
 	LINE_SPARSE = 3, /* and below which it shrinks */
 };
 
@@ -187,17 +188,50 @@ static void resize(struct table *table, struct table_segment *segment, uint32_t 
 	compact(table);
 }
 
-/* Lines that so many keys need. */
-static uint32_t lines_for(uint32_t keys)
+void table_loosen(struct table *table)
 {
-	return keys / LINE_FILL + 1;
+	struct table tight = *table;
+	table->is_loose = true;
+	table->chunks = NULL;
+	table->chunk_count = 0;
+	table->live_bytes = 0;
+	table->bytes = sizeof *table;
+	for (uint32_t i = 0; i < TABLE_SEGMENTS; i++) {
+		struct table_segment *segment = &table->segments[i];
+		if (segment->lines == &no_line)
+			continue;
+		segment->lines = lines_alloc(table, segment->line_count);
+		memcpy(segment->lines, tight.segments[i].lines, segment->line_count * sizeof *segment->lines);
+	}
+	table_deinit(&tight);
+}
+
+uint64_t table_unused_bytes(const struct table *table)
+{
+	uint64_t held = 0;
+	for (uint32_t i = 0; i < table->chunk_count; i++) {
+		const struct chunk_head *head = table->chunks[i];
+		held += head->huge ? CHUNK_BYTES : head->used;
+	}
+	return held - table->live_bytes;
+}
+
+static uint32_t fill_of(const struct table *table)
+{
+	return table->is_loose ? LOOSE_FILL : LINE_FILL;
+}
+
+/* Lines that so many keys need. */
+static uint32_t lines_for(const struct table *table, uint32_t keys)
+{
+	return keys / fill_of(table) + 1;
 }
 
 void table_reserve(struct table *table, uint32_t number, uint32_t keys)
 {
 	struct table_segment *segment = &table->segments[number];
-	if (keys > 0 && lines_for(keys) > segment->line_count)
-		resize(table, segment, lines_for(keys));
+	if (keys > 0 && lines_for(table, keys) > segment->line_count)
+		resize(table, segment, lines_for(table, keys));
 }
 
 void table_add(struct table *table, uint32_t tag, uint32_t ref)
@@ -205,8 +239,8 @@ void table_add(struct table *table, uint32_t tag, uint32_t ref)
 	struct table_segment *segment = &table->segments[table_segment_of(tag)];
 	if (segment->lines == &no_line)
 		resize(table, segment, 1);
-	else if (segment->count + 1 > segment->line_count * LINE_FILL)
-		resize(table, segment, segment->line_count + segment->line_count / 4 + 1);
+	else if (segment->count + 1 > segment->line_count * fill_of(table))
+		resize(table, segment, segment->line_count + segment->line_count / (table->is_loose ? 8 : 4) + 1);
 	put(segment, tag, ref);
 	segment->count++;
 	table->count++;

@@ -14,7 +14,8 @@
  *
  * Tables grow by a quarter, one at a time, so that no event waits long. They are
  * allocated in chunks that hold nothing else, and are compacted when too much of
- * those is unused; or, where speed matters less than memory, each by itself.
+ * those is unused. Where speed matters less than memory, tables are loose: each is
+ * allocated by itself, may be seven eighths full, and grows by an eighth.
  */
 #ifndef LIMITER_TABLE_H
 #define LIMITER_TABLE_H
@@ -44,7 +45,7 @@ struct table_segment {
 
 struct table {
 	struct table_segment segments[TABLE_SEGMENTS];
-	bool is_loose; /* tables are allocated one by one */
+	bool is_loose;
 	void **chunks; /* what tables are allocated from; new ones from the last */
 	uint32_t chunk_count;
 	uint64_t live_bytes; /* of tables, except those that have chunks of their own */
@@ -56,6 +57,11 @@ void table_init(struct table *table);
 /** One that takes little more than it needs, even of few keys, and is slower. */
 void table_init_loose(struct table *table);
 void table_deinit(struct table *table);
+
+/** Bytes of chunks that no table uses. */
+uint64_t table_unused_bytes(const struct table *table);
+/** Makes it loose for good: gives its chunks back. */
+void table_loosen(struct table *table);
 
 static inline uint32_t table_segment_of(uint32_t tag)
 {

@@ -127,6 +127,7 @@ void shard_set_policy(struct shard *shard, const struct compiled_policy *compile
 	shard->switches = weir_realloc(shard->switches, shard->switch_count + 1u, sizeof *shard->switches);
 	shard->switches[shard->switch_count++] =
 		(struct policy_activation){.version = version, .clock_ms = shard->clock_ms};
+	swap_all_due(&shard->swap);
 }
 
 /* ---- sources ---- */

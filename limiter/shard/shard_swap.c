@@ -14,8 +14,8 @@
 #include "limiter/shard/shard_copies.h"
 
 enum {
-	PAGES_VISITED = 2, /* for each page written: as many are looked through as come */
-	PAGES_PASSED = 16, /* for each of these: pages that are full enough */
+	PAGES_VISITED = 2, /* for each page written: as many are looked through */
+	PAGES_PASSED = 16, /* for each of these: pages that are full enough, and not due */
 };
 
 /* Whether what was read is a bucket: nothing else may be used as one. */
@@ -119,11 +119,23 @@ static bool is_live(const struct shard *shard, const struct swap_block *block)
 	return ref != 0;
 }
 
+/* The last clock at which a bucket in swap is remembered for certain, as long as the policy stays. */
+static int64_t due_of(struct shard *shard, const struct bucket *bucket)
+{
+	const struct layout *layout = shard_layout_in_force(shard_layout_of(shard, bucket));
+	if (layout == NULL)
+		return INT64_MIN; /* its zone was removed */
+	if (shard->options.lateness_ms < 0)
+		return INT64_MAX; /* nothing is ever forgotten */
+	return bucket_remembered_until(bucket, layout, shard->options.lateness_ms, bucket_blocked_until(bucket));
+}
+
 /* Looks through a page: drops what is forgotten, and moves the rest if the page is not worth keeping. */
 static void visit_page(struct shard *shard, uint32_t page)
 {
 	struct swap_block block;
 	uint32_t at = 0;
+	int64_t due = INT64_MAX;
 	bool moves = shard->swap.pages[page].live < SWAP_PAGE_BYTES / SWAP_GRANULE / 2;
 	const uint8_t *bytes = swap_page(&shard->swap, page);
 	bool sound = bytes != NULL;
@@ -133,26 +145,30 @@ static void visit_page(struct shard *shard, uint32_t page)
 		sound = is_sound(shard, &block);
 		if (!sound)
 			break;
+		int64_t due_then = due_of(shard, block.bytes);
 		bool needed = is_change(shard, block.bytes) && shard->has_store; /* else an older version would be read */
 		if (!needed && shard_is_forgotten(shard, block.bytes, shard->clock_ms)) {
 			forget(shard, &block);
 			shard->forgotten++;
 		} else if (moves && swap_may_move(&shard->swap, block.length) && make_room(shard, block.length)) {
-			uint32_t moved = swap_put(&shard->swap, block.tag, block.bytes, block.length);
+			uint32_t moved = swap_put(&shard->swap, block.tag, block.bytes, block.length, due_then);
 			table_replace(&shard->swapped, block.tag, block.ref, moved);
 			swap_free(&shard->swap, block.ref, block.length);
+		} else if (due_then < due) {
+			due = due_then;
 		}
 	}
 	if (!sound || at < shard->swap.pages[page].used)
 		give_up(shard);
+	else
+		swap_set_due(&shard->swap, page, due);
 }
 
 /* Keeps the file small: what is written, or would be, pays for what is looked through. */
 static void visit_pages(struct shard *shard)
 {
-	bool all = shard->options.lateness_ms >= 0; /* else nothing is ever forgotten */
 	for (int i = 0; i < PAGES_VISITED && !shard->swap.broken; i++) {
-		uint32_t page = swap_worst(&shard->swap, all ? 1 : PAGES_PASSED, all);
+		uint32_t page = swap_worst(&shard->swap, PAGES_PASSED, shard->clock_ms);
 		if (page != 0)
 			visit_page(shard, page);
 	}
@@ -184,7 +200,7 @@ bool shard_swap_out(struct shard *shard, const struct bucket *bucket, size_t use
 			return false;
 	}
 	uint32_t tag = bucket_tag(bucket->low);
-	table_add(&shard->swapped, tag, swap_put(&shard->swap, tag, bucket, used));
+	table_add(&shard->swapped, tag, swap_put(&shard->swap, tag, bucket, used, due_of(shard, bucket)));
 	if (is_change(shard, bucket))
 		shard->swapped_changes += used;
 	return true;

@@ -17,7 +17,8 @@
  * Tables and filters grow with the buckets that only the store has, and have no
  * ceiling of their own. However large they are, three sixteenths of the ceiling
  * may be live: with less, each event would wait for the store. So the ceiling is
- * held until tables and filters take half of it.
+ * held until tables and filters take half of it. Tables lie in chunks, where they
+ * are fast, as long as what chunks leave unused is little of the ceiling.
  */
 #include "limiter/shard/shard_copies.h"
 
@@ -27,6 +28,7 @@ enum {
 	WANTED_SHARE = 8,     /* of the ceiling: as many changed bytes want a checkpoint; fewer would make each cost more */
 	FULL_SHARE = 4,       /* of the ceiling: as many changed bytes wait for one */
 	LEAST_SIXTEENTHS = 3, /* of the ceiling: as many bytes may be live in any case */
+	UNUSED_SHARE = 16,    /* of the ceiling: as many unused bytes of tables are too many where buckets have to leave */
 };
 
 uint64_t shard_bytes(const struct shard *shard)
@@ -204,8 +206,11 @@ static void compact(struct shard *shard, uint32_t moves)
 
 void shard_tidy(struct shard *shard)
 {
-	if (is_over(shard))
+	if (is_over(shard)) {
 		evict(shard);
+		if (table_unused_bytes(&shard->table) > (uint64_t)shard->options.ceiling_bytes / UNUSED_SHARE)
+			table_loosen(&shard->table);
+	}
 	compact(shard, shard->churn * MOVES_A_CHANGE);
 	shard->churn = 0;
 }

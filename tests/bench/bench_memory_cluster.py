@@ -24,6 +24,7 @@ USERS, PAIRS = LINES // 2, 1 if SMOKE else 3
 MIB = 1 << 20
 LEAST = 16 * MIB  # below that it is for tests alone
 PATIENCE_S = 1800
+PAGE_S = 0.1 if SMOKE else 0.5  # from one look at the limiter's page to the next, which costs it a millisecond
 ZONES = [zone("site", [sliding(10, "1h")], key=["ip"], id=1)]  # longer than the log: no bucket is forgotten
 SECTIONS = {"bus": {"partitions": 8}, "limiter": {"threads": 2}}
 
@@ -34,7 +35,7 @@ def judge(servers, roles, memory):
     pids = {"store": servers.pid_of("mariadb"), "broker": servers.pid_of("broker-1")}
     before = {name: bench.cpu_s(pid) for name, pid in pids.items()}
     limiter = roles.limiter(limiter={"memory": str(memory)})
-    limiter.until(lambda: limiter.value("weir_limiter_events_total") >= LINES, "has judged all", PATIENCE_S)
+    bench.Samples(bench.judged(limiter), every_s=PAGE_S).until(LINES, PATIENCE_S)
     used = {name: bench.cpu_s(pid) - before[name] for name, pid in pids.items()}
     used["limiter"] = bench.cpu_s(limiter.run.pid)
     limiter.until(lambda: limiter.value("weir_limiter_verdicts_total") >= LINES, "its page has all")

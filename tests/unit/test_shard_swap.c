@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of evicted buckets that is given up while somebody waits for a segment: what it had is asked of the store, by frames
- * and by checks, whatever was loaded before.
+ * The file of evicted buckets. If it is given up while somebody waits for a segment, what it had is asked of the store, by
+ * frames and by checks, whatever was loaded before. What is forgotten leaves it, and what no policy has any more.
  */
 #include "common/base/alloc.h"
 #include "limiter/shard/shard_check.h"
@@ -210,11 +210,64 @@ static void a_frame_has_what_it_waits_for_whatever_the_file_loses_meanwhile(void
 	close_scene(scene);
 }
 
+/* Judges an event of each of some keys, all in a zone, and evicts what it touched. */
+static void judge_and_evict(struct scene *scene, struct shard *shard, uint32_t zone_id, uint32_t first, int64_t now_ms)
+{
+	struct shard_result result;
+	struct weir_frame_zone own_zone = {.id = zone_id};
+	struct weir_frame_zone_set own_set = {.zones = &own_zone, .count = 1};
+	struct weir_frame frame = frame_of(scene, KEYS / 3);
+	for (uint32_t i = 0; i < frame.event_count; i++)
+		scene->events[i].time_ms = now_ms;
+	frame.sending_time_ms = now_ms;
+	frame.keys = &scene->keys[first];
+	frame.zone_sets = &own_set;
+	shard_frame_begin(shard, &frame, scene->position);
+	shard_frame_judge(shard, &result);
+	shard_sweep(shard, 2 * KEYS);
+	shard_sweep(shard, 2 * KEYS); /* what was used is left alone once */
+}
+
+static void what_is_forgotten_leaves_the_file(void **state)
+{
+	(void)state;
+	struct scene *scene = open_scene();
+	struct weir_zone other = zone;
+	struct weir_policy later = {.version = 2, .zones = &other, .zone_count = 1};
+	const struct weir_policy *policies[] = {&policy, &later};
+	struct shard_options options = {
+		.seed = 1, .ceiling_bytes = 1, .swap_bytes = 1 << 20, .swap_directory = scene->directory, .swap_changes = true};
+	struct shard_stats stats;
+	other.id = 2;
+	other.name = "other";
+	struct compiled_policy *compiled = compiled_policy_new(policies, 2);
+	struct shard *shard = shard_new(&options, scene->compiled);
+	judge_and_evict(scene, shard, 1, 0, start_ms);
+	shard_stats(shard, &stats);
+	assert_int_equal(stats.spilled, KEYS / 3);
+	assert_int_equal(stats.forgotten, 0);
+
+	judge_and_evict(scene, shard, 1, KEYS / 3, start_ms + 2 * zone.limits[0].window_ms);
+	shard_stats(shard, &stats);
+	assert_int_equal(stats.spilled, KEYS / 3); /* the first ones' window is over */
+	assert_int_equal(stats.forgotten, KEYS / 3);
+
+	shard_set_policy(shard, compiled);
+	judge_and_evict(scene, shard, 2, 2 * KEYS / 3, start_ms + 2 * zone.limits[0].window_ms);
+	shard_stats(shard, &stats);
+	assert_int_equal(stats.spilled, KEYS / 3); /* the zone of those before was removed */
+	assert_int_equal(stats.forgotten, 2 * KEYS / 3);
+	shard_free(shard);
+	compiled_policy_free(compiled);
+	close_scene(scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_check_waits_again_for_what_the_file_lost),
 		cmocka_unit_test(a_frame_has_what_it_waits_for_whatever_the_file_loses_meanwhile),
+		cmocka_unit_test(what_is_forgotten_leaves_the_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

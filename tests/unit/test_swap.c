@@ -35,7 +35,7 @@ static uint32_t put(struct swap *swap, uint32_t tag, uint8_t byte, uint32_t leng
 	assert_true(swap_takes(swap, length));
 	if (swap_is_full(swap, length))
 		assert_true(swap_turn(swap));
-	return swap_put(swap, tag, bytes, length);
+	return swap_put(swap, tag, bytes, length, INT64_MAX);
 }
 
 static void check(struct swap *swap, uint32_t tag, const struct held *held)
@@ -52,7 +52,7 @@ static void check(struct swap *swap, uint32_t tag, const struct held *held)
 /* Moves what is live out of a page. */
 static void empty_page(struct swap *swap, struct held *held)
 {
-	uint32_t page = swap_worst(swap, 8, false), at = 0;
+	uint32_t page = swap_worst(swap, 8, INT64_MIN), at = 0;
 	struct swap_block block;
 	if (page == 0)
 		return;
@@ -119,7 +119,7 @@ static void a_disk_that_is_full_is_no_loss(void **state)
 	while (swap_takes(&swap, sizeof bytes) && count < 64) {
 		if (swap_is_full(&swap, sizeof bytes) && !swap_turn(&swap))
 			break;
-		refs[count++] = swap_put(&swap, 9, bytes, sizeof bytes);
+		refs[count++] = swap_put(&swap, 9, bytes, sizeof bytes, INT64_MAX);
 	}
 	assert_true(count > 16 && count < 64); /* page 1, and page 2 in memory */
 	assert_false(swap_takes(&swap, 1));
@@ -139,6 +139,32 @@ static void a_disk_that_is_full_is_no_loss(void **state)
 	assert_int_equal(ftruncate(swap.file, 0), 0);
 	assert_false(swap_get(&swap, refs[0], &block));
 	assert_null(swap_page(&swap, 1));
+	swap_deinit(&swap);
+}
+
+static void a_page_is_due_at_the_first_of_its_blocks(void **state)
+{
+	(void)state;
+	enum { LENGTH = SWAP_PAGE_BYTES / 4 };
+	const int64_t due[] = {70, 50, 90, INT64_MAX};
+	uint8_t bytes[LENGTH] = {0};
+	struct swap swap;
+	swap_init(&swap, "/tmp");
+	for (uint32_t page = 1; page <= 2; page++) {
+		assert_true(swap_turn(&swap));
+		for (uint32_t i = 0; i < 3; i++)
+			(void)swap_put(&swap, i, bytes, LENGTH, page == 1 ? due[i] : due[3]);
+	}
+	assert_true(swap_turn(&swap));
+	assert_int_equal(swap_worst(&swap, 8, 50), 0);
+	assert_int_equal(swap_worst(&swap, 8, 51), 1);
+	swap_set_due(&swap, 1, 70);
+	assert_int_equal(swap_worst(&swap, 8, 70), 0);
+	assert_int_equal(swap_worst(&swap, 8, 71), 1);
+	assert_int_equal(swap_worst(&swap, 1, 71), 0); /* the next one is the second */
+	assert_int_equal(swap_worst(&swap, 8, INT64_MAX), 1);
+	swap_all_due(&swap);
+	assert_int_equal(swap_worst(&swap, 8, 0), 2);
 	swap_deinit(&swap);
 }
 
@@ -255,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_holds_what_was_put),
 		cmocka_unit_test(a_disk_that_is_full_is_no_loss),
+		cmocka_unit_test(a_page_is_due_at_the_first_of_its_blocks),
 		cmocka_unit_test(at_its_ceiling_it_waits_for_a_free_page),
 		cmocka_unit_test(moves_keep_within_the_ceiling),
 		cmocka_unit_test(what_is_given_up_leaves_nothing),

@@ -18,9 +18,11 @@ struct entry {
 	uint32_t tag, ref;
 };
 
-static void init_table(const void *kind, struct table *table)
+enum kind { TIGHT, LOOSE, LOOSENED };
+
+static void init_table(const enum kind *kind, struct table *table)
 {
-	if (kind != NULL)
+	if (*kind == LOOSE)
 		table_init_loose(table);
 	else
 		table_init(table);
@@ -177,6 +179,11 @@ static void random_changes_leave_what_a_list_has(void **state)
 		seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 		uint32_t random = (uint32_t)(seed >> 32), at = count > 0 ? random % count : 0;
 		bool filling = step / 20000 % 2 == 0; /* it grows, and shrinks, by turns */
+		if (step == STEPS / 2 && *(const enum kind *)*state == LOOSENED) {
+			assert_true(table_unused_bytes(&table) > 0);
+			table_loosen(&table);
+			assert_int_equal(table_unused_bytes(&table), 0);
+		}
 		if (count < KEYS_MAX && (count == 0 || (random >> 20) % 8 < (filling ? 5 : 2))) {
 			list[count] = (struct entry){.tag = any_tag(random), .ref = next_ref++};
 			table_add(&table, list[count].tag, list[count].ref);
@@ -204,15 +211,15 @@ static void random_changes_leave_what_a_list_has(void **state)
 	table_deinit(&table);
 }
 
-#define BOTH(test)                                             \
-	{#test, test, NULL, NULL, NULL},                           \
-	{                                                          \
-#test " in a loose table", test, NULL, NULL, &is_loose \
+#define BOTH(test)                                                 \
+	{#test, test, NULL, NULL, &kinds[TIGHT]},                      \
+	{                                                              \
+#test " in a loose table", test, NULL, NULL, &kinds[LOOSE] \
 	}
 
 int main(void)
 {
-	static bool is_loose = true;
+	static enum kind kinds[] = {TIGHT, LOOSE, LOOSENED};
 	const struct CMUnitTest tests[] = {
 		BOTH(an_empty_table_finds_nothing_in_any_segment),
 		BOTH(tags_of_zero_and_of_all_ones_are_tags_like_others),
@@ -222,6 +229,8 @@ int main(void)
 		BOTH(a_table_that_was_emptied_gives_its_memory_back),
 		BOTH(a_table_with_room_for_keys_takes_them_where_it_is),
 		BOTH(random_changes_leave_what_a_list_has),
+		{"random changes of a table that becomes loose", random_changes_leave_what_a_list_has, NULL, NULL,
+	     &kinds[LOOSENED]},
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
