@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static char *map(size_t bytes)
 {
@@ -43,6 +44,11 @@ void *chunk_map(size_t bytes, bool huge)
 	/* A system without huge pages gives small ones: that is slower, but not wrong. */
 	(void)madvise(mapped + front, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	return mapped + front;
+}
+
+bool chunk_part_give_back(void *part, size_t bytes)
+{
+	return bytes % (size_t)sysconf(_SC_PAGESIZE) == 0 && madvise(part, bytes, MADV_DONTNEED) == 0;
 }
 
 void chunk_unmap(void *chunk, size_t bytes)

@@ -24,5 +24,11 @@ enum { CHUNK_FAR = 2 };
  */
 void *chunk_map(size_t bytes, bool huge) __attribute__((returns_nonnull));
 void chunk_unmap(void *chunk, size_t bytes);
+/**
+ * Gives back a part of a chunk without huge pages, which stays mapped and reads as zeroes.
+ *
+ * @return false: it was not, as the system's pages are larger than such a part
+ */
+bool chunk_part_give_back(void *part, size_t bytes);
 
 #endif

@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SMALL_CHUNKS = 4 }; /* a chunk is mapped without huge pages while there are fewer than these */
+enum {
+	SMALL_CHUNKS = 4, /* a chunk is mapped without huge pages while there are fewer than these */
+	IDLE_PAGES = 16,  /* and an eighth of the used ones: so many idle pages are kept */
+};
 
 /* Sizes above 128 bytes divide a page evenly, rounded down to granules. */
 const uint16_t slab_sizes[SLAB_CLASSES] = {32,   40,   48,   56,   64,   72,   80,   88,   96,   104,  112,  120,
@@ -145,6 +148,7 @@ static void give_chunk_back(struct slab *slab, uint32_t number)
 	else
 		slab->free_page_count -= SLAB_PAGES;
 	slab->bytes -= chunk->huge ? CHUNK_BYTES : (uint64_t)chunk->touched_pages * SLAB_PAGE_BYTES;
+	slab->idle_pages -= chunk->touched_pages;
 	if (chunk->marks != NULL)
 		slab->bytes -= SLAB_MARK_WORDS * sizeof(uint64_t);
 	free(chunk->marks);
@@ -168,7 +172,9 @@ static uint32_t take_page(struct slab *slab, uint8_t size_class)
 	slab->used_page_count++;
 	slab->class_pages[size_class]++;
 	struct slab_page *page = &slab->pages[number];
-	if (!chunk->huge && !page->touched) {
+	if (!chunk->huge && page->touched) {
+		slab->idle_pages--;
+	} else if (!chunk->huge) {
 		chunk->touched_pages++;
 		slab->bytes += SLAB_PAGE_BYTES;
 	}
@@ -186,12 +192,41 @@ static void free_page(struct slab *slab, uint32_t number)
 	slab->class_pages[page->size_class]--;
 	slab->used_page_count--;
 	slab->chunks[chunk].free_pages++;
+	slab->idle_pages += !slab->chunks[chunk].huge;
 	page->state = SLAB_PAGE_DRAINING; /* in no list, if its chunk is being emptied */
 	if (chunk != slab->draining_chunk) {
 		add_to_list(slab, number, SLAB_PAGE_FREE);
 		slab->free_page_count++;
 	}
 	slab->has_empty_chunks |= slab->chunks[chunk].free_pages == SLAB_PAGES;
+}
+
+/* Gives idle pages of a chunk back, until few enough are left. */
+static void give_pages_back(struct slab *slab, uint32_t number, uint32_t most)
+{
+	struct slab_chunk *chunk = &slab->chunks[number];
+	for (uint32_t i = number * SLAB_PAGES; i < (number + 1) * SLAB_PAGES && slab->idle_pages > most; i++) {
+		struct slab_page *page = &slab->pages[i];
+		if (page->live > 0 || !page->touched)
+			continue;
+		slab->keeps_idle = !chunk_part_give_back(slab_page_base(slab, i), SLAB_PAGE_BYTES);
+		if (slab->keeps_idle)
+			return;
+		page->touched = false;
+		chunk->touched_pages--;
+		slab->idle_pages--;
+		slab->bytes -= SLAB_PAGE_BYTES;
+	}
+}
+
+static void trim_pages(struct slab *slab)
+{
+	uint32_t most = IDLE_PAGES + slab->used_page_count / 8;
+	if (slab->idle_pages <= most)
+		return;
+	for (uint32_t i = 1; i < slab->chunk_count && !slab->keeps_idle; i++)
+		if (slab->bases[i] != NULL && !slab->chunks[i].huge)
+			give_pages_back(slab, i, most / 2); /* so that it is not done at every turn */
 }
 
 /* ---- blocks ---- */
@@ -287,14 +322,13 @@ void slab_trim(struct slab *slab)
 		*large = (struct slab_large){.next_free = slab->large_free};
 		slab->large_free = place;
 	}
-	if (!slab->has_empty_chunks)
-		return;
-	slab->has_empty_chunks = false;
 	/* One empty chunk is kept, so that chunks are not mapped and unmapped over and over. */
-	for (uint32_t i = 1; i < slab->chunk_count; i++)
+	for (uint32_t i = 1; i < slab->chunk_count && slab->has_empty_chunks; i++)
 		if (slab->chunks[i].free_pages == SLAB_PAGES &&
 		    (i == slab->draining_chunk || slab->free_page_count >= 2 * SLAB_PAGES))
 			give_chunk_back(slab, i);
+	slab->has_empty_chunks = false;
+	trim_pages(slab);
 }
 
 size_t slab_block_bytes(const struct slab *slab, uint32_t ref, uint8_t size_class)

@@ -8,7 +8,8 @@
  * the blocks that keep a page from being given back, and the caller, who holds
  * their references, moves them. So the free memory that cannot be given back is
  * bounded: in each class by an eighth of its live blocks and a page, and in free
- * pages by an eighth of the used ones and two chunks.
+ * pages by an eighth of the used ones and two chunks. Free pages of chunks without
+ * huge pages are given back by themselves, but for an eighth and some.
  *
  * A freed block stays readable until slab_trim(). The caller calls that when
  * nothing points to freed blocks any more.
@@ -50,7 +51,7 @@ struct slab_page {
 	uint16_t free_block; /* first of the list of free blocks, SLAB_PAGE_BLOCKS: none */
 	uint8_t size_class;
 	uint8_t state; /* its list in the class (0 to SLAB_LISTS - 1), or one of enum slab_page_state */
-	bool touched;  /* it was ever used */
+	bool touched;  /* it was used, and not given back since */
 };
 
 enum slab_page_state { SLAB_PAGE_FREE = SLAB_LISTS, SLAB_PAGE_FULL, SLAB_PAGE_DRAINING };
@@ -58,7 +59,7 @@ enum slab_page_state { SLAB_PAGE_FREE = SLAB_LISTS, SLAB_PAGE_FULL, SLAB_PAGE_DR
 struct slab_chunk {
 	uint64_t *marks; /* a bit per SLAB_LEAST_BYTES, in which at most one block begins; NULL: none was set yet */
 	uint32_t free_pages;
-	uint32_t touched_pages; /* without huge pages: how many pages were ever used */
+	uint32_t touched_pages; /* without huge pages: how many pages are touched */
 	bool huge;
 };
 
@@ -78,6 +79,8 @@ struct slab {
 	uint32_t mapped;           /* chunks that are mapped */
 	uint32_t free_pages;       /* first of the list of free pages */
 	uint32_t free_page_count, used_page_count;
+	uint32_t idle_pages;     /* touched pages without blocks, in chunks without huge pages */
+	bool keeps_idle;         /* such pages cannot be given back */
 	uint32_t draining_chunk; /* the chunk being emptied, 0: none */
 	uint32_t lists[SLAB_CLASSES][SLAB_LISTS];
 	uint32_t class_pages[SLAB_CLASSES];
