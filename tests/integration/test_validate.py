@@ -68,6 +68,18 @@ def test_a_configuration_is_said_in_words(place):
         assert expected in said, f"{expected!r} is not in: {said}"
 
 
+def test_where_checks_are_asked_is_said(place):
+    api = [zone("api", [sliding(5, "1m")], key=["user"])]
+    assert "checks" not in words(place, api)
+    one = words(place, api, listen={"resp": "127.0.0.1:6390"})
+    assert "  checks           127.0.0.1:6390 by RESP; one that cannot be judged gets an error\n" in one, one
+    places = {"resp": "127.0.0.1:6390", "check_http": "127.0.0.1:8082", "grpc": "[::1]:8081"}
+    said = words(place, api, listen=places, checks={"on_unavailable": "allow"})
+    assert "127.0.0.1:6390 by RESP, 127.0.0.1:8082 by HTTP, [::1]:8081 by gRPC; one that cannot be judged passes\n" in said, said
+    assert report(place, api, listen=places)["checks"] == {"resp": "127.0.0.1:6390", "http": "127.0.0.1:8082", "grpc": "[::1]:8081"}
+    assert report(place, api)["checks"] == {"resp": None, "http": None, "grpc": None}
+
+
 def test_a_clusters_configuration_is_said_in_words(place):
     said = words(place, [zone("site", [sliding(100, "1m")])], [],
                  bus={"type": "kafka", "brokers": "k1:9092,k2:9092", "prefix": "edge"},

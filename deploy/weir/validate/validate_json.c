@@ -65,6 +65,11 @@ static void put_settings(struct weir_json_writer *json, const struct weir_config
 	weir_json_write_words(json, "shadow_decisions", config->decisions.shadow_path);
 	weir_json_write_words(json, "dead_letters", config->deadletter.path);
 	weir_json_write_words(json, "http", config->listen.http);
+	weir_json_write_object(json, "checks");
+	weir_json_write_words(json, "resp", config->listen.resp);
+	weir_json_write_words(json, "http", config->listen.check_http);
+	weir_json_write_words(json, "grpc", config->listen.grpc);
+	weir_json_write_end(json);
 }
 
 static void put_gateway(struct weir_json_writer *json, const struct gateway_settings *gateway)

@@ -161,6 +161,28 @@ static void put_gateways(struct weir_text *text, const struct gateway_list *list
 	}
 }
 
+static void put_checks(struct weir_text *text, const struct weir_config *config)
+{
+	const struct {
+		const char *name, *place;
+	} surfaces[] = {{"RESP", config->listen.resp}, {"HTTP", config->listen.check_http}, {"gRPC", config->listen.grpc}};
+	static const char *const unavailable[] = {[WEIR_ON_UNAVAILABLE_ERROR] = "gets an error",
+	                                          [WEIR_ON_UNAVAILABLE_ALLOW] = "passes",
+	                                          [WEIR_ON_UNAVAILABLE_DENY] = "is blocked"};
+	const char *before = "";
+	if (!weir_config_takes_checks(config))
+		return;
+	weir_text_printf(text, "  %-17s", "checks");
+	for (size_t i = 0; i < sizeof surfaces / sizeof surfaces[0]; i++) {
+		if (surfaces[i].place == NULL)
+			continue;
+		weir_text_printf(text, "%s%s by %s", before, surfaces[i].place, surfaces[i].name);
+		before = ", ";
+	}
+	weir_text_printf(text, "%s; one that cannot be judged %s\n", config->checks.tls ? ", with TLS" : "",
+	                 unavailable[config->checks.on_unavailable]);
+}
+
 static void put_where(struct weir_text *text, const struct validate_report *report)
 {
 	const struct weir_config *config = report->config;
@@ -170,6 +192,7 @@ static void put_where(struct weir_text *text, const struct validate_report *repo
 	else
 		put_files(text, config);
 	put_gateways(text, &report->gateways);
+	put_checks(text, config);
 	put_output(text, "metrics", config->listen.http, "not served");
 	weir_text_puts(text, config->listen.http != NULL ? ": /metrics, /healthz, /readyz\n" : "\n");
 	weir_text_append(text, report->secrets.at, report->secrets.length);
