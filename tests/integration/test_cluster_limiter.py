@@ -78,13 +78,14 @@ def test_what_the_topic_keeps_decides_how_long_the_store_may_be_away(place):
         stage.feed(400)  # enough decisions to compare, however few frames the loop had time for
         limiter.until(lambda: limiter.value("weir_limiter_lag_messages") >= 8, "messages wait")
         told = [line for line in limiter.said().splitlines() if " are paused " in line]
-        assert len(told) == 1 and told[0].split()[1] == "ERROR", told  # one line, however many partitions
-        assert "Nothing is judged in them" in told[0] and "Mend the store: " in told[0], told
-        assert "(runbook: store-away)" in told[0], told
+        # One line, however many partitions; a second one where their checkpoints were apart.
+        assert 1 <= len(told) <= 2 and all(line.split()[1] == "ERROR" for line in told), told
+        assert "Nothing is judged in them" in told[-1] and "Mend the store: " in told[-1], told
+        assert "(runbook: store-away)" in told[-1], told
         proxy.mend()
         stage.until_stored(limiter)
         limiter.until_says("are no longer paused")
-        assert limiter.said().count("no longer paused") == 1, limiter.said()
+        assert limiter.said().count("no longer paused") <= 2, limiter.said()
         assert limiter.stop() == 0
         compare(place, stage)
 

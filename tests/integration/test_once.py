@@ -117,7 +117,7 @@ def test_a_silent_pipe_does_not_hold_a_signal_up(place):
         weir.process.stdin.write(combined(f"198.51.100.{number}", 2).encode())
         weir.process.stdin.flush()
         time.sleep(0.5)  # nothing says that it waits
-        assert weir.stop(5) == STOPPED, weir.said()
+        assert weir.stop() == STOPPED, weir.said()
         weir.process.stdin.close()
     # what was read of the file is not read again, and nothing of it is lost
     place.good("run", "--once", *LIMIT, *state, "--decisions", place.path("in-parts"), log, "-")
