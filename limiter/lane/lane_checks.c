@@ -10,6 +10,7 @@
 
 #include "common/base/alloc.h"
 #include "common/frame/frame.h"
+#include "limiter/lane/check_clock.h"
 #include "limiter/lane/internal.h"
 #include "limiter/shard/shard_check.h"
 
@@ -24,7 +25,7 @@ struct lane_checks {
 	uint64_t highest, highest_at; /* epoch of a frame that was read, and its offset */
 	uint64_t closed, returned;    /* own messages, and those that came back */
 	uint64_t ready_at;            /* how many must have come back: up to the newest marker */
-	int64_t newest_ms;            /* time of the newest check that was answered here or seen: times do not go back */
+	struct check_clock clock;
 	struct weir_frame_writer *writer;
 	uint32_t gathered;
 	uint64_t policy_version; /* that the open frame names */
@@ -54,8 +55,9 @@ void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
 	struct lane_checks *checks = *lane_checks_of(lane);
 	if (checks == NULL)
 		return;
-	if (frame->event_count > 0 && frame->events[frame->event_count - 1].time_ms > checks->newest_ms)
-		checks->newest_ms = frame->events[frame->event_count - 1].time_ms;
+	bool is_own = memcmp(frame->source, checks->source, WEIR_SOURCE_ID_BYTES) == 0;
+	if (!is_own && frame->event_count > 0)
+		check_clock_see(&checks->clock, frame->events[frame->event_count - 1].time_ms);
 	if (frame->epoch > checks->highest) {
 		checks->highest = frame->epoch;
 		checks->highest_at = lane_next_offset(lane);
@@ -65,10 +67,13 @@ void lane_checks_see(struct lane *lane, const struct weir_frame *frame)
 	if (frame->epoch > checks->epoch) {
 		checks->state = LANE_CHECKS_OVER;
 		shard_checks_end(lane_shard(lane));
-	} else if (memcmp(frame->source, checks->source, WEIR_SOURCE_ID_BYTES) == 0) {
+	} else if (is_own) {
 		checks->returned++;
-		if (checks->returned >= checks->ready_at)
-			checks->state = LANE_CHECKS_READY;
+		if (checks->returned < checks->ready_at)
+			return;
+		checks->state = LANE_CHECKS_READY;
+		check_clock_see(&checks->clock,
+		                shard_clock_ms(lane_shard(lane))); /* what was judged must not be in the future */
 	}
 }
 
@@ -205,13 +210,13 @@ static struct weir_frame_reservation *add_reservation(struct lane_checks *checks
 }
 
 /* The newest event is a check that passed: it may be settled from now on. */
-static void open_reservation(struct lane *lane, struct lane_checks *checks, const struct shard_check *check, int64_t t,
+static void open_reservation(struct lane *lane, struct lane_checks *checks, const struct shard_check *check,
                              int64_t ttl_ms, struct check_answer *answer)
 {
 	add_reservation(checks)->ttl_ms = ttl_ms;
 	answer->reserved = true;
 	weir_reservation_id(checks->source, checks->position, answer->reservation);
-	shard_reserve(lane_shard(lane), check, t, ttl_ms, answer->reservation);
+	shard_reserve(lane_shard(lane), check, ttl_ms, answer->reservation);
 }
 
 static void add_event(struct lane_checks *checks, const struct shard_check *check, uint64_t hash, int64_t t)
@@ -227,8 +232,8 @@ static void add_event(struct lane_checks *checks, const struct shard_check *chec
 	checks->answers[pair / 2] |= (uint8_t)((check->blocked ? WEIR_VERDICT_BLOCK : 0) << (pair % 2 * 4));
 }
 
-void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count, int64_t now_ms,
-                struct check_answer *answers)
+void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count,
+                struct check_now now, struct check_answer *answers)
 {
 	struct lane_checks *checks = *lane_checks_of(lane);
 	struct asked asked;
@@ -240,22 +245,21 @@ void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t 
 	}
 	if (asked.count == 0)
 		return;
-	int64_t t = now_ms > checks->newest_ms ? now_ms : checks->newest_ms;
-	checks->newest_ms = t;
-	shard_check_judge(lane_shard(lane), asked.checks, asked.count, t);
+	struct check_times times = {.now_ms = now.wall_ms, .going_ms = check_clock_read(&checks->clock, now)};
+	shard_check_judge(lane_shard(lane), asked.checks, asked.count, times);
 	for (uint32_t i = 0; i < asked.count; i++) {
 		const struct shard_check *check = &asked.checks[i];
 		give_answer(check, &answers[asked.places[i]]);
 		if (check->peek || check->state != SHARD_CHECK_JUDGED)
 			continue;
 		if (checks->gathered == 0)
-			begin_frame(lane, checks, t);
-		add_event(checks, check, asked.hashes[i], t);
+			begin_frame(lane, checks, now.wall_ms);
+		add_event(checks, check, asked.hashes[i], check->t);
 		struct check_answer *answer = &answers[asked.places[i]];
 		if (check->settles != NULL)
 			memcpy(add_reservation(checks)->id, check->settles, WEIR_RESERVATION_ID_BYTES);
 		else if (check->reserves && answer->outcome == CHECK_PASSED)
-			open_reservation(lane, checks, check, t, asks[asked.places[i]].ttl_ms, answer);
+			open_reservation(lane, checks, check, asks[asked.places[i]].ttl_ms, answer);
 	}
 }
 
@@ -311,6 +315,12 @@ uint64_t lane_checks_returned(const struct lane *lane)
 {
 	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
 	return checks == NULL ? 0 : checks->returned;
+}
+
+int64_t lane_checks_ahead_ms(const struct lane *lane, int64_t wall_ms)
+{
+	const struct lane_checks *checks = *lane_checks_of((struct lane *)lane);
+	return checks == NULL ? 0 : check_clock_ahead_ms(&checks->clock, wall_ms);
 }
 
 uint32_t lane_checks_pending(struct lane *lane)

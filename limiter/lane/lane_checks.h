@@ -13,6 +13,7 @@
 #define LIMITER_LANE_CHECKS_H
 
 #include "limiter/check/check.h"
+#include "limiter/lane/check_clock.h"
 #include "limiter/lane/lane.h"
 
 enum lane_checks_state {
@@ -56,8 +57,11 @@ enum lane_checks_state lane_checks_state(const struct lane *lane);
  * @param places  which asks, and where their answers go; NULL: the first `count`
  * @param count   CHECK_GROUP_MAX at most
  */
-void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count, int64_t now_ms,
-                struct check_answer *answers);
+void lane_check(struct lane *lane, const struct check_ask *asks, const uint32_t *places, uint32_t count,
+                struct check_now now, struct check_answer *answers);
+
+/** How far the time of its checks is before the clock, which somebody has set back or which is behind another's. */
+int64_t lane_checks_ahead_ms(const struct lane *lane, int64_t wall_ms);
 
 /** The segments that checks wait for. @param segments  room for SHARD_MISSING_MOST */
 uint32_t lane_checks_missing(struct lane *lane, uint32_t *segments);

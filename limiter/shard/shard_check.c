@@ -146,6 +146,34 @@ static bool peek(struct shard *shard, struct bucket *bucket, const struct copy_e
 	return !event->allowed && (blocked || event->barred_until_ms != 0);
 }
 
+/* Whether a limit would say nothing of an event, as it is late: then it passes, whatever was counted. */
+static bool is_late(struct shard *shard, struct bucket *bucket, const struct copy_event *event)
+{
+	struct bucket_work work;
+	shard_open(shard, bucket, 0, 0, event->layout, event->cost, &work);
+	bucket_work_detach(&work);
+	for (uint32_t i = 0; i < work.view.layout->limit_count; i++)
+		if (work.view.limits[i].shape->ops->judge(&work.view.limits[i], event->t, 1) & WEIR_LIMIT_LATE)
+			return true;
+	return false;
+}
+
+/*
+ * Sets the time at which a check is asked: the clock's, unless its bucket has been asked or told of what is later, by a log or
+ * a limiter whose clock is ahead, or before this one was set back. Nobody passes for that.
+ */
+static void set_time(struct shard *shard, struct bucket *bucket, const struct check_times *times,
+                     struct copy_event *event)
+{
+	event->t = times->now_ms;
+	if (bucket == NULL || (int64_t)bucket->newest_ms <= times->now_ms)
+		return;
+	int64_t newest_ms = (int64_t)bucket->newest_ms;
+	event->t = times->going_ms;
+	if (newest_ms > event->t && is_late(shard, bucket, event))
+		event->t = newest_ms;
+}
+
 /* ---- finding buckets ---- */
 
 static struct bucket *find_bucket(struct shard *shard, uint64_t low, uint64_t high, int64_t clock_ms, bool *is_there)
@@ -287,13 +315,15 @@ static struct copy *copy_of(struct shard *shard, struct found *found, uint64_t l
 
 /* A settlement: it is no event, and never refused. */
 static void settle_one(struct shard *shard, struct shard_check *check, struct found *found, uint64_t low, uint64_t high,
-                       struct copy_event *event)
+                       const struct check_times *times, struct copy_event *event)
 {
 	struct shard_checks *checks = shard->checks;
 	struct bucket_view view;
 	struct pending_settlement settlement;
 	event->done = true;
 	ask_operators(shard, event, check->key);
+	set_time(shard, found->bucket, times, event);
+	check->t = event->t;
 	struct override_effect effect = {.allowed = event->allowed, .thousandths = event->thousandths};
 	if (!shard_find_correction(&checks->open, check->settles, low, high, event->t, check->cost, &effect,
 	                           &settlement.correction)) {
@@ -311,10 +341,11 @@ static void settle_one(struct shard *shard, struct shard_check *check, struct fo
 	pending_push(checks, &(struct pending_check){.t = event->t, .cost = check->cost, .copy = found->copy}, &settlement);
 }
 
-static void judge_one(struct shard *shard, struct shard_check *check, uint64_t low, uint64_t high, int64_t t)
+static void judge_one(struct shard *shard, struct shard_check *check, uint64_t low, uint64_t high,
+                      const struct check_times *times)
 {
 	struct shard_checks *checks = shard->checks;
-	int64_t clock_ms = shard->clock_ms > t ? shard->clock_ms : t;
+	int64_t t = times->now_ms, clock_ms = shard->clock_ms > t ? shard->clock_ms : t;
 	struct copy_event event = {.zone = check->zone, .t = t, .cost = check->cost, .sent_ms = t, .clock_ms = clock_ms};
 	struct found found;
 	struct bucket_view view;
@@ -322,20 +353,23 @@ static void judge_one(struct shard *shard, struct shard_check *check, uint64_t l
 	if (check->state != SHARD_CHECK_JUDGED)
 		return;
 	if (check->settles != NULL) {
-		settle_one(shard, check, &found, low, high, &event);
+		settle_one(shard, check, &found, low, high, times, &event);
 		return;
 	}
 	ask_operators(shard, &event, check->key);
+	set_time(shard, found.bucket, times, &event);
+	check->t = event.t;
 	if (!check->peek)
 		(void)copy_of(shard, &found, low, high);
 	if (check->peek || event.allowed)
 		check->blocked = peek(shard, found.bucket, &event, &view);
 	else
 		check->blocked = judge_copy(shard, &checks->copies[found.copy], &event, &view) & WEIR_VERDICT_BLOCK;
-	check->quota = bucket_quota(&view, check->zone->zone, t, check->cost, check->blocked, event.barred_until_ms);
+	check->quota = bucket_quota(&view, check->zone->zone, event.t, check->cost, check->blocked, event.barred_until_ms);
 	if (!check->peek)
 		pending_push(
-			checks, &(struct pending_check){.t = t, .cost = check->cost, .copy = found.copy, .blocked = check->blocked},
+			checks,
+			&(struct pending_check){.t = event.t, .cost = check->cost, .copy = found.copy, .blocked = check->blocked},
 			NULL);
 }
 
@@ -400,7 +434,7 @@ static void look_ahead(const struct shard *shard, struct looking *looking, uint3
 		ask_for_rest(shard, looking, next);
 }
 
-void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, int64_t t)
+void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, struct check_times times)
 {
 	struct looking looking;
 	assert(shard->checks != NULL && count <= CHECK_GROUP_MAX);
@@ -415,24 +449,24 @@ void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		look_ahead(shard, &looking, i);
-		judge_one(shard, &checks[i], looking.at[i].low, looking.at[i].high, t);
+		judge_one(shard, &checks[i], looking.at[i].low, looking.at[i].high, &times);
 	}
 	if (shard->work.frame == NULL && shard->churn > TIDY_CHURN) /* what was asked for may have come into memory */
 		shard_tidy(shard);
 }
 
-void shard_reserve(struct shard *shard, const struct shard_check *check, int64_t t, int64_t ttl_ms, const uint8_t *id)
+void shard_reserve(struct shard *shard, const struct shard_check *check, int64_t ttl_ms, const uint8_t *id)
 {
 	struct weir_fingerprint print = weir_fingerprint(shard->options.seed, check->zone->zone->id, check->key);
-	struct copy_event event = {.zone = check->zone, .t = t};
+	struct copy_event event = {.zone = check->zone, .t = check->t};
 	ask_operators(shard, &event, check->key);
 	bool recorded = !event.allowed && (!check->blocked || check->zone->zone->count_all);
 	struct reservation one = {
 		.low = print.low,
 		.high = print.high,
-		.t = t,
+		.t = check->t,
 		.cost = recorded ? check->cost : 0,
-		.ends_ms = t + ttl_ms,
+		.ends_ms = check->t + ttl_ms,
 		.zone_id = check->zone->zone->id,
 		.thousandths = event.thousandths,
 		.counts = true,

@@ -29,6 +29,12 @@ enum shard_check_state {
 	SHARD_CHECK_FULL,           /* too many checks are pending, or their copies too large: nothing was counted */
 };
 
+/* When checks are asked, Unix ms. One that would be late for its bucket is asked at the time of the bucket's newest event. */
+struct check_times {
+	int64_t now_ms;
+	int64_t going_ms; /* of a bucket whose newest event is after now_ms: at least that, and goes on (check_clock.h) */
+};
+
 struct shard_check {
 	/* given */
 	const struct compiled_zone *zone; /* in force */
@@ -40,6 +46,7 @@ struct shard_check {
 	const uint8_t *settles; /* the id of the reservation whose real cost `cost` is; NULL: none */
 	/* returned */
 	enum shard_check_state state;
+	int64_t t;    /* its time, in the log too */
 	bool blocked; /* the verdict, which the log gets, whatever the zone's mode */
 	struct bucket_quota quota;
 };
@@ -58,17 +65,16 @@ void shard_checks_end(struct shard *shard);
  * Judges checks in order, each with those before it.
  *
  * @param count  CHECK_GROUP_MAX at most
- * @param t      their time, Unix ms
  */
-void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, int64_t t);
+void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t count, struct check_times times);
 
 /**
  * Notes a reservation that a check has opened: it may be settled from now on.
  *
- * @param check  judged just now, at t
+ * @param check  judged just now
  * @param id     weir_reservation_id() of its event
  */
-void shard_reserve(struct shard *shard, const struct shard_check *check, int64_t t, int64_t ttl_ms, const uint8_t *id);
+void shard_reserve(struct shard *shard, const struct shard_check *check, int64_t ttl_ms, const uint8_t *id);
 
 /**
  * Lists segments that checks wait for, with shard_load() for them as for frames.

@@ -41,6 +41,7 @@ struct worker_core {
 	struct weir_fault lost;                  /* checkpoints that the store has lost */
 	struct weir_notice ahead, skipped;       /* senders whose clock is ahead; messages that are not judged */
 	struct weir_notice shared;               /* sources that two collectors send as */
+	struct weir_notice behind;               /* this machine's clock is behind checks that were answered */
 };
 
 /** Records a failure, which ends the loop. Only the first one is kept. */

@@ -150,6 +150,25 @@ static void give_up_held(struct partition_checks *checks, int64_t now_ms)
 
 /* ---- asking ---- */
 
+/* The time of an ask. A clock that was set back is told: checks go on at half its speed meanwhile. */
+static struct check_now now_of(struct partition_checks *checks)
+{
+	struct worker_core *core = checks->publisher->core;
+	struct check_now now = {.wall_ms = weir_wall_ms(), .steady_ms = weir_monotonic_ms()};
+	int64_t ahead_ms = lane_checks_ahead_ms(checks->lane, now.wall_ms);
+	char ahead[WEIR_AGE_BYTES];
+	if (ahead_ms >= PARTITION_CHECKS_AHEAD_MS &&
+	    (checks->ahead_told_ms == 0 || now.steady_ms >= checks->ahead_told_ms + PARTITION_CHECKS_TELL_MS)) {
+		checks->ahead_told_ms = now.steady_ms;
+		weir_notice_log(
+			&core->behind, core->options.log, WEIR_LOG_WARNING, "limiter",
+			"this machine's clock is %s behind what is in the log of partition %u, as if it had been set back. Of keys that were "
+			"asked at later times, windows go on at half the speed until it has come up, so fewer checks pass (runbook: clock)",
+			weir_age(ahead_ms, ahead), checks->number);
+	}
+	return now;
+}
+
 static bool is_overdue(struct partition_checks *checks)
 {
 	int64_t oldest_ms = checks->sent_count > 0 ? sent_at(checks, 0)->sent_ms : checks->unsent_ms;
@@ -224,7 +243,7 @@ void partition_checks_ask(struct partition_checks *checks, const struct check_as
 	struct mail_packet *own = NULL;
 	enum check_why why = refusal(checks);
 	if (why == CHECK_WHY_NONE)
-		lane_check(checks->lane, asks, places, count, weir_wall_ms(), answers);
+		lane_check(checks->lane, asks, places, count, now_of(checks), answers);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = places[i];
 		struct answer_place place = {.packet = packet, .index = at, .asked_us = now_us};
@@ -251,7 +270,7 @@ static enum check_why ask_again(struct partition_checks *checks, const struct an
 	enum check_why why = refusal(checks);
 	struct check_answer answer = answer_unavailable(ask->ticket, why);
 	if (why == CHECK_WHY_NONE)
-		lane_check(checks->lane, ask, NULL, 1, weir_wall_ms(), &answer);
+		lane_check(checks->lane, ask, NULL, 1, now_of(checks), &answer);
 	enum check_why wait = wait_of(ask, &answer);
 	if (wait != CHECK_WHY_NONE)
 		return wait;

@@ -35,6 +35,8 @@ enum {
 	PARTITION_CHECKS_FRAMES = 128,     /* so many at all, the others full */
 	PARTITION_CHECKS_ACKNOWLEDGED_MS = 500,
 	PARTITION_CHECKS_PARKED_MAX = 1024,
+	PARTITION_CHECKS_AHEAD_MS = 2000, /* of a clock that is so far behind its checks it is told, */
+	PARTITION_CHECKS_TELL_MS = 60000, /* once in so long */
 };
 
 /* A frame that was sent and is not acknowledged. */
@@ -64,7 +66,8 @@ struct partition_checks {
 	struct lane *lane;           /* NULL: closed */
 	struct weir_text unsent;     /* a frame that the bus had no room for; empty: none */
 	uint32_t unsent_events;
-	int64_t unsent_ms; /* monotonic: since when */
+	int64_t unsent_ms;     /* monotonic: since when */
+	int64_t ahead_told_ms; /* monotonic: when it was told last that the clock is behind; 0: never */
 	struct sent_checks sent[PARTITION_CHECKS_FRAMES];
 	uint32_t sent_first, sent_count;
 	uint32_t unacknowledged; /* events that were answered and are not acknowledged */

@@ -78,7 +78,8 @@ static void log_ahead(const struct partition *partition, const struct lane_resul
 	weir_notice_log(
 		&core->ahead, core->options.log, WEIR_LOG_WARNING, "limiter",
 		"the clock of a sender (source %s) is %s ahead of the brokers' (partition %u, offset %llu). Its frames "
-		"are judged by the time of their arrival. Set the clock of that collector's machine (runbook: clock)",
+		"are judged by the time of their arrival. Set the clock of that machine: a collector's, or a limiter's that answers "
+		"checks (runbook: clock)",
 		name_source(result->source, source), weir_age(ahead_s * 1000, ahead), partition->number,
 		(unsigned long long)result->offset);
 }

@@ -76,7 +76,7 @@ static double ask(struct shard *shard, struct buffer *buffer, const struct compi
 	for (uint32_t i = 0; i < FRAME_CHECKS; i += CHECK_GROUP_MAX) {
 		for (uint32_t j = 0; j < CHECK_GROUP_MAX; j++)
 			checks[j] = (struct shard_check){.zone = zone, .key = buffer->keys[i + j], .cost = 1};
-		shard_check_judge(shard, checks, CHECK_GROUP_MAX, t);
+		shard_check_judge(shard, checks, CHECK_GROUP_MAX, (struct check_times){t, t});
 		for (uint32_t j = 0; j < CHECK_GROUP_MAX; j++)
 			if (checks[j].blocked)
 				buffer->answers[(i + j) / 2] |= (uint8_t)(WEIR_VERDICT_BLOCK << ((i + j) % 2 * 4));

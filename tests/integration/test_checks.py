@@ -18,8 +18,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases, metrics
 from support.bench import cpu_s
 from support.checks import Raw, command, crowd, started
+from support.faketime import stepped_by_file
 from support.place import PATIENCE_S, free_port, until
-from support.traffic import FORMAT, burst, sliding, source, zone
+from support.traffic import FORMAT, burst, line, sliding, source, zone
 
 DONE, USAGE = 0, 2
 UNAVAILABLE = None
@@ -125,6 +126,39 @@ def test_lines_of_a_log_and_checks_meet_in_the_same_buckets(place):
     assert 0 < passed <= limit and limit <= judged <= limit + callers, (passed, judged)
     with Caller(port) as caller:
         assert caller.ask("WEIR.CHECK", "ann", "site")[:3] == [1, limit, 0]
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_log_whose_clock_is_ahead_lets_no_more_pass(place):
+    """By as much as a collector takes: a check that is late for its bucket is asked as of the newest event."""
+    weir, port = started(place, [zone("quick", [sliding(3, "1s")], key=["user"])], sources=[source(place.write("log", ""))])
+    with Caller(port) as caller:
+        place.append("log", line(int(time.time() * 1000) + 4000, "ann"))
+        until(lambda: caller.ask("WEIR.PEEK", "ann", "quick")[2] == 2, "the line counts", running=weir)
+        passed = [caller.ask("WEIR.CHECK", "ann", "quick")[0] == 0 for _ in range(500)]
+        assert sum(passed) == 2, sum(passed)
+        assert caller.ask("WEIR.CHECK", "bob", "quick") == [0, 3, 2, -1, 1000]
+        time.sleep(5.1)  # the log's time is over
+        assert [caller.ask("WEIR.CHECK", "ann", "quick")[0] for _ in range(4)] == [0, 0, 0, 1]
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_clock_that_is_set_back_stops_no_window(place):
+    clock, before = place.write("clock", "+0"), dict(os.environ)
+    os.environ.update(stepped_by_file(clock))
+    try:
+        weir, port = started(place, [zone("quick", [sliding(3, "1s")], key=["user"])])
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    with Caller(port) as caller:
+        assert [caller.ask("WEIR.CHECK", "ann", "quick")[0] for _ in range(4)] == [0, 0, 0, 1]
+        place.write("clock", "-600")
+        begun = time.monotonic()
+        until(lambda: caller.ask("WEIR.CHECK", "ann", "quick")[0] == 0, "it passes again", running=weir)
+        assert time.monotonic() - begun > 1, "at the whole speed"
+        assert caller.ask("WEIR.CHECK", "new", "quick") == [0, 3, 2, -1, 1000]
+    assert "this machine's clock is 9 min 5" in weir.said() or "this machine's clock is 10 min" in weir.said(), weir.said()
     assert weir.stop() == DONE, weir.said()
 
 

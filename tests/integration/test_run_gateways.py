@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir run` with "gateways": one process on one machine reads a log, and keeps the lists of who is blocked."""
 
-import glob
 import json
 import os
 import signal
@@ -14,6 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, metrics
+from support.faketime import stepped
 from support.gateways import always, ask
 from support.network import Network
 from support.nginx import Nginx
@@ -66,14 +66,6 @@ class Machine:
     def ready(self):
         """(status, text) of /readyz."""
         return metrics.get(self.port, "/readyz")[::2]
-
-
-def stepped(environment, offset_s):
-    """The environment of a program that finds the wall clock stepped by so much, and the other clocks as they are."""
-    found = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
-    if not found or os.environ.get("WEIR_SANITIZED"):  # a sanitizer's library must come first
-        raise cases.Skipped("no libfaketime that a clock can be stepped by (deploy/packages seeds)")
-    return {**environment, "LD_PRELOAD": found[0], "FAKETIME": f"{offset_s:+d}", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
 def flood(user, start_ms, count=6):
@@ -202,7 +194,7 @@ def status_of(port, path):
 def test_everything_at_once_while_it_is_away(place):
     """kill -9, the rules flushed, the log rotated, the clock stepped: who is blocked is so again before a line is judged."""
     network, nginx = Network(place), Nginx(place, geo=True)
-    stepped(network.environment, 0)
+    stepped(0)
     kept, ended, late = ("203.0.113.9", "127.0.0.2"), "127.0.0.3", ("203.0.113.10", "203.0.113.11")
     zones = [zone(name, [sliding(3, "1m")], key=["ip"], match={"path": [f"/{name}"]}, block_for=block_for)
              for name, block_for in (("ssh", "2h"), ("site", "2h"), ("brief", "5m"))]
@@ -231,7 +223,7 @@ def test_everything_at_once_while_it_is_away(place):
         os.rename(place.path("log"), place.path(f"log.{turn}"))
         machine.say(say(late[turn], "/ssh", START_MS + 1000))
         network.let_nft("sleep 0.5\n")  # time for a line to overtake it
-        machine.start(env=stepped(network.environment, offset_s))
+        machine.start(env={**network.environment, **stepped(offset_s)})
         machine.until(lambda turn=turn: late[turn] in read(place.path("decisions.jsonl")).decode(), "lines are judged")
         assert blocked() == (1, True, brief), (turn, blocked())
         network.let_nft("")

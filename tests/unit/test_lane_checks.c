@@ -35,7 +35,7 @@ struct scene {
 	struct weir_error error;
 	struct weir_span log[LOG_MOST]; /* owned */
 	uint32_t appended, taken;
-	int64_t now_ms;
+	int64_t now_ms, steady_ms;
 	struct check_answer answer;
 };
 
@@ -88,11 +88,16 @@ static void open_checks(struct scene *scene)
 	assert_int_equal(lane_checks_state(scene->lane), LANE_CHECKS_READY);
 }
 
+static struct check_now now_of(const struct scene *scene)
+{
+	return (struct check_now){.wall_ms = scene->now_ms, .steady_ms = scene->steady_ms};
+}
+
 static enum check_outcome ask(struct scene *scene, const char *zone, const char *key, int64_t cost, bool peek)
 {
 	struct check_ask one = {
 		.zone = weir_span_of(zone), .key = weir_span_of(key), .cost = cost, .peek = peek, .ticket = 42};
-	lane_check(scene->lane, &one, NULL, 1, scene->now_ms, &scene->answer);
+	lane_check(scene->lane, &one, NULL, 1, now_of(scene), &scene->answer);
 	assert_int_equal(scene->answer.ticket, 42);
 	return scene->answer.outcome;
 }
@@ -360,7 +365,7 @@ static void checks_under_way_are_bounded(void **state)
 		}
 		if (lane_checks_due(scene->lane))
 			send(scene);
-		lane_check(scene->lane, asks, NULL, CHECK_GROUP_MAX, scene->now_ms, answers);
+		lane_check(scene->lane, asks, NULL, CHECK_GROUP_MAX, now_of(scene), answers);
 		for (uint32_t i = 0; i < CHECK_GROUP_MAX; i++) {
 			passed += answers[i].outcome == CHECK_PASSED;
 			full += answers[i].outcome == CHECK_UNAVAILABLE && answers[i].why == CHECK_WHY_FULL;
@@ -390,7 +395,7 @@ static void a_peek_may_ask_for_room(void **state)
 	for (uint32_t beside = 0; beside <= 9; beside++) {
 		struct check_ask one = {
 			.zone = weir_span_of("site"), .key = weir_span_of("a"), .cost = 1, .peek = true, .beside = beside};
-		lane_check(scene->lane, &one, NULL, 1, scene->now_ms, &scene->answer);
+		lane_check(scene->lane, &one, NULL, 1, now_of(scene), &scene->answer);
 		assert_int_equal(scene->answer.outcome, beside <= 8 ? CHECK_PASSED : CHECK_UNAVAILABLE);
 	}
 	assert_int_equal(scene->answer.why, CHECK_WHY_FULL);
@@ -435,6 +440,77 @@ static void a_bucket_in_the_store_is_loaded_first(void **state)
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
+/* A log whose clock is ahead by more than a window must not make every check late, and so pass. */
+static void a_log_that_is_ahead_lets_no_more_pass(void **state)
+{
+	struct scene *scene = *state;
+	uint32_t passed = 0;
+	open_checks(scene);
+	scene->now_ms += 61000;
+	append_event(scene, "a", 1);
+	take(scene);
+	scene->now_ms -= 61000;
+	for (int i = 0; i < 10; i++)
+		passed += ask(scene, "site", "a", 1, false) == CHECK_PASSED;
+	assert_int_equal(passed, 2);
+	assert_int_equal(ask(scene, "site", "b", 1, false), CHECK_PASSED); /* another key knows nothing of it */
+	assert_int_equal(lane_checks_ahead_ms(scene->lane, scene->now_ms), 0);
+	send(scene);
+	take(scene);
+	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_BLOCKED);
+	assert_int_equal(ask(scene, "site", "a", 1, true), CHECK_BLOCKED);
+	scene->now_ms += 61000; /* now it is there itself */
+	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_BLOCKED);
+	scene->now_ms += 60001;
+	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_PASSED);
+}
+
+static void spend(struct scene *scene, const char *key)
+{
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ask(scene, "site", key, 1, false), CHECK_PASSED);
+	assert_int_equal(ask(scene, "site", key, 1, false), CHECK_BLOCKED);
+}
+
+/* Half the speed: a window of a minute is over after two. */
+static void a_clock_that_was_set_back_stops_no_window(void **state)
+{
+	struct scene *scene = *state;
+	open_checks(scene);
+	spend(scene, "a");
+	send(scene);
+	take(scene);
+	scene->now_ms -= 3600000;
+	assert_int_equal(lane_checks_ahead_ms(scene->lane, scene->now_ms), 3600000);
+	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_BLOCKED);
+	scene->steady_ms += 100000;
+	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_BLOCKED);
+	spend(scene, "b"); /* it was not asked before: its time is the clock's */
+	scene->steady_ms += 20002;
+	spend(scene, "a");
+	scene->now_ms += 60001;
+	scene->steady_ms += 60001;
+	spend(scene, "b");
+	scene->now_ms += 3600000 + 540000; /* set right: from here on it is the clock */
+	spend(scene, "a");
+	assert_int_equal(lane_checks_ahead_ms(scene->lane, scene->now_ms), 0);
+}
+
+/* Of what was in the log before, nothing is in the future for whoever answers next. */
+static void who_takes_a_log_with_a_clock_that_is_behind_passes_no_more(void **state)
+{
+	struct scene *scene = *state;
+	for (uint64_t position = 1; position <= 3; position++)
+		append_event(scene, "a", position);
+	take(scene);
+	scene->now_ms -= 3600000;
+	open_checks(scene);
+	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_BLOCKED);
+	assert_int_equal(ask(scene, "site", "a", 1, false), CHECK_BLOCKED);
+	scene->steady_ms += 120002;
+	spend(scene, "a");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -452,6 +528,9 @@ int main(void)
 		CASE(checks_under_way_are_bounded),
 		CASE(a_peek_may_ask_for_room),
 		CASE(a_bucket_in_the_store_is_loaded_first),
+		cmocka_unit_test_setup_teardown(a_log_that_is_ahead_lets_no_more_pass, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_clock_that_was_set_back_stops_no_window, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_takes_a_log_with_a_clock_that_is_behind_passes_no_more, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -248,7 +248,7 @@ static void reserve(struct stage *stage, const struct shard_check *check, int64_
 	stage->open.reservations[open->reservation_count++] =
 		(struct weir_frame_reservation){.event = open->event_count - 1, .ttl_ms = ttl};
 	weir_reservation_id(open->source, stage->position, id);
-	shard_reserve(stage->shard, check, t, ttl, id);
+	shard_reserve(stage->shard, check, ttl, id);
 	model_open(stage->copies, id, zone, check->key, t, check->cost, ttl, &effect, false);
 	model_open(stage->at_once, id, zone, check->key, t, check->cost, ttl, &effect, false);
 	scene_reserved(&stage->scene, open->source, stage->position, zone->id, check->key);
@@ -287,7 +287,7 @@ static void ask(struct stage *stage)
 		checks[i].settles = ids[i];
 		checks[i].peek = checks[i].reserves = false;
 	}
-	shard_check_judge(stage->shard, checks, count, t);
+	shard_check_judge(stage->shard, checks, count, (struct check_times){t, t});
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_zone *zone = checks[i].zone->zone;
 		if (checks[i].settles != NULL) {
@@ -695,7 +695,7 @@ static void run_bounded(uint64_t seed, uint32_t totals[2])
 		case 1:
 			if (stage->open.frame.event_count == SCENE_EVENTS)
 				break;
-			shard_check_judge(stage->shard, &check, 1, stage->scene.now_ms);
+			shard_check_judge(stage->shard, &check, 1, (struct check_times){stage->scene.now_ms, stage->scene.now_ms});
 			if (!check.blocked)
 				admit(admitted, stage->scene.now_ms);
 			add_to_frame(stage, 1, false, check.key, stage->scene.now_ms, 1, check.blocked);
