@@ -98,6 +98,37 @@ static enum weir_status read_checks_place(const struct weir_json *at, const char
 	return WEIR_OK;
 }
 
+static bool is_every_host(const char *host)
+{
+	return strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
+/* Each speaks another protocol: where two share a port, the system would give connections to either. */
+static enum weir_status check_places(const struct weir_json *listen, const struct weir_config *config,
+                                     struct weir_error *error)
+{
+	const struct {
+		const char *name, *host;
+		uint16_t port;
+	} places[] = {{"http", config->listen.http_host, config->listen.http_port},
+	              {"resp", config->listen.resp_host, config->listen.resp_port},
+	              {"grpc", config->listen.grpc_host, config->listen.grpc_port},
+	              {"check_http", config->listen.check_http_host, config->listen.check_http_port}};
+	for (size_t i = 1; i < sizeof places / sizeof *places; i++) {
+		for (size_t j = 0; j < i; j++) {
+			if (places[i].host == NULL || places[j].host == NULL || places[i].port != places[j].port ||
+			    places[i].port == 0)
+				continue;
+			if (strcmp(places[i].host, places[j].host) != 0 && !is_every_host(places[i].host) &&
+			    !is_every_host(places[j].host))
+				continue;
+			struct weir_json at = weir_json_member(listen, places[i].name);
+			return weir_json_fail(&at, error, "has the port of listen.%s: give each one of its own", places[j].name);
+		}
+	}
+	return WEIR_OK;
+}
+
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
 {
 	struct weir_json listen = weir_json_member(root, "listen"), checks = weir_json_member(root, "checks");
@@ -115,6 +146,8 @@ static enum weir_status read_listen(const struct weir_json *root, struct weir_co
 	if (status == WEIR_OK)
 		status = read_checks_place(&check_http, config->listen.check_http, 8082, &config->listen.check_http_host,
 		                           &config->listen.check_http_port, config, error);
+	if (status == WEIR_OK)
+		status = check_places(&listen, config, error);
 	if (status == WEIR_OK)
 		status = read_advertised(&checks, config, error);
 	if (status != WEIR_OK || !weir_config_takes_checks(config) || !config->checks.tls ||

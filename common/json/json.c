@@ -420,3 +420,14 @@ enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct
 		return weir_json_fail(&file, error, "%s", failure.text);
 	return WEIR_OK;
 }
+
+enum weir_status weir_json_password(const struct weir_json *at, char **out, struct weir_error *error)
+{
+	enum weir_status status = weir_json_secret(at, out, error);
+	if (status == WEIR_OK && *out != NULL && **out == '\0') {
+		free(*out);
+		*out = NULL;
+		return weir_json_fail(at, error, "is empty, so anyone would know it: give one of some length");
+	}
+	return status;
+}

@@ -133,5 +133,7 @@ WEIR_MUST_USE enum weir_status weir_json_word(const struct weir_json *at, const 
 WEIR_MUST_USE enum weir_status weir_json_check_secret(const struct weir_json *at, struct weir_error *error);
 /** Opens such a secret, of a file the first line; *out is returned, the caller frees. */
 WEIR_MUST_USE enum weir_status weir_json_secret(const struct weir_json *at, char **out, struct weir_error *error);
+/** The same, of what keeps strangers out: it must not be empty, also where a file or the environment has it. */
+WEIR_MUST_USE enum weir_status weir_json_password(const struct weir_json *at, char **out, struct weir_error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/daemon/daemon.h"
+#include "common/http/listen_socket.h"
 #include "common/http/tls_stream.h"
 #include "limiter/check/resp/resp_server.h"
 #include "limiter/check/surfaces.h"
@@ -248,12 +249,42 @@ static enum weir_status read_secrets(struct limiter_checks *checks, struct weir_
 	const struct weir_config *config = checks->config;
 	enum weir_status status = WEIR_OK;
 	if (config->checks.password.value != NULL)
-		status = weir_json_secret(&config->checks.password, &checks->password, error);
+		status = weir_json_password(&config->checks.password, &checks->password, error);
 	checks->user = (struct resp_user){.name = "default", .password = checks->password};
 	if (status == WEIR_OK && config->checks.tls) {
 		const struct weir_http_tls files = weir_daemon_tls(config);
 		status = weir_http_tls_open(&files, checks->log, &checks->tls, error);
 	}
+	return status;
+}
+
+/*
+ * Threads share an address, and so would another process of this user: each would let as many pass as the limit says.
+ * So all addresses are tried first by sockets that share nothing, which also tells of two surfaces at one.
+ */
+static enum weir_status try_addresses(const struct weir_config *config, struct weir_error *error)
+{
+	const struct {
+		const char *setting, *host;
+		uint16_t port;
+	} places[] = {{"resp", config->listen.resp_host, config->listen.resp_port},
+	              {"grpc", config->listen.grpc_host, config->listen.grpc_port},
+	              {"check_http", config->listen.check_http_host, config->listen.check_http_port}};
+	int fds[sizeof places / sizeof *places], count = 0;
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; i < sizeof places / sizeof *places && status == WEIR_OK; i++) {
+		struct weir_error why;
+		uint16_t bound;
+		if (places[i].host == NULL || places[i].port == 0)
+			continue;
+		status = weir_listen_socket(places[i].host, places[i].port, false, &fds[count], &bound, &why);
+		if (status == WEIR_OK)
+			count++;
+		else
+			(void)weir_fail(error, status, "listen.%s: %s", places[i].setting, why.text);
+	}
+	while (count > 0)
+		close(fds[--count]);
 	return status;
 }
 
@@ -360,6 +391,8 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	enum weir_status status = checks->options.mail != NULL
 	                              ? read_secrets(checks, error)
 	                              : weir_fail(error, WEIR_IO, "cannot make an eventfd: %s", strerror(errno));
+	if (status == WEIR_OK)
+		status = try_addresses(config, error);
 	if (status == WEIR_OK && cluster != NULL)
 		status = join_cluster(checks, error);
 	if (status == WEIR_OK)

@@ -240,6 +240,25 @@ def test_who_may_ask(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_two_at_one_address_are_refused(place):
+    """Threads share an address; two processes would each let as many pass as the limit says."""
+    weir, port = started(place)
+    config = place.config([zone("site", [sliding(5, "1m")])], [], listen={"resp": f"127.0.0.1:{port}"}, limiter={"threads": 2})
+    other = place.run("run", "--config", config, "--state", place.path("other"))
+    assert other.code() not in (DONE, None) and "listen.resp: " in other.said() and str(port) in other.said(), other.said()
+    assert weir.stop() == DONE
+
+
+def test_an_empty_password_is_none(place):
+    place.write("empty", "\n")
+    for password in ("", {"file": place.path("empty")}, {"env": "WEIR_TEST_NO_PASSWORD"}):
+        config = place.config([zone("site", [sliding(5, "1m")])], [], listen={"resp": f"*:{free_port()}"}, checks={"password": password})
+        os.environ["WEIR_TEST_NO_PASSWORD"] = ""
+        for command_line in (("validate", "--config", config), ("run", "--config", config, "--state", place.path("none"))):
+            done = place.run(*command_line)
+            assert done.code() == USAGE and "checks.password: is empty, so anyone would know it" in done.said(), (password, done.said())
+
+
 def test_a_zone_of_checks_alone_needs_no_source(place):
     """Whether log lines have its fields is of no matter."""
     limits = [sliding(10, "1m")]

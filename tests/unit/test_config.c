@@ -176,6 +176,10 @@ static void refuses_in_words(void **state)
 	       "weir.json:2: bus.partitions: must be a whole number from 1 to 1024, not 1025");
 	refuse("{" ZONES ", \"bus\": []}", "weir.json:1: bus: must be an object, not an array");
 	refuse("{" ZONES ", \"bus\": {\"kafka\": 1}}", "weir.json:1: bus.kafka: must be an object");
+	refuse("{" ZONES ", \"listen\": {\"resp\": \"127.0.0.1:6390\", \"grpc\": \"127.0.0.1:6390\"}}",
+	       "weir.json:1: listen.grpc: has the port of listen.resp: give each one of its own");
+	refuse("{" ZONES ", \"listen\": {\"http\": \"*:6390\", \"check_http\": \"127.0.0.1:6390\"}}",
+	       "weir.json:1: listen.check_http: has the port of listen.http: give each one of its own");
 	refuse("{\"bus\": {\"type\": \"kafka\", \"brokers\": \"a:1\"}, \"listen\": {\"grpc\": \"127.0.0.1:1\"}}",
 	       "weir.json:1: listen.resp: is missing; in a cluster limiters ask each other there: HOST:PORT");
 	refuse(

@@ -125,7 +125,7 @@ static enum weir_status check_password(const struct weir_config *config, struct 
 	char *password = NULL;
 	if (!weir_config_takes_checks(config) || config->checks.password.value == NULL)
 		return WEIR_OK;
-	enum weir_status status = weir_json_secret(&config->checks.password, &password, error);
+	enum weir_status status = weir_json_password(&config->checks.password, &password, error);
 	free(password);
 	return status;
 }

@@ -142,7 +142,7 @@ static enum weir_status read_listen(const struct weir_json *json, struct forward
 /* @param opened  NULL: what it names is not looked at */
 static enum weir_status read_secret(const struct weir_json *at, char **opened, struct weir_error *error)
 {
-	return opened != NULL ? weir_json_secret(at, opened, error) : weir_json_check_secret(at, error);
+	return opened != NULL ? weir_json_password(at, opened, error) : weir_json_check_secret(at, error);
 }
 
 static enum weir_status read_secrets(const struct weir_json *json, bool opens, struct forward_config *config,

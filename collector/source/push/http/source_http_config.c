@@ -117,9 +117,7 @@ enum weir_status http_open_tokens(struct http_config *config, const struct weir_
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < config->token_count && status == WEIR_OK; i++) {
 		struct weir_json one = weir_json_one_of(&at, i);
-		status = weir_json_secret(&one, &config->tokens[i], error);
-		if (status == WEIR_OK && config->tokens[i][0] == '\0')
-			status = weir_json_fail(&one, error, "is empty; give a token of some length");
+		status = weir_json_password(&one, &config->tokens[i], error);
 	}
 	return status;
 }

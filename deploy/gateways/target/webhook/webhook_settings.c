@@ -67,13 +67,11 @@ static enum weir_status read_secrets(const struct weir_json *root, struct webhoo
 	struct weir_json token = weir_json_member(root, "token");
 	enum weir_status status;
 	if ((status = weir_json_secret(&url, &settings->url, error)) != WEIR_OK ||
-	    (status = weir_json_secret(&secret, &settings->secret, error)) != WEIR_OK ||
+	    (status = weir_json_password(&secret, &settings->secret, error)) != WEIR_OK ||
 	    (status = weir_json_secret(&token, &settings->token, error)) != WEIR_OK)
 		return status;
 	if (settings->token != NULL && has_control(settings->token))
 		return weir_json_fail(&token, error, "must not have blanks");
-	if (settings->secret != NULL && settings->secret[0] == '\0')
-		return weir_json_fail(&secret, error, "must not be empty");
 	return WEIR_OK;
 }
 
