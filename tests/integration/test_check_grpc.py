@@ -62,7 +62,9 @@ def test_each_descriptor_has_its_status(place):
     zones = [SITE,
              zone("burst", [sliding(3, "1s")], key=["user"], match={"domain": ["fast"]}),
              zone("tokens", [{"algorithm": "fixed_window", "rate": 100, "window": "1h"}], key=["tenant"], count="all"),
-             zone("pair", [sliding(1, "1h")], key=["foo", "baz"], match={"baz": ["not-so-shady"]})]
+             zone("pair", [sliding(1, "1h")], key=["foo", "baz"], match={"baz": ["not-so-shady"]}),
+             zone("bucket", [{"algorithm": "token_bucket", "rate": 10, "window": "1s", "burst": 50}], key=["drops"]),
+             zone("cells", [{"algorithm": "gcra", "rate": 30, "window": "1m", "burst": 15}], key=["cells"])]
     with serving(place, zones) as (_, port), Caller(port) as caller:
         answer = caller.ask(descriptor(user="ann"), descriptor(nobody="x"), descriptor(tenant="t"))
         assert answer.overall_code == OK and [status.code for status in answer.statuses] == [OK] * 3
@@ -72,6 +74,9 @@ def test_each_descriptor_has_its_status(place):
         assert not none.HasField("current_limit") and not none.HasField("duration_until_reset")
         assert (last.current_limit.requests_per_unit, last.current_limit.unit, last.limit_remaining) == (100, 3, 99)
         assert headers(answer)["RateLimit-Policy"] == '"site";q=10;w=60, "tokens";q=100;w=3600'
+        # what a burst takes at once comes back in a time of its own
+        assert headers(caller.ask(descriptor(drops="a")))["RateLimit-Policy"] == '"bucket";q=50;w=5'
+        assert headers(caller.ask(descriptor(cells="a")))["RateLimit-Policy"] == '"cells";q=16;w=32'
         # hits: of the request, of a descriptor, and none at all
         assert caller.ask(descriptor(user="ann"), hits=4).statuses[0].limit_remaining == 5
         assert caller.ask(descriptor(2, user="ann"), hits=4).statuses[0].limit_remaining == 3
@@ -85,6 +90,14 @@ def test_each_descriptor_has_its_status(place):
         assert caller.passes(descriptor(0, tenant="t"))
         assert not caller.passes(descriptor(150, tenant="t"))
         assert not caller.passes(descriptor(0, tenant="t"))
+        # what Envoy would give back (is_negative_hits, a field that these descriptors have no name for) is no cost, nor over
+        refund = descriptor(3, user="ann")
+        refund.MergeFromString(b"\x20\x01")
+        assert caller.ask(refund).overall_code == OK and not caller.ask(refund).statuses[0].HasField("current_limit")
+        assert caller.ask(descriptor(0, user="ann")).statuses[0].limit_remaining == 3
+        full = descriptor(0, tenant="t")
+        full.MergeFromString(b"\x20\x01")
+        assert caller.passes(full)
         # the domain is a field, and two zones may have one descriptor: the tighter one is told
         assert [caller.passes(descriptor(user="cid"), domain="fast") for _ in range(4)] == [True] * 3 + [False]
         # several entries

@@ -19,7 +19,14 @@ enum {
 
 /* Numbers of fields: RateLimitRequest, RateLimitDescriptor and its Entry, RateLimitResponse and what is in it. */
 enum { REQUEST_DOMAIN = 1, REQUEST_DESCRIPTORS = 2, REQUEST_HITS = 3 };
-enum { DESCRIPTOR_ENTRIES = 1, DESCRIPTOR_HITS = 3, ENTRY_KEY = 1, ENTRY_VALUE = 2, WRAPPED_VALUE = 1 };
+enum {
+	DESCRIPTOR_ENTRIES = 1,
+	DESCRIPTOR_HITS = 3,
+	DESCRIPTOR_REFUND = 4,
+	ENTRY_KEY = 1,
+	ENTRY_VALUE = 2,
+	WRAPPED_VALUE = 1
+};
 enum { RESPONSE_CODE = 1, RESPONSE_STATUSES = 2, RESPONSE_HEADERS = 3 };
 enum { STATUS_CODE = 1, STATUS_LIMIT = 2, STATUS_REMAINING = 3, STATUS_RESET = 4 };
 enum { LIMIT_REQUESTS = 1, LIMIT_UNIT = 2, LIMIT_NAME = 3, DURATION_SECONDS = 1, DURATION_NANOS = 2 };
@@ -96,18 +103,27 @@ static void set_field(struct check_request *fields, const struct entry *entry)
 		(void)!check_request_client(fields, (struct weir_span){0}, entry->value); /* else it has no ip */
 }
 
-/* The domain is the first field: no entry takes its place. @param hits  set @return NULL, or what is wrong */
+/*
+ * The domain is the first field: no entry takes its place.
+ *
+ * @param hits    set
+ * @param refund  set: they are given back
+ * @return NULL, or what is wrong
+ */
 static const char *read_descriptor(struct check_request *fields, const struct request *request,
-                                   struct weir_span message, uint64_t *hits)
+                                   struct weir_span message, uint64_t *hits, bool *refund)
 {
 	struct protobuf_reader reader = protobuf_reader_of(message);
 	struct protobuf_field field;
 	struct entry entry;
 	*hits = request->hits;
+	*refund = false;
 	check_request_set(fields, weir_span_of("domain"), request->domain);
 	while (protobuf_next(&reader, &field)) {
 		if (protobuf_is_bytes(&field, DESCRIPTOR_HITS) && !read_wrapped(field.bytes, hits))
 			return no_request;
+		if (protobuf_is_number(&field, DESCRIPTOR_REFUND))
+			*refund = field.value != 0;
 		if (!protobuf_is_bytes(&field, DESCRIPTOR_ENTRIES))
 			continue;
 		if (!read_entry(field.bytes, &entry))
@@ -290,6 +306,7 @@ static void take_request(struct grpc_call *call, struct weir_span message)
 	struct request request;
 	struct weir_error error;
 	uint64_t hits;
+	bool refund;
 	const char *wrong = read_request(message, &request);
 	call->state = (void *)(uintptr_t)request.count;
 	for (uint32_t i = 0; wrong == NULL && i < request.count; i++) {
@@ -300,8 +317,9 @@ static void take_request(struct grpc_call *call, struct weir_span message)
 			answer_without_policy(call, status);
 			return;
 		}
-		wrong = read_descriptor(options->request, &request, request.descriptors[i], &hits);
-		if (wrong == NULL)
+		wrong = read_descriptor(options->request, &request, request.descriptors[i], &hits, &refund);
+		if (wrong == NULL &&
+		    !refund) /* nothing says of which request it is: it is no cost, and nothing is given back */
 			wrong = ask_zones(call, i, hits);
 	}
 	if (wrong != NULL)
