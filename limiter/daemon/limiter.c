@@ -170,7 +170,8 @@ static enum weir_status start_threads(struct limiter *limiter, struct weir_error
 {
 	const struct weir_log *log = &limiter->daemon->log;
 	uint32_t threads = (uint32_t)limiter->daemon->config->limiter.threads, partitions = limiter->bus->partitions;
-	const struct limiter_checks_cluster cluster = {partitions, open_store, limiter, limiter->daemon->state};
+	const struct limiter_checks_cluster cluster = {partitions, open_store, limiter, limiter->registry,
+	                                               limiter->daemon->state};
 	limiter->assignment = weir_assignment_new(partitions);
 	limiter->worker_count = threads < partitions ? threads : partitions;
 	limiter->placement = placement_new(partitions, limiter->worker_count);

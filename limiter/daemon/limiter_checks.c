@@ -333,6 +333,28 @@ static void found(void *context, uint32_t place)
 	forward_reach(context, place);
 }
 
+struct adding {
+	struct policy_registry *registry;
+	struct weir_error *error;
+};
+
+static enum weir_status add_policy(void *context, uint64_t version, struct weir_span text)
+{
+	struct adding *adding = context;
+	return policy_registry_add(adding->registry, version, text, adding->error);
+}
+
+/* Which zones a request is in, and whether there is one of a name, is decided here: a partition's log tells its owner alone. */
+static enum weir_status read_policies(void *context, struct weir_store *store, struct weir_error *error)
+{
+	struct limiter_checks *checks = context;
+	struct policy_registry *registry = checks->cluster.registry;
+	struct adding adding = {.registry = registry, .error = error};
+	enum weir_status status =
+		store->ops->policy_each(store, policy_registry_newest(registry) + 1, add_policy, &adding, error);
+	return status == WEIR_IO ? status : WEIR_OK; /* one that cannot be read is told of where a partition needs it */
+}
+
 enum weir_status limiter_checks_start(struct limiter_checks *checks, struct weir_error *error)
 {
 	if (checks == NULL || checks->owners == NULL)
@@ -343,6 +365,8 @@ enum weir_status limiter_checks_start(struct limiter_checks *checks, struct weir
 		.open_context = checks->cluster.context,
 		.found = found,
 		.found_context = checks->forward,
+		.look = read_policies,
+		.look_context = checks,
 		.log = checks->log,
 	};
 	return owners_feed_start(&options, &checks->feed, error);

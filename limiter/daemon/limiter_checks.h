@@ -5,6 +5,7 @@
 
 #include "common/exempt/exempt_list.h"
 #include "limiter/daemon/limiter_metrics.h"
+#include "limiter/lane/policy_registry.h"
 
 struct limiter_checks;
 
@@ -14,6 +15,7 @@ struct limiter_checks_cluster {
 	/** Opens a store, for a thread of its own. */
 	enum weir_status (*open)(void *context, struct weir_store **store, struct weir_error *error);
 	void *context;
+	struct policy_registry *registry; /* whoever has no partition learns of policies by the store alone */
 	const char *state; /* the folder where copies of other servers' lists are kept, and names of robots */
 };
 

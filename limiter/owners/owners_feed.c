@@ -74,8 +74,13 @@ static enum weir_status take_row(void *context, const struct weir_sql_value *col
 
 static enum weir_status read_all(struct owners_feed *feed, struct weir_error *error)
 {
+	const struct owners_feed_options *options = &feed->options;
+	enum weir_status status =
+		options->look != NULL ? options->look(options->look_context, feed->store, error) : WEIR_OK;
+	if (status != WEIR_OK)
+		return status;
 	owners_read_begin(feed->options.owners);
-	enum weir_status status = feed->store->ops->query(feed->store, read_rows, NULL, 0, take_row, feed, error);
+	status = feed->store->ops->query(feed->store, read_rows, NULL, 0, take_row, feed, error);
 	if (status == WEIR_OK)
 		owners_read_end(feed->options.owners);
 	return status;

@@ -21,6 +21,9 @@ struct owners_feed_options {
 	/** Told of each place that a partition has, at each reading, in the feed's thread. */
 	void (*found)(void *context, uint32_t place);
 	void *found_context;
+	/** Reads, at each reading, what else whoever asks must know: the policies. In the feed's thread. NULL: nothing */
+	enum weir_status (*look)(void *context, struct weir_store *store, struct weir_error *error);
+	void *look_context;
 	const struct weir_log *log;
 };
 

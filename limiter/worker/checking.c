@@ -149,7 +149,10 @@ static void ask_partition(struct checking *checking, uint32_t number, const stru
 	uint32_t holder = placement_holder(checking->core->options.placement, number);
 	enum check_why why = refusal(checking, number);
 	bool here = holder == checking->core->options.number;
-	if (packet == NULL && why == CHECK_WHY_NOT_OWNER && (here || !checking->given[number])) {
+	const struct owners *owners = checking->core->options.checks->owners;
+	bool lost =
+		owners != NULL && owners_of(owners, number) != OWNERS_NONE; /* under a higher epoch than this process had */
+	if (packet == NULL && ((why == CHECK_WHY_NOT_OWNER && here) || !checking->given[number] || (lost && !here))) {
 		ask_elsewhere(checking, number, asks, places, count, now_us, answers);
 		return;
 	}

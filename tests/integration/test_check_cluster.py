@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position,wrong-import-order
 from support import cases, cluster, http2
-from support.check_cluster import SECTIONS, crew, leave, limiter, stop_all, until_answered
+from support.check_cluster import QUICK, SECTIONS, crew, leave, limiter, stop_all, until_answered
 from support.check_cluster import ask as check
 from support.check_http import Caller
 from support.checks import Raw, crowd
@@ -323,6 +323,24 @@ def test_http_at_any_limiter(place):
                     answer = until(lambda client=client, caller=caller: [answer for status, answer in [caller.check(zone="site", key=client, peek=True)]
                                                                          if status == 200 and "remaining" in answer], "it is answered")[0]
                     assert answer["limit"] == LIMIT and not answer["allowed"] and answer["remaining"] == 0, (client, answer, each)
+
+
+def test_a_limiter_without_a_partition_knows_the_policy(place):
+    """Two partitions, three limiters: whoever has none is asked as the others, also for a zone that came later."""
+    with cluster.shared() as servers, Roles(place, servers, ZONES, **{**SECTIONS, "bus": {"partitions": 2, **QUICK["bus"]}}) as roles:
+        roles.apply()
+        limiters = [limiter(roles, f"spare-{number}", listen={"check_http": f"127.0.0.1:{free_port()}"}) for number in range(3)]
+        until_answered(limiters)
+        limiters[0].until(lambda: any(one.value("weir_limiter_partitions", state="live") == 0 for one in limiters), "one has none")
+        roles.apply([*ZONES, zone("login", [sliding(1, "1h")], key=["user"])])
+        for number, one in enumerate(limiters):
+            with Raw(one.checks) as raw:
+                one.until(lambda raw=raw: isinstance(ask(raw, "WEIR.PEEK", "ann", "login"), list), "knows the new zone")
+                assert ask(raw, "WEIR.CHECK", f"user-{number}", "login")[0] == 0
+        for one in limiters:
+            with Raw(one.checks) as raw:
+                assert [ask(raw, "WEIR.CHECK", f"user-{number}", "login")[0] for number in range(3)] == [1, 1, 1]
+        stop_all(limiters)
 
 
 def test_name_servers_that_are_silent(place):
