@@ -93,6 +93,24 @@ def test_what_a_client_adds_does_not_count(place):
     weir.stop()
 
 
+def test_hops_in_several_lines_are_one_list(place):
+    """A proxy may write a line of its own behind its client's, as HAProxy does."""
+    weir = Weir(place, [SITE], client_ip={"header": "X-Forwarded-For", "trusted": ["127.0.0.0/8", "10.0.0.0/8"]}).ready("site")
+    asked = b"X-Original-Method: GET\r\nX-Original-URI: /\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /\r\n"
+    for i, path in enumerate((b"/v1/nginx", b"/v1/forwarded", b"/v1/envoy/")):
+        client = b"203.0.113.%d" % i
+        for hops, status in ((b"X-Forwarded-For: " + client + b"\r\nX-Forwarded-For: 10.0.0.1\r\n", b"200"),
+                             (b"X-Forwarded-For: 192.0.2.1\r\nx-forwarded-for: " + client + b", 10.0.0.2\r\nX-Forwarded-For:\r\n", b"200"),
+                             (b"X-Forwarded-For: nobody\r\nX-Forwarded-For: 10.0.0.1\r\n", b"400")):
+            with Raw(weir.port) as raw:
+                raw.send(b"GET " + path + b" HTTP/1.0\r\n" + asked + hops + b"\r\n")
+                assert raw.ends().startswith(b"HTTP/1.1 " + status), (path, hops)
+        with Caller(weir.port) as caller:
+            assert caller.check(zone="site", key=client.decode(), peek=True)[1]["remaining"] == 1, path
+            assert caller.check(zone="site", key="192.0.2.1", peek=True)[1]["remaining"] == 3, path
+    weir.stop()
+
+
 def test_a_body_waits_until_it_is_asked_for(place):
     weir = Weir(place, [SITE]).ready("site")
     body = b'{"zone": "site", "key": "192.0.2.9"}'
