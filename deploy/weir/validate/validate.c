@@ -11,6 +11,7 @@
 #include "deploy/weir/validate/validate_metrics.h"
 #include "deploy/weir/validate/validate_report.h"
 #include "deploy/weir/validate/validate_state.h"
+#include "limiter/daemon/limiter_checks.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -123,6 +124,8 @@ static enum weir_status inspect(const struct validate_options *options, struct w
 		status = weir_bus_kafka_check(config, error);
 	if (status == WEIR_OK)
 		status = weir_config_check_waiting(config, error);
+	if (status == WEIR_OK)
+		status = limiter_checks_check(config, error);
 	if (status == WEIR_OK)
 		status = validate_report_make(report, error);
 	if (status == WEIR_OK)
