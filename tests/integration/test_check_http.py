@@ -255,6 +255,24 @@ def test_what_cannot_be_read_ends_its_connection_alone(place):
     weir.stop()
 
 
+def test_a_client_of_1_0_is_told_that_its_connection_goes_on(place):
+    weir = Weir(place, [SITE]).ready("site")
+    one = b"GET /v1/nginx HTTP/1.%d\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\nX-Forwarded-For: 192.0.2.1\r\n%s\r\n"
+    keeps = b"Connection: Keep-Alive\r\n"
+    with Raw(weir.port) as raw:
+        for version, asked, said in ((0, keeps, b"keep-alive"), (1, b"", None), (1, keeps, None), (0, keeps, b"keep-alive"), (0, b"", b"close")):
+            raw.send(one % (version, asked))
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += raw.take(1)
+            if head.startswith(b"HTTP/1.1 429 "):
+                raw.take(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0]))
+            lines = [line for line in head.split(b"\r\n") if line.startswith(b"Connection:")]
+            assert lines == ([b"Connection: " + said] if said else []), (version, asked, head)
+        assert raw.ends() == b""
+    weir.stop()
+
+
 def test_slow_clients_are_ended(place):
     """Ten seconds a request, and a connection on which nothing comes at first likewise."""
     weir = Weir(place, [SITE]).ready("site")

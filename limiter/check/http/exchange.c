@@ -273,6 +273,7 @@ void exchange_begin(struct http_connection *connection, const struct http_reques
 	struct exchange *exchange = &connection->exchange;
 	uint32_t route;
 	exchange->keeps_alive = request->keeps_alive;
+	exchange->is_1_0 = request->is_1_0;
 	exchange->head_only = weir_span_equal(request->method, weir_span_of("HEAD"));
 	if (route_of(request->target, &route) == NULL) {
 		weir_counter_add(&server->figures.unknown_requests, 1);

@@ -79,7 +79,8 @@ static enum weir_status read_first_line(struct weir_span line, struct http_reque
 	if (!is_token(request->method) || !is_visible(request->target))
 		return refuse(refusal, 400, "the first line must be METHOD TARGET HTTP/1.1");
 	request->keeps_alive = weir_span_equal(version, weir_span_of("HTTP/1.1"));
-	if (!request->keeps_alive && !weir_span_equal(version, weir_span_of("HTTP/1.0")))
+	request->is_1_0 = weir_span_equal(version, weir_span_of("HTTP/1.0"));
+	if (!request->keeps_alive && !request->is_1_0)
 		return refuse(refusal, 400, "only HTTP/1.1 and HTTP/1.0 are spoken here");
 	return WEIR_OK;
 }
@@ -131,7 +132,7 @@ static bool has_word(struct weir_span list, const char *word)
 /* What the header says of the body and of the connection. */
 static enum weir_status read_framing(struct http_request *request, uint64_t *body, struct http_refusal *refusal)
 {
-	bool is_1_1 = request->keeps_alive, known = false, closes = false, expects = false;
+	bool known = false, closes = false, expects = false;
 	*body = 0;
 	for (uint32_t i = 0; i < request->header_count; i++) {
 		const struct http_header *header = &request->headers[i];
@@ -150,7 +151,7 @@ static enum weir_status read_framing(struct http_request *request, uint64_t *bod
 		known = true;
 		*body = length;
 	}
-	request->waits = expects && is_1_1; /* whoever speaks 1.0 does not know how */
+	request->waits = expects && !request->is_1_0; /* whoever speaks 1.0 does not know how */
 	request->keeps_alive &= !closes;
 	return *body <= HTTP_BODY_MAX_BYTES ? WEIR_OK : refuse(refusal, 413, "the body is too large");
 }

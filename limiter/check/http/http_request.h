@@ -28,6 +28,7 @@ struct http_request {
 	struct http_header headers[HTTP_HEADERS_MAX];
 	uint32_t header_count;
 	bool keeps_alive; /* the connection goes on behind the reply */
+	bool is_1_0;      /* HTTP/1.0: a reply must say that the connection goes on */
 	bool waits;       /* of WEIR_AGAIN: its client sends the body when it is told to (Expect: 100-continue) */
 	size_t bytes;     /* of the whole */
 };
