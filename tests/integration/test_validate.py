@@ -412,6 +412,10 @@ def test_what_a_start_refuses_of_checks_is_a_mistake(place):
             run = place.run("run", "--config", place.path("bad.json"), "--state", place.path("none"))
             assert run.code() == USAGE and words_of_it in run.said(), (rule, listen, run.said())
     assert not os.path.exists(place.path("none"))
+    for listen in ({"http": "192.0.2.200:9464"}, {"resp": "192.0.2.200:6390"}, {"grpc": "192.0.2.200:8081"}, {"check_http": "192.0.2.200:8082"}):
+        said = warnings(place, site, listen=listen, checks={"password": "a secret"})
+        assert said["listen." + next(iter(listen))].endswith("Cannot assign requested address; weir run would not start here"), said
+        place.good("validate", "--offline", place.path("weir.json"))
     warnings(place, site, listen={"check_http": "127.0.0.1:0"}, checks={"client_ip": {"header": "X-Real-IP", "trusted": listed}})
 
 

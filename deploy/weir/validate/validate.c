@@ -131,6 +131,8 @@ static enum weir_status inspect(const struct validate_options *options, struct w
 	if (status == WEIR_OK)
 		status = validate_secrets(report, error);
 	if (status == WEIR_OK && !options->offline)
+		validate_places(report);
+	if (status == WEIR_OK && !options->offline)
 		status = validate_state(config, options->state_path, report, error);
 	return status;
 }
