@@ -41,7 +41,8 @@ struct http_refusal {
 
 /**
  * @param request  its spans point into bytes
- * @return WEIR_OK; WEIR_AGAIN: more must arrive; WEIR_INVALID: it is refused, and where the next one begins is not known
+ * @return WEIR_OK; WEIR_AGAIN: more must arrive; WEIR_INVALID: it is refused, as soon as its beginning can be that of none, and where the
+ * next one begins is not known
  */
 WEIR_MUST_USE enum weir_status http_request_read(const char *bytes, size_t length, struct http_request *request,
                                                  struct http_refusal *refusal);
