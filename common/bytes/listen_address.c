@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NAME_MAX_BYTES = 253 }; /* RFC 1035, as text */
+
 /* What stands in brackets: an IPv6 address, perhaps of a zone ("fe80::1%eth0"). */
 static bool is_v6(const char *host, size_t length)
 {
@@ -29,7 +31,17 @@ static bool is_v6(const char *host, size_t length)
 static bool is_name(const char *host, size_t length)
 {
 	static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
-	return (length == 1 && host[0] == '*') || strspn(host, characters) >= length;
+	char text[NAME_MAX_BYTES + 1];
+	struct in_addr address;
+	if (length == 1 && host[0] == '*')
+		return true;
+	if (length > NAME_MAX_BYTES || strspn(host, characters) < length)
+		return false;
+	if (length == 0 || strspn(host, "0123456789.") < length)
+		return true;
+	memcpy(text, host, length);
+	text[length] = '\0';
+	return inet_aton(text, &address) != 0; /* as who listens reads it: "127.1", too */
 }
 
 bool weir_listen_address(const char *text, char **host, uint16_t *port)

@@ -70,8 +70,10 @@ enum weir_status weir_redis_receive(struct weir_redis *link, struct weir_redis_a
 		*answer = NULL;
 	if (redisGetReply(link->context, &taken) != REDIS_OK || taken == NULL) {
 		/* errno tells of a timeout what hiredis calls a resource that is temporarily unavailable. */
-		const char *words =
-			link->context->err == REDIS_ERR_IO && errno == EAGAIN ? "no answer in time" : link->context->errstr;
+		int code = link->context->err;
+		const char *words = code == REDIS_ERR_IO && errno == EAGAIN ? "no answer in time"
+		                    : code == REDIS_ERR_PROTOCOL            ? "what answers does not speak Redis' protocol"
+		                                                            : link->context->errstr;
 		return weir_fail(error, WEIR_IO, "%s: %s", link->name, words);
 	}
 	redisReply *reply = taken;

@@ -4,7 +4,7 @@
 
 #include "common/resp/resp_number.h"
 
-enum { END_BYTES = 2 };
+enum { END_BYTES = 2, TLS_HANDSHAKE = 0x16, TLS_MAJOR = 3 /* how TLS begins */ };
 
 static enum weir_status refuse(const char **why, const char *words)
 {
@@ -73,10 +73,20 @@ static enum weir_status read_array(const char *bytes, size_t length, size_t most
 	return status;
 }
 
+static bool is_http(const struct weir_resp_command *command)
+{
+	static const char version[] = "HTTP/";
+	uint32_t length = sizeof version - 1;
+	return command->count == 3 && command->words[2].length > length &&
+	       memcmp(command->words[2].at, version, length) == 0;
+}
+
 static enum weir_status read_line(const char *bytes, size_t length, struct weir_resp_command *command, const char **why)
 {
 	size_t looked_at = length < WEIR_RESP_LINE_MAX_BYTES ? length : WEIR_RESP_LINE_MAX_BYTES;
 	const char *end = memchr(bytes, '\n', looked_at), *at = bytes;
+	if (length >= 2 && bytes[0] == TLS_HANDSHAKE && bytes[1] == TLS_MAJOR)
+		return refuse(why, "this port speaks Redis' protocol without TLS");
 	if (end == NULL)
 		return length < WEIR_RESP_LINE_MAX_BYTES ? WEIR_AGAIN : refuse(why, "too big inline request");
 	command->count = 0;
@@ -91,7 +101,7 @@ static enum weir_status read_line(const char *bytes, size_t length, struct weir_
 		command->count += at > word;
 	}
 	command->bytes = (size_t)(end - bytes) + 1;
-	return WEIR_OK;
+	return is_http(command) ? refuse(why, "this port speaks Redis' protocol, not HTTP") : WEIR_OK;
 }
 
 enum weir_status weir_resp_command_read(const char *bytes, size_t length, size_t most_bytes,

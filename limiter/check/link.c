@@ -16,6 +16,7 @@
 
 enum {
 	KEEPALIVE_S = 300,
+	TLS_HANDSHAKE = 0x16,
 	DRAINED_BYTES = 64 << 10, /* read and thrown away at the end: what is left unread would cut the last reply off */
 };
 
@@ -95,13 +96,13 @@ void link_listeners_look(struct link_listeners *listeners)
 
 /* ---- connections ---- */
 
-struct link link_open(int fd, struct weir_http_tls_server *tls, const char *protocol)
+struct link link_open(int fd, struct weir_http_tls_server *tls, const char *protocol, struct weir_span no_tls)
 {
 	int one = 1, idle_s = KEEPALIVE_S;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-	struct link link = {.fd = fd, .tls = tls != NULL ? weir_tls_stream_new(tls, fd) : NULL};
+	struct link link = {.fd = fd, .tls = tls != NULL ? weir_tls_stream_new(tls, fd) : NULL, .no_tls = no_tls};
 	if (link.tls != NULL && protocol != NULL)
 		weir_tls_stream_speak(link.tls, protocol);
 	return link;
@@ -122,8 +123,25 @@ void link_close(struct link *link)
 	link->fd = -1;
 }
 
+/* The first byte tells. A client that speaks no TLS hears of it: as TLS it would read nothing at all. */
+static bool speaks_no_tls(struct link *link)
+{
+	char first;
+	if (recv(link->fd, &first, 1, MSG_PEEK) <= 0)
+		return false;
+	link->heard = true;
+	if (first == TLS_HANDSHAKE)
+		return false;
+	(void)!send(link->fd, link->no_tls.at, link->no_tls.length, MSG_NOSIGNAL);
+	return true;
+}
+
 ssize_t link_read(struct link *link, void *room, size_t bytes)
 {
+	if (link->tls != NULL && !link->heard && speaks_no_tls(link)) {
+		errno = EPROTO;
+		return -1;
+	}
 	return link->tls != NULL ? weir_tls_stream_read(link->tls, room, bytes) : recv(link->fd, room, bytes, 0);
 }
 

@@ -6,6 +6,7 @@
 #ifndef LIMITER_CHECK_LINK_H
 #define LIMITER_CHECK_LINK_H
 
+#include "common/base/span.h"
 #include "common/http/tls_stream.h"
 
 #include <stdbool.h>
@@ -62,10 +63,18 @@ void link_listeners_look(struct link_listeners *listeners);
 struct link {
 	int fd;                      /* -1: closed */
 	struct weir_tls_stream *tls; /* NULL: plain */
+	bool heard;                  /* what came first is known to be TLS */
+	struct weir_span no_tls;
 };
 
-/** Takes a descriptor of link_accept(). @param tls  the listener's; NULL: plain @param protocol  by ALPN; NULL: any */
-struct link link_open(int fd, struct weir_http_tls_server *tls, const char *protocol);
+/**
+ * Takes a descriptor of link_accept().
+ *
+ * @param tls       the listener's; NULL: plain
+ * @param protocol  by ALPN; NULL: any
+ * @param no_tls    a constant: what is said, without TLS, to a client that speaks none where it must
+ */
+struct link link_open(int fd, struct weir_http_tls_server *tls, const char *protocol, struct weir_span no_tls);
 /** Ends it, such that the peer reads what was written last. Closed already is fine. */
 void link_close(struct link *link);
 

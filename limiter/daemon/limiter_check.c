@@ -234,8 +234,11 @@ enum weir_status limiter_check(void *self, struct weir_error *error)
 	struct weir_store *store = NULL;
 	bool missing[WEIR_TOPIC_COUNT];
 	uint64_t policy = 0;
+	enum weir_status status = limiter_checks_check(limiter->daemon->config, error);
+	if (status != WEIR_OK)
+		return status;
 	printf("%s: no mistake in the configuration\n", limiter->daemon->config_path);
-	enum weir_status status = weir_daemon_check_bus(limiter->daemon, missing, &limiter->bus, error);
+	status = weir_daemon_check_bus(limiter->daemon, missing, &limiter->bus, error);
 	if (status == WEIR_OK)
 		status = weir_daemon_check_store(limiter->daemon, &store, error);
 	if (status == WEIR_OK && store != NULL)

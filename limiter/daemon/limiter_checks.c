@@ -11,6 +11,7 @@
 #include "common/daemon/daemon.h"
 #include "common/http/listen_socket.h"
 #include "common/http/tls_stream.h"
+#include "limiter/check/request/check_request.h"
 #include "limiter/check/resp/resp_server.h"
 #include "limiter/check/surfaces.h"
 #include "limiter/daemon/checks_by_zone.h"
@@ -387,13 +388,24 @@ static bool matches_requests(const struct weir_config *config)
 	return config->listen.grpc_host != NULL || config->listen.check_http_host != NULL;
 }
 
+enum weir_status limiter_checks_check(const struct weir_config *config, struct weir_error *error)
+{
+	const struct check_request_options options = {.client_ip = config->checks.client_ip};
+	struct check_request *request;
+	enum weir_status status = check_request_new(&options, &request, error);
+	if (status == WEIR_OK)
+		check_request_free(request);
+	return status;
+}
+
 enum weir_status limiter_checks_new(const struct weir_config *config, struct weir_exempt_lists *lists, uint32_t threads,
                                     const struct limiter_checks_cluster *cluster, const struct weir_log *log,
                                     struct limiter_checks **out, struct weir_error *error)
 {
 	*out = NULL;
-	if (!weir_config_takes_checks(config))
-		return WEIR_OK;
+	enum weir_status status = limiter_checks_check(config, error);
+	if (status != WEIR_OK || !weir_config_takes_checks(config))
+		return status;
 	struct limiter_checks *checks = weir_alloc(1, sizeof *checks);
 	checks->config = config;
 	checks->log = log;
@@ -412,9 +424,8 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 		checks->http = checks_http_new(config, threads, lists, log);
 	checks->options =
 		(struct worker_checks){.mail = mail_new(inboxes), .threads = threads, .open = open_surface, .context = checks};
-	enum weir_status status = checks->options.mail != NULL
-	                              ? read_secrets(checks, error)
-	                              : weir_fail(error, WEIR_IO, "cannot make an eventfd: %s", strerror(errno));
+	status = checks->options.mail != NULL ? read_secrets(checks, error)
+	                                      : weir_fail(error, WEIR_IO, "cannot make an eventfd: %s", strerror(errno));
 	if (status == WEIR_OK)
 		status = try_addresses(config, error);
 	if (status == WEIR_OK && cluster != NULL)

@@ -22,6 +22,13 @@ struct limiter_checks_cluster {
 extern const struct weir_metric_table limiter_checks_metric_table;
 
 /**
+ * What a start would refuse of `checks`, whatever protocols are spoken. Nothing is opened.
+ *
+ * @return WEIR_OK; WEIR_INVALID: error says where and why
+ */
+WEIR_MUST_USE enum weir_status limiter_checks_check(const struct weir_config *config, struct weir_error *error);
+
+/**
  * Prepares the surfaces of a process's workers, as `listen` and `checks` say. Each is opened as its worker is made.
  *
  * @param config   borrowed

@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases, metrics
 from support.check_http import Caller, Weir
 from support.checks import Raw, crowd
-from support.place import PATIENCE_S, until
+from support.place import PATIENCE_S, free_port, until
 from support.traffic import sliding, zone
 
 SITE = zone("site", [sliding(3, "1h")], key=["ip"])
@@ -90,6 +90,24 @@ def test_what_a_client_adds_does_not_count(place):
             assert caller.check(zone="api", key="client", peek=True)[1]["remaining"] == 1, key
     with Caller(weir.port) as caller:
         assert caller.check(zone="api", key="client", peek=True)[1]["remaining"] == 1
+    weir.stop()
+
+
+def test_hops_in_several_lines_are_one_list(place):
+    """A proxy may write a line of its own behind its client's, as HAProxy does."""
+    weir = Weir(place, [SITE], client_ip={"header": "X-Forwarded-For", "trusted": ["127.0.0.0/8", "10.0.0.0/8"]}).ready("site")
+    asked = b"X-Original-Method: GET\r\nX-Original-URI: /\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /\r\n"
+    for i, path in enumerate((b"/v1/nginx", b"/v1/forwarded", b"/v1/envoy/")):
+        client = b"203.0.113.%d" % i
+        for hops, status in ((b"X-Forwarded-For: " + client + b"\r\nX-Forwarded-For: 10.0.0.1\r\n", b"200"),
+                             (b"X-Forwarded-For: 192.0.2.1\r\nx-forwarded-for: " + client + b", 10.0.0.2\r\nX-Forwarded-For:\r\n", b"200"),
+                             (b"X-Forwarded-For: nobody\r\nX-Forwarded-For: 10.0.0.1\r\n", b"400")):
+            with Raw(weir.port) as raw:
+                raw.send(b"GET " + path + b" HTTP/1.0\r\n" + asked + hops + b"\r\n")
+                assert raw.ends().startswith(b"HTTP/1.1 " + status), (path, hops)
+        with Caller(weir.port) as caller:
+            assert caller.check(zone="site", key=client.decode(), peek=True)[1]["remaining"] == 1, path
+            assert caller.check(zone="site", key="192.0.2.1", peek=True)[1]["remaining"] == 3, path
     weir.stop()
 
 
@@ -191,12 +209,18 @@ def test_who_may_ask(place):
     weir.stop()
 
 
-def test_tls(place):
+def certified(place):
+    """A certificate of this machine, and its key."""
     key, certificate = place.path("key.pem"), place.path("certificate.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
                    check=True, capture_output=True)
     os.chmod(key, 0o600)
+    return certificate, key
+
+
+def test_tls(place):
+    certificate, key = certified(place)
     weir = Weir(place, [SITE], listen={"certificate": certificate, "key": key}, tls=True)
     with Caller(weir.port, context=ssl.create_default_context(cafile=certificate)) as caller:
         until(lambda: caller.nginx()[0] == 200, "it is answered", running=weir.process)
@@ -210,6 +234,40 @@ def test_tls(place):
         raw.send(large + last)  # five records, of which two bytes find no room beside what came before
         assert raw.ends().count(b"HTTP/1.1 ") == 2
     weir.stop()
+
+
+def test_who_speaks_another_protocol_is_told_at_once(place):
+    """On each port, before it has sent what its own protocol would have it wait for; and by TLS and without."""
+    certificate, key = certified(place)
+    hello, ping, request = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"*1\r\n$4\r\nPING\r\n", b"GET /a HTTP/1.1\r\n"
+    told = {"check_http": ((hello, b"without TLS"), (ping, b"speaks HTTP"), (b"PING\r\n", b"speaks HTTP"), (b"PRI * HTTP/2.0\r\n", b"listen.grpc")),
+            "resp": ((hello, b"without TLS"), (request, b"not HTTP"), (b"PRI * HTTP/2.0\r\n", b"not HTTP")),
+            "grpc": ((hello, b"speaks gRPC"), (ping, b"speaks gRPC"), (request, b"speaks gRPC"))}
+    ports = {name: free_port() for name in ("resp", "grpc")}
+    for tls in (False, True):
+        listen = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+        if tls:
+            listen.update(certificate=certificate, key=key)
+        weir = Weir(place, [SITE], listen=listen, tls=tls, state=f"state-{tls}")
+        for name, cases_of in told.items():
+            port = ports.get(name, weir.port)
+            for sent, words in cases_of:
+                if tls and sent == hello:
+                    continue
+                with Raw(port) as raw:
+                    raw.socket.settimeout(5)  # half the time that a request has to come
+                    raw.send(sent)
+                    came = raw.ends()
+                    assert (b"port speaks TLS" if tls and sent != hello else words) in came, (name, tls, sent, came)
+                    if came.startswith(b"HTTP/1.1 "):
+                        head, body = came.split(b"\r\n\r\n")
+                        assert head.startswith(b"HTTP/1.1 400 ") and b"Content-Length: %d" % len(body) in head, came
+                        assert json.loads(body)["status"] == 400
+            if tls or name != "resp":
+                asked = place.run("check", "a", "--zone", "site", "--at", f"127.0.0.1:{port}")
+                expected = "port speaks TLS" if name == "resp" else "what answers does not speak Redis' protocol"
+                assert asked.code() == 2 and expected in asked.said(), (name, tls, asked.said())
+        weir.stop()
 
 
 def test_what_cannot_be_read_ends_its_connection_alone(place):
@@ -234,6 +292,24 @@ def test_what_cannot_be_read_ends_its_connection_alone(place):
         raw.send(one.replace(b"GET /v1", b"HEAD /v1") + one.replace(b"HTTP/1.1", b"HTTP/1.0"))
         heads = raw.ends().split(b"HTTP/1.1 ")
         assert heads[1].startswith(b"429") and heads[1].endswith(b"\r\n\r\n") and heads[2].startswith(b"429"), heads
+    weir.stop()
+
+
+def test_a_client_of_1_0_is_told_that_its_connection_goes_on(place):
+    weir = Weir(place, [SITE]).ready("site")
+    one = b"GET /v1/nginx HTTP/1.%d\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\nX-Forwarded-For: 192.0.2.1\r\n%s\r\n"
+    keeps = b"Connection: Keep-Alive\r\n"
+    with Raw(weir.port) as raw:
+        for version, asked, said in ((0, keeps, b"keep-alive"), (1, b"", None), (1, keeps, None), (0, keeps, b"keep-alive"), (0, b"", b"close")):
+            raw.send(one % (version, asked))
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += raw.take(1)
+            if head.startswith(b"HTTP/1.1 429 "):
+                raw.take(int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0]))
+            lines = [line for line in head.split(b"\r\n") if line.startswith(b"Connection:")]
+            assert lines == ([b"Connection: " + said] if said else []), (version, asked, head)
+        assert raw.ends() == b""
     weir.stop()
 
 

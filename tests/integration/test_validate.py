@@ -395,6 +395,30 @@ def test_what_may_count_twice_is_said(place):
     assert "zones[0].feed" not in warnings(place, zones, [source(place.write("few.log", b""))])
 
 
+def test_what_a_start_refuses_of_checks_is_a_mistake(place):
+    """Whatever is listened on: a rule that nobody reads yet is a mistake, too."""
+    site, listed = [zone("site", [sliding(5, "1h")])], ["10.0.0.0/8"]
+    bad = (({"header": "x-real-ip"}, "checks.client_ip.trusted: is missing"),
+           ({"header": "x-real-ip", "trusted": []}, "checks.client_ip.trusted: must list the proxies' networks"),
+           ({"header": "x-real-ip", "trusted": ["300.0.0.0/8"]}, 'checks.client_ip.trusted[0]: "300.0.0.0/8": not an address'),
+           ({"header": "X Forwarded", "trusted": listed}, "checks.client_ip.header: can be no header's name"),
+           ({"header": "x-réal-ip", "trusted": listed}, "checks.client_ip.header: can be no header's name"),
+           ({"header": "x" * 257, "trusted": listed}, "checks.client_ip.header: can be no header's name"),
+           ({"header": "x", "trusted": listed, "more": 1}, 'checks.client_ip: unknown key "more"'))
+    for rule, words_of_it in bad:
+        for listen in ({"check_http": "127.0.0.1:0"}, {"grpc": "127.0.0.1:0"}, {}):
+            config = {"zones": site, "sources": [], "listen": listen, "checks": {"client_ip": rule}}
+            assert words_of_it in refusal(place, json.dumps(config)), (rule, listen)
+            run = place.run("run", "--config", place.path("bad.json"), "--state", place.path("none"))
+            assert run.code() == USAGE and words_of_it in run.said(), (rule, listen, run.said())
+    assert not os.path.exists(place.path("none"))
+    for listen in ({"http": "192.0.2.200:9464"}, {"resp": "192.0.2.200:6390"}, {"grpc": "192.0.2.200:8081"}, {"check_http": "192.0.2.200:8082"}):
+        said = warnings(place, site, listen=listen, checks={"password": "a secret"})
+        assert said["listen." + next(iter(listen))].endswith("Cannot assign requested address; weir run would not start here"), said
+        place.good("validate", "--offline", place.path("weir.json"))
+    warnings(place, site, listen={"check_http": "127.0.0.1:0"}, checks={"client_ip": {"header": "X-Real-IP", "trusted": listed}})
+
+
 def test_a_short_block_is_said(place):
     assert "zones[0].block_for" in warnings(place, [zone("site", [sliding(5, "1h")], block_for="10m")])
     kept = {"fields": ["path", "tls", "agent"]}

@@ -277,6 +277,7 @@ static void listen_addresses_are_split(void **state)
 	            {":80", "*", 80},
 	            {"[fe80::1%eth0]:7", "fe80::1%eth0", 7},
 	            {"limiter_1.example.com:8", "limiter_1.example.com", 8},
+	            {"1.2.3.4.example.com:8", "1.2.3.4.example.com", 8},
 	            {"localhost:0", "localhost", 0}};
 	char text[512], words[256];
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -286,10 +287,10 @@ static void listen_addresses_are_split(void **state)
 		assert_int_equal(config->listen.http_port, good[i].port);
 		weir_config_free(config);
 	}
-	static const char *const bad[] = {"9464",        "::1:9464", "localhost",  "localhost:",   "localhost:65536",
-	                                  "localhost:x", "h:1x",     "[[::1]]:1",  "[]:1",         "[localhost]:1",
-	                                  "a b:1",       " b:1",     "http://b:1", "[fe80::1%]:1", "[::1%a]b]:1",
-	                                  "b*:1",        "[::1:1"};
+	static const char *const bad[] = {"9464",        "::1:9464", "localhost",     "localhost:",   "localhost:65536",
+	                                  "localhost:x", "h:1x",     "[[::1]]:1",     "[]:1",         "[localhost]:1",
+	                                  "a b:1",       " b:1",     "http://b:1",    "[fe80::1%]:1", "[::1%a]b]:1",
+	                                  "b*:1",        "[::1:1",   "127.0.0.256:1", "1.2.3.4.5:1",  "...:1"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		snprintf(text, sizeof text, "{" ZONES ", \"listen\": {\"http\": \"%s\"}}", bad[i]);
 		snprintf(

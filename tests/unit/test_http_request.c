@@ -96,6 +96,23 @@ static void refuses_what_two_readers_could_take_for_different_requests(void **st
 	refuses("GET / HTTP/1.1\r\nA: \x01\r\n\r\n", 400);
 }
 
+/* Whoever speaks another protocol sends no more before it is answered. */
+static void refuses_at_once_what_begins_as_no_request(void **state)
+{
+	(void)state;
+	static const char *const strangers[] = {
+		"PING\r\n",         "*1\r\n$4\r\nPING\r\n", "*1\r", "\x16\x03\x01", "hello\r\n",   "GET /\r\n",
+		"GET / HTTP/1.1\n", "GET / HTTP/2.0\r\n",   "\x01", " GET",         "\r\nPING\r\n"};
+	static const char whole[] = "\r\n\r\nGET /v1/nginx HTTP/1.1\r\nA: b\r\n\r\n";
+	for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
+		refuses(strangers[i], 400);
+	refuses("\x16\x03\x01", 400);
+	assert_non_null(strstr(refusal.words, "without TLS"));
+	for (size_t length = 0; length < sizeof whole - 1; length++)
+		assert_int_equal(http_request_read(whole, length, &request, &refusal), WEIR_AGAIN);
+	assert_int_equal(of(whole), WEIR_OK);
+}
+
 static void refuses_what_is_too_large(void **state)
 {
 	(void)state;
@@ -118,6 +135,7 @@ int main(void)
 		cmocka_unit_test(waits_for_the_whole),
 		cmocka_unit_test(says_whether_the_connection_goes_on),
 		cmocka_unit_test(refuses_what_two_readers_could_take_for_different_requests),
+		cmocka_unit_test(refuses_at_once_what_begins_as_no_request),
 		cmocka_unit_test(refuses_what_is_too_large),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

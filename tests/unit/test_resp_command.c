@@ -83,6 +83,10 @@ static void what_is_no_command_is_refused(void **state)
 	expect("*1\r\n$536870912\r\n", "invalid bulk length: the command would be too long");
 	expect("*2\r\n$900\r\n", "...");
 	expect("PING\r\n*1\r\n$1001\r\n", "PING;invalid bulk length: the command would be too long");
+	expect("GET / HTTP/1.1\r\nHost: a\r\n", "this port speaks Redis' protocol, not HTTP");
+	expect("\x16\x03", "this port speaks Redis' protocol without TLS");
+	expect("\x16", "...");
+	expect("GET HTTP/1.1\r\n", "GET,HTTP/1.1;");
 	char *line = malloc(WEIR_RESP_LINE_MAX_BYTES + 1);
 	memset(line, 'a', WEIR_RESP_LINE_MAX_BYTES);
 	line[WEIR_RESP_LINE_MAX_BYTES] = '\0';

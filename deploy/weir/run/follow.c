@@ -467,6 +467,8 @@ static enum weir_status check_next(const struct follow *follow, struct weir_conf
 {
 	enum weir_status status = run_options_check_bus(NULL, next, error);
 	if (status == WEIR_OK)
+		status = limiter_checks_check(next, error);
+	if (status == WEIR_OK)
 		status = weir_config_check_waiting(next, error);
 	return status == WEIR_OK ? inputs_check(next, follow->options->lists, error) : status;
 }

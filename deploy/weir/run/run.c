@@ -11,6 +11,7 @@
 #include "deploy/weir/run/once.h"
 #include "deploy/weir/run/run_check.h"
 #include "deploy/weir/run/unmatched.h"
+#include "limiter/daemon/limiter_checks.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -32,6 +33,8 @@ static enum weir_status check_config(struct run_options *options, struct weir_er
 	enum weir_status status = inputs_check_lists(options->config, options->lists, error);
 	if (status == WEIR_OK)
 		status = run_check(options, error);
+	if (status == WEIR_OK)
+		status = limiter_checks_check(options->config, error);
 	if (status == WEIR_OK && !options->once)
 		status = check_listeners(options->config, error);
 	if (status == WEIR_OK && !options->once)

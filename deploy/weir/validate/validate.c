@@ -11,6 +11,7 @@
 #include "deploy/weir/validate/validate_metrics.h"
 #include "deploy/weir/validate/validate_report.h"
 #include "deploy/weir/validate/validate_state.h"
+#include "limiter/daemon/limiter_checks.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -124,9 +125,13 @@ static enum weir_status inspect(const struct validate_options *options, struct w
 	if (status == WEIR_OK)
 		status = weir_config_check_waiting(config, error);
 	if (status == WEIR_OK)
+		status = limiter_checks_check(config, error);
+	if (status == WEIR_OK)
 		status = validate_report_make(report, error);
 	if (status == WEIR_OK)
 		status = validate_secrets(report, error);
+	if (status == WEIR_OK && !options->offline)
+		validate_places(report);
 	if (status == WEIR_OK && !options->offline)
 		status = validate_state(config, options->state_path, report, error);
 	return status;

@@ -5,6 +5,7 @@
 #include "collector/follow/inputs.h"
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
+#include "common/http/listen_socket.h"
 #include "deploy/weir/run/run_check.h"
 #include "limiter/bucket/compiled_policy.h"
 
@@ -105,6 +106,31 @@ static void check_feeds(struct validate_report *report)
 		               "counts log lines and checks: a request that is both checked and logged counts twice; say "
 		               "\"check\" or \"log\" where gateways ask for what they log");
 		validate_warn(report, path, &words);
+	}
+}
+
+void validate_places(struct validate_report *report)
+{
+	const struct weir_config *config = report->config;
+	const struct {
+		const char *path, *host;
+	} places[] = {{"listen.http", config->listen.http_host},
+	              {"listen.resp", config->listen.resp_host},
+	              {"listen.grpc", config->listen.grpc_host},
+	              {"listen.check_http", config->listen.check_http_host}};
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		struct weir_text words = {0};
+		struct weir_error error;
+		uint16_t bound;
+		int fd;
+		if (places[i].host == NULL || config->bus.type != WEIR_BUS_LOCAL)
+			continue; /* in a cluster another machine may listen there */
+		if (weir_listen_socket(places[i].host, 0, false, &fd, &bound, &error) == WEIR_OK) {
+			close(fd);
+			continue;
+		}
+		weir_text_printf(&words, "%s; weir run would not start here", error.text);
+		validate_warn(report, places[i].path, &words);
 	}
 }
 

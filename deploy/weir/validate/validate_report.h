@@ -79,6 +79,8 @@ WEIR_MUST_USE enum weir_status validate_report_begin(const struct weir_config *c
                                                      struct weir_error *error);
 /** Looks at everything that a run would use: zones, formats, files. @return as validate_report_begin() */
 WEIR_MUST_USE enum weir_status validate_report_make(struct validate_report *report, struct weir_error *error);
+/** Warns of hosts of `listen` that this machine does not have. A name is looked up. */
+void validate_places(struct validate_report *report);
 /** Says anew what each zone means: its id has changed. */
 void validate_report_name_zones(struct validate_report *report);
 void validate_report_deinit(struct validate_report *report);

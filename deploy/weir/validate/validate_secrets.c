@@ -145,8 +145,10 @@ enum weir_status validate_secrets(struct validate_report *report, struct weir_er
 	if (config->store.type == WEIR_STORE_MYSQL)
 		(void)warn_secret(report, &config->store.password,
 		                  "weir-limiter, weir-archiver and the commands that ask the store");
-	if (weir_config_takes_checks(config))
+	if (weir_config_takes_checks(config)) {
 		(void)warn_secret(report, &config->checks.password, "weir-limiter");
+		warn_file(report, "checks.ca", config->checks.tls ? config->checks.ca : NULL, "weir-limiter");
+	}
 	(void)warn_secret(report, &config->redis.url, "weir subscribe without --to");
 	if (config->archiver.api_host != NULL && config->archiver.tokens.count > 0)
 		note_users(report, "archiver.tokens", "weir-archiver");

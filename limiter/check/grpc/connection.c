@@ -11,6 +11,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* SETTINGS without any; GOAWAY behind no stream, INADEQUATE_SECURITY. */
+static const char no_tls[] = "\0\0\0\4\0\0\0\0\0"
+							 "\0\0\x1c\7\0\0\0\0\0\0\0\0\0\0\0\0\xc"
+							 "this port speaks TLS";
+static const char no_http2[] =
+	"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: 169\r\nConnection: close\r\n\r\n"
+	"{\"title\": \"This port speaks gRPC\", \"status\": 400, \"detail\": \"that is HTTP/2 from the first byte: HTTP/1.1 is asked at listen.check_http, Redis' protocol at listen.resp\"}";
+
 enum { READ_BYTES = 64 << 10, READS_A_TURN = 4 };
 
 void grpc_connection_touch(struct grpc_connection *connection)
@@ -25,13 +33,14 @@ void grpc_connection_touch(struct grpc_connection *connection)
 struct grpc_connection *grpc_connection_open(struct grpc_server *server, int fd, struct weir_http_tls_server *tls)
 {
 	struct grpc_connection *connection = weir_alloc(1, sizeof *connection);
-	*connection = (struct grpc_connection){.server = server,
-	                                       .link = link_open(fd, tls, "h2"),
-	                                       .next = server->connections,
-	                                       .watched_in = true,
-	                                       .authorised = server->options.password == NULL,
-	                                       .opened_ms = server->now_ms,
-	                                       .written_ms = server->now_ms};
+	*connection = (struct grpc_connection){
+		.server = server,
+		.link = link_open(fd, tls, "h2", (struct weir_span){.at = no_tls, .length = sizeof no_tls - 1}),
+		.next = server->connections,
+		.watched_in = true,
+		.authorised = server->options.password == NULL,
+		.opened_ms = server->now_ms,
+		.written_ms = server->now_ms};
 	if (server->connections != NULL)
 		server->connections->previous = connection;
 	server->connections = connection;
@@ -96,6 +105,7 @@ void grpc_connection_read(struct grpc_connection *connection)
 		}
 		if (got < 0)
 			return;
+		connection->spoke = true;
 		if (!session_receive(connection, server->room, (size_t)got)) {
 			connection->failed = true;
 			return;
@@ -154,7 +164,12 @@ static void watch(struct grpc_connection *connection)
 
 void grpc_connection_finish(struct grpc_connection *connection)
 {
-	if (connection->session != NULL && !connection->dead) {
+	bool speaks = connection->spoke || connection->failed || connection->leaving;
+	if (connection->strange && !connection->dead) {
+		(void)!link_write(&connection->link, no_http2, sizeof no_http2 - 1);
+		connection->dead = true;
+	}
+	if (connection->session != NULL && speaks && !connection->dead) {
 		write_all(connection);
 		bool written = connection->out_length == connection->sent;
 		if (written && (connection->failed || session_is_over(connection)))

@@ -111,6 +111,8 @@ struct grpc_connection {
 	struct grpc_connection *previous, *next;
 	struct grpc_connection *next_touched; /* of the turn */
 	bool touched, dead, leaving, watched_in, watched_out;
+	bool spoke;      /* something has come: nothing is said before, as the client may speak another protocol */
+	bool strange;    /* what came first is not HTTP/2 */
 	bool greeted;    /* a frame has come */
 	bool authorised; /* a call with the password has come, or none is asked for */
 	bool failed;     /* nothing more is read: it is closed when what is to be said is written */

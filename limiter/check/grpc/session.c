@@ -300,6 +300,7 @@ bool session_receive(struct grpc_connection *connection, const char *bytes, size
 	else if (ended || connection->partial_ms == 0)
 		connection->partial_ms = connection->server->now_ms;
 	ssize_t taken = nghttp2_session_mem_recv(connection->session, (const uint8_t *)bytes, length);
+	connection->strange = taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC;
 	if (taken < 0)
 		weir_counter_add(&connection->server->figures.protocol_errors, 1);
 	return taken >= 0;

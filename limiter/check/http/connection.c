@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+static const char no_tls[] =
+	"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: 74\r\nConnection: close\r\n\r\n"
+	"{\"title\": \"This port speaks TLS\", \"status\": 400, \"detail\": \"ask by https\"}";
+
 enum { PLACES_FIRST = 256, PLACE_TURNS = 1 << 28 };
 
 void http_connection_touch(struct http_connection *connection)
@@ -64,7 +68,7 @@ struct http_connection *http_connection_open(struct check_http *server, int fd, 
 {
 	struct http_connection *connection = weir_alloc(1, sizeof *connection);
 	*connection = (struct http_connection){.server = server,
-	                                       .link = link_open(fd, tls, "http/1.1"),
+	                                       .link = link_open(fd, tls, "http/1.1", weir_span_of(no_tls)),
 	                                       .next = server->connections,
 	                                       .watched_in = true,
 	                                       .opened_ms = server->now_ms,

@@ -173,7 +173,13 @@ static void set_fields(struct check_request *fields, const struct subject *subje
 		check_request_header(fields, request->headers[i - 1].name, request->headers[i - 1].value);
 }
 
-static struct weir_span hops_of(const struct check_request *fields, const struct http_request *request)
+/*
+ * The hops, of all fields of the name as of one list (RFC 9110, 5.3): a proxy may write a field of its own behind the one that
+ * it got, as HAProxy does.
+ *
+ * @param room  HTTP_HEAD_MAX_BYTES, for what is joined
+ */
+static struct weir_span hops_of(const struct check_request *fields, const struct http_request *request, char *room)
 {
 	const char *name = check_request_hops_header(fields);
 	char lower[WEIR_FIELD_NAME_MAX_BYTES + 1];
@@ -183,7 +189,18 @@ static struct weir_span hops_of(const struct check_request *fields, const struct
 		lower[length] = c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 	}
 	lower[length] = '\0';
-	return http_request_header(request, lower);
+	uint32_t count = 0, used = 0;
+	for (uint32_t i = 0; i < request->header_count; i++) {
+		const struct http_header *header = &request->headers[i];
+		if (!http_name_is(header->name, lower))
+			continue;
+		if (count++ > 0)
+			room[used++] = ','; /* no more than its name and colon took */
+		if (header->value.length > 0)
+			memcpy(room + used, header->value.at, header->value.length);
+		used += header->value.length;
+	}
+	return count > 1 ? (struct weir_span){.at = room, .length = used} : http_request_header(request, lower);
 }
 
 /* @return false: it is answered */
@@ -194,6 +211,7 @@ static bool find_zones(struct http_connection *connection, enum route route, con
 	const struct subject subject = subject_of(route, request);
 	struct check_found found[CHECK_REQUEST_ZONES_MAX];
 	struct weir_error error;
+	char room[HTTP_HEAD_MAX_BYTES];
 	uint32_t count;
 	if (subject.method.length == 0 || subject.target.length == 0) {
 		reply_problem(connection, 400, "The gateway does not say what is asked for",
@@ -206,7 +224,7 @@ static bool find_zones(struct http_connection *connection, enum route route, con
 		return false;
 	}
 	set_fields(fields, &subject, request);
-	if (!check_request_client(fields, hops_of(fields, request), weir_span_of(connection->peer))) {
+	if (!check_request_client(fields, hops_of(fields, request, room), weir_span_of(connection->peer))) {
 		reply_problem(
 			connection, 400, "The gateway does not say who asks",
 			"a hop that counts is no address: set checks.client_ip, or have the gateway write the header anew");
@@ -255,6 +273,7 @@ void exchange_begin(struct http_connection *connection, const struct http_reques
 	struct exchange *exchange = &connection->exchange;
 	uint32_t route;
 	exchange->keeps_alive = request->keeps_alive;
+	exchange->is_1_0 = request->is_1_0;
 	exchange->head_only = weir_span_equal(request->method, weir_span_of("HEAD"));
 	if (route_of(request->target, &route) == NULL) {
 		weir_counter_add(&server->figures.unknown_requests, 1);

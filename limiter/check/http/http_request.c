@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for the end of the head first, then cuts it into lines: a head that is not whole is not looked at. */
+/*
+ * Looks for the end of the head first, then cuts it into lines. Of a head that is not whole the beginning alone is looked at: who
+ * speaks another protocol waits for an answer, and sends no more.
+ */
 #include "limiter/check/http/http_request.h"
 
 #include <string.h>
 
-enum { LENGTH_DIGITS_MAX = 10 };
+enum { LENGTH_DIGITS_MAX = 10, TLS_HANDSHAKE = 0x16 /* the first byte of TLS */ };
+
+static const char bad_end[] = "a line must end with CR LF";
 
 static enum weir_status refuse(struct http_refusal *refusal, int status, const char *words)
 {
@@ -66,22 +71,49 @@ static struct weir_span span_between(const char *at, const char *end)
 	return (struct weir_span){.at = at, .length = (uint32_t)(end - at)};
 }
 
+/* Of what begins as no request does. */
+static enum weir_status refuse_stranger(const char *bytes, struct http_refusal *refusal)
+{
+	return refuse(refusal, 400,
+	              *bytes == TLS_HANDSHAKE ? "this port speaks HTTP without TLS: \"checks.tls\" has it speak TLS"
+	                                      : "this port speaks HTTP: the first line must be METHOD TARGET HTTP/1.1");
+}
+
 static enum weir_status read_first_line(struct weir_span line, struct http_request *request,
                                         struct http_refusal *refusal)
 {
 	const char *end = line.at + line.length, *space = memchr(line.at, ' ', line.length);
 	const char *behind = space != NULL ? memchr(space + 1, ' ', (size_t)(end - space - 1)) : NULL;
 	if (behind == NULL)
-		return refuse(refusal, 400, "the first line must be METHOD TARGET HTTP/1.1");
+		return refuse_stranger(line.at, refusal);
 	request->method = span_between(line.at, space);
 	request->target = span_between(space + 1, behind);
 	struct weir_span version = span_between(behind + 1, end);
 	if (!is_token(request->method) || !is_visible(request->target))
-		return refuse(refusal, 400, "the first line must be METHOD TARGET HTTP/1.1");
+		return refuse_stranger(line.at, refusal);
 	request->keeps_alive = weir_span_equal(version, weir_span_of("HTTP/1.1"));
-	if (!request->keeps_alive && !weir_span_equal(version, weir_span_of("HTTP/1.0")))
-		return refuse(refusal, 400, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+	request->is_1_0 = weir_span_equal(version, weir_span_of("HTTP/1.0"));
+	if (!request->keeps_alive && !request->is_1_0)
+		return refuse(refusal, 400, "only HTTP/1.1 and HTTP/1.0 are spoken here: gRPC is asked at listen.grpc");
 	return WEIR_OK;
+}
+
+/* The first line, as far as it has come. @param at  behind blank lines */
+static enum weir_status read_beginning(const char *at, const char *limit, struct http_request *request,
+                                       struct http_refusal *refusal)
+{
+	size_t length = (size_t)(limit - at);
+	const char *end = memchr(at, '\n', length), *space = memchr(at, ' ', length);
+	if (length == 0 || (length == 1 && *at == '\r'))
+		return WEIR_AGAIN;
+	enum weir_status status = WEIR_OK;
+	if (end != NULL && (end == at || end[-1] != '\r'))
+		return refuse(refusal, 400, bad_end);
+	if (end != NULL)
+		status = read_first_line(span_between(at, end - 1), request, refusal);
+	else if (!is_token(span_between(at, space != NULL ? space : limit)))
+		status = refuse_stranger(at, refusal);
+	return status == WEIR_OK ? WEIR_AGAIN : status;
 }
 
 static enum weir_status read_line(struct weir_span line, struct http_request *request, struct http_refusal *refusal)
@@ -131,7 +163,7 @@ static bool has_word(struct weir_span list, const char *word)
 /* What the header says of the body and of the connection. */
 static enum weir_status read_framing(struct http_request *request, uint64_t *body, struct http_refusal *refusal)
 {
-	bool is_1_1 = request->keeps_alive, known = false, closes = false, expects = false;
+	bool known = false, closes = false, expects = false;
 	*body = 0;
 	for (uint32_t i = 0; i < request->header_count; i++) {
 		const struct http_header *header = &request->headers[i];
@@ -150,7 +182,7 @@ static enum weir_status read_framing(struct http_request *request, uint64_t *bod
 		known = true;
 		*body = length;
 	}
-	request->waits = expects && is_1_1; /* whoever speaks 1.0 does not know how */
+	request->waits = expects && !request->is_1_0; /* whoever speaks 1.0 does not know how */
 	request->keeps_alive &= !closes;
 	return *body <= HTTP_BODY_MAX_BYTES ? WEIR_OK : refuse(refusal, 413, "the body is too large");
 }
@@ -164,7 +196,7 @@ static enum weir_status read_head(const char *at, const char *end, struct http_r
 	for (const char *stop; status == WEIR_OK && at < end - 2; at = stop + 2, first = false) {
 		stop = memchr(at, '\r', (size_t)(end - at));
 		if (stop == NULL || stop[1] != '\n' || memchr(at, '\n', (size_t)(stop - at)) != NULL)
-			return refuse(refusal, 400, "a line must end with CR LF");
+			return refuse(refusal, 400, bad_end);
 		struct weir_span line = span_between(at, stop);
 		status = first ? read_first_line(line, request, refusal) : read_line(line, request, refusal);
 	}
@@ -180,7 +212,8 @@ enum weir_status http_request_read(const char *bytes, size_t length, struct http
 		at += 2; /* blank lines before a request do not count */
 	const char *blank = memmem(at, (size_t)(limit - at), "\r\n\r\n", 4);
 	if (blank == NULL)
-		return length >= HTTP_HEAD_MAX_BYTES ? refuse(refusal, 431, "the head is too large") : WEIR_AGAIN;
+		return length >= HTTP_HEAD_MAX_BYTES ? refuse(refusal, 431, "the head is too large")
+		                                     : read_beginning(at, limit, request, refusal);
 	const char *end = blank + 4;
 	if (end - bytes > HTTP_HEAD_MAX_BYTES)
 		return refuse(refusal, 431, "the head is too large");

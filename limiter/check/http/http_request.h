@@ -28,6 +28,7 @@ struct http_request {
 	struct http_header headers[HTTP_HEADERS_MAX];
 	uint32_t header_count;
 	bool keeps_alive; /* the connection goes on behind the reply */
+	bool is_1_0;      /* HTTP/1.0: a reply must say that the connection goes on */
 	bool waits;       /* of WEIR_AGAIN: its client sends the body when it is told to (Expect: 100-continue) */
 	size_t bytes;     /* of the whole */
 };
@@ -40,7 +41,8 @@ struct http_refusal {
 
 /**
  * @param request  its spans point into bytes
- * @return WEIR_OK; WEIR_AGAIN: more must arrive; WEIR_INVALID: it is refused, and where the next one begins is not known
+ * @return WEIR_OK; WEIR_AGAIN: more must arrive; WEIR_INVALID: it is refused, as soon as its beginning can be that of none, and where the
+ * next one begins is not known
  */
 WEIR_MUST_USE enum weir_status http_request_read(const char *bytes, size_t length, struct http_request *request,
                                                  struct http_refusal *refusal);

@@ -38,7 +38,7 @@ enum exchange_form { EXCHANGE_GATEWAY, EXCHANGE_JSON };
 /* A request that is being answered. */
 struct exchange {
 	bool busy;
-	bool keeps_alive, head_only;
+	bool keeps_alive, is_1_0, head_only;
 	enum exchange_form form;
 	int denies; /* 429 or 403 */
 	struct http_ask *asks;

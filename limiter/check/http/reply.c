@@ -52,6 +52,8 @@ static struct weir_text *open_head(struct http_connection *connection, int statu
 	if (!connection->exchange.keeps_alive) {
 		connection->closing = true;
 		weir_text_puts(out, "\r\nConnection: close");
+	} else if (connection->exchange.is_1_0) {
+		weir_text_puts(out, "\r\nConnection: keep-alive");
 	}
 	return out;
 }

@@ -38,6 +38,19 @@ struct check_request {
 	struct weir_served_path_room path_room;
 };
 
+/* RFC 9110: a field's name is a token. No request has another. */
+static bool is_header_name(const char *name)
+{
+	size_t length = 0;
+	for (; name[length] != '\0'; length++) {
+		char c = name[length];
+		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9';
+		if (!letter && !digit && strchr("!#$%&'*+-.^_`|~", c) == NULL)
+			return false;
+	}
+	return length > 0 && length <= WEIR_FIELD_NAME_MAX_BYTES;
+}
+
 /* Reads the rule with a table of its own: only the name of its header matters here. */
 static enum weir_status read_client_ip(struct check_request *request, const struct weir_json *at,
                                        struct weir_error *error)
@@ -47,7 +60,10 @@ static enum weir_status read_client_ip(struct check_request *request, const stru
 	enum weir_status status = weir_client_ip_new(at, &fields, &request->client_ip, error);
 	if (status == WEIR_OK) {
 		const char *name = fields.names[weir_client_ip_header(request->client_ip)];
+		const struct weir_json header = weir_json_member(at, "header");
 		request->hops_header = weir_copy(name, strlen(name));
+		if (!is_header_name(name))
+			status = weir_json_fail(&header, error, "can be no header's name: write it as \"X-Forwarded-For\"");
 	}
 	weir_field_table_deinit(&fields);
 	return status;

@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static const char no_tls[] = "-ERR Protocol error: this port speaks TLS\r\n";
+
 enum { MANY_BYTES = 4 * BUFFER_BYTES };
 
 char *buffer_take(struct resp_server *server)
@@ -43,7 +45,7 @@ struct connection *connection_open(struct resp_server *server, int fd, struct we
 {
 	struct connection *connection = weir_alloc(1, sizeof *connection);
 	*connection = (struct connection){.server = server,
-	                                  .link = link_open(fd, tls, NULL),
+	                                  .link = link_open(fd, tls, NULL, weir_span_of(no_tls)),
 	                                  .next = server->connections,
 	                                  .watched_in = true,
 	                                  .id = ++server->next_id,
