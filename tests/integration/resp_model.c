@@ -180,6 +180,9 @@ static void read_words(int count, char **words, struct model *model, struct resp
 				model->mode = (enum mode)mode;
 		if ((value = value_of(words[i], "connections")) != NULL)
 			options->connections = (uint32_t)strtoul(value, NULL, 10);
+		if ((value = value_of(words[i], "unavailable")) != NULL)
+			options->on_unavailable =
+				strcmp(value, "allow") == 0 ? WEIR_ON_UNAVAILABLE_ALLOW : WEIR_ON_UNAVAILABLE_DENY;
 		if ((value = value_of(words[i], "idle")) != NULL)
 			options->idle_ms = strtoll(value, NULL, 10);
 		if ((value = value_of(words[i], "stall")) != NULL)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The surface of checks, byte by byte: order, bounds, logins, TLS. Behind it is a judge of the tests' own (resp_model)."""
 
+import json
 import os
 import re
 import resource
@@ -343,6 +344,27 @@ def test_unavailable(place):
     with model(place, "away") as port:
         said = refused(Redis(port), "WEIR.CHECK", "a", "site")
         assert said.startswith("UNAVAILABLE loading"), said
+
+
+def test_what_is_made_up_is_told_from_an_answer(place):
+    """Of a check that on_unavailable lets pass, or blocks, the limit is 0, and nothing is reserved. A settlement is never made up."""
+    for setting, limited, retry in (("allow", 0, -1), ("deny", 1, 1000)):
+        with model(place, "away", f"unavailable={setting}") as port:
+            client = Redis(port)
+            made_up = [limited, 0, 0, retry, 0]
+            assert client.call("WEIR.CHECK", "a", "site") == client.call("WEIR.PEEK", "a", "site") == made_up
+            assert client.call("WEIR.RESERVE", "a", "cell", 3) == [*made_up, None]
+            assert client.call("WEIR.ALL", 2, "a", "site", 1, "b", "cell", 1) == [limited, made_up, made_up]
+            for words in (("WEIR.SETTLE", "a", "cell", "0" * 32, 1), ("WEIR.RELEASE", "a", "cell", "0" * 32)):
+                assert refused(client, *words).startswith("UNAVAILABLE loading"), (setting, words)
+            done = place.run("check", "ann", "--zone", "cell", "--at", f"127.0.0.1:{port}")
+            does = "blocks it" if limited else "lets it pass"
+            assert done.code() == limited
+            assert done.out().decode() == f"ann cannot be judged in zone cell now: checks.on_unavailable {does}\n", done.out()
+            done = place.run("check", "ann", "--zone", "cell", "--at", f"127.0.0.1:{port}", "--json")
+            answer = json.loads(done.out())
+            assert answer == {"key": "ann", "zone": "cell", "answer": "block" if limited else "pass", "cost": 1,
+                              "unavailable": True}, answer
 
 
 def test_exact_among_many_callers(place):

@@ -52,6 +52,9 @@ static const struct weir_argument_section sections[] = {
 	{"What it counts",
      "It is a check like that of a gateway. It counts in the key's bucket, and may block the key. With --peek nothing "
      "is counted, and the answer is that of a check that came now."},
+	{"What it is told while nothing can be judged",
+     "With checks.on_unavailable allow or deny it passes or is blocked then, and the answer says that no limit was asked: "
+     "in JSON \"unavailable\" is true, and there are no numbers."},
 	{NULL, NULL},
 };
 
@@ -196,10 +199,21 @@ static void put_time(struct weir_text *text, int64_t ms)
 	weir_text_puts(text, weir_format_duration(ms, buffer, sizeof buffer));
 }
 
+/* Whether no limit was asked, and the configuration alone says what the answer is: every limit is at least 1. */
+static bool is_unavailable(const int64_t numbers[NUMBERS])
+{
+	return numbers[1] == 0;
+}
+
 static void put_words(struct weir_text *text, const struct check *check, const int64_t numbers[NUMBERS])
 {
 	struct weir_span key = override_key(&check->key);
 	bool blocked = numbers[0] != 0;
+	if (is_unavailable(numbers)) {
+		weir_text_printf(text, "%.*s cannot be judged in zone %s now: checks.on_unavailable %s\n", (int)key.length,
+		                 key.at, check->zone, blocked ? "blocks it" : "lets it pass");
+		return;
+	}
 	weir_text_printf(text, "%.*s %s in zone %s: %lld of %lld left", (int)key.length, key.at,
 	                 blocked       ? "is blocked"
 	                 : check->peek ? "would pass"
@@ -225,12 +239,16 @@ static void put_json(struct weir_text *text, const struct check *check, const in
 	weir_json_write_string(&json, "key", override_key(&check->key));
 	weir_json_write_words(&json, "zone", check->zone);
 	weir_json_write_words(&json, "answer", numbers[0] != 0 ? "block" : "pass");
-	weir_json_write_bool(&json, "counted", !check->peek && check->cost > 0);
 	weir_json_write_int(&json, "cost", (int64_t)check->cost);
-	weir_json_write_int(&json, "limit", numbers[1]);
-	weir_json_write_int(&json, "remaining", numbers[2]);
-	weir_json_write_int(&json, "retry_after_ms", numbers[3]);
-	weir_json_write_int(&json, "reset_after_ms", numbers[4]);
+	if (is_unavailable(numbers)) {
+		weir_json_write_bool(&json, "unavailable", true);
+	} else {
+		weir_json_write_bool(&json, "counted", !check->peek && check->cost > 0);
+		weir_json_write_int(&json, "limit", numbers[1]);
+		weir_json_write_int(&json, "remaining", numbers[2]);
+		weir_json_write_int(&json, "retry_after_ms", numbers[3]);
+		weir_json_write_int(&json, "reset_after_ms", numbers[4]);
+	}
 	weir_json_write_end(&json);
 	weir_json_write_newline(&json);
 }

@@ -75,7 +75,7 @@ static bool settle(struct connection *connection, const struct weir_resp_command
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
 		return check_fail(connection, error.text);
-	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_FIVE, &more);
+	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_SETTLED, &more);
 	if (ask != NULL) {
 		ask->kind = CHECK_SETTLES;
 		ask->cost = cost;

@@ -25,6 +25,7 @@ struct command;
 /* How a check is answered. */
 enum reply_form {
 	REPLY_FIVE,        /* limited, limit, remaining, retry and reset in ms */
+	REPLY_SETTLED,     /* the same, of a settlement, which on_unavailable says nothing of */
 	REPLY_THROTTLE,    /* the same in whole seconds, as redis-cell rounds */
 	REPLY_ONE,         /* 1 or 0 */
 	REPLY_RESERVATION, /* the five, and the reservation's id; null where there is none */
