@@ -137,6 +137,7 @@ def test_json(place):
         for members, words in (
                 ({"checks": [{"zone": "site", "key": "192.0.2.9"}, {"zone": "sight", "key": "a"}]}, 'checks[1].zone: there is no zone "sight"'),
                 ({"zone": "site"}, "key: is missing"),
+                ({"zone": "site", "key": ""}, "key: the key has no ip"),
                 ({"zone": "site", "key": "a", "cost": -1}, "cost: "),
                 ({"zone": "site", "key": "a", "price": 1}, "price"),
                 ({"zone": "site", "key": "a|b"}, ""),

@@ -114,6 +114,8 @@ def test_errors_say_what_to_do(place):
         assert "WEIR.CHECK key zone [cost]" in refused(client, "WEIR.CHECK", "a")
         assert "in a pipeline" in refused(client, "WEIR.CHECK", "a", "site", 1, "b")
         assert refused(client, "GET", "a").startswith("ERR unknown command 'GET'")
+        assert "the key has no ip: a key of zone 'site' is ip" in refused(client, "WEIR.CHECK", "", "site")
+        assert "the key has no path: a key of zone 'two' is ip|path" in refused(client, "WEIR.CHECK", "192.0.2.1|", "two")
         assert "64 words" in refused(client, "PING", *["a"] * 64)
         assert refused(client, "SELECT", 1).startswith("ERR DB index")
         assert refused(client, "HELLO", 4) == "NOPROTO unsupported protocol version"
