@@ -125,7 +125,7 @@ def test_json(place):
         status, answer = caller.check(zone="site", key="192.0.2.7")
         assert status == 200 and answer.pop("reset_after_ms") <= 3600000
         assert answer == {"allowed": True, "limit": 3, "window_ms": 3600000, "remaining": 2, "retry_after_ms": -1}, answer
-        assert caller.check(zone="site", key="192.0.2.7", cost=2, peek=True)[1]["allowed"] is True
+        assert caller.check(zone="site", key="192.0.2.7", cost=2.0, peek=True)[1]["allowed"] is True
         assert caller.check(zone="site", key="192.0.2.7", cost=3)[1]["allowed"] is False
         answer = caller.check(checks=[{"zone": "site", "key": "192.0.2.7", "cost": 2}, {"zone": "site", "key": "192.0.2.9"},
                                       {"fields": {"ip": "192.0.2.7", "method": "POST", "path": "/login"}}])[1]

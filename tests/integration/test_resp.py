@@ -250,7 +250,8 @@ def test_users(place):
             connection.send(b"*2\r\n$4\r\nAUTH\r\n$100000\r\n")
             assert b"too long" in connection.ends()
     with model(place) as port:
-        assert "without any password" in refused(Redis(port), "AUTH", "x")
+        said = refused(Redis(port), "AUTH", "x")
+        assert "without any password" in said and "set checks.password" in said, said
 
 
 def test_tls(place):
