@@ -349,6 +349,27 @@ def test_unavailable(place):
         assert said.startswith("UNAVAILABLE loading"), said
 
 
+def test_a_call_may_be_durable(place):
+    """By its last word. Where the log takes nothing, such a one is told so, and others are answered."""
+    with model(place, "unsafe") as port:
+        client = Redis(port)
+        cases_of = (("WEIR.CHECK", "a", "site"), ("WEIR.CHECK", "a", "site", 1), ("WEIR.ALLOW", "a", "site"), ("WEIR.RESERVE", "a", "site", 1),
+                    ("WEIR.RESERVE", "a", "site", 1, 1000), ("WEIR.ALL", 2, "a", "site", 1, "b", "cell", 1))
+        for words in cases_of:
+            assert refused(client, *words, "DURABLE").startswith("UNAVAILABLE unacknowledged"), words
+            assert refused(client, *words, "durable").startswith("UNAVAILABLE unacknowledged"), words
+            assert client.call(*words) is not None, words
+        assert client.call("WEIR.PEEK", "a", "site")[2] == 10 - len(cases_of)
+        assert "a peek counts nothing" in refused(client, "WEIR.PEEK", "a", "site", "DURABLE")
+        assert "there is no zone" in refused(client, "WEIR.CHECK", "a", "durable")
+        assert "cost must be a number" in refused(client, "WEIR.CHECK", "a", "site", "DURABLE", "DURABLE")
+        assert "then DURABLE, or nothing" in refused(client, "WEIR.ALL", 1, "a", "site", 1, "SOON")
+        done = place.run("check", "a", "--zone", "site", "--at", f"127.0.0.1:{port}", "--durable")
+        assert done.code() == 2 and "unacknowledged" in done.said(), done.said()
+        done = place.run("check", "a", "--zone", "site", "--at", f"127.0.0.1:{port}", "--durable", "--peek")
+        assert done.code() == 2 and "--peek counts nothing" in done.said(), done.said()
+
+
 def test_what_is_made_up_is_told_from_an_answer(place):
     """Of a check that on_unavailable lets pass, or blocks, the limit is 0, and nothing is reserved. A settlement is never made up."""
     for setting, limited, retry in (("allow", 0, -1), ("deny", 1, 1000)):
