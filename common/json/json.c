@@ -21,6 +21,8 @@
 
 enum { JSON_FILE_MAX_BYTES = 16 << 20, SHOWN_BYTES = 64 };
 
+#define REAL_WHOLE_MAX 0x1p53 /* up to here a double has every whole number */
+
 /* ---- documents ---- */
 
 /* jansson quotes the text around a mistake, line breaks and all. */
@@ -210,7 +212,7 @@ static const char *shown(const json_t *value, char buffer[SHOWN_BYTES])
 		return buffer;
 	}
 	case JSON_INTEGER: snprintf(buffer, SHOWN_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value)); return buffer;
-	case JSON_REAL: snprintf(buffer, SHOWN_BYTES, "%g", json_real_value(value)); return buffer;
+	case JSON_REAL: snprintf(buffer, SHOWN_BYTES, "%.15g", json_real_value(value)); return buffer;
 	}
 	return "";
 }
@@ -251,14 +253,27 @@ enum weir_status weir_json_require(const struct weir_json *at, const char *words
 
 /* ---- getters ---- */
 
+/* JSON has one kind of number: 1.0 is 1, as are 1e3 and 1000. @return false: it is no whole number */
+static bool whole_number(const json_t *value, json_int_t *number)
+{
+	double real = json_real_value(value);
+	*number = json_integer_value(value);
+	if (!json_is_real(value))
+		return json_is_integer(value);
+	if (!(real >= -REAL_WHOLE_MAX && real <= REAL_WHOLE_MAX))
+		return false;
+	*number = (json_int_t)real;
+	return (double)*number == real;
+}
+
 enum weir_status weir_json_int(const struct weir_json *at, int64_t least, int64_t most, int64_t *out,
                                struct weir_error *error)
 {
 	if (at->value == NULL)
 		return WEIR_OK;
 	char buffer[SHOWN_BYTES];
-	json_int_t value = json_integer_value(at->value);
-	if (!json_is_integer(at->value) || value < least || value > most)
+	json_int_t value;
+	if (!whole_number(at->value, &value) || value < least || value > most)
 		return weir_json_fail(at, error, "must be a whole number from %lld to %lld, not %s", (long long)least,
 		                      (long long)most, shown(at->value, buffer));
 	*out = value;

@@ -104,6 +104,7 @@ WEIR_MUST_USE enum weir_status weir_json_require(const struct weir_json *at, con
                                                  struct weir_error *error);
 
 /* Each getter: an absent value leaves *out as it is and gives WEIR_OK; a wrong type or range is refused in words. */
+/** 1.0 and 1e0 are 1. */
 WEIR_MUST_USE enum weir_status weir_json_int(const struct weir_json *at, int64_t least, int64_t most, int64_t *out,
                                              struct weir_error *error);
 WEIR_MUST_USE enum weir_status weir_json_bool(const struct weir_json *at, bool *out, struct weir_error *error);

@@ -139,7 +139,7 @@ bool weir_policy_is_extended(const struct weir_policy *policy)
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		const struct weir_zone *zone = &policy->zones[i];
 		if (zone->exempt_verified_count > 0 || zone->history_field_count > 0 || zone->arming.share_ppm > 0 ||
-		    zone->feed != WEIR_FEED_BOTH)
+		    zone->feed != WEIR_FEED_BOTH || zone->durable)
 			return true;
 		for (uint32_t k = 0; k < zone->exempt_list_count; k++)
 			if (weir_http_address_meant(zone->exempt_lists[k]))

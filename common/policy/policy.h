@@ -104,6 +104,7 @@ struct weir_zone {
 	uint32_t limit_count; /* >= 1 */
 	bool count_all;
 	enum weir_zone_feed feed;
+	bool durable;                                /* its checks are answered after the log has acknowledged them */
 	int64_t block_for_ms;                        /* of the first block; 0: as long as the limits say */
 	int64_t block_list_ms[WEIR_ZONE_BLOCKS_MAX]; /* of the n-th block of a key, ascending */
 	uint32_t block_list_count;                   /* 0: every block is like the first */
@@ -168,7 +169,7 @@ struct weir_json weir_exempt_place(const struct weir_json *root, uint32_t zone, 
 bool weir_policy_has_lists(const struct weir_policy *policy);
 /**
  * Whether a weir that reads frames of version 1 alone would refuse it or take it for another: a zone has robots, a list
- * that is fetched, fields of its history, a feed, or is in shadow until something holds.
+ * that is fetched, fields of its history, a feed, durable checks, or is in shadow until something holds.
  */
 bool weir_policy_is_extended(const struct weir_policy *policy);
 /** Whether the zone counts decisions of zones. */

@@ -104,6 +104,8 @@ char *weir_zone_describe(const struct weir_zone *zone)
 	weir_text_puts(&text, zone->count_all ? "; blocked requests count too" : "; only passed requests count");
 	if (zone->feed != WEIR_FEED_BOTH)
 		weir_text_puts(&text, zone->feed == WEIR_FEED_LOG ? "; log lines alone count" : "; checks alone count");
+	if (zone->durable)
+		weir_text_puts(&text, "; checks are answered once the log has them");
 	put_blocks(&text, zone);
 	weir_mode_describe(&text, zone);
 	if (zone->history)

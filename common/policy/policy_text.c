@@ -114,6 +114,8 @@ static json_t *zone_json(const struct weir_zone *zone)
 		json_object_set_new(object, "sources", sources_json(zone));
 	if (zone->feed != WEIR_FEED_BOTH) /* likewise */
 		json_object_set_new(object, "feed", json_string(zone->feed == WEIR_FEED_LOG ? "log" : "check"));
+	if (zone->durable) /* likewise */
+		json_object_set_new(object, "durable", json_true());
 	json_object_set_new(object, "history", history_json(zone));
 	return object;
 }
@@ -171,8 +173,8 @@ char *weir_zone_records_text(const struct weir_zone *zone)
 
 char *weir_zone_settings(const struct weir_zone *zone)
 {
-	static const char *const others[] = {"id",   "name",      "description",   "exempt",
-	                                     "mode", "block_for", "forgive_after", "history"};
+	static const char *const others[] = {"id",        "name",          "description", "exempt", "mode",
+	                                     "block_for", "forgive_after", "history",     "durable"};
 	json_t *object = zone_json(zone);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		json_object_del(object, others[i]);

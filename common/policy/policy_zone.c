@@ -172,6 +172,7 @@ static enum weir_status parse_block_for(const struct weir_json *object, struct w
 /* What a zone does, beside what it counts. */
 struct behaviour {
 	int count, feed; /* as the words of the rules have them */
+	bool durable;
 };
 
 static const char *const counts[] = {"passed", "all", NULL};
@@ -286,6 +287,10 @@ static const struct weir_json_rule zone_members[] = {
      .offset = AT(feed),
      .words = feeds,
      .meaning = "what counts: \"both\" (the default): log lines and checks; \"log\" or \"check\": these alone"},
+	{.name = "durable",
+     .kind = WEIR_JSON_FLAG,
+     .offset = AT(durable),
+     .meaning = "whether its checks are answered after the log has them, so that no crash forgets one"},
 	{.name = "sources", .meaning = "names of sources: only their records are in the zone", .shape = sources_shape},
 	{.name = NULL},
 };
@@ -340,7 +345,10 @@ static enum weir_status parse_behaviour(const struct weir_json *object, struct w
 	enum weir_status status = weir_json_read(object, zone_members, &behaviour, error);
 	zone->count_all = behaviour.count == 1;
 	zone->feed = (enum weir_zone_feed)behaviour.feed;
-	struct weir_json mode = weir_json_member(object, "mode");
+	zone->durable = behaviour.durable;
+	struct weir_json mode = weir_json_member(object, "mode"), durable = weir_json_member(object, "durable");
+	if (status == WEIR_OK && zone->durable && zone->feed == WEIR_FEED_LOG)
+		status = weir_json_fail(&durable, error, "is about checks, and with the feed \"log\" the zone takes none");
 	if (status == WEIR_OK)
 		status = weir_mode_parse(&mode, zone, error);
 	return status == WEIR_OK ? parse_block_for(object, zone, error) : status;

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum { V4_WHOLE = 32, V6_WHOLE = 128, V4_IN_V6 = 96 };
+enum { V4_WHOLE = 32, V6_WHOLE = 128, V4_IN_V6 = 96, NAMES_BYTES = 256 };
 
 /* Whether an address may be written in more than one way, or stands for a network. */
 static bool varies(const struct weir_key_field *field, struct weir_span value)
@@ -35,8 +35,7 @@ static bool settled_value(const struct weir_key_field *field, struct weir_span v
 {
 	struct weir_network network;
 	uint8_t prefix4 = field->grouped ? field->prefix4 : V4_WHOLE, prefix6 = field->grouped ? field->prefix6 : V6_WHOLE;
-	if (!weir_key_field_is_address(field) || value.length == 0 || !varies(field, value) ||
-	    !weir_address_read(value, &network.base))
+	if (!weir_key_field_is_address(field) || !varies(field, value) || !weir_address_read(value, &network.base))
 		return false;
 	bool v4 = weir_address_is_v4(&network.base);
 	network.prefix = (uint8_t)(v4 ? V4_IN_V6 + prefix4 : prefix6);
@@ -44,17 +43,30 @@ static bool settled_value(const struct weir_key_field *field, struct weir_span v
 	return !weir_span_equal(value, weir_span_of(weir_network_format(&network, text)));
 }
 
-/* The fields' names as a key has them: "ip|path". */
+/* The fields' names as a key has them: "ip|path". @return names */
+static const char *names_of(const struct weir_zone *zone, char names[NAMES_BYTES])
+{
+	size_t length = 0;
+	for (uint32_t i = 0; i < zone->key_count && length < NAMES_BYTES; i++)
+		length += (size_t)snprintf(names + length, NAMES_BYTES - length, "%s%s", i > 0 ? "|" : "", zone->key[i].field);
+	return names;
+}
+
 static enum weir_status refuse_parts(const struct weir_zone *zone, struct weir_error *error)
 {
-	char names[256];
-	size_t length = 0;
+	char names[NAMES_BYTES];
 	if (zone->key_count == 0)
 		return weir_fail(error, WEIR_INVALID, "zone '%s' has one bucket for all: give an empty key", zone->name);
-	for (uint32_t i = 0; i < zone->key_count && length < sizeof names; i++)
-		length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? "|" : "", zone->key[i].field);
 	return weir_fail(error, WEIR_INVALID, "a key of zone '%s' is %s: write | and \\ inside of a value as \\| and \\\\",
-	                 zone->name, names);
+	                 zone->name, names_of(zone, names));
+}
+
+/* A record with an empty field does not have it, and so is not in the zone. */
+static enum weir_status refuse_empty(const struct weir_zone *zone, uint32_t field, struct weir_error *error)
+{
+	char names[NAMES_BYTES];
+	return weir_fail(error, WEIR_INVALID, "the key has no %s: a key of zone '%s' is %s, and none of it is empty",
+	                 zone->key[field].field, zone->name, names_of(zone, names));
 }
 
 static bool put(char **at, const char *end, struct weir_span value)
@@ -84,6 +96,8 @@ static enum weir_status join(const struct weir_zone *zone, struct weir_span give
 		if (stop == NULL || (stop < end) != (i + 1 < zone->key_count))
 			return refuse_parts(zone, error);
 		struct weir_span value = {.at = at, .length = (uint32_t)(stop - at)};
+		if (value.length == 0)
+			return refuse_empty(zone, i, error);
 		if (settled_value(&zone->key[i], value, text)) {
 			value = weir_span_of(text);
 			written = true;
@@ -111,7 +125,9 @@ enum weir_status check_key(const struct weir_zone *zone, struct weir_span given,
 	*joined = given;
 	if (zone->key_count == 0)
 		return given.length == 0 ? WEIR_OK : refuse_parts(zone, error);
-	if (plain && (given.length == 0 || !weir_key_field_is_address(&zone->key[0]) || !varies(&zone->key[0], given)))
+	if (given.length == 0)
+		return refuse_empty(zone, 0, error);
+	if (plain && (!weir_key_field_is_address(&zone->key[0]) || !varies(&zone->key[0], given)))
 		return WEIR_OK;
 	return join(zone, given, room, joined, error);
 }

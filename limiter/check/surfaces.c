@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells the surfaces of one thread apart by their tickets, and waits for all of them by one descriptor. */
+/*
+ * Tells the surfaces of one thread apart by their tickets, and waits for all of them by one descriptor. Whatever surface a
+ * check comes by, it is durable if its zone is.
+ */
 #include "limiter/check/surfaces.h"
 
 #include "common/base/alloc.h"
+#include "common/policy/policy.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,10 +24,40 @@ struct member {
 
 struct surfaces {
 	struct check_judge judge;
+	const struct weir_policy *policy; /* that was looked through, with its version, for zones that are durable */
+	uint64_t policy_version;
+	bool has_durable;
 	int epoll;
 	uint32_t count;
 	struct member members[SURFACES_MAX];
 };
+
+/* @return the policy in force, if some zone of it is durable; NULL: none is */
+static const struct weir_policy *durable_policy(struct surfaces *surfaces)
+{
+	const struct weir_policy *policy = surfaces->judge.policy(surfaces->judge.context);
+	if (policy == NULL)
+		return NULL;
+	if (policy != surfaces->policy || policy->version != surfaces->policy_version) {
+		surfaces->policy = policy;
+		surfaces->policy_version = policy->version;
+		surfaces->has_durable = false;
+		for (uint32_t i = 0; i < policy->zone_count; i++)
+			surfaces->has_durable |= policy->zones[i].durable;
+	}
+	return surfaces->has_durable ? policy : NULL;
+}
+
+static void mark_durable(struct surfaces *surfaces, struct check_ask *asks, uint32_t count)
+{
+	const struct weir_policy *policy = durable_policy(surfaces);
+	const struct weir_zone *zone = NULL;
+	for (uint32_t i = 0; policy != NULL && i < count; i++) {
+		if (i == 0 || !weir_span_equal(asks[i].zone, asks[i - 1].zone))
+			zone = weir_policy_zone_named(policy, asks[i].zone);
+		asks[i].durable |= zone != NULL && zone->durable;
+	}
+}
 
 static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
 {
@@ -38,6 +72,7 @@ static void ask(void *context, const struct check_ask *asks, uint32_t count, str
 		marked[i] = asks[i];
 		marked[i].ticket |= member->tickets;
 	} while (++i < count);
+	mark_durable(member->all, marked, count);
 	member->all->judge.ask(member->all->judge.context, marked, count, answers);
 	for (i = 0; i < count; i++)
 		answers[i].ticket &= CHECK_TICKET_END - 1;

@@ -3,11 +3,12 @@
  * The surface of checks over the simplest judge there can be: for real clients to talk to, without a log or a bucket of
  * weir's behind it.
  *
- *     resp_model CONFIG [now|later|away|null] [connections=N] [idle=MS] [stall=MS] [login=MS] [user=NAME:PASSWORD]... [certificate=F key=F]
+ *     resp_model CONFIG [now|later|away|null|unsafe] [connections=N] [idle=MS] [stall=MS] [login=MS] [user=NAME:PASSWORD]... [certificate=F key=F]
  *
  * Listens on a free port of 127.0.0.1, which it prints. Zones are those of CONFIG, each with one limit: gcra, or a sliding
  * window. now: answers at once; later: after the turn, those of a group in reverse order; away: nothing can be judged;
- * null: all passes, nothing is counted. Ends with its standard input.
+ * null: all passes, nothing is counted; unsafe: as now, but nothing durable is acknowledged. unavailable=allow|deny is
+ * checks.on_unavailable. Ends with its standard input.
  */
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -23,7 +24,7 @@
 
 enum { BUCKETS = 1 << 16, PENDING_MAX = 1 << 16, USERS_MAX = 8 };
 
-enum mode { NOW, LATER, AWAY, NOTHING };
+enum mode { NOW, LATER, AWAY, NOTHING, UNSAFE };
 
 struct bucket {
 	struct bucket *next;
@@ -107,6 +108,9 @@ static struct check_answer judge(struct model *model, const struct check_ask *as
 		return (struct check_answer){.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING, .ticket = ask->ticket};
 	if (zone == NULL)
 		return answer;
+	if (model->mode == UNSAFE && ask->durable)
+		return (struct check_answer){
+			.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_UNACKNOWLEDGED, .ticket = ask->ticket};
 	bool peek = ask->peek || ask->cost == 0;
 	int64_t cost = ask->cost == 0 && !ask->peek ? 1 : ask->cost;
 	struct bucket *bucket = find_bucket(model, zone->id, ask->key);
@@ -172,14 +176,17 @@ static char *value_of(char *word, const char *name)
 static void read_words(int count, char **words, struct model *model, struct resp_options *options,
                        struct resp_user users[USERS_MAX], struct weir_http_tls *tls)
 {
-	static const char *const modes[] = {"now", "later", "away", "null"};
+	static const char *const modes[] = {"now", "later", "away", "null", "unsafe"};
 	for (int i = 2; i < count; i++) {
 		char *value;
-		for (int mode = NOW; mode <= NOTHING; mode++)
+		for (int mode = NOW; mode <= UNSAFE; mode++)
 			if (strcmp(words[i], modes[mode]) == 0)
 				model->mode = (enum mode)mode;
 		if ((value = value_of(words[i], "connections")) != NULL)
 			options->connections = (uint32_t)strtoul(value, NULL, 10);
+		if ((value = value_of(words[i], "unavailable")) != NULL)
+			options->on_unavailable =
+				strcmp(value, "allow") == 0 ? WEIR_ON_UNAVAILABLE_ALLOW : WEIR_ON_UNAVAILABLE_DENY;
 		if ((value = value_of(words[i], "idle")) != NULL)
 			options->idle_ms = strtoll(value, NULL, 10);
 		if ((value = value_of(words[i], "stall")) != NULL)

@@ -11,8 +11,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases, cluster
 from support.check_cluster import SECTIONS, ask, limiter, until_answered
-from support.checks import Raw
-from support.place import PATIENCE_S
+from support.check_http import Caller
+from support.checks import Raw, command
+from support.place import PATIENCE_S, free_port
 from support.roles import Roles
 from support.traffic import sliding, zone
 
@@ -72,6 +73,33 @@ def test_what_a_crash_forgets_is_in_the_gauge(place):
         until_answered([one])
         count = counted(one)
         assert count >= before and before + since - count <= said, (before, since, count, said)
+        assert one.stop() == 0, one.said()[-2000:]
+
+
+def test_what_is_durable_waits_beside_what_is_not(place):
+    """A zone's checks by all surfaces, and single calls in another: while the brokers stand still none of them is answered, and a
+    plain one is at once."""
+    zones = [zone("site", [sliding(LIMIT, "1h")], key=("user",)), {**zone("safe", [sliding(LIMIT, "1h")], key=("user",)), "durable": True}]
+    with cluster.own(parent=place.directory) as servers, Roles(place, servers, zones, **SECTIONS) as roles:
+        roles.apply()
+        port = free_port()
+        one = limiter(roles, "limiter", listen={"check_http": f"127.0.0.1:{port}"})
+        until_answered([one], zone="safe")
+        with Raw(one.checks) as raw, Caller(port) as caller:
+            for words in (("WEIR.CHECK", "ann", "safe"), ("WEIR.CHECK", "ann", "site", "DURABLE"), ("WEIR.ALL", 2, "ann", "site", 1, "bob", "safe", 1)):
+                one.until(lambda words=words: not isinstance(ask(raw, *words), str), f"{words} is answered")
+            assert caller.check(zone="site", key="ann", durable=True)[0] == 200
+            servers.part("pause", "kafka")
+            with Raw(one.checks) as durable:
+                durable.send(command("WEIR.CHECK", "ann", "safe") + command("WEIR.CHECK", "ann", "site", "DURABLE"))
+                assert ask(raw, "WEIR.CHECK", "ann", "site")[0] == 0
+                for _ in range(2):
+                    assert durable.line().startswith(b"-UNAVAILABLE ")
+            for members in ({"zone": "safe"}, {"zone": "site", "durable": True}):
+                status, answer = caller.check(key="ann", **members)
+                assert status == 503 and answer["unavailable"] == "unacknowledged", (status, answer)
+            servers.part("resume", "kafka")
+            one.until(lambda: not isinstance(ask(raw, "WEIR.CHECK", "ann", "safe"), str), "it is answered again")
         assert one.stop() == 0, one.said()[-2000:]
 
 

@@ -143,7 +143,7 @@ def test_json(place):
         status, answer = caller.check(zone="site", key="192.0.2.7")
         assert status == 200 and answer.pop("reset_after_ms") <= 3600000
         assert answer == {"allowed": True, "limit": 3, "window_ms": 3600000, "remaining": 2, "retry_after_ms": -1}, answer
-        assert caller.check(zone="site", key="192.0.2.7", cost=2, peek=True)[1]["allowed"] is True
+        assert caller.check(zone="site", key="192.0.2.7", cost=2.0, peek=True)[1]["allowed"] is True
         assert caller.check(zone="site", key="192.0.2.7", cost=3)[1]["allowed"] is False
         answer = caller.check(checks=[{"zone": "site", "key": "192.0.2.7", "cost": 2}, {"zone": "site", "key": "192.0.2.9"},
                                       {"fields": {"ip": "192.0.2.7", "method": "POST", "path": "/login"}}])[1]
@@ -155,6 +155,7 @@ def test_json(place):
         for members, words in (
                 ({"checks": [{"zone": "site", "key": "192.0.2.9"}, {"zone": "sight", "key": "a"}]}, 'checks[1].zone: there is no zone "sight"'),
                 ({"zone": "site"}, "key: is missing"),
+                ({"zone": "site", "key": ""}, "key: the key has no ip"),
                 ({"zone": "site", "key": "a", "cost": -1}, "cost: "),
                 ({"zone": "site", "key": "a", "price": 1}, "price"),
                 ({"zone": "site", "key": "a|b"}, ""),

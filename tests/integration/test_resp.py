@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The surface of checks, byte by byte: order, bounds, logins, TLS. Behind it is a judge of the tests' own (resp_model)."""
 
+import json
 import os
 import re
 import resource
@@ -113,6 +114,8 @@ def test_errors_say_what_to_do(place):
         assert "WEIR.CHECK key zone [cost]" in refused(client, "WEIR.CHECK", "a")
         assert "in a pipeline" in refused(client, "WEIR.CHECK", "a", "site", 1, "b")
         assert refused(client, "GET", "a").startswith("ERR unknown command 'GET'")
+        assert "the key has no ip: a key of zone 'site' is ip" in refused(client, "WEIR.CHECK", "", "site")
+        assert "the key has no path: a key of zone 'two' is ip|path" in refused(client, "WEIR.CHECK", "192.0.2.1|", "two")
         assert "64 words" in refused(client, "PING", *["a"] * 64)
         assert refused(client, "SELECT", 1).startswith("ERR DB index")
         assert refused(client, "HELLO", 4) == "NOPROTO unsupported protocol version"
@@ -249,7 +252,8 @@ def test_users(place):
             connection.send(b"*2\r\n$4\r\nAUTH\r\n$100000\r\n")
             assert b"too long" in connection.ends()
     with model(place) as port:
-        assert "without any password" in refused(Redis(port), "AUTH", "x")
+        said = refused(Redis(port), "AUTH", "x")
+        assert "without any password" in said and "set checks.password" in said, said
 
 
 def test_tls(place):
@@ -345,6 +349,48 @@ def test_unavailable(place):
     with model(place, "away") as port:
         said = refused(Redis(port), "WEIR.CHECK", "a", "site")
         assert said.startswith("UNAVAILABLE loading"), said
+
+
+def test_a_call_may_be_durable(place):
+    """By its last word. Where the log takes nothing, such a one is told so, and others are answered."""
+    with model(place, "unsafe") as port:
+        client = Redis(port)
+        cases_of = (("WEIR.CHECK", "a", "site"), ("WEIR.CHECK", "a", "site", 1), ("WEIR.ALLOW", "a", "site"), ("WEIR.RESERVE", "a", "site", 1),
+                    ("WEIR.RESERVE", "a", "site", 1, 1000), ("WEIR.ALL", 2, "a", "site", 1, "b", "cell", 1))
+        for words in cases_of:
+            assert refused(client, *words, "DURABLE").startswith("UNAVAILABLE unacknowledged"), words
+            assert refused(client, *words, "durable").startswith("UNAVAILABLE unacknowledged"), words
+            assert client.call(*words) is not None, words
+        assert client.call("WEIR.PEEK", "a", "site")[2] == 10 - len(cases_of)
+        assert "a peek counts nothing" in refused(client, "WEIR.PEEK", "a", "site", "DURABLE")
+        assert "there is no zone" in refused(client, "WEIR.CHECK", "a", "durable")
+        assert "cost must be a number" in refused(client, "WEIR.CHECK", "a", "site", "DURABLE", "DURABLE")
+        assert "then DURABLE, or nothing" in refused(client, "WEIR.ALL", 1, "a", "site", 1, "SOON")
+        done = place.run("check", "a", "--zone", "site", "--at", f"127.0.0.1:{port}", "--durable")
+        assert done.code() == 2 and "unacknowledged" in done.said(), done.said()
+        done = place.run("check", "a", "--zone", "site", "--at", f"127.0.0.1:{port}", "--durable", "--peek")
+        assert done.code() == 2 and "--peek counts nothing" in done.said(), done.said()
+
+
+def test_what_is_made_up_is_told_from_an_answer(place):
+    """Of a check that on_unavailable lets pass, or blocks, the limit is 0, and nothing is reserved. A settlement is never made up."""
+    for setting, limited, retry in (("allow", 0, -1), ("deny", 1, 1000)):
+        with model(place, "away", f"unavailable={setting}") as port:
+            client = Redis(port)
+            made_up = [limited, 0, 0, retry, 0]
+            assert client.call("WEIR.CHECK", "a", "site") == client.call("WEIR.PEEK", "a", "site") == made_up
+            assert client.call("WEIR.RESERVE", "a", "cell", 3) == [*made_up, None]
+            assert client.call("WEIR.ALL", 2, "a", "site", 1, "b", "cell", 1) == [limited, made_up, made_up]
+            for words in (("WEIR.SETTLE", "a", "cell", "0" * 32, 1), ("WEIR.RELEASE", "a", "cell", "0" * 32)):
+                assert refused(client, *words).startswith("UNAVAILABLE loading"), (setting, words)
+            done = place.run("check", "ann", "--zone", "cell", "--at", f"127.0.0.1:{port}")
+            does = "blocks it" if limited else "lets it pass"
+            assert done.code() == limited
+            assert done.out().decode() == f"ann cannot be judged in zone cell now: checks.on_unavailable {does}\n", done.out()
+            done = place.run("check", "ann", "--zone", "cell", "--at", f"127.0.0.1:{port}", "--json")
+            answer = json.loads(done.out())
+            assert answer == {"key": "ann", "zone": "cell", "answer": "block" if limited else "pass", "cost": 1,
+                              "unavailable": True}, answer
 
 
 def test_exact_among_many_callers(place):

@@ -276,6 +276,29 @@ static void whole_numbers_are_checked(void **state)
 	weir_json_document_free(document);
 }
 
+/* JSON tells 5 from 5.0 as little as programs do that write all numbers alike. */
+static void a_whole_number_may_have_a_fraction_of_zero(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t wanted; /* 0: it is refused */
+	} cases[] = {{"5", 5},   {"5.0", 5},   {"-5.0", -5},     {"1e3", 1000}, {"9007199254740992.0", 9007199254740992},
+	             {"2.5", 0}, {"1e300", 0}, {"1.0000001", 0}, {"-1e300", 0}, {"1e19", 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[64];
+		struct weir_error error;
+		int64_t value = 0;
+		snprintf(text, sizeof text, "{\"n\": %s}", cases[i].text);
+		struct weir_json_document *document = parse(text);
+		struct weir_json at = member_of(document, "n");
+		enum weir_status status = weir_json_int(&at, INT64_MIN, INT64_MAX, &value, &error);
+		assert_int_equal(status, cases[i].wanted != 0 ? WEIR_OK : WEIR_INVALID);
+		assert_int_equal(value, cases[i].wanted);
+		weir_json_document_free(document);
+	}
+}
+
 static void each_getter_says_what_it_takes(void **state)
 {
 	(void)state;
@@ -440,6 +463,7 @@ int main(void)
 		cmocka_unit_test(a_byte_order_mark_is_passed_over),
 		cmocka_unit_test(finds_the_line_of_every_path),
 		cmocka_unit_test(whole_numbers_are_checked),
+		cmocka_unit_test(a_whole_number_may_have_a_fraction_of_zero),
 		cmocka_unit_test(each_getter_says_what_it_takes),
 		cmocka_unit_test(unknown_keys_are_refused_with_the_nearest),
 		cmocka_unit_test(suggestions_are_near),

@@ -162,6 +162,33 @@ static void a_zone_may_count_lines_or_checks_alone(void **state)
 	       "weir.json:1: [0].feed: must be one of \"both\", \"log\", \"check\", not \"lines\"");
 }
 
+/* Where they are not it is not written, so that a weir that does not know it reads the policy. */
+static void a_zones_checks_may_be_durable(void **state)
+{
+	(void)state;
+	struct weir_policy *policy = accept(ZONE(LIMITS ", \"durable\": true")), *again = NULL;
+	struct weir_error error;
+	assert_true(policy->zones[0].durable && weir_policy_is_extended(policy));
+	assert_int_equal(weir_policy_decode(1, policy->text, strlen(policy->text), &again, &error), WEIR_OK);
+	assert_true(again->zones[0].durable);
+	assert_string_equal(again->text, policy->text);
+	char *words = weir_zone_describe(&policy->zones[0]);
+	assert_non_null(strstr(words, "; checks are answered once the log has them"));
+	free(words);
+	weir_policy_free(again);
+	again = accept(ZONE(LIMITS ", \"durable\": false"));
+	assert_null(strstr(again->text, "durable"));
+	assert_false(weir_policy_is_extended(again));
+	char *settings = weir_zone_settings(&policy->zones[0]), *plain = weir_zone_settings(&again->zones[0]);
+	assert_string_equal(settings, plain); /* nobody else is blocked for it */
+	free(settings);
+	free(plain);
+	weir_policy_free(policy);
+	weir_policy_free(again);
+	refuse(ZONE(LIMITS ", \"durable\": true, \"feed\": \"log\""),
+	       "weir.json:1: [0].durable: is about checks, and with the feed \"log\" the zone takes none");
+}
+
 static void the_canonical_text_is_the_policy(void **state)
 {
 	(void)state;
@@ -266,7 +293,7 @@ static void refuses_zones_in_words(void **state)
 	refuse(
 		"[{\"name\": \"a\", \"keys\": []}]",
 		"weir.json:1: [0]: unknown key \"keys\"; did you mean \"key\"? (known: id, name, description, key, match, exempt, "
-		"limits, count, block_for, forgive_after, mode, history, feed, sources)");
+		"limits, count, block_for, forgive_after, mode, history, feed, durable, sources)");
 	refuse(
 		"[{\"name\": \"a\", \"key\": []}]",
 		"weir.json:1: [0].limits: is missing; for example [{\"algorithm\": \"sliding_window\", \"rate\": 10, \"window\": "
@@ -737,6 +764,7 @@ int main(void)
 		cmocka_unit_test(reads_every_part_of_a_zone),
 		cmocka_unit_test(history_may_name_fields),
 		cmocka_unit_test(a_zone_may_count_lines_or_checks_alone),
+		cmocka_unit_test(a_zones_checks_may_be_durable),
 		cmocka_unit_test(the_canonical_text_is_the_policy),
 		cmocka_unit_test(ids_are_given_by_place_where_there_are_none),
 		cmocka_unit_test(a_name_keeps_its_id),

@@ -20,9 +20,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum option { ZONE, COST, PEEK, AT_ADDRESS, CONFIG, JSON, OPTION_COUNT };
+enum option { ZONE, COST, PEEK, DURABLE, AT_ADDRESS, CONFIG, JSON, OPTION_COUNT };
 
-enum { TIMEOUT_MS = 5000, NUMBERS = 5, WORDS_MAX = 4 };
+enum { TIMEOUT_MS = 5000, NUMBERS = 5, WORDS_MAX = 5 };
 
 static const struct weir_argument_option options_table[] = {
 	[ZONE] = {.name = "zone",
@@ -36,6 +36,9 @@ static const struct weir_argument_option options_table[] = {
               .help = "how much it costs (default 1)",
               .most = WEIR_COST_MAX},
 	[PEEK] = {.name = "peek", .type = WEIR_ARGUMENT_FLAG, .help = "ask without counting"},
+	[DURABLE] = {.name = "durable",
+                 .type = WEIR_ARGUMENT_FLAG,
+                 .help = "wait until the log has it, so that no crash forgets it"},
 	[AT_ADDRESS] = {.name = "at",
                     .value = "HOST:PORT",
                     .type = WEIR_ARGUMENT_TEXT,
@@ -52,6 +55,9 @@ static const struct weir_argument_section sections[] = {
 	{"What it counts",
      "It is a check like that of a gateway. It counts in the key's bucket, and may block the key. With --peek nothing "
      "is counted, and the answer is that of a check that came now."},
+	{"What it is told while nothing can be judged",
+     "With checks.on_unavailable allow or deny it passes or is blocked then, and the answer says that no limit was asked: "
+     "in JSON \"unavailable\" is true, and there are no numbers."},
 	{NULL, NULL},
 };
 
@@ -65,7 +71,7 @@ static const struct weir_argument_exit exits[] = {
 static const struct weir_command_line line = {
 	.name = "weir check",
 	.summary = "ask whether a key may go on now, and what it has left",
-	.usage = "weir check VALUE... --zone NAME [--cost N] [--peek] [--json]\n"
+	.usage = "weir check VALUE... --zone NAME [--cost N] [--peek | --durable] [--json]\n"
 			 "           [--config FILE] [--at HOST:PORT]",
 	.about =
 		"Asks a running weir whether a key may go on, as a gateway would.\n"
@@ -86,7 +92,7 @@ static const struct weir_command_line line = {
 struct check {
 	const char *zone, *at, *config_path;
 	uint64_t cost;
-	bool peek, json;
+	bool peek, durable, json;
 	struct override_command key; /* its key alone is used */
 	struct weir_redis_url url;
 };
@@ -98,6 +104,7 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case ZONE: check->zone = value->text; break;
 	case COST: check->cost = value->number; break;
 	case PEEK: check->peek = true; break;
+	case DURABLE: check->durable = true; break;
 	case AT_ADDRESS: check->at = value->text; break;
 	case CONFIG: check->config_path = value->text; break;
 	case JSON: check->json = true; break;
@@ -175,10 +182,11 @@ static enum weir_status ask(struct check *check, int64_t numbers[NUMBERS], struc
 		override_key(&check->key),
 		weir_span_of(check->zone),
 		{.at = cost, .length = (uint32_t)length},
+		weir_span_of("DURABLE"),
 	};
 	enum weir_status status = weir_redis_open(&check->url, NULL, TIMEOUT_MS, &link, error);
 	if (status == WEIR_OK) {
-		weir_redis_send(link, words, WORDS_MAX);
+		weir_redis_send(link, words, WORDS_MAX - !check->durable);
 		status = weir_redis_receive(link, &answer, error);
 	}
 	if (status == WEIR_OK)
@@ -196,10 +204,21 @@ static void put_time(struct weir_text *text, int64_t ms)
 	weir_text_puts(text, weir_format_duration(ms, buffer, sizeof buffer));
 }
 
+/* Whether no limit was asked, and the configuration alone says what the answer is: every limit is at least 1. */
+static bool is_unavailable(const int64_t numbers[NUMBERS])
+{
+	return numbers[1] == 0;
+}
+
 static void put_words(struct weir_text *text, const struct check *check, const int64_t numbers[NUMBERS])
 {
 	struct weir_span key = override_key(&check->key);
 	bool blocked = numbers[0] != 0;
+	if (is_unavailable(numbers)) {
+		weir_text_printf(text, "%.*s cannot be judged in zone %s now: checks.on_unavailable %s\n", (int)key.length,
+		                 key.at, check->zone, blocked ? "blocks it" : "lets it pass");
+		return;
+	}
 	weir_text_printf(text, "%.*s %s in zone %s: %lld of %lld left", (int)key.length, key.at,
 	                 blocked       ? "is blocked"
 	                 : check->peek ? "would pass"
@@ -225,12 +244,16 @@ static void put_json(struct weir_text *text, const struct check *check, const in
 	weir_json_write_string(&json, "key", override_key(&check->key));
 	weir_json_write_words(&json, "zone", check->zone);
 	weir_json_write_words(&json, "answer", numbers[0] != 0 ? "block" : "pass");
-	weir_json_write_bool(&json, "counted", !check->peek && check->cost > 0);
 	weir_json_write_int(&json, "cost", (int64_t)check->cost);
-	weir_json_write_int(&json, "limit", numbers[1]);
-	weir_json_write_int(&json, "remaining", numbers[2]);
-	weir_json_write_int(&json, "retry_after_ms", numbers[3]);
-	weir_json_write_int(&json, "reset_after_ms", numbers[4]);
+	if (is_unavailable(numbers)) {
+		weir_json_write_bool(&json, "unavailable", true);
+	} else {
+		weir_json_write_bool(&json, "counted", !check->peek && check->cost > 0);
+		weir_json_write_int(&json, "limit", numbers[1]);
+		weir_json_write_int(&json, "remaining", numbers[2]);
+		weir_json_write_int(&json, "retry_after_ms", numbers[3]);
+		weir_json_write_int(&json, "reset_after_ms", numbers[4]);
+	}
 	weir_json_write_end(&json);
 	weir_json_write_newline(&json);
 }
@@ -264,6 +287,8 @@ static enum weir_exit command_main(int argc, char **argv)
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &check);
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
+	if (check.peek && check.durable)
+		return weir_arguments_refuse(&line, "--peek counts nothing that could be durable");
 	if (!weir_config_find(&check.config_path) && check.at == NULL)
 		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name an address with --at");
 	if (find_place(&check, &error) != WEIR_OK) {

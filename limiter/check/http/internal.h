@@ -23,7 +23,7 @@ struct http_ask {
 	char zone[WEIR_ZONE_NAME_MAX_BYTES + 1];
 	uint32_t key, key_length; /* in the exchange's keys */
 	int64_t cost;
-	bool peek, shadow;
+	bool peek, shadow, durable;
 	struct check_answer answer;
 };
 

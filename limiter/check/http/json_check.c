@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/check: {"zone", "key", "cost", "peek"} asks one zone, {"fields": {…}, "cost", "peek"} all that a record with
+ * POST /v1/check: {"zone", "key", "cost", "peek", "durable"} asks one zone, {"fields": {…}, "cost", …} all that a record with
  * these fields is in, {"checks": […]} several of both. Nothing is counted where one of them is wrong.
  */
 #include "limiter/check/http/internal.h"
@@ -18,7 +18,7 @@ enum { FIELDS_MAX = 64 };
 struct json_ask {
 	const char *zone, *key;
 	int64_t cost;
-	bool peek;
+	bool peek, durable;
 };
 
 #define AT(member) offsetof(struct json_ask, member)
@@ -29,6 +29,7 @@ static const struct weir_json_rule rules[] = {
 	{.name = "fields", .kind = WEIR_JSON_READ_ELSEWHERE},
 	{.name = "cost", .kind = WEIR_JSON_NUMBER, .offset = AT(cost), .least = 0, .most = WEIR_COST_MAX},
 	{.name = "peek", .kind = WEIR_JSON_FLAG, .offset = AT(peek)},
+	{.name = "durable", .kind = WEIR_JSON_FLAG, .offset = AT(durable)},
 	{.name = NULL},
 };
 
@@ -111,6 +112,8 @@ static enum weir_status add_check(struct http_connection *connection, const stru
 	status = check->by_fields ? add_fields(connection, policy, &fields, &ask, error)
 	                          : add_zone(exchange, policy, at, &ask, error);
 	check->count = exchange->ask_count - check->first;
+	for (uint32_t i = check->first; i < exchange->ask_count; i++)
+		exchange->asks[i].durable = ask.durable;
 	return status;
 }
 

@@ -5,14 +5,14 @@
 #include <strings.h>
 
 static const struct command commands[] = {
-	{"weir.check", -3, COMMAND_CHECK, 1, run_check_command, "WEIR.CHECK key zone [cost]"},
-	{"weir.allow", -3, COMMAND_CHECK, 1, run_allow, "WEIR.ALLOW key zone [cost]"},
+	{"weir.check", -3, COMMAND_CHECK, 1, run_check_command, "WEIR.CHECK key zone [cost] [DURABLE]"},
+	{"weir.allow", -3, COMMAND_CHECK, 1, run_allow, "WEIR.ALLOW key zone [cost] [DURABLE]"},
 	{"cl.throttle", -5, COMMAND_CHECK, 1, run_throttle, "CL.THROTTLE key max_burst count period [quantity]"},
 	{"weir.forward", 7, COMMAND_CHECK, 1, run_forward,
      "WEIR.FORWARD key zone cost flags number number: from one limiter to another, never further"},
 	{"weir.peek", -3, COMMAND_CHECK, 1, run_peek, "WEIR.PEEK key zone [cost]"},
-	{"weir.all", -5, COMMAND_CHECK, 2, run_all, "WEIR.ALL numchecks key zone cost [key zone cost ...]"},
-	{"weir.reserve", -4, COMMAND_CHECK, 1, run_reserve, "WEIR.RESERVE key zone cost [ttl_ms]"},
+	{"weir.all", -5, COMMAND_CHECK, 2, run_all, "WEIR.ALL numchecks key zone cost [key zone cost ...] [DURABLE]"},
+	{"weir.reserve", -4, COMMAND_CHECK, 1, run_reserve, "WEIR.RESERVE key zone cost [ttl_ms] [DURABLE]"},
 	{"weir.settle", 5, COMMAND_CHECK, 1, run_settle, "WEIR.SETTLE key zone id cost"},
 	{"weir.release", 4, COMMAND_CHECK, 1, run_release, "WEIR.RELEASE key zone id"},
 	{"ping", -1, 0, 0, run_ping, "PING [message]"},

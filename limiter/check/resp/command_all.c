@@ -10,13 +10,17 @@
 
 enum { FIRST_PART = 2, PART_WORDS = 3 };
 
-/* Looks at all words before anything is asked. @return why not; NULL: they are good */
+/* Looks at all words before anything is asked. @param durable  set @return why not; NULL: they are good */
 static const char *refuse(struct connection *connection, const struct weir_resp_command *words, int64_t count,
-                          struct weir_error *error)
+                          bool *durable, struct weir_error *error)
 {
 	int64_t cost;
-	if (count < 1 || count > CHECK_BUNDLE_MAX || words->count != FIRST_PART + PART_WORDS * (uint64_t)count)
-		return "WEIR.ALL takes how many checks follow, 1 to 16, and of each key, zone and cost";
+	uint32_t word_count;
+	bool possible = count >= 1 && count <= CHECK_BUNDLE_MAX;
+	uint32_t parts_end = FIRST_PART + PART_WORDS * (possible ? (uint32_t)count : 0);
+	*durable = check_durable(words, parts_end, &word_count);
+	if (!possible || word_count != parts_end)
+		return "WEIR.ALL takes how many checks follow, 1 to 16, and of each key, zone and cost; then DURABLE, or nothing";
 	for (int64_t i = 0; i < count; i++) {
 		const struct weir_span *part = &words->words[FIRST_PART + PART_WORDS * i];
 		const struct weir_zone *zone = check_zone(connection, part[1], error);
@@ -32,9 +36,10 @@ bool run_all(struct connection *connection, const struct weir_resp_command *word
 {
 	struct weir_error error;
 	int64_t count;
+	bool durable;
 	if (!weir_resp_number(words->words[1], &count))
 		count = 0;
-	const char *why = refuse(connection, words, count, &error);
+	const char *why = refuse(connection, words, count, &durable, &error);
 	if (why != NULL)
 		return check_fail(connection, why);
 	if (!slots_together(connection, (uint32_t)count))
@@ -49,6 +54,7 @@ bool run_all(struct connection *connection, const struct weir_resp_command *word
 			check_take(connection, check_zone(connection, part[1], &error), part[0], REPLY_PART, &more);
 		(void)weir_resp_number(part[2], &ask->cost);
 		ask->bundle = bundle;
+		ask->durable |= durable;
 		connection->last->together = i == 0 ? (uint32_t)count : 0;
 	}
 	return true;

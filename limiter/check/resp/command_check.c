@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-enum { THROTTLE_WORDS_MAX = 6, CHECK_WORDS_MAX = 4, MS = 1000 };
+enum { THROTTLE_WORDS_MAX = 6, CHECK_WORDS_LEAST = 3, CHECK_WORDS_MAX = 4, MS = 1000 };
 
 /* The policy in force; what is kept of another is forgotten. @return NULL: there is none yet */
 static const struct weir_policy *current_policy(struct resp_server *server)
@@ -57,11 +57,18 @@ const struct weir_zone *check_zone(struct connection *connection, struct weir_sp
 	return NULL;
 }
 
-/* @param cost  1 where there is no word @return false: it is none */
-static bool read_cost(const struct weir_resp_command *words, uint32_t at, int64_t *cost)
+/* @param count  of the words @param cost  1 where there is no word @return false: it is none */
+static bool read_cost(const struct weir_resp_command *words, uint32_t count, uint32_t at, int64_t *cost)
 {
 	*cost = 1;
-	return words->count <= at || (weir_resp_number(words->words[at], cost) && *cost >= 0 && *cost <= WEIR_COST_MAX);
+	return count <= at || (weir_resp_number(words->words[at], cost) && *cost >= 0 && *cost <= WEIR_COST_MAX);
+}
+
+bool check_durable(const struct weir_resp_command *words, uint32_t least, uint32_t *count)
+{
+	bool durable = words->count > least && word_is(words->words[words->count - 1], "durable");
+	*count = words->count - durable;
+	return durable;
 }
 
 /* The room for one more joined key; NULL: there is none before answers have come. */
@@ -147,32 +154,29 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 	return ask;
 }
 
-/* @return as command_run */
-static bool ask(struct connection *connection, const struct weir_zone *zone, struct weir_span given, int64_t cost,
-                bool peek, enum reply_form form)
-{
-	bool more;
-	struct check_ask *ask = check_take(connection, zone, given, form, &more);
-	if (ask != NULL) {
-		ask->cost = cost;
-		ask->peek = peek;
-	}
-	return more;
-}
-
 static bool ask_zone(struct connection *connection, const struct weir_resp_command *words, bool peek,
                      enum reply_form form)
 {
 	struct weir_error error;
 	int64_t cost;
-	if (words->count > CHECK_WORDS_MAX)
+	uint32_t count;
+	bool more, durable = check_durable(words, CHECK_WORDS_LEAST, &count);
+	if (count > CHECK_WORDS_MAX)
 		return fail(connection, "ERR", "key, zone and cost are all: one check a command, many in a pipeline");
-	if (!read_cost(words, 3, &cost))
+	if (durable && peek)
+		return fail(connection, "ERR", "a peek counts nothing that could be durable");
+	if (!read_cost(words, count, 3, &cost))
 		return fail(connection, "ERR", "cost must be a number from 0 to 1099511627776");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
 		return fail(connection, "ERR", error.text);
-	return ask(connection, zone, words->words[1], cost, peek, form);
+	struct check_ask *ask = check_take(connection, zone, words->words[1], form, &more);
+	if (ask != NULL) {
+		ask->cost = cost;
+		ask->peek = peek;
+		ask->durable |= durable;
+	}
+	return more;
 }
 
 bool run_check_command(struct connection *connection, const struct weir_resp_command *words)
@@ -196,7 +200,7 @@ bool run_forward(struct connection *connection, const struct weir_resp_command *
 	struct weir_error error;
 	int64_t cost, flags, more[2];
 	bool goes_on;
-	if (!read_cost(words, 3, &cost) || !weir_resp_number(words->words[4], &flags) || flags < 0 ||
+	if (!read_cost(words, words->count, 3, &cost) || !weir_resp_number(words->words[4], &flags) || flags < 0 ||
 	    !weir_resp_number(words->words[5], &more[0]) || !weir_resp_number(words->words[6], &more[1]) ||
 	    flags >= 2 * CHECK_FORWARD_SETTLES ||
 	    (flags & (CHECK_FORWARD_RESERVES | CHECK_FORWARD_SETTLES)) ==
@@ -278,12 +282,13 @@ static const struct weir_zone *find_throttle(struct resp_server *server, const s
 bool run_throttle(struct connection *connection, const struct weir_resp_command *words)
 {
 	int64_t cost;
+	bool more;
 	struct throttle numbers = {0};
 	struct weir_error error;
 	if (words->count > THROTTLE_WORDS_MAX)
 		return fail(connection, "ERR", "Usage: CL.THROTTLE key max_burst count period [quantity]");
 	if (!weir_resp_number(words->words[2], &numbers.burst) || !weir_resp_number(words->words[3], &numbers.count) ||
-	    !weir_resp_number(words->words[4], &numbers.period_s) || !read_cost(words, 5, &cost))
+	    !weir_resp_number(words->words[4], &numbers.period_s) || !read_cost(words, words->count, 5, &cost))
 		return fail(connection, "ERR",
 		            "max_burst, count, period (in seconds) and quantity must be numbers, none below 0");
 	if (numbers.count == 0 || numbers.period_s == 0)
@@ -293,5 +298,8 @@ bool run_throttle(struct connection *connection, const struct weir_resp_command 
 	const struct weir_zone *zone = find_throttle(connection->server, &numbers, &error);
 	if (zone == NULL)
 		return fail(connection, "ERR", error.text);
-	return ask(connection, zone, words->words[1], cost, false, REPLY_THROTTLE);
+	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_THROTTLE, &more);
+	if (ask != NULL)
+		ask->cost = cost;
+	return more;
 }

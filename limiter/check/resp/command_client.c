@@ -41,7 +41,7 @@ static bool try_to_log_in(struct connection *connection, struct weir_span name, 
 	if (connection->server->options.user_count == 0) {
 		if (word_is(name, default_user))
 			weir_resp_error(&connection->out, "ERR AUTH <password> called without any password configured for the "
-			                                  "default user: set \"password\" or \"users\", or connect without one");
+			                                  "default user: set checks.password, or connect without one");
 		else
 			weir_resp_error(&connection->out, "WRONGPASS there are no users: connect without a name");
 		return false;

@@ -7,7 +7,7 @@
 #include "common/resp/resp_number.h"
 #include "limiter/check/resp/internal.h"
 
-enum { RESERVE_WORDS_MAX = 5 };
+enum { RESERVE_WORDS_LEAST = 4, RESERVE_WORDS_MAX = 5 };
 
 const char *reservation_text(const uint8_t id[WEIR_RESERVATION_ID_BYTES], char text[2 * WEIR_RESERVATION_ID_BYTES + 1])
 {
@@ -45,13 +45,15 @@ bool run_reserve(struct connection *connection, const struct weir_resp_command *
 {
 	struct weir_error error;
 	int64_t cost, ttl_ms = CHECK_TTL_MS;
-	bool more;
-	if (words->count > RESERVE_WORDS_MAX)
+	uint32_t count;
+	bool more, durable = check_durable(words, RESERVE_WORDS_LEAST, &count);
+	if (count > RESERVE_WORDS_MAX)
 		return check_fail(connection,
 		                  "key, zone, cost and ttl_ms are all: one reservation a command, many in a pipeline");
 	if (!weir_resp_number(words->words[3], &cost) || cost < 1 || cost > WEIR_COST_MAX)
 		return check_fail(connection, "cost must be a number from 1 to 1099511627776: what the work may cost at most");
-	if (words->count > 4 && (!weir_resp_number(words->words[4], &ttl_ms) || ttl_ms < 1 || ttl_ms > CHECK_TTL_MAX_MS))
+	if (count > RESERVE_WORDS_LEAST &&
+	    (!weir_resp_number(words->words[4], &ttl_ms) || ttl_ms < 1 || ttl_ms > CHECK_TTL_MAX_MS))
 		return check_fail(connection, "ttl_ms must be a number from 1 to 86400000");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
@@ -61,6 +63,7 @@ bool run_reserve(struct connection *connection, const struct weir_resp_command *
 		ask->kind = CHECK_RESERVES;
 		ask->cost = cost;
 		ask->ttl_ms = ttl_ms;
+		ask->durable |= durable;
 	}
 	return more;
 }
@@ -75,7 +78,7 @@ static bool settle(struct connection *connection, const struct weir_resp_command
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
 		return check_fail(connection, error.text);
-	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_FIVE, &more);
+	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_SETTLED, &more);
 	if (ask != NULL) {
 		ask->kind = CHECK_SETTLES;
 		ask->cost = cost;

@@ -127,7 +127,8 @@ static void write_numbers(struct connection *connection, enum reply_form form, c
 static void write_unavailable(struct connection *connection, const struct slot *slot)
 {
 	struct check_answer answer = {.outcome = CHECK_PASSED, .retry_after_ms = -1};
-	switch (connection->server->options.on_unavailable) {
+	/* A settlement is no question: neither pass nor block would say that nothing was given back. */
+	switch (slot->form == REPLY_SETTLED ? WEIR_ON_UNAVAILABLE_ERROR : connection->server->options.on_unavailable) {
 	case WEIR_ON_UNAVAILABLE_ERROR:
 		weir_resp_error(&connection->out, "UNAVAILABLE %s: ask again", check_why_word(slot->answer.why));
 		return;

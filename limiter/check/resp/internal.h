@@ -25,6 +25,7 @@ struct command;
 /* How a check is answered. */
 enum reply_form {
 	REPLY_FIVE,        /* limited, limit, remaining, retry and reset in ms */
+	REPLY_SETTLED,     /* the same, of a settlement, which on_unavailable says nothing of */
 	REPLY_THROTTLE,    /* the same in whole seconds, as redis-cell rounds */
 	REPLY_ONE,         /* 1 or 0 */
 	REPLY_RESERVATION, /* the five, and the reservation's id; null where there is none */
@@ -220,6 +221,13 @@ const struct weir_zone *check_zone(struct connection *connection, struct weir_sp
 /** Whether a key that a caller wrote may be asked for in a zone. */
 WEIR_MUST_USE enum weir_status check_can_be(const struct weir_zone *zone, struct weir_span given,
                                             struct weir_error *error);
+/**
+ * Whether a command's last word says that its answer waits for the log's acknowledgement: DURABLE, in any case.
+ *
+ * @param least  words that it has anyway
+ * @param count  set: its words without that one
+ */
+bool check_durable(const struct weir_resp_command *words, uint32_t least, uint32_t *count);
 /** Replies with an error, once those before it are out. @return as command_run */
 bool check_fail(struct connection *connection, const char *words);
 /** An id as 32 hexadecimal digits. @return text */
