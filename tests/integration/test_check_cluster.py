@@ -104,6 +104,13 @@ class Library:
         return json.loads(self._run.stdout.readline())
 
 
+def listens(port):
+    """Whether somebody does there."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
 def ask_owners(port, limiters):
     """Asks a client of clusters for new keys until all have gone to their owners: the keys. Partitions that move on a busy
     machine are elsewhere than the client was told."""
@@ -341,6 +348,25 @@ def test_a_limiter_without_a_partition_knows_the_policy(place):
             with Raw(one.checks) as raw:
                 assert [ask(raw, "WEIR.CHECK", f"user-{number}", "login")[0] for number in range(3)] == [1, 1, 1]
         stop_all(limiters)
+
+
+def test_before_there_is_a_policy_nothing_can_be_judged(place):
+    """What checks.on_unavailable says holds then, too."""
+    told = {"error": (503, "UNAVAILABLE loading"), "allow": (200, [0, 0, 0, -1, 0]), "deny": (429, [1, 0, 0, 1000, 0])}
+    with cluster.shared() as servers, Roles(place, servers, ZONES, **SECTIONS) as roles:
+        for word, (status, answer) in told.items():
+            port = free_port()
+            one = limiter(roles, f"bare-{word}", listen={"check_http": f"127.0.0.1:{port}"}, on_unavailable=word).until_up()
+            one.until_says("no policy yet")
+            one.until(lambda one=one: listens(one.checks), "listens")
+            with Raw(one.checks) as raw, Caller(port) as caller:
+                said = check(raw, "WEIR.CHECK", "ann", "site")
+                assert said == answer or said.startswith(answer), (word, said)
+                assert check(raw, "WEIR.RELEASE", "ann", "site", "0" * 32).startswith("UNAVAILABLE loading"), word
+                found, fields, body = caller.nginx("/", client="192.0.2.1")
+                assert found == status and b'""' not in body and '""' not in str(fields), (word, found, fields, body)
+                assert ("Retry-After" in fields) == (status != 200), fields
+            assert one.stop() == 0
 
 
 def test_name_servers_that_are_silent(place):

@@ -203,6 +203,21 @@ static struct weir_span hops_of(const struct check_request *fields, const struct
 	return count > 1 ? (struct weir_span){.at = room, .length = used} : http_request_header(request, lower);
 }
 
+/* A request in zones that nobody can name yet is one that cannot be judged. */
+static void reply_without_policy(struct http_connection *connection, const char *why)
+{
+	const struct weir_zone none = {.name = (char *)(uintptr_t) ""};
+	struct exchange *exchange = &connection->exchange;
+	if (connection->server->options.on_unavailable == WEIR_ON_UNAVAILABLE_ERROR ||
+	    !exchange_add(exchange, &none, weir_span_of(""), 1, false)) {
+		reply_problem(connection, 503, "There is no policy that can be used", why);
+		return;
+	}
+	exchange->asks[exchange->ask_count - 1].answer =
+		(struct check_answer){.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING, .retry_after_ms = -1};
+	reply_verdict(connection);
+}
+
 /* @return false: it is answered */
 static bool find_zones(struct http_connection *connection, enum route route, const struct http_request *request)
 {
@@ -220,7 +235,7 @@ static bool find_zones(struct http_connection *connection, enum route route, con
 		return false;
 	}
 	if (check_request_begin(fields, judge->policy(judge->context), &error) != WEIR_OK) {
-		reply_problem(connection, 503, "There is no policy that can be used", error.text);
+		reply_without_policy(connection, error.text);
 		return false;
 	}
 	set_fields(fields, &subject, request);

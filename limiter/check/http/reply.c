@@ -135,7 +135,8 @@ static void write_violations(const struct exchange *exchange, int status, struct
 	weir_json_write_int(&json, "status", status);
 	weir_json_write_array(&json, "violated-policies");
 	for (uint32_t i = 0; i < exchange->ask_count; i++)
-		if (!exchange->asks[i].shadow && exchange->asks[i].answer.outcome == CHECK_BLOCKED)
+		if (!exchange->asks[i].shadow && exchange->asks[i].answer.outcome == CHECK_BLOCKED &&
+		    exchange->asks[i].zone[0] != '\0')
 			weir_json_write_words(&json, NULL, exchange->asks[i].zone);
 	weir_json_write_end(&json);
 	weir_json_write_end(&json);

@@ -57,6 +57,16 @@ const struct weir_zone *check_zone(struct connection *connection, struct weir_sp
 	return NULL;
 }
 
+bool check_no_zone(struct connection *connection, enum reply_form form, const char *words)
+{
+	if (connection->server->policy != NULL)
+		return fail(connection, "ERR", words);
+	if (!answers_are_out(connection))
+		return false;
+	slot_unavailable(connection, form);
+	return true;
+}
+
 /* @param count  of the words @param cost  1 where there is no word @return false: it is none */
 static bool read_cost(const struct weir_resp_command *words, uint32_t count, uint32_t at, int64_t *cost)
 {
@@ -169,7 +179,7 @@ static bool ask_zone(struct connection *connection, const struct weir_resp_comma
 		return fail(connection, "ERR", "cost must be a number from 0 to 1099511627776");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
-		return fail(connection, "ERR", error.text);
+		return check_no_zone(connection, form, error.text);
 	struct check_ask *ask = check_take(connection, zone, words->words[1], form, &more);
 	if (ask != NULL) {
 		ask->cost = cost;
@@ -209,7 +219,7 @@ bool run_forward(struct connection *connection, const struct weir_resp_command *
 		return fail(connection, "ERR", "cost, flags and what follows must be numbers");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
-		return fail(connection, "ERR", error.text);
+		return check_no_zone(connection, REPLY_WHOLE, error.text);
 	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_WHOLE, &goes_on);
 	if (ask == NULL)
 		return goes_on;

@@ -57,7 +57,7 @@ bool run_reserve(struct connection *connection, const struct weir_resp_command *
 		return check_fail(connection, "ttl_ms must be a number from 1 to 86400000");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
-		return check_fail(connection, error.text);
+		return check_no_zone(connection, REPLY_RESERVATION, error.text);
 	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_RESERVATION, &more);
 	if (ask != NULL) {
 		ask->kind = CHECK_RESERVES;
@@ -77,7 +77,7 @@ static bool settle(struct connection *connection, const struct weir_resp_command
 		return check_fail(connection, "id must be the 32 hexadecimal digits that WEIR.RESERVE gave");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
-		return check_fail(connection, error.text);
+		return check_no_zone(connection, REPLY_SETTLED, error.text);
 	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_SETTLED, &more);
 	if (ask != NULL) {
 		ask->kind = CHECK_SETTLES;

@@ -186,6 +186,12 @@ static void write_answer(struct connection *connection, const struct slot *slot)
 	weir_resp_error(&connection->out, "ERR the zone was removed just now: its name is in no policy any more");
 }
 
+void slot_unavailable(struct connection *connection, enum reply_form form)
+{
+	const struct slot slot = {.form = form, .answer = {.outcome = CHECK_UNAVAILABLE, .why = CHECK_WHY_LOADING}};
+	write_answer(connection, &slot);
+}
+
 /* Whether what is in front can be written: of a bundle when all of it is answered. @param refused  see below; set, as is blocked */
 static bool is_written_next(const struct slot *slot, const struct slot **refused, bool *blocked)
 {

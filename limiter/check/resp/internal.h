@@ -175,6 +175,8 @@ bool answers_are_out(struct connection *connection);
 bool slot_possible(const struct connection *connection);
 /** Whether there is room for so many checks of this connection in one group, and for their keys; else it waits for answers. */
 bool slots_together(struct connection *connection, uint32_t count);
+/** Answers what cannot be judged, as nothing is known yet. answers_are_out(). */
+void slot_unavailable(struct connection *connection, enum reply_form form);
 /** Takes a slot and the ask that goes with it, whose other members the caller sets. */
 struct check_ask *slot_ask(struct connection *connection, enum reply_form form);
 
@@ -230,6 +232,8 @@ WEIR_MUST_USE enum weir_status check_can_be(const struct weir_zone *zone, struct
 bool check_durable(const struct weir_resp_command *words, uint32_t least, uint32_t *count);
 /** Replies with an error, once those before it are out. @return as command_run */
 bool check_fail(struct connection *connection, const char *words);
+/** Says that check_zone() found none, or, before there is a policy, what a check is told that cannot be judged. @return as command_run */
+bool check_no_zone(struct connection *connection, enum reply_form form, const char *words);
 /** An id as 32 hexadecimal digits. @return text */
 const char *reservation_text(const uint8_t id[WEIR_RESERVATION_ID_BYTES], char text[2 * WEIR_RESERVATION_ID_BYTES + 1]);
 
