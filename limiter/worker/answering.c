@@ -120,17 +120,22 @@ void answering_take_back(struct answering *answering, struct mail_packet *packet
 	answering_put_back(answering, packet);
 }
 
+void answering_give_up(struct answering *answering, const struct mail_packet *packet, int64_t now_ms)
+{
+	for (uint32_t i = 0; i < packet->count; i++) {
+		struct check_answer answer = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
+		answering_count(answering, &answer, now_ms * 1000 - packet->asked_us);
+		answering_to_surface(answering, &answer);
+	}
+}
+
 void answering_expire(struct answering *answering, int64_t now_ms)
 {
 	for (struct mail_packet *packet = answering->away; packet != NULL; packet = packet->later) {
 		if (packet->expired || now_ms < packet->deadline_ms)
 			continue;
 		packet->expired = true; /* the other thread may be at it still: its answers are dropped when it is back */
-		for (uint32_t i = 0; i < packet->count; i++) {
-			struct check_answer answer = answer_unavailable(packet->asks[i].ticket, CHECK_WHY_LATE);
-			answering_count(answering, &answer, now_ms * 1000 - packet->asked_us);
-			answering_to_surface(answering, &answer);
-		}
+		answering_give_up(answering, packet, now_ms);
 	}
 }
 

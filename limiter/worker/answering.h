@@ -60,7 +60,9 @@ void answering_send_elsewhere(struct answering *answering, uint32_t to, uint32_t
 void answering_put_back(struct answering *answering, struct mail_packet *packet);
 /** Takes back a packet of this worker: gives its answers to the surface. */
 void answering_take_back(struct answering *answering, struct mail_packet *packet);
-/** Answers what other threads have not answered in time with CHECK_UNAVAILABLE. */
+/** Answers all asks of a packet with CHECK_UNAVAILABLE, as too late. */
+void answering_give_up(struct answering *answering, const struct mail_packet *packet, int64_t now_ms);
+/** The same, of packets that have not come back in time. */
 void answering_expire(struct answering *answering, int64_t now_ms);
 
 /** Counts an answer. Called for each once, by the worker that has made it. */

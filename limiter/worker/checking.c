@@ -17,6 +17,7 @@
 
 enum {
 	SERVE_MS = 500,
+	ELSEWHERE_SOON = 8,   /* packets at another process: while fewer are, one is sent however few asks it has */
 	STANDSTILL_MS = 1000, /* less than any session of the consumer group's, after which others take partitions */
 };
 
@@ -39,6 +40,9 @@ void checking_deinit(struct checking *checking)
 {
 	if (checking->epoll >= 0)
 		close(checking->epoll);
+	for (uint32_t to = 0; checking->outgoing != NULL && to < checking->inboxes; to++)
+		if (checking->outgoing[to] != NULL)
+			answering_put_back(checking->answering, checking->outgoing[to]);
 	free(checking->outgoing);
 	bundles_deinit(&checking->bundles);
 }
@@ -81,16 +85,34 @@ static void send_packet(struct checking *checking, uint32_t to)
 	checking->outgoing[to] = NULL;
 }
 
+static bool is_elsewhere(const struct checking *checking, uint32_t to)
+{
+	return to >= checking->core->options.checks->threads;
+}
+
+static bool may_send(const struct checking *checking, uint32_t to)
+{
+	return !is_elsewhere(checking, to) ||
+	       answering_may_send_elsewhere(checking->answering, to - checking->core->options.checks->threads);
+}
+
+/*
+ * Whether a packet that is not full waits for one to come back from there, and gathers asks meanwhile: small ones that are sent
+ * at once would soon be as many as may be on their way.
+ */
+static bool gathers(const struct checking *checking, uint32_t to)
+{
+	uint32_t threads = checking->core->options.checks->threads;
+	return is_elsewhere(checking, to) &&
+	       (!may_send(checking, to) || checking->answering->at_place[to - threads] >= ELSEWHERE_SOON);
+}
+
 /* A packet for asks like this one. @return NULL: too many are on their way */
 static struct mail_packet *packet_for(struct checking *checking, uint32_t to, const struct check_ask *ask,
                                       int64_t now_us)
 {
-	uint32_t threads = checking->core->options.checks->threads;
-	bool elsewhere = to >= threads;
-	if (elsewhere && !answering_may_send_elsewhere(checking->answering, to - threads))
-		return NULL;
-	return answering_packet(checking->answering, now_us,
-	                        elsewhere && !ask->durable ? ANSWER_ELSEWHERE_MS : ANSWER_AWAY_MS);
+	bool soon = is_elsewhere(checking, to) && !ask->durable;
+	return answering_packet(checking->answering, now_us, soon ? ANSWER_ELSEWHERE_MS : ANSWER_AWAY_MS);
 }
 
 /* Puts an ask into the packet that goes to an inbox. @return false: too many are on their way */
@@ -104,6 +126,8 @@ static bool post(struct checking *checking, uint32_t to, const struct check_ask 
 			return false;
 		if (mail_packet_add(*packet, ask))
 			return true;
+		if (!may_send(checking, to))
+			return false;
 		send_packet(checking, to); /* it is full */
 	}
 	return false;
@@ -198,7 +222,21 @@ static void ask_all(struct checking *checking, const struct check_ask *asks, uin
 static void send_outgoing(struct checking *checking)
 {
 	for (uint32_t to = 0; to < checking->inboxes; to++)
-		send_packet(checking, to);
+		if (checking->outgoing[to] != NULL && !gathers(checking, to))
+			send_packet(checking, to);
+}
+
+/* Answers what has waited too long to be sent. */
+static void expire_outgoing(struct checking *checking, int64_t now_ms)
+{
+	for (uint32_t to = 0; to < checking->inboxes; to++) {
+		struct mail_packet *packet = checking->outgoing[to];
+		if (packet == NULL || now_ms < packet->deadline_ms)
+			continue;
+		checking->outgoing[to] = NULL;
+		answering_give_up(checking->answering, packet, now_ms);
+		answering_put_back(checking->answering, packet);
+	}
 }
 
 /* How many asks from the first on are of its bundle, or of none. */
@@ -336,6 +374,7 @@ void checking_step(struct checking *checking)
 	notice_standstill(checking, now_ms);
 	take_mail(checking);
 	answering_expire(checking->answering, now_ms);
+	expire_outgoing(checking, now_ms);
 	step_partitions(checking, now_ms);
 	bundles_step(&checking->bundles);
 	send_outgoing(checking);

@@ -18,7 +18,7 @@ struct checking {
 	uint32_t partition_count;
 	const bool *given; /* by partition: the process has it */
 	struct bundles bundles;
-	struct mail_packet **outgoing; /* by inbox: asks of the current group */
+	struct mail_packet **outgoing; /* by inbox: asks that are not sent yet */
 	uint32_t inboxes;              /* of threads, and of other processes' places */
 	int epoll;                     /* -1: no checks are asked */
 	int64_t serve_ms;              /* monotonic: when the surface is served though nothing has come */

@@ -22,7 +22,7 @@ from support import cases, cluster, http2
 from support.check_cluster import QUICK, SECTIONS, crew, leave, limiter, stop_all, until_answered
 from support.check_cluster import ask as check
 from support.check_http import Caller
-from support.checks import Raw, crowd
+from support.checks import Raw, command, crowd
 from support.exempt import ListServer, NameServer
 from support.place import PATIENCE_S, free_port, until
 from support.redis import Redis, RedisError
@@ -192,6 +192,23 @@ def test_clients_of_clusters(place):
         assert "requests per second" in said and "rror" not in said, said
         assert "All 16384 slots covered" in run("redis-cli", ports[0], "--cluster", "check", f"127.0.0.1:{ports[0]}")
         leave(roles, limiters[:1])
+
+
+def test_many_checks_of_another_limiter_are_under_way(place):
+    """Keys that the other limiter has, in groups however small: far fewer than checks.in_flight are no reason to refuse any."""
+    with cluster.shared() as servers:
+        roles, limiters = crew(place, servers, [zone("site", [sliding(1_000_000, "1h")], key=["user"])], durable=True)
+
+        def caller(raw, number):
+            for turn in range(4):
+                for key in range(60):
+                    raw.send(command("WEIR.ALLOW", f"{number}-{turn}-{key}", "site"))
+                said = {raw.line() for _ in range(60)}
+                assert b":1" in said and not any(line.startswith(b"-UNAVAILABLE full") for line in said), said
+
+        crowd(functools.partial(Raw, limiters[0].checks), 60, caller)
+        assert limiters[0].value("weir_check_forwarded_total") > 1000
+        leave(roles, limiters)
 
 
 def test_redirection(place):
