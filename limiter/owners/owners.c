@@ -24,7 +24,10 @@ struct owners {
 	uint32_t partitions;
 	struct owners_place self;
 	_Atomic bool doubt, shared;
-	bool twin;            /* the reading that goes on has found this process's address at another; the feed's */
+	bool twin;            /* the reading that goes on has found this process's address at another; the feed's, */
+	bool moved;           /* a partition was taken since the first reading: the consumer group works; */
+	bool settled;         /* that is long ago, so whoever has a partition has taken it since */
+	int64_t first_ms;     /* monotonic, of the first reading; 0: there was none */
 	pthread_mutex_t lock; /* for: */
 	struct owners_place places[OWNERS_PLACES_MAX];
 	struct seat seats[];
@@ -166,8 +169,11 @@ static bool read_row(struct weir_span row, uint64_t *epoch, char **host, uint16_
 	return false;
 }
 
-void owners_read_begin(struct owners *owners)
+void owners_read_begin(struct owners *owners, int64_t now_ms)
 {
+	if (owners->first_ms == 0)
+		owners->first_ms = now_ms;
+	owners->settled = owners->moved && now_ms - owners->first_ms >= OWNERS_SETTLED_MS;
 	for (uint32_t i = 0; i < owners->partitions; i++)
 		owners->seats[i].read = false;
 	owners->twin = false;
@@ -188,7 +194,8 @@ void owners_learn(struct owners *owners, uint32_t partition, uint64_t stored_epo
 	bool others = epoch == stored_epoch && epoch > atomic_load(&seat->highest);
 	if (seat->first == 0)
 		seat->first = stored_epoch;
-	owners->twin |= self && others && epoch > seat->first;
+	owners->moved |= stored_epoch > seat->first || taken != 0;
+	owners->twin |= self && others && (epoch > seat->first || owners->settled);
 	if (!self && others) {
 		atomic_store(&seat->place, number_of(owners, host, port));
 		seat->read = true;

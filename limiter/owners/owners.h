@@ -59,8 +59,8 @@ bool owners_place(struct owners *owners, uint32_t number, struct owners_place *p
 
 /**
  * Whether another process publishes the address of this one as its own, as of the last reading: what that one has cannot be
- * asked. What stood there when this one first read is not meant: it may be of an earlier life of it. So of two with one
- * address the one that was there first knows. @thread any
+ * asked. What stood there when this one first read may be of an earlier life of it, and is meant only if it still stands
+ * OWNERS_SETTLED_MS later. So of two with one address the one that was there first knows soon. @thread any
  */
 bool owners_share_address(const struct owners *owners);
 
@@ -71,8 +71,10 @@ bool owners_take_doubt(struct owners *owners);
 
 /* ---- what the store says: the feed's thread ---- */
 
-/** Begins a reading: partitions without owners_learn() before owners_read_end() have no known owner. */
-void owners_read_begin(struct owners *owners);
+enum { OWNERS_SETTLED_MS = 60000 }; /* longer than any session of the consumer group's */
+
+/** Begins a reading: partitions without owners_learn() before owners_read_end() have no known owner. @param now_ms  monotonic */
+void owners_read_begin(struct owners *owners, int64_t now_ms);
 /**
  * @param stored_epoch  of the partition in the store
  * @param row           what was published: "EPOCH HOST:PORT", HOST an IPv6 address in brackets

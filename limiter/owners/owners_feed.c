@@ -79,7 +79,7 @@ static enum weir_status read_all(struct owners_feed *feed, struct weir_error *er
 		options->look != NULL ? options->look(options->look_context, feed->store, error) : WEIR_OK;
 	if (status != WEIR_OK)
 		return status;
-	owners_read_begin(feed->options.owners);
+	owners_read_begin(feed->options.owners, weir_monotonic_ms());
 	status = feed->store->ops->query(feed->store, read_rows, NULL, 0, take_row, feed, error);
 	if (status == WEIR_OK)
 		owners_read_end(feed->options.owners);

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void learn(struct owners *owners, struct weir_span row)
 {
-	owners_read_begin(owners);
+	owners_read_begin(owners, 1000);
 	owners_learn(owners, 0, EPOCH, row);
 	owners_read_end(owners);
 }

@@ -12,11 +12,16 @@
 
 enum { PARTITIONS = 100 };
 
-static void learn(struct owners *owners, uint32_t partition, uint64_t stored_epoch, const char *row)
+static void learn_at(struct owners *owners, int64_t now_ms, uint32_t partition, uint64_t stored_epoch, const char *row)
 {
-	owners_read_begin(owners);
+	owners_read_begin(owners, now_ms);
 	owners_learn(owners, partition, stored_epoch, weir_span_of(row));
 	owners_read_end(owners);
+}
+
+static void learn(struct owners *owners, uint32_t partition, uint64_t stored_epoch, const char *row)
+{
+	learn_at(owners, 1000, partition, stored_epoch, row);
 }
 
 static void assert_place(struct owners *owners, uint32_t partition, const char *host, uint16_t port)
@@ -113,6 +118,24 @@ static void another_with_the_same_address_is_told(void **state)
 	owners_free(owners);
 }
 
+/* Of two that start together, each finds the other's rows at its first reading. */
+static void another_that_was_there_as_early_is_told_later(void **state)
+{
+	struct owners *owners = owners_new(PARTITIONS, "a", 6390);
+	(void)state;
+	learn_at(owners, 1000, 3, 10, "10 a:6390");
+	learn_at(owners, 1000 + OWNERS_SETTLED_MS, 3, 10, "10 a:6390");
+	learn_at(owners, 1000 + OWNERS_SETTLED_MS, 3, 10, "10 a:6390");
+	assert_false(owners_share_address(owners)); /* nobody has taken anything: it may be of a life before */
+	owners_took(owners, 4, 11);
+	learn_at(owners, 1001 + OWNERS_SETTLED_MS, 4, 11, "11 a:6390");
+	learn_at(owners, 1002 + OWNERS_SETTLED_MS, 3, 10, "10 a:6390");
+	assert_true(owners_share_address(owners));
+	learn_at(owners, 1003 + OWNERS_SETTLED_MS, 3, 12, "12 b:6390");
+	assert_false(owners_share_address(owners));
+	owners_free(owners);
+}
+
 /* Limiters come and go under new addresses: numbers of those that have nothing are given again. */
 static void places_are_given_again(void **state)
 {
@@ -129,7 +152,7 @@ static void places_are_given_again(void **state)
 	assert_true(owners_place(owners, owners_of(owners, 3), &place));
 	assert_true(place.version > 1);
 	/* With more at once than there are numbers, the rest is not known. */
-	owners_read_begin(owners);
+	owners_read_begin(owners, 1000);
 	for (uint32_t i = 0; i < PARTITIONS; i++) {
 		snprintf(row, sizeof row, "500 c:%u", 2000 + i);
 		owners_learn(owners, i, 500, weir_span_of(row));
@@ -149,7 +172,7 @@ static void a_row_says_where_this_process_is(void **state)
 	struct owners *owners = owners_new(1, "2001:db8::1", 6390), *other = owners_new(1, "b", 1);
 	struct weir_span said = owners_row(owners, UINT64_MAX, row);
 	assert_true(weir_span_equal(said, weir_span_of("18446744073709551615 [2001:db8::1]:6390")));
-	owners_read_begin(other);
+	owners_read_begin(other, 1000);
 	owners_learn(other, 0, UINT64_MAX, said);
 	owners_read_end(other);
 	assert_place(other, 0, "2001:db8::1", 6390);
@@ -164,9 +187,13 @@ static void a_row_says_where_this_process_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_newest_owner_is_believed),     cmocka_unit_test(an_older_owner_is_not_believed),
-		cmocka_unit_test(what_is_no_row_is_passed_over),    cmocka_unit_test(places_are_given_again),
-		cmocka_unit_test(a_row_says_where_this_process_is), cmocka_unit_test(another_with_the_same_address_is_told),
+		cmocka_unit_test(the_newest_owner_is_believed),
+		cmocka_unit_test(an_older_owner_is_not_believed),
+		cmocka_unit_test(what_is_no_row_is_passed_over),
+		cmocka_unit_test(places_are_given_again),
+		cmocka_unit_test(a_row_says_where_this_process_is),
+		cmocka_unit_test(another_with_the_same_address_is_told),
+		cmocka_unit_test(another_that_was_there_as_early_is_told_later),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
