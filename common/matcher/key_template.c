@@ -122,8 +122,7 @@ static char *append_value(char *at, const char *end, struct weir_span value)
 	return at;
 }
 
-/* A long value as it stands in a key that would be too long. */
-static struct weir_span shorten_value(struct weir_span value, char text[WEIR_KEY_VALUE_WHOLE_BYTES])
+struct weir_span weir_key_shorten(struct weir_span value, char text[WEIR_KEY_VALUE_WHOLE_BYTES])
 {
 	static const char digits[] = "0123456789abcdef";
 	uint8_t hash[WEIR_KEY_VALUE_DIGITS / 2];
@@ -169,7 +168,7 @@ static __attribute__((noinline, cold)) char *join_shortened(const struct weir_ke
 		struct weir_span *value = &shortened.fields[template->parts[i].field];
 		if (value->length <= WEIR_KEY_VALUE_WHOLE_BYTES)
 			continue;
-		*value = shorten_value(*value, text);
+		*value = weir_key_shorten(*value, text);
 		text += WEIR_KEY_VALUE_WHOLE_BYTES;
 	}
 	char *end = join_values(template, &shortened, cache);

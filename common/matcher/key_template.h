@@ -75,6 +75,9 @@ static inline bool weir_key_template_present(const struct weir_key_template *tem
 	return present;
 }
 
+/** A value of more than WEIR_KEY_VALUE_WHOLE_BYTES as it stands in a key that would be too long. @return text */
+struct weir_span weir_key_shorten(struct weir_span value, char text[WEIR_KEY_VALUE_WHOLE_BYTES]);
+
 /** The joined key of a record that has all its fields: points into the record, or into scratch until the next call. */
 struct weir_span weir_key_template_join(const struct weir_key_template *template, const struct weir_record *record,
                                         struct weir_address_cache *cache);

@@ -5,9 +5,13 @@
  */
 #include "limiter/check/check_key.h"
 
+#include "common/base/alloc.h"
 #include "common/bytes/scan.h"
+#include "common/matcher/key_template.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { V4_WHOLE = 32, V6_WHOLE = 128, V4_IN_V6 = 96, NAMES_BYTES = 256 };
 
@@ -69,65 +73,152 @@ static enum weir_status refuse_empty(const struct weir_zone *zone, uint32_t fiel
 	                 zone->key[field].field, zone->name, names_of(zone, names));
 }
 
-static bool put(char **at, const char *end, struct weir_span value)
-{
-	if (value.length > (size_t)(end - *at))
-		return false;
-	if (value.length > 0)
-		memcpy(*at, value.at, value.length);
-	*at += value.length;
-	return true;
-}
-
 static enum weir_status refuse_length(struct weir_error *error)
 {
 	return weir_fail(error, WEIR_INVALID, "a key has at most %d bytes", WEIR_KEY_MAX_BYTES);
 }
 
-/* The values one by one. @param written  set where room holds the key from now on */
-static enum weir_status join(const struct weir_zone *zone, struct weir_span given, char *room, struct weir_span *joined,
-                             struct weir_error *error)
+/* ---- values ---- */
+
+/* One value of a key. */
+struct value {
+	struct weir_span given;
+	struct weir_span counted;           /* the same, or settled */
+	bool escaped;                       /* `|` and `\` in it have their `\` */
+	char text[WEIR_NETWORK_TEXT_BYTES]; /* a settled one */
+};
+
+/* @param plain  nothing has to be escaped */
+static enum weir_status read_values(const struct weir_zone *zone, struct weir_span given, bool plain,
+                                    enum check_key_form form, struct value *values, struct weir_error *error)
 {
 	const char *at = given.at, *end = given.at + given.length;
-	char text[WEIR_NETWORK_TEXT_BYTES], *out = room;
-	bool written = false;
+	if (zone->key_count == 1 && (plain || form == CHECK_KEY_GIVEN)) {
+		values[0].given = given;
+		values[0].escaped = plain;
+		return WEIR_OK;
+	}
 	for (uint32_t i = 0; i < zone->key_count; i++) {
 		const char *stop = value_end(at, end);
 		if (stop == NULL || (stop < end) != (i + 1 < zone->key_count))
 			return refuse_parts(zone, error);
-		struct weir_span value = {.at = at, .length = (uint32_t)(stop - at)};
-		if (value.length == 0)
+		values[i].given = (struct weir_span){.at = at, .length = (uint32_t)(stop - at)};
+		values[i].escaped = true;
+		if (values[i].given.length == 0)
 			return refuse_empty(zone, i, error);
-		if (settled_value(&zone->key[i], value, text)) {
-			value = weir_span_of(text);
-			written = true;
-		}
-		if (written && room == NULL)
-			return WEIR_FULL;
-		bool fits = room == NULL || (put(&out, room + WEIR_KEY_MAX_BYTES, value) &&
-		                             (stop == end || put(&out, room + WEIR_KEY_MAX_BYTES, weir_span_of("|"))));
-		if (!fits)
-			return refuse_length(error);
 		at = stop < end ? stop + 1 : end;
 	}
-	*joined = written ? (struct weir_span){.at = room, .length = (uint32_t)(out - room)} : given;
 	return WEIR_OK;
 }
 
-enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, char *room, struct weir_span *joined,
-                           struct weir_error *error)
+/* Sets what each value is counted as. @return whether all are counted as they were given */
+static bool settle_values(const struct weir_zone *zone, struct value *values)
 {
-	bool plain = zone->key_count == 1 && !weir_scan_has(given.at, given.length, '|', '\\');
+	bool same = true;
+	for (uint32_t i = 0; i < zone->key_count; i++) {
+		struct value *value = &values[i];
+		value->counted = value->given;
+		if (settled_value(&zone->key[i], value->given, value->text)) {
+			value->counted = weir_span_of(value->text);
+			same = false;
+		}
+		same &= value->escaped;
+	}
+	return same;
+}
+
+/* @return the end; NULL: it does not fit */
+static char *put_value(char *at, const char *end, struct weir_span value, bool escaped)
+{
+	for (uint32_t i = 0; i < value.length; i++) {
+		bool escape = !escaped && (value.at[i] == '|' || value.at[i] == '\\');
+		if (end - at < 1 + escape)
+			return NULL;
+		if (escape)
+			*at++ = '\\';
+		*at++ = value.at[i];
+	}
+	return at;
+}
+
+/* Joins what is counted. @return the end; NULL: it does not fit */
+static char *put_values(const struct value *values, uint32_t count, char *room)
+{
+	char *at = room;
+	const char *end = room + WEIR_KEY_MAX_BYTES;
+	for (uint32_t i = 0; i < count && at != NULL; i++) {
+		if (i > 0)
+			at = put_value(at, end, weir_span_of("|"), true);
+		if (at != NULL)
+			at = put_value(at, end, values[i].counted, values[i].escaped);
+	}
+	return at;
+}
+
+/* Takes the escapes off. @param out  as long as the value */
+static uint32_t unescape(struct weir_span value, char *out)
+{
+	uint32_t length = 0;
+	for (uint32_t i = 0; i < value.length; i++) {
+		i += value.at[i] == '\\' && i + 1 < value.length;
+		out[length++] = value.at[i];
+	}
+	return length;
+}
+
+struct weir_span check_key_value(struct weir_span joined, char *room)
+{
+	if (memchr(joined.at, '\\', joined.length) == NULL)
+		return joined;
+	return (struct weir_span){.at = room, .length = unescape(joined, room)};
+}
+
+/* The same with the long values shortened. */
+static __attribute__((noinline, cold)) char *put_shortened(struct value *values, uint32_t count, char *room)
+{
+	char texts[WEIR_ZONE_KEY_MAX][WEIR_KEY_VALUE_WHOLE_BYTES];
+	for (uint32_t i = 0; i < count; i++) {
+		struct value *value = &values[i];
+		char *plain = value->escaped ? weir_alloc(value->given.length, 1) : NULL;
+		struct weir_span raw = value->given;
+		if (plain != NULL)
+			raw = (struct weir_span){.at = plain, .length = unescape(value->given, plain)};
+		if (raw.length > WEIR_KEY_VALUE_WHOLE_BYTES) {
+			value->counted = weir_key_shorten(raw, texts[i]);
+			value->escaped = false;
+		}
+		free(plain);
+	}
+	char *end = put_values(values, count, room);
+	assert(end != NULL);
+	return end;
+}
+
+enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, enum check_key_form form, char *room,
+                           struct weir_span *joined, struct weir_error *error)
+{
+	struct value values[WEIR_ZONE_KEY_MAX];
+	bool plain = !weir_scan_has(given.at, given.length, '|', '\\'), fits = given.length <= WEIR_KEY_MAX_BYTES;
 	if (zone->feed == WEIR_FEED_LOG)
 		return weir_zone_takes_checks(zone, error);
-	if (given.length > WEIR_KEY_MAX_BYTES)
-		return refuse_length(error);
 	*joined = given;
 	if (zone->key_count == 0)
 		return given.length == 0 ? WEIR_OK : refuse_parts(zone, error);
 	if (given.length == 0)
 		return refuse_empty(zone, 0, error);
-	if (plain && (!weir_key_field_is_address(&zone->key[0]) || !varies(&zone->key[0], given)))
+	if (plain && fits && zone->key_count == 1 &&
+	    (!weir_key_field_is_address(&zone->key[0]) || !varies(&zone->key[0], given)))
 		return WEIR_OK;
-	return join(zone, given, room, joined, error);
+	if (!fits && form == CHECK_KEY_JOINED)
+		return refuse_length(error);
+	enum weir_status status = read_values(zone, given, plain, form, values, error);
+	if (status != WEIR_OK || (settle_values(zone, values) && fits))
+		return status;
+	if (room == NULL)
+		return WEIR_FULL;
+	char *end = put_values(values, zone->key_count, room);
+	if (end == NULL)
+		end = put_shortened(values, zone->key_count, room);
+	*joined = (struct weir_span){.at = room, .length = (uint32_t)(end - room)};
+	return WEIR_OK;
 }

@@ -2,14 +2,20 @@
 /*
  * The joined key of a check: such that it meets the bucket that log lines of the same client meet.
  *
- * A caller writes a key as weir prints it in decisions: the values of the zone's key fields with `|` between them, `\` and
- * `|` inside of one behind a `\`. An address of `ip`, or of a field that the zone groups, may be written in any way: it gets
- * its one form, or becomes its network.
+ * In a zone with one key field a caller gives the value as a log line has it, whatever bytes are in it: `|` and `\` get their
+ * `\` here. A key of several fields is given joined, with `|` between the values and `\` before a `\` and a `|` inside of one.
+ * An address of `ip`, or of a field that the zone groups, may be written in any way: it gets its one form, or becomes its
+ * network. What would be longer than WEIR_KEY_MAX_BYTES is shortened as a log line's values are (common/matcher/key_template.h).
  */
 #ifndef LIMITER_CHECK_KEY_H
 #define LIMITER_CHECK_KEY_H
 
 #include "common/policy/policy.h"
+
+enum check_key_form {
+	CHECK_KEY_GIVEN,  /* by a caller */
+	CHECK_KEY_JOINED, /* by another limiter, which has made it of what its caller gave: nothing is escaped again */
+};
 
 /**
  * @param room    WEIR_KEY_MAX_BYTES; NULL: none, then a key that has to be written anew is WEIR_FULL
@@ -17,7 +23,10 @@
  * @return WEIR_OK; WEIR_FULL: there is no room; WEIR_INVALID: it is no key of the zone, or the zone takes no checks:
  *         error says what to write, or to change
  */
-WEIR_MUST_USE enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, char *room,
-                                         struct weir_span *joined, struct weir_error *error);
+WEIR_MUST_USE enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, enum check_key_form form,
+                                         char *room, struct weir_span *joined, struct weir_error *error);
+
+/** What a caller gives for a joined key of a zone with one key field. @param room  WEIR_KEY_MAX_BYTES @return room, or joined */
+struct weir_span check_key_value(struct weir_span joined, char *room);
 
 #endif

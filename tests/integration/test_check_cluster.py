@@ -162,8 +162,11 @@ def test_any_limiter_answers_any_key(place):
                     assert ask(raw, "WEIR.CHECK", f"2001:db8::{one.checks:x}:{number:x}", "nets")[0] == 0
                 raw.send(b"*3\r\n$10\r\nWEIR.CHECK\r\n$1\r\nx\r\n$2\r\nno\r\n")
                 assert raw.line().startswith(b"-ERR there is no zone")
-        with Raw(limiters[0].checks) as raw:
+        with Raw(limiters[0].checks) as raw, Raw(limiters[1].checks) as other:
             assert ask(raw, "WEIR.CHECK", "2001:db8::ffff", "nets")[:3] == [1, LIMIT, 0]
+            # A key that is escaped or shortened is passed on as it is counted, not escaped again.
+            for key in [form + str(number) for number in range(8) for form in ("a|", "a\\", "x" * 2000)]:
+                assert [ask(at, "WEIR.CHECK", key, "site")[2] for at in (raw, other, raw)] == [LIMIT - 1, LIMIT - 2, LIMIT - 3], key[-20:]
         leave(roles, limiters)
 
 

@@ -304,6 +304,11 @@ def test_the_command_says_the_answer(place):
     code, out, _ = check("ann", "/a|b", "--zone", "two", "--config", config, "--json")
     answer = json.loads(out)
     assert code == 0 and answer["key"] == "ann|/a\\|b" and answer["counted"] and answer["remaining"] == 2, answer
+    for left in (2, 1):
+        code, out, _ = check("a|b", "--zone", "site", "--config", config)
+        assert code == 0 and out.startswith(f"a|b passed in zone site: {left} of 3 left"), out
+    code, out, _ = check("x" * 5000, "--zone", "site", "--config", config, "--json")
+    assert code == 0 and json.loads(out)["key"] == "x" * 5000, out[:80]
     code, out, said = check("ann", "--zone", "sites", "--config", config)
     assert code == USAGE and "sites" in said and not out, said
     for words in ([], [""]):

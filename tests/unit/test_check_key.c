@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "common/json/json.h"
+#include "common/matcher/key_template.h"
 
 #include <cmocka.h>
 
@@ -47,18 +48,18 @@ static int free_policy(void **state)
 }
 
 /* @param wanted  NULL: it is refused */
-static void expect(const char *zone_name, const char *given, const char *wanted)
+static void expect_form(const char *zone_name, const char *given, enum check_key_form form, const char *wanted)
 {
 	const struct weir_zone *zone = weir_policy_zone_named(policy, weir_span_of(zone_name));
 	struct weir_span joined = {0}, span = weir_span_of(given);
 	struct weir_error error = {.text = ""};
 	char room[WEIR_KEY_MAX_BYTES];
-	enum weir_status without = check_key(zone, span, NULL, &joined, &error);
+	enum weir_status without = check_key(zone, span, form, NULL, &joined, &error);
 	if (wanted != NULL && strcmp(given, wanted) == 0)
 		assert_int_equal(without, WEIR_OK);
 	if (without == WEIR_OK)
 		assert_ptr_equal(joined.at, given); /* nothing was written anew */
-	enum weir_status status = check_key(zone, span, room, &joined, &error);
+	enum weir_status status = check_key(zone, span, form, room, &joined, &error);
 	assert_int_equal(status, wanted != NULL ? WEIR_OK : WEIR_INVALID);
 	if (wanted == NULL) {
 		assert_string_not_equal(error.text, "");
@@ -69,6 +70,13 @@ static void expect(const char *zone_name, const char *given, const char *wanted)
 	assert_memory_equal(joined.at, wanted, joined.length);
 }
 
+static void expect(const char *zone_name, const char *given, const char *wanted)
+{
+	expect_form(zone_name, given, CHECK_KEY_GIVEN, wanted);
+	if (wanted != NULL) /* what goes to another limiter is there what it is here */
+		expect_form(zone_name, wanted, CHECK_KEY_JOINED, wanted);
+}
+
 static void a_plain_value_stays(void **state)
 {
 	(void)state;
@@ -76,7 +84,6 @@ static void a_plain_value_stays(void **state)
 	expect("one", "2001:db8::1:2", "2001:db8::1:2");
 	expect("one", "a:b", "a:b");
 	expect("user", "2001:DB8::1", "2001:DB8::1");
-	expect("one", "a\\|b\\\\", "a\\|b\\\\");
 	expect("all", "", "");
 	expect("lines", "192.0.2.1", NULL);
 }
@@ -110,9 +117,10 @@ static void an_address_has_one_form(void **state)
 static void what_is_no_key_of_the_zone_is_refused(void **state)
 {
 	(void)state;
-	expect("one", "a|b", NULL);
-	expect("one", "a\\", NULL);
-	expect("one", "a\\b", NULL);
+	expect_form("one", "a|b", CHECK_KEY_JOINED, NULL);
+	expect_form("one", "a\\", CHECK_KEY_JOINED, NULL);
+	expect("two", "a\\|b", NULL);
+	expect("two", "a\\b|c", NULL);
 	expect("two", "a", NULL);
 	expect("two", "2001:db8::1", NULL);
 	expect("two", "a|b|c", NULL);
@@ -123,25 +131,73 @@ static void what_is_no_key_of_the_zone_is_refused(void **state)
 	expect("two", "|", NULL);
 	expect("two", "192.0.2.1|", NULL);
 	expect("two", "|/x", NULL);
-	char longest[WEIR_KEY_MAX_BYTES + 2];
-	memset(longest, 'x', sizeof longest);
-	longest[WEIR_KEY_MAX_BYTES] = '\0';
-	expect("one", longest, longest);
-	longest[WEIR_KEY_MAX_BYTES] = 'x';
-	longest[WEIR_KEY_MAX_BYTES + 1] = '\0';
-	expect("one", longest, NULL);
+	char long_one[WEIR_KEY_MAX_BYTES + 2];
+	memset(long_one, 'x', sizeof long_one);
+	long_one[WEIR_KEY_MAX_BYTES + 1] = '\0';
+	expect_form("one", long_one, CHECK_KEY_JOINED, NULL);
 }
 
-static void a_key_that_grows_beyond_the_bound_is_refused(void **state)
+/* The joined key that a log line of these fields has. @return text */
+static const char *logged(const char *zone_name, const char *const *values, char text[WEIR_KEY_MAX_BYTES + 1])
+{
+	const struct weir_zone *zone = weir_policy_zone_named(policy, weir_span_of(zone_name));
+	struct weir_field_table fields;
+	struct weir_key_template template;
+	struct weir_address_cache cache = {0};
+	struct weir_record record = {.ip = WEIR_RECORD_IP_UNTOLD};
+	struct weir_error error;
+	weir_field_table_init(&fields);
+	assert_int_equal(weir_key_template_init(&template, zone, &fields, &error), WEIR_OK);
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		record.fields[template.parts[i].field] = weir_span_of(values[i]);
+	struct weir_span key = weir_key_template_join(&template, &record, &cache);
+	memcpy(text, key.at, key.length);
+	text[key.length] = '\0';
+	weir_key_template_deinit(&template);
+	weir_field_table_deinit(&fields);
+	return text;
+}
+
+static void a_value_is_counted_as_a_log_line_has_it(void **state)
 {
 	(void)state;
-	char given[WEIR_KEY_MAX_BYTES + 1] = "a::1|"; /* a::/64 is longer */
-	struct weir_span joined;
-	struct weir_error error;
-	char room[WEIR_KEY_MAX_BYTES];
-	memset(given + 5, 'x', WEIR_KEY_MAX_BYTES - 5);
-	const struct weir_zone *zone = weir_policy_zone_named(policy, weir_span_of("two"));
-	assert_int_equal(check_key(zone, weir_span_of(given), room, &joined, &error), WEIR_INVALID);
+	enum { LONG = 20000 };
+	char wanted[WEIR_KEY_MAX_BYTES + 1], room[WEIR_KEY_MAX_BYTES];
+	char *many = malloc(LONG + 1), *bars = malloc(LONG + 1), *just = malloc(LONG + 1);
+	memset(many, 'x', LONG);
+	memset(bars, '|', LONG);
+	memset(just, 'y', LONG);
+	many[LONG] = '\0';
+	bars[WEIR_KEY_MAX_BYTES / 2 + 1] = '\0'; /* escaped it is too long */
+	just[WEIR_KEY_MAX_BYTES] = '\0';
+	const char *const values[] = {"a|b", "a\\", "a\\b", "a\\|b", "|", "\\\\", many, bars, just};
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		expect("user", values[i], logged("user", &values[i], wanted));
+		if (values[i] == just)
+			assert_string_equal(wanted, just);
+		/* What decisions show of it is the same bucket again. */
+		struct weir_span shown = check_key_value(weir_span_of(wanted), room);
+		char again[WEIR_KEY_MAX_BYTES + 1];
+		memcpy(again, shown.at, shown.length);
+		again[shown.length] = '\0';
+		expect("user", again, wanted);
+	}
+	free(many);
+	free(bars);
+	free(just);
+}
+
+static void long_values_of_several_are_shortened(void **state)
+{
+	(void)state;
+	enum { LONG = 3000 };
+	char wanted[WEIR_KEY_MAX_BYTES + 1], given[LONG + 64], value[LONG + 64] = "a|";
+	memset(value + 2, 'x', LONG);
+	snprintf(given, sizeof given, "2001:DB8::1|a\\|%.*s", LONG, value + 2);
+	expect("two", given, logged("two", (const char *const[]){"2001:DB8::1", value}, wanted));
+	char grows[WEIR_KEY_MAX_BYTES + 1] = "a::1|"; /* a::/64 is longer */
+	memset(grows + 5, 'x', WEIR_KEY_MAX_BYTES - 5);
+	expect("two", grows, logged("two", (const char *const[]){"a::1", grows + 5}, wanted));
 }
 
 int main(void)
@@ -151,7 +207,8 @@ int main(void)
 		cmocka_unit_test(an_address_is_counted_where_its_zone_groups_it),
 		cmocka_unit_test(an_address_has_one_form),
 		cmocka_unit_test(what_is_no_key_of_the_zone_is_refused),
-		cmocka_unit_test(a_key_that_grows_beyond_the_bound_is_refused),
+		cmocka_unit_test(a_value_is_counted_as_a_log_line_has_it),
+		cmocka_unit_test(long_values_of_several_are_shortened),
 	};
 	return cmocka_run_group_tests(tests, make_policy, free_policy);
 }

@@ -93,7 +93,9 @@ struct check {
 	const char *zone, *at, *config_path;
 	uint64_t cost;
 	bool peek, durable, json;
-	struct override_command key; /* its key alone is used */
+	struct weir_span values[WEIR_ZONE_KEY_MAX];
+	uint32_t value_count;
+	struct override_command joined; /* its key alone is used, of several values */
 	struct weir_redis_url url;
 };
 
@@ -108,11 +110,28 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case AT_ADDRESS: check->at = value->text; break;
 	case CONFIG: check->config_path = value->text; break;
 	case JSON: check->json = true; break;
-	default:
-		if (!override_key_add(&check->key, weir_span_of(value->text)))
-			return weir_arguments_refuse(&line, "a key has at most %d bytes", WEIR_KEY_MAX_BYTES);
+	default: check->values[check->value_count++] = weir_span_of(value->text);
 	}
 	return WEIR_EXIT_NOT_YET;
+}
+
+/* ---- the key ---- */
+
+/* @return WEIR_EXIT_NOT_YET; WEIR_EXIT_USAGE: it is refused */
+static enum weir_exit join_values(struct check *check)
+{
+	for (uint32_t i = 0; check->value_count > 1 && i < check->value_count; i++)
+		if (!override_key_add(&check->joined, check->values[i]))
+			return weir_arguments_refuse(&line, "a key of several values has at most %d bytes", WEIR_KEY_MAX_BYTES);
+	return WEIR_EXIT_NOT_YET;
+}
+
+/* The key as checks take it: one value as it is, several joined. */
+static struct weir_span key_of(const struct check *check)
+{
+	if (check->value_count > 1)
+		return override_key(&check->joined);
+	return check->value_count == 1 ? check->values[0] : weir_span_of("");
 }
 
 /* ---- where to ask ---- */
@@ -179,7 +198,7 @@ static enum weir_status ask(struct check *check, int64_t numbers[NUMBERS], struc
 	int length = snprintf(cost, sizeof cost, "%llu", (unsigned long long)check->cost);
 	const struct weir_span words[WORDS_MAX] = {
 		weir_span_of(check->peek ? "WEIR.PEEK" : "WEIR.CHECK"),
-		override_key(&check->key),
+		key_of(check),
 		weir_span_of(check->zone),
 		{.at = cost, .length = (uint32_t)length},
 		weir_span_of("DURABLE"),
@@ -212,7 +231,7 @@ static bool is_unavailable(const int64_t numbers[NUMBERS])
 
 static void put_words(struct weir_text *text, const struct check *check, const int64_t numbers[NUMBERS])
 {
-	struct weir_span key = override_key(&check->key);
+	struct weir_span key = key_of(check);
 	bool blocked = numbers[0] != 0;
 	if (is_unavailable(numbers)) {
 		weir_text_printf(text, "%.*s cannot be judged in zone %s now: checks.on_unavailable %s\n", (int)key.length,
@@ -241,7 +260,7 @@ static void put_json(struct weir_text *text, const struct check *check, const in
 {
 	struct weir_json_writer json = weir_json_writer(text);
 	weir_json_write_object(&json, NULL);
-	weir_json_write_string(&json, "key", override_key(&check->key));
+	weir_json_write_string(&json, "key", key_of(check));
 	weir_json_write_words(&json, "zone", check->zone);
 	weir_json_write_words(&json, "answer", numbers[0] != 0 ? "block" : "pass");
 	weir_json_write_int(&json, "cost", (int64_t)check->cost);
@@ -289,6 +308,9 @@ static enum weir_exit command_main(int argc, char **argv)
 		return code;
 	if (check.peek && check.durable)
 		return weir_arguments_refuse(&line, "--peek counts nothing that could be durable");
+	code = join_values(&check);
+	if (code != WEIR_EXIT_NOT_YET)
+		return code;
 	if (!weir_config_find(&check.config_path) && check.at == NULL)
 		return weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name an address with --at");
 	if (find_place(&check, &error) != WEIR_OK) {

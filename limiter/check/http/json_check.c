@@ -47,7 +47,7 @@ static enum weir_status add_zone(struct exchange *exchange, const struct weir_po
 		return weir_json_fail(&zone_at, error, "%s", why.text);
 	if (ask->key == NULL && zone->key_count > 0)
 		return weir_json_require(&key_at, "give the key that is asked about", error);
-	if (check_key(zone, weir_span_of(ask->key != NULL ? ask->key : ""), room, &key, &why) != WEIR_OK)
+	if (check_key(zone, weir_span_of(ask->key != NULL ? ask->key : ""), CHECK_KEY_GIVEN, room, &key, &why) != WEIR_OK)
 		return weir_json_fail(&key_at, error, "%s", why.text);
 	if (!exchange_add(exchange, zone, key, ask->cost, ask->peek))
 		return weir_json_fail(at, error, "asks too much: a request asks at most %d zones", CHECK_HTTP_ASKS_MAX);
@@ -87,9 +87,12 @@ static enum weir_status add_fields(struct http_connection *connection, const str
 		return status;
 	if (check_request_find(request, found, &count) != WEIR_OK)
 		return weir_json_fail(fields, error, "are in more than %d zones", CHECK_REQUEST_ZONES_MAX);
-	for (uint32_t i = 0; i < count; i++)
-		if (!exchange_add(&connection->exchange, found[i].zone, found[i].key, ask->cost, ask->peek))
+	for (uint32_t i = 0; i < count; i++) {
+		struct exchange *exchange = &connection->exchange;
+		if (!exchange_add(exchange, found[i].zone, found[i].key, ask->cost, ask->peek))
 			return weir_json_fail(fields, error, "ask too much: a request asks at most %d zones", CHECK_HTTP_ASKS_MAX);
+		exchange->asks[exchange->ask_count - 1].one_field = found[i].zone->key_count == 1;
+	}
 	return WEIR_OK;
 }
 
@@ -194,6 +197,13 @@ static bool write_answer(struct http_connection *connection, struct weir_json_wr
 	return passed || ask->shadow;
 }
 
+/* A key as the same text takes it. */
+static void write_key(struct weir_json_writer *json, const struct http_ask *ask, struct weir_span joined)
+{
+	char room[WEIR_KEY_MAX_BYTES];
+	weir_json_write_string(json, "key", ask->one_field ? check_key_value(joined, room) : joined);
+}
+
 /* One check, as members of an object that is open. @return whether it passed */
 static bool write_check(struct http_connection *connection, struct weir_json_writer *json,
                         const struct json_check *check)
@@ -207,8 +217,7 @@ static bool write_check(struct http_connection *connection, struct weir_json_wri
 		const struct http_ask *ask = &exchange->asks[check->first + i];
 		weir_json_write_object(json, NULL);
 		weir_json_write_words(json, "zone", ask->zone);
-		weir_json_write_string(json, "key",
-		                       (struct weir_span){.at = exchange->keys.at + ask->key, .length = ask->key_length});
+		write_key(json, ask, (struct weir_span){.at = exchange->keys.at + ask->key, .length = ask->key_length});
 		passed &= write_answer(connection, json, ask);
 		weir_json_write_end(json);
 	}

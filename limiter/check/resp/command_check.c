@@ -106,17 +106,18 @@ static bool redirect(struct connection *connection, uint32_t slot, const struct 
 	return true;
 }
 
-/* The joined key that is meant. @return WEIR_FULL: it has to wait; WEIR_INVALID: an error says why */
+/* The joined key that is meant. @param form  of the reply: to another limiter, which sends a joined key @return WEIR_FULL: it has to wait; WEIR_INVALID: an error says why */
 static enum weir_status find_key(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
-                                 struct weir_span *key, struct weir_error *error)
+                                 enum reply_form form, struct weir_span *key, struct weir_error *error)
 {
-	enum weir_status status = check_key(zone, given, NULL, key, error);
+	enum check_key_form key_form = form == REPLY_WHOLE ? CHECK_KEY_JOINED : CHECK_KEY_GIVEN;
+	enum weir_status status = check_key(zone, given, key_form, NULL, key, error);
 	if (status != WEIR_FULL)
 		return status;
 	char *room = key_room(connection);
 	if (room == NULL)
 		return WEIR_FULL;
-	status = check_key(zone, given, room, key, error);
+	status = check_key(zone, given, key_form, room, key, error);
 	if (status == WEIR_OK)
 		connection->keys_used += key->length;
 	return status;
@@ -126,7 +127,7 @@ enum weir_status check_can_be(const struct weir_zone *zone, struct weir_span giv
 {
 	char room[WEIR_KEY_MAX_BYTES];
 	struct weir_span key;
-	return check_key(zone, given, room, &key, error);
+	return check_key(zone, given, CHECK_KEY_GIVEN, room, &key, error);
 }
 
 struct check_ask *check_take(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
@@ -136,7 +137,7 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 	struct weir_error error;
 	struct owners_place place;
 	uint32_t moved;
-	enum weir_status status = find_key(connection, zone, given, &key, &error);
+	enum weir_status status = find_key(connection, zone, given, form, &key, &error);
 	*more = false;
 	if (status == WEIR_FULL)
 		return NULL;
