@@ -80,3 +80,16 @@ struct bucket_quota bucket_quota(const struct bucket_view *view, const struct we
 	quota.reset_after_ms = later(quota.reset_after_ms, held_ms);
 	return quota;
 }
+
+struct bucket_quota bucket_quota_settled(const struct bucket_view *view, const struct weir_zone *zone, int64_t t,
+                                         int64_t barred_until_ms)
+{
+	struct bucket_quota quota = bucket_quota(view, zone, t, 1, false, 0);
+	bool punished = penalty_until(view, zone) > t && bucket_decided_at(view) <= t;
+	int64_t held_ms = later(punished ? penalty_until(view, zone) : 0, barred_until_ms) - t;
+	if (held_ms <= 0)
+		return quota;
+	quota.remaining = 0;
+	quota.reset_after_ms = later(quota.reset_after_ms, held_ms);
+	return quota;
+}

@@ -23,4 +23,11 @@ struct bucket_quota {
 struct bucket_quota bucket_quota(const struct bucket_view *view, const struct weir_zone *zone, int64_t t, int64_t c,
                                  bool blocked, int64_t barred_until_ms);
 
+/**
+ * What is left behind a settlement at t, which is never refused: as behind an event that passed, but nothing while a
+ * penalty runs, or an operator blocks the key.
+ */
+struct bucket_quota bucket_quota_settled(const struct bucket_view *view, const struct weir_zone *zone, int64_t t,
+                                         int64_t barred_until_ms);
+
 #endif

@@ -23,8 +23,9 @@ struct copy_event {
 	const struct layout *layout; /* the zone's, or scaled */
 	int64_t t, cost, sent_ms;
 	int64_t clock_ms; /* not behind a check: what is forgotten when it comes back is forgotten when it is judged */
-	int64_t barred_until_ms; /* as an operator blocks the key; 0: he does not */
-	uint32_t thousandths;    /* of the zone's rates */
+	int64_t blocked_until_ms; /* as an operator blocks the key, or a network that it is in; 0: he does not */
+	int64_t barred_until_ms;  /* the same; of what is done, whose key alone is published, of that */
+	uint32_t thousandths;     /* of the zone's rates */
 	bool allowed, done;
 	const struct bucket_correction *correction; /* of a settlement; NULL: it is none */
 	enum bucket_answer answer;
@@ -61,13 +62,15 @@ static void ask_operators(struct shard *shard, struct copy_event *event, struct 
 	event->allowed = effect.allowed;
 	event->thousandths = effect.thousandths;
 	event->layout = shard_layout(shard, event->zone->layout->id, effect.thousandths);
+	if (effect.blocked) {
+		struct overrides_walk walk = {0};
+		event->blocked_until_ms = overrides_next(&shard->overrides, zone_id, key, event->t, &walk)->block.until_ms;
+	}
+	event->barred_until_ms = event->blocked_until_ms;
 	if (event->done) {
 		const struct override_setting *block =
 			overrides_block_after(&shard->overrides, zone_id, OVERRIDE_OF_KEY, key, event->t);
 		event->barred_until_ms = block != NULL ? block->until_ms : 0;
-	} else if (effect.blocked) {
-		struct overrides_walk walk = {0};
-		event->barred_until_ms = overrides_next(&shard->overrides, zone_id, key, event->t, &walk)->block.until_ms;
 	}
 }
 
@@ -135,15 +138,25 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 	return verdict.bits;
 }
 
-/* What a bucket would say of an event, without changing it. @return whether it is blocked */
+/*
+ * What a bucket would say of an event, without changing it: of a block what is told behind it, a decision that it would make
+ * and all; of a pass what is left before it. @return whether it is blocked
+ */
 static bool peek(struct shard *shard, struct bucket *bucket, const struct copy_event *event, struct bucket_view *view)
 {
 	struct bucket_work work;
 	shard_open(shard, bucket, 0, 0, event->layout, event->cost, &work);
 	bucket_work_detach(&work);
-	bool blocked = bucket_peek(&work, event->zone->zone, event->t, event->cost);
+	work.sent_ms = event->sent_ms;
+	bool barred = event->barred_until_ms != 0, over = bucket_peek(&work, event->zone->zone, event->t, event->cost);
+	bool blocked = !event->allowed && (over || barred);
+	if (blocked && event->cost > 0) {
+		struct bucket_verdict ignored = {.bits = 0};
+		bucket_judge(&work, event->zone->zone, event->t, event->cost, barred, ANSWER_NONE, &ignored);
+		bucket_open(&work.view, work.view.bucket, work.view.layout);
+	}
 	*view = work.view;
-	return !event->allowed && (blocked || event->barred_until_ms != 0);
+	return blocked;
 }
 
 /* Whether a limit would say nothing of an event, as it is late: then it passes, whatever was counted. */
@@ -337,7 +350,8 @@ static void settle_one(struct shard *shard, struct shard_check *check, struct fo
 	(void)judge_copy(shard, copy, event, &view);
 	event->correction = NULL; /* it ends with this function */
 	check->blocked = false;
-	check->quota = bucket_quota(&view, check->zone->zone, event->t, 1, false, event->barred_until_ms);
+	check->quota = event->allowed ? bucket_quota(&view, check->zone->zone, event->t, 1, false, 0)
+	                              : bucket_quota_settled(&view, check->zone->zone, event->t, event->blocked_until_ms);
 	pending_push(checks, &(struct pending_check){.t = event->t, .cost = check->cost, .copy = found->copy}, &settlement);
 }
 

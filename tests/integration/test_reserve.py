@@ -96,6 +96,30 @@ def test_an_override_that_began_and_ended_leaves_nothing_to_give_back(place):
     assert weir.stop() == 0, weir.said()
 
 
+def test_nothing_is_left_while_the_key_is_held_up(place):
+    """What was given back is of no use while a penalty, or an operator's block, goes on: the settlement says so, and a peek says
+    how long as the check does."""
+    zones = [{**zone("penalty", [sliding(4, "1m")], key=("user",)), "block_for": "10m"}, zone("plain", [sliding(4, "1m")], key=("user",))]
+    weir, client, _ = start(place, zones=zones)
+    reply = client.call("WEIR.RESERVE", "ann", "penalty", 4)
+    assert client.call("WEIR.PEEK", "ann", "penalty")[:4] == [1, 4, 0, 600000]
+    assert client.call("WEIR.CHECK", "ann", "penalty")[:4] == [1, 4, 0, 600000]
+    settled = client.call("WEIR.SETTLE", "ann", "penalty", reply[5], 0)
+    assert settled[:4] == [0, 4, 0, -1] and 590000 < settled[4] <= 600000, settled
+    assert client.call("WEIR.CHECK", "ann", "penalty")[0] == 1
+    reply = client.call("WEIR.RESERVE", "ann", "plain", 4)
+    done = place.run("block", "ann", "--zone", "plain", "--for", "1h", "--state", place.path("state"))
+    assert done.code() == 0, done.said()
+    until(lambda: client.call("WEIR.PEEK", "ann", "plain")[3] > 60000, "the key is blocked", running=weir)
+    settled = client.call("WEIR.SETTLE", "ann", "plain", reply[5], 0)
+    assert settled[:4] == [0, 4, 0, -1] and settled[4] > 3500000, settled
+    # Without either, what is given back is left.
+    reply = client.call("WEIR.RESERVE", "bob", "plain", 4)
+    assert client.call("WEIR.CHECK", "bob", "plain")[0] == 1
+    assert client.call("WEIR.SETTLE", "bob", "plain", reply[5], 1)[:3] == [0, 4, 3]
+    assert weir.stop() == 0, weir.said()
+
+
 def test_a_reservation_ends_at_its_estimate(place):
     weir, client, _ = start(place)
     reply = client.call("WEIR.RESERVE", "ann", "tokens", 100, 50)

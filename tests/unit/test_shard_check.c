@@ -14,7 +14,7 @@
 
 enum { STEPS = 400, POLICIES = 8, PAIRS_MAX = SCENE_EVENTS * SCENE_SET_ZONES, RECORDS = STEPS * 2, OWN = 99 };
 
-static uint64_t seen_passed, seen_blocked, seen_returned, seen_added;
+static uint64_t seen_passed, seen_blocked, seen_returned, seen_added, seen_peeked, seen_held;
 
 /* One message of the log. */
 struct record {
@@ -254,6 +254,36 @@ static void reserve(struct stage *stage, const struct shard_check *check, int64_
 	scene_reserved(&stage->scene, open->source, stage->position, zone->id, check->key);
 }
 
+/* Makes a check one of the same bucket as the one before it, whose answer says what this one's is. */
+static void follow_up(struct shard_check *check, const struct shard_check *before)
+{
+	check->zone = before->zone;
+	check->key = before->key;
+	check->cost = before->peek ? before->cost : 1;
+	check->peek = check->reserves = false;
+	check->settles = NULL;
+}
+
+/* Holds what was told of a peek, or of a settlement, against the check of its bucket that came next. */
+static void compare_with_next(const struct shard_check *told, const struct shard_check *next)
+{
+	if (told->state != SHARD_CHECK_JUDGED)
+		return;
+	if (told->settles != NULL) {
+		assert_false(next->blocked && told->quota.remaining > 0);
+		seen_held += next->blocked;
+		return;
+	}
+	assert_int_equal(told->blocked, next->blocked);
+	if (!told->blocked || told->cost == 0)
+		return;
+	assert_int_equal(told->quota.limit, next->quota.limit);
+	assert_int_equal(told->quota.remaining, next->quota.remaining);
+	assert_int_equal(told->quota.retry_after_ms, next->quota.retry_after_ms);
+	assert_int_equal(told->quota.reset_after_ms, next->quota.reset_after_ms);
+	seen_peeked++;
+}
+
 static void ask(struct stage *stage)
 {
 	static const int64_t costs[] = {1, 1, 1, 1, 2, 3, 33, 0};
@@ -262,6 +292,7 @@ static void ask(struct stage *stage)
 	uint8_t ids[8][WEIR_RESERVATION_ID_BYTES];
 	char keys[8][32];
 	uint32_t count = 1 + (uint32_t)below(stage, SCENE_SETS);
+	bool follows[8] = {false}; /* asks of the bucket of the one before it */
 	if (stage->open.frame.event_count + count > SCENE_EVENTS || stage->open.frame.key_count + count > SCENE_KEYS ||
 	    stage->open.frame.zone_set_count + count > SCENE_SETS)
 		send_checks(stage);
@@ -280,6 +311,12 @@ static void ask(struct stage *stage)
 			.peek = below(stage, 6) == 0,
 			.reserves = below(stage, 4) == 0,
 		};
+		follows[i] =
+			i > 0 && !follows[i - 1] && (checks[i - 1].peek || checks[i - 1].settles != NULL) && below(stage, 2);
+		if (follows[i]) {
+			follow_up(&checks[i], &checks[i - 1]);
+			continue;
+		}
 		const struct scene_reservation *settled = scene_settled(&stage->scene, checks[i].zone->zone->id, checks[i].key);
 		if (settled == NULL || below(stage, 4) != 0)
 			continue;
@@ -305,6 +342,8 @@ static void ask(struct stage *stage)
 			continue;
 		}
 		assert_int_equal(checks[i].state, SHARD_CHECK_JUDGED);
+		if (follows[i])
+			compare_with_next(&checks[i - 1], &checks[i]);
 		assert_true(checks[i].quota.remaining >= 0 && checks[i].quota.remaining <= checks[i].quota.limit);
 		if (checks[i].peek)
 			continue;
@@ -604,6 +643,7 @@ static void answers_and_buckets_are_those_of_the_model(void **state)
 	(void)state;
 	run_stages(false);
 	assert_true(seen_passed > 0 && seen_blocked > 0 && seen_returned > 0 && seen_added > 0);
+	assert_true(seen_peeked > 0 && seen_held > 0);
 }
 
 static void alone_they_are_answered_as_if_nothing_was_under_way(void **state)
