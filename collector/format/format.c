@@ -206,6 +206,13 @@ static void settle_path(struct format *format, struct weir_record *record)
 		path->at = NULL;
 }
 
+static void settle_host(struct format *format, struct weir_record *record)
+{
+	struct weir_span *host = &record->fields[WEIR_FIELD_HOST];
+	if (host->at != NULL && host->length > 0)
+		*host = weir_served_host(*host, format->host_text);
+}
+
 static bool settle_client(struct format *format, struct weir_record *record)
 {
 	struct weir_span header = record->fields[weir_client_ip_header(format->client_ip)];
@@ -222,6 +229,8 @@ enum format_reason format_settle(struct format *format, struct weir_record *reco
 		settle_ip(format, record);
 	if (format->settles_path)
 		settle_path(format, record);
+	if (format->settles_host)
+		settle_host(format, record);
 	return FORMAT_OK;
 }
 

@@ -19,6 +19,7 @@
 #include "common/bytes/address.h"
 #include "common/json/json.h"
 #include "common/record/record.h"
+#include "common/record/served_host.h"
 #include "common/record/served_path.h"
 
 enum { FORMAT_LINE_MAX_BYTES = 1 << 20, FORMAT_HELP_BYTES = 256 };
@@ -53,7 +54,7 @@ struct format {
 	bool cut;
 	bool takes_cut;
 	/* What format_settle() needs: which of the fields below are wanted, and room for what is not in the line. */
-	bool settles, settles_ip, settles_path;
+	bool settles, settles_ip, settles_path, settles_host;
 	const char *ip_name; /* the log's own name of the ip, where the options say it; NULL: the format knows it */
 	bool reads_objects;  /* lines are objects of JSON */
 	int target;          /* the field "target" where it is wanted, or -1 */
@@ -61,6 +62,7 @@ struct format {
 	struct weir_served_path_room path_room;
 	struct unescape_scratch header_room;
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
+	char host_text[WEIR_SERVED_HOST_BYTES];
 };
 
 /**

@@ -215,7 +215,8 @@ static void settle_fields(struct format_options *options, struct format *format)
 		options->fields.wanted |= UINT64_C(1) << WEIR_FIELD_PATH;
 	format->settles_path = format_wants(options, WEIR_FIELD_PATH);
 	format->settles_ip = format_wants(options, WEIR_FIELD_IP);
-	format->settles = format->settles_ip || format->settles_path || format->client_ip != NULL;
+	format->settles_host = format_wants(options, WEIR_FIELD_HOST);
+	format->settles = format->settles_ip || format->settles_path || format->settles_host || format->client_ip != NULL;
 }
 
 static enum weir_status read_cost(struct format_options *options, const struct weir_json *config,

@@ -152,9 +152,18 @@ static void take_path(struct loading *loading, struct weir_span word)
 	weir_field_value_room_deinit(&room);
 }
 
+/* A host likewise, with stars, too. */
+static void take_host(struct loading *loading, struct weir_span word)
+{
+	char room[WEIR_SERVED_HOST_BYTES];
+	struct weir_span host = word.length > 0 ? weir_served_host(word, room) : word;
+	if (!weir_span_equal(host, word))
+		take_word(loading, host);
+}
+
 struct weir_exempt_list *weir_exempt_list_of_zone(const struct weir_zone *zone)
 {
-	bool paths = weir_zone_counts_by(zone, "path");
+	bool paths = weir_zone_counts_by(zone, "path"), hosts = weir_zone_counts_by(zone, "host");
 	struct loading loading = {.shared = new_list(""), .wildcards_most = UINT64_MAX};
 	for (uint32_t i = 0; i < zone->exempt_network_count; i++)
 		take_network(&loading, &zone->exempt_networks[i]);
@@ -162,6 +171,8 @@ struct weir_exempt_list *weir_exempt_list_of_zone(const struct weir_zone *zone)
 		take_word(&loading, weir_span_of(zone->exempt_words[i]));
 		if (paths)
 			take_path(&loading, weir_span_of(zone->exempt_words[i]));
+		if (hosts)
+			take_host(&loading, weir_span_of(zone->exempt_words[i]));
 	}
 	weir_word_set_init(&loading.shared->list.words, loading.words, loading.word_count);
 	free(loading.words);

@@ -68,15 +68,19 @@ static void init_networks(struct weir_filter_field *field, const struct weir_mat
 	free(all);
 }
 
-/* A path as records have it, of one that may be written as clients write theirs; kept behind `room`, which is moved. */
-static struct weir_span path_word(struct weir_span text, char **room)
+/* A value as records have the field, of one that may be written as clients write theirs; kept behind `room`, which is moved. */
+static struct weir_span settled_value(uint32_t field, struct weir_span text, char **room)
 {
 	struct weir_field_value_room value_room = {0};
-	struct weir_span path = weir_field_value_of_path(text, &value_room);
-	if (!weir_span_equal(path, text)) {
-		memcpy(*room, path.at, path.length);
-		text = (struct weir_span){.at = *room, .length = path.length};
-		*room += path.length;
+	struct weir_span value = text;
+	if (field == WEIR_FIELD_PATH)
+		value = weir_field_value_of_path(text, &value_room);
+	else if (field == WEIR_FIELD_HOST && text.length > 0)
+		value = weir_field_value(field, text, &value_room);
+	if (!weir_span_equal(value, text)) {
+		memcpy(*room, value.at, value.length);
+		text = (struct weir_span){.at = *room, .length = value.length};
+		*room += value.length;
 	}
 	weir_field_value_room_deinit(&value_room);
 	return text;
@@ -87,17 +91,21 @@ static void init_values(struct weir_filter_field *field, const struct weir_match
 	struct weir_span *words = weir_alloc(match->value_count, sizeof *words);
 	uint32_t word_count = 0;
 	size_t bytes = 0;
-	for (uint32_t i = 0; field->field == WEIR_FIELD_PATH && i < match->value_count; i++)
+	bool hosts = field->field == WEIR_FIELD_HOST, settles = hosts || field->field == WEIR_FIELD_PATH;
+	for (uint32_t i = 0; settles && i < match->value_count; i++)
 		bytes += match->values[i].length;
-	field->paths = bytes > 0 ? weir_alloc(bytes, 1) : NULL;
-	char *room = field->paths;
+	field->settled = bytes > 0 ? weir_alloc(bytes, 1) : NULL;
+	char *room = field->settled;
 	field->wildcards = weir_alloc(match->value_count, sizeof *field->wildcards);
 	for (uint32_t i = 0; i < match->value_count; i++) {
 		struct weir_span text = {.at = match->values[i].text, .length = match->values[i].length};
-		if (match->values[i].wildcard)
+		bool wildcard = match->values[i].wildcard;
+		if (room != NULL && (hosts || !wildcard))
+			text = settled_value(field->field, text, &room);
+		if (wildcard)
 			wildcard_init(&field->wildcards[field->wildcard_count++], text);
 		else
-			words[word_count++] = room != NULL ? path_word(text, &room) : text;
+			words[word_count++] = text;
 	}
 	weir_word_set_init(&field->words, words, word_count);
 	init_networks(field, match);
@@ -134,7 +142,7 @@ void weir_record_filter_deinit(struct weir_record_filter *filter)
 			wildcard_deinit(&field->wildcards[k]);
 		free(field->wildcards);
 		free(field->statuses);
-		free(field->paths);
+		free(field->settled);
 		weir_word_set_deinit(&field->words);
 		weir_network_set_deinit(&field->networks);
 	}

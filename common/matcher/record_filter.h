@@ -20,8 +20,8 @@ struct weir_filter_field {
 	uint64_t *statuses; /* a bit each; NULL but for the field "status" */
 	struct weir_network_set networks;
 	bool has_networks;
-	bool negated; /* it must be none of them; an absent one is none */
-	char *paths;  /* the bytes of words that are paths in another form than the policy has them; NULL: there are none */
+	bool negated;  /* it must be none of them; an absent one is none */
+	char *settled; /* the bytes of paths and hosts in another form than the policy has them; NULL: there are none */
 };
 
 struct weir_record_filter {

@@ -17,7 +17,7 @@ from support import cases, metrics
 from support.check_http import Caller, Weir
 from support.checks import Raw, crowd
 from support.place import PATIENCE_S, free_port, until
-from support.traffic import sliding, zone
+from support.traffic import burst, sliding, source, zone
 
 SITE = zone("site", [sliding(3, "1h")], key=["ip"])
 LOGIN = zone("login", [sliding(1, "1m")], key=["ip"], match={"method": "POST", "path": "/login"})
@@ -108,6 +108,26 @@ def test_hops_in_several_lines_are_one_list(place):
         with Caller(weir.port) as caller:
             assert caller.check(zone="site", key=client.decode(), peek=True)[1]["remaining"] == 1, path
             assert caller.check(zone="site", key="192.0.2.1", peek=True)[1]["remaining"] == 3, path
+    weir.stop()
+
+
+def test_a_host_has_one_form_in_requests_and_in_lines(place):
+    """A client cannot step out of a zone, or have a bucket more, by the way it writes its host."""
+    zones = [zone("api", [sliding(9, "1h")], key=["ip"], match={"host": ["API.example.com"]}), zone("each", [sliding(9, "1h")], key=["host"])]
+    line = burst("ann", 1, int(time.time() * 1000), ip="192.0.2.7", host="Api.example.com.:443")
+    weir = Weir(place, zones, sources=[source(place.write("hosts.log", line))])
+    with Caller(weir.port) as caller:
+        def left(name, key):
+            return caller.check(zone=name, key=key, peek=True)[1].get("remaining")
+        until(lambda: left("each", "api.example.com") == 8 and left("api", "192.0.2.7") == 8, "the line is counted", running=weir.process)
+        for i, host in enumerate(("api.example.com", "API.example.com", "api.example.com:443", "api.example.com.")):
+            assert caller.ask("/v1/envoy/", Host=host, x_forwarded_for="192.0.2.7")[0] == 200
+            forwarded = {"x_forwarded_method": "GET", "x_forwarded_uri": "/", "x_forwarded_host": host, "x_forwarded_for": "192.0.2.7"}
+            if i < 3:
+                assert caller.ask("/v1/forwarded", **forwarded)[0] == 200
+        assert caller.ask("/v1/envoy/", Host="aPI.example.com", x_forwarded_for="192.0.2.7")[0] == 200
+        assert left("each", "api.example.com") == 0 and left("api", "192.0.2.7") == 0
+        assert caller.check(fields={"ip": "192.0.2.8", "host": "API.EXAMPLE.COM"})[1]["allowed"] is False
     weir.stop()
 
 

@@ -103,6 +103,37 @@ static void finds_zones_as_of_a_log_line(void **state)
 	weir_policy_free(policy);
 }
 
+static void a_host_counts_once_however_it_is_written(void **state)
+{
+	(void)state;
+	static const char *const hosts[] = {"api.example.com", "API.example.com", "api.example.com:443", "api.example.com.",
+	                                    "Api.Example.com.:8443"};
+	struct check_request *request = new_request();
+	struct weir_policy *policy = policy_of(
+		"[{\"name\": \"api\", \"key\": [\"host\"], \"match\": {\"host\": [\"Api.example.com\"]}, "
+		"\"exempt\": [\"WWW.example.com\"], " LIMIT "},"
+		"{\"name\": \"each\", \"key\": [\"host\"], \"exempt\": [\"WWW.example.com\"], " LIMIT "},"
+		"{\"name\": \"some\", \"key\": [\"host\"], \"match\": {\"host\": {\"is\": [\"*.Example.COM\"], \"not\": "
+		"[\"WWW.example.com:80\"]}}, " LIMIT "}]",
+		1);
+	for (size_t i = 0; i < 2 * sizeof hosts / sizeof *hosts; i++) {
+		begin(request, policy);
+		if (i % 2 == 0)
+			set(request, "host", hosts[i / 2]);
+		else
+			header(request, "Host", hosts[i / 2]);
+		assert_string_equal(found(request), "api=api.example.com each=api.example.com some=api.example.com");
+	}
+	begin(request, policy);
+	set(request, "host", "www.example.COM");
+	assert_string_equal(found(request), "");
+	begin(request, policy);
+	set(request, "host", "[::1]:8443");
+	assert_string_equal(found(request), "each=[::1]");
+	check_request_free(request);
+	weir_policy_free(policy);
+}
+
 static void zones_of_log_lines_alone_are_not_asked(void **state)
 {
 	(void)state;
@@ -183,8 +214,11 @@ static void says_what_is_wrong_with_client_ip(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_zones_as_of_a_log_line),      cmocka_unit_test(zones_of_log_lines_alone_are_not_asked),
-		cmocka_unit_test(walks_over_trusted_hops),           cmocka_unit_test(follows_the_policy),
+		cmocka_unit_test(finds_zones_as_of_a_log_line),
+		cmocka_unit_test(a_host_counts_once_however_it_is_written),
+		cmocka_unit_test(zones_of_log_lines_alone_are_not_asked),
+		cmocka_unit_test(walks_over_trusted_hops),
+		cmocka_unit_test(follows_the_policy),
 		cmocka_unit_test(says_what_is_wrong_with_client_ip),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

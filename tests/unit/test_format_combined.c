@@ -316,6 +316,11 @@ static void assert_settled(const struct weir_record *record, const struct weir_r
 		fail_msg("\"%.*s\" instead of \"%.*s\"", (int)record->fields[WEIR_FIELD_PATH].length,
 		         record->fields[WEIR_FIELD_PATH].at, (int)path.length, path.at);
 	weir_served_path_room_deinit(&room);
+	char host_text[WEIR_SERVED_HOST_BYTES];
+	struct weir_span host = expected->fields[WEIR_FIELD_HOST];
+	if (host.at != NULL)
+		host = weir_served_host(host, host_text);
+	assert_true(weir_span_equal(record->fields[WEIR_FIELD_HOST], host));
 }
 
 typedef enum format_reason (*parse_function)(struct format *format, const char *line, uint32_t length,
@@ -375,7 +380,7 @@ static void assert_is_the_grammar(parse_function parse)
 		assert_int_equal(fixture.record.time_ms, expected.time_ms);
 		assert_settled(&fixture.record, &expected);
 		for (uint32_t i = 0; i < fixture.fields.count; i++) {
-			if (i == WEIR_FIELD_IP || i == WEIR_FIELD_PATH)
+			if (i == WEIR_FIELD_IP || i == WEIR_FIELD_PATH || i == WEIR_FIELD_HOST)
 				continue;
 			if (fixture.record.fields[i].at != expected.fields[i].at ||
 			    fixture.record.fields[i].length != expected.fields[i].length)

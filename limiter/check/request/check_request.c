@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/matcher/matcher.h"
 #include "common/record/client_ip.h"
+#include "common/record/served_host.h"
 #include "common/record/served_path.h"
 
 #include <assert.h>
@@ -35,6 +36,7 @@ struct check_request {
 	struct weir_record record;
 	uint64_t given; /* bits: its fields that were given, empty ones among them */
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
+	char host_text[WEIR_SERVED_HOST_BYTES];
 	struct weir_served_path_room path_room;
 };
 
@@ -255,7 +257,7 @@ static enum weir_status refuse_crowd(struct check_request *request)
 
 enum weir_status check_request_find(struct check_request *request, struct check_found *found, uint32_t *count)
 {
-	struct weir_span *path = &request->record.fields[WEIR_FIELD_PATH];
+	struct weir_span *path = &request->record.fields[WEIR_FIELD_PATH], *host = &request->record.fields[WEIR_FIELD_HOST];
 	struct weir_matched matched;
 	*count = 0;
 	if (request->record.ip == WEIR_RECORD_IP_UNTOLD)
@@ -265,6 +267,8 @@ enum weir_status check_request_find(struct check_request *request, struct check_
 		if (path->length == 0)
 			path->at = NULL;
 	}
+	if (host->at != NULL)
+		*host = weir_served_host(*host, request->host_text);
 	weir_matcher_match(request->matcher, &request->record, &matched);
 	for (uint32_t i = 0; i < matched.event_count; i++)
 		for (uint32_t k = 0; k < matched.events[i].zone_count; k++) {

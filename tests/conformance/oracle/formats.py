@@ -8,6 +8,7 @@ to the log: `fields` of the format renames, everything else keeps its name.
 import re
 
 import addresses
+import hosts
 import parse_json
 import paths
 import times
@@ -37,6 +38,8 @@ class Record:
         value = self._field(name)
         if name == "path":
             return None if value is None else paths.served(value)
+        if name == "host":
+            return hosts.served(value) if value else value
         if name == "target":
             return self._field("path") if value is None else value
         return addresses.canonical(value) if name == "ip" and value is not None else value

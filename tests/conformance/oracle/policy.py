@@ -4,6 +4,7 @@
 import re
 
 import addresses
+import hosts
 import paths
 
 _DURATION = re.compile(r"([0-9]+)(ms|s|m|h|d)")
@@ -41,6 +42,8 @@ class Filter:
                 listed = listed if isinstance(listed, list) else [listed]
                 if name == "path":
                     listed = [as_path(value.encode()).decode("utf-8", "surrogateescape") for value in listed]
+                if name == "host":
+                    listed = [hosts.served(value.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape") for value in listed]
                 self.tests.append((name, listed, how == "is"))
 
     def matches(self, record):
