@@ -395,6 +395,18 @@ def test_what_may_count_twice_is_said(place):
     assert "zones[0].feed" not in warnings(place, zones, [source(place.write("few.log", b""))])
 
 
+def test_a_zone_of_checks_that_nobody_asks_is_said(place):
+    asked = [zone("asked", [sliding(5, "1h")], feed="check")]
+    named = [zone("asked", [sliding(5, "1h")], feed="check", sources=["nginx"])]
+    log = [source(place.write("few.log", b""), name="nginx")]
+    assert "nobody listens for them: set listen.resp" in warnings(place, asked, log)["zones[0].feed"]
+    for listen in ({"resp": "127.0.0.1:0"}, {"grpc": "127.0.0.1:0"}, {"check_http": "127.0.0.1:0"}):
+        assert "zones[0].feed" not in warnings(place, asked, log, listen=listen)
+        assert "no request by HTTP or gRPC is in it" in warnings(place, named, log, listen=listen)["zones[0].feed"]
+    cluster = {"bus": {"type": "kafka", "brokers": "k1:9092"}, "store": {"type": "mysql", "host": "db.example"}}
+    assert "zones[0].feed" not in warnings(place, asked, **cluster)
+
+
 def test_what_a_start_refuses_of_checks_is_a_mistake(place):
     """Whatever is listened on: a rule that nobody reads yet is a mistake, too."""
     site, listed = [zone("site", [sliding(5, "1h")])], ["10.0.0.0/8"]
