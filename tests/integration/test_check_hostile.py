@@ -6,6 +6,7 @@ somebody who asks beside him, by each surface, is answered all the time."""
 import contextlib
 import json
 import os
+import random
 import resource
 import socket
 import struct
@@ -57,7 +58,8 @@ class Weir:
         rls = GrpcCaller(self.grpc, metadata=metadata)
         asked = {"resp": lambda: redis.call("WEIR.PEEK", "somebody", "site"),
                  "http": lambda: http.check(zone="site", key="somebody", peek=True),
-                 "grpc": lambda: rls.ask(descriptor(0, user="somebody"))}
+                 # keys of either thread: some calls wait for the other one
+                 "grpc": lambda: rls.ask(descriptor(0, user=f"somebody-{random.randrange(16)}"))}
         for ask in asked.values():
             ask()
         self.base = self.process.peak_bytes()

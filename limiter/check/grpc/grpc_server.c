@@ -151,9 +151,9 @@ static void set_timer(struct grpc_server *server)
 	link_loop_tick(&server->loop, tick_ms);
 }
 
-static void pass_time(struct grpc_server *server)
+/* Looks at all connections, once in a while. Not by the timer alone, as that is set anew whenever calls begin to wait. */
+static void look(struct grpc_server *server)
 {
-	calls_expire(server);
 	if (server->now_ms < server->look_ms)
 		return;
 	server->look_ms = server->now_ms + LOOK_MS;
@@ -168,7 +168,7 @@ static void take_event(struct grpc_server *server, const struct epoll_event *eve
 	struct grpc_connection *connection = event->data.ptr;
 	switch (link_event_of(&server->loop, event)) {
 	case LINK_EVENT_NONE: return;
-	case LINK_EVENT_TIME: pass_time(server); return;
+	case LINK_EVENT_TIME: calls_expire(server); return;
 	case LINK_EVENT_LISTENER: accept_some(server, link_listener_of(event->data.u64)); return;
 	case LINK_EVENT_CONNECTION: break;
 	}
@@ -209,6 +209,7 @@ void grpc_server_turn(struct grpc_server *server, int timeout_ms)
 	read_pending(server);
 	for (int i = 0; i < count; i++)
 		take_event(server, &events[i]);
+	look(server);
 	grpc_server_ask(server);
 	finish_touched(server);
 	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
