@@ -101,8 +101,7 @@ static struct weir_span part_value(const struct weir_key_part *part, const struc
 	return network_text(part, *address, text);
 }
 
-/* Appends a value to scratch; gives the end, or NULL where it does not fit. */
-static char *append_value(char *at, const char *end, struct weir_span value)
+char *weir_key_append(char *at, const char *end, struct weir_span value)
 {
 	if (!weir_scan_has(value.at, value.length, '|', '\\')) {
 		if (value.length > (size_t)(end - at))
@@ -150,7 +149,7 @@ static char *join_values(const struct weir_key_template *template, const struct 
 				return NULL;
 			*at++ = '|';
 		}
-		at = append_value(at, end, part_value(&template->parts[i], record, cache, text));
+		at = weir_key_append(at, end, part_value(&template->parts[i], record, cache, text));
 		if (at == NULL)
 			return NULL;
 	}

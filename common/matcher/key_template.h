@@ -75,6 +75,8 @@ static inline bool weir_key_template_present(const struct weir_key_template *tem
 	return present;
 }
 
+/** Writes a value as it stands in a key, `|` and `\` with a `\` before them. @return the end; NULL: it does not fit */
+char *weir_key_append(char *at, const char *end, struct weir_span value);
 /** A value of more than WEIR_KEY_VALUE_WHOLE_BYTES as it stands in a key that would be too long. @return text */
 struct weir_span weir_key_shorten(struct weir_span value, char text[WEIR_KEY_VALUE_WHOLE_BYTES]);
 

@@ -127,18 +127,13 @@ static bool settle_values(const struct weir_zone *zone, struct value *values)
 	return same;
 }
 
-/* @return the end; NULL: it does not fit */
-static char *put_value(char *at, const char *end, struct weir_span value, bool escaped)
+/* What stands in a key as it is. @return the end; NULL: it does not fit */
+static char *put_whole(char *at, const char *end, struct weir_span value)
 {
-	for (uint32_t i = 0; i < value.length; i++) {
-		bool escape = !escaped && (value.at[i] == '|' || value.at[i] == '\\');
-		if (end - at < 1 + escape)
-			return NULL;
-		if (escape)
-			*at++ = '\\';
-		*at++ = value.at[i];
-	}
-	return at;
+	if (value.length > (size_t)(end - at))
+		return NULL;
+	memcpy(at, value.at, value.length); /* none is empty */
+	return at + value.length;
 }
 
 /* Joins what is counted. @return the end; NULL: it does not fit */
@@ -148,9 +143,10 @@ static char *put_values(const struct value *values, uint32_t count, char *room)
 	const char *end = room + WEIR_KEY_MAX_BYTES;
 	for (uint32_t i = 0; i < count && at != NULL; i++) {
 		if (i > 0)
-			at = put_value(at, end, weir_span_of("|"), true);
+			at = put_whole(at, end, weir_span_of("|"));
 		if (at != NULL)
-			at = put_value(at, end, values[i].counted, values[i].escaped);
+			at =
+				values[i].escaped ? put_whole(at, end, values[i].counted) : weir_key_append(at, end, values[i].counted);
 	}
 	return at;
 }

@@ -71,10 +71,11 @@ static enum weir_status add_policy(void *context, uint64_t version, struct weir_
 	return policy_registry_add(adding->registry, version, text, adding->error);
 }
 
-static enum weir_status load_policies(struct checkpoint_job *job, struct weir_store *store)
+enum weir_status checkpoint_read_policies(struct weir_store *store, struct policy_registry *registry,
+                                          struct weir_error *error)
 {
-	struct adding adding = {.registry = job->registry, .error = &job->error};
-	return store->ops->policy_each(store, policy_registry_newest(job->registry) + 1, add_policy, &adding, &job->error);
+	struct adding adding = {.registry = registry, .error = error};
+	return store->ops->policy_each(store, policy_registry_newest(registry) + 1, add_policy, &adding, error);
 }
 
 /*
@@ -84,7 +85,7 @@ static enum weir_status load_policies(struct checkpoint_job *job, struct weir_st
 static enum weir_status take(struct checkpoint_job *job, struct weir_store *store)
 {
 	struct weir_error *error = &job->error;
-	enum weir_status status = load_policies(job, store);
+	enum weir_status status = checkpoint_read_policies(store, job->registry, error);
 	job->retry_ms = NO_POLICY_WAIT_MS;
 	if (status == WEIR_OK && policy_registry_newest(job->registry) == 0)
 		return weir_fail(error, WEIR_AGAIN, "no policy yet");
@@ -96,7 +97,7 @@ static enum weir_status take(struct checkpoint_job *job, struct weir_store *stor
 	}
 	if (status == WEIR_OK)
 		status = checkpoint_take(job->partition_stored, store, job->partition, &job->state, &job->extra, error);
-	return status == WEIR_OK ? load_policies(job, store) : status;
+	return status == WEIR_OK ? checkpoint_read_policies(store, job->registry, error) : status;
 }
 
 static enum weir_status try_job(struct checkpoint_job *job, struct weir_store *store)
@@ -104,7 +105,7 @@ static enum weir_status try_job(struct checkpoint_job *job, struct weir_store *s
 	switch (job->kind) {
 	case CHECKPOINT_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, NULL, 0, &job->error);
 	case CHECKPOINT_TAKE: return take(job, store);
-	case CHECKPOINT_POLICIES: return load_policies(job, store);
+	case CHECKPOINT_POLICIES: return checkpoint_read_policies(store, job->registry, &job->error);
 	case CHECKPOINT_ANNOUNCE: return handover_announce(store, job->partition, job->epoch, job->left, &job->error);
 	default:
 		checkpoint_blobs_deinit(&job->blobs);

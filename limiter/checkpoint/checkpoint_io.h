@@ -93,6 +93,10 @@ void checkpoint_io_failure(struct checkpoint_io *io, char *text, size_t bytes);
 /** Does the jobs submitted so far, trying failed ones only once more; then joins the thread and frees. */
 void checkpoint_io_stop(struct checkpoint_io *io);
 
+/** Reads the policies that a registry lacks. @return WEIR_OK; WEIR_IO; else what one of them is that cannot be used */
+WEIR_MUST_USE enum weir_status checkpoint_read_policies(struct weir_store *store, struct policy_registry *registry,
+                                                        struct weir_error *error);
+
 /** @param wake  an eventfd that outlives it, written at each answer; -1: none */
 void checkpoint_replies_init(struct checkpoint_replies *replies, int wake);
 /** The next job that is done, or NULL. Returned, the caller frees it with checkpoint_job_free(). */

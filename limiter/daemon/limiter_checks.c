@@ -14,6 +14,7 @@
 #include "limiter/check/request/check_request.h"
 #include "limiter/check/resp/resp_server.h"
 #include "limiter/check/surfaces.h"
+#include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/daemon/checks_by_zone.h"
 #include "limiter/daemon/checks_grpc.h"
 #include "limiter/daemon/checks_http.h"
@@ -334,25 +335,11 @@ static void found(void *context, uint32_t place)
 	forward_reach(context, place);
 }
 
-struct adding {
-	struct policy_registry *registry;
-	struct weir_error *error;
-};
-
-static enum weir_status add_policy(void *context, uint64_t version, struct weir_span text)
-{
-	struct adding *adding = context;
-	return policy_registry_add(adding->registry, version, text, adding->error);
-}
-
 /* Which zones a request is in, and whether there is one of a name, is decided here: a partition's log tells its owner alone. */
 static enum weir_status read_policies(void *context, struct weir_store *store, struct weir_error *error)
 {
-	struct limiter_checks *checks = context;
-	struct policy_registry *registry = checks->cluster.registry;
-	struct adding adding = {.registry = registry, .error = error};
-	enum weir_status status =
-		store->ops->policy_each(store, policy_registry_newest(registry) + 1, add_policy, &adding, error);
+	const struct limiter_checks *checks = context;
+	enum weir_status status = checkpoint_read_policies(store, checks->cluster.registry, error);
 	return status == WEIR_IO ? status : WEIR_OK; /* one that cannot be read is told of where a partition needs it */
 }
 
