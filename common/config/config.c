@@ -83,14 +83,14 @@ static enum weir_status read_advertised(const struct weir_json *checks, struct w
 	return WEIR_OK;
 }
 
-/* Where checks are taken. */
+/* Where checks are taken. @param guarded  nobody asks there who does not know a password */
 static enum weir_status read_checks_place(const struct weir_json *at, const char *text, int example, char **host,
-                                          uint16_t *port, const struct weir_config *config, struct weir_error *error)
+                                          uint16_t *port, bool guarded, struct weir_error *error)
 {
 	enum weir_status status = read_place(at, text, example, host, port, error);
 	if (status != WEIR_OK || text == NULL)
 		return status;
-	if (config->checks.password.value == NULL && !weir_listen_is_loopback(*host))
+	if (!guarded && !weir_listen_is_loopback(*host))
 		return weir_json_fail(at, error,
 		                      "must be a loopback address such as \"127.0.0.1:%d\" unless checks.password is set: "
 		                      "anyone who can reach it can use up everyone's limits",
@@ -135,17 +135,19 @@ static enum weir_status read_listen(const struct weir_json *root, struct weir_co
 	struct weir_json http = weir_json_member(&listen, "http"), resp = weir_json_member(&listen, "resp");
 	struct weir_json grpc = weir_json_member(&listen, "grpc");
 	struct weir_json check_http = weir_json_member(&listen, "check_http");
+	bool has_password = config->checks.password.value != NULL;
 	enum weir_status status =
 		read_place(&http, config->listen.http, 9464, &config->listen.http_host, &config->listen.http_port, error);
 	if (status == WEIR_OK)
-		status = read_checks_place(&resp, config->listen.resp, 6390, &config->listen.resp_host,
-		                           &config->listen.resp_port, config, error);
+		status =
+			read_checks_place(&resp, config->listen.resp, 6390, &config->listen.resp_host, &config->listen.resp_port,
+		                      has_password || config->checks.users.value != NULL, error);
 	if (status == WEIR_OK)
 		status = read_checks_place(&grpc, config->listen.grpc, 8081, &config->listen.grpc_host,
-		                           &config->listen.grpc_port, config, error);
+		                           &config->listen.grpc_port, has_password, error);
 	if (status == WEIR_OK)
 		status = read_checks_place(&check_http, config->listen.check_http, 8082, &config->listen.check_http_host,
-		                           &config->listen.check_http_port, config, error);
+		                           &config->listen.check_http_port, has_password, error);
 	if (status == WEIR_OK)
 		status = check_places(&listen, config, error);
 	if (status == WEIR_OK)

@@ -128,6 +128,7 @@ struct weir_config {
 		int64_t connections;        /* of one thread */
 		struct weir_json client_ip; /* of requests, as in a format (common/record/client_ip.h) */
 		struct weir_json password;  /* a secret: weir_json_secret() */
+		struct weir_json users;     /* of listen.resp (limiter/check/resp/resp_users.h) */
 	} checks;
 	struct {
 		int level; /* enum weir_log_level */

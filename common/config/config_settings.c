@@ -182,6 +182,9 @@ static const struct setting settings[] = {
      "connections that a worker thread takes at most"},
 	{"checks", "password", SECRET, AT(checks.password), NULL, 0, 0, NULL, "none: checks are taken on loopback only",
      "what clients must give: by RESP to AUTH or HELLO, as user `default`, by HTTP and gRPC as `authorization: Bearer PASSWORD`: text, `{\"file\": …}` or `{\"env\": …}`"},
+	{"checks", "users", OBJECT, AT(checks.users), NULL, 0, 0, NULL, "none",
+     "further users of `listen.resp` by their names: `{\"shop\": {\"password\": {\"env\": \"SHOP\"}, \"zones\": [\"api\"]}}`; without "
+     "`zones` a user may ask in all"},
 	{"checks", "tls", FLAG, AT(checks.tls), "false", 0, 0, NULL, NULL,
      "speak TLS on `listen.resp`, `listen.grpc` and `listen.check_http`, with `listen.certificate`; limiters then ask each other by TLS, too"},
 	{"checks", "ca", TEXT, AT(checks.ca), NULL, 0, 0, NULL, "the system's",

@@ -139,8 +139,8 @@ struct limiter_checks {
 	struct weir_http_tls_server *tls; /* NULL: plain */
 	int64_t look_ms;                  /* monotonic: when its files are looked at next */
 	char *password;                   /* NULL: none is asked for */
-	struct resp_user user;
-	uint16_t port; /* that the first worker listens on; the others follow it */
+	struct resp_users users;          /* of listen.resp; none: whoever connects may ask */
+	uint16_t port;                    /* that the first worker listens on; the others follow it */
 	uint32_t surface_count;
 	struct resp_server **surfaces; /* by worker; each is its worker's; NULL: no listen.resp */
 	struct checks_grpc *grpc;      /* NULL: no listen.grpc */
@@ -190,8 +190,8 @@ static enum weir_status open_resp(struct limiter_checks *checks, uint32_t worker
 {
 	struct resp_options options = {
 		.judge = *judge,
-		.users = checks->password != NULL ? &checks->user : NULL,
-		.user_count = checks->password != NULL ? 1 : 0,
+		.users = checks->users.at,
+		.user_count = checks->users.count,
 		.connections = (uint32_t)checks->config->checks.connections,
 		.on_unavailable = (enum weir_on_unavailable)checks->config->checks.on_unavailable,
 		.durable = checks->config->checks.durable,
@@ -252,7 +252,8 @@ static enum weir_status read_secrets(struct limiter_checks *checks, struct weir_
 	enum weir_status status = WEIR_OK;
 	if (config->checks.password.value != NULL)
 		status = weir_json_password(&config->checks.password, &checks->password, error);
-	checks->user = (struct resp_user){.name = "default", .password = checks->password};
+	if (status == WEIR_OK)
+		status = resp_users_open(checks->password, &config->checks.users, &checks->users, error);
 	if (status == WEIR_OK && config->checks.tls) {
 		const struct weir_http_tls files = weir_daemon_tls(config);
 		status = weir_http_tls_open(&files, checks->log, &checks->tls, error);
@@ -382,6 +383,12 @@ enum weir_status limiter_checks_check(const struct weir_config *config, struct w
 	enum weir_status status = check_request_new(&options, &request, error);
 	if (status == WEIR_OK)
 		check_request_free(request);
+	if (status == WEIR_OK)
+		status = resp_users_check(&config->checks.users, error);
+	if (status == WEIR_OK && weir_json_exists(&config->checks.users) && config->checks.password.value == NULL &&
+	    config->bus.type == WEIR_BUS_KAFKA)
+		status =
+			weir_json_fail(&config->checks.users, error, "needs checks.password, by which limiters ask each other");
 	return status;
 }
 
@@ -437,6 +444,7 @@ void limiter_checks_free(struct limiter_checks *checks)
 	owners_free(checks->owners);
 	weir_http_tls_close(checks->tls);
 	free(checks->password);
+	resp_users_deinit(&checks->users);
 	free(checks->surfaces);
 	free(checks);
 }

@@ -160,7 +160,8 @@ static void ask_elsewhere(struct checking *checking, uint32_t number, const stru
 			own[owned++] = places[i];
 		else
 			refuse(asks, &places[i], 1, CHECK_WHY_NOT_OWNER, answers);
-	post_all(checking, checks->threads + place, asks, own, owned, now_us, answers);
+	if (owned > 0)
+		post_all(checking, checks->threads + place, asks, own, owned, now_us, answers);
 	if (checks->owners != NULL && owned < count)
 		owners_doubt(checks->owners);
 }

@@ -240,6 +240,55 @@ def test_who_may_ask(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_users_ask_in_their_zones(place):
+    place.write("ops", "of ops\n")
+    cell = zone("cell", [{"algorithm": "gcra", "rate": 30, "window": "1m", "burst": 15}], key=["user"])
+    zones = [zone("api", [sliding(3, "1h")], key=["user"]), zone("site", [sliding(3, "1h")], key=["user"]), cell]
+    users = {"shop": {"password": "of shop", "zones": ["api"]}, "ops": {"password": {"file": place.path("ops")}}}
+    weir, port = started(place, zones, password="of all", users=users)
+    with Raw(port) as raw:
+        for words in (("AUTH", "of shop"), ("AUTH", "shop", "of ops"), ("AUTH", "nobody", "of shop")):
+            raw.send(command(*words))
+            assert raw.line().startswith(b"-WRONGPASS"), words
+        raw.answers(command("AUTH", "shop", "of shop"), b"+OK\r\n")
+        raw.answers(command("ACL", "WHOAMI"), b"$4\r\nshop\r\n")
+        raw.answers(command("WEIR.ALLOW", "ann", "api"), b":1\r\n")
+        denied = b"-NOPERM user 'shop' may not ask in zone '%s'\r\n"
+        for words, where in ((("WEIR.CHECK", "ann", "site"), b"site"), (("WEIR.PEEK", "ann", "site"), b"site"),
+                             (("WEIR.RESERVE", "ann", "site", "1"), b"site"), (("WEIR.RELEASE", "ann", "site", "0" * 32), b"site"),
+                             (("WEIR.ALL", "2", "ann", "api", "1", "ann", "site", "1"), b"site"),
+                             (("CL.THROTTLE", "ann", "15", "30", "60"), b"cell")):
+            raw.answers(command(*words), denied % where)
+        raw.send(command("WEIR.PEEK", "ann", "api"))
+        assert [raw.line() for _ in range(6)][3] == b":2", "WEIR.ALL counted although it was denied"
+    for words in (("HELLO", "3", "AUTH", "ops", "of ops"), ("AUTH", "of all"), ("AUTH", "default", "of all")):
+        with Raw(port) as raw:
+            raw.send(command(*words))
+            assert not raw.line().startswith(b"-"), words
+    with Raw(port) as raw:
+        raw.answers(command("AUTH", "ops", "of ops"), b"+OK\r\n")
+        raw.answers(command("WEIR.ALLOW", "ann", "site"), b":1\r\n")
+    assert not any(word in weir.said() for word in ("of shop", "of ops", "of all"))
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_what_is_no_user_is_refused(place):
+    place.write("empty", "\n")
+    wrong = {"must have 1 to 64 users": {}, "checks.users: must be an object": ["shop"], "checks.users.default: is the user whose": {"default": {"password": "x"}},
+             "checks.users.a b: is no name": {"a b": {"password": "x"}}, "checks.users.shop.password: is missing": {"shop": {}},
+             "zones: must list": {"shop": {"password": "x", "zones": []}}, "zones[0]: must be the name": {"shop": {"password": "x", "zones": [1]}},
+             "checks.users.shop: must be an object": {"shop": "x"}, "zone": {"shop": {"password": "x", "zone": ["api"]}}}
+    for words, users in wrong.items():
+        config = place.config([zone("site", [sliding(5, "1m")])], [], listen={"resp": f"127.0.0.1:{free_port()}"}, checks={"users": users})
+        for command_line in (("validate", "--config", config), ("run", "--config", config, "--state", place.path("none"))):
+            done = place.run(*command_line)
+            assert done.code() == USAGE and words in done.said(), (words, done.said())
+    config = place.config([zone("site", [sliding(5, "1m")])], [], listen={"resp": f"*:{free_port()}"},
+                          checks={"users": {"shop": {"password": {"file": place.path("empty")}}}})
+    done = place.run("run", "--config", config, "--state", place.path("none"))
+    assert done.code() == USAGE and "checks.users.shop.password: is empty" in done.said(), done.said()
+
+
 def test_two_at_one_address_are_refused(place):
     """Threads share an address; two processes would each let as many pass as the limit says."""
     weir, port = started(place)

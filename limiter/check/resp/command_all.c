@@ -12,7 +12,7 @@ enum { FIRST_PART = 2, PART_WORDS = 3 };
 
 /* Looks at all words before anything is asked. @param durable  set @return why not; NULL: they are good */
 static const char *refuse(struct connection *connection, const struct weir_resp_command *words, int64_t count,
-                          bool *durable, struct weir_error *error)
+                          bool *durable, const struct weir_zone **denied, struct weir_error *error)
 {
 	int64_t cost;
 	uint32_t word_count;
@@ -28,6 +28,8 @@ static const char *refuse(struct connection *connection, const struct weir_resp_
 			return error->text;
 		if (!weir_resp_number(part[2], &cost) || cost < 0 || cost > WEIR_COST_MAX)
 			return "cost must be a number from 0 to 1099511627776";
+		if (!resp_user_may_ask(connection->user, zone))
+			*denied = zone;
 	}
 	return NULL;
 }
@@ -37,11 +39,14 @@ bool run_all(struct connection *connection, const struct weir_resp_command *word
 	struct weir_error error;
 	int64_t count;
 	bool durable;
+	const struct weir_zone *denied = NULL;
 	if (!weir_resp_number(words->words[1], &count))
 		count = 0;
-	const char *why = refuse(connection, words, count, &durable, &error);
+	const char *why = refuse(connection, words, count, &durable, &denied, &error);
 	if (why != NULL)
 		return check_fail(connection, why);
+	if (denied != NULL)
+		return check_deny(connection, denied);
 	if (!slots_together(connection, (uint32_t)count))
 		return false;
 	uint32_t bundle = ++connection->server->bundles;

@@ -96,6 +96,13 @@ bool check_fail(struct connection *connection, const char *words)
 	return fail(connection, "ERR", words);
 }
 
+bool check_deny(struct connection *connection, const struct weir_zone *zone)
+{
+	struct weir_error error;
+	(void)weir_fail(&error, WEIR_INVALID, "user '%s' may not ask in zone '%s'", connection->user->name, zone->name);
+	return fail(connection, "NOPERM", error.text);
+}
+
 /* Says who has the key, to a client that asks there. @return as command_run */
 static bool redirect(struct connection *connection, uint32_t slot, const struct owners_place *place)
 {
@@ -139,6 +146,10 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 	uint32_t moved;
 	enum weir_status status = find_key(connection, zone, given, form, &key, &error);
 	*more = false;
+	if (!resp_user_may_ask(connection->user, zone)) {
+		*more = check_deny(connection, zone);
+		return NULL;
+	}
 	if (status == WEIR_FULL)
 		return NULL;
 	if (status != WEIR_OK) {

@@ -232,6 +232,8 @@ WEIR_MUST_USE enum weir_status check_can_be(const struct weir_zone *zone, struct
 bool check_durable(const struct weir_resp_command *words, uint32_t least, uint32_t *count);
 /** Replies with an error, once those before it are out. @return as command_run */
 bool check_fail(struct connection *connection, const char *words);
+/** The same where resp_user_may_ask() is false. */
+bool check_deny(struct connection *connection, const struct weir_zone *zone);
 /** Says that check_zone() found none, or, before there is a policy, what a check is told that cannot be judged. @return as command_run */
 bool check_no_zone(struct connection *connection, enum reply_form form, const char *words);
 /** An id as 32 hexadecimal digits. @return text */

@@ -22,6 +22,7 @@
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
 #include "limiter/check/check_counts.h"
+#include "limiter/check/resp/resp_users.h"
 #include "limiter/owners/owners.h"
 
 enum {
@@ -36,12 +37,6 @@ enum {
 	RESP_STALL_DEFAULT_MS = 30000,
 	RESP_LOGIN_DEFAULT_MS = 10000,
 	RESP_COMMANDS_MAX = 32,
-};
-
-/* Who may ask. */
-struct resp_user {
-	const char *name; /* "default": of AUTH with a password alone */
-	const char *password;
 };
 
 struct resp_options {
