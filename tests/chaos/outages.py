@@ -107,12 +107,21 @@ class Outages:
     # ---- what is felt ----
 
     def _without(self, server, mark, begin, end, stalled=False):
+        if server == MARIADB:
+            self._until_all_live()
         begin()
         try:
             self._until_felt(server, mark, stalled)
             time.sleep(self._moments.uniform(0, 1))
         finally:
             end()
+
+    def _until_all_live(self):
+        """Who was given partitions a moment ago waits for their state, and could not judge on without a store."""
+        for role in self.stage.limiters:
+            role.until(lambda role=role: all(not role.value("weir_limiter_partitions", state=state) for state in ("taking", "paused", "waiting")),
+                       "its partitions are live")
+        time.sleep(1)  # the page has its gauges anew each second
 
     def _until_felt(self, server, mark, stalled=False):
         """Waits until those who need it say so, and sees that others work on."""
@@ -124,9 +133,7 @@ class Outages:
                 stage.until_says(name, "WARNING bus: ", mark)
         elif server == MARIADB:
             for role in stage.limiters:
-                # Who was given partitions a moment ago, and waits for their state, has nothing that could grow old.
-                role.until(lambda role=role: role.value("weir_limiter_unsaved_age_seconds") > 1
-                           or role.value("weir_limiter_partitions", state="live") == 0, "its checkpoint grows old")
+                role.until(lambda role=role: role.value("weir_limiter_unsaved_age_seconds") > 1, "its checkpoint grows old")
                 if not stalled:  # it waits for an answer for 10 s before it says so
                     stage.until_says(role.name, "WARNING store: ", mark)
             stage.until_judges_on("without a store")
