@@ -103,28 +103,35 @@ static bool is_every_host(const char *host)
 	return strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
+void weir_config_places(const struct weir_config *config, struct weir_config_place places[WEIR_CONFIG_PLACES])
+{
+	const struct weir_config_place all[WEIR_CONFIG_PLACES] = {
+		{"http", config->listen.http_host, config->listen.http_port},
+		{"resp", config->listen.resp_host, config->listen.resp_port},
+		{"grpc", config->listen.grpc_host, config->listen.grpc_port},
+		{"check_http", config->listen.check_http_host, config->listen.check_http_port},
+	};
+	memcpy(places, all, sizeof all);
+}
+
+static bool meet(const struct weir_config_place *a, const struct weir_config_place *b)
+{
+	return a->host != NULL && b->host != NULL && a->port == b->port && a->port != 0 &&
+	       (strcmp(a->host, b->host) == 0 || is_every_host(a->host) || is_every_host(b->host));
+}
+
 /* Each speaks another protocol: where two share a port, the system would give connections to either. */
 static enum weir_status check_places(const struct weir_json *listen, const struct weir_config *config,
                                      struct weir_error *error)
 {
-	const struct {
-		const char *name, *host;
-		uint16_t port;
-	} places[] = {{"http", config->listen.http_host, config->listen.http_port},
-	              {"resp", config->listen.resp_host, config->listen.resp_port},
-	              {"grpc", config->listen.grpc_host, config->listen.grpc_port},
-	              {"check_http", config->listen.check_http_host, config->listen.check_http_port}};
-	for (size_t i = 1; i < sizeof places / sizeof *places; i++) {
-		for (size_t j = 0; j < i; j++) {
-			if (places[i].host == NULL || places[j].host == NULL || places[i].port != places[j].port ||
-			    places[i].port == 0)
-				continue;
-			if (strcmp(places[i].host, places[j].host) != 0 && !is_every_host(places[i].host) &&
-			    !is_every_host(places[j].host))
-				continue;
-			struct weir_json at = weir_json_member(listen, places[i].name);
-			return weir_json_fail(&at, error, "has the port of listen.%s: give each one of its own", places[j].name);
-		}
+	struct weir_config_place places[WEIR_CONFIG_PLACES];
+	weir_config_places(config, places);
+	for (size_t i = 1; i < WEIR_CONFIG_PLACES; i++) {
+		struct weir_json at = weir_json_member(listen, places[i].setting);
+		for (size_t j = 0; j < i; j++)
+			if (meet(&places[i], &places[j]))
+				return weir_json_fail(&at, error, "has the port of listen.%s: give each one of its own",
+				                      places[j].setting);
 	}
 	return WEIR_OK;
 }

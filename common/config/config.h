@@ -160,6 +160,19 @@ struct weir_config_check {
 	void *context;
 };
 
+/* A place of `listen`, each for another protocol. */
+struct weir_config_place {
+	const char *setting; /* its name in `listen` */
+	const char *host;    /* NULL: nobody listens */
+	uint16_t port;
+};
+
+/* The pages' first, and those of checks. */
+enum { WEIR_CONFIG_CHECKS_FIRST = 1, WEIR_CONFIG_PLACES = 4 };
+
+/** All of them, borrowed. */
+void weir_config_places(const struct weir_config *config, struct weir_config_place places[WEIR_CONFIG_PLACES]);
+
 /** Whether checks are taken, by whatever protocol. */
 static inline bool weir_config_takes_checks(const struct weir_config *config)
 {

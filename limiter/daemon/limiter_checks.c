@@ -267,15 +267,11 @@ static enum weir_status read_secrets(struct limiter_checks *checks, struct weir_
  */
 static enum weir_status try_addresses(const struct weir_config *config, struct weir_error *error)
 {
-	const struct {
-		const char *setting, *host;
-		uint16_t port;
-	} places[] = {{"resp", config->listen.resp_host, config->listen.resp_port},
-	              {"grpc", config->listen.grpc_host, config->listen.grpc_port},
-	              {"check_http", config->listen.check_http_host, config->listen.check_http_port}};
-	int fds[sizeof places / sizeof *places], count = 0;
+	struct weir_config_place places[WEIR_CONFIG_PLACES];
+	int fds[WEIR_CONFIG_PLACES], count = 0;
 	enum weir_status status = WEIR_OK;
-	for (size_t i = 0; i < sizeof places / sizeof *places && status == WEIR_OK; i++) {
+	weir_config_places(config, places);
+	for (size_t i = WEIR_CONFIG_CHECKS_FIRST; i < WEIR_CONFIG_PLACES && status == WEIR_OK; i++) {
 		struct weir_error why;
 		uint16_t bound;
 		if (places[i].host == NULL || places[i].port == 0)

@@ -120,16 +120,13 @@ static void check_feeds(struct validate_report *report)
 void validate_places(struct validate_report *report)
 {
 	const struct weir_config *config = report->config;
-	const struct {
-		const char *path, *host;
-	} places[] = {{"listen.http", config->listen.http_host},
-	              {"listen.resp", config->listen.resp_host},
-	              {"listen.grpc", config->listen.grpc_host},
-	              {"listen.check_http", config->listen.check_http_host}};
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+	struct weir_config_place places[WEIR_CONFIG_PLACES];
+	weir_config_places(config, places);
+	for (size_t i = 0; i < WEIR_CONFIG_PLACES; i++) {
 		struct weir_text words = {0};
 		struct weir_error error;
 		uint16_t bound;
+		char path[32];
 		int fd;
 		if (places[i].host == NULL || config->bus.type != WEIR_BUS_LOCAL)
 			continue; /* in a cluster another machine may listen there */
@@ -137,8 +134,9 @@ void validate_places(struct validate_report *report)
 			close(fd);
 			continue;
 		}
+		snprintf(path, sizeof path, "listen.%s", places[i].setting);
 		weir_text_printf(&words, "%s; weir run would not start here", error.text);
-		validate_warn(report, places[i].path, &words);
+		validate_warn(report, path, &words);
 	}
 }
 

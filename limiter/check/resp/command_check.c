@@ -113,7 +113,12 @@ static bool redirect(struct connection *connection, uint32_t slot, const struct 
 	return true;
 }
 
-/* The joined key that is meant. @param form  of the reply: to another limiter, which sends a joined key @return WEIR_FULL: it has to wait; WEIR_INVALID: an error says why */
+/*
+ * The joined key that is meant.
+ *
+ * @param form  of the reply: another limiter sends a joined key
+ * @return WEIR_FULL: it has to wait; WEIR_INVALID: an error says why
+ */
 static enum weir_status find_key(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
                                  enum reply_form form, struct weir_span *key, struct weir_error *error)
 {
@@ -144,12 +149,12 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 	struct weir_error error;
 	struct owners_place place;
 	uint32_t moved;
-	enum weir_status status = find_key(connection, zone, given, form, &key, &error);
 	*more = false;
 	if (!resp_user_may_ask(connection->user, zone)) {
 		*more = check_deny(connection, zone);
 		return NULL;
 	}
+	enum weir_status status = find_key(connection, zone, given, form, &key, &error);
 	if (status == WEIR_FULL)
 		return NULL;
 	if (status != WEIR_OK) {
