@@ -144,8 +144,8 @@ void weir_policy_free(struct weir_policy *policy);
 const struct weir_zone *weir_policy_zone(const struct weir_policy *policy, uint32_t id);
 /** The zone of a name; NULL: there is none, or no policy. */
 const struct weir_zone *weir_policy_zone_named(const struct weir_policy *policy, struct weir_span name);
-/** The zone of a name, NULL: there is none; the words then suggest what was meant. */
-const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, const char *name,
+/** The zone of a name of any bytes, NULL: there is none; the words then suggest what was meant. */
+const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, struct weir_span name,
                                               struct weir_error *error);
 /**
  * Gives an id to each zone whose configuration gives none: that of the zone of its name in the newest policy that has

@@ -82,15 +82,16 @@ def past(moment):
 
 
 def sound():
-    """Waits until the ms has three digits: with fewer, the sorted set's score is a tenth of what it should be."""
-    until(lambda: int(time.time() * 1000) % 1000 >= 105, "a sound score")
+    """Waits for a ms of three digits, also where weir is asked a while later: with fewer, the sorted set's score is a tenth
+    of what it should be."""
+    until(lambda: 105 <= int(time.time() * 1000) % 1000 < 850, "a sound score")
 
 
 def ask_in_turn(one, name, users, step_s, count, chance):
-    """Checks with a step between them: the users and the answers."""
-    seen, begin = [], time.monotonic()
-    for number in range(count):
-        past(begin + number * step_s)
+    """Checks with a step between them, so that no two have one ms, which are one to a script: the users and the answers."""
+    seen = []
+    for _ in range(count):
+        past(time.monotonic() + step_s)
         if name == "set":
             sound()
         user = chance.choice(users)
@@ -119,9 +120,13 @@ def test_gate(weir, seed):
 
 
 def test_sorted_set(weir, seed):
-    with asked(weir) as one:
-        seen = ask_in_turn(one, "set", ["ann", "bob"], 0.07, 60, random.Random(2))
-        compare(weir, seed, "sorted_set_window.lua", "z:", [1000 * US, 3], seen, one.checks())
+    for _ in range(3):  # a machine that stalls may make one of the scores unsound
+        with asked(weir) as one:
+            seen = ask_in_turn(one, "set", ["ann", "bob"], 0.05, 60, random.Random(2))
+            checks = one.checks()
+        if all(at % 1000 >= 100 for _, at, _ in checks):
+            break
+    compare(weir, seed, "sorted_set_window.lua", "z:", [1000 * US, 3], seen, checks)
 
 
 def test_stream(weir, seed):

@@ -8,8 +8,11 @@
 #include "limiter/check/check.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 enum { PENDING_MAX = 4096, PIECES_MAX = 64, TURNS_MAX = 200 };
@@ -26,10 +29,14 @@ struct judge {
 	uint32_t pending_count;
 };
 
-static void require(bool condition)
+#define require(condition) require_at(condition, #condition, __LINE__)
+
+static void require_at(bool condition, const char *words, int line)
 {
-	if (!condition)
-		abort();
+	if (condition)
+		return;
+	fprintf(stderr, "line %d: not so: %s (%s)\n", line, words, strerror(errno));
+	abort();
 }
 
 static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
@@ -82,7 +89,12 @@ static int connect_to(uint16_t port)
 		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct linger at_once = {.l_onoff = 1}; /* no port waits for its time to pass */
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	require(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+	int status;
+	require(fd >= 0);
+	do /* libFuzzer's alarm may interrupt it; it goes on meanwhile */
+		status = connect(fd, (struct sockaddr *)&address, sizeof address);
+	while (status != 0 && (errno == EINTR || errno == EALREADY));
+	require(status == 0 || errno == EISCONN);
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	return fd;
 }

@@ -55,12 +55,16 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 	bool taken = combined_line_split((struct weir_span){.at = line, .length = length}, &split);
 	target_check(taken == (reason < FORMAT_MALFORMED));
 	for (size_t i = 0; reason == FORMAT_OK && i < sizeof parts / sizeof parts[0]; i++) {
+		char room[WEIR_SERVED_HOST_BYTES];
 		struct weir_span part = split.parts[parts[i].part];
 		if (part.length == 0 || (part.length == 1 && part.at[0] == '-'))
-			part.at = NULL;
+			part = (struct weir_span){0};
+		bool host = parts[i].part == COMBINED_HOST && part.at != NULL;
+		if (host)
+			part = weir_served_host(part, room);
 		int field = weir_field_table_find(&target->fields, weir_span_of(parts[i].name));
-		target_check(record->fields[field].at == part.at);
-		target_check(part.at == NULL || record->fields[field].length == part.length);
+		target_check(host || record->fields[field].at == part.at);
+		target_check(weir_span_equal(record->fields[field], part));
 	}
 }
 

@@ -358,6 +358,18 @@ def test_unavailable(place):
         assert said.startswith("UNAVAILABLE loading"), said
 
 
+def test_a_zone_is_named_whole(place):
+    """A name with more bytes behind it is another name, whichever bytes; and the words are of what was asked."""
+    with model(place) as port:
+        client = Redis(port)
+        for name in (b"site\0", b"site\0tail", b"\0site", b"site" + b"\0" * 200, b"s" * 70, b"", b"site "):
+            for words in (("WEIR.CHECK", "a", name), ("WEIR.PEEK", "a", name), ("WEIR.ALLOW", "a", name),
+                          ("WEIR.RESERVE", "a", name, 1), ("WEIR.ALL", 1, "a", name, 1)):
+                said = refused(client, *words)
+                assert said.startswith("ERR ") and "there is no zone \"" in said and "\0" not in said, (words, said)
+        assert client.call("WEIR.CHECK", "a", "site")[0] == 0
+
+
 def test_a_call_may_be_durable(place):
     """By its last word. Where the log takes nothing, such a one is told so, and others are answered."""
     with model(place, "unsafe") as port:

@@ -24,7 +24,7 @@ static enum weir_status read_zones(const struct weir_json *at, const struct weir
 		struct weir_json zone = weir_json_element(at, i);
 		struct weir_error words;
 		status = weir_json_string(&zone, &settings->zones[i], error);
-		if (status == WEIR_OK && weir_policy_find_zone(policy, settings->zones[i], &words) == NULL)
+		if (status == WEIR_OK && weir_policy_find_zone(policy, weir_span_of(settings->zones[i]), &words) == NULL)
 			status = weir_json_fail(&zone, error, "%s", words.text);
 		settings->zone_count += status == WEIR_OK;
 	}

@@ -173,7 +173,8 @@ static enum weir_status ask(struct explain *explain, struct weir_error *error)
 	enum weir_status status = WEIR_OK;
 	explain->questions =
 		weir_alloc(2 * explain->asked->count * explain->policy->zone_count + 1, sizeof *explain->questions);
-	if (explain->asked->zone != NULL && weir_policy_find_zone(explain->policy, explain->asked->zone, error) == NULL)
+	if (explain->asked->zone != NULL &&
+	    weir_policy_find_zone(explain->policy, weir_span_of(explain->asked->zone), error) == NULL)
 		return WEIR_INVALID;
 	for (size_t i = 0; status == WEIR_OK && i < explain->asked->count; i++) {
 		struct question *question = &explain->questions[explain->count];

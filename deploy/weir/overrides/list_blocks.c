@@ -255,7 +255,8 @@ enum weir_status list_blocks_check_zone(const struct backend *backend, const cha
 	enum weir_status status = weir_policy_history_load(backend->store, &history, error);
 	if (status != WEIR_OK)
 		return status;
-	if (history.count > 0 && weir_policy_find_zone(history.policies[history.count - 1], zone, error) == NULL)
+	if (history.count > 0 &&
+	    weir_policy_find_zone(history.policies[history.count - 1], weir_span_of(zone), error) == NULL)
 		status = WEIR_INVALID;
 	weir_policy_history_deinit(&history);
 	return status;

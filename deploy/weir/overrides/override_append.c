@@ -65,7 +65,7 @@ enum weir_status override_append(struct weir_bus *bus, const struct weir_policy 
                                  const struct override_command *command, int64_t now_ms, int64_t wait_ms,
                                  struct override_place *places, uint32_t *count, struct weir_error *error)
 {
-	const struct weir_zone *zone = weir_policy_find_zone(policy, command->zone, error);
+	const struct weir_zone *zone = weir_policy_find_zone(policy, weir_span_of(command->zone), error);
 	struct weir_producer *producer;
 	*count = 0;
 	if (zone == NULL)

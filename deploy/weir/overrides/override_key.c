@@ -88,7 +88,7 @@ static const struct weir_zone *find_zone(const struct override_options *options,
 	const struct weir_zone *found = NULL;
 	uint32_t fitting = 0;
 	if (options->zone != NULL)
-		return weir_policy_find_zone(policy, options->zone, error);
+		return weir_policy_find_zone(policy, weir_span_of(options->zone), error);
 	for (uint32_t i = 0; i < policy->zone_count; i++)
 		if (override_key_fits(options, &policy->zones[i])) {
 			found = &policy->zones[i];

@@ -239,7 +239,7 @@ static enum weir_status check_zones(const struct setup *setup, const struct weir
                                     struct weir_error *error)
 {
 	for (size_t i = 0; policy != NULL && i < setup->zone_count; i++)
-		if (weir_policy_find_zone(policy, setup->zones[i], error) == NULL)
+		if (weir_policy_find_zone(policy, weir_span_of(setup->zones[i]), error) == NULL)
 			return WEIR_INVALID;
 	return WEIR_OK;
 }

@@ -359,7 +359,7 @@ static void inspect_zones(const struct subscribe *subscribe)
 	struct weir_error words;
 	const struct weir_policy *policy = subscribe->config != NULL ? subscribe->config->policy : NULL;
 	for (size_t i = 0; policy != NULL && i < subscribe->gateway.zone_count; i++)
-		if (weir_policy_find_zone(policy, subscribe->zones[i], &words) == NULL)
+		if (weir_policy_find_zone(policy, weir_span_of(subscribe->zones[i]), &words) == NULL)
 			weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe", "--zone: %s", words.text);
 }
 

@@ -52,7 +52,7 @@ enum weir_status subject_find(const struct subject *subject, const struct weir_j
 	if (zone == NULL)
 		return WEIR_OK;
 	struct weir_json zone_at = weir_json_member(at, "zone");
-	found->zone = weir_policy_find_zone(subject->policy, zone, &wrong);
+	found->zone = weir_policy_find_zone(subject->policy, weir_span_of(zone), &wrong);
 	if (found->zone == NULL)
 		return weir_json_fail(&zone_at, error, "%s", wrong.text);
 	if (key == NULL)

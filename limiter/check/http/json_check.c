@@ -42,7 +42,7 @@ static enum weir_status add_zone(struct exchange *exchange, const struct weir_po
 	struct weir_span key;
 	struct weir_error why;
 	struct weir_json zone_at = weir_json_member(at, "zone"), key_at = weir_json_member(at, "key");
-	const struct weir_zone *zone = weir_policy_find_zone(policy, ask->zone, &why);
+	const struct weir_zone *zone = weir_policy_find_zone(policy, weir_span_of(ask->zone), &why);
 	if (zone == NULL)
 		return weir_json_fail(&zone_at, error, "%s", why.text);
 	if (ask->key == NULL && zone->key_count > 0)

@@ -40,21 +40,13 @@ const struct weir_zone *check_zone(struct connection *connection, struct weir_sp
 {
 	struct resp_server *server = connection->server;
 	const struct weir_policy *policy = current_policy(server);
-	char text[WEIR_ZONE_NAME_MAX_BYTES + 1];
 	if (server->zone != NULL && weir_span_equal(weir_span_of(server->zone->name), name))
 		return server->zone;
-	const struct weir_zone *zone = weir_policy_zone_named(policy, name);
-	if (zone != NULL)
-		return server->zone = zone;
 	if (policy == NULL) {
 		(void)weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`");
 		return NULL;
 	}
-	size_t length = name.length < sizeof text ? name.length : sizeof text - 1;
-	memcpy(text, name.at, length);
-	text[length] = '\0';
-	(void)weir_policy_find_zone(policy, text, error);
-	return NULL;
+	return server->zone = weir_policy_find_zone(policy, name, error);
 }
 
 bool check_no_zone(struct connection *connection, enum reply_form form, const char *words)
