@@ -21,6 +21,17 @@ void *weir_alloc(size_t count, size_t bytes)
 	return memory;
 }
 
+void *weir_alloc_aligned(size_t count, size_t bytes)
+{
+	if (count > SIZE_MAX / bytes)
+		out_of_memory(count, bytes);
+	size_t size = count > 0 ? count * bytes : bytes;
+	void *memory = aligned_alloc(bytes, size);
+	if (memory == NULL)
+		out_of_memory(count, bytes);
+	return memset(memory, 0, size);
+}
+
 void *weir_realloc(void *memory, size_t count, size_t bytes)
 {
 	if (bytes != 0 && count > SIZE_MAX / bytes)

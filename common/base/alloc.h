@@ -14,6 +14,9 @@
 /** Zeroed memory. The caller frees with free(). Ends the process if there is none. */
 void *weir_alloc(size_t count, size_t bytes) __attribute__((malloc, returns_nonnull));
 
+/** The same at a multiple of `bytes`, a power of two, such as a cache line. */
+void *weir_alloc_aligned(size_t count, size_t bytes) __attribute__((malloc, returns_nonnull));
+
 /** realloc() to count * bytes; contents kept, the rest not zeroed. Ends the process if there is none. */
 void *weir_realloc(void *memory, size_t count, size_t bytes) __attribute__((returns_nonnull));
 

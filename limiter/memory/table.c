@@ -51,7 +51,7 @@ static struct table_line *lines_alloc(struct table *table, uint32_t count)
 	size_t bytes = count * sizeof(struct table_line);
 	if (table->is_loose) {
 		table->bytes += bytes;
-		return weir_alloc(count, sizeof(struct table_line));
+		return weir_alloc_aligned(count, sizeof(struct table_line));
 	}
 	if (has_own_chunk(bytes)) {
 		table->bytes += own_chunk_bytes(bytes);

@@ -16,6 +16,7 @@
 enum {
 	PAGES_VISITED = 2, /* for each page written: as many are looked through */
 	PAGES_PASSED = 16, /* for each of these: pages that are full enough, and not due */
+	AHEAD = 8,         /* blocks of a page from one that is looked at to one whose place in the table is fetched */
 };
 
 /* Whether what was read is a bucket: nothing else may be used as one. */
@@ -119,6 +120,14 @@ static bool is_live(const struct shard *shard, const struct swap_block *block)
 	return ref != 0;
 }
 
+/* Has the places in the table of the next blocks of a page in the processor's cache by the time they are looked up. */
+static void look_ahead(const struct shard *shard, uint32_t page, const uint8_t *bytes, uint32_t *at, int blocks)
+{
+	struct swap_block block;
+	while (blocks-- > 0 && swap_page_next(&shard->swap, page, bytes, at, &block))
+		table_prefetch(&shard->swapped, block.tag);
+}
+
 /* The last clock at which a bucket in swap is remembered for certain, as long as the policy stays. */
 static int64_t due_of(struct shard *shard, const struct bucket *bucket)
 {
@@ -134,12 +143,15 @@ static int64_t due_of(struct shard *shard, const struct bucket *bucket)
 static void visit_page(struct shard *shard, uint32_t page)
 {
 	struct swap_block block;
-	uint32_t at = 0;
+	uint32_t at = 0, ahead = 0;
 	int64_t due = INT64_MAX;
 	bool moves = shard->swap.pages[page].live < SWAP_PAGE_BYTES / SWAP_GRANULE / 2;
 	const uint8_t *bytes = swap_page(&shard->swap, page);
 	bool sound = bytes != NULL;
+	if (sound)
+		look_ahead(shard, page, bytes, &ahead, AHEAD);
 	while (sound && swap_page_next(&shard->swap, page, bytes, &at, &block)) {
+		look_ahead(shard, page, bytes, &ahead, 1);
 		if (!is_live(shard, &block))
 			continue;
 		sound = is_sound(shard, &block);

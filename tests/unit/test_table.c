@@ -50,6 +50,22 @@ static void assert_holds(const struct table *table, uint32_t tag, uint32_t ref)
 	assert_true(there);
 }
 
+/* A line that lies in two of the processor's is waited for twice. */
+static void every_line_is_one_of_the_processors(void **state)
+{
+	struct table table;
+	init_table(*state, &table);
+	for (uint32_t i = 1; i <= KEYS_MAX; i++) {
+		struct table_segment *segment = &table.segments[i % 7];
+		table_add(&table, tag_in(i % 7, i * 2654435761u >> 10), i);
+		assert_int_equal((uintptr_t)segment->lines % sizeof(struct table_line), 0);
+	}
+	table_loosen(&table);
+	for (uint32_t i = 0; i < 7; i++)
+		assert_int_equal((uintptr_t)table.segments[i].lines % sizeof(struct table_line), 0);
+	table_deinit(&table);
+}
+
 static void an_empty_table_finds_nothing_in_any_segment(void **state)
 {
 	struct table table;
@@ -221,6 +237,7 @@ int main(void)
 {
 	static enum kind kinds[] = {TIGHT, LOOSE, LOOSENED};
 	const struct CMUnitTest tests[] = {
+		BOTH(every_line_is_one_of_the_processors),
 		BOTH(an_empty_table_finds_nothing_in_any_segment),
 		BOTH(tags_of_zero_and_of_all_ones_are_tags_like_others),
 		BOTH(equal_tags_are_told_apart_by_how_many_to_skip),
