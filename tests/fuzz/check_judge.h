@@ -6,13 +6,10 @@
 #include "common/json/json.h"
 #include "common/policy/policy.h"
 #include "limiter/check/check.h"
+#include "tests/fuzz/require.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 enum { PENDING_MAX = 4096, PIECES_MAX = 64, TURNS_MAX = 200 };
@@ -28,16 +25,6 @@ struct judge {
 	struct check_answer pending[PENDING_MAX];
 	uint32_t pending_count;
 };
-
-#define require(condition) require_at(condition, #condition, __LINE__)
-
-static void require_at(bool condition, const char *words, int line)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "line %d: not so: %s (%s)\n", line, words, strerror(errno));
-	abort();
-}
 
 static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
 {

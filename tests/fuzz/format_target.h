@@ -7,6 +7,7 @@
 #define TESTS_FUZZ_FORMAT_TARGET_H
 
 #include "collector/format/format.h"
+#include "tests/fuzz/require.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +21,6 @@ struct target {
 	size_t count;
 	const struct format *parsed; /* that of the line which is checked */
 };
-
-#define target_check(condition) target_check_at(condition, #condition, __LINE__)
-
-static inline void target_check_at(bool condition, const char *words, int line)
-{
-	if (condition)
-		return;
-	fprintf(stderr, "line %d: not so: %s\n", line, words);
-	abort();
-}
 
 static inline struct format *target_format(const char *config, const struct weir_field_table *fields)
 {
@@ -56,7 +47,7 @@ static inline void target_init(struct target *target, const char *const *names, 
 	weir_field_table_init(&target->fields);
 	weir_field_table_init(&nothing);
 	while (*names != NULL)
-		target_check(weir_field_table_want(&target->fields, *names++) >= 0);
+		require(weir_field_table_want(&target->fields, *names++) >= 0);
 	for (; *configs != NULL; configs++, target->count++) {
 		target->formats[target->count] = target_format(*configs, &target->fields);
 		target->bare[target->count] = target_format(*configs, &nothing);
@@ -67,14 +58,14 @@ static inline void target_init(struct target *target, const char *const *names, 
 /* A value that is there has bytes, and all of them can be read. */
 static inline void target_check_record(const struct target *target, const struct weir_record *record)
 {
-	target_check(record->time_ms >= 0 && record->time_ms < WEIR_TIME_END_MS);
-	target_check(record->cost >= 0 && record->cost <= WEIR_COST_MAX);
+	require(record->time_ms >= 0 && record->time_ms < WEIR_TIME_END_MS);
+	require(record->cost >= 0 && record->cost <= WEIR_COST_MAX);
 	for (uint32_t i = 0; i < target->fields.count; i++) {
 		if ((target->fields.wanted >> i & 1) == 0 || record->fields[i].at == NULL)
 			continue;
-		target_check(record->fields[i].length > 0);
+		require(record->fields[i].length > 0);
 		char *copy = malloc(record->fields[i].length);
-		target_check(copy != NULL);
+		require(copy != NULL);
 		memcpy(copy, record->fields[i].at, record->fields[i].length);
 		free(copy);
 	}
@@ -96,11 +87,11 @@ static inline void target_run(struct target *target, const uint8_t *data, size_t
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		size_t length = (size_t)((newline != NULL ? newline : end) - at);
 		char *line = malloc(length > 0 ? length : 1); /* of just its size: a read past it is seen */
-		target_check(line != NULL);
+		require(line != NULL);
 		memcpy(line, at, length);
 		struct weir_record record, other;
 		enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);
-		target_check(format_reason_text(reason) != NULL && (reason == FORMAT_SKIP || length > 0));
+		require(format_reason_text(reason) != NULL && (reason == FORMAT_SKIP || length > 0));
 		if (reason == FORMAT_OK)
 			target_check_record(target, &record);
 		target->parsed = format;
@@ -110,9 +101,9 @@ static inline void target_run(struct target *target, const uint8_t *data, size_t
 		enum format_reason bare_reason = format_parse(bare, line, (uint32_t)length, &other);
 		bool timed =
 			reason == FORMAT_SEARCH_LIMIT || bare_reason == FORMAT_SEARCH_LIMIT; /* as the machine is busy or not */
-		target_check(timed || bare_reason == reason);
+		require(timed || bare_reason == reason);
 		if (reason == FORMAT_OK && !timed)
-			target_check(other.time_ms == record.time_ms && other.cost == record.cost);
+			require(other.time_ms == record.time_ms && other.cost == record.cost);
 		free(line);
 		at += length + 1;
 	}

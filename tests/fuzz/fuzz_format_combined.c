@@ -27,14 +27,14 @@ static void check_plain(const struct target *target, const char *line, uint32_t 
 			plain[i] = target_format(configs[i], &target->fields);
 			plain[i]->parse = combined_parse_plain;
 		}
-		target_check(format_parse(plain[i], line, length, &other) == reason);
+		require(format_parse(plain[i], line, length, &other) == reason);
 	}
 	if (reason != FORMAT_OK)
 		return;
-	target_check(other.time_ms == record->time_ms && other.cost == record->cost && other.ip == record->ip);
-	target_check(other.cut == record->cut);
+	require(other.time_ms == record->time_ms && other.cost == record->cost && other.ip == record->ip);
+	require(other.cut == record->cut);
 	for (uint32_t i = 0; i < target->fields.count; i++)
-		target_check((target->fields.wanted >> i & 1) == 0 || weir_span_equal(other.fields[i], record->fields[i]));
+		require((target->fields.wanted >> i & 1) == 0 || weir_span_equal(other.fields[i], record->fields[i]));
 }
 
 static void check(struct target *target, const char *line, uint32_t length, enum format_reason reason,
@@ -53,7 +53,7 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 		return;
 	check_plain(target, line, length, reason, record);
 	bool taken = combined_line_split((struct weir_span){.at = line, .length = length}, &split);
-	target_check(taken == (reason < FORMAT_MALFORMED));
+	require(taken == (reason < FORMAT_MALFORMED));
 	for (size_t i = 0; reason == FORMAT_OK && i < sizeof parts / sizeof parts[0]; i++) {
 		char room[WEIR_SERVED_HOST_BYTES];
 		struct weir_span part = split.parts[parts[i].part];
@@ -63,8 +63,8 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 		if (host)
 			part = weir_served_host(part, room);
 		int field = weir_field_table_find(&target->fields, weir_span_of(parts[i].name));
-		target_check(host || record->fields[field].at == part.at);
-		target_check(weir_span_equal(record->fields[field], part));
+		require(host || record->fields[field].at == part.at);
+		require(weir_span_equal(record->fields[field], part));
 	}
 }
 

@@ -17,11 +17,11 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 		if (header.at == NULL)
 			continue;
 		char *copy = malloc(header.length + 1);
-		target_check(copy != NULL);
+		require(copy != NULL);
 		memcpy(copy, header.at, header.length);
 		format_begin(target->formats[i], (struct weir_span){.at = copy, .length = header.length});
 		struct weir_span again = format_header(target->formats[i]);
-		target_check(again.length == header.length && memcmp(again.at, copy, again.length) == 0);
+		require(again.length == header.length && memcmp(again.at, copy, again.length) == 0);
 		free(copy);
 	}
 }

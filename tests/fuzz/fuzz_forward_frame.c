@@ -5,18 +5,11 @@
  */
 #include "collector/format/json_scan.h"
 #include "collector/source/push/forward/forward_lines.h"
-
-#include <stdlib.h>
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LINE_MAX_BYTES = 2048, ENTRY_MOST = 1 << 16, PACKED_MOST = 1 << 20 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_lines(const struct weir_text *text, uint32_t count, const struct weir_text *head)
 {

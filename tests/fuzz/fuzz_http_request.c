@@ -5,16 +5,12 @@
  */
 #include "limiter/check/http/http_request.h"
 
+#include "tests/fuzz/require.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void require_within(struct weir_span span, const char *bytes, size_t length)
 {

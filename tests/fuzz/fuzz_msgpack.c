@@ -5,16 +5,9 @@
  */
 #include "collector/format/json_scan.h"
 #include "collector/source/push/forward/msgpack_json.h"
-
-#include <stdlib.h>
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_text(const struct weir_text *text)
 {

@@ -5,17 +5,11 @@
  */
 #include "limiter/check/grpc/protobuf.h"
 
-#include <stdlib.h>
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { DEPTH_MAX = 8, SIZE_MAX_BYTES = 1 << 16 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static bool is_message(struct weir_span bytes)
 {

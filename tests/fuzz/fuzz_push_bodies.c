@@ -7,18 +7,13 @@
 #include "collector/input/input_unpack.h"
 #include "collector/source/push/decode/decode.h"
 #include "common/json/json.h"
+#include "tests/fuzz/require.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { UNPACKED_MOST_BYTES = 1 << 20, LINES_MOST_BYTES = 64 << 10 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 /* Each line is an object that can be read. */
 static void check_objects(const struct weir_text *lines)

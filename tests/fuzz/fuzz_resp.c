@@ -3,18 +3,11 @@
 #include "common/resp/resp.h"
 
 #include "common/base/text.h"
-
-#include <stdlib.h>
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TEXT_MAX_BYTES = 30 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void read_all(const uint8_t *data, size_t size, size_t step, struct weir_text *out)
 {

@@ -2,17 +2,11 @@
 /* Any bytes as what a Redis client sends: commands lie within them, and do not depend on how much has come at a time. */
 #include "common/resp/resp_command.h"
 
-#include <stdlib.h>
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_BYTES = 3000, SHORT_BYTES = 400 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_words(const struct weir_resp_command *command, const char *bytes)
 {

@@ -5,15 +5,11 @@
  */
 #include "collector/source/remote/s3/s3_documents.h"
 
+#include "tests/fuzz/require.h"
+
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_page(const struct s3_page *page, size_t size)
 {

@@ -6,6 +6,7 @@
 #include "collector/record/syslog_header.h"
 #include "collector/source/syslog/syslog_frames.h"
 #include "collector/source/syslog/syslog_line.h"
+#include "tests/fuzz/require.h"
 
 #include <stdlib.h>
 
@@ -20,12 +21,6 @@ struct told {
 	struct weir_text text;
 	struct syslog_line *line; /* NULL: messages are not looked at */
 };
-
-static void require(bool condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_parts(const struct syslog_header *header, struct weir_span line)
 {
