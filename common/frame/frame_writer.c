@@ -9,6 +9,7 @@
  * from frame to frame.
  */
 #include "common/base/alloc.h"
+#include "common/base/prefetch.h"
 #include "common/bytes/scan.h"
 #include "common/bytes/varint.h"
 #include "common/frame/frame_format.h"
@@ -332,7 +333,7 @@ enum weir_status weir_frame_add(struct weir_frame_writer *writer, struct weir_sp
 
 void weir_frame_prefetch(const struct weir_frame_writer *writer, uint64_t key_hash)
 {
-	__builtin_prefetch(&writer->key_table.slots[(uint32_t)key_hash & writer->key_table.mask], 1);
+	weir_prefetch(&writer->key_table.slots[(uint32_t)key_hash & writer->key_table.mask]);
 }
 
 enum weir_status weir_frame_add_fields(struct weir_frame_writer *writer, struct weir_span fields)

@@ -13,9 +13,6 @@
 
 enum { CHUNK_BYTES = 2 << 20 };
 
-/* __builtin_prefetch()'s locality for what is needed some hundred nanoseconds later: into the second cache. */
-enum { CHUNK_FAR = 2 };
-
 /**
  * Maps zeroed memory; aborts the process if there is none.
  *

@@ -13,7 +13,7 @@
 
 enum {
 	GRANULES = SWAP_PAGE_BYTES / SWAP_GRANULE,
-	FIRST_READ_BYTES = 128, /* most blocks are shorter */
+	LATELY = 1024, /* blocks, of which the usual length is */
 	PATH_BYTES = 4096,
 };
 
@@ -182,6 +182,7 @@ uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t len
 	page->used = (uint16_t)(at + granules);
 	page->live = (uint16_t)(page->live + granules);
 	page->due = due < page->due ? due : page->due;
+	swap->lately += granules - swap->lately / LATELY;
 	return swap->open_page << SWAP_GRANULE_BITS | at;
 }
 
@@ -196,13 +197,22 @@ static bool read_whole(const struct swap *swap, uint8_t *to, size_t bytes, off_t
 	return true;
 }
 
+/*
+ * How much of a block is read before its length is known: the usual length and a quarter more, which most blocks do not exceed.
+ * What is read beyond a block costs nearly as much as the block, as no cache has either; a longer one costs a second call.
+ */
+static size_t first_read_bytes(const struct swap *swap)
+{
+	return SWAP_HEAD_BYTES + (size_t)(swap->lately + swap->lately / 4) / LATELY * SWAP_GRANULE;
+}
+
 bool swap_get(struct swap *swap, uint32_t ref, struct swap_block *block)
 {
 	uint32_t page = ref >> SWAP_GRANULE_BITS;
 	size_t start = (size_t)(ref & (GRANULES - 1)) * SWAP_GRANULE, room = SWAP_PAGE_BYTES - start;
 	off_t at = (off_t)page * SWAP_PAGE_BYTES + (off_t)start;
 	const uint8_t *bytes = swap->open + start;
-	size_t first = room < FIRST_READ_BYTES ? room : FIRST_READ_BYTES;
+	size_t first = room < first_read_bytes(swap) ? room : first_read_bytes(swap);
 	struct head head;
 	if (page != swap->open_page) {
 		if (!read_whole(swap, swap->read, first, at))

@@ -46,6 +46,7 @@ struct swap {
 	uint32_t open_page;             /* the page being filled, 0: none */
 	uint32_t hand;                  /* the page that swap_worst() looks at next */
 	uint32_t page_ceiling;          /* pages in the file, but for one for moves; 0: no ceiling */
+	uint32_t lately;                /* granules of the blocks that were put lately, some thousand */
 	uint8_t *open, *read;           /* a page each: the open one, the last one read; NULL before the first use */
 };
 

@@ -20,6 +20,7 @@
 #ifndef LIMITER_TABLE_H
 #define LIMITER_TABLE_H
 
+#include "common/base/prefetch.h"
 #include "limiter/memory/chunk.h"
 
 #include <stdbool.h>
@@ -74,10 +75,14 @@ static inline uint32_t table_home(const struct table_segment *segment, uint32_t 
 	return (uint32_t)(((uint64_t)rest * segment->line_count) >> 32);
 }
 
+/* Of a loose table the line after it, too: every third key or so is there. */
 static inline void table_prefetch(const struct table *table, uint32_t tag)
 {
 	const struct table_segment *segment = &table->segments[table_segment_of(tag)];
-	__builtin_prefetch(&segment->lines[table_home(segment, tag)], 0, CHUNK_FAR);
+	const struct table_line *home = &segment->lines[table_home(segment, tag)];
+	weir_prefetch_far(home);
+	if (table->is_loose)
+		weir_prefetch_far((const char *)home + sizeof *home);
 }
 
 /* Compares all slots of a line with a number. @return a bit for each that is equal */

@@ -11,6 +11,7 @@
 #include "limiter/shard/shard_reserve.h"
 
 #include "common/base/alloc.h"
+#include "common/base/prefetch.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -421,7 +422,7 @@ static void ask_for_blocks(const struct shard *shard, struct looking *looking)
 		if (ref == 0)
 			continue;
 		at->bucket = slab_at(&shard->slab, ref);
-		__builtin_prefetch(at->bucket, 1, CHUNK_FAR);
+		weir_prefetch_far(at->bucket);
 	}
 }
 
@@ -433,8 +434,8 @@ static void ask_for_rest(const struct shard *shard, struct looking *looking, uin
 		copies_prefetch_free(shard->checks, looking->fetched - next);
 		if (bucket == NULL)
 			continue;
-		__builtin_prefetch(bucket + 63, 1, CHUNK_FAR);
-		__builtin_prefetch(bucket + 95, 1, CHUNK_FAR);
+		weir_prefetch_far(bucket + 63);
+		weir_prefetch_far(bucket + 95);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include "limiter/shard/shard_copies.h"
 
 #include "common/base/alloc.h"
+#include "common/base/prefetch.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -151,14 +152,14 @@ uint32_t copies_find(const struct shard_checks *checks, uint64_t low, uint64_t h
 void copies_prefetch(const struct shard_checks *checks, uint64_t low)
 {
 	if (checks->used > 0)
-		__builtin_prefetch(&checks->slots[(uint32_t)low & checks->slot_mask], 1);
+		weir_prefetch(&checks->slots[(uint32_t)low & checks->slot_mask]);
 }
 
 static void prefetch_copy(const struct copy *copy)
 {
-	__builtin_prefetch(copy, 1);
-	__builtin_prefetch((const char *)copy + 64, 1);
-	__builtin_prefetch((const char *)copy + sizeof *copy - 1, 1);
+	weir_prefetch(copy);
+	weir_prefetch((const char *)copy + 64);
+	weir_prefetch((const char *)copy + sizeof *copy - 1);
 }
 
 bool copies_prefetch_found(const struct shard_checks *checks, uint64_t low)
@@ -268,7 +269,7 @@ void pending_pop(struct shard_checks *checks, uint32_t count)
 		if (count > POP_AHEAD) {
 			const struct pending_check *later = &checks->pending[ring_at(ring, POP_AHEAD)];
 			copies_prefetch(checks, later->tag);
-			__builtin_prefetch(&checks->copies[later->copy], 1);
+			weir_prefetch(&checks->copies[later->copy]);
 		}
 		if (check->settles)
 			pop(&checks->settlement_ring);

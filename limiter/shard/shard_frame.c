@@ -192,7 +192,7 @@ void shard_ask_for_blocks(struct shard *shard)
 		shard_guess(shard, &work->lookups[i]);
 	for (uint32_t i = first; i < end; i++)
 		if (work->lookups[i].bucket != NULL)
-			__builtin_prefetch(work->lookups[i].bucket, 1, CHUNK_FAR);
+			weir_prefetch_far(work->lookups[i].bucket);
 	work->guessed = end;
 }
 
@@ -204,8 +204,8 @@ void shard_ask_for_rest(struct shard *shard)
 		const char *block = (const char *)work->lookups[work->fetched].bucket;
 		if (block == NULL)
 			continue;
-		__builtin_prefetch(block + 63, 1, CHUNK_FAR);
-		__builtin_prefetch(block + 95, 1, CHUNK_FAR);
+		weir_prefetch_far(block + 63);
+		weir_prefetch_far(block + 95);
 	}
 }
 

@@ -3,6 +3,7 @@
 #ifndef LIMITER_SHARD_FRAME_H
 #define LIMITER_SHARD_FRAME_H
 
+#include "common/base/prefetch.h"
 #include "limiter/shard/internal.h"
 
 /** Grows one of the frame's arrays to at least `wanted` elements, contents kept. */
@@ -46,8 +47,8 @@ static inline void shard_look_ahead(struct shard *shard, uint32_t lookup)
 		shard_ask_for_rest(shard);
 	const char *block = lookup + AHEAD_NEAR < end ? (const char *)work->lookups[lookup + AHEAD_NEAR].bucket : NULL;
 	if (__builtin_expect(block != NULL, 1)) {
-		__builtin_prefetch(block, 1);
-		__builtin_prefetch(block + 63, 1);
+		weir_prefetch(block);
+		weir_prefetch(block + 63);
 	}
 }
 
