@@ -10,6 +10,14 @@ struct weir_limit_shape weir_limit_shape_of(const struct weir_limit *limit, bool
 	return shape;
 }
 
+int64_t weir_limit_capacity_ms(const struct weir_limit_shape *shape)
+{
+	int64_t rate = shape->limit.rate;
+	if (rate <= 0 || rate == shape->capacity)
+		return shape->limit.window_ms;
+	return (int64_t)(((weir_wide)shape->capacity * shape->limit.window_ms + rate - 1) / rate);
+}
+
 void weir_limit_show_times(struct weir_text *text, const struct weir_times *times, int64_t unit_ms, int64_t after_ms)
 {
 	const char *before = "{\"times\":[[";

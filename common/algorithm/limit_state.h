@@ -55,6 +55,9 @@ struct weir_limit_view {
 
 #define WEIR_LIMIT_NEVER INT64_MAX
 
+/** In which time its capacity passes: where more or fewer pass at once than in a window, that is another time. */
+int64_t weir_limit_capacity_ms(const struct weir_limit_shape *shape);
+
 enum weir_limit_judgement { WEIR_LIMIT_LATE = 1, WEIR_LIMIT_OVER = 2 };
 
 enum weir_limit_recorded {

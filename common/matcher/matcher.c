@@ -95,9 +95,7 @@ static enum weir_status init_exempt(struct zone_matcher *matcher, const struct w
                                     struct weir_exempt_lists *lists, struct weir_field_table *fields,
                                     struct weir_error *error)
 {
-	matcher->exempts = zone->exempt_word_count + zone->exempt_network_count + zone->exempt_match_count +
-	                       zone->exempt_list_count + zone->exempt_verified_count >
-	                   0;
+	matcher->exempts = weir_zone_exempts(zone);
 	matcher->exempt_lists = weir_alloc(zone->exempt_list_count + (size_t)1, sizeof(struct weir_exempt_list *));
 	matcher->exempt_lists[matcher->exempt_list_count++] = weir_exempt_list_of_zone(zone);
 	for (uint32_t i = 0; i < zone->exempt_list_count; i++) {
@@ -357,6 +355,13 @@ static bool is_exempt(struct weir_matcher *matcher, const struct zone_matcher *z
 			return true;
 	}
 	return false;
+}
+
+bool weir_matcher_exempts(struct weir_matcher *matcher, const struct weir_zone *zone, const struct weir_record *record)
+{
+	const struct zone_matcher *asked = &matcher->zones[zone - matcher->zones[0].zone];
+	matcher->addresses.known = 0;
+	return asked->exempts && is_exempt(matcher, asked, &matcher->groups[asked->group].template, record);
 }
 
 static bool is_done(const struct zone_matcher *zone, const struct weir_record *record)

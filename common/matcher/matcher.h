@@ -64,4 +64,12 @@ void weir_matcher_renew_lists(struct weir_matcher *matcher, struct weir_exempt_l
  */
 void weir_matcher_match(struct weir_matcher *matcher, const struct weir_record *record, struct weir_matched *matched);
 
+/**
+ * Whether a record that has a zone's key fields, and others or none, is exempt there, whatever else the zone says of it.
+ *
+ * @param zone  of the matcher's policy
+ * @thread one thread per matcher
+ */
+bool weir_matcher_exempts(struct weir_matcher *matcher, const struct weir_zone *zone, const struct weir_record *record);
+
 #endif

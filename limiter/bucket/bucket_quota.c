@@ -44,21 +44,12 @@ static uint32_t longest_wait(const struct bucket_view *view, int64_t t, int64_t 
 	return found;
 }
 
-/* In which time as many pass as the limit says: where more or fewer pass at once than in a window, that is another time. */
-static int64_t window_of(const struct weir_limit_shape *shape)
-{
-	int64_t rate = shape->limit.rate;
-	if (rate <= 0 || rate == shape->capacity)
-		return shape->limit.window_ms;
-	return (int64_t)(((weir_wide)shape->capacity * shape->limit.window_ms + rate - 1) / rate);
-}
-
 static struct bucket_quota of_limit(const struct weir_limit_view *limit, int64_t t, int64_t c, bool blocked)
 {
 	const struct weir_limit_ops *ops = limit->shape->ops;
 	int64_t passes_ms = blocked ? ops->passes(limit, t, c) : WEIR_LIMIT_NEVER;
 	return (struct bucket_quota){.limit = limit->shape->capacity,
-	                             .window_ms = window_of(limit->shape),
+	                             .window_ms = weir_limit_capacity_ms(limit->shape),
 	                             .remaining = ops->left(limit, t),
 	                             .retry_after_ms = passes_ms == WEIR_LIMIT_NEVER ? -1 : passes_ms - t,
 	                             .reset_after_ms = ops->passes(limit, t, limit->shape->capacity) - t};

@@ -48,6 +48,7 @@ struct check_ask {
 	uint8_t reservation[WEIR_RESERVATION_ID_BYTES]; /* of one that settles: which */
 	uint32_t bundle; /* 0; else those beside it with the same number count all, or none; CHECK_COUNTS alone */
 	bool durable;    /* answer after the log's acknowledgement */
+	bool exempt;     /* its key is not counted in the zone: it passes, and nobody judges it */
 	bool forwarded;  /* another limiter asks for its own caller: it is answered here or not at all */
 	uint64_t ticket; /* the surface's own, below CHECK_TICKET_END; comes back with the answer */
 };

@@ -162,6 +162,27 @@ static uint32_t unescape(struct weir_span value, char *out)
 	return length;
 }
 
+bool check_key_values(const struct weir_zone *zone, struct weir_span given, struct weir_text *room,
+                      struct weir_span values[WEIR_ZONE_KEY_MAX])
+{
+	struct value read[WEIR_ZONE_KEY_MAX];
+	struct weir_error ignored;
+	if (zone->key_count == 0
+	        ? given.length > 0
+	        : given.length == 0 || read_values(zone, given, false, CHECK_KEY_GIVEN, read, &ignored) != WEIR_OK)
+		return false;
+	weir_text_clear(room);
+	char *at = weir_text_reserve(room, given.length + (size_t)1);
+	for (uint32_t i = 0; i < zone->key_count; i++) {
+		values[i] = read[i].given;
+		if (!read[i].escaped || memchr(values[i].at, '\\', values[i].length) == NULL)
+			continue;
+		values[i] = (struct weir_span){.at = at, .length = unescape(read[i].given, at)};
+		at += values[i].length;
+	}
+	return true;
+}
+
 struct weir_span check_key_value(struct weir_span joined, char *room)
 {
 	if (memchr(joined.at, '\\', joined.length) == NULL)

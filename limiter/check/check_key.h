@@ -10,6 +10,7 @@
 #ifndef LIMITER_CHECK_KEY_H
 #define LIMITER_CHECK_KEY_H
 
+#include "common/base/text.h"
 #include "common/policy/policy.h"
 
 enum check_key_form {
@@ -25,6 +26,16 @@ enum check_key_form {
  */
 WEIR_MUST_USE enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, enum check_key_form form,
                                          char *room, struct weir_span *joined, struct weir_error *error);
+
+/**
+ * The values that a caller gives, as a log line has them.
+ *
+ * @param room    keeps those that had escapes
+ * @param values  set, as many as the zone has key fields
+ * @return false: it is no key of the zone
+ */
+WEIR_MUST_USE bool check_key_values(const struct weir_zone *zone, struct weir_span given, struct weir_text *room,
+                                    struct weir_span values[WEIR_ZONE_KEY_MAX]);
 
 /** What a caller gives for a joined key of a zone with one key field. @param room  WEIR_KEY_MAX_BYTES @return room, or joined */
 struct weir_span check_key_value(struct weir_span joined, char *room);

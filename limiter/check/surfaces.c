@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tells the surfaces of one thread apart by their tickets, and waits for all of them by one descriptor. Whatever surface a
- * check comes by, it is durable if its zone is.
+ * check comes by, it is durable if its zone is, and answered here if its key is exempt.
  */
 #include "limiter/check/surfaces.h"
 
+#include "common/algorithm/limit_state.h"
 #include "common/base/alloc.h"
 #include "common/policy/policy.h"
 
@@ -59,23 +60,51 @@ static void mark_durable(struct surfaces *surfaces, struct check_ask *asks, uint
 	}
 }
 
+/* What a key is told that is not counted: the numbers of an empty bucket's tightest limit. */
+static struct check_answer exempt_answer(struct surfaces *surfaces, const struct check_ask *ask)
+{
+	const struct weir_policy *policy = surfaces->judge.policy(surfaces->judge.context);
+	const struct weir_zone *zone = policy != NULL ? weir_policy_zone_named(policy, ask->zone) : NULL;
+	struct check_answer answer = {.outcome = CHECK_NO_ZONE, .retry_after_ms = -1, .ticket = ask->ticket};
+	for (uint32_t i = 0; zone != NULL && i < zone->limit_count; i++) {
+		struct weir_limit_shape shape = weir_limit_shape_of(&zone->limits[i], zone->count_all);
+		if (i > 0 && shape.capacity >= answer.limit)
+			continue;
+		answer.outcome = ask->kind == CHECK_SETTLES ? CHECK_SETTLED : CHECK_PASSED;
+		answer.limit = answer.remaining = shape.capacity;
+		answer.window_ms = weir_limit_capacity_ms(&shape);
+	}
+	answer.reserved = ask->kind == CHECK_RESERVES; /* of no id: settling it is answered here, too */
+	return answer;
+}
+
 static void ask(void *context, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
 {
 	const struct member *member = context;
 	struct check_ask marked[CHECK_GROUP_MAX];
+	struct check_answer told[CHECK_GROUP_MAX];
+	uint32_t places[CHECK_GROUP_MAX], judged = 0;
 	assert(count <= CHECK_GROUP_MAX);
-	if (count == 0)
-		return;
-	uint32_t i = 0;
-	do {
+	for (uint32_t i = 0; i < count; i++) {
 		assert(asks[i].ticket < CHECK_TICKET_END);
-		marked[i] = asks[i];
-		marked[i].ticket |= member->tickets;
-	} while (++i < count);
-	mark_durable(member->all, marked, count);
-	member->all->judge.ask(member->all->judge.context, marked, count, answers);
-	for (i = 0; i < count; i++)
-		answers[i].ticket &= CHECK_TICKET_END - 1;
+		if (asks[i].exempt) {
+			answers[i] = exempt_answer(member->all, &asks[i]);
+			continue;
+		}
+		marked[judged] = asks[i];
+		marked[judged].ticket |= member->tickets;
+		places[judged++] = i;
+	}
+	if (judged == 0)
+		return;
+	mark_durable(member->all, marked, judged);
+	struct check_answer *into = judged == count ? answers : told;
+	member->all->judge.ask(member->all->judge.context, marked, judged, into);
+	for (uint32_t i = 0; i < judged; i++) {
+		into[i].ticket &= CHECK_TICKET_END - 1;
+		if (into == told)
+			answers[places[i]] = told[i];
+	}
 }
 
 static const struct weir_policy *policy(void *context)

@@ -142,10 +142,11 @@ struct limiter_checks {
 	struct resp_users users;          /* of listen.resp; none: whoever connects may ask */
 	uint16_t port;                    /* that the first worker listens on; the others follow it */
 	uint32_t surface_count;
-	struct resp_server **surfaces; /* by worker; each is its worker's; NULL: no listen.resp */
-	struct checks_grpc *grpc;      /* NULL: no listen.grpc */
-	struct checks_http *http;      /* NULL: no listen.check_http */
-	struct checks_lists *lists;    /* own, where the process has none */
+	struct resp_server **surfaces;          /* by worker; each is its worker's; NULL: no listen.resp */
+	struct checks_grpc *grpc;               /* NULL: no listen.grpc */
+	struct checks_http *http;               /* NULL: no listen.check_http */
+	struct checks_lists *lists;             /* own, where the process has none */
+	struct weir_exempt_lists *exempt_lists; /* these, or the process'; borrowed */
 };
 
 /* ---- one worker's surface ---- */
@@ -188,8 +189,14 @@ static enum weir_status listen_at(struct limiter_checks *checks, struct resp_ser
 static enum weir_status open_resp(struct limiter_checks *checks, uint32_t worker, const struct check_judge *judge,
                                   struct check_surface *surface, struct weir_error *error)
 {
+	const struct check_request_options matching = {.lists = checks->exempt_lists, .log = checks->log};
+	struct check_request *exempt;
+	enum weir_status status = check_request_new(&matching, &exempt, error);
+	if (status != WEIR_OK)
+		return status;
 	struct resp_options options = {
 		.judge = *judge,
+		.exempt = exempt,
 		.users = checks->users.at,
 		.user_count = checks->users.count,
 		.connections = (uint32_t)checks->config->checks.connections,
@@ -367,11 +374,6 @@ void limiter_checks_stop(struct limiter_checks *checks)
 }
 
 /* Whether requests are matched with zones: by Redis' protocol callers name a zone and a key. */
-static bool matches_requests(const struct weir_config *config)
-{
-	return config->listen.grpc_host != NULL || config->listen.check_http_host != NULL;
-}
-
 enum weir_status limiter_checks_check(const struct weir_config *config, struct weir_error *error)
 {
 	const struct check_request_options options = {.client_ip = config->checks.client_ip};
@@ -405,9 +407,10 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 		checks->cluster = *cluster;
 	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_PLACES_MAX : 0);
 	if (lists == NULL) {
-		checks->lists = checks_lists_new(config, matches_requests(config) ? checks->cluster.state : NULL, log);
+		checks->lists = checks_lists_new(config, checks->cluster.state, log);
 		lists = checks_lists_get(checks->lists);
 	}
+	checks->exempt_lists = lists;
 	if (config->listen.grpc_host != NULL)
 		checks->grpc = checks_grpc_new(config, threads, lists, log);
 	if (config->listen.check_http_host != NULL)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from functools import partial
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -20,6 +21,7 @@ from support.bench import cpu_s
 from support.checks import Raw, command, crowd, started
 from support.faketime import stepped_by_file
 from support.place import PATIENCE_S, free_port, until
+from support.redis import Redis
 from support.traffic import FORMAT, burst, line, sliding, source, zone
 
 DONE, USAGE = 0, 2
@@ -334,6 +336,58 @@ def test_it_serves_without_a_source_and_after_the_last(place):
                 answers = [caller.ask("WEIR.CHECK", "ann", "site")[0] for _ in range(4)]
             assert answers == [0] * (3 - lines) + [1] * (1 + lines), (name, answers)
             assert weir.stop() == DONE, weir.said()
+
+
+def asked_by_http(port, text):
+    """What POST /v1/check answers."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/check", json.dumps(text).encode(), timeout=PATIENCE_S) as answer:
+        return json.load(answer)
+
+
+def test_an_exempt_key_is_not_counted(place):
+    """By every command that names a key, as by fields: by a word, an address, an object, and a list in a file that changes."""
+    listed, http = place.write("friends", "203.0.113.5\n"), free_port()
+    many = place.write("many", "".join(f"10.{n >> 8}.{n & 255}.1\n" for n in range(12_000)))  # stays a file
+    zones = [zone("site", [sliding(5, "1m"), sliding(2, "1h")], key=["ip"],
+                  exempt=["192.0.2.9", "198.51.100.0/24", "2001:db8::7", {"file": listed}, {"file": many}, {"path": "/health"}]),
+             zone("rest", [sliding(1, "1h")], key=["user", "path"], exempt=[{"path": "/health/*"}]),
+             zone("cell", [{"algorithm": "gcra", "rate": 1, "window": "1m", "burst": 3}], key=["ip"], exempt=["192.0.2.9"])]
+    weir, port = start(place, zones, listen={"check_http": f"127.0.0.1:{http}"})
+    client = Redis(port)
+    for key in ("192.0.2.9", "::ffff:192.0.2.9", "198.51.100.77", "2001:DB8::7", "203.0.113.5", "10.46.223.1"):
+        for _ in range(4):
+            assert client.call("WEIR.CHECK", key, "site") == [0, 2, 2, -1, 0], key
+        assert client.call("WEIR.ALLOW", key, "site", 100) == 1 and client.call("WEIR.PEEK", key, "site", 100)[0] == 0
+        asked = {"zone": "site", "key": key, "cost": 100}
+        assert asked_by_http(http, asked) == {"allowed": True, "limit": 2, "window_ms": 3600000, "remaining": 2, "retry_after_ms": -1,
+                                              "reset_after_ms": 0}
+        assert asked_by_http(http, {"fields": {"ip": key}})["allowed"], "as by fields"
+    for key, left in (("192.0.2.8", 1), ("2001:db8:1::8", 1), ("/health", 1)):
+        assert client.call("WEIR.CHECK", key, "site")[:3] == [0, 2, left], key
+    for _ in range(3):
+        assert client.call("WEIR.CHECK", "ann|/health/live", "rest")[0] == 0
+        assert client.call("CL.THROTTLE", "192.0.2.9", 3, 1, 60, 3) == [0, 4, 4, -1, 0]
+    reserved = client.call("WEIR.RESERVE", "192.0.2.9", "site", 1000)
+    assert reserved[:5] == [0, 2, 2, -1, 0] and len(reserved[5]) == 32, reserved
+    for words in (("WEIR.SETTLE", "192.0.2.9", "site", reserved[5], 7), ("WEIR.RELEASE", "192.0.2.9", "site", reserved[5])):
+        assert client.call(*words) == [0, 2, 2, -1, 0], words
+    together = ("WEIR.ALL", 3, "192.0.2.9", "site", 50, "192.0.2.8", "site", 1, "ann|/x", "rest", 1)
+    answer = client.call(*together)
+    assert answer[:2] == [0, [0, 2, 2, -1, 0]] and [part[:3] for part in answer[2:]] == [[0, 2, 0], [0, 1, 0]], answer
+    assert client.call("WEIR.PEEK", "192.0.2.8", "site")[2] == 0 and client.call("WEIR.PEEK", "ann|/x", "rest")[2] == 0
+    answer = client.call(*together)
+    assert answer[0] == 1 and answer[1] == [0, 2, 2, -1, 0] and [part[0] for part in answer[2:]] == [1, 1], answer
+    assert client.call("WEIR.ALL", 1, "192.0.2.9", "site", 50) == [0, [0, 2, 2, -1, 0]], "all of them"
+    with Raw(port) as raw:  # between others, in a pipeline: each has its own answer
+        raw.send(b"".join(command("WEIR.ALLOW", key, "site") for key in ("192.0.2.9", "192.0.2.20", "192.0.2.9") * 40))
+        assert raw.take(4 * 120) == (b":1\r\n:1\r\n:1\r\n" * 2 + b":1\r\n:0\r\n:1\r\n" * 38)
+    with open(many, "a", encoding="ascii") as more:
+        more.write("192.0.2.30\n")
+    until(lambda: client.call("WEIR.PEEK", "192.0.2.30", "site")[4] == 0 and client.call("WEIR.CHECK", "192.0.2.30", "site")[2] == 2,
+          "the list is read anew", running=weir)
+    code = place.run("check", "192.0.2.9", "--zone", "site", "--config", place.path("weir.json"))
+    assert code.code() == DONE and "192.0.2.9 passed in zone site: 2 of 2 left" in code.out().decode(), code.out()
+    assert weir.stop() == DONE, weir.said()
 
 
 def test_the_command_says_the_answer(place):

@@ -70,9 +70,16 @@ def test_throttle_as_redis_cell(place):
         assert refused(client, "CL.THROTTLE", "a", 15, 30, 0) == "ERR Zero rates are not supported"
         assert "no zone has gcra burst 15, rate 30, window 61s as its only limit: add it" in \
             refused(client, "CL.THROTTLE", "a", 15, 30, 61)
-        for wrong in (("a", "x", 30, 60), ("a", -1, 30, 60), ("a", 15, -1, 60), ("a", 15, 30, 60, -1), ("a", 15),
-                      ("a", 15, 30, 60, 1, 1), ("a", 15, 30, 9223372036854775807), ("a", 15, 30, "9" * 30)):
-            assert refused(client, "CL.THROTTLE", *wrong).startswith("ERR "), wrong
+        for wrong in ((15,), (15, 30, 60, 1, 1)):
+            assert refused(client, "CL.THROTTLE", "a", *wrong).startswith("ERR "), wrong
+        assert throttle("a", 15, 30, 60, 1 << 40)[0] == 1
+        for name, most, wrong in (("max_burst", 10 ** 9, ("x", 30, 60)), ("max_burst", 10 ** 9, (-1, 30, 60)),
+                                  ("max_burst", 10 ** 9, (1 << 32, 30, 60)), ("count", 10 ** 9, (15, -1, 60)),
+                                  ("count", 10 ** 9, (15, 10 ** 9 + 1, 60)), ("quantity", 1 << 40, (15, 30, 60, -1)),
+                                  ("quantity", 1 << 40, (15, 30, 60, (1 << 40) + 1)), ("period", 366 * 86400, (15, 30, "9" * 30)),
+                                  ("period", 366 * 86400, (15, 30, 366 * 86400 + 1)), ("period", 366 * 86400, (15, 30, 9223372036854775807))):
+            said = refused(client, "CL.THROTTLE", "a", *wrong)
+            assert said.startswith(f"ERR {name}") and said.endswith(f"from 0 to {most}"), (wrong, said)
 
 
 def test_two_zones_of_the_same_numbers_are_refused(place):

@@ -74,6 +74,60 @@ static bool client(struct check_request *request, const char *hops, const char *
 	return check_request_client(request, hops != NULL ? weir_span_of(hops) : (struct weir_span){0}, weir_span_of(peer));
 }
 
+/* What a key says of itself exempts it; what it does not say cannot. */
+static void a_key_is_exempt_by_what_it_says(void **state)
+{
+	(void)state;
+	struct check_request *request = new_request();
+	struct weir_policy *policy = policy_of(
+		"[{\"name\": \"site\", \"key\": [\"ip\"], \"exempt\": [\"192.0.2.9\", \"10.0.0.0/8\", \"2001:db8::7\", {\"path\": "
+		"\"/health\"}], " LIMIT "},"
+		"{\"name\": \"nets\", \"key\": [{\"field\": \"ip\", \"prefix4\": 24}], \"exempt\": [\"192.0.2.9\"], " LIMIT "},"
+		"{\"name\": \"two\", \"key\": [\"user\", \"path\"], \"exempt\": [\"a|b\", {\"path\": [\"/health/*\"]}], " LIMIT
+		"},"
+		"{\"name\": \"users\", \"key\": [\"user\"], \"exempt\": [\"a|b\", \"robot-*\", \"10.0.0.0/8\"], " LIMIT "},"
+		"{\"name\": \"all\", \"key\": [], \"exempt\": [\"192.0.2.9\"], " LIMIT "},"
+		"{\"name\": \"plain\", \"key\": [\"ip\"], " LIMIT "}]",
+		1);
+	static const struct {
+		unsigned zone;
+		const char *given;
+		bool exempt;
+	} cases[] = {
+		{0, "192.0.2.9", true},
+		{0, "::ffff:192.0.2.9", true},
+		{0, "192.0.2.9:443", true},
+		{0, "192.0.2.8", false},
+		{0, "10.1.2.3", true},
+		{0, "2001:DB8:0::7", true}, /* although it is counted with its network */
+		{0, "2001:db8::8", false},
+		{0, "/health", false},
+		{0, "", false},
+		{1, "192.0.2.9", true},
+		{1, "192.0.2.8", false},
+		{2, "a\\|b|/x", true},
+		{2, "ann|/health/live", true},
+		{2, "ann|/x", false},
+		{2, "a|b|/x", false}, /* no key of the zone */
+		{3, "a|b", true},
+		{3, "a\\|b", false}, /* of one field: as it is */
+		{3, "robot-7", true},
+		{3, "10.1.2.3", false}, /* an address would be the record's */
+		{4, "", false},
+		{5, "192.0.2.9", false},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		if (check_request_exempts(request, policy, &policy->zones[cases[i].zone], weir_span_of(cases[i].given)) !=
+		    cases[i].exempt)
+			fail_msg("zone %s, key %s", policy->zones[cases[i].zone].name, cases[i].given);
+	begin(request, policy); /* nothing of a key is left in the request after it */
+	set(request, "method", "GET");
+	assert_true(client(request, NULL, "192.0.2.8"));
+	assert_string_equal(found(request), "site=192.0.2.8 plain=192.0.2.8 nets=192.0.2.0/24 all=");
+	check_request_free(request);
+	weir_policy_free(policy);
+}
+
 static void finds_zones_as_of_a_log_line(void **state)
 {
 	(void)state;
@@ -215,6 +269,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_zones_as_of_a_log_line),
+		cmocka_unit_test(a_key_is_exempt_by_what_it_says),
 		cmocka_unit_test(a_host_counts_once_however_it_is_written),
 		cmocka_unit_test(zones_of_log_lines_alone_are_not_asked),
 		cmocka_unit_test(walks_over_trusted_hops),

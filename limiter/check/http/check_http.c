@@ -118,6 +118,7 @@ static void add_ask(struct check_http *server, struct http_connection *connectio
 	                       .key = {.at = exchange->keys.at + ask->key, .length = ask->key_length},
 	                       .cost = ask->cost,
 	                       .peek = ask->peek,
+	                       .exempt = ask->exempt,
 	                       .durable = server->options.durable || ask->durable,
 	                       .ticket = ticket_of(server, connection, index)};
 }

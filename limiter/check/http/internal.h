@@ -23,7 +23,7 @@ struct http_ask {
 	char zone[WEIR_ZONE_NAME_MAX_BYTES + 1];
 	uint32_t key, key_length; /* in the exchange's keys */
 	int64_t cost;
-	bool peek, shadow, durable;
+	bool peek, shadow, durable, exempt;
 	bool one_field; /* its zone's key has one: a JSON text has that value, as a caller gives it */
 	struct check_answer answer;
 };

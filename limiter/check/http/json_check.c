@@ -35,9 +35,11 @@ static const struct weir_json_rule rules[] = {
 
 /* ---- the text ---- */
 
-static enum weir_status add_zone(struct exchange *exchange, const struct weir_policy *policy,
+static enum weir_status add_zone(struct http_connection *connection, const struct weir_policy *policy,
                                  const struct weir_json *at, const struct json_ask *ask, struct weir_error *error)
 {
+	struct exchange *exchange = &connection->exchange;
+	struct weir_span given = weir_span_of(ask->key != NULL ? ask->key : "");
 	char room[WEIR_KEY_MAX_BYTES];
 	struct weir_span key;
 	struct weir_error why;
@@ -47,10 +49,12 @@ static enum weir_status add_zone(struct exchange *exchange, const struct weir_po
 		return weir_json_fail(&zone_at, error, "%s", why.text);
 	if (ask->key == NULL && zone->key_count > 0)
 		return weir_json_require(&key_at, "give the key that is asked about", error);
-	if (check_key(zone, weir_span_of(ask->key != NULL ? ask->key : ""), CHECK_KEY_GIVEN, room, &key, &why) != WEIR_OK)
+	if (check_key(zone, given, CHECK_KEY_GIVEN, room, &key, &why) != WEIR_OK)
 		return weir_json_fail(&key_at, error, "%s", why.text);
 	if (!exchange_add(exchange, zone, key, ask->cost, ask->peek))
 		return weir_json_fail(at, error, "asks too much: a request asks at most %d zones", CHECK_HTTP_ASKS_MAX);
+	exchange->asks[exchange->ask_count - 1].exempt =
+		check_request_exempts(connection->server->options.request, policy, zone, given);
 	return WEIR_OK;
 }
 
@@ -113,7 +117,7 @@ static enum weir_status add_check(struct http_connection *connection, const stru
 	if (!check->by_fields && ask.zone == NULL)
 		return weir_json_require(&zone, "give zone and key, or fields", error);
 	status = check->by_fields ? add_fields(connection, policy, &fields, &ask, error)
-	                          : add_zone(exchange, policy, at, &ask, error);
+	                          : add_zone(connection, policy, at, &ask, error);
 	check->count = exchange->ask_count - check->first;
 	for (uint32_t i = check->first; i < exchange->ask_count; i++)
 		exchange->asks[i].durable = ask.durable;

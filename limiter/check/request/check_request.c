@@ -11,6 +11,7 @@
 #include "common/record/client_ip.h"
 #include "common/record/served_host.h"
 #include "common/record/served_path.h"
+#include "limiter/check/check_key.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ struct check_request {
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
 	char host_text[WEIR_SERVED_HOST_BYTES];
 	struct weir_served_path_room path_room;
+	struct weir_text key_room;
 };
 
 /* RFC 9110: a field's name is a token. No request has another. */
@@ -103,6 +105,7 @@ void check_request_free(struct check_request *request)
 	weir_field_table_deinit(&request->fields);
 	weir_client_ip_free(request->client_ip);
 	weir_served_path_room_deinit(&request->path_room);
+	weir_text_deinit(&request->key_room);
 	free(request->hops_header);
 	free(request);
 }
@@ -122,10 +125,11 @@ static void compile(struct check_request *request, const struct weir_policy *pol
 	if (status == WEIR_OK)
 		weir_fault_clear(&request->refused, request->options.log, "checks");
 	else
-		weir_fault_raise(&request->refused, request->options.log, "checks",
-		                 "cannot find requests' zones by policy %llu: %s. Mend the policy or what it names: until then "
-		                 "checks of requests are unavailable. Retrying",
-		                 (unsigned long long)policy->version, request->error.text);
+		weir_fault_raise(
+			&request->refused, request->options.log, "checks",
+			"policy %llu cannot be used for checks: %s. Mend the policy or what it names: until then checks "
+			"of requests are unavailable, and keys that would be exempt are counted. Retrying",
+			(unsigned long long)policy->version, request->error.text);
 }
 
 /* Lists may have changed, or have come that were missing. */
@@ -243,6 +247,20 @@ bool check_request_client(struct check_request *request, struct weir_span hops, 
 		return false;
 	settle_ip(request);
 	return ip->at != NULL;
+}
+
+bool check_request_exempts(struct check_request *request, const struct weir_policy *policy,
+                           const struct weir_zone *zone, struct weir_span given)
+{
+	struct weir_span values[WEIR_ZONE_KEY_MAX];
+	struct weir_error ignored;
+	if (!weir_zone_exempts(zone) || check_request_begin(request, policy, &ignored) != WEIR_OK ||
+	    !check_key_values(zone, given, &request->key_room, values))
+		return false;
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		check_request_set(request, weir_span_of(zone->key[i].field), values[i]);
+	settle_ip(request);
+	return weir_matcher_exempts(request->matcher, zone, &request->record);
 }
 
 static enum weir_status refuse_crowd(struct check_request *request)

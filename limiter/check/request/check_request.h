@@ -74,6 +74,17 @@ const char *check_request_hops_header(const struct check_request *request);
  */
 WEIR_MUST_USE bool check_request_client(struct check_request *request, struct weir_span hops, struct weir_span peer);
 
+/**
+ * Whether a key that a caller gives is exempt in a zone, by what the key says: a record that has its values and nothing else
+ * would be.
+ *
+ * @param zone   of the policy that was given last
+ * @param given  as check_key() takes it
+ * @return false: it is not, or the policy cannot be used here, as the log says
+ */
+WEIR_MUST_USE bool check_request_exempts(struct check_request *request, const struct weir_policy *policy,
+                                         const struct weir_zone *zone, struct weir_span given);
+
 enum { CHECK_REQUEST_ZONES_MAX = 64 };
 
 struct check_found {

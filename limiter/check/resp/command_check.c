@@ -134,6 +134,14 @@ enum weir_status check_can_be(const struct weir_zone *zone, struct weir_span giv
 	return check_key(zone, given, CHECK_KEY_GIVEN, room, &key, error);
 }
 
+/* Another limiter has looked already. */
+static bool is_exempt(const struct resp_server *server, const struct weir_zone *zone, struct weir_span given,
+                      enum reply_form form)
+{
+	return server->options.exempt != NULL && form != REPLY_WHOLE &&
+	       check_request_exempts(server->options.exempt, server->policy, zone, given);
+}
+
 struct check_ask *check_take(struct connection *connection, const struct weir_zone *zone, struct weir_span given,
                              enum reply_form form, bool *more)
 {
@@ -153,7 +161,9 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 		*more = fail(connection, "ERR", error.text);
 		return NULL;
 	}
-	if (form != REPLY_WHOLE && form != REPLY_PART && node_elsewhere(connection->server, given, key, &moved, &place)) {
+	bool exempt = is_exempt(connection->server, zone, given, form);
+	if (!exempt && form != REPLY_WHOLE && form != REPLY_PART &&
+	    node_elsewhere(connection->server, given, key, &moved, &place)) {
 		*more = redirect(connection, moved, &place);
 		return NULL;
 	}
@@ -168,6 +178,7 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 	connection->last->counted = check_counts_named(connection->server->counts, zone->name);
 	ask->zone = weir_span_of(zone->name);
 	ask->key = key;
+	ask->exempt = exempt;
 	ask->forwarded = form == REPLY_WHOLE;
 	*more = true;
 	return ask;
@@ -298,6 +309,31 @@ static const struct weir_zone *find_throttle(struct resp_server *server, const s
 	return zone;
 }
 
+/* Reads the numbers behind the key, each within what a zone can have. */
+static bool read_throttle(const struct weir_resp_command *words, struct throttle *numbers, int64_t *quantity,
+                          struct weir_error *error)
+{
+	const struct {
+		const char *name;
+		int64_t most;
+		int64_t *number;
+	} wanted[] = {
+		{"max_burst", WEIR_RATE_MAX, &numbers->burst},
+		{"count", WEIR_RATE_MAX, &numbers->count},
+		{"period, in seconds,", WEIR_WINDOW_MAX_MS / MS, &numbers->period_s},
+		{"quantity", WEIR_COST_MAX, quantity},
+	};
+	*quantity = 1;
+	for (uint32_t i = 0; i < sizeof wanted / sizeof *wanted && i + 2 < words->count; i++)
+		if (!weir_resp_number(words->words[i + 2], wanted[i].number) || *wanted[i].number < 0 ||
+		    *wanted[i].number > wanted[i].most) {
+			(void)weir_fail(error, WEIR_INVALID, "%s must be a whole number from 0 to %lld", wanted[i].name,
+			                (long long)wanted[i].most);
+			return false;
+		}
+	return true;
+}
+
 bool run_throttle(struct connection *connection, const struct weir_resp_command *words)
 {
 	int64_t cost;
@@ -306,14 +342,10 @@ bool run_throttle(struct connection *connection, const struct weir_resp_command 
 	struct weir_error error;
 	if (words->count > THROTTLE_WORDS_MAX)
 		return fail(connection, "ERR", "Usage: CL.THROTTLE key max_burst count period [quantity]");
-	if (!weir_resp_number(words->words[2], &numbers.burst) || !weir_resp_number(words->words[3], &numbers.count) ||
-	    !weir_resp_number(words->words[4], &numbers.period_s) || !read_cost(words, words->count, 5, &cost))
-		return fail(connection, "ERR",
-		            "max_burst, count, period (in seconds) and quantity must be numbers, none below 0");
+	if (!read_throttle(words, &numbers, &cost, &error))
+		return fail(connection, "ERR", error.text);
 	if (numbers.count == 0 || numbers.period_s == 0)
 		return fail(connection, "ERR", "Zero rates are not supported");
-	if (numbers.burst < 0 || numbers.count < 0 || numbers.period_s < 0 || numbers.period_s > WEIR_WINDOW_MAX_MS / MS)
-		return fail(connection, "ERR", "max_burst, count and period must be above 0, and period at most 366 days");
 	const struct weir_zone *zone = find_throttle(connection->server, &numbers, &error);
 	if (zone == NULL)
 		return fail(connection, "ERR", error.text);

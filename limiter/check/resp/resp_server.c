@@ -76,6 +76,7 @@ void resp_server_free(struct resp_server *server)
 	link_loop_close(&server->loop);
 	free(server->slots);
 	check_counts_free(server->counts);
+	check_request_free(server->options.exempt);
 	free(server);
 }
 

@@ -22,6 +22,7 @@
 #include "common/log/metrics.h"
 #include "limiter/check/check.h"
 #include "limiter/check/check_counts.h"
+#include "limiter/check/request/check_request.h"
 #include "limiter/check/resp/resp_users.h"
 #include "limiter/owners/owners.h"
 
@@ -52,6 +53,7 @@ struct resp_options {
 	int64_t login_ms;      /* how long a client may take to log in, and to greet by TLS; 0: RESP_LOGIN_DEFAULT_MS */
 	enum weir_on_unavailable on_unavailable; /* -UNAVAILABLE; or passed, or blocked for a second, with a limit of 0 */
 	bool durable;                            /* answers wait for the log's acknowledgement */
+	struct check_request *exempt;            /* knows which keys are; taken. NULL: none is */
 };
 
 /* What a server counts. Read by any thread. */
