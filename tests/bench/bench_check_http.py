@@ -11,6 +11,7 @@ auth_request, and asking weir. What asking costs nginx itself is the second.
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 
@@ -18,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import bench, metrics
+from support.cases import Skipped
 from support.check_http import Caller, Weir
 from support.place import free_port, until
 from support.traffic import sliding, zone
@@ -46,7 +48,7 @@ proxy_set_header X-Forwarded-For $http_x_forwarded_for; proxy_set_header Host $h
 def run(port, pids, script):
     """(requests a second, ns of the servers for a request)"""
     before = sum(map(bench.cpu_s, pids))
-    done = subprocess.run([find("wrk"), "-t1", "-c32", f"-d{SECONDS}s", "-s", script, f"http://127.0.0.1:{port}"],
+    done = subprocess.run(["wrk", "-t1", "-c32", f"-d{SECONDS}s", "-s", script, f"http://127.0.0.1:{port}"],
                           capture_output=True, text=True, timeout=600, check=True)
     rate, errors = done.stdout.splitlines()[-1].split()
     # A log that is slow for a moment makes some checks unavailable, which costs as much to answer.
@@ -86,6 +88,8 @@ def in_turns(targets, script):
 
 def measure(place):
     """Alone, and behind a gateway."""
+    if shutil.which("wrk") is None:
+        raise Skipped("no wrk here (deploy/packages bench)")
     script, direct = place.write("load.lua", LOAD), free_port()
     place.write("pages/v1/nginx", "a page\n")
     weir = Weir(place, [zone("site", [sliding(1000000, "1m")], key=["ip"])], threads=1).ready("site")

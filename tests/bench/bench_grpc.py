@@ -66,7 +66,7 @@ def bare():
 def measure(place):
     """Both in turn, by each shape."""
     if shutil.which("h2load") is None:
-        raise Skipped("there is no h2load here: Debian has it in nghttp2-client")
+        raise Skipped("no h2load here (deploy/packages bench)")
     body, port = place.write("call", CALL), free_port()
     weir = Weir(place, [zone("site", [LIMIT], key=["user"], match={"domain": ["rl"]})], threads=1,
                 listen={"grpc": f"127.0.0.1:{port}"}).ready("site")
