@@ -339,14 +339,16 @@ static bool is_verified(const struct weir_matcher *matcher, const struct zone_ma
 	return false;
 }
 
+/* @param whole  what the record has not is absent; else nobody knows it, and no object that looks at it says anything */
 static bool is_exempt(struct weir_matcher *matcher, const struct zone_matcher *zone,
-                      const struct weir_key_template *template, const struct weir_record *record)
+                      const struct weir_key_template *template, const struct weir_record *record, bool whole)
 {
 	for (uint32_t i = 0; i < template->part_count; i++)
 		if (is_exempt_word(zone, record->fields[template->parts[i].field]))
 			return true;
 	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
-		if (weir_record_filter_test(&zone->exempt_matches[i], record))
+		if ((whole || weir_record_filter_is_told(&zone->exempt_matches[i], record)) &&
+		    weir_record_filter_test(&zone->exempt_matches[i], record))
 			return true;
 	for (uint64_t left = zone->address_fields; left != 0; left &= left - 1) {
 		uint32_t field = (uint32_t)__builtin_ctzll(left);
@@ -357,11 +359,12 @@ static bool is_exempt(struct weir_matcher *matcher, const struct zone_matcher *z
 	return false;
 }
 
-bool weir_matcher_exempts(struct weir_matcher *matcher, const struct weir_zone *zone, const struct weir_record *record)
+bool weir_matcher_exempts_key(struct weir_matcher *matcher, const struct weir_zone *zone,
+                              const struct weir_record *record)
 {
 	const struct zone_matcher *asked = &matcher->zones[zone - matcher->zones[0].zone];
 	matcher->addresses.known = 0;
-	return asked->exempts && is_exempt(matcher, asked, &matcher->groups[asked->group].template, record);
+	return asked->exempts && is_exempt(matcher, asked, &matcher->groups[asked->group].template, record, false);
 }
 
 static bool is_done(const struct zone_matcher *zone, const struct weir_record *record)
@@ -432,7 +435,7 @@ static enum taken take(struct weir_matcher *matcher, const struct zone_matcher *
 	bool done = is_done(zone, record);
 	if (!done && !weir_record_filter_test(&zone->match, record))
 		return NOT_TAKEN;
-	if (zone->exempts && is_exempt(matcher, zone, template, record))
+	if (zone->exempts && is_exempt(matcher, zone, template, record, true))
 		return NOT_TAKEN;
 	return done ? DONE : TAKEN;
 }

@@ -65,11 +65,13 @@ void weir_matcher_renew_lists(struct weir_matcher *matcher, struct weir_exempt_l
 void weir_matcher_match(struct weir_matcher *matcher, const struct weir_record *record, struct weir_matched *matched);
 
 /**
- * Whether a record that has a zone's key fields, and others or none, is exempt there, whatever else the zone says of it.
+ * Whether a key is exempt in a zone, by what it says: an object of "exempt" that looks at any other field says nothing of it.
  *
- * @param zone  of the matcher's policy
+ * @param zone    of the matcher's policy
+ * @param record  the zone's key fields, and no other
  * @thread one thread per matcher
  */
-bool weir_matcher_exempts(struct weir_matcher *matcher, const struct weir_zone *zone, const struct weir_record *record);
+bool weir_matcher_exempts_key(struct weir_matcher *matcher, const struct weir_zone *zone,
+                              const struct weir_record *record);
 
 #endif

@@ -170,3 +170,11 @@ bool weir_record_filter_test(const struct weir_record_filter *filter, const stru
 			return false;
 	return true;
 }
+
+bool weir_record_filter_is_told(const struct weir_record_filter *filter, const struct weir_record *record)
+{
+	for (uint32_t i = 0; i < filter->field_count; i++)
+		if (record->fields[filter->fields[i].field].at == NULL)
+			return false;
+	return true;
+}

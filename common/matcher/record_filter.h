@@ -42,6 +42,9 @@ void weir_record_filter_deinit(struct weir_record_filter *filter);
 /** An absent field matches nothing, and so it matches every "not". */
 bool weir_record_filter_test(const struct weir_record_filter *filter, const struct weir_record *record);
 
+/** Whether the record has every field that the filter looks at. */
+bool weir_record_filter_is_told(const struct weir_record_filter *filter, const struct weir_record *record);
+
 /** weir_field_table_want() with words: "the zones name more than 64 fields; ...". */
 WEIR_MUST_USE enum weir_status weir_record_field_want(struct weir_field_table *fields, const char *name,
                                                       uint32_t *index, struct weir_error *error);

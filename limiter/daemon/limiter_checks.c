@@ -66,11 +66,11 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                      {"answer", "passed, blocked, settled, unavailable or refused"}),
          "What callers were told, by zone. Refused: to settle a reservation that is not open, or in a zone that was "
          "removed meanwhile."},
-	[ANSWERS] =
-		{"weir_check_answers_total", WEIR_COUNTER, "checks",
-         WEIR_LABELS({"answer", "`passed`, `blocked`, `settled`, `no_zone`, `no_reservation`, `unavailable`"}),
-         "Checks answered. Those that passed or were blocked are among weir_limiter_verdicts_total, too, once they "
-         "come back from the log."},
+	[ANSWERS] = {"weir_check_answers_total", WEIR_COUNTER, "checks",
+                 WEIR_LABELS({"answer", "`passed`, `blocked`, `settled`, `no_zone`, `no_reservation`, `unavailable`"}),
+                 "Checks judged. Keys that are exempt are not among them. Those that passed or were blocked are among "
+                 "weir_limiter_verdicts_total, too, once they "
+                 "come back from the log."},
 	[UNAVAILABLE] =
 		{"weir_check_unavailable_total", WEIR_COUNTER, "checks",
          WEIR_LABELS({"reason", "`loading`, `moving`, `full`, `unacknowledged`, `not the owner`, `late`"}),
@@ -373,7 +373,6 @@ void limiter_checks_stop(struct limiter_checks *checks)
 	forward_stop(checks->forward); /* a page may still show its figures */
 }
 
-/* Whether requests are matched with zones: by Redis' protocol callers name a zone and a key. */
 enum weir_status limiter_checks_check(const struct weir_config *config, struct weir_error *error)
 {
 	const struct check_request_options options = {.client_ip = config->checks.client_ip};

@@ -13,7 +13,8 @@
 
 enum {
 	GRANULES = SWAP_PAGE_BYTES / SWAP_GRANULE,
-	LATELY = 1024, /* blocks, of which the usual length is */
+	LATELY = 1024,       /* blocks, of which the usual length is */
+	FIRST_GRANULES = 16, /* of a block, before there are any */
 	PATH_BYTES = 4096,
 };
 
@@ -32,7 +33,7 @@ static uint32_t granules_of(size_t length)
 
 void swap_init(struct swap *swap, const char *directory)
 {
-	*swap = (struct swap){.directory = directory, .file = -1, .page_count = 1};
+	*swap = (struct swap){.directory = directory, .file = -1, .page_count = 1, .lately = FIRST_GRANULES * LATELY};
 }
 
 void swap_deinit(struct swap *swap)

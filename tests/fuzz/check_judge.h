@@ -17,6 +17,7 @@ enum { PENDING_MAX = 4096, PIECES_MAX = 64, TURNS_MAX = 200 };
 static const char zones_text[] =
 	"[{\"name\":\"z\",\"key\":[\"ip\"],\"limits\":[{\"algorithm\":\"gcra\",\"rate\":30,\"window\":\"1m\",\"burst\":15}]},"
 	"{\"name\":\"n\",\"key\":[{\"field\":\"ip\",\"prefix6\":64},\"path\"],"
+	"\"exempt\":[\"192.0.2.9\",\"2001:db8::/32\",\"a|*\",{\"path\":[\"/health/*\"]},{\"path\":{\"not\":[\"/*\"]},\"ip\":[\"::1\"]}],"
 	"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":10,\"window\":\"1m\"}]}]";
 
 struct judge {
@@ -33,7 +34,8 @@ static void ask(void *context, const struct check_ask *asks, uint32_t count, str
 	for (uint32_t i = 0; i < count; i++) {
 		const struct check_ask *one = &asks[i];
 		require(one->key.length <= WEIR_KEY_MAX_BYTES && one->cost >= 0);
-		require(weir_policy_zone_named(judge->policy, one->zone) != NULL);
+		const struct weir_zone *zone = weir_policy_zone_named(judge->policy, one->zone);
+		require(zone != NULL && (!one->exempt || weir_zone_exempts(zone) || one->kind == CHECK_SETTLES));
 		uint32_t sum = 0;
 		for (uint32_t at = 0; at < one->key.length; at++)
 			sum += (unsigned char)one->key.at[at];

@@ -21,7 +21,7 @@ from support.bench import cpu_s
 from support.checks import Raw, command, crowd, started
 from support.faketime import stepped_by_file
 from support.place import PATIENCE_S, free_port, until
-from support.redis import Redis
+from support.redis import Redis, refused
 from support.traffic import FORMAT, burst, line, sliding, source, zone
 
 DONE, USAGE = 0, 2
@@ -371,6 +371,15 @@ def test_an_exempt_key_is_not_counted(place):
     assert reserved[:5] == [0, 2, 2, -1, 0] and len(reserved[5]) == 32, reserved
     for words in (("WEIR.SETTLE", "192.0.2.9", "site", reserved[5], 7), ("WEIR.RELEASE", "192.0.2.9", "site", reserved[5])):
         assert client.call(*words) == [0, 2, 2, -1, 0], words
+    nothing = reserved[5]  # what it was told is settled, although the key is not exempt, or no more
+    assert client.call("WEIR.SETTLE", "192.0.2.21", "site", nothing, 7) == [0, 2, 2, -1, 0]
+    taken = client.call("WEIR.RESERVE", "192.0.2.22", "site", 1)[5]
+    with open(listed, "a", encoding="ascii") as more:
+        more.write("192.0.2.22\n")
+    until(lambda: client.call("WEIR.PEEK", "192.0.2.22", "site", 100)[0] == 0, "the policy is read anew", running=weir)
+    assert client.call("WEIR.RELEASE", "192.0.2.22", "site", taken)[0] == 0, "one that was taken before is given back"
+    for again in (taken, "1" * 32):
+        assert "reservation" in refused(client, "WEIR.SETTLE", "192.0.2.22", "site", again, 1)
     together = ("WEIR.ALL", 3, "192.0.2.9", "site", 50, "192.0.2.8", "site", 1, "ann|/x", "rest", 1)
     answer = client.call(*together)
     assert answer[:2] == [0, [0, 2, 2, -1, 0]] and [part[:3] for part in answer[2:]] == [[0, 2, 0], [0, 1, 0]], answer

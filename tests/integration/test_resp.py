@@ -17,22 +17,13 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from support import cases
 from support.checks import Raw, command, five, model
 from support.place import SANITIZED, until
-from support.redis import Redis, RedisError
+from support.redis import Redis, RedisError, refused
 
 from parts import tls  # pylint: disable=wrong-import-order
 from parts.process import together  # pylint: disable=wrong-import-order
 
 MANY = 5_000 if SANITIZED else 100_000
 SOCKETS = 300 if SANITIZED else 3_000
-
-
-def refused(client, *words):
-    """The words of a command's error."""
-    try:
-        answer = client.call(*words)
-    except RedisError as error:
-        return str(error)
-    raise AssertionError(f"{words} was answered with {answer}")
 
 
 def about(client):

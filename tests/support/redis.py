@@ -97,3 +97,12 @@ class Redis:
                 raise ConnectionResetError("Redis closed the connection")
             return data[:-2]
         return rest
+
+
+def refused(client, *words):
+    """The words of a command's error."""
+    try:
+        answer = client.call(*words)
+    except RedisError as error:
+        return str(error)
+    raise AssertionError(f"{words} was answered with {answer}")

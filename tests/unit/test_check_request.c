@@ -87,7 +87,9 @@ static void a_key_is_exempt_by_what_it_says(void **state)
 		"},"
 		"{\"name\": \"users\", \"key\": [\"user\"], \"exempt\": [\"a|b\", \"robot-*\", \"10.0.0.0/8\"], " LIMIT "},"
 		"{\"name\": \"all\", \"key\": [], \"exempt\": [\"192.0.2.9\"], " LIMIT "},"
-		"{\"name\": \"plain\", \"key\": [\"ip\"], " LIMIT "}]",
+		"{\"name\": \"plain\", \"key\": [\"ip\"], " LIMIT "},"
+		"{\"name\": \"but\", \"key\": [\"ip\"], \"exempt\": [{\"path\": {\"not\": [\"/login\"]}}, {\"ip\": {\"not\": [\"10.0.0.0/8\", "
+		"\"192.0.2.8\"]}}], \"match\": {\"path\": \"/login\"}, " LIMIT "}]",
 		1);
 	static const struct {
 		unsigned zone;
@@ -114,6 +116,9 @@ static void a_key_is_exempt_by_what_it_says(void **state)
 		{3, "robot-7", true},
 		{3, "10.1.2.3", false}, /* an address would be the record's */
 		{4, "", false},
+		{6, "192.0.2.8", false}, /* what its path was is not known */
+		{6, "192.0.2.77", true},
+		{6, "10.9.9.9", false}, /* an object that looks at the key alone */
 		{5, "192.0.2.9", false},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -254,13 +254,14 @@ bool check_request_exempts(struct check_request *request, const struct weir_poli
 {
 	struct weir_span values[WEIR_ZONE_KEY_MAX];
 	struct weir_error ignored;
-	if (!weir_zone_exempts(zone) || check_request_begin(request, policy, &ignored) != WEIR_OK ||
+	if (!weir_zone_exempts(zone) || given.length > CHECK_REQUEST_EXEMPT_MAX_BYTES ||
+	    check_request_begin(request, policy, &ignored) != WEIR_OK ||
 	    !check_key_values(zone, given, &request->key_room, values))
 		return false;
 	for (uint32_t i = 0; i < zone->key_count; i++)
 		check_request_set(request, weir_span_of(zone->key[i].field), values[i]);
 	settle_ip(request);
-	return weir_matcher_exempts(request->matcher, zone, &request->record);
+	return weir_matcher_exempts_key(request->matcher, zone, &request->record);
 }
 
 static enum weir_status refuse_crowd(struct check_request *request)

@@ -74,11 +74,13 @@ const char *check_request_hops_header(const struct check_request *request);
  */
 WEIR_MUST_USE bool check_request_client(struct check_request *request, struct weir_span hops, struct weir_span peer);
 
+enum { CHECK_REQUEST_EXEMPT_MAX_BYTES = 8 << 10 }; /* of a key: each of many patterns may be tried on it */
+
 /**
- * Whether a key that a caller gives is exempt in a zone, by what the key says: a record that has its values and nothing else
- * would be.
+ * Whether a key that a caller gives is exempt in a zone, by what the key says. One of more than
+ * CHECK_REQUEST_EXEMPT_MAX_BYTES is not.
  *
- * @param zone   of the policy that was given last
+ * @param zone   of the policy
  * @param given  as check_key() takes it
  * @return false: it is not, or the policy cannot be used here, as the log says
  */

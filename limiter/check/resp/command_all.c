@@ -10,9 +10,10 @@
 
 enum { FIRST_PART = 2, PART_WORDS = 3 };
 
-/* Looks at all words before anything is asked. @param durable  set @return why not; NULL: they are good */
+/* Looks at all words before anything is asked. @param durable, zones  set @return why not; NULL: they are good */
 static const char *refuse(struct connection *connection, const struct weir_resp_command *words, int64_t count,
-                          bool *durable, const struct weir_zone **denied, struct weir_error *error)
+                          bool *durable, const struct weir_zone *zones[CHECK_BUNDLE_MAX],
+                          const struct weir_zone **denied, struct weir_error *error)
 {
 	int64_t cost;
 	uint32_t word_count;
@@ -23,7 +24,7 @@ static const char *refuse(struct connection *connection, const struct weir_resp_
 		return "WEIR.ALL takes how many checks follow, 1 to 16, and of each key, zone and cost; then DURABLE, or nothing";
 	for (int64_t i = 0; i < count; i++) {
 		const struct weir_span *part = &words->words[FIRST_PART + PART_WORDS * i];
-		const struct weir_zone *zone = check_zone(connection, part[1], error);
+		const struct weir_zone *zone = zones[i] = check_zone(connection, part[1], error);
 		if (zone == NULL || check_can_be(zone, part[0], error) != WEIR_OK)
 			return error->text;
 		if (!weir_resp_number(part[2], &cost) || cost < 0 || cost > WEIR_COST_MAX)
@@ -39,10 +40,10 @@ bool run_all(struct connection *connection, const struct weir_resp_command *word
 	struct weir_error error;
 	int64_t count;
 	bool durable;
-	const struct weir_zone *denied = NULL;
+	const struct weir_zone *zones[CHECK_BUNDLE_MAX], *denied = NULL;
 	if (!weir_resp_number(words->words[1], &count))
 		count = 0;
-	const char *why = refuse(connection, words, count, &durable, &denied, &error);
+	const char *why = refuse(connection, words, count, &durable, zones, &denied, &error);
 	if (why != NULL)
 		return check_fail(connection, why);
 	if (denied != NULL)
@@ -55,8 +56,7 @@ bool run_all(struct connection *connection, const struct weir_resp_command *word
 	for (int64_t i = 0; i < count; i++) {
 		const struct weir_span *part = &words->words[FIRST_PART + PART_WORDS * i];
 		bool more;
-		struct check_ask *ask =
-			check_take(connection, check_zone(connection, part[1], &error), part[0], REPLY_PART, &more);
+		struct check_ask *ask = check_take(connection, zones[i], part[0], REPLY_PART, &more);
 		(void)weir_resp_number(part[2], &ask->cost);
 		ask->bundle = bundle;
 		ask->durable |= durable;

@@ -161,18 +161,18 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 		*more = fail(connection, "ERR", error.text);
 		return NULL;
 	}
-	bool exempt = is_exempt(connection->server, zone, given, form);
-	if (!exempt && form != REPLY_WHOLE && form != REPLY_PART &&
-	    node_elsewhere(connection->server, given, key, &moved, &place)) {
-		*more = redirect(connection, moved, &place);
-		return NULL;
-	}
 	if (!slot_possible(connection)) {
 		server_ask(connection->server);
 		if (!slot_possible(connection)) {
 			connection->server->starved |= connection->slot_count == 0;
 			return NULL;
 		}
+	}
+	bool exempt = is_exempt(connection->server, zone, given, form);
+	if (!exempt && form != REPLY_WHOLE && form != REPLY_PART &&
+	    node_elsewhere(connection->server, given, key, &moved, &place)) {
+		*more = redirect(connection, moved, &place);
+		return NULL;
 	}
 	struct check_ask *ask = slot_ask(connection, form);
 	connection->last->counted = check_counts_named(connection->server->counts, zone->name);

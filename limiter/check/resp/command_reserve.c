@@ -41,6 +41,13 @@ static bool read_id(struct weir_span word, uint8_t id[WEIR_RESERVATION_ID_BYTES]
 	return true;
 }
 
+/* What an exempt key was told in place of a reservation's: there is nothing to settle, whoever is exempt by now. */
+static bool is_of_exempt(const uint8_t id[WEIR_RESERVATION_ID_BYTES])
+{
+	static const uint8_t none[WEIR_RESERVATION_ID_BYTES];
+	return memcmp(id, none, sizeof none) == 0;
+}
+
 bool run_reserve(struct connection *connection, const struct weir_resp_command *words)
 {
 	struct weir_error error;
@@ -81,6 +88,7 @@ static bool settle(struct connection *connection, const struct weir_resp_command
 	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_SETTLED, &more);
 	if (ask != NULL) {
 		ask->kind = CHECK_SETTLES;
+		ask->exempt = is_of_exempt(id);
 		ask->cost = cost;
 		memcpy(ask->reservation, id, sizeof id);
 	}
