@@ -23,6 +23,10 @@ enum {
 /* Set in tickets that are not a surface's: the judge's own. */
 #define CHECK_TICKET_OF_BUNDLE (UINT64_C(1) << 63)
 
+/* The id that is told for a reservation of a key that is exempt: of WEIR_RESERVATION_ID_BYTES, and nothing to settle. */
+#define CHECK_RESERVATION_OF_EXEMPT "weir: exempt key"
+_Static_assert(sizeof CHECK_RESERVATION_OF_EXEMPT - 1 == WEIR_RESERVATION_ID_BYTES, "it is an id");
+
 enum check_kind {
 	CHECK_COUNTS,   /* an event of this cost */
 	CHECK_RESERVES, /* the same, whose real cost is told later; cost 1 at least */
@@ -48,7 +52,8 @@ struct check_ask {
 	uint8_t reservation[WEIR_RESERVATION_ID_BYTES]; /* of one that settles: which */
 	uint32_t bundle; /* 0; else those beside it with the same number count all, or none; CHECK_COUNTS alone */
 	bool durable;    /* answer after the log's acknowledgement */
-	bool exempt;     /* its key is not counted in the zone: it passes, and nobody judges it */
+	bool
+		exempt; /* its key is not counted in the zone, or its reservation is of none: it passes, and nobody judges it */
 	bool forwarded;  /* another limiter asks for its own caller: it is answered here or not at all */
 	uint64_t ticket; /* the surface's own, below CHECK_TICKET_END; comes back with the answer */
 };

@@ -74,7 +74,8 @@ static struct check_answer exempt_answer(struct surfaces *surfaces, const struct
 		answer.limit = answer.remaining = shape.capacity;
 		answer.window_ms = weir_limit_capacity_ms(&shape);
 	}
-	answer.reserved = ask->kind == CHECK_RESERVES; /* of no id: settling it is answered here, too */
+	answer.reserved = ask->kind == CHECK_RESERVES;
+	memcpy(answer.reservation, CHECK_RESERVATION_OF_EXEMPT, sizeof answer.reservation);
 	return answer;
 }
 

@@ -44,8 +44,7 @@ static bool read_id(struct weir_span word, uint8_t id[WEIR_RESERVATION_ID_BYTES]
 /* What an exempt key was told in place of a reservation's: there is nothing to settle, whoever is exempt by now. */
 static bool is_of_exempt(const uint8_t id[WEIR_RESERVATION_ID_BYTES])
 {
-	static const uint8_t none[WEIR_RESERVATION_ID_BYTES];
-	return memcmp(id, none, sizeof none) == 0;
+	return memcmp(id, CHECK_RESERVATION_OF_EXEMPT, WEIR_RESERVATION_ID_BYTES) == 0;
 }
 
 bool run_reserve(struct connection *connection, const struct weir_resp_command *words)
