@@ -364,7 +364,7 @@ bool weir_matcher_exempts_key(struct weir_matcher *matcher, const struct weir_zo
 {
 	const struct zone_matcher *asked = &matcher->zones[zone - matcher->zones[0].zone];
 	matcher->addresses.known = 0;
-	return asked->exempts && is_exempt(matcher, asked, &matcher->groups[asked->group].template, record, false);
+	return is_exempt(matcher, asked, &matcher->groups[asked->group].template, record, false);
 }
 
 static bool is_done(const struct zone_matcher *zone, const struct weir_record *record)

@@ -134,6 +134,7 @@ WEIR_MUST_USE enum weir_status weir_policy_parse(const struct weir_json *zones, 
                                                  struct weir_policy **policy, struct weir_error *error);
 /** What an element of "zones" may be (common/json/json_shape.h); it names "match" and "limit". */
 json_t *weir_zone_shape(void);
+
 /** Whether a zone exempts anybody. */
 static inline bool weir_zone_exempts(const struct weir_zone *zone)
 {

@@ -167,9 +167,8 @@ bool check_key_values(const struct weir_zone *zone, struct weir_span given, stru
 {
 	struct value read[WEIR_ZONE_KEY_MAX];
 	struct weir_error ignored;
-	if (zone->key_count == 0
-	        ? given.length > 0
-	        : given.length == 0 || read_values(zone, given, false, CHECK_KEY_GIVEN, read, &ignored) != WEIR_OK)
+	if ((zone->key_count == 0) != (given.length == 0) ||
+	    read_values(zone, given, false, CHECK_KEY_GIVEN, read, &ignored) != WEIR_OK)
 		return false;
 	weir_text_clear(room);
 	char *at = weir_text_reserve(room, given.length + (size_t)1);

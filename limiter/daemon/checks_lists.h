@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is exempt from checks of requests in a limiter that has no other part that knows: lists that other servers have, of
+ * Who is exempt from checks in a limiter that has no other part that knows: lists that other servers have, of
  * which copies are kept, and robots that DNS confirms, by `collector.list_interval` and `collector.resolver`.
  */
 #ifndef LIMITER_CHECKS_LISTS_H

@@ -69,8 +69,7 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[ANSWERS] = {"weir_check_answers_total", WEIR_COUNTER, "checks",
                  WEIR_LABELS({"answer", "`passed`, `blocked`, `settled`, `no_zone`, `no_reservation`, `unavailable`"}),
                  "Checks judged. Keys that are exempt are not among them. Those that passed or were blocked are among "
-                 "weir_limiter_verdicts_total, too, once they "
-                 "come back from the log."},
+                 "weir_limiter_verdicts_total, too, once they come back from the log."},
 	[UNAVAILABLE] =
 		{"weir_check_unavailable_total", WEIR_COUNTER, "checks",
          WEIR_LABELS({"reason", "`loading`, `moving`, `full`, `unacknowledged`, `not the owner`, `late`"}),

@@ -33,7 +33,7 @@ WEIR_MUST_USE enum weir_status limiter_checks_check(const struct weir_config *co
  *
  * @param config   borrowed
  * @param lists    of `exempt`, borrowed while they live; NULL: this fetches those that other servers have and verifies robots,
- *                 in a cluster, where requests are checked at all
+ *                 in a cluster
  * @param threads  workers
  * @param cluster  NULL: this process has all partitions
  * @param checks   returned: limiter_checks_free(); NULL: none is configured

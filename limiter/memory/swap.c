@@ -213,7 +213,7 @@ bool swap_get(struct swap *swap, uint32_t ref, struct swap_block *block)
 	size_t start = (size_t)(ref & (GRANULES - 1)) * SWAP_GRANULE, room = SWAP_PAGE_BYTES - start;
 	off_t at = (off_t)page * SWAP_PAGE_BYTES + (off_t)start;
 	const uint8_t *bytes = swap->open + start;
-	size_t first = room < first_read_bytes(swap) ? room : first_read_bytes(swap);
+	size_t usual = first_read_bytes(swap), first = room < usual ? room : usual;
 	struct head head;
 	if (page != swap->open_page) {
 		if (!read_whole(swap, swap->read, first, at))

@@ -10,13 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from functools import partial
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, metrics
+from support import cases, check_http, metrics
 from support.bench import cpu_s
 from support.checks import Raw, command, crowd, started
 from support.faketime import stepped_by_file
@@ -338,12 +337,6 @@ def test_it_serves_without_a_source_and_after_the_last(place):
             assert weir.stop() == DONE, weir.said()
 
 
-def asked_by_http(port, text):
-    """What POST /v1/check answers."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/check", json.dumps(text).encode(), timeout=PATIENCE_S) as answer:
-        return json.load(answer)
-
-
 def test_an_exempt_key_is_not_counted(place):
     """By every command that names a key, as by fields: by a word, an address, an object, and a list in a file that changes."""
     listed, http = place.write("friends", "203.0.113.5\n"), free_port()
@@ -353,15 +346,14 @@ def test_an_exempt_key_is_not_counted(place):
              zone("rest", [sliding(1, "1h")], key=["user", "path"], exempt=[{"path": "/health/*"}]),
              zone("cell", [{"algorithm": "gcra", "rate": 1, "window": "1m", "burst": 3}], key=["ip"], exempt=["192.0.2.9"])]
     weir, port = start(place, zones, listen={"check_http": f"127.0.0.1:{http}"})
-    client = Redis(port)
+    client, by_http = Redis(port), check_http.Caller(http)
     for key in ("192.0.2.9", "::ffff:192.0.2.9", "198.51.100.77", "2001:DB8::7", "203.0.113.5", "10.46.223.1"):
         for _ in range(4):
             assert client.call("WEIR.CHECK", key, "site") == [0, 2, 2, -1, 0], key
         assert client.call("WEIR.ALLOW", key, "site", 100) == 1 and client.call("WEIR.PEEK", key, "site", 100)[0] == 0
-        asked = {"zone": "site", "key": key, "cost": 100}
-        assert asked_by_http(http, asked) == {"allowed": True, "limit": 2, "window_ms": 3600000, "remaining": 2, "retry_after_ms": -1,
-                                              "reset_after_ms": 0}
-        assert asked_by_http(http, {"fields": {"ip": key}})["allowed"], "as by fields"
+        assert by_http.check(zone="site", key=key, cost=100) == (200, {"allowed": True, "limit": 2, "window_ms": 3600000, "remaining": 2,
+                                                                       "retry_after_ms": -1, "reset_after_ms": 0})
+        assert by_http.check(fields={"ip": key})[1]["allowed"], "as by fields"
     for key, left in (("192.0.2.8", 1), ("2001:db8:1::8", 1), ("/health", 1)):
         assert client.call("WEIR.CHECK", key, "site")[:3] == [0, 2, left], key
     for _ in range(3):
