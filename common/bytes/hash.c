@@ -17,6 +17,7 @@
 #include "common/bytes/scan.h"
 
 #include <endian.h>
+#include <stdio.h>
 
 #define SPAN2(x, a) (uint16_t)(x), (uint16_t)((x) ^ (a))
 #define SPAN4(x, a, b) SPAN2(x, a), SPAN2((x) ^ (b), a)
@@ -109,4 +110,11 @@ uint32_t weir_slot(struct weir_span key)
 			return weir_crc16(tag, (size_t)(close - tag)) & (WEIR_SLOTS - 1);
 	}
 	return weir_crc16(key.at, key.length) & (WEIR_SLOTS - 1);
+}
+
+const char *weir_fingerprint_words(struct weir_fingerprint print, char words[WEIR_FINGERPRINT_DIGITS + 1])
+{
+	snprintf(words, WEIR_FINGERPRINT_DIGITS + 1, "%0*x%016llx", WEIR_FINGERPRINT_HIGH_BITS / 4, print.high,
+	         (unsigned long long)print.low);
+	return words;
 }

@@ -3,9 +3,13 @@
  * The two hashes that place a key.
  *
  * The slot (CRC16, as Redis Cluster) says which partition a key belongs to and
- * never changes. The fingerprint (128-bit XXH3 with a secret seed) stands for
- * the key in a limiter's memory; the seed keeps anyone who picks keys from
- * aiming them at one place of the table.
+ * never changes. The fingerprint (XXH3 with a secret seed, 76 bits of its 128)
+ * stands for the key in a limiter's memory; the seed keeps anyone who picks keys
+ * from aiming them at one place of the table, or at another's bucket.
+ *
+ * Of a billion keys, all alive at once and in one partition, two would have the
+ * same fingerprint in one of 150,000 such worlds; of ten million, in one of 1.5
+ * billion. Memory that turns a bit by itself is far more likely.
  *
  * XXH3 is compiled into its callers: for keys of some ten bytes the call would
  * cost as much as the hash.
@@ -35,9 +39,22 @@ static inline uint32_t weir_partition(uint32_t slot, uint32_t partitions)
 	return (uint32_t)(((uint64_t)slot * partitions) >> 14);
 }
 
-struct weir_fingerprint {
-	uint64_t low, high;
+enum {
+	WEIR_FINGERPRINT_HIGH_BITS = 12,
+	WEIR_FINGERPRINT_HIGH_MASK = (1 << WEIR_FINGERPRINT_HIGH_BITS) - 1,
+	WEIR_FINGERPRINT_DIGITS = 19, /* of it in hexadecimal, `high` first */
 };
+
+struct weir_fingerprint {
+	uint64_t low;
+	uint32_t high; /* WEIR_FINGERPRINT_HIGH_BITS */
+};
+
+/** Of the upper half of the hash, what a fingerprint has. */
+static inline uint32_t weir_fingerprint_high(uint64_t high64)
+{
+	return (uint32_t)(high64 >> (64 - WEIR_FINGERPRINT_HIGH_BITS));
+}
 
 /** Of a joined key in a zone. */
 static inline __attribute__((always_inline)) struct weir_fingerprint weir_fingerprint(uint64_t seed, uint32_t zone_id,
@@ -46,8 +63,11 @@ static inline __attribute__((always_inline)) struct weir_fingerprint weir_finger
 	/* An odd factor spreads the zone over the seed's bits: no two zones of a policy get the same one. */
 	uint64_t zone_seed = seed ^ (zone_id * UINT64_C(0x9e3779b97f4a7c15));
 	XXH128_hash_t hash = XXH3_128bits_withSeed(key.length > 0 ? key.at : "", key.length, zone_seed);
-	return (struct weir_fingerprint){.low = hash.low64, .high = hash.high64};
+	return (struct weir_fingerprint){.low = hash.low64, .high = weir_fingerprint_high(hash.high64)};
 }
+
+/** Its digits, for people. @return `words` */
+const char *weir_fingerprint_words(struct weir_fingerprint print, char words[WEIR_FINGERPRINT_DIGITS + 1]);
 
 /** 64-bit XXH3 for everything that needs a checksum or an identity: not secret, stable across versions. */
 static inline uint64_t weir_hash64(const void *bytes, size_t length)

@@ -25,18 +25,20 @@ enum bucket_flags {
 	BUCKET_FORM = BUCKET_SINGLE | BUCKET_DECIDED | BUCKET_OWN_TIMES | BUCKET_RUNS | BUCKET_NTH | BUCKET_APART,
 };
 
+enum { BUCKET_GENERATION_BITS = 4, BUCKET_GENERATION_MASK = (1 << BUCKET_GENERATION_BITS) - 1 };
+
 /* The header. The rest of the block follows it. */
 struct bucket {
-	uint64_t low, high;       /* the key's fingerprint */
-	uint64_t newest_ms  : 48; /* newest recorded event, 0 if none */
-	uint64_t size_class : 8;  /* of the block (slab.h) */
-	uint64_t flags      : 8;  /* enum bucket_flags */
-	uint32_t clock_s;         /* the clock at its last event, rounded up */
-	uint32_t layout     : 24; /* its id */
-	uint32_t generation : 8;  /* of the last snapshot that holds it */
+	uint64_t low;            /* the key's fingerprint */
+	uint64_t newest_ms : 48; /* newest recorded event, 0 if none */
+	uint64_t high : WEIR_FINGERPRINT_HIGH_BITS;
+	uint64_t generation : BUCKET_GENERATION_BITS; /* of the last snapshot that holds it */
+	uint32_t clock_s;                             /* the clock at its last event, rounded up */
+	uint32_t layout : 24;                         /* its id */
+	uint32_t flags  : 8;                          /* enum bucket_flags */
 };
 
-_Static_assert(sizeof(struct bucket) == 32, "a bucket's header is half a cache line");
+_Static_assert(sizeof(struct bucket) == 24, "a user seen once takes no more than that");
 
 /* A bucket opened for reading and writing. Not for a single one: it has nothing to open. */
 struct bucket_view {
@@ -46,6 +48,18 @@ struct bucket_view {
 	uint8_t *own_times; /* NULL if the limits share one */
 	struct weir_limit_view limits[WEIR_ZONE_LIMITS_MAX];
 };
+
+/** Notes the snapshot, by its number, or of that the bits that a bucket has. */
+static inline void bucket_set_generation(struct bucket *bucket, uint32_t generation)
+{
+	bucket->generation = generation & BUCKET_GENERATION_MASK;
+}
+
+/** Whether that is the snapshot that it notes, or one of those whose number has the same bits: every sixteenth. */
+static inline bool bucket_has_generation(const struct bucket *bucket, uint32_t generation)
+{
+	return bucket->generation == (generation & BUCKET_GENERATION_MASK);
+}
 
 /** A form as a layout has it: where there is a queue, runs lie apart. */
 static inline unsigned bucket_form(const struct layout *layout, unsigned form)
@@ -66,7 +80,7 @@ void bucket_open(struct bucket_view *view, struct bucket *bucket, const struct l
 void bucket_init(struct bucket *bucket, const struct layout *layout, unsigned form, const uint32_t *rooms);
 
 /**
- * Copies what a bucket holds into one that bucket_init() laid out: header (but form, class and layout) and state.
+ * Copies what a bucket holds into one that bucket_init() laid out: header (but form and layout) and state.
  *
  * @param to  of the same layout, or of the one that took its place; its form has all that `from` has (but a decision
  *            that is left behind), and room

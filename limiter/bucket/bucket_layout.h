@@ -9,7 +9,7 @@
  * read by itself.
  *
  *   bytes  part of a block
- *   32     header (struct bucket)
+ *   24     header (struct bucket)
  *   4      thousandths           only in a bucket of a scaled layout
  *   12     blocked at, until     only in a bucket that has published a decision
  *   2      which block it is      only where that is not the key's first

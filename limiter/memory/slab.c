@@ -20,12 +20,10 @@ enum {
 };
 
 /* Sizes above 128 bytes divide a page evenly, rounded down to granules. */
-const uint16_t slab_sizes[SLAB_CLASSES] = {32,   40,   48,   56,   64,   72,   80,   88,   96,   104,  112,  120,
-                                           128,  144,  160,  176,  200,  224,  248,  280,  312,  344,  384,  440,
-                                           496,  560,  624,  712,  816,  904,  1024, 1168, 1360, 1488, 1632, 1816,
-                                           2048, 2336, 2728, 3272, 4096, 5456, 8192, 0,    0,    0,    0,    0};
-
-enum { CLASS_COUNT = 43 };
+const uint16_t slab_sizes[SLAB_CLASSES] = {24,   32,   40,   48,   56,   64,   72,   80,   88,   96,   104,
+                                           112,  120,  128,  144,  160,  176,  200,  224,  248,  280,  312,
+                                           344,  384,  440,  496,  560,  624,  712,  816,  904,  1024, 1168,
+                                           1360, 1488, 1632, 1816, 2048, 2336, 2728, 3272, 4096, 5456, 8192};
 
 void slab_init(struct slab *slab)
 {
@@ -256,13 +254,11 @@ size_t slab_fit_bytes(const struct slab *slab, size_t bytes)
 	return (bytes + bytes / 8 + 4095) / 4096 * 4096;
 }
 
-uint32_t slab_alloc(struct slab *slab, size_t bytes, uint8_t *size_class)
+uint32_t slab_alloc(struct slab *slab, size_t bytes)
 {
 	slab->blocks++;
-	if (bytes > SLAB_PAGE_BYTES / 2) {
-		*size_class = SLAB_LARGE_CLASS;
+	if (bytes > SLAB_PAGE_BYTES / 2)
 		return alloc_large(slab, bytes);
-	}
 	uint8_t class = slab->class_of[(bytes + SLAB_GRANULE - 1) / SLAB_GRANULE];
 	uint32_t number = SLAB_NONE;
 	for (int list = SLAB_LISTS - 1; list >= 0 && number == SLAB_NONE; list--)
@@ -280,11 +276,10 @@ uint32_t slab_alloc(struct slab *slab, size_t bytes, uint8_t *size_class)
 	slab->class_live[class]++;
 	slab->live_bytes += slab_sizes[class];
 	file_page(slab, number);
-	*size_class = class;
 	return slab_ref(number, block, class);
 }
 
-void slab_free(struct slab *slab, uint32_t ref, uint8_t size_class)
+void slab_free(struct slab *slab, uint32_t ref)
 {
 	slab_unmark(slab, ref);
 	slab->blocks--;
@@ -298,13 +293,12 @@ void slab_free(struct slab *slab, uint32_t ref, uint8_t size_class)
 	}
 	uint32_t number = slab_page_of(ref);
 	struct slab_page *page = &slab->pages[number];
-	uint16_t block = (uint16_t)(slab_offset_in_page(ref) / slab_sizes[size_class]);
-	memcpy(slab_page_base(slab, number) + (size_t)block * slab_sizes[size_class], &page->free_block,
-	       sizeof page->free_block);
+	uint16_t size = slab_sizes[page->size_class], block = (uint16_t)(slab_offset_in_page(ref) / size);
+	memcpy(slab_page_base(slab, number) + (size_t)block * size, &page->free_block, sizeof page->free_block);
 	page->free_block = block;
 	page->live--;
-	slab->class_live[size_class]--;
-	slab->live_bytes -= slab_sizes[size_class];
+	slab->class_live[page->size_class]--;
+	slab->live_bytes -= size;
 	if (page->live == 0)
 		free_page(slab, number);
 	else if (page->state != SLAB_PAGE_DRAINING)
@@ -331,7 +325,8 @@ void slab_trim(struct slab *slab)
 	trim_pages(slab);
 }
 
-size_t slab_block_bytes(const struct slab *slab, uint32_t ref, uint8_t size_class)
+size_t slab_block_bytes(const struct slab *slab, uint32_t ref)
 {
-	return ref & SLAB_LARGE ? slab->large[ref & ~SLAB_LARGE].bytes : slab_sizes[size_class];
+	return ref & SLAB_LARGE ? slab->large[ref & ~SLAB_LARGE].bytes
+	                        : slab_sizes[slab->pages[slab_page_of(ref)].size_class];
 }

@@ -29,12 +29,11 @@
 enum {
 	SLAB_PAGE_BYTES = 16 << 10,
 	SLAB_PAGES = CHUNK_BYTES / SLAB_PAGE_BYTES, /* in a chunk */
-	SLAB_LEAST_BYTES = 32,
+	SLAB_LEAST_BYTES = 24,
 	SLAB_PAGE_BLOCKS = SLAB_PAGE_BYTES / SLAB_LEAST_BYTES,
 	SLAB_GRANULE = 8,
-	SLAB_CLASSES = 48,
-	SLAB_LARGE_CLASS = 255, /* larger than any class: allocated by malloc on its own */
-	SLAB_LISTS = 4,         /* lists of a class's pages, by how full they are */
+	SLAB_CLASSES = 44,
+	SLAB_LISTS = 4, /* lists of a class's pages, by how full they are */
 };
 
 /* References: this bit and an index of slab.large, or a chunk number (from 1 on) and a granule within the chunk. */
@@ -57,7 +56,7 @@ struct slab_page {
 enum slab_page_state { SLAB_PAGE_FREE = SLAB_LISTS, SLAB_PAGE_FULL, SLAB_PAGE_DRAINING };
 
 struct slab_chunk {
-	uint64_t *marks; /* a bit per SLAB_LEAST_BYTES, in which at most one block begins; NULL: none was set yet */
+	uint64_t *marks; /* a bit per SLAB_MARK_BYTES, in which at most one block begins; NULL: none was set yet */
 	uint32_t free_pages;
 	uint32_t touched_pages; /* without huge pages: how many pages are touched */
 	bool huge;
@@ -103,13 +102,13 @@ void slab_deinit(struct slab *slab);
  *
  * @return its reference, never 0
  */
-uint32_t slab_alloc(struct slab *slab, size_t bytes, uint8_t *size_class);
-void slab_free(struct slab *slab, uint32_t ref, uint8_t size_class);
+uint32_t slab_alloc(struct slab *slab, size_t bytes);
+void slab_free(struct slab *slab, uint32_t ref);
 /** Gives free memory back to the system. Invalidates pointers to freed blocks. */
 void slab_trim(struct slab *slab);
 
 /** The size of a block. */
-size_t slab_block_bytes(const struct slab *slab, uint32_t ref, uint8_t size_class);
+size_t slab_block_bytes(const struct slab *slab, uint32_t ref);
 /** The size that a block allocated for `bytes` would have. */
 size_t slab_fit_bytes(const struct slab *slab, size_t bytes);
 

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-/* A block's bit is that of the SLAB_LEAST_BYTES in which it begins. It is unique: no block is shorter than that. */
+/* A block's bit is that of the SLAB_MARK_BYTES in which it begins. It is unique: no block is shorter than that. */
 static uint32_t mark_of(uint32_t ref)
 {
-	return (ref & ((UINT32_C(1) << SLAB_CHUNK_SHIFT) - 1)) / (SLAB_LEAST_BYTES / SLAB_GRANULE);
+	return (ref & ((UINT32_C(1) << SLAB_CHUNK_SHIFT) - 1)) / (SLAB_MARK_BYTES / SLAB_GRANULE);
 }
 
 void slab_mark(struct slab *slab, uint32_t ref)
@@ -42,7 +42,7 @@ void slab_unmark(struct slab *slab, uint32_t ref)
 /* The block that begins in a marked place; its page has the block size. */
 static uint32_t ref_of(const struct slab *slab, uint32_t chunk, uint32_t mark)
 {
-	uint32_t offset = mark * SLAB_LEAST_BYTES;
+	uint32_t offset = mark * SLAB_MARK_BYTES;
 	uint32_t page = chunk * SLAB_PAGES + offset / SLAB_PAGE_BYTES;
 	uint8_t class = slab->pages[page].size_class;
 	uint32_t block = (offset % SLAB_PAGE_BYTES + slab_sizes[class] - 1) / slab_sizes[class];

@@ -22,7 +22,7 @@ uint32_t slab_page_blocks(const struct slab *slab, uint32_t number, uint32_t *re
 	const struct slab_page *page = &slab->pages[number];
 	if (slab->bases[number / SLAB_PAGES] == NULL || page->live == 0)
 		return 0;
-	uint64_t free_blocks[SLAB_PAGE_BLOCKS / 64] = {0};
+	uint64_t free_blocks[SLAB_PAGE_BLOCKS / 64 + 1] = {0};
 	const uint8_t *base = slab_page_base(slab, number);
 	for (uint16_t block = page->free_block; block != SLAB_PAGE_BLOCKS;) {
 		free_blocks[block / 64] |= UINT64_C(1) << (block % 64);
@@ -46,7 +46,7 @@ uint32_t slab_next_large(const struct slab *slab, uint32_t *place)
 /* A class with more free blocks than an eighth of its live ones and a page; SLAB_CLASSES: none. */
 static uint8_t wasteful_class(const struct slab *slab)
 {
-	for (uint8_t class = 0; class < SLAB_CLASSES && slab_sizes[class] > 0; class ++) {
+	for (uint8_t class = 0; class < SLAB_CLASSES; class ++) {
 		uint64_t capacity = slab_capacity(class);
 		uint64_t unused = slab->class_pages[class] * capacity - slab->class_live[class];
 		if (unused > slab->class_live[class] / 8 + capacity)

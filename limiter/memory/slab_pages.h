@@ -7,7 +7,8 @@
 
 enum {
 	SLAB_PAGE_GRANULES = SLAB_PAGE_BYTES / SLAB_GRANULE,
-	SLAB_MARK_WORDS = CHUNK_BYTES / SLAB_LEAST_BYTES / 64,
+	SLAB_MARK_BYTES = 16, /* no more than SLAB_LEAST_BYTES, and a page has a whole number of them */
+	SLAB_MARK_WORDS = CHUNK_BYTES / SLAB_MARK_BYTES / 64,
 };
 
 extern const uint16_t slab_sizes[SLAB_CLASSES];

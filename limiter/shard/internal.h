@@ -35,7 +35,8 @@
 
 /* A (key, zone) pair of the current frame. */
 struct lookup {
-	uint64_t low, high;               /* fingerprint */
+	uint64_t low; /* fingerprint */
+	uint32_t high;
 	const struct compiled_zone *zone; /* NULL: not in force */
 	struct bucket *bucket;            /* NULL: not in memory */
 	uint32_t ref;
@@ -155,7 +156,7 @@ struct shard {
 	size_t dirty_bytes;
 	uint64_t swapped_changes;  /* bytes put into swap that no stored snapshot has; some may have come back since */
 	bool has_lost;             /* some of those could not be read */
-	uint8_t generation;        /* of the last snapshot */
+	uint32_t generation;       /* the number of the last snapshot */
 	bool snapshot_pending;     /* one was taken, and shard_snapshot_done() was not called yet */
 	bool has_store;            /* a checkpoint holds, or may hold, buckets */
 	size_t snapshot_bytes;     /* of the pending one */
@@ -174,8 +175,14 @@ static inline uint32_t bucket_tag(uint64_t low)
 	return (uint32_t)(low >> 32);
 }
 
+/** A fingerprint's 64 evenly spread bits for the filter of its segment: those that name the segment are no help. */
+static inline uint64_t shard_filter_hash(uint64_t low, uint32_t high)
+{
+	return low << (32 - TABLE_SEGMENT_SHIFT) ^ high;
+}
+
 /** Finds the bucket of a fingerprint. @return its reference, 0: not in memory */
-uint32_t shard_find_ref(const struct shard *shard, uint64_t low, uint64_t high);
+uint32_t shard_find_ref(const struct shard *shard, uint64_t low, uint32_t high);
 
 /** The layout of a number (with or without LAYOUT_SCALED) at a scale; NULL: there is none. */
 const struct layout *shard_layout(struct shard *shard, uint32_t number, uint32_t scale);
@@ -201,7 +208,7 @@ int64_t shard_blocked_until(struct shard *shard, const struct bucket *bucket);
  * @param bucket  NULL: an empty one of that fingerprint, in scratch
  * @param c       the cost for which scratch has room
  */
-void shard_open(struct shard *shard, struct bucket *bucket, uint64_t low, uint64_t high, const struct layout *layout,
+void shard_open(struct shard *shard, struct bucket *bucket, uint64_t low, uint32_t high, const struct layout *layout,
                 int64_t c, struct bucket_work *work);
 
 /** Copies an image, which has the fingerprint, into a new block, and replaces the block at old_ref (0: none). */
@@ -255,9 +262,9 @@ void shard_tidy(struct shard *shard);
 bool shard_swap_out(struct shard *shard, const struct bucket *bucket, size_t used);
 
 /** Brings a bucket back into memory, which lacks it, if it is in swap. @return its reference; 0: it is not */
-uint32_t shard_recall(struct shard *shard, uint64_t low, uint64_t high);
+uint32_t shard_recall(struct shard *shard, uint64_t low, uint32_t high);
 
-bool shard_is_swapped(struct shard *shard, uint64_t low, uint64_t high);
+bool shard_is_swapped(struct shard *shard, uint64_t low, uint32_t high);
 
 /** Calls each() for every bucket in swap that can be read; borrowed. */
 void shard_each_swapped(struct shard *shard, void (*each)(void *context, const struct bucket *bucket, size_t used),

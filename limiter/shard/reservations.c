@@ -125,7 +125,7 @@ void reservations_remove(struct reservations *reservations, const uint8_t *id)
 	reservations->held[hole] = (struct reservation){.ends_ms = 0};
 }
 
-void reservations_void_bucket(struct reservations *reservations, uint64_t low, uint64_t high)
+void reservations_void_bucket(struct reservations *reservations, uint64_t low, uint32_t high)
 {
 	for (uint32_t i = 0; reservations->count > 0 && i < reservations->room; i++)
 		if (reservations->held[i].low == low && reservations->held[i].high == high)
@@ -179,9 +179,14 @@ void reservations_export(const struct reservations *reservations, struct weir_te
 	put_number(bytes, count);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct reservation *one = sorted[i];
-		const uint64_t numbers[] = {
-			one->low,     one->high,        (uint64_t)one->t, (uint64_t)one->cost, (uint64_t)one->ends_ms,
-			one->zone_id, one->thousandths, one->counts};
+		const uint64_t numbers[] = {one->low,
+		                            (uint64_t)one->high << (64 - WEIR_FINGERPRINT_HIGH_BITS),
+		                            (uint64_t)one->t,
+		                            (uint64_t)one->cost,
+		                            (uint64_t)one->ends_ms,
+		                            one->zone_id,
+		                            one->thousandths,
+		                            one->counts};
 		weir_text_append(bytes, (const char *)one->id, sizeof one->id);
 		for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
 			put_number(bytes, numbers[j]);
@@ -216,7 +221,7 @@ bool reservations_import(struct reservations *reservations, struct weir_span *by
 		bool ascends = i == 0 || memcmp(bytes->at - RECORD_BYTES, bytes->at, sizeof one.id) < 0;
 		memcpy(one.id, bytes->at, sizeof one.id);
 		one.low = number_at(bytes, WEIR_RESERVATION_ID_BYTES);
-		one.high = number_at(bytes, WEIR_RESERVATION_ID_BYTES + NUMBER);
+		one.high = weir_fingerprint_high(number_at(bytes, WEIR_RESERVATION_ID_BYTES + NUMBER));
 		one.t = (int64_t)number_at(bytes, WEIR_RESERVATION_ID_BYTES + 2 * NUMBER);
 		one.cost = (int64_t)number_at(bytes, WEIR_RESERVATION_ID_BYTES + 3 * NUMBER);
 		one.ends_ms = (int64_t)number_at(bytes, WEIR_RESERVATION_ID_BYTES + 4 * NUMBER);

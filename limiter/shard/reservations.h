@@ -13,6 +13,7 @@
 
 #include "common/base/span.h"
 #include "common/base/text.h"
+#include "common/bytes/hash.h"
 #include "common/frame/frame.h"
 
 enum {
@@ -23,9 +24,10 @@ enum {
 
 struct reservation {
 	uint8_t id[WEIR_RESERVATION_ID_BYTES];
-	uint64_t low, high; /* the bucket's fingerprint */
-	int64_t t;          /* when it was opened */
-	int64_t cost;       /* that was counted: 0 where nothing was recorded */
+	uint64_t low; /* the bucket's fingerprint */
+	uint32_t high;
+	int64_t t;    /* when it was opened */
+	int64_t cost; /* that was counted: 0 where nothing was recorded */
 	int64_t ends_ms;
 	uint32_t zone_id;
 	uint32_t thousandths; /* that an operator multiplied the rates by */
@@ -49,7 +51,7 @@ void reservations_remove(struct reservations *reservations, const uint8_t *id);
 /** Whether one of a key may be added at t, beside `under_way` others. */
 bool reservations_have_room(struct reservations *reservations, uint64_t low, int64_t t, uint32_t under_way);
 /** A bucket was emptied: its reservations give nothing back. */
-void reservations_void_bucket(struct reservations *reservations, uint64_t low, uint64_t high);
+void reservations_void_bucket(struct reservations *reservations, uint64_t low, uint32_t high);
 /** The same of all buckets of a zone. */
 void reservations_void_zone(struct reservations *reservations, uint32_t zone_id);
 /** Takes over what another has. */

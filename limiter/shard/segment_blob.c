@@ -12,7 +12,11 @@
 
 #include <stdlib.h>
 
-enum { LAYOUT_BYTES = 3 };
+enum {
+	HIGH_BYTES = 2,
+	HIGH_BYTES_BEFORE = 8, /* in versions 1 and 2 */
+	VERSION_OF_76_BITS = 3,
+};
 
 size_t segment_blob_bucket_bytes(size_t used)
 {
@@ -20,26 +24,30 @@ size_t segment_blob_bucket_bytes(size_t used)
 	return weir_varint_size(body) + SEGMENT_BLOB_BUCKET_HEAD_BYTES + body;
 }
 
-char *segment_blob_put(char *at, const struct bucket *bucket, size_t used)
+static char *put_bucket(char *at, const struct bucket *bucket, unsigned form, const void *body, size_t body_bytes)
 {
-	size_t body = used - sizeof *bucket;
-	uint8_t *next = weir_varint_put((uint8_t *)at, body);
+	uint8_t *next = weir_varint_put((uint8_t *)at, body_bytes);
 	weir_bytes_put(next, 8, bucket->low);
-	weir_bytes_put(next + 8, 8, bucket->high);
-	weir_time_put(next + 16, bucket->newest_ms);
-	weir_bytes_put(next + 22, 4, bucket->clock_s);
-	weir_bytes_put(next + 26, 2, bucket->layout & 0xffff);
-	next[28] = (uint8_t)(bucket->layout >> 16);
-	next[29] = bucket->flags & BUCKET_FORM;
-	memcpy(next + SEGMENT_BLOB_BUCKET_HEAD_BYTES, bucket + 1, body);
-	return (char *)next + SEGMENT_BLOB_BUCKET_HEAD_BYTES + body;
+	weir_bytes_put(next + 8, HIGH_BYTES, bucket->high);
+	weir_time_put(next + 10, bucket->newest_ms);
+	weir_bytes_put(next + 16, 4, bucket->clock_s);
+	weir_bytes_put(next + 20, 2, bucket->layout & 0xffff);
+	next[22] = (uint8_t)(bucket->layout >> 16);
+	next[23] = (uint8_t)form;
+	memcpy(next + SEGMENT_BLOB_BUCKET_HEAD_BYTES, body, body_bytes);
+	return (char *)next + SEGMENT_BLOB_BUCKET_HEAD_BYTES + body_bytes;
 }
 
-void segment_blob_seal(char *blob, size_t length, uint32_t buckets, unsigned forms)
+char *segment_blob_put(char *at, const struct bucket *bucket, size_t used)
+{
+	return put_bucket(at, bucket, bucket->flags & BUCKET_FORM, bucket + 1, used - sizeof *bucket);
+}
+
+void segment_blob_seal(char *blob, size_t length, uint32_t buckets)
 {
 	uint8_t *head = (uint8_t *)blob;
 	memcpy(head, "wS", 2);
-	head[2] = forms & BUCKET_APART ? SEGMENT_BLOB_VERSION : SEGMENT_BLOB_VERSION - 1;
+	head[2] = SEGMENT_BLOB_VERSION;
 	head[3] = 0;
 	weir_bytes_put(head + 4, 4, buckets);
 	weir_bytes_put(head + 8, 8, weir_hash64(blob + SEGMENT_BLOB_HEAD_BYTES, length - SEGMENT_BLOB_HEAD_BYTES));
@@ -60,13 +68,22 @@ enum weir_status segment_blob_open(struct segment_blob_reader *reader, struct we
 		return weir_fail(error, WEIR_INVALID, "the segment blob does not match its checksum");
 	*reader = (struct segment_blob_reader){.at = blob.at + SEGMENT_BLOB_HEAD_BYTES,
 	                                       .end = blob.at + blob.length,
-	                                       .left = (uint32_t)weir_bytes_get(head + 4, 4)};
+	                                       .left = (uint32_t)weir_bytes_get(head + 4, 4),
+	                                       .high_bytes = head[2] < VERSION_OF_76_BITS ? HIGH_BYTES_BEFORE : HIGH_BYTES};
 	return WEIR_OK;
 }
 
 static enum weir_status cut_short(struct weir_error *error)
 {
 	return weir_fail(error, WEIR_INVALID, "the segment blob ends within a bucket");
+}
+
+/* The upper bits of a fingerprint. @return false: it has none that high */
+static bool get_high(const uint8_t *at, uint32_t bytes, uint32_t *high)
+{
+	uint64_t number = weir_bytes_get(at, bytes);
+	*high = bytes == HIGH_BYTES_BEFORE ? weir_fingerprint_high(number) : (uint32_t)number;
+	return *high <= WEIR_FINGERPRINT_HIGH_MASK;
 }
 
 enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct segment_blob_bucket *bucket,
@@ -80,18 +97,22 @@ enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct se
 	uint64_t body;
 	const uint8_t *end = (const uint8_t *)reader->end;
 	const uint8_t *at = weir_varint_get((const uint8_t *)reader->at, end, &body);
-	if (at == NULL || end - at < SEGMENT_BLOB_BUCKET_HEAD_BYTES ||
-	    body > (uint64_t)(end - at) - SEGMENT_BLOB_BUCKET_HEAD_BYTES)
+	uint64_t head = SEGMENT_BLOB_BUCKET_HEAD_BYTES - HIGH_BYTES + reader->high_bytes;
+	if (at == NULL || (uint64_t)(end - at) < head || body > (uint64_t)(end - at) - head)
 		return cut_short(error);
+	uint32_t high;
+	if (!get_high(at + 8, reader->high_bytes, &high))
+		return weir_fail(error, WEIR_INVALID, "the segment blob has a fingerprint that is none");
+	const uint8_t *rest = at + 8 + reader->high_bytes;
 	bucket->header = (struct bucket){
 		.low = weir_bytes_get(at, 8),
-		.high = weir_bytes_get(at + 8, 8),
-		.newest_ms = (uint64_t)weir_time_get(at + 16) & WEIR_TIME_MASK,
-		.flags = at[29],
-		.clock_s = (uint32_t)weir_bytes_get(at + 22, 4),
-		.layout = ((uint32_t)weir_bytes_get(at + 26, 2) | (uint32_t)at[28] << 16) & LAYOUT_NUMBER_MASK,
+		.high = high & WEIR_FINGERPRINT_HIGH_MASK,
+		.newest_ms = (uint64_t)weir_time_get(rest) & WEIR_TIME_MASK,
+		.clock_s = (uint32_t)weir_bytes_get(rest + 6, 4),
+		.layout = ((uint32_t)weir_bytes_get(rest + 10, 2) | (uint32_t)rest[12] << 16) & LAYOUT_NUMBER_MASK,
+		.flags = rest[13],
 	};
-	bucket->body = (const char *)at + SEGMENT_BLOB_BUCKET_HEAD_BYTES;
+	bucket->body = (const char *)at + head;
 	bucket->body_bytes = (uint32_t)body;
 	reader->at = bucket->body + body;
 	reader->left--;
@@ -125,7 +146,7 @@ enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, 
 
 /* ---- the set of fingerprints ---- */
 
-static uint32_t place_of(const struct segment_blob_seen *seen, uint64_t low, uint64_t high)
+static uint32_t place_of(const struct segment_blob_seen *seen, uint64_t low, uint32_t high)
 {
 	uint32_t at = (uint32_t)high & (seen->room - 1);
 	while ((seen->prints[at].low | seen->prints[at].high) != 0 &&
@@ -145,7 +166,7 @@ static void grow(struct segment_blob_seen *seen)
 	free(old.prints);
 }
 
-bool segment_blob_see(struct segment_blob_seen *seen, uint64_t low, uint64_t high)
+bool segment_blob_see(struct segment_blob_seen *seen, uint64_t low, uint32_t high)
 {
 	if ((low | high) == 0) { /* zero marks a free place, so it is kept apart */
 		bool is_new = !seen->has_zero;
@@ -198,7 +219,6 @@ struct merge {
 	struct segment_blob_seen seen;
 	char *at;
 	uint32_t buckets;
-	unsigned forms;
 };
 
 static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, struct weir_error *error)
@@ -207,7 +227,6 @@ static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, s
 	struct segment_blob_bucket bucket;
 	enum weir_status status = segment_blob_open(&reader, blob, error);
 	while (status == WEIR_OK) {
-		const char *begin = reader.at;
 		status = segment_blob_next(&reader, &bucket, error);
 		if (status != WEIR_OK)
 			break;
@@ -218,11 +237,8 @@ static enum weir_status merge_blob(struct merge *merge, struct weir_span blob, s
 		if (!segment_blob_see(&merge->seen, bucket.header.low, bucket.header.high) ||
 		    is_gone(&bucket, layout, merge->clock_ms, merge->lateness_ms))
 			continue;
-		size_t bytes = (size_t)(reader.at - begin);
-		memcpy(merge->at, begin, bytes);
-		merge->at += bytes;
+		merge->at = put_bucket(merge->at, &bucket.header, bucket.header.flags, bucket.body, bucket.body_bytes);
 		merge->buckets++;
-		merge->forms |= bucket.header.flags & BUCKET_FORM;
 	}
 	return status == WEIR_END ? WEIR_OK : status;
 }
@@ -246,7 +262,7 @@ enum weir_status segment_blob_merge(const struct weir_span *blobs, size_t count,
 		return status;
 	}
 	*length = (size_t)(merge.at - base);
-	segment_blob_seal(base, *length, merge.buckets, merge.forms);
+	segment_blob_seal(base, *length, merge.buckets);
 	*merged = base;
 	return WEIR_OK;
 }

@@ -7,13 +7,14 @@
  *
  *   bytes  what
  *   2      magic "wS"
- *   1      version: 2 where a bucket has BUCKET_APART, which version 1 does not know; else 1
+ *   1      version: 3; 1 and 2 are read too
  *   1      zero
  *   4      buckets
  *   8      checksum: XXH3-64 of everything after it
  *   -- each bucket:
  *   varint bytes after its header
- *   16     fingerprint
+ *   8      fingerprint, its lower bits
+ *   2      its upper bits (hash.h); in versions 1 and 2 it had 64 of them, in 8 bytes
  *   6      newest recorded time, Unix ms
  *   4      the clock at its last event, s
  *   3      the number of its layout, which may be a scaled one (compiled_policy.h)
@@ -30,7 +31,7 @@
 #include "limiter/bucket/bucket.h"
 #include "limiter/bucket/compiled_policy.h"
 
-enum { SEGMENT_BLOB_VERSION = 2, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 30 };
+enum { SEGMENT_BLOB_VERSION = 3, SEGMENT_BLOB_HEAD_BYTES = 16, SEGMENT_BLOB_BUCKET_HEAD_BYTES = 24 };
 
 /* ---- writing ---- */
 
@@ -44,20 +45,20 @@ char *segment_blob_put(char *at, const struct bucket *bucket, size_t used);
  * Writes a blob's header, before its buckets, which are written already.
  *
  * @param length  of the whole blob
- * @param forms   what its buckets have in their forms, all together
  */
-void segment_blob_seal(char *blob, size_t length, uint32_t buckets, unsigned forms);
+void segment_blob_seal(char *blob, size_t length, uint32_t buckets);
 
 /* ---- reading ---- */
 
 struct segment_blob_reader {
 	const char *at, *end;
-	uint32_t left; /* buckets not yet read */
+	uint32_t left;       /* buckets not yet read */
+	uint32_t high_bytes; /* of the upper bits of a fingerprint */
 };
 
 /* A bucket as it is in a blob. Only its bounds have been checked. */
 struct segment_blob_bucket {
-	struct bucket header; /* size class and generation are zero */
+	struct bucket header; /* its generation is zero */
 	const char *body;     /* after the header */
 	uint32_t body_bytes;
 };
@@ -86,14 +87,15 @@ WEIR_MUST_USE enum weir_status segment_blob_restore(const struct segment_blob_bu
 /* The set of fingerprints seen so far, while blobs are read newest first. */
 struct segment_blob_seen {
 	struct {
-		uint64_t low, high;
+		uint64_t low;
+		uint32_t high;
 	} * prints;
 	uint32_t room, count; /* room is a power of two, or 0 */
 	bool has_zero;
 };
 
 /** Adds a fingerprint. @return whether it is new */
-bool segment_blob_see(struct segment_blob_seen *seen, uint64_t low, uint64_t high);
+bool segment_blob_see(struct segment_blob_seen *seen, uint64_t low, uint32_t high);
 void segment_blob_seen_deinit(struct segment_blob_seen *seen);
 
 /**

@@ -242,9 +242,9 @@ void shard_stats(const struct shard *shard, struct shard_stats *stats);
 /* A bucket, in the terms of common/specification/semantics.md. */
 struct shard_bucket {
 	const struct compiled_zone *zone;
-	uint64_t fingerprint_low, fingerprint_high; /* weir_fingerprint() of seed, zone and key: the shard keeps no keys */
-	int64_t decided_at_ms, decided_until_ms;    /* the last decision's; -1: there was none */
-	uint32_t decided_nth;                       /* which block of the key that was; 0: there was none */
+	struct weir_fingerprint print;           /* weir_fingerprint() of seed, zone and key: the shard keeps no keys */
+	int64_t decided_at_ms, decided_until_ms; /* the last decision's; -1: there was none */
+	uint32_t decided_nth;                    /* which block of the key that was; 0: there was none */
 	uint32_t limit_count;
 	struct weir_text limits[WEIR_ZONE_LIMITS_MAX]; /* states as JSON, in the policy's order; empty: nothing recorded */
 };

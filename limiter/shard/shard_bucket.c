@@ -5,7 +5,7 @@
  */
 #include "limiter/shard/internal.h"
 
-uint32_t shard_find_ref(const struct shard *shard, uint64_t low, uint64_t high)
+uint32_t shard_find_ref(const struct shard *shard, uint64_t low, uint32_t high)
 {
 	for (uint32_t skip = 0;; skip++) {
 		uint32_t ref = table_find(&shard->table, bucket_tag(low), skip);
@@ -81,13 +81,13 @@ int64_t shard_blocked_until(struct shard *shard, const struct bucket *bucket)
 	return bucket_blocked_until(bucket);
 }
 
-void shard_open(struct shard *shard, struct bucket *bucket, uint64_t low, uint64_t high, const struct layout *layout,
+void shard_open(struct shard *shard, struct bucket *bucket, uint64_t low, uint32_t high, const struct layout *layout,
                 int64_t c, struct bucket_work *work)
 {
 	if (bucket == NULL) {
 		bucket_work_new(work, &shard->scratch, layout, c);
 		work->view.bucket->low = low;
-		work->view.bucket->high = high;
+		work->view.bucket->high = high & WEIR_FINGERPRINT_HIGH_MASK;
 	} else if (bucket->layout == layout->id && bucket_scale(bucket) == layout->scale &&
 	           !(bucket->flags & BUCKET_SINGLE)) {
 		bucket_work_open(work, &shard->scratch, bucket, layout);
@@ -102,16 +102,15 @@ void shard_set_dirty(struct shard *shard, struct bucket *bucket, uint32_t ref)
 		return;
 	bucket->flags |= BUCKET_DIRTY;
 	slab_mark(&shard->slab, ref);
-	shard->dirty_bytes += slab_block_bytes(&shard->slab, ref, bucket->size_class);
+	shard->dirty_bytes += slab_block_bytes(&shard->slab, ref);
 }
 
 static void free_block(struct shard *shard, struct bucket *bucket, uint32_t ref)
 {
 	if (bucket->flags & BUCKET_DIRTY)
-		shard->dirty_bytes -= slab_block_bytes(&shard->slab, ref, bucket->size_class);
-	uint8_t size_class = bucket->size_class;
+		shard->dirty_bytes -= slab_block_bytes(&shard->slab, ref);
 	bucket->low = ~bucket->low; /* so that a stale lookup does not match it */
-	slab_free(&shard->slab, ref, size_class);
+	slab_free(&shard->slab, ref);
 	shard->churn++;
 }
 
@@ -136,12 +135,10 @@ uint32_t shard_place(struct shard *shard, const struct bucket *image, const stru
 	bucket_open(&from, (struct bucket *)image, layout);
 	bucket_rooms(&from, rooms);
 	bucket_grow(layout, rooms);
-	uint8_t size_class;
-	uint32_t ref = slab_alloc(&shard->slab, bucket_bytes(layout, form, rooms), &size_class);
+	uint32_t ref = slab_alloc(&shard->slab, bucket_bytes(layout, form, rooms));
 	struct bucket *bucket = slab_at(&shard->slab, ref);
-	bucket_widen(layout, form, slab_block_bytes(&shard->slab, ref, size_class), rooms);
+	bucket_widen(layout, form, slab_block_bytes(&shard->slab, ref), rooms);
 	bucket_init(bucket, layout, form, rooms);
-	bucket->size_class = size_class;
 	bucket_open(&to, bucket, layout);
 	bucket_copy(&to, &from);
 	bucket->flags &= (uint8_t)~BUCKET_DIRTY;
@@ -151,12 +148,10 @@ uint32_t shard_place(struct shard *shard, const struct bucket *image, const stru
 
 uint32_t shard_place_single(struct shard *shard, const struct bucket *header, uint32_t old_ref)
 {
-	uint8_t size_class;
-	uint32_t ref = slab_alloc(&shard->slab, sizeof *header, &size_class);
+	uint32_t ref = slab_alloc(&shard->slab, sizeof *header);
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	*bucket = *header;
 	bucket->flags = BUCKET_SINGLE;
-	bucket->size_class = size_class;
 	enter(shard, bucket, ref, old_ref);
 	return ref;
 }
@@ -170,12 +165,11 @@ void shard_drop(struct shard *shard, struct bucket *bucket, uint32_t ref)
 void shard_move(struct shard *shard, uint32_t ref)
 {
 	const struct bucket *old = slab_at(&shard->slab, ref);
-	size_t bytes = slab_block_bytes(&shard->slab, ref, old->size_class);
-	uint8_t size_class;
-	uint32_t moved = slab_alloc(&shard->slab, bytes, &size_class);
+	size_t bytes = slab_block_bytes(&shard->slab, ref);
+	uint32_t moved = slab_alloc(&shard->slab, bytes);
 	memcpy(slab_at(&shard->slab, moved), old, bytes);
 	if (old->flags & BUCKET_DIRTY)
 		slab_mark(&shard->slab, moved);
 	table_replace(&shard->table, bucket_tag(old->low), ref, moved);
-	slab_free(&shard->slab, ref, size_class);
+	slab_free(&shard->slab, ref);
 }

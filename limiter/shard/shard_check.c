@@ -190,7 +190,7 @@ static void set_time(struct shard *shard, struct bucket *bucket, const struct ch
 
 /* ---- finding buckets ---- */
 
-static struct bucket *find_bucket(struct shard *shard, uint64_t low, uint64_t high, int64_t clock_ms, bool *is_there)
+static struct bucket *find_bucket(struct shard *shard, uint64_t low, uint32_t high, int64_t clock_ms, bool *is_there)
 {
 	uint32_t ref = shard_find_ref(shard, low, high);
 	if (ref == 0)
@@ -204,7 +204,7 @@ static struct bucket *find_bucket(struct shard *shard, uint64_t low, uint64_t hi
 }
 
 /* What is wanted of a bucket; a new entry if it is; NULL: there is none, and no room for one. */
-static struct wanted_bucket *wanted(struct shard_checks *checks, uint64_t low, uint64_t high)
+static struct wanted_bucket *wanted(struct shard_checks *checks, uint64_t low, uint32_t high)
 {
 	for (uint32_t i = 0; i < checks->wanted_count; i++)
 		if (checks->wanted[i].low == low && checks->wanted[i].high == high)
@@ -217,11 +217,11 @@ static struct wanted_bucket *wanted(struct shard_checks *checks, uint64_t low, u
 }
 
 /* Whether a bucket that is not in memory may be in the store. */
-static enum shard_check_state look_in_store(struct shard *shard, uint64_t low, uint64_t high)
+static enum shard_check_state look_in_store(struct shard *shard, uint64_t low, uint32_t high)
 {
 	const struct segment *segment = &shard->segments[table_segment_of(bucket_tag(low))];
 	if (segment->residence == SEGMENT_WHOLE ||
-	    (segment->residence == SEGMENT_PARTIAL && !filter_has(&segment->evicted, high)))
+	    (segment->residence == SEGMENT_PARTIAL && !filter_has(&segment->evicted, shard_filter_hash(low, high))))
 		return SHARD_CHECK_JUDGED;
 	struct wanted_bucket *want = wanted(shard->checks, low, high);
 	if (want == NULL)
@@ -252,7 +252,7 @@ void shard_check_give_up(struct shard *shard)
 		shard->checks->wanted_count = 0;
 }
 
-bool shard_check_wants(const struct shard *shard, uint64_t low, uint64_t high)
+bool shard_check_wants(const struct shard *shard, uint64_t low, uint32_t high)
 {
 	for (uint32_t i = 0; shard->checks != NULL && i < shard->checks->wanted_count; i++)
 		if (shard->checks->wanted[i].low == low && shard->checks->wanted[i].high == high)
@@ -294,7 +294,7 @@ static bool is_full(const struct shard *shard, uint32_t more)
 	       shard->checks->used_bytes + copies >= SHARD_CHECKS_BYTES_MAX;
 }
 
-static enum shard_check_state find(struct shard *shard, const struct shard_check *check, uint64_t low, uint64_t high,
+static enum shard_check_state find(struct shard *shard, const struct shard_check *check, uint64_t low, uint32_t high,
                                    int64_t clock_ms, struct found *found)
 {
 	bool is_there;
@@ -316,7 +316,7 @@ static enum shard_check_state find(struct shard *shard, const struct shard_check
 }
 
 /* The copy of a bucket that was found; made where there is none. */
-static struct copy *copy_of(struct shard *shard, struct found *found, uint64_t low, uint64_t high)
+static struct copy *copy_of(struct shard *shard, struct found *found, uint64_t low, uint32_t high)
 {
 	if (found->copy == NO_COPY) {
 		found->copy = copies_add(shard->checks, low, high);
@@ -328,7 +328,7 @@ static struct copy *copy_of(struct shard *shard, struct found *found, uint64_t l
 }
 
 /* A settlement: it is no event, and never refused. */
-static void settle_one(struct shard *shard, struct shard_check *check, struct found *found, uint64_t low, uint64_t high,
+static void settle_one(struct shard *shard, struct shard_check *check, struct found *found, uint64_t low, uint32_t high,
                        const struct check_times *times, struct copy_event *event)
 {
 	struct shard_checks *checks = shard->checks;
@@ -356,7 +356,7 @@ static void settle_one(struct shard *shard, struct shard_check *check, struct fo
 	pending_push(checks, &(struct pending_check){.t = event->t, .cost = check->cost, .copy = found->copy}, &settlement);
 }
 
-static void judge_one(struct shard *shard, struct shard_check *check, uint64_t low, uint64_t high,
+static void judge_one(struct shard *shard, struct shard_check *check, uint64_t low, uint32_t high,
                       const struct check_times *times)
 {
 	struct shard_checks *checks = shard->checks;
@@ -391,7 +391,8 @@ static void judge_one(struct shard *shard, struct shard_check *check, uint64_t l
 /* The checks of a group, each with where its bucket may be. What is read of each is prefetched as shard_frame.h says. */
 struct looking {
 	struct looked {
-		uint64_t low, high; /* fingerprint */
+		uint64_t low; /* fingerprint */
+		uint32_t high;
 		const char *bucket; /* by its tag alone; NULL: there is none, or there is a copy */
 	} at[CHECK_GROUP_MAX];
 	uint32_t count, asked, guessed, fetched;

@@ -134,7 +134,7 @@ static void grow(struct shard_checks *checks)
 		put_slot(checks, i);
 }
 
-uint32_t copies_find(const struct shard_checks *checks, uint64_t low, uint64_t high)
+uint32_t copies_find(const struct shard_checks *checks, uint64_t low, uint32_t high)
 {
 	const uint32_t tag = (uint32_t)low, mask = checks->slot_mask;
 	if (checks->used == 0)
@@ -179,7 +179,7 @@ void copies_prefetch_free(const struct shard_checks *checks, uint32_t after)
 		prefetch_copy(&checks->copies[checks->free_copies[checks->free_count - 1 - after]]);
 }
 
-uint32_t copies_add(struct shard_checks *checks, uint64_t low, uint64_t high)
+uint32_t copies_add(struct shard_checks *checks, uint64_t low, uint32_t high)
 {
 	if (checks->free_count == 0 && checks->copy_count == checks->copy_room)
 		grow(checks);

@@ -13,7 +13,8 @@ enum {
 };
 
 struct copy {
-	uint64_t low, high;     /* fingerprint */
+	uint64_t low; /* fingerprint */
+	uint32_t high;
 	struct bucket *outside; /* a block of its own, for a bucket that is larger; NULL: it is inside, or empty */
 	uint32_t bytes;         /* of the block, 0: an empty bucket */
 	uint32_t pending;       /* checks of it that have not come back; 0: the copy is free */
@@ -59,7 +60,8 @@ static inline uint32_t ring_at(const struct ring *ring, uint32_t i)
 
 /* A bucket that some check waits for. */
 struct wanted_bucket {
-	uint64_t low, high;
+	uint64_t low;
+	uint32_t high;
 	bool loaded; /* its segment was, when so many had been evicted: what memory lacks, the store has not */
 	uint64_t evictions;
 };
@@ -96,7 +98,7 @@ static inline bool shard_is_own_frame(const struct shard *shard, const struct we
 
 /** @return its number, NO_COPY: there is none */
 enum { NO_COPY = UINT32_MAX };
-uint32_t copies_find(const struct shard_checks *checks, uint64_t low, uint64_t high);
+uint32_t copies_find(const struct shard_checks *checks, uint64_t low, uint32_t high);
 /** Prefetches where the copy of a fingerprint is found. */
 void copies_prefetch(const struct shard_checks *checks, uint64_t low);
 /** Then its copy. @return whether there seems to be one, by the tag of the first slot alone */
@@ -104,7 +106,7 @@ bool copies_prefetch_found(const struct shard_checks *checks, uint64_t low);
 /** Prefetches the copy that is taken after so many others. */
 void copies_prefetch_free(const struct shard_checks *checks, uint32_t after);
 /** A copy of an empty bucket, without pending checks: to be given some. */
-uint32_t copies_add(struct shard_checks *checks, uint64_t low, uint64_t high);
+uint32_t copies_add(struct shard_checks *checks, uint64_t low, uint32_t high);
 /** Takes over a bucket's bytes as they are. @param used  its bucket_used() */
 void copies_take(struct shard_checks *checks, struct copy *copy, const struct bucket *bucket, size_t used);
 /** Takes over an image that is laid out anew, with room to grow. */
@@ -135,7 +137,7 @@ void shard_follow_settlement(struct shard *shard, const struct lookup *lookup, c
 /** A command has changed a bucket: its copy, if there is one, becomes that with its pending checks. */
 void shard_copy_again(struct shard *shard, const struct compiled_zone *zone, struct weir_span key);
 /** Whether some check waits for a bucket. */
-bool shard_check_wants(const struct shard *shard, uint64_t low, uint64_t high);
+bool shard_check_wants(const struct shard *shard, uint64_t low, uint32_t high);
 /** Swap was given up: what was loaded may be only in the store again. */
 void shard_check_swap_lost(struct shard *shard);
 /** A segment was loaded, and swap has kept what it was given meanwhile. */

@@ -278,7 +278,8 @@ static bool may_be_stored(struct shard *shard, struct lookup *lookup)
 		lookup->settled = true;
 		return false;
 	}
-	return segment->residence == SEGMENT_UNKNOWN || filter_has(&segment->evicted, lookup->high);
+	return segment->residence == SEGMENT_UNKNOWN ||
+	       filter_has(&segment->evicted, shard_filter_hash(lookup->low, lookup->high));
 }
 
 /* Lists the missing segments, and links the lookups that wait for each. */

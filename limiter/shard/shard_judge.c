@@ -29,8 +29,10 @@ static void take_block(struct shard *shard, struct lookup *lookup, uint32_t ref)
 /* The first event of an empty bucket passes if its cost is 1, whatever the limits. */
 static void record_first(struct shard *shard, struct lookup *lookup, int64_t t)
 {
-	struct bucket header = {.low = lookup->low, .high = lookup->high, .newest_ms = (uint64_t)t & WEIR_TIME_MASK};
-	header.layout = lookup->zone->layout->id & LAYOUT_NUMBER_MASK;
+	struct bucket header = {.low = lookup->low,
+	                        .high = lookup->high & WEIR_FINGERPRINT_HIGH_MASK,
+	                        .newest_ms = (uint64_t)t & WEIR_TIME_MASK,
+	                        .layout = lookup->zone->layout->id & LAYOUT_NUMBER_MASK};
 	take_block(shard, lookup, shard_place_single(shard, &header, lookup->ref));
 }
 

@@ -24,7 +24,7 @@ struct load {
 };
 
 /* Whether the waiting frame, or a check, needs the bucket. */
-static bool is_missing(const struct load *load, uint64_t low, uint64_t high)
+static bool is_missing(const struct load *load, uint64_t low, uint32_t high)
 {
 	const struct shard_frame *work = &load->shard->work;
 	if (shard_check_wants(load->shard, low, high))
@@ -50,12 +50,10 @@ static void leave_out(struct load *load, uint64_t hash)
 static void take(struct load *load, size_t used)
 {
 	struct shard *shard = load->shard;
-	uint8_t size_class;
-	uint32_t ref = slab_alloc(&shard->slab, used, &size_class);
+	uint32_t ref = slab_alloc(&shard->slab, used);
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	memcpy(bucket, load->block, used);
-	bucket->size_class = size_class;
-	bucket->generation = (uint8_t)(shard->generation - 1);
+	bucket_set_generation(bucket, shard->generation - 1);
 	table_add(&shard->table, bucket_tag(bucket->low), ref);
 	shard->churn++;
 }
@@ -64,7 +62,8 @@ static enum weir_status load_bucket(struct load *load, const struct segment_blob
                                     struct weir_error *error)
 {
 	struct shard *shard = load->shard;
-	uint64_t low = stored->header.low, high = stored->header.high;
+	uint64_t low = stored->header.low;
+	uint32_t high = stored->header.high;
 	if (load->has_many && !segment_blob_see(&load->seen, low, high))
 		return WEIR_OK;
 	if (&shard->segments[table_segment_of(bucket_tag(low))] != load->segment)
@@ -83,7 +82,7 @@ static enum weir_status load_bucket(struct load *load, const struct segment_blob
 	if (shard_has_room(shard) || is_missing(load, low, high))
 		take(load, used);
 	else if (!shard_swap_out(shard, load->block, used))
-		leave_out(load, high);
+		leave_out(load, shard_filter_hash(low, high));
 	return WEIR_OK;
 }
 

@@ -85,7 +85,7 @@ static void empty_bucket(struct shard *shard, struct lookup *lookup)
 	int64_t blocked_at_ms = blocks > 0 ? weir_time_get(bucket_decided(lookup->bucket)) : 0;
 	bucket_work_new(&work, &shard->scratch, lookup->zone->layout, 1);
 	work.view.bucket->low = lookup->low;
-	work.view.bucket->high = lookup->high;
+	work.view.bucket->high = lookup->high & WEIR_FINGERPRINT_HIGH_MASK;
 	work.view.bucket->clock_s = shard_noted_clock(shard->clock_ms);
 	if (blocks > 0)
 		bucket_keep_blocks(&work, blocked_at_ms, blocks);

@@ -37,8 +37,7 @@ static bool read_bucket(struct shard *shard, struct bucket *bucket, struct shard
 	if (!open_bucket(shard, bucket, &work))
 		return false;
 	*image = (struct shard_bucket){.zone = compiled_policy_zone(shard->compiled, work.view.layout->zone_id),
-	                               .fingerprint_low = bucket->low,
-	                               .fingerprint_high = bucket->high,
+	                               .print = {.low = bucket->low, .high = bucket->high},
 	                               .decided_at_ms = -1,
 	                               .decided_until_ms = -1};
 	read_limits(&work.view, image);

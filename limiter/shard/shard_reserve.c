@@ -7,7 +7,7 @@
 #include "limiter/shard/shard_copies.h"
 #include "limiter/shard/shard_frame.h"
 
-bool shard_find_correction(const struct reservations *reservations, const uint8_t *id, uint64_t low, uint64_t high,
+bool shard_find_correction(const struct reservations *reservations, const uint8_t *id, uint64_t low, uint32_t high,
                            int64_t t, int64_t cost, const struct override_effect *effect,
                            struct bucket_correction *correction)
 {
@@ -104,7 +104,7 @@ void shard_open_reservation(struct shard *shard, const struct lookup *lookup, co
 		(void)reservations_add(&shard->checks->open, &one);
 }
 
-void shard_void_bucket(struct shard *shard, uint64_t low, uint64_t high)
+void shard_void_bucket(struct shard *shard, uint64_t low, uint32_t high)
 {
 	reservations_void_bucket(&shard->reserved, low, high);
 	if (shard->checks != NULL)

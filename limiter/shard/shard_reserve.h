@@ -6,7 +6,7 @@
 #include "limiter/shard/internal.h"
 
 /** What a settlement corrects. @return false: there is no such reservation of the bucket, or it has ended */
-bool shard_find_correction(const struct reservations *reservations, const uint8_t *id, uint64_t low, uint64_t high,
+bool shard_find_correction(const struct reservations *reservations, const uint8_t *id, uint64_t low, uint32_t high,
                            int64_t t, int64_t cost, const struct override_effect *effect,
                            struct bucket_correction *correction);
 
@@ -26,7 +26,7 @@ void shard_open_reservation(struct shard *shard, const struct lookup *lookup, co
                             int64_t ttl_ms, unsigned bits, bool is_own);
 
 /** What reservations of a bucket, or of all of a zone, took is gone: they give nothing back. */
-void shard_void_bucket(struct shard *shard, uint64_t low, uint64_t high);
+void shard_void_bucket(struct shard *shard, uint64_t low, uint32_t high);
 void shard_void_zone(struct shard *shard, uint32_t zone_id);
 
 /** A policy follows: what a zone whose limits change took is counted no more. */

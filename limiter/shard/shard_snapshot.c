@@ -34,7 +34,6 @@ struct changes {
 	size_t copied, copies_room;
 	size_t bytes[SHARD_SEGMENTS]; /* of the changed buckets of each segment, as written */
 	uint32_t buckets[SHARD_SEGMENTS];
-	unsigned forms[SHARD_SEGMENTS]; /* theirs together */
 };
 
 static uint32_t segment_of(const struct bucket *bucket)
@@ -47,7 +46,6 @@ static void count_change(struct changes *changes, const struct bucket *bucket, s
 	uint32_t segment = segment_of(bucket);
 	changes->bytes[segment] += segment_blob_bucket_bytes(used);
 	changes->buckets[segment]++;
-	changes->forms[segment] |= bucket->flags & BUCKET_FORM;
 }
 
 static void add_change(void *context, uint32_t ref)
@@ -133,8 +131,7 @@ static void serialise(struct changes *changes, struct shard_snapshot *snapshot)
 	}
 	for (uint32_t i = 0; i < snapshot->segment_count; i++) {
 		uint32_t segment = snapshot->segments[i];
-		segment_blob_seal((char *)snapshot->deltas[i].at, snapshot->deltas[i].length, changes->buckets[segment],
-		                  changes->forms[segment]);
+		segment_blob_seal((char *)snapshot->deltas[i].at, snapshot->deltas[i].length, changes->buckets[segment]);
 	}
 	shard->snapshot_bytes = snapshot->bytes;
 	free(changes->refs);
@@ -158,7 +155,7 @@ static void set_clean(void *context, uint32_t ref)
 	struct shard *shard = context;
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	bucket->flags &= (uint8_t)~BUCKET_DIRTY;
-	bucket->generation = shard->generation;
+	bucket_set_generation(bucket, shard->generation);
 }
 
 static void set_all_clean(struct shard *shard)
@@ -233,13 +230,13 @@ static void give_up(struct shard *shard)
 		uint32_t count = slab_page_blocks(&shard->slab, page, refs);
 		for (uint32_t i = 0; i < count; i++) {
 			struct bucket *bucket = slab_at(&shard->slab, refs[i]);
-			if (bucket->generation == shard->generation)
+			if (bucket_has_generation(bucket, shard->generation))
 				shard_set_dirty(shard, bucket, refs[i]);
 		}
 	}
 	for (uint32_t place = 0, ref; (ref = slab_next_large(&shard->slab, &place)) != 0; place++) {
 		struct bucket *bucket = slab_at(&shard->slab, ref);
-		if (bucket->generation == shard->generation)
+		if (bucket_has_generation(bucket, shard->generation))
 			shard_set_dirty(shard, bucket, ref);
 	}
 }

@@ -44,7 +44,7 @@ static void give_up(struct shard *shard)
 }
 
 /* Reads a bucket. @return where it is in swap; 0: it is not there, or cannot be read: then the store is to be asked */
-static uint32_t find(struct shard *shard, uint64_t low, uint64_t high, struct swap_block *block)
+static uint32_t find(struct shard *shard, uint64_t low, uint32_t high, struct swap_block *block)
 {
 	uint32_t ref, skip = 0;
 	while ((ref = table_find(&shard->swapped, bucket_tag(low), skip)) != 0) {
@@ -69,28 +69,26 @@ static void forget(struct shard *shard, const struct swap_block *block)
 /* Whether no stored snapshot has a bucket that is in swap. */
 static bool is_change(const struct shard *shard, const struct bucket *bucket)
 {
-	return (bucket->flags & BUCKET_DIRTY) && bucket->generation == shard->generation;
+	return (bucket->flags & BUCKET_DIRTY) && bucket_has_generation(bucket, shard->generation);
 }
 
-bool shard_is_swapped(struct shard *shard, uint64_t low, uint64_t high)
+bool shard_is_swapped(struct shard *shard, uint64_t low, uint32_t high)
 {
 	struct swap_block block;
 	return shard->swapped.count > 0 && find(shard, low, high, &block) != 0;
 }
 
-uint32_t shard_recall(struct shard *shard, uint64_t low, uint64_t high)
+uint32_t shard_recall(struct shard *shard, uint64_t low, uint32_t high)
 {
 	struct swap_block block;
-	uint8_t size_class;
 	if (shard->swapped.count == 0 || find(shard, low, high, &block) == 0)
 		return 0;
-	uint32_t ref = slab_alloc(&shard->slab, block.length, &size_class);
+	uint32_t ref = slab_alloc(&shard->slab, block.length);
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	memcpy(bucket, block.bytes, block.length);
 	bool changed = is_change(shard, bucket);
 	bucket->flags &= BUCKET_FORM;
-	bucket->size_class = size_class;
-	bucket->generation = (uint8_t)(shard->generation - 1); /* clean */
+	bucket_set_generation(bucket, shard->generation - 1); /* clean */
 	if (changed)
 		shard_set_dirty(shard, bucket, ref);
 	forget(shard, &block);

@@ -42,7 +42,8 @@ uint64_t shard_bytes(const struct shard *shard)
 /* Whether the store has a bucket in its present version. */
 static bool is_clean(const struct shard *shard, const struct bucket *bucket)
 {
-	return !(bucket->flags & BUCKET_DIRTY) && !(shard->snapshot_pending && bucket->generation == shard->generation);
+	return !(bucket->flags & BUCKET_DIRTY) &&
+	       !(shard->snapshot_pending && bucket_has_generation(bucket, shard->generation));
 }
 
 uint64_t shard_index_bytes(const struct shard *shard)
@@ -107,11 +108,12 @@ static void note_evicted(struct shard *shard, uint32_t number, uint64_t hash)
 /* Evicts a bucket: into swap or, if the store has it, to the store alone. Else it stays. */
 static void evict_one(struct shard *shard, struct bucket *bucket, uint32_t ref, bool clean)
 {
-	bucket->generation = clean ? bucket->generation : shard->generation;
+	if (!clean)
+		bucket_set_generation(bucket, shard->generation);
 	if (!shard_swap_out(shard, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)))) {
 		if (!clean)
 			return;
-		note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), bucket->high);
+		note_evicted(shard, table_segment_of(bucket_tag(bucket->low)), shard_filter_hash(bucket->low, bucket->high));
 	}
 	shard_drop(shard, bucket, ref);
 	shard->evictions++;

@@ -174,7 +174,9 @@ static void try_blob(struct policy_registry *registry, char *bytes, size_t lengt
 	struct weir_span blob = {.at = bytes, .length = (uint32_t)length};
 	if (length >= SEGMENT_BLOB_HEAD_BYTES && bytes[2] >= 1 && bytes[2] <= SEGMENT_BLOB_VERSION) {
 		uint32_t buckets = (uint8_t)bytes[4] | (uint32_t)(uint8_t)bytes[5] << 8;
-		segment_blob_seal(bytes, length, buckets, bytes[2] > 1 ? BUCKET_APART : 0);
+		char version = bytes[2];
+		segment_blob_seal(bytes, length, buckets);
+		bytes[2] = version;
 	}
 	use_buckets(registry, blob);
 	use_segment(registry, blob);

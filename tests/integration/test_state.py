@@ -5,6 +5,7 @@
 import json
 import os
 import random
+import re
 import signal
 import sys
 import tarfile
@@ -167,7 +168,7 @@ def test_keys_that_are_not_named_are_hashes(place):
                           [source(place.write("log", burst("ann", 2) + burst("bob", 2)))])
     once(place, config)
     plain = [json.loads(text) for text in dump(place, "state")]
-    assert sorted(len(value.get("key_hash", "")) for value in plain) == [0, 32, 32], plain
+    assert sorted(len(value.get("key_hash", "")) for value in plain) == [0, 19, 19], plain
     place.write("keys", "bob\n")
     named = [json.loads(text) for text in dump(place, "state", "--keys", place.path("keys"))]
     assert [(value["zone"], value.get("key")) for value in named] == \
@@ -274,7 +275,8 @@ EARLIER = {"name": "site", "id": 1, "key": ["ip"], "block_for": "1h",
 
 def test_a_state_of_an_earlier_version(place):
     """tests/data/earlier-state: before marks and bases were stored (partition state 2). A run of seven lines in two
-    partitions, which has blocked 203.0.113.2, and `weir allow 198.51.100.0/24`; what its own `weir state` printed."""
+    partitions, which has blocked 203.0.113.2, and `weir allow 198.51.100.0/24`; what its own `weir state` printed. Of a hash,
+    which had 32 digits then, the first three and the last sixteen are kept."""
     data = os.path.join(TESTS, "data", "earlier-state")
     with tarfile.open(data + ".tar.xz") as archive:
         archive.extractall(place.directory)
@@ -282,7 +284,8 @@ def test_a_state_of_an_earlier_version(place):
 
     def printed():
         return place.good("state", "--state", state).out() + place.good("state", "--orders", "--state", state).out()
-    assert printed() == read(data + ".jsonl"), printed()
+    expected = re.sub(rb'"key_hash":"(...).{13}(.{16})"', rb'"key_hash":"\1\2"', read(data + ".jsonl"))
+    assert printed() == expected, printed()
     config = place.config([EARLIER], [{"type": "file", "path": log, "format": "combined", "follow": True, "start": "beginning"}],
                           bus={"partitions": 2}, archiver={"enabled": True})
     for life in range(2):

@@ -91,6 +91,16 @@ static void fingerprints_differ_by_zone_key_and_seed(void **state)
 	assert_true(empty.low == weir_fingerprint(1, 1, weir_span_of("")).low);
 }
 
+static void a_fingerprint_has_its_digits(void **state)
+{
+	(void)state;
+	char words[WEIR_FINGERPRINT_DIGITS + 1];
+	struct weir_fingerprint print = {.low = 0x1f, .high = 0xa};
+	assert_string_equal(weir_fingerprint_words(print, words), "00a000000000000001f");
+	print = (struct weir_fingerprint){.low = UINT64_MAX, .high = WEIR_FINGERPRINT_HIGH_MASK};
+	assert_string_equal(weir_fingerprint_words(print, words), "fffffffffffffffffff");
+}
+
 static void hashes_are_stable(void **state)
 {
 	(void)state;
@@ -131,6 +141,7 @@ int main(void)
 		cmocka_unit_test(a_hash_tag_decides_the_slot),
 		cmocka_unit_test(partitions_divide_the_slots_in_order),
 		cmocka_unit_test(fingerprints_differ_by_zone_key_and_seed),
+		cmocka_unit_test(a_fingerprint_has_its_digits),
 		cmocka_unit_test(hashes_are_stable),
 		cmocka_unit_test(scan_finds_either_byte_anywhere),
 	};

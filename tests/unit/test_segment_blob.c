@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment's blob as bytes: what is none, is damaged, or comes from a newer version is told apart. */
+/* A segment's blob as bytes: what is none, is damaged, or comes from a newer version is told apart; that of an older one is read. */
 #include "limiter/shard/segment_blob.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { AT_VERSION = 2, AT_ZERO = 3, AT_CHECKSUM = 8, ROOM = 256 };
+enum { AT_VERSION = 2, AT_ZERO = 3, AT_CHECKSUM = 8, AT_HIGH = SEGMENT_BLOB_HEAD_BYTES + 1 + 8, ROOM = 256 };
 
 struct blob {
 	char bytes[ROOM];
@@ -20,11 +20,11 @@ struct blob {
 static struct blob make_blob(uint32_t buckets)
 {
 	struct blob blob = {.length = 0};
-	struct bucket bucket = {.low = 1, .high = 2, .newest_ms = 1732173600123, .clock_s = 1732173600, .layout = 1};
+	struct bucket bucket = {.low = 1, .high = 0xabc, .newest_ms = 1732173600123, .clock_s = 1732173600, .layout = 1};
 	char *end = segment_blob_put(blob.bytes + SEGMENT_BLOB_HEAD_BYTES, &bucket, sizeof bucket);
 	blob.length = (size_t)(end - blob.bytes);
 	assert_int_equal(blob.length, SEGMENT_BLOB_HEAD_BYTES + segment_blob_bucket_bytes(sizeof bucket));
-	segment_blob_seal(blob.bytes, blob.length, buckets, 0);
+	segment_blob_seal(blob.bytes, blob.length, buckets);
 	return blob;
 }
 
@@ -49,10 +49,10 @@ static void a_bucket_comes_back(void **state)
 	struct segment_blob_reader reader;
 	struct segment_blob_bucket bucket;
 	struct weir_error error;
-	assert_int_equal(blob.bytes[AT_VERSION], 1);
+	assert_int_equal(blob.bytes[AT_VERSION], 3);
 	assert_int_equal(open_blob(&blob, &reader, &error), WEIR_OK);
 	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_OK);
-	assert_true(bucket.header.low == 1 && bucket.header.high == 2 && bucket.header.newest_ms == 1732173600123);
+	assert_true(bucket.header.low == 1 && bucket.header.high == 0xabc && bucket.header.newest_ms == 1732173600123);
 	assert_int_equal(bucket.body_bytes, 0);
 	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_END);
 }
@@ -61,21 +61,63 @@ static void a_newer_version_is_no_damage(void **state)
 {
 	(void)state;
 	struct blob blob = make_blob(1);
-	blob.bytes[AT_VERSION] = 3;
-	assert_refused(&blob, WEIR_NEWER, "segment blob version 3 is newer than this program, which reads up to 2");
+	blob.bytes[AT_VERSION] = 4;
+	assert_refused(&blob, WEIR_NEWER, "segment blob version 4 is newer than this program, which reads up to 3");
 	blob.bytes[AT_VERSION] = 0;
 	assert_refused(&blob, WEIR_INVALID, "the segment blob has a damaged header");
 }
 
-/* What an older program can read keeps the version that it knows. */
-static void only_runs_that_lie_apart_need_the_newer_version(void **state)
+/* One bucket as versions 1 and 2 had it: eight bytes of upper bits, of which the highest twelve are kept. */
+static struct blob make_earlier_blob(uint8_t version)
+{
+	static const uint8_t bucket[] = {
+		3,                                                     /* bytes after its header */
+		1,           2,    3,    4,    5,    6,    7,    8,    /* the fingerprint's lower half */
+		0x11,        0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0xab, /* and its upper one */
+		0x10,        0,    0,    0,    0,    0,                /* newest time */
+		0x20,        0,    0,    0,                            /* clock */
+		0x01,        0x02, 0x03,                               /* layout */
+		BUCKET_RUNS,                                           /* form */
+		'b',         'o',  'd',
+	};
+	struct blob blob = {.length = SEGMENT_BLOB_HEAD_BYTES + sizeof bucket};
+	memcpy(blob.bytes + SEGMENT_BLOB_HEAD_BYTES, bucket, sizeof bucket);
+	segment_blob_seal(blob.bytes, blob.length, 1);
+	blob.bytes[AT_VERSION] = (char)version;
+	return blob;
+}
+
+static void what_earlier_versions_wrote_is_read(void **state)
 {
 	(void)state;
-	char bytes[SEGMENT_BLOB_HEAD_BYTES];
-	segment_blob_seal(bytes, sizeof bytes, 0, BUCKET_FORM & ~(unsigned)BUCKET_APART);
-	assert_int_equal(bytes[AT_VERSION], 1);
-	segment_blob_seal(bytes, sizeof bytes, 0, BUCKET_RUNS | BUCKET_APART);
-	assert_int_equal(bytes[AT_VERSION], 2);
+	for (uint8_t version = 1; version <= 2; version++) {
+		struct blob blob = make_earlier_blob(version);
+		struct segment_blob_reader reader;
+		struct segment_blob_bucket bucket;
+		struct weir_error error;
+		assert_int_equal(open_blob(&blob, &reader, &error), WEIR_OK);
+		assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_OK);
+		assert_true(bucket.header.low == UINT64_C(0x0807060504030201));
+		assert_int_equal(bucket.header.high, 0xab7);
+		assert_int_equal(bucket.header.newest_ms, 0x10);
+		assert_int_equal(bucket.header.clock_s, 0x20);
+		assert_int_equal(bucket.header.layout, 0x030201);
+		assert_int_equal(bucket.header.flags, BUCKET_RUNS);
+		assert_int_equal(bucket.body_bytes, 3);
+		assert_memory_equal(bucket.body, "bod", 3);
+		assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_END);
+	}
+}
+
+/* The hash that names a key is the same: an earlier version kept more of it. */
+static void a_key_has_the_fingerprint_that_was_stored_of_it(void **state)
+{
+	(void)state;
+	struct weir_span key = weir_span_of("203.0.113.9");
+	struct weir_fingerprint print = weir_fingerprint(7, 1, key);
+	XXH128_hash_t whole = XXH3_128bits_withSeed(key.at, key.length, 7 ^ UINT64_C(0x9e3779b97f4a7c15));
+	assert_true(print.low == whole.low64);
+	assert_int_equal(print.high, whole.high64 >> 52);
 }
 
 static void damage_is_said(void **state)
@@ -107,6 +149,12 @@ static void damage_is_said(void **state)
 	assert_int_equal(open_blob(&blob, &reader, &error), WEIR_OK);
 	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_INVALID);
 	assert_string_equal(error.text, "the segment blob has bytes after its last bucket");
+	blob = make_blob(1);
+	blob.bytes[AT_HIGH + 1] |= 0x10; /* a thirteenth bit */
+	segment_blob_seal(blob.bytes, blob.length, 1);
+	assert_int_equal(open_blob(&blob, &reader, &error), WEIR_OK);
+	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_INVALID);
+	assert_string_equal(error.text, "the segment blob has a fingerprint that is none");
 }
 
 int main(void)
@@ -114,7 +162,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bucket_comes_back),
 		cmocka_unit_test(a_newer_version_is_no_damage),
-		cmocka_unit_test(only_runs_that_lie_apart_need_the_newer_version),
+		cmocka_unit_test(what_earlier_versions_wrote_is_read),
+		cmocka_unit_test(a_key_has_the_fingerprint_that_was_stored_of_it),
 		cmocka_unit_test(damage_is_said),
 	};
 	return cmocka_run_group_tests_name("segment_blob", tests, NULL, NULL);

@@ -185,6 +185,7 @@ static void a_frame_has_what_it_waits_for_whatever_the_file_loses_meanwhile(void
 	shard_frame_begin(scene->shard, &frame, 1);
 	assert_int_equal(shard_missing(scene->shard, segments), 2);
 	load(scene, first);
+	load(scene, third); /* early, so that it is in the file by then, not in the page that is filled */
 	load_others(scene, first, second);
 	truncate_file(scene);
 	load(scene, third);

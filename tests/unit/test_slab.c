@@ -21,7 +21,6 @@ enum { BLOCKS_MAX = 60000, STEPS = 400000, LARGE_BYTES = 200000 };
 struct block {
 	uint32_t ref;
 	uint32_t bytes;
-	uint8_t size_class;
 	bool marked;
 };
 
@@ -55,9 +54,9 @@ static void take(struct held *held, uint32_t bytes)
 {
 	struct block *block = &held->blocks[held->count++];
 	*block = (struct block){.bytes = bytes};
-	block->ref = slab_alloc(&held->slab, bytes, &block->size_class);
+	block->ref = slab_alloc(&held->slab, bytes);
 	assert_int_not_equal(block->ref, 0);
-	assert_true(slab_block_bytes(&held->slab, block->ref, block->size_class) >= bytes);
+	assert_true(slab_block_bytes(&held->slab, block->ref) >= bytes);
 	stamp(held, block);
 }
 
@@ -65,7 +64,7 @@ static void drop(struct held *held, uint32_t place)
 {
 	struct block *block = &held->blocks[place];
 	check(held, block, block->ref);
-	slab_free(&held->slab, block->ref, block->size_class);
+	slab_free(&held->slab, block->ref);
 	*block = held->blocks[--held->count];
 }
 
@@ -86,10 +85,10 @@ static void move_together(struct held *held)
 		struct block *block = find(held, refs[i]);
 		const void *old = slab_at(&held->slab, block->ref);
 		struct block moved = *block;
-		moved.ref = slab_alloc(&held->slab, block->bytes, &moved.size_class);
+		moved.ref = slab_alloc(&held->slab, block->bytes);
 		memcpy(slab_at(&held->slab, moved.ref), old, block->bytes);
 		check(held, &moved, block->ref);
-		slab_free(&held->slab, block->ref, block->size_class);
+		slab_free(&held->slab, block->ref);
 		moved.marked = false;
 		*block = moved;
 		stamp(held, block);

@@ -16,7 +16,6 @@ enum { BLOCKS = 3 * SLAB_PAGE_BLOCKS, LARGE_BYTES = 100000 };
 struct scene {
 	struct slab slab;
 	uint32_t refs[BLOCKS], taken[BLOCKS];
-	uint8_t classes[BLOCKS];
 	uint32_t count, taken_count;
 };
 
@@ -39,7 +38,7 @@ static int tear_down(void **state)
 static void fill(struct scene *scene, size_t bytes, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++, scene->count++)
-		scene->refs[scene->count] = slab_alloc(&scene->slab, bytes, &scene->classes[scene->count]);
+		scene->refs[scene->count] = slab_alloc(&scene->slab, bytes);
 }
 
 static void take(void *context, uint32_t ref)
@@ -68,7 +67,7 @@ static void a_marked_block_is_found_wherever_it_begins_in_its_page(void **state)
 			assert_int_equal(scene->taken[0], scene->refs[i]);
 		}
 		for (uint32_t i = first; i < scene->count; i++)
-			slab_free(&scene->slab, scene->refs[i], scene->classes[i]);
+			slab_free(&scene->slab, scene->refs[i]);
 	}
 }
 

@@ -209,12 +209,11 @@ static enum weir_status open_state(struct dump *dump, struct weir_error *error)
 static void add_bucket(void *context, uint32_t partition, const struct shard_bucket *bucket)
 {
 	struct dump *dump = context;
-	struct weir_fingerprint fingerprint = {.low = bucket->fingerprint_low, .high = bucket->fingerprint_high};
 	char room[WEIR_KEY_MAX_BYTES];
 	struct weir_span key = {0};
 	if (dump->zone != NULL && strcmp(bucket->zone->zone->name, dump->zone) != 0)
 		return;
-	if (!state_keys_find(dump->keys, fingerprint, room, &key) && dump->only_named)
+	if (!state_keys_find(dump->keys, bucket->print, room, &key) && dump->only_named)
 		return;
 	state_lines_add(dump->lines, bucket, key, partition);
 }

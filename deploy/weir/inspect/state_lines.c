@@ -17,7 +17,7 @@ struct state_line {
 	uint32_t zone;       /* its place in the policy */
 	uint32_t key_length; /* the joined key stands before the line in the text */
 	bool has_key;
-	uint64_t high, low; /* the fingerprint */
+	struct weir_fingerprint print;
 	size_t at;
 	uint32_t length;
 	const char *text; /* set when the lines are sorted: key and line, `at` counted in */
@@ -68,14 +68,13 @@ static void put_bucket(struct weir_text *text, const struct shard_bucket *bucket
 {
 	const struct weir_zone *zone = bucket->zone->zone;
 	struct weir_json_writer json = weir_json_writer(text);
-	char hash[40];
+	char hash[WEIR_FINGERPRINT_DIGITS + 1];
 	weir_json_write_object(&json, NULL);
 	weir_json_write_words(&json, "zone", zone->name);
 	if (key.at != NULL) {
 		decision_key_json(weir_json_write_value(&json, "key"), zone, key);
 	} else {
-		snprintf(hash, sizeof hash, "%016llx%016llx", (unsigned long long)bucket->fingerprint_high,
-		         (unsigned long long)bucket->fingerprint_low);
+		weir_fingerprint_words(bucket->print, hash);
 		weir_json_write_words(&json, "key_hash", hash);
 	}
 	weir_json_write_uint(&json, "partition", partition);
@@ -114,8 +113,7 @@ void state_lines_add(struct state_lines *lines, const struct shard_bucket *bucke
 	*line = (struct state_line){.zone = bucket->zone->order,
 	                            .key_length = key.length,
 	                            .has_key = key.at != NULL,
-	                            .high = bucket->fingerprint_high,
-	                            .low = bucket->fingerprint_low,
+	                            .print = bucket->print,
 	                            .at = lines->text.length};
 	if (line->has_key)
 		weir_text_append(&lines->text, key.at, key.length);
@@ -137,9 +135,9 @@ static int compare_lines(const void *a, const void *b)
 		return order;
 	if (left->key_length != right->key_length)
 		return left->key_length < right->key_length ? -1 : 1;
-	if (left->high != right->high)
-		return left->high < right->high ? -1 : 1;
-	return left->low < right->low ? -1 : left->low > right->low;
+	if (left->print.high != right->print.high)
+		return left->print.high < right->print.high ? -1 : 1;
+	return left->print.low < right->print.low ? -1 : left->print.low > right->print.low;
 }
 
 void state_lines_sort(struct state_lines *lines)

@@ -119,9 +119,8 @@ static void put_json(struct list_command *command)
 	}
 	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
 		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
-		char hash[40];
-		snprintf(hash, sizeof hash, "%016llx%016llx", (unsigned long long)bucket->high,
-		         (unsigned long long)bucket->low);
+		char hash[WEIR_FINGERPRINT_DIGITS + 1];
+		weir_fingerprint_words(bucket->print, hash);
 		struct weir_json_writer json = weir_json_writer(text);
 		weir_json_write_object(&json, NULL);
 		weir_json_write_words(&json, "zone", bucket->zone->name);
@@ -244,13 +243,13 @@ static void put_table(struct list_command *command)
 	}
 	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
 		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
+		char hash[WEIR_FINGERPRINT_DIGITS + 1];
 		put_row(text, weir_span_of(bucket->zone->name), widths);
 		size_t from = text->length;
 		if (bucket->key != NULL)
 			words_key(text, (struct weir_span){bucket->key, bucket->key_bytes});
 		else
-			weir_text_printf(text, "#%016llx%016llx", (unsigned long long)bucket->high,
-			                 (unsigned long long)bucket->low);
+			weir_text_printf(text, "#%s", weir_fingerprint_words(bucket->print, hash));
 		pad(text, from, widths[1]);
 		put_times(text, bucket->at_ms, bucket->until_ms);
 		weir_text_puts(text, "by a limit (no decision of it is kept)\n");

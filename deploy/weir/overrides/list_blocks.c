@@ -126,7 +126,7 @@ static bool is_asked(const struct reading *reading, struct list_unnamed *bucket)
 		return true;
 	struct weir_span key = key_in_zone(reading->filter, bucket->zone, text);
 	struct weir_fingerprint asked = weir_fingerprint(reading->backend->seed, bucket->zone->id, key);
-	if (asked.low != bucket->low || asked.high != bucket->high)
+	if (compare_prints(&asked, &bucket->print) != 0)
 		return false;
 	bucket->key = weir_copy(key.at, key.length);
 	bucket->key_bytes = key.length;
@@ -138,17 +138,15 @@ static void take_bucket(void *context, uint32_t partition, const struct shard_bu
 	struct reading *reading = context;
 	struct list_blocks *blocks = reading->blocks;
 	const struct weir_zone *zone = image->zone->zone;
-	struct weir_fingerprint print = {.low = image->fingerprint_low, .high = image->fingerprint_high};
 	struct list_unnamed bucket = {.zone = zone,
-	                              .high = print.high,
-	                              .low = print.low,
+	                              .print = image->print,
 	                              .partition = partition,
 	                              .at_ms = image->decided_at_ms,
 	                              .until_ms = image->decided_until_ms};
 	if (bucket.until_ms <= reading->now_ms || zone->mode == WEIR_SHADOW || blocks->unnamed_count == UNNAMED_MAX ||
 	    (reading->filter->zone != NULL && strcmp(reading->filter->zone, zone->name) != 0) ||
 	    (reading->named_count > 0 &&
-	     bsearch(&print, reading->named, reading->named_count, sizeof print, compare_prints) != NULL) ||
+	     bsearch(&bucket.print, reading->named, reading->named_count, sizeof bucket.print, compare_prints) != NULL) ||
 	    !is_asked(reading, &bucket))
 		return;
 	if (blocks->unnamed_count == reading->unnamed_room) {

@@ -14,7 +14,7 @@ struct list_filter {
 /* A bucket that is blocked and whose key nobody named, but for a key of the filter: then it is that one. */
 struct list_unnamed {
 	const struct weir_zone *zone;
-	uint64_t high, low; /* its fingerprint */
+	struct weir_fingerprint print;
 	uint32_t partition;
 	int64_t at_ms, until_ms;
 	char *key; /* that was asked for, as the zone has it, of key_bytes; NULL: none was. Owned */
