@@ -126,7 +126,7 @@ static void test_random_blocks(void **state)
 		if (random_below(&held, 20) == 0)
 			growing = !growing && held.count < BLOCKS_MAX / 2;
 		if (growing || held.count == 0)
-			take(&held, random_below(&held, 2000) == 0 ? LARGE_BYTES : 32 + random_below(&held, 400));
+			take(&held, random_below(&held, 2000) == 0 ? LARGE_BYTES : SLAB_LEAST_BYTES + random_below(&held, 400));
 		else
 			drop(&held, random_below(&held, held.count));
 		if (held.count > 0 && random_below(&held, 100) == 0) {
