@@ -7,9 +7,9 @@
  * stands for the key in a limiter's memory; the seed keeps anyone who picks keys
  * from aiming them at one place of the table, or at another's bucket.
  *
- * Of a billion keys, all alive at once and in one partition, two would have the
- * same fingerprint in one of 150,000 such worlds; of ten million, in one of 1.5
- * billion. Memory that turns a bit by itself is far more likely.
+ * Among ten million buckets of a partition two have the same fingerprint in one
+ * of 1.5 billion cases; in a hundred such partitions, of a billion buckets, in one
+ * of 15 million. Memory that turns a bit by itself is far more likely.
  *
  * XXH3 is compiled into its callers: for keys of some ten bytes the call would
  * cost as much as the hash.

@@ -49,13 +49,13 @@ struct bucket_view {
 	struct weir_limit_view limits[WEIR_ZONE_LIMITS_MAX];
 };
 
-/** Notes the snapshot, by its number, or of that the bits that a bucket has. */
+/** Notes a snapshot: the lowest bits of its number. */
 static inline void bucket_set_generation(struct bucket *bucket, uint32_t generation)
 {
 	bucket->generation = generation & BUCKET_GENERATION_MASK;
 }
 
-/** Whether that is the snapshot that it notes, or one of those whose number has the same bits: every sixteenth. */
+/** Whether that is the snapshot that it notes, or another whose number has the same bits: every sixteenth. */
 static inline bool bucket_has_generation(const struct bucket *bucket, uint32_t generation)
 {
 	return bucket->generation == (generation & BUCKET_GENERATION_MASK);

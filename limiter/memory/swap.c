@@ -21,7 +21,8 @@ enum {
 _Static_assert(1 << SWAP_GRANULE_BITS == GRANULES, "a reference says where in its page a block begins");
 
 struct head {
-	uint32_t tag, length;
+	uint32_t tag;
+	uint16_t length, note;
 };
 
 _Static_assert(sizeof(struct head) == SWAP_HEAD_BYTES, "a head is one granule");
@@ -172,14 +173,14 @@ bool swap_turn(struct swap *swap)
 	return !swap->broken;
 }
 
-uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t length, int64_t due)
+uint32_t swap_put(struct swap *swap, const struct swap_block *block, int64_t due)
 {
 	struct swap_page *page = &swap->pages[swap->open_page];
-	uint32_t at = page->used, granules = granules_of(length);
-	struct head head = {.tag = tag, .length = (uint32_t)length};
-	assert(!swap_is_full(swap, length));
+	uint32_t at = page->used, granules = granules_of(block->length);
+	struct head head = {.tag = block->tag, .length = block->length, .note = block->note};
+	assert(!swap_is_full(swap, block->length));
 	memcpy(swap->open + (size_t)at * SWAP_GRANULE, &head, sizeof head);
-	memcpy(swap->open + (size_t)at * SWAP_GRANULE + sizeof head, bytes, length);
+	memcpy(swap->open + (size_t)at * SWAP_GRANULE + sizeof head, block->bytes, block->length);
 	page->used = (uint16_t)(at + granules);
 	page->live = (uint16_t)(page->live + granules);
 	page->due = due < page->due ? due : page->due;
@@ -227,7 +228,8 @@ bool swap_get(struct swap *swap, uint32_t ref, struct swap_block *block)
 	if (page != swap->open_page && whole > first &&
 	    !read_whole(swap, swap->read + first, whole - first, at + (off_t)first))
 		return false;
-	*block = (struct swap_block){.tag = head.tag, .ref = ref, .bytes = bytes + sizeof head, .length = head.length};
+	*block = (struct swap_block){
+		.tag = head.tag, .ref = ref, .bytes = bytes + sizeof head, .length = head.length, .note = head.note};
 	return true;
 }
 
@@ -283,7 +285,8 @@ bool swap_page_next(const struct swap *swap, uint32_t page, const uint8_t *bytes
 	*block = (struct swap_block){.tag = head.tag,
 	                             .ref = page << SWAP_GRANULE_BITS | *at,
 	                             .bytes = bytes + start + sizeof head,
-	                             .length = head.length};
+	                             .length = head.length,
+	                             .note = head.note};
 	*at += granules_of(head.length);
 	return true;
 }

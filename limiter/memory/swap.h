@@ -24,7 +24,7 @@ enum {
 	SWAP_PAGE_BYTES = 16 << 10,
 	SWAP_GRANULE = 8,
 	SWAP_GRANULE_BITS = 11, /* of a reference: where in its page the block begins */
-	SWAP_HEAD_BYTES = 8,    /* before each block: tag and length */
+	SWAP_HEAD_BYTES = 8,    /* before each block: tag, length and note */
 	SWAP_BLOCK_MAX = SWAP_PAGE_BYTES - SWAP_HEAD_BYTES,
 	SWAP_PAGES_MAX = (1 << (32 - SWAP_GRANULE_BITS)) - 1, /* 32 GiB */
 };
@@ -54,7 +54,8 @@ struct swap {
 struct swap_block {
 	uint32_t tag, ref;
 	const void *bytes; /* aligned to SWAP_GRANULE */
-	uint32_t length;
+	uint16_t length;
+	uint16_t note; /* whatever its owner has noted of it */
 };
 
 /** @param directory  where the file is made with the first block; borrowed; NULL: never */
@@ -92,10 +93,11 @@ bool swap_turn(struct swap *swap);
 /**
  * Puts a block. swap_takes() and not swap_is_full().
  *
- * @param due  from when on the block may be useless, by the caller's clock; INT64_MAX: never
+ * @param block  its `ref` is ignored, and its bytes need no alignment
+ * @param due    from when on the block may be useless, by the caller's clock; INT64_MAX: never
  * @return its reference
  */
-uint32_t swap_put(struct swap *swap, uint32_t tag, const void *bytes, size_t length, int64_t due);
+uint32_t swap_put(struct swap *swap, const struct swap_block *block, int64_t due);
 
 /** Reads a block. @return false: it cannot be read; else it is valid until the next call that reads */
 bool swap_get(struct swap *swap, uint32_t ref, struct swap_block *block);

@@ -43,6 +43,13 @@ char *segment_blob_put(char *at, const struct bucket *bucket, size_t used)
 	return put_bucket(at, bucket, bucket->flags & BUCKET_FORM, bucket + 1, used - sizeof *bucket);
 }
 
+/* From version 3 on with what stands before it in the header. */
+static uint64_t checksum(const uint8_t *blob, size_t length)
+{
+	uint64_t hash = weir_hash64(blob + SEGMENT_BLOB_HEAD_BYTES, length - SEGMENT_BLOB_HEAD_BYTES);
+	return blob[2] < VERSION_OF_76_BITS ? hash : hash ^ weir_bytes_get(blob, 8);
+}
+
 void segment_blob_seal(char *blob, size_t length, uint32_t buckets)
 {
 	uint8_t *head = (uint8_t *)blob;
@@ -50,7 +57,7 @@ void segment_blob_seal(char *blob, size_t length, uint32_t buckets)
 	head[2] = SEGMENT_BLOB_VERSION;
 	head[3] = 0;
 	weir_bytes_put(head + 4, 4, buckets);
-	weir_bytes_put(head + 8, 8, weir_hash64(blob + SEGMENT_BLOB_HEAD_BYTES, length - SEGMENT_BLOB_HEAD_BYTES));
+	weir_bytes_put(head + 8, 8, checksum(head, length));
 }
 
 enum weir_status segment_blob_open(struct segment_blob_reader *reader, struct weir_span blob, struct weir_error *error)
@@ -63,8 +70,7 @@ enum weir_status segment_blob_open(struct segment_blob_reader *reader, struct we
 		                 head[2], SEGMENT_BLOB_VERSION);
 	if (head[2] == 0 || head[3] != 0)
 		return weir_fail(error, WEIR_INVALID, "the segment blob has a damaged header");
-	size_t length = blob.length - SEGMENT_BLOB_HEAD_BYTES;
-	if (weir_bytes_get(head + 8, 8) != weir_hash64(head + SEGMENT_BLOB_HEAD_BYTES, length))
+	if (weir_bytes_get(head + 8, 8) != checksum(head, blob.length))
 		return weir_fail(error, WEIR_INVALID, "the segment blob does not match its checksum");
 	*reader = (struct segment_blob_reader){.at = blob.at + SEGMENT_BLOB_HEAD_BYTES,
 	                                       .end = blob.at + blob.length,
@@ -102,7 +108,7 @@ enum weir_status segment_blob_next(struct segment_blob_reader *reader, struct se
 		return cut_short(error);
 	uint32_t high;
 	if (!get_high(at + 8, reader->high_bytes, &high))
-		return weir_fail(error, WEIR_INVALID, "the segment blob has a fingerprint that is none");
+		return weir_fail(error, WEIR_INVALID, "the segment blob has a fingerprint of more than 76 bits");
 	const uint8_t *rest = at + 8 + reader->high_bytes;
 	bucket->header = (struct bucket){
 		.low = weir_bytes_get(at, 8),
@@ -148,7 +154,7 @@ enum weir_status segment_blob_restore(const struct segment_blob_bucket *bucket, 
 
 static uint32_t place_of(const struct segment_blob_seen *seen, uint64_t low, uint32_t high)
 {
-	uint32_t at = (uint32_t)high & (seen->room - 1);
+	uint32_t at = (uint32_t)low & (seen->room - 1);
 	while ((seen->prints[at].low | seen->prints[at].high) != 0 &&
 	       (seen->prints[at].low != low || seen->prints[at].high != high))
 		at = (at + 1) & (seen->room - 1);

@@ -10,7 +10,7 @@
  *   1      version: 3; 1 and 2 are read too
  *   1      zero
  *   4      buckets
- *   8      checksum: XXH3-64 of everything after it
+ *   8      checksum: XXH3-64 of everything after it, from version 3 on combined by exclusive-or with the 8 bytes before it
  *   -- each bucket:
  *   varint bytes after its header
  *   8      fingerprint, its lower bits

@@ -2,8 +2,8 @@
 /*
  * Buckets in swap: the store has their present version, but reading it there means reading a segment. With
  * options.swap_changes there are also changed ones, which no store has. Their mark and the number of the snapshot that
- * was stored last tell them; when the next one is stored, they are changed no more, and the file need not be touched.
- * That number may come round again: then a bucket is stored twice.
+ * was stored last, of which 16 bits are noted, tell them; when the next one is stored, they are changed no more, and the
+ * file need not be touched. Those bits come round again after 65,536 snapshots: then a bucket is stored again.
  *
  * A table of their own finds them. Judging knows nothing of them: what a frame, a command or a check needs is recalled
  * before it is judged. A bucket is in memory or in swap, never in both.
@@ -67,9 +67,10 @@ static void forget(struct shard *shard, const struct swap_block *block)
 }
 
 /* Whether no stored snapshot has a bucket that is in swap. */
-static bool is_change(const struct shard *shard, const struct bucket *bucket)
+static bool is_change(const struct shard *shard, const struct swap_block *block)
 {
-	return (bucket->flags & BUCKET_DIRTY) && bucket_has_generation(bucket, shard->generation);
+	const struct bucket *bucket = block->bytes;
+	return (bucket->flags & BUCKET_DIRTY) && block->note == (uint16_t)shard->generation;
 }
 
 bool shard_is_swapped(struct shard *shard, uint64_t low, uint32_t high)
@@ -86,7 +87,7 @@ uint32_t shard_recall(struct shard *shard, uint64_t low, uint32_t high)
 	uint32_t ref = slab_alloc(&shard->slab, block.length);
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	memcpy(bucket, block.bytes, block.length);
-	bool changed = is_change(shard, bucket);
+	bool changed = is_change(shard, &block);
 	bucket->flags &= BUCKET_FORM;
 	bucket_set_generation(bucket, shard->generation - 1); /* clean */
 	if (changed)
@@ -156,12 +157,12 @@ static void visit_page(struct shard *shard, uint32_t page)
 		if (!sound)
 			break;
 		int64_t due_then = due_of(shard, block.bytes);
-		bool needed = is_change(shard, block.bytes) && shard->has_store; /* else an older version would be read */
+		bool needed = is_change(shard, &block) && shard->has_store; /* else an older version would be read */
 		if (!needed && shard_is_forgotten(shard, block.bytes, shard->clock_ms)) {
 			forget(shard, &block);
 			shard->forgotten++;
 		} else if (moves && swap_may_move(&shard->swap, block.length) && make_room(shard, block.length)) {
-			uint32_t moved = swap_put(&shard->swap, block.tag, block.bytes, block.length, due_then);
+			uint32_t moved = swap_put(&shard->swap, &block, due_then);
 			table_replace(&shard->swapped, block.tag, block.ref, moved);
 			swap_free(&shard->swap, block.ref, block.length);
 		} else if (due_then < due) {
@@ -209,9 +210,10 @@ bool shard_swap_out(struct shard *shard, const struct bucket *bucket, size_t use
 		if (!make_room(shard, used)) /* what was moved may have filled the page again */
 			return false;
 	}
-	uint32_t tag = bucket_tag(bucket->low);
-	table_add(&shard->swapped, tag, swap_put(&shard->swap, tag, bucket, used, due_of(shard, bucket)));
-	if (is_change(shard, bucket))
+	const struct swap_block block = {
+		.tag = bucket_tag(bucket->low), .bytes = bucket, .length = (uint16_t)used, .note = (uint16_t)shard->generation};
+	table_add(&shard->swapped, block.tag, swap_put(&shard->swap, &block, due_of(shard, bucket)));
+	if (is_change(shard, &block))
 		shard->swapped_changes += used;
 	return true;
 }
@@ -242,7 +244,7 @@ static uint64_t each_change_of_page(struct shard *shard, uint32_t page, uint32_t
 		if (segment < first || segment >= end || !is_live(shard, &block) || !is_sound(shard, &block))
 			continue;
 		found++;
-		if (is_change(shard, block.bytes))
+		if (is_change(shard, &block))
 			each(context, block.bytes, block.length);
 	}
 	return found;

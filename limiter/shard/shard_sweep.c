@@ -108,8 +108,6 @@ static void note_evicted(struct shard *shard, uint32_t number, uint64_t hash)
 /* Evicts a bucket: into swap or, if the store has it, to the store alone. Else it stays. */
 static void evict_one(struct shard *shard, struct bucket *bucket, uint32_t ref, bool clean)
 {
-	if (!clean)
-		bucket_set_generation(bucket, shard->generation);
 	if (!shard_swap_out(shard, bucket, bucket_used(bucket, shard_layout_of(shard, bucket)))) {
 		if (!clean)
 			return;
@@ -128,6 +126,8 @@ static void visit(struct shard *shard, uint32_t ref, bool evicting)
 {
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	bool clean = is_clean(shard, bucket);
+	if (clean && !shard->snapshot_pending && !bucket_has_generation(bucket, shard->generation))
+		bucket_set_generation(bucket, shard->generation); /* so that the bits of a later one seldom are the same */
 	if ((clean || !shard->has_store) && shard_is_forgotten(shard, bucket, shard->clock_ms)) {
 		shard_drop(shard, bucket, ref);
 		shard->forgotten++;

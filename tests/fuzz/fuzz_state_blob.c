@@ -176,7 +176,11 @@ static void try_blob(struct policy_registry *registry, char *bytes, size_t lengt
 		uint32_t buckets = (uint8_t)bytes[4] | (uint32_t)(uint8_t)bytes[5] << 8;
 		char version = bytes[2];
 		segment_blob_seal(bytes, length, buckets);
-		bytes[2] = version;
+		if (version < SEGMENT_BLOB_VERSION) { /* whose checksum is of what follows the header alone */
+			bytes[2] = version;
+			weir_bytes_put((uint8_t *)bytes + 8, 8,
+			               weir_hash64(bytes + SEGMENT_BLOB_HEAD_BYTES, length - SEGMENT_BLOB_HEAD_BYTES));
+		}
 	}
 	use_buckets(registry, blob);
 	use_segment(registry, blob);

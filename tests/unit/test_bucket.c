@@ -166,7 +166,7 @@ static void a_later_block_says_which_it_is(void **state)
 
 /* ---- copies ---- */
 
-static void a_copy_carries_the_header_but_its_form_class_and_layout(void **state)
+static void a_copy_carries_the_header_but_its_form_and_layout(void **state)
 {
 	(void)state;
 	const uint32_t rooms[] = {2, 0}, more[] = {3, 0};
@@ -420,7 +420,7 @@ int main(void)
 		cmocka_unit_test(no_part_lies_in_another),
 		cmocka_unit_test(a_scaled_bucket_keeps_its_decision_behind_the_scale),
 		cmocka_unit_test(a_later_block_says_which_it_is),
-		cmocka_unit_test(a_copy_carries_the_header_but_its_form_class_and_layout),
+		cmocka_unit_test(a_copy_carries_the_header_but_its_form_and_layout),
 		cmocka_unit_test(a_copy_with_times_of_their_own_gives_each_limit_its_own),
 		cmocka_unit_test(a_single_bucket_holds_its_one_event_in_every_limit),
 		cmocka_unit_test(rings_grow_by_a_quarter_and_by_two_at_least_up_to_the_rate),

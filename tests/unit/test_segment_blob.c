@@ -9,7 +9,14 @@
 
 #include <cmocka.h>
 
-enum { AT_VERSION = 2, AT_ZERO = 3, AT_CHECKSUM = 8, AT_HIGH = SEGMENT_BLOB_HEAD_BYTES + 1 + 8, ROOM = 256 };
+enum {
+	AT_VERSION = 2,
+	AT_ZERO = 3,
+	AT_COUNT = 4,
+	AT_CHECKSUM = 8,
+	AT_HIGH = SEGMENT_BLOB_HEAD_BYTES + 1 + 8,
+	ROOM = 256
+};
 
 struct blob {
 	char bytes[ROOM];
@@ -80,10 +87,9 @@ static struct blob make_earlier_blob(uint8_t version)
 		BUCKET_RUNS,                                           /* form */
 		'b',         'o',  'd',
 	};
-	struct blob blob = {.length = SEGMENT_BLOB_HEAD_BYTES + sizeof bucket};
+	struct blob blob = {.bytes = {'w', 'S', (char)version, 0, 1}, .length = SEGMENT_BLOB_HEAD_BYTES + sizeof bucket};
 	memcpy(blob.bytes + SEGMENT_BLOB_HEAD_BYTES, bucket, sizeof bucket);
-	segment_blob_seal(blob.bytes, blob.length, 1);
-	blob.bytes[AT_VERSION] = (char)version;
+	weir_bytes_put((uint8_t *)blob.bytes + AT_CHECKSUM, 8, weir_hash64(bucket, sizeof bucket));
 	return blob;
 }
 
@@ -107,6 +113,83 @@ static void what_earlier_versions_wrote_is_read(void **state)
 		assert_memory_equal(bucket.body, "bod", 3);
 		assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_END);
 	}
+}
+
+/* Puts a blob of one event of a bucket. */
+static struct blob make_single(uint64_t low, uint32_t high, int64_t newest_ms)
+{
+	struct blob blob;
+	struct bucket bucket = {.low = low,
+	                        .high = high & WEIR_FINGERPRINT_HIGH_MASK,
+	                        .newest_ms = (uint64_t)newest_ms & WEIR_TIME_MASK,
+	                        .clock_s = 100,
+	                        .layout = 1,
+	                        .flags = BUCKET_SINGLE};
+	blob.length = (size_t)(segment_blob_put(blob.bytes + SEGMENT_BLOB_HEAD_BYTES, &bucket, sizeof bucket) - blob.bytes);
+	segment_blob_seal(blob.bytes, blob.length, 1);
+	return blob;
+}
+
+/* That as version 1 has it: what else the hash had does not matter. */
+static struct blob make_earlier(struct blob blob, uint64_t high)
+{
+	struct blob earlier = {.bytes = {'w', 'S', 1, 0, 1}, .length = blob.length + 6};
+	memcpy(earlier.bytes + SEGMENT_BLOB_HEAD_BYTES, blob.bytes + SEGMENT_BLOB_HEAD_BYTES, 9);
+	weir_bytes_put((uint8_t *)earlier.bytes + AT_HIGH, 8, high);
+	memcpy(earlier.bytes + AT_HIGH + 8, blob.bytes + AT_HIGH + 2, blob.length - AT_HIGH - 2);
+	weir_bytes_put((uint8_t *)earlier.bytes + AT_CHECKSUM, 8,
+	               weir_hash64(earlier.bytes + SEGMENT_BLOB_HEAD_BYTES, earlier.length - SEGMENT_BLOB_HEAD_BYTES));
+	return earlier;
+}
+
+static void a_base_of_an_earlier_version_merges_with_newer_deltas(void **state)
+{
+	(void)state;
+	struct weir_zone zone = {.id = 1, .name = "site", .description = "", .limit_count = 1};
+	zone.limits[0] =
+		(struct weir_limit){.algorithm = weir_algorithm_named("sliding_window"), .rate = 9, .window_ms = 60000};
+	struct weir_policy policy = {.version = 1, .zones = &zone, .zone_count = 1};
+	const struct weir_policy *policies[] = {&policy};
+	struct compiled_policy *compiled = compiled_policy_new(policies, 1);
+	struct blob blobs[] = {make_earlier(make_single(7, 0, 1000), UINT64_C(0xabc0123456789abc)),
+	                       make_earlier(make_single(8, 0, 1000), UINT64_C(0xabc0123456789abc)),
+	                       make_single(7, 0xabc, 2000)};
+	struct weir_span spans[3];
+	for (size_t i = 0; i < 3; i++)
+		spans[i] = (struct weir_span){.at = blobs[i].bytes, .length = (uint32_t)blobs[i].length};
+	char *merged;
+	size_t length;
+	struct weir_error error;
+	assert_int_equal(segment_blob_merge(spans, 3, compiled, 0, -1, &merged, &length, &error), WEIR_OK);
+	assert_int_equal(merged[AT_VERSION], 3);
+	struct segment_blob_reader reader;
+	struct segment_blob_bucket bucket;
+	assert_int_equal(segment_blob_open(&reader, (struct weir_span){.at = merged, .length = (uint32_t)length}, &error),
+	                 WEIR_OK);
+	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_OK);
+	assert_true(bucket.header.low == 7 && bucket.header.high == 0xabc && bucket.header.newest_ms == 2000);
+	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_OK);
+	assert_true(bucket.header.low == 8 && bucket.header.high == 0xabc && bucket.header.newest_ms == 1000);
+	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_END);
+	free(merged);
+	compiled_policy_free(compiled);
+}
+
+/* Those of one segment have ten bits alike. */
+static void each_fingerprint_is_new_once(void **state)
+{
+	(void)state;
+	enum { PRINTS = 50000 };
+	struct segment_blob_seen seen = {0};
+	for (int turn = 0; turn < 2; turn++)
+		for (uint64_t i = 0; i < PRINTS; i++) {
+			uint64_t low = UINT64_C(5) << 54 | (i * UINT64_C(0x9e3779b97f4a7c15)) >> 10;
+			assert_int_equal(segment_blob_see(&seen, low, (uint32_t)i & WEIR_FINGERPRINT_HIGH_MASK), turn == 0);
+		}
+	assert_int_equal(seen.count, PRINTS);
+	assert_true(segment_blob_see(&seen, 0, 0));
+	assert_false(segment_blob_see(&seen, 0, 0));
+	segment_blob_seen_deinit(&seen);
 }
 
 /* The hash that names a key is the same: an earlier version kept more of it. */
@@ -135,7 +218,10 @@ static void damage_is_said(void **state)
 	blob = make_blob(1);
 	blob.length = SEGMENT_BLOB_HEAD_BYTES - 1;
 	assert_refused(&blob, WEIR_INVALID, "not a segment blob");
-	for (size_t at = AT_CHECKSUM; at < make_blob(1).length; at++) {
+	blob = make_blob(1);
+	for (blob.bytes[AT_VERSION] = 1; blob.bytes[AT_VERSION] < 3; blob.bytes[AT_VERSION]++)
+		assert_refused(&blob, WEIR_INVALID, "the segment blob does not match its checksum");
+	for (size_t at = AT_COUNT; at < make_blob(1).length; at++) {
 		blob = make_blob(1);
 		blob.bytes[at] ^= 1;
 		assert_refused(&blob, WEIR_INVALID, "the segment blob does not match its checksum");
@@ -154,7 +240,7 @@ static void damage_is_said(void **state)
 	segment_blob_seal(blob.bytes, blob.length, 1);
 	assert_int_equal(open_blob(&blob, &reader, &error), WEIR_OK);
 	assert_int_equal(segment_blob_next(&reader, &bucket, &error), WEIR_INVALID);
-	assert_string_equal(error.text, "the segment blob has a fingerprint that is none");
+	assert_string_equal(error.text, "the segment blob has a fingerprint of more than 76 bits");
 }
 
 int main(void)
@@ -164,6 +250,8 @@ int main(void)
 		cmocka_unit_test(a_newer_version_is_no_damage),
 		cmocka_unit_test(what_earlier_versions_wrote_is_read),
 		cmocka_unit_test(a_key_has_the_fingerprint_that_was_stored_of_it),
+		cmocka_unit_test(a_base_of_an_earlier_version_merges_with_newer_deltas),
+		cmocka_unit_test(each_fingerprint_is_new_once),
 		cmocka_unit_test(damage_is_said),
 	};
 	return cmocka_run_group_tests_name("segment_blob", tests, NULL, NULL);

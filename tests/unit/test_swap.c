@@ -35,13 +35,15 @@ static uint32_t put(struct swap *swap, uint32_t tag, uint8_t byte, uint32_t leng
 	assert_true(swap_takes(swap, length));
 	if (swap_is_full(swap, length))
 		assert_true(swap_turn(swap));
-	return swap_put(swap, tag, bytes, length, INT64_MAX);
+	return swap_put(swap, &(struct swap_block){.tag = tag, .bytes = bytes, .length = (uint16_t)length, .note = byte},
+	                INT64_MAX);
 }
 
 static void check(struct swap *swap, uint32_t tag, const struct held *held)
 {
 	struct swap_block block;
 	assert_true(swap_get(swap, held->ref, &block));
+	assert_int_equal(block.note, held->byte);
 	assert_int_equal(block.tag, tag);
 	assert_int_equal(block.length, held->length);
 	const uint8_t *bytes = block.bytes;
@@ -119,7 +121,8 @@ static void a_disk_that_is_full_is_no_loss(void **state)
 	while (swap_takes(&swap, sizeof bytes) && count < 64) {
 		if (swap_is_full(&swap, sizeof bytes) && !swap_turn(&swap))
 			break;
-		refs[count++] = swap_put(&swap, 9, bytes, sizeof bytes, INT64_MAX);
+		refs[count++] =
+			swap_put(&swap, &(struct swap_block){.tag = 9, .bytes = bytes, .length = sizeof bytes}, INT64_MAX);
 	}
 	assert_true(count > 16 && count < 64); /* page 1, and page 2 in memory */
 	assert_false(swap_takes(&swap, 1));
@@ -153,7 +156,8 @@ static void a_page_is_due_at_the_first_of_its_blocks(void **state)
 	for (uint32_t page = 1; page <= 2; page++) {
 		assert_true(swap_turn(&swap));
 		for (uint32_t i = 0; i < 3; i++)
-			(void)swap_put(&swap, i, bytes, LENGTH, page == 1 ? due[i] : due[3]);
+			(void)swap_put(&swap, &(struct swap_block){.tag = i, .bytes = bytes, .length = LENGTH},
+			               page == 1 ? due[i] : due[3]);
 	}
 	assert_true(swap_turn(&swap));
 	assert_int_equal(swap_worst(&swap, 8, 50), 0);

@@ -197,7 +197,10 @@ static size_t width_of(const struct list_command *command, bool key)
 		width = own > width ? own : width;
 	}
 	for (uint32_t i = 0; i < command->blocks.unnamed_count; i++) {
-		size_t own = key ? 34 : strlen(command->blocks.unnamed[i].zone->name);
+		const struct list_unnamed *bucket = &command->blocks.unnamed[i];
+		size_t own = !key                  ? strlen(bucket->zone->name)
+		             : bucket->key != NULL ? bucket->key_bytes
+		                                   : 1 + WEIR_FINGERPRINT_DIGITS;
 		width = own > width ? own : width;
 	}
 	return width < WIDTH_MAX ? width : WIDTH_MAX;
