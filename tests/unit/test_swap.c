@@ -122,7 +122,8 @@ static void a_disk_that_is_full_is_no_loss(void **state)
 		if (swap_is_full(&swap, sizeof bytes) && !swap_turn(&swap))
 			break;
 		refs[count++] =
-			swap_put(&swap, &(struct swap_block){.tag = 9, .bytes = bytes, .length = sizeof bytes}, INT64_MAX);
+			swap_put(&swap, &(struct swap_block){.tag = 9, .bytes = bytes, .length = sizeof bytes, .note = held.byte},
+		             INT64_MAX);
 	}
 	assert_true(count > 16 && count < 64); /* page 1, and page 2 in memory */
 	assert_false(swap_takes(&swap, 1));
