@@ -112,6 +112,14 @@ uint32_t weir_slot(struct weir_span key)
 	return weir_crc16(key.at, key.length) & (WEIR_SLOTS - 1);
 }
 
+int weir_fingerprint_compare(const void *a, const void *b)
+{
+	const struct weir_fingerprint *left = a, *right = b;
+	if (left->high != right->high)
+		return left->high < right->high ? -1 : 1;
+	return left->low < right->low ? -1 : left->low > right->low;
+}
+
 const char *weir_fingerprint_words(struct weir_fingerprint print, char words[WEIR_FINGERPRINT_DIGITS + 1])
 {
 	snprintf(words, WEIR_FINGERPRINT_DIGITS + 1, "%0*x%016llx", WEIR_FINGERPRINT_HIGH_BITS / 4, print.high,

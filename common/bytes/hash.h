@@ -66,6 +66,9 @@ static inline __attribute__((always_inline)) struct weir_fingerprint weir_finger
 	return (struct weir_fingerprint){.low = hash.low64, .high = weir_fingerprint_high(hash.high64)};
 }
 
+/** For qsort() and bsearch(), of fingerprints: in the order of their digits. */
+int weir_fingerprint_compare(const void *a, const void *b);
+
 /** Its digits, for people. @return `words` */
 const char *weir_fingerprint_words(struct weir_fingerprint print, char words[WEIR_FINGERPRINT_DIGITS + 1]);
 

@@ -86,10 +86,7 @@ WEIR_MUST_USE enum weir_status segment_blob_restore(const struct segment_blob_bu
 
 /* The set of fingerprints seen so far, while blobs are read newest first. */
 struct segment_blob_seen {
-	struct {
-		uint64_t low;
-		uint32_t high;
-	} * prints;
+	struct weir_fingerprint *prints;
 	uint32_t room, count; /* room is a power of two, or 0 */
 	bool has_zero;
 };

@@ -83,9 +83,7 @@ static void empty_bucket(struct shard *shard, struct lookup *lookup)
 	struct bucket_work work;
 	uint32_t blocks = lookup->zone->zone->block_list_count > 0 ? blocks_left(shard, lookup->bucket) : 0;
 	int64_t blocked_at_ms = blocks > 0 ? weir_time_get(bucket_decided(lookup->bucket)) : 0;
-	bucket_work_new(&work, &shard->scratch, lookup->zone->layout, 1);
-	work.view.bucket->low = lookup->low;
-	work.view.bucket->high = lookup->high & WEIR_FINGERPRINT_HIGH_MASK;
+	shard_open(shard, NULL, lookup->low, lookup->high, lookup->zone->layout, 1, &work);
 	work.view.bucket->clock_s = shard_noted_clock(shard->clock_ms);
 	if (blocks > 0)
 		bucket_keep_blocks(&work, blocked_at_ms, blocks);

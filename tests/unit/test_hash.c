@@ -99,6 +99,11 @@ static void a_fingerprint_has_its_digits(void **state)
 	assert_string_equal(weir_fingerprint_words(print, words), "00a000000000000001f");
 	print = (struct weir_fingerprint){.low = UINT64_MAX, .high = WEIR_FINGERPRINT_HIGH_MASK};
 	assert_string_equal(weir_fingerprint_words(print, words), "fffffffffffffffffff");
+	struct weir_fingerprint less = {.low = UINT64_MAX, .high = 1}, more = {.low = 0, .high = 2};
+	assert_true(weir_fingerprint_compare(&less, &more) < 0 && weir_fingerprint_compare(&more, &less) > 0);
+	less = (struct weir_fingerprint){.low = 1, .high = 2};
+	assert_true(weir_fingerprint_compare(&less, &more) > 0 && weir_fingerprint_compare(&more, &less) < 0);
+	assert_int_equal(weir_fingerprint_compare(&less, &less), 0);
 }
 
 static void hashes_are_stable(void **state)

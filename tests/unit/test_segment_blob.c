@@ -74,6 +74,14 @@ static void a_newer_version_is_no_damage(void **state)
 	assert_refused(&blob, WEIR_INVALID, "the segment blob has a damaged header");
 }
 
+/* Writes the header of a blob of one bucket as versions 1 and 2 had it. */
+static void seal_earlier(struct blob *blob, uint8_t version)
+{
+	memcpy(blob->bytes, (char[AT_CHECKSUM]){'w', 'S', (char)version, 0, 1}, AT_CHECKSUM);
+	weir_bytes_put((uint8_t *)blob->bytes + AT_CHECKSUM, 8,
+	               weir_hash64(blob->bytes + SEGMENT_BLOB_HEAD_BYTES, blob->length - SEGMENT_BLOB_HEAD_BYTES));
+}
+
 /* One bucket as versions 1 and 2 had it: eight bytes of upper bits, of which the highest twelve are kept. */
 static struct blob make_earlier_blob(uint8_t version)
 {
@@ -87,9 +95,9 @@ static struct blob make_earlier_blob(uint8_t version)
 		BUCKET_RUNS,                                           /* form */
 		'b',         'o',  'd',
 	};
-	struct blob blob = {.bytes = {'w', 'S', (char)version, 0, 1}, .length = SEGMENT_BLOB_HEAD_BYTES + sizeof bucket};
+	struct blob blob = {.length = SEGMENT_BLOB_HEAD_BYTES + sizeof bucket};
 	memcpy(blob.bytes + SEGMENT_BLOB_HEAD_BYTES, bucket, sizeof bucket);
-	weir_bytes_put((uint8_t *)blob.bytes + AT_CHECKSUM, 8, weir_hash64(bucket, sizeof bucket));
+	seal_earlier(&blob, version);
 	return blob;
 }
 
@@ -133,12 +141,11 @@ static struct blob make_single(uint64_t low, uint32_t high, int64_t newest_ms)
 /* That as version 1 has it: what else the hash had does not matter. */
 static struct blob make_earlier(struct blob blob, uint64_t high)
 {
-	struct blob earlier = {.bytes = {'w', 'S', 1, 0, 1}, .length = blob.length + 6};
+	struct blob earlier = {.length = blob.length + 6};
 	memcpy(earlier.bytes + SEGMENT_BLOB_HEAD_BYTES, blob.bytes + SEGMENT_BLOB_HEAD_BYTES, 9);
 	weir_bytes_put((uint8_t *)earlier.bytes + AT_HIGH, 8, high);
 	memcpy(earlier.bytes + AT_HIGH + 8, blob.bytes + AT_HIGH + 2, blob.length - AT_HIGH - 2);
-	weir_bytes_put((uint8_t *)earlier.bytes + AT_CHECKSUM, 8,
-	               weir_hash64(earlier.bytes + SEGMENT_BLOB_HEAD_BYTES, earlier.length - SEGMENT_BLOB_HEAD_BYTES));
+	seal_earlier(&earlier, 1);
 	return earlier;
 }
 

@@ -10,7 +10,6 @@
 #include "common/json/json_writer.h"
 #include "limiter/lane/decision.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 struct state_line {
@@ -135,9 +134,7 @@ static int compare_lines(const void *a, const void *b)
 		return order;
 	if (left->key_length != right->key_length)
 		return left->key_length < right->key_length ? -1 : 1;
-	if (left->print.high != right->print.high)
-		return left->print.high < right->print.high ? -1 : 1;
-	return left->print.low < right->print.low ? -1 : left->print.low > right->print.low;
+	return weir_fingerprint_compare(&left->print, &right->print);
 }
 
 void state_lines_sort(struct state_lines *lines)

@@ -110,14 +110,6 @@ static void take_overrides(void *context, uint32_t partition, const struct overr
 	}
 }
 
-static int compare_prints(const void *a, const void *b)
-{
-	const struct weir_fingerprint *left = a, *right = b;
-	if (left->low != right->low)
-		return left->low < right->low ? -1 : 1;
-	return left->high < right->high ? -1 : left->high > right->high;
-}
-
 /* The state keeps no keys, but of one that is asked for the fingerprint is known. */
 static bool is_asked(const struct reading *reading, struct list_unnamed *bucket)
 {
@@ -126,7 +118,7 @@ static bool is_asked(const struct reading *reading, struct list_unnamed *bucket)
 		return true;
 	struct weir_span key = key_in_zone(reading->filter, bucket->zone, text);
 	struct weir_fingerprint asked = weir_fingerprint(reading->backend->seed, bucket->zone->id, key);
-	if (compare_prints(&asked, &bucket->print) != 0)
+	if (weir_fingerprint_compare(&asked, &bucket->print) != 0)
 		return false;
 	bucket->key = weir_copy(key.at, key.length);
 	bucket->key_bytes = key.length;
@@ -145,8 +137,8 @@ static void take_bucket(void *context, uint32_t partition, const struct shard_bu
 	                              .until_ms = image->decided_until_ms};
 	if (bucket.until_ms <= reading->now_ms || zone->mode == WEIR_SHADOW || blocks->unnamed_count == UNNAMED_MAX ||
 	    (reading->filter->zone != NULL && strcmp(reading->filter->zone, zone->name) != 0) ||
-	    (reading->named_count > 0 &&
-	     bsearch(&bucket.print, reading->named, reading->named_count, sizeof bucket.print, compare_prints) != NULL) ||
+	    (reading->named_count > 0 && bsearch(&bucket.print, reading->named, reading->named_count, sizeof bucket.print,
+	                                         weir_fingerprint_compare) != NULL) ||
 	    !is_asked(reading, &bucket))
 		return;
 	if (blocks->unnamed_count == reading->unnamed_room) {
@@ -213,7 +205,7 @@ static enum weir_status read_decisions(struct reading *reading, struct weir_erro
 	}
 	topic_read_free(read);
 	if (reading->named_count > 0)
-		qsort(reading->named, reading->named_count, sizeof *reading->named, compare_prints);
+		qsort(reading->named, reading->named_count, sizeof *reading->named, weir_fingerprint_compare);
 	return status == WEIR_END ? WEIR_OK : status;
 }
 
