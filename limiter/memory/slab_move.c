@@ -44,9 +44,9 @@ uint32_t slab_next_large(const struct slab *slab, uint32_t *place)
 }
 
 /* A class with more free blocks than an eighth of its live ones and a page; SLAB_CLASSES: none. */
-static uint8_t wasteful_class(const struct slab *slab)
+static unsigned wasteful_class(const struct slab *slab)
 {
-	for (uint8_t class = 0; class < SLAB_CLASSES; class ++) {
+	for (unsigned class = 0; class < SLAB_CLASSES; class ++) {
 		uint64_t capacity = slab_capacity(class);
 		uint64_t unused = slab->class_pages[class] * capacity - slab->class_live[class];
 		if (unused > slab->class_live[class] / 8 + capacity)
@@ -55,7 +55,7 @@ static uint8_t wasteful_class(const struct slab *slab)
 	return SLAB_CLASSES;
 }
 
-static uint32_t emptiest_page(const struct slab *slab, uint8_t class)
+static uint32_t emptiest_page(const struct slab *slab, unsigned class)
 {
 	for (int list = 0; list < SLAB_LISTS; list++)
 		if (slab->lists[class][list] != SLAB_NONE)
@@ -96,7 +96,7 @@ static uint32_t used_page_of_draining_chunk(const struct slab *slab)
 uint32_t slab_evacuate(struct slab *slab, uint32_t *refs)
 {
 	uint32_t number = SLAB_NONE;
-	uint8_t class = wasteful_class(slab);
+	unsigned class = wasteful_class(slab);
 	if (class != SLAB_CLASSES) {
 		number = emptiest_page(slab, class);
 	} else {

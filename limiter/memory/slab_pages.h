@@ -13,7 +13,7 @@ enum {
 
 extern const uint16_t slab_sizes[SLAB_CLASSES];
 
-static inline unsigned slab_capacity(uint8_t size_class)
+static inline unsigned slab_capacity(unsigned size_class)
 {
 	return SLAB_PAGE_BYTES / slab_sizes[size_class];
 }
