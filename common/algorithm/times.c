@@ -52,6 +52,8 @@ static void set_time(struct weir_times *times, uint32_t i, int64_t unit)
 uint32_t weir_times_first_above(const struct weir_times *times, int64_t unit)
 {
 	uint32_t low = 0, high = times->length;
+	if (high == 0 || weir_times_at(times, 0) > unit)
+		return 0; /* nothing has left the window: what it is asked most */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		if (weir_times_at(times, middle) > unit)

@@ -106,6 +106,31 @@ void bucket_grow(const struct layout *layout, uint32_t *rooms);
  */
 void bucket_widen(const struct layout *layout, unsigned form, size_t bytes, uint32_t *rooms);
 
+/**
+ * Plans a block for a bucket that shall be able to grow: what it holds, room for more, and for what may be needed soon.
+ *
+ * @param more   times that each ring must have room for besides
+ * @param rooms  set, for bucket_place()
+ * @return how many bytes the block needs
+ */
+size_t bucket_plan(const struct bucket *bucket, const struct layout *layout, uint32_t more, uint32_t *rooms);
+
+/**
+ * Lays a bucket out anew, in a block of its own; a single one as any other.
+ *
+ * @param bytes  of the block: as planned, or more
+ * @param rooms  as planned; set to what the rings have, which is all that there is
+ */
+void bucket_place(struct bucket *block, size_t bytes, const struct bucket *bucket, const struct layout *layout,
+                  uint32_t *rooms);
+
+/**
+ * Gives a bucket's only ring, where it lies, all of a block's bytes.
+ *
+ * @return whether it has more room now; no: there are none to spare, or the ring does not lie in order
+ */
+bool bucket_spread(struct bucket *bucket, size_t bytes, const struct layout *layout);
+
 /** Whether bytes from outside are a bucket of the layout: `length` as bucket_used() says, and every part sound. */
 bool bucket_check(const struct bucket *bucket, const struct layout *layout, size_t length);
 

@@ -4,8 +4,7 @@
  * whose limits are sliding windows of plain times and fixed windows. That is
  * nearly every event of nearly every log, so it is judged and recorded in one go,
  * by code that knows no other case. All else, and every request that publishes a
- * decision or needs more room, goes the whole way (bucket_judge.h); both ways
- * give the same.
+ * decision, goes the whole way (bucket_judge.h); both ways give the same.
  *
  * Each limit says what its bytes would become, and only when none is over are
  * they written. What one event finds and the next does not (whether times have
@@ -17,7 +16,8 @@
 
 #include "limiter/bucket/bucket.h"
 
-enum bucket_fast { FAST_NOT, FAST_PASSED, FAST_BLOCKED };
+/* FAST_GROW: the bucket needs room for one more time first (bucket_plan()): then ask again. */
+enum bucket_fast { FAST_NOT, FAST_PASSED, FAST_BLOCKED, FAST_GROW };
 
 /*
  * Where the last event of a zone lay: in which window of each fixed limit, and from when on for how long no event is in
@@ -179,7 +179,10 @@ static inline bool fast_has_penalty(const struct fast_bucket *at, const struct w
 static inline enum bucket_fast fast_refuse(const struct fast_bucket *at, const struct weir_zone *zone,
                                            unsigned judgement, int64_t t)
 {
-	bool is_known = t < at->decided_until_ms && (fast_has_penalty(at, zone, t) || (judgement & FAST_OVER));
+	bool has_penalty = fast_has_penalty(at, zone, t);
+	bool is_known = t < at->decided_until_ms && (has_penalty || (judgement & FAST_OVER));
+	if (judgement == FAST_NO_ROOM && !has_penalty)
+		return FAST_GROW;
 	return is_known && !zone->count_all ? FAST_BLOCKED : FAST_NOT;
 }
 
@@ -280,7 +283,7 @@ static __attribute__((noinline)) enum bucket_fast fast_three(struct bucket *buck
 	}
 	enum fast_judgement judgement = fast_sliding(&change, shape, 1, at.fixed, &at.ring, t);
 	if (__builtin_expect(judgement != FAST_UNDER, 0))
-		return decided && judgement == FAST_OVER ? FAST_BLOCKED : FAST_NOT;
+		return judgement == FAST_NO_ROOM ? FAST_GROW : decided ? FAST_BLOCKED : FAST_NOT;
 	weir_bits_put(change.entries, change.bit, shape->times.time_bits, (uint64_t)t);
 	weir_bytes_put(last, sizeof counts, counts + two[0].one + two[1].one);
 	weir_bytes_put(at.fixed, 2, change.state);
@@ -305,13 +308,15 @@ static inline bool bucket_fast_is_blocked(const struct bucket *bucket, const str
 /**
  * Judges and records a request of cost 1 in a bucket of the layout in force, if this way is open to it.
  *
- * @return FAST_NOT: nothing was changed
+ * @return FAST_NOT, FAST_GROW: nothing was changed
  */
 static inline enum bucket_fast bucket_fast(struct bucket *bucket, const struct layout *layout,
                                            const struct weir_zone *zone, struct fast_windows *windows, int64_t t)
 {
-	if (t < (int64_t)bucket->newest_ms || (bucket->flags & BUCKET_FORM & ~(BUCKET_DECIDED | BUCKET_NTH)) != 0)
+	if (t < (int64_t)bucket->newest_ms)
 		return FAST_NOT;
+	if (__builtin_expect((bucket->flags & BUCKET_FORM & ~(BUCKET_DECIDED | BUCKET_NTH)) != 0, 0))
+		return (bucket->flags & BUCKET_SINGLE) && layout->fast != LAYOUT_SLOW ? FAST_GROW : FAST_NOT;
 	if (layout->fast == LAYOUT_ONE)
 		return fast_one(bucket, layout, zone, t);
 	if (__builtin_expect((uint64_t)(t - windows->from_ms) >= windows->span_ms, 0))

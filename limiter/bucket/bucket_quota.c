@@ -12,15 +12,15 @@ static int64_t penalty_until(const struct bucket_view *view, const struct weir_z
 	return zone->block_for_ms > 0 && view->decided != NULL ? bucket_decided_until(view) : 0;
 }
 
-/* The limit that leaves the least, the first of them on a tie. */
-static uint32_t least_left(const struct bucket_view *view, int64_t t)
+/* The limit that leaves the least, the first of them on a tie. @param least  set to what it leaves */
+static uint32_t least_left(const struct bucket_view *view, int64_t t, int64_t *least)
 {
-	int64_t least = INT64_MAX;
 	uint32_t found = 0;
+	*least = INT64_MAX;
 	for (uint32_t i = 0; i < view->layout->limit_count; i++) {
 		int64_t left = view->limits[i].shape->ops->left(&view->limits[i], t);
-		if (left < least) {
-			least = left;
+		if (left < *least) {
+			*least = left;
 			found = i;
 		}
 	}
@@ -44,13 +44,15 @@ static uint32_t longest_wait(const struct bucket_view *view, int64_t t, int64_t 
 	return found;
 }
 
-static struct bucket_quota of_limit(const struct weir_limit_view *limit, int64_t t, int64_t c, bool blocked)
+/* @param left  what the limit leaves */
+static struct bucket_quota of_limit(const struct weir_limit_view *limit, int64_t t, int64_t c, bool blocked,
+                                    int64_t left)
 {
 	const struct weir_limit_ops *ops = limit->shape->ops;
 	int64_t passes_ms = blocked ? ops->passes(limit, t, c) : WEIR_LIMIT_NEVER;
 	return (struct bucket_quota){.limit = limit->shape->capacity,
 	                             .window_ms = weir_limit_capacity_ms(limit->shape),
-	                             .remaining = ops->left(limit, t),
+	                             .remaining = left,
 	                             .retry_after_ms = passes_ms == WEIR_LIMIT_NEVER ? -1 : passes_ms - t,
 	                             .reset_after_ms = ops->passes(limit, t, limit->shape->capacity) - t};
 }
@@ -65,8 +67,12 @@ static void hold_up(struct bucket_quota *quota, int64_t held_ms)
 struct bucket_quota bucket_quota(const struct bucket_view *view, const struct weir_zone *zone, int64_t t, int64_t c,
                                  bool blocked, int64_t barred_until_ms)
 {
-	uint32_t tightest = blocked ? longest_wait(view, t, c) : least_left(view, t);
-	struct bucket_quota quota = of_limit(&view->limits[tightest], t, c, blocked);
+	int64_t left;
+	uint32_t tightest = blocked ? longest_wait(view, t, c) : least_left(view, t, &left);
+	const struct weir_limit_view *limit = &view->limits[tightest];
+	if (blocked)
+		left = limit->shape->ops->left(limit, t);
+	struct bucket_quota quota = of_limit(limit, t, c, blocked, left);
 	int64_t held_ms = blocked ? later(penalty_until(view, zone), barred_until_ms) - t : 0;
 	if (held_ms <= 0)
 		return quota;

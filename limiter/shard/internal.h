@@ -211,8 +211,14 @@ int64_t shard_blocked_until(struct shard *shard, const struct bucket *bucket);
 void shard_open(struct shard *shard, struct bucket *bucket, uint64_t low, uint32_t high, const struct layout *layout,
                 int64_t c, struct bucket_work *work);
 
-/** Copies an image, which has the fingerprint, into a new block, and replaces the block at old_ref (0: none). */
-uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref);
+/**
+ * Copies an image, which has the fingerprint, into a new block, and replaces the block at old_ref (0: none), which may be
+ * the image.
+ *
+ * @param more  times that its rings must have room for besides
+ */
+uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t more,
+                     uint32_t old_ref);
 
 /** The same for a bucket that is a header alone (BUCKET_SINGLE). */
 uint32_t shard_place_single(struct shard *shard, const struct bucket *header, uint32_t old_ref);

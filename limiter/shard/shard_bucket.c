@@ -127,20 +127,13 @@ static void enter(struct shard *shard, const struct bucket *bucket, uint32_t ref
 	free_block(shard, slab_at(&shard->slab, old_ref), old_ref);
 }
 
-uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref)
+uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t more,
+                     uint32_t old_ref)
 {
-	struct bucket_view from, to;
 	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
-	unsigned form = image->flags & BUCKET_FORM;
-	bucket_open(&from, (struct bucket *)image, layout);
-	bucket_rooms(&from, rooms);
-	bucket_grow(layout, rooms);
-	uint32_t ref = slab_alloc(&shard->slab, bucket_bytes(layout, form, rooms));
+	uint32_t ref = slab_alloc(&shard->slab, bucket_plan(image, layout, more, rooms));
 	struct bucket *bucket = slab_at(&shard->slab, ref);
-	bucket_widen(layout, form, slab_block_bytes(&shard->slab, ref), rooms);
-	bucket_init(bucket, layout, form, rooms);
-	bucket_open(&to, bucket, layout);
-	bucket_copy(&to, &from);
+	bucket_place(bucket, slab_block_bytes(&shard->slab, ref), image, layout, rooms);
 	bucket->flags &= (uint8_t)~BUCKET_DIRTY;
 	enter(shard, bucket, ref, old_ref);
 	return ref;

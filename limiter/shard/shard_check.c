@@ -78,14 +78,19 @@ static void ask_operators(struct shard *shard, struct copy_event *event, struct 
 /* ---- a copy at an event ---- */
 
 /* The short way, for what most checks are. */
-static enum bucket_fast judge_fast(struct shard *shard, struct bucket *bucket, const struct copy_event *event)
+static enum bucket_fast judge_fast(struct shard *shard, struct copy *copy, const struct copy_event *event)
 {
 	const struct compiled_zone *zone = event->zone;
+	struct bucket *bucket = copy_bucket(copy);
 	if (event->cost != 1 || event->done || event->answer == ANSWER_BLOCK || event->barred_until_ms != 0 ||
-	    event->layout != zone->layout || bucket->layout != zone->layout->id)
+	    event->layout != zone->layout || (bucket != NULL && bucket->layout != zone->layout->id))
 		return FAST_NOT;
-	enum bucket_fast fast = bucket_fast(bucket, zone->layout, zone->zone, &shard->paces[zone->order].windows, event->t);
-	return fast == FAST_BLOCKED && event->answer == ANSWER_PASS ? FAST_NOT : fast;
+	struct fast_windows *windows = &shard->paces[zone->order].windows;
+	enum bucket_fast fast =
+		bucket == NULL ? FAST_GROW : bucket_fast(bucket, zone->layout, zone->zone, windows, event->t);
+	if (fast == FAST_GROW && copies_grow(shard->checks, copy, zone->layout))
+		fast = bucket_fast(copy_bucket(copy), zone->layout, zone->zone, windows, event->t);
+	return fast == FAST_GROW || (fast == FAST_BLOCKED && event->answer == ANSWER_PASS) ? FAST_NOT : fast;
 }
 
 static void correct_copy(struct bucket_work *work, const struct copy_event *event, struct bucket_verdict *verdict)
@@ -106,11 +111,10 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 	struct bucket_work work;
 	struct bucket_verdict verdict = {.bits = 0};
 	struct bucket *bucket = copy_bucket(copy);
-	if (bucket != NULL && shard_is_forgotten(shard, bucket, event->clock_ms)) {
+	if (bucket != NULL && shard_is_forgotten(shard, bucket, event->clock_ms))
 		copies_empty(shard->checks, copy);
-		bucket = NULL;
-	}
-	enum bucket_fast fast = bucket != NULL ? judge_fast(shard, bucket, event) : FAST_NOT;
+	enum bucket_fast fast = judge_fast(shard, copy, event);
+	bucket = copy_bucket(copy);
 	if (fast != FAST_NOT) {
 		bucket_open(view, bucket, event->layout);
 		bucket->clock_s = shard_noted_clock(event->clock_ms);

@@ -96,18 +96,35 @@ void copies_take(struct shard_checks *checks, struct copy *copy, const struct bu
 void copies_place(struct shard_checks *checks, struct copy *copy, const struct bucket *image,
                   const struct layout *layout)
 {
-	struct bucket_view from, to;
 	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
-	unsigned form = image->flags & BUCKET_FORM;
-	bucket_open(&from, (struct bucket *)image, layout);
-	bucket_rooms(&from, rooms);
-	bucket_grow(layout, rooms);
-	size_t bytes = bucket_bytes(layout, form, rooms);
+	size_t bytes = bucket_plan(image, layout, 0, rooms);
 	struct bucket *block = make_room(checks, copy, &bytes);
-	bucket_widen(layout, form, bytes, rooms);
-	bucket_init(block, layout, form, rooms);
-	bucket_open(&to, block, layout);
-	bucket_copy(&to, &from);
+	bucket_place(block, bytes, image, layout, rooms);
+}
+
+bool copies_grow(struct shard_checks *checks, struct copy *copy, const struct layout *layout)
+{
+	struct bucket *bucket = copy_bucket(copy);
+	struct bucket single = {.low = copy->low, .high = copy->high & WEIR_FINGERPRINT_HIGH_MASK, .flags = BUCKET_SINGLE};
+	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
+	if (bucket != NULL && !(bucket->flags & BUCKET_SINGLE))
+		return bucket_spread(bucket, copy->bytes, layout);
+	if (layout->fast == LAYOUT_SLOW || bucket_plan(&single, layout, 1, rooms) > COPY_INSIDE_BYTES)
+		return false;
+	if (bucket != NULL)
+		single = *bucket;
+	bool is_empty = bucket == NULL;
+	size_t bytes = COPY_INSIDE_BYTES;
+	bucket = make_room(checks, copy, &bytes);
+	if (!is_empty) {
+		bucket_place(bucket, bytes, &single, layout, rooms);
+		return true;
+	}
+	bucket_widen(layout, 0, bytes, rooms);
+	bucket_init(bucket, layout, 0, rooms);
+	bucket->low = single.low;
+	bucket->high = single.high;
+	return true;
 }
 
 /* ---- the table ---- */

@@ -112,6 +112,12 @@ void copies_take(struct shard_checks *checks, struct copy *copy, const struct bu
 /** Takes over an image that is laid out anew, with room to grow. */
 void copies_place(struct shard_checks *checks, struct copy *copy, const struct bucket *image,
                   const struct layout *layout);
+/**
+ * Gives a copy that has the layout, or of an empty bucket, room for one more time.
+ *
+ * @return no: it has none to spare
+ */
+bool copies_grow(struct shard_checks *checks, struct copy *copy, const struct layout *layout);
 /** Makes it a copy of an empty bucket. */
 void copies_empty(struct shard_checks *checks, struct copy *copy);
 

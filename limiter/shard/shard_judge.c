@@ -77,7 +77,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 	else
 		bucket_judge(&work, lookup->zone->zone, t, c, barred_ms != 0, answer, verdict);
 	if (work.moved && work.changed)
-		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, lookup->ref));
+		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, 0, lookup->ref));
 	return work.changed;
 }
 
@@ -115,6 +115,17 @@ static inline enum bucket_fast judge_fast(struct shard *shard, struct bucket *bu
 	return answer == ANSWER_PASS && fast == FAST_BLOCKED ? FAST_NOT : fast;
 }
 
+/* The short way after all, in a larger block. @return FAST_NOT: the whole way is left, in that */
+static __attribute__((noinline)) enum bucket_fast judge_grown(struct shard *shard, struct lookup *lookup,
+                                                              const struct compiled_zone *zone, int64_t t,
+                                                              enum bucket_answer answer)
+{
+	take_block(shard, lookup, shard_place(shard, lookup->bucket, zone->layout, 1, lookup->ref));
+	shard_set_dirty(shard, lookup->bucket, lookup->ref);
+	enum bucket_fast fast = judge_fast(shard, lookup->bucket, zone, t, answer);
+	return fast == FAST_PASSED ? FAST_PASSED : FAST_NOT;
+}
+
 /* Judges one event in one zone. */
 static inline __attribute__((always_inline)) void judge_pair(struct shard *shard, struct lookup *lookup,
                                                              const struct compiled_zone *zone,
@@ -128,6 +139,10 @@ static inline __attribute__((always_inline)) void judge_pair(struct shard *shard
 	enum bucket_fast fast = FAST_NOT;
 	if (bucket != NULL && event->cost == 1 && !done && bucket->layout == zone->layout->id && !lookup->overridden)
 		fast = judge_fast(shard, bucket, zone, event->time_ms, answer);
+	if (__builtin_expect(fast == FAST_GROW, 0)) {
+		fast = judge_grown(shard, lookup, zone, event->time_ms, answer);
+		bucket = lookup->bucket;
+	}
 	bool changed = fast == FAST_PASSED;
 	verdict->bits = fast == FAST_BLOCKED ? WEIR_VERDICT_BLOCK : 0;
 	if (__builtin_expect(fast == FAST_NOT, 0)) {

@@ -32,7 +32,8 @@ struct bucket_scene {
 	struct bucket_scratch scratch;
 	struct fast_windows windows;
 	struct bucket *bucket; /* NULL: there is none */
-	unsigned fast_count;   /* events that the short way took */
+	unsigned fast_count;   /* events that the short way took, */
+	unsigned grown_count;  /* and those that asked for room first */
 	bool changed;          /* by the last event */
 	int64_t sent_ms;       /* when the next one was sent, 0: nobody says */
 	struct bucket_verdict verdict;
@@ -106,6 +107,19 @@ static inline void scene_keep(struct bucket_scene *scene, const struct bucket_vi
 	assert_int_equal(bucket_used(bucket, from->layout), bytes);
 }
 
+/* The bucket with room for one more time, in a block of just those bytes. */
+static inline void scene_grow(struct bucket_scene *scene)
+{
+	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
+	const struct layout *layout = scene_layout(scene);
+	size_t bytes = bucket_plan(scene->bucket, layout, 1, rooms);
+	struct bucket *bucket = weir_alloc(1, bytes);
+	bucket_place(bucket, bytes, scene->bucket, layout, rooms);
+	free(scene->bucket);
+	scene->bucket = bucket;
+	assert_true(bucket_check(bucket, layout, bytes));
+}
+
 static inline void scene_keep_single(struct bucket_scene *scene, int64_t t)
 {
 	scene->bucket = weir_alloc(1, sizeof *scene->bucket);
@@ -148,6 +162,12 @@ static inline unsigned scene_barred(struct bucket_scene *scene, int64_t t, int64
 	if (scene->fast_way && scene->bucket != NULL && c == 1 && !barred && scene->scale == SCALE_ONE &&
 	    scene->bucket->layout == scene->zone->layout->id) {
 		enum bucket_fast fast = bucket_fast(scene->bucket, scene->zone->layout, scene->zone->zone, &scene->windows, t);
+		if (fast == FAST_GROW) {
+			scene->grown_count++;
+			scene_grow(scene);
+			fast = bucket_fast(scene->bucket, scene->zone->layout, scene->zone->zone, &scene->windows, t);
+			assert_int_not_equal(fast, FAST_GROW);
+		}
 		scene->fast_count += fast != FAST_NOT;
 		scene->changed = fast == FAST_PASSED;
 		if (fast != FAST_NOT)

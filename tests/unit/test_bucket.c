@@ -299,6 +299,103 @@ static void spare_bytes_are_room_from_the_last_bit_of_an_entry_on(void **state)
 	scene_close(scene);
 }
 
+static uint32_t room_of(const struct bucket *bucket, const struct layout *layout, uint32_t i)
+{
+	struct bucket_view view;
+	bucket_open(&view, (struct bucket *)bucket, layout);
+	return weir_limit_times(&view.limits[i], 0).room;
+}
+
+/* A bucket in its place, in a block of just so many bytes; what is behind them is not its own. */
+static void place(struct bucket_scene *scene, uint32_t more, size_t spare)
+{
+	uint32_t rooms[WEIR_ZONE_LIMITS_MAX], held[WEIR_ZONE_LIMITS_MAX] = {1, 1, 1};
+	const struct layout *layout = scene_layout(scene);
+	struct bucket_view view;
+	bool is_single = scene->bucket->flags & BUCKET_SINGLE;
+	unsigned flags = scene->bucket->flags & ~(unsigned)BUCKET_SINGLE;
+	if (!is_single) {
+		bucket_open(&view, scene->bucket, layout);
+		bucket_rooms(&view, held);
+	}
+	size_t bytes = bucket_plan(scene->bucket, layout, more, rooms) + spare;
+	struct bucket *block = weir_alloc(1, bytes);
+	bucket_place(block, bytes, scene->bucket, layout, rooms);
+	free(scene->bucket);
+	scene->bucket = block;
+	assert_int_equal(block->flags, flags);
+	assert_true(bucket_check(block, layout, bucket_used(block, layout)) && bucket_used(block, layout) <= bytes);
+	for (uint32_t i = 0; i < layout->limit_count; i++) {
+		const struct weir_limit_shape *shape = &layout->limits[i];
+		if (!shape->has_times)
+			continue;
+		uint64_t least = (uint64_t)held[i] + more, most = shape->times.entries_max;
+		assert_int_equal(room_of(block, layout, i), rooms[i]);
+		assert_true(rooms[i] >= (least < most ? least : most));
+	}
+}
+
+/* Single ones, in every form, with rings in order and not, of one layout and of another. */
+static void a_bucket_that_is_placed_holds_what_it_held_and_has_the_room(void **state)
+{
+	(void)state;
+	static const char *const limits[] = {
+		SLIDING(5, 100ms),
+		SLIDING(40, 100ms) "," FIXED(60, 1s),
+		SLIDING(9, 100ms) "," SLIDING(20, 1s) "," FIXED(900, 1m),
+		FIXED(5, 1s),
+		"{\"algorithm\":\"queue\",\"length\":9,\"hold\":\"200ms\"}," SLIDING(9, 1s),
+		"{\"algorithm\":\"token_bucket\",\"rate\":5,\"window\":\"1s\"}," SLIDING(200, 1s),
+	};
+	uint64_t random = 88172645463325252u;
+	for (size_t which = 0; which < sizeof limits / sizeof limits[0]; which++) {
+		struct bucket_scene *scene = scene_open(limits[which], ",\"block_for\":[\"50ms\",\"90ms\"]");
+		int64_t t = 1000;
+		scene->fast_way = which % 2 == 0;
+		for (unsigned step = 0; step < 3000; step++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			unsigned chance = (unsigned)(random >> 33);
+			t += chance % 7 == 0 ? 30 + chance % 400 : chance % 9;
+			scene_event(scene, chance % 5 == 0 ? t - 20 : t, chance % 41 == 0 ? 1 + chance % 40 : 1);
+			const char *shown = scene_shown(scene);
+			char *before = weir_copy(shown, strlen(shown));
+			place(scene, chance % 3, chance % 4 == 0 ? chance % 50 : 0);
+			assert_string_equal(scene_shown(scene), before);
+			free(before);
+		}
+		scene_close(scene);
+	}
+}
+
+/* 17 bits an entry: 24 bytes of header, 3 of length, head and room. */
+static void a_ring_in_order_takes_what_is_to_spare_in_its_block_and_another_does_not(void **state)
+{
+	(void)state;
+	static const size_t spare[] = {0, 1, 2, 3, 20, 800};
+	static const uint32_t rooms[] = {5, 5, 6, 6, 14, 20};
+	for (size_t i = 0; i < sizeof spare / sizeof spare[0]; i++) {
+		struct bucket_scene *scene = scene_open(SLIDING(20, 40s), "");
+		const struct layout *layout = scene->zone->layout;
+		for (int64_t t = 1000; t < 1003; t++)
+			scene_event(scene, t, 1);
+		place(scene, 0, 0);
+		assert_int_equal(room_of(scene->bucket, layout, 0), 5);
+		size_t bytes = bucket_used(scene->bucket, layout) + spare[i];
+		struct bucket *block = weir_alloc(1, bytes);
+		memcpy(block, scene->bucket, bucket_used(scene->bucket, layout));
+		free(scene->bucket);
+		scene->bucket = block;
+		assert_int_equal(bucket_spread(block, bytes, layout), rooms[i] > 5);
+		assert_int_equal(room_of(block, layout, 0), rooms[i]);
+		assert_false(bucket_spread(block, bytes, layout)); /* it has all */
+		EXPECT_SHOWN(scene, "{\"times\":[[1000,1],[1001,1],[1002,1]]}");
+		scene_event(scene, 81001, 1); /* two leave: the oldest is not at the first place any more */
+		assert_false(bucket_spread(scene->bucket, bytes + 100, layout));
+		EXPECT_SHOWN(scene, "{\"times\":[[1002,1],[81001,1]]}");
+		scene_close(scene);
+	}
+}
+
 /* ---- bytes that are no bucket ---- */
 
 static void a_time_of_the_year_ten_thousand_is_refused_and_one_ms_before_is_not(void **state)
@@ -426,6 +523,8 @@ int main(void)
 		cmocka_unit_test(rings_grow_by_a_quarter_and_by_two_at_least_up_to_the_rate),
 		cmocka_unit_test(the_fewest_rooms_are_the_entries_that_there_are),
 		cmocka_unit_test(spare_bytes_are_room_from_the_last_bit_of_an_entry_on),
+		cmocka_unit_test(a_bucket_that_is_placed_holds_what_it_held_and_has_the_room),
+		cmocka_unit_test(a_ring_in_order_takes_what_is_to_spare_in_its_block_and_another_does_not),
 		cmocka_unit_test(a_time_of_the_year_ten_thousand_is_refused_and_one_ms_before_is_not),
 		cmocka_unit_test(a_single_bucket_is_its_header_alone),
 		cmocka_unit_test(a_length_of_one_byte_less_or_more_is_refused),

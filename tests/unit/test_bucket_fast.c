@@ -45,7 +45,7 @@ static void sliding_window_takes_the_rate_and_not_one_more(void **state)
 	assert_int_equal(scene->verdict.count, 3);
 	EXPECT_BLOCK(scene, 1020, 1);
 	EXPECT_SHOWN(scene, "{\"times\":[[1000,1],[1010,1],[1020,1]]}");
-	close_way(scene, 2); /* the third, and the one that the decision is about already */
+	close_way(scene, 3); /* all but the first, which makes the bucket, and the decision */
 }
 
 static void sliding_window_at_a_window_less_one_ms_and_at_a_window(void **state)
@@ -59,7 +59,7 @@ static void sliding_window_at_a_window_less_one_ms_and_at_a_window(void **state)
 	EXPECT_DECIDED(scene, 1109, 1, 1110);
 	EXPECT_PASS(scene, 1111, 1); /* a window and 1 ms */
 	EXPECT_SHOWN(scene, "{\"times\":[[1020,1],[1100,1],[1111,1]]}");
-	close_way(scene, 3);
+	close_way(scene, 4);
 }
 
 static void a_time_of_two_windows_age_is_dropped_and_one_ms_younger_is_not(void **state)
@@ -76,7 +76,7 @@ static void a_time_of_two_windows_age_is_dropped_and_one_ms_younger_is_not(void 
 	EXPECT_SHOWN(scene, "{\"times\":[[1003,1],[1199,1],[1200,1],[1202,1]]}");
 	EXPECT_PASS(scene, 1402, 1); /* all four */
 	assert_int_equal(ring_length(scene, 0), 1);
-	close_way(scene, 5); /* the first two make the bucket, one more its ring longer */
+	close_way(scene, 7); /* all but the first, which makes the bucket */
 }
 
 /* What times are kept modulo must not make an old one look new. */
@@ -92,7 +92,7 @@ static void a_gap_of_the_modulus_of_times_is_a_gap(void **state)
 		assert_int_equal(ring_length(scene, 0), 1);
 		EXPECT_PASS(scene, t, 1);
 	}
-	close_way(scene, 60);
+	close_way(scene, 61);
 }
 
 static void fixed_window_at_its_last_ms_and_at_the_first_of_the_next(void **state)
@@ -108,7 +108,7 @@ static void fixed_window_at_its_last_ms_and_at_the_first_of_the_next(void **stat
 	EXPECT_PASS(scene, 1199, 1);
 	EXPECT_DECIDED(scene, 1199, 1, 1200);
 	EXPECT_PASS(scene, 1299, 1);
-	close_way(scene, 4);
+	close_way(scene, 5);
 }
 
 static void fixed_window_remembers_the_one_before_and_none_further_back(void **state)
@@ -122,7 +122,7 @@ static void fixed_window_remembers_the_one_before_and_none_further_back(void **s
 	EXPECT_SHOWN(scene, "{\"bucket\":13,\"count\":1,\"previous\":1}");
 	EXPECT_PASS(scene, 1499, 1); /* to the last */
 	EXPECT_SHOWN(scene, "{\"bucket\":14,\"count\":1,\"previous\":1}");
-	close_way(scene, 3);
+	close_way(scene, 4);
 }
 
 static void counts_of_each_width_reach_their_rate(void **state)
@@ -180,7 +180,7 @@ static void of_three_limits_each_blocks_at_its_rate(void **state)
 	EXPECT_PASS(scene, 20000, 1);
 	EXPECT_SHOWN(scene, "{\"times\":[[20000,1]]} {\"bucket\":20,\"count\":1,\"previous\":0} "
 	                    "{\"bucket\":2,\"count\":1,\"previous\":4}");
-	close_way(scene, 5);
+	close_way(scene, 6);
 }
 
 static void of_three_limits_a_full_count_does_not_touch_the_one_beside_it(void **state)
@@ -216,7 +216,7 @@ static void of_three_limits_windows_roll_at_their_first_ms_and_forget_after_two(
 	EXPECT_PASS(scene, 4000, 1);
 	EXPECT_SHOWN(scene, "{\"times\":[[4000,1]]} {\"bucket\":40,\"count\":1,\"previous\":0} "
 	                    "{\"bucket\":4,\"count\":1,\"previous\":0}");
-	close_way(scene, 4);
+	close_way(scene, 5);
 }
 
 static void nothing_is_recorded_in_any_limit_when_the_last_one_is_over(void **state)
@@ -231,7 +231,7 @@ static void nothing_is_recorded_in_any_limit_when_the_last_one_is_over(void **st
 	EXPECT_PASS(scene, 1050, 1);
 	EXPECT_SHOWN(scene, "{\"times\":[[1000,2],[1050,1]]} {\"bucket\":1,\"count\":3,\"previous\":0} "
 	                    "{\"times\":[[1000,1],[1050,1]]}");
-	close_way(scene, 2);
+	close_way(scene, 3);
 }
 
 /* ---- decisions ---- */
@@ -282,7 +282,7 @@ static void counting_all_records_what_is_blocked_too(void **state)
 	EXPECT_SHOWN(scene, "{\"times\":[[1020,1],[1109,1]]}");
 	EXPECT_DECIDED(scene, 1110, 1, 1209);
 	EXPECT_PASS(scene, 1210, 1);
-	close_way(scene, 1); /* the last: what is blocked goes the whole way */
+	close_way(scene, 2); /* the second, and the last: what is blocked goes the whole way */
 }
 
 /* ---- what is not for the short way ---- */
@@ -292,10 +292,10 @@ static void an_event_older_than_the_newest_goes_the_whole_way_and_an_equal_one_d
 	struct bucket_scene *scene = open_way(state, SLIDING(9, 100ms), "");
 	EXPECT_PASS(scene, 1000, 1);
 	EXPECT_PASS(scene, 1000, 1);
-	EXPECT_PASS(scene, 1000, 1); /* the short way */
+	EXPECT_PASS(scene, 1000, 1); /* these two: the short way */
 	EXPECT_PASS(scene, 999, 1);
 	EXPECT_SHOWN(scene, "{\"times\":[[999,1],[1000,3]]}");
-	close_way(scene, 1);
+	close_way(scene, 2);
 }
 
 static void a_cost_goes_the_whole_way_and_counts_as_many(void **state)
@@ -310,17 +310,30 @@ static void a_cost_goes_the_whole_way_and_counts_as_many(void **state)
 	close_way(scene, 1);
 }
 
-static void a_ring_without_room_goes_the_whole_way_until_it_is_full(void **state)
+/* Two and two more, then a quarter: 4, 7, 10 entries, until there are as many as may be. */
+static void a_ring_without_room_is_given_more_and_goes_the_short_way(void **state)
 {
-	struct bucket_scene *scene = open_way(state, SLIDING(3, 100ms), "");
-	scene->spacious = false;
-	EXPECT_PASS(scene, 1000, 1);
-	EXPECT_PASS(scene, 1001, 1);
-	EXPECT_PASS(scene, 1002, 1);
-	assert_int_equal(scene->fast_count, 0);
+	struct bucket_scene *scene = open_way(state, SLIDING(12, 100ms), "");
+	for (int64_t t = 1000; t < 1012; t++)
+		EXPECT_PASS(scene, t, 1);
+	assert_int_equal(scene->grown_count, scene->fast_way ? 4 : 0);
+	EXPECT_DECIDED(scene, 1099, 1, 1100);
 	EXPECT_PASS(scene, 1100, 1); /* the oldest makes place */
 	EXPECT_PASS(scene, 1101, 1);
-	EXPECT_SHOWN(scene, "{\"times\":[[1002,1],[1100,1],[1101,1]]}");
+	assert_int_equal(scene->grown_count, scene->fast_way ? 4 : 0);
+	assert_int_equal(ring_length(scene, 0), 12);
+	close_way(scene, 13);
+}
+
+/* Its bucket is as any other's then, and what the whole way says of it is right. */
+static void a_second_event_that_is_over_goes_the_whole_way(void **state)
+{
+	struct bucket_scene *scene = open_way(state, SLIDING(9, 100ms) "," FIXED(1, 1s), "");
+	EXPECT_PASS(scene, 1000, 1);
+	EXPECT_DECIDED(scene, 1001, 1, 2000);
+	EXPECT_BLOCK(scene, 1999, 1);
+	EXPECT_PASS(scene, 2000, 1);
+	EXPECT_SHOWN(scene, "{\"times\":[[2000,1]]} {\"bucket\":2,\"count\":1,\"previous\":1}");
 	close_way(scene, 2);
 }
 
@@ -354,7 +367,7 @@ static void a_key_that_was_blocked_before_goes_the_short_way(void **state)
 	                    "{\"bucket\":0,\"count\":5,\"previous\":0}");
 	EXPECT_DECIDED(scene, 2051, 1, 2451);
 	assert_int_equal(scene->verdict.nth, 3);
-	close_way(scene, 4);
+	close_way(scene, 5);
 }
 
 static void times_of_zero_and_of_the_last_year(void **state)
@@ -372,7 +385,7 @@ static void times_of_zero_and_of_the_last_year(void **state)
 	EXPECT_DECIDED(scene, last, 1, last + 100);
 	assert_int_equal(bucket_blocked_until(scene->bucket), last + 100);
 	EXPECT_BLOCK(scene, last, 1);
-	close_way(scene, 5);
+	close_way(scene, 6);
 }
 
 /* ---- both ways at random ---- */
@@ -462,7 +475,8 @@ int main(void)
 		BOTH(counting_all_records_what_is_blocked_too),
 		BOTH(an_event_older_than_the_newest_goes_the_whole_way_and_an_equal_one_does_not),
 		BOTH(a_cost_goes_the_whole_way_and_counts_as_many),
-		BOTH(a_ring_without_room_goes_the_whole_way_until_it_is_full),
+		BOTH(a_ring_without_room_is_given_more_and_goes_the_short_way),
+		BOTH(a_second_event_that_is_over_goes_the_whole_way),
 		BOTH(runs_are_for_the_whole_way),
 		BOTH(a_key_that_was_blocked_before_goes_the_short_way),
 		BOTH(times_of_zero_and_of_the_last_year),
