@@ -51,7 +51,7 @@ static void set_time(struct weir_times *times, uint32_t i, int64_t unit)
 
 uint32_t weir_times_first_above(const struct weir_times *times, int64_t unit)
 {
-	uint32_t low = 0, high = times->length;
+	uint32_t low = 1, high = times->length;
 	if (high == 0 || weir_times_at(times, 0) > unit)
 		return 0; /* nothing has left the window: what it is asked most */
 	while (low < high) {
@@ -113,8 +113,6 @@ static void drop_entries(struct weir_times *times, uint32_t entries)
 
 void weir_times_drop_until(struct weir_times *times, int64_t unit)
 {
-	if (times->length == 0 || weir_times_at(times, 0) > unit)
-		return;
 	drop_entries(times, weir_times_first_above(times, unit));
 }
 

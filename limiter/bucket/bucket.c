@@ -207,29 +207,26 @@ void bucket_widen(const struct layout *layout, unsigned form, size_t bytes, uint
 	}
 }
 
-size_t bucket_plan(const struct bucket *bucket, const struct layout *layout, uint32_t more, uint32_t *rooms)
+size_t bucket_plan(const struct bucket *bucket, const struct layout *layout, uint32_t *rooms)
 {
-	unsigned form = bucket->flags & BUCKET_FORM & ~(unsigned)BUCKET_SINGLE;
-	bool is_single = bucket->flags & BUCKET_SINGLE;
 	struct bucket_view view;
-	if (!is_single) {
+	if (bucket->flags & BUCKET_SINGLE) {
+		for (uint32_t i = 0; i < layout->limit_count; i++)
+			rooms[i] = layout->limits[i].has_times ? 1 : 0;
+	} else {
 		bucket_open(&view, (struct bucket *)bucket, layout);
 		bucket_rooms(&view, rooms);
 	}
-	for (uint32_t i = 0; i < layout->limit_count; i++) {
-		const struct weir_limit_shape *shape = &layout->limits[i];
-		uint32_t held = is_single ? 1 : rooms[i], spare = shape->times.entries_max - held;
-		rooms[i] = shape->has_times ? held + (more < spare ? more : spare) : 0;
-	}
 	bucket_grow(layout, rooms);
-	return bucket_bytes(layout, form, rooms);
+	return bucket_bytes(layout, bucket->flags, rooms);
 }
 
 /* Opens the ring of a bucket that has but one, of plain times, if its entries lie from the first bit on. */
 static bool open_in_order(const struct bucket *bucket, const struct layout *layout, struct weir_times *ring)
 {
 	unsigned form = bucket->flags & BUCKET_FORM;
-	if (layout->fast == LAYOUT_SLOW || layout->times_count != 1 || (form & ~(BUCKET_DECIDED | BUCKET_NTH)) != 0)
+	if (layout->fast == LAYOUT_SLOW || layout->times_count != 1 ||
+	    (form & ~(unsigned)(BUCKET_DECIDED | BUCKET_NTH)) != 0)
 		return false;
 	uint32_t limit = (uint32_t)__builtin_ctz(layout->times_mask);
 	uint8_t *entries = (uint8_t *)bucket + head_bytes(layout, form);
@@ -245,7 +242,7 @@ void bucket_place(struct bucket *block, size_t bytes, const struct bucket *bucke
 	struct bucket_view from, to;
 	struct weir_times ring;
 	bucket_widen(layout, form, bytes, rooms);
-	if (open_in_order(bucket, layout, &ring)) { /* nearly always: then all of it can stay as it is */
+	if (open_in_order(bucket, layout, &ring)) { /* all of it stays as it is */
 		size_t used = (size_t)(ring.entries - (const uint8_t *)bucket) +
 		              weir_bits_bytes(ring.length, weir_times_stride(ring.shape, false));
 		memcpy(block, bucket, used);

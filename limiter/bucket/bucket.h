@@ -107,13 +107,12 @@ void bucket_grow(const struct layout *layout, uint32_t *rooms);
 void bucket_widen(const struct layout *layout, unsigned form, size_t bytes, uint32_t *rooms);
 
 /**
- * Plans a block for a bucket that shall be able to grow: what it holds, room for more, and for what may be needed soon.
+ * Plans a block for what a bucket holds and, as bucket_grow() has it, what may be needed soon: one more time at least.
  *
- * @param more   times that each ring must have room for besides
  * @param rooms  set, for bucket_place()
  * @return how many bytes the block needs
  */
-size_t bucket_plan(const struct bucket *bucket, const struct layout *layout, uint32_t more, uint32_t *rooms);
+size_t bucket_plan(const struct bucket *bucket, const struct layout *layout, uint32_t *rooms);
 
 /**
  * Lays a bucket out anew, in a block of its own; a single one as any other.
@@ -127,7 +126,8 @@ void bucket_place(struct bucket *block, size_t bytes, const struct bucket *bucke
 /**
  * Gives a bucket's only ring, where it lies, all of a block's bytes.
  *
- * @return whether it has more room now; no: there are none to spare, or the ring does not lie in order
+ * @return whether it has more room now; no: there are no bytes to spare, there are several rings, or it does not begin at
+ *         the first of its places
  */
 bool bucket_spread(struct bucket *bucket, size_t bytes, const struct layout *layout);
 

@@ -16,7 +16,7 @@
 
 #include "limiter/bucket/bucket.h"
 
-/* FAST_GROW: the bucket needs room for one more time first (bucket_plan()): then ask again. */
+/* FAST_GROW: the bucket must be laid out larger first (bucket_plan()). Then ask again: a single one may still be FAST_NOT. */
 enum bucket_fast { FAST_NOT, FAST_PASSED, FAST_BLOCKED, FAST_GROW };
 
 /*

@@ -213,12 +213,9 @@ void shard_open(struct shard *shard, struct bucket *bucket, uint64_t low, uint32
 
 /**
  * Copies an image, which has the fingerprint, into a new block, and replaces the block at old_ref (0: none), which may be
- * the image.
- *
- * @param more  times that its rings must have room for besides
+ * the image. Whoever changes a bucket marks it: the new block is not marked as changed, whatever the old one was.
  */
-uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t more,
-                     uint32_t old_ref);
+uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref);
 
 /** The same for a bucket that is a header alone (BUCKET_SINGLE). */
 uint32_t shard_place_single(struct shard *shard, const struct bucket *header, uint32_t old_ref);

@@ -127,11 +127,10 @@ static void enter(struct shard *shard, const struct bucket *bucket, uint32_t ref
 	free_block(shard, slab_at(&shard->slab, old_ref), old_ref);
 }
 
-uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t more,
-                     uint32_t old_ref)
+uint32_t shard_place(struct shard *shard, const struct bucket *image, const struct layout *layout, uint32_t old_ref)
 {
 	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
-	uint32_t ref = slab_alloc(&shard->slab, bucket_plan(image, layout, more, rooms));
+	uint32_t ref = slab_alloc(&shard->slab, bucket_plan(image, layout, rooms));
 	struct bucket *bucket = slab_at(&shard->slab, ref);
 	bucket_place(bucket, slab_block_bytes(&shard->slab, ref), image, layout, rooms);
 	bucket->flags &= (uint8_t)~BUCKET_DIRTY;

@@ -97,7 +97,7 @@ void copies_place(struct shard_checks *checks, struct copy *copy, const struct b
                   const struct layout *layout)
 {
 	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
-	size_t bytes = bucket_plan(image, layout, 0, rooms);
+	size_t bytes = bucket_plan(image, layout, rooms);
 	struct bucket *block = make_room(checks, copy, &bytes);
 	bucket_place(block, bytes, image, layout, rooms);
 }
@@ -109,7 +109,7 @@ bool copies_grow(struct shard_checks *checks, struct copy *copy, const struct la
 	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
 	if (bucket != NULL && !(bucket->flags & BUCKET_SINGLE))
 		return bucket_spread(bucket, copy->bytes, layout);
-	if (layout->fast == LAYOUT_SLOW || bucket_plan(&single, layout, 1, rooms) > COPY_INSIDE_BYTES)
+	if (layout->fast == LAYOUT_SLOW || bucket_plan(&single, layout, rooms) > COPY_INSIDE_BYTES)
 		return false;
 	if (bucket != NULL)
 		single = *bucket;

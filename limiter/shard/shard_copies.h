@@ -113,9 +113,10 @@ void copies_take(struct shard_checks *checks, struct copy *copy, const struct bu
 void copies_place(struct shard_checks *checks, struct copy *copy, const struct bucket *image,
                   const struct layout *layout);
 /**
- * Gives a copy that has the layout, or of an empty bucket, room for one more time.
+ * Gives a copy that has the layout, or is of an empty bucket, room for one more time: an empty bucket is laid out then,
+ * without a clock.
  *
- * @return no: it has none to spare
+ * @return no: there is none where the copy lies, or it must be laid out anew for it
  */
 bool copies_grow(struct shard_checks *checks, struct copy *copy, const struct layout *layout);
 /** Makes it a copy of an empty bucket. */

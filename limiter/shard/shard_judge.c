@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Judges a frame's events in order, each in its zones. A bucket is changed in
- * place or, if its layout must change, in a copy that then gets a new block.
+ * place, for which it may get a larger block first; or, if its form must change,
+ * in a copy that then gets a new block.
  */
 #include "limiter/bucket/bucket_fast.h"
 #include "limiter/shard/shard_copies.h"
@@ -77,7 +78,7 @@ static __attribute__((noinline)) bool judge_whole(struct shard *shard, struct lo
 	else
 		bucket_judge(&work, lookup->zone->zone, t, c, barred_ms != 0, answer, verdict);
 	if (work.moved && work.changed)
-		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, 0, lookup->ref));
+		take_block(shard, lookup, shard_place(shard, work.view.bucket, work.view.layout, lookup->ref));
 	return work.changed;
 }
 
@@ -115,12 +116,12 @@ static inline enum bucket_fast judge_fast(struct shard *shard, struct bucket *bu
 	return answer == ANSWER_PASS && fast == FAST_BLOCKED ? FAST_NOT : fast;
 }
 
-/* The short way after all, in a larger block. @return FAST_NOT: the whole way is left, in that */
+/* The short way after all, in a larger block. @return FAST_NOT: a second event that is over; the whole way is left */
 static __attribute__((noinline)) enum bucket_fast judge_grown(struct shard *shard, struct lookup *lookup,
                                                               const struct compiled_zone *zone, int64_t t,
                                                               enum bucket_answer answer)
 {
-	take_block(shard, lookup, shard_place(shard, lookup->bucket, zone->layout, 1, lookup->ref));
+	take_block(shard, lookup, shard_place(shard, lookup->bucket, zone->layout, lookup->ref));
 	shard_set_dirty(shard, lookup->bucket, lookup->ref);
 	enum bucket_fast fast = judge_fast(shard, lookup->bucket, zone, t, answer);
 	return fast == FAST_PASSED ? FAST_PASSED : FAST_NOT;

@@ -87,7 +87,7 @@ static void empty_bucket(struct shard *shard, struct lookup *lookup)
 	work.view.bucket->clock_s = shard_noted_clock(shard->clock_ms);
 	if (blocks > 0)
 		bucket_keep_blocks(&work, blocked_at_ms, blocks);
-	lookup->ref = shard_place(shard, work.view.bucket, work.view.layout, 0, lookup->ref);
+	lookup->ref = shard_place(shard, work.view.bucket, work.view.layout, lookup->ref);
 	shard_set_dirty(shard, slab_at(&shard->slab, lookup->ref), lookup->ref);
 }
 

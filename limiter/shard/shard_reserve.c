@@ -51,7 +51,7 @@ static bool correct(struct shard *shard, struct lookup *lookup, const struct wei
 	work.sent_ms = shard->work.frame->sending_time_ms;
 	bucket_correct(&work, lookup->zone->zone, event->time_ms, correction, barred_until(shard, lookup, event), verdict);
 	if (work.moved && work.changed) {
-		lookup->ref = shard_place(shard, work.view.bucket, work.view.layout, 0, lookup->ref);
+		lookup->ref = shard_place(shard, work.view.bucket, work.view.layout, lookup->ref);
 		lookup->bucket = slab_at(&shard->slab, lookup->ref);
 	}
 	return work.changed;

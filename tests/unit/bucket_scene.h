@@ -88,36 +88,30 @@ static inline const struct layout *scene_in_force(const struct bucket_scene *sce
 	return compiled_policy_layout(scene->compiled, scene->scale == SCALE_ONE ? id : id | LAYOUT_SCALED, scene->scale);
 }
 
-/* A block of exactly the bytes that it uses takes the bucket's place. */
-static inline void scene_keep(struct bucket_scene *scene, const struct bucket_view *from)
+/* A block of exactly the bytes that it uses takes the bucket's place. @param more  times for which it must have room */
+static inline void scene_keep(struct bucket_scene *scene, struct bucket *image, const struct layout *layout,
+                              uint32_t more)
 {
-	struct bucket_view to;
+	struct bucket_view from;
 	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
-	unsigned form = from->bucket->flags & BUCKET_FORM;
-	bucket_rooms(from, rooms);
-	if (scene->spacious)
-		bucket_grow(from->layout, rooms);
-	size_t bytes = bucket_bytes(from->layout, form, rooms);
+	size_t bytes = bucket_plan(image, layout, rooms);
+	if (!scene->spacious) {
+		if (!(image->flags & BUCKET_SINGLE)) {
+			bucket_open(&from, image, layout);
+			bucket_rooms(&from, rooms);
+		}
+		for (uint32_t i = 0; i < layout->limit_count; i++) {
+			uint32_t least = (image->flags & BUCKET_SINGLE ? 1 : rooms[i]) + more,
+					 most = layout->limits[i].times.entries_max;
+			rooms[i] = least < most ? least : most;
+		}
+		bytes = bucket_bytes(layout, image->flags, rooms);
+	}
 	struct bucket *bucket = weir_alloc(1, bytes);
-	bucket_init(bucket, from->layout, form, rooms);
-	bucket_open(&to, bucket, from->layout);
-	bucket_copy(&to, from);
+	bucket_place(bucket, bytes, image, layout, rooms);
 	free(scene->bucket);
 	scene->bucket = bucket;
-	assert_int_equal(bucket_used(bucket, from->layout), bytes);
-}
-
-/* The bucket with room for one more time, in a block of just those bytes. */
-static inline void scene_grow(struct bucket_scene *scene)
-{
-	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
-	const struct layout *layout = scene_layout(scene);
-	size_t bytes = bucket_plan(scene->bucket, layout, 1, rooms);
-	struct bucket *bucket = weir_alloc(1, bytes);
-	bucket_place(bucket, bytes, scene->bucket, layout, rooms);
-	free(scene->bucket);
-	scene->bucket = bucket;
-	assert_true(bucket_check(bucket, layout, bytes));
+	assert_int_equal(bucket_used(bucket, layout), bytes);
 }
 
 static inline void scene_keep_single(struct bucket_scene *scene, int64_t t)
@@ -145,7 +139,7 @@ static inline void scene_work_close(struct bucket_scene *scene, const struct buc
 {
 	scene->changed = work->changed;
 	if (work->moved && work->changed)
-		scene_keep(scene, &work->view);
+		scene_keep(scene, work->view.bucket, work->view.layout, 0);
 	if (scene->bucket != NULL)
 		assert_true(bucket_check(scene->bucket, scene_layout(scene), bucket_used(scene->bucket, scene_layout(scene))));
 }
@@ -164,7 +158,7 @@ static inline unsigned scene_barred(struct bucket_scene *scene, int64_t t, int64
 		enum bucket_fast fast = bucket_fast(scene->bucket, scene->zone->layout, scene->zone->zone, &scene->windows, t);
 		if (fast == FAST_GROW) {
 			scene->grown_count++;
-			scene_grow(scene);
+			scene_keep(scene, scene->bucket, scene_layout(scene), 1);
 			fast = bucket_fast(scene->bucket, scene->zone->layout, scene->zone->zone, &scene->windows, t);
 			assert_int_not_equal(fast, FAST_GROW);
 		}
