@@ -4,6 +4,10 @@
  * kinds of files that hold no lines, which are refused by name. The second list
  * is of what lies among logs: a reader that took it for lines would call each
  * of them malformed.
+ *
+ * Whoever makes requests chooses much of a log's first line, and a log that is
+ * not read limits nobody. So what has no control character early on is lines,
+ * however it begins: all that is packed has one, and servers escape them.
  */
 #include "collector/input/input_codec.h"
 
@@ -80,11 +84,71 @@ static const struct kind kinds[] = {
 	REFUSED("\x7f"
             "ELF",
             "a program", "give a log"),
-	REFUSED("age-encryption.org/v1\n", "encrypted data (age)", "decrypt it first"),
-	REFUSED("-----BEGIN PGP MESSAGE-----", "encrypted data (PGP)", "decrypt it first"),
 };
 
-enum { KIND_COUNT = sizeof kinds / sizeof *kinds, TAR_MAGIC_AT = 257, WIDE_BYTES = 16 };
+/* Text that is nothing but that: its whole first line. */
+static const struct kind texts[] = {
+	REFUSED("age-encryption.org/v1\n", "encrypted data (age)", "decrypt it first"),
+	REFUSED("-----BEGIN PGP MESSAGE-----\n", "encrypted data (PGP)", "decrypt it first"),
+	REFUSED("-----BEGIN PGP MESSAGE-----\r\n", "encrypted data (PGP)", "decrypt it first"),
+};
+
+enum {
+	KIND_COUNT = sizeof kinds / sizeof *kinds,
+	TEXT_COUNT = sizeof texts / sizeof *texts,
+	WIDE_BYTES = 16,
+	CONTROL_BYTES = 32, /* among so many there is one: bzip2's comes last, the fifteenth byte at most */
+	ZSTD_BLOCK_MAX = 128 << 10,
+	TAR_BYTES = 512, /* of a header */
+	TAR_MAGIC_AT = 257,
+	TAR_SUM_AT = 148,
+	TAR_SUM_BYTES = 8,
+};
+
+/* Whether the first bytes have what no line has: control characters that are neither blanks nor begin a colour. */
+static bool has_control(const unsigned char *bytes, size_t length)
+{
+	static const char allowed[] = {'\t', '\n', '\v', '\f', '\r', '\x1b'};
+	size_t end = length < CONTROL_BYTES ? length : CONTROL_BYTES;
+	for (size_t i = 0; i < end; i++)
+		if (bytes[i] < ' ' && memchr(allowed, bytes[i], sizeof allowed) == NULL)
+			return true;
+	return false;
+}
+
+/*
+ * Whether a frame of zstd's goes on as one must: with a first block that is not too long. In text it would be.
+ *
+ * @param perhaps  set if they are too few to tell
+ */
+static bool is_zstd(const unsigned char *bytes, size_t length, bool *perhaps)
+{
+	static const uint8_t dictionary[] = {0, 1, 2, 4}, content[] = {0, 2, 4, 8};
+	size_t at = 5;
+	if (length >= at) {
+		unsigned descriptor = bytes[4], is_single = descriptor >> 5 & 1, sized = descriptor >> 6;
+		at += 1 - is_single + dictionary[descriptor & 3] + (sized == 0 ? is_single : content[sized]);
+		if (length >= at + 3) {
+			uint32_t block = bytes[at] | (uint32_t)bytes[at + 1] << 8 | (uint32_t)bytes[at + 2] << 16;
+			return (block >> 1 & 3) != 3 && block >> 3 <= ZSTD_BLOCK_MAX;
+		}
+	}
+	*perhaps = true;
+	return false;
+}
+
+/* Whether they are a header whose sum is the one that it names in octal digits, itself taken as blanks. */
+static bool is_tar(const unsigned char *bytes)
+{
+	uint32_t sum = 0, named = 0;
+	for (uint32_t i = 0; i < TAR_BYTES; i++) {
+		bool is_own = i >= TAR_SUM_AT && i < TAR_SUM_AT + TAR_SUM_BYTES;
+		sum += is_own ? ' ' : bytes[i];
+		if (is_own && bytes[i] >= '0' && bytes[i] <= '7')
+			named = 8 * named + (bytes[i] - '0');
+	}
+	return sum == named && memchr(bytes, 0, TAR_BYTES) != NULL;
+}
 
 /* zstd data may also begin with a skippable frame, whose first byte has sixteen forms; lz4's has the same. */
 static bool begins_skippable(const unsigned char *bytes, size_t length)
@@ -113,16 +177,35 @@ static const struct kind wide = {"", 0, INPUT_REFUSED, NULL, "UTF-16 text", RECO
 static const struct kind archive = {"", 0, INPUT_REFUSED, NULL, "a tar archive", UNPACK};
 static const struct kind skippable = READ("", INPUT_ZSTD, &input_zstd);
 
+/* One of a list that bytes begin as. @param perhaps  set if they are too few to tell */
+static const struct kind *find_magic(const struct kind *list, size_t count, const unsigned char *bytes, size_t length,
+                                     bool *perhaps)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t compared = length < list[i].length ? length : list[i].length;
+		if (memcmp(bytes, list[i].magic, compared) != 0)
+			continue;
+		if (length >= list[i].length)
+			return &list[i];
+		*perhaps = true;
+	}
+	return NULL;
+}
+
 static const struct kind *find(const unsigned char *bytes, size_t length, bool *perhaps)
 {
 	*perhaps = false;
-	for (size_t i = 0; i < KIND_COUNT; i++) {
-		size_t compared = length < kinds[i].length ? length : kinds[i].length;
-		if (memcmp(bytes, kinds[i].magic, compared) != 0)
-			continue;
-		if (length >= kinds[i].length)
-			return &kinds[i];
-		*perhaps = true;
+	const struct kind *found = find_magic(texts, TEXT_COUNT, bytes, length, perhaps);
+	if (found != NULL)
+		return found;
+	found = find_magic(kinds, KIND_COUNT, bytes, length, perhaps);
+	if (found != NULL && found->ops == &input_zstd) {
+		if (is_zstd(bytes, length, perhaps))
+			return found;
+	} else if (found != NULL) {
+		if (has_control(bytes, length))
+			return found;
+		*perhaps = length < CONTROL_BYTES;
 	}
 	if (begins_skippable(bytes, length)) {
 		if (length >= 4)
@@ -131,7 +214,7 @@ static const struct kind *find(const unsigned char *bytes, size_t length, bool *
 	}
 	if (is_wide(bytes, length))
 		return &wide;
-	if (length >= TAR_MAGIC_AT + 5 && memcmp(bytes + TAR_MAGIC_AT, "ustar", 5) == 0)
+	if (length >= TAR_BYTES && memcmp(bytes + TAR_MAGIC_AT, "ustar", 5) == 0 && is_tar(bytes))
 		return &archive;
 	return NULL;
 }

@@ -397,6 +397,56 @@ static void bzip2_and_xz_are_read(void **state)
 	}
 }
 
+/* As tar writes it. */
+static void tar_header(char *tar, size_t bytes)
+{
+	unsigned sum = 8 * ' ';
+	memset(tar, 0, bytes);
+	memcpy(tar, "a.log", 5);
+	memcpy(tar + 257, "ustar  ", 7);
+	for (size_t i = 0; i < 512; i++)
+		sum += (unsigned char)tar[i];
+	snprintf(tar + 148, 8, "%06o", sum);
+	tar[155] = ' ';
+}
+
+/* Whoever asks for something chooses much of a log's first line: nothing in it may keep the log from being read. */
+static void a_line_that_looks_like_something_packed_is_a_line(void **state)
+{
+	(void)state;
+	static const char *const begins[] = {
+		"BZh9",
+		"BZh91AY&SY",
+		"(\xb5/\xfd",
+		"(\xb5/\xfd$ ",
+		"\xff\xfe",
+		"\xfe\xff",
+		"\xd4\xc3\xb2\xa1",
+		"\xa1\xb2\xc3\xd4",
+		"LPKSHHRH",
+		"LPKSHHRH\t",
+		"-----BEGIN PGP MESSAGE-----",
+		"P*M",
+		"7z\xbc\xaf'",
+		"\x1b[31mRar!",
+	};
+	static const char rest[] = " 192.0.2.1 - - [10/Oct/2024:13:55:36 +0000] \"GET / HTTP/1.1\" 200 5\n";
+	char begun[1024];
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+		struct log_bytes plain = {.at = begun};
+		plain.length = (size_t)snprintf(begun, sizeof begun, "%s%s", begins[i], rest);
+		expect_reads(plain, plain, INPUT_PLAIN);
+	}
+	/* tar's name at its place, and colours, which have a control character */
+	for (size_t i = 0; i < 5; i++) {
+		struct log_bytes plain = {.at = begun, .length = sizeof begun};
+		memcpy(begun, "\x1b[32m", 5);
+		for (size_t at = 5; at < sizeof begun; at++)
+			begun[at] = at == sizeof begun - 1 ? '\n' : "ustar"[(at + i) % 5];
+		expect_reads(plain, plain, INPUT_PLAIN);
+	}
+}
+
 static void what_holds_no_lines_is_refused_by_name(void **state)
 {
 	(void)state;
@@ -431,7 +481,9 @@ static void what_holds_no_lines_is_refused_by_name(void **state)
 	     "2\0\0\0",
 	     8, "UTF-32"},
 		{"LZIP\x01rest", 9, "lzip"},
-		{"LPKSHHRHrest", 12, "journal"},
+		{"LPKSHHRH\0\0\0\0rest", 16, "journal"},
+		{"-----BEGIN PGP MESSAGE-----\n\n", 29, "encrypted"},
+		{"-----BEGIN PGP MESSAGE-----\r\n", 29, "encrypted"},
 	};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		struct weir_error error;
@@ -466,8 +518,8 @@ static void what_is_packed_is_looked_at(void **state)
 	(void)state;
 	struct log_bytes (*const packers[])(struct log_bytes) = {log_gzip, log_zstd, log_bzip2, log_xz};
 	static const char *const outer[] = {"gzip", "zstd", "bzip2", "xz"};
-	char tar[1024] = "a.log";
-	memcpy(tar + 257, "ustar", 5);
+	char tar[1024];
+	tar_header(tar, sizeof tar);
 	struct log_bytes text = {.at = "a line of text\n", .length = 15}, twice = log_gzip(text);
 	const struct {
 		struct log_bytes bytes;
@@ -526,6 +578,7 @@ int main(void)
 		cmocka_unit_test(pipes_are_read_as_they_fill),
 		cmocka_unit_test(failures_have_words),
 		cmocka_unit_test(bzip2_and_xz_are_read),
+		cmocka_unit_test(a_line_that_looks_like_something_packed_is_a_line),
 		cmocka_unit_test(what_holds_no_lines_is_refused_by_name),
 		cmocka_unit_test(what_is_packed_is_looked_at),
 	};
