@@ -24,7 +24,7 @@ enum weir_status {
 	WEIR_ANEW,    /* what was read before was replaced by another of that name: a stored position means nothing in it */
 };
 
-enum { WEIR_ERROR_TEXT_BYTES = 512 };
+enum { WEIR_ERROR_TEXT_BYTES = 1024 };
 
 struct weir_error {
 	enum weir_status status;

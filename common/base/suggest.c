@@ -47,10 +47,17 @@ const char *weir_nearest_name(const char *written, const char *const *names)
 
 void weir_list_names(const char *const *names, const char *quote, char *buffer, size_t bytes)
 {
-	size_t used = 0;
+	static const char dots[] = ", ...";
+	size_t used = 0, fits = 0; /* fits: up to where the dots have room behind a name */
 	buffer[0] = '\0';
-	for (size_t i = 0; names[i] != NULL && used < bytes; i++) {
+	for (size_t i = 0; names[i] != NULL; i++) {
 		int wrote = snprintf(buffer + used, bytes - used, "%s%s%s%s", i > 0 ? ", " : "", quote, names[i], quote);
-		used += wrote > 0 ? (size_t)wrote : 0;
+		if (wrote < 0 || (size_t)wrote >= bytes - used) {
+			snprintf(buffer + fits, bytes - fits, "%s", fits > 0 ? dots : "");
+			return;
+		}
+		used += (size_t)wrote;
+		if (used + sizeof dots <= bytes)
+			fits = used;
 	}
 }

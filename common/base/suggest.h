@@ -13,7 +13,7 @@
  */
 const char *weir_nearest_name(const char *written, const char *const *names);
 
-/** "a, b, c", each between `quote`s; cut where the buffer ends. */
+/** "a, b, c", each between `quote`s; "a, b, ..." where not all of them, and these dots, have room in the buffer. */
 void weir_list_names(const char *const *names, const char *quote, char *buffer, size_t bytes);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a person reads when a configuration is wrong: the path, the line, and what would be accepted. */
+#include "common/base/alloc.h"
 #include "common/base/suggest.h"
 #include "common/json/json.h"
 #include "common/json/json_line.h"
@@ -348,6 +349,29 @@ static void unknown_keys_are_refused_with_the_nearest(void **state)
 	weir_json_document_free(document);
 }
 
+static void a_list_of_names_is_cut_between_names(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"one", "three", "eleven", NULL};
+	static const struct {
+		size_t bytes;
+		const char *list;
+	} cases[] = {{99, "'one', 'three', 'eleven'"},
+	             {25, "'one', 'three', 'eleven'"},
+	             {24, "'one', 'three', ..."},
+	             {20, "'one', 'three', ..."},
+	             {19, "'one', ..."},
+	             {11, "'one', ..."},
+	             {10, ""},
+	             {1, ""}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char *buffer = weir_alloc(cases[i].bytes, 1); /* not one byte more */
+		weir_list_names(names, "'", buffer, cases[i].bytes);
+		assert_string_equal(buffer, cases[i].list);
+		free(buffer);
+	}
+}
+
 static void suggestions_are_near(void **state)
 {
 	(void)state;
@@ -466,6 +490,7 @@ int main(void)
 		cmocka_unit_test(a_whole_number_may_have_a_fraction_of_zero),
 		cmocka_unit_test(each_getter_says_what_it_takes),
 		cmocka_unit_test(unknown_keys_are_refused_with_the_nearest),
+		cmocka_unit_test(a_list_of_names_is_cut_between_names),
 		cmocka_unit_test(suggestions_are_near),
 		cmocka_unit_test(an_option_of_the_command_line_has_no_line),
 		cmocka_unit_test(times_and_sizes_are_read_and_written),
