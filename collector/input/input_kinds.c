@@ -105,21 +105,25 @@ enum {
 	TAR_SUM_BYTES = 8,
 };
 
-/* Whether the first bytes have what no line has: control characters that are neither blanks nor begin a colour. */
-static bool has_control(const unsigned char *bytes, size_t length)
+/*
+ * Whether the first bytes have what no line has: control characters that are neither blanks nor begin a colour.
+ *
+ * @param perhaps  set if they are too few to tell
+ */
+static bool has_control(const unsigned char *bytes, size_t length, bool *perhaps)
 {
 	static const char allowed[] = {'\t', '\n', '\v', '\f', '\r', '\x1b'};
 	size_t end = length < CONTROL_BYTES ? length : CONTROL_BYTES;
 	for (size_t i = 0; i < end; i++)
 		if (bytes[i] < ' ' && memchr(allowed, bytes[i], sizeof allowed) == NULL)
 			return true;
+	*perhaps = length < CONTROL_BYTES;
 	return false;
 }
 
 /*
- * Whether a frame of zstd's goes on as one must: with a first block that is not too long. In text it would be.
- *
- * @param perhaps  set if they are too few to tell
+ * The same of zstd's, whose first 32 bytes may do without one: whether the frame goes on as it must, with a first block
+ * that is not too long. In text it would be.
  */
 static bool is_zstd(const unsigned char *bytes, size_t length, bool *perhaps)
 {
@@ -199,14 +203,8 @@ static const struct kind *find(const unsigned char *bytes, size_t length, bool *
 	if (found != NULL)
 		return found;
 	found = find_magic(kinds, KIND_COUNT, bytes, length, perhaps);
-	if (found != NULL && found->ops == &input_zstd) {
-		if (is_zstd(bytes, length, perhaps))
-			return found;
-	} else if (found != NULL) {
-		if (has_control(bytes, length))
-			return found;
-		*perhaps = length < CONTROL_BYTES;
-	}
+	if (found != NULL && (found->ops == &input_zstd ? is_zstd : has_control)(bytes, length, perhaps))
+		return found;
 	if (begins_skippable(bytes, length)) {
 		if (length >= 4)
 			return &skippable;

@@ -105,15 +105,15 @@ void copies_place(struct shard_checks *checks, struct copy *copy, const struct b
 bool copies_grow(struct shard_checks *checks, struct copy *copy, const struct layout *layout)
 {
 	struct bucket *bucket = copy_bucket(copy);
-	struct bucket single = {.low = copy->low, .high = copy->high & WEIR_FINGERPRINT_HIGH_MASK, .flags = BUCKET_SINGLE};
-	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
-	if (bucket != NULL && !(bucket->flags & BUCKET_SINGLE))
+	bool is_empty = bucket == NULL;
+	if (!is_empty && !(bucket->flags & BUCKET_SINGLE))
 		return bucket_spread(bucket, copy->bytes, layout);
+	struct bucket single = {.low = copy->low, .high = copy->high & WEIR_FINGERPRINT_HIGH_MASK, .flags = BUCKET_SINGLE};
+	if (!is_empty)
+		single = *bucket;
+	uint32_t rooms[WEIR_ZONE_LIMITS_MAX];
 	if (layout->fast == LAYOUT_SLOW || bucket_plan(&single, layout, rooms) > COPY_INSIDE_BYTES)
 		return false;
-	if (bucket != NULL)
-		single = *bucket;
-	bool is_empty = bucket == NULL;
 	size_t bytes = COPY_INSIDE_BYTES;
 	bucket = make_room(checks, copy, &bytes);
 	if (!is_empty) {
