@@ -79,6 +79,11 @@ struct weir_bus_ops {
 	 */
 	enum weir_status (*send)(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
 	                         struct weir_span key, struct weir_span payload, uint64_t tag, struct weir_error *error);
+	/**
+	 * Somebody waits for the acknowledgement of what was sent to a topic: it does not wait for more to be gathered. NULL:
+	 * the bus makes no difference.
+	 */
+	void (*hurry)(struct weir_producer *producer, enum weir_topic topic);
 	/** Takes up to `most` deliveries, in order per partition. Waits at most timeout_ms for the first. */
 	size_t (*poll)(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most, int timeout_ms);
 	/**

@@ -57,9 +57,9 @@ static const struct setting settings[] = {
      "how long an event waits for others to share its frame"},
 	{"bus", "max_linger", TIME, AT(bus.max_linger_ms), "10ms", 0, 10000, NULL, NULL,
      "the longest such wait, while acknowledgements are slow"},
-	{"bus", "sync_delay", TIME, AT(bus.sync_delay_ms), "0s", 0, 1000, NULL, NULL,
-     "extra time that the local log gathers messages before an fsync, beyond the duration of the "
-     "previous fsync"},
+	{"bus", "sync_delay", TIME, AT(bus.sync_delay_ms), "5ms", 0, 100, NULL, NULL,
+     "least time from one fsync of the local log to the next, while messages are gathered; the first after a quiet "
+     "moment, durable checks and each MiB do not wait"},
 	{"bus", "segment_size", SIZE, AT(bus.segment_bytes), "64MiB", 64 * KIB, GIB, NULL, NULL,
      "size at which the local log starts a new file"},
 	{"bus", "retention_size", SIZE, AT(bus.retention_bytes), "1GiB", MIB, 1024 * TIB, NULL, NULL,

@@ -43,6 +43,8 @@ static bool try_send(struct partition_checks *checks, struct weir_span message, 
 {
 	if (publisher_try_send(checks->publisher, checks->number, WEIR_TOPIC_EVENTS, message) == WEIR_FULL)
 		return false;
+	if (checks->held_first != checks->held_next)
+		publisher_hurry(checks->publisher, WEIR_TOPIC_EVENTS);
 	/* A producer that breaks here has its partitions dropped by the worker: what is noted now goes with the rest. */
 	*sent_at(checks, checks->sent_count++) = (struct sent_checks){
 		.number = publisher_sent(checks->publisher, checks->number, WEIR_TOPIC_EVENTS),

@@ -228,6 +228,12 @@ enum weir_status publisher_try_send(struct publisher *publisher, uint32_t partit
 	return status;
 }
 
+void publisher_hurry(struct publisher *publisher, enum weir_topic topic)
+{
+	if (publisher->core->bus->hurry != NULL && publisher_works(publisher))
+		publisher->core->bus->hurry(publisher->producer, topic);
+}
+
 /* ---- another producer ---- */
 
 int64_t publisher_close(struct publisher *publisher)

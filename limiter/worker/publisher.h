@@ -81,6 +81,9 @@ void publisher_send(struct publisher *publisher, uint32_t partition, enum weir_t
 WEIR_MUST_USE enum weir_status publisher_try_send(struct publisher *publisher, uint32_t partition,
                                                   enum weir_topic topic, struct weir_span payload);
 
+/** Somebody waits for the acknowledgement of what was sent to a topic. */
+void publisher_hurry(struct publisher *publisher, enum weir_topic topic);
+
 /** How many messages a partition has sent to a topic, and how many of them are acknowledged. Another producer begins anew. */
 uint64_t publisher_sent(const struct publisher *publisher, uint32_t partition, enum weir_topic topic);
 uint64_t publisher_acknowledged(const struct publisher *publisher, uint32_t partition, enum weir_topic topic);

@@ -107,6 +107,12 @@ static inline enum weir_status faulty_send(struct weir_producer *base, enum weir
 	return bus->inner->ops->send(producer->inner, topic, partition, key, payload, tag, error);
 }
 
+static inline void faulty_hurry(struct weir_producer *handle, enum weir_topic topic)
+{
+	struct faulty_producer *producer = faulty_producer_of(handle);
+	producer->bus->inner->ops->hurry(producer->inner, topic);
+}
+
 static inline size_t faulty_poll(struct weir_producer *base, struct weir_delivery *deliveries, size_t most,
                                  int timeout_ms)
 {
@@ -166,6 +172,7 @@ static inline void faulty_bus_init(struct faulty_bus *bus, struct weir_bus_ops *
 	*ops = *inner->ops;
 	ops->producer_new = faulty_producer_new;
 	ops->send = faulty_send;
+	ops->hurry = inner->ops->hurry != NULL ? faulty_hurry : NULL;
 	ops->poll = faulty_poll;
 	ops->wake_producer = faulty_wake_producer;
 	ops->producer_free = faulty_producer_free;

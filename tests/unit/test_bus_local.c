@@ -422,13 +422,40 @@ static void messages_are_gathered_for_a_while_if_asked(void **state)
 	fixture->options.sync_delay_ms = 20;
 	fixture_reopen(fixture);
 	struct weir_delivery deliveries[4];
-	for (uint64_t i = 0; i < 3; i++) {
+	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, 0, 10));
+	assert_int_equal(1, fixture->ops->poll(fixture->producer, deliveries, 4, 10000)); /* the first does not wait */
+	for (uint64_t i = 1; i < 4; i++) {
 		assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, i, 10));
 		usleep(1000);
 	}
 	assert_int_equal(3, fixture->ops->poll(fixture->producer, deliveries, 4, 10000)); /* one batch */
-	fixture->delivered = 3;
-	assert_int_equal(3, fixture_check_numbers(fixture, 0));
+	fixture->delivered = 4;
+	assert_int_equal(4, fixture_check_numbers(fixture, 0));
+}
+
+static void who_waits_and_what_is_much_is_not_held_up(void **state)
+{
+	struct fixture *fixture = *state;
+	fixture->options.sync_delay_ms = 60 * 1000; /* longer than any poll here */
+	fixture_reopen(fixture);
+	struct weir_delivery deliveries[4];
+	uint64_t sent = 0;
+	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, sent++, 10));
+	assert_int_equal(1, fixture->ops->poll(fixture->producer, deliveries, 4, 10000));
+
+	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, sent++, 10));
+	assert_int_equal(0, fixture->ops->poll(fixture->producer, deliveries, 4, 100));
+	fixture->ops->hurry(fixture->producer, WEIR_TOPIC_EVENTS);
+	assert_int_equal(1, fixture->ops->poll(fixture->producer, deliveries, 4, 10000));
+
+	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, sent++, 1024 * 1024));
+	assert_int_equal(1, fixture->ops->poll(fixture->producer, deliveries, 4, 10000));
+
+	/* One hurry is for what was sent before it; and closing writes what waits. */
+	assert_int_equal(WEIR_OK, fixture_send_number(fixture, 0, sent++, 10));
+	assert_int_equal(0, fixture->ops->poll(fixture->producer, deliveries, 4, 100));
+	fixture_reopen(fixture);
+	assert_int_equal(sent, fixture_check_numbers(fixture, 0));
 }
 
 static void indexes_of_old_files_are_dropped_and_come_back(void **state)
@@ -592,6 +619,7 @@ int main(void)
 		test(the_number_of_partitions_is_kept),
 		test(a_bus_has_one_process),
 		test(messages_are_gathered_for_a_while_if_asked),
+		test(who_waits_and_what_is_much_is_not_held_up),
 		test(indexes_of_old_files_are_dropped_and_come_back),
 		test(a_descriptor_tells_of_messages_and_acknowledgements),
 		test(a_descriptor_comes_late),

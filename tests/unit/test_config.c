@@ -46,7 +46,7 @@ static void everything_but_zones_has_a_default(void **state)
 	assert_int_equal(config->bus.partitions, 16);
 	assert_int_equal(config->bus.linger_ms, 2);
 	assert_int_equal(config->bus.max_linger_ms, 10);
-	assert_int_equal(config->bus.sync_delay_ms, 0);
+	assert_int_equal(config->bus.sync_delay_ms, 5);
 	assert_int_equal(config->bus.segment_bytes, 64 << 20);
 	assert_int_equal(config->bus.retention_bytes, 1 << 30);
 	assert_false(weir_json_exists(&config->bus.kafka));

@@ -92,6 +92,7 @@ static const struct weir_bus_ops operations = {
 	.name = "local",
 	.producer_new = producer_new,
 	.send = weir_producer_send,
+	.hurry = weir_producer_hurry,
 	.poll = weir_producer_poll,
 	.wake_producer = weir_producer_wake,
 	.producer_free = weir_producer_free,

@@ -13,7 +13,7 @@ struct weir_bus_local_options {
 	                            oldest files are removed; 0: 1 GiB */
 	int64_t
 		explain_bytes; /* of events: so many stay behind the slowest reader, for who wants to know later why; 0: none */
-	int64_t sync_delay_ms; /* how long messages are gathered before one fsync; 0: only while the previous one runs */
+	int64_t sync_delay_ms; /* from one fsync to the next, while messages are gathered; 0: only while the former runs */
 	bool events_only;      /* it is no more than one log: it has the topic events alone, and no other may be used */
 };
 

@@ -155,6 +155,15 @@ void weir_bus_journal_send(struct weir_bus_journal *journal, struct weir_bus_ent
 {
 	pthread_mutex_lock(&journal->lock);
 	weir_bus_entries_add(&journal->queue, entry);
+	if (!journal->pausing || journal->queue.bytes >= WEIR_BUS_GATHERED_BYTES)
+		pthread_cond_signal(&journal->work);
+	pthread_mutex_unlock(&journal->lock);
+}
+
+void weir_bus_journal_hurry(struct weir_bus_journal *journal)
+{
+	pthread_mutex_lock(&journal->lock);
+	journal->hurried = true;
 	pthread_cond_signal(&journal->work);
 	pthread_mutex_unlock(&journal->lock);
 }

@@ -9,6 +9,7 @@
 #ifndef WEIR_COMMON_BUS_LOCAL_JOURNAL_H
 #define WEIR_COMMON_BUS_LOCAL_JOURNAL_H
 
+#include "common/base/deadline.h"
 #include "common/bus/local/bus_local_segment.h"
 
 #include <pthread.h>
@@ -17,6 +18,7 @@ enum {
 	WEIR_BUS_READERS_MAX = 16,
 	WEIR_BUS_READER_NAME_BYTES = 64,
 	WEIR_BUS_PROBLEM_BYTES = 256,
+	WEIR_BUS_GATHERED_BYTES = 1024 * 1024, /* enough to sync before the delay has passed */
 };
 
 /* A message on its way to disk; allocated and freed by its producer's thread. */
@@ -88,6 +90,8 @@ struct weir_bus_journal {
 	struct weir_bus_watcher *watchers; /* woken where `durable` is signalled */
 	bool readers_moved;                /* a position has moved since the thread last trimmed */
 	bool readers_unsaved;              /* a position has moved since the readers' file was written */
+	bool pausing;                      /* the thread waits for `next_sync`, and is not woken for each message */
+	bool hurried;                      /* somebody waits for a message of the queue */
 	bool stopping;
 	char problem[WEIR_BUS_PROBLEM_BYTES]; /* "": none */
 
@@ -100,6 +104,7 @@ struct weir_bus_journal {
 	bool broken; /* its last write or fsync failed: what is after its length counts as not written */
 	uint64_t *planned;
 	int64_t readers_saved_ms;
+	struct weir_deadline next_sync; /* not earlier, unless enough was gathered or somebody waits */
 };
 
 /** Opens the topic's directory, repairs it after a crash, and starts the thread. @return as weir_bus_local_open() */
@@ -112,6 +117,9 @@ void weir_bus_journal_close(struct weir_bus_journal *journal);
 
 /** Queues a message for the thread, which returns it through weir_producer_deliver(). @thread any */
 void weir_bus_journal_send(struct weir_bus_journal *journal, struct weir_bus_entry *entry);
+
+/** Has the thread write what is queued without gathering more. @thread any */
+void weir_bus_journal_hurry(struct weir_bus_journal *journal);
 
 /* ---- bus_local_journal.c: finding offsets; the caller holds the lock, except where noted ---- */
 

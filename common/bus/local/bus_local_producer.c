@@ -123,6 +123,11 @@ enum weir_status weir_producer_send(struct weir_producer *producer, enum weir_to
 	return WEIR_OK;
 }
 
+void weir_producer_hurry(struct weir_producer *producer, enum weir_topic topic)
+{
+	weir_bus_journal_hurry(producer->journals[topic]);
+}
+
 size_t weir_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most, int timeout_ms)
 {
 	struct weir_bus_entry *taken = NULL, **end = &taken;

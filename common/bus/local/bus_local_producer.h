@@ -12,6 +12,7 @@ void weir_producer_free(struct weir_producer *producer);
 enum weir_status weir_producer_send(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
                                     struct weir_span key, struct weir_span payload, uint64_t tag,
                                     struct weir_error *error);
+void weir_producer_hurry(struct weir_producer *producer, enum weir_topic topic);
 size_t weir_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
                           int timeout_ms);
 void weir_producer_wake(struct weir_producer *producer, int descriptor);
