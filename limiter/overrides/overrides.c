@@ -121,6 +121,11 @@ bool overrides_touch(const struct overrides *overrides, uint32_t zone_id, struct
 	return read_address(overrides, key, &network) && find_network(overrides, zone_id, &network, &from) != NULL;
 }
 
+static int64_t ended_at(const struct override_setting *setting)
+{
+	return setting->active && setting->until_ms < OVERRIDE_NO_END ? setting->until_ms : INT64_MAX;
+}
+
 /* Takes an override's block or allow if it is for an event of that time. @return whether it is */
 static bool take_verdict(const struct override *override, int64_t t, struct override_effect *effect)
 {
@@ -129,8 +134,14 @@ static bool take_verdict(const struct override *override, int64_t t, struct over
 	return effect->blocked || effect->allowed;
 }
 
+/* Whether an override's rate is in force. Those that ended may still be there, as checks are judged before their clock is in the log. */
+static bool has_rate(const struct override *override, int64_t clock_ms)
+{
+	return override->rate.active && clock_ms < ended_at(&override->rate);
+}
+
 struct override_effect overrides_effect(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
-                                        int64_t t)
+                                        int64_t t, int64_t clock_ms)
 {
 	struct override_effect effect = {.thousandths = RATE_ONE};
 	uint32_t from = 0;
@@ -140,8 +151,9 @@ struct override_effect overrides_effect(const struct overrides *overrides, uint3
 		while ((wider = find_network(overrides, zone_id, &network, &from)) != NULL && !take_verdict(wider, t, &effect))
 			continue;
 	from = 0;
-	if (override == NULL || !override->rate.active)
-		override = find_prefix(overrides, zone_id, key, &from);
+	while (override == NULL || !has_rate(override, clock_ms))
+		if ((override = find_prefix(overrides, zone_id, key, &from)) == NULL)
+			break;
 	if (override != NULL)
 		effect.thousandths = override->thousandths;
 	return effect;
@@ -316,11 +328,6 @@ static int64_t forgotten_at(const struct overrides *overrides, const struct over
 	if (!setting->active || setting->until_ms >= OVERRIDE_NO_END || overrides->lateness_ms < 0)
 		return INT64_MAX;
 	return setting->until_ms + overrides->lateness_ms + 1;
-}
-
-static int64_t ended_at(const struct override_setting *setting)
-{
-	return setting->active && setting->until_ms < OVERRIDE_NO_END ? setting->until_ms : INT64_MAX;
 }
 
 static int64_t earlier(int64_t a, int64_t b)

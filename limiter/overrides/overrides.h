@@ -93,8 +93,12 @@ struct override_effect {
 	uint32_t thousandths; /* 1000: its rates are the policy's */
 };
 
+/**
+ * @param t         Unix ms: the event's time, with which blocks and allows compare their ends
+ * @param clock_ms  Unix ms: the clock, with which rates do
+ */
 struct override_effect overrides_effect(const struct overrides *overrides, uint32_t zone_id, struct weir_span key,
-                                        int64_t t);
+                                        int64_t t, int64_t clock_ms);
 
 /* Goes over what holds for a key: zero-initialised is before the first. The overrides must not change meanwhile. */
 struct overrides_walk {

@@ -51,6 +51,15 @@ uint32_t shard_checks_pending(const struct shard *shard)
 	return shard->checks == NULL ? 0 : shard->checks->pending_ring.count;
 }
 
+/*
+ * The clock of copies: not behind any check, of which the log has the newest only later. Where it stood still, an override
+ * would hold beyond its end as long as nobody asks.
+ */
+static int64_t checks_clock_ms(const struct shard *shard)
+{
+	return shard->clock_ms > shard->checks->asked_ms ? shard->clock_ms : shard->checks->asked_ms;
+}
+
 /* What operators have said of the key. */
 static void ask_operators(struct shard *shard, struct copy_event *event, struct weir_span key)
 {
@@ -59,7 +68,7 @@ static void ask_operators(struct shard *shard, struct copy_event *event, struct 
 	event->thousandths = SCALE_ONE;
 	if (!overrides_any(&shard->overrides) || !overrides_touch(&shard->overrides, zone_id, key))
 		return;
-	struct override_effect effect = overrides_effect(&shard->overrides, zone_id, key, event->t);
+	struct override_effect effect = overrides_effect(&shard->overrides, zone_id, key, event->t, checks_clock_ms(shard));
 	event->allowed = effect.allowed;
 	event->thousandths = effect.thousandths;
 	event->layout = shard_layout(shard, event->zone->layout->id, effect.thousandths);
@@ -462,6 +471,8 @@ void shard_check_judge(struct shard *shard, struct shard_check *checks, uint32_t
 	looking.asked = looking.guessed = looking.fetched = 0;
 	overrides_purge(&shard->overrides,
 	                shard->clock_ms); /* as before each frame: a command may have been over when it came */
+	if (times.now_ms > shard->checks->asked_ms)
+		shard->checks->asked_ms = times.now_ms;
 	for (uint32_t i = 0; i < count; i++) {
 		struct weir_fingerprint print = weir_fingerprint(shard->options.seed, checks[i].zone->zone->id, checks[i].key);
 		looking.at[i].low = print.low;

@@ -82,6 +82,7 @@ struct shard_checks {
 	size_t bytes, used_bytes;        /* of blocks; of those in use */
 	struct wanted_bucket wanted[SHARD_CHECKS_WANTED_MAX];
 	uint32_t wanted_count;
+	int64_t asked_ms; /* Unix ms: when the newest check was asked */
 };
 
 /** Whether any bucket has a copy. */

@@ -26,7 +26,7 @@ static void command_overrides(const struct override_command *command)
 	enum weir_status status = overrides_apply(&overrides, 1, command, 1000, &error);
 	assert(status == WEIR_OK);
 	(void)status;
-	overrides_effect(&overrides, 1, override_key(command), 1000);
+	overrides_effect(&overrides, 1, override_key(command), 1000, 1000);
 	overrides_purge(&overrides, command->until_ms + 1);
 	assert(overrides.count == 0 || command->until_ms == OVERRIDE_NO_END);
 	overrides_deinit(&overrides);

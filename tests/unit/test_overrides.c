@@ -223,13 +223,13 @@ static void overrides_hold_from_command_to_end(void **state)
 		for (size_t j = 0; j < 4 && cases[i].commands[j] != NULL; j++)
 			apply(&overrides, cases[i].commands[j]);
 		overrides_purge(&overrides, cases[i].clock_ms);
-		struct override_effect effect = overrides_effect(&overrides, 1, weir_span_of("k"), cases[i].t);
+		struct override_effect effect = overrides_effect(&overrides, 1, weir_span_of("k"), cases[i].t, 0);
 		if (effect.blocked != cases[i].blocked || effect.allowed != cases[i].allowed ||
 		    effect.thousandths != cases[i].thousandths)
 			fail_msg("case %zu: blocked %d allowed %d times %u", i, effect.blocked, effect.allowed, effect.thousandths);
 		bool touches = effect.blocked || effect.allowed || effect.thousandths != 1000;
 		assert_true(overrides_touch(&overrides, 1, weir_span_of("k")) || !touches);
-		assert_false(overrides_effect(&overrides, 2, weir_span_of("k"), cases[i].t).blocked);
+		assert_false(overrides_effect(&overrides, 2, weir_span_of("k"), cases[i].t, 0).blocked);
 		overrides_deinit(&overrides);
 	}
 }
@@ -250,10 +250,10 @@ static void the_longest_prefix_wins(void **state)
 	}
 	static const uint32_t longest[] = {0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9};
 	for (uint32_t length = 0; length <= 10; length++)
-		assert_int_equal(overrides_effect(&overrides, 1, (struct weir_span){"aaaaaaaaaa", length}, AT).thousandths,
+		assert_int_equal(overrides_effect(&overrides, 1, (struct weir_span){"aaaaaaaaaa", length}, AT, 0).thousandths,
 		                 2000 + longest[length]);
-	assert_int_equal(overrides_effect(&overrides, 1, weir_span_of("b"), AT).thousandths, 2000);
-	assert_int_equal(overrides_effect(&overrides, 2, weir_span_of("aaa"), AT).thousandths, 1000);
+	assert_int_equal(overrides_effect(&overrides, 1, weir_span_of("b"), AT, 0).thousandths, 2000);
+	assert_int_equal(overrides_effect(&overrides, 2, weir_span_of("aaa"), AT, 0).thousandths, 1000);
 	overrides_deinit(&overrides);
 }
 
@@ -327,7 +327,7 @@ static void the_narrowest_network_that_holds_wins(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct weir_span key = weir_span_of(cases[i].key);
-		struct override_effect effect = overrides_effect(&overrides, 1, key, cases[i].t);
+		struct override_effect effect = overrides_effect(&overrides, 1, key, cases[i].t, 0);
 		char verdict = effect.blocked ? 'b' : effect.allowed ? 'a' : '-';
 		if (verdict != cases[i].verdict || (effect.blocked && effect.allowed))
 			fail_msg("%s at %lld: %c", cases[i].key, (long long)cases[i].t, verdict);
@@ -352,7 +352,7 @@ static void the_narrowest_network_that_holds_wins(void **state)
 	}
 	/* The later command about one network counts. */
 	apply(&overrides, NET("allow", "10.0.0.0/8", ""));
-	assert_true(overrides_effect(&overrides, 1, weir_span_of("10.200.0.1"), AT).allowed);
+	assert_true(overrides_effect(&overrides, 1, weir_span_of("10.200.0.1"), AT, 0).allowed);
 	assert_null(overrides_block_after(&overrides, 1, OVERRIDE_OF_NETWORK, weir_span_of("10.0.0.0/8"), AT));
 	apply(&overrides, NET("allow", "10.0.0.0/8", ",\"until\":1"));
 	apply(&overrides, NET("lift", "2001:db8::/32", ""));
@@ -445,7 +445,7 @@ static void a_full_table_refuses_what_is_new(void **state)
 	for (int i = 0; i < OVERRIDES_MAX; i += 997) {
 		char key[24];
 		snprintf(key, sizeof key, "k%d", i);
-		assert_true(i == 7 || overrides_effect(&overrides, 1, weir_span_of(key), AT).blocked);
+		assert_true(i == 7 || overrides_effect(&overrides, 1, weir_span_of(key), AT, 0).blocked);
 	}
 	overrides_purge(&overrides, AT + 5 + LATENESS + 1);
 	assert_int_equal(overrides.count, 0);
@@ -499,10 +499,10 @@ static void overrides_are_what_they_were_after_a_checkpoint(void **state)
 	assert_memory_equal(bytes.at, twice.at, bytes.length);
 	assert_int_equal(again.bytes, overrides.bytes);
 	assert_int_equal(again.next_end_ms, overrides.next_end_ms);
-	struct override_effect effect = overrides_effect(&again, 1, weir_span_of("k"), AT);
+	struct override_effect effect = overrides_effect(&again, 1, weir_span_of("k"), AT, 0);
 	assert_true(effect.blocked && effect.thousandths == 2000);
-	assert_true(overrides_effect(&again, 1, weir_span_of("10.9.9.9"), AT).blocked);
-	assert_int_equal(overrides_effect(&again, 1, weir_span_of("kk7"), AT).thousandths, 4000);
+	assert_true(overrides_effect(&again, 1, weir_span_of("10.9.9.9"), AT, 0).blocked);
+	assert_int_equal(overrides_effect(&again, 1, weir_span_of("kk7"), AT, 0).thousandths, 4000);
 	for (uint32_t length = 0; length < span.length; length++) {
 		struct weir_span cut = {weir_copy(span.at, length), length};
 		assert_false(overrides_import(&again, cut));
@@ -571,7 +571,7 @@ static void they_are_a_part_of_a_shards_state(void **state)
 	struct weir_span span = {saved, (uint32_t)length};
 	assert_int_equal(saved[0], 1);
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_OK);
-	assert_true(overrides_effect(shard_overrides(restarted), 1, weir_span_of("k"), AT).blocked);
+	assert_true(overrides_effect(shard_overrides(restarted), 1, weir_span_of("k"), AT, 0).blocked);
 	saved[0] = 4;
 	assert_int_equal(shard_import_extra(restarted, span, &error), WEIR_NEWER);
 	assert_non_null(strstr(error.text, "partition state version 4 is newer than this program, which reads up to 3"));
@@ -586,7 +586,7 @@ static void they_are_a_part_of_a_shards_state(void **state)
 		saved = shard_export_extra(shard, &length);
 		assert_int_equal(saved[0], lifted ? 1 : 2);
 		assert_int_equal(shard_import_extra(restarted, (struct weir_span){saved, (uint32_t)length}, &error), WEIR_OK);
-		assert_int_equal(overrides_effect(shard_overrides(restarted), 1, weir_span_of("10.1.2.3"), AT).blocked,
+		assert_int_equal(overrides_effect(shard_overrides(restarted), 1, weir_span_of("10.1.2.3"), AT, 0).blocked,
 		                 !lifted);
 		free(saved);
 	}

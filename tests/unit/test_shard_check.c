@@ -52,7 +52,8 @@ struct stage {
 	struct model *copies; /* the second buckets; a bucket counts while `asked` has checks of it */
 	struct asked asked[STEPS * 64];
 	uint32_t asked_first, asked_count;
-	bool alone; /* nothing but checks: the model is asked at once, and must say the same */
+	int64_t asked_ms; /* the newest time of one */
+	bool alone;       /* nothing but checks: the model is asked at once, and must say the same */
 	struct model *at_once;
 };
 
@@ -94,12 +95,22 @@ static void copy_bucket(struct model_bucket *to, const struct model_bucket *from
 	}
 }
 
+/* What operators have said: where checks count at once, rates end by the newest check's time, too. */
+static struct model_effect effect_of(struct stage *stage, const struct model *model, const struct weir_zone *zone,
+                                     struct weir_span key, int64_t t)
+{
+	const struct model *log = stage->model;
+	int64_t clock_ms = model != log && stage->asked_ms > log->clock_ms ? stage->asked_ms : log->clock_ms;
+	struct model_effect effect = model_effect(&log->overrides, zone->id, key, t, log->clock_ms, log->lateness_ms);
+	effect.thousandths = model_effect(&log->overrides, zone->id, key, t, clock_ms, log->lateness_ms).thousandths;
+	return effect;
+}
+
 /* An event in a bucket of a model. @return what was decided, or the answer */
 static int model_event(struct stage *stage, struct model *model, const struct weir_zone *zone, struct weir_span key,
                        int64_t t, int64_t c, int64_t sent, bool done, int answer)
 {
-	struct model_effect effect =
-		model_effect(&stage->model->overrides, zone->id, key, t, stage->model->clock_ms, stage->model->lateness_ms);
+	struct model_effect effect = effect_of(stage, model, zone, key, t);
 	if (effect.allowed && !done)
 		return answer > 0 ? answer : 0;
 	struct model_bucket *bucket = model_find(model, zone, key);
@@ -118,18 +129,14 @@ static int model_event(struct stage *stage, struct model *model, const struct we
 static void set_clock(struct stage *stage, int64_t t)
 {
 	stage->copies->clock_ms = stage->model->clock_ms > t ? stage->model->clock_ms : t;
-}
-
-static struct model_effect effect_of(struct stage *stage, const struct weir_zone *zone, struct weir_span key, int64_t t)
-{
-	return model_effect(&stage->model->overrides, zone->id, key, t, stage->model->clock_ms, stage->model->lateness_ms);
+	stage->asked_ms = stage->asked_ms > t ? stage->asked_ms : t;
 }
 
 /* A settlement in a bucket of a model. */
 static void model_settlement(struct stage *stage, struct model *model, const struct weir_zone *zone,
                              struct weir_span key, int64_t t, const struct model_correction *correction)
 {
-	struct model_effect effect = effect_of(stage, zone, key, t);
+	struct model_effect effect = effect_of(stage, model, zone, key, t);
 	struct model_bucket *bucket = model_find(model, zone, key);
 	if (bucket->thousandths != effect.thousandths)
 		model_rescale(bucket, effect.thousandths);
@@ -144,7 +151,7 @@ static bool model_ask_to_settle(struct stage *stage, const struct weir_zone *zon
                                 int64_t cost, const uint8_t *id)
 {
 	set_clock(stage, t);
-	struct model_effect effect = effect_of(stage, zone, key, t);
+	struct model_effect effect = effect_of(stage, stage->copies, zone, key, t);
 	struct model_correction correction = model_settle(stage->copies, id, zone->id, key, t, cost, &effect);
 	if (!correction.found)
 		return false;
@@ -231,7 +238,7 @@ static void send_checks(struct stage *stage)
 static void settle_at_once(struct stage *stage, const struct weir_zone *zone, struct weir_span key, int64_t t,
                            int64_t cost, const uint8_t *id)
 {
-	struct model_effect effect = effect_of(stage, zone, key, t);
+	struct model_effect effect = effect_of(stage, stage->at_once, zone, key, t);
 	stage->at_once->clock_ms = stage->copies->clock_ms;
 	struct model_correction correction = model_settle(stage->at_once, id, zone->id, key, t, cost, &effect);
 	assert_true(correction.found);
@@ -244,7 +251,7 @@ static void reserve(struct stage *stage, const struct shard_check *check, int64_
 	struct weir_frame *open = &stage->open.frame;
 	uint8_t id[WEIR_RESERVATION_ID_BYTES];
 	const struct weir_zone *zone = check->zone->zone;
-	struct model_effect effect = effect_of(stage, zone, check->key, t);
+	struct model_effect effect = effect_of(stage, stage->copies, zone, check->key, t);
 	stage->open.reservations[open->reservation_count++] =
 		(struct weir_frame_reservation){.event = open->event_count - 1, .ttl_ms = ttl};
 	weir_reservation_id(open->source, stage->position, id);
