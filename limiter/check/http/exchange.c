@@ -160,16 +160,7 @@ static void set_fields(struct check_request *fields, const struct subject *subje
 	check_request_set(fields, weir_span_of("target"), subject->target);
 	check_request_set(fields, weir_span_of("host"), subject->host);
 	/* Of several the last counts, which the gateway wrote. */
-	bool underscored = false;
-	for (uint32_t i = request->header_count; i > 0; i--) {
-		const struct http_header *header = &request->headers[i - 1];
-		if (memchr(header->name.at, '_', header->name.length) != NULL)
-			underscored = true;
-		else
-			check_request_header(fields, header->name, header->value);
-	}
-	/* A name with `_` counts where there is none with `-`: not every gateway takes out those of its client. */
-	for (uint32_t i = request->header_count; underscored && i > 0; i--)
+	for (uint32_t i = request->header_count; i > 0; i--)
 		check_request_header(fields, request->headers[i - 1].name, request->headers[i - 1].value);
 }
 

@@ -169,17 +169,19 @@ enum weir_status check_request_begin(struct check_request *request, const struct
 	return WEIR_OK;
 }
 
-static char plain(char c)
+static char lower(char c)
 {
-	if (c >= 'A' && c <= 'Z')
-		return (char)(c + ('a' - 'A'));
-	return c == '_' ? '-' : c;
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
+/*
+ * Whether a header is the one of a field's name, which has `_` for `-`. One with `_` never is: a gateway that takes out its
+ * client's X-Forwarded-User may leave an X_Forwarded_User.
+ */
 static bool same_name(const char *field, struct weir_span name)
 {
 	uint32_t i = 0;
-	while (i < name.length && field[i] != '\0' && plain(field[i]) == plain(name.at[i]))
+	while (i < name.length && field[i] != '\0' && lower(field[i] == '_' ? '-' : field[i]) == lower(name.at[i]))
 		i++;
 	return i == name.length && field[i] == '\0';
 }
