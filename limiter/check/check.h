@@ -44,6 +44,7 @@ struct check_ask {
 	struct weir_span key;  /* joined key (as in frames), at most WEIR_KEY_MAX_BYTES; borrowed until answered */
 	int64_t cost;          /* 0 to WEIR_COST_MAX; 0 is a peek that asks for nothing, and only says what is left */
 	bool peek;             /* asks for cost without counting */
+	bool tries;            /* counts only if it passes: a block is as if it had been peeked. Of CHECK_COUNTS alone */
 	/* Of a peek: unavailable, unless so many checks could be counted now. It waits for nothing, and one whose bucket must be
 	 * loaded first has CHECK_LATER and no answer behind it. 0: any other */
 	uint32_t beside;
@@ -62,7 +63,13 @@ struct check_ask {
  * The flags of WEIR.FORWARD, added up. Two numbers follow: of one that reserves its ttl_ms and 0, of one that settles the
  * halves of its reservation's id, else zeros.
  */
-enum { CHECK_FORWARD_PEEK = 1, CHECK_FORWARD_DURABLE = 2, CHECK_FORWARD_RESERVES = 4, CHECK_FORWARD_SETTLES = 8 };
+enum {
+	CHECK_FORWARD_PEEK = 1,
+	CHECK_FORWARD_DURABLE = 2,
+	CHECK_FORWARD_RESERVES = 4,
+	CHECK_FORWARD_SETTLES = 8,
+	CHECK_FORWARD_TRIES = 16,
+};
 
 /** Whether an ask counts nothing, and so is in no log. */
 static inline bool check_is_peek(const struct check_ask *ask)

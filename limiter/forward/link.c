@@ -135,7 +135,8 @@ static void write_asks(struct peer_link *link, const struct mail_packet *packet)
 		int64_t numbers[] = {ask->cost,
 		                     (ask->peek ? CHECK_FORWARD_PEEK : 0) + (ask->durable ? CHECK_FORWARD_DURABLE : 0) +
 		                         (ask->kind == CHECK_RESERVES ? CHECK_FORWARD_RESERVES : 0) +
-		                         (ask->kind == CHECK_SETTLES ? CHECK_FORWARD_SETTLES : 0),
+		                         (ask->kind == CHECK_SETTLES ? CHECK_FORWARD_SETTLES : 0) +
+		                         (ask->tries ? CHECK_FORWARD_TRIES : 0),
 		                     ask->kind == CHECK_RESERVES ? ask->ttl_ms : 0, 0};
 		struct weir_text *out = &link->out;
 		if (ask->kind == CHECK_SETTLES)

@@ -169,6 +169,7 @@ static void take_ask(struct lane *lane, struct asked *asked, const struct check_
 		.key = ask->key,
 		.cost = ask->cost,
 		.peek = check_is_peek(ask),
+		.tries = ask->tries && zone->zone->mode != WEIR_SHADOW, /* in shadow mode nothing is blocked */
 		.beside = ask->beside,
 		.reserves = ask->kind == CHECK_RESERVES,
 		.settles = ask->kind == CHECK_SETTLES ? ask->reservation : NULL,

@@ -154,9 +154,10 @@ static unsigned judge_copy(struct shard *shard, struct copy *copy, const struct 
 
 /*
  * What a bucket would say of an event, without changing it: of a block what is told behind it, a decision that it would make
- * and all; of a pass what is left before it. @return whether it is blocked
+ * and all; of a pass, and of a block that is not to count, what is left before it. @return whether it is blocked
  */
-static bool peek(struct shard *shard, struct bucket *bucket, const struct copy_event *event, struct bucket_view *view)
+static bool peek(struct shard *shard, struct bucket *bucket, const struct copy_event *event, bool counts,
+                 struct bucket_view *view)
 {
 	struct bucket_work work;
 	shard_open(shard, bucket, 0, 0, event->layout, event->cost, &work);
@@ -164,7 +165,7 @@ static bool peek(struct shard *shard, struct bucket *bucket, const struct copy_e
 	work.sent_ms = event->sent_ms;
 	bool barred = event->barred_until_ms != 0, over = bucket_peek(&work, event->zone->zone, event->t, event->cost);
 	bool blocked = !event->allowed && (over || barred);
-	if (blocked && event->cost > 0) {
+	if (blocked && counts && event->cost > 0) {
 		struct bucket_verdict ignored = {.bits = 0};
 		bucket_judge(&work, event->zone->zone, event->t, event->cost, barred, ANSWER_NONE, &ignored);
 		bucket_open(&work.view, work.view.bucket, work.view.layout);
@@ -387,10 +388,14 @@ static void judge_one(struct shard *shard, struct shard_check *check, uint64_t l
 	ask_operators(shard, &event, check->key);
 	set_time(shard, found.bucket, times, &event);
 	check->t = event.t;
+	bool tried = check->tries && peek(shard, found.bucket, &event, false, &view);
+	check->peek |= tried;
 	if (!check->peek)
 		(void)copy_of(shard, &found, low, high);
-	if (check->peek || event.allowed)
-		check->blocked = peek(shard, found.bucket, &event, &view);
+	if (tried)
+		check->blocked = true;
+	else if (check->peek || event.allowed)
+		check->blocked = peek(shard, found.bucket, &event, true, &view);
 	else
 		check->blocked = judge_copy(shard, &checks->copies[found.copy], &event, &view) & WEIR_VERDICT_BLOCK;
 	check->quota = bucket_quota(&view, check->zone->zone, event.t, check->cost, check->blocked, event.barred_until_ms);

@@ -41,6 +41,7 @@ struct shard_check {
 	struct weir_span key;             /* joined */
 	int64_t cost;
 	bool peek;              /* counts nothing, and is not pending afterwards */
+	bool tries;             /* becomes a peek where it is blocked */
 	uint32_t beside;        /* of a peek: it is SHARD_CHECK_FULL unless so many checks would be taken; 0: it never is */
 	bool reserves;          /* shard_reserve() follows, if it was told that it passes */
 	const uint8_t *settles; /* the id of the reservation whose real cost `cost` is; NULL: none */

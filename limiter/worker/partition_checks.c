@@ -230,7 +230,7 @@ static void settle(struct partition_checks *checks, const struct check_ask *ask,
 {
 	bool judged =
 		answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED || answer->outcome == CHECK_SETTLED;
-	if (!judged || check_is_peek(ask))
+	if (!judged || check_is_peek(ask) || (ask->tries && answer->outcome == CHECK_BLOCKED))
 		return;
 	checks->unacknowledged++;
 	if (!ask->durable)

@@ -94,6 +94,35 @@ def test_zones_in_shadow_mode_count_what_was_let_pass(place):
         assert left(pages, "site", "ann") < 1000 - passed
 
 
+def decided(place):
+    """The zones of the decisions that were published."""
+    with open(place.path("out-state"), encoding="utf-8") as file:
+        return [json.loads(line)["zone"] for line in file if line.endswith("\n")]
+
+
+def test_asking_for_more_than_may_pass_is_nobodys_breach(place):
+    """weir asks for tokens by itself: what it does not get is not counted, and blocks nobody. What Envoy refused meanwhile is."""
+    pages = free_port()
+    zones = [zone("ban", [sliding(10, "1h")], key=["user"], match={"user": ["ann"]}, block_for="2h"),
+             zone("every", [sliding(10, "1h")], key=["user"], match={"user": ["bob"]}, count="all")]
+    with serving(place, zones, listen={"check_http": f"127.0.0.1:{pages}"}) as (_, port), \
+            channel_to(port) as channel, Quotas(channel) as stream:
+        def told(user, allowed, denied=0):
+            """The tokens that it is given after a report."""
+            stream.told.clear()
+            stream.report(({"user": user}, allowed), denied=denied)
+            return stream.tokens(user=user)
+        for name, user in (("ban", "ann"), ("every", "bob")):
+            assert told(user, 3) is None  # which had passed before it had a token: with the first 8 these are more than 10
+            assert left(pages, name, user) == 10
+            assert told(user, 0) == 4 and left(pages, name, user) == 3
+            assert [told(user, 4), told(user, 1), told(user, 1)] == [1, 1, 1] and left(pages, name, user) == 0
+            assert told(user, 1, denied=1) is None  # its last token is used, and nothing is left; it does not know that yet
+        assert not decided(place)
+        stream.report(({"user": "ann"}, 0), denied=1)  # now it does
+        until(lambda: decided(place) == ["ban"], "who was refused is blocked")
+
+
 def test_a_bucket_in_too_many_zones_holds_up_nobody(place):
     crowd = [zone(f"crowd-{number}", [sliding(1000, "1h")], key=["crowd"]) for number in range(70)]
     for on_unavailable, blanket in (("error", None), ("deny", 1), ("allow", 0)):

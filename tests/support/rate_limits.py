@@ -128,11 +128,11 @@ class Quotas:
                 self.ended = error.code(), error.details()  # pylint: disable=no-member
                 self._changed.notify_all()
 
-    def report(self, *usages, domain="rl"):
-        """Usages: (the bucket's fields, requests let pass), in the last second."""
+    def report(self, *usages, domain="rl", denied=0):
+        """Usages: (the bucket's fields, requests let pass), in the last second; denied: and refused, of each."""
         reports = rlqs_pb2.RateLimitQuotaUsageReports(domain=domain)
         for fields, allowed in usages:
-            usage = reports.bucket_quota_usages.add(num_requests_allowed=allowed)
+            usage = reports.bucket_quota_usages.add(num_requests_allowed=allowed, num_requests_denied=denied)
             usage.bucket_id.bucket.update(fields)
             usage.time_elapsed.seconds = 1
         self._reports.put(reports)

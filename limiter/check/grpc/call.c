@@ -435,6 +435,7 @@ static void send_ask(struct grpc_call *call, uint32_t index)
 	                       .key = {.at = call->keys.at + mine->key, .length = mine->key_length},
 	                       .cost = mine->cost,
 	                       .peek = mine->peek,
+	                       .tries = mine->tries,
 	                       .durable = server->options.durable,
 	                       .ticket = ticket};
 	server->asked[server->ask_count].call = call;

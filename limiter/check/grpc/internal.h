@@ -49,7 +49,7 @@ struct grpc_method {
 /* One ask of a call. */
 struct call_ask {
 	uint32_t part; /* of the call: which descriptor, say; the method's */
-	bool peek, shadow;
+	bool peek, tries, shadow;
 	int64_t cost;
 	uint32_t key, key_length; /* in call->keys */
 	char zone[WEIR_ZONE_NAME_MAX_BYTES + 1];

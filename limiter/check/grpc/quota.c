@@ -7,6 +7,9 @@
  * whatever becomes of them, no more tokens are given than the limits let pass; what a stream does not use is lost to it.
  * What it let pass beyond its tokens (before its first assignment, say) is counted when it is reported.
  *
+ * What is asked for more than may pass is no request of anybody's: it counts only if it passes. What Envoy refused because
+ * nothing was left is one: it is asked as a check of its own, so that a zone with `block_for` blocks whoever exceeded it.
+ *
  * A zone in shadow mode has no say in assignments, so none is counted there: it counts what reports say was let pass.
  */
 #include "limiter/check/grpc/internal.h"
@@ -53,6 +56,8 @@ struct quota_bucket {
 	uint64_t guess;          /* tokens that the next ask is for at most; 0: nobody knows */
 	int64_t ends_ms;         /* of what it was told last; 0: nothing yet */
 	bool wants;              /* a report came that is not answered */
+	bool denies;             /* it was told DENY_ALL last, as nothing was left */
+	bool refused;            /* and has refused somebody since */
 	bool shadowed;           /* it was in a zone in shadow mode when it was asked last */
 	uint64_t passed;         /* let pass, and not counted in zones in shadow mode yet */
 	/* of the asks that are under way */
@@ -183,6 +188,7 @@ static void take_usage(struct grpc_call *call, struct quota_stream *stream, stru
 	bucket->demand = (allowed + denied) * MS / (uint64_t)(elapsed_ms > MS ? elapsed_ms : MS);
 	if (allowed + denied > 0 && bucket->demand == 0)
 		bucket->demand = 1;
+	bucket->refused |= bucket->denies && denied > 0;
 	bucket->wants = true;
 }
 
@@ -245,6 +251,7 @@ static bool ask_zone(struct grpc_call *call, uint32_t number, struct quota_bucke
 		return true;
 	/* what was let pass and what will be are one cost: what cannot be counted is not assigned */
 	ask.cost = (int64_t)(ask.shadow ? bucket->asked_passed : bucket->asked + bucket->asked_spent);
+	ask.tries = !ask.shadow && !(bucket->refused && ask.cost == 1);
 	return call_ask(call, &ask, found->zone, found->key);
 }
 
@@ -444,6 +451,8 @@ static void assign(struct grpc_call *call, struct weir_text *text, struct quota_
 		ttl_ms = left > 1 ? TTL_LEAST_MS : between(bucket->retry_ms, TTL_LEAST_MS, TTL_MAX_MS);
 	}
 	bucket->assigned = bucket->left = tokens;
+	bucket->denies = bucket->zones && bucket->blocked;
+	bucket->refused &= bucket->denies && bucket->asked + bucket->asked_spent > 1; /* not yet asked */
 	bucket->ends_ms = call->connection->server->now_ms + ttl_ms;
 	put_assignment(text, bucket, tokens, blanket, ttl_ms);
 }

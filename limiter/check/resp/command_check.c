@@ -232,7 +232,7 @@ bool run_forward(struct connection *connection, const struct weir_resp_command *
 	bool goes_on;
 	if (!read_cost(words, words->count, 3, &cost) || !weir_resp_number(words->words[4], &flags) || flags < 0 ||
 	    !weir_resp_number(words->words[5], &more[0]) || !weir_resp_number(words->words[6], &more[1]) ||
-	    flags >= 2 * CHECK_FORWARD_SETTLES ||
+	    flags >= 2 * CHECK_FORWARD_TRIES ||
 	    (flags & (CHECK_FORWARD_RESERVES | CHECK_FORWARD_SETTLES)) ==
 	        (CHECK_FORWARD_RESERVES | CHECK_FORWARD_SETTLES) ||
 	    ((flags & CHECK_FORWARD_RESERVES) && (cost < 1 || more[0] < 1 || more[0] > CHECK_TTL_MAX_MS)))
@@ -246,6 +246,7 @@ bool run_forward(struct connection *connection, const struct weir_resp_command *
 	ask->cost = cost;
 	ask->peek = (flags & CHECK_FORWARD_PEEK) != 0;
 	ask->durable |= (flags & CHECK_FORWARD_DURABLE) != 0;
+	ask->tries = (flags & CHECK_FORWARD_TRIES) != 0;
 	if (flags & CHECK_FORWARD_RESERVES) {
 		ask->kind = CHECK_RESERVES;
 		ask->ttl_ms = more[0];
