@@ -226,6 +226,7 @@ static bool is_auth(struct weir_span name)
 static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
 {
 	struct weir_span service;
+	text = ready_message(text, ready);
 	(void)text_take(&text, "dovecot: "); /* once more than the head */
 	ready->parts[MESSAGE] = text;
 	struct weir_span name = name_of(text), behind = text;
@@ -275,10 +276,10 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 		return read_message(header.message, ready);
 	if (!is_auth(header.app))
 		return READY_NO_MATCH;
-	ready->parts[MESSAGE] = header.message;
+	struct weir_span text = ready->parts[MESSAGE] = ready_message(header.message, ready);
 	ready->parts[SERVICE] = header.app;
-	skip_level(&header.message);
-	return read_driver(header.message, ready);
+	skip_level(&text);
+	return read_driver(text, ready);
 }
 
 static const struct ready_reader reader = {.parts = parts, .read = read_line, .read_message = read_message};

@@ -186,6 +186,7 @@ static void take_rest(struct weir_span rest, struct ready_line *ready)
 
 static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
 {
+	text = ready_message(text, ready);
 	while (text_take(&text, " "))
 		;
 	if (!take_client(&text, ready))

@@ -4,7 +4,8 @@
  *
  * The head's format gives the message as a field, and a time; the message's format is told that time, for messages
  * that have none, and reads the rest. What fields it leaves absent are the head's: so a zone can match on the program
- * that wrote the line beside what the line says.
+ * that wrote the line beside what the line says. The head's cost says how often the message came. A message
+ * whose end is missing is given only to a format that takes such lines.
  */
 #include "collector/format/format_options.h"
 #include "collector/format/line_text.h"
@@ -24,18 +25,22 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 {
 	struct format_message *both = (struct format_message *)format;
 	struct weir_record head;
-	both->head->cut = both->body->cut = format->cut;
+	both->head->cut = format->cut;
 	enum format_reason reason = format_parse(both->head, line, length, &head);
 	if (reason != FORMAT_OK)
 		return reason;
 	struct weir_span message = head.fields[both->message];
 	if (message.at == NULL)
 		return FORMAT_SKIP;
+	if (head.cut && !both->body->takes_cut)
+		return FORMAT_LINE_TOO_LONG;
+	both->body->cut = head.cut;
 	both->body->time->absent_ms = head.time_ms;
 	message = text_line(message);
 	reason = format_parse(both->body, message.at, message.length, record);
 	if (reason != FORMAT_OK)
 		return reason;
+	format_multiply(record, head.cost);
 	for (uint32_t i = 0; i < both->wanted_count; i++) {
 		uint32_t field = both->wanted[i];
 		if (record->fields[field].at != NULL)

@@ -203,7 +203,7 @@ static void read_words(struct weir_span text, struct ready_line *ready)
 
 static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
 {
-	ready->parts[MESSAGE] = text;
+	text = ready->parts[MESSAGE] = ready_message(text, ready);
 	read_words(text, ready);
 	return READY_OK;
 }

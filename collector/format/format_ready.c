@@ -28,7 +28,10 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct format_ready *ready = (struct format_ready *)format;
 	struct ready_line read = {.times = 1};
 	switch (ready->read((struct weir_span){.at = line, .length = length}, &read)) {
-	case READY_OK: break;
+	case READY_OK:
+		if (read.cut)
+			return FORMAT_LINE_TOO_LONG;
+		break;
 	case READY_NO_MATCH:
 		format->unmatched += ready->unmatched != 0;
 		return ready->unmatched == 0 ? format->malformed : FORMAT_SKIP;
@@ -38,8 +41,8 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
 		values[slot] = ready->parts[slot] == NO_PART ? (struct weir_span){0} : read.parts[ready->parts[slot]];
 	enum format_reason reason = format_slots_finish(&ready->slots, &ready->options, values, record);
-	if (reason == FORMAT_OK && read.times > 1)
-		record->cost = record->cost > WEIR_COST_MAX / read.times ? WEIR_COST_MAX : record->cost * read.times;
+	if (reason == FORMAT_OK)
+		format_multiply(record, read.times);
 	return reason;
 }
 

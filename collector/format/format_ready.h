@@ -12,6 +12,7 @@
 
 #include "collector/format/format_options.h"
 #include "collector/format/line_text.h"
+#include "collector/format/repeated_line.h"
 
 enum { READY_PARTS_MAX = 24 };
 
@@ -21,10 +22,11 @@ enum ready_outcome {
 	READY_AMBIGUOUS, /* a line of this format in which strangers wrote what may be the address: malformed */
 };
 
-/* A line taken apart. The reader finds every part absent, and `times` 1. */
+/* A line taken apart. The reader finds every part absent, `times` 1, and nothing cut. */
 struct ready_line {
 	struct weir_span parts[READY_PARTS_MAX];
 	int64_t times; /* for how many events the line stands */
+	bool cut;      /* it lacks its end, where the address may have been */
 };
 
 struct ready_reader {
@@ -33,6 +35,13 @@ struct ready_reader {
 	/* The same behind a head that was split off; NULL where a line has none. */
 	enum ready_outcome (*read_message)(struct weir_span message, struct ready_line *ready);
 };
+
+/* A program's message behind its head. Of one that is repeated it is the message within, for which the line stands so often. */
+static inline struct weir_span ready_message(struct weir_span message, struct ready_line *ready)
+{
+	ready->times = repeated_take(&message, &ready->cut);
+	return message;
+}
 
 /** The function `create` of a ready kind. */
 WEIR_MUST_USE enum weir_status format_ready_create(const struct weir_json *config, const struct format_kind *kind,

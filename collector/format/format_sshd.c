@@ -17,7 +17,6 @@ enum part { TIME, HOST, PID, MESSAGE, EVENT, METHOD, USER, IP };
 static const char *const parts[] = {"time", "host", "pid", "message", "event", "method", "user", "ip", NULL};
 
 enum {
-	REPEATED_MAX = 1000000,
 	CUT_BYTES = 1000, /* sshd cuts messages at 1,023 bytes: from here on the end may be a stranger's */
 };
 
@@ -258,20 +257,6 @@ static enum ready_outcome read_denied(struct weir_span text, struct ready_line *
 	return read_from_end(text_between(text.at, why), ready, "Denied");
 }
 
-/* Takes a number of events off the front, which multiplies those that the line stands for. */
-static bool take_times(struct weir_span *text, struct ready_line *ready)
-{
-	struct weir_span number;
-	int64_t times = 0;
-	if (text_digits(text, &number) == 0 || number.length > 9)
-		return false;
-	for (uint32_t i = 0; i < number.length; i++)
-		times = times * 10 + (number.at[i] - '0');
-	times *= ready->times;
-	ready->times = times < REPEATED_MAX ? times : REPEATED_MAX;
-	return true;
-}
-
 /* PAM's: its own words, then "ruser=NAME rhost=ADDRESS[  user=NAME]". */
 static enum ready_outcome read_pam(struct weir_span text, struct ready_line *ready)
 {
@@ -288,14 +273,15 @@ static enum ready_outcome read_pam(struct weir_span text, struct ready_line *rea
 /* "[PAM ]2 more authentication failures; logname=": what it does not say one by one. */
 static bool take_more(struct weir_span text, struct ready_line *ready)
 {
-	struct ready_line more = {.times = ready->times};
+	int64_t more;
 	(void)text_take(&text, "PAM ");
-	if (!take_times(&text, &more) || !text_take(&text, " more authentication failure"))
+	if (!repeated_times(&text, &more) || !text_take(&text, " more authentication failure"))
 		return false;
 	(void)text_take(&text, "s");
 	if (!text_take(&text, "; logname="))
 		return false;
-	ready->times = more.times;
+	more *= ready->times;
+	ready->times = more < REPEATED_MAX ? more : REPEATED_MAX;
 	return true;
 }
 
@@ -477,16 +463,8 @@ static enum ready_outcome read_words(struct weir_span text, struct ready_line *r
 
 static enum ready_outcome read_message(struct weir_span text, struct ready_line *ready)
 {
-	ready->parts[MESSAGE] = text;
-	struct weir_span rest = text, id;
-	struct ready_line once = {.times = 1};
-	if (text_take(&rest, "message repeated ") && take_times(&rest, &once) && text_take(&rest, " times: [")) {
-		ready->times = once.times;
-		(void)text_cut(&rest, "]");
-		while (text_take(&rest, " "))
-			;
-		text = rest;
-	}
+	struct weir_span id;
+	text = ready->parts[MESSAGE] = ready_message(text, ready);
 	if (text_take(&text, "[ID ")) /* Solaris */
 		(void)(text_until(&text, ']', &id) && text_take(&text, " "));
 	(void)(text_take(&text, "error: ") || text_take(&text, "fatal: "));

@@ -3,9 +3,11 @@
  * Format `syslog`: the parts of a message's head as fields (syslog_header.h).
  *
  * A field that is named "id.param" is a parameter of the structured data; the last of its name counts. A time without
- * a year is read where the option "year" says one: the source `syslog`, which has a clock, writes whole times.
+ * a year is read where the option "year" says one: the source `syslog`, which has a clock, writes whole times. A repeated
+ * message (repeated_line.h) is the one within, and costs as much as all of them, whichever format reads it.
  */
 #include "collector/format/format_slots.h"
+#include "collector/format/repeated_line.h"
 #include "collector/record/syslog_header.h"
 #include "common/base/alloc.h"
 
@@ -97,11 +99,17 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct syslog_header header;
 	if (!syslog_header_parse((struct weir_span){.at = line, .length = length}, &header))
 		return format->malformed;
+	bool cut;
+	int64_t times = repeated_take(&header.message, &cut);
+	record->cut |= cut;
 	for (uint32_t slot = 0; slot < syslog->slots.count; slot++)
 		values[slot] = part_value(&header, (enum part)syslog->parts[slot]);
 	if (syslog->wants_data && header.data.at != NULL)
 		take_data(syslog, header.data, values);
-	return format_slots_finish(&syslog->slots, &syslog->options, values, record);
+	enum format_reason reason = format_slots_finish(&syslog->slots, &syslog->options, values, record);
+	if (reason == FORMAT_OK)
+		format_multiply(record, times);
+	return reason;
 }
 
 static void syslog_free(struct format *format)

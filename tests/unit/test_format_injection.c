@@ -203,6 +203,7 @@ static const char *const postfix_lines[] = {
 	POSTFIX "NOQUEUE: reject: RCPT from unknown[{A}]: 554 5.7.1 <{u}>: Relay access denied; from=<{u}> helo=<{u}>",
 	POSTFIX "warning: unknown[{A}]: SASL LOGIN authentication failed: {u}, sasl_username={u}",
 	POSTFIX "lost connection after AUTH from unknown[{A}]",
+	POSTFIX "message repeated 3 times: [ warning: unknown[{A}]: SASL LOGIN authentication failed: {u}]",
 	"2024-05-17T10:05:03Z mx postfix/dnsblog[12]: addr {A} listed by domain zen.example as 127.0.0.4",
 	"2024-05-17T10:05:03Z mx postfix/postscreen[12]: PREGREET 14 after 0.1 from [{A}]:4000: {u}",
 	"2024-05-17T10:05:03Z mx postfix/postscreen[12]: NON-SMTP COMMAND from [{A}]:4000 after CONNECT: {u}",
@@ -222,6 +223,8 @@ static const char *const postfix_pieces[] = {"unknown[" EVIL "]",
 static const char *const dovecot_lines[] = {
 	DOVECOT
 	"imap-login: Disconnected (auth failed, 3 attempts in 7 secs): user=<{u}>, method=PLAIN, rip={A}, lip=::1, TLS, session=<a>",
+	DOVECOT "message repeated 3 times: [ imap-login: Disconnected (auth failed, 3 attempts in 7 secs): user=<{u}>, "
+			"method=PLAIN, rip={A}, lip=::1, TLS, session=<a>]",
 	DOVECOT "imap-login: Login: user=<{u}>, method=PLAIN, rip={A}, lip=::1, mpid=4, session=<a>",
 	DOVECOT "auth: passwd-file({u},{A},<abc>): Password mismatch",
 	DOVECOT "auth: pam({u},{A}): unknown user",

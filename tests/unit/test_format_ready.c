@@ -556,6 +556,68 @@ static void mail(void **state)
 #undef HEAD
 }
 
+/* A line that stands for so many, with these fields. */
+static void check_repeated(struct fixture *fixture, const char *line, int64_t cost, const char *fields)
+{
+	assert_reason(fixture, line, FORMAT_OK);
+	assert_int_equal(fixture->record.cost, cost);
+	check_fields(fixture, &(struct sample){line, fields});
+}
+
+static void repeated_messages(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+#define REPEATED "message repeated 9 times: [ "
+	fixture_init(&fixture, "{\"type\": \"postfix\", \"year\": 2026}", "event ip user message service");
+	check_repeated(&fixture,
+	               "Nov 29 09:01:00 h postfix/smtpd[1]: " REPEATED
+	               "warning: unknown[192.0.2.7]: SASL LOGIN authentication failed: x]",
+	               9,
+	               "event=auth_failed|ip=192.0.2.7|service=smtpd|message=warning: unknown[192.0.2.7]: SASL LOGIN "
+	               "authentication failed: x");
+	/* What stands within a message is somebody's words, and so is what has no end. */
+	check_repeated(&fixture,
+	               "Nov 29 09:01:00 h postfix/smtpd[1]: warning: unknown[192.0.2.7]: SASL LOGIN authentication failed: "
+	               "x, sasl_username=" REPEATED "y]",
+	               1, "event=auth_failed|ip=192.0.2.7|user=" REPEATED "y]");
+	check_repeated(&fixture, "Nov 29 09:01:00 h postfix/smtpd[1]: " REPEATED "connect from unknown[192.0.2.7] x", 1,
+	               "event=|ip=");
+	check_repeated(&fixture,
+	               "Nov 29 09:01:00 h postfix/smtpd[1]: message repeated x times: [ connect from a[192.0.2.7]]", 1,
+	               "event=|ip=");
+	fixture_deinit(&fixture);
+
+	fixture_init(&fixture, "{\"type\": \"dovecot\", \"year\": 2026}", "event ip user service");
+	check_repeated(&fixture,
+	               "Nov 29 09:01:00 h dovecot: message repeated 3 times: [ imap-login: Disconnected (auth failed, 1 "
+	               "attempts in 2 secs): user=<bob>, method=PLAIN, rip=192.0.2.7, lip=192.0.2.1, session=<x>]",
+	               3, "event=auth_failed|user=bob|ip=192.0.2.7|service=imap-login");
+	check_repeated(&fixture,
+	               "Nov 29 09:01:00 h auth: " REPEATED "pam_unix(dovecot:auth): authentication failure; logname= uid=0 "
+	               "euid=0 tty=dovecot ruser=bob rhost=192.0.2.7 ]",
+	               9, "event=auth|user=bob|ip=192.0.2.7|service=auth");
+	fixture_deinit(&fixture);
+
+	fixture_init(&fixture, "\"haproxy\"", "event ip");
+	check_repeated(&fixture,
+	               "2024-05-17T10:05:03Z lb haproxy[77]: " REPEATED
+	               "Connect from 192.0.2.7:4002 to 10.0.0.1:5000 (main/HTTP)]",
+	               9, "event=Connect|ip=192.0.2.7");
+	fixture_deinit(&fixture);
+
+	/* One that rsyslog cut may end in a stranger's words. */
+	char line[1024];
+	snprintf(
+		line, sizeof line,
+		"2024-05-17T10:05:03Z h sshd[7]: message repeated 2 times: [ Failed %0*d for x from 198.51.100.77 port 1 ssh2]",
+		800 - (int)strlen(" Failed  for x from 198.51.100.77 port 1 ssh2"), 0);
+	fixture_init(&fixture, "\"sshd\"", "ip");
+	assert_reason(&fixture, line, FORMAT_LINE_TOO_LONG);
+	fixture_deinit(&fixture);
+#undef REPEATED
+}
+
 static void presets(void **state)
 {
 	(void)state;
@@ -609,9 +671,9 @@ static void presets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nginx_error),  cmocka_unit_test(haproxy), cmocka_unit_test(sshd),
-		cmocka_unit_test(apache_error), cmocka_unit_test(proxies), cmocka_unit_test(mail),
-		cmocka_unit_test(presets),
+		cmocka_unit_test(nginx_error),  cmocka_unit_test(haproxy),           cmocka_unit_test(sshd),
+		cmocka_unit_test(apache_error), cmocka_unit_test(proxies),           cmocka_unit_test(mail),
+		cmocka_unit_test(presets),      cmocka_unit_test(repeated_messages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,69 @@ static void a_cost_is_the_messages(void **state)
 	               "format.cost: belongs to the format of the message");
 }
 
+static void a_repeated_message_is_read_and_costs_as_many(void **state)
+{
+	(void)state;
+	struct fixture fixture;
+#define HEAD "2024-01-01T00:00:00Z h named[1]: "
+#define PATTERN "{\"type\": \"pattern\", \"pattern\": \"^client \\\\S+ (?<ip>[^#]+)#\\\\d+: (?<user>\\\\S+)$\"}"
+	fixture_init(&fixture, "{\"type\": \"syslog\", \"message\": " PATTERN "}", "ip user app");
+	assert_reason(&fixture, HEAD "message repeated 4 times: [ client @0x7f 192.0.2.7#53: denied]", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 4);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	assert_field(&fixture, "user", "denied");
+	assert_field(&fixture, "app", "named");
+	assert_reason(&fixture, HEAD "client @0x7f 192.0.2.7#53: denied", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 1);
+	assert_malformed(&fixture, HEAD "message repeated 4 times: [ client @0x7f 192.0.2.7#53: denied", "no match");
+	assert_malformed(&fixture, HEAD "x message repeated 4 times: [ client @0x7f 192.0.2.7#53: denied]", "no match");
+	assert_reason(&fixture, HEAD "message repeated 4 times: [ ]", FORMAT_SKIP);
+	char line[1024];
+	snprintf(line, sizeof line, HEAD "message repeated 4 times: [ client %0*d 198.51.100.77#53: denied]",
+	         800 - (int)strlen(" client  198.51.100.77#53: denied"), 0);
+	assert_reason(&fixture, line, FORMAT_LINE_TOO_LONG);
+	fixture_deinit(&fixture);
+#undef PATTERN
+
+	fixture_init(&fixture, "{\"type\": \"syslog\", \"message\": {\"type\": \"json\", \"cost\": \"n\"}}", "user");
+	assert_reason(&fixture, HEAD "message repeated 4 times: [ {\"user\":\"ann\",\"n\":3}]", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 12);
+	assert_field(&fixture, "user", "ann");
+	assert_reason(&fixture, HEAD "message repeated 4 times: [ {\"user\":\"ann\",\"n\":1099511627776}]", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, WEIR_COST_MAX);
+	fixture_deinit(&fixture);
+
+	/* A line that counts as far as it goes does so here, too. */
+	fixture_init(&fixture, "{\"type\": \"syslog\", \"message\": \"combined\"}", "ip path");
+	snprintf(line, sizeof line,
+	         HEAD "message repeated 4 times: [ 192.0.2.7 - - [01/Jan/2024:00:00:00 +0000] \"GET /%0*d]",
+	         800 - (int)strlen(" 192.0.2.7 - - [01/Jan/2024:00:00:00 +0000] \"GET /"), 0);
+	assert_reason(&fixture, line, FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 4);
+	assert_true(fixture.record.cut);
+	assert_field(&fixture, "ip", "192.0.2.7");
+	fixture_deinit(&fixture);
+
+	fixture_init(&fixture, "\"syslog\"", "app message");
+	assert_reason(&fixture, HEAD "message repeated 4 times: [ hello]", FORMAT_OK);
+	assert_int_equal(fixture.record.cost, 4);
+	assert_field(&fixture, "message", "hello");
+	fixture_deinit(&fixture);
+
+	for (int i = 0; i < 2; i++) { /* sshd's is the same behind a head as alone */
+		fixture_init(&fixture, i == 0 ? "{\"type\": \"syslog\", \"message\": \"sshd\"}" : "\"sshd\"", "ip");
+		assert_reason(
+			&fixture,
+			"2024-01-01T00:00:00Z h sshd[1]: message repeated 3 times: [ Failed password for x from 192.0.2.7 "
+			"port 5 ssh2]",
+			FORMAT_OK);
+		assert_int_equal(fixture.record.cost, 3);
+		assert_field(&fixture, "ip", "192.0.2.7");
+		fixture_deinit(&fixture);
+	}
+#undef HEAD
+}
+
 static void patterns_behind_a_head_need_no_time(void **state)
 {
 	(void)state;
@@ -148,9 +211,13 @@ static void entries_of_the_journal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_of_the_head_are_fields),        cmocka_unit_test(files_of_old_are_read_with_a_year),
-		cmocka_unit_test(messages_have_formats_of_their_own),  cmocka_unit_test(a_cost_is_the_messages),
-		cmocka_unit_test(patterns_behind_a_head_need_no_time), cmocka_unit_test(entries_of_the_journal),
+		cmocka_unit_test(parts_of_the_head_are_fields),
+		cmocka_unit_test(files_of_old_are_read_with_a_year),
+		cmocka_unit_test(messages_have_formats_of_their_own),
+		cmocka_unit_test(a_cost_is_the_messages),
+		cmocka_unit_test(patterns_behind_a_head_need_no_time),
+		cmocka_unit_test(entries_of_the_journal),
+		cmocka_unit_test(a_repeated_message_is_read_and_costs_as_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
