@@ -75,10 +75,17 @@ static void take_user(struct weir_span user, struct ready_line *ready)
 	ready->parts[USER] = user;
 }
 
+/* What sshd, or libwrap for it, writes in an address's place where it does not know it. */
+static bool is_unknown(struct weir_span host)
+{
+	return text_is(host, "UNKNOWN") || text_is(host, "unknown");
+}
+
+/* An unknown address is none: else all such clients would be one. */
 static enum ready_outcome found(struct ready_line *ready, const char *event, struct weir_span ip)
 {
 	ready->parts[EVENT] = weir_span_of(event);
-	ready->parts[IP] = ip;
+	ready->parts[IP] = is_unknown(ip) ? (struct weir_span){0} : ip;
 	return READY_OK;
 }
 
@@ -198,7 +205,7 @@ static bool take_peer(struct weir_span rest, struct weir_span *ip)
 {
 	struct weir_span number;
 	*ip = text_word(&rest);
-	return text_is_address(*ip) && text_take(&rest, "port ") && text_digits(&rest, &number) > 0 &&
+	return (text_is_address(*ip) || is_unknown(*ip)) && text_take(&rest, "port ") && text_digits(&rest, &number) > 0 &&
 	       (rest.length == 0 || rest.at[0] == ':');
 }
 
@@ -367,7 +374,7 @@ static enum ready_outcome read_change(struct weir_span text, struct ready_line *
 static enum ready_outcome read_disconnecting(struct weir_span text, struct ready_line *ready)
 {
 	enum ready_outcome changed = read_change(text, ready);
-	if (changed != READY_OK || ready->parts[IP].at != NULL)
+	if (changed != READY_OK || ready->parts[EVENT].at != NULL)
 		return changed;
 	cut_blanks(&text);
 	if (!text_cut(&text, " [preauth]") || text_ends(text, ": Too many authentication failures"))

@@ -268,6 +268,33 @@ static void sshd(void **state)
 		{HEAD "error: PAM: unknown user for illegal user bob from 192.0.2.7", "event=Failed|ip=192.0.2.7|method=pam"},
 		{HEAD "Connection closed by UNKNOWN port 65535 [preauth]", "event=|ip="},
 		{HEAD "Did not receive identification string from UNKNOWN", "event=|ip="},
+		{HEAD "Failed password for root from UNKNOWN port 65535 ssh2", "event=Failed|user=root|ip="},
+		{HEAD "Failed publickey for root from UNKNOWN port 65535 ssh2: RSA SHA256:abc", "event=Failed|user=root|ip="},
+		{HEAD "Accepted password for root from UNKNOWN port 65535 ssh2", "event=Accepted|user=root|ip="},
+		{HEAD "Invalid user a from UNKNOWN port 65535", "event=Invalid|user=a|ip="},
+		{HEAD "Invalid user a from UNKNOWN", "event=Invalid|user=a|ip="},
+		{HEAD "User a from UNKNOWN not allowed because not listed in AllowUsers", "event=Denied|user=a|ip="},
+		{HEAD "error: maximum authentication attempts exceeded for root from UNKNOWN port 65535 ssh2 [preauth]",
+	     "event=Maximum|user=root|ip="},
+		{HEAD "error: PAM: Authentication failure for root from UNKNOWN", "event=Failed|user=root|ip="},
+		{HEAD "pam_unix(sshd:auth): authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=UNKNOWN  user=a",
+	     "event=PAM|user=a|ip="},
+		{HEAD "Received disconnect from UNKNOWN port 65535:3: x [preauth]", "event=Failed|ip="},
+		{HEAD "Disconnected from invalid user a UNKNOWN port 65535 [preauth]", "ip="},
+		{HEAD "Disconnecting invalid user a UNKNOWN port 65535: Packet corrupt [preauth]", "ip="},
+		{HEAD "Disconnecting invalid user a UNKNOWN port 65535: Change of username or service not allowed: "
+	          "(a,ssh-connection) -> (b,ssh-connection) [preauth]",
+	     "ip="},
+		{HEAD "Bad protocol version identification 'x' from UNKNOWN port 65535", "event=Preauth|ip="},
+		{HEAD "banner exchange: Connection from UNKNOWN port 65535: invalid format", "ip="},
+		{HEAD "Unable to negotiate with UNKNOWN port 65535: no matching cipher found. Their offer: x", "ip="},
+		{HEAD "ROOT LOGIN REFUSED FROM UNKNOWN port 65535", "ip="},
+		{HEAD "refused connect from unknown (unknown)", "event=Denied|ip="},
+		/* A place in a user's name does not serve instead. */
+		{HEAD "Connection from invalid user a 198.51.100.77 port 1: UNKNOWN port 65535 timed out [preauth]", "ip="},
+		{HEAD "Connection closed by invalid user a 198.51.100.77 port 1 UNKNOWN port 65535 [preauth]", "ip="},
+		/* A user may have that name. */
+		{HEAD "Failed password for UNKNOWN from 192.0.2.7 port 5 ssh2", "event=Failed|user=UNKNOWN|ip=192.0.2.7"},
 		/* Heads of other systems. */
 		{"Jun 14 15:16:01 h sshd(pam_unix)[99]: authentication failure; logname= uid=0 euid=0 tty=NODEVssh ruser= "
 	     "rhost=192.0.2.7 ",
@@ -321,6 +348,10 @@ static void sshd(void **state)
 	assert_reason(&fixture,
 	              HEAD "Disconnecting invalid user x 198.51.100.77 port 1: Change of username or service not allowed: "
 	                   "(x, 192.0.2.7 port 5: Packet corrupt [preauth]",
+	              FORMAT_AMBIGUOUS);
+	assert_reason(&fixture,
+	              HEAD
+	              "Disconnecting invalid user a 198.51.100.77 port 1: b UNKNOWN port 65535: Packet corrupt [preauth]",
 	              FORMAT_AMBIGUOUS);
 	assert_reason(&fixture, HEAD "Failed password for x from 192.0.2.7 port 20 ssh1: from 198.51.100.77",
 	              FORMAT_AMBIGUOUS);
@@ -484,6 +515,9 @@ static void mail(void **state)
 		{HEAD "warning: valid: hostname a.example verification failed", "event=|ip="},
 		{"2024-05-17T10:05:03+00:00 mx postfix/dnsblog[12]: addr 192.0.2.7 listed by domain zen.example as 127.0.0.4",
 	     "event=listed|ip=192.0.2.7|client=|service=dnsblog"},
+		/* Postfix does not know the address. */
+		{HEAD "connect from unknown[unknown]", "event=|ip=|client="},
+		{HEAD "warning: unknown[unknown]: SASL LOGIN authentication failed: x", "event=|ip=|client="},
 		{HEAD "addr x listed by domain zen.example as 127.0.0.4", "event=|ip="},
 		{HEAD "bare <LF> received after DATA from unknown[192.0.2.7]", "event=no_smtp|ip=192.0.2.7"},
 		{"2024-05-17T10:05:03+00:00 mx postfix/submission/smtpd[12]: connect from unknown[192.0.2.7]",
@@ -516,6 +550,11 @@ static void mail(void **state)
 	     "user=bob|ip=192.0.2.7"},
 		{"2024-05-17 10:05:03 imap-login: Info: Disconnected (auth failed, 1 attempts): user=<x>, method=PLAIN, rip=192.0.2.7, lip=::1",
 	     "event=auth_failed|ip=192.0.2.7"},
+		{HEAD "imap-login: Disconnected (auth failed, 1 attempts): user=<x>, method=PLAIN, rip=unknown, lip=::1",
+	     "ip="},
+		{HEAD "auth: pam_unix(dovecot:auth): authentication failure; logname= uid=0 euid=0 tty=dovecot ruser=bob "
+	          "rhost=UNKNOWN",
+	     "ip="},
 		{HEAD "master: Dovecot v2.3 starting up", "event=|ip=|service=master"},
 		{HEAD "auth(a@b,192.0.2.7,sasl:login)<CvN>: sql: Password mismatch",
 	     "service=auth|event=auth|user=a@b|ip=192.0.2.7"},
