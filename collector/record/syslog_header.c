@@ -146,6 +146,8 @@ static bool parse_modern(struct cursor cursor, struct syslog_header *header)
 		return false;
 	if (cursor.at < cursor.end && !take(&cursor, ' '))
 		return false;
+	/* rsyslog writes a message that it got in the old manner with the blank before it, which is no part of it. */
+	(void)take(&cursor, ' ');
 	if (cursor.end - cursor.at >= 3 && memcmp(cursor.at, mark, sizeof mark) == 0)
 		cursor.at += 3;
 	header->message = rest_of(&cursor);

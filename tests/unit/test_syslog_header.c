@@ -55,6 +55,9 @@ static void heads_of_rfc_5424(void **state)
 	assert_string_equal(
 		parts_of("<165>1 2003-08-24T05:14:15.000003-07:00 192.0.2.1 myproc 8710 - - \xef\xbb\xbf%% It's"),
 		"modern 165|2003-08-24T05:14:15.000003-07:00|192.0.2.1|myproc|8710|~|~|%% It's");
+	assert_string_equal(
+		parts_of("<85>1 2026-11-29T09:01:00+00:00 h sshd 7 - -  Failed password for root from 192.0.2.7 port 1 ssh2"),
+		"modern 85|2026-11-29T09:01:00+00:00|h|sshd|7|~|~|Failed password for root from 192.0.2.7 port 1 ssh2");
 	assert_string_equal(parts_of("<0>1 - - - - - - "), "modern 0|~|~|~|~|~|~|");
 	assert_string_equal(parts_of("<191>1 - - - - - -"), "modern 191|~|~|~|~|~|~|");
 	assert_string_equal(parts_of("<13>1 - h a p m [x@1 k=\"a \\\"]\\\\ b\" l=\"\"][y] text [z]"),
