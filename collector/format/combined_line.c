@@ -73,48 +73,6 @@ static bool is_absent(struct weir_span word)
 	return word.length == 1 && word.at[0] == '-';
 }
 
-/*
- * The client and the ident, and the virtual host if there is one: a word before an address, or a name with its port, and
- * an ident of "-" behind the client. A stranger may write the host, and an ident: without that he could put an address
- * where the client stands. In other heads the first word may look like a host's name ("May 17 10:05:03 web nginx: ...");
- * then more than a user stands before the time.
- */
-static bool take_client(const char **at, const char *end, struct combined_line *line, bool *may_be_head)
-{
-	struct weir_span first, second, third;
-	*may_be_head = false;
-	line->parts[COMBINED_HOST] = (struct weir_span){0};
-	if (!take_word(at, end, &first) || !take_word(at, end, &second))
-		return false;
-	struct weir_span host = without_port(first);
-	bool port = host.length < first.length && is_name(host) && !is_address(first);
-	const char *behind = *at;
-	if (port || is_address(second)) {
-		if (take_word(&behind, end, &third) && is_absent(third) && behind < end && *behind != '[') {
-			*at = behind;
-			line->parts[COMBINED_HOST] = host;
-			line->parts[COMBINED_IP] = second;
-			line->parts[COMBINED_IDENT] = third;
-			return combined_line_client(second);
-		}
-		if (!is_address(first))
-			return false;
-	}
-	line->parts[COMBINED_IP] = first;
-	line->parts[COMBINED_IDENT] = second;
-	*may_be_head = !is_absent(second) && !is_address(first);
-	return combined_line_client(first);
-}
-
-/* Whether what stands between the client and the time begins with another client: one of the two was a stranger's. */
-static bool has_two_clients(const struct combined_line *line)
-{
-	struct weir_span user = line->parts[COMBINED_USER], word;
-	const char *at = user.at;
-	return line->parts[COMBINED_HOST].at != NULL && user.length > 0 && take_word(&at, user.at + user.length, &word) &&
-	       is_address(word);
-}
-
 /* The last " [" before a place; NULL: none is there. */
 static const char *bracket_before(const char *at, const char *place)
 {
@@ -149,6 +107,54 @@ static const char *time_end(const char *at, const char *end)
 		first = first == NULL && open != NULL ? close : first;
 	}
 	return first;
+}
+
+/* Whether a user stands before the time: whose name may begin with a bracket. */
+static bool has_user(const char *at, const char *end)
+{
+	if (at < end && *at != '[')
+		return true;
+	const char *close = time_end(at, end);
+	return close != NULL && bracket_before(at, close) != NULL;
+}
+
+/* A list of clients, as of X-Forwarded-For, is no client, and what it ends with is not behind a virtual host. */
+static bool begins_list(struct weir_span word)
+{
+	return word.at[word.length - 1] == ',' && is_address(between(word.at, word.at + word.length - 1));
+}
+
+/*
+ * The client and the ident, and the virtual host if there is one: a word before an address, or a name with its port, and
+ * an ident of "-" behind the client. A stranger may write an ident, and a user, which may look like a second head: so what
+ * stands first counts, as servers refuse a host with a blank. In other heads the first word may look like a host's name
+ * ("May 17 10:05:03 web nginx: ..."); then more than a user stands before the time.
+ */
+static bool take_client(const char **at, const char *end, struct combined_line *line, bool *may_be_head)
+{
+	struct weir_span first, second, third;
+	*may_be_head = false;
+	line->parts[COMBINED_HOST] = (struct weir_span){0};
+	if (!take_word(at, end, &first) || !take_word(at, end, &second))
+		return false;
+	struct weir_span host = without_port(first);
+	bool port = host.length < first.length && is_name(host) && !is_address(first);
+	const char *behind = *at;
+	if (port || is_address(second)) {
+		if (take_word(&behind, end, &third) && is_absent(third) && (port || has_user(behind, end))) {
+			*at = behind;
+			line->parts[COMBINED_HOST] = host;
+			line->parts[COMBINED_IP] = second;
+			line->parts[COMBINED_IDENT] = third;
+			return combined_line_client(second) && !begins_list(first);
+		}
+		if (!is_address(first))
+			return false;
+	}
+	line->parts[COMBINED_IP] = first;
+	line->parts[COMBINED_IDENT] = second;
+	*may_be_head = !is_absent(second) && !is_address(first);
+	return combined_line_client(first);
 }
 
 /* user SP "[" time "]" and what follows up to and with a quote; to the end where there is none. */
@@ -325,7 +331,7 @@ bool combined_line_split(struct weir_span text, struct combined_line *line)
 	if (!take_client(&at, end, line, &may_be_head) || !take_user_and_time(&at, end, line))
 		return false;
 	struct weir_span user = line->parts[COMBINED_USER];
-	if (has_two_clients(line) || (may_be_head && user.length > 0 && memchr(user.at, ' ', user.length) != NULL))
+	if (may_be_head && user.length > 0 && memchr(user.at, ' ', user.length) != NULL)
 		return false;
 	at = combined_line_request(at, end, line);
 	at = take_status_and_bytes(at, end, line);

@@ -114,6 +114,26 @@ static void a_virtual_host_stands_before_the_client(void **state)
 	assert_head(&fixture, "203.0.113.7 - x [z] \"GET /b", "203.0.113.7", NULL);
 	assert_head(&fixture, "client.example.net - John Q. Public", "client.example.net", NULL);
 	assert_int_equal(fixture.record.ip, WEIR_RECORD_IP_WORD);
+	static const char *const users[] = {"[x",
+	                                    "[x]",
+	                                    "[",
+	                                    "198.51.100.1",
+	                                    "198.51.100.1 -",
+	                                    "::1 -",
+	                                    "[::1]:80 - a",
+	                                    "198.51.100.1 - x",
+	                                    "a 198.51.100.1 - x",
+	                                    "- -",
+	                                    "www.example.com:80 198.51.100.1 - -",
+	                                    "[17/May/2015:10:05:04 +0000] \\\"GET /b HTTP/1.1\\\" 200 5"};
+	static const char *const before[] = {"", "www.example.com ", "www.example.com:443 ", "198.51.100.9 "};
+	for (size_t i = 0; i < sizeof users / sizeof users[0]; i++)
+		for (size_t k = 0; k < sizeof before / sizeof before[0]; k++) {
+			char head[160];
+			snprintf(head, sizeof head, "%s203.0.113.7 - %s", before[k], users[i]);
+			assert_head(&fixture, head, "203.0.113.7", k == 0 ? NULL : k == 3 ? "198.51.100.9" : "www.example.com");
+			assert_field(&fixture, "user", strcmp(users[i], "-") == 0 ? NULL : users[i]);
+		}
 	fixture_deinit(&fixture);
 }
 
@@ -133,7 +153,10 @@ static void other_heads_are_malformed(void **state)
 		/* hosts that a stranger asked for */
 		"x 198.51.100.1 203.0.113.7 - -",
 		"x:80 198.51.100.1 203.0.113.7 - -",
-		"x 198.51.100.1 - 203.0.113.7 - -",
+		/* lists of clients, which client_ip can read where they stand in a field of their own */
+		"203.0.113.7, 198.51.100.1 - -",
+		"203.0.113.7, 198.51.100.1, 198.51.100.2 - -",
+		"203.0.113.7,198.51.100.1 - -",
 	};
 	struct fixture fixture;
 	fixture_init(&fixture, "\"combined\"", every_field);
