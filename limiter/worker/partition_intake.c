@@ -84,11 +84,16 @@ static void log_ahead(const struct partition *partition, const struct lane_resul
 		(unsigned long long)result->offset);
 }
 
-/* Two collectors have one identity. */
+/*
+ * Two collectors have one identity. Not where nobody else can write the log: there it is one that ended again and again, and
+ * read again what it had not saved.
+ */
 static void note_shared(const struct partition *partition, const struct lane_result *result)
 {
 	struct worker_core *core = partition->tools->core;
 	char source[SOURCE_WORDS_BYTES];
+	if (core->options.standalone)
+		return;
 	weir_counter_add(&core->stats.shared, 1);
 	weir_notice_log(
 		&core->shared, core->options.log, WEIR_LOG_WARNING, "limiter",
