@@ -97,13 +97,57 @@ json_t *format_shape(void)
 	return weir_shape_either(json_pack("{s:o}", "enum", names), weir_shape_one_of(objects));
 }
 
-enum weir_status format_new(const struct weir_json *config, const struct weir_field_table *fields,
-                            struct format **format, struct weir_error *error)
+/* Without it every record would cost 1, or every client be the proxy, and no line would show that. */
+static enum weir_status check_had(const struct format *format, int field, const struct weir_json *at,
+                                  struct weir_error *error)
+{
+	char known[WEIR_ERROR_TEXT_BYTES / 2];
+	const char *name = json_string_value(at->value);
+	if (field < 0 || format->lacks == NULL || !format->lacks(format, (uint32_t)field))
+		return WEIR_OK;
+	if (format->names == NULL)
+		return weir_json_fail(at, error,
+		                      "no line of this format has the field \"%.80s\": name it in its \"pattern\", \"columns\" "
+		                      "or \"fields\"",
+		                      name);
+	weir_list_names(format->names, "\"", known, sizeof known);
+	return weir_json_fail(at, error, "no line of this format has the field \"%.80s\"; known: %s", name, known);
+}
+
+static enum weir_status check_needs(const struct format *format, const struct weir_json *config,
+                                    struct weir_error *error)
+{
+	struct weir_json cost = weir_json_member(config, "cost"), client_ip = weir_json_member(config, "client_ip");
+	struct weir_json header = weir_json_member(&client_ip, "header");
+	enum weir_status status = check_had(format, format->cost, &cost, error);
+	if (status == WEIR_OK && format->client_ip != NULL)
+		status = check_had(format, weir_client_ip_header(format->client_ip), &header, error);
+	return status;
+}
+
+/* @param inside  whether a head stood before the lines */
+static enum weir_status create(const struct weir_json *config, bool inside, const struct weir_field_table *fields,
+                               struct format **format, struct weir_error *error)
 {
 	const struct format_kind *kind;
 	enum weir_status status = find_kind(config, &kind, error);
 	if (status == WEIR_OK)
-		status = kind->create(config, kind, fields, format, error);
+		status = (inside && kind->create_inside != NULL ? kind->create_inside : kind->create)(config, kind, fields,
+		                                                                                      format, error);
+	if (status != WEIR_OK)
+		return status;
+	status = check_needs(*format, config, error);
+	if (status != WEIR_OK) {
+		format_free(*format);
+		*format = NULL;
+	}
+	return status;
+}
+
+enum weir_status format_new(const struct weir_json *config, const struct weir_field_table *fields,
+                            struct format **format, struct weir_error *error)
+{
+	enum weir_status status = create(config, false, fields, format, error);
 	if (status != WEIR_OK || (*format)->missing_time == NULL)
 		return status;
 	struct weir_json at = weir_json_member(config, "pattern");
@@ -116,11 +160,7 @@ enum weir_status format_new(const struct weir_json *config, const struct weir_fi
 enum weir_status format_new_inside(const struct weir_json *config, const struct weir_field_table *fields,
                                    struct format **format, struct weir_error *error)
 {
-	const struct format_kind *kind;
-	enum weir_status status = find_kind(config, &kind, error);
-	if (status != WEIR_OK)
-		return status;
-	return (kind->create_inside != NULL ? kind->create_inside : kind->create)(config, kind, fields, format, error);
+	return create(config, true, fields, format, error);
 }
 
 enum weir_status format_new_behind(const char *head, const struct weir_json *config,

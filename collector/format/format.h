@@ -43,11 +43,13 @@ struct format {
 	struct weir_span (*header)(const struct format *format);
 	struct weir_span (*unfinished)(struct format *format); /* see format_unfinished(); NULL: each line ends itself */
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
-	struct format *inner;                                       /* of the message after a head; NULL: there is none */
-	struct weir_client_ip *client_ip;                           /* owned; NULL: the ip stays as the line has it */
-	enum format_reason malformed; /* what parse() gives for a line that is not of this format */
-	uint64_t unmatched;           /* lines that are not of this format, and were skipped as its options say */
-	struct time_reader *time;     /* its own: who knows a time for lines that have none says so there */
+	const char *const *names; /* of all that its lines have, NULL-terminated; NULL: its options or the log name them */
+	struct format *inner;     /* of the message after a head; NULL: there is none */
+	struct weir_client_ip *client_ip; /* owned; NULL: the ip stays as the line has it */
+	int cost;                         /* the field with a record's cost, or -1 */
+	enum format_reason malformed;     /* what parse() gives for a line that is not of this format */
+	uint64_t unmatched;               /* lines that are not of this format, and were skipped as its options say */
+	struct time_reader *time;         /* its own: who knows a time for lines that have none says so there */
 	/* The group that a pattern lacks for the time: it serves only after a head that has one. NULL: none is missing. */
 	const char *missing_time;
 	/* Set before a line that lacks its end, as it is above the limit. A format that takes no such lines is not asked. */
@@ -68,7 +70,8 @@ struct format {
 /**
  * Creates a format from its configuration: a name, or an object with "type".
  *
- * @param config  errors name its place in the configuration (weir_json_fail)
+ * @param config  errors name its place in the configuration (weir_json_fail); a cost or a header of "client_ip" that no
+ *                line can have is one
  * @param fields  what the zones want; copied, with the fields that only this format needs (cost, client_ip) added
  *                after them
  * @param format  returned: format_free()

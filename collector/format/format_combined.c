@@ -7,6 +7,7 @@
 #include "collector/format/combined_usual.h"
 #include "common/base/alloc.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,20 +47,21 @@ static void combined_free(struct format *format)
 	free(combined);
 }
 
+static const char *const part_names[] = {"host",   "ip",    "ident",   "user",  "method", "path", "target",
+                                         "status", "bytes", "referer", "agent", "xff",    NULL};
+
 /* COMBINED_PARTS: no part is called so. */
 static enum combined_part part_of(const char *name)
 {
-	static const char *const names[COMBINED_PARTS] = {
-		[COMBINED_IP] = "ip",         [COMBINED_IDENT] = "ident",   [COMBINED_USER] = "user",
-		[COMBINED_TIME] = "",         [COMBINED_METHOD] = "method", [COMBINED_TARGET] = "target",
-		[COMBINED_STATUS] = "status", [COMBINED_BYTES] = "bytes",   [COMBINED_REFERER] = "referer",
-		[COMBINED_AGENT] = "agent",   [COMBINED_XFF] = "xff",       [COMBINED_HOST] = "host",
-		[COMBINED_PATH] = "path",
-	};
-	enum combined_part part = 0;
-	while (part < COMBINED_PARTS && strcmp(names[part], name) != 0)
-		part++;
-	return part;
+	static const enum combined_part parts[] = {COMBINED_HOST,   COMBINED_IP,      COMBINED_IDENT,  COMBINED_USER,
+	                                           COMBINED_METHOD, COMBINED_PATH,    COMBINED_TARGET, COMBINED_STATUS,
+	                                           COMBINED_BYTES,  COMBINED_REFERER, COMBINED_AGENT,  COMBINED_XFF,
+	                                           COMBINED_PARTS};
+	static_assert(sizeof parts / sizeof *parts == sizeof part_names / sizeof *part_names, "each part has its name");
+	size_t place = 0;
+	while (part_names[place] != NULL && strcmp(part_names[place], name) != 0)
+		place++;
+	return parts[place];
 }
 
 static bool lacks(const struct format *format, uint32_t field)
@@ -80,6 +82,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	combined->last_time_ms = -1;
 	combined->format.free = combined_free;
 	combined->format.lacks = lacks;
+	combined->format.names = part_names;
 	combined->format.takes_cut = true;
 	combined->format.escapes = true;
 	enum weir_status status = format_options_init(&combined->options, config, fields, kind, &combined->format, error);

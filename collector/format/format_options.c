@@ -274,6 +274,7 @@ enum weir_status format_options_init(struct format_options *options, const struc
 	format->malformed = format_malformed(kind);
 	format->time = &options->time;
 	format->target = -1;
+	format->cost = -1;
 	copy_table(&options->fields, fields);
 	if ((kind->takes & FORMAT_NEEDS_IP) != 0)
 		options->fields.wanted |= UINT64_C(1) << WEIR_FIELD_IP;
@@ -284,6 +285,7 @@ enum weir_status format_options_init(struct format_options *options, const struc
 		return status;
 	if ((status = read_cost(options, config, error)) != WEIR_OK)
 		return status;
+	format->cost = options->cost_field;
 	struct weir_json at = weir_json_member(config, "client_ip");
 	if ((status = weir_client_ip_new(&at, &options->fields, &format->client_ip, error)) != WEIR_OK)
 		return status;

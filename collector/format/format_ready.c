@@ -74,7 +74,8 @@ static enum weir_status create(const struct weir_json *config, const struct form
                                struct format **format, struct weir_error *error)
 {
 	struct format_ready *ready = weir_alloc(1, sizeof *ready);
-	ready->format = (struct format){.parse = parse, .free = ready_free, .lacks = lacks};
+	ready->format =
+		(struct format){.parse = parse, .free = ready_free, .lacks = lacks, .names = kind->reader->parts + 1};
 	ready->read = read;
 	enum weir_status status = format_options_init(&ready->options, config, fields, kind, &ready->format, error);
 	if (status != WEIR_OK) {

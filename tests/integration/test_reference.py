@@ -46,7 +46,7 @@ RICH = {
     "sources": [
         {"type": "file", "name": "web", "path": ["/nonexistent/a*.log"], "exclude": "*.gz", "olddir": "old", "follow": True,
          "start": "end", "line_max": "8KiB",
-         "format": {"type": "delimited", "separator": "|", "quote": "'", "header": False, "columns": ["time", "ip"],
+         "format": {"type": "delimited", "separator": "|", "quote": "'", "header": False, "columns": ["date", "clock", "client", "bytes", "xff"],
                     "time": ["date", "clock"], "unit": "ms", "time_zone": "UTC", "year": 2024,
                     "fields": {"ip": "client"}, "cost": "bytes",
                     "client_ip": {"header": "xff", "trusted": ["10.0.0.0/8"]}}},

@@ -163,6 +163,48 @@ static void options(void **state)
 	assert_refused("{\"type\": \"json\", \"client_ip\": {\"headr\": \"xff\"}}", "did you mean \"header\"");
 }
 
+/* A header that no line has would make the proxy of everybody: what the format has is said, or where to name it. */
+static void a_header_that_no_line_has(void **state)
+{
+	(void)state;
+#define BEHIND(options, header) \
+	"{" options ", \"client_ip\": {\"header\": \"" header "\", \"trusted\": [\"10.0.0.0/8\"]}}"
+	static const struct {
+		const char *config, *said;
+	} refused[] = {
+		{BEHIND("\"type\": \"combined\"", "x-forwarded-for"),
+	     "format.client_ip.header: no line of this format has the field \"x-forwarded-for\"; known: \"host\", \"ip\", "},
+		{BEHIND("\"type\": \"common\"", "XFF"), "\"agent\", \"xff\""},
+		{BEHIND("\"type\": \"squid\"", "xff"), "known: \"duration\", \"ip\", "},
+		{BEHIND("\"type\": \"pattern\", \"pattern\": \"(?<time>.*) (?<ip>.*)\"", "xff"), "name it in its \"pattern\""},
+		{BEHIND("\"type\": \"delimited\", \"header\": false, \"columns\": [\"time\", \"ip\"]", "xff"), "\"columns\""},
+		{"{\"type\": \"syslog\", \"message\": " BEHIND("\"type\": \"combined\"", "app") "}",
+	     "format.message.client_ip.header: no line"},
+		{"{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": " BEHIND("\"type\": \"combined\"", "x") "}",
+	     "format.message.client_ip.header: no line"},
+		{"{\"type\": \"combined\", \"cost\": \"byts\"}", "format.cost: no line of this format has the field \"byts\""},
+	};
+	static const char *const taken[] = {
+		BEHIND("\"type\": \"combined\"", "xff"),
+		BEHIND("\"type\": \"combined\"", "ip"), /* a list itself */
+		BEHIND("\"type\": \"squid\", \"fields\": {\"xff\": \"user\"}", "xff"),
+		BEHIND("\"type\": \"pattern\", \"pattern\": \"(?<time>.*) (?<xff>.*)\"", "xff"),
+		BEHIND("\"type\": \"delimited\", \"header\": false, \"columns\": [\"time\", \"xff\"]", "xff"),
+		BEHIND("\"type\": \"delimited\"", "xff"),
+		BEHIND("\"type\": \"json\"", "x-forwarded-for"),
+		BEHIND("\"type\": \"w3c\"", "x-forwarded-for"),
+		"{\"type\": \"combined\", \"cost\": \"bytes\"}",
+	};
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		assert_refused(refused[i].config, refused[i].said);
+	for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+		struct fixture made;
+		fixture_init(&made, taken[i], "ip");
+		fixture_deinit(&made);
+	}
+#undef BEHIND
+}
+
 static int init(void **state)
 {
 	(void)state;
@@ -195,6 +237,7 @@ int main(void)
 		cmocka_unit_test(brackets_and_ports_are_taken_off),
 		cmocka_unit_test(a_socket_of_the_machine),
 		cmocka_unit_test(options),
+		cmocka_unit_test(a_header_that_no_line_has),
 	};
 	return cmocka_run_group_tests(tests, init, deinit);
 }
