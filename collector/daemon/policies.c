@@ -67,39 +67,16 @@ void policies_free(struct policies *policies)
 	free(policies);
 }
 
-static void log_lack(void *context, const struct weir_zone *zone, const char *field, enum inputs_use use)
-{
-	const struct weir_log *log = ((const struct policies *)context)->log;
-	switch (use) {
-	case INPUTS_MATCHES:
-		weir_log(log, WEIR_LOG_WARNING, "policy",
-		         "zone \"%s\" never matches here: no source of this collector provides the field \"%s\"", zone->name,
-		         field);
-		break;
-	case INPUTS_KEEPS:
-		weir_log(log, WEIR_LOG_WARNING, "policy",
-		         "zone \"%s\", history: no source of this collector provides the field \"%s\", so none is kept from "
-		         "here",
-		         zone->name, field);
-		break;
-	case INPUTS_VERIFIES:
-		weir_log(log, WEIR_LOG_WARNING, "policy",
-		         "zone \"%s\", exempt: no source of this collector provides the field \"%s\", so no robot is exempt as "
-		         "verified here",
-		         zone->name, field);
-		break;
-	}
-}
-
 /* Whether the sources can be matched by it. */
 static bool usable(struct policies *policies, const struct weir_policy *policy)
 {
 	struct weir_error error;
+	struct policy_doubts_log to = {.log = policies->log, .policy = policy};
 	enum weir_status status = inputs_check_policy(policies->config, policy, policies->lists, &error);
 	if (status == WEIR_OK)
-		status = inputs_each_lack(policies->config, policy, policies->lists, log_lack, policies, &error);
+		status = inputs_each_lack(policies->config, policy, policies->lists, policy_doubt_log, &to, &error);
 	if (status == WEIR_OK) {
-		policy_doubts_log(policy, NULL, policies->lists, policies->log);
+		policy_doubts(policy, NULL, policies->lists, policy_doubt_log, &to);
 		return true;
 	}
 	weir_log(

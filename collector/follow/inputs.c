@@ -262,10 +262,9 @@ enum weir_status inputs_reader(struct inputs *inputs, size_t place, struct sourc
 	*reader = weir_alloc(1, sizeof **reader);
 	record_reader_init(*reader, stream, format, inputs->dead);
 	struct weir_json source = weir_json_element(&inputs->config->sources, place);
-	struct weir_json name = weir_json_member(&source, "name");
 	const struct source_ops *kind = source_kind(&source);
 	(*reader)->by_name = kind != NULL && kind->own_name != NULL;
-	(*reader)->source_name = (*reader)->by_name ? kind->own_name : json_string_value(name.value);
+	(*reader)->source_name = source_zones_name(&source);
 	take_count(inputs, *reader);
 	stream->context = *reader;
 	return WEIR_OK;

@@ -9,6 +9,7 @@
 #define COLLECTOR_INPUTS_H
 
 #include "collector/follow/merge.h"
+#include "collector/follow/policy_doubts.h"
 #include "collector/follow/record_reader.h"
 #include "collector/source/source.h"
 #include "common/config/config.h"
@@ -92,23 +93,14 @@ WEIR_MUST_USE enum weir_status inputs_check_policy(const struct weir_config *con
 WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, const struct weir_field_table *fields,
                                              size_t place, struct format **format, struct weir_error *error);
 
-/* What a zone asks a field for. */
-enum inputs_use {
-	INPUTS_MATCHES,  /* its key or match: no record can ever match it */
-	INPUTS_KEEPS,    /* its history */
-	INPUTS_VERIFIES, /* the user agents of robots that are exempt: none is */
-};
-
-/** Called with a field that the sources lack. */
-typedef void inputs_lack(void *context, const struct weir_zone *zone, const char *field, enum inputs_use use);
-
 /**
- * Calls for each zone of a policy that no source can match, as every source's format lacks a field of the zone's key or
- * match; else for each field of its history, and for that of robots' agents, that every format lacks. In a cluster other collectors may have it. Opens
- * nothing.
+ * Tells of each zone of a policy that no source can match, as every format of its sources lacks a field of the zone's key
+ * or match (the member is NULL then); else of what it asks in vain of fields that they all lack: "not", its history, the
+ * user agents of robots that are exempt. Nothing is told without a source, of a zone that checks can be in, and of what
+ * no configuration can say, as JSON has any field. Opens nothing.
  */
 WEIR_MUST_USE enum weir_status inputs_each_lack(const struct weir_config *config, const struct weir_policy *policy,
-                                                struct weir_exempt_lists *lists, inputs_lack *call, void *context,
+                                                struct weir_exempt_lists *lists, policy_doubt *tell, void *context,
                                                 struct weir_error *error);
 
 /** The streams of sources[place]. @return how many; 0 if it is not open */

@@ -362,9 +362,8 @@ static void doubt_exempt(struct teller *teller, struct weir_exempt_lists *lists)
 static bool has_source(const struct weir_config *config, const char *sought)
 {
 	for (size_t i = 0; i < config->source_count; i++) {
-		struct weir_json source = weir_json_element(&config->sources, i), name = weir_json_member(&source, "name");
-		const struct source_ops *kind = source_kind(&source);
-		const char *known = kind != NULL && kind->own_name != NULL ? kind->own_name : json_string_value(name.value);
+		struct weir_json source = weir_json_element(&config->sources, i);
+		const char *known = source_zones_name(&source);
 		if (known != NULL && strcmp(known, sought) == 0)
 			return true;
 	}
@@ -501,22 +500,10 @@ void policy_doubts(const struct weir_policy *policy, const struct weir_config *c
 	}
 }
 
-struct logger {
-	const struct weir_log *log;
-	const struct weir_policy *policy;
-};
-
-/* A policy_doubt. */
-static void log_doubt(void *context, uint32_t zone, const char *member, const char *words)
+void policy_doubt_log(void *context, uint32_t zone, const char *member, const char *words)
 {
-	const struct logger *logger = context;
-	weir_log(logger->log, WEIR_LOG_WARNING, "policy", "zone \"%s\", %s: %s", logger->policy->zones[zone].name, member,
-	         words);
-}
-
-void policy_doubts_log(const struct weir_policy *policy, const struct weir_config *config,
-                       struct weir_exempt_lists *lists, const struct weir_log *log)
-{
-	struct logger logger = {log, policy};
-	policy_doubts(policy, config, lists, log_doubt, &logger);
+	const struct policy_doubts_log *to = context;
+	weir_log(to->log, WEIR_LOG_WARNING, "policy", "%s%szone \"%s\"%s%s%s %s", to->file != NULL ? to->file : "",
+	         to->file != NULL ? ": " : "", to->policy->zones[zone].name, member != NULL ? ", " : "",
+	         member != NULL ? member : "", member != NULL ? ":" : "", words);
 }

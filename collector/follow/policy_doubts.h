@@ -13,7 +13,7 @@
  * Told of one doubt.
  *
  * @param zone    its place in the policy
- * @param member  where in the zone: "exempt", "match.path", "limits[0].done.method"
+ * @param member  where in the zone: "exempt", "match.path", "limits[0].done.method"; NULL: it is of the zone as a whole
  * @param words   what is to be doubted, and what helps
  */
 typedef void policy_doubt(void *context, uint32_t zone, const char *member, const char *words);
@@ -27,9 +27,15 @@ typedef void policy_doubt(void *context, uint32_t zone, const char *member, cons
 void policy_doubts(const struct weir_policy *policy, const struct weir_config *config, struct weir_exempt_lists *lists,
                    policy_doubt *tell, void *context);
 
-/** The same, as warnings in the log. */
-void policy_doubts_log(const struct weir_policy *policy, const struct weir_config *config,
-                       struct weir_exempt_lists *lists, const struct weir_log *log);
+/* Of which policy doubts are logged. */
+struct policy_doubts_log {
+	const struct weir_log *log;
+	const struct weir_policy *policy;
+	const char *file; /* of the policy, for the words where there are several; NULL: there is one */
+};
+
+/** A policy_doubt that is a warning in the log. @param context  a struct policy_doubts_log */
+void policy_doubt_log(void *context, uint32_t zone, const char *member, const char *words);
 
 enum { DOUBTS_TOLD = 8 };
 

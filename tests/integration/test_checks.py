@@ -310,12 +310,12 @@ def test_an_empty_password_is_none(place):
 
 
 def test_a_zone_of_checks_alone_needs_no_source(place):
-    """Whether log lines have its fields is of no matter."""
+    """Whether log lines have its fields is of no matter, as long as checks can be in it."""
     limits = [sliding(10, "1m")]
-    for feed, told in (("check", False), ("both", True)):
+    for feed in ("check", "both"):
         weir, _ = started(place, [zone("site", limits, key=["order"], feed=feed)],
                           sources=[source(place.write("log", ""), format="combined")])
-        assert ('zone "site" never matches' in weir.said()) == told, weir.said()
+        assert "never matches" not in weir.said(), weir.said()
         assert weir.stop() == 0, weir.said()
 
 

@@ -329,6 +329,39 @@ def test_doubts_are_said_by_a_check_and_by_a_run(place):
         assert f'zone "site", {member}: {words_}' in done.said().replace('\\"', '"'), (member, words_, done.said())
 
 
+def test_a_zone_that_no_source_can_match_is_said(place):
+    """By the words of a run, and only where the sources are known and nobody asks."""
+    limits, login = [sliding(5, "1m")], {"path": ["/login"]}
+    log = source(place.write("access.log", ""), format="combined", name="web")
+    auth = source(place.write("auth.log", ""), format="sshd", name="ssh")
+    lacks = 'never matches: no source provides the field "%s"'
+    listen = {"resp": "127.0.0.1:0"}
+    for members, sources, more, expected in (
+            ({"key": ("IP",)}, [log], {}, {"zones[0]": lacks % "IP"}),
+            ({"key": ("country",)}, [log, auth], {}, {"zones[0]": lacks % "country"}),
+            ({"match": {"agnt": ["x"]}}, [log], {}, {"zones[0]": lacks % "agnt"}),
+            ({"match": {"methode": ["POST"]}}, [log], {}, {"zones[0]": lacks % "methode"}),
+            ({"match": {"event": ["Failed"], **login}}, [auth], {}, {"zones[0]": lacks % "path"}),
+            ({"match": login, "sources": ["ssh"]}, [log, auth], {}, {"zones[0]": lacks % "path"}),
+            ({"match": {"agnt": {"not": ["x"]}}}, [log], {},
+             {"zones[0].match.agnt": 'no source provides the field "agnt", so "not" holds for every record'}),
+            ({"match": login}, [log, auth], {}, {}),
+            ({"key": ("IP",)}, [], {}, {}),
+            ({"key": ("IP",)}, [{**log, "format": "json"}], {}, {}),
+            ({"key": ("IP",), "feed": "log"}, [log], {"listen": listen}, {"zones[0]": lacks % "IP"}),
+            ({"key": ("IP",)}, [log], {"listen": listen}, {})):
+        zones = [zone("site", limits, **members)]
+        said = warnings(place, zones, sources, **more)
+        said.pop("zones[0].feed", None)
+        assert said == expected, (members, said)
+        if sources and not more:
+            done = place.good("run", "--once", "--decisions", "/dev/null", "--config", place.config(zones, sources))
+            told = done.said().replace('\\"', '"')
+            for path, words_ in expected.items():
+                assert f'zone "site"{path[len("zones[0]"):].replace(".", ", ", 1)}{": " if "." in path else " "}{words_}' in told, told
+            assert ("no source provides" in told) == bool(expected), told
+
+
 def test_names_that_may_be_meant_are_said(place):
     """The time and the client that a log has under other names, and objects behind a syslog header: in a check and a run."""
     zones = [zone("site", [sliding(1, "1m")], key=({"field": "ip", "prefix6": 64},))]
@@ -436,7 +469,7 @@ def test_a_short_block_is_said(place):
     kept = {"fields": ["path", "tls", "agent"]}
     said = warnings(place, [zone("site", [sliding(5, "1m")], key=("user",), history=kept)],
                     [source(place.write("few.log", b""), format="combined")])
-    assert said["zones[0].history.fields"] == 'no source has the field "tls", so none is kept', said
+    assert said["zones[0].history.fields"] == 'no source provides the field "tls", so none is kept', said
     assert not warnings(place, [zone("site", [sliding(5, "1h")], block_for="1h")])
     assert not warnings(place, [zone("site", [sliding(5, "1h")])])
 
@@ -448,7 +481,7 @@ def test_robots_of_logs_without_agents_are_said(place):
         config = place.config([zone("site", [sliding(5, "1m")], key=("ip",), exempt=robots)],
                               [{"type": "file", "path": log, "format": form}], name=f"{form}.json")
         done = place.run("validate", "--config", config)
-        words = 'no source has the field "agent", so no robot is exempt as verified'
+        words = 'no source provides the field "agent", so no robot is exempt as verified'
         assert (words in done.said() + done.out().decode()) == lacks, (done.said(), done.out())
         done = place.run("run", "--once", "--config", config, "--decisions", "/dev/null")
         words = 'zone "site", exempt: no source provides the field "agent", so no robot is exempt as verified'

@@ -93,6 +93,13 @@ const struct source_ops *source_kind(const struct weir_json *config)
 	return find_kind(config, &kind, &ignored) == WEIR_OK ? kind : NULL;
 }
 
+const char *source_zones_name(const struct weir_json *config)
+{
+	const struct source_ops *kind = source_kind(config);
+	struct weir_json name = weir_json_member(config, "name");
+	return kind != NULL && kind->own_name != NULL ? kind->own_name : json_string_value(name.value);
+}
+
 enum weir_status source_new(const struct weir_json *config, const struct source_context *context,
                             struct source **source, struct weir_error *error)
 {

@@ -30,26 +30,12 @@ static void check_grouping(struct validate_report *report, uint32_t number)
 /* A policy_doubt. */
 static void warn_doubt(void *context, uint32_t zone, const char *member, const char *said)
 {
-	struct weir_text words = {0};
-	char path[WEIR_JSON_PATH_BYTES];
-	snprintf(path, sizeof path, "zones[%u].%.200s", zone, member);
-	weir_text_puts(&words, said);
-	validate_warn(context, path, &words);
-}
-
-/* An inputs_lack: what a zone keeps or verifies in vain. Whether it ever matches is told of the lines that were looked at. */
-static void warn_lack(void *context, const struct weir_zone *zone, const char *field, enum inputs_use use)
-{
 	struct validate_report *report = context;
 	struct weir_text words = {0};
-	char path[64];
-	if (use == INPUTS_MATCHES)
-		return;
-	bool kept = use == INPUTS_KEEPS;
-	snprintf(path, sizeof path, "zones[%u].%s", (unsigned)(zone - report->policy->zones),
-	         kept ? "history.fields" : "exempt");
-	weir_text_printf(&words, "no source has the field \"%.80s\", so %s", field,
-	                 kept ? "none is kept" : "no robot is exempt as verified");
+	char path[WEIR_JSON_PATH_BYTES];
+	snprintf(path, sizeof path, "zones[%u]%s%.200s", zone, member != NULL ? "." : "", member != NULL ? member : "");
+	report->zones[zone].unmatched |= member == NULL;
+	weir_text_puts(&words, said);
 	validate_warn(report, path, &words);
 }
 
@@ -60,6 +46,6 @@ void validate_clients(struct validate_report *report)
 	policy_doubts(report->policy, report->config, report->lists, warn_doubt, report);
 	struct weir_error error; /* what is wrong with a source is told where sources are looked at */
 	enum weir_status status =
-		inputs_each_lack(report->config, report->policy, report->lists, warn_lack, report, &error);
+		inputs_each_lack(report->config, report->policy, report->lists, warn_doubt, report, &error);
 	(void)status;
 }

@@ -298,6 +298,8 @@ static void warn_zones(struct validate_report *report)
 		const struct validate_zone *zone = &report->zones[z];
 		struct weir_text words = {0};
 		char path[64];
+		if (zone->unmatched)
+			continue;
 		snprintf(path, sizeof path, "zones[%u]", z);
 		for (uint32_t k = 0; k < zone->zone->key_count && words.length == 0; k++)
 			if (zone->keyed[k] == 0) {
