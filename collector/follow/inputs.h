@@ -96,7 +96,7 @@ WEIR_MUST_USE enum weir_status inputs_format(const struct weir_config *config, c
 /**
  * Tells of each zone of a policy that no source can match, as every format of its sources lacks a field of the zone's key
  * or match (the member is NULL then); else of what it asks in vain of fields that they all lack: "not", its history, the
- * user agents of robots that are exempt. Nothing is told without a source, of a zone that checks can be in, and of what
+ * user agents of robots that are exempt, and values that none of them can give. Nothing is told without a source, of a zone that checks can be in, and of what
  * no configuration can say, as JSON has any field. Opens nothing.
  */
 WEIR_MUST_USE enum weir_status inputs_each_lack(const struct weir_config *config, const struct weir_policy *policy,

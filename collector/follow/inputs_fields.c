@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the zones of a policy that the sources of one configuration can never match, and what they ask to keep in vain.
- * Formats are created as readers would create them, and asked what they lack.
+ * Finds the zones of a policy that the sources of one configuration can never match, and what they ask in vain. Formats
+ * are created as readers would create them, and asked which fields they lack, and which values they never give.
  */
 #include "collector/follow/inputs.h"
 
 #include "collector/source/kinds/source_kinds.h"
 #include "common/base/alloc.h"
+#include "common/base/suggest.h"
 #include "common/base/text.h"
+#include "common/match/wildcard.h"
 
 #include <stdlib.h>
 
@@ -55,15 +57,21 @@ static bool all_lack(const struct judge *judge, const char *field)
 	return judge->take_count > 0;
 }
 
+/* @param words  are let go */
+static void tell_words(const struct judge *judge, const char *member, struct weir_text *words)
+{
+	weir_text_append(words, "", 1);
+	judge->tell(judge->context, judge->number, member, words->at);
+	weir_text_deinit(words);
+}
+
 /* @param so  what comes of it */
 static void tell_lack(const struct judge *judge, const char *member, const char *field, const char *so)
 {
 	struct weir_text words = {0};
 	weir_text_printf(&words, "no source%s provides the field \"%.80s\", so %s%s",
 	                 judge->cluster ? " of this collector" : "", field, so, judge->cluster ? " here" : "");
-	weir_text_append(&words, "", 1);
-	judge->tell(judge->context, judge->number, member, words.at);
-	weir_text_deinit(&words);
+	tell_words(judge, member, &words);
 }
 
 static void tell_unmatched(const struct judge *judge, const char *field)
@@ -71,10 +79,86 @@ static void tell_unmatched(const struct judge *judge, const char *field)
 	struct weir_text words = {0};
 	weir_text_printf(&words, "never matches%s: no source%s provides the field \"%.80s\"", judge->cluster ? " here" : "",
 	                 judge->cluster ? " of this collector" : "", field);
-	weir_text_append(&words, "", 1);
-	judge->tell(judge->context, judge->number, NULL, words.at);
-	weir_text_deinit(&words);
+	tell_words(judge, NULL, &words);
 }
+
+/* ---- values that no line can have ---- */
+
+static bool is_among(const struct weir_match_value *value, const char *const *names)
+{
+	struct wildcard pattern = {0};
+	bool found = false;
+	if (value->wildcard)
+		wildcard_init(&pattern, weir_span_of(value->text));
+	for (; *names != NULL && !found; names++)
+		found = value->wildcard ? wildcard_match(&pattern, weir_span_of(*names)) : strcmp(*names, value->text) == 0;
+	wildcard_deinit(&pattern);
+	return found;
+}
+
+/* @param known  set to the values that there are, where the format knows them all */
+static bool may_have(const struct format *format, uint32_t field, const struct weir_match_value *value,
+                     const char *const **known)
+{
+	const char *const *names = format_values(format, field);
+	if (names != NULL)
+		*known = names;
+	return names != NULL ? is_among(value, names) : !format->dash_is_absent || strcmp(value->text, "-") != 0;
+}
+
+/* @return whether it was told */
+static bool judge_value(const struct judge *judge, const char *member, const char *field,
+                        const struct weir_match_value *value)
+{
+	uint32_t index = (uint32_t)weir_field_table_find(&judge->fields, weir_span_of(field));
+	const char *const *known = NULL;
+	struct weir_text words = {0};
+	bool may = all_lack(judge, field);
+	for (size_t i = 0; i < judge->take_count && !may; i++)
+		may = !format_lacks(judge->takes[i], index) && may_have(judge->takes[i], index, value, &known);
+	if (may)
+		return false;
+	const char *near = known != NULL ? weir_nearest_name(value->text, known) : NULL;
+	weir_text_printf(&words, "\"%.80s\" is no value that a source%s can give", value->text,
+	                 judge->cluster ? " of this collector" : "");
+	if (near != NULL)
+		weir_text_printf(&words, ": did you mean \"%s\"?", near);
+	else if (known != NULL)
+		weir_text_printf(&words, ", as \"%.80s\" can be %s", field, *known);
+	else
+		weir_text_puts(&words, ": it stands for an absent field, which {\"not\": [\"*\"]} matches");
+	for (known = near == NULL && known != NULL ? known + 1 : NULL; known != NULL && *known != NULL; known++)
+		weir_text_printf(&words, known[1] != NULL ? ", %s" : " or %s", *known);
+	tell_words(judge, member, &words);
+	return true;
+}
+
+/* @param prefix  before the field: "match", "exempt", "limits[0].done" */
+static void judge_values(const struct judge *judge, const char *prefix, const struct weir_match *match)
+{
+	char member[WEIR_JSON_PATH_BYTES];
+	for (uint32_t i = 0; i < match->field_count; i++) {
+		const struct weir_match_field *field = &match->fields[i];
+		snprintf(member, sizeof member, "%s.%.200s", prefix, field->field);
+		for (uint32_t k = 0, told = 0; k < field->value_count && told < DOUBTS_TOLD; k++)
+			told += judge_value(judge, member, field->field, &field->values[k]);
+	}
+}
+
+static void judge_matches(const struct judge *judge)
+{
+	const struct weir_zone *zone = judge->zone;
+	char done[32];
+	judge_values(judge, "match", &zone->match);
+	for (uint32_t i = 0; i < zone->exempt_match_count; i++)
+		judge_values(judge, "exempt", &zone->exempt_matches[i]);
+	for (uint32_t i = 0; i < zone->limit_count; i++) {
+		snprintf(done, sizeof done, "limits[%u].done", i);
+		judge_values(judge, done, &zone->limits[i].done);
+	}
+}
+
+/* ---- a zone ---- */
 
 /* Of a zone that records can be in. */
 static void judge_uses(const struct judge *judge)
@@ -92,6 +176,7 @@ static void judge_uses(const struct judge *judge)
 			tell_lack(judge, "history.fields", zone->history_fields[i], "none is kept");
 	if (zone->exempt_verified_count > 0 && all_lack(judge, "agent"))
 		tell_lack(judge, "exempt", "agent", "no robot is exempt as verified");
+	judge_matches(judge);
 }
 
 static bool takes(const struct weir_zone *zone, const char *source)
@@ -108,7 +193,8 @@ static void judge_zone(struct judge *judge, bool checks)
 	const struct weir_zone *zone = judge->zone;
 	const char *field = NULL;
 	bool matches = false;
-	if (zone->feed == WEIR_FEED_CHECK || (judge->decisions && weir_zone_counts_decisions(zone)))
+	bool asked = zone->feed == WEIR_FEED_CHECK || (checks && zone->feed == WEIR_FEED_BOTH);
+	if (asked || (judge->decisions && weir_zone_counts_decisions(zone)))
 		return;
 	judge->take_count = 0;
 	for (size_t i = 0; i < judge->count; i++) {
@@ -121,7 +207,7 @@ static void judge_zone(struct judge *judge, bool checks)
 	}
 	if (matches)
 		judge_uses(judge);
-	else if (field != NULL && !(checks && zone->feed == WEIR_FEED_BOTH))
+	else if (field != NULL)
 		tell_unmatched(judge, field);
 }
 

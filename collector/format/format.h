@@ -43,6 +43,8 @@ struct format {
 	struct weir_span (*header)(const struct format *format);
 	struct weir_span (*unfinished)(struct format *format); /* see format_unfinished(); NULL: each line ends itself */
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
+	const char *const *(*values)(const struct format *format, uint32_t field); /* see format_values(); NULL: any */
+	bool dash_is_absent;                                                       /* a lone "-" is no value of any field */
 	const char *const *names; /* of all that its lines have, NULL-terminated; NULL: its options or the log name them */
 	struct format *inner;     /* of the message after a head; NULL: there is none */
 	struct weir_client_ip *client_ip; /* owned; NULL: the ip stays as the line has it */
@@ -127,6 +129,12 @@ void format_help_client(const struct format *format, struct weir_span line, char
 
 /** Whether no line of this format can ever give a wanted field: seen from the configuration alone. */
 bool format_lacks(const struct format *format, uint32_t field);
+
+/** All values that a wanted field can have, NULL-terminated; NULL: others, too. */
+static inline const char *const *format_values(const struct format *format, uint32_t field)
+{
+	return format->values != NULL ? format->values(format, field) : NULL;
+}
 
 /**
  * Says where the next line stands: at the beginning of a file (header absent), or further down in one whose header

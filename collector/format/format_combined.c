@@ -83,6 +83,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	combined->format.free = combined_free;
 	combined->format.lacks = lacks;
 	combined->format.names = part_names;
+	combined->format.dash_is_absent = true;
 	combined->format.takes_cut = true;
 	combined->format.escapes = true;
 	enum weir_status status = format_options_init(&combined->options, config, fields, kind, &combined->format, error);

@@ -562,8 +562,12 @@ enum weir_status format_delimited_new(const struct weir_json *config, const stru
                                       struct format **format, struct weir_error *error)
 {
 	struct format_delimited *delimited = weir_alloc(1, sizeof *delimited);
-	delimited->format = (struct format){
-		.parse = parse, .free = delimited_free, .begin = begin_file, .header = header_of, .lacks = lacks};
+	delimited->format = (struct format){.parse = parse,
+	                                    .free = delimited_free,
+	                                    .begin = begin_file,
+	                                    .header = header_of,
+	                                    .lacks = lacks,
+	                                    .dash_is_absent = true};
 	delimited->dialect = dialect;
 	delimited->separator = '\t';
 	delimited->has_header = true;

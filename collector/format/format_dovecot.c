@@ -21,6 +21,7 @@ enum part { TIME, HOST, PID, SERVICE, MESSAGE, EVENT, USER, METHOD, IP };
 enum { ADDRESS_BYTES = 64, SESSION_BYTES = 256 };
 
 static const char *const parts[] = {"time", "host", "pid", "service", "message", "event", "user", "method", "ip", NULL};
+static const char *const events[] = {"login", "auth_failed", "disconnected", "auth", NULL};
 
 /* Dovecot's own log has it behind the service; that of 1.x before it. */
 static void skip_level(struct weir_span *text)
@@ -282,7 +283,8 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 	return read_driver(text, ready);
 }
 
-static const struct ready_reader reader = {.parts = parts, .read = read_line, .read_message = read_message};
+static const struct ready_reader reader = {
+	.parts = parts, .events = events, .read = read_line, .read_message = read_message};
 
 const struct format_kind format_dovecot = {
 	.name = "dovecot",

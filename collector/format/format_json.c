@@ -141,7 +141,7 @@ enum weir_status format_json_preset_create(const struct weir_json *config, const
 	if (status != WEIR_OK)
 		return status;
 	struct format_json *json = (struct format_json *)*format;
-	json->is_preset = true;
+	json->is_preset = json->format.dash_is_absent = true;
 	json->options.time.unit_given =
 		false; /* a number's size says the unit, and then it must be a time of this century */
 	json->ip_slot = format_slots_find(&json->slots, "ip", 2);

@@ -18,6 +18,7 @@ struct format_ready {
 	struct format format;
 	struct format_options options;
 	struct format_slots slots;
+	const struct ready_reader *reader;
 	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
 	int unmatched; /* its index in `outcomes` */
 	uint8_t parts[FORMAT_SLOTS_MAX];
@@ -53,6 +54,14 @@ static bool lacks(const struct format *format, uint32_t field)
 	return slot < 0 || ready->parts[slot] == NO_PART;
 }
 
+static const char *const *values(const struct format *format, uint32_t field)
+{
+	const struct format_ready *ready = (const struct format_ready *)format;
+	bool event = !lacks(format, field) &&
+	             strcmp(ready->reader->parts[ready->parts[format_slots_of_field(&ready->slots, field)]], "event") == 0;
+	return event ? ready->reader->events : NULL;
+}
+
 static void ready_free(struct format *format)
 {
 	struct format_ready *ready = (struct format_ready *)format;
@@ -74,8 +83,13 @@ static enum weir_status create(const struct weir_json *config, const struct form
                                struct format **format, struct weir_error *error)
 {
 	struct format_ready *ready = weir_alloc(1, sizeof *ready);
-	ready->format =
-		(struct format){.parse = parse, .free = ready_free, .lacks = lacks, .names = kind->reader->parts + 1};
+	ready->format = (struct format){.parse = parse,
+	                                .free = ready_free,
+	                                .lacks = lacks,
+	                                .values = values,
+	                                .dash_is_absent = kind->reader->dash_is_absent,
+	                                .names = kind->reader->parts + 1};
+	ready->reader = kind->reader;
 	ready->read = read;
 	enum weir_status status = format_options_init(&ready->options, config, fields, kind, &ready->format, error);
 	if (status != WEIR_OK) {

@@ -31,6 +31,9 @@ struct ready_line {
 
 struct ready_reader {
 	const char *const *parts; /* names, NULL-terminated; the first is the time */
+	const char *const
+		*events;         /* all that the part "event" can be, NULL-terminated; NULL: others, too, or there is none */
+	bool dash_is_absent; /* a lone "-" is no value of any part */
 	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
 	/* The same behind a head that was split off; NULL where a line has none. */
 	enum ready_outcome (*read_message)(struct weir_span message, struct ready_line *ready);

@@ -15,6 +15,8 @@
 enum part { TIME, HOST, PID, MESSAGE, EVENT, METHOD, USER, IP };
 
 static const char *const parts[] = {"time", "host", "pid", "message", "event", "method", "user", "ip", NULL};
+static const char *const events[] = {"Failed",     "Invalid", "Maximum",  "Denied", "Preauth",
+                                     "Disconnect", "PAM",     "Accepted", NULL};
 
 enum {
 	CUT_BYTES = 1000, /* sshd cuts messages at 1,023 bytes: from here on the end may be a stranger's */
@@ -504,7 +506,8 @@ static enum ready_outcome read_line(struct weir_span line, struct ready_line *re
 	return read_message(message, ready);
 }
 
-static const struct ready_reader reader = {.parts = parts, .read = read_line, .read_message = read_message};
+static const struct ready_reader reader = {
+	.parts = parts, .events = events, .read = read_line, .read_message = read_message};
 
 const struct format_kind format_sshd = {
 	.name = "sshd",

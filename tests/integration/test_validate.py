@@ -362,6 +362,45 @@ def test_a_zone_that_no_source_can_match_is_said(place):
             assert ("no source provides" in told) == bool(expected), told
 
 
+def test_a_value_that_no_source_can_give_is_said(place):
+    """A lone "-" where the format takes it for absent, and an event that is none: by the words of a run."""
+    log = source(place.write("access.log", ""), format="combined")
+    auth = source(place.write("auth.log", ""), format="sshd")
+    tables = source(place.write("table.log", ""), format={"type": "delimited", "header": False, "columns": ["time", "user", "agent"]})
+    dash = '"-" is no value that a source can give: it stands for an absent field, which {"not": ["*"]} matches'
+    queue = {"algorithm": "queue", "length": 1, "hold": "1m", "done": {"referer": "-"}}
+    for members, sources, more, expected in (
+            ({"match": {"agent": ["-", "curl/*"]}}, [log], {}, {"zones[0].match.agent": dash}),
+            ({"match": {"referer": {"not": ["-"]}}}, [log], {}, {"zones[0].match.referer": dash}),
+            ({"match": {"user": ["-"]}}, [log, tables], {}, {"zones[0].match.user": dash}),
+            ({"exempt": [{"agent": ["-"]}]}, [{**auth, "format": "squid"}, log], {}, {"zones[0].exempt.agent": dash}),
+            ({"limits": [queue]}, [log], {}, {"zones[0].limits[0].done.referer": dash}),
+            ({"match": {"agent": ["-"]}}, [{**log, "format": "caddy"}], {}, {"zones[0].match.agent": dash}),
+            ({"match": {"agent": ["-"]}}, [{**log, "format": "json"}], {}, {}),
+            ({"match": {"agent": ["-"]}}, [log, {**tables, "format": "logfmt"}], {}, {}),
+            ({"match": {"agent": {"not": ["*"]}, "referer": ["-*"]}}, [log], {}, {}),
+            ({"match": {"agent": ["-"]}}, [log], {"listen": {"check_http": "127.0.0.1:0"}}, {}),
+            ({"match": {"event": ["failed"]}}, [auth], {},
+             {"zones[0].match.event": '"failed" is no value that a source can give: did you mean "Failed"?'}),
+            ({"match": {"event": ["Closed*"]}}, [auth], {},
+             {"zones[0].match.event": '"Closed*" is no value that a source can give, as "event" can be Failed, Invalid, Maximum, Denied, '
+                                      'Preauth, Disconnect, PAM or Accepted'}),
+            ({"match": {"event": ["Login"]}}, [{**auth, "format": "dovecot"}], {},
+             {"zones[0].match.event": '"Login" is no value that a source can give: did you mean "login"?'}),
+            ({"match": {"event": ["Failed", "In*", "*"]}}, [auth], {}, {}),
+            ({"match": {"event": ["login"]}}, [auth, {**log, "format": "dovecot"}], {}, {}),
+            ({"match": {"event": ["RBL"]}}, [{**auth, "format": "postfix"}], {}, {})):
+        zones = [zone("site", **{"limits": [sliding(5, "1m")], **members})]
+        said = warnings(place, zones, sources, **more)
+        said.pop("zones[0].feed", None)
+        assert said == expected, (members, said)
+        if not more:
+            told = place.good("run", "--once", "--decisions", "/dev/null", "--config", place.config(zones, sources)).said().replace('\\"', '"')
+            for path, words_ in expected.items():
+                assert f'zone "site", {path[len("zones[0]."):]}: {words_}' in told, told
+            assert ("is no value" in told) == bool(expected), told
+
+
 def test_names_that_may_be_meant_are_said(place):
     """The time and the client that a log has under other names, and objects behind a syslog header: in a check and a run."""
     zones = [zone("site", [sliding(1, "1m")], key=({"field": "ip", "prefix6": 64},))]

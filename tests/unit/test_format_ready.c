@@ -22,6 +22,22 @@ static void check_fields(struct fixture *fixture, const struct sample *sample)
 	}
 }
 
+/* Each value that a line has is among those of which the format says that they are all. */
+static void check_values(const struct fixture *fixture, const char *line)
+{
+	for (uint32_t i = 0; i < fixture->fields.count; i++) {
+		const char *const *values = (fixture->fields.wanted >> i & 1) != 0 ? format_values(fixture->format, i) : NULL;
+		struct weir_span found = fixture->record.fields[i];
+		if (values == NULL || found.at == NULL)
+			continue;
+		while (*values != NULL && !weir_span_equal(found, weir_span_of(*values)))
+			values++;
+		if (*values == NULL)
+			fail_msg("\"%s\": the format knows no %s \"%.*s\"", line, fixture->fields.names[i], (int)found.length,
+			         found.at);
+	}
+}
+
 static void check(const char *config, const char *names, const struct sample *samples)
 {
 	struct fixture fixture;
@@ -29,6 +45,7 @@ static void check(const char *config, const char *names, const struct sample *sa
 	for (; samples->line != NULL; samples++) {
 		assert_reason(&fixture, samples->line, FORMAT_OK);
 		check_fields(&fixture, samples);
+		check_values(&fixture, samples->line);
 	}
 	fixture_deinit(&fixture);
 }
