@@ -479,6 +479,31 @@ def test_a_zone_of_checks_that_nobody_asks_is_said(place):
     assert "zones[0].feed" not in warnings(place, asked, **cluster)
 
 
+def test_what_comes_to_nothing_without_checks_is_said(place):
+    """Users of zones that the policy lacks, and what is said of checks that nobody listens for."""
+    site, durable = [zone("site", [sliding(5, "1h")])], [zone("site", [sliding(5, "1h")], durable=True)]
+    users = {"shop": {"password": "of shop", "zones": ["nope", "site"]}, "ops": {"password": "of ops", "zones": ["sit"]}, "all": {"password": "of all"}}
+    listen, nobody = {"resp": "127.0.0.1:0"}, "is about checks, and nobody listens for them: set listen.resp, listen.check_http or listen.grpc"
+
+    def about(zones, **sections):
+        found = warnings(place, zones, **sections)
+        return {path: said for path, said in found.items() if "durable" in path or path == "checks.users" or ".zones[" in path}
+    assert about(site, listen=listen, checks={"users": users}) == {
+        "checks.users.shop.zones[0]": 'there is no zone "nope" (known: "site"): until a policy has it, the user is refused there',
+        "checks.users.ops.zones[0]": 'there is no zone "sit" (did you mean "site"?): until a policy has it, the user is refused there'}
+    assert not about(site, listen=listen, checks={"users": {"shop": users["all"]}})
+    assert about(durable) == {"zones[0].durable": nobody}
+    assert about(site, checks={"durable": True}) == {"checks.durable": nobody}
+    one = {"shop": {"password": "of shop", "zones": ["site"]}}
+    for place_ in (listen, {"grpc": "127.0.0.1:0"}, {"check_http": "127.0.0.1:0"}):
+        told = {} if place_ is listen else {"checks.users": "ask by Redis' protocol alone, and nobody listens for it: set listen.resp"}
+        assert about(durable, listen=place_, checks={"durable": True, "users": one}) == told, place_
+    cluster = {"bus": {"type": "kafka", "brokers": "k1:9092"}, "store": {"type": "mysql", "host": "db.example"}}
+    assert not about(durable, checks={"durable": True}, **cluster)
+    bare = {**cluster, "listen": {"resp": "127.0.0.1:6390"}, "checks": {"users": users, "password": "of limiters"}}
+    assert "there is no zone" not in place.good("validate", place.write("bare.json", json.dumps(bare))).out().decode()
+
+
 def test_what_a_start_refuses_of_checks_is_a_mistake(place):
     """Whatever is listened on: a rule that nobody reads yet is a mistake, too."""
     site, listed = [zone("site", [sliding(5, "1h")])], ["10.0.0.0/8"]

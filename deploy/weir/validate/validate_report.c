@@ -89,34 +89,6 @@ static void check_outputs(struct validate_report *report)
 	}
 }
 
-/* What a zone's feed comes to here; NULL: what is to be expected. */
-static const char *feed_doubt(const struct weir_config *config, const struct weir_zone *zone)
-{
-	bool takes = weir_config_takes_checks(config), local = config->bus.type == WEIR_BUS_LOCAL;
-	if (zone->feed == WEIR_FEED_BOTH && config->source_count > 0 && takes)
-		return "counts log lines and checks: a request that is both checked and logged counts twice; say \"check\" or "
-			   "\"log\" where gateways ask for what they log";
-	if (zone->feed == WEIR_FEED_CHECK && local && !takes) /* in a cluster another file may say where */
-		return "counts checks alone, and nobody listens for them: set listen.resp, listen.check_http or listen.grpc";
-	if (zone->feed == WEIR_FEED_CHECK && zone->source_count > 0)
-		return "counts checks alone, but the zone has \"sources\": no request by HTTP or gRPC is in it";
-	return NULL;
-}
-
-static void check_feeds(struct validate_report *report)
-{
-	for (uint32_t i = 0; i < report->zone_count; i++) {
-		const char *doubt = feed_doubt(report->config, report->zones[i].zone);
-		struct weir_text words = {0};
-		char path[64];
-		if (doubt == NULL)
-			continue;
-		snprintf(path, sizeof path, "zones[%u].feed", i);
-		weir_text_puts(&words, doubt);
-		validate_warn(report, path, &words);
-	}
-}
-
 void validate_places(struct validate_report *report)
 {
 	const struct weir_config *config = report->config;
@@ -177,7 +149,7 @@ enum weir_status validate_report_make(struct validate_report *report, struct wei
 {
 	inspect_zones(report);
 	validate_limits(report);
-	check_feeds(report);
+	validate_checks(report);
 	validate_clients(report);
 	enum weir_status status = validate_sources(report, error);
 	if (status == WEIR_OK)

@@ -100,6 +100,9 @@ WEIR_MUST_USE enum weir_status validate_sources(struct validate_report *report, 
 /** validate_limits.c: warnings about limits that contradict or outdo each other. */
 void validate_limits(struct validate_report *report);
 
+/** validate_checks.c: warnings about checks that count twice, that nobody asks, or that name no zone. */
+void validate_checks(struct validate_report *report);
+
 /** validate_clients.c: warnings about clients that are counted one by one, and values that nothing has. */
 void validate_clients(struct validate_report *report);
 
