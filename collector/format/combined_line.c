@@ -109,12 +109,12 @@ static const char *time_end(const char *at, const char *end)
 	return first;
 }
 
-/* Whether a user stands before the time: whose name may begin with a bracket. */
+/* Whether a user stands before the time: whose name may begin with a bracket. A request behind the time may have one, too. */
 static bool has_user(const char *at, const char *end)
 {
 	if (at < end && *at != '[')
 		return true;
-	const char *close = time_end(at, end);
+	const char *close = memmem(at, (size_t)(end - at), "] \"", 3);
 	return close != NULL && bracket_before(at, close) != NULL;
 }
 
@@ -127,7 +127,7 @@ static bool begins_list(struct weir_span word)
 /*
  * The client and the ident, and the virtual host if there is one: a word before an address, or a name with its port, and
  * an ident of "-" behind the client. A stranger may write an ident, and a user, which may look like a second head: so what
- * stands first counts, as servers refuse a host with a blank. In other heads the first word may look like a host's name
+ * stands first counts, as a host has no blank: servers refuse one that has. In other heads the first word may look like a host's name
  * ("May 17 10:05:03 web nginx: ..."); then more than a user stands before the time.
  */
 static bool take_client(const char **at, const char *end, struct combined_line *line, bool *may_be_head)

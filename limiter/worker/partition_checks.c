@@ -66,6 +66,9 @@ static void send_or_keep(struct partition_checks *checks, struct weir_span messa
 
 static void flush(struct partition_checks *checks)
 {
+	/* A held answer that is in no frame yet waits until these are acknowledged. */
+	if (checks->sent_count >= PARTITION_CHECKS_FRAMES_SOON && checks->held_first != checks->held_next)
+		publisher_hurry(checks->publisher, WEIR_TOPIC_EVENTS);
 	if (checks->sent_count == PARTITION_CHECKS_FRAMES)
 		return;
 	if (checks->unsent.length > 0) {

@@ -109,6 +109,8 @@ static void a_virtual_host_stands_before_the_client(void **state)
 	assert_head(&fixture, "203.0.113.7 198.51.100.1 bob", "203.0.113.7", NULL);
 	assert_head(&fixture, "203.0.113.7 198.51.100.1 -", "203.0.113.7", NULL);
 	assert_head(&fixture, "203.0.113.7 198.51.100.1 a b", "203.0.113.7", NULL);
+	assert_reason(&fixture, "203.0.113.7 198.51.100.1 - " AT " \"GET /a " AT " \" 400 0 \"-\" \"-\"", FORMAT_OK);
+	assert_field(&fixture, "ip", "203.0.113.7");
 	/* A user is what he calls himself. */
 	assert_head(&fixture, "203.0.113.7 - a] \"x", "203.0.113.7", NULL);
 	assert_head(&fixture, "203.0.113.7 - x [z] \"GET /b", "203.0.113.7", NULL);

@@ -82,8 +82,8 @@ static bool take(struct weir_bus_journal *journal, struct weir_bus_entries *batc
 		if (!weir_condition_wait(&journal->work, &journal->lock, &journal->next_sync))
 			break;
 	journal->pausing = false;
-	journal->hurried = false;
 	take_front(journal, batch);
+	journal->hurried &= journal->queue.first != NULL; /* it may be among what is left */
 	bool more = batch->first != NULL || !journal->stopping;
 	pthread_mutex_unlock(&journal->lock);
 	return more;
