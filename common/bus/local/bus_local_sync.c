@@ -19,7 +19,6 @@
 #include "common/base/wake.h"
 #include "common/bus/local/bus_local_producer.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/uio.h>
@@ -197,13 +196,12 @@ static enum weir_status write_batch(struct weir_bus_journal *journal, const stru
 	struct weir_bus_segment *last = last_segment(journal);
 	bool full = last != NULL && last->length > weir_bus_segment_header_bytes(journal->partitions) &&
 	            last->length + batch->bytes > (uint64_t)journal->options.segment_bytes;
-	if (journal->fd < 0 || journal->broken || full) {
+	if (last == NULL || journal->fd < 0 || journal->broken || full) {
 		enum weir_status status = roll(journal, error);
 		if (status != WEIR_OK)
 			return status;
-		last = last_segment(journal);
+		last = journal->segments[journal->segment_count - 1];
 	}
-	assert(last != NULL);
 	encode(journal, batch);
 	const char *what = "write";
 	int result = write_entries(journal->fd, batch, last->length);
