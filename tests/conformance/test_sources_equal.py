@@ -300,7 +300,8 @@ def test_syslog(place):
         def send(log=log, port=port):
             with socket.create_connection(("127.0.0.1", port), timeout=LONG_S) as sender:
                 for line in log.lines:
-                    message = b"<190>1 2024-01-01T00:00:00Z www app - - - " + line
+                    # a first blank is rsyslog's, and no part of the message
+                    message = b"<190>1 2024-01-01T00:00:00Z www app - - - " + (b" " if line.startswith(b" ") else b"") + line
                     sender.sendall(b"%d %s" % (len(message), message))
         followed(place, log, "syslog", {"type": "syslog", "listen": f"tcp://127.0.0.1:{port}", "format": log.format}, send)
 
