@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Most keys are one field as it stands and stay where they are: only an address that can be written in more than one way,
- * or that a zone groups, is written anew. What is done to a value is what common/matcher/key_template.c does.
+ * Most keys are one field as it stands and stay where they are: only what can be written in more than one way, an address,
+ * a path or a host, or an address that a zone groups, is written anew. What is done to a value is what formats and
+ * common/matcher/key_template.c do. It is done once: a path that is decoded twice may be another.
  */
 #include "limiter/check/check_key.h"
 
 #include "common/base/alloc.h"
 #include "common/bytes/scan.h"
 #include "common/matcher/key_template.h"
+#include "common/record/field_value.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -84,9 +86,33 @@ static enum weir_status refuse_length(struct weir_error *error)
 struct value {
 	struct weir_span given;
 	struct weir_span counted;           /* the same, or settled */
-	bool escaped;                       /* `|` and `\` in it have their `\` */
-	char text[WEIR_NETWORK_TEXT_BYTES]; /* a settled one */
+	bool escaped;                       /* `|` and `\` in what is counted have their `\` */
+	char text[WEIR_NETWORK_TEXT_BYTES]; /* a settled address */
+	/* of a path or a host */
+	char *plain; /* without escapes; owned */
+	struct weir_field_value_room room;
 };
+
+/* The field of a record whose values have a form that servers bring them to; WEIR_FIELD_STANDARD_COUNT: none of these. */
+static uint32_t served_field(const struct weir_key_field *field)
+{
+	return field->grouped                      ? WEIR_FIELD_STANDARD_COUNT
+	       : strcmp(field->field, "path") == 0 ? WEIR_FIELD_PATH
+	       : strcmp(field->field, "host") == 0 ? WEIR_FIELD_HOST
+	                                           : WEIR_FIELD_STANDARD_COUNT;
+}
+
+/* Whether a single value without escapes is counted as it stands. */
+static bool stands(const struct weir_key_field *field, struct weir_span value)
+{
+	uint32_t served = served_field(field);
+	if (served == WEIR_FIELD_STANDARD_COUNT)
+		return !weir_key_field_is_address(field) || !varies(field, value);
+	struct weir_field_value_room room = {0};
+	bool same = weir_span_equal(weir_field_value(served, value, &room), value);
+	weir_field_value_room_deinit(&room);
+	return same;
+}
 
 /* @param plain  nothing has to be escaped */
 static enum weir_status read_values(const struct weir_zone *zone, struct weir_span given, bool plain,
@@ -111,20 +137,58 @@ static enum weir_status read_values(const struct weir_zone *zone, struct weir_sp
 	return WEIR_OK;
 }
 
+/* Takes the escapes off. @param out  as long as the value */
+static uint32_t unescape(struct weir_span value, char *out)
+{
+	uint32_t length = 0;
+	for (uint32_t i = 0; i < value.length; i++) {
+		i += value.at[i] == '\\' && i + 1 < value.length;
+		out[length++] = value.at[i];
+	}
+	return length;
+}
+
+/* A path or a host as it is served, which may be empty. @return false: it is as it was given */
+static bool settle_served(uint32_t field, struct value *value)
+{
+	struct weir_span raw = value->given;
+	if (value->escaped && memchr(raw.at, '\\', raw.length) != NULL) {
+		value->plain = weir_alloc(raw.length, 1);
+		raw = (struct weir_span){.at = value->plain, .length = unescape(raw, value->plain)};
+	}
+	struct weir_span served = weir_field_value(field, raw, &value->room);
+	if (weir_span_equal(served, raw))
+		return false;
+	value->counted = served;
+	value->escaped = false;
+	return true;
+}
+
 /* Sets what each value is counted as. @return whether all are counted as they were given */
-static bool settle_values(const struct weir_zone *zone, struct value *values)
+static bool settle_values(const struct weir_zone *zone, enum check_key_form form, struct value *values)
 {
 	bool same = true;
 	for (uint32_t i = 0; i < zone->key_count; i++) {
 		struct value *value = &values[i];
+		uint32_t served = served_field(&zone->key[i]);
 		value->counted = value->given;
-		if (settled_value(&zone->key[i], value->given, value->text)) {
+		if (served != WEIR_FIELD_STANDARD_COUNT) {
+			same &= form == CHECK_KEY_JOINED || !settle_served(served, value);
+		} else if (settled_value(&zone->key[i], value->given, value->text)) {
 			value->counted = weir_span_of(value->text);
 			same = false;
 		}
 		same &= value->escaped;
 	}
 	return same;
+}
+
+static void free_values(struct value *values, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		free(values[i].plain);
+		weir_field_value_room_deinit(&values[i].room);
+	}
 }
 
 /* What stands in a key as it is. @return the end; NULL: it does not fit */
@@ -149,17 +213,6 @@ static char *put_values(const struct value *values, uint32_t count, char *room)
 				values[i].escaped ? put_whole(at, end, values[i].counted) : weir_key_append(at, end, values[i].counted);
 	}
 	return at;
-}
-
-/* Takes the escapes off. @param out  as long as the value */
-static uint32_t unescape(struct weir_span value, char *out)
-{
-	uint32_t length = 0;
-	for (uint32_t i = 0; i < value.length; i++) {
-		i += value.at[i] == '\\' && i + 1 < value.length;
-		out[length++] = value.at[i];
-	}
-	return length;
 }
 
 bool check_key_values(const struct weir_zone *zone, struct weir_span given, struct weir_text *room,
@@ -195,10 +248,10 @@ static __attribute__((noinline, cold)) char *put_shortened(struct value *values,
 	char texts[WEIR_ZONE_KEY_MAX][WEIR_KEY_VALUE_WHOLE_BYTES];
 	for (uint32_t i = 0; i < count; i++) {
 		struct value *value = &values[i];
-		char *plain = value->escaped ? weir_alloc(value->given.length, 1) : NULL;
-		struct weir_span raw = value->given;
+		char *plain = value->escaped ? weir_alloc(value->counted.length, 1) : NULL;
+		struct weir_span raw = value->counted;
 		if (plain != NULL)
-			raw = (struct weir_span){.at = plain, .length = unescape(value->given, plain)};
+			raw = (struct weir_span){.at = plain, .length = unescape(value->counted, plain)};
 		if (raw.length > WEIR_KEY_VALUE_WHOLE_BYTES) {
 			value->counted = weir_key_shorten(raw, texts[i]);
 			value->escaped = false;
@@ -210,10 +263,27 @@ static __attribute__((noinline, cold)) char *put_shortened(struct value *values,
 	return end;
 }
 
+/* Joins what was read. @param joined  set, unless it is as it was given */
+static enum weir_status join(const struct weir_zone *zone, bool same, struct value *values, char *room,
+                             struct weir_span *joined, struct weir_error *error)
+{
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		if (values[i].counted.length == 0)
+			return refuse_empty(zone, i, error);
+	if (same)
+		return WEIR_OK;
+	if (room == NULL)
+		return WEIR_FULL;
+	char *end = put_values(values, zone->key_count, room);
+	if (end == NULL)
+		end = put_shortened(values, zone->key_count, room);
+	*joined = (struct weir_span){.at = room, .length = (uint32_t)(end - room)};
+	return WEIR_OK;
+}
+
 enum weir_status check_key(const struct weir_zone *zone, struct weir_span given, enum check_key_form form, char *room,
                            struct weir_span *joined, struct weir_error *error)
 {
-	struct value values[WEIR_ZONE_KEY_MAX];
 	bool plain = !weir_scan_has(given.at, given.length, '|', '\\'), fits = given.length <= WEIR_KEY_MAX_BYTES;
 	if (zone->feed == WEIR_FEED_LOG)
 		return weir_zone_takes_checks(zone, error);
@@ -222,19 +292,18 @@ enum weir_status check_key(const struct weir_zone *zone, struct weir_span given,
 		return given.length == 0 ? WEIR_OK : refuse_parts(zone, error);
 	if (given.length == 0)
 		return refuse_empty(zone, 0, error);
-	if (plain && fits && zone->key_count == 1 &&
-	    (!weir_key_field_is_address(&zone->key[0]) || !varies(&zone->key[0], given)))
+	if (plain && fits && zone->key_count == 1 && stands(&zone->key[0], given))
 		return WEIR_OK;
 	if (!fits && form == CHECK_KEY_JOINED)
 		return refuse_length(error);
+	struct value values[WEIR_ZONE_KEY_MAX];
+	for (uint32_t i = 0; i < zone->key_count; i++) {
+		values[i].plain = NULL;
+		values[i].room.path = (struct weir_served_path_room){0};
+	}
 	enum weir_status status = read_values(zone, given, plain, form, values, error);
-	if (status != WEIR_OK || (settle_values(zone, values) && fits))
-		return status;
-	if (room == NULL)
-		return WEIR_FULL;
-	char *end = put_values(values, zone->key_count, room);
-	if (end == NULL)
-		end = put_shortened(values, zone->key_count, room);
-	*joined = (struct weir_span){.at = room, .length = (uint32_t)(end - room)};
-	return WEIR_OK;
+	if (status == WEIR_OK)
+		status = join(zone, settle_values(zone, form, values) && fits, values, room, joined, error);
+	free_values(values, zone->key_count);
+	return status;
 }

@@ -26,6 +26,8 @@ static int make_policy(void **state)
 		"{\"name\":\"user\",\"key\":[\"user\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"whole\",\"key\":[{\"field\":\"ip\",\"prefix6\":128},\"user\"],"
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
+		"{\"name\":\"page\",\"key\":[\"path\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
+		"{\"name\":\"site\",\"key\":[\"host\",\"path\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"lines\",\"key\":[\"ip\"],\"feed\":\"log\","
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"all\",\"key\":[],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]}]";
@@ -114,6 +116,61 @@ static void an_address_has_one_form(void **state)
 	expect("whole", "::ffff:192.0.2.7|x", "192.0.2.7|x");
 }
 
+/* The joined key that a log line of these fields has. @return text */
+static const char *logged(const char *zone_name, const char *const *values, char text[WEIR_KEY_MAX_BYTES + 1])
+{
+	const struct weir_zone *zone = weir_policy_zone_named(policy, weir_span_of(zone_name));
+	struct weir_field_table fields;
+	struct weir_key_template template;
+	struct weir_address_cache cache = {0};
+	struct weir_record record = {.ip = WEIR_RECORD_IP_UNTOLD};
+	struct weir_error error;
+	weir_field_table_init(&fields);
+	assert_int_equal(weir_key_template_init(&template, zone, &fields, &error), WEIR_OK);
+	for (uint32_t i = 0; i < zone->key_count; i++)
+		record.fields[template.parts[i].field] = weir_span_of(values[i]);
+	struct weir_span key = weir_key_template_join(&template, &record, &cache);
+	memcpy(text, key.at, key.length);
+	text[key.length] = '\0';
+	weir_key_template_deinit(&template);
+	weir_field_table_deinit(&fields);
+	return text;
+}
+
+static void a_path_and_a_host_are_counted_as_they_are_served(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *zone, *given, *joined;
+	} keys[] = {
+		{"page", "/b", "/b"},
+		{"page", "/a/../%62?x=y", "/b"},
+		{"page", "//b//c/.", "/b/c/"},
+		{"page", "http://www.example.com/b", "/b"},
+		{"page", "/a%7Cb", "/a\\|b"},
+		{"page", "/a|b", "/a\\|b"},
+		{"page", "/%5C|%25", "/\\\\\\|%"},
+		{"site", "api.example.com|/b", "api.example.com|/b"},
+		{"site", "API.Example.COM.:443|/a/../b", "api.example.com|/b"},
+		{"site", "api.example.com|/a%7Cb\\|c", "api.example.com|/a\\|b\\|c"},
+		{"site", "API.example.com|/a\\|b", "api.example.com|/a\\|b"},
+		{"two", "::ffff:192.0.2.7|/./x", "192.0.2.7|/x"},
+		{"user", "/a/../b", "/a/../b"},
+	};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		expect(keys[i].zone, keys[i].given, keys[i].joined);
+	expect("page", "?x=y", NULL);
+	expect("site", "a|?x", NULL);
+	/* Once: another limiter has decoded it. */
+	expect_form("page", "/%2562", CHECK_KEY_GIVEN, "/%62");
+	expect_form("page", "/%62", CHECK_KEY_JOINED, "/%62");
+	char given[3 * WEIR_KEY_MAX_BYTES], wanted[WEIR_KEY_MAX_BYTES + 1], path[2 * WEIR_KEY_MAX_BYTES] = "/";
+	memset(path + 1, 'x', WEIR_KEY_MAX_BYTES + 100);
+	path[WEIR_KEY_MAX_BYTES + 101] = '\0';
+	snprintf(given, sizeof given, "/./%s?y", path);
+	expect_form("page", given, CHECK_KEY_GIVEN, logged("page", (const char *const[]){path}, wanted));
+}
+
 static void what_is_no_key_of_the_zone_is_refused(void **state)
 {
 	(void)state;
@@ -135,27 +192,6 @@ static void what_is_no_key_of_the_zone_is_refused(void **state)
 	memset(long_one, 'x', sizeof long_one);
 	long_one[WEIR_KEY_MAX_BYTES + 1] = '\0';
 	expect_form("one", long_one, CHECK_KEY_JOINED, NULL);
-}
-
-/* The joined key that a log line of these fields has. @return text */
-static const char *logged(const char *zone_name, const char *const *values, char text[WEIR_KEY_MAX_BYTES + 1])
-{
-	const struct weir_zone *zone = weir_policy_zone_named(policy, weir_span_of(zone_name));
-	struct weir_field_table fields;
-	struct weir_key_template template;
-	struct weir_address_cache cache = {0};
-	struct weir_record record = {.ip = WEIR_RECORD_IP_UNTOLD};
-	struct weir_error error;
-	weir_field_table_init(&fields);
-	assert_int_equal(weir_key_template_init(&template, zone, &fields, &error), WEIR_OK);
-	for (uint32_t i = 0; i < zone->key_count; i++)
-		record.fields[template.parts[i].field] = weir_span_of(values[i]);
-	struct weir_span key = weir_key_template_join(&template, &record, &cache);
-	memcpy(text, key.at, key.length);
-	text[key.length] = '\0';
-	weir_key_template_deinit(&template);
-	weir_field_table_deinit(&fields);
-	return text;
 }
 
 static void a_value_is_counted_as_a_log_line_has_it(void **state)
@@ -206,6 +242,7 @@ int main(void)
 		cmocka_unit_test(a_plain_value_stays),
 		cmocka_unit_test(an_address_is_counted_where_its_zone_groups_it),
 		cmocka_unit_test(an_address_has_one_form),
+		cmocka_unit_test(a_path_and_a_host_are_counted_as_they_are_served),
 		cmocka_unit_test(what_is_no_key_of_the_zone_is_refused),
 		cmocka_unit_test(a_value_is_counted_as_a_log_line_has_it),
 		cmocka_unit_test(long_values_of_several_are_shortened),

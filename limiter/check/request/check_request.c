@@ -239,6 +239,21 @@ static void settle_ip(struct check_request *request)
 	ip->at = request->ip_text;
 }
 
+/* What is the same request to a server is the same here: as formats settle a line's fields. */
+static void settle_fields(struct check_request *request)
+{
+	struct weir_span *path = &request->record.fields[WEIR_FIELD_PATH], *host = &request->record.fields[WEIR_FIELD_HOST];
+	if (request->record.ip == WEIR_RECORD_IP_UNTOLD)
+		settle_ip(request);
+	if (path->at != NULL) {
+		*path = weir_served_path(*path, &request->path_room);
+		if (path->length == 0)
+			path->at = NULL;
+	}
+	if (host->at != NULL)
+		*host = weir_served_host(*host, request->host_text);
+}
+
 bool check_request_client(struct check_request *request, struct weir_span hops, struct weir_span peer)
 {
 	struct weir_span *ip = &request->record.fields[WEIR_FIELD_IP];
@@ -262,7 +277,7 @@ bool check_request_exempts(struct check_request *request, const struct weir_poli
 		return false;
 	for (uint32_t i = 0; i < zone->key_count; i++)
 		check_request_set(request, weir_span_of(zone->key[i].field), values[i]);
-	settle_ip(request);
+	settle_fields(request);
 	return weir_matcher_exempts_key(request->matcher, zone, &request->record);
 }
 
@@ -278,18 +293,9 @@ static enum weir_status refuse_crowd(struct check_request *request)
 
 enum weir_status check_request_find(struct check_request *request, struct check_found *found, uint32_t *count)
 {
-	struct weir_span *path = &request->record.fields[WEIR_FIELD_PATH], *host = &request->record.fields[WEIR_FIELD_HOST];
 	struct weir_matched matched;
 	*count = 0;
-	if (request->record.ip == WEIR_RECORD_IP_UNTOLD)
-		settle_ip(request);
-	if (path->at != NULL) {
-		*path = weir_served_path(*path, &request->path_room);
-		if (path->length == 0)
-			path->at = NULL;
-	}
-	if (host->at != NULL)
-		*host = weir_served_host(*host, request->host_text);
+	settle_fields(request);
 	weir_matcher_match(request->matcher, &request->record, &matched);
 	for (uint32_t i = 0; i < matched.event_count; i++)
 		for (uint32_t k = 0; k < matched.events[i].zone_count; k++) {
