@@ -24,8 +24,8 @@ struct judge {
 	const struct weir_zone *zone;
 	struct format **takes; /* the formats of its sources */
 	size_t take_count;
-	/* Who is told. In a cluster other collectors may have what this one lacks. */
-	bool cluster;
+	/* Who is told, and in which words: in a cluster other collectors may have what this one lacks. */
+	const char *of_these, *here;
 	policy_doubt *tell;
 	void *context;
 };
@@ -69,16 +69,16 @@ static void tell_words(const struct judge *judge, const char *member, struct wei
 static void tell_lack(const struct judge *judge, const char *member, const char *field, const char *so)
 {
 	struct weir_text words = {0};
-	weir_text_printf(&words, "no source%s provides the field \"%.80s\", so %s%s",
-	                 judge->cluster ? " of this collector" : "", field, so, judge->cluster ? " here" : "");
+	weir_text_printf(&words, "no source%s provides the field \"%.80s\", so %s%s", judge->of_these, field, so,
+	                 judge->here);
 	tell_words(judge, member, &words);
 }
 
 static void tell_unmatched(const struct judge *judge, const char *field)
 {
 	struct weir_text words = {0};
-	weir_text_printf(&words, "never matches%s: no source%s provides the field \"%.80s\"", judge->cluster ? " here" : "",
-	                 judge->cluster ? " of this collector" : "", field);
+	weir_text_printf(&words, "never matches%s: no source%s provides the field \"%.80s\"", judge->here, judge->of_these,
+	                 field);
 	tell_words(judge, NULL, &words);
 }
 
@@ -119,8 +119,7 @@ static bool judge_value(const struct judge *judge, const char *member, const cha
 	if (may)
 		return false;
 	const char *near = known != NULL ? weir_nearest_name(value->text, known) : NULL;
-	weir_text_printf(&words, "\"%.80s\" is no value that a source%s can give", value->text,
-	                 judge->cluster ? " of this collector" : "");
+	weir_text_printf(&words, "\"%.80s\" is no value that a source%s can give", value->text, judge->of_these);
 	if (near != NULL)
 		weir_text_printf(&words, ": did you mean \"%s\"?", near);
 	else if (known != NULL)
@@ -179,14 +178,6 @@ static void judge_uses(const struct judge *judge)
 	judge_matches(judge);
 }
 
-static bool takes(const struct weir_zone *zone, const char *source)
-{
-	bool named = zone->source_count == 0;
-	for (uint32_t i = 0; i < zone->source_count && !named; i++)
-		named = source != NULL && strcmp(zone->sources[i], source) == 0;
-	return named;
-}
-
 /* @param checks  whether somebody asks: who does knows the zone's fields, or its key */
 static void judge_zone(struct judge *judge, bool checks)
 {
@@ -198,7 +189,7 @@ static void judge_zone(struct judge *judge, bool checks)
 		return;
 	judge->take_count = 0;
 	for (size_t i = 0; i < judge->count; i++) {
-		if (!takes(zone, judge->names[i]))
+		if (!weir_zone_takes_source(zone, judge->names[i]))
 			continue;
 		judge->takes[judge->take_count++] = judge->formats[i];
 		const char *lack = lacking(judge, judge->formats[i]);
@@ -234,10 +225,12 @@ enum weir_status inputs_each_lack(const struct weir_config *config, const struct
                                   struct weir_error *error)
 {
 	struct weir_matcher *matcher = NULL;
+	bool cluster = config->bus.type == WEIR_BUS_KAFKA;
 	struct judge judge = {.formats = weir_alloc(config->source_count, sizeof *judge.formats),
 	                      .takes = weir_alloc(config->source_count, sizeof *judge.takes),
 	                      .names = weir_alloc(config->source_count, sizeof *judge.names),
-	                      .cluster = config->bus.type == WEIR_BUS_KAFKA,
+	                      .of_these = cluster ? " of this collector" : "",
+	                      .here = cluster ? " here" : "",
 	                      .tell = tell,
 	                      .context = context};
 	weir_field_table_init(&judge.fields);

@@ -170,6 +170,14 @@ bool weir_policy_counts_by(const struct weir_policy *policy, const char *field)
 	return false;
 }
 
+bool weir_zone_takes_source(const struct weir_zone *zone, const char *name)
+{
+	for (uint32_t i = 0; i < zone->source_count; i++)
+		if (name != NULL && strcmp(zone->sources[i], name) == 0)
+			return true;
+	return zone->source_count == 0;
+}
+
 bool weir_zone_counts_addresses(const struct weir_zone *zone)
 {
 	for (uint32_t i = 0; i < zone->key_count; i++)

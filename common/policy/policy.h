@@ -180,6 +180,8 @@ bool weir_policy_has_lists(const struct weir_policy *policy);
  * that is fetched, fields of its history, a feed, durable checks, or is in shadow until something holds.
  */
 bool weir_policy_is_extended(const struct weir_policy *policy);
+/** Whether records of a source of that name may be in the zone. @param name  NULL: it has none */
+bool weir_zone_takes_source(const struct weir_zone *zone, const char *name);
 /** Whether the zone counts decisions of zones. */
 bool weir_zone_counts_decisions(const struct weir_zone *zone);
 /** Whether it counts those of another zone. What is not certain counts as counted. */

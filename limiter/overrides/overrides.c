@@ -151,9 +151,9 @@ struct override_effect overrides_effect(const struct overrides *overrides, uint3
 		while ((wider = find_network(overrides, zone_id, &network, &from)) != NULL && !take_verdict(wider, t, &effect))
 			continue;
 	from = 0;
-	while (override == NULL || !has_rate(override, clock_ms))
-		if ((override = find_prefix(overrides, zone_id, key, &from)) == NULL)
-			break;
+	if (override == NULL || !has_rate(override, clock_ms))
+		while ((override = find_prefix(overrides, zone_id, key, &from)) != NULL && !has_rate(override, clock_ms))
+			continue;
 	if (override != NULL)
 		effect.thousandths = override->thousandths;
 	return effect;

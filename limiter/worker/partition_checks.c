@@ -38,13 +38,19 @@ static struct sent_checks *sent_at(struct partition_checks *checks, uint32_t ind
 	return &checks->sent[(checks->sent_first + index) % PARTITION_CHECKS_FRAMES];
 }
 
+/* What was sent waits for nothing, if an answer waits for it. */
+static void hurry(struct partition_checks *checks)
+{
+	if (checks->held_first != checks->held_next)
+		publisher_hurry(checks->publisher, WEIR_TOPIC_EVENTS);
+}
+
 /* Tries to send a frame. @return false: the bus has no room now */
 static bool try_send(struct partition_checks *checks, struct weir_span message, uint32_t events)
 {
 	if (publisher_try_send(checks->publisher, checks->number, WEIR_TOPIC_EVENTS, message) == WEIR_FULL)
 		return false;
-	if (checks->held_first != checks->held_next)
-		publisher_hurry(checks->publisher, WEIR_TOPIC_EVENTS);
+	hurry(checks);
 	/* A producer that breaks here has its partitions dropped by the worker: what is noted now goes with the rest. */
 	*sent_at(checks, checks->sent_count++) = (struct sent_checks){
 		.number = publisher_sent(checks->publisher, checks->number, WEIR_TOPIC_EVENTS),
@@ -67,8 +73,8 @@ static void send_or_keep(struct partition_checks *checks, struct weir_span messa
 static void flush(struct partition_checks *checks)
 {
 	/* A held answer that is in no frame yet waits until these are acknowledged. */
-	if (checks->sent_count >= PARTITION_CHECKS_FRAMES_SOON && checks->held_first != checks->held_next)
-		publisher_hurry(checks->publisher, WEIR_TOPIC_EVENTS);
+	if (checks->sent_count >= PARTITION_CHECKS_FRAMES_SOON)
+		hurry(checks);
 	if (checks->sent_count == PARTITION_CHECKS_FRAMES)
 		return;
 	if (checks->unsent.length > 0) {

@@ -244,14 +244,6 @@ enum weir_status redis_apart(const struct weir_json *config, const struct weir_j
 
 /* ---- zones ---- */
 
-static bool takes_source(const struct weir_zone *zone, const char *name)
-{
-	for (uint32_t i = 0; i < zone->source_count; i++)
-		if (name != NULL && strcmp(zone->sources[i], name) == 0)
-			return true;
-	return zone->source_count == 0;
-}
-
 /* Whether an entry leaves one of the zone's queues by a record with "_event", which is a departure. */
 static bool frees_by_event(const struct weir_zone *zone)
 {
@@ -271,7 +263,7 @@ enum weir_status redis_fits(const struct weir_json *config, const struct weir_po
 	for (uint32_t i = 0; i < policy->zone_count; i++) {
 		const struct weir_zone *zone = &policy->zones[i];
 		bool by_stream = zone->key_count == 1 && strcmp(zone->key[0].field, "_stream") == 0;
-		if (!by_stream && takes_source(zone, name) && frees_by_event(zone))
+		if (!by_stream && weir_zone_takes_source(zone, name) && frees_by_event(zone))
 			return weir_json_fail(
 				&departures, error,
 				"says of entries only which stream they left, and zone \"%s\" counts by more: set its "
