@@ -114,6 +114,7 @@ static inline enum format_reason format_parse(struct format *format, const char 
 	record->ip = WEIR_RECORD_IP_UNTOLD;
 	record->cut = format->cut;
 	record->settled = record->asks = false;
+	record->times = 1;
 	enum format_reason reason = format->parse(format, line, length, record);
 	return reason == FORMAT_OK && format->settles && !record->settled ? format_settle(format, record) : reason;
 }

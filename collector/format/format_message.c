@@ -40,7 +40,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	reason = format_parse(both->body, message.at, message.length, record);
 	if (reason != FORMAT_OK)
 		return reason;
-	format_multiply(record, head.cost);
+	record->times = weir_record_times(head.times, record->times);
 	for (uint32_t i = 0; i < both->wanted_count; i++) {
 		uint32_t field = both->wanted[i];
 		if (record->fields[field].at != NULL)

@@ -47,13 +47,6 @@ void format_options_deinit(struct format_options *options);
 /** Reads a record's cost from its fields. */
 enum format_reason format_finish_cost(const struct format_options *options, struct weir_record *record);
 
-/** Makes a record stand for several that are equal; for fewer than two nothing changes. */
-static inline void format_multiply(struct weir_record *record, int64_t times)
-{
-	if (times > 1)
-		record->cost = record->cost > WEIR_COST_MAX / times ? WEIR_COST_MAX : record->cost * times;
-}
-
 /** A time of two parts, with a blank between them; absent where one of them is. Valid until the next. */
 struct weir_span format_join_time(struct format_options *options, struct weir_span first, struct weir_span second);
 

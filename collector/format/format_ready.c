@@ -42,8 +42,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
 		values[slot] = ready->parts[slot] == NO_PART ? (struct weir_span){0} : read.parts[ready->parts[slot]];
 	enum format_reason reason = format_slots_finish(&ready->slots, &ready->options, values, record);
-	if (reason == FORMAT_OK)
-		format_multiply(record, read.times);
+	record->times = read.times;
 	return reason;
 }
 

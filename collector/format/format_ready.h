@@ -25,8 +25,8 @@ enum ready_outcome {
 /* A line taken apart. The reader finds every part absent, `times` 1, and nothing cut. */
 struct ready_line {
 	struct weir_span parts[READY_PARTS_MAX];
-	int64_t times; /* for how many events the line stands */
-	bool cut;      /* it lacks its end, where the address may have been */
+	uint32_t times; /* for how many records the line stands */
+	bool cut;       /* it lacks its end, where the address may have been */
 };
 
 struct ready_reader {

@@ -282,15 +282,14 @@ static enum ready_outcome read_pam(struct weir_span text, struct ready_line *rea
 /* "[PAM ]2 more authentication failures; logname=": what it does not say one by one. */
 static bool take_more(struct weir_span text, struct ready_line *ready)
 {
-	int64_t more;
+	uint32_t more;
 	(void)text_take(&text, "PAM ");
 	if (!repeated_times(&text, &more) || !text_take(&text, " more authentication failure"))
 		return false;
 	(void)text_take(&text, "s");
 	if (!text_take(&text, "; logname="))
 		return false;
-	more *= ready->times;
-	ready->times = more < REPEATED_MAX ? more : REPEATED_MAX;
+	ready->times = weir_record_times(ready->times, more);
 	return true;
 }
 

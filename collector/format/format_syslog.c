@@ -4,7 +4,7 @@
  *
  * A field that is named "id.param" is a parameter of the structured data; the last of its name counts. A time without
  * a year is read where the option "year" says one: the source `syslog`, which has a clock, writes whole times. A repeated
- * message (repeated_line.h) is the one within, and costs as much as all of them, whichever format reads it.
+ * message (repeated_line.h) is the one within, and stands for all of them, whichever format reads it.
  */
 #include "collector/format/format_slots.h"
 #include "collector/format/repeated_line.h"
@@ -100,16 +100,13 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	if (!syslog_header_parse((struct weir_span){.at = line, .length = length}, &header))
 		return format->malformed;
 	bool cut;
-	int64_t times = repeated_take(&header.message, &cut);
+	record->times = repeated_take(&header.message, &cut);
 	record->cut |= cut;
 	for (uint32_t slot = 0; slot < syslog->slots.count; slot++)
 		values[slot] = part_value(&header, (enum part)syslog->parts[slot]);
 	if (syslog->wants_data && header.data.at != NULL)
 		take_data(syslog, header.data, values);
-	enum format_reason reason = format_slots_finish(&syslog->slots, &syslog->options, values, record);
-	if (reason == FORMAT_OK)
-		format_multiply(record, times);
-	return reason;
+	return format_slots_finish(&syslog->slots, &syslog->options, values, record);
 }
 
 static void syslog_free(struct format *format)

@@ -10,33 +10,33 @@
 #define COLLECTOR_REPEATED_LINE_H
 
 #include "collector/format/line_text.h"
+#include "common/record/record.h"
 
 enum {
-	REPEATED_MAX = 1000000,   /* more count as many */
 	REPEATED_CUT_BYTES = 800, /* rsyslog cuts what it repeats */
 };
 
-/* Takes a number of events, of which more than REPEATED_MAX are as many. False: there is none of up to nine digits. */
-static inline bool repeated_times(struct weir_span *text, int64_t *times)
+/* Takes a number from 1 on; more than WEIR_RECORD_TIMES_MAX count as many. False: there is none of up to nine digits. */
+static inline bool repeated_times(struct weir_span *text, uint32_t *times)
 {
 	struct weir_span number;
 	if (text_digits(text, &number) == 0 || number.length > 9)
 		return false;
 	*times = 0;
 	for (uint32_t i = 0; i < number.length; i++)
-		*times = *times * 10 + (number.at[i] - '0');
-	*times = *times < REPEATED_MAX ? *times : REPEATED_MAX;
-	return true;
+		*times = *times * 10 + (uint32_t)(number.at[i] - '0');
+	*times = *times < WEIR_RECORD_TIMES_MAX ? *times : WEIR_RECORD_TIMES_MAX;
+	return *times > 0;
 }
 
 /*
  * Leaves the message within, and gives how often it came. Any other message is left as it is, and came once.
  * @param cut  rsyslog cut it: what stands at its end may be a stranger's
  */
-static inline int64_t repeated_take(struct weir_span *message, bool *cut)
+static inline uint32_t repeated_take(struct weir_span *message, bool *cut)
 {
 	struct weir_span text = *message;
-	int64_t times;
+	uint32_t times;
 	*cut = false;
 	if (!text_take(&text, "message repeated ") || !repeated_times(&text, &times) || !text_take(&text, " times: [") ||
 	    !text_cut(&text, "]"))

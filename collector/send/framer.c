@@ -96,7 +96,7 @@ void framer_add(struct framer *framer, const uint8_t *source, bool is_common, ui
 		if (weir_frame_events(writer) == 0)
 			weir_frame_begin(writer, source, policy_version, record->time_ms, base);
 		enum weir_status status = weir_frame_add(writer, event->key, event->key_hash, record->time_ms, position,
-		                                         record->cost, event->zones, event->zone_count);
+		                                         event->cost, event->zones, event->zone_count);
 		assert(status == WEIR_OK);
 		if (matched->fields.length > 0)
 			status = weir_frame_add_fields(writer, matched->fields);

@@ -137,7 +137,7 @@ uint32_t weir_frame_events(const struct weir_frame_writer *writer);
 size_t weir_frame_size(const struct weir_frame_writer *writer);
 /**
  * Whether to finish it: it has reached the target, or might not take the events of one more record. A frame that is
- * finished whenever it is due is never WEIR_FULL: a record makes at most one event, and one pair, a zone.
+ * finished whenever it is due is never WEIR_FULL: a record has at most WEIR_ZONES_MAX events, with as many pairs in all.
  */
 bool weir_frame_due(const struct weir_frame_writer *writer);
 

@@ -232,7 +232,7 @@ enum weir_status weir_matcher_new(const struct weir_policy *policy, struct weir_
 	uint32_t count = policy->zone_count;
 	made->zones = weir_alloc(count, sizeof *made->zones);
 	made->groups = weir_alloc(count, sizeof *made->groups);
-	made->events = weir_alloc(count, sizeof *made->events);
+	made->events = weir_alloc(WEIR_ZONES_MAX, sizeof *made->events);
 	made->taken = weir_alloc(count, sizeof *made->taken);
 	made->taken_event = weir_alloc(count, sizeof *made->taken_event);
 	made->sorted = weir_alloc(count, sizeof *made->sorted);
@@ -376,7 +376,7 @@ static bool is_done(const struct zone_matcher *zone, const struct weir_record *r
 }
 
 /* The record's event with this key: two templates may give the same. */
-static uint32_t find_or_add_event(struct weir_matcher *matcher, struct weir_span key)
+static uint32_t find_or_add_event(struct weir_matcher *matcher, struct weir_span key, int64_t cost)
 {
 	uint64_t hash = weir_hash64(key.at, key.length);
 	for (uint32_t i = 0; i < matcher->event_count; i++)
@@ -384,7 +384,7 @@ static uint32_t find_or_add_event(struct weir_matcher *matcher, struct weir_span
 			return i;
 	uint32_t partition = matcher->partitions > 1 ? weir_partition(weir_slot(key), matcher->partitions) : 0;
 	matcher->events[matcher->event_count] =
-		(struct weir_matched_event){.key = key, .key_hash = hash, .partition = partition};
+		(struct weir_matched_event){.key = key, .key_hash = hash, .cost = cost, .partition = partition};
 	return matcher->event_count++;
 }
 
@@ -409,6 +409,28 @@ static void hand_out_zones(struct weir_matcher *matcher)
 		struct weir_matched_event *event = &matcher->events[matcher->taken_event[i]];
 		matcher->sorted[(event->zones - matcher->sorted) + event->zone_count++] = matcher->taken[i];
 	}
+}
+
+static int64_t cost_of(int64_t cost, uint32_t times)
+{
+	return cost > WEIR_COST_MAX / times ? WEIR_COST_MAX : cost * times;
+}
+
+/* Gives a record's events once for each of its parts. Where that would be more than a record may have, one is for all. */
+static __attribute__((noinline)) void repeat_events(struct weir_matcher *matcher, uint32_t times)
+{
+	uint32_t parts[WEIR_RECORD_PARTS_MAX], count = weir_record_parts(times, parts), keys = matcher->event_count;
+	if (count * matcher->taken_count > WEIR_ZONES_MAX) {
+		count = 1;
+		parts[0] = times;
+	}
+	for (uint32_t part = count; part-- > 0;) /* the first one at last, as the others are made from it */
+		for (uint32_t i = 0; i < keys; i++) {
+			struct weir_matched_event *event = &matcher->events[part * keys + i];
+			*event = matcher->events[i];
+			event->cost = cost_of(event->cost, parts[part]);
+		}
+	matcher->event_count = keys * count;
 }
 
 /* The fields that some zone of the record keeps, where the record has them. */
@@ -454,8 +476,8 @@ static inline __attribute__((always_inline)) uint64_t try_zone(struct weir_match
 		return 0;
 	struct key_group *group = &matcher->groups[zone->group];
 	if (group->record_number != matcher->record_number) {
-		group->event =
-			find_or_add_event(matcher, weir_key_template_join(&group->template, record, &matcher->addresses));
+		group->event = find_or_add_event(matcher, weir_key_template_join(&group->template, record, &matcher->addresses),
+		                                 record->cost);
 		group->record_number = matcher->record_number;
 	}
 	matcher->taken_event[matcher->taken_count] = group->event;
@@ -489,7 +511,10 @@ void weir_matcher_match(struct weir_matcher *matcher, const struct weir_record *
 		for (uint32_t i = 0; i < matcher->zone_count; i++)
 			kept |= try_zone(matcher, &matcher->zones[i], record);
 	hand_out_zones(matcher);
-	*matched = (struct weir_matched){.events = matcher->events, .event_count = matcher->event_count};
+	uint32_t keys = matcher->event_count;
+	if (__builtin_expect(record->times > 1, 0))
+		repeat_events(matcher, record->times);
+	*matched = (struct weir_matched){.events = matcher->events, .event_count = matcher->event_count, .key_count = keys};
 	if (kept != 0)
 		matched->fields = keep_fields(matcher, record, kept);
 }

@@ -10,6 +10,9 @@
  * matches. A record
  * that matches `done` of one of the zone's queues takes an entry out of them
  * and is not judged there, whatever `match` says.
+ *
+ * A record that stands for several has several events under each key, so that
+ * some of them may pass where others are too many.
  */
 #ifndef WEIR_MATCHER_H
 #define WEIR_MATCHER_H
@@ -26,15 +29,20 @@ struct weir_matcher; /* a policy made ready for records; its scratch belongs to 
 struct weir_matched_event {
 	struct weir_span key; /* joined; points into the record or into the matcher */
 	uint64_t key_hash;    /* weir_hash64 of it */
+	int64_t cost;
 	uint32_t partition;
 	uint32_t zone_count;
 	const struct weir_frame_zone *zones; /* in the policy's order */
 };
 
-/* In the order of the first zone of each. Valid until the next record is matched or parsed. */
+/*
+ * In the order of the first zone of each; of a record that stands for several as often as it has parts, one part behind
+ * the other. Valid until the next record is matched or parsed.
+ */
 struct weir_matched {
 	const struct weir_matched_event *events;
-	uint32_t event_count; /* 0: the record is in no zone */
+	uint32_t event_count; /* at most WEIR_ZONES_MAX, with as many zones in all; 0: the record is in no zone */
+	uint32_t key_count;   /* of how many keys they are: the first ones are one each */
 	struct weir_span
 		fields; /* that "history" of one of these zones names (common/frame/frame_fields.h); mostly empty */
 };

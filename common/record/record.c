@@ -53,3 +53,15 @@ int weir_field_table_want(struct weir_field_table *table, const char *name)
 	table->wanted |= UINT64_C(1) << index;
 	return index;
 }
+
+enum { SINGLE_PARTS = 32 };
+
+uint32_t weir_record_parts(uint32_t times, uint32_t parts[WEIR_RECORD_PARTS_MAX])
+{
+	uint32_t count = 0, left = times < WEIR_RECORD_TIMES_MAX ? times : WEIR_RECORD_TIMES_MAX;
+	for (; left > SINGLE_PARTS; left -= parts[count++])
+		parts[count] = left / 2;
+	for (; left > 0; left--)
+		parts[count++] = 1;
+	return count;
+}

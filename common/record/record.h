@@ -64,7 +64,30 @@ struct weir_record {
 	bool cut;        /* of a line that lacks its end: what would stand there is not known */
 	int64_t time_ms; /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
 	int64_t cost;    /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */
+	uint32_t times;  /* how many records it stands for, all like it: see weir_record_parts(); 0 is 1 */
 	struct weir_span fields[WEIR_FIELD_MAX + 1]; /* into the line or the format's scratch; valid until its next parse */
 };
+
+enum {
+	WEIR_RECORD_TIMES_MAX = 1000000,
+	WEIR_RECORD_PARTS_MAX = 64,
+};
+
+/** How many records some stand for that stand for several each. */
+static inline uint32_t weir_record_times(uint32_t outer, uint32_t inner)
+{
+	uint64_t times = (uint64_t)outer * inner;
+	return times < WEIR_RECORD_TIMES_MAX ? (uint32_t)times : WEIR_RECORD_TIMES_MAX;
+}
+
+/**
+ * Divides a record that stands for several into events, of which none is blocked only for being many at once. Up to 32
+ * are one each. Of more, half are the first event, half of what is left the next, and so on. So as many as a limit lets
+ * pass add up from what passes, whatever is left of the limit; and the last one, alone, is over it if all were too many.
+ *
+ * @param parts  returned: for how many records each event stands, none above the one before it
+ * @return how many parts
+ */
+uint32_t weir_record_parts(uint32_t times, uint32_t parts[WEIR_RECORD_PARTS_MAX]);
 
 #endif

@@ -336,27 +336,27 @@ static void sshd(void **state)
 	fixture_init(&fixture, "\"sshd\"", "ip event");
 	assert_reason(&fixture, HEAD "message repeated 3 times: [ Failed password for root from 192.0.2.7 port 5 ssh2]",
 	              FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 3);
+	assert_int_equal(fixture.record.times, 3);
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_field(&fixture, "event", "Failed");
 	assert_reason(&fixture,
 	              HEAD
 	              "PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.7  user=a",
 	              FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 2);
+	assert_int_equal(fixture.record.times, 2);
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_field(&fixture, "event", "PAM");
 	assert_reason(&fixture,
 	              HEAD "message repeated 3 times: [ PAM 2 more authentication failures; logname= uid=0 euid=0 tty=ssh "
 	                   "ruser= rhost=192.0.2.7 ]",
 	              FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 6);
+	assert_int_equal(fixture.record.times, 6);
 	assert_reason(&fixture, HEAD "1 more authentication failure; logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.7 ",
 	              FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 1);
+	assert_int_equal(fixture.record.times, 1);
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_reason(&fixture, HEAD "PAM 2 more things", FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 1);
+	assert_int_equal(fixture.record.times, 1);
 	assert_field(&fixture, "event", NULL);
 	assert_reason(
 		&fixture,
@@ -613,10 +613,10 @@ static void mail(void **state)
 }
 
 /* A line that stands for so many, with these fields. */
-static void check_repeated(struct fixture *fixture, const char *line, int64_t cost, const char *fields)
+static void check_repeated(struct fixture *fixture, const char *line, uint32_t times, const char *fields)
 {
 	assert_reason(fixture, line, FORMAT_OK);
-	assert_int_equal(fixture->record.cost, cost);
+	assert_int_equal(fixture->record.times, times);
 	check_fields(fixture, &(struct sample){line, fields});
 }
 

@@ -85,7 +85,7 @@ static void a_cost_is_the_messages(void **state)
 	               "format.cost: belongs to the format of the message");
 }
 
-static void a_repeated_message_is_read_and_costs_as_many(void **state)
+static void a_repeated_message_is_read_and_stands_for_as_many(void **state)
 {
 	(void)state;
 	struct fixture fixture;
@@ -93,12 +93,12 @@ static void a_repeated_message_is_read_and_costs_as_many(void **state)
 #define PATTERN "{\"type\": \"pattern\", \"pattern\": \"^client \\\\S+ (?<ip>[^#]+)#\\\\d+: (?<user>\\\\S+)$\"}"
 	fixture_init(&fixture, "{\"type\": \"syslog\", \"message\": " PATTERN "}", "ip user app");
 	assert_reason(&fixture, HEAD "message repeated 4 times: [ client @0x7f 192.0.2.7#53: denied]", FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 4);
+	assert_int_equal(fixture.record.times, 4);
 	assert_field(&fixture, "ip", "192.0.2.7");
 	assert_field(&fixture, "user", "denied");
 	assert_field(&fixture, "app", "named");
 	assert_reason(&fixture, HEAD "client @0x7f 192.0.2.7#53: denied", FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 1);
+	assert_int_equal(fixture.record.times, 1);
 	assert_malformed(&fixture, HEAD "message repeated 4 times: [ client @0x7f 192.0.2.7#53: denied", "no match");
 	assert_malformed(&fixture, HEAD "x message repeated 4 times: [ client @0x7f 192.0.2.7#53: denied]", "no match");
 	assert_reason(&fixture, HEAD "message repeated 4 times: [ ]", FORMAT_SKIP);
@@ -111,10 +111,15 @@ static void a_repeated_message_is_read_and_costs_as_many(void **state)
 
 	fixture_init(&fixture, "{\"type\": \"syslog\", \"message\": {\"type\": \"json\", \"cost\": \"n\"}}", "user");
 	assert_reason(&fixture, HEAD "message repeated 4 times: [ {\"user\":\"ann\",\"n\":3}]", FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 12);
+	assert_int_equal(fixture.record.times, 4);
+	assert_int_equal(fixture.record.cost, 3);
 	assert_field(&fixture, "user", "ann");
 	assert_reason(&fixture, HEAD "message repeated 4 times: [ {\"user\":\"ann\",\"n\":1099511627776}]", FORMAT_OK);
+	assert_int_equal(fixture.record.times, 4);
 	assert_int_equal(fixture.record.cost, WEIR_COST_MAX);
+	assert_reason(&fixture, HEAD "{\"user\":\"ann\",\"n\":3}", FORMAT_OK);
+	assert_int_equal(fixture.record.times, 1);
+	assert_malformed(&fixture, HEAD "message repeated 0 times: [ {\"user\":\"ann\",\"n\":3}]", "not json");
 	fixture_deinit(&fixture);
 
 	/* A line that counts as far as it goes does so here, too. */
@@ -123,14 +128,14 @@ static void a_repeated_message_is_read_and_costs_as_many(void **state)
 	         HEAD "message repeated 4 times: [ 192.0.2.7 - - [01/Jan/2024:00:00:00 +0000] \"GET /%0*d]",
 	         800 - (int)strlen(" 192.0.2.7 - - [01/Jan/2024:00:00:00 +0000] \"GET /"), 0);
 	assert_reason(&fixture, line, FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 4);
+	assert_int_equal(fixture.record.times, 4);
 	assert_true(fixture.record.cut);
 	assert_field(&fixture, "ip", "192.0.2.7");
 	fixture_deinit(&fixture);
 
 	fixture_init(&fixture, "\"syslog\"", "app message");
 	assert_reason(&fixture, HEAD "message repeated 4 times: [ hello]", FORMAT_OK);
-	assert_int_equal(fixture.record.cost, 4);
+	assert_int_equal(fixture.record.times, 4);
 	assert_field(&fixture, "message", "hello");
 	fixture_deinit(&fixture);
 
@@ -141,7 +146,7 @@ static void a_repeated_message_is_read_and_costs_as_many(void **state)
 			"2024-01-01T00:00:00Z h sshd[1]: message repeated 3 times: [ Failed password for x from 192.0.2.7 "
 			"port 5 ssh2]",
 			FORMAT_OK);
-		assert_int_equal(fixture.record.cost, 3);
+		assert_int_equal(fixture.record.times, 3);
 		assert_field(&fixture, "ip", "192.0.2.7");
 		fixture_deinit(&fixture);
 	}
@@ -217,7 +222,7 @@ int main(void)
 		cmocka_unit_test(a_cost_is_the_messages),
 		cmocka_unit_test(patterns_behind_a_head_need_no_time),
 		cmocka_unit_test(entries_of_the_journal),
-		cmocka_unit_test(a_repeated_message_is_read_and_costs_as_many),
+		cmocka_unit_test(a_repeated_message_is_read_and_stands_for_as_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

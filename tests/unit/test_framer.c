@@ -57,11 +57,12 @@ static struct arrived send(uint32_t records, uint32_t events, uint32_t zones, ui
 		memcpy(key, &i, sizeof i);
 		made[i] = (struct weir_matched_event){.key = {.at = key, .length = key_bytes},
 		                                      .key_hash = weir_hash64(key, key_bytes),
+		                                      .cost = 2,
 		                                      .zones = members + i,
 		                                      .zone_count = zones};
 	}
 	struct weir_matched matched = {.events = made, .event_count = events};
-	struct weir_record record = {.time_ms = NOW_MS, .cost = 2};
+	struct weir_record record = {.time_ms = NOW_MS};
 	struct weir_text fields = {0};
 	for (int i = 0; i < 64 && key_bytes == WEIR_KEY_MAX_BYTES; i++) /* the most that a record can have */
 		weir_fields_put(&fields, (struct weir_span){.at = keys, .length = WEIR_FIELD_NAME_MAX_BYTES},
@@ -112,9 +113,9 @@ static void a_position_that_falls_begins_another_frame(void **state)
 	static const uint64_t positions[] = {500, 700, 600, 650, 100};
 	struct weir_frame_zone zone = {.id = 1};
 	struct weir_matched_event event = {
-		.key = weir_span_of("k"), .key_hash = weir_hash64("k", 1), .zones = &zone, .zone_count = 1};
+		.key = weir_span_of("k"), .key_hash = weir_hash64("k", 1), .cost = 1, .zones = &zone, .zone_count = 1};
 	struct weir_matched matched = {.events = &event, .event_count = 1};
-	struct weir_record record = {.time_ms = NOW_MS, .cost = 1};
+	struct weir_record record = {.time_ms = NOW_MS};
 	struct arrived arrived = {.reader = weir_frame_reader_new()};
 	struct framer *framer = framer_new(1, take_frame, &arrived);
 	for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
@@ -133,9 +134,9 @@ static void frames_say_whose_source_is_common(void **state)
 	static const uint8_t sources[][WEIR_SOURCE_ID_BYTES] = {{1}, {2}};
 	struct weir_frame_zone zone = {.id = 1};
 	struct weir_matched_event event = {
-		.key = weir_span_of("k"), .key_hash = weir_hash64("k", 1), .zones = &zone, .zone_count = 1};
+		.key = weir_span_of("k"), .key_hash = weir_hash64("k", 1), .cost = 1, .zones = &zone, .zone_count = 1};
 	struct weir_matched matched = {.events = &event, .event_count = 1};
-	struct weir_record record = {.time_ms = NOW_MS, .cost = 1};
+	struct weir_record record = {.time_ms = NOW_MS};
 	struct arrived arrived = {.reader = weir_frame_reader_new()};
 	struct framer *framer = framer_new(1, take_frame, &arrived);
 	framer_add(framer, sources[0], false, 1, &matched, &record, 1, NOW_MS);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From records to events: zones, keys, exemptions, and the sets and patterns that they are made of. */
+/* From records to events: zones, keys and exemptions. */
 #include "common/bytes/hash.h"
-#include "common/match/network_set.h"
-#include "common/match/wildcard.h"
-#include "common/match/word_set.h"
 #include "common/matcher/matcher.h"
 
 #include <setjmp.h>
@@ -655,113 +652,45 @@ static void only_fields_of_zones_are_wanted(void **state)
 	teardown(&fixture);
 }
 
-/* By trying every way, which is exponential and for short texts only. */
-static bool wildcard_by_definition(const char *pattern, const char *value)
+/* The events that a record has, as "key=cost key=cost". */
+static const char *costs(struct fixture *fixture)
 {
-	if (*pattern == '\0')
-		return *value == '\0';
-	if (*pattern == '*')
-		return wildcard_by_definition(pattern + 1, value) ||
-		       (*value != '\0' && wildcard_by_definition(pattern, value + 1));
-	return *pattern == *value && wildcard_by_definition(pattern + 1, value + 1);
-}
-
-static void wildcards_match_any_run(void **state)
-{
-	(void)state;
-	srandom(1);
-	for (int round = 0; round < 200000; round++) {
-		char pattern[9], value[11];
-		size_t pattern_length = ((size_t)random() & 7) + 1, value_length = (size_t)random() % 11;
-		for (size_t i = 0; i < pattern_length; i++)
-			pattern[i] = "ab*"[random() % 3];
-		size_t star = (size_t)random() & 7;
-		pattern[star < pattern_length ? star : 0] = '*';
-		pattern[pattern_length] = '\0';
-		for (size_t i = 0; i < value_length; i++)
-			value[i] = "ab"[random() % 2];
-		value[value_length] = '\0';
-		struct wildcard wildcard;
-		wildcard_init(&wildcard, weir_span_of(pattern));
-		if (wildcard_match(&wildcard, weir_span_of(value)) != wildcard_by_definition(pattern, value))
-			fail_msg("%s and %s", pattern, value);
-		wildcard_deinit(&wildcard);
+	static char text[65536];
+	size_t used = 0;
+	text[0] = '\0';
+	(void)match(fixture);
+	for (uint32_t i = 0; i < fixture->matched.event_count; i++) {
+		const struct weir_matched_event *event = &fixture->matched.events[i];
+		const struct weir_matched_event *first = &fixture->matched.events[i % fixture->matched.key_count];
+		assert_ptr_equal(event->zones, first->zones);
+		used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s=%lld", i > 0 ? " " : "",
+		                         (int)event->key.length, event->key.at, (long long)event->cost);
 	}
+	return text;
 }
 
-static void no_wildcard_takes_long(void **state)
+static void a_record_that_stands_for_several_has_as_many_events(void **state)
 {
 	(void)state;
-	enum { LENGTH = 1 << 20 };
-	char *value = malloc(LENGTH), pattern[201];
-	memset(value, 'a', LENGTH);
-	for (size_t i = 0; i < 200; i += 2)
-		memcpy(pattern + i, "a*", 2);
-	memcpy(pattern + 198, "*b", 3);
-	struct wildcard wildcard;
-	wildcard_init(&wildcard, weir_span_of(pattern));
-	for (int i = 0; i < 100; i++)
-		assert_false(wildcard_match(&wildcard, (struct weir_span){.at = value, .length = LENGTH}));
-	wildcard_deinit(&wildcard);
-	free(value);
-}
-
-static void word_sets_hold_their_words_alone(void **state)
-{
-	(void)state;
-	for (uint32_t count = 0; count <= 300; count += count < 12 ? 1 : 36) {
-		char texts[300][16];
-		struct weir_span words[300];
-		for (uint32_t i = 0; i < count; i++) {
-			snprintf(texts[i], sizeof texts[i], "w%u", i * 3);
-			words[i] = weir_span_of(texts[i]);
-		}
-		struct weir_word_set set;
-		weir_word_set_init(&set, words, count);
-		for (uint32_t i = 0; i < 3 * count + 3; i++) {
-			char text[16];
-			snprintf(text, sizeof text, "w%u", i);
-			assert_int_equal(weir_word_set_has(&set, weir_span_of(text)), i % 3 == 0 && i < 3 * count);
-		}
-		assert_false(weir_word_set_has(&set, weir_span_of("")));
-		weir_word_set_deinit(&set);
-	}
-}
-
-static void network_sets_agree_with_their_networks(void **state)
-{
-	(void)state;
-	srandom(1);
-	for (int round = 0; round < 300; round++) {
-		struct weir_network networks[40];
-		uint32_t count = (uint32_t)random() % 40;
-		for (uint32_t i = 0; i < count; i++) {
-			bool v4 = random() % 2;
-			memset(&networks[i].base, 0, 16);
-			for (size_t k = v4 ? 12 : 0; k < 16; k++)
-				networks[i].base.bytes[k] = random() % 2 ? (uint8_t)(random() & 0xc1) : 0;
-			if (v4)
-				networks[i].base.bytes[10] = networks[i].base.bytes[11] = 0xff;
-			uint8_t prefix4 = (uint8_t)(random() % 33), prefix6 = (uint8_t)(random() % 129);
-			weir_address_mask(&networks[i].base, prefix4, prefix6);
-			networks[i].prefix = v4 ? (uint8_t)(96 + prefix4) : prefix6;
-		}
-		struct weir_network_set set;
-		weir_network_set_init(&set, networks, count);
-		for (int k = 0; k < 500; k++) {
-			struct weir_address address = {{0}};
-			bool v4 = random() % 2;
-			for (size_t i = v4 ? 12 : 0; i < 16; i++)
-				address.bytes[i] = random() % 2 ? (uint8_t)(random() & 0xc1) : 0;
-			if (v4)
-				address.bytes[10] = address.bytes[11] = 0xff;
-			bool expected = false;
-			for (uint32_t i = 0; i < count; i++)
-				expected |= weir_network_contains(&networks[i], &address);
-			assert_int_equal(weir_network_set_has(&set, &address), expected);
-		}
-		weir_network_set_deinit(&set);
-	}
+	struct fixture fixture;
+	setup(&fixture, "[" ZONE("a", "\"key\": [\"ip\"]") "," ZONE("b", "\"key\": [\"user\"]") "]");
+	set_field(&fixture, "ip", "192.0.2.7");
+	set_field(&fixture, "user", "ann");
+	fixture.record.cost = 5;
+	assert_string_equal(costs(&fixture), "192.0.2.7=5 ann=5");
+	fixture.record.times = 1;
+	assert_string_equal(costs(&fixture), "192.0.2.7=5 ann=5");
+	fixture.record.times = 3;
+	assert_string_equal(costs(&fixture), "192.0.2.7=5 ann=5 192.0.2.7=5 ann=5 192.0.2.7=5 ann=5");
+	assert_int_equal(fixture.matched.key_count, 2);
+	set_field(&fixture, "user", NULL);
+	fixture.record.times = 34;
+	assert_true(strncmp(costs(&fixture), "192.0.2.7=85 192.0.2.7=5 192", 28) == 0);
+	fixture.record.cost = WEIR_COST_MAX;
+	assert_true(strncmp(costs(&fixture), "192.0.2.7=1099511627776 192", 27) == 0);
+	set_field(&fixture, "ip", NULL);
+	assert_string_equal(costs(&fixture), "");
+	teardown(&fixture);
 }
 
 int main(void)
@@ -769,6 +698,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(history_names_fields_that_are_kept),
 		cmocka_unit_test(zones_with_the_same_key_share_an_event),
+		cmocka_unit_test(a_record_that_stands_for_several_has_as_many_events),
 		cmocka_unit_test(keys_are_escaped_and_joined),
 		cmocka_unit_test(long_values_are_shortened_where_the_key_is_too_long),
 		cmocka_unit_test(escapes_count_for_a_keys_length_but_not_for_a_values),
@@ -788,10 +718,6 @@ int main(void)
 		cmocka_unit_test(zones_that_take_the_same_records_agree),
 		cmocka_unit_test(too_many_fields_are_refused),
 		cmocka_unit_test(only_fields_of_zones_are_wanted),
-		cmocka_unit_test(wildcards_match_any_run),
-		cmocka_unit_test(no_wildcard_takes_long),
-		cmocka_unit_test(word_sets_hold_their_words_alone),
-		cmocka_unit_test(network_sets_agree_with_their_networks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of fields: standard names first, each name once, a bound. */
+/* The table of fields: standard names first, each name once, a bound. What records count that stand for several. */
 #include "common/record/record.h"
 
 #include <setjmp.h>
@@ -54,10 +54,40 @@ static void a_full_table_takes_no_more(void **state)
 	weir_field_table_deinit(&table);
 }
 
+/* Whatever is left of a limit, as many pass as of single events, and the last one finds nothing left if not all did. */
+static void parts_pass_as_single_ones_do(void **state)
+{
+	(void)state;
+	uint32_t parts[WEIR_RECORD_PARTS_MAX];
+	for (uint32_t times = 0; times <= 3000; times++) {
+		uint32_t sum = 0, count = weir_record_parts(times, parts);
+		assert_true(count <= WEIR_RECORD_PARTS_MAX);
+		for (uint32_t i = 0; i < count; i++) {
+			assert_true(parts[i] > 0 && (times > 32 || parts[i] == 1));
+			sum += parts[i];
+		}
+		assert_int_equal(sum, times);
+		for (uint32_t room = 0; room<times; room += times> 200 ? 7 : 1) {
+			uint32_t left = room, before_last = 0;
+			for (uint32_t i = 0; i < count; i++) {
+				before_last = left;
+				left -= parts[i] <= left ? parts[i] : 0;
+			}
+			assert_int_equal(left, 0);
+			assert_int_equal(before_last, 0);
+		}
+	}
+	assert_int_equal(weir_record_parts(WEIR_RECORD_TIMES_MAX, parts), 46);
+	assert_int_equal(weir_record_parts(UINT32_MAX, parts), 46);
+	assert_int_equal(weir_record_times(3, 2), 6);
+	assert_int_equal(weir_record_times(WEIR_RECORD_TIMES_MAX, WEIR_RECORD_TIMES_MAX), WEIR_RECORD_TIMES_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(begins_with_the_standard_names),
+		cmocka_unit_test(parts_pass_as_single_ones_do),
 		cmocka_unit_test(wanting_adds_a_name_once),
 		cmocka_unit_test(a_full_table_takes_no_more),
 	};

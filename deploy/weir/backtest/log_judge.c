@@ -323,11 +323,12 @@ static void take_record(struct log_judge *judge, const struct weir_frame *frame,
 			continue;
 		judge->record[count++] = (struct weir_matched_event){.key = key,
 		                                                     .key_hash = weir_hash64(key.at, key.length),
+		                                                     .cost = frame->events[i].cost,
 		                                                     .partition = partition,
 		                                                     .zone_count = own,
 		                                                     .zones = carried};
 	}
-	struct weir_record record = {.time_ms = frame->events[first].time_ms, .cost = frame->events[first].cost};
+	struct weir_record record = {.time_ms = frame->events[first].time_ms};
 	struct weir_matched matched = {.events = judge->record, .event_count = count};
 	if (count > 0)
 		framer_add(judge->framer, frame->source, frame->is_common, judge->version, &matched, &record,

@@ -94,15 +94,13 @@ static void mark_known(struct search *search, const char *path)
 
 /* ---- one record ---- */
 
-static bool is_of_bucket(struct search *search, const struct weir_record *record)
+/* Whether an event of a record is of the bucket that is asked about. */
+static bool is_of_bucket(const struct search *search, const struct weir_matched_event *event)
 {
-	struct weir_matched matched;
 	struct weir_span asked = {.at = search->question->key.at, .length = (uint32_t)search->question->key.length};
-	weir_matcher_match(search->matcher, record, &matched);
-	for (uint32_t i = 0; i < matched.event_count; i++)
-		for (uint32_t j = 0; weir_span_equal(matched.events[i].key, asked) && j < matched.events[i].zone_count; j++)
-			if (matched.events[i].zones[j].id == search->question->zone_id && !matched.events[i].zones[j].done)
-				return true;
+	for (uint32_t i = 0; weir_span_equal(event->key, asked) && i < event->zone_count; i++)
+		if (event->zones[i].id == search->question->zone_id && !event->zones[i].done)
+			return true;
 	return false;
 }
 
@@ -143,8 +141,8 @@ static void keep_newest(struct search *search, size_t most)
 	question->event_count = most;
 }
 
-static void gather(struct search *search, const struct weir_record *record, const char *path, struct weir_span line,
-                   uint64_t begin)
+static void gather(struct search *search, const struct weir_record *record, int64_t cost, const char *path,
+                   struct weir_span line, uint64_t begin)
 {
 	struct question *question = search->question;
 	if (record->time_ms <= search->floor_ms) {
@@ -158,31 +156,45 @@ static void gather(struct search *search, const struct weir_record *record, cons
 		question->events = weir_realloc(question->events, search->room, sizeof *question->events);
 	}
 	struct explained_event *event = &question->events[question->event_count++];
-	*event = (struct explained_event){.time_ms = record->time_ms, .cost = record->cost};
+	*event = (struct explained_event){.time_ms = record->time_ms, .cost = cost};
 	put_line(event, path, line, begin);
+}
+
+/* Gives the line to the first event of this time and cost that has none. @return false: none is sought */
+static bool give_line(struct search *search, int64_t time_ms, int64_t cost, const char *path, struct weir_span line,
+                      uint64_t begin)
+{
+	struct question *question = search->question;
+	for (size_t i = 0; i < question->event_count; i++) {
+		struct explained_event *event = &question->events[i];
+		if (event->found != LINE_SOUGHT || event->time_ms != time_ms || event->cost != cost)
+			continue;
+		put_line(event, path, line, begin);
+		search->sought--;
+		return true;
+	}
+	return false;
 }
 
 static void take(struct search *search, const struct weir_record *record, const char *path, struct weir_span line,
                  uint64_t begin)
 {
-	struct question *question = search->question;
-	if (record->time_ms <= search->after_ms || record->time_ms > search->until_ms || is_taken(search, begin) ||
-	    !is_of_bucket(search, record))
+	struct weir_matched matched;
+	int64_t cost = 0;
+	bool found = false;
+	if (record->time_ms <= search->after_ms || record->time_ms > search->until_ms || is_taken(search, begin))
 		return;
-	if (search->gathers) {
-		gather(search, record, path, line, begin);
-		mark_taken(search, begin);
-		return;
-	}
-	for (size_t i = 0; i < question->event_count; i++) {
-		struct explained_event *event = &question->events[i];
-		if (event->found == LINE_SOUGHT && event->time_ms == record->time_ms && event->cost == record->cost) {
-			put_line(event, path, line, begin);
-			mark_taken(search, begin);
-			search->sought--;
-			return;
+	weir_matcher_match(search->matcher, record, &matched);
+	for (uint32_t i = 0; i < matched.event_count; i++)
+		if (is_of_bucket(search, &matched.events[i])) {
+			cost += matched.events[i].cost;
+			found |= search->gathers || give_line(search, record->time_ms, matched.events[i].cost, path, line, begin);
 		}
-	}
+	if (!found)
+		return;
+	if (search->gathers)
+		gather(search, record, cost, path, line, begin);
+	mark_taken(search, begin);
 }
 
 /* ---- one file ---- */

@@ -139,14 +139,17 @@ static void take(struct explained_event *event, const char *path, struct weir_sp
 }
 
 /*
- * Another file of the stream may have a line of the same key and time at the same offset. A file that is there both plain
- * and compressed has each line once.
+ * Whether a line is another event's. Another file of the stream may have a line of the same key and time at the same
+ * offset, and a file that is there both plain and compressed has each line once. All events of a line that stands for
+ * several are at its position.
  */
-static bool is_shown(const struct question *question, const char *path, uint64_t begin)
+static bool is_shown(const struct question *question, const struct explained_event *sought, const char *path,
+                     uint64_t begin)
 {
 	for (size_t i = 0; i < question->event_count; i++) {
 		const struct explained_event *event = &question->events[i];
-		if (event->found != LINE_SOUGHT && event->offset == begin && line_files_are_one(event->file, path))
+		if (event->found != LINE_SOUGHT && event->offset == begin && line_files_are_one(event->file, path) &&
+		    (event->position != sought->position || memcmp(event->source, sought->source, sizeof event->source) != 0))
 			return true;
 	}
 	return false;
@@ -173,7 +176,7 @@ static size_t look_into(struct finder *finder, const char *path, size_t place, s
 		    line_window_line(&window, source_position_offset(event->position), &line, &begin) &&
 		    (parses(finder, format, line, &group[i], &record) ||
 		     parses_behind(finder, format, line_window_before(&window, begin), line, &group[i], &record)) &&
-		    !is_shown(group[i].question, path, begin))
+		    !is_shown(group[i].question, event, path, begin))
 			take(event, path, line, begin);
 	}
 	for (size_t i = 0; i < count; i++)

@@ -160,7 +160,7 @@ static enum weir_status take_event(struct reading *reading, const struct weir_ma
 		return WEIR_OK;
 	struct replay_event one = {.key = event->key,
 	                           .time_ms = record->time_ms,
-	                           .cost = record->cost,
+	                           .cost = event->cost,
 	                           .zones = event->zones,
 	                           .zone_count = event->zone_count,
 	                           .source = origin.source,

@@ -71,7 +71,7 @@ WEIR_MUST_USE enum weir_status once_sort_add(struct once *once, const struct mer
 /* A sorted record again, valid until the next one. Zero-initialised; free `events` and `zones` at the end. */
 struct once_sorted {
 	struct weir_matched matched;
-	struct weir_record record; /* time and cost alone */
+	struct weir_record record; /* its time alone */
 	struct weir_matched_event *events;
 	struct weir_frame_zone *zones;
 	size_t event_room, zone_room;

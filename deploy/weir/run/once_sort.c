@@ -26,6 +26,7 @@ static void put_event(struct weir_text *text, const struct weir_matched_event *e
 	put(text, event->key.length);
 	weir_text_append(text, event->key.at, event->key.length);
 	weir_text_append(text, &event->key_hash, sizeof event->key_hash);
+	put(text, (uint64_t)event->cost);
 	put(text, event->partition);
 	put(text, event->zone_count);
 	for (uint32_t i = 0; i < event->zone_count; i++)
@@ -56,7 +57,6 @@ enum weir_status once_sort_add(struct once *once, const struct merge_input *inpu
 	const struct weir_record *record = &input->reader->record;
 	struct weir_text *text = &once->sort_text;
 	weir_text_clear(text);
-	put(text, (uint64_t)record->cost);
 	put(text, matched->event_count);
 	for (uint32_t i = 0; i < matched->event_count; i++)
 		put_event(text, &matched->events[i]);
@@ -84,14 +84,16 @@ static bool get(struct cursor *cursor, uint64_t *number)
 static bool get_event(struct cursor *cursor, struct once_sorted *sorted, uint32_t number, size_t *zones)
 {
 	struct weir_matched_event *event = &sorted->events[number];
-	uint64_t length, partition, count, zone;
+	uint64_t length, cost, partition, count, zone;
 	if (!get(cursor, &length) || length + sizeof event->key_hash > (size_t)(cursor->end - cursor->at))
 		return false;
 	event->key = (struct weir_span){.at = (const char *)cursor->at, .length = (uint32_t)length};
 	memcpy(&event->key_hash, cursor->at + length, sizeof event->key_hash);
 	cursor->at += length + sizeof event->key_hash;
-	if (!get(cursor, &partition) || !get(cursor, &count) || count > (size_t)(cursor->end - cursor->at))
+	if (!get(cursor, &cost) || !get(cursor, &partition) || !get(cursor, &count) ||
+	    count > (size_t)(cursor->end - cursor->at))
 		return false;
+	event->cost = (int64_t)cost;
 	event->partition = (uint32_t)partition;
 	event->zone_count = (uint32_t)count;
 	if (*zones + count > sorted->zone_room) {
@@ -108,11 +110,10 @@ static bool get_event(struct cursor *cursor, struct once_sorted *sorted, uint32_
 
 static bool get_record(struct cursor *cursor, struct once_sorted *sorted)
 {
-	uint64_t cost, count;
+	uint64_t count;
 	size_t zones = 0;
-	if (!get(cursor, &cost) || !get(cursor, &count) || count > (size_t)(cursor->end - cursor->at))
+	if (!get(cursor, &count) || count > (size_t)(cursor->end - cursor->at))
 		return false;
-	sorted->record.cost = (int64_t)cost;
 	if (count > sorted->event_room) {
 		sorted->event_room = count;
 		sorted->events = weir_realloc(sorted->events, count, sizeof *sorted->events);

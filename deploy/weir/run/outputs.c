@@ -117,7 +117,9 @@ static int compare_lines(const void *left, const void *right)
 	const struct output_line *a = left, *b = right;
 	if (a->record != b->record)
 		return a->record < b->record ? -1 : 1;
-	return a->zone < b->zone ? -1 : a->zone > b->zone;
+	if (a->zone != b->zone)
+		return a->zone < b->zone ? -1 : 1;
+	return a->at < b->at ? -1 : a->at > b->at; /* of a record that stands for several: as they were written */
 }
 
 /* All batches' lines of one kind in order; gives how many. */

@@ -156,7 +156,7 @@ static enum weir_status replay(struct run *run, const struct weir_matched *match
 		struct replay *again = run->replays[event->partition];
 		struct replay_event one = {.key = event->key,
 		                           .time_ms = record->time_ms,
-		                           .cost = record->cost,
+		                           .cost = event->cost,
 		                           .zones = event->zones,
 		                           .zone_count = event->zone_count,
 		                           .source = source,

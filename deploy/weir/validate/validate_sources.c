@@ -74,7 +74,7 @@ static void count_record(struct sampling *sampling, const struct weir_record *re
 		for (uint32_t k = 0; k < report->zones[z].zone->key_count; k++)
 			report->zones[z].keyed[k] += record->fields[sampling->key_fields[z][k]].at != NULL;
 	weir_matcher_match(sampling->inputs->matcher, record, &matched);
-	for (uint32_t e = 0; e < matched.event_count; e++)
+	for (uint32_t e = 0; e < matched.key_count; e++)
 		for (uint32_t z = 0; z < matched.events[e].zone_count; z++) {
 			uint32_t id = matched.events[e].zones[z].id;
 			for (uint32_t i = 0; i < report->zone_count; i++)
