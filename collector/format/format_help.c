@@ -89,6 +89,15 @@ static bool is_behind_header(struct weir_span line)
 	return message.at[0] == '{' || (message.length > 5 && memcmp(message.at, "@cee:", 5) == 0);
 }
 
+/* Clients separated by commas, as of X-Forwarded-For. */
+static bool begins_with_clients(struct weir_span line)
+{
+	struct weir_address ignored;
+	const char *comma = memchr(line.at, ',', line.length);
+	return comma != NULL && comma + 1 < line.at + line.length && comma[1] == ' ' &&
+	       weir_address_read((struct weir_span){.at = line.at, .length = (uint32_t)(comma - line.at)}, &ignored);
+}
+
 void format_help(const struct format *format, enum format_reason reason, struct weir_span line,
                  char words[FORMAT_HELP_BYTES])
 {
@@ -106,6 +115,11 @@ void format_help(const struct format *format, enum format_reason reason, struct 
 		snprintf(
 			words, FORMAT_HELP_BYTES,
 			"a syslog header stands before its objects: say \"format\": {\"type\": \"syslog\", \"message\": \"json\"}");
+	else if (reason == format->malformed && begins_with_clients(line))
+		snprintf(
+			words, FORMAT_HELP_BYTES,
+			"it begins with a list of clients, in which anybody may have written: log the connection's address there, and "
+			"the list in quotes behind the agent, for \"client_ip\"");
 	if (found != NULL)
 		snprintf(words, FORMAT_HELP_BYTES, "its lines have no \"%.60s\" but \"%s\": say \"time\": \"%s\"",
 		         format->time->name, found, found);

@@ -105,7 +105,9 @@ def test_lines_within_lines(place):
 def test_what_would_help_is_said(place):
     for form, line, help_words in (("json", '{"time":1715940303133,"ip":"192.0.2.7"}', '"unit": "ms"'),
                                    ("json", '{"time":12,"ip":"192.0.2.7"}', '"unit"'),
-                                   ("json", '{"time":"17.05.2024 10:05","ip":"192.0.2.7"}', '"time_format"')):
+                                   ("json", '{"time":"17.05.2024 10:05","ip":"192.0.2.7"}', '"time_format"'),
+                                   ("combined", '192.0.2.7, 192.0.2.8 - - [17/May/2024:10:05:03 +0000] "GET / HTTP/1.1" 200 5 "-" "x"',
+                                    'for "client_ip"')):
         for said in said_of(place, form, line + "\n"):
             assert help_words in said and line in said, (help_words, said)
 
