@@ -102,6 +102,7 @@ void format_help(const struct format *format, enum format_reason reason, struct 
                  char words[FORMAT_HELP_BYTES])
 {
 	const struct time_reader *time = format->time;
+	static const char last[] = "last message repeated "; /* of BSD's syslogd */
 	const char *found = NULL;
 	words[0] = '\0';
 	/* If there are two times, the line's own is read last. */
@@ -120,6 +121,10 @@ void format_help(const struct format *format, enum format_reason reason, struct 
 			words, FORMAT_HELP_BYTES,
 			"it begins with a list of clients, in which anybody may have written: log the connection's address there, and "
 			"the list in quotes behind the agent, for \"client_ip\"");
+	else if (reason == format->malformed && memmem(line.at, line.length, last, sizeof last - 1) != NULL)
+		snprintf(
+			words, FORMAT_HELP_BYTES,
+			"such lines stand for others, which are not counted: start the system's syslogd with -c, so that it writes each");
 	if (found != NULL)
 		snprintf(words, FORMAT_HELP_BYTES, "its lines have no \"%.60s\" but \"%s\": say \"time\": \"%s\"",
 		         format->time->name, found, found);

@@ -107,7 +107,8 @@ def test_what_would_help_is_said(place):
                                    ("json", '{"time":12,"ip":"192.0.2.7"}', '"unit"'),
                                    ("json", '{"time":"17.05.2024 10:05","ip":"192.0.2.7"}', '"time_format"'),
                                    ("combined", '192.0.2.7, 192.0.2.8 - - [17/May/2024:10:05:03 +0000] "GET / HTTP/1.1" 200 5 "-" "x"',
-                                    'for "client_ip"')):
+                                    'for "client_ip"'),
+                                   ("sshd", "May 17 10:05:03 h last message repeated 3 times", "syslogd with -c")):
         for said in said_of(place, form, line + "\n"):
             assert help_words in said and line in said, (help_words, said)
 
