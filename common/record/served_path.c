@@ -27,16 +27,22 @@ static bool is_scheme_byte(char c)
 	return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
 }
 
-/* Behind "scheme://authority", or NULL: no absolute form begins here. */
+/*
+ * Behind "scheme://authority", or behind "scheme:" where a path follows or nothing does; NULL: no absolute form begins
+ * here. Apache serves /login where "http:/login" is asked for.
+ */
 static const char *behind_authority(const char *at, const char *end)
 {
 	if (at == end || !is_letter(*at))
 		return NULL;
 	while (at < end && is_scheme_byte(*at))
 		at++;
-	if (end - at < 3 || memcmp(at, "://", 3) != 0)
+	if (at == end || *at != ':')
 		return NULL;
-	at += 3;
+	at++;
+	if (end - at < 2 || memcmp(at, "//", 2) != 0)
+		return at == end || *at == '/' ? at : NULL;
+	at += 2;
 	const char *slash = memchr(at, '/', (size_t)(end - at));
 	return slash != NULL ? slash : end;
 }

@@ -3,7 +3,7 @@
 
 import re
 
-_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*|(?=/)|\Z)")
 _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 
 
