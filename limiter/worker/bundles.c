@@ -11,11 +11,21 @@
 
 enum { PART_BITS = 8, FOR_NOBODY = 1 << 20 };
 
+/* What a caller asked, with checks of one key and zone as one: they count all or none, and so pass if their sum does. */
+struct parts {
+	uint32_t count, caller_count;
+	struct check_ask asks[CHECK_BUNDLE_MAX];
+	uint64_t tickets[CHECK_BUNDLE_MAX]; /* the callers' */
+	uint8_t part_of[CHECK_BUNDLE_MAX];  /* likewise: the part that each is in */
+};
+
 struct bundle {
 	bool used;
-	uint32_t count, open; /* asks; of which are not answered */
-	struct check_ask asks[CHECK_BUNDLE_MAX];
-	struct check_answer answers[CHECK_BUNDLE_MAX];
+	bool reserves; /* else it looks */
+	bool blocked;  /* some would be blocked: these alone are asked, to be counted as blocked */
+	uint32_t open; /* parts that are not answered */
+	struct parts parts;
+	struct check_answer answers[CHECK_BUNDLE_MAX];                                  /* of parts */
 	char bytes[CHECK_BUNDLE_MAX * (WEIR_KEY_MAX_BYTES + WEIR_ZONE_NAME_MAX_BYTES)]; /* of keys and zones */
 	uint32_t bytes_used;
 };
@@ -32,17 +42,52 @@ static bool refuses(const struct check_answer *answer)
 }
 
 /* One that could not be answered is the answer of all. */
-static void spread_refusal(struct check_answer *answers, const struct check_ask *asks, uint32_t count)
+static void spread_refusal(struct check_answer *answers, uint32_t count)
 {
-	const struct check_answer *refusal = NULL;
-	for (uint32_t i = 0; i < count && refusal == NULL; i++)
-		if (refuses(&answers[i]))
-			refusal = &answers[i];
-	struct check_answer all = refusal != NULL ? *refusal : (struct check_answer){0};
 	for (uint32_t i = 0; i < count; i++) {
-		if (refusal != NULL)
-			answers[i] = all;
-		answers[i].ticket = asks[i].ticket;
+		if (!refuses(&answers[i]))
+			continue;
+		struct check_answer refusal = answers[i];
+		for (uint32_t k = 0; k < count; k++)
+			answers[k] = refusal;
+		return;
+	}
+}
+
+/* Gives each caller's ask the answer of its part. */
+static void hand_out(const struct parts *parts, const struct check_answer *part_answers, struct check_answer *answers)
+{
+	for (uint32_t i = 0; i < parts->caller_count; i++) {
+		answers[i] = part_answers[parts->part_of[i]];
+		answers[i].ticket = parts->tickets[i];
+		answers[i].reserved = false;
+	}
+}
+
+static struct check_ask *find_alike(struct parts *parts, const struct check_ask *ask)
+{
+	for (uint32_t i = 0; i < parts->count && !check_is_peek(ask); i++)
+		if (!check_is_peek(&parts->asks[i]) && weir_span_equal(parts->asks[i].key, ask->key) &&
+		    weir_span_equal(parts->asks[i].zone, ask->zone))
+			return &parts->asks[i];
+	return NULL;
+}
+
+static void divide(struct parts *parts, const struct check_ask *asks, uint32_t count)
+{
+	parts->count = 0;
+	parts->caller_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct check_ask *alike = find_alike(parts, &asks[i]);
+		parts->tickets[i] = asks[i].ticket;
+		if (alike == NULL) {
+			alike = &parts->asks[parts->count++];
+			*alike = asks[i];
+		} else {
+			alike->cost = alike->cost < WEIR_COST_MAX - asks[i].cost ? alike->cost + asks[i].cost : WEIR_COST_MAX;
+			alike->durable |= asks[i].durable;
+		}
+		parts->part_of[i] = (uint8_t)(alike - parts->asks);
 	}
 }
 
@@ -59,11 +104,9 @@ static void count_blocked(struct bundles *bundles, const struct check_ask *asks,
 		if (answers[i].outcome == CHECK_BLOCKED)
 			blocked[blocks++] = asks[i];
 	bundles->ask(bundles->context, blocked, blocks, true, counted);
-	for (uint32_t i = 0, next = 0; i < count; i++) {
+	for (uint32_t i = 0, next = 0; i < count; i++)
 		if (answers[i].outcome == CHECK_BLOCKED)
 			answers[i] = counted[next++];
-		answers[i].ticket = asks[i].ticket;
-	}
 }
 
 /* Looks, then counts. @return false: something is not in memory, or has no room now, and nothing was counted */
@@ -90,14 +133,14 @@ static bool ask_here(struct bundles *bundles, const struct check_ask *asks, uint
 		if (!refused)
 			bundles->ask(bundles->context, asks, count, true, answers);
 		else
-			spread_refusal(answers, asks, count);
+			spread_refusal(answers, count);
 		return true;
 	}
 	count_blocked(bundles, asks, count, answers);
 	return true;
 }
 
-/* ---- reserved first ---- */
+/* ---- some of it elsewhere ---- */
 
 static struct bundle *take_bundle(struct bundles *bundles)
 {
@@ -108,7 +151,8 @@ static struct bundle *take_bundle(struct bundles *bundles)
 		if (bundle->used)
 			continue;
 		bundle->used = true;
-		bundle->count = bundle->bytes_used = 0;
+		bundle->reserves = bundle->blocked = false;
+		bundle->bytes_used = 0;
 		return bundle;
 	}
 	return NULL;
@@ -124,93 +168,166 @@ static struct weir_span keep(struct bundle *bundle, struct weir_span span)
 	return (struct weir_span){.at = at, .length = span.length};
 }
 
-/* What all have answered. @param answers  set, with the callers' tickets; the bundle is free then */
-static void finish(struct bundles *bundles, struct bundle *bundle, struct check_answer *answers)
+/* Whether a part is asked in the bundle's step: all are looked at, and what counts is reserved, or counted as blocked. */
+static bool is_asked(const struct bundle *bundle, uint32_t part)
+{
+	return !bundle->reserves || (!check_is_peek(&bundle->parts.asks[part]) &&
+	                             (!bundle->blocked || bundle->answers[part].outcome == CHECK_BLOCKED));
+}
+
+static void ask_step(struct bundles *bundles, struct bundle *bundle)
+{
+	struct check_ask asks[CHECK_BUNDLE_MAX];
+	struct check_answer answers[CHECK_BUNDLE_MAX];
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < bundle->parts.count; i++) {
+		if (!is_asked(bundle, i))
+			continue;
+		struct check_ask *ask = &asks[count++];
+		*ask = bundle->parts.asks[i];
+		ask->ticket = CHECK_TICKET_OF_BUNDLE | (uint64_t)(bundle - bundles->all) << PART_BITS | i;
+		if (bundle->reserves) {
+			ask->kind = CHECK_RESERVES;
+			ask->ttl_ms = BUNDLE_TTL_MS;
+		} else {
+			ask->peek = true;
+		}
+	}
+	bundle->open = count;
+	if (count > 0)
+		bundles->ask(bundles->context, asks, count, bundle->reserves, answers);
+	for (uint32_t i = 0; i < count; i++)
+		if (answers[i].outcome != CHECK_LATER)
+			bundles_take(bundles, &answers[i]);
+}
+
+/* Whether one would be blocked, and none is refused: then those that would be are counted. */
+static bool is_blocked(const struct bundle *bundle)
+{
+	bool blocked = false;
+	for (uint32_t i = 0; i < bundle->parts.count; i++) {
+		if (refuses(&bundle->answers[i]))
+			return false;
+		blocked |= bundle->answers[i].outcome == CHECK_BLOCKED;
+	}
+	return blocked;
+}
+
+static bool all_pass(const struct bundle *bundle)
+{
+	for (uint32_t i = 0; i < bundle->parts.count; i++)
+		if (bundle->answers[i].outcome != CHECK_PASSED)
+			return false;
+	return true;
+}
+
+static void release(struct bundles *bundles, const struct bundle *bundle)
 {
 	struct check_ask releases[CHECK_BUNDLE_MAX];
 	struct check_answer ignored[CHECK_BUNDLE_MAX];
-	uint32_t release_count = 0;
-	bool passed = true;
-	memcpy(answers, bundle->answers, bundle->count * sizeof *answers);
-	for (uint32_t i = 0; i < bundle->count; i++)
-		passed &= answers[i].outcome == CHECK_PASSED;
-	for (uint32_t i = 0; i < bundle->count; i++) {
-		if (!passed && answers[i].reserved) {
-			struct check_ask *release = &releases[release_count++];
-			*release = bundle->asks[i];
-			release->kind = CHECK_SETTLES;
-			release->cost = 0;
-			release->durable = false;
-			release->ticket = CHECK_TICKET_OF_BUNDLE | FOR_NOBODY;
-			memcpy(release->reservation, answers[i].reservation, sizeof release->reservation);
-		}
-		answers[i].reserved = false;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < bundle->parts.count; i++) {
+		if (!bundle->answers[i].reserved)
+			continue;
+		struct check_ask *ask = &releases[count++];
+		*ask = bundle->parts.asks[i];
+		ask->kind = CHECK_SETTLES;
+		ask->cost = 0;
+		ask->durable = false;
+		ask->ticket = CHECK_TICKET_OF_BUNDLE | FOR_NOBODY;
+		memcpy(ask->reservation, bundle->answers[i].reservation, sizeof ask->reservation);
 	}
-	spread_refusal(answers, bundle->asks, bundle->count);
-	if (release_count > 0)
-		bundles->ask(bundles->context, releases, release_count, false, ignored);
+	if (count > 0)
+		bundles->ask(bundles->context, releases, count, false, ignored);
+}
+
+/* From looking to reserving. @return false: there is nothing to ask */
+static bool begin_reserving(struct bundle *bundle)
+{
+	bundle->blocked = is_blocked(bundle);
+	if (!bundle->blocked && !all_pass(bundle))
+		return false;
+	bundle->reserves = true;
+	for (uint32_t i = 0; i < bundle->parts.count; i++)
+		if (is_asked(bundle, i))
+			return true;
+	return false;
+}
+
+/* Asks what comes next, as long as all is answered. @return whether the bundle is at its end */
+static bool go_on(struct bundles *bundles, struct bundle *bundle)
+{
+	while (bundle->open == 0) {
+		bundles->whole--;
+		if (bundle->reserves || !begin_reserving(bundle))
+			return true;
+		ask_step(bundles, bundle);
+	}
+	return false;
+}
+
+/* @param answers  set, of the callers' asks; the bundle is free then */
+static void finish(struct bundles *bundles, struct bundle *bundle, struct check_answer *answers)
+{
+	if (bundle->blocked || !all_pass(bundle))
+		release(bundles, bundle);
+	spread_refusal(bundle->answers, bundle->parts.count);
+	hand_out(&bundle->parts, bundle->answers, answers);
 	bundle->used = false;
 }
 
-static void ask_apart(struct bundles *bundles, const struct check_ask *asks, uint32_t count,
-                      struct check_answer *answers)
+static void ask_apart(struct bundles *bundles, const struct parts *parts, struct check_answer *answers)
 {
-	struct check_ask parts[CHECK_BUNDLE_MAX];
 	struct bundle *bundle = take_bundle(bundles);
-	for (uint32_t i = 0; bundle == NULL && i < count; i++)
-		answers[i] = (struct check_answer){
-			.outcome = CHECK_UNAVAILABLE, .retry_after_ms = -1, .why = CHECK_WHY_FULL, .ticket = asks[i].ticket};
-	if (bundle == NULL)
+	if (bundle == NULL) {
+		for (uint32_t i = 0; i < parts->caller_count; i++)
+			answers[i] = (struct check_answer){
+				.outcome = CHECK_UNAVAILABLE, .retry_after_ms = -1, .why = CHECK_WHY_FULL, .ticket = parts->tickets[i]};
 		return;
-	bundle->count = bundle->open = count;
-	for (uint32_t i = 0; i < count; i++) {
-		bundle->asks[i] = asks[i];
-		bundle->asks[i].zone = keep(bundle, asks[i].zone);
-		bundle->asks[i].key = keep(bundle, asks[i].key);
-		parts[i] = bundle->asks[i];
-		parts[i].kind = check_is_peek(&asks[i]) ? CHECK_COUNTS : CHECK_RESERVES;
-		parts[i].ttl_ms = BUNDLE_TTL_MS;
-		parts[i].ticket = CHECK_TICKET_OF_BUNDLE | (uint64_t)(bundle - bundles->all) << PART_BITS | i;
 	}
-	bundles->ask(bundles->context, parts, count, true, answers);
-	for (uint32_t i = 0; i < count; i++) {
-		if (answers[i].outcome != CHECK_LATER)
-			bundles_take(bundles, &answers[i]);
-		answers[i] = (struct check_answer){.outcome = CHECK_LATER, .ticket = asks[i].ticket};
+	bundle->parts = *parts;
+	for (uint32_t i = 0; i < parts->count; i++) {
+		bundle->parts.asks[i].zone = keep(bundle, parts->asks[i].zone);
+		bundle->parts.asks[i].key = keep(bundle, parts->asks[i].key);
 	}
-	if (bundle->open > 0)
+	ask_step(bundles, bundle);
+	if (go_on(bundles, bundle)) {
+		finish(bundles, bundle, answers);
 		return;
-	bundles->whole--;
-	finish(bundles, bundle, answers);
-}
-
-/* Whether a key comes twice in a zone: looking at each would not see the other. */
-static bool has_twins(const struct check_ask *asks, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		for (uint32_t j = 0; j < i; j++)
-			if (weir_span_equal(asks[i].key, asks[j].key) && weir_span_equal(asks[i].zone, asks[j].zone))
-				return true;
-	return false;
+	}
+	for (uint32_t i = 0; i < parts->caller_count; i++)
+		answers[i] = (struct check_answer){.outcome = CHECK_LATER, .ticket = parts->tickets[i]};
 }
 
 void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_answer *answers)
 {
-	bool here = !has_twins(asks, count);
+	struct parts parts;
+	struct check_answer part_answers[CHECK_BUNDLE_MAX];
+	bool here = true;
 	assert(count <= CHECK_BUNDLE_MAX);
-	for (uint32_t i = 0; i < count; i++)
-		here &= bundles->is_here(bundles->context, &asks[i]);
-	if (!here || !ask_here(bundles, asks, count, answers))
-		ask_apart(bundles, asks, count, answers);
+	divide(&parts, asks, count);
+	for (uint32_t i = 0; i < parts.count; i++)
+		here &= bundles->is_here(bundles->context, &parts.asks[i]);
+	if (here && ask_here(bundles, parts.asks, parts.count, part_answers))
+		hand_out(&parts, part_answers, answers);
+	else
+		ask_apart(bundles, &parts, answers);
 }
 
+/* A part that had been looked at as blocked, and would pass by now, stays blocked: others were not reserved. */
 void bundles_take(struct bundles *bundles, const struct check_answer *answer)
 {
 	uint64_t ticket = answer->ticket & ~CHECK_TICKET_OF_BUNDLE;
 	if (ticket & FOR_NOBODY)
 		return;
 	struct bundle *bundle = &bundles->all[ticket >> PART_BITS];
-	bundle->answers[ticket & ((1u << PART_BITS) - 1)] = *answer;
+	struct check_answer *taken = &bundle->answers[ticket & ((1u << PART_BITS) - 1)];
+	if (!bundle->blocked || answer->outcome != CHECK_PASSED) {
+		*taken = *answer;
+	} else {
+		taken->reserved = answer->reserved;
+		memcpy(taken->reservation, answer->reservation, sizeof taken->reservation);
+	}
 	if (--bundle->open == 0)
 		bundles->whole++;
 }
@@ -220,10 +337,9 @@ void bundles_step(struct bundles *bundles)
 	struct check_answer answers[CHECK_BUNDLE_MAX];
 	for (uint32_t i = 0; bundles->whole > 0 && i < BUNDLES_MAX; i++) {
 		struct bundle *bundle = &bundles->all[i];
-		if (!bundle->used || bundle->open > 0)
+		if (!bundle->used || bundle->open > 0 || !go_on(bundles, bundle))
 			continue;
-		uint32_t count = bundle->count;
-		bundles->whole--;
+		uint32_t count = bundle->parts.caller_count;
 		finish(bundles, bundle, answers);
 		for (uint32_t j = 0; j < count; j++)
 			bundles->answered(bundles->context, &answers[j]);

@@ -3,10 +3,13 @@
  * Asks that count all or none.
  *
  * Where all of a bundle are this worker's and in memory, nothing comes between looking and counting: they are looked at,
- * and counted if all would pass; else those that are blocked are counted, as blocked. Otherwise each is reserved where it
- * is, and when all have answered, what passed is released unless all did. So no limit is passed either way; meanwhile
- * others may be told of less than there is. What was reserved and cannot be released, as its answer was lost, is counted
- * when it ends.
+ * and counted if all would pass; else those that are blocked are counted, as blocked. Otherwise each is looked at where it
+ * is. If all would pass, each is reserved there, and if not all do by then, what passed is released; else those that are
+ * blocked are counted. So no limit is passed either way, and who is refused takes nothing from others, but for the moment
+ * in which two bundles reserve the last of something. What was reserved and cannot be released, as its answer was lost, is
+ * counted when it ends.
+ *
+ * Checks of one key and zone are asked as one, which costs what they cost together.
  *
  * @thread its worker
  */
@@ -31,7 +34,7 @@ struct bundles {
 	/** Takes an answer whose bundle was told CHECK_LATER. */
 	void (*answered)(void *context, const struct check_answer *answer);
 	struct bundle *all; /* BUNDLES_MAX of them; NULL: none was needed yet */
-	uint32_t whole;     /* all of their asks are answered, and they are not */
+	uint32_t whole;     /* all that they had asked is answered, and they have not gone on */
 };
 
 void bundles_deinit(struct bundles *bundles);
@@ -39,7 +42,7 @@ void bundles_deinit(struct bundles *bundles);
 void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t count, struct check_answer *answers);
 /** Takes the answer to a part, whose ticket has CHECK_TICKET_OF_BUNDLE. Asks nothing. */
 void bundles_take(struct bundles *bundles, const struct check_answer *answer);
-/** Answers what has become whole. */
+/** Goes on with what has been answered, and answers what is at its end. */
 void bundles_step(struct bundles *bundles);
 
 #endif

@@ -19,7 +19,7 @@ from support import cases, check_http, metrics
 from support.bench import cpu_s
 from support.checks import Raw, command, crowd, started
 from support.faketime import stepped_by_file
-from support.place import PATIENCE_S, free_port, until
+from support.place import PATIENCE_S, free_port, read, until
 from support.redis import Redis, refused
 from support.traffic import FORMAT, burst, line, sliding, source, zone
 
@@ -271,6 +271,26 @@ def test_users_ask_in_their_zones(place):
         raw.answers(command("WEIR.ALLOW", "ann", "site"), b":1\r\n")
     assert not any(word in weir.said() for word in ("of shop", "of ops", "of all"))
     assert weir.stop() == DONE, weir.said()
+
+
+def test_who_is_refused_takes_nothing_from_others(place):
+    zones = [zone("tenant", [sliding(3, "1m")], key=["user"], block_for="1h"), zone("full", [sliding(1, "1h")], key=["user"])]
+    weir, port = started(place, zones, threads=2, state="first")
+    client = Redis(port)
+    with Raw(port) as raw, Raw(port) as tenants:
+        for i in range(8):  # some lie with the tenant's thread, some with the other
+            client.call("WEIR.CHECK", f"full-{i}", "full")
+        for i in range(400):
+            raw.send(command("WEIR.ALL", 2, f"t{i}", "tenant", 1, f"full-{i % 8}", "full", 1) * 3)
+            tenants.send(command("WEIR.CHECK", f"t{i}", "tenant"))
+            assert [tenants.line() for _ in range(6)][1] == b":0", f"t{i} asked once, and is refused"
+            for _ in range(3):
+                assert [raw.line() for _ in range(14)][1] == b":1"
+        answer = client.call("WEIR.ALL", 4, *("ann", "tenant", 1) * 4)
+        assert answer[0] == 1 and {tuple(one) for one in answer[1:]} == {(1, 3, 3, -1, 0)}, answer
+        assert client.call("WEIR.ALL", 3, *("ann", "tenant", 1) * 3) == [0] + [[0, 3, 0, -1, 60000]] * 3
+    assert weir.stop() == DONE, weir.said()
+    assert b'"tenant"' not in read(place.path("out-first")), "who was within the limit is blocked"
 
 
 def test_what_is_no_user_is_refused(place):

@@ -21,10 +21,10 @@ struct judge {
 	int64_t counted[KEYS], blocked[KEYS];
 	uint32_t room; /* checks that may still be counted */
 	bool here;     /* all keys are this worker's */
-	bool later;    /* answers of what is reserved come later */
+	bool later;    /* answers come later, but for those of looks that wait for nothing */
 	int refused;   /* a key that is not answered; -1: none */
 	struct check_answer waiting[LATER_MOST], given[CHECK_BUNDLE_MAX];
-	uint32_t waiting_count, given_count, open;
+	uint32_t waiting_count, given_count, open, reserved;
 	unsigned seed;
 };
 
@@ -57,6 +57,7 @@ static struct check_answer judge_one(struct judge *judge, const struct check_ask
 	judge->counted[key] += ask->cost;
 	answer.reserved = ask->kind == CHECK_RESERVES;
 	judge->open += answer.reserved;
+	judge->reserved += answer.reserved;
 	answer.reservation[0] = (uint8_t)ask->cost;
 	return answer;
 }
@@ -69,7 +70,7 @@ static void judge_ask(void *context, const struct check_ask *asks, uint32_t coun
 	for (uint32_t i = 0; i < count; i++) {
 		struct check_answer answer = judge_one(judge, &asks[i]);
 		answers[i] = answer;
-		if (!judge->later || asks[i].kind != CHECK_RESERVES)
+		if (!judge->later || asks[i].beside > 0 || asks[i].kind == CHECK_SETTLES)
 			continue;
 		assert_true(judge->waiting_count < LATER_MOST);
 		judge->waiting[judge->waiting_count++] = answer;
@@ -111,12 +112,13 @@ static void ask(struct judge *judge, const char *keys, const int64_t *costs)
 		                             .ticket = 100 + i};
 	judge->given_count = 0;
 	bundles_ask(&judge->bundles, asks, count, judge->given);
-	if (judge->given[0].outcome == CHECK_LATER) {
-		while (judge->waiting_count > 0)
-			bundles_take(&judge->bundles, &judge->waiting[--judge->waiting_count]);
+	bool later = judge->given[0].outcome == CHECK_LATER;
+	while (judge->waiting_count > 0) { /* those of a step, and then of the next */
+		assert_true(later);
+		bundles_take(&judge->bundles, &judge->waiting[--judge->waiting_count]);
 		bundles_step(&judge->bundles);
-		assert_int_equal(judge->given_count, count);
 	}
+	assert_int_equal(judge->given_count, later ? count : 0);
 	for (uint32_t i = 0; i < count; i++)
 		assert_int_equal(judge->given[i].ticket, 100 + i);
 }
@@ -156,7 +158,12 @@ static void compare(const struct judge *before, const struct judge *judge, const
 		for (uint32_t i = 0; keys[i] != '\0'; i++)
 			cost += keys[i] - 'a' == key ? costs[i] : 0;
 		assert_int_equal(judge->counted[key], before->counted[key] + (refused || blocked ? 0 : cost));
+		/* Who is not over his limit is not blocked by others' asks, and who is, once. */
+		bool over = cost > 0 && before->counted[key] + cost > LIMIT;
+		assert_int_equal(judge->blocked[key], before->blocked[key] + (!refused && over));
 	}
+	assert_true(judge->reserved == before->reserved ||
+	            (!refused && !blocked)); /* nothing was taken from others meanwhile */
 	for (uint32_t i = 0, any = 0; keys[i] != '\0'; i++) {
 		enum check_outcome outcome = judge->given[i].outcome;
 		any |= outcome == CHECK_BLOCKED;
