@@ -364,6 +364,10 @@ static void settle_one(struct shard *shard, struct shard_check *check, struct fo
 	struct copy *copy = copy_of(shard, found, low, high);
 	(void)judge_copy(shard, copy, event, &view);
 	event->correction = NULL; /* it ends with this function */
+	event->done = false;
+	event->cost = 1;
+	/* Entries of a queue may have left that a settlement without a change did not meet. */
+	(void)peek(shard, copy_bucket(copy), event, false, &view);
 	check->blocked = false;
 	check->quota = event->allowed ? bucket_quota(&view, check->zone->zone, event->t, 1, false, 0)
 	                              : bucket_quota_settled(&view, check->zone->zone, event->t, event->blocked_until_ms);

@@ -131,6 +131,15 @@ def test_a_reservation_ends_at_its_estimate(place):
     assert weir.stop() == 0, weir.said()
 
 
+def test_what_has_left_a_queue_is_not_told_of(place):
+    weir, client, _ = start(place, zones=[zone("jobs", [{"algorithm": "queue", "length": 3, "hold": "200ms"}], key=("user",))])
+    for cost, real in ((2, 2), (3, 3), (2, 1)):
+        reply = client.call("WEIR.RESERVE", "ann", "jobs", cost)
+        until(lambda: left(client, "ann", "jobs") == 3, "the entry has left")
+        assert client.call("WEIR.SETTLE", "ann", "jobs", reply[5], real) == [0, 3, 3, -1, 0], (cost, real)
+    assert weir.stop() == 0, weir.said()
+
+
 def test_what_is_wrong_is_said(place):
     weir, client, _ = start(place)
     assert "from 1 to" in refused(client, "WEIR.RESERVE", "ann", "tokens", 0)
