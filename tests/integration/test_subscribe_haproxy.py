@@ -12,10 +12,10 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases, cluster
-from support.decisions import Topic
+from support.decisions import Topic, now_ms
 from support.gateways import Site, Stage, always, ask, check_block_and_return, example, program
 from support.place import PATIENCE_S, free_port, until
-from support.traffic import sliding, source, zone
+from support.traffic import line, sliding, source, zone
 
 
 class HAProxy:
@@ -104,6 +104,33 @@ def test_the_example_finds_the_members_of_a_network(place):
     place.good("lift", "127.0.0.0/8", *words)
     until(lambda: ask(haproxy.port)[0] == 200 or None, "it is in again", running=weir)
     assert weir.stop() == 0, weir.said()
+
+
+def test_a_network_around_the_mapped_addresses_keeps_nobody_of_ipv4_out(place):
+    """HAProxy looks for an IPv4 client as ::ffff:a.b.c.d, too: ::/64, in which ::1 is counted, would be everybody's."""
+    haproxy, log = HAProxy(place, keys="ip"), place.write("log", "")
+    zones = [zone("site", [sliding(5, "1m")], key=[{"field": "ip", "prefix6": 64}], id=1, block_for="1h")]
+    config = place.config(zones, [source(log)], gateways=[f"haproxy:{haproxy.socket}"])
+    words = ("--zone", "site", "--state", place.path("state"))
+    weir = place.start("run", "--config", config, "--state", place.path("state"))
+    until(lambda: "following 1 source" in weir.said() or None, "it runs", running=weir)
+    place.append("log", "".join(line(now_ms() + i, "ann", ip=ip) for ip in ("::1", "2001:db8::1") for i in range(8)))
+    until(lambda: list(haproxy.entries()) == ["2001:db8::/64"], "the other network is listed", running=weir)
+    until(lambda: "haproxy cannot hold every key" in weir.said() or None, "it is said", running=weir)
+    shown = place.good("list", "--config", config, *words[2:]).out().decode()
+    assert "::/64" in shown and "2001:db8::/64" in shown, shown
+    assert ask(haproxy.port) == (200, None) and ask(haproxy.port, "127.0.0.9") == (200, None)
+    # An operator's, too, and he hears of it.
+    for network, out in (("::/8", True), ("::1", True), ("2001:db8:1::/48", False)):
+        said = place.good("block", network, *words, "--config", config).out().decode()
+        assert ("leaves it out" in said) == out and ("map_ip_int" in said) != out, said
+    until(lambda: "2001:db8:1::/48" in haproxy.entries(), "the next block", running=weir)
+    assert not {"::/8", "::/64"} & set(haproxy.entries()) and ask(haproxy.port) == (200, None)
+    # In a copy as in a change; and what is left out is not missed in the map.
+    haproxy.tell(f"clear map {haproxy.map}")
+    until(lambda: set(haproxy.entries()) == {"2001:db8::/64", "2001:db8:1::/48"}, "a copy", running=weir)
+    time.sleep(2.5)  # two looks at it
+    assert weir.said().count("WARNING haproxy: the list is not written") == 1 and weir.stop() == 0, weir.said()
 
 
 def test_haproxy_that_was_reloaded_or_emptied_gets_the_list_again(place):

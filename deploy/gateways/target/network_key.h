@@ -15,4 +15,10 @@ enum { NETWORK_KEY_LEAST4 = 16, NETWORK_KEY_LEAST6 = 32 };
  */
 bool network_key(struct weir_span key, bool any_size, struct weir_network *network);
 
+/**
+ * Whether a network of IPv6 is around ::ffff:0:0/96, as ::/64 is, in which ::1 is counted by prefix6 64. No address of
+ * IPv4 is in it; but a gateway that looks for those as ::ffff:a.b.c.d finds them all there.
+ */
+bool network_key_has_mapped(const struct weir_network *network);
+
 #endif

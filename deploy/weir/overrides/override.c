@@ -8,6 +8,7 @@
 #include "common/json/json.h"
 #include "common/json/json_writer.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
+#include "deploy/gateways/target/network_key.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/overrides/override_around.h"
@@ -99,13 +100,16 @@ static bool is_told(const struct override_run *run)
 }
 
 /* The lists of this machine that compare texts, or may, and so find no member of a network. */
-static void put_blind_lists(struct weir_text *text, const struct weir_config *config)
+static void put_blind_lists(struct weir_text *text, const struct weir_config *config,
+                            const struct weir_network *network)
 {
-	static const char *const kinds[][2] = {
+	bool has_mapped = network_key_has_mapped(network);
+	const char *const kinds[][2] = {
 		{"nginx-map:", "finds no members of a network: use nginx-geo"},
 		{"redis://", "finds no members by itself: its clients have to ask for the networks around an address too"},
 		{"rediss://", "finds no members by itself: its clients have to ask for the networks around an address too"},
-		{"haproxy:", "finds members by map_ip_int alone, not by map_str_int"},
+		{"haproxy:", has_mapped ? "leaves it out, as HAProxy would find all of IPv4 in it"
+	                            : "finds members by map_ip_int alone, not by map_str_int"},
 		{"nft:", "holds networks only in sets with `flags interval`"},
 		{"ipset:", "holds networks only in sets of type hash:net"},
 	};
@@ -142,8 +146,19 @@ static void put_around(struct weir_text *text, const struct override_run *run)
 	weir_text_deinit(&networks);
 }
 
+/* Whether a network is blocked: one that an operator names, or that the zone counts as one. */
+static bool blocks_network(const struct override_run *run, struct weir_network *network)
+{
+	const struct override_command *command = &run->command;
+	const struct weir_zone *zone = weir_policy_zone_named(policy_of(run), weir_span_of(command->zone));
+	const char *why;
+	return command->kind == OVERRIDE_BLOCK && zone != NULL && override_zone_takes_networks(zone) &&
+	       weir_network_parse(override_key(command), network, &why) && network->prefix < 128;
+}
+
 static void put_place(struct weir_text *text, const struct override_run *run)
 {
+	struct weir_network network;
 	if (run->place_count == 1)
 		weir_text_printf(text, " (partition %u, offset %llu)", run->places[0].partition,
 		                 (unsigned long long)run->places[0].offset);
@@ -151,8 +166,8 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
 	if (run->command.kind == OVERRIDE_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
-	if (run->command.kind == OVERRIDE_BLOCK && run->command.scope == OVERRIDE_OF_NETWORK && run->backend.config != NULL)
-		put_blind_lists(text, run->backend.config);
+	if (run->backend.config != NULL && blocks_network(run, &network))
+		put_blind_lists(text, run->backend.config, &network);
 	put_around(text, run);
 	weir_text_puts(text, run->backend.kind == BACKEND_STATE
 	                         ? "; no process is running there: it takes effect at the next start\n"

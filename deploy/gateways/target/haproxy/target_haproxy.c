@@ -155,10 +155,12 @@ static void command(struct haproxy_target *haproxy, const char *verb, const char
 	haproxy_map_word(&haproxy->request, key);
 }
 
+/* An address of IPv4 that HAProxy finds in no network of IPv4 it looks for as ::ffff:a.b.c.d among those of IPv6. */
 static bool can_hold(const struct haproxy_target *haproxy, struct weir_span key, bool any_size)
 {
 	struct weir_network network;
-	return haproxy_map_fits(key) && (!haproxy->addresses || network_key(key, any_size, &network));
+	return haproxy_map_fits(key) &&
+	       (!haproxy->addresses || (network_key(key, any_size, &network) && !network_key_has_mapped(&network)));
 }
 
 static bool fits(struct haproxy_target *haproxy, const struct block_table *table, struct weir_span key)
