@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from support import cases
 from support.gateways import Site, always, ask, program, seconds_left
-from support.network import Network
+from support.network import Network, Outside
 from support.place import PATIENCE_S, ROOT, free_port, read, until
 from support.traffic import FORMAT, line, sliding, source, zone
 
@@ -412,6 +412,7 @@ def test_the_unit_that_looks_at_the_list_is_used(place):
 
 def test_nft_from_setup_to_a_dropped_connection(place):
     network = Network(place)
+    outside = Outside(network, "192.0.2.9", "192.0.2.10")
     place.write("etc/nftables.conf", "flush ruleset\ntable inet filter {\n\tchain input {\n"
                                      "\t\ttype filter hook input priority filter; policy accept;\n\t}\n}\n")
     setting = Setting(place, "nft", "nftables.conf")
@@ -419,24 +420,79 @@ def test_nft_from_setup_to_a_dropped_connection(place):
     setting.good("--port", "8080", "--apply", "--reload", env=network.environment)
     assert setting.good("--port", "8080", "--apply", env=network.environment).startswith("Nothing to do")
     weir = setting.follow(env=network.environment)
-    assert network.is_let_in("203.0.113.9")
-    place.append("access.log", "".join(line(START_MS + i, "ann", ip="203.0.113.9") for i in range(8)))
-    until(lambda: "203.0.113.9" in network.good("nft", "list", "set", "inet", "weir", "blocked4"), "it is listed",
+    assert outside.is_let_in("192.0.2.9")
+    place.append("access.log", flood("192.0.2.9"))
+    until(lambda: "192.0.2.9" in network.good("nft", "list", "set", "inet", "weir", "blocked4"), "it is listed",
           running=weir)
-    assert not network.is_let_in("203.0.113.9", patience_s=1) and network.is_let_in("203.0.113.10")
+    assert not outside.is_let_in("192.0.2.9", patience_s=1) and outside.is_let_in("192.0.2.10")
     # The machine's rules are loaded anew, which flushes all: the block is back.
     network.good("nft", "-f", setting.main)
-    until(lambda: "203.0.113.9" in network.good("nft", "list", "set", "inet", "weir", "blocked4"), "it is listed again",
+    until(lambda: "192.0.2.9" in network.good("nft", "list", "set", "inet", "weir", "blocked4"), "it is listed again",
           running=weir)
     assert weir.stop() == 0, weir.said()
     # Loaded once more by itself, which a start of weir.service does, it has the same rules and keeps the block.
     rules = network.good("nft", "list", "chain", "inet", "weir", "early")
     network.good("nft", "-f", place.path("etc/nftables-weir.conf"))
     assert network.good("nft", "list", "chain", "inet", "weir", "early") == rules and rules.count("saddr") == 2, rules
-    assert not network.is_let_in("203.0.113.9", patience_s=1) and network.is_let_in("203.0.113.10")
+    assert not outside.is_let_in("192.0.2.9", patience_s=1) and outside.is_let_in("192.0.2.10")
     setting.good("--remove", "--apply", "--reload", env=network.environment)
     assert setting.tree() == before and "inet weir" not in network.good("nft", "list", "tables")
-    assert network.is_let_in("203.0.113.9")
+    assert outside.is_let_in("192.0.2.9")
+
+
+def flood(*clients):
+    """More than the zone lets pass, of each."""
+    return "".join(line(START_MS + i, "ann", ip=ip) for ip in clients for i in range(8))
+
+
+def test_nft_lets_the_machine_talk_to_itself(place):
+    """Its own addresses are blocked as any, by the log of a proxy or a monitor: what it says to itself is not dropped."""
+    network = Network(place)
+    network.nft("delete table inet weir")  # its rules have no part in this
+    outside = Outside(network, "192.0.2.9")
+    place.write("etc/nftables.conf", "flush ruleset\n")
+    setting = Setting(place, "nft", "nftables.conf")
+    setting.good("--apply", "--reload", env=network.environment)
+    own = place.path("etc/nftables-weir.conf")
+    made = read(own).decode()
+    weir = setting.follow(env=network.environment)
+    place.append("access.log", flood("127.0.0.1", "::1", outside.HOST, "192.0.2.9"))
+
+    def listed():
+        return all(one in network.good("nft", "list", "table", "inet", "weir")
+                   for one in ("127.0.0.1", "::1", outside.HOST, "192.0.2.9"))
+
+    def to_itself(patience_s):
+        return [network.is_let_in(source, host, patience_s) for source, host in (
+            ("127.0.0.1", "127.0.0.1"), ("::1", "::1"), (outside.HOST, outside.HOST))]
+
+    until(listed, "all of them are listed", running=weir)
+    assert to_itself(10) == [True] * 3, to_itself(1)
+    assert not outside.is_let_in("192.0.2.9", patience_s=1)
+    assert weir.stop() == 0, weir.said()
+    # Rules that an earlier setup made are replaced by the next, and their blocks stay.
+    spares = '        iif "lo" accept\n'
+    assert made.count(spares) == 1
+    place.write("etc/nftables-weir.conf", made.replace(spares, ""))
+    network.good("nft", "-f", own)
+    assert to_itself(1) == [False] * 3
+    assert spares.strip() in setting.good("--apply", "--reload", env=network.environment)
+    assert read(own).decode() == made and listed() and to_itself(10) == [True] * 3
+    assert not outside.is_let_in("192.0.2.9", patience_s=1)
+
+
+def test_doctor_tells_rules_that_drop_loopback(place):
+    setting = Setting(place, "nft", "nftables.conf", gateways=["nft:inet/weir/blocked4,blocked6"])
+    place.write("etc/nftables.conf", "flush ruleset\n")
+    setting.good("--apply", env=Network(place).environment)
+    made = read(place.path("etc/nftables-weir.conf")).decode()
+    for text, outdated in ((made, False), (made.replace('iif "lo" accept', ""), True),
+                           ("# mine\n" + made.replace('iif "lo" accept', ""), False)):
+        own = place.write("nftables-weir.conf", text)
+        apart = Apart(place, f"rm -rf {place.path('machine')} && cp -a /etc {place.path('machine')}",
+                      f"cp {own} {place.path('machine')} && mount --bind {place.path('machine')} /etc")
+        said = apart.run("sh", "-c", f"{place.weir} doctor --config {setting.config} --state {place.path('none')} || true")
+        assert ("do not spare loopback" in said) == outdated, said
 
 
 def test_comments_and_last_commas_stay(place):

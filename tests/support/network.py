@@ -67,12 +67,37 @@ class Network:
         """The lines of a set that tell of elements."""
         return self.good("nft", "list", "set", "inet", "weir", name).partition("elements = ")[2]
 
-    def is_let_in(self, source, host="127.0.0.1", patience_s=10):
-        """Whether a connection from an address is accepted."""
+    def is_let_in(self, source, host="127.0.0.1", patience_s=10, enter=None):
+        """Whether a connection from an address is accepted. enter: the words that begin it elsewhere."""
         script = ("import socket, sys\n"
                   "try: socket.create_connection((sys.argv[1], 8080), float(sys.argv[3]), (sys.argv[2], 0)).close()\n"
                   "except OSError: sys.exit(9)\n")
-        done = subprocess.run([*self.enter, sys.executable, "-c", script, host, source, str(patience_s)],
+        done = subprocess.run([*(enter or self.enter), sys.executable, "-c", script, host, source, str(patience_s)],
                               check=False, timeout=patience_s + PATIENCE_S)
         assert done.returncode in (0, 9)
         return done.returncode == 0
+
+
+class Outside:
+    """Another machine, in a namespace of its own, joined by a wire: what it sends is not loopback traffic."""
+
+    HOST = "192.0.2.1"  # the first machine's end
+
+    def __init__(self, network, *sources):
+        """sources: its addresses, of 192.0.2.0/24."""
+        self.network = network
+        holder = network.place.start(*network.enter[1:], program("unshare"), "--net", "sh", "-c",
+                                     "echo ready; exec sleep 3600", program=network.enter[0])
+        until(holder.out, "the other namespace", running=holder)
+        self.enter = [*network.enter]
+        self.enter[network.enter.index("--target") + 1] = str(holder.pid)
+        network.good("ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", str(holder.pid))
+        for command in (f"ip address add {self.HOST}/24 dev wire", "ip link set wire up"):
+            network.good(*command.split())
+        for command in ("ip link set lo up", *(f"ip address add {one}/24 dev wire" for one in sources),
+                        "ip link set wire up"):
+            subprocess.run([*self.enter, *command.split()], check=True, timeout=PATIENCE_S)
+
+    def is_let_in(self, source, patience_s=10):
+        """Whether a connection from one of its addresses is accepted."""
+        return self.network.is_let_in(source, self.HOST, patience_s, self.enter)

@@ -8,6 +8,7 @@
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
 #include "deploy/gateways/gateway/gateway_settings.h"
+#include "deploy/weir/setup/nft_rules.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -176,6 +177,19 @@ static void reach_webhook(const struct weir_check *check, const struct doctor_ga
 	doctor_each_address(host, reach, &reaching);
 }
 
+static void check_nft(const struct weir_check *check, const struct doctor_gateway *gateway)
+{
+	if (nft_rules_drop_loopback())
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_NOTE, gateways_check,
+			"the rules of `weir setup nft` do not spare loopback: gateway %s drops what this machine says "
+			"to itself once it holds one of its own addresses\n"
+			"A block of 127.0.0.1 or ::1 cuts off databases and name servers here\n"
+			"weir setup nft --apply --reload, with the --port and --zone of the first time (runbook: "
+			"gateway-not-blocking)",
+			gateway->name);
+}
+
 /* ---- */
 
 /* Its target, where it can be read back. */
@@ -212,6 +226,8 @@ void doctor_check_gateways(struct doctor *doctor, const struct weir_check *check
 		const char *to = gateways.at[i].settings.to;
 		if (gateways.at[i].read && strncmp(to, "nginx-", strlen("nginx-")) == 0)
 			doctor_check_nginx(check, &gateways.at[i], to + strlen("nginx-map:"));
+		if (strncmp(to, "nft:inet/weir/blocked4", strlen("nft:inet/weir/blocked4")) == 0)
+			check_nft(check, &gateways.at[i]);
 	}
 	gateway_list_deinit(&list);
 	free_all(&gateways);

@@ -2,11 +2,17 @@
 /*
  * nftables: a table of weir's own, whose chain looks before all others do, in a file that the machine's rules include.
  * Loaded by itself it touches no other table, and it keeps what its sets hold.
+ *
+ * Logs name the machine's own addresses too, behind a proxy that runs here or of a monitor, and a zone counts them as any.
+ * What it says to itself is spared: else one such block would cut off its databases and its name server.
  */
+#include "deploy/weir/setup/nft_rules.h"
 #include "deploy/weir/setup/setup_plan.h"
 
 #include <string.h>
 #include <unistd.h>
+
+#define SPARES_LOOPBACK "        iif \"lo\" accept\n"
 
 static const char head[] = "# Drops the packets of whoever weir blocks: `weir setup nft` made this.\n"
 						   "table inet weir {\n"
@@ -24,7 +30,22 @@ static const char head[] = "# Drops the packets of whoever weir blocks: `weir se
 						   "}\n"
 						   "flush chain inet weir early\n"
 						   "table inet weir {\n"
-						   "    chain early {\n";
+						   "    chain early {\n" SPARES_LOOPBACK;
+
+bool nft_rules_drop_loopback(void)
+{
+	static const char *const places[] = {"/etc/nftables-weir.conf", "/etc/sysconfig/nftables-weir.conf"};
+	bool found = false;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		struct setup_files files = {0};
+		struct setup_file *file;
+		struct weir_error ignored;
+		if (setup_files_read(&files, places[i], &file, &ignored) == WEIR_OK && file->before != NULL)
+			found |= setup_file_is_own(file, head) && strstr(file->before, SPARES_LOOPBACK) == NULL;
+		setup_files_deinit(&files);
+	}
+	return found;
+}
 
 static void put_rules(struct weir_text *text, const struct setup_plan *plan)
 {
