@@ -60,7 +60,7 @@ enum { WATCH_PERIOD_MS = 50, SHORT_WAIT_MS = 2000, APPEND_WAIT_MS = 10000 };
 static enum weir_status open_for_api(void *context, struct weir_store **store, struct weir_error *error)
 {
 	const struct weir_daemon *daemon = context;
-	return weir_connect_store(daemon->config, SHORT_WAIT_MS, weir_stop_flag(), &daemon->log, store, error);
+	return weir_connect_store(daemon->config, SHORT_WAIT_MS, weir_stop_flag(), NULL, store, error);
 }
 
 /* What /healthz and /readyz say. */
@@ -89,19 +89,18 @@ static enum weir_status start_api(struct process *process, struct weir_error *er
 	return api_start(&options, &process->api, error);
 }
 
-static enum weir_status connect_store(const struct process *process, int64_t wait_ms, struct weir_store **store,
-                                      struct weir_error *error)
+static enum weir_status connect_store(const struct process *process, int64_t wait_ms, const struct weir_log *log,
+                                      struct weir_store **store, struct weir_error *error)
 {
-	const struct weir_daemon *daemon = process->daemon;
 	enum weir_status status =
-		weir_connect_store(daemon->config, wait_ms, &process->stopping, &daemon->log, store, error);
+		weir_connect_store(process->daemon->config, wait_ms, &process->stopping, log, store, error);
 	return status != WEIR_OK && atomic_load(&process->stopping) ? WEIR_END : status;
 }
 
 static enum weir_status open_store(void *context, struct weir_store **store, struct weir_error *error)
 {
 	const struct process *process = context;
-	enum weir_status status = connect_store(process, FOR_EVER_MS, store, error);
+	enum weir_status status = connect_store(process, FOR_EVER_MS, &process->daemon->log, store, error);
 	if (status != WEIR_OK)
 		return status;
 	status = weir_key_hash_settle(process->hash, *store, error);
@@ -110,10 +109,10 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	return status;
 }
 
-/* Behind one that is open. */
+/* Behind one that is open: whoever asks says what it means to him that there is none. */
 static enum weir_status open_another(void *context, struct weir_store **store, struct weir_error *error)
 {
-	return connect_store(context, SHORT_WAIT_MS, store, error);
+	return connect_store(context, SHORT_WAIT_MS, NULL, store, error);
 }
 
 static bool inspect_partition(void *context, enum weir_topic topic, uint32_t partition, struct weir_lag_place *place)
@@ -338,13 +337,13 @@ static bool ready(void *context, struct weir_text *why)
 		weir_text_printf(why, "nothing is stored meanwhile, and the topics keep what comes: %s\n", reason);
 	if (!good)
 		return false;
-	if (weir_assignment_get(process->assignment, NULL, &given) == 0)
+	if (weir_counter_read(&stats->store_tries) == 0)
+		weir_text_puts(why, "the store has not answered yet\n");
+	else if (weir_assignment_get(process->assignment, NULL, &given) == 0)
 		weir_text_puts(why, "the consumer group has not assigned partitions yet\n");
 	else if (parked > 0)
 		weir_text_printf(why, "%llu of %u assigned partitions are stopped: /healthz says why\n",
 		                 (unsigned long long)parked, given);
-	else if (live < given && weir_counter_read(&stats->store_tries) == 0)
-		weir_text_puts(why, "the store has not answered yet\n");
 	else if (live < given)
 		weir_text_printf(why, "%llu of %u assigned partitions are live\n", (unsigned long long)live, given);
 	return why->length == 0;
@@ -362,8 +361,8 @@ static void metrics(void *context, struct weir_text *page)
 	weir_assignment_get(process->assignment, NULL, &given);
 	weir_metrics_gauge(page, &archiver_daemon_metrics[ARCHIVER_PARTITIONS_GIVEN], given);
 	const struct archiver_stats *stats = archiver_stats(process->archiver);
-	weir_store_metrics(weir_counter_read(&stats->store_tries) > 0, weir_counter_read(&stats->store_fails) == 0,
-	                   weir_counter_read(&stats->store_failures), page);
+	bool up = weir_counter_read(&stats->store_tries) > 0 && weir_counter_read(&stats->store_fails) == 0;
+	weir_store_metrics(true, up, weir_counter_read(&stats->store_failures), page);
 	archiver_metrics(stats, process->daemon->config->archiver.memory_bytes, page);
 	arming_metrics(process->arming, page);
 	api_metrics(process->api, page);

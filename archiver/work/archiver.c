@@ -63,8 +63,10 @@ static enum weir_status open_all(struct archiver *archiver, struct weir_error *e
 {
 	struct weir_bus *bus = archiver->options.bus;
 	enum weir_status status = open_writers(archiver, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		archiver_note_store(archiver, WEIR_OK, NULL);
 		status = bus->ops->consumer_new(bus, WEIR_TOPIC_JUDGED, "archiver", &archiver->judged, error);
+	}
 	if (status == WEIR_OK)
 		status = bus->ops->consumer_new(bus, WEIR_TOPIC_DECISIONS, "archiver", &archiver->decisions, error);
 	return status;

@@ -53,7 +53,9 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 		return true;
 	}
 	/* Which zones keep a history is in the store. */
-	if (histories_know(archiver->histories, archiver->store, frame.policy_version, &error) != WEIR_OK) {
+	status = histories_know(archiver->histories, archiver->store, frame.policy_version, &error);
+	if (status != WEIR_OK) {
+		archiver_note_store(archiver, status, &error);
 		archiver_store_fails(archiver, &error);
 		return false;
 	}
@@ -80,6 +82,19 @@ static bool take_decision(struct archiver *archiver, struct ledger *ledger, cons
 	return true;
 }
 
+void archiver_bus_fails(struct archiver *archiver, const struct weir_error *error)
+{
+	char problem[WEIR_ERROR_TEXT_BYTES];
+	bool told = bus_of(archiver)->problem(archiver->options.bus, problem, sizeof problem);
+	if (weir_lasting_failed(&archiver->bus_fails, archiver->options.log, told))
+		weir_fault_raise(
+			&archiver->bus_fault, archiver->options.log, "archiver",
+			"cannot read the topics: %s. Nothing is archived meanwhile; verdicts go on, and nothing is lost "
+			"while the topics keep it. Retrying. Look at that topic and its brokers "
+			"(runbook: archive-behind)",
+			error->text);
+}
+
 static void receive_from(struct archiver *archiver, struct weir_consumer *consumer, int timeout_ms,
                          bool (*take)(struct archiver *, struct ledger *, const struct weir_message *))
 {
@@ -98,15 +113,7 @@ static void receive_from(struct archiver *archiver, struct weir_consumer *consum
 		return;
 	}
 	if (status != WEIR_OK) {
-		char problem[WEIR_ERROR_TEXT_BYTES];
-		bool told = bus_of(archiver)->problem(archiver->options.bus, problem, sizeof problem);
-		if (weir_lasting_failed(&archiver->bus_fails, archiver->options.log, told))
-			weir_fault_raise(
-				&archiver->bus_fault, archiver->options.log, "archiver",
-				"cannot read the topics: %s. Nothing is archived meanwhile; verdicts go on, and nothing is lost "
-				"while the topics keep it. Retrying. Look at that topic and its brokers "
-				"(runbook: archive-behind)",
-				error.text);
+		archiver_bus_fails(archiver, &error);
 		nap();
 		return;
 	}

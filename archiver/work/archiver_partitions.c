@@ -159,27 +159,48 @@ static enum weir_status assign(struct archiver *archiver, const struct ledger *l
 	return status;
 }
 
-/* @return WEIR_IO: try again; WEIR_END: it is parked at a gap, which is logged */
-static enum weir_status take(struct archiver *archiver, uint32_t number, struct weir_error *error)
+/* Raises the epoch of its row; what the store says is told here. */
+static enum weir_status take_row(struct archiver *archiver, uint32_t number, struct weir_partition_state *state,
+                                 struct weir_error *error)
 {
-	struct weir_partition_state state;
-	struct ledger *ledger = ledger_new(number);
 	enum weir_status status =
-		archiver->store->ops->take(archiver->store, WEIR_STORE_ROLE_ARCHIVER, number, &state, error);
+		archiver->store->ops->take(archiver->store, WEIR_STORE_ROLE_ARCHIVER, number, state, error);
 	archiver_note_store(archiver, status, error);
 	if (status == WEIR_OK)
-		status = ledger_restore(ledger, &state, error);
-	if (status == WEIR_OK)
-		status = find_beginning(archiver, ledger, WEIR_TOPIC_JUDGED, &ledger->judged_next, error);
+		weir_fault_over(&archiver->store_fault, archiver->options.log, "archiver", "the store takes rows again");
+	else if (status == WEIR_IO || status == WEIR_AGAIN)
+		archiver_store_fails(archiver, error);
+	return status;
+}
+
+/* Finds where it goes on, and begins to read there. @return as take() */
+static enum weir_status read_on(struct archiver *archiver, struct ledger *ledger, struct weir_error *error)
+{
+	enum weir_status status = find_beginning(archiver, ledger, WEIR_TOPIC_JUDGED, &ledger->judged_next, error);
 	if (status == WEIR_OK)
 		status = find_beginning(archiver, ledger, WEIR_TOPIC_DECISIONS, &ledger->decisions_next, error);
 	if (status == WEIR_OK) {
 		status = assign(archiver, ledger, error);
 		if (status == WEIR_INVALID || status == WEIR_ANEW) {
-			archiver_stand_at_gap(archiver, number, ledger->checkpoint, error);
+			archiver_stand_at_gap(archiver, ledger->partition, ledger->checkpoint, error);
 			status = WEIR_END;
 		}
 	}
+	if (status == WEIR_IO || status == WEIR_AGAIN)
+		archiver_bus_fails(archiver, error);
+	return status;
+}
+
+/* @return WEIR_IO, WEIR_AGAIN: try again, which is logged; WEIR_END: it is parked at a gap, which is logged */
+static enum weir_status take(struct archiver *archiver, uint32_t number, struct weir_error *error)
+{
+	struct weir_partition_state state;
+	struct ledger *ledger = ledger_new(number);
+	enum weir_status status = take_row(archiver, number, &state, error);
+	if (status == WEIR_OK)
+		status = ledger_restore(ledger, &state, error);
+	if (status == WEIR_OK)
+		status = read_on(archiver, ledger, error);
 	if (status != WEIR_OK) {
 		ledger_free(ledger);
 		return status;
@@ -197,14 +218,11 @@ static void take_missing(struct archiver *archiver, const bool *given)
 			continue;
 		enum weir_status status = take(archiver, i, &error);
 		if (status == WEIR_IO || status == WEIR_AGAIN) {
-			archiver_store_fails(archiver, &error);
 			archiver->retake_ms = weir_monotonic_ms() + RETAKE_MS;
 			break;
 		}
 		if (status != WEIR_OK && status != WEIR_END)
 			archiver_stick(archiver, i, error.text);
-		else
-			weir_fault_over(&archiver->store_fault, archiver->options.log, "archiver", "the store takes rows again");
 	}
 	count_partitions(archiver);
 }

@@ -78,8 +78,12 @@ static void stored(struct archiver *archiver, const struct writer_result *result
 	}
 }
 
-/* One attempt of every writer. If several fail, another error takes precedence over WEIR_FENCED. */
-static enum weir_status try_to_store(struct archiver *archiver, struct weir_error *error)
+/*
+ * One attempt of every writer. If several fail, another error takes precedence over WEIR_FENCED.
+ *
+ * @param given  set to how many partitions they were given; 0: the store was not asked
+ */
+static enum weir_status try_to_store(struct archiver *archiver, size_t *given, struct weir_error *error)
 {
 	enum weir_status status = WEIR_OK;
 	int64_t took_ms = 0, least_ms = archiver->options.config->archiver.interval_ms;
@@ -100,6 +104,7 @@ static enum weir_status try_to_store(struct archiver *archiver, struct weir_erro
 		took_ms = result.took_ms > took_ms ? result.took_ms : took_ms;
 		count += result.count;
 	}
+	*given = count;
 	if (status == WEIR_OK && count > 0) /* otherwise due_ms stays, so that what comes after a pause is stored at once */
 		archiver->due_ms = weir_monotonic_ms() + (took_ms * REST_TIMES > least_ms ? took_ms * REST_TIMES : least_ms);
 	return status;
@@ -140,19 +145,46 @@ static bool drop_fenced(struct archiver *archiver)
 	return any;
 }
 
+/*
+ * With nothing to store, nobody learns by storing that the store is back, as where the partitions that waited for it were
+ * given to others. Those that are to be taken ask by themselves.
+ */
+static void ask_store(struct archiver *archiver)
+{
+	struct weir_error error;
+	struct weir_partition_state state;
+	int64_t now_ms = weir_monotonic_ms();
+	if (weir_counter_read(&archiver->stats.store_fails) == 0 || archiver->retake_ms != 0 || now_ms < archiver->ask_ms)
+		return;
+	enum weir_status status =
+		archiver->store->ops->inspect(archiver->store, WEIR_STORE_ROLE_ARCHIVER, 0, &state, &error);
+	archiver_note_store(archiver, status, &error);
+	archiver->ask_ms = now_ms + RETRY_MS;
+	if (status == WEIR_OK)
+		weir_fault_over(&archiver->store_fault, archiver->options.log, "archiver", "the store answers again");
+	else
+		archiver_store_fails(archiver, &error);
+}
+
 bool archiver_store(struct archiver *archiver)
 {
 	struct weir_error error;
 	enum weir_status status;
+	size_t given;
 	if (!archiver->unsettled)
 		give_writers(archiver);
 	do
-		status = try_to_store(archiver, &error);
+		status = try_to_store(archiver, &given, &error);
 	while (status == WEIR_FENCED && drop_fenced(archiver));
-	archiver_note_store(archiver, status, &error);
 	archiver->unsettled = status != WEIR_OK;
-	if (status == WEIR_OK) {
+	if (status == WEIR_OK)
 		set(&archiver->stats.oldest_ms, 0);
+	if (given == 0) {
+		ask_store(archiver);
+		return true;
+	}
+	archiver_note_store(archiver, status, &error);
+	if (status == WEIR_OK) {
 		weir_fault_over(&archiver->store_fault, archiver->options.log, "archiver", "the store takes rows again");
 		weir_fault_over(&archiver->lost_fault, archiver->options.log, "archiver", "rows are stored again");
 		return true;

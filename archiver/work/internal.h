@@ -57,6 +57,7 @@ struct archiver {
 	/* storing */
 	bool unsettled;           /* the last attempt failed, or got no answer: the same rows are retried, none are added */
 	int64_t due_ms, retry_ms; /* monotonic */
+	int64_t ask_ms;           /* monotonic: while the store fails and nothing is to be stored, when to ask it again */
 	int64_t keep_due_ms;      /* monotonic: when to delete old rows again */
 	struct weir_fault store_fault, bus_fault, keep_fault, lost_fault;
 	struct weir_lasting bus_fails;
@@ -100,6 +101,8 @@ void archiver_tell_partitions(struct archiver *archiver);
 
 /** Takes messages from both topics, waiting at most timeout_ms for the first. */
 void archiver_receive(struct archiver *archiver, int timeout_ms);
+/** The bus has failed: what that means, and what it says, where it lasts and the bus does not say so itself. */
+void archiver_bus_fails(struct archiver *archiver, const struct weir_error *error);
 /** Whether every live partition has been read up to `ends`, from archiver_ends(). */
 bool archiver_caught_up(struct archiver *archiver, const uint64_t *ends);
 /** Updates archiver.places. */
@@ -109,13 +112,17 @@ uint64_t *archiver_ends(struct archiver *archiver);
 
 /* ---- archiver_store.c ---- */
 
-/** Counts an attempt with the store, and whether it failed. @param error  unless WEIR_OK: why */
+/** Counts an attempt with the store, and whether it failed. @param error  why; NULL with WEIR_OK */
 void archiver_note_store(struct archiver *archiver, enum weir_status status, const struct weir_error *error);
 /** Counts what waits to be stored, and stores it if that is due. */
 void archiver_store_if_due(struct archiver *archiver);
 /** Deletes rows older than archiver.keep_* says, if that is due. */
 void archiver_keep_if_due(struct archiver *archiver);
-/** Stores all rows. @return whether nothing is left; if false, the ledgers must not change until it is stored */
+/**
+ * Stores all rows. Where there are none, nothing is known of the store.
+ *
+ * @return whether nothing is left; if false, the ledgers must not change until it is stored
+ */
 bool archiver_store(struct archiver *archiver);
 
 #endif

@@ -76,15 +76,16 @@ static enum weir_status connect_store(const struct weir_config *config, int64_t 
 	enum weir_status status;
 	while ((status = missing != NULL ? weir_store_mysql_open_existing(config, missing, store, error)
 	                                 : weir_store_mysql_open(config, store, error)) == WEIR_IO) {
-		weir_fault_raise(
-			&fault, log, "store",
-			"the store is not there yet. Nothing is judged or archived by this process until it is; the log "
-			"keeps what comes. Retrying every second. The store: %s",
-			error->text);
+		if (log != NULL)
+			weir_fault_raise(
+				&fault, log, "store",
+				"the store is not there yet. Nothing is judged or archived by this process until it is; the log "
+				"keeps what comes. Retrying every second. The store: %s",
+				error->text);
 		if (!wait_for_retry(end_ms, stop))
 			return status;
 	}
-	if (status == WEIR_OK)
+	if (status == WEIR_OK && log != NULL)
 		weir_fault_over(&fault, log, "store", "the store answers");
 	return status;
 }

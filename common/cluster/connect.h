@@ -32,7 +32,11 @@ WEIR_MUST_USE enum weir_status weir_connect_topic(const struct weir_config *conf
                                                   enum weir_topic topic, int64_t wait_ms, const struct weir_log *log,
                                                   struct weir_bus **bus, struct weir_error *error);
 
-/** As weir_store_mysql_open(), retried each second for wait_ms or until `stop`; the fault is logged once. */
+/**
+ * As weir_store_mysql_open(), retried each second for wait_ms or until `stop`; the fault is logged once.
+ *
+ * @param log  NULL: the caller says what it means, as one that asks again and again, beside what the process is for
+ */
 WEIR_MUST_USE enum weir_status weir_connect_store(const struct weir_config *config, int64_t wait_ms,
                                                   const _Atomic bool *stop, const struct weir_log *log,
                                                   struct weir_store **store, struct weir_error *error);

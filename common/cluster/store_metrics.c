@@ -5,9 +5,10 @@
 enum { UP, FAILURES, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
-	[UP] = {"weir_store_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
-            "1 if the last attempt to read from the store or to write to it succeeded, 0 while attempts fail: /readyz "
-            "and the log say why. Absent until the first attempt."},
+	[UP] =
+		{"weir_store_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+         "1 if the last attempt to read from the store or to write to it succeeded, 0 while attempts fail (/readyz "
+         "and the log say why) and until it answers for the first time. Absent while the process waits for its brokers."},
 	[FAILURES] = {"weir_store_failures_total", WEIR_COUNTER, "attempts", WEIR_NO_LABELS,
                   "Attempts to read from the store or to write to it that failed and were made again."},
 };

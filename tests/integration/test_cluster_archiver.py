@@ -5,6 +5,7 @@
 import json
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -84,6 +85,39 @@ def test_a_reload_changes_the_log_level_and_says_what_waits(place):
         archiver.until(lambda: one.mariadb.one(counted) == 9, "counts on as often as before")
         assert archiver.stop() == 0 and limiter.stop() == 0 and collector.stop() == 0
         assert "INFO" not in archiver.said().split("configuration reloaded", 1)[1], archiver.said()
+
+
+def test_a_store_that_is_not_there_at_the_start_or_goes_before_a_partition_is_taken(place):
+    """Its page and its log say that it is away until it has answered."""
+    with cluster.own(parent=place.directory) as one, roles_of(place, one) as roles:
+        roles.apply()
+        archiver = roles.archiver().until_ready()
+
+        def up():
+            page = archiver.metrics()
+            return page.value("weir_store_up") if page else None
+
+        for away_at_start in (True, False):
+            archiver.kill()  # so that the group gives its partitions again only after seconds
+            if away_at_start:
+                one.part("stop", "mariadb")
+            archiver.start()
+            if not away_at_start:
+                archiver.until(lambda: up() == 1, "has opened its store")
+                one.part("stop", "mariadb")
+            archiver.until(lambda: up() == 0, "misses its store")
+            ends = time.monotonic() + 3
+            while time.monotonic() < ends:
+                assert up() == 0, archiver.run.said()
+                time.sleep(0.1)
+            assert not archiver.is_ready() and archiver.page("/healthz")[0] == 200
+            assert "recovered after" not in archiver.run.said(), archiver.run.said()
+            assert archiver.run.said().count("the store is not there yet") == away_at_start, archiver.run.said()
+            one.part("start", "mariadb")
+            archiver.until_ready()
+            archiver.until(lambda: up() == 1, "has its store")
+            recovered = [line for line in archiver.run.said().splitlines() if "recovered after" in line and "shadow:" not in line]
+            assert len(recovered) == 1, archiver.run.said()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +39,9 @@ struct row {
 struct server {
 	pthread_mutex_t lock;
 	struct row rows[PARTITIONS], before[PARTITIONS]; /* before: as they were before what each was given last */
-	unsigned answers[ANSWERS], fenced, known, lost;  /* how often */
+	bool away;
+	unsigned asked;                                 /* how often a row was inspected */
+	unsigned answers[ANSWERS], fenced, known, lost; /* how often */
 };
 
 struct connection {
@@ -120,7 +123,9 @@ static enum weir_status fake_inspect(struct weir_store *store, int role, uint32_
 {
 	struct server *server = ((struct connection *)(void *)store)->server;
 	(void)role;
-	(void)error;
+	server->asked++;
+	if (server->away)
+		return weir_fail(error, WEIR_IO, "nobody answers");
 	const struct row *row = &server->rows[partition];
 	*state = (struct weir_partition_state){.partition = partition,
 	                                       .epoch = row->epoch,
@@ -130,7 +135,17 @@ static enum weir_status fake_inspect(struct weir_store *store, int role, uint32_
 	return WEIR_OK;
 }
 
-static const struct weir_store_ops store_ops = {.name = "fake", .archive = fake_archive, .inspect = fake_inspect};
+static enum weir_status fake_take(struct weir_store *store, int role, uint32_t partition,
+                                  struct weir_partition_state *state, struct weir_error *error)
+{
+	struct server *server = ((struct connection *)(void *)store)->server;
+	if (!server->away)
+		server->rows[partition].epoch++;
+	return fake_inspect(store, role, partition, state, error);
+}
+
+static const struct weir_store_ops store_ops = {
+	.name = "fake", .archive = fake_archive, .inspect = fake_inspect, .take = fake_take};
 
 /* ---- a bus without messages ---- */
 
@@ -331,9 +346,89 @@ static void behind_a_gap_that_was_not_stored_nothing_is_received(void **state)
 	end(scene);
 }
 
+/* How often the log has said that something is over. */
+static int count_recoveries(FILE *log)
+{
+	char line[4096];
+	int count = 0;
+	rewind(log);
+	while (fgets(line, sizeof line, log) != NULL)
+		count += strstr(line, "recovered after") != NULL;
+	return count;
+}
+
+/* A store that was not asked has not answered: who waits for partitions, and who has nothing to store, are told nothing. */
+static void a_store_that_nobody_asks_is_not_back(void **state)
+{
+	(void)state;
+	char why[ARCHIVER_REASON_BYTES];
+	FILE *log = tmpfile();
+	struct scene *scene = begin(0);
+	struct archiver *archiver = &scene->archiver;
+	scene->log = (struct weir_log){.fd = fileno(log), .level = WEIR_LOG_INFO};
+	archiver_drop(archiver, 0, PARTITION_EMPTY);
+	weir_assignment_set(archiver->options.assignment, (bool[PARTITIONS]){true, true, true, true, true, true, true}, 1);
+	scene->server.away = true;
+	scene->server.asked = 0;
+	archiver_follow_assignment(archiver);
+	for (int i = 0; i < 5; i++) {
+		archiver_store_if_due(archiver);
+		assert_true(archiver_store_failed(archiver, why));
+		assert_true(archiver_store(archiver)); /* nothing is left */
+		assert_true(archiver_store_failed(archiver, why));
+	}
+	assert_int_equal(count_recoveries(log), 0);
+	assert_int_equal(scene->server.asked, 1); /* by its taking, which is tried again */
+	/* The partition is another's from now on: only asking can tell that the store is back. */
+	weir_assignment_lose(archiver->options.assignment);
+	archiver_follow_assignment(archiver);
+	assert_true(archiver_store(archiver) && archiver_store(archiver));
+	assert_true(archiver_store_failed(archiver, why));
+	assert_int_equal(scene->server.asked, 2); /* once a second */
+	assert_int_equal(count_recoveries(log), 0);
+	scene->server.away = false;
+	archiver->ask_ms = 0;
+	assert_true(archiver_store(archiver));
+	assert_false(archiver_store_failed(archiver, why));
+	assert_int_equal(count_recoveries(log), 1);
+	assert_true(archiver_store(archiver));
+	assert_int_equal(scene->server.asked, 3); /* it works: nobody needs to ask */
+	end(scene);
+	fclose(log);
+}
+
+/* What the store has lost is stored again by what comes next, and not by having nothing to store. */
+static void rows_that_were_lost_are_stored_again_by_a_commit(void **state)
+{
+	(void)state;
+	FILE *log = tmpfile();
+	struct scene *scene = begin(0);
+	struct archiver *archiver = &scene->archiver;
+	for (uint32_t i = 0; i < WRITERS; i++)
+		scene->connections[i].always = GOOD;
+	scene->log = (struct weir_log){.fd = fileno(log), .level = WEIR_LOG_INFO};
+	receive(scene, 0);
+	assert_true(archiver_store(archiver));
+	receive(scene, 0);
+	assert_true(archiver_store(archiver));
+	lose_last(&scene->server, 0);
+	receive(scene, 0);
+	assert_true(archiver_store(archiver));
+	assert_int_equal(scene->server.fenced, 1);
+	assert_int_equal(count_recoveries(log), 0);
+	take(scene, 0);
+	receive(scene, 0);
+	assert_true(archiver_store(archiver));
+	assert_int_equal(count_recoveries(log), 1);
+	end(scene);
+	fclose(log);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_store_that_nobody_asks_is_not_back),
+		cmocka_unit_test(rows_that_were_lost_are_stored_again_by_a_commit),
 		cmocka_unit_test(every_event_is_stored_once),
 		cmocka_unit_test(behind_a_gap_that_was_not_stored_nothing_is_received),
 	};
