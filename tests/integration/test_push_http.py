@@ -159,6 +159,26 @@ def test_what_shippers_send(place):
     assert weir.stop() == DONE, weir.said()
 
 
+def test_times_of_collectors_need_no_unit(place):
+    """They are read whatever the format says of the unit, as some say ms for what they push themselves."""
+    now_ms = int(time.time() * 1000)
+    zones = [zone("site", [sliding(1, "1d")], key=["message"])]
+    expected = set()
+    for unit in ({}, {"unit": "ms"}, {"unit": "s"}):
+        receiver = Receiver(place, zones, format={"type": "json", "fields": {"message": "message"}, **unit})
+        weir = receiver.start()
+        names = [f"{path}{unit.get('unit', '')}" for path in ("otlp", "loki")]
+        otlp = {"resourceLogs": [{"scopeLogs": [{"logRecords": [
+            {"timeUnixNano": f"{now_ms}123456", "body": {"stringValue": names[0]}}] * 2}]}]}
+        receiver.post(json.dumps(otlp), "/v1/logs", Content_Type="application/json")
+        loki = {"streams": [{"stream": {}, "values": [[f"{now_ms}123456", names[1]]] * 2}]}
+        receiver.post(json.dumps(loki), "/loki/api/v1/push", Content_Type="application/json")
+        expected.update(names)
+        until(lambda r=receiver: set(r.blocked()) == expected, f"{names} are judged", running=weir)
+        assert weir.stop() == DONE, weir.said()
+    assert {decision["at"] for decision in lines_of(place.path("out"))} == {now_ms}
+
+
 def test_the_journal_is_uploaded_by_its_own_program(place):
     program = "/lib/systemd/systemd-journal-upload"
     if not journal.available() or not os.access(program, os.X_OK):

@@ -86,7 +86,7 @@ static void otlp_becomes_objects(void **state)
 		"{\"key\":\"n\",\"value\":{\"intValue\":\"200\"}},{\"key\":\"l\",\"value\":{\"arrayValue\":{\"values\":"
 		"[{\"boolValue\":true},{\"kvlistValue\":{\"values\":[{\"key\":\"k\",\"value\":{\"doubleValue\":0.5}}]}}]}}}],"
 		"\"traceId\":\"ab\"},{}]}]}]}",
-		"{\"time\":1732173600123,\"severity\":\"INFO\",\"message\":\"GET /\\n\",\"attributes\":{\"n\":200,\"l\":[true,"
+		"{\"time\":\"2024-11-21T07:20:00.123Z\",\"severity\":\"INFO\",\"message\":\"GET /\\n\",\"attributes\":{\"n\":200,\"l\":[true,"
 		"{\"k\":0.5}]},\"resource\":{\"service.name\":\"web\"},\"scope\":\"s\",\"trace_id\":\"ab\"}\n"
 		"{\"resource\":{\"service.name\":\"web\"},\"scope\":\"s\"}\n");
 	give(decode_otlp, "{}", "");
@@ -96,11 +96,17 @@ static void otlp_becomes_objects(void **state)
 static void loki_becomes_objects(void **state)
 {
 	(void)state;
-	give(decode_loki,
-	     "{\"streams\":[{\"stream\":{\"app\":\"web\"},\"values\":[[\"1732173600123000000\",\"a \\\"line\\\"\"],"
-	     "[\"1732173600124000000\",\"b\",{\"pod\":\"p\"}]]}]}",
-	     "{\"time\":1732173600123,\"message\":\"a \\\"line\\\"\",\"labels\":{\"app\":\"web\"}}\n"
-	     "{\"time\":1732173600124,\"message\":\"b\",\"labels\":{\"app\":\"web\"},\"metadata\":{\"pod\":\"p\"}}\n");
+	give(
+		decode_loki,
+		"{\"streams\":[{\"stream\":{\"app\":\"web\"},\"values\":[[\"1732173600123000000\",\"a \\\"line\\\"\"],"
+		"[\"1732173600124000000\",\"b\",{\"pod\":\"p\"}]]}]}",
+		"{\"time\":\"2024-11-21T07:20:00.123Z\",\"message\":\"a \\\"line\\\"\",\"labels\":{\"app\":\"web\"}}\n"
+		"{\"time\":\"2024-11-21T07:20:00.124Z\",\"message\":\"b\",\"labels\":{\"app\":\"web\"},\"metadata\":{\"pod\":\"p\"}}\n");
+	/* Microseconds by mistake, and no time at all. */
+	give(
+		decode_loki,
+		"{\"streams\":[{\"values\":[[\"1732173600123000\",\"a\"],[\"now\",\"b\"],[\"4102444800000000000\",\"c\"]]}]}",
+		"{\"time\":1732173600123000,\"message\":\"a\"}\n{\"message\":\"b\"}\n{\"time\":4102444800000000000,\"message\":\"c\"}\n");
 	refuse(decode_loki, "{\"streams\":[{\"values\":[[1]]}]}", "a time and a line");
 }
 

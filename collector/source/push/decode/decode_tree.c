@@ -4,11 +4,16 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
 	NS_PER_MS = 1000000,
+	NS_PER_S = 1000000000,
 	NODES_MOST = 1 << 21, /* objects and arrays of a document: an empty one of two bytes needs some two hundred */
 };
+
+/* 2000 to 2100. */
+static const int64_t LIKELY_FIRST_S = 946684800, LIKELY_END_S = 4102444800;
 
 /* Whether a document has no more objects and arrays than there may be. */
 static bool has_few_nodes(struct weir_span body)
@@ -81,6 +86,10 @@ void decode_put_text(struct weir_text *line, const char *name, const json_t *val
 	weir_text_json(line, (struct weir_span){json_string_value(value), (uint32_t)json_string_length(value)});
 }
 
+/*
+ * A number is read in the unit that the format names, and one of ms is no time to a format that names none. A date and
+ * time of day is the same to both. What is no likely time of nanoseconds stays the number that it was: the format says so.
+ */
 bool decode_put_time(struct weir_text *line, const json_t *nanoseconds)
 {
 	int64_t ns = json_is_integer(nanoseconds) ? json_integer_value(nanoseconds) : 0;
@@ -88,7 +97,14 @@ bool decode_put_time(struct weir_text *line, const json_t *nanoseconds)
 		ns = strtoll(json_string_value(nanoseconds), NULL, 10);
 	if (ns <= 0)
 		return false;
+	time_t second = (time_t)(ns / NS_PER_S);
+	struct tm parts;
+	char stamp[32];
 	decode_put_name(line, "time");
-	weir_text_int(line, ns / NS_PER_MS);
+	if (second < LIKELY_FIRST_S || second >= LIKELY_END_S || gmtime_r(&second, &parts) == NULL ||
+	    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts) == 0)
+		weir_text_int(line, ns);
+	else
+		weir_text_printf(line, "\"%s.%03dZ\"", stamp, (int)(ns / NS_PER_MS % 1000));
 	return true;
 }

@@ -25,7 +25,12 @@ void decode_put_name(struct weir_text *line, const char *name);
 void decode_put_value(struct weir_text *line, const json_t *value);
 /** Appends `"name":"text"`, if the value is a text that is not empty. */
 void decode_put_text(struct weir_text *line, const char *name, const json_t *value);
-/** Appends `"time":` in ms, of nanoseconds as a text or a number; nothing where it is neither, or 0. */
+/**
+ * Appends `"time":` of nanoseconds as a text or a number, in the form of ISO 8601, which every "unit" of a format reads; a
+ * number outside 2000 to 2100 as it is.
+ *
+ * @return false: it is neither, or 0; nothing is appended
+ */
 bool decode_put_time(struct weir_text *line, const json_t *nanoseconds);
 
 #endif
