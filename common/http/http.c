@@ -193,6 +193,14 @@ static enum MHD_Result refuse(struct weir_http_exchange *exchange, unsigned stat
 	return weir_http_send(exchange);
 }
 
+/* Nobody knows where the next request would begin: the connection ends. */
+static enum MHD_Result refuse_head(struct weir_http_exchange *exchange, const char *words)
+{
+	weir_http_refuse(exchange, MHD_HTTP_BAD_REQUEST, words);
+	weir_http_header(&exchange->reply, MHD_HTTP_HEADER_CONNECTION, "close");
+	return weir_http_send(exchange);
+}
+
 /* How long the body will be, where that is said. */
 static size_t announced(const struct weir_http_exchange *exchange)
 {
@@ -291,10 +299,10 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 {
 	struct weir_http *http = context;
 	struct weir_http_exchange *exchange = *state;
-	(void)version;
 	if (exchange == NULL) {
 		*state = exchange = exchange_new(http, connection, target, method);
-		return begin(exchange);
+		const char *fault = weir_http_framing_fault(connection, version);
+		return fault != NULL ? refuse_head(exchange, fault) : begin(exchange);
 	}
 	if (exchange->away)
 		return MHD_YES; /* libmicrohttpd gives what it has already, although the connection is suspended */

@@ -133,7 +133,7 @@ struct weir_http_options {
 	weir_http_handle *admit;
 	void *admit_context;
 	/*
-	 * Makes the reply where no path's callback does: its status is set (404, 405, 414, 431, 503) and the words are
+	 * Makes the reply where no path's callback does: its status is set (400, 404, 405, 414, 431, 503) and the words are
 	 * what a plain one would say. NULL: plain ones. Runs on the server's thread: it must not wait.
 	 */
 	void (*refuse)(void *context, const char *words, struct weir_http_reply *reply);

@@ -76,6 +76,17 @@ struct weir_http_request {
 	unsigned worker;
 };
 
+/* ---- http_framing.c ---- */
+
+/**
+ * Whether a request's headers could be read as another request by a proxy before this server.
+ *
+ * @param version  of the protocol, as the client says it
+ * @return words for the client; NULL: they could not
+ * @thread the server's
+ */
+const char *weir_http_framing_fault(struct MHD_Connection *connection, const char *version);
+
 /* ---- http_reply.c ---- */
 
 /** Makes the reply of a refusal. */

@@ -146,6 +146,46 @@ static void bodies_come_whole(void **state)
 	close(fd);
 }
 
+/* What a proxy could read as two requests, or this server as one: the connection ends behind the answer. */
+static void a_head_of_two_meanings_is_refused(void **state)
+{
+	(void)state;
+	static const char *const heads[] = {
+		"POST /a HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n",
+		"POST /a HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+		"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+		"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+		"POST /a HTTP/1.1\r\nTransfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n",
+		"POST /a HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n",
+		"POST /a HTTP/1.1\r\nTransfer-Encoding: xchunked\r\nContent-Length: 5\r\n",
+		"POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n",
+		"POST /a HTTP/1.1\r\nContent-Length : 5\r\n",
+		"POST /a HTTP/1.1\r\nTransfer-Encoding : chunked\r\n",
+		"POST /a HTTP/1.1\r\nContent-Length:\r\n 5\r\n",
+		"POST /a HTTP/1.1\r\nX: a\rContent-Length: 5\r\n",
+		"POST /a HTTP/1.1\r\nX: \x01\r\nContent-Length: 5\r\n",
+		"GET /a HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 0\r\n",
+		"GET /a HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+	};
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+		char answer[4096];
+		size_t length = 0;
+		int fd = connect_to();
+		say(fd, heads[i]);
+		say(fd, "Host: x\r\n\r\n0\r\n\r\nGET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+		for (ssize_t got; (got = read(fd, answer + length, sizeof answer - 1 - length)) > 0;)
+			length += (size_t)got;
+		answer[length] = '\0';
+		if (strncmp(answer, "HTTP/1.1 400", 12) != 0 || strstr(answer, "GET 0") != NULL)
+			fail_msg("%s%s", heads[i], answer);
+		close(fd);
+	}
+	int fd = connect_to();
+	say(fd, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nX:\tm\xc3\xbc\r\nContent-Length: 5\r\n\r\n01234");
+	expect(fd, "200", "POST 5");
+	close(fd);
+}
+
 static void a_refused_body_is_read_so_that_its_sender_hears_why(void **state)
 {
 	(void)state;
@@ -264,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(bodies_come_whole),
+		TEST(a_head_of_two_meanings_is_refused),
 		TEST(a_refused_body_is_read_so_that_its_sender_hears_why),
 		TEST(a_body_may_come_in_pieces_without_a_bound),
 		TEST(who_sends_a_byte_now_and_then_is_cut),
