@@ -6,6 +6,7 @@
 #include "deploy/gateways/target/list_file.h"
 
 #include "common/bytes/hash.h"
+#include "deploy/gateways/target/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@ enum { FLOW_BYTES = 256 * 1024 };
 static enum weir_status temporary_path(const struct list_file *file, char path[WEIR_PATH_BYTES],
                                        struct weir_error *error)
 {
-	return weir_path_format(path, error, "%s.new", file->path);
+	return weir_path_format(path, error, "%s" TARGET_LIST_FILE_NEW, file->path);
 }
 
 enum weir_status list_file_begin(struct list_file *file, struct weir_error *error)

@@ -16,6 +16,9 @@
 
 #include <stdatomic.h>
 
+#define TARGET_LIST_FILE "file "
+#define TARGET_LIST_FILE_NEW ".new" /* behind its path: what replaces it is written there first */
+
 enum { TARGET_TIMEOUT_MS = 30000 }; /* what a server, a command or a program may take for one step */
 
 struct target;
@@ -75,8 +78,8 @@ struct target_ops {
 	bool (*spell)(struct target *target, const struct block_table *table, const struct block_entry *entry,
 	              struct weir_text *words);
 	/**
-	 * Appends which lists it keeps, a line each: the same whatever the target was called by. NULL: that is all there is
-	 * to tell two of them apart.
+	 * Appends which lists it keeps, a line each: the same whatever the target was called by. One that is a file's begins
+	 * with TARGET_LIST_FILE, and its path without links follows. NULL: that is all there is to tell two of them apart.
 	 */
 	void (*lists)(const struct target *target, struct weir_text *lines);
 	/** Ends; the list stays as it is. @return WEIR_OK; WEIR_IO: what it was told may not have been carried out */

@@ -19,7 +19,6 @@
 #include "deploy/weir/run/run_check.h"
 #include "deploy/weir/run/summary.h"
 #include "deploy/weir/run/unmatched.h"
-#include "deploy/weir/run/written_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,7 +269,7 @@ static enum weir_status check_written(struct backtest *backtest, struct weir_err
 	if (status == WEIR_OK)
 		status = written_files_check(&backtest->written, error);
 	for (uint32_t i = 0; status == WEIR_OK && i < backtest->config_count; i++)
-		status = run_check_file(backtest->written.list, backtest->configs[i], error);
+		status = written_files_check_read(&backtest->written, backtest->configs[i], error);
 	return status;
 }
 
@@ -305,7 +304,7 @@ static enum weir_status check_all(struct backtest *backtest, struct weir_error *
 	for (uint32_t i = 0; status == WEIR_OK && i < backtest->policies.count; i++)
 		status = check_policy(backtest, &backtest->policies.at[i], error);
 	if (status == WEIR_OK)
-		status = run_check_outputs(&backtest->run, backtest->written.list, error);
+		status = run_check_outputs(&backtest->run, &backtest->written, error);
 	return status == WEIR_OK ? inputs_check_policy(config, config->policy, backtest->run.lists, error) : status;
 }
 

@@ -41,7 +41,10 @@ static enum weir_status check_config(struct run_options *options, struct weir_er
 		status = weir_config_check_waiting(options->config, error);
 	if (status == WEIR_OK)
 		status = inputs_check_policy(options->config, options->config->policy, options->lists, error);
-	return status == WEIR_OK ? gateway_list_read(options->config, &options->gateways, error) : status;
+	if (status == WEIR_OK)
+		status = gateway_list_read(options->config, &options->gateways, error);
+	/* what is wrong with a source is said first: so the outputs are looked at again once the gateways' lists are known */
+	return status == WEIR_OK && options->gateways.count > 0 ? run_check(options, error) : status;
 }
 
 /* A weir_config_check. */

@@ -1,47 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An output among the files that are read would be emptied by --once, and would
- * feed itself forever where it is followed. Names are not enough: a link, or
- * standard output, may lead to the same file, so files are compared.
+ * feed itself forever where it is followed. Two outputs in one file would cut
+ * each other's lines off at the next start.
  */
 #include "deploy/weir/run/run_check.h"
 
 #include "collector/follow/inputs.h"
 #include "common/bytes/http_address.h"
 
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-/* The regular file behind a path; "-" is the descriptor's. */
-static bool regular_file(const char *path, int standard, struct stat *about)
+/* An output by the name that it was asked for by. */
+static const char *name_of(const char *path, const char *configured, const char *setting, const char *option)
 {
-	return (strcmp(path, "-") == 0 ? fstat(standard, about) : stat(path, about)) == 0 && S_ISREG(about->st_mode);
+	return configured != NULL && path != NULL && strcmp(path, configured) == 0 ? setting : option;
 }
 
-enum weir_status run_check_file(const struct run_output *outputs, const char *source, struct weir_error *error)
+/* All that a run writes. */
+static void list_written(const struct run_options *options, struct written_files *written)
 {
-	struct stat read, written;
-	if (!regular_file(source, STDIN_FILENO, &read))
-		return WEIR_OK;
-	for (; outputs != NULL && outputs->option != NULL; outputs++) {
-		if (outputs->path == NULL || !regular_file(outputs->path, STDOUT_FILENO, &written))
-			continue;
-		if (read.st_dev == written.st_dev && read.st_ino == written.st_ino)
-			return weir_fail(error, WEIR_INVALID, "%s %s would write into %s, which is also read: choose another file",
-			                 outputs->option, outputs->path, strcmp(source, "-") == 0 ? "standard input" : source);
+	const struct weir_config *config = options->config;
+	int64_t rotate = options->once ? 0 : config->decisions.rotate_bytes, keep = config->decisions.keep;
+	written_files_add_rotated(written,
+	                          name_of(options->decisions_path, config->decisions.path, "decisions.path", "--decisions"),
+	                          options->decisions_path, rotate, keep);
+	written_files_add_rotated(
+		written, name_of(options->shadow_path, config->decisions.shadow_path, "decisions.shadow_path", "--shadow"),
+		options->shadow_path, rotate, keep);
+	written_files_add(written, "--judged", options->once ? options->judged_path : NULL);
+	written_files_add_rotated(
+		written, name_of(options->dead_letters_path, config->deadletter.path, "deadletter.path", "--dead-letter"),
+		options->dead_letters_path, options->once ? 0 : config->deadletter.rotate_bytes, config->deadletter.keep);
+	for (size_t i = 0; !options->once && i < options->gateways.count; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "gateways[%zu]", i);
+		written_files_add_lists(written, name, &options->gateways.at[i].lists);
 	}
-	return WEIR_OK;
-}
-
-enum weir_status run_check(const struct run_options *options, struct weir_error *error)
-{
-	const struct run_output outputs[] = {{"--decisions", options->decisions_path},
-	                                     {"--shadow", options->shadow_path},
-	                                     {"--judged", options->once ? options->judged_path : NULL},
-	                                     {"--dead-letter", options->dead_letters_path},
-	                                     {NULL, NULL}};
-	return run_check_outputs(options, outputs, error);
 }
 
 bool run_names_servers(const struct weir_policy *policy)
@@ -61,7 +57,24 @@ bool run_names_robots(const struct weir_policy *policy)
 	return false;
 }
 
-enum weir_status run_check_outputs(const struct run_options *options, const struct run_output *outputs,
+static enum weir_status check_written(const struct run_options *options, struct inputs *inputs,
+                                      const struct written_files *written, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++) {
+		struct source_stream **streams;
+		size_t count = inputs_streams(inputs, i, &streams);
+		if (options->once && inputs->sources[i]->ops->endless) {
+			struct weir_json at = weir_json_element(&options->config->sources, i);
+			status = weir_json_fail(&at, error, "has no end: run without --once");
+		}
+		for (size_t j = 0; status == WEIR_OK && j < count; j++)
+			status = written_files_check_read(written, streams[j]->name, error);
+	}
+	return status == WEIR_OK ? written_files_check(written, error) : status;
+}
+
+enum weir_status run_check_outputs(const struct run_options *options, const struct written_files *written,
                                    struct weir_error *error)
 {
 	const struct weir_config *config = options->config;
@@ -71,16 +84,16 @@ enum weir_status run_check_outputs(const struct run_options *options, const stru
 	enum weir_status status = inputs_new(config, config->policy, options->lists, &context, NULL, &inputs, error);
 	if (status != WEIR_OK)
 		return status;
-	for (size_t i = 0; status == WEIR_OK && i < inputs->source_count; i++) {
-		struct source_stream **streams;
-		size_t count = inputs_streams(inputs, i, &streams);
-		if (options->once && inputs->sources[i]->ops->endless) {
-			struct weir_json at = weir_json_element(&config->sources, i);
-			status = weir_json_fail(&at, error, "has no end: run without --once");
-		}
-		for (size_t j = 0; status == WEIR_OK && j < count; j++)
-			status = run_check_file(outputs, streams[j]->name, error);
-	}
+	status = check_written(options, inputs, written, error);
 	inputs_free(inputs);
+	return status;
+}
+
+enum weir_status run_check(const struct run_options *options, struct weir_error *error)
+{
+	struct written_files written = {0};
+	list_written(options, &written);
+	enum weir_status status = run_check_outputs(options, &written, error);
+	written_files_deinit(&written);
 	return status;
 }

@@ -3,27 +3,20 @@
 #ifndef DEPLOY_WEIR_RUN_RUN_CHECK_H
 #define DEPLOY_WEIR_RUN_RUN_CHECK_H
 
+#include "deploy/weir/backend/written_files.h"
 #include "deploy/weir/run/run_options.h"
 
 /**
- * Refuses an output that is a file which is to be read, by whatever name, and a source without an end for --once.
- * Opens nothing for writing.
+ * Refuses an output that is another one, or a file which is to be read, by whatever name, and a source without an end for
+ * --once. Opens nothing for writing.
  *
+ * @param options  of its gateways those that were read
  * @return WEIR_OK; WEIR_INVALID: it would not be what was meant; WEIR_IO
  */
 WEIR_MUST_USE enum weir_status run_check(const struct run_options *options, struct weir_error *error);
 
-/* What a program writes. */
-struct run_output {
-	const char *option, *path; /* option NULL ends a list; path NULL: not asked for; "-": standard output */
-};
-
-/** Refuses an output that is this file. @param outputs  NULL: there are none @param source  "-": standard input */
-WEIR_MUST_USE enum weir_status run_check_file(const struct run_output *outputs, const char *source,
-                                              struct weir_error *error);
-
-/** The same for other outputs than those of the options. */
-WEIR_MUST_USE enum weir_status run_check_outputs(const struct run_options *options, const struct run_output *outputs,
+/** The same for other outputs than those of the options. @param written  all of them */
+WEIR_MUST_USE enum weir_status run_check_outputs(const struct run_options *options, const struct written_files *written,
                                                  struct weir_error *error);
 
 /** Whether some "exempt" names a list of another server, whose copy needs a state. */

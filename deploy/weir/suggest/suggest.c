@@ -16,7 +16,6 @@
 #include "deploy/weir/run/run_check.h"
 #include "deploy/weir/run/summary.h"
 #include "deploy/weir/run/unmatched.h"
-#include "deploy/weir/run/written_files.h"
 #include "deploy/weir/suggest/report.h"
 
 #include <inttypes.h>
@@ -366,12 +365,9 @@ static enum weir_status open_outputs(struct suggest *suggest, struct weir_error 
 	const char *const read[] = {suggest->setting.config_path, suggest->spare_path};
 	written_files_add(&written, "--json", suggest->json_path);
 	written_files_add(&written, "--output", suggest->output_path);
-	enum weir_status status = run_check_outputs(&suggest->run, written.list, error);
-	if (status == WEIR_OK)
-		status = written_files_check(&written, error);
+	enum weir_status status = run_check_outputs(&suggest->run, &written, error);
 	for (size_t i = 0; status == WEIR_OK && i < sizeof read / sizeof *read; i++)
-		if (read[i] != NULL)
-			status = run_check_file(written.list, read[i], error);
+		status = written_files_check_read(&written, read[i], error);
 	if (status == WEIR_OK)
 		status = weir_output_file_open(&suggest->json_file, suggest->json_path, 0640, error);
 	if (status == WEIR_OK)

@@ -138,6 +138,7 @@ static enum weir_status check_run(const struct validate_report *report, struct w
 	struct run_options options = {
 		.config = (struct weir_config *)(uintptr_t)config,
 		.lists = report->lists,
+		.gateways = report->gateways,
 		.decisions_path = file_of(config->decisions.path),
 		.shadow_path = file_of(config->decisions.shadow_path),
 		.dead_letters_path = file_of(config->deadletter.path),

@@ -4,9 +4,9 @@
 
 #include "common/base/alloc.h"
 #include "common/base/read_file.h"
+#include "common/files/file_place.h"
 #include "common/json/json.h"
 #include "deploy/gateways/target/exec/program.h"
-#include "deploy/gateways/target/list_place.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -238,8 +238,8 @@ static bool spell(struct target *target, const struct block_table *table, const 
 
 void file_target_lists(const struct target *target, struct weir_text *lines)
 {
-	weir_text_puts(lines, "file ");
-	list_place_put(lines, ((const struct file_target *)target)->file.path);
+	weir_text_puts(lines, TARGET_LIST_FILE);
+	weir_file_place_put(lines, ((const struct file_target *)target)->file.path);
 	weir_text_puts(lines, "\n");
 }
 

@@ -15,9 +15,9 @@
 #include "deploy/gateways/target/haproxy/target_haproxy.h"
 
 #include "common/base/alloc.h"
+#include "common/files/file_place.h"
 #include "deploy/gateways/target/haproxy/haproxy_map.h"
 #include "deploy/gateways/target/haproxy/haproxy_socket.h"
-#include "deploy/gateways/target/list_place.h"
 #include "deploy/gateways/target/network_key.h"
 
 #include <inttypes.h>
@@ -408,7 +408,7 @@ static void lists(const struct target *target, struct weir_text *lines)
 {
 	const struct haproxy_target *haproxy = (const struct haproxy_target *)target;
 	weir_text_puts(lines, "haproxy ");
-	list_place_put(lines, haproxy->path);
+	weir_file_place_put(lines, haproxy->path);
 	weir_text_printf(lines, " %s\n", haproxy->map);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which list a target keeps, in one spelling whatever it was called by: two targets of one list are told by it. */
-#ifndef DEPLOY_GATEWAYS_TARGET_LIST_PLACE_H
-#define DEPLOY_GATEWAYS_TARGET_LIST_PLACE_H
+/* Which file a path means, in one spelling whatever it was called by: two that would write one file are told by it. */
+#ifndef WEIR_COMMON_FILE_PLACE_H
+#define WEIR_COMMON_FILE_PLACE_H
 
 #include "common/base/text.h"
 
@@ -10,6 +10,6 @@
  *
  * @param path  relative ones are of the working directory
  */
-void list_place_put(struct weir_text *text, const char *path);
+void weir_file_place_put(struct weir_text *text, const char *path);
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list need not be there when its configuration is read, nor its folder: what there is of them is resolved by the system. */
-#include "deploy/gateways/target/list_place.h"
+/* A file need not be there when its configuration is read, nor its folder: what there is of them is resolved by the system. */
+#include "common/files/file_place.h"
 
 #include "common/base/alloc.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { LINKS_MOST = 40 }; /* as the system follows */
 
 /* Takes the last part off a path, which has no slash at its end. @return it; "": there is no other one */
 static const char *cut_last(char *path)
@@ -37,7 +41,27 @@ static void put_part(struct weir_text *text, size_t start, const char *part)
 	weir_text_printf(text, "/%s", part);
 }
 
-static void put(struct weir_text *text, size_t start, char *path)
+static void put(struct weir_text *text, size_t start, char *path, int links);
+
+/* Of a link to nothing: the place that it leads to, where the file would be made. */
+static bool put_target(struct weir_text *text, size_t start, char *path, int links)
+{
+	char target[PATH_MAX];
+	ssize_t length = links < LINKS_MOST ? readlink(path, target, sizeof target - 1) : -1;
+	if (length <= 0)
+		return false;
+	target[length] = '\0';
+	struct weir_text whole = {0};
+	const char *slash = strrchr(path, '/');
+	if (target[0] != '/' && slash != NULL)
+		weir_text_append(&whole, path, (size_t)(slash - path) + 1);
+	weir_text_append(&whole, target, (size_t)length + 1);
+	put(text, start, whole.at, links + 1);
+	weir_text_deinit(&whole);
+	return true;
+}
+
+static void put(struct weir_text *text, size_t start, char *path, int links)
 {
 	cut_slashes(path);
 	char *whole = realpath(path[0] != '\0' ? path : "/", NULL);
@@ -46,6 +70,8 @@ static void put(struct weir_text *text, size_t start, char *path)
 		free(whole);
 		return;
 	}
+	if (put_target(text, start, path, links))
+		return;
 	if (strchr(path, '/') == NULL) {
 		whole = realpath(".", NULL);
 		weir_text_puts(text, whole != NULL ? whole : ".");
@@ -54,13 +80,13 @@ static void put(struct weir_text *text, size_t start, char *path)
 		return;
 	}
 	const char *last = cut_last(path);
-	put(text, start, path);
+	put(text, start, path, links);
 	put_part(text, start, last);
 }
 
-void list_place_put(struct weir_text *text, const char *path)
+void weir_file_place_put(struct weir_text *text, const char *path)
 {
 	char *copy = weir_copy(path, strlen(path));
-	put(text, text->length, copy);
+	put(text, text->length, copy, 0);
 	free(copy);
 }

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What an output may not be: another output, or what is read. `weir validate` and `weir run` say it alike, and touch nothing."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# pylint: disable=wrong-import-position
+from support import cases
+from support.place import read
+from support.traffic import burst, fixed, source, zone
+
+DONE, USAGE = 0, 2
+SITE = [zone("site", [fixed(3, "1d")], id=1), zone("late", [fixed(1, "1d")], id=2, mode="shadow")]
+
+
+def refused(place, config, *words, state="state"):
+    """`weir validate` and `weir run` refuse a configuration, and say these words."""
+    for command in ("validate", "run"):
+        done = place.run(command, "--config", config, "--state", place.path(state), cwd=place.directory)
+        said = done.said() + done.out().decode()
+        assert done.code() == USAGE, (command, done.code(), said)
+        for word in words:
+            assert word in said, (command, word, said)
+
+
+def test_two_outputs_are_two_files(place):
+    """However the file is called, and whether it is there or not."""
+    log = source(place.write("log", burst("ann", 9)))
+    there = place.write("there", "kept\n")
+    os.symlink(there, place.path("soft"))
+    os.link(there, place.path("hard"))
+    os.makedirs(place.path("deep"))
+    os.symlink("deep/none", place.path("dangling"))
+    none = place.path("none")
+    for one, other in ((there, there), (there, place.path("deep", "..", "there")), (there, place.path("soft")),
+                       (there, place.path("hard")), (none, none), (none, "./none"), (none, place.path("deep", "..", "none")),
+                       (place.path("dangling"), place.path("deep", "none"))):
+        for sections, names in (({"decisions": {"path": one, "shadow_path": other}}, "decisions.path and decisions.shadow_path"),
+                                ({"decisions": {"path": one}, "deadletter": {"path": other}}, "decisions.path and deadletter.path"),
+                                ({"decisions": {"path": one}, "gateways": ["file:" + other]}, "decisions.path and gateways[0]"),
+                                ({"deadletter": {"path": one}, "gateways": [{"to": "nginx-map:" + other}]},
+                                 "deadletter.path and gateways[0]")):
+            refused(place, place.config(SITE, [log], **sections), f"{names} would both write")
+    assert read(there) == b"kept\n" and not os.path.exists(none), os.listdir(place.directory)
+
+
+def test_no_output_has_the_name_that_another_is_put_away_under(place):
+    log = source(place.write("log", burst("ann", 9)))
+    rotated = {"path": place.path("out"), "rotate_size": "1MiB", "keep": 2, "shadow_path": place.path("out.2")}
+    refused(place, place.config(SITE, [log], decisions=rotated), "decisions.path and decisions.shadow_path would both write")
+    for apart in ("out.3", "out.1x", "out.01", "out2"):
+        place.good("validate", "--config", place.config(SITE, [log], decisions={**rotated, "shadow_path": place.path(apart)}))
+
+
+def test_two_outputs_of_a_run_to_the_end_are_two_files(place):
+    log, out = source(place.write("log", burst("ann", 9)), follow=False), place.write("out", "kept\n")
+    config = place.config(SITE, [log])
+    for options in (("--decisions", out, "--shadow", out), ("--decisions", out, "--judged", place.path(".", "out")),
+                    ("--decisions", place.path("none"), "--dead-letter", place.path("none")),
+                    ("--shadow", out, "--dead-letter", out)):
+        for state in ((), ("--state", place.path("state"))):
+            done = place.run("run", "--once", "--config", config, *options, *state)
+            assert done.code() == USAGE and f"{options[0]} and {options[2]} would both write" in done.said(), done.said()
+    assert read(out) == b"kept\n"
+    # what is no file takes any number of writers, and standard output is one descriptor
+    done = place.good("run", "--once", "--config", config, "--decisions", "-", "--shadow", "-", "--judged", "/dev/null",
+                      "--dead-letter", "/dev/null")
+    assert {json.loads(line)["mode"] for line in done.out().splitlines()} == {"enforce", "shadow"}, done.out()
+
+
+if __name__ == "__main__":
+    cases.main(globals())
