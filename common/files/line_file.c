@@ -48,7 +48,8 @@ struct weir_line_file {
 
 static enum weir_status failed(const struct weir_line_file *file, struct weir_error *error, const char *what)
 {
-	return weir_fail(error, errno == EPIPE ? WEIR_END : WEIR_IO, "cannot %s %s: %s", what, file->path, strerror(errno));
+	bool for_good = errno == EPIPE || errno == EBADF; /* nobody reads it any more, or it was never open */
+	return weir_fail(error, for_good ? WEIR_END : WEIR_IO, "cannot %s %s: %s", what, file->path, strerror(errno));
 }
 
 static size_t pending(const struct weir_line_file *file)

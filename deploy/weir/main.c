@@ -66,13 +66,26 @@ static enum weir_exit refuse_unknown(const char *written)
 	return WEIR_EXIT_USAGE;
 }
 
-/* A standard descriptor that is closed would become the first file that is opened, and its lines would go there. */
+/*
+ * A standard descriptor that is closed would become the first file that is opened, and its lines would go there. It is
+ * open the wrong way round instead: whoever needs it hears that it is bad.
+ */
 static bool open_standard(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
 			return false;
 	return true;
+}
+
+/* What was printed and did not arrive is not done, whichever command it was of. */
+static int finish(int code)
+{
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || code != WEIR_EXIT_DONE)
+		return code;
+	fprintf(stderr, "weir: cannot write to standard output: %s\n", strerror(errno));
+	return WEIR_EXIT_FAILED;
 }
 
 int main(int argc, char **argv)
@@ -85,14 +98,14 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
 		print_help(stdout);
-		return WEIR_EXIT_DONE;
+		return finish(WEIR_EXIT_DONE);
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("weir " WEIR_VERSION);
-		return WEIR_EXIT_DONE;
+		return finish(WEIR_EXIT_DONE);
 	}
 	for (int i = 0; weir_commands[i] != NULL; i++)
 		if (strcmp(argv[1], name_of(weir_commands[i])) == 0)
-			return weir_commands[i]->run(argc - 1, argv + 1);
+			return finish(weir_commands[i]->run(argc - 1, argv + 1));
 	return refuse_unknown(argv[1]);
 }

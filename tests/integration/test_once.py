@@ -127,9 +127,20 @@ def test_a_silent_pipe_does_not_hold_a_signal_up(place):
 
 def test_a_closed_standard_output_is_nobody_elses(place):
     log = place.write("access.log", combined("192.0.2.1", 5))
-    place.good("run", "--once", *LIMIT, "--state", place.path("state"), "--judged", place.path("judged"), log,
-               prepare=lambda: os.close(1))
+    done = place.run("run", "--once", *LIMIT, "--state", place.path("state"), "--judged", place.path("judged"), log,
+                     prepare=lambda: os.close(1))
+    assert done.code() == 1 and "standard output" in done.said(), done.said()
     assert b"block" not in read(place.path("state", "lock")), read(place.path("state", "lock"))
+
+
+def test_what_is_printed_and_does_not_arrive_is_not_done(place):
+    """Whichever command it is of, and whether the disk is full or standard output was never open."""
+    config = place.config([zone("site", [sliding(5, "1m")])], [])
+    for words in (("--version",), ("--help",), ("validate", "--settings"), ("validate", "--config", config), ("reference", "bash"),
+                  ("list", "--help")):
+        for prepare in (lambda: os.close(1), lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1)):
+            done = place.run(*words, prepare=prepare)
+            assert done.code() == 1 and "cannot write" in done.said(), (words, done.code(), done.said())
 
 
 def test_a_run_goes_on_with_the_lists_that_it_began_with(place):

@@ -139,6 +139,7 @@ struct top_command {
 	struct top_screen screen;
 	json_t *sample;
 	struct weir_error failure; /* "": the last sample succeeded */
+	bool unwritten;            /* standard output does not take it */
 };
 
 /* ---- the command line ---- */
@@ -256,12 +257,13 @@ static enum weir_status look(struct top_command *command)
 }
 
 /* @return false: nobody reads it any more, or it cannot be written */
-static bool write_out(const struct weir_text *text)
+static bool write_out(struct top_command *command, const struct weir_text *text)
 {
 	size_t written;
 	if (weir_write_all(STDOUT_FILENO, text->at, text->length, &written) == 0)
 		return true;
-	if (errno != EPIPE)
+	command->unwritten = errno != EPIPE;
+	if (command->unwritten)
 		perror("weir top: cannot write");
 	return false;
 }
@@ -277,7 +279,7 @@ static bool print(struct top_command *command)
 	} else {
 		top_view_put(&text, &form, command->source->name, command->sample, NULL);
 	}
-	bool good = write_out(&text);
+	bool good = write_out(command, &text);
 	weir_text_deinit(&text);
 	return good;
 }
@@ -349,7 +351,7 @@ static enum weir_exit stream(struct top_command *command)
 		if (!*weir_stop_flag())
 			status = look(command);
 	}
-	return weir_exit_of(status);
+	return command->unwritten ? WEIR_EXIT_FAILED : weir_exit_of(status);
 }
 
 static enum weir_exit run(struct top_command *command)
