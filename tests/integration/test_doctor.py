@@ -506,7 +506,7 @@ class Lists:
     def __init__(self, place, stack):
         self.place, self.network = place, Network(place)
         self.file, self.map = place.path("list"), place.path("map")
-        self.targets = [f"file:{self.file}", f"nginx-map:{self.map}", "nft:inet/weir/blocked"]
+        self.targets = [f"file:{self.file}", f"nginx-geo:{self.map}", "nft:inet/weir/blocked"]
         self.ipset = self._make_ipset() if shutil.which("ipset") else None
         self._redis_port, self._socket = free_port(), place.path("haproxy.sock")
         self.redis = Redis(self._start_redis(stack)) if shutil.which("redis-server") else None
@@ -628,7 +628,7 @@ def test_what_gateways_have_against_what_they_should(place):
         os.remove(lists.map)
         lists.network.nft("delete table inet weir")
         said = [finding["what"] for finding in lists.doctor.ask(**env)[1]["findings"]]
-        assert any("nginx-map" in words and "cannot be read" in words and "No such file" in words for words in said), said
+        assert any("nginx-geo" in words and "cannot be read" in words and "No such file" in words for words in said), said
         assert any("nft:" in words and "cannot be read" in words for words in said), said
         lists.network.nft(lists.network.RULES)
         lists.start()

@@ -161,6 +161,51 @@ def test_nginx_blocks_the_members_of_a_network(place):
     nginx.run.stop()
 
 
+def check_socket_of_both(place, kind):
+    """nginx calls a client ::ffff:127.0.0.2 there, and weir 127.0.0.2: from the log, and on the list."""
+    nginx = Nginx(place, geo=kind == "geo", both=True)
+    gateways = [{"to": f"nginx-{kind}:{nginx.map}", "interval": "100ms", "reload": nginx.reload}]
+    machine = Machine(place, gateways, by_address(), log=nginx.log, form="combined").start()
+    for _ in range(8):
+        ask(nginx.port, "127.0.0.2")
+    assert b"::ffff:127.0.0.2 - " in read(nginx.log), read(nginx.log)
+    machine.until(lambda: ask(nginx.port, "127.0.0.2")[0] == 429, "it is out")
+    assert ask(nginx.port, "127.0.0.3")[0] == 200
+    assert machine.weir.stop() == 0, machine.weir.said()
+    nginx.run.stop()
+
+
+def test_a_map_finds_a_client_of_ipv4_at_a_socket_of_both(place):
+    check_socket_of_both(place, "map")
+
+
+def test_a_geo_finds_a_client_of_ipv4_at_a_socket_of_both(place):
+    check_socket_of_both(place, "geo")
+
+
+def test_which_zones_a_list_misses_is_said(place):
+    """At the start, with a later policy, by a subscriber and by weir doctor."""
+    counted = zone("net", [sliding(5, "1m")], key=[{"field": "ip", "prefix6": 64}], id=2)
+    target = f"nginx-map:{place.path('weir.map')}"
+    words = f"zone net counts IPv6 in networks of /64, and {target} finds no members of a network"
+    machine = Machine(place, [target], by_address()).start()
+    whole = json.loads(read(machine.config))
+    whole["zones"].append(counted)
+    assert words not in machine.weir.said()
+    place.write(os.path.basename(machine.config), json.dumps(whole))
+    machine.weir.signal(signal.SIGHUP)
+    machine.until(lambda: words in machine.weir.said(), "it is said of a policy that comes later")
+    assert machine.weir.stop() == 0, machine.weir.said()
+    machine.start()
+    assert machine.weir.said().count(words) == 1 and "zone site counts" not in machine.weir.said()
+    said = place.run("doctor", "--config", machine.config, "--state", place.path("state"))
+    said.code()
+    assert words in said.out().decode() and "weir setup nginx" in said.out().decode(), said.out().decode()
+    subscriber = place.start("subscribe", "--config", machine.config, "--state", place.path("state"), "--to", target)
+    until(lambda: words in subscriber.said() or None, "it is said there, too", running=subscriber)
+    assert subscriber.stop() == 0 and machine.weir.stop() == 0
+
+
 def test_a_list_that_finds_no_members_is_said(place):
     """A map compares texts: who blocks a network hears that this list does not help, or which form of it does."""
     others = ("nft:inet/weir/nets", "ipset:weir", f"haproxy:{place.path('none')}", "redis://:hush@127.0.0.1:1")
@@ -241,7 +286,7 @@ def test_everything_at_once_while_it_is_away(place):
 
 def test_nginx_finds_paths_however_they_are_written(place):
     """A zone by address and path: what is looked up is what the key says, also where a client writes it in escapes."""
-    nginx = Nginx(place, key="$remote_addr|$weir_path")
+    nginx = Nginx(place, key="$weir_ip|$weir_path")
     zones = [zone("site", [sliding(2, "1m")], key=["ip", "path"], id=1, block_for="1h")]
     gateways = [{"to": f"nginx-map:{nginx.map}", "interval": "100ms", "reload": nginx.reload}]
     machine = Machine(place, gateways, zones, log=nginx.log, form="combined").start()

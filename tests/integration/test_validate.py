@@ -16,7 +16,7 @@ sys.path[:0] = [TESTS, os.path.join(TESTS, "conformance", "oracle")]
 from model import Bucket, judge_event
 from policy import Zone
 from support import cases
-from support.place import ROOT, until
+from support.place import ROOT, read, until
 from support.traffic import burst, fixed, sliding, source, zone
 
 DONE, USAGE = 0, 2
@@ -455,6 +455,40 @@ def test_outputs_that_cannot_be_written_are_said(place):
     assert said == {"decisions.path": f"the directory {place.path('none')} does not exist",
                     "zones[0].mode": 'is shadow, but "decisions" has no "shadow_path": its decisions are only '
                                      'counted'}, said
+
+
+def test_a_list_that_finds_nobody_in_a_zones_networks_is_said(place):
+    keys = (["ip"], ["user"], [{"field": "ip", "prefix6": 64}], [{"field": "ip", "prefix4": 24}],
+            [{"field": "ip", "prefix4": 24, "prefix6": 48}], [{"field": "ip", "prefix6": 64}, "path"],
+            [{"field": "ip", "prefix6": 128}])
+    zones = [zone(f"z{i}", [sliding(5, "1m")], key=key, id=i + 1) for i, key in enumerate(keys)]
+    log = source(place.write("few.log", b""))
+
+    def of(*gateways):
+        found = report(place, zones, [log], gateways=list(gateways))["warnings"]
+        return [(one["path"], one["words"]) for one in found if one["path"].startswith("gateways")]
+
+    said = of("nginx-geo:/tmp/geo", "nginx-map:/tmp/map")
+    assert [(path, words.split()[1]) for path, words in said] == [("gateways[1]", f"z{i}") for i in (2, 3, 4, 5)], said
+    assert "counts IPv6 in networks of /64, and nginx-map:/tmp/map" in said[0][1], said
+    assert "lets its blocked IPv6 clients in: use nginx-geo" in said[0][1], said
+    assert "its blocked IPv4 clients" in said[1][1] and "whom the zone blocks" in said[2][1], said
+    assert "take the prefix out of the key" in said[3][1] and "nginx-geo" not in said[3][1], said
+    others = ("redis://127.0.0.1:1", "file:/tmp/list", "haproxy:/tmp/socket", "nft:inet/weir/a", "exec:true")
+    assert not of({"to": "nginx-map:/tmp/map", "zones": ["z0", "z1", "z6"]}, *others)
+
+
+def test_the_gateway_that_the_readme_names_finds_its_zones(place):
+    """What stands there together is right together."""
+    for name in ("README.md", "deploy/gateways/README.md"):
+        text, first = (read(os.path.join(ROOT, one)).decode() for one in (name, "README.md"))
+        config = json.loads(re.search(r"```json\n(\{ \"zones\".*?)```", first, re.S).group(1))
+        gateways, _ = json.JSONDecoder().raw_decode(text.partition('"gateways": ')[2])
+        config["gateways"] = [one for one in gateways if "ssh" not in json.dumps(one)]
+        path = place.write("readme.json", json.dumps(config))
+        found = place.good("validate", "--offline", "--json", path).objects()[0]
+        assert len(found["gateways"]) == len(config["gateways"]) > 0
+        assert not [one for one in found["warnings"] if one["path"].startswith("gateways")], found["warnings"]
 
 
 def test_what_may_count_twice_is_said(place):

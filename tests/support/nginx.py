@@ -10,8 +10,9 @@ from support.place import free_port, until
 class Nginx:
     """nginx with the example's configuration."""
 
-    def __init__(self, place, geo=False, key="$remote_addr"):
-        """geo: in place of the map, and by IPv6 too. key: what the map looks up."""
+    def __init__(self, place, geo=False, key="$weir_ip", both=False):
+        """geo: as it stands there, and by IPv6 too; else a map. key: what the map looks up. both: by a socket of IPv6 that
+        takes IPv4, too."""
         self.program, self.port = program("nginx"), free_port()
         self.map, self.log = place.write("weir.map", ""), place.write("access.log", "")
         os.makedirs(place.path("html"))
@@ -23,9 +24,9 @@ class Nginx:
             main = "user root;\n" + main
         text = main + example(
             "nginx.conf", ("listen 80;", f"listen 127.0.0.1:{self.port};"),
-            *[("map $remote_addr $weir_until {", f'map "{key}" $weir_until {{')] * (not geo),
-            *[("map $remote_addr $weir_until {", "geo $weir_until {"),
-              (f"listen 127.0.0.1:{self.port};", f"listen 127.0.0.1:{self.port}; listen [::1]:{self.port};")] * geo,
+            *[("geo $weir_until {", f'map "{key}" $weir_until {{')] * (not geo),
+            *[(f"listen 127.0.0.1:{self.port};", f"listen 127.0.0.1:{self.port}; listen [::1]:{self.port};")] * geo,
+            *[(f"listen 127.0.0.1:{self.port};", f"listen [::]:{self.port} ipv6only=off;")] * both,
             ("include weir.map;", f"include {self.map};"), ("/usr/share/nginx/html", place.path("html")),
             ("http {\n", f"http {{\naccess_log {self.log} combined;\n{temporary}"))
         self._words = ["-p", place.directory, "-c", place.write("nginx.conf", text)]

@@ -82,7 +82,7 @@ static enum weir_status read_object(const struct weir_json *at, const struct wei
 	enum weir_status status;
 	if (!json_is_object(at->value))
 		return weir_json_fail(at, error,
-		                      "must be a target, such as \"nginx-map:/etc/nginx/weir.map\", or an object, such "
+		                      "must be a target, such as \"nginx-geo:/etc/nginx/weir.map\", or an object, such "
 		                      "as {\"to\": \"nft:inet/filter/weir\", \"zones\": [\"ssh\"]}");
 	if ((status = weir_json_known(at, members, error)) != WEIR_OK ||
 	    (status = weir_json_read(at, members, settings, error)) != WEIR_OK)

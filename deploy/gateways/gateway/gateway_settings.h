@@ -2,12 +2,13 @@
 /*
  * Which gateways a configuration names, in its section "gateways":
  *
- *   "gateways": ["nginx-map:/etc/nginx/weir.map", {"to": "nft:inet/filter/weir", "zones": ["ssh"]}]
+ *   "gateways": ["nginx-geo:/etc/nginx/weir.map", {"to": "nft:inet/filter/weir", "zones": ["ssh"]}]
  */
 #ifndef DEPLOY_GATEWAYS_GATEWAY_GATEWAY_SETTINGS_H
 #define DEPLOY_GATEWAYS_GATEWAY_GATEWAY_SETTINGS_H
 
 #include "common/config/config.h"
+#include "common/log/log.h"
 #include "deploy/gateways/target/target.h"
 
 enum { GATEWAY_BLOCKS_MOST = 100000000 };
@@ -47,6 +48,19 @@ json_t *gateway_shape(void);
 WEIR_MUST_USE enum weir_status gateway_open(const struct gateway_settings *settings, uint32_t partitions,
                                             const struct weir_log *log, const _Atomic bool *stop,
                                             struct target **target, struct weir_error *error);
+
+/**
+ * Whether a gateway lets clients in that a zone blocks: its list compares whole texts, so it finds nobody in a network.
+ *
+ * @param words  what comes of it is appended
+ */
+bool gateway_misses(const struct gateway_settings *settings, const struct weir_zone *zone, struct weir_text *words);
+/** Warns of each zone whose blocks a gateway misses. */
+void gateway_tell_misses(const struct gateway_settings *settings, const struct weir_policy *policy,
+                         const struct weir_log *log);
+/** The same of each gateway. */
+void gateway_list_tell_misses(const struct gateway_list *list, const struct weir_policy *policy,
+                              const struct weir_log *log);
 
 /** What a target is called on pages and in logs: without a password, and of a command the program alone. The caller frees. */
 char *gateway_name(const char *to);

@@ -177,6 +177,22 @@ static void reach_webhook(const struct weir_check *check, const struct doctor_ga
 	doctor_each_address(host, reach, &reaching);
 }
 
+/* Zones that stand in the cluster's policy alone are not looked at. */
+static void check_misses(const struct doctor *doctor, const struct weir_check *check,
+                         const struct doctor_gateway *gateway)
+{
+	for (uint32_t i = 0; i < doctor->config->policy->zone_count; i++) {
+		struct weir_text words = {0};
+		if (gateway_misses(&gateway->settings, &doctor->config->policy->zones[i], &words))
+			weir_findings_add(
+				check->findings, WEIR_SEVERITY_TICKET, gateways_check,
+				"%.*s\nClients that are blocked get in there\nweir setup nginx writes what nginx needs for "
+				"nginx-geo (runbook: gateway-not-blocking)",
+				(int)words.length, words.at);
+		weir_text_deinit(&words);
+	}
+}
+
 static void check_nft(const struct weir_check *check, const struct doctor_gateway *gateway)
 {
 	if (nft_rules_drop_loopback())
@@ -224,6 +240,7 @@ void doctor_check_gateways(struct doctor *doctor, const struct weir_check *check
 	doctor_compare_lists(doctor, check, &gateways);
 	for (size_t i = 0; i < gateways.count; i++) {
 		const char *to = gateways.at[i].settings.to;
+		check_misses(doctor, check, &gateways.at[i]);
 		if (gateways.at[i].read && strncmp(to, "nginx-", strlen("nginx-")) == 0)
 			doctor_check_nginx(check, &gateways.at[i], to + strlen("nginx-map:"));
 		if (strncmp(to, "nft:inet/weir/blocked4", strlen("nft:inet/weir/blocked4")) == 0)

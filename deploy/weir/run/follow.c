@@ -518,6 +518,7 @@ static bool reload(struct follow *follow)
 	if (follow->policy_version != before || weir_policy_has_lists(policy)) {
 		collector_set_policy(follow->collector, policy);
 		unmatched_tell(follow->options->config, policy, follow->options->lists, NULL, follow->log);
+		gateway_list_tell_misses(&follow->options->gateways, policy, follow->log);
 	}
 	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force%s",
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");

@@ -108,12 +108,12 @@ static const struct weir_argument_section sections[] = {
                 "    its end names the certificates to trust\n"
                 "file:PATH\n"
                 "    the decisions of all live blocks as JSON lines; the file is replaced whole\n"
-                "nginx-map:PATH\n"
-                "    the body of an nginx map, from a key to the time at which its block ends\n"
-                "    (deploy/gateways/nginx.conf)\n"
                 "nginx-geo:PATH\n"
-                "    the same as the body of an nginx geo, which matches addresses to networks:\n"
-                "    for zones with prefix4 or prefix6\n"
+                "    the body of an nginx geo, from an address or a network to the time at which\n"
+                "    its block ends: for zones that count by one address, also by prefix4 or\n"
+                "    prefix6 (deploy/gateways/nginx.conf)\n"
+                "nginx-map:PATH\n"
+                "    the same as the body of an nginx map: for other keys, without networks\n"
                 "haproxy:SOCKET\n"
                 "    a map of a running HAProxy, through its socket with level admin\n"
                 "    (deploy/gateways/haproxy.cfg)\n"
@@ -165,8 +165,6 @@ static const struct weir_command_line line = {
 				"weir subscribe --config weir.json --to-file /etc/weir/redis.target\n"
 				"weir subscribe --state /var/lib/weir --to redis://127.0.0.1:6379\n"
 				"weir subscribe --config weir.json --to file:/var/lib/weir/blocked.jsonl\n"
-				"weir subscribe --config weir.json --to nginx-map:/etc/nginx/weir.map \\\n"
-				"    --zone site --reload 'nginx -s reload'\n"
 				"weir subscribe --config weir.json --to nginx-geo:/etc/nginx/weir.map \\\n"
 				"    --zone site --reload 'nginx -s reload'\n"
 				"weir subscribe --config weir.json --to haproxy:/run/haproxy/admin.sock \\\n"
@@ -361,6 +359,8 @@ static void inspect_zones(const struct subscribe *subscribe)
 	for (size_t i = 0; policy != NULL && i < subscribe->gateway.zone_count; i++)
 		if (weir_policy_find_zone(policy, weir_span_of(subscribe->zones[i]), &words) == NULL)
 			weir_log(&subscribe->log, WEIR_LOG_WARNING, "subscribe", "--zone: %s", words.text);
+	if (policy != NULL)
+		gateway_tell_misses(&subscribe->gateway, policy, &subscribe->log);
 }
 
 static enum weir_status open_target(struct subscribe *subscribe, struct weir_error *error)

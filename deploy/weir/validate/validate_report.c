@@ -146,6 +146,16 @@ static enum weir_status check_run(const struct validate_report *report, struct w
 	return run_check(&options, error);
 }
 
+static void check_gateways(struct validate_report *report)
+{
+	for (size_t i = 0; i < report->gateways.count; i++)
+		for (uint32_t z = 0; z < report->zone_count; z++) {
+			struct weir_text words = {0};
+			if (gateway_misses(&report->gateways.at[i], report->zones[z].zone, &words))
+				validate_warn(report, report->gateways.at[i].at.path, &words);
+		}
+}
+
 enum weir_status validate_report_make(struct validate_report *report, struct weir_error *error)
 {
 	inspect_zones(report);
@@ -157,8 +167,10 @@ enum weir_status validate_report_make(struct validate_report *report, struct wei
 		status = gateway_list_read(report->config, &report->gateways, error);
 	if (status == WEIR_OK)
 		status = check_run(report, error);
-	if (status == WEIR_OK)
+	if (status == WEIR_OK) {
+		check_gateways(report);
 		check_outputs(report);
+	}
 	return status;
 }
 
