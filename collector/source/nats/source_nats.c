@@ -156,7 +156,7 @@ static void set_put(struct nats_source *source, struct queue_stream *stream, int
 {
 	source->read = stream;
 	source->put_ms = put_ms;
-	queue_set_number(stream, put_ms > 0 ? (uint64_t)put_ms : 0);
+	queue_set_number(stream, QUEUE_NUMBER, put_ms > 0 ? (uint64_t)put_ms : 0);
 }
 
 /* @return false: the source ends */
@@ -245,7 +245,7 @@ static enum weir_status read_stream(struct nats_source *source, struct nats_clie
 	if (status != WEIR_OK)
 		return status;
 	if (stream != source->read)
-		set_put(source, stream, (int64_t)queue_remembered(stream));
+		set_put(source, stream, (int64_t)queue_remembered(stream, QUEUE_NUMBER));
 	if (!compare(source, stream, &extent))
 		return WEIR_END;
 	queue_note_end(&source->queue, stream, extent.last);

@@ -8,9 +8,9 @@
 
 enum { QUEUE_PROBLEM_BYTES = 256, QUEUE_MARKS = 64 };
 
-/* The kind's number at a position that was handed out, and is not safe yet. */
+/* The kind's numbers at a position that was handed out, and is not safe yet. */
 struct queue_mark {
-	uint64_t position, number;
+	uint64_t position, numbers[QUEUE_NUMBERS];
 };
 
 /* Something that is not read. */
@@ -29,14 +29,14 @@ struct queue_stream {
 	struct source_memory_stream *record; /* NULL: nothing is remembered */
 	_Atomic uint64_t safe;
 	/* Only the source's thread. */
-	uint64_t place;              /* of the newest message taken or passed over */
-	int64_t put_ms;              /* of that */
-	uint64_t number, remembered; /* the kind's: now, and when it was found */
+	uint64_t place;                                             /* of the newest message taken or passed over */
+	int64_t put_ms;                                             /* of that */
+	uint64_t numbers[QUEUE_NUMBERS], remembered[QUEUE_NUMBERS]; /* the kind's: now, and when it was found */
 	/* Only the collector's thread. */
 	uint64_t handed; /* position of the newest line handed out */
 	struct queue_mark marks[QUEUE_MARKS];
 	size_t mark_count;
-	uint64_t noted; /* the number that the memory has */
+	uint64_t noted[QUEUE_NUMBERS]; /* the numbers that the memory has */
 	/* Guarded by the mutex, as status() reads them. */
 	bool answered;   /* the thread knows where it begins: no other is read under its label */
 	uint64_t shown;  /* every message up to here is handed out, or has no line */

@@ -31,13 +31,18 @@ static void give_back(struct queue_source *source)
 	pthread_mutex_unlock(&source->mutex);
 }
 
-/* Keeps a number until its position is safe. The newest is coarser than it could be where there are too many, and no less true. */
-static void mark_number(struct queue_stream *stream, uint64_t position, uint64_t number)
+/* Keeps numbers until their position is safe. The newest is coarser than it could be where there are too many, and no less true. */
+static void mark_numbers(struct queue_stream *stream, const struct queue_batch *batch)
 {
-	if (number == 0)
+	bool any = false;
+	for (int i = 0; i < QUEUE_NUMBERS; i++)
+		any = any || batch->numbers[i] != 0;
+	if (!any)
 		return;
 	stream->mark_count -= stream->mark_count == QUEUE_MARKS;
-	stream->marks[stream->mark_count++] = (struct queue_mark){position, number};
+	struct queue_mark *mark = &stream->marks[stream->mark_count++];
+	mark->position = batch->through;
+	memcpy(mark->numbers, batch->numbers, sizeof mark->numbers);
 }
 
 /* What has no line needs no acknowledgement: it is behind the low-water mark once all before it is safe. */
@@ -67,7 +72,7 @@ static bool take_batch(struct queue_source *source, struct source_chunk *chunk)
 			return false;
 		struct queue_batch *batch = &source->batches[source->taken % QUEUE_BATCHES];
 		show(source, batch);
-		mark_number(batch->stream, batch->through, batch->number);
+		mark_numbers(batch->stream, batch);
 		if (batch->count == 0) {
 			remember_passed(source, batch->stream, batch->through);
 			give_back(source);

@@ -37,6 +37,9 @@ struct queue_reader {
 	enum weir_status (*run)(struct queue_source *source, struct weir_error *error);
 };
 
+/* Numbers of the kind's that the memory has beside a position. */
+enum queue_number { QUEUE_NUMBER, QUEUE_ADDED, QUEUE_NUMBERS };
+
 /* What a server says of a stream. */
 struct queue_found {
 	uint8_t id[SOURCE_ID_BYTES]; /* of what the stream is, in every collector: one that was made anew has another */
@@ -54,11 +57,11 @@ struct queue_batch {
 	struct weir_text lines;
 	uint64_t *positions; /* QUEUE_BATCH_LINES */
 	size_t count;
-	uint64_t skipped; /* bytes that are not in its one line, if that is too long; else 0 */
-	uint64_t through; /* every message up to here is in this batch or one before, or has no line */
-	uint64_t number;  /* of queue_set_number(), when the newest of them was taken */
-	uint64_t blank;   /* how many messages up to there had none */
-	int64_t put_ms;   /* of the newest message, Unix ms; 0: not known */
+	uint64_t skipped;                /* bytes that are not in its one line, if that is too long; else 0 */
+	uint64_t through;                /* every message up to here is in this batch or one before, or has no line */
+	uint64_t numbers[QUEUE_NUMBERS]; /* of queue_set_number(), when the newest of them was taken */
+	uint64_t blank;                  /* how many messages up to there had none */
+	int64_t put_ms;                  /* of the newest message, Unix ms; 0: not known */
 };
 
 struct queue_source {
@@ -132,10 +135,12 @@ uint64_t queue_safe(const struct queue_stream *stream);
 /**
  * Sets a number of the kind's that belongs to the messages taken from now on: once they are safe, the memory has it beside
  * their position. Behind the last message, queue_pass() at queue_place() hands it on.
+ *
+ * @param number  0: it is not known, and the memory keeps what it has
  */
-void queue_set_number(struct queue_stream *stream, uint64_t number);
-/** The number that the memory had when the stream was found; 0: none. */
-uint64_t queue_remembered(const struct queue_stream *stream);
+void queue_set_number(struct queue_stream *stream, enum queue_number which, uint64_t number);
+/** The number that the memory had when the stream was found: of its position, or of a place somewhat before; 0: none. */
+uint64_t queue_remembered(const struct queue_stream *stream, enum queue_number which);
 
 /**
  * Takes a message: as a line, if it has one. Waits while the batches are full.

@@ -36,14 +36,14 @@ uint64_t queue_safe(const struct queue_stream *stream)
 	return atomic_load(&stream->safe);
 }
 
-void queue_set_number(struct queue_stream *stream, uint64_t number)
+void queue_set_number(struct queue_stream *stream, enum queue_number which, uint64_t number)
 {
-	stream->number = number;
+	stream->numbers[which] = number;
 }
 
-uint64_t queue_remembered(const struct queue_stream *stream)
+uint64_t queue_remembered(const struct queue_stream *stream, enum queue_number which)
 {
-	return stream->remembered;
+	return stream->remembered[which];
 }
 
 /* Under the lock: waits for the other side, for a moment at most. */
@@ -133,7 +133,7 @@ static struct queue_batch *batch_for(struct queue_source *source, struct queue_s
 static void move_on(struct queue_stream *stream, struct queue_batch *batch, uint64_t position, int64_t put_ms)
 {
 	stream->place = batch->through = position;
-	batch->number = stream->number;
+	memcpy(batch->numbers, stream->numbers, sizeof batch->numbers);
 	stream->put_ms = batch->put_ms = put_ms;
 }
 

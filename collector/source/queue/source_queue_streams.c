@@ -11,6 +11,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,38 +105,49 @@ static struct queue_stream *add(struct queue_source *source, const uint8_t *id, 
 	return stream;
 }
 
-/* ---- the kind's number ---- */
+/* ---- the kind's numbers ---- */
 
-static uint64_t number_of(const struct source_memory_stream *record)
+static const char *const number_names[QUEUE_NUMBERS] = {[QUEUE_NUMBER] = "number", [QUEUE_ADDED] = "added"};
+
+static void read_numbers(const struct source_memory_stream *record, uint64_t numbers[QUEUE_NUMBERS])
 {
 	struct weir_json_document *document;
 	struct weir_error ignored;
-	int64_t number = 0;
+	memset(numbers, 0, QUEUE_NUMBERS * sizeof *numbers);
 	if (record->notes == NULL || weir_json_parse_saved("the notes of a stream", record->notes, record->notes_length,
 	                                                   &document, &ignored) != WEIR_OK)
-		return 0;
-	struct weir_json root = weir_json_root(document), at = weir_json_member(&root, "number");
-	if (weir_json_int(&at, 0, INT64_MAX, &number, &ignored) != WEIR_OK)
-		number = 0;
+		return;
+	struct weir_json root = weir_json_root(document);
+	for (int i = 0; i < QUEUE_NUMBERS; i++) {
+		struct weir_json at = weir_json_member(&root, number_names[i]);
+		int64_t number = 0;
+		if (weir_json_int(&at, 0, INT64_MAX, &number, &ignored) == WEIR_OK)
+			numbers[i] = (uint64_t)number;
+	}
 	weir_json_document_free(document);
-	return (uint64_t)number;
 }
 
-/* Notes the number of the newest mark that is safe. */
-static void note_number(struct queue_source *source, struct queue_stream *stream, uint64_t position)
+/* Notes the numbers of the newest marks that are safe. */
+static void note_numbers(struct queue_source *source, struct queue_stream *stream, uint64_t position)
 {
 	size_t taken = 0;
-	uint64_t number = stream->noted;
-	while (taken < stream->mark_count && stream->marks[taken].position <= position)
-		number = stream->marks[taken++].number;
+	uint64_t numbers[QUEUE_NUMBERS];
+	memcpy(numbers, stream->noted, sizeof numbers);
+	for (; taken < stream->mark_count && stream->marks[taken].position <= position; taken++)
+		for (int i = 0; i < QUEUE_NUMBERS; i++)
+			if (stream->marks[taken].numbers[i] != 0)
+				numbers[i] = stream->marks[taken].numbers[i];
 	stream->mark_count -= taken;
 	memmove(stream->marks, stream->marks + taken, stream->mark_count * sizeof *stream->marks);
-	if (number == stream->noted || stream->record == NULL)
+	if (memcmp(numbers, stream->noted, sizeof numbers) == 0 || stream->record == NULL)
 		return;
 	struct weir_text text = {0};
-	weir_text_printf(&text, "{\"number\":%llu}", (unsigned long long)number);
+	for (int i = 0; i < QUEUE_NUMBERS; i++)
+		if (numbers[i] != 0)
+			weir_text_printf(&text, "%s\"%s\":%" PRIu64, text.length > 0 ? "," : "{", number_names[i], numbers[i]);
+	weir_text_puts(&text, "}");
 	source_memory_note(source->memory, stream->record, &text);
-	stream->noted = number;
+	memcpy(stream->noted, numbers, sizeof numbers);
 }
 
 /* ---- the streams ---- */
@@ -171,7 +183,9 @@ struct queue_stream *queue_open_stream(struct queue_source *source, const struct
 	struct queue_stream *stream = add(source, found->id, found->label, !found->fleeting);
 	stream->record = record;
 	stream->guarantee = found->guarantee;
-	stream->noted = stream->remembered = record != NULL ? number_of(record) : 0;
+	if (record != NULL)
+		read_numbers(record, stream->remembered);
+	memcpy(stream->noted, stream->remembered, sizeof stream->noted);
 	uint64_t begin = record != NULL                                      ? record->low_water
 	                 : source->start == SOURCE_FROM_END && !source->once ? found->last
 	                                                                     : 0;
@@ -211,7 +225,7 @@ void queue_acknowledge(struct source *base, struct source_stream *handle, uint64
 		position = stream->shown;
 	if (position > atomic_load(&stream->safe))
 		atomic_store(&stream->safe, position);
-	note_number(source, stream, position);
+	note_numbers(source, stream, position);
 	if (stream->record != NULL)
 		source_memory_acknowledge(source->memory, stream->record, position);
 }

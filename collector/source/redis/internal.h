@@ -82,7 +82,8 @@ struct redis_stream {
 	bool refused;                 /* XREAD was: what is told of that stays until one is answered */
 	struct queue_stream *entries; /* NULL: it is not known yet where it begins */
 	struct queue_stream *done;    /* NULL: departures are not asked for */
-	bool counted;
+	bool counted;                 /* place.added is known */
+	bool at_least;           /* it was that many or more, as far as this machine remembers: its group is not there */
 	struct redis_mark place; /* of the newest entry read */
 	struct redis_mark marks[REDIS_MARKS_MAX];
 	size_t mark_count;

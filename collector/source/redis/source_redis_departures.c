@@ -30,7 +30,7 @@ void redis_depart(struct redis_source *source, struct redis_stream *stream, cons
 	uint64_t there = count_there(extent, workers), read = stream->place.read;
 	if (!stream->tallied) { /* what left before departures were asked for is nobody's */
 		read = stream->place.read = stream->departed + there;
-		queue_set_number(stream->entries, read);
+		queue_set_number(stream->entries, QUEUE_NUMBER, read);
 		if (!queue_pass(&source->queue, stream->entries, stream->place.position))
 			return;
 	}

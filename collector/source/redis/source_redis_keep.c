@@ -154,7 +154,8 @@ enum weir_status redis_keep(struct redis_source *source, struct weir_error *erro
 			if (stream->entries == NULL || stream->gone || source->servers[stream->node]->link == NULL)
 				continue;
 			take_safe(stream);
-			if (!has_moved(stream))
+			/* At a stream that may have been made anew, a server takes no count above its own: the memory has it. */
+			if (stream->at_least || !has_moved(stream))
 				continue;
 			ask(source, stream);
 			asked[count++] = stream;

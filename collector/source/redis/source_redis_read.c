@@ -57,7 +57,8 @@ static bool put(struct redis_source *source, struct redis_stream *stream, uint64
 	stream->place.added++;
 	stream->place.read++;
 	if (stream->done != NULL && stream->tallied)
-		queue_set_number(stream->entries, stream->place.read);
+		queue_set_number(stream->entries, QUEUE_NUMBER, stream->place.read);
+	queue_set_number(stream->entries, QUEUE_ADDED, stream->counted || stream->at_least ? stream->place.added : 0);
 	redis_entry_end(entry);
 	if (entry->field != NULL && !entry->found)
 		note_skipped(source, stream);

@@ -237,7 +237,7 @@ static enum weir_status find(struct redis_source *source, const struct redis_str
 static void set_read(struct redis_source *source, struct redis_stream *stream, const struct redis_extent *extent,
                      const struct group *group, const struct group *read)
 {
-	uint64_t place = stream->place.position, remembered = queue_remembered(stream->entries);
+	uint64_t place = stream->place.position, remembered = queue_remembered(stream->entries, QUEUE_NUMBER);
 	bool lacks = !group->there && place > 0, kept = group->there && read->there;
 	stream->place.read = kept ? read->number : lacks ? remembered : 0;
 	if (stream->place.read < stream->departed) /* a kill may have come between the saving of the two */
@@ -252,16 +252,20 @@ static void set_read(struct redis_source *source, struct redis_stream *stream, c
 	}
 	if (stream->done == NULL || !stream->tallied)
 		return;
-	queue_set_number(stream->entries, stream->place.read);
+	queue_set_number(stream->entries, QUEUE_NUMBER, stream->place.read);
 	if (place > 0 && stream->place.read != remembered) /* another machine's, or of a server that went back */
 		(void)queue_pass(&source->queue, stream->entries, place);
 }
 
-/* Sets the counts at the place where reading begins, as far as they are known. */
+/*
+ * Sets the counts at the place where reading begins, as far as they are known. A stream that was made anew while weir was
+ * down took its groups along, and with them how many entries there were: this machine remembers that there were so many
+ * at least.
+ */
 static void set_counts(struct redis_source *source, struct redis_stream *stream, const struct redis_extent *extent,
                        const struct group *group, const struct group *read)
 {
-	uint64_t place = queue_place(stream->entries);
+	uint64_t place = queue_place(stream->entries), remembered = queue_remembered(stream->entries, QUEUE_ADDED);
 	stream->place = (struct redis_mark){.position = place};
 	if (place == 0 && extent->counts) {
 		stream->counted = true;
@@ -272,6 +276,9 @@ static void set_counts(struct redis_source *source, struct redis_stream *stream,
 	} else if (place == extent->last && extent->counts) {
 		stream->counted = true;
 		stream->place.added = extent->added;
+	} else if (!group->there && remembered > 0) {
+		stream->at_least = true;
+		stream->place.added = remembered;
 	}
 	stream->departed = stream->done != NULL ? queue_place(stream->done) : 0;
 	set_read(source, stream, extent, group, read);
@@ -368,7 +375,7 @@ static void compare_end(struct redis_source *source, struct redis_stream *stream
 		queue_note_unknown(&source->queue, stream->entries);
 	}
 	if (back)
-		stream->counted = false; /* it counts from another beginning */
+		stream->counted = stream->at_least = false; /* it counts from another beginning */
 	stream->went_back = back;
 }
 
@@ -379,12 +386,14 @@ void redis_settle(struct redis_source *source, struct redis_stream *stream)
 	if (!extent->known)
 		return;
 	extent->known = false;
+	bool compares = stream->counted || stream->at_least;
+	stream->at_least = false;
 	if (!extent->counts)
 		return;
 	if (stream->counted && extent->added > place->added)
 		queue_note_lost(&source->queue, stream->entries, extent->added - place->added,
 		                "%" PRIu64 " entries were removed before they were read", extent->added - place->added);
-	if (stream->counted && extent->added < place->added) {
+	if (compares && extent->added < place->added) {
 		queue_note_lost(
 			&source->queue, stream->entries, 0,
 			"the server counts %" PRIu64 " entries, after %" PRIu64
@@ -392,6 +401,11 @@ void redis_settle(struct redis_source *source, struct redis_stream *stream)
 			"not known; reading goes on",
 			extent->added, place->added);
 		queue_note_unknown(&source->queue, stream->entries);
+	}
+	if (!compares || extent->added != place->added) {
+		queue_set_number(stream->entries, QUEUE_ADDED, extent->added);
+		if (!queue_pass(&source->queue, stream->entries, place->position))
+			return;
 	}
 	place->added = extent->added;
 	stream->counted = true;
