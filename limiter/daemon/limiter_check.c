@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { LATE_MS = 60000 };
+
 struct newest {
 	uint64_t version;
 	struct weir_text text;
@@ -164,6 +166,7 @@ static void check_positions(const struct weir_check *check, struct weir_bus *bus
 		state->stuck = positions.stuck;
 		state->behind = positions.behind;
 		state->oldest_ms = positions.oldest_ms;
+		state->asked = positions.asked;
 		if (positions.asked && positions.stuck == 0)
 			weir_findings_good(check->findings, "partitions: all %u continue at their checkpoints", partitions);
 	} else if (all) {
@@ -172,6 +175,18 @@ static void check_positions(const struct weir_check *check, struct weir_bus *bus
 	free(known);
 	free(next);
 	free(marks);
+}
+
+void limiter_check_positions(const struct weir_check *check, struct weir_bus *bus, struct weir_store *store,
+                             struct limiter_state *state)
+{
+	*state = (struct limiter_state){.oldest_ms = -1};
+	check_positions(check, bus, true, store, state);
+}
+
+int64_t limiter_check_late_ms(const struct weir_config *config)
+{
+	return LATE_MS + 3 * config->limiter.checkpoint_interval_ms;
 }
 
 void limiter_check_state(const struct weir_check *check, struct weir_bus *bus, const bool good[WEIR_TOPIC_COUNT],

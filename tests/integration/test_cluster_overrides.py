@@ -18,7 +18,7 @@ from support.place import until
 from support.roles import Roles
 from support.traffic import burst, line, sliding, source, zone
 
-DONE = 0
+DONE, FAILED = 0, 1
 PARTITIONS = 4
 
 
@@ -129,6 +129,37 @@ def test_list_says_who_is_blocked(place):
         assert limiter.stop() == DONE
         rows = roles.command("list", "--key", "eve|/x").out().decode().splitlines()
         assert len(rows) == 2 and "eve|/x" in rows[1], rows
+
+
+def test_what_no_limiter_has_judged_is_said(place):
+    """Without a limiter, or behind a log that one was killed over, nobody is told that nobody is blocked."""
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
+        roles.apply()
+        config = place.write("asked.json", json.dumps(roles.sections()))
+
+        def ask(*words, code):
+            done = place.run(*words, "--config", config)
+            assert done.code() == code, (words, done.said(), done.out())
+            return done.said() + done.out().decode()
+        limiter = roles.limiter().until_ready()
+        said = ask("block", "--zone", "site", "ann", code=DONE)
+        assert "limiter" not in said, said
+        until(lambda: len(roles.command("list", "--json").objects()) == 1, "she is listed", 240)
+        assert limiter.stop() == DONE
+        assert "not judged" not in ask("list", code=DONE)
+        said = ask("block", "--zone", "site", "bob", code=DONE)
+        assert "no limiter is running: it takes effect once" in said, said
+        said = ask("list", "--key", "bob", code=FAILED)
+        assert "no limiter is running, and 1 message of the log is not judged" in said and "not blocked" not in said, said
+        said = ask("lift", "--all", "--zone", "pair", code=FAILED)
+        assert "who else is blocked is not known" in said and "nobody" not in said, said
+        said = ask("explain", "--zone", "site", "bob", code=FAILED)
+        assert "do not have it: no limiter is running" in said, said
+        limiter = roles.limiter().until_ready()
+        until(lambda: len(roles.command("list", "--json").objects()) == 2, "both are listed", 240)
+        assert "limiter" not in ask("lift", "--all", code=DONE)
+        until(lambda: not roles.command("list", "--json").objects(), "both are lifted", 240)
+        assert limiter.stop() == DONE
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-enum { LATE_MS = 60000, ARCHIVE_LATE_MS = 600000, ASK_MS = 4000, RUN_BYTES = 400 };
+enum { ARCHIVE_LATE_MS = 600000, ASK_MS = 4000, RUN_BYTES = 400 };
 
 void doctor_check_brokers(struct doctor *doctor, const struct weir_check *check)
 {
@@ -117,8 +117,7 @@ void doctor_check_limiters(struct doctor *doctor, const struct weir_check *check
 	if (doctor->store == NULL)
 		return;
 	limiter_check_state(check, doctor->bus, doctor->topics, doctor->store, &state);
-	int64_t late_ms = LATE_MS + 3 * doctor->config->limiter.checkpoint_interval_ms;
-	if (runs && doctor->store_writable && state.stuck == 0 && state.oldest_ms > late_ms)
+	if (runs && doctor->store_writable && state.stuck == 0 && state.oldest_ms > limiter_check_late_ms(doctor->config))
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, "lag",
 			"limiters are behind: %llu messages wait, the oldest for %s\nWho does too much is blocked that much "

@@ -19,6 +19,7 @@
 #include "deploy/weir/explain/published.h"
 #include "deploy/weir/explain/replay_log.h"
 #include "deploy/weir/explain/replay_once.h"
+#include "deploy/weir/inspect/unjudged.h"
 #include "deploy/weir/overrides/override_key.h"
 
 #include <errno.h>
@@ -50,6 +51,8 @@ struct explain {
 	size_t asked_count; /* of them; behind these are questions about networks that some of these keys lie in */
 	const struct question **answers;
 	size_t answer_count;
+	struct unjudged unjudged; /* of a cluster, once it was looked at */
+	bool looked;
 };
 
 /* ---- what there is ---- */
@@ -255,7 +258,19 @@ static enum weir_status find_published(struct explain *explain, struct weir_erro
 	return status;
 }
 
-static void tell_unpublished(const struct explain *explain, struct question *question)
+/* What decisions are of may still wait in the log: that is asked once, and not where an answer has to come soon. */
+static void tell_not_in_topics(struct explain *explain, struct question *question)
+{
+	if (!explain->looked && explain->asked->patience == NULL)
+		unjudged_look(&explain->backend, &explain->unjudged);
+	explain->looked = true;
+	if (explain->unjudged.nobody || explain->unjudged.waits)
+		question_lacks(question, "The topics of decisions do not have it: %s.", explain->unjudged.words);
+	else
+		question_lacks(question, "The topics of decisions no longer have it.");
+}
+
+static void tell_unpublished(struct explain *explain, struct question *question)
 {
 	bool to_file = explain->decisions != NULL || (explain->noted && explain->note.decisions != NULL);
 	if (question->published.length > 0)
@@ -265,7 +280,7 @@ static void tell_unpublished(const struct explain *explain, struct question *que
 		return;
 	}
 	if (explain->backend.kind == BACKEND_CLUSTER)
-		question_lacks(question, "The topics of decisions no longer have it.");
+		tell_not_in_topics(explain, question);
 	else if (to_file)
 		question_lacks(question, "The decision is not among those that were published.");
 	else

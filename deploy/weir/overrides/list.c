@@ -6,6 +6,7 @@
 #include "common/json/json.h"
 #include "common/json/json_writer.h"
 #include "deploy/weir/command.h"
+#include "deploy/weir/inspect/unjudged.h"
 #include "deploy/weir/overrides/list_blocks.h"
 #include "deploy/weir/overrides/override_append.h"
 #include "deploy/weir/terminal/readable.h"
@@ -42,7 +43,9 @@ static const struct weir_argument_option options[] = {
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "it cannot know: a server failed, or the topic of decisions has been deleted"},
+	{WEIR_EXIT_FAILED,
+     "it cannot know: a server failed, the topic of decisions has been deleted, or what is in the log waits for "
+     "limiters"},
 	{WEIR_EXIT_USAGE, "the command line or the configuration is wrong, or there is no such zone"},
 	{WEIR_EXIT_DONE, NULL},
 };
@@ -56,7 +59,8 @@ static const struct weir_command_line line = {
 		"Shows who is blocked now: since when, until when, and by which limit or by whom.\n"
 		"\n"
 		"In a cluster the decisions topic is read from its start to its end: the newest decision of each "
-		"bucket counts.\n"
+		"bucket counts. Where no limiter is running and some of the log is not judged, or limiters are far "
+		"behind, the command says so and fails, after the list.\n"
 		"\n"
 		"On one machine decisions leave the log once they are in the decisions file, so the blocks of the "
 		"last checkpoint are listed too. Blocks by operators are listed in full. Blocks by limits that no "
@@ -82,6 +86,7 @@ struct list_command {
 	bool json;
 	struct backend backend;
 	struct list_blocks blocks;
+	struct unjudged unjudged;
 	struct weir_text text;
 };
 
@@ -264,7 +269,7 @@ static void print_rest(const struct list_command *command)
 {
 	const struct list_blocks *blocks = &command->blocks;
 	uint64_t left_out = block_table_left_out(blocks->table);
-	if (!command->json && blocks->count == 0 && blocks->unnamed_count == 0)
+	if (!command->json && blocks->count == 0 && blocks->unnamed_count == 0 && !command->unjudged.waits)
 		fputs(command->filter.key.at != NULL ? "that key is not blocked\n"
 		      : command->filter.zone != NULL ? "nobody is blocked in that zone\n"
 		                                     : "nobody is blocked\n",
@@ -277,6 +282,9 @@ static void print_rest(const struct list_command *command)
 	if (blocks->damaged > 0)
 		fprintf(stderr, "weir list: skipped %llu malformed messages of the decisions topic\n",
 		        (unsigned long long)blocks->damaged);
+	if (command->unjudged.waits)
+		fprintf(stderr, "weir list: who else is blocked, or no more, is not known: %s (weir doctor)\n",
+		        command->unjudged.words);
 }
 
 static enum weir_exit command_main(int argc, char **argv)
@@ -300,8 +308,10 @@ static enum weir_exit command_main(int argc, char **argv)
 	if (status == WEIR_OK)
 		status = list_blocks_check_zone(&command.backend, command.filter.zone, &error);
 	if (status == WEIR_OK)
+		unjudged_look(&command.backend, &command.unjudged);
+	if (status == WEIR_OK)
 		status = list_blocks_read(&command.backend, &command.filter, weir_wall_ms(), &command.blocks, &error);
-	code = weir_exit_of(status);
+	code = status == WEIR_OK && command.unjudged.waits ? WEIR_EXIT_FAILED : weir_exit_of(status);
 	if (status != WEIR_OK)
 		fprintf(stderr, "weir list: %s\n", error.text);
 	else if (command.json)

@@ -11,6 +11,7 @@
 #include "deploy/gateways/target/network_key.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/command.h"
+#include "deploy/weir/inspect/unjudged.h"
 #include "deploy/weir/overrides/override_around.h"
 #include "deploy/weir/overrides/override_author.h"
 #include "deploy/weir/overrides/override_control.h"
@@ -35,6 +36,7 @@ struct override_run {
 	struct override_place places[WEIR_PARTITIONS_MAX];
 	uint32_t place_count;
 	uint32_t done;
+	struct unjudged unjudged; /* before the first command */
 	struct weir_text text;
 };
 
@@ -272,6 +274,11 @@ static enum weir_status lift_all(struct override_run *run, struct weir_error *er
 		                   "%zu more are blocked whose keys this machine knows by their hash alone (weir list): lift "
 		                   "each by its key",
 		                   run->targets.unnamed);
+	if (status == WEIR_OK && run->targets.unjudged.waits)
+		status =
+			weir_fail(error, WEIR_IO,
+		              "who else is blocked is not known: %s. Run it again once limiters have judged that (weir doctor)",
+		              run->targets.unjudged.words);
 	if (run->done == 0 && status == WEIR_OK)
 		fputs("nobody is blocked\n", stderr);
 	return status;
@@ -293,6 +300,10 @@ static enum weir_status execute(struct override_run *run, struct weir_error *err
 	if (status != WEIR_OK)
 		return status;
 	if (options->all)
+		run->unjudged = run->targets.unjudged;
+	else
+		unjudged_look(&run->backend, &run->unjudged);
+	if (options->all)
 		return lift_all(run, error);
 	return is_for_every_zone(options) ? command_everywhere(run, error) : command_one(run, error);
 }
@@ -308,6 +319,9 @@ static enum weir_exit run_kind(enum override_kind kind, int argc, char **argv)
 	if (code == WEIR_EXIT_NOT_YET) {
 		enum weir_status status = execute(run, &error);
 		code = weir_exit_of(status);
+		if (run->done > 0 && (run->unjudged.nobody || run->unjudged.waits))
+			fprintf(stderr, "%s: it is in the log, but %s: it takes effect once a limiter has read it (weir doctor)\n",
+			        run->options.line->name, run->unjudged.words);
 		if (status != WEIR_OK)
 			fprintf(stderr, "%s: %s\n", run->options.line->name, error.text);
 	}

@@ -44,6 +44,7 @@ enum weir_status override_targets_read(const struct override_options *options, s
 	if (status == WEIR_OK) {
 		status = list_blocks_check_zone(&backend, filter.zone, error);
 		if (status == WEIR_OK) {
+			unjudged_look(&backend, &targets->unjudged);
 			status = list_blocks_read(&backend, &filter, weir_wall_ms(), &blocks, error);
 			if (status == WEIR_OK)
 				take_blocks(targets, &blocks);

@@ -4,12 +4,14 @@
 #define DEPLOY_WEIR_OVERRIDES_OVERRIDE_TARGETS_H
 
 #include "common/base/text.h"
+#include "deploy/weir/inspect/unjudged.h"
 #include "deploy/weir/overrides/override_options.h"
 
 struct override_targets {
 	struct override_target *all; /* owned */
 	size_t count;
-	size_t unnamed;        /* that are blocked too, and whose keys nobody named */
+	size_t unnamed; /* that are blocked too, and whose keys nobody named */
+	struct unjudged unjudged;
 	struct weir_text keys; /* what the targets point into */
 };
 
