@@ -85,6 +85,10 @@ def test_a_change_can_be_looked_at_before_and_taken_back(place):
         assert "policy 3 would be in force" in back and "limits[0].rate 7 -> 3" in back, back
         place.good("policy", "rollback", "--by", "joe", "--config", second)
         assert history()[1:] == [(2, change, "ann"), (3, "site changed (limits[0].rate 7 -> 3)", "joe")], history()
+        done = place.run("policy", "rollback", "--config", second)
+        assert done.code() == USAGE and "policy 3 has put the zones of policy 1 in force again: the rollback" in done.said(), done.said()
+        assert len(history()) == 3
+        assert "in force already" in place.good("policy", "rollback", "--version", "1", "--config", second).out().decode()
         place.good("policy", "rollback", "--version", "2", "--config", second)
         assert history()[3][1] == change, history()
         assert "is in force already" in place.good("policy", "apply", "--config", second).out().decode()
@@ -93,6 +97,28 @@ def test_a_change_can_be_looked_at_before_and_taken_back(place):
         for number in range(PARTITIONS):
             versions = [frame["policy"] for frame in roles.command("decode", "--partition", str(number)).objects()]
             assert versions == [1, 2, 3, 4], versions
+
+
+def test_a_rollback_that_is_typed_again_brings_nothing_back(place):
+    """Its answer was lost, and somebody applied a policy meanwhile, or the log did not take it."""
+    with cluster.shared() as one, Roles(place, one, zones(), bus={"partitions": PARTITIONS}) as roles:
+        roles.apply()
+        roles.apply(zones(7))
+        config = place.write("asked.json", json.dumps(roles.sections()))
+        place.good("policy", "rollback", "--config", config)
+        roles.apply(zones(4))
+        for words in ([], ["--dry-run"]):
+            done = place.run("policy", "rollback", "--config", config, *words)
+            assert done.code() == USAGE and "again, and others came after it" in done.said(), done.said()
+        place.good("policy", "rollback", "--version", "3", "--config", config)
+        newest = roles.command("policy", "history", "--json").objects()[-1]
+        assert (newest["version"], newest["changes"]) == (5, "site changed (limits[0].rate 4 -> 3)"), newest
+        # What came long ago is another matter.
+        roles.apply(zones(9))
+        one.mariadb.query("UPDATE note SET value = '{\"at\": 1, \"by\": \"x\"}' WHERE name LIKE 'policy-author:%'")
+        place.good("policy", "rollback", "--config", config)
+        newest = roles.command("policy", "history", "--json").objects()[-1]
+        assert (newest["version"], newest["changes"]) == (7, "site changed (limits[0].rate 9 -> 3)"), newest
 
 
 def test_a_policy_whose_tests_fail_is_not_put_in_force(place):

@@ -66,7 +66,9 @@ static const struct weir_argument_section sections[] = {
                 "  diff      print what FILE would change of what is in force, or version N.\n"
                 "  show      print the zones that are in force, or those of version N.\n"
                 "  history   print every version: when, by whom, what it changed, if in the log\n"
-                "  rollback  put the version before, or version N, in force again as a new one\n"},
+                "  rollback  put the version before, or version N, in force again as a new one. On top of\n"
+                "            a rollback, or within an hour of one, only version N: typed twice it would\n"
+                "            bring back what it took away\n"},
 	{"What cannot change",
      "A zone keeps its id, its name and the fields of its key forever: buckets are stored under them. A "
      "limit that stays the same keeps its state; a changed one starts empty. Blocks of a zone that is "
@@ -78,7 +80,9 @@ static const struct weir_argument_section sections[] = {
 
 static const struct weir_argument_exit exits[] = {
 	{WEIR_EXIT_DONE, "done"},
-	{WEIR_EXIT_FAILED, "a server failed, or another policy came in between; try again"},
+	{WEIR_EXIT_FAILED,
+     "a server failed, or another policy came in between: apply again; a rollback with --version, after a "
+     "look at the history"},
 	{WEIR_EXIT_USAGE, "the policy fails its tests, or it, the configuration or the command line is wrong"},
 	{WEIR_EXIT_DONE, NULL},
 };
@@ -111,7 +115,10 @@ static const struct weir_command_line line = {
 	.exits = exits,
 };
 
-enum { WAIT_MS = 60000 };
+enum {
+	WAIT_MS = 60000,
+	AGAIN_MS = 3600000, /* in which somebody who typed a command may type it again */
+};
 
 /* ---- the command line ---- */
 
@@ -234,7 +241,8 @@ static void print_leaps(const struct policy_command *command, const struct weir_
 			begin = end + 1;
 		}
 	if (leaps.length > 0 && !command->dry_run)
-		fprintf(stderr, "weir: to take it back: weir policy rollback --config %s\n", command->config_path);
+		fprintf(stderr, "weir: to take it back: weir policy rollback --version %llu --config %s\n",
+		        (unsigned long long)newest_policy(command)->version, command->config_path);
 	weir_text_deinit(&leaps);
 }
 
@@ -380,6 +388,45 @@ static void print_modes(const struct policy_command *command, const struct weir_
 	}
 }
 
+/* The version whose zones this one has put in force again; 0: its zones were not there before. */
+static uint64_t returns_to(const struct weir_policy_history *history, size_t place)
+{
+	for (size_t i = place; i > 0; i--)
+		if (strcmp(history->policies[i - 1]->text, history->policies[place]->text) == 0)
+			return history->policies[i - 1]->version;
+	return 0;
+}
+
+/*
+ * Whether "the version before" can be another than who types it thinks of: he may have typed it already, as its answer
+ * was lost, and somebody may have applied a policy since. What it took away would come back.
+ */
+static enum weir_status check_before(const struct policy_command *command, struct weir_error *error)
+{
+	const struct weir_policy_history *history = &command->history;
+	int64_t now_ms = weir_wall_ms();
+	for (size_t i = history->count; i > 0; i--) {
+		const struct weir_policy *policy = history->policies[i - 1];
+		bool newest = i == history->count;
+		uint64_t earlier = returns_to(history, i - 1);
+		struct weir_policy_note note;
+		enum weir_status status = weir_policy_note_get(command->backend.store, policy->version, &note, error);
+		if (status != WEIR_OK)
+			return status;
+		if (!newest && note.at_ms != 0 && note.at_ms < now_ms - AGAIN_MS)
+			return WEIR_OK;
+		if (earlier > 0)
+			return weir_fail(
+				error, WEIR_INVALID,
+				"policy %llu has put the zones of policy %llu in force again%s: the rollback may be done. See "
+				"`weir policy history`, and name the version whose zones you want: weir policy rollback "
+				"--version N",
+				(unsigned long long)policy->version, (unsigned long long)earlier,
+				newest ? "" : ", and others came after it");
+	}
+	return WEIR_OK;
+}
+
 static enum weir_status rollback(struct policy_command *command, struct weir_error *error)
 {
 	const struct weir_policy *newest = newest_policy(command);
@@ -388,6 +435,10 @@ static enum weir_status rollback(struct policy_command *command, struct weir_err
 		return status;
 	if (command->version == 0 && newest->version < 2)
 		return weir_fail(error, WEIR_INVALID, "policy 1 is the first: there is none before it");
+	if (command->version == 0)
+		status = check_before(command, error);
+	if (status != WEIR_OK)
+		return status;
 	if (command->version == 0)
 		command->version = newest->version - 1;
 	struct weir_policy *policy = policy_find(command, error);
