@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/http/listen_socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -123,6 +124,22 @@ void link_close(struct link *link)
 	link->fd = -1;
 }
 
+const char *link_peer(const struct link *link, char text[WEIR_ADDRESS_TEXT_BYTES])
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = {.v6 = {0}};
+	socklen_t length = sizeof address;
+	bool known = getpeername(link->fd, &address.any, &length) == 0;
+	bool v6 = address.any.sa_family == AF_INET6;
+	const void *bytes = v6 ? (const void *)&address.v6.sin6_addr : (const void *)&address.v4.sin_addr;
+	if (!known || inet_ntop(v6 ? AF_INET6 : AF_INET, bytes, text, WEIR_ADDRESS_TEXT_BYTES) == NULL)
+		text[0] = '\0';
+	return text;
+}
+
 /* The first byte tells. A client that speaks no TLS hears of it: as TLS it would read nothing at all. */
 static bool speaks_no_tls(struct link *link)
 {
@@ -132,6 +149,7 @@ static bool speaks_no_tls(struct link *link)
 	link->heard = true;
 	if (first == TLS_HANDSHAKE)
 		return false;
+	link->without_tls = true;
 	(void)!send(link->fd, link->no_tls.at, link->no_tls.length, MSG_NOSIGNAL);
 	return true;
 }

@@ -7,6 +7,7 @@
 #define LIMITER_CHECK_LINK_H
 
 #include "common/base/span.h"
+#include "common/bytes/address.h"
 #include "common/http/tls_stream.h"
 
 #include <stdbool.h>
@@ -64,6 +65,7 @@ struct link {
 	int fd;                      /* -1: closed */
 	struct weir_tls_stream *tls; /* NULL: plain */
 	bool heard;                  /* what came first is known to be TLS */
+	bool without_tls;            /* or not to be, where it must */
 	struct weir_span no_tls;
 };
 
@@ -77,6 +79,9 @@ struct link {
 struct link link_open(int fd, struct weir_http_tls_server *tls, const char *protocol, struct weir_span no_tls);
 /** Ends it, such that the peer reads what was written last. Closed already is fine. */
 void link_close(struct link *link);
+
+/** The address of whoever is there; empty: it is not known any more. @return text */
+const char *link_peer(const struct link *link, char text[WEIR_ADDRESS_TEXT_BYTES]);
 
 /** As recv() and send() of a non-blocking socket. */
 ssize_t link_read(struct link *link, void *room, size_t bytes);

@@ -9,6 +9,7 @@
 struct checks_grpc {
 	const struct weir_config *config;
 	const struct weir_log *log;
+	struct refusals *refusals;
 	uint16_t port; /* that the first worker listens on; the others follow it */
 	uint32_t count;
 	struct grpc_server **servers; /* by worker; each is its worker's */
@@ -17,11 +18,12 @@ struct checks_grpc {
 };
 
 struct checks_grpc *checks_grpc_new(const struct weir_config *config, uint32_t threads, struct weir_exempt_lists *lists,
-                                    const struct weir_log *log)
+                                    struct refusals *refusals, const struct weir_log *log)
 {
 	struct checks_grpc *grpc = weir_alloc(1, sizeof *grpc);
 	grpc->config = config;
 	grpc->log = log;
+	grpc->refusals = refusals;
 	grpc->lists = lists;
 	grpc->count = threads;
 	grpc->servers = weir_alloc(threads, sizeof(struct grpc_server *));
@@ -92,6 +94,7 @@ enum weir_status checks_grpc_open(struct checks_grpc *grpc, uint32_t worker, con
 		.on_unavailable = (enum weir_on_unavailable)grpc->config->checks.on_unavailable,
 		.fields = (enum weir_rate_limit_fields)grpc->config->checks.fields,
 		.durable = grpc->config->checks.durable,
+		.refusals = grpc->refusals,
 	};
 	struct grpc_server *server = grpc->servers[worker] = grpc_server_new(&options);
 	*surface = (struct check_surface){.context = server,

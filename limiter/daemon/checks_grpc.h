@@ -7,13 +7,14 @@
 #include "common/log/log.h"
 #include "common/log/metrics.h"
 #include "limiter/check/grpc/grpc_server.h"
+#include "limiter/check/refusals.h"
 #include "limiter/check/surface.h"
 
 struct checks_grpc;
 
-/** @param threads  workers @param lists  of `exempt`, borrowed while they live @return checks_grpc_free() */
+/** @param threads  workers @param lists  of `exempt`, borrowed while they live, as refusals are @return checks_grpc_free() */
 struct checks_grpc *checks_grpc_new(const struct weir_config *config, uint32_t threads, struct weir_exempt_lists *lists,
-                                    const struct weir_log *log);
+                                    struct refusals *refusals, const struct weir_log *log);
 /** When the surfaces are freed. NULL is fine. */
 void checks_grpc_free(struct checks_grpc *grpc);
 

@@ -10,6 +10,7 @@
 struct checks_http {
 	const struct weir_config *config;
 	const struct weir_log *log;
+	struct refusals *refusals;
 	struct weir_exempt_lists *lists;
 	uint16_t port; /* that the first worker listens on; the others follow it */
 	uint32_t count;
@@ -17,10 +18,10 @@ struct checks_http {
 };
 
 struct checks_http *checks_http_new(const struct weir_config *config, uint32_t threads, struct weir_exempt_lists *lists,
-                                    const struct weir_log *log)
+                                    struct refusals *refusals, const struct weir_log *log)
 {
 	struct checks_http *http = weir_alloc(1, sizeof *http);
-	*http = (struct checks_http){.config = config, .log = log, .lists = lists, .count = threads};
+	*http = (struct checks_http){.config = config, .log = log, .refusals = refusals, .lists = lists, .count = threads};
 	http->servers = weir_alloc(threads, sizeof(struct check_http *));
 	return http;
 }
@@ -88,6 +89,7 @@ enum weir_status checks_http_open(struct checks_http *http, uint32_t worker, con
 		.on_unavailable = (enum weir_on_unavailable)config->checks.on_unavailable,
 		.fields = (enum weir_rate_limit_fields)config->checks.fields,
 		.durable = config->checks.durable,
+		.refusals = http->refusals,
 	};
 	struct check_http *server = http->servers[worker] = check_http_new(&options);
 	*surface = (struct check_surface){.context = server,

@@ -7,6 +7,7 @@
 #include "common/exempt/exempt_list.h"
 #include "common/log/log.h"
 #include "limiter/check/http/check_http.h"
+#include "limiter/check/refusals.h"
 #include "limiter/check/surface.h"
 
 struct checks_http;
@@ -14,10 +15,11 @@ struct checks_http;
 /**
  * @param threads  workers
  * @param lists    of `exempt`, borrowed while they live; NULL: there are none
+ * @param refusals  likewise
  * @return checks_http_free()
  */
 struct checks_http *checks_http_new(const struct weir_config *config, uint32_t threads, struct weir_exempt_lists *lists,
-                                    const struct weir_log *log);
+                                    struct refusals *refusals, const struct weir_log *log);
 /** When the surfaces are freed. NULL is fine. */
 void checks_http_free(struct checks_http *http);
 

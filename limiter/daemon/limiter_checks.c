@@ -11,6 +11,7 @@
 #include "common/daemon/daemon.h"
 #include "common/http/listen_socket.h"
 #include "common/http/tls_stream.h"
+#include "limiter/check/refusals.h"
 #include "limiter/check/request/check_request.h"
 #include "limiter/check/resp/resp_server.h"
 #include "limiter/check/surfaces.h"
@@ -44,6 +45,7 @@ enum {
 	REFUSED,
 	LOGINS,
 	ERRORS,
+	QUESTIONS,
 	STALLED,
 	BUFFERED,
 	COMMANDS,
@@ -94,6 +96,13 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[ERRORS] =
 		{"weir_check_protocol_errors_total", WEIR_COUNTER, "errors", WEIR_NO_LABELS,
          "Connections closed, and frames of HTTP/2 refused, because what came was not of the protocol, or too large."},
+	[QUESTIONS] =
+		{"weir_check_refused_total", WEIR_COUNTER, "questions",
+         WEIR_LABELS({"surface", "`resp`, `http`, `grpc`"},
+                     {"reason", "`login`, `rights`, `protocol`, `subject`, `client`, `unknown`, `asked`"}),
+         "Questions that were refused, and not counted: the password is wrong or missing; the user may not ask in the zone; "
+         "what came is not of the protocol, or too large; a gateway does not say what its client asks for, or who that is; no "
+         "such path, method or command; no such zone or key, or no text of checks. The log says who asked."},
 	[STALLED] =
 		{"weir_check_stalled_connections_total", WEIR_COUNTER, "connections", WEIR_NO_LABELS,
          "Connections and calls that were ended because a command or request did not end, a reply was not read, or the password "
@@ -132,7 +141,8 @@ struct limiter_checks {
 	const struct weir_log *log;
 	struct worker_checks options;
 	struct limiter_checks_cluster cluster; /* open NULL: this process is alone */
-	struct owners *owners;                 /* NULL likewise, as what follows */
+	struct refusals *refusals;
+	struct owners *owners; /* NULL likewise, as what follows */
 	struct forward *forward;
 	struct owners_feed *feed;
 	struct weir_http_tls_server *tls; /* NULL: plain */
@@ -204,6 +214,7 @@ static enum weir_status open_resp(struct limiter_checks *checks, uint32_t worker
 		.owners = checks->owners,
 		.named = checks->owners != NULL && checks->config->checks.advertise_host != NULL,
 		.redirect = checks->config->checks.redirect,
+		.refusals = checks->refusals,
 	};
 	struct resp_server *server = checks->surfaces[worker] = resp_server_new(&options);
 	*surface = (struct check_surface){.context = server,
@@ -399,6 +410,7 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	struct limiter_checks *checks = weir_alloc(1, sizeof *checks);
 	checks->config = config;
 	checks->log = log;
+	checks->refusals = refusals_new(log);
 	checks->surface_count = threads;
 	checks->surfaces = weir_alloc(threads, sizeof(struct resp_server *));
 	if (cluster != NULL)
@@ -410,9 +422,9 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	}
 	checks->exempt_lists = lists;
 	if (config->listen.grpc_host != NULL)
-		checks->grpc = checks_grpc_new(config, threads, lists, log);
+		checks->grpc = checks_grpc_new(config, threads, lists, checks->refusals, log);
 	if (config->listen.check_http_host != NULL)
-		checks->http = checks_http_new(config, threads, lists, log);
+		checks->http = checks_http_new(config, threads, lists, checks->refusals, log);
 	checks->options =
 		(struct worker_checks){.mail = mail_new(inboxes), .threads = threads, .open = open_surface, .context = checks};
 	status = checks->options.mail != NULL ? read_secrets(checks, error)
@@ -437,6 +449,7 @@ void limiter_checks_free(struct limiter_checks *checks)
 	mail_free(checks->options.mail);
 	checks_grpc_free(checks->grpc);
 	checks_http_free(checks->http);
+	refusals_free(checks->refusals);
 	checks_lists_free(checks->lists);
 	owners_free(checks->owners);
 	weir_http_tls_close(checks->tls);
@@ -462,6 +475,7 @@ void limiter_checks_look(struct limiter_checks *checks, const struct weir_policy
 	if (checks == NULL)
 		return;
 	checks_lists_look(checks->lists, newest);
+	refusals_look(checks->refusals);
 	if (checks->tls == NULL || now_ms < checks->look_ms)
 		return;
 	checks->look_ms = now_ms + LOOK_MS;
@@ -601,6 +615,19 @@ static void request_metrics(const struct checks_http *http, struct weir_text *pa
 	                  checks_http_figure(http, offsetof(struct check_http_figures, unknown_requests)));
 }
 
+static void refusal_metrics(const struct limiter_checks *checks, struct weir_text *page)
+{
+	weir_metrics_family(page, &metrics[QUESTIONS]);
+	for (int surface = 0; surface < REFUSAL_SURFACES; surface++)
+		for (int reason = 0; reason < REFUSAL_REASONS; reason++) {
+			const struct weir_span labels[] = {weir_span_of(refusal_surface_name((enum refusal_surface)surface)),
+			                                   weir_span_of(refusal_reason_name((enum refusal_reason)reason))};
+			weir_metrics_uint(page, &metrics[QUESTIONS], labels,
+			                  refusals_count(checks != NULL ? checks->refusals : NULL, (enum refusal_surface)surface,
+			                                 (enum refusal_reason)reason));
+		}
+}
+
 void limiter_checks_metrics(const struct limiter_checks *checks, const struct limiter_parts *parts,
                             struct weir_text *page)
 {
@@ -614,6 +641,7 @@ void limiter_checks_metrics(const struct limiter_checks *checks, const struct li
 	weir_metrics_counter(page, &metrics[REFUSED], ALL(checks, refused));
 	weir_metrics_counter(page, &metrics[LOGINS], ALL(checks, failed_logins));
 	weir_metrics_counter(page, &metrics[ERRORS], ALL(checks, protocol_errors));
+	refusal_metrics(checks, page);
 	weir_metrics_counter(page, &metrics[STALLED], ALL(checks, stalled));
 	weir_metrics_gauge(page, &metrics[BUFFERED], (double)ALL(checks, buffered_bytes));
 	command_metrics(checks, page);

@@ -169,6 +169,11 @@ def test_what_is_no_request_is_refused(place):
         endless.set()
         assert caller.passes(descriptor(user="b"))
         assert metrics.scrape(weir.pages).value("weir_check_calls_total", method="(unknown)") == 2
+        page, line = metrics.scrape(weir.pages), "listen.grpc refused a question of 127.0.0.1"
+        assert {reason: page.value("weir_check_refused_total", surface="grpc", reason=reason) for reason in ("asked", "protocol", "unknown")} == {
+            "asked": 5, "protocol": 1, "unknown": 3}
+        for words in (" by RateLimitService/ShouldRateLimit: a request has at most 64 descriptors. ", ": weir has no such method. "):
+            assert line + words in weir.said(), weir.said()
 
 
 def test_health(place):
@@ -211,6 +216,7 @@ def test_tls_and_a_password(place):
         with Caller(port) as caller:
             assert caller.refusal(descriptor(user="ann"), timeout=2)[0] in (
                 grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+        assert "listen.grpc refused a question of 127.0.0.1 by RateLimitService/ShouldRateLimit: send the password of checks.password as authorization: Bearer PASSWORD. " in weir.said()
         assert "a secret" not in weir.said()
 
 

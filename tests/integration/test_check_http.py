@@ -291,6 +291,8 @@ def test_who_speaks_another_protocol_is_told_at_once(place):
                         assert json.loads(body)["status"] == 400
             if tls or name != "resp":
                 asked = place.run("check", "a", "--zone", "site", "--at", f"127.0.0.1:{port}")
+                if tls:
+                    assert f"listen.{name} refused a question of 127.0.0.1: it speaks no TLS" in weir.process.said(), weir.process.said()
                 expected = "port speaks TLS" if name == "resp" else "what answers does not speak Redis' protocol"
                 assert asked.code() == 2 and expected in asked.said(), (name, tls, asked.said())
         weir.stop()

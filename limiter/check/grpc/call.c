@@ -392,6 +392,19 @@ void call_message_drop(struct grpc_call *call)
 	call->out.length = call->message_at;
 }
 
+/* A question that is wrong. Others of which the time is over, or that cannot be judged now, are none. */
+static void tell_refusal(const struct grpc_call *call, enum grpc_status status, const char *words)
+{
+	static const enum refusal_reason reasons[] = {
+		[GRPC_INVALID_ARGUMENT] = REFUSAL_ASKED,      [GRPC_NOT_FOUND] = REFUSAL_UNKNOWN,
+		[GRPC_RESOURCE_EXHAUSTED] = REFUSAL_PROTOCOL, [GRPC_UNIMPLEMENTED] = REFUSAL_UNKNOWN,
+		[GRPC_UNAUTHENTICATED] = REFUSAL_LOGIN,
+	};
+	if (status != GRPC_OK && status != GRPC_DEADLINE_EXCEEDED && status != GRPC_UNAVAILABLE)
+		refusals_tell(call->connection->server->options.refusals, REFUSAL_GRPC, reasons[status],
+		              &call->connection->link, call->method != NULL ? call->method->name : NULL, words, NULL);
+}
+
 void call_finish(struct grpc_call *call, enum grpc_status status, const char *words)
 {
 	if (call->finished)
@@ -399,6 +412,7 @@ void call_finish(struct grpc_call *call, enum grpc_status status, const char *wo
 	call->finished = true;
 	call->status = status;
 	call->words = words;
+	tell_refusal(call, status, words);
 	call->began_ms = call->connection->server->now_ms; /* of being read */
 	session_answer(call);
 }

@@ -101,6 +101,7 @@ void grpc_connection_read(struct grpc_connection *connection)
 		ssize_t got = link_read(&connection->link, server->room, READ_BYTES);
 		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
 			connection->dead = true;
+			refusals_tell_no_tls(server->options.refusals, REFUSAL_GRPC, &connection->link);
 			return;
 		}
 		if (got < 0)

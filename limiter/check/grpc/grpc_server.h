@@ -26,6 +26,8 @@
 #include "limiter/check/check_counts.h"
 #include "limiter/check/request/check_request.h"
 
+struct refusals;
+
 enum {
 	GRPC_STREAMS_MAX = 1000,
 	GRPC_CALLS_MAX = 1 << 16,
@@ -50,6 +52,7 @@ struct grpc_options {
 	enum weir_on_unavailable on_unavailable; /* status 14; or OK, or OVER_LIMIT, without a limit */
 	enum weir_rate_limit_fields fields;      /* that an answer has for the client of the gateway */
 	bool durable;                            /* answers wait for the log's acknowledgement */
+	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
 };
 
 /* What a server counts. Read by any thread. */

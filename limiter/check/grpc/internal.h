@@ -7,6 +7,7 @@
 #include "limiter/check/grpc/grpc_server.h"
 #include "limiter/check/grpc/protobuf.h"
 #include "limiter/check/link_loop.h"
+#include "limiter/check/refusals.h"
 
 enum {
 	CALL_ASKS_MAX = 256,       /* of one call */

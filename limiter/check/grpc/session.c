@@ -88,11 +88,18 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	return 0;
 }
 
+static void tell_protocol_error(struct grpc_connection *connection, const char *what)
+{
+	weir_counter_add(&connection->server->figures.protocol_errors, 1);
+	refusals_tell(connection->server->options.refusals, REFUSAL_GRPC, REFUSAL_PROTOCOL, &connection->link, NULL, what,
+	              NULL);
+}
+
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *context)
 {
 	struct grpc_connection *connection = context;
 	(void)session, (void)frame, (void)code;
-	weir_counter_add(&connection->server->figures.protocol_errors, 1);
+	tell_protocol_error(connection, "a frame of HTTP/2 is not as it must be");
 	return count_frame(connection);
 }
 
@@ -302,7 +309,8 @@ bool session_receive(struct grpc_connection *connection, const char *bytes, size
 	ssize_t taken = nghttp2_session_mem_recv(connection->session, (const uint8_t *)bytes, length);
 	connection->strange = taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC;
 	if (taken < 0)
-		weir_counter_add(&connection->server->figures.protocol_errors, 1);
+		tell_protocol_error(connection, connection->strange ? "it speaks another protocol: this port takes gRPC alone"
+		                                                    : nghttp2_strerror((int)taken));
 	return taken >= 0;
 }
 

@@ -32,6 +32,7 @@
 #include "limiter/check/check_counts.h"
 
 struct check_request;
+struct refusals;
 
 enum {
 	CHECK_HTTP_ASKS_MAX = 256,
@@ -52,6 +53,7 @@ struct check_http_options {
 	enum weir_on_unavailable on_unavailable; /* 503; or 200, or 429 for a second */
 	enum weir_rate_limit_fields fields;      /* that a reply has for the client of the gateway */
 	bool durable;                            /* replies wait for the log's acknowledgement */
+	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
 };
 
 /* What a server counts. Read by any thread. */

@@ -6,7 +6,6 @@
 
 #include "common/base/alloc.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -51,19 +50,6 @@ static void give_place(struct http_connection *connection)
 	server->free_place = connection->place + 1;
 }
 
-static void read_peer(struct http_connection *connection)
-{
-	struct sockaddr_storage address = {0};
-	socklen_t length = sizeof address;
-	const struct sockaddr *any = (const struct sockaddr *)&address;
-	if (getpeername(connection->link.fd, (struct sockaddr *)&address, &length) != 0)
-		return;
-	const void *bytes = any->sa_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)&address)->sin6_addr
-	                                               : (const void *)&((const struct sockaddr_in *)&address)->sin_addr;
-	if (inet_ntop(any->sa_family, bytes, connection->peer, sizeof connection->peer) == NULL)
-		connection->peer[0] = '\0';
-}
-
 struct http_connection *http_connection_open(struct check_http *server, int fd, struct weir_http_tls_server *tls)
 {
 	struct http_connection *connection = weir_alloc(1, sizeof *connection);
@@ -74,7 +60,7 @@ struct http_connection *http_connection_open(struct check_http *server, int fd, 
 	                                       .opened_ms = server->now_ms,
 	                                       .written_ms = server->now_ms};
 	take_place(connection);
-	read_peer(connection);
+	link_peer(&connection->link, connection->peer);
 	if (server->connections != NULL)
 		server->connections->previous = connection;
 	server->connections = connection;
@@ -160,8 +146,10 @@ void http_connection_read(struct http_connection *connection)
 		size_t room = connection->in_room - connection->in_end;
 		ssize_t got = link_read(&connection->link, connection->in + connection->in_end, room);
 		connection->half_closed = got == 0;
-		if (got < 0 && errno != EAGAIN && errno != EINTR)
+		if (got < 0 && errno != EAGAIN && errno != EINTR) {
 			connection->dead = true;
+			refusals_tell_no_tls(connection->server->options.refusals, REFUSAL_HTTP, &connection->link);
+		}
 		if (got > 0)
 			connection->in_end += (size_t)got;
 		if (got <= 0 || !link_pending(&connection->link))
@@ -198,7 +186,8 @@ bool http_connection_run(struct http_connection *connection)
 	default:
 		weir_counter_add(&server->figures.protocol_errors, 1);
 		connection->exchange.head_only = connection->exchange.keeps_alive = false;
-		reply_problem(connection, refusal.status, "The request cannot be read", refusal.words);
+		connection->exchange.path = NULL;
+		reply_refusal(connection, REFUSAL_PROTOCOL, refusal.status, "The request cannot be read", refusal.words);
 		return false;
 	}
 	connection->in_start += request.bytes;

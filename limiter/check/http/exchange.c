@@ -220,7 +220,7 @@ static bool find_zones(struct http_connection *connection, enum route route, con
 	char room[HTTP_HEAD_MAX_BYTES];
 	uint32_t count;
 	if (subject.method.length == 0 || subject.target.length == 0) {
-		reply_problem(connection, 400, "The gateway does not say what is asked for",
+		reply_refusal(connection, REFUSAL_SUBJECT, 400, "The gateway does not say what is asked for",
 		              route == ROUTE_NGINX ? "it must set X-Original-Method and X-Original-URI"
 		                                   : "it must set X-Forwarded-Method and X-Forwarded-Uri");
 		return false;
@@ -231,13 +231,14 @@ static bool find_zones(struct http_connection *connection, enum route route, con
 	}
 	set_fields(fields, &subject, request);
 	if (!check_request_client(fields, hops_of(fields, request, room), weir_span_of(connection->peer))) {
-		reply_problem(
-			connection, 400, "The gateway does not say who asks",
+		reply_refusal(
+			connection, REFUSAL_CLIENT, 400, "The gateway does not say who asks",
 			"a hop that counts is no address: set checks.client_ip, or have the gateway write the header anew");
 		return false;
 	}
 	if (check_request_find(fields, found, &count) != WEIR_OK) {
-		reply_problem(connection, 500, "The request is in too many zones", "a request is in at most 64 zones");
+		reply_refusal(connection, REFUSAL_ASKED, 500, "The request is in too many zones",
+		              "a request is in at most 64 zones");
 		return false;
 	}
 	for (uint32_t i = 0; i < count; i++)
@@ -256,7 +257,7 @@ static bool read_query(struct http_connection *connection, struct weir_span targ
 	if (weir_span_equal(query, weir_span_of("deny=403")))
 		connection->exchange.denies = 403;
 	else if (!weir_span_equal(query, weir_span_of("deny=429"))) {
-		reply_problem(connection, 400, "Unknown query", "deny=403 and deny=429 are known");
+		reply_refusal(connection, REFUSAL_UNKNOWN, 400, "Unknown query", "deny=403 and deny=429 are known");
 		return false;
 	}
 	return true;
@@ -281,17 +282,19 @@ void exchange_begin(struct http_connection *connection, const struct http_reques
 	exchange->keeps_alive = request->keeps_alive;
 	exchange->is_1_0 = request->is_1_0;
 	exchange->head_only = weir_span_equal(request->method, weir_span_of("HEAD"));
-	if (route_of(request->target, &route) == NULL) {
+	exchange->path = route_of(request->target, &route);
+	if (exchange->path == NULL) {
 		weir_counter_add(&server->figures.unknown_requests, 1);
 		exchange->keeps_alive = false; /* whoever does not know what to ask holds no connection */
-		reply_problem(connection, 404, "Unknown path", "/v1/nginx, /v1/forwarded, /v1/envoy and /v1/check are known");
+		reply_refusal(connection, REFUSAL_UNKNOWN, 404, "Unknown path",
+		              "/v1/nginx, /v1/forwarded, /v1/envoy and /v1/check are known");
 		return;
 	}
 	weir_counter_add(&server->figures.requests[route], 1);
 	if (!may_ask(connection, request)) {
 		weir_counter_add(&server->figures.failed_logins, 1);
 		exchange->keeps_alive = false;
-		reply_problem(connection, 401, "The password is wrong or missing",
+		reply_refusal(connection, REFUSAL_LOGIN, 401, "The password is wrong or missing",
 		              "send checks.password as \"Authorization: Bearer PASSWORD\" or \"X-Weir-Password: PASSWORD\"");
 		return;
 	}
@@ -303,5 +306,5 @@ void exchange_begin(struct http_connection *connection, const struct http_reques
 	if (weir_span_equal(request->method, weir_span_of("POST")))
 		json_check_begin(connection, request->body);
 	else
-		reply_problem(connection, 405, "Wrong method", "send POST with a JSON text");
+		reply_refusal(connection, REFUSAL_UNKNOWN, 405, "Wrong method", "send POST with a JSON text");
 }

@@ -8,6 +8,7 @@
 #include "limiter/check/http/check_http.h"
 #include "limiter/check/http/http_request.h"
 #include "limiter/check/link_loop.h"
+#include "limiter/check/refusals.h"
 #include "limiter/check/request/check_request.h"
 
 enum {
@@ -41,7 +42,8 @@ struct exchange {
 	bool busy;
 	bool keeps_alive, is_1_0, head_only;
 	enum exchange_form form;
-	int denies; /* 429 or 403 */
+	int denies;       /* 429 or 403 */
+	const char *path; /* that it is asked by: a constant; NULL: none that is known */
 	struct http_ask *asks;
 	uint32_t ask_count, asks_room;
 	uint32_t open; /* asks that are not answered */
@@ -145,6 +147,9 @@ const char *route_of(struct weir_span target, uint32_t *index);
 void reply_verdict(struct http_connection *connection);
 /** A refusal with words, as application/problem+json. */
 void reply_problem(struct http_connection *connection, int status, const char *title, const char *words);
+/** The same of a question that is wrong, which is counted and told of, too. The route of what was read is in the exchange. */
+void reply_refusal(struct http_connection *connection, enum refusal_reason reason, int status, const char *title,
+                   const char *words);
 /** A JSON text. */
 void reply_json(struct http_connection *connection, int status, struct weir_span body);
 

@@ -170,7 +170,7 @@ void json_check_begin(struct http_connection *connection, struct weir_span body)
 	}
 	exchange_clear(&connection->exchange);
 	if (status == WEIR_INVALID)
-		reply_problem(connection, 400, "The text cannot be read as checks", error.text);
+		reply_refusal(connection, REFUSAL_ASKED, 400, "The text cannot be read as checks", error.text);
 	else
 		reply_problem(connection, 503, "There is no policy that can be used", error.text);
 }

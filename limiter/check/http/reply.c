@@ -97,6 +97,14 @@ void reply_problem(struct http_connection *connection, int status, const char *t
 	weir_text_deinit(&text);
 }
 
+void reply_refusal(struct http_connection *connection, enum refusal_reason reason, int status, const char *title,
+                   const char *words)
+{
+	refusals_tell(connection->server->options.refusals, REFUSAL_HTTP, reason, &connection->link,
+	              connection->exchange.path, title, words);
+	reply_problem(connection, status, title, words);
+}
+
 /* ---- a verdict ---- */
 
 /* What all answers come to. @param told  set: the zones that the reply tells of @param count  set: of told */

@@ -28,10 +28,12 @@ static const struct weir_policy *current_policy(struct resp_server *server)
 }
 
 /* An error is a reply like others: it has to wait for those before it. @return as command_run */
-static bool fail(struct connection *connection, const char *code, const char *words)
+static bool fail(struct connection *connection, enum refusal_reason reason, const char *words)
 {
+	const char *code = reason == REFUSAL_RIGHTS ? "NOPERM" : "ERR";
 	if (!answers_are_out(connection))
 		return false;
+	refusals_tell(connection->server->options.refusals, REFUSAL_RESP, reason, &connection->link, NULL, words, NULL);
 	weir_resp_error(&connection->out, "%s %s", code, words);
 	return true;
 }
@@ -52,7 +54,7 @@ const struct weir_zone *check_zone(struct connection *connection, struct weir_sp
 bool check_no_zone(struct connection *connection, enum reply_form form, const char *words)
 {
 	if (connection->server->policy != NULL)
-		return fail(connection, "ERR", words);
+		return fail(connection, REFUSAL_ASKED, words);
 	if (!answers_are_out(connection))
 		return false;
 	slot_unavailable(connection, form);
@@ -85,14 +87,14 @@ static char *key_room(struct connection *connection)
 
 bool check_fail(struct connection *connection, const char *words)
 {
-	return fail(connection, "ERR", words);
+	return fail(connection, REFUSAL_ASKED, words);
 }
 
 bool check_deny(struct connection *connection, const struct weir_zone *zone)
 {
 	struct weir_error error;
 	(void)weir_fail(&error, WEIR_INVALID, "user '%s' may not ask in zone '%s'", connection->user->name, zone->name);
-	return fail(connection, "NOPERM", error.text);
+	return fail(connection, REFUSAL_RIGHTS, error.text);
 }
 
 /* Says who has the key, to a client that asks there. @return as command_run */
@@ -158,7 +160,7 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 	if (status == WEIR_FULL)
 		return NULL;
 	if (status != WEIR_OK) {
-		*more = fail(connection, "ERR", error.text);
+		*more = fail(connection, REFUSAL_ASKED, error.text);
 		return NULL;
 	}
 	if (!slot_possible(connection)) {
@@ -192,11 +194,11 @@ static bool ask_zone(struct connection *connection, const struct weir_resp_comma
 	uint32_t count;
 	bool more, durable = check_durable(words, CHECK_WORDS_LEAST, &count);
 	if (count > CHECK_WORDS_MAX)
-		return fail(connection, "ERR", "key, zone and cost are all: one check a command, many in a pipeline");
+		return fail(connection, REFUSAL_ASKED, "key, zone and cost are all: one check a command, many in a pipeline");
 	if (durable && peek)
-		return fail(connection, "ERR", "a peek counts nothing that could be durable");
+		return fail(connection, REFUSAL_ASKED, "a peek counts nothing that could be durable");
 	if (!read_cost(words, count, 3, &cost))
-		return fail(connection, "ERR", "cost must be a number from 0 to 1099511627776");
+		return fail(connection, REFUSAL_ASKED, "cost must be a number from 0 to 1099511627776");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
 		return check_no_zone(connection, form, error.text);
@@ -236,7 +238,7 @@ bool run_forward(struct connection *connection, const struct weir_resp_command *
 	    (flags & (CHECK_FORWARD_RESERVES | CHECK_FORWARD_SETTLES)) ==
 	        (CHECK_FORWARD_RESERVES | CHECK_FORWARD_SETTLES) ||
 	    ((flags & CHECK_FORWARD_RESERVES) && (cost < 1 || more[0] < 1 || more[0] > CHECK_TTL_MAX_MS)))
-		return fail(connection, "ERR", "cost, flags and what follows must be numbers");
+		return fail(connection, REFUSAL_ASKED, "cost, flags and what follows must be numbers");
 	const struct weir_zone *zone = check_zone(connection, words->words[2], &error);
 	if (zone == NULL)
 		return check_no_zone(connection, REPLY_WHOLE, error.text);
@@ -342,14 +344,14 @@ bool run_throttle(struct connection *connection, const struct weir_resp_command 
 	struct throttle numbers = {0};
 	struct weir_error error;
 	if (words->count > THROTTLE_WORDS_MAX)
-		return fail(connection, "ERR", "Usage: CL.THROTTLE key max_burst count period [quantity]");
+		return fail(connection, REFUSAL_ASKED, "Usage: CL.THROTTLE key max_burst count period [quantity]");
 	if (!read_throttle(words, &numbers, &cost, &error))
-		return fail(connection, "ERR", error.text);
+		return fail(connection, REFUSAL_ASKED, error.text);
 	if (numbers.count == 0 || numbers.period_s == 0)
-		return fail(connection, "ERR", "Zero rates are not supported");
+		return fail(connection, REFUSAL_ASKED, "Zero rates are not supported");
 	const struct weir_zone *zone = find_throttle(connection->server, &numbers, &error);
 	if (zone == NULL)
-		return fail(connection, "ERR", error.text);
+		return fail(connection, REFUSAL_ASKED, error.text);
 	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_THROTTLE, &more);
 	if (ask != NULL)
 		ask->cost = cost;

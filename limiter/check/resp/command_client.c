@@ -38,7 +38,14 @@ static bool log_in(struct connection *connection, struct weir_span name, struct 
 /* @return whether it logged in; else the error is written */
 static bool try_to_log_in(struct connection *connection, struct weir_span name, struct weir_span password)
 {
-	if (connection->server->options.user_count == 0) {
+	bool wanted = connection->server->options.user_count > 0;
+	if (wanted && log_in(connection, name, password))
+		return true;
+	refusals_tell(connection->server->options.refusals, REFUSAL_RESP, REFUSAL_LOGIN, &connection->link, NULL,
+	              wanted ? "the user or the password is wrong" : "it logs in, and there is no password",
+	              wanted ? "have it send checks.password, or the password of its user in checks.users"
+	                     : "set checks.password, or have it connect without one");
+	if (!wanted) {
 		if (word_is(name, default_user))
 			weir_resp_error(&connection->out, "ERR AUTH <password> called without any password configured for the "
 			                                  "default user: set checks.password, or connect without one");
@@ -46,8 +53,6 @@ static bool try_to_log_in(struct connection *connection, struct weir_span name, 
 			weir_resp_error(&connection->out, "WRONGPASS there are no users: connect without a name");
 		return false;
 	}
-	if (log_in(connection, name, password))
-		return true;
 	weir_counter_add(&connection->server->figures.failed_logins, 1);
 	weir_resp_error(&connection->out, "WRONGPASS invalid username-password pair or user is disabled.");
 	return false;

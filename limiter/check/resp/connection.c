@@ -140,8 +140,10 @@ void connection_read(struct connection *connection)
 		size_t room = connection->in_room - connection->in_end;
 		ssize_t got = link_read(&connection->link, at, room);
 		connection->half_closed = got == 0;
-		if (got < 0 && errno != EAGAIN && errno != EINTR)
+		if (got < 0 && errno != EAGAIN && errno != EINTR) {
 			connection->dead = true;
+			refusals_tell_no_tls(connection->server->options.refusals, REFUSAL_RESP, &connection->link);
+		}
 		if (got > 0)
 			connection->in_end += (size_t)got;
 		if (got <= 0 || !link_pending(&connection->link))

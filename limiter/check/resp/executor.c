@@ -306,6 +306,20 @@ static bool is_http(struct weir_span name)
 	return word_is(name, "post") || word_is(name, "host:");
 }
 
+static void tell_refusal(const struct connection *connection, enum refusal_reason reason, const char *what,
+                         const char *detail)
+{
+	refusals_tell(connection->server->options.refusals, REFUSAL_RESP, reason, &connection->link, NULL, what, detail);
+}
+
+/* Whether it was meant as a question: clients of Redis ask for much else that weir does not know, and go on without. */
+static bool is_question(struct weir_span name)
+{
+	static const char prefix[] = "weir.";
+	return name.length >= sizeof prefix - 1 &&
+	       word_is((struct weir_span){.at = name.at, .length = sizeof prefix - 1}, prefix);
+}
+
 static void answer_unknown(struct connection *connection, struct weir_span name)
 {
 	weir_counter_add(&connection->server->figures.unknown_commands, 1);
@@ -314,6 +328,9 @@ static void answer_unknown(struct connection *connection, struct weir_span name)
 		connection->stop = STOP_FINISHED;
 		return;
 	}
+	if (is_question(name))
+		tell_refusal(connection, REFUSAL_UNKNOWN, "there is no command of this name that begins with WEIR.",
+		             "ask by WEIR.CHECK key zone [cost], or another command of limiter/checks.md");
 	weir_resp_error(
 		&connection->out,
 		"ERR unknown command '%.*s': this is weir, which answers checks (WEIR.CHECK key zone [cost]) and keeps "
@@ -337,7 +354,13 @@ static bool has_its_words(const struct command *command, const struct weir_resp_
 static void answer_refusal(struct connection *connection, const struct command *command,
                            const struct weir_resp_command *words)
 {
-	if (must_log_in(connection, command))
+	bool stranger = must_log_in(connection, command);
+	if (command->flags & COMMAND_CHECK)
+		tell_refusal(connection, stranger ? REFUSAL_LOGIN : REFUSAL_ASKED,
+		             stranger ? "it has not logged in" : "a command has too few words, or too many",
+		             stranger ? "send AUTH [user] password first, as checks.password or checks.users says"
+		                      : command->summary);
+	if (stranger)
 		weir_resp_error(&connection->out, "NOAUTH Authentication required: send AUTH [user] password first");
 	else if (words->count > WEIR_RESP_WORDS_KEPT)
 		weir_resp_error(&connection->out, "ERR a command has at most %d words", WEIR_RESP_WORDS_KEPT);
@@ -401,6 +424,7 @@ static struct weir_span unread(const struct connection *connection)
 static void answer_protocol_error(struct connection *connection, const char *why)
 {
 	weir_counter_add(&connection->server->figures.protocol_errors, 1);
+	tell_refusal(connection, REFUSAL_PROTOCOL, why, NULL);
 	weir_resp_error(&connection->out, "ERR Protocol error: %s", why);
 	connection->stop = STOP_FINISHED;
 }

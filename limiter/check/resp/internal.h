@@ -8,6 +8,7 @@
 #include "common/resp/resp_writer.h"
 #include "limiter/check/check_counts.h"
 #include "limiter/check/link_loop.h"
+#include "limiter/check/refusals.h"
 #include "limiter/check/resp/resp_server.h"
 
 enum {

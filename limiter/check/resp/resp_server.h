@@ -26,6 +26,8 @@
 #include "limiter/check/resp/resp_users.h"
 #include "limiter/owners/owners.h"
 
+struct refusals;
+
 enum {
 	RESP_COMMAND_MAX_BYTES = 1 << 20,
 	RESP_GREETING_MAX_BYTES = 16 << 10, /* of a command before a client has logged in */
@@ -54,6 +56,7 @@ struct resp_options {
 	enum weir_on_unavailable on_unavailable; /* -UNAVAILABLE; or passed, or blocked for a second, with a limit of 0 */
 	bool durable;                            /* answers wait for the log's acknowledgement */
 	struct check_request *exempt;            /* knows which keys are; taken. NULL: none is */
+	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
 };
 
 /* What a server counts. Read by any thread. */
