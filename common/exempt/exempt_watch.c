@@ -7,12 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOK_PERIOD_MS = 1000, AGAIN_MS = 30000 };
+enum {
+	LOOK_PERIOD_MS = 1000,
+	AGAIN_MS = 30000,
+	EMPTY_MS =
+		10000, /* how long a file is empty before it is taken for that: whoever writes it anew empties it first */
+};
 
 struct watched_file {
 	char *path, *file;                   /* owned: of the list, and what it is read from */
 	struct weir_exempt_file_state known; /* as it was read, or reported */
 	struct weir_exempt_file_state seen;  /* at the last look */
+	int64_t empty_ms;                    /* since when it is seen empty; 0: it is not */
 };
 
 void weir_exempt_watch_deinit(struct weir_exempt_watch *watch)
@@ -73,6 +79,16 @@ void weir_exempt_watch_set(struct weir_exempt_watch *watch, const struct weir_po
 	weir_exempt_watch_deinit(&before);
 }
 
+/* Whether it was emptied so lately that its lines may still be written. */
+static bool may_be_written(struct watched_file *file, bool empty, int64_t now_ms)
+{
+	if (!empty)
+		file->empty_ms = 0;
+	else if (file->empty_ms == 0)
+		file->empty_ms = now_ms;
+	return empty && file->known.bytes > 0 && now_ms - file->empty_ms < EMPTY_MS;
+}
+
 bool weir_exempt_watch_changed(struct weir_exempt_watch *watch, int64_t now_ms)
 {
 	if (watch->count == 0 || now_ms - watch->looked_ms < LOOK_PERIOD_MS)
@@ -82,8 +98,8 @@ bool weir_exempt_watch_changed(struct weir_exempt_watch *watch, int64_t now_ms)
 	for (size_t i = 0; i < watch->count; i++) {
 		struct watched_file *file = &watch->files[i];
 		struct weir_exempt_file_state now = {0}; /* of a file that is gone */
-		(void)weir_exempt_file_look(file->file, &now);
-		bool settled = weir_exempt_file_same(&now, &file->seen);
+		bool empty = weir_exempt_file_look(file->file, &now) && now.bytes == 0;
+		bool settled = !may_be_written(file, empty, now_ms) && weir_exempt_file_same(&now, &file->seen);
 		file->seen = now;
 		if (!settled || weir_exempt_file_same(&now, &file->known))
 			continue;

@@ -328,6 +328,18 @@ static void a_change_is_told_once_it_has_settled(void **state)
 	assert_int_equal(weir_exempt_lists_refresh(lists, policy, &error), WEIR_OK);
 	weir_exempt_watch_set(&watch, policy, lists, now_ms);
 	assert_false(weir_exempt_watch_changed(&watch, now_ms += 60000));
+	/* whoever writes it anew may empty it first */
+	write_list(path, "");
+	for (int i = 0; i < 9; i++)
+		assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	write_list(path, "eve\nann\n");
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	write_list(path, "");
+	for (int i = 0; i < 10; i++)
+		assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_true(weir_exempt_watch_changed(&watch, now_ms += 1000));
+	assert_false(weir_exempt_watch_changed(&watch, now_ms += 60000));
 	/* one that cannot be read is tried again each half minute, and when it changes */
 	write_list(path, "10.0.0.1/8\n");
 	assert_false(weir_exempt_watch_changed(&watch, now_ms += 1000));
