@@ -3,6 +3,7 @@
 """HAProxy with deploy/gateways/haproxy.cfg: blocks without a reload, in memory, and again after one."""
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -21,18 +22,27 @@ from support.traffic import line, sliding, source, zone
 class HAProxy:
     """HAProxy with the example's configuration, as master and worker."""
 
-    def __init__(self, place, keys="str", own_pids=False):
-        """keys: what HAProxy takes the map's keys for, as in map_KEYS_int.
+    LOOKS_UP = "    http-request set-var(txn.weir_left) src,"  # how the line begins that does
+
+    def __init__(self, place, keys="str", own_pids=False, by_path=False):
+        """keys: what HAProxy takes the map's keys for, as in map_KEYS_int. by_path: with the lines for ["ip", "path"], at a
+        socket of IPv6 that takes IPv4, too.
 
         own_pids: in a namespace of its own, as in a container, where it has the same pid each time.
         """
         self.program, self.port = program("haproxy"), free_port()
         self.socket, self.map = place.path("weir.sock"), place.write("weir.map", "")
-        text = example("haproxy.cfg", ("bind :80", f"bind 127.0.0.1:{self.port}"),
-                       ("map_ip_int(/etc/haproxy/weir.map", f"map_{keys}_int({self.map}"),
+        text = example("haproxy.cfg", ("bind :80", f"bind :::{self.port} v4v6" if by_path else f"bind 127.0.0.1:{self.port}"),
+                       ("src,map_ip_int(/etc/haproxy/weir.map", f"src,map_{keys}_int({self.map}"),
+                       ("map_str_int(/etc/haproxy/weir.map", f"map_str_int({self.map}"),
                        ("/run/haproxy/weir.sock mode", f"{self.socket} mode"),
                        ("127.0.0.1:8080", f"127.0.0.1:{Site().port}"),
                        ("mode http\n", "mode http\nlog stdout format raw local0\noption httplog\n"))
+        if by_path:
+            shown = "".join(f"    {one}\n" for one in re.findall(r"^    # (http-request .*)$", text, re.M))
+            before, line_of_src, behind = text.partition(self.LOOKS_UP)
+            text = before + shown + behind.partition("\n")[2]
+            assert line_of_src and shown.count("http-request") == 8, text
         self._words = [self.program, "-W", "-db", "-f", place.write("haproxy.cfg", text)]
         if own_pids:
             self._words = [program("unshare"), *["--map-root-user"] * (os.geteuid() != 0), "--pid", "--fork",
@@ -131,6 +141,43 @@ def test_a_network_around_the_mapped_addresses_keeps_nobody_of_ipv4_out(place):
     until(lambda: set(haproxy.entries()) == {"2001:db8::/64", "2001:db8:1::/48"}, "a copy", running=weir)
     time.sleep(2.5)  # two looks at it
     assert weir.said().count("WARNING haproxy: the list is not written") == 1 and weir.stop() == 0, weir.said()
+
+
+def status_of(port, target):
+    """The status of a target that is sent as it stands here."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as client:
+        client.sendall(b"GET " + target + b" HTTP/1.0\r\n\r\n")
+        return int(b"".join(iter(lambda: client.recv(65536), b"")).split()[1])
+
+
+def test_the_example_finds_paths_however_they_are_written(place):
+    """A zone by address and path: every way to write a path that is blocked is refused, and no other path is."""
+    haproxy, log = HAProxy(place, by_path=True), place.write("log", "")
+    zones = [zone("site", [sliding(2, "1m")], key=["ip", "path"], id=1, block_for="1h")]
+    config = place.config(zones, [source(log, format="combined")], gateways=[f"haproxy:{haproxy.socket}"])
+    weir = place.start("run", "--config", config, "--state", place.path("state"))
+    paths = {b"/login": (b"/login", b"/%6Cogin", b"//login", b"/x/../login", b"/./login", b"/login?x", b"/%25%32../../login",
+                         b"/a/b/c/../../../login", b"/../../login", b"/x%2F..%2Flogin", b"/x%zz/../%6Cogin", b"/.%2e/login",
+                         b"/a/..//b/./../login", b"http://other/login", b"/." * 2000 + b"/login"),
+             b"/a|b": (b"/a|b", b"/a%7Cb"), b"/a|b|c": (b"/a|b|c", b"/a%7cb%7Cc"), b"/b\\c": (b"/b\\c", b"/b%5Cc"),
+             b"/": (b"/", b"//", b"/x/..", b"/.", b"/?", b"http://other"), b"/a b": (b"/a%20b",), b"/a+b": (b"/a+b", b"/a%2Bb"),
+             b"/%25/": (b"/%25/", b"/%/", b"/%25//"), b"/%C3%A9": (b"/%C3%A9", b"/%c3%a9/x/../../%c3%A9"),
+             b"/d/": (b"/d/", b"/d/e/..", b"/d/.")}
+    for path in paths:
+        clock = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime()).encode()
+        request = b"GET " + path.replace(b" ", b"%20") + b" HTTP/1.1"
+        with open(log, "ab") as file:
+            file.write(b'127.0.0.1 - - [%s] "%s" 200 2 "-" "-"\n' % (clock, request) * 4)
+    until(lambda: len(haproxy.entries()) == len(paths), "all of them are listed", running=weir)
+    for path, ways in paths.items():
+        for way in ways:
+            assert status_of(haproxy.port, way) == 429, (path, way[:80])
+    for other in (b"/Login", b"/login/", b"/x/login", b"/%256Cogin", b"/log%zzin", b"/a|", b"/a%20b%7Cc", b"/d", b"/...", b"/login%0A",
+                  b"/a/" * 100 + b"../" * 99):
+        assert status_of(haproxy.port, other) == 200, other
+    # What the expression does not take is not let past.
+    assert status_of(haproxy.port, b"/a" * 1500 + b"/.." * 1500 + b"/login") in (400, 429)
+    assert weir.stop() == 0, weir.said()
 
 
 def test_haproxy_that_was_reloaded_or_emptied_gets_the_list_again(place):
