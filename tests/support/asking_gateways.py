@@ -27,7 +27,8 @@ SLACK_S = 3  # beyond that, on a busy machine: less than the programs wait if th
 ZONES = [zone("site", [sliding(LIMIT, "1h")], key=["ip"], match={"path": ["/page"]}),
          zone("line", [sliding(1, "1h")], key=["ip", "method", "host", "target"], match={"path": ["/seen*"]}),
          zone("path", [sliding(1, "1h")], key=["ip", "method", "path", "agent"], match={"path": ["/seen*"]}),
-         zone("user", [sliding(1, "1h")], key=["user"], match={"path": ["/seen*"]})]
+         zone("user", [sliding(1, "1h")], key=["user"], match={"path": ["/seen*"]}),
+         zone("options", [sliding(1, "1h")], key=["ip", "target"], match={"method": ["OPTIONS"]})]
 
 FORGED = {"X-Original-Method": "PUT", "X-Original-URI": "/page", "X-Forwarded-Method": "PUT", "X-Forwarded-Uri": "/page",
           "X-Forwarded-Host": "other.example", "X-Forwarded-User": "max", "X-Forwarded-For": "203.0.113.9",
@@ -85,7 +86,7 @@ class Backend:
                 if self.command != "HEAD":
                     self.wfile.write(b"served")
 
-            do_GET = do_HEAD = do_POST = do_DELETE = answer  # pylint: disable=invalid-name
+            do_GET = do_HEAD = do_POST = do_DELETE = do_OPTIONS = answer  # pylint: disable=invalid-name
 
             def log_message(self, *_):  # pylint: disable=arguments-differ
                 """Says nothing."""
@@ -170,6 +171,10 @@ class Stage:
         """Whether a zone has counted a request with just this key."""
         return not self.checks.check(zone=name, key="|".join(parts), peek=True)[1]["allowed"]
 
+    def counted_any(self, name, address, *ways):
+        """Whether it has with one of these as the last part."""
+        return any(self.counted(name, address, way) for way in ways)
+
 
 # ---- what must be so ----
 
@@ -250,6 +255,30 @@ def nothing_is_forged(stage):
             passed = [get(port, address=f"127.0.3.{number + 1}", **headers)[0] for _ in range(2 * LIMIT)].count(200)
             print(f"{len(headers)} headers: {passed} passed")
             assert passed < 1.5 * LIMIT, (number, passed)
+
+
+def odd_requests_are_no_fault(stage):
+    """A request that HTTP allows, or that the gateway takes all the same, is judged: its client sees no fault of the two."""
+    with stage.gateway() as port:
+        for number, agent in enumerate((b"a\x7fb", b"a\x01b", b"a\x1b[31mb", b"\xc3\xa9\xff", b"a\tb", b"")):
+            address = f"127.0.5.{number + 1}"
+            status = _status(port, address, b"GET /page HTTP/1.1\r\nHost: a\r\nUser-Agent: " + agent + b"\r\n")
+            print(f"User-Agent {agent}: {status}")
+            assert status in (200, 400), (agent, status)  # some gateways refuse control characters by themselves
+            assert (LIMIT - stage.left(address) == 1) == (status == 200), (agent, status, stage.left(address))
+        for number, target in enumerate((b"*", b"http://site.example", b"http://site.example/page?a")):
+            address, stage.site.asked = f"127.0.6.{number + 1}", None
+            status = _status(port, address, b"OPTIONS " + target + b" HTTP/1.1\r\nHost: site.example\r\n")
+            print(f"OPTIONS {target.decode()}: {status}, the site was asked {stage.site.asked}")
+            assert status < 500, (target, status)
+            assert stage.site.asked is None or stage.counted_any("options", address, "*", "/", target.decode(), "/page?a"), target
+
+
+def _status(port, address, head):
+    """Of a request that is sent as it is."""
+    with socket.create_connection(("127.0.0.1", port), 4 * PATIENCE_S, source_address=(address, 0)) as client:
+        client.sendall(head + b"Connection: close\r\n\r\n")
+        return int(client.makefile("rb").readline().split()[1])
 
 
 class Deaf:
@@ -341,6 +370,7 @@ def tests(begin, statuses, prefix="", tells=True, tidies=False, caches=False):
     checks = {"as_many_pass_as_the_limit_says": lambda stage: limit_holds(stage, tells),
               "weir_is_asked_what_the_client_asked": lambda stage: requests_are_seen(stage, tidies, caches),
               "what_a_client_writes_is_not_believed": nothing_is_forged,
+              "odd_requests_are_no_fault": odd_requests_are_no_fault,
               "all_pass_while_weir_is_away": lambda stage: away(stage, statuses)}
 
     def test_of(check):

@@ -93,7 +93,19 @@ static void refuses_what_two_readers_could_take_for_different_requests(void **st
 	refuses("GET / HTTP/1.2\r\n\r\n", 400);
 	refuses("PRI * HTTP/2.0\r\n\r\n", 400);
 	refuses("G\x01T / HTTP/1.1\r\n\r\n", 400);
-	refuses("GET / HTTP/1.1\r\nA: \x01\r\n\r\n", 400);
+	refuses("GET / HTTP/1.1\r\nA\x01: b\r\n\r\n", 400);
+}
+
+static void a_value_may_have_any_bytes_but_nul_and_line_breaks(void **state)
+{
+	(void)state;
+	assert_int_equal(of("GET / HTTP/1.1\r\nA: b\x01\x1b\x7f\xff\tc\r\n\r\n"), WEIR_OK);
+	assert_span(http_request_header(&request, "a"), "b\x01\x1b\x7f\xff\tc");
+	static const char nul[] = "GET / HTTP/1.1\r\nA: b\0c\r\n\r\n";
+	assert_int_equal(http_request_read(nul, sizeof nul - 1, &request, &refusal), WEIR_INVALID);
+	assert_int_equal(refusal.status, 400);
+	refuses("GET / HTTP/1.1\r\nA: b\nc\r\n\r\n", 400);
+	refuses("GET / HTTP/1.1\r\nA: b\rc\r\n\r\n", 400);
 }
 
 /* Whoever speaks another protocol sends no more before it is answered. */
@@ -135,6 +147,7 @@ int main(void)
 		cmocka_unit_test(waits_for_the_whole),
 		cmocka_unit_test(says_whether_the_connection_goes_on),
 		cmocka_unit_test(refuses_what_two_readers_could_take_for_different_requests),
+		cmocka_unit_test(a_value_may_have_any_bytes_but_nul_and_line_breaks),
 		cmocka_unit_test(refuses_at_once_what_begins_as_no_request),
 		cmocka_unit_test(refuses_what_is_too_large),
 	};

@@ -8,6 +8,11 @@ local told = {
 }
 
 core.register_action("weir_ask", {"http-req"}, function(txn)
+  -- A target that is no path, as of OPTIONS *, has none: it is told as it came.
+  local target = txn.sf:pathq()
+  if target == "" then
+    target = txn.sf:url()
+  end
   local answer = core.httpclient():get{
     url = "http://127.0.0.1/v1/forwarded",
     dst = "abns@weir-checks",
@@ -15,7 +20,7 @@ core.register_action("weir_ask", {"http-req"}, function(txn)
     headers = {
       ["x-forwarded-for"] = {txn.sf:src()},
       ["x-forwarded-method"] = {txn.sf:method()},
-      ["x-forwarded-uri"] = {txn.sf:pathq()},
+      ["x-forwarded-uri"] = {target},
       ["x-forwarded-host"] = {txn.sf:req_hdr("host")},
       ["user-agent"] = {txn.sf:req_fhdr("user-agent")},
     },
