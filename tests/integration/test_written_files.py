@@ -72,5 +72,56 @@ def test_two_outputs_of_a_run_to_the_end_are_two_files(place):
     assert {json.loads(line)["mode"] for line in done.out().splitlines()} == {"enforce", "shadow"}, done.out()
 
 
+def test_no_output_is_the_configuration_or_a_file_that_it_names(place):
+    log = place.write("log", burst("ann", 9))
+    friends = place.write("friends", "10.0.0.0/8\n")
+    os.symlink(place.path("weir.json"), place.path("soft"))
+    zones = [zone("site", [fixed(3, "1d")], key=["ip"], id=1, exempt=[friends])]
+    for path in (log, place.path("weir.json"), place.path("soft"), friends):
+        for written, name in (({"decisions": {"path": path}}, "decisions.path"), ({"deadletter": {"path": path}}, "deadletter.path"),
+                              ({"gateways": ["file:" + path]}, "gateways[0]"),
+                              ({"gateways": [{"to": "nginx-map:" + path}]}, "gateways[0]")):
+            config = place.config(zones, [source(log)], **written)
+            before = read(config), read(log), read(friends)
+            refused(place, config, f"{name} ", "would write into", "which is also read")
+            assert (read(config), read(log), read(friends)) == before
+
+
+def test_no_output_is_a_file_of_the_state(place):
+    """Whether it is there or not. Others may be beside them."""
+    log = source(place.write("log", burst("ann", 9)))
+    os.makedirs(place.path("state"))
+    os.symlink(place.path("state"), place.path("link"))
+    for name in ("weir.db", "weir.db-wal", "sources.json", "lock", "log", "log/events", "control", "lists/x"):
+        for path in (place.path("state", name), place.path("link", name), place.path("state", "..", "link", ".", name)):
+            for written in ({"decisions": {"path": path}}, {"deadletter": {"path": path}}, {"gateways": ["file:" + path]}):
+                refused(place, place.config(SITE, [log], **written), "would write over what weir keeps in the state directory")
+    assert not os.listdir(place.path("state"))
+    beside = place.config(SITE, [log], decisions={"path": place.path("state", "decisions.jsonl")},
+                          gateways=["file:" + place.path("state", "weir.map")])
+    place.good("validate", "--config", beside, "--state", place.path("state"))
+
+
+def test_a_run_to_the_end_leaves_its_configuration(place):
+    config = place.config(SITE, [source(place.write("log", burst("ann", 9)), follow=False)])
+    before = read(config)
+    for option in ("--decisions", "--shadow", "--judged", "--dead-letter"):
+        done = place.run("run", "--once", "--config", config, option, config)
+        assert done.code() == USAGE and f"{option} {config} would write into" in done.said(), done.said()
+    assert read(config) == before
+
+
+def test_a_subscriber_keeps_its_list_elsewhere(place):
+    log, out = place.write("log", burst("ann", 9)), place.write("out", "kept\n")
+    config = place.config(SITE, [source(log)], decisions={"path": out})
+    target = place.write("target", "file:" + place.path("target") + "\n")
+    state = place.path("state")
+    for to in (("--to", "file:" + config), ("--to", "nginx-map:" + log), ("--to", "file:" + out), ("--to-file", target),
+               ("--to", "file:" + place.path("state", "weir.db"))):
+        done = place.run("subscribe", "--config", config, "--state", state, "--once", *to)
+        assert done.code() == USAGE and f"{to[0]} " in done.said() and "would" in done.said(), done.said()
+    assert read(out) == b"kept\n" and read(target).startswith(b"file:") and not os.path.exists(state)
+
+
 if __name__ == "__main__":
     cases.main(globals())

@@ -8,6 +8,9 @@
  *   sources.json    what the collector remembers of its files (follow mode)
  *   dead-letter.jsonl
  *   control         the socket of a run that follows (control.h)
+ *   lists/, spool-NAME/, swap-…  of "exempt", of sources that take what is sent, and of memory
+ *
+ * Outputs may be beside these, and none of these but the dead letters: written_files.c has their names.
  */
 #ifndef DEPLOY_WEIR_BACKEND_STATE_DIRECTORY_H
 #define DEPLOY_WEIR_BACKEND_STATE_DIRECTORY_H

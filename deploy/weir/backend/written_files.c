@@ -6,6 +6,8 @@
 #include "deploy/weir/backend/written_files.h"
 
 #include "common/base/alloc.h"
+#include "common/exempt/exempt_list.h"
+#include "common/files/durable_file.h"
 #include "common/files/file_place.h"
 #include "deploy/gateways/target/target.h"
 
@@ -133,6 +135,115 @@ enum weir_status written_files_check_read(const struct written_files *files, con
 		free(written.name);
 	}
 	free(read.name);
+	return status;
+}
+
+/* ---- the configuration ---- */
+
+struct walk {
+	const struct written_files *files;
+	enum weir_status status;
+	struct weir_error *error;
+};
+
+/* A text names a file where it has a path in it, as it is or behind a kind ("file:/x"). Most are of something else. */
+static void check_text(struct walk *walk, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	if (strchr(text, '/') == NULL)
+		return;
+	walk->status = written_files_check_read(walk->files, text, walk->error);
+	if (walk->status == WEIR_OK && colon != NULL && colon[1] == '/')
+		walk->status = written_files_check_read(walk->files, colon + 1, walk->error);
+}
+
+/* Depth is bounded by the parser of the document. */
+static void check_value(struct walk *walk, json_t *value) // NOLINT(misc-no-recursion)
+{
+	const char *name;
+	json_t *member;
+	size_t place;
+	if (walk->status != WEIR_OK)
+		return;
+	if (json_is_string(value))
+		check_text(walk, json_string_value(value));
+	json_array_foreach(value, place, member) check_value(walk, member);
+	json_object_foreach(value, name, member) check_value(walk, member);
+}
+
+enum weir_status written_files_check_config(const struct written_files *files, const struct weir_config *config,
+                                            const char *path, struct weir_error *error)
+{
+	static const char *const outputs[] = {"decisions", "deadletter", "gateways"};
+	struct walk walk = {.files = files, .error = error};
+	const char *name;
+	json_t *section;
+	walk.status = written_files_check_read(files, path, error);
+	json_object_foreach(weir_json_root(config->document).value, name, section)
+	{
+		bool written = false;
+		for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+			written |= strcmp(name, outputs[i]) == 0;
+		if (!written)
+			check_value(&walk, section);
+	}
+	return walk.status;
+}
+
+/* ---- the state ---- */
+
+/* Its own names: whole, or how they begin. */
+static const struct {
+	const char *name;
+	bool begins;
+} state_names[] = {
+	{"lock", false},    {"log", false},    {WEIR_EXEMPT_LISTS_FOLDER, false},
+	{"control", false}, {"weir.db", true}, {"sources.", true},
+	{"spool-", true},   {"swap-", true},
+};
+
+static bool is_state_name(const char *name)
+{
+	size_t length = strcspn(name, "/");
+	for (size_t i = 0; i < sizeof state_names / sizeof *state_names; i++) {
+		size_t own = strlen(state_names[i].name);
+		if (strncmp(name, state_names[i].name, own) == 0 && (state_names[i].begins || length == own))
+			return true;
+	}
+	return false;
+}
+
+/* By whatever other name it goes. */
+static enum weir_status check_state_files(const struct written_files *files, const char *state,
+                                          struct weir_error *error)
+{
+	static const char *const kept[] = {"weir.db", "sources.json", "lock"};
+	char path[WEIR_PATH_BYTES];
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; status == WEIR_OK && i < sizeof kept / sizeof *kept; i++)
+		if (weir_path_format(path, NULL, "%s/%s", state, kept[i]) == WEIR_OK)
+			status = written_files_check_read(files, path, error);
+	return status;
+}
+
+enum weir_status written_files_check_state(const struct written_files *files, const char *state,
+                                           struct weir_error *error)
+{
+	if (state == NULL)
+		return WEIR_OK;
+	struct place directory = place_of(state, -1);
+	size_t length = strlen(directory.name);
+	enum weir_status status = check_state_files(files, state, error);
+	for (size_t i = 0; status == WEIR_OK && i < files->count; i++) {
+		struct place written = place_of(files->list[i].path, STDOUT_FILENO);
+		if (written.name != NULL && strncmp(written.name, directory.name, length) == 0 && written.name[length] == '/' &&
+		    is_state_name(written.name + length + 1))
+			status = weir_fail(error, WEIR_INVALID,
+			                   "%s %s would write over what weir keeps in the state directory %s: choose another file",
+			                   files->list[i].option, files->list[i].path, state);
+		free(written.name);
+	}
+	free(directory.name);
 	return status;
 }
 

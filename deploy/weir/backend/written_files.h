@@ -31,6 +31,17 @@ void written_files_add_lists(struct written_files *files, const char *option, co
 
 /** Refuses two outputs that would be one file, by whatever name, of which one would lose what the other writes. */
 WEIR_MUST_USE enum weir_status written_files_check(const struct written_files *files, struct weir_error *error);
+/**
+ * Refuses an output that is the configuration itself, or a file that it names anywhere but as an output.
+ *
+ * @param path  of the configuration; NULL: it has none
+ */
+WEIR_MUST_USE enum weir_status written_files_check_config(const struct written_files *files,
+                                                          const struct weir_config *config, const char *path,
+                                                          struct weir_error *error);
+/** Refuses an output that is a file of a state directory's own (state_directory.h). @param state  NULL: there is none */
+WEIR_MUST_USE enum weir_status written_files_check_state(const struct written_files *files, const char *state,
+                                                         struct weir_error *error);
 /** Refuses an output that is this file. @param source  "-": standard input; NULL is fine */
 WEIR_MUST_USE enum weir_status written_files_check_read(const struct written_files *files, const char *source,
                                                         struct weir_error *error);

@@ -34,7 +34,7 @@ void doctor_check_configuration(struct doctor *doctor, const struct weir_check *
 	struct weir_error error;
 	if (weir_config_load(doctor->path, &config, &error) != WEIR_OK)
 		return;
-	enum weir_status status = validate_report_begin(config, &report, &error);
+	enum weir_status status = validate_report_begin(config, doctor->path, doctor->state, &report, &error);
 	if (status == WEIR_OK)
 		validate_set_secrets_aside(&report);
 	if (status == WEIR_OK && doctor->cluster)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An output among the files that are read would be emptied by --once, and would
- * feed itself forever where it is followed. Two outputs in one file would cut
+ * feed itself forever where it is followed. One in the configuration, or in the
+ * state, is the end of that. Two outputs in one file would cut
  * each other's lines off at the next start.
  */
 #include "deploy/weir/run/run_check.h"
@@ -85,6 +86,10 @@ enum weir_status run_check_outputs(const struct run_options *options, const stru
 	if (status != WEIR_OK)
 		return status;
 	status = check_written(options, inputs, written, error);
+	if (status == WEIR_OK)
+		status = written_files_check_config(written, config, options->config_path, error);
+	if (status == WEIR_OK)
+		status = written_files_check_state(written, options->state_directory, error);
 	inputs_free(inputs);
 	return status;
 }

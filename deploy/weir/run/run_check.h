@@ -7,8 +7,8 @@
 #include "deploy/weir/run/run_options.h"
 
 /**
- * Refuses an output that is another one, or a file which is to be read, by whatever name, and a source without an end for
- * --once. Opens nothing for writing.
+ * Refuses an output that is another one, a file which is to be read, the configuration, or a file of the state, by
+ * whatever name, and a source without an end for --once. Opens nothing for writing.
  *
  * @param options  of its gateways those that were read
  * @return WEIR_OK; WEIR_INVALID: it would not be what was meant; WEIR_IO

@@ -21,6 +21,7 @@
 #include "common/json/units.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "deploy/weir/backend/state_directory.h"
+#include "deploy/weir/backend/written_files.h"
 #include "deploy/weir/command.h"
 
 #include <stdatomic.h>
@@ -186,8 +187,8 @@ struct subscribe {
 	bool once, announced;
 	double start_s; /* of the process: Unix time */
 
-	struct weir_config *config;          /* NULL: there is only a state directory */
-	char log_directory[WEIR_PATH_BYTES]; /* of one machine; "": a cluster's */
+	struct weir_config *config;                                  /* NULL: there is only a state directory */
+	char state[WEIR_PATH_BYTES], log_directory[WEIR_PATH_BYTES]; /* of one machine; "": a cluster's */
 	uint32_t partitions;
 	struct weir_log log;
 	struct target *target;
@@ -240,13 +241,10 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 /* The log of one machine: in the directory that is named, else where `weir run` keeps it. */
 static enum weir_status find_log(struct subscribe *subscribe, struct weir_error *error)
 {
-	char usual[WEIR_PATH_BYTES];
-	enum weir_status status = WEIR_OK;
-	if (subscribe->state_path == NULL)
-		status = state_directory_default(usual, error);
-	return status == WEIR_OK ? weir_path_format(subscribe->log_directory, error, "%s/log",
-	                                            subscribe->state_path != NULL ? subscribe->state_path : usual)
-	                         : status;
+	enum weir_status status = subscribe->state_path != NULL
+	                              ? weir_path_format(subscribe->state, error, "%s", subscribe->state_path)
+	                              : state_directory_default(subscribe->state, error);
+	return status == WEIR_OK ? weir_path_format(subscribe->log_directory, error, "%s/log", subscribe->state) : status;
 }
 
 /* Whether a target holds what opens it: an account's password, or an address that is one. */
@@ -363,10 +361,37 @@ static void inspect_zones(const struct subscribe *subscribe)
 		gateway_tell_misses(&subscribe->gateway, policy, &subscribe->log);
 }
 
+/* A list that is a file takes the place of whatever is there. */
+static enum weir_status check_written(const struct subscribe *subscribe, struct weir_error *error)
+{
+	const struct weir_config *config = subscribe->config;
+	struct written_files files = {0};
+	struct weir_text lists = {0};
+	if (subscribe->target->ops->lists != NULL)
+		subscribe->target->ops->lists(subscribe->target, &lists);
+	written_files_add_lists(&files, subscribe->to_file != NULL ? "--to-file" : "--to", &lists);
+	enum weir_status status = written_files_check_read(&files, subscribe->to_file, error);
+	if (status == WEIR_OK && config != NULL)
+		status = written_files_check_config(&files, config, subscribe->config_path, error);
+	if (status == WEIR_OK && subscribe->state[0] != '\0')
+		status = written_files_check_state(&files, subscribe->state, error);
+	if (config != NULL && config->bus.type == WEIR_BUS_LOCAL) {
+		written_files_add(&files, "decisions.path", config->decisions.path);
+		written_files_add(&files, "decisions.shadow_path", config->decisions.shadow_path);
+		written_files_add(&files, "deadletter.path", config->deadletter.path);
+	}
+	if (status == WEIR_OK)
+		status = written_files_check(&files, error);
+	written_files_deinit(&files);
+	weir_text_deinit(&lists);
+	return status;
+}
+
 static enum weir_status open_target(struct subscribe *subscribe, struct weir_error *error)
 {
-	return gateway_open(&subscribe->gateway, subscribe->partitions, &subscribe->log, weir_stop_flag(),
-	                    &subscribe->target, error);
+	enum weir_status status = gateway_open(&subscribe->gateway, subscribe->partitions, &subscribe->log,
+	                                       weir_stop_flag(), &subscribe->target, error);
+	return status == WEIR_OK ? check_written(subscribe, error) : status;
 }
 
 /* SIGHUP. */

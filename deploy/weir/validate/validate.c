@@ -118,7 +118,7 @@ static enum weir_exit parse(int argc, char **argv, struct validate_options *opti
 static enum weir_status inspect(const struct validate_options *options, struct weir_config *config,
                                 struct validate_report *report, struct weir_error *error)
 {
-	enum weir_status status = validate_report_begin(config, report, error);
+	enum weir_status status = validate_report_begin(config, options->path, options->state_path, report, error);
 	validate_set_secrets_aside(report);
 	if (status == WEIR_OK && config->bus.type == WEIR_BUS_KAFKA)
 		status = weir_bus_kafka_check(config, error);

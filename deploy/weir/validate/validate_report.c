@@ -6,6 +6,7 @@
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
 #include "common/http/listen_socket.h"
+#include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/run/run_check.h"
 #include "limiter/bucket/compiled_policy.h"
 
@@ -112,11 +113,13 @@ void validate_places(struct validate_report *report)
 	}
 }
 
-enum weir_status validate_report_begin(const struct weir_config *config, struct validate_report *report,
-                                       struct weir_error *error)
+enum weir_status validate_report_begin(const struct weir_config *config, const char *config_path,
+                                       const char *state_path, struct validate_report *report, struct weir_error *error)
 {
 	static const struct weir_policy no_zones;
 	*report = (struct validate_report){.config = config,
+	                                   .config_path = config_path,
+	                                   .state_path = state_path,
 	                                   .policy = config->policy != NULL ? config->policy : &no_zones,
 	                                   .lists = weir_exempt_lists_new(NULL, NULL)};
 	report->warnings = weir_alloc(VALIDATE_WARNINGS_MAX, sizeof *report->warnings);
@@ -135,13 +138,22 @@ static enum weir_status check_run(const struct validate_report *report, struct w
 	const struct weir_config *config = report->config;
 	if (config->bus.type != WEIR_BUS_LOCAL)
 		return WEIR_OK;
+	char state[WEIR_PATH_BYTES], dead_letters[WEIR_PATH_BYTES] = "";
+	const char *directory = report->state_path;
+	struct weir_error ignored; /* what has no usual state is told by a start */
+	if (directory == NULL && state_directory_default(state, &ignored) == WEIR_OK)
+		directory = state;
+	if (config->deadletter.path == NULL && directory != NULL)
+		(void)!weir_path_format(dead_letters, &ignored, "%s/dead-letter.jsonl", directory);
 	struct run_options options = {
 		.config = (struct weir_config *)(uintptr_t)config,
 		.lists = report->lists,
 		.gateways = report->gateways,
 		.decisions_path = file_of(config->decisions.path),
 		.shadow_path = file_of(config->decisions.shadow_path),
-		.dead_letters_path = file_of(config->deadletter.path),
+		.dead_letters_path = dead_letters[0] != '\0' ? dead_letters : file_of(config->deadletter.path),
+		.config_path = report->config_path,
+		.state_directory = directory,
 	};
 	return run_check(&options, error);
 }

@@ -52,9 +52,10 @@ struct validate_warning {
 };
 
 struct validate_report {
-	const struct weir_config *config; /* borrowed */
-	const struct weir_policy *policy; /* its zones; none of a cluster's configuration that leaves them to the log */
-	struct weir_exempt_lists *lists;  /* of its "exempt" */
+	const struct weir_config *config;     /* borrowed, as all here that the caller sets */
+	const char *config_path, *state_path; /* NULL, the state: that of weir run */
+	const struct weir_policy *policy;     /* its zones; none of a cluster's configuration that leaves them to the log */
+	struct weir_exempt_lists *lists;      /* of its "exempt" */
 	struct validate_zone *zones;
 	uint32_t zone_count;
 	struct validate_source *sources;
@@ -73,10 +74,11 @@ struct validate_report {
 /**
  * Begins a report, and reads the lists that the zones name.
  *
- * @param config  borrowed for as long as the report is used
+ * @param config, config_path, state_path  borrowed for as long as the report is used; as in the report
  * @return WEIR_OK; WEIR_INVALID: the configuration cannot be run; WEIR_IO
  */
-WEIR_MUST_USE enum weir_status validate_report_begin(const struct weir_config *config, struct validate_report *report,
+WEIR_MUST_USE enum weir_status validate_report_begin(const struct weir_config *config, const char *config_path,
+                                                     const char *state_path, struct validate_report *report,
                                                      struct weir_error *error);
 /** Looks at everything that a run would use: zones, formats, files. @return as validate_report_begin() */
 WEIR_MUST_USE enum weir_status validate_report_make(struct validate_report *report, struct weir_error *error);
