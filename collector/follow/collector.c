@@ -84,10 +84,7 @@ static uint64_t count_malformed(const struct record_reader *reader)
 	return sum;
 }
 
-enum { SOURCE_NAME_BYTES = 128 };
-
-/* @return text */
-static const char *name_source(const struct collector *collector, size_t place, char *text, size_t bytes)
+const char *collector_source_name(const struct collector *collector, size_t place, char *text, size_t bytes)
 {
 	const json_t *source = json_array_get(collector->options.config->sources.value, place);
 	const char *name = json_string_value(json_object_get(source, "name"));
@@ -114,7 +111,7 @@ static const char *put_kept(const struct collector *collector, char *text, size_
 static void tell_format(struct collector *collector, struct format_watch *watch, struct record_reader *reader)
 {
 	char name[SOURCE_NAME_BYTES], kept[WEIR_ERROR_TEXT_BYTES];
-	name_source(collector, reader->source_place, name, sizeof name);
+	collector_source_name(collector, reader->source_place, name, sizeof name);
 	if (watch->changed)
 		weir_fault_raise_at(
 			&watch->fault, collector->options.log, WEIR_LOG_ERROR, "collector",
@@ -154,6 +151,8 @@ static bool read_chunk(struct collector *collector, size_t place)
 	struct weir_error error;
 	enum weir_status status = source->ops->collect(source, NULL, &chunk, &error);
 	collector->source_ended[place] = status == WEIR_END;
+	if (status == WEIR_AGAIN)
+		collector_clock_ended(&collector->clocks[place]);
 	if (status == WEIR_IO) /* one that does not follow has failed for good */
 		weir_log(collector->options.log, WEIR_LOG_ERROR, "collector", "%s", error.text);
 	if (status != WEIR_OK)
@@ -165,8 +164,12 @@ static bool read_chunk(struct collector *collector, size_t place)
 		return false;
 	}
 	reader->source_place = place;
+	bool live = collector_clock_live(&collector->clocks[place], reader, &chunk);
+	int64_t now_ms = weir_wall_ms();
 	record_reader_feed(reader, &chunk);
 	read_on(collector, reader);
+	if (live)
+		collector_clock_see(collector, reader, now_ms);
 	return true;
 }
 
@@ -444,6 +447,8 @@ enum weir_status collector_new(const struct collector_options *options, struct c
 	if (status == WEIR_OK)
 		collector->formats = weir_alloc(collector->inputs->source_count, sizeof *collector->formats);
 	if (status == WEIR_OK)
+		collector->clocks = weir_alloc(collector->inputs->source_count, sizeof *collector->clocks);
+	if (status == WEIR_OK)
 		collector->source_ended = weir_alloc(collector->inputs->source_count, sizeof *collector->source_ended);
 	if (status == WEIR_OK)
 		*out = collector;
@@ -481,7 +486,7 @@ bool collector_formats_fit(const struct collector *collector, struct weir_text *
 		weir_text_printf(why,
 		                 "source %s: most of its last lines do not fit its \"format\", and are not judged (runbook: "
 		                 "format-changed)\n",
-		                 name_source(collector, i, name, sizeof name));
+		                 collector_source_name(collector, i, name, sizeof name));
 		fit = false;
 	}
 	return fit;
@@ -531,6 +536,7 @@ void collector_free(struct collector *collector)
 		return;
 	inputs_free(collector->inputs);
 	free(collector->formats);
+	free(collector->clocks);
 	free(collector->source_ended);
 	framer_free(collector->framer);
 	dead_letters_free(collector->dead);
@@ -559,7 +565,7 @@ void collector_dead_letters(struct collector *collector, uint64_t *written, uint
 	*dropped = weir_counter_read(&collector->dead_letters_dropped);
 }
 
-enum { LOST_LINES, LOW_WATER_AGE, UNSAVED, FORMAT_CHANGED, METRIC_COUNT };
+enum { LOST_LINES, LOW_WATER_AGE, UNSAVED, FORMAT_CHANGED, CLOCK, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[LOST_LINES] = {"weir_source_lost_lines_total", WEIR_COUNTER, "lines", WEIR_NO_LABELS,
@@ -578,6 +584,12 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
          WEIR_LABELS({"source", "the source's name, or its place, such as sources[0]"}),
          "Whether most of the source's last 1,000 lines, or of a minute's (of at least ten, of ten minutes at most), do "
          "not fit its format, so that they are not judged. It stays until other lines come."},
+	[CLOCK] =
+		{"weir_source_behind_clock_seconds", WEIR_GAUGE, "seconds",
+         WEIR_LABELS({"source", "the source's name, or its place, such as sources[0]"}),
+         "By how much the times of lines that were just written are steadily behind the clock, or ahead of it (below "
+         "0), where it is 30 minutes or more; else 0. A time_zone is missing, or a clock is wrong. Lines that are more "
+         "than an hour behind block nobody."},
 };
 
 const struct weir_metric_table collector_metric_table = {metrics, METRIC_COUNT};
@@ -594,9 +606,16 @@ void collector_metrics(struct collector *collector, struct weir_text *text)
 	weir_metrics_gauge(text, &metrics[UNSAVED], (double)collector_unsaved_ms(collector) / 1000.0);
 	weir_metrics_family(text, &metrics[FORMAT_CHANGED]);
 	for (size_t i = 0; i < collector->inputs->source_count; i++) {
-		char name[128];
-		struct weir_span label = weir_span_of(name_source(collector, i, name, sizeof name));
+		char name[SOURCE_NAME_BYTES];
+		struct weir_span label = weir_span_of(collector_source_name(collector, i, name, sizeof name));
 		weir_metrics_uint(text, &metrics[FORMAT_CHANGED], &label, collector->formats[i].changed);
+	}
+	weir_metrics_family(text, &metrics[CLOCK]);
+	for (size_t i = 0; i < collector->inputs->source_count; i++) {
+		char name[SOURCE_NAME_BYTES];
+		struct weir_span label = weir_span_of(collector_source_name(collector, i, name, sizeof name));
+		weir_metrics_double(text, &metrics[CLOCK], &label,
+		                    (double)atomic_load(&collector->clocks[i].behind_ms) / 1000.0);
 	}
 	sender_metrics(collector->sender, text);
 }

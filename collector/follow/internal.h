@@ -14,6 +14,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+enum { SOURCE_NAME_BYTES = 128 };
+
+/* Whether a source's times are those of the clock. Zero-initialised; of the thread that reads, but for `behind_ms`. */
+struct source_clock {
+	_Atomic int64_t behind_ms;       /* of `stream`; 0: no stream is known to be off */
+	uint8_t stream[SOURCE_ID_BYTES]; /* that was seen to be off, or right */
+	uint64_t ends;                   /* how often the source had nothing more to read */
+	int64_t ended_ms;                /* monotonic: the last time */
+	struct weir_fault fault;
+};
+
 struct collector {
 	struct collector_options options;
 	struct source_context source_context;
@@ -24,6 +35,7 @@ struct collector {
 	struct dead_letters *dead;
 	struct source_reports *reports;
 	struct format_watch *formats; /* of each source */
+	struct source_clock *clocks;  /* likewise */
 	bool *source_ended;           /* by place: nothing more comes of it */
 	uint64_t policy_version;
 	struct record_reader *interrupted; /* NULL, or the reader whose chunk was not finished when the producer broke */
@@ -61,6 +73,17 @@ void collector_fail(struct collector *collector, enum weir_status status, const 
 
 /** Updates the counts that other threads see. */
 void collector_publish_counts(struct collector *collector);
+
+/** A source's name, or its place. @return text */
+const char *collector_source_name(const struct collector *collector, size_t place, char *text, size_t bytes);
+
+/** Notes that a source has nothing more to read now. */
+void collector_clock_ended(struct source_clock *clock);
+/** Whether a chunk that is about to be fed was written just now: its stream goes on from where it had been read to the end. */
+bool collector_clock_live(const struct source_clock *clock, struct record_reader *reader,
+                          const struct source_chunk *chunk);
+/** Compares the times of such a chunk, once it is read, with the clock. @param now_ms  Unix ms, as it was read */
+void collector_clock_see(struct collector *collector, struct record_reader *reader, int64_t now_ms);
 
 /** Monotonic: everything read before this is acknowledged, whichever producer sent it. */
 int64_t collector_low_water_ms(struct collector *collector);

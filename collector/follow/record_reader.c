@@ -116,6 +116,8 @@ static void take_record(struct record_reader *reader)
 {
 	bool fresh = record_reader_is_fresh(reader);
 	reader->ahead.records = fresh;
+	if (fresh && reader->record.time_ms > reader->newest_ms)
+		reader->newest_ms = reader->record.time_ms;
 	reader->record.source = reader->source_name;
 	reader->record.by_name = reader->by_name;
 	reader->ahead.words = fresh && reader->record.ip == WEIR_RECORD_IP_WORD;
@@ -173,6 +175,7 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 	if (chunk->positions != NULL && chunk->positions[0] <= reader->marked_position)
 		reader->marked_position = 0;
 	reader->chunk = *chunk;
+	reader->newest_ms = -1;
 	reader->at = reader->looked = reader->next_end = reader->next_line = reader->ends.count = 0;
 }
 

@@ -10,6 +10,7 @@
 #ifndef COLLECTOR_RECORD_READER_H
 #define COLLECTOR_RECORD_READER_H
 
+#include "collector/follow/clock_watch.h"
 #include "collector/format/format.h"
 #include "collector/input/lines.h"
 #include "collector/send/dead_letter.h"
@@ -72,6 +73,11 @@ struct record_reader {
 	uint64_t marked_position; /* position of the last mark: everything before it was sent */
 	uint64_t safe_position;   /* everything before it is acknowledged; 0: the source was told */
 	uint64_t safe_lines;      /* counts.lines at the last safe mark */
+	/* of the lines that are read for the first time */
+	int64_t newest_ms; /* the latest time in the chunk; -1: it has none */
+	struct clock_watch clock;
+	uint64_t
+		ends_seen; /* how often its source had been read to the end before its last chunk, and 1 more; 0: no chunk */
 };
 
 /** Whether the newest line is read for the first time. */

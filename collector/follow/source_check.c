@@ -122,6 +122,29 @@ static const char *format_name(const struct weir_config *config, size_t place)
 	return name != NULL ? name : "combined";
 }
 
+/* Local times that are read as another zone's. */
+static void tell_zone(const struct weir_check *check, struct inputs *inputs, size_t place, const char *path)
+{
+	struct format *format;
+	struct weir_text behind = {0}, advice = {0};
+	struct weir_error error;
+	int64_t behind_ms;
+	if (inputs_format(check->config, &inputs->fields, place, &format, &error) != WEIR_OK)
+		return;
+	if (clock_watch_file(format, path, &behind_ms)) {
+		clock_watch_words(&behind, behind_ms);
+		clock_watch_advice(&advice, format, behind_ms);
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, sources_check,
+			"the newest line of %s is %.*s the file's last change\nLines that are more than an hour behind as they are "
+			"written block nobody\n%.*s; then restart the collector (runbook: clock)",
+			path, (int)behind.length, behind.at, (int)advice.length, advice.at);
+	}
+	weir_text_deinit(&behind);
+	weir_text_deinit(&advice);
+	format_free(format);
+}
+
 static void check_lines(const struct weir_check *check, struct inputs *inputs, size_t place, const char *path, int fd,
                         const struct stat *about)
 {
@@ -134,6 +157,7 @@ static void check_lines(const struct weir_check *check, struct inputs *inputs, s
 	sample_file(format, fd, (size_t)about->st_size, &sample);
 	tell_unfit(check, path, format_name(check->config, place), &sample);
 	format_free(format);
+	tell_zone(check, inputs, place, path);
 }
 
 /* ---- the files ---- */

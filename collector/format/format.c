@@ -200,6 +200,16 @@ void format_set_reference(struct format *format, int64_t written_ms)
 		time_reader_set_reference(format->time, written_ms);
 }
 
+bool format_time_is_local(const struct format *format, int32_t *offset_s)
+{
+	for (const struct format *at = format; at != NULL; at = at->inner)
+		if (at->time != NULL && at->time->local) {
+			*offset_s = at->time->span.offset_s;
+			return true;
+		}
+	return false;
+}
+
 /* ---- what is the same in every format ---- */
 
 static struct weir_span without_blanks(struct weir_span text)

@@ -122,6 +122,13 @@ static inline enum format_reason format_parse(struct format *format, const char 
 /** Says when the lines that follow were written, at the latest, Unix ms: for times without a year. */
 void format_set_reference(struct format *format, int64_t written_ms);
 
+/**
+ * Whether the newest time that was read had no zone, so that the source's "time_zone" said which.
+ *
+ * @param offset_s  returned: how far local times were ahead of UTC by it
+ */
+bool format_time_is_local(const struct format *format, int32_t *offset_s);
+
 /** What would help to read lines like this one, which was the last and gave no record, in words; "": nothing is known. */
 void format_help(const struct format *format, enum format_reason reason, struct weir_span line,
                  char words[FORMAT_HELP_BYTES]);

@@ -137,6 +137,7 @@ static bool resolve(struct time_reader *reader, const struct time_written *writt
 		if (written->zone_name.length > 0 && !time_zone_named(reader->zone, written->zone_name, offset_s, &offset_s))
 			return false;
 	}
+	reader->local = !written->has_zone && written->zone_name.length == 0;
 	*ms = local_ms - offset_s * INT64_C(1000);
 	return true;
 }

@@ -60,6 +60,7 @@ struct time_reader {
 	int64_t reference_ms;   /* when the lines were written, at the latest: what says their year then; -1: not known */
 	int32_t reference_year; /* its year, from and to (exclusive) */
 	int64_t year_from_ms, year_to_ms;
+	bool local;          /* the newest time that was read whole names no zone: times of one log are alike */
 	bool failed;         /* the last text could not be read */
 	enum time_help help; /* for the last text that could not be read */
 	int64_t absent_ms;   /* the time of what has none, known from elsewhere; -1: it must have one */

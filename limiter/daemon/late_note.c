@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum { PARTS = 100, LOOK_PERIOD_MS = 1000, EVENTS_LEAST = 1000 };
@@ -46,12 +47,32 @@ void late_zone_words(struct weir_text *text, const struct late_zone *worst, bool
 		weir_text_puts(text, "a longer window has fewer of them, and a sliding_window can be given a \"lateness\"");
 }
 
+/* Words that are right for a backlog, too: who follows a log cannot tell here. */
+static void tell_over(struct late_note *note, const struct limiter_parts *parts, const struct weir_log *log)
+{
+	uint64_t over = limiter_sum(parts, offsetof(struct worker_stats, over));
+	if (over == 0)
+		return;
+	weir_log(
+		log, WEIR_LOG_INFO, "limiter",
+		"%llu block%s over as %s made: %s from lines that are older, and nobody is blocked by %s now. That is right "
+		"while a backlog or an old log is read. Of lines that are written now, it means that a \"time_zone\" is missing "
+		"or a clock is wrong (runbook: clock)",
+		(unsigned long long)over, over == 1 ? " was" : "s were", over == 1 ? "it was" : "they were",
+		over == 1 ? "it comes" : "they come", over == 1 ? "it" : "them");
+	note->over_is_said = true;
+}
+
 void late_note_watch(struct late_note *note, const struct limiter_parts *parts, const struct weir_log *log)
 {
 	int64_t now_ms = weir_monotonic_ms();
-	if (note->is_said || now_ms < note->look_ms)
+	if (now_ms < note->look_ms)
 		return;
 	note->look_ms = now_ms + LOOK_PERIOD_MS;
+	if (!note->over_is_said)
+		tell_over(note, parts, log);
+	if (note->is_said)
+		return;
 	uint64_t version = policy_registry_newest(parts->registry);
 	const struct weir_policy *policy = version > 0 ? policy_registry_policy(parts->registry, version) : NULL;
 	struct late_zone worst = {0};

@@ -14,6 +14,7 @@ enum {
 	VERDICTS,
 	LATE,
 	DECISIONS,
+	OVER,
 	EVENTS,
 	REPEATED_EVENTS,
 	SHARED_FRAMES,
@@ -51,6 +52,10 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
          "lateness judges them all the same."},
 	[DECISIONS] = {"weir_limiter_decisions_total", WEIR_COUNTER, "decisions", WEIR_LABELS({"zone", "the zone's name"}),
                    "Decisions published."},
+	[OVER] =
+		{"weir_limiter_decisions_over_total", WEIR_COUNTER, "decisions", WEIR_NO_LABELS,
+         "Blocks whose end had passed as they were published: nobody is blocked by them. That is right while a backlog or "
+         "an old log is read. If it grows later, a time_zone is missing, a clock is wrong, or lines come late."},
 	[EVENTS] = {"weir_limiter_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS, "Events judged."},
 	[REPEATED_EVENTS] =
 		{"weir_limiter_repeated_events_total", WEIR_COUNTER, "events", WEIR_NO_LABELS,
@@ -275,6 +280,7 @@ void limiter_metrics(const struct limiter_parts *parts, struct weir_text *page)
 {
 	if (policy_registry_newest(parts->registry) > 0)
 		zone_metrics(parts, page);
+	weir_metrics_counter(page, &metrics[OVER], SUM(parts, over));
 	weir_metrics_counter(page, &metrics[EVENTS], SUM(parts, events));
 	weir_metrics_counter(page, &metrics[REPEATED_EVENTS], SUM(parts, repeated));
 	weir_metrics_counter(page, &metrics[SHARED_FRAMES], SUM(parts, shared));

@@ -79,6 +79,9 @@ void output_result(struct output *output, uint32_t partition, const struct lane_
 		weir_text_clear(&output->text);
 		decision_json(&output->text, partition, decision);
 		send_decision(output, partition, decision->zone->zone, decision->key, decision->at_ms);
+		/* A frame that nobody sent, as in a run that reads to the end, is of no time. */
+		bool is_block = decision->kind == BUCKET_BLOCKS;
+		weir_counter_add(&stats_of(output)->over, is_block && result->at_ms > 0 && decision->until_ms <= result->at_ms);
 	}
 	if (result->change != NULL)
 		send_change(output, partition, result);

@@ -102,6 +102,7 @@ uint32_t worker_lanes(const struct worker *worker, struct lane **lanes);
 struct worker_stats {
 	struct weir_counter frames, events, repeated, malformed, decisions, checkpoints;
 	struct weir_counter overrides[OVERRIDE_KIND_COUNT]; /* operators' commands carried out */
+	struct weir_counter over;                           /* decisions that were over as they were made */
 	struct weir_counter reminders;                      /* operators' blocks published again */
 	struct weir_counter ahead;                          /* messages of senders whose clock is ahead of the log's */
 	struct weir_counter shared;                         /* frames of sources that two collectors send as */

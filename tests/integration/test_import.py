@@ -419,6 +419,21 @@ bantime.maxtime = soon
     assert '"block_for": ["10m", "20m",' in text, text
 
 
+def test_fail2ban_says_which_zone_its_times_have(place):
+    def jail(zone):
+        place.write("f2b/jail.local", "[DEFAULT]\nlogpath = /var/log/a.log\nfailregex = ^no <ADDR>$\n"
+                    f"[who]\nenabled = true\n{zone}\n")
+        return place.path("f2b")
+    _, said = imported(place, "fail2ban", jail("logtimezone = UTC-0500"))
+    assert "differs: logtimezone = UTC-0500: its times are read as UTC" in said and "--time-zone" in said, said
+    _, said = imported(place, "fail2ban", jail("logtimezone = UTC-0500"), "--time-zone", "-05:00", code=0)
+    assert "1 whole" in said, said
+    _, said = imported(place, "fail2ban", jail("logtimezone = UTC"), code=0)
+    assert "1 whole" in said and "logtimezone" not in said, said
+    _, said = imported(place, "fail2ban", jail(""), code=0)
+    assert "note: Times without a zone are UTC here; fail2ban takes the machine's own zone: --time-zone NAME" in said, said
+
+
 def test_only_regular_files_are_read(place):
     """A pipe would be waited for without end."""
     os.makedirs(place.path("rules"))
@@ -444,7 +459,7 @@ def test_names_are_told_apart(place):
 
 def test_fail2ban_whole(place):
     place.write("f2b/jail.local", "[a]\nenabled = true\nlogpath = /var/log/a.log\nfailregex = ^no <ADDR>$\n")
-    _, said = imported(place, "fail2ban", place.path("f2b"), code=0)
+    _, said = imported(place, "fail2ban", "--time-zone", "Europe/Berlin", place.path("f2b"), code=0)
     assert said == "1 from fail2ban: 1 whole, 0 in part, 0 not at all\n", said
 
 

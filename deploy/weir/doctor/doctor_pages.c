@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CONNECT_MS = 2000, ANSWER_MS = 4000, BODY_BYTES = 4 << 20, SHOWN_BYTES = 400, MEMBERS_MS = 4000 };
@@ -52,6 +53,32 @@ static bool is_archivers(const struct asking *asking)
 	}
 	weir_text_deinit(&answer.body);
 	return is;
+}
+
+/* Sources whose times are not those of the clock: its page of metrics says by how much. */
+static void tell_clocks(const struct asking *asking)
+{
+	static const char metric[] = "\nweir_source_behind_clock_seconds{source=\"";
+	struct weir_http_answer answer;
+	struct weir_error error;
+	if (ask(asking, "/metrics", &answer, &error) == WEIR_OK && answer.code == 200 && answer.body.length > 0) {
+		weir_text_append(&answer.body, "", 1);
+		for (const char *at = answer.body.at; (at = strstr(at, metric)) != NULL;) {
+			at += sizeof metric - 1;
+			const char *name_end = strstr(at, "\"} ");
+			double seconds = name_end != NULL ? strtod(name_end + 3, NULL) : 0;
+			if (seconds == 0)
+				continue;
+			weir_findings_add(
+				asking->check->findings, seconds > 3600 ? WEIR_SEVERITY_PAGE : WEIR_SEVERITY_TICKET, "pages",
+				"the times of source %.*s are %.0f min %s the clock as its lines are written\n%s\nsay the log's "
+				"\"time_zone\" in the source's \"format\", or correct the clock; its log says which (runbook: clock)",
+				(int)(name_end - at), at, (seconds < 0 ? -seconds : seconds) / 60, seconds < 0 ? "ahead of" : "behind",
+				seconds > 3600 ? "Nobody is blocked by them: what is older than an hour is history"
+							   : "They count at a wrong time");
+		}
+	}
+	weir_text_deinit(&answer.body);
 }
 
 static void tell(const struct asking *asking, const struct weir_http_answer *answer)
@@ -132,10 +159,12 @@ void doctor_check_pages(struct doctor *doctor, const struct weir_check *check)
 	         tls->certificate != NULL ? "https" : "http", host, port);
 	if (weir_http_client_new(&options, &asking.client, &error) != WEIR_OK)
 		return;
-	if (ask(&asking, "/readyz", &answer, &error) == WEIR_OK)
+	if (ask(&asking, "/readyz", &answer, &error) == WEIR_OK) {
 		tell(&asking, &answer);
-	else
+		tell_clocks(&asking);
+	} else {
 		tell_silence(&asking, doctor, host, error.text);
+	}
 	weir_text_deinit(&answer.body);
 	weir_http_client_free(asking.client);
 }

@@ -258,6 +258,19 @@ static void read_exempt(struct reader *reader, struct jail *jail)
 		plan_loss(reader->plan, reader->item, "ignorecommand is left out: %.80s", command);
 }
 
+/* Lines hours away from the clock block nobody. */
+static void read_zone(struct reader *reader, const char *zone)
+{
+	const char *given = reader->options->time_zone;
+	if (given != NULL)
+		plan_explain(reader->plan, reader->item, "logtimezone = %.30s: --time-zone %.60s stands for it", zone, given);
+	else if (strcasecmp(zone, "UTC") != 0 && strcasecmp(zone, "GMT") != 0 && strcasecmp(zone, "Z") != 0)
+		plan_loss(reader->plan, reader->item,
+		          "logtimezone = %.30s: its times are read as UTC, which blocks nobody or too long; give the zone with "
+		          "--time-zone",
+		          zone);
+}
+
 /* Options that say how fail2ban works, not whom it blocks: actions are gateways' affair here. */
 static void read_rest(struct reader *reader)
 {
@@ -267,7 +280,7 @@ static void read_rest(struct reader *reader)
 	    strcasecmp(encoding, "ascii") != 0)
 		plan_explain(reader->plan, reader->item, "logencoding = %.30s: weir matches bytes", encoding);
 	if (zone != NULL)
-		plan_explain(reader->plan, reader->item, "logtimezone = %.30s: give it with --time-zone", zone);
+		read_zone(reader, zone);
 	const char *dns = own(reader, "usedns");
 	if (dns != NULL && strcasecmp(dns, "no") != 0)
 		plan_remark(reader->plan,

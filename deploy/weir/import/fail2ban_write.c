@@ -561,8 +561,10 @@ static void write_zones(struct writer *writer)
 void fail2ban_write(struct plan *plan, const struct import_options *options, struct jail *jails, size_t count)
 {
 	struct writer writer = {.plan = plan, .options = options, .jails = jails, .count = count};
-	if (options->time_zone == NULL)
-		plan_remark(plan, "Times without a zone are UTC here; fail2ban takes the machine's own zone: --time-zone NAME");
+	if (options->time_zone == NULL) {
+		plan->warning = "Times without a zone are UTC here; fail2ban takes the machine's own zone: --time-zone NAME";
+		plan_remark(plan, "%s", plan->warning);
+	}
 	plan_remark(plan,
 	            "A log's times must have a form that weir knows by its shape, or a datepattern: others are not read");
 	find_places(&writer);

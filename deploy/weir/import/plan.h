@@ -59,6 +59,7 @@ struct plan {
 	size_t source_count;
 	char **remarks;
 	size_t remark_count;
+	const char *warning; /* of the remarks, the one that the summary has too; NULL: none */
 	size_t zone_count, zone_bytes;
 	struct plan_name *names;
 	size_t name_count;

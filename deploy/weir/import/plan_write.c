@@ -203,6 +203,11 @@ void plan_write_summary(const struct plan *plan, struct weir_text *out)
 		weir_text_puts(out, ")\n");
 		put_notes(out, item, "  ");
 	}
+	if (plan->warning != NULL) {
+		weir_text_puts(out, "note: ");
+		put_line(out, plan->warning);
+		weir_text_puts(out, "\n");
+	}
 	weir_text_printf(out, "%zu from %s: %u whole, %u in part, %u not at all", plan->item_count, plan->origin,
 	                 counts.of[PLAN_WHOLE], counts.of[PLAN_PART], counts.of[PLAN_NONE]);
 	if (plan->not_enabled > 0)

@@ -236,6 +236,40 @@ static void warn_no_ip(struct sampling *sampling, size_t place)
 	warn_source(sampling->report, place, &words);
 }
 
+/* Local times that are read as another zone's: the file was written last when its newest line was, but for hours. */
+static enum weir_status warn_zone(struct sampling *sampling, size_t place, const char *path, bool *told,
+                                  struct weir_error *error)
+{
+	struct format *format;
+	struct weir_text words = {0};
+	int64_t behind_ms;
+	enum weir_status status = inputs_format(sampling->report->config, &sampling->inputs->fields, place, &format, error);
+	if (status != WEIR_OK)
+		return status;
+	if (clock_watch_file(format, path, &behind_ms)) {
+		weir_text_printf(&words, "the newest line of %s is ", path);
+		clock_watch_words(&words, behind_ms);
+		weir_text_puts(&words, " the file's last change. ");
+		clock_watch_advice(&words, format, behind_ms);
+		warn_source(sampling->report, place, &words);
+		*told = true;
+	}
+	format_free(format);
+	return WEIR_OK;
+}
+
+/* Of one file: the others are most likely like it. */
+static enum weir_status warn_zones_of_times(struct sampling *sampling, size_t place, struct weir_error *error)
+{
+	const struct validate_source *source = &sampling->report->sources[place];
+	enum weir_status status = WEIR_OK;
+	bool told = false;
+	for (size_t i = 0; i < source->file_count && i < VALIDATE_SAMPLE_FILES && !told && status == WEIR_OK; i++)
+		if (source->files[i].sampled)
+			status = warn_zone(sampling, place, source->files[i].path, &told, error);
+	return status;
+}
+
 static enum weir_status inspect_source(struct sampling *sampling, size_t place, struct weir_error *error)
 {
 	struct validate_report *report = sampling->report;
@@ -262,6 +296,7 @@ static enum weir_status inspect_source(struct sampling *sampling, size_t place, 
 		warn_malformed(sampling, place);
 		warn_words(sampling, place);
 		warn_no_ip(sampling, place);
+		status = warn_zones_of_times(sampling, place, error);
 	}
 	return status;
 }
