@@ -37,8 +37,9 @@ void weir_check_bus(const struct weir_check *check, const char *client, bool goo
  * its clock against this machine's.
  *
  * @param store  returned, the caller closes; NULL: it cannot be read, which is among the findings
+ * @return whether it answers, be it with a refusal: if not, a daemon that starts waits for it
  */
-void weir_check_store(const struct weir_check *check, bool limiter, bool archiver, struct weir_store **store);
+bool weir_check_store(const struct weir_check *check, bool limiter, bool archiver, struct weir_store **store);
 
 /** Whether the store takes what these roles write. */
 void weir_check_writes(const struct weir_check *check, struct weir_store *store, bool limiter, bool archiver);

@@ -55,8 +55,9 @@ static void add_unreadable(const struct weir_check *check, enum weir_status stat
 	else
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, store_check,
-			"%s\nLimiters judge on in memory, and pause at half of the topics' retention; no partition can "
-			"move\nstart the store; its own log says why it ended (runbook: store-away)",
+			"%s\nA limiter judges on in memory what it has, and pauses at half of the topics' retention. No partition can "
+			"move, and one that starts waits for the store and judges nothing\nstart the store, and restart no limiter "
+			"before; the store's own log says why it ended (runbook: store-away)",
 			words);
 }
 
@@ -114,7 +115,7 @@ static void check_clock(const struct weir_check *check, struct weir_store *store
 		weir_findings_good(check->findings, "clocks: this machine and the store agree");
 }
 
-void weir_check_store(const struct weir_check *check, bool limiter, bool archiver, struct weir_store **store)
+bool weir_check_store(const struct weir_check *check, bool limiter, bool archiver, struct weir_store **store)
 {
 	struct weir_text missing = {0};
 	struct weir_error error;
@@ -130,9 +131,10 @@ void weir_check_store(const struct weir_check *check, bool limiter, bool archive
 		                  (int)missing.length, missing.at, check->config_words);
 	weir_text_deinit(&missing);
 	if (*store == NULL)
-		return;
+		return status != WEIR_IO;
 	weir_check_writes(check, *store, limiter, archiver);
 	if (weir_findings_count(check->findings, WEIR_SEVERITY_NOTE) == before)
 		weir_findings_good(check->findings, "store: it answers, and takes what is written");
 	check_clock(check, *store);
+	return true;
 }

@@ -259,8 +259,17 @@ def servers_that_are_away_or_refuse(place, at):
         doctor.finds("ticket", "clock", f"clock is 3[56]\\d\\d s {words} that of the store")
     one.mariadb_root.query("SET GLOBAL init_connect = ''")
     one.part("stop", "mariadb")
-    doctor.finds("page", "store-away", "weir@127.0.0.1")
+    found = doctor.finds("page", "store-away", "weir@127.0.0.1")
+    assert "one that starts waits for the store and judges nothing" in found["means"], found
+    # A limiter that is restarted now runs and waits; nobody is told to start it.
+    assert at.limiter.stop() == DONE
+    at.limiter.start().until(lambda: "the store has not answered yet" in (at.limiter.page("/readyz") or ("", ""))[1], "waits")
+    code, report = doctor.ask()
+    (found,) = [finding for finding in report["findings"] if finding["check"] == "members"]
+    assert code == WRONG and "no limiter is at work" in found["what"] and "waits for it" in found["means"], report
+    assert not any("no limiter is running" in finding["what"] for finding in report["findings"]), report
     one.part("start", "mariadb")
+    at.limiter.until_ready()
     doctor.is_fine()
     one.part("pause", "kafka")
     doctor.finds("page", "broker-away", f"no broker of {one.brokers} answers")

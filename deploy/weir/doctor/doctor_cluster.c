@@ -30,7 +30,7 @@ void doctor_check_store(struct doctor *doctor, const struct weir_check *check)
 		                   "store: none is named, as a collector needs none: checkpoints were not asked");
 		return;
 	}
-	weir_check_store(check, true, doctor->config->archiver.enabled, &store);
+	doctor->store_silent = !weir_check_store(check, true, doctor->config->archiver.enabled, &store);
 	doctor->store_writable = store != NULL && weir_findings_count(check->findings, WEIR_SEVERITY_PAGE) == 0;
 	doctor->store = store;
 }
@@ -85,7 +85,15 @@ static bool check_members(struct doctor *doctor, const struct weir_check *check,
 		                  error.text, role);
 		return true;
 	}
-	if (members.count == 0)
+	if (members.count == 0 && doctor->store_silent)
+		weir_findings_add(
+			check->findings, severity, "members",
+			"no %s is at work: consumer group %s.%s has no member\nNothing is judged, and nobody is newly "
+			"blocked: a %s that starts while the store is away waits for it, outside of the group\nstart the "
+			"store; those that wait go on by themselves. If none waits, systemctl start weir-%s (runbook: "
+			"store-away)",
+			role, doctor->config->bus.prefix, role, role, role);
+	else if (members.count == 0)
 		weir_findings_add(check->findings, severity, "members",
 		                  "no %s is running: consumer group %s.%s has no member\n%s\nsystemctl start weir-%s, on the "
 		                  "machines where it should run; its log says why it ended (runbook: process-down)",

@@ -28,6 +28,7 @@ struct doctor {
 	struct weir_bus *bus;
 	struct weir_store *store;
 	bool store_writable;
+	bool store_silent; /* it does not answer: a limiter that starts waits for it */
 };
 
 /** One subject: appends to check->findings. @thread its own */
