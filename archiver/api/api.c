@@ -126,6 +126,20 @@ void api_troubles(struct api *api, struct weir_json_writer *json)
 	weir_text_deinit(&lines);
 }
 
+int64_t api_kept_from(const struct api *api, enum weir_archive_table table, int64_t grain_ms)
+{
+	int64_t keep_ms = api->options.config->archiver.keep_ms[table];
+	return keep_ms > 0 ? weir_begin_of(weir_wall_ms() - keep_ms + grain_ms - 1, grain_ms) : API_ALL_KEPT;
+}
+
+void api_write_kept_from(struct weir_json_writer *json, int64_t kept_from_ms)
+{
+	if (kept_from_ms == API_ALL_KEPT)
+		weir_json_write_null(json, "kept_from_ms");
+	else
+		weir_json_write_int(json, "kept_from_ms", kept_from_ms);
+}
+
 const char *api_store_name(const struct api *api)
 {
 	return api->options.config->store.type == WEIR_STORE_MYSQL ? "mysql" : "sqlite";

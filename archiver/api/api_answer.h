@@ -15,6 +15,8 @@
 
 struct api;
 
+#define API_ALL_KEPT INT64_MIN
+
 /* One request, on a worker. */
 struct api_call {
 	struct api *api;
@@ -49,6 +51,14 @@ bool api_hashes_keys(const struct api *api);
 void api_figures(struct api *api, struct weir_json_writer *json);
 /** Writes the member "troubles", likewise. */
 void api_troubles(struct api *api, struct weir_json_writer *json);
+/**
+ * From when on a table has all its rows, as archiver.keep_* says: the first hour or day that is younger than that, as a
+ * whole. What is before may be deleted. API_ALL_KEPT: nothing is.
+ */
+int64_t api_kept_from(const struct api *api, enum weir_archive_table table, int64_t grain_ms);
+/** Writes it as the member "kept_from_ms". */
+void api_write_kept_from(struct weir_json_writer *json, int64_t kept_from_ms);
+
 /** The kind of store, whether it answers or not. */
 const char *api_store_name(const struct api *api);
 

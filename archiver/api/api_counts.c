@@ -107,6 +107,15 @@ static enum weir_status read_counts(const struct api_call *call, struct counts *
 	return api_sql_run(&sql, call->store, take_count, counts, error);
 }
 
+static int64_t kept_from(const struct api_call *call)
+{
+	bool daily = call->parameters.grain == API_DAILY;
+	enum weir_archive_table table = !given(call, API_KEY) ? WEIR_ARCHIVE_TOTALS
+	                                : daily               ? WEIR_ARCHIVE_DAILY
+	                                                      : WEIR_ARCHIVE_HOURLY;
+	return api_kept_from(call->api, table, daily ? WEIR_DAY_MS : WEIR_HOUR_MS);
+}
+
 static void begin_object(const struct api_call *call, struct weir_json_writer *json)
 {
 	const struct api_parameters *asked = &call->parameters;
@@ -119,6 +128,7 @@ static void begin_object(const struct api_call *call, struct weir_json_writer *j
 	weir_json_write_words(json, "grain", api_grain_name(asked->grain));
 	weir_json_write_int(json, "from_ms", asked->from_ms);
 	weir_json_write_int(json, "to_ms", asked->to_ms);
+	api_write_kept_from(json, kept_from(call));
 	weir_json_write_array(json, "counts");
 }
 

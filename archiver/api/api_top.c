@@ -20,6 +20,22 @@ enum { DAYS_MAX = 366, PART_ROWS = 10000, FIRST_ROWS = 8000 };
 /* Columns: bucket, passed, blocked, late, total. */
 enum { COLUMN_BUCKET, COLUMN_PASSED, COLUMN_BLOCKED, COLUMN_LATE, COLUMN_TOTAL };
 
+/*
+ * Rounds outwards to whole days at an end where the hours of a part of a day are deleted: their sum would lack them, and
+ * the day's own row has them all.
+ */
+static void round_where_hours_are_gone(struct api_call *call)
+{
+	struct api_parameters *asked = &call->parameters;
+	int64_t hours_from_ms = api_kept_from(call->api, WEIR_ARCHIVE_HOURLY, WEIR_HOUR_MS);
+	if (asked->from_ms != weir_day_of(asked->from_ms) && asked->from_ms < hours_from_ms)
+		asked->from_ms = weir_day_of(asked->from_ms);
+	int64_t last_day_ms = weir_day_of(asked->to_ms);
+	int64_t part_from_ms = last_day_ms > asked->from_ms ? last_day_ms : asked->from_ms;
+	if (asked->to_ms != last_day_ms && part_from_ms < hours_from_ms)
+		asked->to_ms = last_day_ms + WEIR_DAY_MS;
+}
+
 static bool settle_range(struct api_call *call)
 {
 	struct api_parameters *asked = &call->parameters;
@@ -40,8 +56,10 @@ static bool settle_range(struct api_call *call)
 		return api_fault_set(&call->fault, 400, "from", "expected a time before \"to\"");
 	asked->from_ms = weir_begin_of(asked->from_ms, grain_ms);
 	asked->to_ms = weir_begin_of(asked->to_ms + grain_ms - 1, grain_ms);
-	return asked->to_ms - asked->from_ms <= DAYS_MAX * (int64_t)WEIR_DAY_MS ||
-	       api_fault_set(&call->fault, 400, "from", "expected at most %d days before \"to\"", DAYS_MAX);
+	if (asked->to_ms - asked->from_ms > DAYS_MAX * (int64_t)WEIR_DAY_MS)
+		return api_fault_set(&call->fault, 400, "from", "expected at most %d days before \"to\"", DAYS_MAX);
+	round_where_hours_are_gone(call);
+	return true;
 }
 
 static const char *sorted_by(const struct api_view *view)
@@ -185,6 +203,7 @@ bool api_top_answer(struct api_call *call)
 	weir_json_write_words(&json, "by", api_by_name(asked->by));
 	weir_json_write_int(&json, "from_ms", asked->from_ms);
 	weir_json_write_int(&json, "to_ms", asked->to_ms);
+	api_write_kept_from(&json, api_kept_from(call->api, WEIR_ARCHIVE_DAILY, WEIR_DAY_MS));
 	weir_json_write_array(&json, "top");
 	if (!api_listing_page(call, &view, &json, NULL))
 		return false;

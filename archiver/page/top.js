@@ -43,8 +43,9 @@ function bar(row, by, most) {
 
 export function draw(data, parameters, { go, report }) {
   if (data === null) return [empty("There are no zones yet.", "Top talkers are listed per zone: give weir a policy first.")];
-  const { asked, status, zone, by, top, from_ms, to_ms } = data;
-  const about = h("p", { class: "soft" }, "From ", named_time(from_ms), " to ", named_time(to_ms), ".");
+  const { asked, status, zone, by, top, from_ms, to_ms, kept_from_ms } = data;
+  const lacks = kept_from_ms !== null && kept_from_ms > from_ms ? [" Days before ", named_time(kept_from_ms), " may be deleted."] : [];
+  const about = h("p", { class: "soft" }, "From ", named_time(from_ms), " to ", named_time(to_ms), ".", ...lacks);
   if (top.length === 0)
     return [about, empty(`No requests in ${zone}.`, "Choose a longer range, an earlier day or another zone above.")];
   const rows = top.filter((row) => row.key.includes(parameters.part));

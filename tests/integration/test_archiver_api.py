@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the archiver's API answers, on SQLite and on MariaDB: against a recount of the rows, and its own description."""
 
+import contextlib
 import csv
 import io
 import json
 import os
 import re
+import sqlite3
 import sys
 import time
 
@@ -14,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 # pylint: disable=wrong-import-position
 from support import cases, cluster
-from support.archiver_api import CONTRACT, OnMariadb, served
+from support.archiver_api import CONTRACT, OnMariadb, on_sqlite, served
 from support.archiver_rows import DAY_MS, DAYS, FIRST_MS, HOUR_MS, NAMES, ODD_KEYS, Rows, policies, shown
 from support.place import until
 
@@ -145,6 +147,45 @@ def test_top(_):
         lines = table(api, "top", zone="site", grain="hour", from_=crowded - 3 * HOUR_MS, to=first - 3 * HOUR_MS)[1]
         assert lines == texts(ROWS.top(1, crowded - 3 * HOUR_MS, first - 3 * HOUR_MS, "total")) and len(lines) > 9000
     assert len(table(APIS[0], "top", zone="site", day=crowded, limit=9000)[1]) == 9000
+
+
+def test_what_is_deleted_is_no_part_of_a_sum(place):
+    """Answers say from when on all is kept; a part of a day whose hours are gone is counted as the day."""
+    day = FIRST_MS + 20 * DAY_MS
+    kept = {"hourly": day + 10 * HOUR_MS, "daily": day - DAY_MS, "totals": day + 3 * HOUR_MS}
+    now_ms = int(time.time() * 1000)
+    api = on_sqlite(place, **{f"keep_{table}": f"{(now_ms - from_ms + HOUR_MS // 2) // 1000}s" for table, from_ms in kept.items()})
+    for name, rows in ROWS.tables().items():
+        api.insert(name, rows)
+    with contextlib.closing(sqlite3.connect(api.database)) as database, database:
+        database.execute("DELETE FROM count_hourly WHERE hour_ms < ?", (kept["hourly"],))
+        database.execute("DELETE FROM count_daily WHERE day_ms < ?", (kept["daily"],))
+        database.execute("DELETE FROM zone_hourly WHERE hour_ms < ?", (kept["totals"],))
+
+    def top(first, last):
+        said = api.get("top", zone="login", limit=1000, grain="hour", from_=day + first * HOUR_MS, to=day + last * HOUR_MS)
+        assert said["kept_from_ms"] == kept["daily"]
+        whole = max(said["from_ms"], kept["daily"])
+        assert [list(one.values()) for one in said["top"]] == \
+            [[shown(key), *row] for key, *row in ROWS.top(2, whole, said["to_ms"], "total")], (first, last)
+        return (said["from_ms"] - day) // HOUR_MS, (said["to_ms"] - day) // HOUR_MS
+
+    for first, last, wanted in ((10, 13, (10, 13)), (9, 13, (0, 24)), (5, 9, (0, 24)), (0, 13, (0, 24)), (12, 30, (12, 30)),
+                                (5, 30, (0, 30)), (-20, 13, (-24, 24)), (-24, 24, (-24, 24)), (-60, 13, (-72, 24)),
+                                (-20, -10, (-24, 0))):
+        assert top(first, last) == wanted, (first, last)
+    first, last = day - 5 * DAY_MS, day + DAY_MS
+    for asked, span_ms, kept_ms in (({"key": "192.0.2.1"}, HOUR_MS, kept["hourly"]),
+                                    ({"key": "192.0.2.1", "grain": "day"}, DAY_MS, kept["daily"]),
+                                    ({}, HOUR_MS, kept["totals"]), ({"grain": "day"}, DAY_MS, day + DAY_MS)):
+        said = api.get("counts", zone="site", from_=first, to=last + DAY_MS, **asked)
+        assert said["kept_from_ms"] == kept_ms, (asked, said)
+        key = asked["key"].encode() if "key" in asked else None
+        assert [list(one.values()) for one in said["counts"] if one["at_ms"] >= kept_ms] == \
+            ROWS.counts(1, key, span_ms, kept_ms, last + DAY_MS)
+    assert APIS[0].get("top", zone="site")["kept_from_ms"] is None
+    assert APIS[0].get("counts", zone="site")["kept_from_ms"] is None
+    api.end()
 
 
 def pages(api, **parameters):
