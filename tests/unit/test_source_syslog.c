@@ -299,6 +299,7 @@ static void connections_are_bounded(void **state)
 	int second = connect_to(&scene, SOCK_STREAM);
 	await_end(&scene, second);
 	assert_non_null(strstr(status_of(&scene).problem, "refused"));
+	assert_int_equal(status_of(&scene).own[SYSLOG_REFUSED], 1);
 	say(first, "<34>1 2024-01-01T00:00:00Z h a - - - two\n");
 	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - two\n");
 	close(first);

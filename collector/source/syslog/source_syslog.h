@@ -19,7 +19,7 @@ enum {
 	SYSLOG_RECEIVED,  /* received from the network */
 	SYSLOG_DROPPED,   /* dropped by the kernel, which had no room */
 	SYSLOG_MALFORMED, /* received, but with an unreadable header, truncated or too long */
-	SYSLOG_REFUSED,   /* datagrams and connections of senders that "from" does not name */
+	SYSLOG_REFUSED, /* datagrams and connections of senders that "from" does not name, and connections that had no room */
 
 };
 

@@ -208,10 +208,12 @@ static void take_connection(struct syslog_tcp *tcp, struct syslog_source *source
 	else
 		syslog_source_problem(source, true, "%zu connections are open: %s", tcp->most,
 		                      room ? "the one silent longest was closed" : "further ones are refused");
-	if (room)
+	if (room) {
 		add_connection(tcp, fd, &address, monotonic_ms);
-	else
-		close(fd);
+		return;
+	}
+	source->refused++;
+	close(fd);
 }
 
 static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
