@@ -321,6 +321,7 @@ static void test_what_there_was_is_copied_once(void **state)
 	assert_true(page_has(scene, "decisions_total{" GATEWAY ",result=\"malformed\"} 1\n"));
 	assert_true(page_has(scene, "weir_subscribe_entries{" GATEWAY "} 1\n"));
 	assert_true(page_has(scene, "weir_subscribe_lag_messages{" GATEWAY "} 0\n"));
+	assert_true(page_has(scene, "weir_subscribe_delay_seconds_count{" GATEWAY "} 0\n")); /* it was decided before */
 }
 
 static void test_changes_reach_the_target(void **state)
@@ -359,6 +360,8 @@ static void test_a_target_that_was_away_gets_a_copy(void **state)
 	AWAIT(is_ready(scene));
 	assert_true(is_blocked(scene, "b"));
 	assert_false(is_blocked(scene, "a"));
+	/* And how long each of them took is counted, as of one that was applied. */
+	AWAIT(page_has(scene, "weir_subscribe_delay_seconds_count{" GATEWAY "} 3\n"));
 }
 
 static void test_a_list_that_was_emptied_is_written_again(void **state)

@@ -39,6 +39,8 @@ struct subscriber {
 
 	/* the loop's own */
 	bool copy_wanted;
+	int64_t *left_ms; /* the times of decisions that the next copy will hold */
+	uint32_t left_count, left_room;
 	bool overflowed; /* more changed than the list of changes is let grow to: a copy instead */
 	int64_t retry_at_ms, retry_wait_ms, in_place_since_ms, apply_at_ms, check_at_ms; /* monotonic */
 	int64_t paid_until_ms; /* monotonic: the changes so far would have come until then, one in each interval */

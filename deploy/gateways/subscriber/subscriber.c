@@ -53,6 +53,7 @@ void subscriber_free(struct subscriber *subscriber)
 	feed_close(atomic_load(&subscriber->feed));
 	block_table_free(subscriber->table);
 	pthread_mutex_destroy(&subscriber->reason_lock);
+	free(subscriber->left_ms);
 	free(subscriber);
 }
 
@@ -109,16 +110,34 @@ static void fail(struct subscriber *subscriber, int64_t now_ms, const struct wei
 		subscriber->retry_wait_ms = RETRY_MOST_MS;
 }
 
-/* How long decisions took from their own time to the target. */
-static void observe_delays(struct subscriber *subscriber)
+/* Notes the changes that a whole copy will hold, and settles them: how long they took is known once it is there. */
+static void leave_to_copy(struct subscriber *subscriber)
 {
 	uint32_t count;
 	struct block_entry *const *changes = block_table_changes(subscriber->table, &count);
+	for (uint32_t i = 0; i < count && subscriber->left_count < CHANGES_MOST; i++) {
+		if (changes[i]->state != BLOCK_LIVE && changes[i]->state != BLOCK_LIFTED)
+			continue;
+		if (subscriber->left_count == subscriber->left_room) {
+			subscriber->left_room = subscriber->left_room > 0 ? 2 * subscriber->left_room : BATCH;
+			subscriber->left_ms = weir_realloc(subscriber->left_ms, subscriber->left_room, sizeof *subscriber->left_ms);
+		}
+		subscriber->left_ms[subscriber->left_count++] = changes[i]->at_ms;
+	}
+	block_table_settle(subscriber->table);
+}
+
+/* How long decisions took from their own time to the target: all that it has by now. */
+static void observe_delays(struct subscriber *subscriber)
+{
+	leave_to_copy(subscriber);
 	int64_t now_ms = weir_wall_ms();
-	for (uint32_t i = 0; i < count; i++)
-		if (changes[i]->state == BLOCK_LIVE || changes[i]->state == BLOCK_LIFTED)
-			weir_histogram_observe(&subscriber->delay, &weir_delay_scale,
-			                       now_ms > changes[i]->at_ms ? (double)(now_ms - changes[i]->at_ms) / 1000.0 : 0);
+	for (uint32_t i = 0; i < subscriber->left_count; i++) {
+		int64_t at_ms = subscriber->left_ms[i];
+		weir_histogram_observe(&subscriber->delay, &weir_delay_scale,
+		                       now_ms > at_ms ? (double)(now_ms - at_ms) / 1000.0 : 0);
+	}
+	subscriber->left_count = 0;
 }
 
 /*
@@ -160,8 +179,7 @@ static enum weir_status copy(struct subscriber *subscriber, struct weir_error *e
 		return status;
 	}
 	weir_counter_add(&subscriber->copies, 1);
-	if (!anew)
-		observe_delays(subscriber);
+	observe_delays(subscriber);
 	settle(subscriber, started_ms);
 	subscriber->copy_wanted = false;
 	subscriber->check_at_ms = now_ms + target->ops->check_after_ms;
@@ -185,6 +203,7 @@ static enum weir_status apply(struct subscriber *subscriber, struct weir_error *
 		observe_delays(subscriber);
 	else
 		fail(subscriber, weir_monotonic_ms(), error);
+	leave_to_copy(subscriber);
 	settle(subscriber, started_ms);
 	return status;
 }
@@ -218,15 +237,14 @@ static enum weir_status serve_target(struct subscriber *subscriber, struct weir_
 	uint32_t changed = change_count(subscriber);
 	bool copies_only = subscriber->options.target->ops->copies_only;
 	if (subscriber->copy_wanted) {
-		/* A copy will hold them. */
-		block_table_settle(subscriber->table);
+		leave_to_copy(subscriber);
 		if (now_ms >= subscriber->retry_at_ms)
 			status = copy(subscriber, error);
 	} else if ((changed > 0 || subscriber->overflowed) &&
 	           (now_ms >= subscriber->apply_at_ms || (changed >= CHANGES_MANY && !copies_only))) {
 		status = apply(subscriber, error);
 	} else if (changed >= CHANGES_MOST) {
-		block_table_settle(subscriber->table);
+		leave_to_copy(subscriber);
 		subscriber->overflowed = true;
 	}
 	log_left_out(subscriber, now_ms);
@@ -467,11 +485,12 @@ static enum weir_status turn(struct subscriber *subscriber, struct weir_message 
 	if (status != WEIR_OK)
 		return status;
 	subscriber->expire_at_ms = block_table_expire(subscriber->table, weir_wall_ms());
+	bool was_caught_up = atomic_load(&subscriber->caught_up);
 	note_catch_up(subscriber);
-	if (!atomic_load(&subscriber->caught_up)) {
+	if (!was_caught_up) /* what there was already says nothing of how long anything takes */
 		block_table_settle(subscriber->table);
+	if (!atomic_load(&subscriber->caught_up))
 		return WEIR_OK;
-	}
 	if (subscriber->options.once)
 		return copy_once(subscriber, error);
 	return serve_target(subscriber, error);
