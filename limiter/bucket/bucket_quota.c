@@ -57,11 +57,11 @@ static struct bucket_quota of_limit(const struct weir_limit_view *limit, int64_t
 	                             .reset_after_ms = ops->passes(limit, t, limit->shape->capacity) - t};
 }
 
-/* Nothing is left before a penalty, or an operator's block, is over. */
-static void hold_up(struct bucket_quota *quota, int64_t held_ms)
+/* Nothing is left before a penalty, or an operator's block, is over; of a block without end that is never. */
+static void hold_up(struct bucket_quota *quota, int64_t held_ms, int64_t barred_until_ms)
 {
 	quota->remaining = 0;
-	quota->reset_after_ms = later(quota->reset_after_ms, held_ms);
+	quota->reset_after_ms = barred_until_ms >= WEIR_TIME_END_MS ? -1 : later(quota->reset_after_ms, held_ms);
 }
 
 struct bucket_quota bucket_quota(const struct bucket_view *view, const struct weir_zone *zone, int64_t t, int64_t c,
@@ -76,7 +76,7 @@ struct bucket_quota bucket_quota(const struct bucket_view *view, const struct we
 	int64_t held_ms = blocked ? later(penalty_until(view, zone), barred_until_ms) - t : 0;
 	if (held_ms <= 0)
 		return quota;
-	hold_up(&quota, held_ms);
+	hold_up(&quota, held_ms, barred_until_ms);
 	if (barred_until_ms >= WEIR_TIME_END_MS)
 		quota.retry_after_ms = -1; /* without end */
 	else if (quota.retry_after_ms >= 0)
@@ -91,6 +91,6 @@ struct bucket_quota bucket_quota_settled(const struct bucket_view *view, const s
 	bool punished = penalty_until(view, zone) > t && bucket_decided_at(view) <= t;
 	int64_t held_ms = later(punished ? penalty_until(view, zone) : 0, barred_until_ms) - t;
 	if (held_ms > 0)
-		hold_up(&quota, held_ms);
+		hold_up(&quota, held_ms, barred_until_ms);
 	return quota;
 }

@@ -11,7 +11,8 @@ struct bucket_quota {
 	int64_t window_ms;      /* in which; 0: of an algorithm that has none */
 	int64_t remaining;      /* how many events of cost 1 would pass now */
 	int64_t retry_after_ms; /* until the event would pass if nothing else came; -1: it passed, or it never can */
-	int64_t reset_after_ms; /* until nothing of what was recorded counts any more */
+	int64_t
+		reset_after_ms; /* until nothing of what was recorded counts any more; -1: an operator blocks it without end */
 };
 
 /**

@@ -107,7 +107,8 @@ struct check_answer {
 	/*
 	 * Of the tightest limit, if passed or blocked: of a pass the one with the least left, of a block the one that lasts
 	 * longest. window_ms: in which it lets limit pass; 0: it has none. remaining: how many of cost 1 would pass now. retry_after_ms: until the same would pass if nothing else
-	 * came; -1: it passed, or can never pass. reset_after_ms: until the limit is as if nothing had come.
+	 * came; -1: it passed, or can never pass. reset_after_ms: until the limit is as if nothing had come;
+	 * -1: never, as an operator blocks the key without end.
 	 */
 	int64_t limit, window_ms, remaining, retry_after_ms, reset_after_ms;
 	bool reserved; /* a reservation was opened: its id follows */

@@ -68,24 +68,27 @@ int64_t told_wait_ms(const struct check_answer *answer)
 	return waits ? answer->retry_after_ms : answer->reset_after_ms;
 }
 
-/* @return the length with what was added */
-static int add(char *value, int length, const char *format, const char *zone, int64_t one, int64_t other)
+/* A zone and two numbers, of which the second may be none. @return the length with what was added */
+static int add(char *value, int length, const char *const formats[2], const char *zone, int64_t one, bool has_other,
+               int64_t other)
 {
-	return length + snprintf(value + length, VALUE_BYTES - (size_t)length, format, length > 0 ? ", " : "", zone,
-	                         (long long)one, (long long)other);
+	return length + snprintf(value + length, VALUE_BYTES - (size_t)length, formats[has_other], length > 0 ? ", " : "",
+	                         zone, (long long)one, (long long)other);
 }
 
 static void put_draft(const struct told *told, uint32_t count, told_put *put, void *context)
 {
+	static const char *const policies[] = {"%s\"%s\";q=%lld", "%s\"%s\";q=%lld;w=%lld"};
+	static const char *const quotas[] = {"%s\"%s\";r=%lld", "%s\"%s\";r=%lld;t=%lld"};
 	char policy[VALUE_BYTES], quota[VALUE_BYTES];
 	int policy_length = 0, quota_length = 0;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct check_answer *answer = told[i].answer;
-		const char *format = answer->window_ms > 0 ? "%s\"%s\";q=%lld;w=%lld" : "%s\"%s\";q=%lld";
-		policy_length =
-			add(policy, policy_length, format, told[i].zone, answer->limit, told_seconds(answer->window_ms));
-		quota_length = add(quota, quota_length, "%s\"%s\";r=%lld;t=%lld", told[i].zone, answer->remaining,
-		                   told_seconds(told_wait_ms(answer)));
+		int64_t wait_ms = told_wait_ms(answer);
+		policy_length = add(policy, policy_length, policies, told[i].zone, answer->limit, answer->window_ms > 0,
+		                    told_seconds(answer->window_ms));
+		quota_length = add(quota, quota_length, quotas, told[i].zone, answer->remaining, wait_ms >= 0,
+		                   wait_ms >= 0 ? told_seconds(wait_ms) : 0);
 	}
 	put(context, "RateLimit-Policy", (struct weir_span){.at = policy, .length = (uint32_t)policy_length});
 	put(context, "RateLimit", (struct weir_span){.at = quota, .length = (uint32_t)quota_length});
@@ -109,7 +112,9 @@ void told_fields(enum weir_rate_limit_fields fields, const struct told *told, ui
 	}
 	put_number(put, context, "X-RateLimit-Limit", told[0].answer->limit);
 	put_number(put, context, "X-RateLimit-Remaining", told[0].answer->remaining);
-	put_number(put, context, "X-RateLimit-Reset", told_seconds(told_wait_ms(told[0].answer)));
+	int64_t wait_ms = told_wait_ms(told[0].answer);
+	if (wait_ms >= 0)
+		put_number(put, context, "X-RateLimit-Reset", told_seconds(wait_ms));
 }
 
 void told_retry_after(const struct told_verdict *verdict, told_put *put, void *context)

@@ -65,7 +65,11 @@ void told_fields(enum weir_rate_limit_fields fields, const struct told *told, ui
 /** Puts Retry-After, if a time is told. */
 void told_retry_after(const struct told_verdict *verdict, told_put *put, void *context);
 
-/** Until there is more: the block ends; of a pass, and of a block that never ends, until all that was counted is forgotten. */
+/**
+ * Until there is more: the block ends; of a pass, and of a cost that can never pass, until all that was counted is forgotten.
+ *
+ * @return -1: an operator blocks the key without end, and no time is told
+ */
 int64_t told_wait_ms(const struct check_answer *answer);
 
 /** Begun seconds. @param ms  not below 0 */

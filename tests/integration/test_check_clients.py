@@ -138,6 +138,10 @@ def serves(place, name):
         until(lambda: seen.append(ask(port)) or seen[-1][0] == 429, "no more are served")  # a late answer lets one more pass
         assert len(seen) > rest and {status for status, _ in seen[:-1]} <= {200}, seen
         assert 0 < int(seen[-1][1]) <= 60, seen
+        for more, expected in ((["--for", "1h"], "3600"), ([], None)):  # without end, no time helps
+            blocked = place.run("block", "127.0.0.1", "--zone", "site", *more, "--state", place.path(f"state-{weir_port}"))
+            assert blocked.code() == 0, blocked.said()
+            until(lambda wait=expected: ask(port) == (429, wait), f"the page says {expected}")
         weir.pause()
         took = []
         for _ in range(5):

@@ -110,6 +110,12 @@ def test_what_can_never_pass_is_told_first(place):
     pages, slow = free_port(), zone("slow", [sliding(4, "1h")], key=["user"])
     zones = [zone("small", [sliding(3, "1s")], key=["user"]), slow]
     with serving(place, zones, listen={"check_http": f"127.0.0.1:{pages}"}) as (_, port), Caller(port) as caller:
+        blocked = place.run("block", "eve", "--zone", "small", "--state", place.path("state"))  # without end
+        assert blocked.code() == 0, blocked.said()
+        until(lambda: not caller.passes(descriptor(0, user="eve")), "the block is there")
+        answer = caller.ask(descriptor(user="eve"))
+        assert headers(answer)["RateLimit"].startswith('"small";r=0, "slow";r=3;t='), headers(answer)
+        assert not answer.statuses[0].HasField("duration_until_reset") and "Retry-After" not in headers(answer), answer
         assert caller.passes(descriptor(3, user="ann"))
         answer = caller.ask(descriptor(4, user="ann"))  # would pass in small never, in slow in an hour
         assert answer.overall_code == OVER_LIMIT and answer.statuses[0].current_limit.name == "small", answer

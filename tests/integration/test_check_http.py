@@ -17,6 +17,7 @@ from support import cases, metrics
 from support.check_http import Caller, Weir
 from support.checks import Raw, crowd
 from support.place import PATIENCE_S, free_port, until
+from support.redis import Redis
 from support.traffic import burst, sliding, source, zone
 
 SITE = zone("site", [sliding(3, "1h")], key=["ip"])
@@ -197,6 +198,26 @@ def test_json(place):
         assert caller.ask("/v1/check", "GET")[0] == 405
     page = metrics.scrape(weir.pages)
     assert page.value("weir_check_requests_total", path="/v1/check") > 10
+    weir.stop()
+
+
+def test_of_a_block_without_end_no_time_is_told(place):
+    """Not even one in the year 10000, by any protocol."""
+    port, cell = free_port(), zone("cell", [{"algorithm": "gcra", "rate": 30, "window": "1m", "burst": 15}], key=["user"])
+    weir = Weir(place, [SITE, cell], listen={"resp": f"127.0.0.1:{port}"}).ready("site")
+    client = Redis(port)
+    with Caller(weir.port) as caller:
+        for name, key in (("site", "192.0.2.7"), ("cell", "ann")):
+            blocked = place.run("block", key, "--zone", name, "--state", place.path("state"))
+            assert blocked.code() == 0, blocked.said()
+            until(lambda name=name, key=key: not caller.check(zone=name, key=key, peek=True)[1]["allowed"], "the block is there")
+            answer = caller.check(zone=name, key=key)[1]
+            assert (answer["remaining"], answer["retry_after_ms"], answer["reset_after_ms"]) == (0, -1, -1), answer
+        status, headers, _ = caller.nginx()
+        assert (status, headers["RateLimit"], headers["Retry-After"]) == (429, '"site";r=0', None), str(headers)
+    assert client.call("WEIR.CHECK", "192.0.2.7", "site") == [1, 3, 0, -1, -1]
+    assert client.call("CL.THROTTLE", "ann", 15, 30, 60) == [1, 16, 0, -1, -1]
+    client.close()
     weir.stop()
 
 

@@ -69,6 +69,14 @@ def test_lua_asks_the_zones_of_a_location(place):
         assert stage.checks.check(zone="site", key="203.0.113.9", peek=True)[1]["remaining"] == LIMIT
 
 
+def test_lua_says_no_time_of_a_block_without_end(place):
+    with lua_stage(place) as stage, stage.gateway() as port:
+        blocked = place.run("block", "127.0.0.2", "--zone", "site", "--state", place.path("state"))
+        assert blocked.code() == 0, blocked.said()
+        status, headers, _ = asking.until_blocked(port)
+        assert (status, headers["RateLimit"], headers["Retry-After"]) == (429, '"site";r=0', None), str(headers)
+
+
 def test_all_pass_lua_while_weir_is_away(place):
     with lua_stage(place) as stage:
         asking.away(stage, {})

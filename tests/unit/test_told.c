@@ -96,12 +96,42 @@ static void what_is_not_judged_is_as_configured(void **state)
 	assert_int_equal(answer.outcome, CHECK_PASSED);
 }
 
+struct seen {
+	char text[512];
+};
+
+static void see(void *context, const char *name, struct weir_span value)
+{
+	struct seen *seen = context;
+	size_t length = strlen(seen->text);
+	snprintf(seen->text + length, sizeof seen->text - length, "%s: %.*s\n", name, (int)value.length, value.at);
+}
+
+/* An operator may block without end: a time in the year 10000 would help nobody. */
+static void of_a_block_without_end_no_time_is_told(void **state)
+{
+	(void)state;
+	struct check_answer endless = blocked(-1), other = passed(3);
+	endless.reset_after_ms = -1;
+	endless.window_ms = other.window_ms = 60000;
+	const struct told told[] = {{.zone = "a", .answer = &endless}, {.zone = "b", .answer = &other}};
+	struct seen seen = {""};
+	assert_int_equal(told_wait_ms(&endless), -1);
+	told_fields(WEIR_FIELDS_DRAFT, told, 2, see, &seen);
+	assert_string_equal(seen.text, "RateLimit-Policy: \"a\";q=10;w=60, \"b\";q=10;w=60\n"
+	                               "RateLimit: \"a\";r=0, \"b\";r=3;t=1\n");
+	seen.text[0] = '\0';
+	told_fields(WEIR_FIELDS_X, told, 2, see, &seen);
+	assert_string_equal(seen.text, "X-RateLimit-Limit: 10\nX-RateLimit-Remaining: 0\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_order_is_one),
 		cmocka_unit_test(a_client_waits_until_all_would_pass),
 		cmocka_unit_test(what_is_not_judged_is_as_configured),
+		cmocka_unit_test(of_a_block_without_end_no_time_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,13 +22,18 @@ class Check {
         WEIR = new JedisPooled(POOL, new HostAndPort("127.0.0.1", 6390), DefaultJedisClientConfig.builder().timeoutMillis(100).build());
     }
 
-    /** For how long this key is limited; 0: it may pass. */
+    static final long PASSES = 0, NO_TIME_HELPS = -1;
+
+    /** For how many seconds this key is limited, or one of these. */
     static long waitSeconds(String key) {
         try {
             List<?> said = (List<?>) WEIR.sendCommand(() -> "WEIR.CHECK".getBytes(), key, "site");
-            return (Long) said.get(0) == 0 ? 0 : Math.max(1, ((Long) said.get(3) + 999) / 1000);
+            long retryMs = (Long) said.get(3);
+            if ((Long) said.get(0) == 0)
+                return PASSES;
+            return retryMs < 0 ? NO_TIME_HELPS : Math.max(1, (retryMs + 999) / 1000);
         } catch (JedisException away) {
-            return 0;
+            return PASSES;
         }
     }
 
@@ -39,7 +44,7 @@ class Check {
             long wait = waitSeconds(exchange.getRemoteAddress().getAddress().getHostAddress());
             if (wait > 0)
                 exchange.getResponseHeaders().set("Retry-After", Long.toString(wait));
-            exchange.sendResponseHeaders(wait > 0 ? 429 : 200, -1);
+            exchange.sendResponseHeaders(wait == PASSES ? 200 : 429, -1);
             exchange.close();
         });
         server.start();

@@ -16,22 +16,28 @@ import (
 
 var weir = redis.NewClient(&redis.Options{Addr: "127.0.0.1:6390", MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true})
 
-// For how long this key is limited; 0: it may pass.
-func waitSeconds(asked context.Context, key string) int64 {
+// Whether this key is limited, and for how many seconds; 0: no time helps.
+func ask(asked context.Context, key string) (limited bool, wait int64) {
 	limit, cancel := context.WithTimeout(asked, 100*time.Millisecond)
 	defer cancel()
 	said, err := weir.Do(limit, "WEIR.CHECK", key, "site").Int64Slice()
 	if err != nil || said[0] == 0 {
-		return 0
+		return false, 0
 	}
-	return max(1, (said[3]+999)/1000)
+	if said[3] < 0 {
+		return true, 0
+	}
+	return true, max(1, (said[3]+999)/1000)
 }
 
 func main() {
 	err := http.ListenAndServe("127.0.0.1:8000", http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
 		host, _, _ := net.SplitHostPort(request.RemoteAddr)
-		if wait := waitSeconds(request.Context(), host); wait > 0 {
+		limited, wait := ask(request.Context(), host)
+		if wait > 0 {
 			response.Header().Set("Retry-After", strconv.FormatInt(wait, 10))
+		}
+		if limited {
 			response.WriteHeader(http.StatusTooManyRequests)
 		}
 	}))

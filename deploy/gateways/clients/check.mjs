@@ -10,17 +10,17 @@ const weir = new Redis({
 });
 weir.on("error", () => {}); // each check says it, too
 
-// For how long this key is limited; null: it may pass.
-async function waitSeconds(key) {
+// Whether this key is limited, and for how many seconds; null: no time helps.
+async function asked(key) {
   try {
     const [limited, , , retryMs] = await weir.call("WEIR.CHECK", key, "site");
-    return limited ? Math.max(1, Math.ceil(retryMs / 1000)) : null;
+    return { limited: limited === 1, wait: retryMs >= 0 ? Math.max(1, Math.ceil(retryMs / 1000)) : null };
   } catch {
-    return null;
+    return { limited: false, wait: null };
   }
 }
 
 createServer(async (request, response) => {
-  const wait = await waitSeconds(request.socket.remoteAddress);
-  response.writeHead(wait === null ? 200 : 429, wait === null ? {} : { "Retry-After": wait }).end();
+  const { limited, wait } = await asked(request.socket.remoteAddress);
+  response.writeHead(limited ? 429 : 200, wait === null ? {} : { "Retry-After": wait }).end();
 }).listen(8000, "127.0.0.1");

@@ -233,7 +233,7 @@ static void put_status(struct weir_text *text, const struct outcome *outcome)
 		if (answer->remaining > 0)
 			protobuf_put_number(text, STATUS_REMAINING, as_uint32(answer->remaining));
 	}
-	if (answer != NULL && (answer->limit > 0 || answer->outcome == CHECK_BLOCKED))
+	if (answer != NULL && (answer->limit > 0 || answer->outcome == CHECK_BLOCKED) && told_wait_ms(answer) >= 0)
 		put_duration(text, STATUS_RESET, told_wait_ms(answer));
 	protobuf_close(text, status);
 }
