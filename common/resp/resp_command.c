@@ -4,6 +4,8 @@
 
 #include "common/resp/resp_number.h"
 
+#include <string.h>
+
 enum { END_BYTES = 2, TLS_HANDSHAKE = 0x16, TLS_MAJOR = 3 /* how TLS begins */ };
 
 static enum weir_status refuse(const char **why, const char *words)
@@ -81,6 +83,31 @@ static bool is_http(const struct weir_resp_command *command)
 	       memcmp(command->words[2].at, version, length) == 0;
 }
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+/* @param at  behind what opens it @return behind what closes it; NULL: nothing does, or no blank follows */
+static const char *find_close(const char *at, const char *end, char quote)
+{
+	for (; at < end && *at != quote; at++)
+		if (*at == '\\' && at + 1 < end && (quote == '"' || at[1] == quote))
+			at++;
+	return at < end && (at + 1 == end || is_blank(at[1])) ? at + 1 : NULL;
+}
+
+/* @param quoted  set if it has quotes @return its end; NULL: its quotes are not balanced */
+static const char *find_word_end(const char *at, const char *end, bool *quoted)
+{
+	for (; at < end && !is_blank(*at); at++)
+		if (*at == '"' || *at == '\'') {
+			*quoted = true;
+			return find_close(at + 1, end, *at);
+		}
+	return at;
+}
+
 static enum weir_status read_line(const char *bytes, size_t length, struct weir_resp_command *command, const char **why)
 {
 	size_t looked_at = length < WEIR_RESP_LINE_MAX_BYTES ? length : WEIR_RESP_LINE_MAX_BYTES;
@@ -90,23 +117,77 @@ static enum weir_status read_line(const char *bytes, size_t length, struct weir_
 	if (end == NULL)
 		return length < WEIR_RESP_LINE_MAX_BYTES ? WEIR_AGAIN : refuse(why, "too big inline request");
 	command->count = 0;
-	while (at < end) {
-		while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
-			at++;
-		const char *word = at;
-		while (at < end && *at != ' ' && *at != '\t' && *at != '\r')
-			at++;
-		if (at > word && command->count < WEIR_RESP_WORDS_KEPT)
-			command->words[command->count] = (struct weir_span){.at = word, .length = (uint32_t)(at - word)};
-		command->count += at > word;
-	}
 	command->bytes = (size_t)(end - bytes) + 1;
+	for (;;) {
+		while (at < end && is_blank(*at))
+			at++;
+		if (at == end)
+			break;
+		const char *word = at;
+		at = find_word_end(word, end, &command->quoted);
+		if (at == NULL)
+			return refuse(why, "unbalanced quotes in request");
+		if (command->count < WEIR_RESP_WORDS_KEPT)
+			command->words[command->count] = (struct weir_span){.at = word, .length = (uint32_t)(at - word)};
+		command->count++;
+	}
 	return is_http(command) ? refuse(why, "this port speaks Redis' protocol, not HTTP") : WEIR_OK;
+}
+
+static int digit_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 'a' - 'A';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* One byte of a word in quotes. @param at  moved behind it */
+static char take_byte(const char **at, const char *end, char quote)
+{
+	static const char names[] = "nrtba", bytes[] = "\n\r\t\b\a";
+	char c = *(*at)++;
+	if (c != '\\' || *at == end || (quote == '\'' && **at != quote))
+		return c;
+	c = *(*at)++;
+	if (quote == '\'')
+		return c;
+	if (c == 'x' && end - *at >= 2 && digit_of((*at)[0]) >= 0 && digit_of((*at)[1]) >= 0) {
+		*at += 2;
+		return (char)(digit_of((*at)[-2]) << 4 | digit_of((*at)[-1]));
+	}
+	const char *name = c != '\0' ? strchr(names, c) : NULL;
+	return name != NULL ? bytes[name - names] : c;
+}
+
+/* @return behind what was written */
+static char *unquote(struct weir_span word, char *to)
+{
+	const char *at = word.at, *end = word.at + word.length;
+	while (at < end && *at != '"' && *at != '\'')
+		*to++ = *at++;
+	if (at == end)
+		return to;
+	char quote = *at++;
+	while (at < end - 1)
+		*to++ = take_byte(&at, end - 1, quote);
+	return to;
+}
+
+void weir_resp_command_unquote(struct weir_resp_command *command, char *room)
+{
+	for (uint32_t i = 0; i < command->count && i < WEIR_RESP_WORDS_KEPT; i++) {
+		char *end = unquote(command->words[i], room);
+		command->words[i] = (struct weir_span){.at = room, .length = (uint32_t)(end - room)};
+		room = end;
+	}
+	command->quoted = false;
 }
 
 enum weir_status weir_resp_command_read(const char *bytes, size_t length, size_t most_bytes,
                                         struct weir_resp_command *command, const char **why)
 {
+	command->quoted = false;
 	if (length == 0)
 		return WEIR_AGAIN;
 	return bytes[0] == '*' ? read_array(bytes, length, most_bytes, command, why)

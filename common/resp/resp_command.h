@@ -2,7 +2,7 @@
 /*
  * What a Redis client sends: commands, read where they lie.
  *
- * A command is an array of texts, or a line of words (telnet, health checks). Nothing is copied and nothing is kept
+ * A command is an array of texts, or a line of words (telnet, health checks), which may be quoted. Nothing is copied and nothing is kept
  * between calls: what has not come whole is read again from its beginning, of which only the heads of texts are looked
  * at, so a bound on their number bounds the work.
  */
@@ -11,6 +11,8 @@
 
 #include "common/base/span.h"
 #include "common/base/status.h"
+
+#include <stdbool.h>
 
 enum {
 	WEIR_RESP_WORDS_KEPT = 64,  /* of a longer command the first ones are kept, and the number of all */
@@ -22,6 +24,7 @@ struct weir_resp_command {
 	struct weir_span words[WEIR_RESP_WORDS_KEPT]; /* borrowed from the bytes that were read */
 	uint32_t count;                               /* of all words; 0: an empty line, which is not answered */
 	size_t bytes;                                 /* of the whole command */
+	bool quoted; /* it is a line with quotes: the words are as they came until weir_resp_command_unquote() */
 };
 
 /**
@@ -33,5 +36,13 @@ struct weir_resp_command {
  */
 WEIR_MUST_USE enum weir_status weir_resp_command_read(const char *bytes, size_t length, size_t most_bytes,
                                                       struct weir_resp_command *command, const char **why);
+
+/**
+ * Takes the quotes off the words of a line, as Redis does: "a b", with \n \r \t \b \a \xHH and \ before any other byte;
+ * 'a b', with \' alone; either may follow bytes without quotes, and nothing may follow it.
+ *
+ * @param room  WEIR_RESP_LINE_MAX_BYTES, where the words stand then
+ */
+void weir_resp_command_unquote(struct weir_resp_command *command, char *room);
 
 #endif

@@ -19,6 +19,20 @@ static void check_words(const struct weir_resp_command *command, const char *byt
 	}
 }
 
+/* Taking the quotes off makes no word longer, and takes no room beyond a line's. */
+static void check_unquoted(struct weir_resp_command *command)
+{
+	static char room[WEIR_RESP_LINE_MAX_BYTES];
+	uint32_t count = command->count, kept = count < WEIR_RESP_WORDS_KEPT ? count : WEIR_RESP_WORDS_KEPT;
+	size_t before = 0, after = 0;
+	for (uint32_t i = 0; i < kept; i++)
+		before += command->words[i].length;
+	weir_resp_command_unquote(command, room);
+	for (uint32_t i = 0; i < kept; i++)
+		after += command->words[i].length;
+	require(after < before && command->count == count && !command->quoted);
+}
+
 /* With less of it there, a command that is whole is not, and one that is refused is not read differently. */
 static void check_beginnings(const char *bytes, size_t length, enum weir_status whole)
 {
@@ -39,6 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(status != WEIR_INVALID || why != NULL);
 		if (status == WEIR_OK)
 			check_words(&command, at);
+		if (status == WEIR_OK && command.quoted)
+			check_unquoted(&command);
 		size_t looked_at = status == WEIR_OK ? command.bytes : size;
 		require(looked_at <= size);
 		if (looked_at <= SHORT_BYTES)

@@ -203,6 +203,24 @@ def test_what_is_no_command_ends_the_connection(place):
             connection.answers(some, b"$1000000\r\n" + b"x" * 1_000_000 + b"\r\n")
 
 
+def test_quotes_of_a_line_are_taken_off(place):
+    """As Redis does. Words of checks that are not answered yet stay as they are while others come."""
+    for mode in ("now", "later"):
+        with model(place, mode) as port, Raw(port) as raw:
+            keys = [b"a b", b"a'b", b"c\x01d", b'"', b"plain", b"e\n"]
+            lines = [b'"a b"', b'"a\'b"', b'"c\\x01d"', b"'\"'", b"plain", b'e"\\n"']
+            for _ in range(2):
+                raw.send(b"".join(b"WEIR.CHECK " + line + b" 'cell'\r\n" for line in lines))
+                raw.send(b"".join(command("WEIR.PEEK", key, "cell") for key in keys))
+            raw.send(b'MULTI\r\nWEIR.CHECK "a b" cell\r\nEXEC\r\nECHO "a\r\nPING\r\n')
+            numbers = [line for line in raw.ends().split(b"\r\n") if line]
+            ends = numbers[numbers.index(b"+OK"):]
+            left = [int(line[1:]) for line in numbers[3:24 * 6:6]]
+            assert left == [15] * 12 + [14] * 12, (mode, left)
+            assert ends[1] == b"+QUEUED" and ends[2] == b"*1" and ends[6] == b":13", ends
+            assert ends[-1] == b"-ERR Protocol error: unbalanced quotes in request", ends
+
+
 def test_multi_and_exec(place):
     """Commands between them are answered by one array, checks among them; what cannot be queued spoils it."""
     for mode in ("now", "later"):

@@ -17,6 +17,7 @@ enum { MOST_BYTES = 1000 };
 /* The commands' words with "," between them and ";" behind each command; then "..." where more must come, or why not. */
 static void read_all(const char *bytes, size_t length, struct weir_text *out)
 {
+	static char room[WEIR_RESP_LINE_MAX_BYTES];
 	struct weir_resp_command command;
 	const char *why = NULL;
 	for (;;) {
@@ -26,6 +27,8 @@ static void read_all(const char *bytes, size_t length, struct weir_text *out)
 			weir_text_append(out, "", 1);
 			return;
 		}
+		if (command.quoted)
+			weir_resp_command_unquote(&command, room);
 		for (uint32_t i = 0; i < command.count && i < WEIR_RESP_WORDS_KEPT; i++) {
 			if (i > 0)
 				weir_text_puts(out, ",");
@@ -53,6 +56,23 @@ static void commands_are_arrays_or_lines(void **state)
 	expect("*2\r\n$4\r\nECHO\r\n$0\r\n\r\n*0\r\n*-1\r\n", "ECHO,;;;");
 	expect("*1\r\n$6\r\na\r\nb\r\n\r\n", "a\r\nb\r\n;");
 	expect("", "");
+}
+
+/* As redis-server 7 splits them: sdssplitargs(). */
+static void quotes_of_a_line_are_taken_off(void **state)
+{
+	(void)state;
+	expect("A \"b c\" 'd e'\r\n", "A,b c,d e;");
+	expect("A \"\" '' b\n", "A,,,b;");
+	expect("A b\"c d\" e'f'\r\n", "A,bc d,ef;");
+	expect("A \"\\n\\r\\t\\b\\a\\\\\\\"\\q\\x41\\xzz\\x4\"\r\n", "A,\n\r\t\b\a\\\"qAxzzx4;");
+	expect("A 'b\\'c\\n\\x41\"'\r\n", "A,b'c\\n\\x41\";");
+	expect("A \"b'c\" \v\f d\n", "A,b'c,d;");
+	static const char *const unbalanced[] = {"A \"b\r\n",   "A 'b\n",    "A \"b\"c\n", "A 'b''c'\n",
+	                                         "A \"b\\\"\n", "A 'b\\'\n", "A b\"\n",    "A \"\n"};
+	for (size_t i = 0; i < sizeof unbalanced / sizeof *unbalanced; i++)
+		expect(unbalanced[i], "unbalanced quotes in request");
+	expect("*2\r\n$1\r\nA\r\n$3\r\n\"b\"\r\n", "A,\"b\";");
 }
 
 static void a_command_that_is_not_whole_waits(void **state)
@@ -135,9 +155,9 @@ static void replies_are_those_of_the_protocol(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(commands_are_arrays_or_lines),      cmocka_unit_test(a_command_that_is_not_whole_waits),
-		cmocka_unit_test(what_is_no_command_is_refused),     cmocka_unit_test(of_many_words_the_first_are_kept),
-		cmocka_unit_test(replies_are_those_of_the_protocol),
+		cmocka_unit_test(commands_are_arrays_or_lines),      cmocka_unit_test(quotes_of_a_line_are_taken_off),
+		cmocka_unit_test(a_command_that_is_not_whole_waits), cmocka_unit_test(what_is_no_command_is_refused),
+		cmocka_unit_test(of_many_words_the_first_are_kept),  cmocka_unit_test(replies_are_those_of_the_protocol),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,8 @@ struct connection *connection_open(struct resp_server *server, int fd, struct we
 static void count_buffers(struct connection *connection)
 {
 	struct resp_server *server = connection->server;
-	size_t bytes = connection->in_room + (connection->keys != NULL ? BUFFER_BYTES : 0) + connection->out.capacity +
+	size_t bytes = connection->in_room + (connection->keys != NULL ? BUFFER_BYTES : 0) +
+	               (connection->unquoted != NULL ? BUFFER_BYTES : 0) + connection->out.capacity +
 	               connection->queued.capacity;
 	server->buffered += bytes - connection->counted;
 	connection->counted = bytes;
@@ -104,6 +105,7 @@ void connection_free(struct connection *connection)
 	give_in(connection);
 	give_out(connection);
 	buffer_give(server, connection->keys);
+	buffer_give(server, connection->unquoted);
 	weir_text_deinit(&connection->queued);
 	if (connection->previous != NULL)
 		connection->previous->next = connection->next;
@@ -187,6 +189,8 @@ static void give_back(struct connection *connection)
 		buffer_give(connection->server, connection->keys);
 	connection->keys = NULL;
 	connection->keys_used = 0;
+	buffer_give(connection->server, connection->unquoted);
+	connection->unquoted = NULL;
 	if (connection->multi == MULTI_NONE && connection->queued.capacity > 0)
 		weir_text_deinit(&connection->queued);
 	size_t kept = connection->in_end - connection->in_start;

@@ -429,6 +429,19 @@ static void answer_protocol_error(struct connection *connection, const char *why
 	connection->stop = STOP_FINISHED;
 }
 
+_Static_assert((int)BUFFER_BYTES >= (int)WEIR_RESP_LINE_MAX_BYTES, "a line's words have room in a buffer");
+
+/* Checks in flight may stand in the room that the words need. @return false: answers must come first */
+static bool take_quotes_off(struct connection *connection, struct weir_resp_command *words)
+{
+	if (!answers_are_out(connection))
+		return false;
+	if (connection->unquoted == NULL)
+		connection->unquoted = buffer_take(connection->server);
+	weir_resp_command_unquote(words, connection->unquoted);
+	return true;
+}
+
 static bool run_next(struct connection *connection)
 {
 	struct weir_resp_command words;
@@ -440,6 +453,10 @@ static bool run_next(struct connection *connection)
 	enum weir_status status = weir_resp_command_read(bytes.at, bytes.length, most, &words, &why);
 	if (status == WEIR_AGAIN)
 		return false;
+	if (status == WEIR_OK && words.quoted && !take_quotes_off(connection, &words)) {
+		connection->stop = STOP_ANSWERS;
+		return false;
+	}
 	bool any = status == WEIR_OK && words.count > 0;
 	const struct command *command = any ? command_find(words.words[0]) : NULL;
 	bool is_check = command != NULL && (command->flags & COMMAND_CHECK) != 0;

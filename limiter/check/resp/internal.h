@@ -68,6 +68,7 @@ struct connection {
 	size_t in_room, in_start, in_end;
 	char *keys; /* joined keys that stand in no command as they are; NULL: none */
 	size_t keys_used;
+	char *unquoted; /* words of a line that had quotes; NULL: none */
 	struct weir_text out;
 	size_t sent;    /* of out */
 	size_t counted; /* bytes that the server counts for it */
