@@ -52,6 +52,14 @@ uint32_t told_add(struct told told[TOLD_ZONES_MAX], uint32_t count, const struct
 	uint32_t at = 0;
 	if (zone->answer->limit == 0 || zone->answer->outcome == CHECK_UNAVAILABLE)
 		return count;
+	for (uint32_t same = 0; same < count; same++) /* of a zone that was asked twice the tighter one is told */
+		if (strcmp(told[same].zone, zone->zone) == 0) {
+			if (!told_is_tighter(zone->answer, told[same].answer))
+				return count;
+			count--;
+			memmove(&told[same], &told[same + 1], (count - same) * sizeof *told);
+			break;
+		}
 	while (at < count && !told_is_tighter(zone->answer, told[at].answer))
 		at++;
 	if (at == TOLD_ZONES_MAX)

@@ -44,7 +44,8 @@ int64_t told_retry_ms(const struct told_verdict *verdict);
 /** Whether a client is told of `a` before `b`, both passed or blocked. */
 bool told_is_tighter(const struct check_answer *a, const struct check_answer *b);
 /**
- * Adds a zone to those that fields tell of. One without a limit is left out, as is the last of too many.
+ * Adds a zone to those that fields tell of. One without a limit is left out, as is the last of too many, and of a zone that
+ * comes twice what is less tight.
  *
  * @param told  the tightest first @return how many there are now
  */

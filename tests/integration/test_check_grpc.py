@@ -86,6 +86,10 @@ def test_each_descriptor_has_its_status(place):
         blocked = headers(answer)
         assert blocked["RateLimit"].startswith('"site";r=3;t=') and 0 < int(blocked["Retry-After"]) <= 60, blocked
         assert answer.statuses[1].duration_until_reset.seconds + 1 >= int(blocked["Retry-After"])
+        # two descriptors of one zone: a zone is told of once, by the tighter of both
+        answer = caller.ask(descriptor(4, user="dan"), descriptor(2, user="eve"), descriptor(tenant="u"))
+        assert headers(answer)["RateLimit"].startswith('"site";r=6;t=') and headers(answer)["RateLimit"].count('"site"') == 1, headers(answer)
+        assert headers(answer)["RateLimit-Policy"] == '"site";q=10;w=60, "tokens";q=100;w=3600', headers(answer)
         # costs that were spent already, in a zone that counts all: the next asker is over
         assert caller.passes(descriptor(0, tenant="t"))
         assert not caller.passes(descriptor(150, tenant="t"))

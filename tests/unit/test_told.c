@@ -34,13 +34,15 @@ static void the_order_is_one(void **state)
 	const struct check_answer answers[] = {blocked(-1), blocked(90000), blocked(1000), passed(0), passed(1),
 	                                       passed(2),   passed(3),      passed(4),     passed(5)};
 	enum { COUNT = sizeof answers / sizeof *answers };
+	static const char *const names[COUNT] = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
 	for (uint32_t step = 1; step < COUNT; step++) {
 		struct told told[TOLD_ZONES_MAX];
 		uint32_t count = 0;
 		if (step % 3 == 0) /* it would not come to all */
 			continue;
 		for (uint32_t i = 0; i < COUNT; i++)
-			count = told_add(told, count, &(struct told){.zone = "z", .answer = &answers[i * step % COUNT]});
+			count = told_add(told, count,
+			                 &(struct told){.zone = names[i * step % COUNT], .answer = &answers[i * step % COUNT]});
 		assert_int_equal(count, TOLD_ZONES_MAX);
 		for (uint32_t i = 0; i < count; i++)
 			assert_ptr_equal(told[i].answer, &answers[i]);
@@ -50,6 +52,21 @@ static void the_order_is_one(void **state)
 	struct told told[TOLD_ZONES_MAX];
 	assert_int_equal(told_add(told, 0, &(struct told){.zone = "z", .answer = &none}), 0);
 	assert_int_equal(told_add(told, 0, &(struct told){.zone = "z", .answer = &away}), 0);
+}
+
+/* Two descriptors by gRPC may be of one zone. */
+static void a_zone_is_told_of_once_by_the_tightest(void **state)
+{
+	(void)state;
+	const struct check_answer answers[] = {passed(5), passed(3), blocked(1000), passed(1), passed(4)};
+	static const char *const names[] = {"a", "b", "a", "a", "b"};
+	struct told told[TOLD_ZONES_MAX];
+	uint32_t count = 0;
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+		count = told_add(told, count, &(struct told){.zone = names[i], .answer = &answers[i]});
+	assert_int_equal(count, 2);
+	assert_ptr_equal(told[0].answer, &answers[2]);
+	assert_ptr_equal(told[1].answer, &answers[1]);
 }
 
 static struct told_verdict sum_of(const struct check_answer *answers, size_t count)
@@ -129,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_order_is_one),
+		cmocka_unit_test(a_zone_is_told_of_once_by_the_tightest),
 		cmocka_unit_test(a_client_waits_until_all_would_pass),
 		cmocka_unit_test(what_is_not_judged_is_as_configured),
 		cmocka_unit_test(of_a_block_without_end_no_time_is_told),
