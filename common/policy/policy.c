@@ -96,27 +96,33 @@ const struct weir_zone *weir_policy_zone_named(const struct weir_policy *policy,
 	return NULL;
 }
 
-const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, struct weir_span name,
-                                              struct weir_error *error)
+void weir_policy_no_zone(const char *const *names, struct weir_span name, struct weir_error *error)
 {
-	const struct weir_zone *found = weir_policy_zone_named(policy, name);
-	if (found != NULL)
-		return found;
 	/* Its beginning as words, for a stranger may ask for any bytes. */
 	char words[2 * WEIR_ZONE_NAME_MAX_BYTES + 1];
 	size_t length = name.length < sizeof words ? name.length : sizeof words - 1;
 	for (size_t i = 0; i < length; i++)
 		words[i] = name.at[i] != '\0' ? name.at[i] : ' ';
 	words[length] = '\0';
-	const char **names = weir_alloc(policy->zone_count + 1u, sizeof(const char *));
-	for (uint32_t i = 0; i < policy->zone_count; i++)
-		names[i] = policy->zones[i].name;
 	const char *near = weir_nearest_name(words, names);
 	char list[256];
 	weir_list_names(names, "\"", list, sizeof list);
-	weir_fail(error, WEIR_INVALID,
-	          near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)" : "there is no zone \"%s\" (known: %s)",
-	          words, near != NULL ? near : list);
+	(void)weir_fail(error, WEIR_INVALID,
+	                near != NULL ? "there is no zone \"%s\" (did you mean \"%s\"?)"
+	                             : "there is no zone \"%s\" (known: %s)",
+	                words, near != NULL ? near : list);
+}
+
+const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, struct weir_span name,
+                                              struct weir_error *error)
+{
+	const struct weir_zone *found = weir_policy_zone_named(policy, name);
+	if (found != NULL)
+		return found;
+	const char **names = weir_alloc(policy->zone_count + 1u, sizeof(const char *));
+	for (uint32_t i = 0; i < policy->zone_count; i++)
+		names[i] = policy->zones[i].name;
+	weir_policy_no_zone(names, name, error);
 	free(names);
 	return NULL;
 }

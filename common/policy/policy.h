@@ -152,6 +152,8 @@ void weir_policy_free(struct weir_policy *policy);
 const struct weir_zone *weir_policy_zone(const struct weir_policy *policy, uint32_t id);
 /** The zone of a name; NULL: there is none, or no policy. */
 const struct weir_zone *weir_policy_zone_named(const struct weir_policy *policy, struct weir_span name);
+/** Says that there is no zone of a name of any bytes, and which of these was meant, or may be. @param names  NULL ends them */
+void weir_policy_no_zone(const char *const *names, struct weir_span name, struct weir_error *error);
 /** The zone of a name of any bytes, NULL: there is none; the words then suggest what was meant. */
 const struct weir_zone *weir_policy_find_zone(const struct weir_policy *policy, struct weir_span name,
                                               struct weir_error *error);

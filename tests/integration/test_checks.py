@@ -260,6 +260,10 @@ def test_users_ask_in_their_zones(place):
                              (("WEIR.ALL", "2", "ann", "api", "1", "ann", "site", "1"), b"site"),
                              (("CL.THROTTLE", "ann", "15", "30", "60"), b"cell")):
             raw.answers(command(*words), denied % where)
+        # It hears of no other zone's name by a typing error.
+        for words in (("WEIR.CHECK", "ann", "sit"), ("WEIR.CHECK", "ann", "x"), ("WEIR.ALL", "1", "ann", "SITE", "1")):
+            raw.answers(command(*words), b'-ERR there is no zone "%s" (known: "api")\r\n' % words[-1 - (len(words) > 3)].encode())
+        raw.answers(command("WEIR.CHECK", "ann", "apj"), b'-ERR there is no zone "apj" (did you mean "api"?)\r\n')
         raw.send(command("WEIR.PEEK", "ann", "api"))
         assert [raw.line() for _ in range(6)][3] == b":2", "WEIR.ALL counted although it was denied"
     for words in (("HELLO", "3", "AUTH", "ops", "of ops"), ("AUTH", "of all"), ("AUTH", "default", "of all")):

@@ -10,6 +10,7 @@
 #include "limiter/check/check_key.h"
 #include "limiter/check/resp/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { THROTTLE_WORDS_MAX = 6, CHECK_WORDS_LEAST = 3, CHECK_WORDS_MAX = 4, MS = 1000 };
@@ -38,6 +39,19 @@ static bool fail(struct connection *connection, enum refusal_reason reason, cons
 	return true;
 }
 
+/* A user hears of the zones alone that it may ask in. */
+static void say_no_zone(const struct resp_user *user, const struct weir_policy *policy, struct weir_span name,
+                        struct weir_error *error)
+{
+	const char *names[RESP_USER_ZONES_MAX + 1];
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < user->zone_count; i++)
+		if (weir_policy_zone_named(policy, weir_span_of(user->zones[i])) != NULL)
+			names[count++] = user->zones[i];
+	names[count] = NULL;
+	weir_policy_no_zone(names, name, error);
+}
+
 const struct weir_zone *check_zone(struct connection *connection, struct weir_span name, struct weir_error *error)
 {
 	struct resp_server *server = connection->server;
@@ -48,7 +62,10 @@ const struct weir_zone *check_zone(struct connection *connection, struct weir_sp
 		(void)weir_fail(error, WEIR_INVALID, "there is no policy yet: run `weir policy apply`");
 		return NULL;
 	}
-	return server->zone = weir_policy_find_zone(policy, name, error);
+	server->zone = weir_policy_find_zone(policy, name, error);
+	if (server->zone == NULL && connection->user != NULL && connection->user->zone_count > 0)
+		say_no_zone(connection->user, policy, name, error);
+	return server->zone;
 }
 
 bool check_no_zone(struct connection *connection, enum reply_form form, const char *words)
@@ -269,9 +286,20 @@ static bool is_meant(const struct weir_zone *zone, const struct throttle *number
 	       limit->window_ms == numbers->period_s * MS;
 }
 
+/* @param user  hears names of the zones alone that it may ask in */
+static void say_two_zones(const struct resp_user *user, const struct weir_zone *one, const struct weir_zone *other,
+                          const struct throttle *numbers, struct weir_error *error)
+{
+	char names[2 * WEIR_ZONE_NAME_MAX_BYTES + 32] = "two zones";
+	if (resp_user_may_ask(user, one) && resp_user_may_ask(user, other))
+		snprintf(names, sizeof names, "zones '%s' and '%s' both", one->name, other->name);
+	(void)weir_fail(error, WEIR_INVALID, "%s have gcra burst %lld, rate %lld, window %llds: use WEIR.CHECK key zone",
+	                names, (long long)numbers->burst, (long long)numbers->count, (long long)numbers->period_s);
+}
+
 /* Looks at all zones. @return NULL: there is none, or there are two; in words */
-static const struct weir_zone *search(const struct weir_policy *policy, const struct throttle *numbers,
-                                      struct weir_error *error)
+static const struct weir_zone *search(const struct resp_user *user, const struct weir_policy *policy,
+                                      const struct throttle *numbers, struct weir_error *error)
 {
 	const struct weir_zone *found = NULL;
 	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++) {
@@ -279,11 +307,7 @@ static const struct weir_zone *search(const struct weir_policy *policy, const st
 		if (!is_meant(zone, numbers))
 			continue;
 		if (found != NULL) {
-			(void)weir_fail(
-				error, WEIR_INVALID,
-				"zones '%s' and '%s' both have gcra burst %lld, rate %lld, window %llds: use WEIR.CHECK key zone",
-				found->name, zone->name, (long long)numbers->burst, (long long)numbers->count,
-				(long long)numbers->period_s);
+			say_two_zones(user, found, zone, numbers, error);
 			return NULL;
 		}
 		found = zone;
@@ -295,8 +319,8 @@ static const struct weir_zone *search(const struct weir_policy *policy, const st
 	return found;
 }
 
-static const struct weir_zone *find_throttle(struct resp_server *server, const struct throttle *numbers,
-                                             struct weir_error *error)
+static const struct weir_zone *find_throttle(struct resp_server *server, const struct resp_user *user,
+                                             const struct throttle *numbers, struct weir_error *error)
 {
 	const struct weir_policy *policy = current_policy(server);
 	uint64_t mixed = (uint64_t)numbers->burst * 31 + (uint64_t)numbers->count * 7 + (uint64_t)numbers->period_s;
@@ -304,7 +328,7 @@ static const struct weir_zone *find_throttle(struct resp_server *server, const s
 	if (kept->zone != NULL && kept->burst == numbers->burst && kept->count == numbers->count &&
 	    kept->period_s == numbers->period_s)
 		return kept->zone;
-	const struct weir_zone *zone = search(policy, numbers, error);
+	const struct weir_zone *zone = search(user, policy, numbers, error);
 	if (zone != NULL) {
 		*kept = *numbers;
 		kept->zone = zone;
@@ -349,7 +373,7 @@ bool run_throttle(struct connection *connection, const struct weir_resp_command 
 		return fail(connection, REFUSAL_ASKED, error.text);
 	if (numbers.count == 0 || numbers.period_s == 0)
 		return fail(connection, REFUSAL_ASKED, "Zero rates are not supported");
-	const struct weir_zone *zone = find_throttle(connection->server, &numbers, &error);
+	const struct weir_zone *zone = find_throttle(connection->server, connection->user, &numbers, &error);
 	if (zone == NULL)
 		return fail(connection, REFUSAL_ASKED, error.text);
 	struct check_ask *ask = check_take(connection, zone, words->words[1], REPLY_THROTTLE, &more);
