@@ -211,6 +211,8 @@ struct source_ops {
 	 */
 	enum weir_status (*collect)(struct source *source, struct source_stream *stream, struct source_chunk *chunk,
 	                            struct weir_error *error);
+	/** Whether a file at this path, which has no links in it, would be read once it is there. NULL: none would. */
+	bool (*would_read)(const struct source *source, const char *path);
 	/** Streams known so far (the array may grow at collect()). */
 	size_t (*streams)(struct source *source, struct source_stream ***streams);
 	/** A pollable descriptor that becomes readable when collect() may have more, or -1: ask again in 100 ms. */

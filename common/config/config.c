@@ -98,11 +98,6 @@ static enum weir_status read_checks_place(const struct weir_json *at, const char
 	return WEIR_OK;
 }
 
-static bool is_every_host(const char *host)
-{
-	return strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
-}
-
 void weir_config_places(const struct weir_config *config, struct weir_config_place places[WEIR_CONFIG_PLACES])
 {
 	const struct weir_config_place all[WEIR_CONFIG_PLACES] = {
@@ -112,28 +107,6 @@ void weir_config_places(const struct weir_config *config, struct weir_config_pla
 		{"check_http", config->listen.check_http_host, config->listen.check_http_port},
 	};
 	memcpy(places, all, sizeof all);
-}
-
-static bool meet(const struct weir_config_place *a, const struct weir_config_place *b)
-{
-	return a->host != NULL && b->host != NULL && a->port == b->port && a->port != 0 &&
-	       (strcmp(a->host, b->host) == 0 || is_every_host(a->host) || is_every_host(b->host));
-}
-
-/* Each speaks another protocol: where two share a port, the system would give connections to either. */
-static enum weir_status check_places(const struct weir_json *listen, const struct weir_config *config,
-                                     struct weir_error *error)
-{
-	struct weir_config_place places[WEIR_CONFIG_PLACES];
-	weir_config_places(config, places);
-	for (size_t i = 1; i < WEIR_CONFIG_PLACES; i++) {
-		struct weir_json at = weir_json_member(listen, places[i].setting);
-		for (size_t j = 0; j < i; j++)
-			if (meet(&places[i], &places[j]))
-				return weir_json_fail(&at, error, "has the port of listen.%s: give each one of its own",
-				                      places[j].setting);
-	}
-	return WEIR_OK;
 }
 
 static enum weir_status read_listen(const struct weir_json *root, struct weir_config *config, struct weir_error *error)
@@ -155,8 +128,6 @@ static enum weir_status read_listen(const struct weir_json *root, struct weir_co
 	if (status == WEIR_OK)
 		status = read_checks_place(&check_http, config->listen.check_http, 8082, &config->listen.check_http_host,
 		                           &config->listen.check_http_port, has_password, error);
-	if (status == WEIR_OK)
-		status = check_places(&listen, config, error);
 	if (status == WEIR_OK)
 		status = read_advertised(&checks, config, error);
 	if (status != WEIR_OK || !weir_config_takes_checks(config) || !config->checks.tls ||
@@ -401,6 +372,7 @@ static enum weir_status read_all(const struct weir_json *root, struct weir_confi
 	if (status != WEIR_OK || (status = read_listen(root, config, error)) != WEIR_OK ||
 	    (status = check_resolver(root, config, error)) != WEIR_OK ||
 	    (status = read_api(root, config, error)) != WEIR_OK ||
+	    (status = weir_config_check_addresses(root, config, error)) != WEIR_OK ||
 	    (status = check_tls(root, "listen", "", &config->listen.tls, error)) != WEIR_OK ||
 	    (status = check_tls(root, "archiver", "api_", &config->archiver.api_tls, error)) != WEIR_OK ||
 	    (status = check_servers(root, config, error)) != WEIR_OK)

@@ -173,6 +173,10 @@ enum { WEIR_CONFIG_CHECKS_FIRST = 1, WEIR_CONFIG_PLACES = 4 };
 /** All of them, borrowed. */
 void weir_config_places(const struct weir_config *config, struct weir_config_place places[WEIR_CONFIG_PLACES]);
 
+/** Refuses two listeners at one port: pages, checks, the archiver's API and sources. For the loader. */
+WEIR_MUST_USE enum weir_status weir_config_check_addresses(const struct weir_json *root,
+                                                           const struct weir_config *config, struct weir_error *error);
+
 /** Whether checks are taken, by whatever protocol. */
 static inline bool weir_config_takes_checks(const struct weir_config *config)
 {

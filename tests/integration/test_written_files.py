@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases
-from support.place import read
+from support.place import free_port, read
 from support.traffic import burst, fixed, source, zone
 
 DONE, USAGE = 0, 2
@@ -121,6 +121,46 @@ def test_a_subscriber_keeps_its_list_elsewhere(place):
         done = place.run("subscribe", "--config", config, "--state", state, "--once", *to)
         assert done.code() == USAGE and f"{to[0]} " in done.said() and "would" in done.said(), done.said()
     assert read(out) == b"kept\n" and read(target).startswith(b"file:") and not os.path.exists(state)
+
+
+def test_no_output_is_a_directory(place):
+    os.makedirs(place.path("folder"))
+    for written, name in (({"decisions": {"path": place.path("folder")}}, "decisions.path"),
+                          ({"deadletter": {"path": place.path("folder")}}, "deadletter.path"),
+                          ({"gateways": ["file:" + place.path("folder")]}, "gateways[0]")):
+        config = place.config(SITE, [source(place.write("log", ""))], **written)
+        refused(place, config, f"{name} {place.path('folder')} is a directory")
+
+
+def test_no_output_is_where_a_glob_would_find_it(place):
+    """Before it is there: else the first start reads its own decisions, and the next one is refused."""
+    place.write("logs/app.log", burst("ann", 9))
+    os.symlink(place.path("logs"), place.path("link"))
+    out = place.path("logs", "decisions.jsonl")
+    rotated = {"path": place.path("logs", "out"), "rotate_size": "1MiB", "keep": 3}
+    for written, glob in (({"decisions": {"path": out}}, place.path("logs", "*")), ({"deadletter": {"path": out}}, place.path("link", "*.json*")),
+                          ({"gateways": ["file:" + place.path("link", "list")]}, place.path("logs", "l*")),
+                          ({"decisions": rotated}, place.path("logs", "*.1")), ({"decisions": {"path": out}}, out)):
+        refused(place, place.config(SITE, [source(glob)], **written), "would be read by sources[0]")
+        done = place.run("validate", "--config", place.config(SITE, [source(glob, exclude=["decisions.*", "list*", "out.*"])], **written))
+        assert done.code() == DONE or glob == out, done.said()
+    assert os.listdir(place.path("logs")) == ["app.log"]
+
+
+def test_no_two_listen_at_one_port(place):
+    log, port = source(place.write("log", "")), free_port()
+    at, everywhere = f"127.0.0.1:{port}", f"*:{port}"
+    forward = {"type": "forward", "name": "f", "listen": f"tcp://{at}", "format": "json"}
+    syslog, http = {"type": "syslog", "listen": f"tcp://{at}", "format": "json", "follow": True}, {"type": "http", "name": "h", "listen": at, "format": "json"}
+    udp = {**syslog, "listen": f"udp://{at}"}
+    for sources, sections, word in (([log], {"listen": {"http": at}, "archiver": {"enabled": True, "api": everywhere, "tokens": ["x" * 40]}},
+                                     "archiver.api: has the port of listen.http"),
+                                    ([log, syslog], {"listen": {"http": at}}, "sources[1].listen: has the port of listen.http"),
+                                    ([http], {"listen": {"resp": at}}, "sources[0].listen: has the port of listen.resp"),
+                                    ([udp, {**udp, "listen": f"udp://{everywhere}"}], {}, "sources[1].listen: has the port of sources[0].listen"),
+                                    ([forward, http], {}, "sources[1].listen: has the port of sources[0].listen")):
+        refused(place, place.config(SITE, sources, **sections), word)
+    place.good("validate", "--config", place.config(SITE, [udp, syslog]))
 
 
 if __name__ == "__main__":

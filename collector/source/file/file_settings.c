@@ -17,6 +17,7 @@
 #include "collector/source/source_memory.h"
 #include "collector/source/source_words.h"
 #include "common/base/alloc.h"
+#include "common/files/file_place.h"
 #include "common/json/json_shape.h"
 
 #include <fnmatch.h>
@@ -271,4 +272,17 @@ int file_settings_pattern(const struct file_settings *settings, const char *path
 		if (pattern_names(settings->patterns[i], path))
 			return (int)i;
 	return -1;
+}
+
+bool file_settings_would_read(const struct file_settings *settings, const char *path)
+{
+	bool named = file_settings_pattern(settings, path) >= 0;
+	for (size_t i = 0; !named && !file_settings_excludes(settings, path) && i < settings->pattern_count; i++) {
+		struct weir_text pattern = {0};
+		weir_file_place_put(&pattern, settings->patterns[i]);
+		weir_text_append(&pattern, "", 1);
+		named = pattern_names(pattern.at, path);
+		weir_text_deinit(&pattern);
+	}
+	return named;
 }

@@ -43,6 +43,9 @@ void file_settings_deinit(struct file_settings *settings);
 /** Whether a path is left out, whatever names it: by its text, or where it leads. */
 bool file_settings_excludes(const struct file_settings *settings, const char *path);
 
+/** Whether a pattern names a path without links, however its own directory is spelled. */
+bool file_settings_would_read(const struct file_settings *settings, const char *path);
+
 /** Which of the patterns names a path: its place, or -1. */
 int file_settings_pattern(const struct file_settings *settings, const char *path);
 

@@ -465,6 +465,11 @@ static const struct source_metric *const metrics[] = {
 	&source_metric_problem,  &source_metric_replayable,  &source_metric_guarantee,   NULL,
 };
 
+static bool file_would_read(const struct source *source, const char *path)
+{
+	return file_settings_would_read(&((const struct file_source *)source)->shared.settings, path);
+}
+
 const struct source_ops source_file_ops = {
 	.type = "file",
 	.members = file_members,
@@ -475,6 +480,7 @@ const struct source_ops source_file_ops = {
 	.create = file_new,
 	.describe = file_describe,
 	.collect = file_collect,
+	.would_read = file_would_read,
 	.streams = file_streams,
 	.fd = file_fd,
 	.acknowledge = file_acknowledge,

@@ -102,6 +102,9 @@ enum weir_status written_files_check(const struct written_files *files, struct w
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; i < files->count; i++) {
 		places[i] = place_of(files->list[i].path, STDOUT_FILENO);
+		if (status == WEIR_OK && places[i].there && S_ISDIR(places[i].about.st_mode))
+			status = weir_fail(error, WEIR_INVALID, "%s %s is a directory: name a file in it", files->list[i].option,
+			                   files->list[i].path);
 		for (size_t k = 0; status == WEIR_OK && k < i; k++) {
 			const struct written_file *one = &files->list[k], *other = &files->list[i];
 			if (strcmp(one->path, "-") == 0 && strcmp(other->path, "-") == 0)
@@ -244,6 +247,28 @@ enum weir_status written_files_check_state(const struct written_files *files, co
 		free(written.name);
 	}
 	free(directory.name);
+	return status;
+}
+
+enum weir_status written_files_check_source(const struct written_files *files, const struct source *source,
+                                            const char *name, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	for (size_t i = 0; source->ops->would_read != NULL && status == WEIR_OK && i < files->count; i++) {
+		const struct written_file *file = &files->list[i];
+		struct place place = place_of(file->path, STDOUT_FILENO);
+		if (place.name != NULL && (place.regular || !place.there)) {
+			struct weir_text rotated = {0};
+			weir_text_printf(&rotated, "%s.1", place.name);
+			if (source->ops->would_read(source, place.name) ||
+			    (file->keep > 0 && source->ops->would_read(source, rotated.at)))
+				status = weir_fail(error, WEIR_INVALID,
+				                   "%s %s would be read by %s: choose another path, or name it in \"exclude\" there",
+				                   file->option, file->path, name);
+			weir_text_deinit(&rotated);
+		}
+		free(place.name);
+	}
 	return status;
 }
 

@@ -3,6 +3,7 @@
 #ifndef DEPLOY_WEIR_BACKEND_WRITTEN_FILES_H
 #define DEPLOY_WEIR_BACKEND_WRITTEN_FILES_H
 
+#include "collector/source/source.h"
 #include "common/base/text.h"
 #include "common/config/config.h"
 
@@ -45,6 +46,10 @@ WEIR_MUST_USE enum weir_status written_files_check_state(const struct written_fi
 /** Refuses an output that is this file. @param source  "-": standard input; NULL is fine */
 WEIR_MUST_USE enum weir_status written_files_check_read(const struct written_files *files, const char *source,
                                                         struct weir_error *error);
+/** Refuses an output that a source would read once it is there. @param name  of the source, for errors */
+WEIR_MUST_USE enum weir_status written_files_check_source(const struct written_files *files,
+                                                          const struct source *source, const char *name,
+                                                          struct weir_error *error);
 void written_files_deinit(struct written_files *files);
 
 #endif

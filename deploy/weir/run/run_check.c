@@ -71,6 +71,10 @@ static enum weir_status check_written(const struct run_options *options, struct 
 		}
 		for (size_t j = 0; status == WEIR_OK && j < count; j++)
 			status = written_files_check_read(written, streams[j]->name, error);
+		char name[32];
+		snprintf(name, sizeof name, "sources[%zu]", i);
+		if (status == WEIR_OK)
+			status = written_files_check_source(written, inputs->sources[i], name, error);
 	}
 	return status == WEIR_OK ? written_files_check(written, error) : status;
 }
