@@ -32,9 +32,11 @@ struct weir_line_file {
 	char *path; /* what people call it, where the descriptor is adopted */
 	int fd;
 	bool adopted;
-	bool regular;   /* else a pipe or a terminal: no size, nothing to sync */
-	bool mid_line;  /* the file ends within a line whose rest is at the start of the buffer */
-	bool sync_lost; /* an fsync failed: what it should have covered may be gone */
+	bool regular;    /* else a pipe or a terminal: no size, nothing to sync */
+	bool named_pipe; /* its reader may leave and come back, where that of an adopted pipe is gone for good */
+	size_t sent;     /* of a named pipe: so much of the first line in the buffer is written */
+	bool mid_line;   /* the file ends within a line whose rest is at the start of the buffer */
+	bool sync_lost;  /* an fsync failed: what it should have covered may be gone */
 	int64_t rotate_bytes;
 	uint32_t keep;
 	uint64_t written;        /* bytes of the file, without the buffer */
@@ -60,13 +62,21 @@ static size_t pending(const struct weir_line_file *file)
 /* Takes the descriptor's identity and size as the file's own. */
 static void inspect(struct weir_line_file *file)
 {
+	struct stat about;
 	file->regular = weir_line_names_identify(file->fd, "", &file->identity);
+	file->named_pipe = !file->adopted && fstat(file->fd, &about) == 0 && S_ISFIFO(about.st_mode);
 	file->written = file->identity.length;
 }
 
-/* Opens the path for appending; the file's old descriptor, if any, stays until this has worked. */
+/*
+ * Opens the path for appending; the file's old descriptor, if any, stays until this has worked. A named pipe is opened for
+ * writing alone: with a read end of our own, what is in the pipe would look as if somebody read it.
+ */
 static int open_path(const char *path)
 {
+	struct stat about;
+	if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
+		return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	return open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
 }
 
@@ -91,9 +101,11 @@ enum weir_status weir_line_file_open(const struct weir_line_file_options *option
                                      struct weir_error *error)
 {
 	int fd = open_path(options->path);
-	if (fd < 0)
+	bool unread = fd < 0 && errno == ENXIO; /* whoever reads the pipe may come later */
+	if (fd < 0 && !unread)
 		return weir_fail(error, WEIR_IO, "cannot open %s: %s", options->path, strerror(errno));
 	struct weir_line_file *opened = file_new(options->path, fd);
+	opened->named_pipe |= unread;
 	opened->rotate_bytes = opened->regular ? options->rotate_bytes : 0;
 	opened->keep = options->keep > 0 ? options->keep : 1;
 	opened->log = options->log;
@@ -120,6 +132,7 @@ struct weir_line_file *weir_line_file_adopt(int fd, const char *name)
 {
 	struct weir_line_file *file = file_new(name, fd);
 	file->adopted = true;
+	file->named_pipe = false;
 	/* A shell's `>>` writes behind what is there; any other descriptor from where it stands. */
 	int flags = fcntl(fd, F_GETFL);
 	if (file->regular && (flags < 0 || (flags & O_APPEND) == 0)) {
@@ -170,6 +183,45 @@ static int write_polled(int fd, const char *at, size_t length, size_t *written)
 	return 0;
 }
 
+/* A whole line at a time, or as many as the pipe takes at once: then no reader is left with a part of one. */
+static size_t pipe_part(const struct weir_line_file *file)
+{
+	const char *at = file->buffer.at + file->start + file->sent;
+	size_t length = pending(file) - file->sent;
+	const char *end = length > PIPE_BUF ? memrchr(at, '\n', PIPE_BUF) : NULL;
+	if (end == NULL)
+		end = memchr(at, '\n', length);
+	return end != NULL ? (size_t)(end - at) + 1 : length;
+}
+
+/*
+ * Without a reader nothing is taken. The descriptor stays open, as what is in the pipe is then there for the next reader;
+ * a line that was cut is written to that one again, from its beginning.
+ */
+static enum weir_status write_named_pipe(struct weir_line_file *file, struct weir_error *error)
+{
+	while (pending(file) > 0) {
+		size_t part = pipe_part(file), written;
+		int result = write_polled(file->fd, file->buffer.at + file->start + file->sent, part, &written);
+		int reason = errno;
+		file->written += written;
+		file->sent += written;
+		if (result == 0) {
+			file->start += file->sent;
+			file->sent = 0;
+		}
+		file->mid_line = file->sent > 0;
+		if (result == 0)
+			continue;
+		if (reason != EPIPE)
+			return weir_fail(error, WEIR_IO, "cannot write %s: %s", file->path, strerror(reason));
+		file->sent = 0;
+		file->mid_line = false;
+		return weir_fail(error, WEIR_IO, "cannot write %s: nobody reads this pipe", file->path);
+	}
+	return WEIR_OK;
+}
+
 /* Writes a part of the buffer and forgets it there. */
 static enum weir_status write_chunk(struct weir_line_file *file, size_t length, struct weir_error *error)
 {
@@ -203,9 +255,12 @@ static enum weir_status sync_data(struct weir_line_file *file, struct weir_error
 static enum weir_status switch_file(struct weir_line_file *file, struct weir_error *error)
 {
 	int fd = open_path(file->path);
+	if (fd < 0 && errno == ENXIO)
+		return weir_fail(error, WEIR_IO, "cannot write %s: nobody reads this pipe", file->path);
 	if (fd < 0)
 		return failed(file, error, "open");
-	close(file->fd);
+	if (file->fd >= 0)
+		close(file->fd);
 	file->fd = fd;
 	inspect(file);
 	return WEIR_OK;
@@ -255,6 +310,13 @@ enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_e
 	/* Lines that are to come would go into a file that nobody finds any more. */
 	if (pending(file) > 0 && !file->mid_line) {
 		enum weir_status status = follow_path(file, error);
+		if (status != WEIR_OK)
+			return status;
+	}
+	if (pending(file) > 0 && file->named_pipe) {
+		enum weir_status status = file->fd < 0 ? switch_file(file, error) : WEIR_OK;
+		if (status == WEIR_OK && file->named_pipe)
+			status = write_named_pipe(file, error);
 		if (status != WEIR_OK)
 			return status;
 	}
@@ -310,7 +372,9 @@ enum weir_status weir_line_file_sync(struct weir_line_file *file, struct weir_er
 enum weir_status weir_line_file_reopen(struct weir_line_file *file, struct weir_error *error)
 {
 	enum weir_status status = weir_line_file_sync(file, error);
-	if (status == WEIR_OK && !file->adopted)
+	/* A pipe that nobody reads is opened once there is something to write. */
+	bool unread = file->named_pipe && file->fd < 0;
+	if (status == WEIR_OK && !file->adopted && !unread)
 		status = switch_file(file, error);
 	return status;
 }
@@ -332,7 +396,7 @@ enum weir_status weir_line_file_close(struct weir_line_file *file, struct weir_e
 	if (file == NULL)
 		return WEIR_OK;
 	enum weir_status status = weir_line_file_sync(file, error);
-	if (!file->adopted)
+	if (!file->adopted && file->fd >= 0)
 		close(file->fd);
 	weir_text_deinit(&file->buffer);
 	free(file->path);

@@ -46,7 +46,12 @@ struct weir_line_file_mark {
 	uint64_t length;  /* of the file with everything that was appended so far */
 };
 
-/** Opens for appending; continues at the end, on a line of its own. @return WEIR_OK; WEIR_IO */
+/**
+ * Opens for appending; continues at the end, on a line of its own. A named pipe need not have a reader yet: what is
+ * written waits for one, and for the next one where that leaves.
+ *
+ * @return WEIR_OK; WEIR_IO
+ */
 WEIR_MUST_USE enum weir_status weir_line_file_open(const struct weir_line_file_options *options,
                                                    struct weir_line_file **file, struct weir_error *error);
 
@@ -79,8 +84,8 @@ WEIR_MUST_USE enum weir_status weir_line_file_append(struct weir_line_file *file
  * Hands the buffer to the operating system. A file that was removed since is made again first.
  *
  * @return WEIR_OK: all of it; WEIR_IO: the rest is kept, try again later (a pipe: its reader took
- *         nothing for a second, or a signal came); WEIR_END: a pipe that nobody reads any more
- *         (so too from sync, reopen and close)
+ *         nothing for a second, a named one has no reader, or a signal came); WEIR_END: an adopted pipe that nobody
+ *         reads any more (so too from sync, reopen and close)
  */
 WEIR_MUST_USE enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_error *error);
 

@@ -459,6 +459,30 @@ def test_a_pipe_that_nobody_reads_does_not_keep_a_run_from_stopping(place):
         os.close(reading)
 
 
+def test_decisions_wait_for_the_reader_of_a_named_pipe(place):
+    log = place.write("log", "".join(burst(f"user-{i}", 2) for i in range(100)))
+    pipe = place.path("pipe")
+    os.mkfifo(pipe)
+    config = place.config(site(1), [source(log)])
+    stopped = []
+    for more in (["--once"], ["--state", place.path("state"), "--dead-letter", place.path("dead")]):
+        weir = place.start("run", *more, "--config", config, "--decisions", pipe)
+        until(lambda: "nobody reads this pipe" in weir.said(), "it waits for the reader", running=weir)
+        weir.signal(signal.SIGTERM)
+        stopped.append(weir.wait())
+        assert "nobody reads this pipe" in weir.said(), weir.said()
+    assert stopped == [3, 1], stopped
+    for more in (["--once"], ["--state", place.path("state"), "--dead-letter", place.path("dead")]):
+        weir = place.start("run", *more, "--config", config, "--decisions", pipe)
+        until(lambda: "nobody reads this pipe" in weir.said(), "it waits for the reader", running=weir)
+        with open(pipe, "rb") as reader:
+            got = [reader.readline() for _ in range(100)]
+            assert len({json.loads(decision)["id"] for decision in got}) == 100
+            if "--state" in more:
+                weir.signal(signal.SIGTERM)
+            assert weir.wait() == 0, weir.said()
+
+
 def test_a_shadow_file_that_is_no_longer_asked_for_holds_nothing(place):
     log = place.write("log", burst("ann", 5))
     config = place.config(site(1), [source(log)])

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 /* Stands before the C library's: a disk that fails cannot be had otherwise. */
@@ -379,6 +380,45 @@ static void a_pipe_that_nobody_reads_blocks_no_flush(void **state)
 	close(ends[0]);
 }
 
+static void a_named_pipe_waits_for_its_readers(void **state)
+{
+	const char *path = in(state, "pipe");
+	char line[8192], read_back[8192];
+	struct weir_error error;
+	signal(SIGPIPE, SIG_IGN);
+	assert_int_equal(0, mkfifo(path, 0600));
+	struct weir_line_file *file = open_file(path, 0, 0);
+	assert_int_equal(WEIR_OK, weir_line_file_sync(file, &error)); /* there is nothing to write */
+	append(file, "one\n");
+	assert_int_equal(WEIR_IO, weir_line_file_flush(file, &error));
+	assert_non_null(strstr(error.text, "nobody reads this pipe"));
+	int reader = open(path, O_RDONLY | O_NONBLOCK);
+	flush(file);
+	assert_int_equal(4, read(reader, read_back, sizeof read_back));
+	assert_memory_equal("one\n", read_back, 4);
+	/* one leaves while a long line is under way, and the next gets all of it */
+	append(file, "two\n");
+	flush(file);
+	memset(line, 'x', sizeof line);
+	line[sizeof line - 1] = '\n';
+	assert_int_equal(4096, fcntl(reader, F_SETPIPE_SZ, 4096));
+	assert_int_equal(WEIR_OK, weir_line_file_append(file, (struct weir_span){.at = line, .length = sizeof line}));
+	assert_int_equal(WEIR_IO, weir_line_file_flush(file, &error));
+	assert_int_equal(4, read(reader, read_back, 4));
+	close(reader);
+	assert_int_equal(WEIR_IO, weir_line_file_sync(file, &error));
+	assert_non_null(strstr(error.text, "nobody reads this pipe"));
+	reader = open(path, O_RDONLY | O_NONBLOCK);
+	while (read(reader, read_back, sizeof read_back) > 0)
+		continue; /* a part of it, perhaps, which the one before left behind */
+	assert_int_not_equal(-1, fcntl(reader, F_SETPIPE_SZ, 65536));
+	flush(file);
+	assert_int_equal(sizeof line, read(reader, read_back, sizeof read_back));
+	assert_memory_equal(line, read_back, sizeof line);
+	close_file(file);
+	close(reader);
+}
+
 static void redirected_output_counts_from_where_it_stands(void **state)
 {
 	const char *path = in(state, "a");
@@ -415,6 +455,7 @@ int main(void)
 		test(a_pipe_is_written_whole),
 		test(a_pipe_that_is_not_read_yet_is_waited_for),
 		test(a_pipe_that_nobody_reads_blocks_no_flush),
+		test(a_named_pipe_waits_for_its_readers),
 		test(redirected_output_counts_from_where_it_stands),
 	};
 	return cmocka_run_group_tests_name("line_file", tests, NULL, NULL);
