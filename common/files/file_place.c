@@ -90,3 +90,21 @@ void weir_file_place_put(struct weir_text *text, const char *path)
 	put(text, text->length, copy, 0);
 	free(copy);
 }
+
+int weir_file_descriptor_of(const char *path)
+{
+	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+	if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(path, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+		size_t length = strlen(folders[i]), digits = 0;
+		if (strncmp(path, folders[i], length) != 0)
+			continue;
+		digits = strspn(path + length, "0123456789");
+		if (digits > 0 && digits < 8 && path[length + digits] == '\0')
+			return atoi(path + length);
+	}
+	return -1;
+}

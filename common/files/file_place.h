@@ -12,4 +12,12 @@
  */
 void weir_file_place_put(struct weir_text *text, const char *path);
 
+/**
+ * The descriptor that a path means, which is open already: "-" and /dev/stdout, /dev/stderr, /dev/fd/N, /proc/self/fd/N.
+ * The file behind it is not ours to cut or to put away.
+ *
+ * @return -1: it is a path as any other
+ */
+int weir_file_descriptor_of(const char *path);
+
 #endif

@@ -12,6 +12,7 @@
 #include "common/base/alloc.h"
 #include "common/base/text.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_place.h"
 #include "common/files/line_file_names.h"
 
 #include <errno.h>
@@ -100,6 +101,13 @@ static struct weir_line_file *file_new(const char *path, int fd)
 enum weir_status weir_line_file_open(const struct weir_line_file_options *options, struct weir_line_file **file,
                                      struct weir_error *error)
 {
+	int standard = weir_file_descriptor_of(options->path);
+	if (standard >= 0 && fcntl(standard, F_GETFD) < 0)
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", options->path, strerror(errno));
+	if (standard >= 0) {
+		*file = weir_line_file_adopt(standard, standard == STDOUT_FILENO ? "standard output" : options->path);
+		return WEIR_OK;
+	}
 	int fd = open_path(options->path);
 	bool unread = fd < 0 && errno == ENXIO; /* whoever reads the pipe may come later */
 	if (fd < 0 && !unread)

@@ -47,7 +47,7 @@ struct weir_line_file_mark {
 };
 
 /**
- * Opens for appending; continues at the end, on a line of its own. A named pipe need not have a reader yet: what is
+ * Opens for appending; a path that means a descriptor (file_place.h) is adopted; continues at the end, on a line of its own. A named pipe need not have a reader yet: what is
  * written waits for one, and for the next one where that leaves.
  *
  * @return WEIR_OK; WEIR_IO

@@ -91,6 +91,20 @@ def test_outputs_need_not_be_files(place):
         assert cat.communicate()[0].count(b"\n") == 1
 
 
+def test_what_is_open_already_is_appended_to(place):
+    log = place.write("access.log", combined("192.0.2.1", 5))
+    for name in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        out = place.write("out", "kept\n")
+        with open(out, "ab") as stdout:
+            place.good("run", "--once", *LIMIT, "--json", "--decisions", name, log, stdout=stdout)
+        assert read(out).startswith(b"kept\n{") and read(out).count(b"\n") == 2, (name, read(out))
+    for name in ("/dev/stderr", "/proc/self/fd/2"):
+        done = place.good("run", "--once", "--quiet", *LIMIT, "--decisions", name, log)
+        assert json.loads(done.said())["action"] == "block", done.said()
+    done = place.run("run", "--once", *LIMIT, "--decisions", "/dev/fd/999", log)
+    assert done.code() == FAILED and "cannot open /dev/fd/999: Bad file descriptor" in done.said(), done.said()
+
+
 def test_an_output_that_is_a_source_is_refused_and_left_alone(place):
     text = combined("192.0.2.1", 5)
     log = place.write("access.log", text)

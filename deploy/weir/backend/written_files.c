@@ -66,10 +66,10 @@ static struct place place_of(const char *path, int standard)
 {
 	struct place place = {0};
 	struct weir_text name = {0};
-	bool is_standard = strcmp(path, "-") == 0;
-	place.there = (is_standard ? fstat(standard, &place.about) : stat(path, &place.about)) == 0;
+	int descriptor = strcmp(path, "-") == 0 ? standard : weir_file_descriptor_of(path);
+	place.there = (descriptor >= 0 ? fstat(descriptor, &place.about) : stat(path, &place.about)) == 0;
 	place.regular = place.there && S_ISREG(place.about.st_mode);
-	if (is_standard)
+	if (descriptor >= 0)
 		return place;
 	weir_file_place_put(&name, path);
 	weir_text_append(&name, "", 1);
@@ -107,8 +107,8 @@ enum weir_status written_files_check(const struct written_files *files, struct w
 			                   files->list[i].path);
 		for (size_t k = 0; status == WEIR_OK && k < i; k++) {
 			const struct written_file *one = &files->list[k], *other = &files->list[i];
-			if (strcmp(one->path, "-") == 0 && strcmp(other->path, "-") == 0)
-				continue; /* one descriptor, written to in turn */
+			if (weir_file_descriptor_of(one->path) >= 0 && weir_file_descriptor_of(other->path) >= 0)
+				continue; /* open already, and written to in turn */
 			if (is_same(&places[k], &places[i]) || is_rotation(&places[k], one->keep, &places[i]) ||
 			    is_rotation(&places[i], other->keep, &places[k]))
 				status =

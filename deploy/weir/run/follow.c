@@ -23,6 +23,7 @@
 #include "common/daemon/notify.h"
 #include "common/exempt/exempt_fetch.h"
 #include "common/exempt/exempt_watch.h"
+#include "common/files/file_place.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "deploy/gateways/gateway/gateways.h"
 #include "deploy/weir/backend/policy_apply.h"
@@ -197,7 +198,7 @@ static enum weir_status start_sink(struct follow *follow, enum weir_topic topic,
 		.words = run_options_words(follow->options) && topic == WEIR_TOPIC_DECISIONS,
 		.coloured = words_coloured(STDOUT_FILENO),
 		.log = follow->log,
-		.progress = strcmp(path, "-") == 0 && isatty(STDOUT_FILENO) ? follow->progress : NULL,
+		.progress = weir_file_descriptor_of(path) == STDOUT_FILENO && isatty(STDOUT_FILENO) ? follow->progress : NULL,
 	};
 	enum weir_status status = weir_store_sqlite_open(follow->state.path, &options.store, error);
 	return status == WEIR_OK ? sink_start(&options, sink, error) : status;

@@ -9,6 +9,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/base/stop.h"
+#include "common/files/file_place.h"
 #include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/backend/run_note.h"
 #include "deploy/weir/backend/state_directory.h"
@@ -136,11 +137,9 @@ static enum weir_status open_file(struct once *once, const char *path, const str
 {
 	if (path == NULL)
 		return WEIR_OK;
-	if (strcmp(path, "-") == 0) {
-		*file = weir_line_file_adopt(STDOUT_FILENO, "standard output");
-		return WEIR_OK;
-	}
 	struct weir_line_file_options options = {.path = path};
+	if (weir_file_descriptor_of(path) >= 0)
+		return weir_line_file_open(&options, file, error);
 	if (once->resumed && mark->inode != 0)
 		return resume_file(once, &options, mark, file, error);
 	struct stat about; /* what is no file has nothing to cut: /dev/null, a pipe */

@@ -5,6 +5,7 @@
 #include "common/base/alloc.h"
 #include "common/base/stop.h"
 #include "common/exempt/exempt_fetch.h"
+#include "common/files/file_place.h"
 #include "deploy/weir/backend/state_directory.h"
 
 #include <stdio.h>
@@ -57,7 +58,8 @@ static const struct weir_argument_option options_table[] = {
 	[DECISIONS] = {.name = "decisions",
                    .value = "PATH",
                    .type = WEIR_ARGUMENT_TEXT,
-                   .help = "where decisions go; - is standard output (the default)"},
+                   .help =
+                       "where decisions go; - and /dev/stdout are standard output (the default), which is never cut"},
 	[SHADOW] = {.name = "shadow",
                 .value = "PATH",
                 .type = WEIR_ARGUMENT_TEXT,
@@ -332,6 +334,6 @@ enum weir_status run_options_fetch(const struct run_options *options, const stru
 
 bool run_options_words(const struct run_options *options)
 {
-	return options->decisions_path != NULL && strcmp(options->decisions_path, "-") == 0 && !options->force_json &&
-	       isatty(STDOUT_FILENO);
+	return options->decisions_path != NULL && weir_file_descriptor_of(options->decisions_path) == STDOUT_FILENO &&
+	       !options->force_json && isatty(STDOUT_FILENO);
 }

@@ -9,6 +9,7 @@
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
 #include "common/bus/local/bus_local.h"
+#include "common/files/file_place.h"
 #include "common/files/line_file.h"
 #include "common/json/json.h"
 #include "deploy/weir/terminal/readable.h"
@@ -115,7 +116,7 @@ static enum weir_status open_file(struct sink *sink, struct weir_error *error)
 		.keep = sink->options.keep,
 		.log = sink->options.log,
 	};
-	bool piped = strcmp(options.path, "-") == 0;
+	bool open = weir_file_descriptor_of(options.path) >= 0;
 	struct weir_line_file_mark mark = {0};
 	char *note;
 	size_t length;
@@ -134,10 +135,8 @@ static enum weir_status open_file(struct sink *sink, struct weir_error *error)
 	}
 	if (status != WEIR_OK)
 		return status;
-	if (piped) {
-		sink->file = weir_line_file_adopt(STDOUT_FILENO, "standard output");
-		return WEIR_OK;
-	}
+	if (open)
+		return weir_line_file_open(&options, &sink->file, error);
 	if (!fresh && mark.inode != 0) {
 		status = weir_line_file_resume(&options, &mark, &sink->file, error);
 		if (status != WEIR_END)

@@ -5,6 +5,7 @@
 #include "collector/follow/inputs.h"
 #include "common/base/alloc.h"
 #include "common/files/durable_file.h"
+#include "common/files/file_place.h"
 #include "common/http/listen_socket.h"
 #include "deploy/weir/backend/state_directory.h"
 #include "deploy/weir/run/run_check.h"
@@ -58,7 +59,7 @@ static void check_output(struct validate_report *report, const char *name, const
 {
 	char directory[WEIR_PATH_BYTES];
 	struct weir_text words = {0};
-	if (path == NULL || strcmp(path, "-") == 0 || weir_directory_of(path, directory, NULL) != WEIR_OK)
+	if (path == NULL || weir_file_descriptor_of(path) >= 0 || weir_directory_of(path, directory, NULL) != WEIR_OK)
 		return;
 	if (access(directory, F_OK) != 0)
 		weir_text_printf(&words, "the directory %s does not exist", directory);
@@ -129,7 +130,7 @@ enum weir_status validate_report_begin(const struct weir_config *config, const c
 /* An output that is a file; where standard output leads to when it runs is not known here. */
 static const char *file_of(const char *path)
 {
-	return path != NULL && strcmp(path, "-") != 0 ? path : NULL;
+	return path != NULL && weir_file_descriptor_of(path) < 0 ? path : NULL;
 }
 
 /* What a run would refuse to write. */
