@@ -74,6 +74,20 @@ def test_what_is_commanded_while_nothing_runs_holds_from_the_start_on(place):
     assert len(run.compare()) == 1
 
 
+def test_an_empty_value_is_a_variable_that_is_not_set(place):
+    """It would be the key of everyone whose field is empty."""
+    run = Run(place).start()
+    for command in (("block", "--zone", "site"), ("allow", "--zone", "site", "--for", "1m"), ("lift", "--zone", "site"),
+                    ("override", "--zone", "site", "--rate", "2")):
+        done = place.run(command[0], "--state", place.path("state"), *command[1:], "")
+        assert done.code() == 2 and "a value is empty" in done.said() and "--key-hex" in done.said(), (command, done.said())
+    for command in ("forget", "check", "explain"):
+        done = place.run(command, "", "--zone", "site")
+        assert done.code() == 2 and "a value is empty" in done.said(), (command, done.said())
+    run.stop()
+    assert not run.decisions()
+
+
 def test_what_was_acknowledged_outlives_a_crash(place):
     """kill -9 behind each acknowledgement: everything is published once, and holds."""
     run = Run(place)

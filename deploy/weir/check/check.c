@@ -14,6 +14,7 @@
 #include "common/json/units.h"
 #include "common/redis/redis.h"
 #include "deploy/weir/command.h"
+#include "deploy/weir/overrides/override_options.h"
 #include "limiter/overrides/override_command.h"
 
 #include <stdio.h>
@@ -110,7 +111,10 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case AT_ADDRESS: check->at = value->text; break;
 	case CONFIG: check->config_path = value->text; break;
 	case JSON: check->json = true; break;
-	default: check->values[check->value_count++] = weir_span_of(value->text);
+	default:
+		if (value->text[0] == '\0')
+			return weir_arguments_refuse(&line, OVERRIDE_EMPTY_VALUE);
+		check->values[check->value_count++] = weir_span_of(value->text);
 	}
 	return WEIR_EXIT_NOT_YET;
 }

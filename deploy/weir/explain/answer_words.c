@@ -12,7 +12,7 @@ static void put_key(struct weir_text *text, const json_t *key)
 	for (size_t i = 0; i < json_array_size(key); i++) {
 		const char *value = json_string_value(json_array_get(key, i));
 		weir_text_puts(text, i > 0 ? "|" : "");
-		words_key(text, weir_span_of(value != NULL ? value : "?"));
+		words_key_value(text, weir_span_of(value != NULL ? value : "?"));
 	}
 	if (json_array_size(key) == 0)
 		weir_text_puts(text, "everyone");

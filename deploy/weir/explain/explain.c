@@ -7,6 +7,7 @@
 #include "deploy/weir/command.h"
 #include "deploy/weir/explain/answer.h"
 #include "deploy/weir/explain/explain_work.h"
+#include "deploy/weir/overrides/override_options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -96,7 +97,11 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 	case DECISIONS: asked->decisions = value->text; break;
 	case COLLECTOR: asked->collector = value->text; break;
 	case JSON: command->json = true; break;
-	default: command->words[asked->count++] = value->text; break;
+	default:
+		if (value->text[0] == '\0')
+			return weir_arguments_refuse(&line, OVERRIDE_EMPTY_VALUE);
+		command->words[asked->count++] = value->text;
+		break;
 	}
 	return WEIR_EXIT_NOT_YET;
 }

@@ -118,7 +118,11 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 			return weir_arguments_refuse_value(&line, BY, value->text);
 		options->by = value->text;
 		break;
-	default: options->values[options->value_count++] = value->text; break;
+	default:
+		if (value->text[0] == '\0')
+			return weir_arguments_refuse(&line, OVERRIDE_EMPTY_VALUE OVERRIDE_EMPTY_HINT);
+		options->values[options->value_count++] = value->text;
+		break;
 	}
 	return WEIR_EXIT_NOT_YET;
 }

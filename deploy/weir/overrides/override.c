@@ -184,7 +184,10 @@ static void put_words(struct weir_text *text, const struct override_run *run)
 	char rate[12];
 	override_rate_format(command->thousandths, rate);
 	weir_text_printf(text, "%s  ", command->zone);
-	words_key(text, override_key(command));
+	if (command->value_count > 0)
+		words_key_value(text, override_key(command));
+	else
+		words_key(text, override_key(command));
 	weir_text_puts(text, command->scope == OVERRIDE_OF_PREFIX ? "*  " : "  ");
 	if (command->kind == OVERRIDE_RATE && command->thousandths == 1000)
 		weir_text_puts(text, "its override ends");

@@ -228,7 +228,11 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 		if (!parse_time(value->text, &options->until_ms))
 			return weir_arguments_refuse_value(options->line, UNTIL, value->text);
 		break;
-	default: options->values[options->value_count++] = value->text; break;
+	default:
+		if (value->text[0] == '\0')
+			return weir_arguments_refuse(options->line, OVERRIDE_EMPTY_VALUE OVERRIDE_EMPTY_HINT);
+		options->values[options->value_count++] = value->text;
+		break;
 	}
 	return WEIR_EXIT_NOT_YET;
 }

@@ -10,6 +10,10 @@
 /* By enum override_kind. */
 extern const struct weir_command_line override_lines[];
 
+/* An unset variable of a shell is an empty value: the key of all whose field is empty, which is seldom meant. */
+#define OVERRIDE_EMPTY_VALUE "a value is empty (is a variable of the shell not set?)"
+#define OVERRIDE_EMPTY_HINT ": if the empty value is meant, give the whole key with --key-hex"
+
 struct override_options {
 	const struct weir_command_line *line;
 	const char *config_path, *state_path;

@@ -71,6 +71,14 @@ void words_key(struct weir_text *text, struct weir_span key)
 	}
 }
 
+void words_key_value(struct weir_text *text, struct weir_span value)
+{
+	if (value.length == 0)
+		weir_text_puts(text, "\"\"");
+	else
+		words_key(text, value);
+}
+
 void words_text(struct weir_text *text, const char *string)
 {
 	words_bytes(text, weir_span_of(string), 0);
@@ -215,9 +223,9 @@ bool words_decision_json(struct weir_text *text, struct weir_span bytes, bool co
 	for (size_t i = 0; i < json_array_size(key); i++) {
 		const json_t *value = json_array_get(key, i);
 		weir_text_puts(text, i > 0 ? "|" : "");
-		words_key(text, json_is_string(value)
-		                    ? (struct weir_span){json_string_value(value), (uint32_t)json_string_length(value)}
-		                    : weir_span_of("?"));
+		words_key_value(text, json_is_string(value)
+		                          ? (struct weir_span){json_string_value(value), (uint32_t)json_string_length(value)}
+		                          : weir_span_of("?"));
 	}
 	struct weir_limit limit;
 	bool blocked = strcmp(action, "block") == 0;

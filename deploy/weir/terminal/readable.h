@@ -29,6 +29,8 @@ void words_time_ms(struct weir_text *text, int64_t time_ms);
 
 /** A joined key: printable bytes as they stand, all others as \xNN. */
 void words_key(struct weir_text *text, struct weir_span key);
+/** One value of a key: an empty one as "". */
+void words_key_value(struct weir_text *text, struct weir_span value);
 
 /** What a person wrote, in UTF-8: as it stands, but for control characters, which are \xNN. */
 void words_text(struct weir_text *text, const char *string);
