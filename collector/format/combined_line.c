@@ -125,6 +125,18 @@ static bool begins_list(struct weir_span word)
 }
 
 /*
+ * A client behind a virtual host that is empty, as nginx writes $host for a request without a Host where the server has no
+ * name: a blank stands first. As behind any host, it must be an address.
+ */
+static bool take_client_behind_nothing(const char **at, const char *end, struct combined_line *line)
+{
+	struct weir_span *client = &line->parts[COMBINED_IP], *ident = &line->parts[COMBINED_IDENT];
+	++*at;
+	return take_word(at, end, client) && take_word(at, end, ident) && is_address(*client) && is_absent(*ident) &&
+	       has_user(*at, end);
+}
+
+/*
  * The client and the ident, and the virtual host if there is one: a word before an address, or a name with its port, and
  * an ident of "-" behind the client. A stranger may write an ident, and a user, which may look like a second head: so what
  * stands first counts, as a host has no blank: servers refuse one that has. In other heads the first word may look like a host's name
@@ -135,6 +147,8 @@ static bool take_client(const char **at, const char *end, struct combined_line *
 	struct weir_span first, second, third;
 	*may_be_head = false;
 	line->parts[COMBINED_HOST] = (struct weir_span){0};
+	if (*at < end && **at == ' ')
+		return take_client_behind_nothing(at, end, line);
 	if (!take_word(at, end, &first) || !take_word(at, end, &second))
 		return false;
 	struct weir_span host = without_port(first);

@@ -85,13 +85,13 @@ class CombinedLines(unittest.TestCase):
         for head, ip, host in ((b"a.example:443 1.2.3.4 - -", "1.2.3.4", "a.example"),
                                (b"9.9.9.9 1.2.3.4:80 - -", "1.2.3.4", "9.9.9.9"),
                                (b"a.example:443 b.example - -", "b.example", "a.example"),
-                               (b"b.example - -", "b.example", None)):
+                               (b"b.example - -", "b.example", None), (b" 1.2.3.4 - -", "1.2.3.4", None)):
             got = read("combined", head + self.HEAD[11:] + b'"GET / HTTP/1.1" 200 1', TARGET)
             self.assertEqual((got[1]["ip"], got[1].get("host")), (ip, host), head)
 
     def test_malformed(self):
         for line in (b' "Mozilla/5.0"', b"x", b" ", b'1.2.3.4 - - "GET /" 200 1',
-                     b" " + self.HEAD + b'"GET /" 200 1',
+                     b"  " + self.HEAD + b'"GET /" 200 1', b" x" + self.HEAD + b'"GET /" 200 1',
                      b"May 17 10:05:03 web nginx: " + self.HEAD + b'"GET /" 200 1',
                      b'"' + self.HEAD + b'"GET /" 200 1', self.HEAD[:30],
                      b'1.2.3.4 - [17/May/2015:10:05:03 +0000] "GET /" 200 1',

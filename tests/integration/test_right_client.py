@@ -46,6 +46,9 @@ def test_virtual_hosts_are_no_clients(place):
     lines = [access(f"{host} 198.51.100.{i}") for i, host in enumerate(
         ("shop.example.net:443", "shop.example.net", "192.0.2.99", "[2001:db8::5]:8443", "-"))]
     assert keys(place, lines, site()) == [f"198.51.100.{i}" for i in range(5)]
+    assert keys(place, [access(" 198.51.100.7")] * 2, site()) == ["198.51.100.7"] * 2  # nginx's $host where there is none
+    headed = [f"<190>May 17 10:05:03 web nginx: {access(' 198.51.100.7')}"]
+    assert keys(place, headed, site(), {"type": "syslog", "year": 2024, "message": "combined"}) == ["198.51.100.7"]
     assert keys(place, lines, site(("host",)))[:3] == ["shop.example.net", "shop.example.net", "192.0.2.99"]
 
 

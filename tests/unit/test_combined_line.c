@@ -132,6 +132,20 @@ static void the_tail_is_optional_and_never_wrong(void **state)
 	split("h - - [t] \"GET / HTTP/1.1\" 200 5 ");
 }
 
+/* nginx's $host of a request without a Host, where the server has no name either: nothing, and its blank. */
+static void a_virtual_host_may_be_empty(void **state)
+{
+	(void)state;
+	split(" 192.0.2.7 - - [t] \"GET /a HTTP/1.0\" 200 5 \"-\" \"x\"");
+	assert_part(COMBINED_HOST, NULL);
+	assert_part(COMBINED_IP, "192.0.2.7");
+	assert_part(COMBINED_TARGET, "/a");
+	assert_part(COMBINED_AGENT, "x");
+	split(" 2001:db8::1 - 198.51.100.1 - bob [17/May/2015:10:05:03 +0000] \"GET / HTTP/1.0\" 200 5");
+	assert_part(COMBINED_IP, "2001:db8::1");
+	assert_part(COMBINED_USER, "198.51.100.1 - bob");
+}
+
 static void lines_that_are_not_combined(void **state)
 {
 	(void)state;
@@ -150,6 +164,12 @@ static void lines_that_are_not_combined(void **state)
 		"a/b - - [t] \"GET / HTTP/1.1\" 200 5",
 		" h - - [t] \"GET / HTTP/1.1\" 200 5",
 		"h - -[t] \"GET / HTTP/1.1\" 200 5",
+		"  192.0.2.7 - - [t] \"GET / HTTP/1.1\" 200 5",
+		" 192.0.2.7 x - [t] \"GET / HTTP/1.1\" 200 5",
+		" 192.0.2.7 - [t] \"GET / HTTP/1.1\" 200 5",
+		" 192.0.2.7, 192.0.2.8 - - [t] \"GET / HTTP/1.1\" 200 5",
+		" 192.0.2.7",
+		" 192.0.2.7 - ",
 		" \"curl/7.54.0\"",
 	};
 	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -196,6 +216,7 @@ int main(void)
 		cmocka_unit_test(requests_that_are_none),
 		cmocka_unit_test(escapes_stay_and_hide_quotes),
 		cmocka_unit_test(the_tail_is_optional_and_never_wrong),
+		cmocka_unit_test(a_virtual_host_may_be_empty),
 		cmocka_unit_test(lines_that_are_not_combined),
 		cmocka_unit_test(what_follows_the_head_is_no_reason_to_refuse),
 	};

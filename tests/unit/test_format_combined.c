@@ -362,6 +362,7 @@ static void assert_is_the_grammar(parse_function parse)
 		"198.51.100.123 - - [17/May/2015:10:05:03 +0000] \"DELETE /a HTTP/1.1\" 304 0",
 		"255.255.255.255 - bob [17/May/2015:10:05:04 +0000] \"GET /%61/.b HTTP/1.1\" 200 31",
 		"h - - [17/May/2015:10:05:03 +0000] \"HEAD / HTTP/1.0\" 200 5",
+		" 192.0.2.7 - - [17/May/2015:10:05:03 +0000] \"GET /a HTTP/1.0\" 200 5 \"-\" \"Agent\"",
 		"a.very.long.host.name.example.com - - [18/May/2015:10:05:03 +0200] \"GET "
 		"/a/path/that/is/longer/than/one/block/of/sixty/four/bytes/so/that/the/search/goes/on?with=a&query=too "
 		"HTTP/1.1\" 200 123456789012345678 \"http://example.com/\" \"Mozilla/5.0 (X11; Linux x86_64)\"",

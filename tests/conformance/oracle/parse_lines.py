@@ -86,6 +86,11 @@ class Combined:
     def _head(self, line):
         """The fields up to the time, what follows the quote, and whether there is none."""
         words = line.split(b" ", 2)
+        if line.startswith(b" "):  # a virtual host that is empty
+            behind = line[1:].split(b" ", 2)
+            if len(behind) < 3 or behind[1] != b"-" or not addresses.read(behind[0]):
+                raise Malformed(self.reason)
+            words = [b"-", behind[0], b"- " + behind[2]]
         if len(words) < 3 or not words[0] or not words[1]:
             raise Malformed(self.reason)
         fields = {}

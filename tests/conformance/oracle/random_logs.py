@@ -225,7 +225,7 @@ class CombinedLines(_Lines):
         stamp = common_log(rng, event["time"])
         user = event.get("user", b"-").replace(b'"', b"\\x22")
         asked = b" ".join(event[name] for name in ("method", "path") if name in event)
-        vhost = rng.choice([b"", b"", b"", b"www.example.com:443 ", b"WWW.Example.com ", b"198.51.100.1 "])
+        vhost = rng.choice([b"", b"", b"", b" ", b"www.example.com:443 ", b"WWW.Example.com ", b"198.51.100.1 "])
         head = b"%s%s - %s [%s] " % (vhost, event.get("ip", b"-").replace(b" ", b""), user, stamp)
         head += b'"%s%s" ' % (asked, rng.choice([b" HTTP/1.1", b"", b" HTTP/2.0"]))
         head += b"%s %s" % (event.get("status", b"200"),
