@@ -190,6 +190,7 @@ static void switch_policy(struct collector *collector)
 		return;
 	}
 	collector->policy_version = policy->version;
+	collector->absent_told = false;
 	atomic_store(&collector->policy_in_use, policy->version);
 }
 
@@ -298,6 +299,25 @@ static void recover(struct collector *collector)
 	}
 }
 
+/* ---- fields that no line has ---- */
+
+/* Tells which zones no line can have been in. @param least  records of all sources, as fewer say too little */
+static void tell_absent(struct collector *collector, uint64_t least)
+{
+	struct record_counts counts = {0};
+	inputs_counts(collector->inputs, &counts);
+	if (collector->absent_told || counts.records < least)
+		return;
+	collector->absent_told = true;
+	for (uint32_t i = 0; i < collector->inputs->policy->zone_count; i++) {
+		struct weir_text words = {0};
+		struct policy_doubts_log to = {collector->options.log, collector->inputs->policy, NULL};
+		if (inputs_absent_words(collector->inputs, &collector->inputs->policy->zones[i], &words))
+			policy_doubt_log(&to, i, NULL, words.at);
+		weir_text_deinit(&words);
+	}
+}
+
 /* ---- the loop ---- */
 
 /* Logs that not everything was acknowledged in time. The next start reads it again, if the source can. */
@@ -321,6 +341,7 @@ static void finish(struct collector *collector)
 {
 	int64_t end_ms = weir_monotonic_ms() + SENDER_STOP_LIMIT_MS;
 	flush(collector);
+	tell_absent(collector, ABSENT_TELLING_RECORDS);
 	while (going(collector) && sender_waiting(collector->sender) > 0 && weir_monotonic_ms() < end_ms)
 		sender_poll(collector->sender, IDLE_WAIT_MS);
 	collector->dirty |= low_water_take(collector->sender);
@@ -345,8 +366,10 @@ static bool work_once(struct collector *collector)
 	collector->dirty |= low_water_take(collector->sender);
 	collector->unpublished = collector->unpublished || any;
 	collector->read_again = collector->read_again || any;
-	if (collector->unpublished && weir_monotonic_ms() >= collector->counts_due_ms)
+	if (collector->unpublished && weir_monotonic_ms() >= collector->counts_due_ms) {
 		collector_publish_counts(collector);
+		tell_absent(collector, RECORDS_LOOKED_AT);
+	}
 	collector_save_if_due(collector);
 	if (!any && !all_ended)
 		wait_for_more(collector);

@@ -303,6 +303,8 @@ static void put_format(const struct renewed *renewed)
 	format_begin(renewed->format, format_header(reader->format));
 	format_free(reader->format);
 	reader->format = renewed->format;
+	reader->looked_records = 0; /* the fields have other numbers */
+	reader->looked_fields = 0;
 }
 
 /*

@@ -103,6 +103,19 @@ WEIR_MUST_USE enum weir_status inputs_each_lack(const struct weir_config *config
                                                 struct weir_exempt_lists *lists, policy_doubt *tell, void *context,
                                                 struct weir_error *error);
 
+enum { ABSENT_TELLING_RECORDS = 20 /* fewer say nothing */ };
+
+/**
+ * A field without which no record is in a zone of the policy in force, and that none of the first records of its sources
+ * had, although their formats may give it; NULL: there is none.
+ *
+ * @param records  returned: how many were looked at, RECORDS_LOOKED_AT of each stream at most
+ */
+const char *inputs_absent_field(const struct inputs *inputs, const struct weir_zone *zone, uint64_t *records);
+
+/** Appends the same as words for people, a string. @return false: there is no such field, or too few records tell */
+bool inputs_absent_words(const struct inputs *inputs, const struct weir_zone *zone, struct weir_text *words);
+
 /** The streams of sources[place]. @return how many; 0 if it is not open */
 size_t inputs_streams(const struct inputs *inputs, size_t place, struct source_stream ***streams);
 

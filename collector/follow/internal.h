@@ -42,6 +42,7 @@ struct collector {
 
 	int64_t oldest_ms; /* when the oldest event in open frames was added */
 	int64_t save_due_ms, counts_due_ms;
+	bool absent_told;        /* which fields of zones no line has had */
 	bool unpublished;        /* something was read since the counts were published */
 	bool dirty;              /* marks became safe since the last save */
 	bool saving;             /* a save is running in the background */

@@ -111,6 +111,13 @@ static void look_for_help(struct record_reader *reader, enum format_reason reaso
 	keep_line(reader, hint->line);
 }
 
+static __attribute__((noinline, cold)) void look_at_fields(struct record_reader *reader)
+{
+	reader->looked_records++;
+	for (uint32_t field = 0; field <= WEIR_FIELD_MAX && field < 64; field++)
+		reader->looked_fields |= (uint64_t)(reader->record.fields[field].at != NULL) << field;
+}
+
 /* The newest line is a record. */
 static void take_record(struct record_reader *reader)
 {
@@ -121,6 +128,8 @@ static void take_record(struct record_reader *reader)
 	reader->record.source = reader->source_name;
 	reader->record.by_name = reader->by_name;
 	reader->ahead.words = fresh && reader->record.ip == WEIR_RECORD_IP_WORD;
+	if (__builtin_expect(reader->looked_records < RECORDS_LOOKED_AT, 0))
+		look_at_fields(reader);
 	if (reader->record.fields[WEIR_FIELD_IP].at == NULL && reader->hint_tries < HINT_TRIES)
 		look_for_client(reader);
 }

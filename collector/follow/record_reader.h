@@ -16,7 +16,7 @@
 #include "collector/send/dead_letter.h"
 #include "collector/source/source.h"
 
-enum { HINT_LINE_BYTES = 120, HINT_TRIES = 16 };
+enum { HINT_LINE_BYTES = 120, HINT_TRIES = 16, RECORDS_LOOKED_AT = 1000 };
 
 /* What would help to read more of the lines, and the first line that shows it: for people. */
 struct record_hint {
@@ -68,6 +68,8 @@ struct record_reader {
 	enum format_reason refused_reason;
 	bool ahead_malformed;          /* ahead.malformed or dead_letters has something */
 	struct weir_text dead_letters; /* dead letters held back until the newest record is taken */
+	uint32_t looked_records;       /* of the first records, RECORDS_LOOKED_AT at most */
+	uint64_t looked_fields;        /* a bit for each field that one of these had, as the format's table has it */
 	/* set by the collector and low_water.c */
 	size_t source_place;      /* index of the stream's source in the configuration */
 	uint64_t marked_position; /* position of the last mark: everything before it was sent */

@@ -521,6 +521,37 @@ def test_a_zone_that_no_source_can_match_is_told(place):
     assert "never matches" not in done.said(), done.said()
 
 
+def test_a_field_that_no_line_has_had_is_told(place):
+    """A request that is not directly behind the time is none: the lines are events, and in no zone of a path."""
+    at = "14/Nov/2023:22:00:00 +0000"
+    zones = [zone("login", [sliding(1, "1m")], key=("ip",), match={"path": ["/login"]}, id=1),
+             zone("all", [sliding(1000, "1m")], key=("ip",), id=2)]
+    words = 'zone "login" matches nothing so far: none of the first 300 events has the field "path"'
+    for before in ("example.com", "0.003"):
+        log = place.write("log", f'192.0.2.1 - - [{at}] {before} "POST /login HTTP/1.1" 200 1 "-" "-"\n' * 300)
+        config = place.config(zones, [source(log, format="combined", follow=False)])
+        done = place.good("run", "--once", "--config", config, "--decisions", place.path("out"))
+        assert [said for said in done.said().splitlines() if " WARNING " in said and words in said], done.said()
+        assert done.said().count("none of the first") == 1, done.said()
+        told = place.good("validate", "--config", config).out().decode()
+        assert 'zones[0]: none of the first 300 events has the field "path"' in told, told
+        weir = place.start("run", "--config", place.config(zones, [source(log, format="combined")], name="follow.json"),
+                           "--state", place.path("state" + before), "--decisions", place.path("followed" + before))
+        place.append("log", f'192.0.2.1 - - [{at}] {before} "POST /login HTTP/1.1" 200 1 "-" "-"\n' * 700)
+        until(lambda: "none of the first 1000 events" in weir.said(), "it is told", running=weir)  # pylint: disable=cell-var-from-loop
+        assert weir.stop() == DONE and weir.said().count("none of the first") == 1, weir.said()
+    late = f'192.0.2.1 - - [{at}] "GET /login HTTP/1.1" 200 1 "-" "-"\n'
+    config = place.config(zones, [source(place.write("log", late.replace("GET /login", "-") * 2000 + late), format="combined",
+                                         follow=False)])
+    done = place.good("run", "--once", "--config", config, "--decisions", place.path("out"))
+    assert "none of the first" not in done.said(), done.said()
+    auth = place.write("auth", "Nov 14 22:00:00 h sshd[1]: Server listening on :: port 22.\n" * 300)
+    config = place.config([zone("ssh", [sliding(1, "1m")], key=("ip",), match={"event": ["Failed"]}, id=1)],
+                          [source(auth, format="sshd", follow=False)])
+    done = place.good("run", "--once", "--config", config, "--decisions", place.path("out"))
+    assert "none of the first" not in done.said(), done.said()
+
+
 def test_quiet_says_nothing(place):
     log = place.write("access.log", combined("192.0.2.1", 5))
     done = place.good("run", "--once", "--quiet", *LIMIT, "--decisions", place.path("out"), log)

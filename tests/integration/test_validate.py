@@ -438,7 +438,8 @@ def test_the_first_lines_show_a_wrong_format_or_field(place):
                             zone("none", limits, match={"path": ["/nowhere"]}),
                             zone("fine", limits)], [source(log)])
     assert said == {"zones[0].key[1]": 'none of the first 500 events has the field "ip" of the key',
-                    "zones[1]": "none of the first 500 events is in this zone"}, said
+                    "zones[1]": 'none of the first 500 events has the field "path", which the zone\'s match asks for: does the log '
+                                "write it where the format expects it?"}, said
     few = place.write("few", burst("ann", 3))
     assert not warnings(place, [zone("site", limits, key=({"field": "ip", "prefix6": 64},))], [source(few)])
 

@@ -160,6 +160,28 @@ static void log_late(const struct once *once, const struct summary *summary)
 	weir_text_deinit(&words);
 }
 
+static bool was_matched(const struct once *once, const struct weir_zone *zone)
+{
+	for (uint32_t i = 0; i < once->partition_count; i++) {
+		const struct tally_zone *counts = tally_zone(lane_tally(once->lanes[i]), zone->id);
+		if (counts != NULL && counts->passed + counts->blocked > 0)
+			return true;
+	}
+	return false;
+}
+
+/* Zones in which no event was, as none had a field that they need. */
+static void log_absent(const struct once *once, const struct weir_policy *policy)
+{
+	struct policy_doubts_log to = {once->log, policy, NULL};
+	for (uint32_t i = 0; i < policy->zone_count; i++) {
+		struct weir_text words = {0};
+		if (!was_matched(once, &policy->zones[i]) && inputs_absent_words(once->inputs, &policy->zones[i], &words))
+			policy_doubt_log(&to, i, NULL, words.at);
+		weir_text_deinit(&words);
+	}
+}
+
 static void print_summary(const struct once *once, bool finished)
 {
 	struct summary summary = {
@@ -181,6 +203,7 @@ static void print_summary(const struct once *once, bool finished)
 		return;
 	}
 	log_late(once, &summary);
+	log_absent(once, summary.policy);
 	if (once->options->quiet && !once->options->summary_json)
 		return;
 	struct weir_text text = {0};

@@ -325,8 +325,9 @@ static void warn_networks(const struct sampling *sampling)
 }
 
 /* Zones that the records seen cannot be in. */
-static void warn_zones(struct validate_report *report)
+static void warn_zones(const struct sampling *sampling)
 {
+	struct validate_report *report = sampling->report;
 	if (report->sampled < TELLING_RECORDS)
 		return;
 	for (uint32_t z = 0; z < report->zone_count; z++) {
@@ -342,7 +343,15 @@ static void warn_zones(struct validate_report *report)
 				                 (unsigned long long)report->sampled, zone->zone->key[k].field);
 				snprintf(path, sizeof path, "zones[%u].key[%u]", z, k);
 			}
-		if (words.length == 0 && zone->matched == 0)
+		uint64_t records;
+		const char *absent = inputs_absent_field(sampling->inputs, zone->zone, &records);
+		if (words.length == 0 && zone->matched == 0 && absent != NULL && records >= TELLING_RECORDS)
+			weir_text_printf(
+				&words,
+				"none of the first %llu events has the field \"%s\", which the zone's match asks for: does the log "
+				"write it where the format expects it?",
+				(unsigned long long)records, absent);
+		else if (words.length == 0 && zone->matched == 0)
 			weir_text_printf(&words, "none of the first %llu events is in this zone",
 			                 (unsigned long long)report->sampled);
 		if (words.length > 0)
@@ -385,7 +394,7 @@ enum weir_status validate_sources(struct validate_report *report, struct weir_er
 	for (; status == WEIR_OK && report->source_count < config->source_count; report->source_count++)
 		status = inspect_source(sampling, report->source_count, error);
 	if (status == WEIR_OK) {
-		warn_zones(report);
+		warn_zones(sampling);
 		warn_networks(sampling);
 	}
 	inputs_free(sampling->inputs);
