@@ -434,16 +434,25 @@ def test_one_list_under_two_names_is_refused(place):
                        ("redis://localhost/2", "redis://127.0.0.1:6379/2"),
                        ("nft:inet/filter/a,b", "nft:inet/filter/c,b"), ("ipset:a", "ipset:b,a"),
                        ("haproxy:" + place.path("deep", "socket"), "haproxy:" + place.path("link", "socket")),
+                       ({"to": "haproxy:/s"}, {"to": "haproxy:/s", "map": "/etc/haproxy/weir.map"}),
+                       ({"to": "haproxy:/s", "map": "/a/b/c.map"}, {"to": "haproxy:/s", "map": "b/c.map"}),
+                       ({"to": "nft:inet/filter/a"}, {"to": "nft:inet/filter/a", "map": "b"}),
+                       ("exec:cat", {"to": "exec:cat", "interval": "1s"}),
                        (f"webhook:{hook}", "webhook:" + place.path("same.json")), (f"webhook:{hook}", "webhook:https://h.example/x")):
-        more = [{"to": one, "map": "m"}, {"to": other, "map": "m"}] if one.startswith("haproxy") else [one, other]
+        more = [{"to": one, "map": "m"}, {"to": other, "map": "m"}] if str(one).startswith("haproxy") else [one, other]
+        one = one["to"] if isinstance(one, dict) else one
         config = place.config(zones, log, gateways=more)
         done = place.run("validate", "--config", config, cwd=place.directory)
         assert done.code() == 2 and "gateways[0] keeps the same list" in done.said(), (one, other, done.said())
         assert "secret" not in done.said() and (one.split(":")[0] in done.said()), done.said()
     apart = ["nginx-map:" + place.path("a"), "nginx-map:" + place.path("ab"), "redis://h/0", "redis://h/1", "redis://h:1",
              "nft:inet/filter/a", "nft:ip/filter/a", "ipset:a", "ipset:ab", {"to": "haproxy:/s", "map": "a"},
-             {"to": "haproxy:/s/../s", "map": "b"}]
-    assert "keeps the same list" not in place.run("validate", "--config", place.config(zones, log, gateways=apart)).said()
+             {"to": "haproxy:/s/../s", "map": "b"}, {"to": "haproxy:/s", "map": "/x/c"}, {"to": "haproxy:/s", "map": "/y/c"},
+             {"to": "haproxy:/s", "map": "cc"}, "haproxy:/s"]
+    shown = place.good("validate", "--config", place.config(zones, log, gateways=apart)).out().decode()
+    assert "haproxy:/s /x/c: blocks of all zones" in shown and "haproxy:/s weir.map: blocks" in shown, shown
+    shown = place.good("validate", "--config", place.config(zones, log, gateways=["haproxy:/s"])).out().decode()
+    assert "haproxy:/s: blocks of all zones" in shown, shown
 
 
 def test_validate_shows_them(place):

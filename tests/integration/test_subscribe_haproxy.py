@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HAProxy with deploy/gateways/haproxy.cfg: blocks without a reload, in memory, and again after one."""
 
+import json
 import os
 import re
 import signal
@@ -12,11 +13,28 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, cluster
+from support import cases, cluster, metrics
 from support.decisions import Topic, now_ms
 from support.gateways import Site, Stage, always, ask, check_block_and_return, example, program
-from support.place import PATIENCE_S, free_port, until
+from support.place import PATIENCE_S, free_port, read, until
 from support.traffic import line, sliding, source, zone
+
+
+TWO_MAPS = """
+global
+    stats socket {socket} mode 600 level admin
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+frontend web
+    bind 127.0.0.1:{port}
+    http-request set-var(txn.weir_now) date
+    http-request deny deny_status 429 if {{ src,map_ip_int({by_address},0),sub(txn.weir_now) gt 0 }}
+    http-request deny deny_status 503 if {{ url_param(user),map_str_int({by_user},0),sub(txn.weir_now) gt 0 }}
+    http-request return status 200
+"""
 
 
 class HAProxy:
@@ -178,6 +196,46 @@ def test_the_example_finds_paths_however_they_are_written(place):
     # What the expression does not take is not let past.
     assert status_of(haproxy.port, b"/a" * 1500 + b"/.." * 1500 + b"/login") in (400, 429)
     assert weir.stop() == 0, weir.said()
+
+
+def test_two_maps_by_one_socket(place):
+    """Each zone in a map of its own: both are kept, seen apart on pages, and by weir doctor."""
+    port, log, pages = free_port(), place.write("log", ""), free_port()
+    maps = {name: place.write(f"{name}.map", "") for name in ("by_address", "by_user")}
+    haproxy = place.start("-db", "-f", place.write("haproxy.cfg", TWO_MAPS.format(
+        socket=place.path("socket"), port=port, **maps)), program=program("haproxy"))
+    until(lambda: ask(port), "HAProxy answers", running=haproxy)
+    zones = [zone("address", [sliding(3, "1m")], key=["ip"], id=1, block_for="1h"),
+             zone("user", [sliding(3, "1m")], key=["user"], id=2, block_for="1h")]
+    target = f"haproxy:{place.path('socket')}"
+    gateways = [{"to": target, "zones": ["address"], "map": maps["by_address"]},
+                {"to": target, "zones": ["user"], "map": maps["by_user"]}]
+    config = place.config(zones, [source(log)], gateways=gateways, listen={"http": f"127.0.0.1:{pages}"})
+    weir = place.start("run", "--config", config, "--state", place.path("state"))
+    until(lambda: "following 1 source" in weir.said() or None, "it runs", running=weir)
+    place.append("log", "".join(line(now_ms() + i, "ann", ip=f"203.0.113.{i}") for i in range(5)))
+    until(lambda: status_of(port, b"/?user=ann") == 503, "the user is out", running=weir)
+    assert status_of(port, b"/?user=bob") == 200
+    place.append("log", "".join(line(now_ms() + i, f"u{i}", ip="127.0.0.1") for i in range(5)))
+    until(lambda: status_of(port, b"/?user=bob") == 429, "the address is out", running=weir)
+    page = metrics.scrape(pages)
+    for path in maps.values():
+        assert page.value("weir_subscribe_entries", gateway=f"{target} {path}") == 1
+    said = place.run("doctor", "--config", config, "--state", place.path("state"))
+    said.code()
+    for path in maps.values():
+        assert f"{target} {path} has all of the 1 blocks" in said.out().decode(), said.out().decode()
+    assert weir.stop() == 0, weir.said()
+    # setup's map is another one than these.
+    place.write("weir.map", "")
+    shown = place.run("setup", "haproxy", "--file", place.path("haproxy.cfg"), "--config", config, "--zone", "address",
+                      "--backup", place.path("backup"), "--apply")
+    assert shown.code() == 0, shown.said()
+    kept = json.loads(read(config))["gateways"]
+    assert [one["map"] for one in kept] == [*maps.values(), place.path("weir.map")], kept
+    shown = place.run("setup", "haproxy", "--file", place.path("haproxy.cfg"), "--config", config, "--remove",
+                      "--backup", place.path("backup"), "--apply")
+    assert shown.code() == 0 and json.loads(read(config))["gateways"] == gateways, (shown.said(), read(config))
 
 
 def test_haproxy_that_was_reloaded_or_emptied_gets_the_list_again(place):

@@ -28,7 +28,7 @@ bool gateway_misses(const struct gateway_settings *settings, const struct weir_z
 			field = &zone->key[i];
 	if (field == NULL || !compares_texts(settings) || !keeps_zone(settings, zone))
 		return false;
-	char *name = gateway_name(settings->to);
+	char *name = gateway_settings_name(settings);
 	bool v4 = field->prefix4 < 32, v6 = field->prefix6 < 128;
 	weir_text_printf(words, "zone %s counts ", zone->name);
 	if (v4)

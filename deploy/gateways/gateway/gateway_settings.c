@@ -131,8 +131,32 @@ static enum weir_status read_one(const struct weir_config *config, struct gatewa
 	return status == WEIR_OK ? check_target(settings, config, error) : status;
 }
 
-/* Whether two gateways keep a list in common: some line is in both. */
-static bool keep_one_list(const struct weir_text *one, const struct weir_text *other)
+/* ---- which are one list ---- */
+
+static const char *map_of(const char *to, const char *map)
+{
+	static const char haproxy[] = "haproxy:";
+	if (strncmp(to, haproxy, sizeof haproxy - 1) != 0)
+		return "";
+	return map != NULL ? map : TARGET_MAP_DEFAULT;
+}
+
+/* A map may be named by the end of its path. */
+static bool name_one_map(const char *one, const char *other)
+{
+	size_t length = strlen(one), other_length = strlen(other);
+	const char *longer = length > other_length ? one : other, *shorter = length > other_length ? other : one;
+	const char *end = longer + (length > other_length ? length - other_length : other_length - length);
+	return strcmp(end, shorter) == 0 && (end == longer || (end[-1] == '/' && shorter[0] != '/'));
+}
+
+bool gateway_keeps(const struct gateway_settings *settings, const char *to, const char *map)
+{
+	return strcmp(settings->to, to) == 0 && name_one_map(map_of(settings->to, settings->map), map_of(to, map));
+}
+
+/* Whether two places of lists are one: some line is in both. */
+static bool have_one_place(const struct weir_text *one, const struct weir_text *other)
 {
 	const char *end = one->at + one->length;
 	for (const char *at = one->at, *next; at < end; at = next) {
@@ -147,10 +171,16 @@ static bool keep_one_list(const struct weir_text *one, const struct weir_text *o
 	return false;
 }
 
+static bool keep_one_list(const struct gateway_settings *one, const struct gateway_settings *other)
+{
+	return have_one_place(&one->lists, &other->lists) &&
+	       name_one_map(map_of(one->to, one->map), map_of(other->to, other->map));
+}
+
 static enum weir_status refuse_list_twice(const struct gateway_list *list, size_t first, size_t second,
                                           struct weir_error *error)
 {
-	char *name = gateway_name(list->at[first].to), *other = gateway_name(list->at[second].to);
+	char *name = gateway_settings_name(&list->at[first]), *other = gateway_settings_name(&list->at[second]);
 	enum weir_status status = weir_json_fail(&list->at[second].at, error,
 	                                         "gateways[%zu] keeps the same list (%s, and here %s): name it once, with "
 	                                         "the zones of both",
@@ -169,9 +199,12 @@ enum weir_status gateway_list_read(const struct weir_config *config, struct gate
 		struct gateway_settings *settings = &list->at[list->count++];
 		settings->at = weir_json_element(&config->gateways, i);
 		enum weir_status status = read_one(config, settings, error);
-		for (size_t j = 0; status == WEIR_OK && j < i; j++)
-			if (strcmp(list->at[j].to, settings->to) == 0 || keep_one_list(&list->at[j].lists, &settings->lists))
+		for (size_t j = 0; status == WEIR_OK && j < i; j++) {
+			if (keep_one_list(&list->at[j], settings))
 				status = refuse_list_twice(list, j, i, error);
+			else if (strcmp(list->at[j].to, settings->to) == 0)
+				list->at[j].one_of_several = settings->one_of_several = true;
+		}
 		if (status != WEIR_OK)
 			return status;
 	}
@@ -214,4 +247,16 @@ char *gateway_name(const char *to)
 	if (account != NULL)
 		memmove(host + 3, account + 1, strlen(account));
 	return name;
+}
+
+char *gateway_settings_name(const struct gateway_settings *settings)
+{
+	char *name = gateway_name(settings->to);
+	struct weir_text text = {0};
+	if (!settings->one_of_several)
+		return name;
+	weir_text_printf(&text, "%s %s", name, map_of(settings->to, settings->map));
+	weir_text_append(&text, "", 1);
+	free(name);
+	return text.at;
 }

@@ -23,6 +23,7 @@ struct gateway_settings {
 	int64_t interval_ms;    /* -1: the target's own */
 	int64_t max;            /* entries of its list */
 	struct weir_text lists; /* which it keeps (target.h), or its name */
+	bool one_of_several;    /* others keep other maps through the same target */
 };
 
 struct gateway_list {
@@ -62,7 +63,12 @@ void gateway_tell_misses(const struct gateway_settings *settings, const struct w
 void gateway_list_tell_misses(const struct gateway_list *list, const struct weir_policy *policy,
                               const struct weir_log *log);
 
+/** Whether a gateway keeps this map of this target; NULL: the default, or it has none. */
+bool gateway_keeps(const struct gateway_settings *settings, const char *to, const char *map);
+
 /** What a target is called on pages and in logs: without a password, and of a command the program alone. The caller frees. */
 char *gateway_name(const char *to);
+/** What one of the list is called: its target, with its map where others have the same target. The caller frees. */
+char *gateway_settings_name(const struct gateway_settings *settings);
 
 #endif

@@ -59,7 +59,7 @@ struct subscriber_options gateway_subscriber(const struct gateway_settings *sett
 static enum weir_status start(struct gateways *gateways, const struct gateway_settings *settings, struct weir_bus *bus,
                               struct gateway *gateway, struct weir_error *error)
 {
-	gateway->name = gateway_name(settings->to);
+	gateway->name = gateway_settings_name(settings);
 	gateway->bus = bus;
 	enum weir_status status =
 		gateway_open(settings, bus->partitions, gateways->log, &gateways->stop, &gateway->target, error);

@@ -22,9 +22,10 @@ enum {
 	METRIC_COUNT,
 };
 
-#define GATEWAY                                                                         \
-	{                                                                                   \
-		"gateway", "the target as it is named, without a password or a command's words" \
+#define GATEWAY                                                                                                                         \
+	{                                                                                                                                   \
+		"gateway",                                                                                                                      \
+			"the target as it is named, without a password or a command's words, and with its map where several are kept by one target" \
 	}
 
 static const struct weir_metric metrics[METRIC_COUNT] = {

@@ -18,6 +18,7 @@
 
 #define TARGET_LIST_FILE "file "
 #define TARGET_LIST_FILE_NEW ".new" /* behind its path: what replaces it is written there first */
+#define TARGET_MAP_DEFAULT "weir.map"
 
 enum { TARGET_TIMEOUT_MS = 30000 }; /* what a server, a command or a program may take for one step */
 
@@ -79,7 +80,8 @@ struct target_ops {
 	              struct weir_text *words);
 	/**
 	 * Appends which lists it keeps, a line each: the same whatever the target was called by. One that is a file's begins
-	 * with TARGET_LIST_FILE, and its path without links follows. NULL: that is all there is to tell two of them apart.
+	 * with TARGET_LIST_FILE, and its path without links follows. Of one that has maps, a line is the place of them all. NULL:
+	 * what it was called by is all there is to tell two of them apart.
 	 */
 	void (*lists)(const struct target *target, struct weir_text *lines);
 	/** Ends; the list stays as it is. @return WEIR_OK; WEIR_IO: what it was told may not have been carried out */
@@ -98,7 +100,7 @@ struct target_options {
 	size_t zone_count;        /* 0: all */
 	uint32_t partitions;      /* of the decisions topic */
 	const char *reload;       /* a command for the shell, or NULL; borrowed */
-	const char *map;          /* of HAProxy: its file as configured, or that file's name; borrowed */
+	const char *map;          /* of HAProxy: its file as configured, or that file's name, or NULL; borrowed */
 	const struct weir_log *log;
 	const _Atomic bool *stop; /* ends waiting */
 };

@@ -22,19 +22,45 @@ static const char gateways_check[] = "gateways";
 
 /* ---- which there are ---- */
 
+static void deinit_gateway(struct doctor_gateway *gateway)
+{
+	struct weir_error ignored;
+	if (gateway->target != NULL)
+		(void)!gateway->target->ops->close(gateway->target, &ignored);
+	list_words_deinit(&gateway->before);
+	list_words_deinit(&gateway->now);
+	list_words_deinit(&gateway->list);
+	free(gateway->to);
+	free(gateway->name);
+	free(gateway->options);
+	*gateway = (struct doctor_gateway){0};
+}
+
+/* To be followed by settle(), once its map is known. @return NULL: there are too many */
 static struct doctor_gateway *add(struct doctor_gateways *gateways, const char *to)
 {
-	for (size_t i = 0; i < gateways->count; i++)
-		if (strcmp(gateways->at[i].settings.to, to) == 0)
-			return NULL;
 	if (gateways->count == GATEWAYS_MOST)
 		return NULL;
 	struct doctor_gateway *gateway = &gateways->at[gateways->count++];
 	gateway->to = weir_copy(to, strlen(to));
-	gateway->name = gateway_name(to);
 	gateway->settings = (struct gateway_settings){.to = gateway->to, .max = BLOCK_TABLE_MAX_DEFAULT};
 	gateway->settings.zones = gateway->zones;
 	return gateway;
+}
+
+/* Drops the last one where it is there already. One target may have several maps, which are told apart. */
+static void settle(struct doctor_gateways *gateways)
+{
+	struct doctor_gateway *last = &gateways->at[gateways->count - 1];
+	for (size_t i = 0; i + 1 < gateways->count; i++)
+		if (gateway_keeps(&gateways->at[i].settings, last->to, last->settings.map)) {
+			deinit_gateway(last);
+			gateways->count--;
+			return;
+		}
+	for (size_t i = 0; i + 1 < gateways->count; i++)
+		if (strcmp(gateways->at[i].to, last->to) == 0)
+			gateways->at[i].settings.one_of_several = last->settings.one_of_several = true;
 }
 
 /* Of the service's OPTIONS those that say what is in the list. */
@@ -69,11 +95,12 @@ static void add_service(const struct weir_check *check, struct doctor_gateways *
 	}
 	struct doctor_gateway *gateway = to[0] != '\0' ? add(gateways, to) : NULL;
 	free(to);
-	if (gateway == NULL ||
-	    weir_path_format(env, &error, "%.*s.env", (int)(strlen(path) - strlen(".target")), path) != WEIR_OK ||
-	    weir_read_file(env, ENV_MOST_BYTES, &gateway->options, &length, &error) != WEIR_OK)
+	if (gateway == NULL)
 		return;
-	take_options(gateway);
+	if (weir_path_format(env, &error, "%.*s.env", (int)(strlen(path) - strlen(".target")), path) == WEIR_OK &&
+	    weir_read_file(env, ENV_MOST_BYTES, &gateway->options, &length, &error) == WEIR_OK)
+		take_options(gateway);
+	settle(gateways);
 }
 
 static void add_services(struct doctor *doctor, const struct weir_check *check, struct doctor_gateways *gateways)
@@ -113,24 +140,15 @@ static void add_asked(struct doctor *doctor, const struct weir_check *check, str
 		gateway->settings.zone_count = doctor->zone_count;
 		gateway->settings.map = doctor->map;
 		gateway->possible = doctor->to == NULL && doctor->to_file == NULL;
+		settle(gateways);
 	}
 	free(line);
 }
 
 static void free_all(struct doctor_gateways *gateways)
 {
-	struct weir_error ignored;
-	for (size_t i = 0; i < gateways->count; i++) {
-		struct doctor_gateway *gateway = &gateways->at[i];
-		if (gateway->target != NULL)
-			(void)!gateway->target->ops->close(gateway->target, &ignored);
-		list_words_deinit(&gateway->before);
-		list_words_deinit(&gateway->now);
-		list_words_deinit(&gateway->list);
-		free(gateway->to);
-		free(gateway->name);
-		free(gateway->options);
-	}
+	for (size_t i = 0; i < gateways->count; i++)
+		deinit_gateway(&gateways->at[i]);
 	free(gateways->at);
 }
 
@@ -229,11 +247,15 @@ void doctor_check_gateways(struct doctor *doctor, const struct weir_check *check
 	if (gateway_list_read(doctor->config, &list, &error) == WEIR_OK)
 		for (size_t i = 0; i < list.count; i++) {
 			struct doctor_gateway *gateway = add(&gateways, list.at[i].to);
-			if (gateway != NULL)
-				gateway->settings = list.at[i];
+			if (gateway == NULL)
+				break;
+			gateway->settings = list.at[i];
+			settle(&gateways);
 		}
 	add_services(doctor, check, &gateways);
 	add_asked(doctor, check, &gateways);
+	for (size_t i = 0; i < gateways.count; i++)
+		gateways.at[i].name = gateway_settings_name(&gateways.at[i].settings);
 	for (size_t i = 0; i < gateways.count; i++)
 		if (!open_target(doctor, check, &gateways.at[i]) && gateways.at[i].target != NULL)
 			reach_webhook(check, &gateways.at[i]);

@@ -277,8 +277,9 @@ static enum weir_status change_entry(struct setup *setup, const struct weir_conf
 	struct gateway_list list;
 	struct weir_config *changed = NULL;
 	enum weir_status status = gateway_list_read(config, &list, error);
+	const char *map = setup->plan.map[0] != '\0' ? setup->plan.map : NULL;
 	size_t place = 0;
-	while (status == WEIR_OK && place < list.count && strcmp(list.at[place].to, setup->plan.to) != 0)
+	while (status == WEIR_OK && place < list.count && !gateway_keeps(&list.at[place], setup->plan.to, map))
 		place++;
 	bool there = status == WEIR_OK && place < list.count;
 	if (there && !setup->plan.remove)

@@ -77,6 +77,8 @@ static void put_gateway(struct weir_json_writer *json, const struct gateway_sett
 	char *name = gateway_name(gateway->to);
 	weir_json_write_object(json, NULL);
 	weir_json_write_words(json, "to", name);
+	if (gateway->map != NULL)
+		weir_json_write_words(json, "map", gateway->map);
 	weir_json_write_array(json, "zones");
 	for (size_t i = 0; i < gateway->zone_count; i++)
 		weir_json_write_words(json, NULL, gateway->zones[i]);

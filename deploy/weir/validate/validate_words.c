@@ -151,7 +151,7 @@ static void put_gateways(struct weir_text *text, const struct gateway_list *list
 	for (size_t i = 0; i < list->count; i++) {
 		const struct gateway_settings *gateway = &list->at[i];
 		const char *before = ": blocks of ";
-		char *name = gateway_name(gateway->to);
+		char *name = gateway_settings_name(gateway);
 		weir_text_printf(text, "  %-17s", i == 0 ? "gateways" : "");
 		weir_text_puts(text, name);
 		free(name);

@@ -30,8 +30,6 @@ enum {
 	REMOVALS_MANY = 256, /* take HAProxy longer than a copy does, however long the map is */
 };
 
-#define MAP_DEFAULT "weir.map"
-
 struct haproxy_target {
 	struct target target;
 	char *path;                /* of the socket */
@@ -403,13 +401,12 @@ static enum weir_status close_target(struct target *target, struct weir_error *e
 	return WEIR_OK;
 }
 
-/* One socket may have several maps. */
 static void lists(const struct target *target, struct weir_text *lines)
 {
 	const struct haproxy_target *haproxy = (const struct haproxy_target *)target;
 	weir_text_puts(lines, "haproxy ");
 	weir_file_place_put(lines, haproxy->path);
-	weir_text_printf(lines, " %s\n", haproxy->map);
+	weir_text_puts(lines, "\n");
 }
 
 static const struct target_ops ops = {
@@ -428,7 +425,7 @@ enum weir_status target_haproxy_make(const char *rest, const struct target_optio
                                      struct weir_error *error)
 {
 	(void)error;
-	const char *map = options->map != NULL ? options->map : MAP_DEFAULT;
+	const char *map = options->map != NULL ? options->map : TARGET_MAP_DEFAULT;
 	struct haproxy_target *made = weir_alloc(1, sizeof *made);
 	made->target.ops = &ops;
 	made->path = weir_copy(rest, strlen(rest));
