@@ -302,10 +302,22 @@ def test_a_network_is_for_every_zone_by_address_or_refused_in_words(place):
             (("10.0.0.0/8", "--zone", "name"), "zone name does not count by one address"),
             (("10.0.0.0/8", "--zone", "name"), "these zones do: net, single"),
             (("1.2.3", "--zone", "single"), '"1.2.3" is not an address'),
-            (("010.1.2.3", "--zone", "single"), '"010.1.2.3" is not an address')):
+            (("010.1.2.3", "--zone", "single"), '"010.1.2.3" is not an address'),
+            (("a b", "--zone", "single"), '"a b" is not an address, nor the name of a host'),
+            (("10.0.0.1, 10.0.0.2", "--zone", "net"), "is not an address"), (("12345", "--zone", "single"), "is not an address"),
+            (("ann@example.org", "--zone", "single"), "is not an address"), (("x/y", "ann", "--zone", "pair"), '"x/y" is not an address'),
+            (("a..b", "--zone", "single"), "is not an address"), (("host.7", "--zone", "single"), "is not an address"),
+            (("", "--zone", "single"), "is not an address")):
         for kind in ("block", "allow"):
             done = run.command(kind, *words, code=USAGE)
             assert wanted in done.said() and not done.out(), (words, done.said())
+    # Servers that look names up write them in the place of an address.
+    for name in ("localhost", "crawl-7.example.org", "cafe.de.", "7.example.org"):
+        said = run.command("block", "--zone", "single", name).out().decode()
+        assert f"{name} is a name and no address: gateways that compare addresses do not hold it" in said, said
+        assert "gateways" not in run.command("lift", "--zone", "single", name).out().decode()
+    assert "gateways" not in run.command("block", "--zone", "name", "ann").out().decode()
+    assert run.override("lift", "--zone", "name", "ann") and run.override("lift", "--zone", "single", "a b")["key"] == ["a b"]
     until(lambda: len(listed(run)) == 3, "all are blocked", running=run.weir)
     assert len(run.command("lift", "--all").out().splitlines()) == 4
     until(lambda: not listed(run), "nobody is blocked", running=run.weir)

@@ -158,6 +158,18 @@ static bool blocks_network(const struct override_run *run, struct weir_network *
 	       weir_network_parse(override_key(command), network, &why) && network->prefix < 128;
 }
 
+/* A host's name in the place of an address: the log may have it there, but nobody connects with it. */
+static void put_name(struct weir_text *text, const struct override_run *run)
+{
+	const struct weir_zone *zone = weir_policy_zone_named(policy_of(run), weir_span_of(run->command.zone));
+	const char *name = zone != NULL && !run->options.all ? override_key_name(&run->options, zone) : NULL;
+	if (run->command.kind != OVERRIDE_BLOCK || !is_told(run) || name == NULL)
+		return;
+	weir_text_puts(text, "; ");
+	words_text(text, name);
+	weir_text_puts(text, " is a name and no address: gateways that compare addresses do not hold it");
+}
+
 static void put_place(struct weir_text *text, const struct override_run *run)
 {
 	struct weir_network network;
@@ -168,6 +180,7 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 		weir_text_printf(text, " (in all %u partitions)", run->place_count);
 	if (run->command.kind == OVERRIDE_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
+	put_name(text, run);
 	if (run->backend.config != NULL && blocks_network(run, &network))
 		put_blind_lists(text, run->backend.config, &network);
 	put_around(text, run);

@@ -11,7 +11,10 @@
 #include "common/record/field_value.h"
 #include "deploy/weir/overrides/override_append.h"
 
+#include <ctype.h>
 #include <string.h>
+
+enum { HOST_NAME_BYTES = 253 };
 
 /* A zone's key as its fields: "ip, user". */
 static void put_fields(struct weir_text *text, const struct weir_zone *zone)
@@ -116,9 +119,41 @@ static bool looks_like_address(const char *value)
 }
 
 /*
+ * Whether a value may be the name of a host, which servers that look names up write in the place of an address. The last
+ * label is no number: such a name would be a form of IPv4.
+ */
+static bool is_host_name(const char *value)
+{
+	static const char digits[] = "0123456789";
+	size_t length = strlen(value), label = 0, numbers = 0;
+	if (length > HOST_NAME_BYTES || value[0] == '-')
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		bool ends = value[i] == '.';
+		if (ends ? label == 0 : strchr("-_", value[i]) == NULL && !isalnum((unsigned char)value[i]))
+			return false;
+		if (ends && i + 1 == length)
+			break; /* the root's dot */
+		numbers = ends ? 0 : numbers + (strchr(digits, value[i]) != NULL);
+		label = ends ? 0 : label + 1;
+	}
+	return label > numbers;
+}
+
+const char *override_key_name(const struct override_options *options, const struct weir_zone *zone)
+{
+	struct weir_address address;
+	for (uint32_t i = 0; !options->prefix && options->key_hex == NULL && i < options->value_count; i++)
+		if (i < zone->key_count && weir_key_field_is_address(&zone->key[i]) && is_host_name(options->values[i]) &&
+		    !weir_address_read(weir_span_of(options->values[i]), &address))
+			return options->values[i];
+	return NULL;
+}
+
+/*
  * What stands for value i of a field of addresses: of a network that the zone counts, its address, which the collector's
- * code makes the network of again. No event has another network as its key, nor what is no address at all, so nothing
- * is commanded for them; to end what was is harmless.
+ * code makes the network of again. No event has another network as its key, and what is neither an address, a host's
+ * name nor "unix:", as nginx writes for sockets, is a slip: nothing is commanded for them. To end what was is harmless.
  *
  * @param text  room for the address
  */
@@ -131,7 +166,8 @@ static enum weir_status take_address(const struct override_options *options, con
 	struct weir_address address;
 	struct weir_network network;
 	bool v4 = strchr(given, ':') == NULL;
-	if (!looks_like_address(given) || weir_address_parse(*value, &address))
+	if (weir_address_parse(*value, &address) || is_host_name(given) || strcmp(given, "unix:") == 0 ||
+	    (!looks_like_address(given) && weir_address_read(*value, &address)))
 		return WEIR_OK;
 	if (weir_network_parse(*value, &network, &why)) {
 		v4 = weir_address_is_v4(&network.base);
@@ -142,8 +178,9 @@ static enum weir_status take_address(const struct override_options *options, con
 	}
 	if (options->kind == OVERRIDE_LIFT)
 		return WEIR_OK;
-	if (strchr(given, '/') == NULL)
-		return weir_fail(error, WEIR_INVALID, "zone %s counts addresses by %s, but \"%s\" is not an address",
+	if (strchr(given, '/') == NULL || !looks_like_address(given))
+		return weir_fail(error, WEIR_INVALID,
+		                 "zone %s counts addresses by %s, but \"%s\" is not an address, nor the name of a host",
 		                 zone->name, field->field, given);
 	return weir_fail(error, WEIR_INVALID,
 	                 "zone %s counts %s by /%u: \"%s\" is not such a network; give an address, or its /%u", zone->name,
@@ -205,7 +242,7 @@ static enum weir_status join(const struct override_options *options, const struc
 	for (uint32_t i = 0; status == WEIR_OK && i < zone->key_count; i++) {
 		struct weir_span *value = &record.fields[template.parts[i].field];
 		*value = weir_span_of(options->values[i]);
-		if (zone->key[i].grouped || template.parts[i].field == WEIR_FIELD_IP)
+		if (weir_key_field_is_address(&zone->key[i]))
 			status = take_address(options, zone, i, texts[i], value, error);
 		if (value->length > 0)
 			*value = weir_field_value(template.parts[i].field, *value, &rooms[i]);

@@ -28,4 +28,7 @@ void override_key_find_scope(struct override_command *command, const struct weir
 WEIR_MUST_USE enum weir_status override_key_hex(const char *text, struct override_command *command,
                                                 struct weir_error *error);
 
+/** The first value that is a host's name where the zone counts addresses; NULL: none is. Borrowed from the options */
+const char *override_key_name(const struct override_options *options, const struct weir_zone *zone);
+
 #endif

@@ -86,7 +86,8 @@ static const struct weir_argument_option override_options[] = {
 		.word = "VALUE",                                                                                                      \
 		.help =                                                                                                               \
 			"the values of the zone's key, in its order, as the log has them; an address is grouped and written as the zone " \
-			"does it. A network (10.0.0.0/8) stands for its members. After --, a value may begin with a dash",                \
+			"does it. In its place only the name of a host is taken, as logs have it whose server looks names up. A network " \
+			"(10.0.0.0/8) stands for its members. After --, a value may begin with a dash",                                   \
 		.most = WEIR_ZONE_KEY_MAX, .hint = "a key has at most four values"                                                    \
 	}
 
