@@ -128,7 +128,8 @@ void api_troubles(struct api *api, struct weir_json_writer *json)
 
 int64_t api_kept_from(const struct api *api, enum weir_archive_table table, int64_t grain_ms)
 {
-	int64_t keep_ms = api->options.config->archiver.keep_ms[table];
+	const struct weir_config *config = api->options.config; /* a command that asks for itself has none */
+	int64_t keep_ms = config != NULL ? config->archiver.keep_ms[table] : 0;
 	return keep_ms > 0 ? weir_begin_of(weir_wall_ms() - keep_ms + grain_ms - 1, grain_ms) : API_ALL_KEPT;
 }
 

@@ -53,7 +53,7 @@ void api_figures(struct api *api, struct weir_json_writer *json);
 void api_troubles(struct api *api, struct weir_json_writer *json);
 /**
  * From when on a table has all its rows, as archiver.keep_* says: the first hour or day that is younger than that, as a
- * whole. What is before may be deleted. API_ALL_KEPT: nothing is.
+ * whole. What is before may be deleted. API_ALL_KEPT: nothing is, as far as is known.
  */
 int64_t api_kept_from(const struct api *api, enum weir_archive_table table, int64_t grain_ms);
 /** Writes it as the member "kept_from_ms". */

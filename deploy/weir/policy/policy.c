@@ -66,9 +66,9 @@ static const struct weir_argument_section sections[] = {
                 "  diff      print what FILE would change of what is in force, or version N.\n"
                 "  show      print the zones that are in force, or those of version N.\n"
                 "  history   print every version: when, by whom, what it changed, if in the log\n"
-                "  rollback  put the version before, or version N, in force again as a new one. On top of\n"
-                "            a rollback, or within an hour of one, only version N: typed twice it would\n"
-                "            bring back what it took away\n"},
+                "  rollback  put the version before, or version N, in force again as a new\n"
+                "            one. On top of a rollback, or within an hour of one, only version\n"
+                "            N: typed twice it would bring back what it took away\n"},
 	{"What cannot change",
      "A zone keeps its id, its name and the fields of its key forever: buckets are stored under them. A "
      "limit that stays the same keeps its state; a changed one starts empty. Blocks of a zone that is "

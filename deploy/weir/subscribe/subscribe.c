@@ -168,6 +168,8 @@ static const struct weir_command_line line = {
 				"weir subscribe --config weir.json --to file:/var/lib/weir/blocked.jsonl\n"
 				"weir subscribe --config weir.json --to nginx-geo:/etc/nginx/weir.map \\\n"
 				"    --zone site --reload 'nginx -s reload'\n"
+				"weir subscribe --config weir.json --to nginx-map:/etc/nginx/users.map \\\n"
+				"    --zone users --reload 'nginx -s reload'\n"
 				"weir subscribe --config weir.json --to haproxy:/run/haproxy/admin.sock \\\n"
 				"    --zone site\n"
 				"nft add set inet filter blocked '{ type ipv4_addr; flags timeout; }'\n"
