@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each value is held against what its field can have: an address has one spelling, a path is what was served, methods are
- * in upper case, a status has a hundred's first digit. Words that people can read in place of a value are compared by
- * nobody but here, so all who tell the doubts say the same.
+ * Each value is held against what its field can have: an address has one spelling, a path is what was served, a method
+ * is one of HTTP's and not nearly one, a status has a hundred's first digit. Words that people can read in place of a
+ * value are compared by nobody but here, so all who tell the doubts say the same.
  */
 #include "collector/follow/policy_doubts.h"
 
@@ -10,6 +10,7 @@
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/bytes/http_address.h"
+#include "common/record/served_method.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,24 +120,15 @@ static void doubt_status(struct teller *teller, const char *text)
 /* A method that no server knows, and that looks like one, is a slip of the keys. Any other may be somebody's own. */
 static void doubt_method(struct teller *teller, const char *text)
 {
-	static const char *const known[] = {
-		"GET",    "HEAD",       "POST",       "PUT",       "DELETE",   "CONNECT",  "OPTIONS",   "TRACE",
-		"PATCH",  "COPY",       "MOVE",       "LOCK",      "UNLOCK",   "PROPFIND", "PROPPATCH", "MKCOL",
-		"SEARCH", "REPORT",     "ACL",        "BIND",      "UNBIND",   "LINK",     "UNLINK",    "LABEL",
-		"MERGE",  "MKACTIVITY", "MKCALENDAR", "CHECKIN",   "CHECKOUT", "UPDATE",   "REBIND",    "M-SEARCH",
-		"PURGE",  "BAN",        "NOTIFY",     "SUBSCRIBE", "QUERY",    NULL};
 	char upper[32];
 	size_t length = strlen(text);
 	if (length >= sizeof upper)
 		return;
 	for (size_t i = 0; i <= length; i++)
 		upper[i] = (char)(text[i] >= 'a' && text[i] <= 'z' ? text[i] - 'a' + 'A' : text[i]);
-	const char *near = is_one_of(upper, known) ? NULL : weir_nearest_name(upper, known);
+	const char *near = is_one_of(upper, weir_served_methods()) ? NULL : weir_nearest_name(upper, weir_served_methods());
 	if (near != NULL)
 		weir_text_printf(&teller->words, "\"%s\" is no method of HTTP: did you mean \"%s\"?", text, near);
-	else if (strcmp(upper, text) != 0)
-		weir_text_printf(&teller->words, "\"%s\" never equals \"%s\", which clients send: methods are case-sensitive",
-		                 text, upper);
 }
 
 /* Whether a pattern has a piece that no path contains, as a server takes it away: "//", "/./", "/../". */
@@ -211,10 +203,17 @@ static bool covers_networks(const struct weir_match_value *wide, const struct we
 	return true;
 }
 
+/* A value as records are compared with it, if it is a method. */
+static struct weir_span compared(const char *field, const struct weir_match_value *value)
+{
+	struct weir_span text = weir_span_of(value->text);
+	return strcmp(field, "method") == 0 ? weir_served_method(text) : text;
+}
+
 /* Whether all that `narrow` stands for is in `wide`, too. A star within `narrow` is no byte of a pattern but its stars. */
 static bool covers(const char *field, const struct weir_match_value *wide, const struct weir_match_value *narrow)
 {
-	if (strcmp(wide->text, narrow->text) == 0)
+	if (weir_span_equal(compared(field, wide), compared(field, narrow)))
 		return true;
 	if (strcmp(field, "status") == 0)
 		return wide->text[1] == 'x' && wide->text[0] == narrow->text[0];
@@ -224,7 +223,8 @@ static bool covers(const char *field, const struct weir_match_value *wide, const
 		return false;
 	struct wildcard pattern;
 	wildcard_init(&pattern, weir_span_of(wide->text));
-	bool covered = wildcard_match(&pattern, weir_span_of(narrow->text));
+	bool covered =
+		wildcard_match(&pattern, weir_span_of(narrow->text)) || wildcard_match(&pattern, compared(field, narrow));
 	wildcard_deinit(&pattern);
 	return covered;
 }

@@ -258,6 +258,7 @@ static inline bool take_usual(struct format_combined *combined, const char *at, 
 	if (combined->wants_tail)
 		take_tail(combined, at, end, record);
 	record->fields[WEIR_FIELD_HOST] = (struct weir_span){0};
+	/* A request that is served as it stands has a method of capitals: usual_method(). */
 	record->settled = served && record->ip == WEIR_RECORD_IP_PLAIN && combined->format.client_ip == NULL;
 	return true;
 }

@@ -263,6 +263,13 @@ static void settle_host(struct format *format, struct weir_record *record)
 		*host = weir_served_host(*host, format->host_text);
 }
 
+static void settle_method(struct weir_record *record)
+{
+	struct weir_span *method = &record->fields[WEIR_FIELD_METHOD];
+	if (method->at != NULL)
+		*method = weir_served_method(*method);
+}
+
 static bool settle_client(struct format *format, struct weir_record *record)
 {
 	struct weir_span header = record->fields[weir_client_ip_header(format->client_ip)];
@@ -281,6 +288,8 @@ enum format_reason format_settle(struct format *format, struct weir_record *reco
 		settle_path(format, record);
 	if (format->settles_host)
 		settle_host(format, record);
+	if (format->settles_method)
+		settle_method(record);
 	return FORMAT_OK;
 }
 

@@ -20,6 +20,7 @@
 #include "common/json/json.h"
 #include "common/record/record.h"
 #include "common/record/served_host.h"
+#include "common/record/served_method.h"
 #include "common/record/served_path.h"
 
 enum { FORMAT_LINE_MAX_BYTES = 1 << 20, FORMAT_HELP_BYTES = 256 };
@@ -58,7 +59,7 @@ struct format {
 	bool cut;
 	bool takes_cut;
 	/* What format_settle() needs: which of the fields below are wanted, and room for what is not in the line. */
-	bool settles, settles_ip, settles_path, settles_host;
+	bool settles, settles_ip, settles_path, settles_host, settles_method;
 	const char *ip_name; /* the log's own name of the ip, where the options say it; NULL: the format knows it */
 	bool reads_objects;  /* lines are objects of JSON */
 	int target;          /* the field "target" where it is wanted, or -1 */
@@ -102,7 +103,10 @@ WEIR_MUST_USE enum weir_status format_new_behind(const char *head, const struct 
 /** The words of a reason; NULL for a number that no format has. */
 const char *format_reason_text(enum format_reason reason);
 
-/** Gives the fields that mean the same in every format their one form: the client's `ip`, the `path`, the `target`. */
+/**
+ * Gives the fields that mean the same in every format their one form: the client's `ip`, the `path`, the `target`, the
+ * `host`, the `method`.
+ */
 enum format_reason format_settle(struct format *format, struct weir_record *record);
 
 /** Parses a line (without its newline and the CR before it) and settles the record: what callers use. */

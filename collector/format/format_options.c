@@ -216,7 +216,9 @@ static void settle_fields(struct format_options *options, struct format *format)
 	format->settles_path = format_wants(options, WEIR_FIELD_PATH);
 	format->settles_ip = format_wants(options, WEIR_FIELD_IP);
 	format->settles_host = format_wants(options, WEIR_FIELD_HOST);
-	format->settles = format->settles_ip || format->settles_path || format->settles_host || format->client_ip != NULL;
+	format->settles_method = format_wants(options, WEIR_FIELD_METHOD);
+	format->settles = format->settles_ip || format->settles_path || format->settles_host || format->settles_method ||
+	                  format->client_ip != NULL;
 }
 
 static enum weir_status read_cost(struct format_options *options, const struct weir_json *config,

@@ -161,9 +161,18 @@ static void take_host(struct loading *loading, struct weir_span word)
 		take_word(loading, host);
 }
 
+/* And a method: words alone, as a pattern with more letters would be of other fields, too. */
+static void take_method(struct loading *loading, struct weir_span word)
+{
+	struct weir_span method = weir_served_method(word);
+	if (!weir_span_equal(method, word))
+		take_word(loading, method);
+}
+
 struct weir_exempt_list *weir_exempt_list_of_zone(const struct weir_zone *zone)
 {
 	bool paths = weir_zone_counts_by(zone, "path"), hosts = weir_zone_counts_by(zone, "host");
+	bool methods = weir_zone_counts_by(zone, "method");
 	struct loading loading = {.shared = new_list(""), .wildcards_most = UINT64_MAX};
 	for (uint32_t i = 0; i < zone->exempt_network_count; i++)
 		take_network(&loading, &zone->exempt_networks[i]);
@@ -173,6 +182,8 @@ struct weir_exempt_list *weir_exempt_list_of_zone(const struct weir_zone *zone)
 			take_path(&loading, weir_span_of(zone->exempt_words[i]));
 		if (hosts)
 			take_host(&loading, weir_span_of(zone->exempt_words[i]));
+		if (methods)
+			take_method(&loading, weir_span_of(zone->exempt_words[i]));
 	}
 	weir_word_set_init(&loading.shared->list.words, loading.words, loading.word_count);
 	free(loading.words);

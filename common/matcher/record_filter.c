@@ -75,7 +75,7 @@ static struct weir_span settled_value(uint32_t field, struct weir_span text, cha
 	struct weir_span value = text;
 	if (field == WEIR_FIELD_PATH)
 		value = weir_field_value_of_path(text, &value_room);
-	else if (field == WEIR_FIELD_HOST && text.length > 0)
+	else if (text.length > 0)
 		value = weir_field_value(field, text, &value_room);
 	if (!weir_span_equal(value, text)) {
 		memcpy(*room, value.at, value.length);
@@ -86,17 +86,35 @@ static struct weir_span settled_value(uint32_t field, struct weir_span text, cha
 	return text;
 }
 
+/*
+ * A pattern of methods that has small letters means those of HTTP, too, which records have in capitals.
+ *
+ * @param room  moved behind its bytes
+ */
+static void add_in_capitals(struct weir_filter_field *field, struct weir_span pattern, char **room)
+{
+	char *capitals = *room;
+	for (uint32_t i = 0; i < pattern.length; i++)
+		capitals[i] = (char)(pattern.at[i] >= 'a' && pattern.at[i] <= 'z' ? pattern.at[i] - 'a' + 'A' : pattern.at[i]);
+	struct weir_span text = {.at = capitals, .length = pattern.length};
+	if (weir_span_equal(text, pattern))
+		return;
+	wildcard_init(&field->wildcards[field->wildcard_count++], text);
+	*room += pattern.length;
+}
+
 static void init_values(struct weir_filter_field *field, const struct weir_match_field *match)
 {
 	struct weir_span *words = weir_alloc(match->value_count, sizeof *words);
 	uint32_t word_count = 0;
 	size_t bytes = 0;
-	bool hosts = field->field == WEIR_FIELD_HOST, settles = hosts || field->field == WEIR_FIELD_PATH;
+	bool hosts = field->field == WEIR_FIELD_HOST, methods = field->field == WEIR_FIELD_METHOD;
+	bool settles = hosts || methods || field->field == WEIR_FIELD_PATH;
 	for (uint32_t i = 0; settles && i < match->value_count; i++)
 		bytes += match->values[i].length;
 	field->settled = bytes > 0 ? weir_alloc(bytes, 1) : NULL;
 	char *room = field->settled;
-	field->wildcards = weir_alloc(match->value_count, sizeof *field->wildcards);
+	field->wildcards = weir_alloc((methods ? 2 : 1) * (size_t)match->value_count, sizeof *field->wildcards);
 	for (uint32_t i = 0; i < match->value_count; i++) {
 		struct weir_span text = {.at = match->values[i].text, .length = match->values[i].length};
 		bool wildcard = match->values[i].wildcard;
@@ -106,6 +124,8 @@ static void init_values(struct weir_filter_field *field, const struct weir_match
 			wildcard_init(&field->wildcards[field->wildcard_count++], text);
 		else
 			words[word_count++] = text;
+		if (wildcard && methods)
+			add_in_capitals(field, text, &room);
 	}
 	weir_word_set_init(&field->words, words, word_count);
 	init_networks(field, match);

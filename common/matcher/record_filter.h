@@ -21,7 +21,7 @@ struct weir_filter_field {
 	struct weir_network_set networks;
 	bool has_networks;
 	bool negated;  /* it must be none of them; an absent one is none */
-	char *settled; /* the bytes of paths and hosts in another form than the policy has them; NULL: there are none */
+	char *settled; /* the bytes of paths, hosts and methods in another form than the policy has; NULL: there are none */
 };
 
 struct weir_record_filter {

@@ -14,6 +14,8 @@ struct weir_span weir_field_value(uint32_t field, struct weir_span value, struct
 		return weir_served_path(value, &room->path);
 	if (field == WEIR_FIELD_HOST)
 		return weir_served_host(value, room->host);
+	if (field == WEIR_FIELD_METHOD)
+		return weir_served_method(value);
 	if (field != WEIR_FIELD_IP || !weir_address_read(value, &address))
 		return value;
 	return (struct weir_span){.at = room->address, .length = weir_address_format(&address, room->address)};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A value that a person writes, in the form in which a record's field has it: so that what is written for `ip`, `path` or
- * `host` in a policy or a command is what records are counted and compared by, however it is spelt.
+ * A value that a person writes, in the form in which a record's field has it: so that what is written for `ip`, `path`,
+ * `host` or `method` in a policy or a command is what records are counted and compared by, however it is spelt.
  */
 #ifndef WEIR_FIELD_VALUE_H
 #define WEIR_FIELD_VALUE_H
@@ -9,6 +9,7 @@
 #include "common/bytes/address.h"
 #include "common/record/record.h"
 #include "common/record/served_host.h"
+#include "common/record/served_method.h"
 #include "common/record/served_path.h"
 
 /* Owned by one thread; zeroed is empty. */
@@ -21,8 +22,8 @@ struct weir_field_value_room {
 void weir_field_value_room_deinit(struct weir_field_value_room *room);
 
 /**
- * The value as formats settle it: an address in `ip` in its one spelling, in `path` what the server served, in `host` its
- * one form, in any other field as it is.
+ * The value as formats settle it: an address in `ip` in its one spelling, in `path` what the server served, in `host` and
+ * `method` its one form, in any other field as it is.
  *
  * @param value  borrowed; not empty
  * @return a part of the value, or bytes in the room, valid until it is used again; may be empty ("?a=b" as a path)

@@ -60,7 +60,7 @@ struct weir_record {
 	enum weir_record_ip ip;
 	bool by_name;    /* only zones that name the source take it; set by who reads sources */
 	bool asks;       /* a request that is asked for, no line: zones of log lines alone (`feed`) do not take it */
-	bool settled;    /* the ip, the path and the host are in their one form */
+	bool settled;    /* the ip, the path, the host and the method are in their one form */
 	bool cut;        /* of a line that lacks its end: what would stand there is not known */
 	int64_t time_ms; /* event time, Unix ms, UTC, 0 <= time < WEIR_TIME_END_MS */
 	int64_t cost;    /* 0 .. WEIR_COST_MAX; 1 unless the format maps a cost */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Most keys are one field as it stands and stay where they are: only what can be written in more than one way, an address,
- * a path or a host, or an address that a zone groups, is written anew. What is done to a value is what formats and
+ * a path, a host or a method, or an address that a zone groups, is written anew. What is done to a value is what formats and
  * common/matcher/key_template.c do. It is done once: a path that is decoded twice may be another.
  */
 #include "limiter/check/check_key.h"
@@ -88,7 +88,7 @@ struct value {
 	struct weir_span counted;           /* the same, or settled */
 	bool escaped;                       /* `|` and `\` in what is counted have their `\` */
 	char text[WEIR_NETWORK_TEXT_BYTES]; /* a settled address */
-	/* of a path or a host */
+	/* of a path, a host or a method */
 	char *plain; /* without escapes; owned */
 	struct weir_field_value_room room;
 };
@@ -96,10 +96,11 @@ struct value {
 /* The field of a record whose values have a form that servers bring them to; WEIR_FIELD_STANDARD_COUNT: none of these. */
 static uint32_t served_field(const struct weir_key_field *field)
 {
-	return field->grouped                      ? WEIR_FIELD_STANDARD_COUNT
-	       : strcmp(field->field, "path") == 0 ? WEIR_FIELD_PATH
-	       : strcmp(field->field, "host") == 0 ? WEIR_FIELD_HOST
-	                                           : WEIR_FIELD_STANDARD_COUNT;
+	return field->grouped                        ? WEIR_FIELD_STANDARD_COUNT
+	       : strcmp(field->field, "path") == 0   ? WEIR_FIELD_PATH
+	       : strcmp(field->field, "host") == 0   ? WEIR_FIELD_HOST
+	       : strcmp(field->field, "method") == 0 ? WEIR_FIELD_METHOD
+	                                             : WEIR_FIELD_STANDARD_COUNT;
 }
 
 /* Whether a single value without escapes is counted as it stands. */
@@ -148,7 +149,7 @@ static uint32_t unescape(struct weir_span value, char *out)
 	return length;
 }
 
-/* A path or a host as it is served, which may be empty. @return false: it is as it was given */
+/* A path, a host or a method as it is served; a path may be empty. @return false: it is as it was given */
 static bool settle_served(uint32_t field, struct value *value)
 {
 	struct weir_span raw = value->given;

@@ -5,7 +5,8 @@
  * In a zone with one key field a caller gives the value as a log line has it, whatever bytes are in it: `|` and `\` get their
  * `\` here. A key of several fields is given joined, with `|` between the values and `\` before a `\` and a `|` inside of one.
  * An address of `ip`, or of a field that the zone groups, may be written in any way: it gets its one form, or becomes its
- * network. So do a `path` and a `host`: they are counted as they are served. What would be longer than WEIR_KEY_MAX_BYTES is shortened as a log line's values are (common/matcher/key_template.h).
+ * network. So do a `path`, a `host` and a `method`: they are counted as they are served. What would be longer than
+ * WEIR_KEY_MAX_BYTES is shortened as a log line's values are (common/matcher/key_template.h).
  */
 #ifndef LIMITER_CHECK_KEY_H
 #define LIMITER_CHECK_KEY_H

@@ -62,8 +62,11 @@ static void check(struct target *target, const char *line, uint32_t length, enum
 		bool host = parts[i].part == COMBINED_HOST && part.at != NULL;
 		if (host)
 			part = weir_served_host(part, room);
+		bool method = parts[i].part == COMBINED_METHOD && part.at != NULL;
+		if (method)
+			part = weir_served_method(part);
 		int field = weir_field_table_find(&target->fields, weir_span_of(parts[i].name));
-		require(host || record->fields[field].at == part.at);
+		require(host || method || record->fields[field].at == part.at);
 		require(weir_span_equal(record->fields[field], part));
 	}
 }

@@ -133,6 +133,30 @@ def test_a_host_has_one_form_in_requests_and_in_lines(place):
     weir.stop()
 
 
+def test_a_method_has_one_form_in_requests_and_in_lines(place):
+    """Proxies pass `post` on, and Django, Flask and PHP serve it as POST: it is no way around a zone."""
+    zones = [zone("login", [sliding(9, "1h")], key=["ip"], match={"method": ["POST"], "path": ["/login"]}),
+             zone("each", [sliding(9, "1h")], key=["ip", "method"])]
+    line = burst("ann", 1, int(time.time() * 1000), ip="192.0.2.7", method="post", path="/login")
+    weir = Weir(place, zones, sources=[source(place.write("methods.log", line))])
+    with Caller(weir.port) as caller:
+        def left(name, key):
+            return caller.check(zone=name, key=key, peek=True)[1].get("remaining")
+        until(lambda: left("each", "192.0.2.7|POST") == 8 and left("login", "192.0.2.7") == 8, "the line is counted", running=weir.process)
+        for method in ("POST", "post"):
+            assert caller.ask("/v1/envoy/login", method, x_forwarded_for="192.0.2.7")[0] == 200
+            for path, begin in (("/v1/forwarded", "x_forwarded"), ("/v1/nginx", "x_original")):
+                asked = {f"{begin}_method": method, f"{begin}_uri": "/login", "x_forwarded_for": "192.0.2.7"}
+                assert caller.ask(path, **asked)[0] == 200
+        assert left("login", "192.0.2.7") == left("each", "192.0.2.7|post") == 2
+        for method in ("Post", "pOST"):
+            assert caller.check(fields={"ip": "192.0.2.7", "method": method, "path": "/login"})[1]["allowed"]
+        assert caller.ask("/v1/envoy/login", "post", x_forwarded_for="192.0.2.7")[0] == 429
+        assert caller.check(zone="each", key="192.0.2.7|post")[1]["allowed"] is False
+        assert caller.check(zone="each", key="192.0.2.7|password")[1]["remaining"] == 8
+    weir.stop()
+
+
 def test_a_body_waits_until_it_is_asked_for(place):
     weir = Weir(place, [SITE]).ready("site")
     body = b'{"zone": "site", "key": "192.0.2.9"}'

@@ -153,15 +153,17 @@ def test_a_key_is_what_the_collector_makes_of_it(place):
 
 
 def test_an_address_and_a_path_are_keys_however_they_are_written(place):
-    """What formats do to `ip` and `path` of a line, they do to a command's: its key is one that events have."""
+    """What formats do to `ip`, `path` and `method` of a line, they do to a command's: its key is one that events have."""
     client = zone("client", [sliding(3, "1m")], key=("ip", "path"), id=1)
-    run = Run(place, zones=[client]).start()
+    run = Run(place, zones=[client, zone("verb", [sliding(3, "1m")], key=("method",), id=2)]).start()
     for ip, path, key in (("2001:DB8:0::1", "/a//b", ["2001:db8::1", "/a/b"]),
                           ("::FFFF:203.0.113.9", "/%6Cogin?next=/", ["203.0.113.9", "/login"]),
                           ("[2001:DB8::2]:443", "/x/../y", ["2001:db8::2", "/y"]), ("203.0.113.9/32", "/", ["203.0.113.9", "/"]),
                           ("gate.Example", "*", ["gate.Example", "*"])):
         assert run.override("block", "--zone", "client", ip, path)["key"] == key, (ip, path)
         assert run.override("lift", "--zone", "client", ip, path)["key"] == key, (ip, path)
+    for method, key in (("post", "POST"), ("Delete", "DELETE"), ("password", "password")):
+        assert run.override("block", "--zone", "verb", method)["key"] == [key], method
     for value in ("10.0.00.1", "203.0.113.0/24"):
         done = run.command("block", "--zone", "client", value, "/", code=USAGE)
         assert value in done.said(), done.said()

@@ -317,7 +317,7 @@ def test_a_list_s_address_keeps_its_secret(place):
 
 def test_doubts_are_said_by_a_check_and_by_a_run(place):
     """Values that nothing can have: the same words in both."""
-    zones = [zone("site", [sliding(1, "1m")], match={"method": "get", "path": ["/a?b"], "status": {"is": "4xx", "not": ["4xx"]}},
+    zones = [zone("site", [sliding(1, "1m")], match={"method": "gte", "path": ["/a?b"], "status": {"is": "4xx", "not": ["4xx"]}},
                   key=("ip",), exempt=["gate.example", {"referer": "10.0.0.0/8"}])]
     log = place.write("access.log", burst("ann", 5))
     said = warnings(place, zones, [source(log)])

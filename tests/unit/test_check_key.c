@@ -27,6 +27,7 @@ static int make_policy(void **state)
 		"{\"name\":\"whole\",\"key\":[{\"field\":\"ip\",\"prefix6\":128},\"user\"],"
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"page\",\"key\":[\"path\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
+		"{\"name\":\"verb\",\"key\":[\"method\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"site\",\"key\":[\"host\",\"path\"],\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
 		"{\"name\":\"lines\",\"key\":[\"ip\"],\"feed\":\"log\","
 		"\"limits\":[{\"algorithm\":\"sliding_window\",\"rate\":1,\"window\":\"1m\"}]},"
@@ -171,6 +172,18 @@ static void a_path_and_a_host_are_counted_as_they_are_served(void **state)
 	expect_form("page", given, CHECK_KEY_GIVEN, logged("page", (const char *const[]){path}, wanted));
 }
 
+static void a_method_of_http_is_counted_in_capitals(void **state)
+{
+	(void)state;
+	expect("verb", "POST", "POST");
+	expect("verb", "post", "POST");
+	expect("verb", "M-search", "M-SEARCH");
+	/* It may be sshd's, or JSON-RPC's. */
+	expect("verb", "password", "password");
+	expect("verb", "eth_call", "eth_call");
+	expect("verb", "po|st", "po\\|st");
+}
+
 static void what_is_no_key_of_the_zone_is_refused(void **state)
 {
 	(void)state;
@@ -243,6 +256,7 @@ int main(void)
 		cmocka_unit_test(an_address_is_counted_where_its_zone_groups_it),
 		cmocka_unit_test(an_address_has_one_form),
 		cmocka_unit_test(a_path_and_a_host_are_counted_as_they_are_served),
+		cmocka_unit_test(a_method_of_http_is_counted_in_capitals),
 		cmocka_unit_test(what_is_no_key_of_the_zone_is_refused),
 		cmocka_unit_test(a_value_is_counted_as_a_log_line_has_it),
 		cmocka_unit_test(long_values_of_several_are_shortened),

@@ -193,6 +193,47 @@ static void a_host_counts_once_however_it_is_written(void **state)
 	weir_policy_free(policy);
 }
 
+static void a_method_counts_once_however_it_is_written(void **state)
+{
+	(void)state;
+	static const char *const methods[] = {"POST", "post", "Post", "pOST"};
+	struct check_request *request = new_request();
+	struct weir_policy *policy = policy_of(
+		"[{\"name\": \"login\", \"key\": [\"user\"], \"match\": {\"method\": [\"POST\"], \"path\": \"/login\"}, " LIMIT
+		"},"
+		"{\"name\": \"each\", \"key\": [\"method\"], \"exempt\": [\"get\"], " LIMIT "},"
+		"{\"name\": \"small\", \"key\": [\"user\"], \"match\": {\"method\": {\"is\": [\"p*\"], \"not\": [\"put\"]}}, " LIMIT
+		"},"
+		"{\"name\": \"but\", \"key\": [\"user\"], \"exempt\": [{\"method\": [\"post\", \"password\", \"get\"]}], " LIMIT
+		"}]",
+		1);
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+		begin(request, policy);
+		set(request, "user", "ann");
+		set(request, "method", methods[i]);
+		set(request, "path", "/login");
+		assert_string_equal(found(request), "login=ann small=ann each=POST");
+		assert_true(check_request_exempts(request, policy, &policy->zones[1], weir_span_of("Get")));
+	}
+	static const struct {
+		const char *method, *found;
+	} others[] = {
+		{"Get", ""},
+		{"put", "each=PUT but=ann"},
+		{"password", "each=password small=ann"},
+		{"PASSWORD", "each=PASSWORD small=ann but=ann"},
+		{"eth_call", "each=eth_call but=ann"},
+	};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		begin(request, policy);
+		set(request, "user", "ann");
+		set(request, "method", others[i].method);
+		assert_string_equal(found(request), others[i].found);
+	}
+	check_request_free(request);
+	weir_policy_free(policy);
+}
+
 static void zones_of_log_lines_alone_are_not_asked(void **state)
 {
 	(void)state;
@@ -276,6 +317,7 @@ int main(void)
 		cmocka_unit_test(finds_zones_as_of_a_log_line),
 		cmocka_unit_test(a_key_is_exempt_by_what_it_says),
 		cmocka_unit_test(a_host_counts_once_however_it_is_written),
+		cmocka_unit_test(a_method_counts_once_however_it_is_written),
 		cmocka_unit_test(zones_of_log_lines_alone_are_not_asked),
 		cmocka_unit_test(walks_over_trusted_hops),
 		cmocka_unit_test(follows_the_policy),

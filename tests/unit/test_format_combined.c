@@ -322,7 +322,7 @@ static enum format_reason parse_by_grammar(struct fixture *fixture, struct time_
 	return time_read(time, text, &record->time_ms);
 }
 
-/* The ip and the path are not as they stand in the line, but in their one form. */
+/* The ip, the path, the host and the method are not as they stand in the line, but in their one form. */
 static void assert_settled(const struct weir_record *record, const struct weir_record *expected)
 {
 	static struct weir_served_path_room room;
@@ -346,6 +346,10 @@ static void assert_settled(const struct weir_record *record, const struct weir_r
 	if (host.at != NULL)
 		host = weir_served_host(host, host_text);
 	assert_true(weir_span_equal(record->fields[WEIR_FIELD_HOST], host));
+	struct weir_span method = expected->fields[WEIR_FIELD_METHOD];
+	if (method.at != NULL)
+		method = weir_served_method(method);
+	assert_true(weir_span_equal(record->fields[WEIR_FIELD_METHOD], method));
 }
 
 typedef enum format_reason (*parse_function)(struct format *format, const char *line, uint32_t length,
@@ -372,9 +376,10 @@ static void assert_is_the_grammar(parse_function parse)
 		"::ffff:1.2.3.4 - - [17/May/2015:10:05:03 +0000] \"GET //x/../y%2fz HTTP/1.1\" 200 5 \"-\" \"-\"",
 		"1.2.3.255 - - [17/May/2015:10:05:03 +0000] \"POST   /login   HTTP/1.1  \" 200 5 \"-\" \"-\"",
 		"shop.example.com:443 1.2.3.4 - - [17/May/2015:10:05:03 +0000] \"GET http://h/a HTTP/1.1\" - - \"-\" \"-\"",
+		"1.2.3.4 - - [17/May/2015:10:05:03 +0000] \"post /login HTTP/1.1\" 200 5 \"-\" \"-\"",
 		"h 203.0.113.255:80 - - [17/May/2015:10:05:03 +0000] \"GET /\"x\" HTTP/1.1\" 200 5 \"-\" \"-\"",
 	};
-	static const char alphabet[] = " \"\\[]-?:/+09GP.\t\0\x80";
+	static const char alphabet[] = " \"\\[]-?:/+09GPpt.\t\0\x80";
 	struct fixture fixture;
 	struct time_zone *zone;
 	struct time_reader time;
@@ -406,7 +411,7 @@ static void assert_is_the_grammar(parse_function parse)
 		assert_int_equal(fixture.record.time_ms, expected.time_ms);
 		assert_settled(&fixture.record, &expected);
 		for (uint32_t i = 0; i < fixture.fields.count; i++) {
-			if (i == WEIR_FIELD_IP || i == WEIR_FIELD_PATH || i == WEIR_FIELD_HOST)
+			if (i == WEIR_FIELD_IP || i == WEIR_FIELD_PATH || i == WEIR_FIELD_HOST || i == WEIR_FIELD_METHOD)
 				continue;
 			if (fixture.record.fields[i].at != expected.fields[i].at ||
 			    fixture.record.fields[i].length != expected.fields[i].length)

@@ -10,6 +10,7 @@
 #include "common/matcher/matcher.h"
 #include "common/record/client_ip.h"
 #include "common/record/served_host.h"
+#include "common/record/served_method.h"
 #include "common/record/served_path.h"
 #include "limiter/check/check_key.h"
 
@@ -243,6 +244,7 @@ static void settle_ip(struct check_request *request)
 static void settle_fields(struct check_request *request)
 {
 	struct weir_span *path = &request->record.fields[WEIR_FIELD_PATH], *host = &request->record.fields[WEIR_FIELD_HOST];
+	struct weir_span *method = &request->record.fields[WEIR_FIELD_METHOD];
 	if (request->record.ip == WEIR_RECORD_IP_UNTOLD)
 		settle_ip(request);
 	if (path->at != NULL) {
@@ -252,6 +254,8 @@ static void settle_fields(struct check_request *request)
 	}
 	if (host->at != NULL)
 		*host = weir_served_host(*host, request->host_text);
+	if (method->at != NULL)
+		*method = weir_served_method(*method);
 }
 
 bool check_request_client(struct check_request *request, struct weir_span hops, struct weir_span peer)

@@ -9,6 +9,7 @@ import re
 
 import addresses
 import hosts
+import methods
 import parse_json
 import paths
 import times
@@ -40,6 +41,8 @@ class Record:
             return None if value is None else paths.served(value)
         if name == "host":
             return hosts.served(value) if value else value
+        if name == "method":
+            return None if value is None else methods.served(value)
         if name == "target":
             return self._field("path") if value is None else value
         return addresses.canonical(value) if name == "ip" and value is not None else value

@@ -5,6 +5,7 @@ import re
 
 import addresses
 import hosts
+import methods
 import paths
 
 _DURATION = re.compile(r"([0-9]+)(ms|s|m|h|d)")
@@ -30,6 +31,13 @@ def as_path(text):
     return paths.served(text) if plain else text
 
 
+def as_methods(text):
+    """What a method of the policy stands for: a pattern with small letters for its capitals, too."""
+    raw = text.encode("utf-8", "surrogateescape")
+    forms = {raw, raw.upper()} if b"*" in raw else {methods.served(raw)}
+    return [form.decode("utf-8", "surrogateescape") for form in sorted(forms)]
+
+
 class Filter:
     """A `match`: fields ANDed, the values of one field ORed; `not` is the opposite of that."""
 
@@ -44,6 +52,8 @@ class Filter:
                     listed = [as_path(value.encode()).decode("utf-8", "surrogateescape") for value in listed]
                 if name == "host":
                     listed = [hosts.served(value.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape") for value in listed]
+                if name == "method":
+                    listed = [form for value in listed for form in as_methods(value)]
                 self.tests.append((name, listed, how == "is"))
 
     def matches(self, record):
@@ -96,9 +106,10 @@ class Exempt:
         if not networks:
             self.words.add(entry)
 
-    def holds(self, value, of_paths):
-        """Whether a key's value, before grouping, is one of the words, which may be paths where the key has one."""
-        return any(wildcard(word.decode(), value) or of_paths and as_path(word) == value for word in self.words)
+    def holds(self, value, names):
+        """Whether a key's value, before grouping, is one of the words, which may be paths or methods where the key has one."""
+        return any(wildcard(word.decode(), value) or "path" in names and as_path(word) == value
+                   or "method" in names and methods.served(word) == value for word in self.words)
 
     def holds_address(self, value):
         """Whether an address is in one of the networks."""
@@ -214,8 +225,8 @@ class Zone:
     def takes(self, record):
         """(key values, "judge" or "done") of a record in this zone, or None."""
         raw = [record.field(field.name) for field in self.key]
-        of_paths = any(field.name == "path" for field in self.key)
-        if not self.takes_lines or None in raw or any(self.exempt.holds(value, of_paths) for value in raw):
+        names = {field.name for field in self.key}
+        if not self.takes_lines or None in raw or any(self.exempt.holds(value, names) for value in raw):
             return None
         of_address = [field.name for field in self.key if field.grouped or field.name == "ip"]
         if any(known.matches(record) for known in self.exempt.filters):

@@ -117,7 +117,7 @@ class _Policy:
         """A filter, most often none."""
         rng, match = self.rng, {}
         if rng.random() < 0.3:
-            match["method"] = rng.sample(["GET", "POST", "P*", "*T", "DELETE"], rng.randint(1, 2))
+            match["method"] = rng.sample(["GET", "POST", "P*", "*T", "DELETE", "get", "p*"], rng.randint(1, 2))
         if rng.random() < 0.3 and "path" in field_names:
             match["path"] = rng.sample(["/", "/a", "/a*", "*", "/*/b", "*c", "/a*c*"],
                                        rng.randint(1, 2))
@@ -136,7 +136,7 @@ class _Policy:
         """Networks and words, some of them in use."""
         rng = self.rng
         choices = ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::ffff:10.1.0.0/112", "0.0.0.0/1",
-                   "bob", "/a", "GET", "192.0.2.3-192.0.2.200", "2001:db8::1-2001:db8::ff:0", "b*", "/a*",
+                   "bob", "/a", "GET", "Post", "192.0.2.3-192.0.2.200", "2001:db8::1-2001:db8::ff:0", "b*", "/a*",
                    {"path": ["/a*"]}, {"user": {"not": ["u*"]}, "ip": ["10.0.0.0/8"]}]
         return rng.sample(choices, rng.randint(1, 3))
 

@@ -6,7 +6,7 @@ import json
 
 import times
 
-_METHODS = ["GET", "GET", "POST", "PUT", "DELETE"]
+_METHODS = ["GET", "GET", "POST", "PUT", "DELETE", "post", "Delete", "frob"]
 _PATHS = ["/", "/a", "/a/b", "/abc", "/x/b", "/a|b", "/q?x=1", "/{t}/1", "/{t}/2", "/%20",
           "//a", "/x/../a", "http://h.example/a", "/%61", "/a/./b#c", "*", "/a/%2e%2e/abc"]
 _STATUS = ["200", "200", "204", "404", "403", "500", "000"]
@@ -308,7 +308,7 @@ class PatternLines(_Lines):
     def __init__(self, rng, with_cost):
         super().__init__(rng, with_cost)
         # Anchored: one that is tried at each byte of a long line meets weir's limit on its time, which is no rule.
-        self.spec["pattern"] = (r'^(?<ip>\S*) (?<user>.*?) "(?:(?<method>[A-Z]+)|-) (?<path>[^"?]*)" '
+        self.spec["pattern"] = (r'^(?<ip>\S*) (?<user>.*?) "(?:(?<method>[A-Za-z]+)|-) (?<path>[^"?]*)" '
                                 r'(?<status>\d{3})?(?: cost=(?<cost>\S+))?(?: for (?<xff>.*))? '
                                 r'@(?<time>.+)$')
 

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The method of a request, in its one form: the field `method`."""
+
+_HTTP = set(b"""
+GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH
+ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT COPY LABEL LINK LOCK MERGE MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE
+MOVE ORDERPATCH PROPFIND PROPPATCH QUERY REBIND REPORT SEARCH UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF
+VERSION-CONTROL
+PURGE BAN M-SEARCH NOTIFY SUBSCRIBE
+""".split())
+
+
+def served(method):
+    """A method of HTTP in capitals; anything else as it is."""
+    return method.upper() if method.upper() in _HTTP else method
