@@ -95,6 +95,14 @@ enum weir_status dead_letters_settle(struct dead_letters *dead, bool reopen, str
 	return dead->kept ? dead->sink.settle(dead->sink.context, reopen, error) : WEIR_OK;
 }
 
+void dead_letters_lose(struct dead_letters *dead, uint64_t count)
+{
+	if (count > dead->written)
+		count = dead->written;
+	dead->written -= count;
+	dead->dropped += count;
+}
+
 void dead_letters_restore(struct dead_letters *dead, uint64_t written, uint64_t dropped)
 {
 	dead->written = written;

@@ -62,6 +62,9 @@ WEIR_MUST_USE enum weir_status dead_letters_settle(struct dead_letters *dead, bo
 /** Counts one dead letter as dropped. */
 void dead_letters_drop(struct dead_letters *dead);
 
+/** Counts dead letters as dropped that were counted as written: their sink could not put them down. */
+void dead_letters_lose(struct dead_letters *dead, uint64_t count);
+
 /** Sets the counters to those of an earlier run, to continue from there. */
 void dead_letters_restore(struct dead_letters *dead, uint64_t written, uint64_t dropped);
 

@@ -387,6 +387,17 @@ enum weir_status weir_line_file_reopen(struct weir_line_file *file, struct weir_
 	return status;
 }
 
+uint64_t weir_line_file_unwritten(const struct weir_line_file *file)
+{
+	uint64_t lines = 0;
+	const char *at = file->buffer.at + file->start;
+	for (size_t left = pending(file), length; left > 0; left -= length, at += length, lines++) {
+		const char *end = memchr(at, '\n', left);
+		length = end != NULL ? (size_t)(end - at) + 1 : left;
+	}
+	return lines;
+}
+
 struct weir_line_file_mark weir_line_file_mark(const struct weir_line_file *file)
 {
 	struct weir_line_file_mark mark = file->identity;

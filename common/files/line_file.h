@@ -108,6 +108,9 @@ WEIR_MUST_USE enum weir_status weir_line_file_sync(struct weir_line_file *file, 
  */
 WEIR_MUST_USE enum weir_status weir_line_file_reopen(struct weir_line_file *file, struct weir_error *error);
 
+/** How many lines, whole or their rest, the operating system has not taken. */
+uint64_t weir_line_file_unwritten(const struct weir_line_file *file);
+
 /** Where the file stands, to be taken after a sync; for a pipe device and inode are 0. */
 struct weir_line_file_mark weir_line_file_mark(const struct weir_line_file *file);
 

@@ -105,6 +105,16 @@ def test_what_is_open_already_is_appended_to(place):
     assert done.code() == FAILED and "cannot open /dev/fd/999: Bad file descriptor" in done.said(), done.said()
 
 
+def test_dead_letters_that_were_not_written_are_not_counted_as_kept(place):
+    log = place.write("access.log", combined("192.0.2.1", 5) + "junk\n" * 7)
+    for dead, code, kept in ((place.path("dead"), DONE, 7), ("/dev/full", FAILED, 0)):
+        done = place.run("run", "--once", "--quiet", *LIMIT, "--decisions", place.path("out"), "--dead-letter", dead, "--summary",
+                         "json", log)
+        summary = done.summary()
+        assert done.code() == code and (summary["dead_letters"], summary["dead_letters_dropped"]) == (kept, 7 - kept), done.said()
+    assert "7 malformed lines were counted and not kept" in done.said(), done.said()
+
+
 def test_an_output_that_is_a_source_is_refused_and_left_alone(place):
     text = combined("192.0.2.1", 5)
     log = place.write("access.log", text)

@@ -215,6 +215,18 @@ static void print_summary(const struct once *once, bool finished)
 	weir_text_deinit(&text);
 }
 
+/* Dead letters hold up no run: what their file did not take is dropped, and said. */
+static void settle_dead_letters(struct once *once)
+{
+	struct weir_error error;
+	if (once->dead_file == NULL || weir_line_file_sync(once->dead_file, &error) == WEIR_OK)
+		return;
+	once->dead_letters_lost = weir_line_file_unwritten(once->dead_file);
+	dead_letters_lose(once->dead, once->dead_letters_lost);
+	weir_log(once->log, WEIR_LOG_ERROR, "dead letter", "%s: %llu malformed lines were counted and not kept", error.text,
+	         (unsigned long long)once->dead_letters_lost);
+}
+
 static enum weir_status finish(struct once *once, bool *finished, struct weir_error *error)
 {
 	merge_take(once->merge); /* a signal may have come before the newest record was counted */
@@ -227,6 +239,8 @@ static enum weir_status finish(struct once *once, bool *finished, struct weir_er
 		status = once_cut(once, *finished, error);
 	else if (status == WEIR_OK)
 		status = output_files_sync(&once->files, error);
+	if (status == WEIR_OK && once->options->state_directory == NULL)
+		settle_dead_letters(once);
 	return status;
 }
 
@@ -245,7 +259,9 @@ enum weir_exit run_once(const struct run_options *options, const struct weir_log
 	if (status == WEIR_OK)
 		status = finish(&once, &finished, &error);
 	progress_clear(progress);
-	enum weir_exit code = finished ? once.source_failed ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE : WEIR_EXIT_INTERRUPTED;
+	enum weir_exit code = WEIR_EXIT_INTERRUPTED;
+	if (finished)
+		code = once.source_failed || once.dead_letters_lost > 0 ? WEIR_EXIT_FAILED : WEIR_EXIT_DONE;
 	if (status == WEIR_AGAIN) {
 		/* nobody took what was to be written; a state goes on behind its last cut */
 		weir_log(log, WEIR_LOG_WARNING, "run", "stopped while waiting: %s", error.text);

@@ -58,6 +58,7 @@ struct once {
 	uint64_t lines_before; /* lines that earlier runs read */
 	int64_t started_ms, checkpoint_due_ms;
 	bool source_failed;
+	uint64_t dead_letters_lost; /* that their file did not take */
 };
 
 /** Brings everything up. On failure what is up is taken down by once_close(). */
