@@ -459,6 +459,19 @@ def test_a_pipe_that_nobody_reads_does_not_keep_a_run_from_stopping(place):
         os.close(reading)
 
 
+def test_decisions_that_cannot_be_written_are_told_on_the_pages(place):
+    log, port = place.write("log", burst("ann", 5)), free_port()
+    config = place.config(site(1), [source(log)], listen={"http": f"127.0.0.1:{port}"}, decisions={"path": "/dev/full"})
+    weir = place.start("run", "--config", config, "--state", place.path("state"))
+    until(lambda: "cannot write /dev/full" in weir.said(), "it cannot write", running=weir)
+    status, _, said = metrics.get(port, "/readyz")
+    assert status == 503 and "cannot write /dev/full: No space left on device: judging goes on" in said, (status, said)
+    assert metrics.scrape(port).value("weir_run_decisions_up") == 0
+    done = place.run("doctor", "--config", config, "--state", place.path("state"))
+    assert "cannot write /dev/full" in done.out().decode(), done.out()
+    weir.kill()
+
+
 def test_decisions_wait_for_the_reader_of_a_named_pipe(place):
     log = place.write("log", "".join(burst(f"user-{i}", 2) for i in range(100)))
     pipe = place.path("pipe")

@@ -408,6 +408,8 @@ static enum weir_status start_pages(struct follow *follow, struct weir_error *er
 		.fetch = options->fetch,
 		.hosts = weir_exempt_lists_hosts(options->lists),
 		.bus = follow->bus,
+		.decisions = follow->decisions,
+		.shadow = follow->shadow,
 		.checkpoint_writer = follow->checkpoint_writer,
 		.checkpoint_reader = follow->checkpoint_reader,
 	};

@@ -21,7 +21,7 @@ struct monitor {
 	double start_s; /* of the process: Unix time */
 };
 
-enum { STATE_UP, METRIC_COUNT };
+enum { STATE_UP, DECISIONS_UP, METRIC_COUNT };
 
 static const struct weir_metric metrics[METRIC_COUNT] = {
 	[STATE_UP] =
@@ -29,6 +29,9 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
          "1 while the state directory takes what is written: the log of events and decisions, and checkpoints. "
          "Otherwise 0: the System view and the process's log say why, and /readyz where the log of events takes nothing, "
          "so that reading waits and nothing is judged."},
+	[DECISIONS_UP] = {"weir_run_decisions_up", WEIR_GAUGE, "1 or 0", WEIR_NO_LABELS,
+                      "1 while the files of decisions take what is written. Otherwise 0: judging goes on, and whoever "
+                      "reads decisions there learns of no new block; /readyz says why."},
 };
 
 const struct weir_metric_table monitor_metric_table = {metrics, METRIC_COUNT};
@@ -57,12 +60,28 @@ static bool takes_checkpoints(const struct monitor_options *of, struct weir_text
 	return false;
 }
 
+/* Whether whoever reads the decisions' files learns of new blocks. */
+static bool takes_decisions(const struct monitor_options *of, struct weir_text *why)
+{
+	struct sink *const sinks[] = {of->decisions, of->shadow};
+	char words[WEIR_ERROR_TEXT_BYTES];
+	bool good = true;
+	for (size_t i = 0; i < sizeof sinks / sizeof *sinks; i++) {
+		if (sinks[i] == NULL || !sink_problem(sinks[i], words, sizeof words))
+			continue;
+		weir_text_printf(why, "%s: judging goes on, and whoever reads these decisions learns of no new block\n", words);
+		good = false;
+	}
+	return good;
+}
+
 static void state_metrics(const struct monitor_options *of, struct weir_text *page)
 {
 	struct weir_text why = {0};
 	bool up = takes_events(of, &why);
 	up &= takes_checkpoints(of, &why);
 	weir_metrics_gauge(page, &metrics[STATE_UP], up);
+	weir_metrics_gauge(page, &metrics[DECISIONS_UP], takes_decisions(of, &why));
 	weir_text_deinit(&why);
 }
 
@@ -112,6 +131,7 @@ static bool ready(const struct monitor_options *of, struct weir_text *why)
 	bool good = gateways_ready(of->gateways, why);
 	good &= collector_formats_fit(of->collector, why);
 	good &= takes_events(of, why);
+	good &= takes_decisions(of, why);
 	return good;
 }
 

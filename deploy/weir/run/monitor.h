@@ -14,13 +14,15 @@
 #include "common/exempt/verified_hosts.h"
 #include "common/http/http.h"
 #include "deploy/gateways/gateway/gateways.h"
+#include "deploy/weir/run/sink.h"
 #include "limiter/daemon/limiter_checks.h"
 #include "limiter/worker/worker.h"
 
 struct monitor;
 
 struct monitor_options {
-	const char *host; /* "127.0.0.1" */
+	struct sink *decisions, *shadow; /* NULL: they are not written */
+	const char *host;                /* "127.0.0.1" */
 	uint16_t port;
 	struct weir_http_tls tls;
 	const struct weir_config *config;

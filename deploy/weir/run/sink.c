@@ -45,6 +45,8 @@ struct sink {
 	struct weir_error error;
 	pthread_t thread;
 	_Atomic bool stop, reopen, ended;
+	pthread_mutex_t lock; /* of the problem, which other threads ask for */
+	char problem[WEIR_ERROR_TEXT_BYTES];
 };
 
 /* Of the note, and of the reader. */
@@ -183,8 +185,16 @@ static void fail(struct sink *sink, enum weir_status status, const struct weir_e
 	sink->error = *error;
 }
 
+static void note_problem(struct sink *sink, const char *words)
+{
+	pthread_mutex_lock(&sink->lock);
+	snprintf(sink->problem, sizeof sink->problem, "%s", words);
+	pthread_mutex_unlock(&sink->lock);
+}
+
 static void tell_trouble(struct sink *sink, const struct weir_error *error)
 {
+	note_problem(sink, error->text);
 	weir_fault_raise_at(
 		&sink->fault, sink->options.log, WEIR_LOG_ERROR, "decisions",
 		"%s. Judging goes on, but whoever reads these decisions learns of no new block; the log keeps "
@@ -278,8 +288,10 @@ static bool turn(struct sink *sink, int timeout_ms)
 		fail(sink, status, &error);
 	else if (status != WEIR_OK)
 		tell_trouble(sink, &error);
-	else if (!sink->dirty) /* saved since: between two tries nothing is known */
+	else if (!sink->dirty) { /* saved since: between two tries nothing is known */
 		weir_fault_clear(&sink->fault, sink->options.log, "decisions");
+		note_problem(sink, "");
+	}
 	share_screen(sink, false);
 	if (!received && sink->status == WEIR_OK)
 		nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
@@ -318,6 +330,7 @@ static void sink_free(struct sink *sink)
 	if (sink->options.store != NULL)
 		sink->options.store->ops->close(sink->options.store);
 	weir_text_deinit(&sink->text);
+	pthread_mutex_destroy(&sink->lock);
 	free(sink->places);
 	free(sink);
 }
@@ -347,6 +360,7 @@ enum weir_status sink_start(const struct sink_options *options, struct sink **ou
 {
 	struct sink *sink = weir_alloc(1, sizeof *sink);
 	sink->options = *options;
+	pthread_mutex_init(&sink->lock, NULL);
 	sink->bus = options->bus->ops;
 	sink->places = weir_alloc(options->bus->partitions, sizeof *sink->places);
 	enum weir_status status = open_file(sink, error);
@@ -389,6 +403,14 @@ enum weir_status sink_forget(struct weir_bus *bus, struct weir_store *store, enu
 void sink_reopen(struct sink *sink)
 {
 	atomic_store(&sink->reopen, true);
+}
+
+bool sink_problem(struct sink *sink, char *words, size_t size)
+{
+	pthread_mutex_lock(&sink->lock);
+	snprintf(words, size, "%s", sink->problem);
+	pthread_mutex_unlock(&sink->lock);
+	return words[0] != '\0';
 }
 
 bool sink_ended(const struct sink *sink)

@@ -45,6 +45,9 @@ WEIR_MUST_USE enum weir_status sink_forget(struct weir_bus *bus, struct weir_sto
 /** Opens the path afresh between two lines (SIGHUP). @thread any */
 void sink_reopen(struct sink *sink);
 
+/** Why decisions cannot be written now, and are tried again. @return false: they can @thread any */
+bool sink_problem(struct sink *sink, char *words, size_t size);
+
 /** Whether it cannot go on: nobody reads the pipe that it writes to, a sync of its file failed, or the log is damaged. @thread any */
 bool sink_ended(const struct sink *sink);
 
