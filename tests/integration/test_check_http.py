@@ -22,6 +22,7 @@ from support.traffic import burst, sliding, source, zone
 
 SITE = zone("site", [sliding(3, "1h")], key=["ip"])
 LOGIN = zone("login", [sliding(1, "1m")], key=["ip"], match={"method": "POST", "path": "/login"})
+EXACT = zone("exact", [sliding(9, "1h")], key=["ip"], match={"target": ["/login?a"]})
 SEEN = zone("seen", [sliding(1, "1h")], key=["ip"], mode="shadow")
 
 
@@ -184,7 +185,7 @@ def test_a_body_waits_until_it_is_asked_for(place):
 
 
 def test_json(place):
-    weir = Weir(place, [SITE, LOGIN, SEEN]).ready("site")
+    weir = Weir(place, [SITE, LOGIN, SEEN, EXACT]).ready("site")
     with Caller(weir.port) as caller:
         status, answer = caller.check(zone="site", key="192.0.2.7")
         assert status == 200 and answer.pop("reset_after_ms") <= 3600000
@@ -197,6 +198,13 @@ def test_json(place):
         zones = {zone["zone"]: zone for zone in answer["checks"][2]["zones"]}
         assert zones["login"]["key"] == "192.0.2.7" and zones["login"]["allowed"] and not zones["site"]["allowed"]
         assert zones["seen"]["shadow"] is True
+        # The path is that of the target, and the target is the path as it is written, where one alone is given.
+        for client, fields, names in (("198.51.100.1", {"target": "/x/..//login?a"}, {"site", "login", "seen"}),
+                                      ("198.51.100.2", {"target": "/login", "path": "/other"}, {"site", "seen"}),
+                                      ("198.51.100.3", {"path": "/login?a"}, {"site", "login", "seen", "exact"}),
+                                      ("198.51.100.4", {"path": "/login?a", "target": "/login"}, {"site", "login", "seen"})):
+            found = caller.check(fields={"ip": client, "method": "POST", **fields})[1]["zones"]
+            assert {one["zone"] for one in found} == names, (fields, found)
         # A key that an answer names asks for the same bucket, whatever is in it.
         for client in ("a|b", "a\\", "x" * 3000):
             (told,) = [found for found in caller.check(fields={"ip": client})[1]["zones"] if found["zone"] == "site"]

@@ -149,6 +149,17 @@ static void finds_zones_as_of_a_log_line(void **state)
 	assert_true(client(request, NULL, "192.0.2.7"));
 	assert_string_equal(found(request), "login=192.0.2.7 site=192.0.2.0/24");
 
+	/* no zone looks at the target: the path is had from it all the same, but where there is one */
+	for (int i = 0; i < 2; i++) {
+		begin(request, policy);
+		set(request, "method", "POST");
+		set(request, "target", "/x/../login?next=/");
+		if (i == 1)
+			set(request, "path", "/other");
+		assert_true(client(request, NULL, "192.0.2.7"));
+		assert_string_equal(found(request), i == 0 ? "login=192.0.2.7 site=192.0.2.0/24" : "site=192.0.2.0/24");
+	}
+
 	begin(request, policy);
 	set(request, "method", "GET");
 	set(request, "path", "/");

@@ -36,7 +36,8 @@ struct check_request {
 	struct weir_notice crowded;
 
 	struct weir_record record;
-	uint64_t given; /* bits: its fields that were given, empty ones among them */
+	uint64_t given;          /* bits: its fields that were given, empty ones among them */
+	struct weir_span target; /* that was given, whether some zone uses it or not: the path may be had from it */
 	char ip_text[WEIR_ADDRESS_TEXT_BYTES];
 	char host_text[WEIR_SERVED_HOST_BYTES];
 	struct weir_served_path_room path_room;
@@ -164,6 +165,7 @@ enum weir_status check_request_begin(struct check_request *request, const struct
 	for (uint32_t i = 0; i < request->fields.count; i++)
 		request->record.fields[i] = (struct weir_span){0};
 	request->given = 0;
+	request->target = (struct weir_span){0};
 	request->record.ip = WEIR_RECORD_IP_UNTOLD;
 	request->record.asks = true;
 	request->record.cost = 1;
@@ -198,9 +200,13 @@ static void set(struct check_request *request, unsigned field, struct weir_span 
 		request->record.fields[field] = value;
 }
 
+static const char target_field[] = "target";
+
 void check_request_set(struct check_request *request, struct weir_span name, struct weir_span value)
 {
 	int field = weir_field_table_find(&request->fields, name);
+	if (request->target.at == NULL && weir_span_equal(name, weir_span_of(target_field)))
+		request->target = value;
 	if (field >= 0)
 		set(request, (unsigned)field, value);
 }
@@ -295,10 +301,21 @@ static enum weir_status refuse_crowd(struct check_request *request)
 	return WEIR_FULL;
 }
 
+/* Path and target are had from one another where one alone is given, as in a line: of a format that has one of them. */
+static void complete(struct check_request *request)
+{
+	int target = weir_field_table_find(&request->fields, weir_span_of(target_field));
+	struct weir_span path = request->record.fields[WEIR_FIELD_PATH];
+	set(request, WEIR_FIELD_PATH, request->target);
+	if (target >= 0)
+		set(request, (unsigned)target, path);
+}
+
 enum weir_status check_request_find(struct check_request *request, struct check_found *found, uint32_t *count)
 {
 	struct weir_matched matched;
 	*count = 0;
+	complete(request);
 	settle_fields(request);
 	weir_matcher_match(request->matcher, &request->record, &matched);
 	for (uint32_t i = 0; i < matched.event_count; i++)

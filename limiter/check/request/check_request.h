@@ -50,7 +50,8 @@ WEIR_MUST_USE enum weir_status check_request_begin(struct check_request *request
                                                    struct weir_error *error);
 
 /**
- * Sets a field, if some zone uses it. Set twice, the first value stays; an empty one is none.
+ * Sets a field, if some zone uses it. Set twice, the first value stays; an empty one is none. Of `path` and `target` either
+ * gives the other, unless that is set, too.
  *
  * @param value  borrowed until the next request begins
  */
