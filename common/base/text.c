@@ -121,7 +121,7 @@ void weir_text_utf8(struct weir_text *text, struct weir_span bytes)
 }
 
 /* A quote, a backslash or a control character, whose number is `byte`. */
-static void append_escaped(struct weir_text *text, unsigned char byte)
+static void append_escaped(struct weir_text *text, unsigned byte)
 {
 	static const char letters[] = "btnvfr"; /* from \b (8) on; \v has no short form in JSON */
 	if (byte == '"' || byte == '\\') {
@@ -157,8 +157,8 @@ void weir_text_json(struct weir_text *text, struct weir_span bytes)
 		if (at[i] >= 0x80 && control == 0)
 			weir_text_puts(text, "\xEF\xBF\xBD");
 		else
-			append_escaped(text, control == 2 ? at[i + 1] : at[i]); /* C2 80..9F are U+0080..9F */
-		i += control == 2 ? 2 : 1;
+			append_escaped(text, control > 0 ? weir_control_code(bytes.at + i, control) : at[i]);
+		i += control > 0 ? control : 1;
 		run = i;
 	}
 	if (length > run)

@@ -6,7 +6,9 @@
  * answer with one in it), and a control character in it could move the cursor,
  * hide what follows or set the terminal's title. Those of one byte are C0 and
  * DEL; those of two are C1 in UTF-8, such as C2 9B, which begins a sequence as
- * ESC [ does.
+ * ESC [ does. Unicode's controls of the writing's direction, such as U+202E, show
+ * what follows backwards; its separators of lines and the mark of a byte order
+ * are seen by no reader.
  */
 #ifndef WEIR_COMMON_WORDS_H
 #define WEIR_COMMON_WORDS_H
@@ -14,13 +16,36 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069 and U+FEFF. */
+static inline size_t weir_format_bytes(const unsigned char *bytes, size_t left)
+{
+	if (left > 1 && bytes[0] == 0xD8)
+		return bytes[1] == 0x9C ? 2 : 0;
+	if (left > 2 && bytes[0] == 0xE2 && bytes[1] == 0x80)
+		return bytes[2] == 0x8E || bytes[2] == 0x8F || (bytes[2] >= 0xA8 && bytes[2] <= 0xAE) ? 3 : 0;
+	if (left > 2 && bytes[0] == 0xE2 && bytes[1] == 0x81)
+		return bytes[2] >= 0xA6 && bytes[2] <= 0xA9 ? 3 : 0;
+	return left > 2 && bytes[0] == 0xEF && bytes[1] == 0xBB && bytes[2] == 0xBF ? 3 : 0;
+}
+
 /** @return how many bytes, of which `left` may be read, the control character at `at` has; 0: there is none */
 static inline size_t weir_control_bytes(const char *at, size_t left)
 {
 	const unsigned char *bytes = (const unsigned char *)at;
 	if (left > 0 && (bytes[0] < 0x20 || bytes[0] == 0x7F))
 		return 1;
-	return left > 1 && bytes[0] == 0xC2 && bytes[1] >= 0x80 && bytes[1] < 0xA0 ? 2 : 0;
+	if (left < 2 || bytes[0] < 0xC2)
+		return 0;
+	return bytes[0] == 0xC2 ? (bytes[1] >= 0x80 && bytes[1] < 0xA0 ? 2 : 0) : weir_format_bytes(bytes, left);
+}
+
+/** The character that these bytes are: weir_control_bytes() gave how many. */
+static inline unsigned weir_control_code(const char *at, size_t bytes)
+{
+	const unsigned char *byte = (const unsigned char *)at;
+	if (bytes == 3)
+		return (unsigned)(byte[0] & 0x0F) << 12 | (unsigned)(byte[1] & 0x3F) << 6 | (byte[2] & 0x3F);
+	return bytes == 2 ? (unsigned)(byte[0] & 0x1F) << 6 | (byte[1] & 0x3F) : byte[0];
 }
 
 /** Makes each control character of a string, a line break too, a space. */

@@ -164,7 +164,7 @@ def test_what_operators_hold_for_a_member_of_a_network_is_explained(place):
 
 
 def test_a_finished_run_is_explained_by_its_sources(place):
-    log = place.write("access.log", combined("192.0.2.1", 5, agent="\x1b]0;you\x07\x1b[2J\x9b"))
+    log = place.write("access.log", combined("192.0.2.1", 5, agent="\x1b]0;you\x07\x1b[2J\x9b\u202e\u2066\ufeff"))
     here = {"cwd": place.directory}
     place.good("run", "--once", *LIMIT, "--state", "state", "--decisions", "out", "--quiet", "access.log", **here)
     decision, = lines_of(place.path("out"))
@@ -178,6 +178,7 @@ def test_a_finished_run_is_explained_by_its_sources(place):
     assert "Judged again: the same decision, byte for byte.\n" in words, words
     assert "\n> 2023-11-14 23:00:03 CET  access.log:" in words and '"GET /3 HTTP/1.1"' in words, words
     assert not [letter for letter in words if letter != "\n" and (ord(letter) < 32 or 127 <= ord(letter) < 160)], words
+    assert "\\u202e\\u2066\\ufeff" in words and not set("\u202e\u2066\ufeff") & set(words), ascii(words)
     with gzip.open(log + ".1.gz", "wb") as file:
         file.write(read(log))
     place.write("access.log", combined("192.0.2.9", 5))  # what was read is compressed now, and another stands there

@@ -39,6 +39,9 @@ static void quotes_and_controls_are_escaped(void **state)
 	expect_json("\xC2\x80-\xC2\x9B"
 	            "31m\xC2\x9F",
 	            10, "\"\\u0080-\\u009b31m\\u009f\"");
+	expect_json("a\xE2\x80\xAE"
+	            "b\xEF\xBB\xBF\xD8\x9C",
+	            10, "\"a\\u202eb\\ufeff\\u061c\"");
 }
 
 static void bytes_outside_utf8_become_replacements(void **state)

@@ -33,6 +33,14 @@ static void control_characters_become_spaces(void **state)
 	             "\xc2 1m"); /* behind a byte that is no part of UTF-8 */
 }
 
+static void what_turns_or_hides_writing_becomes_spaces(void **state)
+{
+	(void)state;
+	expect_clean("a\u202eb\u2066c\u2069\ufeffd\u2028e\u200ef\u061cg", "a b c  d e f g");
+	expect_clean("\u2027\u202f\u2065\u206a\u200d\u061b", "\u2027\u202f\u2065\u206a\u200d\u061b");
+	expect_clean("a\xe2\x80", "a\xe2\x80");
+}
+
 static void all_else_stands_as_it_is(void **state)
 {
 	(void)state;
@@ -66,6 +74,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(control_characters_become_spaces),
+		cmocka_unit_test(what_turns_or_hides_writing_becomes_spaces),
 		cmocka_unit_test(all_else_stands_as_it_is),
 		cmocka_unit_test(a_control_character_is_seen_where_it_is_whole),
 		cmocka_unit_test(errors_have_clean_words),

@@ -84,6 +84,12 @@ void words_text(struct weir_text *text, const char *string)
 	words_bytes(text, weir_span_of(string), 0);
 }
 
+/* "\x1b", or "\u202e" of what Unicode has beyond C1. */
+static void put_control(struct weir_text *text, unsigned code)
+{
+	weir_text_printf(text, code > 0xFF ? "\\u%04x" : "\\x%02x", code);
+}
+
 /* So that no byte of it moves a terminal's cursor. */
 void words_bytes(struct weir_text *text, struct weir_span bytes, unsigned columns)
 {
@@ -93,13 +99,13 @@ void words_bytes(struct weir_text *text, struct weir_span bytes, unsigned column
 	for (size_t i = 0; i < valid.length;) {
 		const char *at = valid.at + i;
 		size_t control = weir_control_bytes(at, valid.length - i), bytes_here = 1;
-		unsigned width = control > 0 ? 4 : 1;
+		unsigned width = control == 0 ? 1 : weir_control_code(at, control) > 0xFF ? 6 : 4;
 		if (columns > 0 && used + width > columns - 1) {
 			weir_text_puts(text, "…");
 			break;
 		}
 		if (control > 0) {
-			weir_text_printf(text, "\\x%02x", (unsigned char)at[control - 1]);
+			put_control(text, weir_control_code(at, control));
 			bytes_here = control;
 		} else {
 			while (i + bytes_here < valid.length && ((unsigned char)at[bytes_here] & 0xC0) == 0x80)
