@@ -429,6 +429,26 @@ def test_sources_say_which_files_are_there(place):
                     f"cannot find {place.path('missing.log')} now: No such file or directory"], said
 
 
+def test_what_trusts_everybody_and_groups_no_address_is_said(place):
+    at = "[17/May/2024:10:05:03 +0000]"
+    log = place.write("log", f'192.0.2.1 - - {at} "GET /a HTTP/1.1" 200 1 "-" "x" "198.51.100.7"\n' * 30)
+
+    def warned(trusted, key):
+        form = {"type": "combined", "client_ip": {"header": "xff", "trusted": trusted}}
+        config = place.config([zone("site", [sliding(3, "1m")], key=[key], id=1)], [source(log, format=form, follow=False)])
+        report = json.loads(place.good("validate", "--json", "--config", config).out())
+        return {warning["path"]: warning["words"] for warning in report["warnings"] if warning["path"] != "sources"}
+
+    proxies, networks = ["192.0.2.0/24", "2001:db8::/32"], {"field": "ip", "prefix6": 64}
+    for everybody in ("0.0.0.0/0", "::/0", "128.0.0.0/1"):
+        said = warned(["192.0.2.0/24", everybody], networks)
+        assert f'trusts everybody ("{everybody}")' in said.pop("sources[0]") and not said, said
+    assert not warned(proxies, networks)
+    said = warned(proxies, {"field": "path", "prefix4": 24})
+    assert said == {"zones[0].key[0]": 'groups addresses, and none of the first 30 values of "path" is one: each counts by '
+                                       "itself, as with the field's name alone"}, said
+
+
 def test_the_first_lines_show_a_wrong_format_or_field(place):
     log = place.write("log", burst("ann", 500))
     limits = [sliding(1, "1m")]

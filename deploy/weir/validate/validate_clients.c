@@ -8,12 +8,22 @@
 
 enum { CUSTOMER_PREFIX6 = 64 };
 
+/* A field that weir knows to be none is told by what it holds, where sources are looked at. */
+static bool is_address(const struct weir_key_field *field)
+{
+	static const char *const others[] = {"path", "target", "method", "status", "bytes", "agent", "referer", "host"};
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (strcmp(field->field, others[i]) == 0)
+			return false;
+	return field->grouped || strcmp(field->field, "ip") == 0;
+}
+
 static void check_grouping(struct validate_report *report, uint32_t number)
 {
 	const struct weir_zone *zone = report->zones[number].zone;
 	for (uint32_t i = 0; i < zone->key_count; i++) {
 		const struct weir_key_field *field = &zone->key[i];
-		bool address = field->grouped || strcmp(field->field, "ip") == 0;
+		bool address = is_address(field);
 		if (!address || field->prefix6 <= CUSTOMER_PREFIX6)
 			continue;
 		struct weir_text words = {0};

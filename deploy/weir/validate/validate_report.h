@@ -23,9 +23,10 @@ struct validate_zone {
 	const struct weir_zone *zone; /* borrowed from the configuration */
 	char *sentence;
 	struct footprint footprint;
-	bool unmatched;                    /* no source can match it, and that is told */
-	uint64_t matched;                  /* events of the samples that are in the zone */
-	uint64_t keyed[WEIR_ZONE_KEY_MAX]; /* records of the samples that have this field of the key */
+	bool unmatched;                        /* no source can match it, and that is told */
+	uint64_t matched;                      /* events of the samples that are in the zone */
+	uint64_t keyed[WEIR_ZONE_KEY_MAX];     /* records of the samples that have this field of the key */
+	uint64_t addressed[WEIR_ZONE_KEY_MAX]; /* and in which it is an address */
 };
 
 struct validate_file {

@@ -71,8 +71,12 @@ static void count_record(struct sampling *sampling, const struct weir_record *re
 		snprintf(sampling->word, sizeof sampling->word, "%.*s", (int)record->fields[WEIR_FIELD_IP].length,
 		         record->fields[WEIR_FIELD_IP].at);
 	for (uint32_t z = 0; z < report->zone_count; z++)
-		for (uint32_t k = 0; k < report->zones[z].zone->key_count; k++)
-			report->zones[z].keyed[k] += record->fields[sampling->key_fields[z][k]].at != NULL;
+		for (uint32_t k = 0; k < report->zones[z].zone->key_count; k++) {
+			struct weir_span value = record->fields[sampling->key_fields[z][k]];
+			struct weir_address address;
+			report->zones[z].keyed[k] += value.at != NULL;
+			report->zones[z].addressed[k] += value.at != NULL && weir_address_read(value, &address);
+		}
 	weir_matcher_match(sampling->inputs->matcher, record, &matched);
 	for (uint32_t e = 0; e < matched.key_count; e++)
 		for (uint32_t z = 0; z < matched.events[e].zone_count; z++) {
@@ -270,6 +274,40 @@ static enum weir_status warn_zones_of_times(struct sampling *sampling, size_t pl
 	return status;
 }
 
+/* Whether a network is of so many that whoever writes a header may be in it: a half of all, or more. */
+static bool is_of_everybody(const char *text)
+{
+	struct weir_network network;
+	const char *why;
+	enum { IPV4_PREFIX = 96, IPV4_LEAST = 4, IPV6_LEAST = 4 };
+	if (!weir_network_parse(weir_span_of(text), &network, &why))
+		return false;
+	bool ipv4 = network.prefix >= IPV4_PREFIX;
+	return ipv4 ? network.prefix < IPV4_PREFIX + IPV4_LEAST : network.prefix < IPV6_LEAST;
+}
+
+/* Of the format, or of the message within it. */
+static void warn_trusted(struct sampling *sampling, size_t place, const struct weir_json *format)
+{
+	struct weir_json message = weir_json_member(format, "message"), rule = weir_json_member(format, "client_ip");
+	struct weir_json trusted = weir_json_member(&rule, "trusted");
+	if (json_is_object(message.value))
+		warn_trusted(sampling, place, &message);
+	for (size_t i = 0; i < json_array_size(trusted.value); i++) {
+		struct weir_text words = {0};
+		const char *text = json_string_value(json_array_get(trusted.value, i));
+		if (text == NULL || !is_of_everybody(text))
+			continue;
+		weir_text_printf(
+			&words,
+			"client_ip trusts everybody (\"%.60s\"): the ip is what a client writes into the header, so he is not "
+			"blocked, and others may be. Trust the proxies' own addresses alone",
+			text);
+		warn_source(sampling->report, place, &words);
+		return;
+	}
+}
+
 static enum weir_status inspect_source(struct sampling *sampling, size_t place, struct weir_error *error)
 {
 	struct validate_report *report = sampling->report;
@@ -284,6 +322,8 @@ static enum weir_status inspect_source(struct sampling *sampling, size_t place, 
 	format_free(format);
 	struct source *source = sampling->inputs->sources[place];
 	describe_source(&report->sources[place], source->ops, &config);
+	struct weir_json format_config = weir_json_member(&config, "format");
+	warn_trusted(sampling, place, &format_config);
 	if (!source->ops->names_files) {
 		warn_problem(report, place, source);
 		return WEIR_OK;
@@ -322,6 +362,27 @@ static void warn_networks(const struct sampling *sampling)
 		               "has networks, but no field of the key is an address, and no source has the field \"ip\"");
 		validate_warn(report, path, &words);
 	}
+}
+
+/* Fields of a key that are to be networks, and have no addresses. */
+static void warn_prefixes(struct validate_report *report)
+{
+	for (uint32_t z = 0; z < report->zone_count; z++)
+		for (uint32_t k = 0; k < report->zones[z].zone->key_count; k++) {
+			const struct validate_zone *zone = &report->zones[z];
+			const struct weir_key_field *field = &zone->zone->key[k];
+			if (!field->grouped || zone->keyed[k] < TELLING_RECORDS || zone->addressed[k] > 0)
+				continue;
+			struct weir_text words = {0};
+			char path[64];
+			snprintf(path, sizeof path, "zones[%u].key[%u]", z, k);
+			weir_text_printf(
+				&words,
+				"groups addresses, and none of the first %llu values of \"%s\" is one: each counts by itself, as "
+				"with the field's name alone",
+				(unsigned long long)zone->keyed[k], field->field);
+			validate_warn(report, path, &words);
+		}
 }
 
 /* Zones that the records seen cannot be in. */
@@ -395,6 +456,7 @@ enum weir_status validate_sources(struct validate_report *report, struct weir_er
 		status = inspect_source(sampling, report->source_count, error);
 	if (status == WEIR_OK) {
 		warn_zones(sampling);
+		warn_prefixes(report);
 		warn_networks(sampling);
 	}
 	inputs_free(sampling->inputs);
