@@ -190,7 +190,10 @@ static void switch_policy(struct collector *collector)
 		return;
 	}
 	collector->policy_version = policy->version;
+	struct record_counts counts = {0};
+	inputs_counts(collector->inputs, &counts);
 	collector->absent_told = false;
+	collector->absent_from = counts.records;
 	atomic_store(&collector->policy_in_use, policy->version);
 }
 
@@ -306,7 +309,7 @@ static void tell_absent(struct collector *collector, uint64_t least)
 {
 	struct record_counts counts = {0};
 	inputs_counts(collector->inputs, &counts);
-	if (collector->absent_told || counts.records < least)
+	if (collector->absent_told || counts.records - collector->absent_from < least)
 		return;
 	collector->absent_told = true;
 	for (uint32_t i = 0; i < collector->inputs->policy->zone_count; i++) {

@@ -9,7 +9,10 @@
 
 #include <string.h>
 
-enum { HISTORY_MS = 3600 * 1000 };
+enum {
+	HISTORY_MS = 3600 * 1000,
+	SILENT_MS = 600 * 1000, /* after which a stream without new lines stands for its source no more */
+};
 
 void collector_clock_ended(struct source_clock *clock)
 {
@@ -53,10 +56,12 @@ void collector_clock_see(struct collector *collector, struct record_reader *read
 	char name[SOURCE_NAME_BYTES];
 	if (reader->newest_ms < 0 || !clock_watch_add(&reader->clock, now_ms - reader->newest_ms, weir_monotonic_ms()))
 		return;
+	int64_t monotonic_ms = weir_monotonic_ms();
 	bool off = atomic_load(&clock->behind_ms) != 0,
 		 own = memcmp(clock->stream, reader->stream->id, SOURCE_ID_BYTES) == 0;
-	if (off && !own)
+	if (off && !own && monotonic_ms - clock->seen_ms < SILENT_MS)
 		return;
+	clock->seen_ms = monotonic_ms;
 	memcpy(clock->stream, reader->stream->id, SOURCE_ID_BYTES);
 	atomic_store(&clock->behind_ms, reader->clock.behind_ms);
 	if (reader->clock.behind_ms != 0)

@@ -22,6 +22,7 @@ struct source_clock {
 	uint8_t stream[SOURCE_ID_BYTES]; /* that was seen to be off, or right */
 	uint64_t ends;                   /* how often the source had nothing more to read */
 	int64_t ended_ms;                /* monotonic: the last time */
+	int64_t seen_ms;                 /* monotonic: when `stream` was last seen to be off, or right */
 	struct weir_fault fault;
 };
 
@@ -42,7 +43,8 @@ struct collector {
 
 	int64_t oldest_ms; /* when the oldest event in open frames was added */
 	int64_t save_due_ms, counts_due_ms;
-	bool absent_told;        /* which fields of zones no line has had */
+	bool absent_told;        /* which fields of the policy's zones no line has had */
+	uint64_t absent_from;    /* records before that policy, which were not looked at for it */
 	bool unpublished;        /* something was read since the counts were published */
 	bool dirty;              /* marks became safe since the last save */
 	bool saving;             /* a save is running in the background */

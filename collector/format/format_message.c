@@ -4,7 +4,7 @@
  *
  * The head's format gives the message as a field, and a time; the message's format is told that time, for messages
  * that have none, and reads the rest. What fields it leaves absent are the head's: so a zone can match on the program
- * that wrote the line beside what the line says. The head's cost says how often the message came. A message
+ * that wrote the line beside what the line says. The head says how often the message came. A message
  * whose end is missing is given only to a format that takes such lines.
  */
 #include "collector/format/format_options.h"

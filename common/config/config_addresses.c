@@ -56,9 +56,12 @@ static void add_sources(struct addresses *addresses, const struct weir_config *c
 	}
 }
 
-static bool is_every_host(const char *host)
+/* A socket of "::" takes IPv6 alone, so it may stand beside one of IPv4. A name may be of either. */
+static bool is_within(const char *host, const char *every)
 {
-	return strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+	bool v6 = strchr(host, ':') != NULL, name = strcmp(host, "localhost") == 0;
+	return strcmp(every, "*") == 0 || (strcmp(every, "0.0.0.0") == 0 && (!v6 || name)) ||
+	       (strcmp(every, "::") == 0 && (v6 || name));
 }
 
 static bool meet(const struct address *a, const struct address *b, bool cluster)
@@ -66,7 +69,7 @@ static bool meet(const struct address *a, const struct address *b, bool cluster)
 	if (cluster && a->owner != b->owner && a->owner != OWNER_ANY && b->owner != OWNER_ANY)
 		return false;
 	return a->udp == b->udp && a->port == b->port && a->port != 0 &&
-	       (strcmp(a->host, b->host) == 0 || is_every_host(a->host) || is_every_host(b->host));
+	       (strcmp(a->host, b->host) == 0 || is_within(a->host, b->host) || is_within(b->host, a->host));
 }
 
 enum weir_status weir_config_check_addresses(const struct weir_json *root, const struct weir_config *config,

@@ -19,6 +19,7 @@ struct watched_file {
 	struct weir_exempt_file_state known; /* as it was read, or reported */
 	struct weir_exempt_file_state seen;  /* at the last look */
 	int64_t empty_ms;                    /* since when it is seen empty; 0: it is not */
+	bool settled;                        /* it was the same at the look before */
 };
 
 void weir_exempt_watch_deinit(struct weir_exempt_watch *watch)
@@ -76,6 +77,10 @@ void weir_exempt_watch_set(struct weir_exempt_watch *watch, const struct weir_po
 		for (uint32_t i = 0; i < zone->exempt_list_count; i++)
 			add_list(watch, &before, zone->exempt_lists[i], lists, now_ms);
 	}
+	for (size_t i = 0; i < watch->count; i++) {
+		const struct watched_file *file = find(&before, watch->files[i].path);
+		watch->files[i].empty_ms = file != NULL ? file->empty_ms : 0;
+	}
 	weir_exempt_watch_deinit(&before);
 }
 
@@ -93,17 +98,23 @@ bool weir_exempt_watch_changed(struct weir_exempt_watch *watch, int64_t now_ms)
 {
 	if (watch->count == 0 || now_ms - watch->looked_ms < LOOK_PERIOD_MS)
 		return false;
-	bool changed = watch->again_ms != 0 && now_ms >= watch->again_ms;
+	bool changed = watch->again_ms != 0 && now_ms >= watch->again_ms, waits = false;
 	watch->looked_ms = now_ms;
 	for (size_t i = 0; i < watch->count; i++) {
 		struct watched_file *file = &watch->files[i];
 		struct weir_exempt_file_state now = {0}; /* of a file that is gone */
 		bool empty = weir_exempt_file_look(file->file, &now) && now.bytes == 0;
-		bool settled = !may_be_written(file, empty, now_ms) && weir_exempt_file_same(&now, &file->seen);
+		waits |= may_be_written(file, empty, now_ms);
+		file->settled = weir_exempt_file_same(&now, &file->seen);
 		file->seen = now;
-		if (!settled || weir_exempt_file_same(&now, &file->known))
+	}
+	if (waits) /* whoever is told reads all of them */
+		return false;
+	for (size_t i = 0; i < watch->count; i++) {
+		struct watched_file *file = &watch->files[i];
+		if (!file->settled || weir_exempt_file_same(&file->seen, &file->known))
 			continue;
-		file->known = now;
+		file->known = file->seen;
 		changed = true;
 	}
 	if (changed)

@@ -43,8 +43,8 @@ static void put_part(struct weir_text *text, size_t start, const char *part)
 
 static void put(struct weir_text *text, size_t start, char *path, int links);
 
-/* Of a link to nothing: the place that it leads to, where the file would be made. */
-static bool put_target(struct weir_text *text, size_t start, char *path, int links)
+/* Of a link to nothing: the place that it leads to, where the file would be made. Apart, as put() is on the stack often. */
+static __attribute__((noinline)) bool put_target(struct weir_text *text, size_t start, char *path, int links)
 {
 	char target[PATH_MAX];
 	ssize_t length = links < LINKS_MOST ? readlink(path, target, sizeof target - 1) : -1;

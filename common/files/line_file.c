@@ -89,6 +89,16 @@ static void begin_on_new_line(struct weir_line_file *file)
 		weir_text_append(&file->buffer, "\n", 1);
 }
 
+/* Whether a path that could not be opened is a pipe that nobody reads now: whoever does may come later. Keeps errno. */
+static bool is_unread_pipe(const char *path)
+{
+	struct stat about;
+	int why = errno;
+	bool pipe = why == ENXIO && stat(path, &about) == 0 && S_ISFIFO(about.st_mode);
+	errno = why;
+	return pipe;
+}
+
 static struct weir_line_file *file_new(const char *path, int fd)
 {
 	struct weir_line_file *file = weir_alloc(1, sizeof *file);
@@ -98,18 +108,26 @@ static struct weir_line_file *file_new(const char *path, int fd)
 	return file;
 }
 
+/* Whether a descriptor was open for writing when the program began: those that it opens itself are closed where it runs another. */
+static bool is_given(int fd)
+{
+	int flags = fcntl(fd, F_GETFD), mode = fcntl(fd, F_GETFL);
+	return flags >= 0 && (flags & FD_CLOEXEC) == 0 && mode >= 0 && (mode & O_ACCMODE) != O_RDONLY;
+}
+
 enum weir_status weir_line_file_open(const struct weir_line_file_options *options, struct weir_line_file **file,
                                      struct weir_error *error)
 {
 	int standard = weir_file_descriptor_of(options->path);
-	if (standard >= 0 && fcntl(standard, F_GETFD) < 0)
-		return weir_fail(error, WEIR_IO, "cannot open %s: %s", options->path, strerror(errno));
+	const char *name = standard == STDOUT_FILENO ? "standard output" : options->path;
+	if (standard >= 0 && !is_given(standard))
+		return weir_fail(error, WEIR_IO, "cannot open %s: %s", name, strerror(EBADF));
 	if (standard >= 0) {
-		*file = weir_line_file_adopt(standard, standard == STDOUT_FILENO ? "standard output" : options->path);
+		*file = weir_line_file_adopt(standard, name);
 		return WEIR_OK;
 	}
 	int fd = open_path(options->path);
-	bool unread = fd < 0 && errno == ENXIO; /* whoever reads the pipe may come later */
+	bool unread = fd < 0 && is_unread_pipe(options->path);
 	if (fd < 0 && !unread)
 		return weir_fail(error, WEIR_IO, "cannot open %s: %s", options->path, strerror(errno));
 	struct weir_line_file *opened = file_new(options->path, fd);
@@ -263,7 +281,7 @@ static enum weir_status sync_data(struct weir_line_file *file, struct weir_error
 static enum weir_status switch_file(struct weir_line_file *file, struct weir_error *error)
 {
 	int fd = open_path(file->path);
-	if (fd < 0 && errno == ENXIO)
+	if (fd < 0 && is_unread_pipe(file->path))
 		return weir_fail(error, WEIR_IO, "cannot write %s: nobody reads this pipe", file->path);
 	if (fd < 0)
 		return failed(file, error, "open");
@@ -312,6 +330,14 @@ static enum weir_status follow_path(struct weir_line_file *file, struct weir_err
 	return WEIR_OK;
 }
 
+/* Whoever reads a pipe may have made it anew: nobody reads the one that was. */
+static bool is_replaced(const struct weir_line_file *file)
+{
+	struct stat own, now;
+	return file->fd >= 0 && fstat(file->fd, &own) == 0 && stat(file->path, &now) == 0 &&
+	       (own.st_dev != now.st_dev || own.st_ino != now.st_ino);
+}
+
 enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_error *error)
 {
 	bool grows = false;
@@ -322,7 +348,8 @@ enum weir_status weir_line_file_flush(struct weir_line_file *file, struct weir_e
 			return status;
 	}
 	if (pending(file) > 0 && file->named_pipe) {
-		enum weir_status status = file->fd < 0 ? switch_file(file, error) : WEIR_OK;
+		bool open = file->fd >= 0 && (file->sent > 0 || !is_replaced(file));
+		enum weir_status status = open ? WEIR_OK : switch_file(file, error);
 		if (status == WEIR_OK && file->named_pipe)
 			status = write_named_pipe(file, error);
 		if (status != WEIR_OK)
@@ -381,7 +408,7 @@ enum weir_status weir_line_file_reopen(struct weir_line_file *file, struct weir_
 {
 	enum weir_status status = weir_line_file_sync(file, error);
 	/* A pipe that nobody reads is opened once there is something to write. */
-	bool unread = file->named_pipe && file->fd < 0;
+	bool unread = file->named_pipe && (file->fd < 0 || !is_replaced(file));
 	if (status == WEIR_OK && !file->adopted && !unread)
 		status = switch_file(file, error);
 	return status;

@@ -416,11 +416,24 @@ static int64_t cost_of(int64_t cost, uint32_t times)
 	return cost > WEIR_COST_MAX / times ? WEIR_COST_MAX : cost * times;
 }
 
+/* What is done takes one entry out of a queue, whatever it costs: as many events as records, if there is room. */
+static uint32_t single_parts(uint32_t times, uint32_t taken, uint32_t parts[WEIR_ZONES_MAX])
+{
+	uint32_t count = times < WEIR_ZONES_MAX / taken ? times : WEIR_ZONES_MAX / taken;
+	for (uint32_t i = 0; i < count; i++)
+		parts[i] = 1;
+	return count;
+}
+
 /* Gives a record's events once for each of its parts. Where that would be more than a record may have, one is for all. */
 static __attribute__((noinline)) void repeat_events(struct weir_matcher *matcher, uint32_t times)
 {
-	uint32_t parts[WEIR_RECORD_PARTS_MAX], count = weir_record_parts(times, parts), keys = matcher->event_count;
-	if (count * matcher->taken_count > WEIR_ZONES_MAX) {
+	uint32_t parts[WEIR_ZONES_MAX], keys = matcher->event_count, taken = matcher->taken_count;
+	bool done = false;
+	for (uint32_t i = 0; i < taken; i++)
+		done |= matcher->taken[i].done;
+	uint32_t count = done ? single_parts(times, taken, parts) : weir_record_parts(times, parts);
+	if (count * taken > WEIR_ZONES_MAX) {
 		count = 1;
 		parts[0] = times;
 	}
@@ -512,7 +525,7 @@ void weir_matcher_match(struct weir_matcher *matcher, const struct weir_record *
 			kept |= try_zone(matcher, &matcher->zones[i], record);
 	hand_out_zones(matcher);
 	uint32_t keys = matcher->event_count;
-	if (__builtin_expect(record->times > 1, 0))
+	if (__builtin_expect(record->times > 1, 0) && keys > 0)
 		repeat_events(matcher, record->times);
 	*matched = (struct weir_matched){.events = matcher->events, .event_count = matcher->event_count, .key_count = keys};
 	if (kept != 0)

@@ -82,9 +82,11 @@ static bool open_standard(void)
 /* What was printed and did not arrive is not done, whichever command it was of. */
 static int finish(int code)
 {
-	if ((fflush(stdout) == 0 && !ferror(stdout)) || code != WEIR_EXIT_DONE)
+	bool flushed = fflush(stdout) == 0;
+	if ((flushed && !ferror(stdout)) || code != WEIR_EXIT_DONE)
 		return code;
-	fprintf(stderr, "weir: cannot write to standard output: %s\n", strerror(errno));
+	fprintf(stderr, "weir: cannot write to standard output: %s\n",
+	        flushed ? "some of it did not arrive" : strerror(errno));
 	return WEIR_EXIT_FAILED;
 }
 

@@ -22,6 +22,8 @@ enum {
 
 /* Set in tickets that are not a surface's: the judge's own. */
 #define CHECK_TICKET_OF_BUNDLE (UINT64_C(1) << 63)
+/* A bundle looks at its parts before it asks them: who would pass, or be blocked, is no answer that counts. */
+#define CHECK_TICKET_LOOKS (UINT64_C(1) << 62)
 
 /* The id that is told for a reservation of a key that is exempt: of WEIR_RESERVATION_ID_BYTES, and nothing to settle. */
 #define CHECK_RESERVATION_OF_EXEMPT "weir: exempt key"

@@ -144,6 +144,9 @@ void answering_expire(struct answering *answering, int64_t now_ms)
 void answering_count(struct answering *answering, const struct check_answer *answer, int64_t took_us)
 {
 	struct worker_stats *stats = &answering->core->stats;
+	bool judged = answer->outcome == CHECK_PASSED || answer->outcome == CHECK_BLOCKED;
+	if (judged && (answer->ticket & CHECK_TICKET_LOOKS) != 0)
+		return;
 	switch (answer->outcome) {
 	case CHECK_PASSED: weir_counter_add(&stats->checks_passed, 1); break;
 	case CHECK_BLOCKED: weir_counter_add(&stats->checks_blocked, 1); break;

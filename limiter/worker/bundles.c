@@ -191,11 +191,12 @@ static void ask_step(struct bundles *bundles, struct bundle *bundle)
 			ask->ttl_ms = BUNDLE_TTL_MS;
 		} else {
 			ask->peek = true;
+			ask->ticket |= CHECK_TICKET_LOOKS;
 		}
 	}
 	bundle->open = count;
 	if (count > 0)
-		bundles->ask(bundles->context, asks, count, bundle->reserves, answers);
+		bundles->ask(bundles->context, asks, count, true, answers);
 	for (uint32_t i = 0; i < count; i++)
 		if (answers[i].outcome != CHECK_LATER)
 			bundles_take(bundles, &answers[i]);
@@ -317,7 +318,7 @@ void bundles_ask(struct bundles *bundles, const struct check_ask *asks, uint32_t
 /* A part that had been looked at as blocked, and would pass by now, stays blocked: others were not reserved. */
 void bundles_take(struct bundles *bundles, const struct check_answer *answer)
 {
-	uint64_t ticket = answer->ticket & ~CHECK_TICKET_OF_BUNDLE;
+	uint64_t ticket = answer->ticket & ~(CHECK_TICKET_OF_BUNDLE | CHECK_TICKET_LOOKS);
 	if (ticket & FOR_NOBODY)
 		return;
 	struct bundle *bundle = &bundles->all[ticket >> PART_BITS];

@@ -309,7 +309,7 @@ def test_a_network_is_for_every_zone_by_address_or_refused_in_words(place):
             (("10.0.0.1, 10.0.0.2", "--zone", "net"), "is not an address"), (("12345", "--zone", "single"), "is not an address"),
             (("ann@example.org", "--zone", "single"), "is not an address"), (("x/y", "ann", "--zone", "pair"), '"x/y" is not an address'),
             (("a..b", "--zone", "single"), "is not an address"), (("host.7", "--zone", "single"), "is not an address"),
-            (("", "--zone", "single"), "is not an address")):
+            (("", "--zone", "single"), "a value is empty")):
         for kind in ("block", "allow"):
             done = run.command(kind, *words, code=USAGE)
             assert wanted in done.said() and not done.out(), (words, done.said())

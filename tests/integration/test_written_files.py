@@ -147,6 +147,23 @@ def test_no_output_is_where_a_glob_would_find_it(place):
     assert os.listdir(place.path("logs")) == ["app.log"]
 
 
+def test_a_descriptor_that_nobody_gave_is_none(place):
+    """Those that weir opens itself, as its lock and its database, have small numbers, too."""
+    log, out = place.write("access.log", burst("ann", 9)), place.path("given")
+    config = place.config(SITE, [source(log)])
+    for number in range(3, 10):
+        done = place.run("run", "--once", "--config", config, "--state", place.path(f"s{number}"), "--decisions", f"/dev/fd/{number}")
+        assert done.code() in (1, 2) and f"/dev/fd/{number}" in done.said(), (number, done.said())
+        place.good("list", "--state", place.path(f"s{number}"))
+    given = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.set_inheritable(given, True)
+    place.good("run", "--once", "--config", config, "--state", place.path("s"), "--decisions", f"/dev/fd/{given}", pass_fds=(given,))
+    assert read(out).count(b'"block"') == 1, read(out)
+    for words in (("validate",), ("run",)):
+        done = place.run(*words, "--config", config, "--state", "/dev/stdout")
+        assert done.code() in (0, 1, 2), (words, done.code(), done.said())
+
+
 def test_no_two_listen_at_one_port(place):
     log, port = source(place.write("log", "")), free_port()
     at, everywhere = f"127.0.0.1:{port}", f"*:{port}"
@@ -161,6 +178,12 @@ def test_no_two_listen_at_one_port(place):
                                     ([forward, http], {}, "sources[1].listen: has the port of sources[0].listen")):
         refused(place, place.config(SITE, sources, **sections), word)
     place.good("validate", "--config", place.config(SITE, [udp, syslog]))
+    # A socket of "::" takes IPv6 alone, so both families have a source each; what takes both stands alone.
+    for one, other, good in (("0.0.0.0", "[::]", True), ("127.0.0.1", "[::]", True), ("0.0.0.0", "[::1]", True), ("0.0.0.0", "127.0.0.1", False),
+                             ("[::]", "[::1]", False), ("*", "[::1]", False), ("*", "127.0.0.1", False), ("localhost", "0.0.0.0", False)):
+        config = place.config(SITE, [{**udp, "listen": f"udp://{host}:{port}", "name": host.strip("[]*:") or "all"} for host in (one, other)])
+        done = place.run("validate", "--config", config)
+        assert ("has the port of" not in done.said()) == good, (one, other, done.said())
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 /* Stands before the C library's: a disk that fails cannot be had otherwise. */
 static bool sync_fails;
@@ -380,6 +382,22 @@ static void a_pipe_that_nobody_reads_blocks_no_flush(void **state)
 	close(ends[0]);
 }
 
+/* It is opened with the words that a pipe without a reader is, but nobody will ever read it. */
+static void a_socket_is_no_pipe(void **state)
+{
+	const char *path = in(state, "socket");
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct weir_line_file_options options = {.path = path};
+	struct weir_line_file *file;
+	struct weir_error error;
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_true(strlen(path) < sizeof address.sun_path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	assert_int_equal(0, bind(fd, (const struct sockaddr *)&address, sizeof address));
+	assert_int_equal(WEIR_IO, weir_line_file_open(&options, &file, &error));
+	close(fd);
+}
+
 static void a_named_pipe_waits_for_its_readers(void **state)
 {
 	const char *path = in(state, "pipe");
@@ -415,8 +433,22 @@ static void a_named_pipe_waits_for_its_readers(void **state)
 	flush(file);
 	assert_int_equal(sizeof line, read(reader, read_back, sizeof read_back));
 	assert_memory_equal(line, read_back, sizeof line);
-	close_file(file);
 	close(reader);
+	/* whoever reads it makes it anew, as many do at their start */
+	for (int turn = 0; turn < 2; turn++) {
+		assert_int_equal(0, unlink(path));
+		assert_int_equal(0, mkfifo(path, 0600));
+		assert_int_equal(WEIR_OK, turn == 0 ? WEIR_OK : weir_line_file_sync(file, &error));
+		append(file, "new\n");
+		assert_int_equal(WEIR_IO, weir_line_file_flush(file, &error));
+		assert_non_null(strstr(error.text, "nobody reads this pipe"));
+		reader = open(path, O_RDONLY | O_NONBLOCK);
+		flush(file);
+		assert_int_equal(4, read(reader, read_back, sizeof read_back));
+		close(reader);
+		assert_int_equal(WEIR_OK, weir_line_file_reopen(file, &error));
+	}
+	close_file(file);
 }
 
 static void redirected_output_counts_from_where_it_stands(void **state)
@@ -455,6 +487,7 @@ int main(void)
 		test(a_pipe_is_written_whole),
 		test(a_pipe_that_is_not_read_yet_is_waited_for),
 		test(a_pipe_that_nobody_reads_blocks_no_flush),
+		test(a_socket_is_no_pipe),
 		test(a_named_pipe_waits_for_its_readers),
 		test(redirected_output_counts_from_where_it_stands),
 	};

@@ -691,6 +691,19 @@ static void a_record_that_stands_for_several_has_as_many_events(void **state)
 	set_field(&fixture, "ip", NULL);
 	assert_string_equal(costs(&fixture), "");
 	teardown(&fixture);
+	setup(
+		&fixture,
+		"[{\"name\": \"q\", \"key\": [\"ip\"], \"match\": {\"path\": [\"/add\"]}, \"limits\": [{\"algorithm\": \"queue\", "
+		"\"length\": 2, \"hold\": \"1m\", \"done\": {\"path\": [\"/done\"]}}]}]");
+	set_field(&fixture, "ip", "192.0.2.7");
+	set_field(&fixture, "path", "/done");
+	for (uint32_t times = 1000; times <= 1000000; times *= 10) {
+		fixture.record.times = times;
+		weir_matcher_match(fixture.matcher, &fixture.record, &fixture.matched);
+		assert_int_equal(fixture.matched.event_count, times < WEIR_ZONES_MAX ? times : WEIR_ZONES_MAX);
+		assert_true(fixture.matched.events[999].zones[0].done);
+	}
+	teardown(&fixture);
 }
 
 int main(void)

@@ -12,10 +12,10 @@ static bool compares_texts(const struct gateway_settings *settings)
 	return strncmp(settings->to, map, sizeof map - 1) == 0;
 }
 
-static bool keeps_zone(const struct gateway_settings *settings, const struct weir_zone *zone)
+bool gateway_keeps_zone(const struct gateway_settings *settings, const char *zone)
 {
 	for (size_t i = 0; i < settings->zone_count; i++)
-		if (strcmp(settings->zones[i], zone->name) == 0)
+		if (strcmp(settings->zones[i], zone) == 0)
 			return true;
 	return settings->zone_count == 0;
 }
@@ -26,7 +26,8 @@ bool gateway_misses(const struct gateway_settings *settings, const struct weir_z
 	for (uint32_t i = 0; i < zone->key_count && field == NULL; i++)
 		if (zone->key[i].prefix4 < 32 || zone->key[i].prefix6 < 128)
 			field = &zone->key[i];
-	if (field == NULL || !compares_texts(settings) || !keeps_zone(settings, zone))
+	bool told = zone->mode != WEIR_SHADOW; /* of such a zone no gateway hears */
+	if (field == NULL || !told || !compares_texts(settings) || !gateway_keeps_zone(settings, zone->name))
 		return false;
 	char *name = gateway_settings_name(settings);
 	bool v4 = field->prefix4 < 32, v6 = field->prefix6 < 128;

@@ -50,6 +50,9 @@ WEIR_MUST_USE enum weir_status gateway_open(const struct gateway_settings *setti
                                             const struct weir_log *log, const _Atomic bool *stop,
                                             struct target **target, struct weir_error *error);
 
+/** Whether a gateway is told of a zone: it names it, or none. */
+bool gateway_keeps_zone(const struct gateway_settings *settings, const char *zone);
+
 /**
  * Whether a gateway lets clients in that a zone blocks: its list compares whole texts, so it finds nobody in a network.
  *

@@ -3,6 +3,7 @@
 #include "deploy/weir/backend/run_note.h"
 
 #include "common/base/alloc.h"
+#include "common/files/file_place.h"
 #include "common/json/json.h"
 
 #include <errno.h>
@@ -63,7 +64,7 @@ static void set_path(json_t *note, const char *name, const char *directory, cons
 {
 	char whole[WEIR_PATH_BYTES];
 	struct weir_error error;
-	if (path != NULL && strcmp(path, "-") != 0 &&
+	if (path != NULL && weir_file_descriptor_of(path) < 0 &&
 	    weir_path_format(whole, &error, "%s%s%s", path[0] == '/' ? "" : directory, path[0] == '/' ? "" : "/", path) ==
 	        WEIR_OK)
 		json_object_set_new(note, name, json_string(whole));

@@ -40,9 +40,9 @@ void written_files_add_rotated(struct written_files *files, const char *option, 
 void written_files_add_lists(struct written_files *files, const char *option, const struct weir_text *lists)
 {
 	static const char file[] = TARGET_LIST_FILE, new[] = TARGET_LIST_FILE_NEW;
-	const char *end = lists->at + lists->length;
+	const char *end = lists->length > 0 ? lists->at + lists->length : NULL;
 	struct weir_text path = {0};
-	for (const char *at = lists->at, *next; at < end; at = next + 1) {
+	for (const char *at = lists->at, *next; end != NULL && at < end; at = next + 1) {
 		next = memchr(at, '\n', (size_t)(end - at));
 		if (strncmp(at, file, sizeof file - 1) != 0)
 			continue;
@@ -105,6 +105,9 @@ enum weir_status written_files_check(const struct written_files *files, struct w
 		if (status == WEIR_OK && places[i].there && S_ISDIR(places[i].about.st_mode))
 			status = weir_fail(error, WEIR_INVALID, "%s %s is a directory: name a file in it", files->list[i].option,
 			                   files->list[i].path);
+		if (status == WEIR_OK && places[i].there && S_ISSOCK(places[i].about.st_mode))
+			status = weir_fail(error, WEIR_INVALID, "%s %s is a socket: name a file, or a pipe", files->list[i].option,
+			                   files->list[i].path);
 		for (size_t k = 0; status == WEIR_OK && k < i; k++) {
 			const struct written_file *one = &files->list[k], *other = &files->list[i];
 			if (weir_file_descriptor_of(one->path) >= 0 && weir_file_descriptor_of(other->path) >= 0)
@@ -149,11 +152,21 @@ struct walk {
 	struct weir_error *error;
 };
 
-/* A text names a file where it has a path in it, as it is or behind a kind ("file:/x"). Most are of something else. */
-static void check_text(struct walk *walk, const char *text)
+/* Whether a member's text is the name of a file, with a path in it or without. */
+static bool names_file(const char *member)
+{
+	static const char *const names[] = {"file", "certificate", "key", "ca", "client_ca", "path", "list"};
+	for (size_t i = 0; member != NULL && i < sizeof names / sizeof *names; i++)
+		if (strcmp(member, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Another text names a file where it has a path in it, as it is or behind a kind ("file:/x"). Most are of something else. */
+static void check_text(struct walk *walk, const char *member, const char *text)
 {
 	const char *colon = strchr(text, ':');
-	if (strchr(text, '/') == NULL)
+	if (strchr(text, '/') == NULL && !names_file(member))
 		return;
 	walk->status = written_files_check_read(walk->files, text, walk->error);
 	if (walk->status == WEIR_OK && colon != NULL && colon[1] == '/')
@@ -161,7 +174,7 @@ static void check_text(struct walk *walk, const char *text)
 }
 
 /* Depth is bounded by the parser of the document. */
-static void check_value(struct walk *walk, json_t *value) // NOLINT(misc-no-recursion)
+static void check_value(struct walk *walk, const char *member_name, json_t *value) // NOLINT(misc-no-recursion)
 {
 	const char *name;
 	json_t *member;
@@ -169,9 +182,9 @@ static void check_value(struct walk *walk, json_t *value) // NOLINT(misc-no-recu
 	if (walk->status != WEIR_OK)
 		return;
 	if (json_is_string(value))
-		check_text(walk, json_string_value(value));
-	json_array_foreach(value, place, member) check_value(walk, member);
-	json_object_foreach(value, name, member) check_value(walk, member);
+		check_text(walk, member_name, json_string_value(value));
+	json_array_foreach(value, place, member) check_value(walk, member_name, member);
+	json_object_foreach(value, name, member) check_value(walk, name, member);
 }
 
 enum weir_status written_files_check_config(const struct written_files *files, const struct weir_config *config,
@@ -188,7 +201,7 @@ enum weir_status written_files_check_config(const struct written_files *files, c
 		for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
 			written |= strcmp(name, outputs[i]) == 0;
 		if (!written)
-			check_value(&walk, section);
+			check_value(&walk, name, section);
 	}
 	return walk.status;
 }
@@ -201,7 +214,7 @@ static const struct {
 	bool begins;
 } state_names[] = {
 	{"lock", false},    {"log", false},    {WEIR_EXEMPT_LISTS_FOLDER, false},
-	{"control", false}, {"weir.db", true}, {"sources.", true},
+	{"control", false}, {"weir.db", true}, {"sources.json", true},
 	{"spool-", true},   {"swap-", true},
 };
 
@@ -234,19 +247,20 @@ enum weir_status written_files_check_state(const struct written_files *files, co
 {
 	if (state == NULL)
 		return WEIR_OK;
-	struct place directory = place_of(state, -1);
-	size_t length = strlen(directory.name);
+	struct weir_text directory = {0};
+	weir_file_place_put(&directory, state);
+	size_t length = directory.length;
 	enum weir_status status = check_state_files(files, state, error);
 	for (size_t i = 0; status == WEIR_OK && i < files->count; i++) {
 		struct place written = place_of(files->list[i].path, STDOUT_FILENO);
-		if (written.name != NULL && strncmp(written.name, directory.name, length) == 0 && written.name[length] == '/' &&
+		if (written.name != NULL && strncmp(written.name, directory.at, length) == 0 && written.name[length] == '/' &&
 		    is_state_name(written.name + length + 1))
 			status = weir_fail(error, WEIR_INVALID,
 			                   "%s %s would write over what weir keeps in the state directory %s: choose another file",
 			                   files->list[i].option, files->list[i].path, state);
 		free(written.name);
 	}
-	free(directory.name);
+	weir_text_deinit(&directory);
 	return status;
 }
 

@@ -13,6 +13,7 @@
 
 struct event_line {
 	uint32_t zone; /* its place in the policy */
+	size_t number; /* in the order of arrival */
 	struct weir_text text;
 };
 
@@ -92,7 +93,7 @@ void decision_events_add(struct decision_events *events, uint32_t partition, con
 		events->lines = weir_realloc(events->lines, events->room, sizeof *events->lines);
 	}
 	struct event_line *line = &events->lines[events->count];
-	*line = (struct event_line){.zone = decision->zone->order};
+	*line = (struct event_line){.zone = decision->zone->order, .number = events->count};
 	if (decision_line_put(&line->text, &message, events->policy, &position))
 		events->count++;
 	else
@@ -103,10 +104,12 @@ void decision_events_add(struct decision_events *events, uint32_t partition, con
 static int compare_lines(const void *left, const void *right)
 {
 	const struct event_line *a = left, *b = right;
-	return a->zone < b->zone ? -1 : a->zone > b->zone;
+	if (a->zone != b->zone)
+		return a->zone < b->zone ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* A record has at most one decision of a zone. */
+/* Of one zone a record that stands for several may have several, which stay in their order. */
 static void sort_newest(struct decision_events *events)
 {
 	if (events->count > events->sorted)

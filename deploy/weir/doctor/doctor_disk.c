@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Room in the state directory, and where decisions and dead letters go. */
+#include "common/files/file_place.h"
 #include "deploy/weir/doctor/internal.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ static void check_place(const struct weir_check *check, const char *path, const 
 {
 	struct statvfs about;
 	struct weir_text left = {0};
-	if (path == NULL || strcmp(path, "-") == 0 || statvfs(path, &about) != 0 || about.f_blocks == 0)
+	if (path == NULL || weir_file_descriptor_of(path) >= 0 || statvfs(path, &about) != 0 || about.f_blocks == 0)
 		return;
 	uint64_t free_bytes = (uint64_t)about.f_bavail * about.f_frsize, percent = about.f_bavail * 100 / about.f_blocks;
 	weir_text_size(&left, free_bytes);
@@ -36,6 +37,7 @@ void doctor_check_disk(struct doctor *doctor, const struct weir_check *check)
 	const char *const files[] = {doctor->config->decisions.path, doctor->config->deadletter.path};
 	check_place(check, doctor->state, "the state directory");
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-		if (files[i] != NULL && strcmp(files[i], "-") != 0 && weir_directory_of(files[i], directory, &error) == WEIR_OK)
+		if (files[i] != NULL && weir_file_descriptor_of(files[i]) < 0 &&
+		    weir_directory_of(files[i], directory, &error) == WEIR_OK)
 			check_place(check, directory, "the output directory");
 }

@@ -199,9 +199,10 @@ static void reach_webhook(const struct weir_check *check, const struct doctor_ga
 static void check_misses(const struct doctor *doctor, const struct weir_check *check,
                          const struct doctor_gateway *gateway)
 {
-	for (uint32_t i = 0; i < doctor->config->policy->zone_count; i++) {
+	const struct weir_policy *policy = doctor->config->policy;
+	for (uint32_t i = 0; policy != NULL && i < policy->zone_count; i++) {
 		struct weir_text words = {0};
-		if (gateway_misses(&gateway->settings, &doctor->config->policy->zones[i], &words))
+		if (gateway_misses(&gateway->settings, &policy->zones[i], &words))
 			weir_findings_add(
 				check->findings, WEIR_SEVERITY_TICKET, gateways_check,
 				"%.*s\nClients that are blocked get in there\nweir setup nginx writes what nginx needs for "

@@ -8,6 +8,7 @@
 #include "common/base/clock.h"
 #include "common/bytes/hash.h"
 #include "common/exempt/exempt_list.h"
+#include "common/files/file_place.h"
 #include "common/json/json.h"
 #include "deploy/weir/backend/backend.h"
 #include "deploy/weir/backend/policy_apply.h"
@@ -242,7 +243,7 @@ static enum weir_status read_files(struct explain *explain, struct published *pu
 	};
 	enum weir_status status = WEIR_OK;
 	for (size_t i = 0; status == WEIR_OK && i < sizeof paths / sizeof paths[0]; i++)
-		if (paths[i] != NULL && strcmp(paths[i], "-") != 0)
+		if (paths[i] != NULL && weir_file_descriptor_of(paths[i]) < 0)
 			status = published_read_file(published, paths[i], error);
 	return status;
 }

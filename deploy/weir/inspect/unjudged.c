@@ -72,8 +72,9 @@ void unjudged_look(const struct backend *backend, struct unjudged *unjudged)
 		weir_bus_kafka_members(backend->bus, "limiter", MEMBERS_MS, count_member, &members, &error) == WEIR_OK &&
 		members == 0;
 	read_positions(backend, &state);
-	unjudged->waits = !state.asked || state.stuck > 0 || (unjudged->nobody && state.behind > 0) ||
-	                  state.oldest_ms > limiter_check_late_ms(backend->config);
+	bool behind =
+		unjudged->nobody ? !state.asked || state.behind > 0 : state.oldest_ms > limiter_check_late_ms(backend->config);
+	unjudged->waits = state.stuck > 0 || behind;
 	if (unjudged->nobody || unjudged->waits)
 		put_words(unjudged, &state);
 }

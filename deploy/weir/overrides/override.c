@@ -102,9 +102,10 @@ static bool is_told(const struct override_run *run)
 }
 
 /* The lists of this machine that compare texts, or may, and so find no member of a network. */
-static void put_blind_lists(struct weir_text *text, const struct weir_config *config,
-                            const struct weir_network *network)
+static void put_blind_lists(struct weir_text *text, const struct override_run *run, const struct weir_network *network)
 {
+	struct gateway_list list = {0};
+	struct weir_error ignored; /* what is wrong with the list is told by who keeps it */
 	bool has_mapped = network_key_has_mapped(network);
 	const char *const kinds[][2] = {
 		{"nginx-map:", "finds no members of a network: use nginx-geo"},
@@ -115,15 +116,15 @@ static void put_blind_lists(struct weir_text *text, const struct weir_config *co
 		{"nft:", "holds networks only in sets with `flags interval`"},
 		{"ipset:", "holds networks only in sets of type hash:net"},
 	};
-	for (size_t i = 0; i < json_array_size(config->gateways.value); i++) {
-		const json_t *gateway = json_array_get(config->gateways.value, i);
-		const char *to = json_string_value(json_is_object(gateway) ? json_object_get(gateway, "to") : gateway);
-		char *name = to != NULL ? gateway_name(to) : NULL;
-		for (size_t j = 0; name != NULL && j < sizeof kinds / sizeof *kinds; j++)
-			if (strncmp(to, kinds[j][0], strlen(kinds[j][0])) == 0)
+	bool read = gateway_list_read(run->backend.config, &list, &ignored) == WEIR_OK;
+	for (size_t i = 0; read && i < list.count; i++) {
+		char *name = gateway_settings_name(&list.at[i]);
+		for (size_t j = 0; gateway_keeps_zone(&list.at[i], run->command.zone) && j < sizeof kinds / sizeof *kinds; j++)
+			if (strncmp(list.at[i].to, kinds[j][0], strlen(kinds[j][0])) == 0)
 				weir_text_printf(text, "; %s %s", name, kinds[j][1]);
 		free(name);
 	}
+	gateway_list_deinit(&list);
 }
 
 /* The networks that keep a key out which is let in: a list has no exceptions. */
@@ -181,8 +182,8 @@ static void put_place(struct weir_text *text, const struct override_run *run)
 	if (run->command.kind == OVERRIDE_BLOCK && !is_told(run))
 		weir_text_puts(text, "; the zone is in shadow mode: gateways are not told");
 	put_name(text, run);
-	if (run->backend.config != NULL && blocks_network(run, &network))
-		put_blind_lists(text, run->backend.config, &network);
+	if (run->backend.config != NULL && is_told(run) && blocks_network(run, &network))
+		put_blind_lists(text, run, &network);
 	put_around(text, run);
 	weir_text_puts(text, run->backend.kind == BACKEND_STATE
 	                         ? "; no process is running there: it takes effect at the next start\n"

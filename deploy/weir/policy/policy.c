@@ -413,7 +413,7 @@ static enum weir_status check_before(const struct policy_command *command, struc
 		enum weir_status status = weir_policy_note_get(command->backend.store, policy->version, &note, error);
 		if (status != WEIR_OK)
 			return status;
-		if (!newest && note.at_ms != 0 && note.at_ms < now_ms - AGAIN_MS)
+		if (!newest && note.at_ms < now_ms - AGAIN_MS) /* 0: it was not noted, by an older weir */
 			return WEIR_OK;
 		if (earlier > 0)
 			return weir_fail(

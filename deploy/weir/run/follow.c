@@ -476,6 +476,14 @@ static enum weir_status check_next(const struct follow *follow, struct weir_conf
 	return status == WEIR_OK ? inputs_check(next, follow->options->lists, error) : status;
 }
 
+/* Lists change what zones match; what gateways find is of the policy alone. */
+static void tell_doubts(struct follow *follow, const struct weir_policy *policy, bool changed)
+{
+	unmatched_tell(follow->options->config, policy, follow->options->lists, NULL, follow->log);
+	if (changed)
+		gateway_list_tell_misses(&follow->options->gateways, policy, follow->log);
+}
+
 /* A changed configuration: its zones are put in force; a bad file leaves the running policy, says so and gives false. */
 static bool reload(struct follow *follow)
 {
@@ -520,8 +528,7 @@ static bool reload(struct follow *follow)
 	const struct weir_policy *policy = policy_registry_policy(follow->registry, follow->policy_version);
 	if (follow->policy_version != before || weir_policy_has_lists(policy)) {
 		collector_set_policy(follow->collector, policy);
-		unmatched_tell(follow->options->config, policy, follow->options->lists, NULL, follow->log);
-		gateway_list_tell_misses(&follow->options->gateways, policy, follow->log);
+		tell_doubts(follow, policy, follow->policy_version != before);
 	}
 	weir_log(follow->log, WEIR_LOG_INFO, "policy", "policy %llu is in force%s",
 	         (unsigned long long)follow->policy_version, follow->policy_version == before ? ", unchanged" : "");

@@ -16,7 +16,8 @@
 /* An output by the name that it was asked for by. */
 static const char *name_of(const char *path, const char *configured, const char *setting, const char *option)
 {
-	return configured != NULL && path != NULL && strcmp(path, configured) == 0 ? setting : option;
+	bool set = configured != NULL && path != NULL && strcmp(path, configured) == 0;
+	return set && strcmp(path, "-") != 0 ? setting : option; /* standard output is the default */
 }
 
 /* All that a run writes. */

@@ -170,11 +170,13 @@ static enum weir_status replay(struct run *run, const struct weir_matched *match
 	return status;
 }
 
-/* Zones lie in the policy's order. A record has at most one decision of a zone. */
+/* Zones lie in the policy's order. Of one zone a record that stands for several may have several, of one partition. */
 static int by_zone(const void *left, const void *right)
 {
 	const struct pass_decision *a = left, *b = right;
-	return a->zone < b->zone ? -1 : a->zone > b->zone;
+	if (a->zone != b->zone)
+		return a->zone < b->zone ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
 /* What one record decides is in the policy's order, as `weir run --once` writes it, whatever partitions its keys are of. */

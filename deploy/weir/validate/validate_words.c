@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report for people: what a run with this configuration will do, and what may not be meant. */
+#include "common/files/file_place.h"
 #include "common/json/units.h"
 #include "deploy/weir/terminal/readable.h"
 #include "deploy/weir/validate/validate_report.h"
@@ -131,7 +132,7 @@ static void put_cluster(struct weir_text *text, const struct weir_config *config
 static void put_files(struct weir_text *text, const struct weir_config *config)
 {
 	put_output(text, "decisions", config->decisions.path, "standard output");
-	if (config->decisions.path != NULL && strcmp(config->decisions.path, "-") != 0)
+	if (config->decisions.path != NULL && weir_file_descriptor_of(config->decisions.path) < 0)
 		put_rotation(text, config->decisions.rotate_bytes, config->decisions.keep);
 	weir_text_puts(text, "\n");
 	put_output(text, "shadow decisions", config->decisions.shadow_path, "not written");

@@ -395,14 +395,19 @@ void call_message_drop(struct grpc_call *call)
 /* A question that is wrong. Others of which the time is over, or that cannot be judged now, are none. */
 static void tell_refusal(const struct grpc_call *call, enum grpc_status status, const char *words)
 {
-	static const enum refusal_reason reasons[] = {
-		[GRPC_INVALID_ARGUMENT] = REFUSAL_ASKED,      [GRPC_NOT_FOUND] = REFUSAL_UNKNOWN,
-		[GRPC_RESOURCE_EXHAUSTED] = REFUSAL_PROTOCOL, [GRPC_UNIMPLEMENTED] = REFUSAL_UNKNOWN,
-		[GRPC_UNAUTHENTICATED] = REFUSAL_LOGIN,
-	};
-	if (status != GRPC_OK && status != GRPC_DEADLINE_EXCEEDED && status != GRPC_UNAVAILABLE)
-		refusals_tell(call->connection->server->options.refusals, REFUSAL_GRPC, reasons[status],
-		              &call->connection->link, call->method != NULL ? call->method->name : NULL, words, NULL);
+	enum refusal_reason reason = REFUSAL_ASKED;
+	switch (status) {
+	case GRPC_OK:
+	case GRPC_DEADLINE_EXCEEDED:
+	case GRPC_UNAVAILABLE: return;
+	case GRPC_INVALID_ARGUMENT: break;
+	case GRPC_NOT_FOUND:
+	case GRPC_UNIMPLEMENTED: reason = REFUSAL_UNKNOWN; break;
+	case GRPC_RESOURCE_EXHAUSTED: reason = REFUSAL_PROTOCOL; break;
+	case GRPC_UNAUTHENTICATED: reason = REFUSAL_LOGIN; break;
+	}
+	refusals_tell(call->connection->server->options.refusals, REFUSAL_GRPC, reason, &call->connection->link,
+	              call->method != NULL ? call->method->name : NULL, words, NULL);
 }
 
 void call_finish(struct grpc_call *call, enum grpc_status status, const char *words)

@@ -31,7 +31,8 @@ struct check_request {
 	struct weir_field_table fields;
 	struct weir_matcher *matcher; /* NULL: the policy cannot be used, as `error` says */
 	struct weir_error error;
-	int64_t look_ms; /* monotonic: when the lists are looked at next */
+	int target_field; /* -1: no zone looks at the target */
+	int64_t look_ms;  /* monotonic: when the lists are looked at next */
 	struct weir_fault refused;
 	struct weir_notice crowded;
 
@@ -43,6 +44,8 @@ struct check_request {
 	struct weir_served_path_room path_room;
 	struct weir_text key_room;
 };
+
+static const char target_name[] = "target";
 
 /* RFC 9110: a field's name is a token. No request has another. */
 static bool is_header_name(const char *name)
@@ -124,6 +127,7 @@ static void compile(struct check_request *request, const struct weir_policy *pol
 	if (status == WEIR_OK)
 		status =
 			weir_matcher_new(policy, request->options.lists, &request->fields, 1, &request->matcher, &request->error);
+	request->target_field = weir_field_table_find(&request->fields, weir_span_of(target_name));
 	if (status == WEIR_OK)
 		weir_fault_clear(&request->refused, request->options.log, "checks");
 	else
@@ -200,12 +204,10 @@ static void set(struct check_request *request, unsigned field, struct weir_span 
 		request->record.fields[field] = value;
 }
 
-static const char target_field[] = "target";
-
 void check_request_set(struct check_request *request, struct weir_span name, struct weir_span value)
 {
 	int field = weir_field_table_find(&request->fields, name);
-	if (request->target.at == NULL && weir_span_equal(name, weir_span_of(target_field)))
+	if (request->target.at == NULL && weir_span_equal(name, weir_span_of(target_name)))
 		request->target = value;
 	if (field >= 0)
 		set(request, (unsigned)field, value);
@@ -304,11 +306,10 @@ static enum weir_status refuse_crowd(struct check_request *request)
 /* Path and target are had from one another where one alone is given, as in a line: of a format that has one of them. */
 static void complete(struct check_request *request)
 {
-	int target = weir_field_table_find(&request->fields, weir_span_of(target_field));
 	struct weir_span path = request->record.fields[WEIR_FIELD_PATH];
 	set(request, WEIR_FIELD_PATH, request->target);
-	if (target >= 0)
-		set(request, (unsigned)target, path);
+	if (request->target_field >= 0)
+		set(request, (unsigned)request->target_field, path);
 }
 
 enum weir_status check_request_find(struct check_request *request, struct check_found *found, uint32_t *count)
