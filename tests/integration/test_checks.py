@@ -439,9 +439,9 @@ def test_the_command_says_the_answer(place):
     assert code == 0 and json.loads(out)["key"] == "x" * 5000, out[:80]
     code, out, said = check("ann", "--zone", "sites", "--config", config)
     assert code == USAGE and "sites" in said and not out, said
-    for words in ([], [""]):
+    for words, wrong in (([], "the key has no user"), ([""], "a value is empty")):
         code, out, said = check(*words, "--zone", "site", "--config", config)
-        assert code == USAGE and "the key has no user" in said and not out, (said, out)
+        assert code == USAGE and wrong in said and not out, (said, out)
     assert value(weir, "weir_checks_total", zone="two", surface="resp", answer="passed") == 1
     assert value(weir, "weir_checks_total", zone="site", surface="resp", answer="blocked") == 1
     code, out, said = check("ann", "--zone", "site", "--at", f"127.0.0.1:{port}", "--peek")
