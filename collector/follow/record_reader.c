@@ -114,7 +114,7 @@ static void look_for_help(struct record_reader *reader, enum format_reason reaso
 static __attribute__((noinline, cold)) void look_at_fields(struct record_reader *reader)
 {
 	reader->looked_records++;
-	for (uint32_t field = 0; field <= WEIR_FIELD_MAX && field < 64; field++)
+	for (uint32_t field = 0; field < WEIR_FIELD_MAX; field++)
 		reader->looked_fields |= (uint64_t)(reader->record.fields[field].at != NULL) << field;
 }
 

@@ -77,16 +77,19 @@ static enum MHD_Result look(void *context, enum MHD_ValueKind kind, const char *
 	struct framing *framing = context;
 	struct weir_span word = {name, (uint32_t)name_length}, said = {value != NULL ? value : "", (uint32_t)value_length};
 	(void)kind;
-	if (!is_token(word))
+	bool length = is_word(word, MHD_HTTP_HEADER_CONTENT_LENGTH),
+		 coding = is_word(word, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	/* Of a folded line 0.9.75 hangs the second half on the name. */
+	bool folded = (!length && begins_with(word, MHD_HTTP_HEADER_CONTENT_LENGTH)) ||
+	              (!coding && begins_with(word, MHD_HTTP_HEADER_TRANSFER_ENCODING));
+	if (folded || !is_token(word))
 		framing->fault = bad_line;
 	else if (!is_value(said))
 		framing->fault = "a header field has a control character";
-	else if (is_word(word, MHD_HTTP_HEADER_CONTENT_LENGTH))
+	else if (length)
 		framing->fault = look_at_length(framing, said);
-	else if (is_word(word, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+	else if (coding)
 		framing->fault = look_at_coding(framing, said);
-	else if (begins_with(word, MHD_HTTP_HEADER_CONTENT_LENGTH) || begins_with(word, MHD_HTTP_HEADER_TRANSFER_ENCODING))
-		framing->fault = bad_line; /* of a folded line 0.9.75 hangs the second half on the name */
 	return framing->fault == NULL ? MHD_YES : MHD_NO;
 }
 
