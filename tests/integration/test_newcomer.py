@@ -18,6 +18,7 @@ from support.place import ROOT, until
 COMMANDS_MOST, SECONDS_MOST = 5, 120
 LIST = "/var/lib/weir/gateways/nginx.map"
 SERVER, GUESSER, OTHER, SSH_GUESSER = "192.0.2.1", "192.0.2.10", "192.0.2.20", "192.0.2.30"
+OUTSIDE = "ip netns exec outside"
 
 
 def commands():
@@ -29,25 +30,29 @@ def commands():
 
 def post(machine, client):
     """The status of a POST to /login."""
-    return machine.do(f"curl -sS -o /dev/null -w '%{{http_code}}' --interface {client} -d x http://{SERVER}/login")
+    return machine.do(f"{OUTSIDE} curl -sS -o /dev/null -w '%{{http_code}}' --interface {client} -d x http://{SERVER}/login")
 
 
 def ssh(machine, client):
     """What ssh says of a login by a user that there is not. One that the block meets in its middle says nothing."""
-    return machine.run("timeout", "6", "ssh", "-b", client, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o",
+    return machine.run("timeout", "6", *OUTSIDE.split(), "ssh", "-b", client, "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o",
                        "ConnectTimeout=2", f"nobody-knows@{SERVER}")[1]
 
 
 def give_addresses(machine):
-    for address in (SERVER, GUESSER, OTHER, SSH_GUESSER):
-        machine.do(f"ip address add {address}/32 dev lo")
+    """The clients are another machine's, at the end of a wire: what a machine says to itself is not dropped."""
+    machine.do("ip netns add outside && ip link add wire type veth peer name wire netns outside")
+    machine.do(f"ip address add {SERVER}/24 dev wire && ip link set wire up && ip -n outside link set lo up")
+    for address in (GUESSER, OTHER, SSH_GUESSER):
+        machine.do(f"ip -n outside address add {address}/24 dev wire")
+    machine.do("ip -n outside link set wire up")
 
 
 def nginx_alone(machine):
     """Milliseconds from a list that was changed by hand, and nginx's signal, to 429: nginx lets its old workers accept for
     a tenth of a second more."""
     address = "192.0.2.40"
-    machine.do(f"ip address add {address}/32 dev lo")
+    machine.do(f"ip -n outside address add {address}/24 dev wire")
     took = []
     for _ in range(3):
         machine.do(f"cd {os.path.dirname(LIST)} && cp -p nginx.map was && (cat was; echo '\"{address}\" 3;') >next && mv next nginx.map")
@@ -57,7 +62,7 @@ def nginx_alone(machine):
         took.append((time.monotonic() - signalled) * 1000)
         machine.do(f"cd {os.path.dirname(LIST)} && mv was nginx.map && nginx -s reload")
         until(lambda: post(machine, address) != "429", "nginx lets it in again", patience_s=20)
-    machine.do(f"ip address del {address}/32 dev lo")
+    machine.do(f"ip -n outside address del {address}/24 dev wire")
     return sorted(took)
 
 
@@ -79,7 +84,7 @@ def test_guessers_are_blocked(place):
         until(lambda: post(machine, GUESSER) == "429", "nginx answers 429", patience_s=20)
         blocked = time.monotonic()
         assert post(machine, OTHER) != "429"
-        assert "Retry-After" in machine.do(f"curl -sS -i --interface {GUESSER} http://{SERVER}/")
+        assert "Retry-After" in machine.do(f"{OUTSIDE} curl -sS -i --interface {GUESSER} http://{SERVER}/")
 
         for _ in range(6):
             assert "Permission denied" in ssh(machine, SSH_GUESSER)
