@@ -40,9 +40,13 @@ static void take_authority_off(struct text *text)
 	while (scheme < text->length && text->at[scheme] != '\0' &&
 	       (strchr(letters, text->at[scheme]) != NULL || (scheme > 0 && strchr(others, text->at[scheme]) != NULL)))
 		scheme++;
-	if (scheme == 0 || text->length - scheme < 3 || memcmp(text->at + scheme, "://", 3) != 0)
+	if (scheme == 0 || scheme == text->length || text->at[scheme] != ':')
 		return;
-	size_t end = scheme + 3;
+	size_t end = scheme + 1;
+	bool authority = text->length - end >= 2 && memcmp(text->at + end, "//", 2) == 0;
+	if (!authority && end < text->length && text->at[end] != '/')
+		return;
+	end += authority ? 2 : 0;
 	while (end < text->length && text->at[end] != '/')
 		end++;
 	drop(text, 0, end);
