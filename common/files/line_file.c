@@ -51,8 +51,7 @@ struct weir_line_file {
 
 static enum weir_status failed(const struct weir_line_file *file, struct weir_error *error, const char *what)
 {
-	bool for_good = errno == EPIPE || errno == EBADF; /* nobody reads it any more, or it was never open */
-	return weir_fail(error, for_good ? WEIR_END : WEIR_IO, "cannot %s %s: %s", what, file->path, strerror(errno));
+	return weir_fail(error, errno == EPIPE ? WEIR_END : WEIR_IO, "cannot %s %s: %s", what, file->path, strerror(errno));
 }
 
 static size_t pending(const struct weir_line_file *file)
@@ -99,11 +98,12 @@ static bool is_unread_pipe(const char *path)
 	return pipe;
 }
 
-static struct weir_line_file *file_new(const char *path, int fd)
+static struct weir_line_file *file_new(const char *path, int fd, bool adopted)
 {
 	struct weir_line_file *file = weir_alloc(1, sizeof *file);
 	file->path = weir_copy(path, strlen(path));
 	file->fd = fd;
+	file->adopted = adopted;
 	inspect(file);
 	return file;
 }
@@ -130,7 +130,7 @@ enum weir_status weir_line_file_open(const struct weir_line_file_options *option
 	bool unread = fd < 0 && is_unread_pipe(options->path);
 	if (fd < 0 && !unread)
 		return weir_fail(error, WEIR_IO, "cannot open %s: %s", options->path, strerror(errno));
-	struct weir_line_file *opened = file_new(options->path, fd);
+	struct weir_line_file *opened = file_new(options->path, fd, false);
 	opened->named_pipe |= unread;
 	opened->rotate_bytes = opened->regular ? options->rotate_bytes : 0;
 	opened->keep = options->keep > 0 ? options->keep : 1;
@@ -156,9 +156,7 @@ enum weir_status weir_line_file_resume(const struct weir_line_file_options *opti
 
 struct weir_line_file *weir_line_file_adopt(int fd, const char *name)
 {
-	struct weir_line_file *file = file_new(name, fd);
-	file->adopted = true;
-	file->named_pipe = false;
+	struct weir_line_file *file = file_new(name, fd, true);
 	/* A shell's `>>` writes behind what is there; any other descriptor from where it stands. */
 	int flags = fcntl(fd, F_GETFL);
 	if (file->regular && (flags < 0 || (flags & O_APPEND) == 0)) {
