@@ -5,6 +5,7 @@
  * first of two lengths, a length beside chunks, names with blanks and any control character, so each is refused here.
  * What stands behind a NUL cannot be seen: it gives texts that end there.
  */
+#include "common/bytes/http_token.h"
 #include "common/http/internal.h"
 
 static const char bad_line[] = "a header field must be NAME: VALUE on a line of its own";
@@ -14,18 +15,6 @@ struct framing {
 	struct weir_span length;
 	bool in_chunks;
 };
-
-/* RFC 9110: tchar. */
-static bool is_token(struct weir_span word)
-{
-	for (uint32_t i = 0; i < word.length; i++) {
-		char c = word.at[i];
-		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9';
-		if (!letter && !digit && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
-			return false;
-	}
-	return word.length > 0;
-}
 
 static bool is_value(struct weir_span word)
 {
@@ -82,7 +71,7 @@ static enum MHD_Result look(void *context, enum MHD_ValueKind kind, const char *
 	/* Of a folded line 0.9.75 hangs the second half on the name. */
 	bool folded = (!length && begins_with(word, MHD_HTTP_HEADER_CONTENT_LENGTH)) ||
 	              (!coding && begins_with(word, MHD_HTTP_HEADER_TRANSFER_ENCODING));
-	if (folded || !is_token(word))
+	if (folded || !weir_http_is_token(word))
 		framing->fault = bad_line;
 	else if (!is_value(said))
 		framing->fault = "a header field has a control character";

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -124,7 +125,7 @@ void link_close(struct link *link)
 	link->fd = -1;
 }
 
-const char *link_peer(const struct link *link, char text[WEIR_ADDRESS_TEXT_BYTES])
+struct link_end link_end_of(const struct link *link, bool own)
 {
 	union {
 		struct sockaddr any;
@@ -132,11 +133,20 @@ const char *link_peer(const struct link *link, char text[WEIR_ADDRESS_TEXT_BYTES
 		struct sockaddr_in6 v6;
 	} address = {.v6 = {0}};
 	socklen_t length = sizeof address;
-	bool known = getpeername(link->fd, &address.any, &length) == 0;
-	bool v6 = address.any.sa_family == AF_INET6;
-	const void *bytes = v6 ? (const void *)&address.v6.sin6_addr : (const void *)&address.v4.sin_addr;
-	if (!known || inet_ntop(v6 ? AF_INET6 : AF_INET, bytes, text, WEIR_ADDRESS_TEXT_BYTES) == NULL)
-		text[0] = '\0';
+	struct link_end end = {
+		.known = (own ? getsockname : getpeername)(link->fd, &address.any, &length) == 0,
+		.v6 = address.any.sa_family == AF_INET6,
+	};
+	const void *bytes = end.v6 ? (const void *)&address.v6.sin6_addr : (const void *)&address.v4.sin_addr;
+	end.port = ntohs(end.v6 ? address.v6.sin6_port : address.v4.sin_port);
+	(void)inet_ntop(end.v6 ? AF_INET6 : AF_INET, bytes, end.host, sizeof end.host);
+	return end;
+}
+
+const char *link_peer(const struct link *link, char text[WEIR_ADDRESS_TEXT_BYTES])
+{
+	struct link_end end = link_end_of(link, false);
+	snprintf(text, WEIR_ADDRESS_TEXT_BYTES, "%s", end.known ? end.host : "");
 	return text;
 }
 

@@ -80,6 +80,16 @@ struct link link_open(int fd, struct weir_http_tls_server *tls, const char *prot
 /** Ends it, such that the peer reads what was written last. Closed already is fine. */
 void link_close(struct link *link);
 
+/* One of its two ends. */
+struct link_end {
+	bool known, v6;
+	uint16_t port;
+	char
+		host[WEIR_ADDRESS_TEXT_BYTES]; /* as it is told: an address of IPv4 may be one of IPv6 that it is mapped into */
+};
+
+/** @param own  where the peer has reached this program; else the peer's */
+struct link_end link_end_of(const struct link *link, bool own);
 /** The address of whoever is there; empty: it is not known any more. @return text */
 const char *link_peer(const struct link *link, char text[WEIR_ADDRESS_TEXT_BYTES]);
 

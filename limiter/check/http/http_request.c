@@ -5,6 +5,8 @@
  */
 #include "limiter/check/http/http_request.h"
 
+#include "common/bytes/http_token.h"
+
 #include <string.h>
 
 enum { LENGTH_DIGITS_MAX = 10, TLS_HANDSHAKE = 0x16 /* the first byte of TLS */ };
@@ -36,18 +38,6 @@ struct weir_span http_request_header(const struct http_request *request, const c
 		if (http_name_is(request->headers[i - 1].name, name))
 			return request->headers[i - 1].value;
 	return (struct weir_span){0};
-}
-
-/* RFC 9110: tchar. */
-static bool is_token(struct weir_span word)
-{
-	for (uint32_t i = 0; i < word.length; i++) {
-		char c = lower(word.at[i]);
-		bool letter = c >= 'a' && c <= 'z', digit = c >= '0' && c <= '9';
-		if (!letter && !digit && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
-			return false;
-	}
-	return word.length > 0;
 }
 
 static bool is_visible(struct weir_span word)
@@ -92,7 +82,7 @@ static enum weir_status read_first_line(struct weir_span line, struct http_reque
 	request->method = span_between(line.at, space);
 	request->target = span_between(space + 1, behind);
 	struct weir_span version = span_between(behind + 1, end);
-	if (!is_token(request->method) || !is_visible(request->target))
+	if (!weir_http_is_token(request->method) || !is_visible(request->target))
 		return refuse_stranger(line.at, refusal);
 	request->keeps_alive = weir_span_equal(version, weir_span_of("HTTP/1.1"));
 	request->is_1_0 = weir_span_equal(version, weir_span_of("HTTP/1.0"));
@@ -114,7 +104,7 @@ static enum weir_status read_beginning(const char *at, const char *limit, struct
 		return refuse(refusal, 400, bad_end);
 	if (end != NULL)
 		status = read_first_line(span_between(at, end - 1), request, refusal);
-	else if (!is_token(span_between(at, space != NULL ? space : limit)))
+	else if (!weir_http_is_token(span_between(at, space != NULL ? space : limit)))
 		status = refuse_stranger(at, refusal);
 	return status == WEIR_OK ? WEIR_AGAIN : status;
 }
@@ -124,7 +114,7 @@ static enum weir_status read_line(struct weir_span line, struct http_request *re
 	const char *end = line.at + line.length, *colon = memchr(line.at, ':', line.length);
 	if (request->header_count == HTTP_HEADERS_MAX)
 		return refuse(refusal, 431, "too many header fields");
-	if (colon == NULL || !is_token(span_between(line.at, colon)))
+	if (colon == NULL || !weir_http_is_token(span_between(line.at, colon)))
 		return refuse(refusal, 400, "a header field must be NAME: VALUE on a line of its own");
 	const char *at = colon + 1;
 	while (at < end && (*at == ' ' || *at == '\t'))

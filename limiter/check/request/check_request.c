@@ -7,6 +7,7 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/bytes/http_token.h"
 #include "common/matcher/matcher.h"
 #include "common/record/client_ip.h"
 #include "common/record/served_host.h"
@@ -47,17 +48,11 @@ struct check_request {
 
 static const char target_name[] = "target";
 
-/* RFC 9110: a field's name is a token. No request has another. */
+/* No request has another. */
 static bool is_header_name(const char *name)
 {
-	size_t length = 0;
-	for (; name[length] != '\0'; length++) {
-		char c = name[length];
-		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), digit = c >= '0' && c <= '9';
-		if (!letter && !digit && strchr("!#$%&'*+-.^_`|~", c) == NULL)
-			return false;
-	}
-	return length > 0 && length <= WEIR_FIELD_NAME_MAX_BYTES;
+	struct weir_span word = weir_span_of(name);
+	return weir_http_is_token(word) && word.length <= WEIR_FIELD_NAME_MAX_BYTES;
 }
 
 /* Reads the rule with a table of its own: only the name of its header matters here. */

@@ -3,12 +3,9 @@
 #include "common/resp/resp_number.h"
 #include "limiter/check/resp/internal.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
-enum { PEER_BYTES = INET6_ADDRSTRLEN + 16 };
+enum { PEER_BYTES = WEIR_ADDRESS_TEXT_BYTES + 16 };
 
 static const char default_user[] = "default";
 
@@ -151,18 +148,8 @@ bool run_acl(struct connection *connection, const struct weir_resp_command *word
 
 static void format_peer(const struct connection *connection, bool local, char text[PEER_BYTES])
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address = {.v6 = {0}};
-	char host[INET6_ADDRSTRLEN] = "?";
-	socklen_t length = sizeof address;
-	(void)(local ? getsockname : getpeername)(connection->link.fd, &address.any, &length);
-	bool v6 = address.any.sa_family == AF_INET6;
-	(void)inet_ntop(v6 ? AF_INET6 : AF_INET, v6 ? (void *)&address.v6.sin6_addr : (void *)&address.v4.sin_addr, host,
-	                sizeof host);
-	snprintf(text, PEER_BYTES, v6 ? "[%s]:%u" : "%s:%u", host, ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port));
+	struct link_end end = link_end_of(&connection->link, local);
+	snprintf(text, PEER_BYTES, end.v6 ? "[%s]:%u" : "%s:%u", end.host, end.port);
 }
 
 static void answer_info(struct connection *connection)

@@ -10,12 +10,9 @@
 #include "common/bytes/hash.h"
 #include "limiter/check/resp/internal.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 enum { ID_BYTES = 20, SLOT_BITS = 14 };
 
@@ -44,21 +41,13 @@ void node_own_id(const struct resp_server *server, char id[41])
 /* Where the caller has reached this server. */
 static void find_own_place(const struct connection *connection, struct node *node)
 {
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address = {.v6 = {0}};
-	socklen_t length = sizeof address;
-	(void)getsockname(connection->link.fd, &address.any, &length);
-	bool v6 = address.any.sa_family == AF_INET6;
-	node->port = ntohs(v6 ? address.v6.sin6_port : address.v4.sin_port);
-	node->host[0] = '\0';
-	if (v6 && IN6_IS_ADDR_V4MAPPED(&address.v6.sin6_addr))
-		(void)inet_ntop(AF_INET, address.v6.sin6_addr.s6_addr + 12, node->host, sizeof node->host);
-	else
-		(void)inet_ntop(v6 ? AF_INET6 : AF_INET, v6 ? (void *)&address.v6.sin6_addr : (void *)&address.v4.sin_addr,
-		                node->host, sizeof node->host);
+	struct link_end end = link_end_of(&connection->link, true);
+	struct weir_address address;
+	char host[WEIR_ADDRESS_TEXT_BYTES] = "";
+	if (weir_address_parse(weir_span_of(end.host), &address)) /* one that is mapped is the address of IPv4 */
+		weir_address_format(&address, host);
+	snprintf(node->host, sizeof node->host, "%s", host);
+	node->port = end.port;
 }
 
 static void set_node(struct node *node, const struct owners_place *place)
