@@ -68,7 +68,7 @@ def test_state_of_a_cluster(place):
             assert role.stop() == 0, role.said()
         # Those who stopped have judged what was there then: the next one judges the rest.
         check = Check(one)
-        last = roles.limiter()
+        last = roles.limiter().until_up()
         last.until(lambda: not check.missing_decisions() and len(one.kafka.consume(one.topic("judged"))) >= check.frames,
                    "all is judged", 4 * PATIENCE_S)
         assert last.stop() == 0
