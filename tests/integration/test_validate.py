@@ -444,6 +444,12 @@ def test_what_trusts_everybody_and_groups_no_address_is_said(place):
         said = warned(["192.0.2.0/24", everybody], networks)
         assert f'trusts everybody ("{everybody}")' in said.pop("sources[0]") and not said, said
     assert not warned(proxies, networks)
+    for trusted, warns in ((["10.0.0.0/8", "::/0"], True), (["10.0.0.0/8"], False)):
+        checks = {"client_ip": {"header": "x-forwarded-for", "trusted": trusted}}
+        config = place.config([zone("site", [sliding(3, "1m")])], [], checks=checks, listen={"check_http": "127.0.0.1:0"})
+        said = {warning["path"]: warning["words"]
+                for warning in json.loads(place.good("validate", "--json", "--config", config).out())["warnings"]}
+        assert ('trusts everybody ("::/0")' in said.get("checks.client_ip.trusted", "")) == warns, said
     said = warned(proxies, {"field": "path", "prefix4": 24})
     assert said == {"zones[0].key[0]": 'groups addresses, and none of the first 30 values of "path" is one: each counts by '
                                        "itself, as with the field's name alone"}, said

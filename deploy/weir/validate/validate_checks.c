@@ -68,7 +68,10 @@ void validate_checks(struct validate_report *report)
 	const struct weir_config *config = report->config;
 	const char *name;
 	json_t *user;
+	struct weir_text words = {0};
 	check_zones(report);
+	if (validate_trusts_everybody(&config->checks.client_ip, &words))
+		validate_warn(report, "checks.client_ip.trusted", &words);
 	if (config->checks.durable && nobody_listens(config))
 		warn(report, "checks.durable", "is about checks, and " NOBODY_LISTENS);
 	if (weir_json_exists(&config->checks.users) && config->bus.type == WEIR_BUS_LOCAL && config->listen.resp == NULL)

@@ -2,6 +2,7 @@
 /* What a zone says of clients and may not mean: IPv6 addresses that are counted one by one, values that nothing has. */
 #include "collector/follow/inputs.h"
 #include "collector/follow/policy_doubts.h"
+#include "common/bytes/address.h"
 #include "deploy/weir/validate/validate_report.h"
 
 #include <stdio.h>
@@ -47,6 +48,34 @@ static void warn_doubt(void *context, uint32_t zone, const char *member, const c
 	report->zones[zone].unmatched |= member == NULL;
 	weir_text_puts(&words, said);
 	validate_warn(report, path, &words);
+}
+
+/* Whether a network is of so many that whoever writes a header may be in it: a half of all, or more. */
+static bool is_of_everybody(const char *text)
+{
+	struct weir_network network;
+	const char *why;
+	enum { IPV4_PREFIX = 96, IPV4_LEAST = 4, IPV6_LEAST = 4 };
+	if (!weir_network_parse(weir_span_of(text), &network, &why))
+		return false;
+	bool ipv4 = network.prefix >= IPV4_PREFIX;
+	return ipv4 ? network.prefix < IPV4_PREFIX + IPV4_LEAST : network.prefix < IPV6_LEAST;
+}
+
+bool validate_trusts_everybody(const struct weir_json *rule, struct weir_text *words)
+{
+	struct weir_json trusted = weir_json_member(rule, "trusted");
+	for (size_t i = 0; i < json_array_size(trusted.value); i++) {
+		const char *text = json_string_value(json_array_get(trusted.value, i));
+		if (text == NULL || !is_of_everybody(text))
+			continue;
+		weir_text_printf(words,
+		                 "client_ip trusts everybody (\"%.60s\"): the ip is what a client writes into the header, so he is "
+		                 "not blocked, and others may be. Trust the proxies' own addresses alone",
+		                 text);
+		return true;
+	}
+	return false;
 }
 
 void validate_clients(struct validate_report *report)

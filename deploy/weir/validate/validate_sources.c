@@ -274,38 +274,15 @@ static enum weir_status warn_zones_of_times(struct sampling *sampling, size_t pl
 	return status;
 }
 
-/* Whether a network is of so many that whoever writes a header may be in it: a half of all, or more. */
-static bool is_of_everybody(const char *text)
-{
-	struct weir_network network;
-	const char *why;
-	enum { IPV4_PREFIX = 96, IPV4_LEAST = 4, IPV6_LEAST = 4 };
-	if (!weir_network_parse(weir_span_of(text), &network, &why))
-		return false;
-	bool ipv4 = network.prefix >= IPV4_PREFIX;
-	return ipv4 ? network.prefix < IPV4_PREFIX + IPV4_LEAST : network.prefix < IPV6_LEAST;
-}
-
 /* Of the format, or of the message within it. */
 static void warn_trusted(struct sampling *sampling, size_t place, const struct weir_json *format)
 {
 	struct weir_json message = weir_json_member(format, "message"), rule = weir_json_member(format, "client_ip");
-	struct weir_json trusted = weir_json_member(&rule, "trusted");
+	struct weir_text words = {0};
 	if (json_is_object(message.value))
 		warn_trusted(sampling, place, &message);
-	for (size_t i = 0; i < json_array_size(trusted.value); i++) {
-		struct weir_text words = {0};
-		const char *text = json_string_value(json_array_get(trusted.value, i));
-		if (text == NULL || !is_of_everybody(text))
-			continue;
-		weir_text_printf(
-			&words,
-			"client_ip trusts everybody (\"%.60s\"): the ip is what a client writes into the header, so he is not "
-			"blocked, and others may be. Trust the proxies' own addresses alone",
-			text);
+	if (validate_trusts_everybody(&rule, &words))
 		warn_source(sampling->report, place, &words);
-		return;
-	}
 }
 
 static enum weir_status inspect_source(struct sampling *sampling, size_t place, struct weir_error *error)
