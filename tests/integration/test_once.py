@@ -290,6 +290,17 @@ def big_job(place, lines=600000 // SLOWER):
     return place.config(site(5), [source(log)], limiter={"checkpoint_interval": "100ms"})
 
 
+def halt_at(weir, condition):
+    """Lets it run for moments at a time until the condition holds, and leaves it halted: so it has not ended before."""
+    end = time.monotonic() + PATIENCE_S
+    weir.pause()
+    while not condition():
+        assert weir.code() is None and time.monotonic() < end, f"it ended, or took too long: {weir.said()}"
+        weir.resume()
+        time.sleep(0.002)
+        weir.pause()
+
+
 def test_a_signal_stops_it_with_3_and_the_next_run_goes_on(place):
     config, out = big_job(place), place.path("out")
     calm = place.good("run", "--once", "--config", config, "--decisions", place.path("calm"), "--summary", "json")
@@ -298,8 +309,9 @@ def test_a_signal_stops_it_with_3_and_the_next_run_goes_on(place):
     for number in (signal.SIGTERM, signal.SIGINT):
         weir = place.start(*arguments)
         size = os.path.getsize(out) if os.path.exists(out) else 0
-        until(lambda: os.path.exists(out) and os.path.getsize(out) > size, "more decisions", running=weir)  # pylint: disable=cell-var-from-loop
+        halt_at(weir, lambda: os.path.exists(out) and os.path.getsize(out) > size)  # pylint: disable=cell-var-from-loop
         weir.signal(number)
+        weir.resume()
         assert weir.wait() == STOPPED, f"left with {weir.code()}: {weir.said()}"
         assert weir.summary()["finished"] is False
         assert 0 < weir.summary()["lines"] < calm.summary()["lines"]
@@ -329,8 +341,10 @@ def test_an_unfinished_run_refuses_other_zones_and_sources(place):
     config, out = big_job(place), place.path("out")
     arguments = ("--state", place.path("state"), "--decisions", out)
     weir = place.start("run", "--once", "--config", config, *arguments)
-    until(lambda: read(out), "decisions", running=weir)
-    assert weir.stop() == STOPPED, weir.said()
+    halt_at(weir, lambda: os.path.exists(out) and os.path.getsize(out) > 0)
+    weir.signal(signal.SIGTERM)
+    weir.resume()
+    assert weir.wait() == STOPPED, weir.said()
     before = read(out)
     log = place.path("big.log")
     other = place.write("other.log", burst("ann", 5))
