@@ -240,24 +240,28 @@ def let_senders_go_on(night):
     kept_sources(night)
 
 
-def fill_machine(night):
-    """A `weir run` of its own, whose disk is full."""
-    stack = night.extra = contextlib.ExitStack()
-    port = free_port()
-    log = night.place.write("one/access.log", "")
-    os.makedirs(night.place.path("one.state"))
-    disk = stack.enter_context(SmallDisk(night.place.path("one.state"), 8 << 20))
-    config = night.place.config(ZONES, [{"type": "file", "path": log, "format": "combined", "follow": True}], "one.json",
-                                listen={"http": f"127.0.0.1:{port}"})
-    weir = night.place.start("run", "--config", config, "--state", night.place.path("one.state"))
-    stack.callback(weir.kill)
-    load = night.place.start("generate", "--quiet", "--follow-rate", RATE, "--for", "24h", "--output", log)
-    stack.callback(load.kill)
-    night.prometheus.watch(RUN_JOB, [port])
-    stack.callback(night.prometheus.watch, RUN_JOB, [])
-    time.sleep(10)
-    night.fault_s = time.time()
-    disk.fill()
+def fill_machine(folder):
+    """A `weir run` of its own, whose disk is full where it keeps one thing: "one.state" or "one.decisions"."""
+    def fill(night):
+        stack = night.extra = contextlib.ExitStack()
+        port = free_port()
+        log = night.place.write("one/access.log", "")
+        for name in ("one.state", "one.decisions"):
+            os.makedirs(night.place.path(name), exist_ok=True)
+        disk = stack.enter_context(SmallDisk(night.place.path(folder), 8 << 20))
+        config = night.place.config(ZONES, [{"type": "file", "path": log, "format": "combined", "follow": True}], "one.json",
+                                    listen={"http": f"127.0.0.1:{port}"},
+                                    decisions={"path": night.place.path("one.decisions/blocked.jsonl")})
+        weir = night.place.start("run", "--config", config, "--state", night.place.path("one.state"))
+        stack.callback(weir.kill)
+        load = night.place.start("generate", "--quiet", "--follow-rate", RATE, "--for", "24h", "--output", log)
+        stack.callback(load.kill)
+        night.prometheus.watch(RUN_JOB, [port])
+        stack.callback(night.prometheus.watch, RUN_JOB, [])
+        time.sleep(10)
+        night.fault_s = time.time()
+        disk.fill()
+    return fill
 
 
 def end_extra(night):
@@ -455,7 +459,8 @@ FAULTS = tuple(Fault(*row) for row in (
      lambda night: night.prometheus.watch(SELDOM_JOB, []), "WeirScrapeTooSlow/10", "", NOTHING),
     ("all limiters stopped", each_limiter(lambda _, limiter: limiter.stop()), each_limiter(lambda night, limiter: night.start(limiter)),
      ("WeirDown", "WeirPartitionsNotLive"), r"limiter-1 /readyz: none", VERDICTS),
-    ("one machine's disk full", fill_machine, end_extra, "WeirStateUnwritable", "", VERDICTS),
+    ("one machine's disk full", fill_machine("one.state"), end_extra, "WeirStateUnwritable", "", VERDICTS),
+    ("one machine's disk of decisions full", fill_machine("one.decisions"), end_extra, "WeirDecisionsUnwritten", "", VERDICTS),
     # -- of the bus --
     ("broker stopped for half an hour", part("stop", "kafka"), part("start", "kafka"), ("WeirBusAway", "WeirArchiverBusAway/10"), BUS, VERDICTS,
      NO_LEADER),

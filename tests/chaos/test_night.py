@@ -32,7 +32,7 @@ venv.enter()
 MIB = 1 << 20
 HEALTH_S = 30
 NO_NAMESPACE = enter_namespace()
-NEED_DISKS = ("broker's disk full", "collector's disk full", "one machine's disk full")
+NEED_DISKS = ("broker's disk full", "collector's disk full", "one machine's disk full", "one machine's disk of decisions full")
 FAULTS = night_faults.FAULTS + night_alerts.FAULTS
 
 

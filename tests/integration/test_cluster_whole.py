@@ -270,7 +270,7 @@ def test_every_live_page_is_as_prometheus_wants_it(place):
             with open(os.path.join(ROOT, "deploy", "grafana", file), encoding="utf-8") as text:
                 named = set(re.findall(r"\bweir_[a-z_]+\b", text.read())) - {
                     "weir_runbook",  # a label of Prometheus's own
-                    "weir_run_state_up",  # of weir run
+                    "weir_run_state_up", "weir_run_decisions_up",  # of weir run
                     "weir_source_senders_wait_seconds",  # of sources that are pushed to
                     "weir_bus_clock_skew_seconds"}  # absent until the brokers' clock is known
             assert named, file
