@@ -164,6 +164,43 @@ static void a_busy_file_does_not_starve_another(void **state)
 	end();
 }
 
+/* The log of 40 lines is replaced by a file with these lines of it, a second time if so, and a new one. */
+static void edit(int first, int last, bool again, bool reads_all)
+{
+	static const char form[] = "2026-11-29T16:00:%02d 192.0.2.1 GET /page/%d of an edited log\n";
+	struct reader reader;
+	char *said = NULL;
+	begin();
+	struct log_bytes old = log_lines(form, 1, 40), kept = log_lines(form, first, last);
+	log_write("access.log", O_TRUNC, old.at, old.length);
+	reader_open(&reader, one, false, memory);
+	reader_expect(&reader, old.at);
+	log_write("edited", O_TRUNC, kept.at, kept.length);
+	if (again)
+		log_write("edited", O_APPEND, kept.at, kept.length);
+	log_append("edited", "new\n");
+	log_rename("edited", "access.log");
+	assert_true(asprintf(&said, "%s%s%snew\n", old.at, reads_all ? kept.at : "", again ? kept.at : "") > 0);
+	reader_expect(&reader, said);
+	reader_close(&reader);
+	free(said);
+	free(kept.at);
+	free(old.at);
+	end();
+}
+
+/* As `sed -i`, `tail` and editors do: a file of its own takes the log's place. */
+static void lines_of_an_edited_log_count_once(void **state)
+{
+	(void)state;
+	edit(3, 40, false, false);
+	edit(35, 40, false, false);
+	edit(2, 39, false, true); /* the last one is not there */
+	edit(40, 40, false, true);
+	edit(3, 40, true, true); /* which of them was read last is not known */
+	edit(41, 80, false, true);
+}
+
 static void a_source_configured_otherwise_goes_on(void **state)
 {
 	(void)state;
@@ -608,6 +645,7 @@ int main(void)
 		cmocka_unit_test(older_rotated_files_are_no_news),
 		cmocka_unit_test(a_rotated_file_that_was_forgotten_is_no_news),
 		cmocka_unit_test(a_busy_file_does_not_starve_another),
+		cmocka_unit_test(lines_of_an_edited_log_count_once),
 		cmocka_unit_test(a_source_configured_otherwise_goes_on),
 		cmocka_unit_test(a_log_synchronised_from_elsewhere_goes_on),
 		cmocka_unit_test(parts_are_on_disk_before_their_lines),

@@ -113,6 +113,7 @@ bool file_judgement_ready(const struct file_judgement *judgement, const struct f
 struct file_candidate {
 	char *path; /* owned */
 	uint64_t device, inode, size;
+	uint64_t from; /* where what was not read before begins */
 	int64_t modified_ns;
 	bool compressed;
 	bool ready; /* see file_judgement_ready() */

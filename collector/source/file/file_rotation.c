@@ -14,6 +14,8 @@
  */
 #include "collector/source/file/file_rotation.h"
 
+#include "collector/source/file/file_overlap.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -275,6 +277,21 @@ static void start_over(struct file_stream *stream, struct open_file *current, st
 	open_found(stream, file, &seen->found, now_ms);
 }
 
+/* The file was removed, and the one at the path may be the same, edited: what was read of it is not read again. */
+static void pass_over_overlap(const struct file_rotation *rotation, const struct open_file *current,
+                              struct file_candidate *next)
+{
+	const struct file_stream *stream = &rotation->stream;
+	if (!lies_at_path(rotation, next) || next->compressed || !open_file_plain(current) || open_file_linked(current))
+		return;
+	next->from = file_overlap(input_fd(input_lines_input(current->lines)), stream->offset, next->path);
+	if (next->from > 0)
+		file_shared_tell(stream->shared,
+		                 "%s: it was edited, so it is another file now; %llu bytes of it were read before, and are not "
+		                 "read again",
+		                 stream->path, (unsigned long long)next->from);
+}
+
 /* The file ends where the stream stands, or with its open line, and what comes next begins. */
 static void end_file(struct file_rotation *rotation, uint64_t to, enum source_file_state state,
                      const struct file_successor *next)
@@ -305,7 +322,10 @@ static enum file_step do_action(struct file_rotation *rotation, enum file_action
 	case ACTION_REOPEN: file_stream_close(stream, current); break;
 	case ACTION_BEGIN: begin_next(rotation, &seen->next); break;
 	case ACTION_INTERRUPT: end_file(rotation, whole, SOURCE_FILE_READING, &seen->next); break;
-	case ACTION_LEAVE: end_file(rotation, all, SOURCE_FILE_LEFT, &seen->next); break;
+	case ACTION_LEAVE:
+		pass_over_overlap(rotation, current, &seen->next.fresh);
+		end_file(rotation, all, SOURCE_FILE_LEFT, &seen->next);
+		break;
 	case ACTION_LEAVE_AT_LINE: end_file(rotation, whole, SOURCE_FILE_LEFT, &seen->next); break;
 	case ACTION_SETTLE:
 		if (current != NULL && current->state == OPEN_FILE_CUT)

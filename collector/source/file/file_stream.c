@@ -358,7 +358,7 @@ bool file_stream_begin(struct file_stream *stream, const struct file_candidate *
 	struct source_memory_file *file = source_memory_file_add(memory, record);
 	file_candidate_remember(candidate, memory, file);
 	note_where(stream, file, candidate->path);
-	uint64_t from = 0;
+	uint64_t from = candidate->from;
 	if (from_end && candidate->compressed) {
 		file->taken = SOURCE_OFFSET_END;
 		file->state = SOURCE_FILE_SETTLED;

@@ -69,10 +69,11 @@ bool validate_trusts_everybody(const struct weir_json *rule, struct weir_text *w
 		const char *text = json_string_value(json_array_get(trusted.value, i));
 		if (text == NULL || !is_of_everybody(text))
 			continue;
-		weir_text_printf(words,
-		                 "client_ip trusts everybody (\"%.60s\"): the ip is what a client writes into the header, so he is "
-		                 "not blocked, and others may be. Trust the proxies' own addresses alone",
-		                 text);
+		weir_text_printf(
+			words,
+			"client_ip trusts everybody (\"%.60s\"): the ip is what a client writes into the header, so he is "
+			"not blocked, and others may be. Trust the proxies' own addresses alone",
+			text);
 		return true;
 	}
 	return false;
