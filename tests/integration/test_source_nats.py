@@ -131,6 +131,29 @@ def test_a_stream_that_was_made_anew_is_another(place):
         assert verdicts(port) == 9 and weir.stop() == DONE, weir.said()
 
 
+def made_anew_at_once(place, count):
+    """Of eight messages that were read; the new stream has so many."""
+    with OwnNats(place) as server, Client(server.port) as client:
+        client.add("LOGS", ["logs.>"])
+        client.publish(user(i, "ann") for i in range(8))
+        weir, port = start(place, [source(server.url)])
+        until(lambda: verdicts(port) == 8, "all verdicts", running=weir)
+        client.delete("LOGS")
+        client.add("LOGS", ["logs.>"])
+        client.publish(user(i, "bob") for i in range(count))
+        until(lambda: verdicts(port) == 8 + count, "those of the new stream", 4 * PATIENCE_S, running=weir)
+        assert value(port, "weir_source_lost_messages_total") == 0 and "ERROR" not in weir.said(), weir.said()
+        assert weir.stop() == DONE, weir.said()
+
+
+def test_a_shorter_stream_that_was_made_anew_at_once_loses_nothing(place):
+    made_anew_at_once(place, 3)
+
+
+def test_a_longer_stream_that_was_made_anew_at_once_loses_nothing(place):
+    made_anew_at_once(place, 12)
+
+
 def test_a_server_that_counts_from_the_beginning_again_is_told_after_a_restart(place):
     """Its stream is the same, of the moment of before. All that is newer than what was read is not judged, and counted so."""
     with OwnNats(place) as server:

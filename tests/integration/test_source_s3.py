@@ -209,6 +209,33 @@ def test_late_changed_and_deleted_objects(place):
     assert seen(place) == {"late": 4, "first": 4, "again": 5, "last": 4, "end": 4}, seen(place)
 
 
+def test_what_is_cut_is_named_and_fails_a_run(place):
+    """Each packed object whose end is missing is named; a run to the end reads what there is, and ends with 1."""
+    server = s3.server()
+    bucket_of("cut")
+    names = [f"logs/{number}.log.gz" for number in range(8)]
+    for number, name in enumerate(names):
+        text = "".join(traffic.line(traffic.START_MS + i, f"u{number}-{i}") for i in range(20000)).encode()
+        server.put("cut", name, gzip.compress(text)[:-2000])
+    server.put("cut", "logs/whole.log.gz", gzip.compress(traffic.burst("ann", 4).encode()))
+    config = place.config(traffic.site(), [source("cut")], name="cut.json")
+    done = place.run("run", "--once", "--config", config, "--decisions", place.path("cut.out"), "--summary", "json")
+    assert done.code() == FAILED and done.summary()["lines"] > 8 * 10000, done.said()
+    assert all(name in done.said() for name in names), done.said()
+    assert [decision["key"] for decision in lines_of(place.path("cut.out"))] == [["ann"]]
+    weir, _ = start(place, [source("cut")])
+    until(lambda: all(name in weir.said() for name in names), "each is named", running=weir)
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_keys_with_dots_are_read(place):
+    """No segment of a key is a step up. The real server keeps keys as paths, and so has none of these."""
+    keys = ("logs/../a.log", "logs/./b.log", "logs/...log", "../c.log")
+    with s3.Fake({key: (traffic.START_MS // 1000, traffic.burst(key, 4).encode()) for key in keys}) as fake:
+        decided = once(place, "dots", [source("logs", fake.url)])
+    assert sorted(decision["key"][0] for decision in decided) == sorted(keys), decided
+
+
 # ---- kills and cuts ----
 
 class Writer:

@@ -27,6 +27,7 @@ struct nats_source {
 	char *label; /* "LOGS", or "NAME:LOGS" */
 	struct nats_back back;
 	struct queue_stream *read; /* what was read last; NULL: nothing was */
+	int64_t created_ns;        /* of that stream: Unix time */
 	int64_t put_ms; /* when its newest message that was taken was put, Unix ms, which the memory keeps; 0: none was */
 };
 
@@ -79,7 +80,9 @@ static enum weir_status nats_run(struct queue_source *queue, struct weir_error *
 	if (status == WEIR_OK)
 		status = nats_client_open(&login, &client, error);
 	if (status == WEIR_OK)
-		status = read_stream(source, client, error);
+		do
+			status = read_stream(source, client, error);
+		while (status == WEIR_ANEW);
 	else if (strstr(error->text, config->urls[0]) == NULL)
 		weir_error_prefix(error, "%s", config->urls[0]);
 	nats_client_close(client);
@@ -178,7 +181,8 @@ static bool take(struct nats_source *source, struct queue_stream *stream, const 
 }
 
 /*
- * Looks where a quiet stream is. A server gives nothing from a message on that it cannot read itself (one above 32 MiB is
+ * Looks where a quiet stream is. WEIR_ANEW: it is another one by now, which is to be read from its beginning.
+ * A server gives nothing from a message on that it cannot read itself (one above 32 MiB is
  * damaged to it): that one is lost, and reading goes on behind it. Nothing is passed over that the server says it has.
  */
 static enum weir_status look(struct nats_source *source, struct nats_client *client, struct queue_stream *stream,
@@ -190,6 +194,8 @@ static enum weir_status look(struct nats_source *source, struct nats_client *cli
 	enum weir_status status = nats_client_extent(client, name, &extent, error);
 	if (status != WEIR_OK)
 		return status;
+	if (extent.created_ns != source->created_ns)
+		return WEIR_ANEW;
 	if (!compare(source, stream, &extent))
 		return WEIR_END;
 	uint64_t next = queue_place(stream) + 1;
@@ -244,6 +250,7 @@ static enum weir_status read_stream(struct nats_source *source, struct nats_clie
 	status = queue_find(&source->queue, &found, &stream, error);
 	if (status != WEIR_OK)
 		return status;
+	source->created_ns = extent.created_ns;
 	if (stream != source->read)
 		set_put(source, stream, (int64_t)queue_remembered(stream, QUEUE_NUMBER));
 	if (!compare(source, stream, &extent))

@@ -57,7 +57,8 @@ struct remote_fetch {
 	struct remote_step *ready[REMOTE_STEPS_AHEAD];
 	size_t ready_count;
 	struct remote_fetch_state state;
-	char notice[256]; /* for people, once; "": none */
+	struct weir_text notices; /* for people, each once, with a NUL behind it */
+	uint64_t unnamed;         /* notices for which there was no room */
 	int event;
 };
 
@@ -163,7 +164,9 @@ enum weir_status remote_step_add(struct remote_fetch *fetch, const struct remote
                                  struct weir_error *error);
 /** Drops what was added behind the last piece. */
 void remote_step_drop(struct remote_fetch *fetch);
-/** The bytes of a piece of this object are lost: counts and tells. @param bytes  UINT64_MAX: not known how many */
+/** What people should know, and be told once. */
+void WEIR_PRINTF(2, 3) remote_notice(struct remote_fetch *fetch, const char *format, ...);
+/** The bytes of a piece of this object are lost: counts and tells. A run to the end fails by it. @param bytes  UINT64_MAX: not known how many */
 void WEIR_PRINTF(4, 5)
 	remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, const char *format, ...);
 /** It failed: tried again after a pause that grows. */

@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+enum { NOTICES_BYTES = 32 << 10 };
 enum { RETRY_LEAST_MS = 500, RETRY_MOST_MS = 30000, LOSS_SHOWN_MS = 60000, ONCE_TRIES = 4, PAUSE_MS = 500 };
 
 struct remote_fetch *remote_fetch_new(const struct remote_fetch_options *options, struct remote_table *table,
@@ -205,6 +206,21 @@ int remote_fetch_fd(const struct remote_fetch *fetch)
 
 /* ---- what is told ---- */
 
+void remote_notice(struct remote_fetch *fetch, const char *format, ...)
+{
+	char words[256];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(words, sizeof words, format, arguments);
+	va_end(arguments);
+	pthread_mutex_lock(&fetch->mutex);
+	if (fetch->notices.length + sizeof words <= NOTICES_BYTES)
+		weir_text_append(&fetch->notices, words, strlen(words) + 1);
+	else
+		fetch->unnamed++;
+	pthread_mutex_unlock(&fetch->mutex);
+}
+
 void remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, const char *format, ...)
 {
 	char words[160];
@@ -216,6 +232,11 @@ void remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, c
 	snprintf(fetch->loss, sizeof fetch->loss, "%s%s %s", length > most ? "..." : "",
 	         name + (length > most ? length - most : 0), words);
 	fetch->loss_ms = weir_monotonic_ms();
+	remote_notice(fetch, "%s", fetch->loss);
+	if (fetch->options.once && !fetch->failed) {
+		weir_fail(&fetch->once_error, WEIR_IO, "%s", fetch->loss);
+		fetch->failed = true;
+	}
 	pthread_mutex_lock(&fetch->mutex);
 	if (bytes == UINT64_MAX)
 		fetch->state.unknown_losses++;
@@ -290,10 +311,19 @@ static void publish(struct remote_fetch *fetch)
 
 bool remote_fetch_notice(struct remote_fetch *fetch, char words[256])
 {
+	struct weir_text *notices = &fetch->notices;
 	pthread_mutex_lock(&fetch->mutex);
-	bool there = fetch->notice[0] != '\0';
-	memcpy(words, fetch->notice, sizeof fetch->notice);
-	fetch->notice[0] = '\0';
+	bool there = notices->length > 0 || fetch->unnamed > 0;
+	if (notices->length > 0) {
+		size_t length = strlen(notices->at) + 1;
+		memcpy(words, notices->at, length);
+		notices->length -= length;
+		memmove(notices->at, notices->at + length, notices->length);
+	} else if (there) {
+		snprintf(words, 256, "%llu more objects are lost or written again than have been named here",
+		         (unsigned long long)fetch->unnamed);
+		fetch->unnamed = 0;
+	}
 	pthread_mutex_unlock(&fetch->mutex);
 	return there;
 }
@@ -508,6 +538,7 @@ void remote_fetch_free(struct remote_fetch *fetch)
 	remote_pieces_free(fetch->replays, fetch->replay_count);
 	remote_table_deinit(&fetch->table);
 	pthread_cond_destroy(&fetch->moved);
+	weir_text_deinit(&fetch->notices);
 	pthread_mutex_destroy(&fetch->mutex);
 	close(fetch->event);
 	free(fetch->active);

@@ -66,7 +66,7 @@ void remote_step_free(struct remote_step *step);
 int remote_fetch_fd(const struct remote_fetch *fetch);
 /** @thread any */
 void remote_fetch_state(struct remote_fetch *fetch, struct remote_fetch_state *state);
-/** What people should know, and be told once. @return false: nothing */
+/** The next of what people should know, and be told once. @return false: there is none */
 bool remote_fetch_notice(struct remote_fetch *fetch, char words[256]);
 
 #endif

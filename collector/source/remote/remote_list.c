@@ -46,10 +46,10 @@ void remote_remark(struct remote_round *round, const char *format, ...)
 void remote_replaced(struct remote_round *round, const char *name)
 {
 	struct remote_fetch *fetch = round->fetch;
+	remote_notice(
+		fetch, "%.120s was written again: it is another object now, and all its lines are read, also those that it had",
+		name);
 	pthread_mutex_lock(&fetch->mutex);
-	snprintf(fetch->notice, sizeof fetch->notice,
-	         "%.120s was written again: it is another object now, and all its lines are read, also those that it had",
-	         name);
 	fetch->state.replaced++;
 	pthread_mutex_unlock(&fetch->mutex);
 }

@@ -203,7 +203,7 @@ static void end_step(struct remote_source *source)
 static enum weir_status next_step(struct remote_source *source, struct weir_error *error)
 {
 	char words[256];
-	if (source->tell != NULL && remote_fetch_notice(source->fetch, words))
+	while (source->tell != NULL && remote_fetch_notice(source->fetch, words))
 		source->tell(source->tell_context, source->place, words);
 	if (source->step == NULL) {
 		source->step = remote_fetch_take(source->fetch);
