@@ -29,7 +29,7 @@ WEIR_MUST_USE enum weir_status checks_grpc_open(struct checks_grpc *grpc, uint32
                                                 struct weir_http_tls_server *tls, struct check_surface *surface,
                                                 struct weir_error *error);
 
-/** The figure at a place of struct grpc_figures, of all workers together. @param grpc  NULL: 0 @thread any */
+/** The figure at a place of struct link_figures, of all workers together. @param grpc  NULL: 0 @thread any */
 uint64_t checks_grpc_figure(const struct checks_grpc *grpc, size_t member);
 
 /** How a worker's checks were answered. @return NULL: it has none yet @thread any */

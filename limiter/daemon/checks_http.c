@@ -14,7 +14,7 @@ struct checks_http {
 	struct weir_exempt_lists *lists;
 	uint16_t port; /* that the first worker listens on; the others follow it */
 	uint32_t count;
-	struct check_http **servers; /* by worker; each is its worker's */
+	struct link_server **servers; /* by worker; each is its worker's */
 };
 
 struct checks_http *checks_http_new(const struct weir_config *config, uint32_t threads, struct weir_exempt_lists *lists,
@@ -22,7 +22,7 @@ struct checks_http *checks_http_new(const struct weir_config *config, uint32_t t
 {
 	struct checks_http *http = weir_alloc(1, sizeof *http);
 	*http = (struct checks_http){.config = config, .log = log, .refusals = refusals, .lists = lists, .count = threads};
-	http->servers = weir_alloc(threads, sizeof(struct check_http *));
+	http->servers = weir_alloc(threads, sizeof(struct link_server *));
 	return http;
 }
 
@@ -34,33 +34,13 @@ void checks_http_free(struct checks_http *http)
 	free(http);
 }
 
-static void serve(void *context)
-{
-	check_http_turn(context, 0);
-}
-
-static void answered(void *context, const struct check_answer *answer)
-{
-	check_http_answered(context, answer);
-}
-
-static void stop(void *context)
-{
-	check_http_stop(context);
-}
-
-static void free_server(void *context)
-{
-	check_http_free(context);
-}
-
-static enum weir_status listen_at(struct checks_http *http, struct check_http *server, struct weir_http_tls_server *tls,
-                                  struct weir_error *error)
+static enum weir_status listen_at(struct checks_http *http, struct link_server *server,
+                                  struct weir_http_tls_server *tls, struct weir_error *error)
 {
 	const struct weir_config *config = http->config;
 	uint16_t wanted = http->port != 0 ? http->port : config->listen.check_http_port, bound = 0;
 	enum weir_status status =
-		check_http_listen(server, config->listen.check_http_host, wanted, http->count > 1, tls, &bound, error);
+		link_server_listen(server, config->listen.check_http_host, wanted, http->count > 1, tls, &bound, error);
 	if (status != WEIR_OK)
 		return status;
 	if (http->port == 0)
@@ -91,13 +71,8 @@ enum weir_status checks_http_open(struct checks_http *http, uint32_t worker, con
 		.durable = config->checks.durable,
 		.refusals = http->refusals,
 	};
-	struct check_http *server = http->servers[worker] = check_http_new(&options);
-	*surface = (struct check_surface){.context = server,
-	                                  .descriptor = check_http_descriptor(server),
-	                                  .serve = serve,
-	                                  .answered = answered,
-	                                  .stop = stop,
-	                                  .free = free_server};
+	struct link_server *server = http->servers[worker] = check_http_new(&options);
+	*surface = link_server_surface(server);
 	return listen_at(http, server, tls, error);
 }
 
@@ -105,7 +80,7 @@ uint64_t checks_http_figure(const struct checks_http *http, size_t member)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; http != NULL && i < http->count; i++) {
-		const char *figures = (const char *)check_http_figures(http->servers[i]);
+		const char *figures = (const char *)&http->servers[i]->figures;
 		sum += weir_counter_read((const struct weir_counter *)(const void *)(figures + member));
 	}
 	return sum;
@@ -113,5 +88,5 @@ uint64_t checks_http_figure(const struct checks_http *http, size_t member)
 
 const struct check_counts *checks_http_counts(const struct checks_http *http, uint32_t worker)
 {
-	return http == NULL || worker >= http->count ? NULL : check_http_counts(http->servers[worker]);
+	return http == NULL || worker >= http->count ? NULL : http->servers[worker]->counts;
 }

@@ -34,7 +34,7 @@ WEIR_MUST_USE enum weir_status checks_http_open(struct checks_http *http, uint32
                                                 struct weir_http_tls_server *tls, struct check_surface *surface,
                                                 struct weir_error *error);
 
-/** The figure at a place of struct check_http_figures, of all workers together. @param http  NULL: 0 @thread any */
+/** The figure at a place of struct link_figures, of all workers together. @param http  NULL: 0 @thread any */
 uint64_t checks_http_figure(const struct checks_http *http, size_t member);
 
 /** How a worker's checks were answered. @return NULL: it has none yet @thread any */

@@ -151,7 +151,7 @@ struct limiter_checks {
 	struct resp_users users;          /* of listen.resp; none: whoever connects may ask */
 	uint16_t port;                    /* that the first worker listens on; the others follow it */
 	uint32_t surface_count;
-	struct resp_server **surfaces;          /* by worker; each is its worker's; NULL: no listen.resp */
+	struct link_server **surfaces;          /* by worker; each is its worker's; NULL: no listen.resp */
 	struct checks_grpc *grpc;               /* NULL: no listen.grpc */
 	struct checks_http *http;               /* NULL: no listen.check_http */
 	struct checks_lists *lists;             /* own, where the process has none */
@@ -160,31 +160,11 @@ struct limiter_checks {
 
 /* ---- one worker's surface ---- */
 
-static void serve(void *context)
-{
-	resp_server_turn(context, 0);
-}
-
-static void answered(void *context, const struct check_answer *answer)
-{
-	resp_server_answered(context, answer);
-}
-
-static void stop(void *context)
-{
-	resp_server_stop(context);
-}
-
-static void free_server(void *context)
-{
-	resp_server_free(context);
-}
-
-static enum weir_status listen_at(struct limiter_checks *checks, struct resp_server *server, struct weir_error *error)
+static enum weir_status listen_at(struct limiter_checks *checks, struct link_server *server, struct weir_error *error)
 {
 	const struct weir_config *config = checks->config;
 	uint16_t wanted = checks->port != 0 ? checks->port : config->listen.resp_port, bound = 0;
-	enum weir_status status = resp_server_listen(server, config->listen.resp_host, wanted, checks->surface_count > 1,
+	enum weir_status status = link_server_listen(server, config->listen.resp_host, wanted, checks->surface_count > 1,
 	                                             checks->tls, &bound, error);
 	if (status != WEIR_OK)
 		return status;
@@ -216,13 +196,8 @@ static enum weir_status open_resp(struct limiter_checks *checks, uint32_t worker
 		.redirect = checks->config->checks.redirect,
 		.refusals = checks->refusals,
 	};
-	struct resp_server *server = checks->surfaces[worker] = resp_server_new(&options);
-	*surface = (struct check_surface){.context = server,
-	                                  .descriptor = resp_server_descriptor(server),
-	                                  .serve = serve,
-	                                  .answered = answered,
-	                                  .stop = stop,
-	                                  .free = free_server};
+	struct link_server *server = checks->surfaces[worker] = resp_server_new(&options);
+	*surface = link_server_surface(server);
 	return listen_at(checks, server, error);
 }
 
@@ -412,7 +387,7 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	checks->log = log;
 	checks->refusals = refusals_new(log);
 	checks->surface_count = threads;
-	checks->surfaces = weir_alloc(threads, sizeof(struct resp_server *));
+	checks->surfaces = weir_alloc(threads, sizeof(struct link_server *));
 	if (cluster != NULL)
 		checks->cluster = *cluster;
 	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_PLACES_MAX : 0);
@@ -489,19 +464,19 @@ static uint64_t figure(const struct limiter_checks *checks, size_t member)
 {
 	uint64_t sum = 0;
 	for (uint32_t i = 0; checks != NULL && checks->surfaces[0] != NULL && i < checks->surface_count; i++) {
-		const char *figures = (const char *)resp_server_figures(checks->surfaces[i]);
+		const char *figures = (const char *)&checks->surfaces[i]->figures;
 		sum += weir_counter_read((const struct weir_counter *)(const void *)(figures + member));
 	}
 	return sum;
 }
 
-#define FIGURE(checks, member) figure(checks, offsetof(struct resp_figures, member))
+#define FIGURE(checks, member) figure(checks, offsetof(struct link_figures, member))
 /* Of all protocols. */
-#define ALL(checks, member)                                                                          \
-	(FIGURE(checks, member) +                                                                        \
-	 ((checks) == NULL ? 0                                                                           \
-	                   : checks_grpc_figure((checks)->grpc, offsetof(struct grpc_figures, member)) + \
-	                         checks_http_figure((checks)->http, offsetof(struct check_http_figures, member))))
+#define ALL(checks, member)                                                                                      \
+	(FIGURE(checks, member) + ((checks) == NULL                                                                  \
+	                               ? 0                                                                           \
+	                               : checks_grpc_figure((checks)->grpc, offsetof(struct link_figures, member)) + \
+	                                     checks_http_figure((checks)->http, offsetof(struct link_figures, member))))
 #define SUM(parts, member) limiter_sum(parts, offsetof(struct worker_stats, member))
 
 static void answer_metrics(const struct limiter_parts *parts, struct weir_text *page)
@@ -566,9 +541,9 @@ static void zones_metrics(const struct limiter_checks *checks, struct weir_text 
 	const struct check_counts **counts = weir_alloc(checks->surface_count, sizeof *counts);
 	for (size_t surface = 0; surface < sizeof surfaces / sizeof *surfaces; surface++) {
 		for (uint32_t i = 0; i < checks->surface_count; i++) {
-			const struct check_counts *all[] = {
-				checks->surfaces[i] != NULL ? resp_server_counts(checks->surfaces[i]) : NULL,
-				checks_http_counts(checks->http, i), checks_grpc_counts(checks->grpc, i)};
+			const struct check_counts *all[] = {checks->surfaces[i] != NULL ? checks->surfaces[i]->counts : NULL,
+			                                    checks_http_counts(checks->http, i),
+			                                    checks_grpc_counts(checks->grpc, i)};
 			counts[i] = all[surface];
 		}
 		checks_by_zone(page, &metrics[CHECKS], surfaces[surface], counts, checks->surface_count);
@@ -580,39 +555,39 @@ static void command_metrics(const struct limiter_checks *checks, struct weir_tex
 {
 	const struct weir_span unknown = weir_span_of("(unknown)");
 	weir_metrics_family(page, &metrics[COMMANDS]);
-	for (uint32_t i = 0; i < RESP_COMMANDS_MAX && resp_command_name(i) != NULL; i++) {
+	for (uint32_t i = 0; i < LINK_KINDS_MAX && resp_command_name(i) != NULL; i++) {
 		struct weir_span name = weir_span_of(resp_command_name(i));
-		uint64_t count = figure(checks, offsetof(struct resp_figures, commands) + i * sizeof(struct weir_counter));
+		uint64_t count = figure(checks, offsetof(struct link_figures, kinds) + i * sizeof(struct weir_counter));
 		weir_metrics_uint(page, &metrics[COMMANDS], &name, count);
 	}
-	weir_metrics_uint(page, &metrics[COMMANDS], &unknown, FIGURE(checks, unknown_commands));
+	weir_metrics_uint(page, &metrics[COMMANDS], &unknown, FIGURE(checks, unknown));
 }
 
 static void call_metrics(const struct checks_grpc *grpc, struct weir_text *page)
 {
 	const struct weir_span unknown = weir_span_of("(unknown)");
 	weir_metrics_family(page, &metrics[CALLS]);
-	for (uint32_t i = 0; i < GRPC_METHODS_MAX && grpc_method_name(i) != NULL; i++) {
+	for (uint32_t i = 0; i < LINK_KINDS_MAX && grpc_method_name(i) != NULL; i++) {
 		struct weir_span name = weir_span_of(grpc_method_name(i));
-		size_t member = offsetof(struct grpc_figures, calls) + i * sizeof(struct weir_counter);
+		size_t member = offsetof(struct link_figures, kinds) + i * sizeof(struct weir_counter);
 		weir_metrics_uint(page, &metrics[CALLS], &name, checks_grpc_figure(grpc, member));
 	}
 	weir_metrics_uint(page, &metrics[CALLS], &unknown,
-	                  checks_grpc_figure(grpc, offsetof(struct grpc_figures, unknown_calls)));
-	weir_metrics_counter(page, &metrics[LATE], checks_grpc_figure(grpc, offsetof(struct grpc_figures, late)));
+	                  checks_grpc_figure(grpc, offsetof(struct link_figures, unknown)));
+	weir_metrics_counter(page, &metrics[LATE], checks_grpc_figure(grpc, offsetof(struct link_figures, late)));
 }
 
 static void request_metrics(const struct checks_http *http, struct weir_text *page)
 {
 	const struct weir_span unknown = weir_span_of("(unknown)");
 	weir_metrics_family(page, &metrics[REQUESTS]);
-	for (uint32_t i = 0; i < CHECK_HTTP_ROUTES_MAX && check_http_route_name(i) != NULL; i++) {
+	for (uint32_t i = 0; i < LINK_KINDS_MAX && check_http_route_name(i) != NULL; i++) {
 		struct weir_span name = weir_span_of(check_http_route_name(i));
-		size_t member = offsetof(struct check_http_figures, requests) + i * sizeof(struct weir_counter);
+		size_t member = offsetof(struct link_figures, kinds) + i * sizeof(struct weir_counter);
 		weir_metrics_uint(page, &metrics[REQUESTS], &name, checks_http_figure(http, member));
 	}
 	weir_metrics_uint(page, &metrics[REQUESTS], &unknown,
-	                  checks_http_figure(http, offsetof(struct check_http_figures, unknown_requests)));
+	                  checks_http_figure(http, offsetof(struct link_figures, unknown)));
 }
 
 static void refusal_metrics(const struct limiter_checks *checks, struct weir_text *page)

@@ -14,12 +14,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void turn(struct resp_server *server, struct judge *judge, int fd)
+static void turn(struct link_server *server, struct judge *judge, int fd)
 {
 	char rest[1 << 16];
-	resp_server_turn(server, 0);
+	link_server_turn(server, 0);
 	while (judge->pending_count > 0)
-		resp_server_answered(server, &judge->pending[--judge->pending_count]);
+		link_server_answered(server, &judge->pending[--judge->pending_count]);
 	while (fd >= 0 && recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0)
 		;
 }
@@ -27,7 +27,7 @@ static void turn(struct resp_server *server, struct judge *judge, int fd)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct judge judge;
-	static struct resp_server *servers[2];
+	static struct link_server *servers[2];
 	static uint16_t ports[2];
 	static const struct resp_user user = {.name = "default", .password = "p"};
 	struct weir_error error;
@@ -39,16 +39,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				.judge = {.context = &judge, .ask = ask, .policy = policy}, .users = &user, .user_count = (uint32_t)i};
 			require(check_request_new(&matching, &options.exempt, &error) == WEIR_OK);
 			servers[i] = resp_server_new(&options);
-			require(resp_server_listen(servers[i], "127.0.0.1", 0, false, NULL, &ports[i], &error) == WEIR_OK);
+			require(link_server_listen(servers[i], "127.0.0.1", 0, false, NULL, &ports[i], &error) == WEIR_OK);
 		}
 	}
 	if (size < 2)
 		return 0;
 	int which = (data[0] & 2) != 0;
-	struct resp_server *server = servers[which];
+	struct link_server *server = servers[which];
 	size_t step = data[0] >> 2 > 0 ? data[0] >> 2 : size;
 	judge.later = (data[0] & 1) != 0;
-	const struct resp_figures *figures = resp_server_figures(server);
+	const struct link_figures *figures = &server->figures;
 	uint64_t accepted = weir_counter_read(&figures->accepted) + 1;
 	int fd = connect_to(ports[which]);
 	step = size / step > PIECES_MAX ? size : step;
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int turns = 0;
 	     weir_counter_read(&figures->accepted) < accepted || weir_counter_read(&figures->connections) > 0; turns++) {
 		require(turns < TURNS_MAX);
-		resp_server_turn(server, 10);
+		link_server_turn(server, 10);
 		turn(server, &judge, -1);
 	}
 	require(weir_counter_read(&figures->in_flight) == 0 && weir_counter_read(&figures->buffered_bytes) == 0);

@@ -223,21 +223,21 @@ int main(int count, char **words)
 	    (files.certificate != NULL && weir_http_tls_open(&files, NULL, &tls, &error) != WEIR_OK))
 		fail(error.text);
 	model->policy = config->policy;
-	struct resp_server *server = resp_server_new(&options);
-	if (resp_server_listen(server, "127.0.0.1", 0, false, tls, &port, &error) != WEIR_OK)
+	struct link_server *server = resp_server_new(&options);
+	if (link_server_listen(server, "127.0.0.1", 0, false, tls, &port, &error) != WEIR_OK)
 		fail(error.text);
 	printf("%u\n", port);
 	fflush(stdout);
 	struct pollfd ends[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-	                        {.fd = resp_server_descriptor(server), .events = POLLIN}};
+	                        {.fd = link_server_surface(server).descriptor, .events = POLLIN}};
 	while (poll(ends, 2, -1) >= 0 && (ends[0].revents & (POLLIN | POLLHUP)) == 0) {
-		resp_server_turn(server, 0);
+		link_server_turn(server, 0);
 		while (model->pending_count > 0)
-			resp_server_answered(server, &model->pending[--model->pending_count]);
+			link_server_answered(server, &model->pending[--model->pending_count]);
 	}
-	resp_server_stop(server);
-	resp_server_turn(server, 0);
-	resp_server_free(server);
+	link_server_stop(server);
+	link_server_turn(server, 0);
+	link_server_free(server);
 	weir_http_tls_close(tls);
 	weir_config_free(config);
 	model_free(model);

@@ -33,9 +33,8 @@ static const char request_bytes[] = "\0\0\0\0\x15\x0a\x02rl\x12\x0f\x0a\x0d\x0a\
 
 struct scene {
 	struct weir_policy *policy;
-	struct check_request *request;
-	struct grpc_server *server;
-	const struct grpc_figures *figures;
+	struct link_server *server;
+	const struct link_figures *figures;
 	uint16_t port;
 	int fd;                    /* the client's */
 	const char *authorization; /* that its calls have; NULL: none */
@@ -77,7 +76,7 @@ static const struct weir_policy *policy(void *context)
 static void answer_all(struct scene *scene)
 {
 	while (scene->pending_count > 0)
-		grpc_server_answered(scene->server, &scene->pending[--scene->pending_count]);
+		link_server_answered(scene->server, &scene->pending[--scene->pending_count]);
 }
 
 static void set_up(struct scene *scene, struct grpc_options options)
@@ -91,12 +90,11 @@ static void set_up(struct scene *scene, struct grpc_options options)
 	assert_int_equal(weir_policy_parse(&root, NULL, &scene->policy, &error), WEIR_OK);
 	assert_int_equal(weir_policy_follow(scene->policy, NULL, 0, &error), WEIR_OK);
 	weir_json_document_free(document);
-	assert_int_equal(check_request_new(&matching, &scene->request, &error), WEIR_OK);
+	assert_int_equal(check_request_new(&matching, &options.request, &error), WEIR_OK);
 	options.judge = (struct check_judge){.context = scene, .ask = ask, .policy = policy};
-	options.request = scene->request;
 	scene->server = grpc_server_new(&options);
-	scene->figures = grpc_server_figures(scene->server);
-	assert_int_equal(grpc_server_listen(scene->server, "127.0.0.1", 0, false, NULL, &scene->port, &error), WEIR_OK);
+	scene->figures = &scene->server->figures;
+	assert_int_equal(link_server_listen(scene->server, "127.0.0.1", 0, false, NULL, &scene->port, &error), WEIR_OK);
 }
 
 static void tear_down(struct scene *scene)
@@ -104,8 +102,7 @@ static void tear_down(struct scene *scene)
 	if (scene->fd >= 0)
 		close(scene->fd);
 	answer_all(scene);
-	grpc_server_free(scene->server);
-	check_request_free(scene->request);
+	link_server_free(scene->server);
 	weir_policy_free(scene->policy);
 	free(scene->pending);
 }
@@ -144,7 +141,7 @@ static void take_frames(struct scene *scene)
 /* One turn of the server, and what it wrote. */
 static void turn(struct scene *scene)
 {
-	grpc_server_turn(scene->server, 5);
+	link_server_turn(scene->server, 5);
 	while (scene->fd >= 0 && !scene->closed) {
 		ssize_t got =
 			recv(scene->fd, scene->rest + scene->rest_length, sizeof scene->rest - scene->rest_length, MSG_DONTWAIT);
@@ -250,7 +247,7 @@ static void a_call_is_answered(void **state)
 			answer_all(&scene);
 		}
 		UNTIL(&scene, scene.ended[1] && scene.ended[3]);
-		assert_int_equal(COUNT(&scene, calls[0]), 2);
+		assert_int_equal(COUNT(&scene, kinds[0]), 2);
 		UNTIL(&scene, COUNT(&scene, in_flight) == 0);
 		tear_down(&scene);
 	}
@@ -264,7 +261,7 @@ static void what_is_unknown_is_answered_before_its_end(void **state)
 	greet(&scene);
 	send_head(&scene, 1, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", NULL);
 	UNTIL(&scene, scene.ended[1] && scene.reset[1]);
-	assert_int_equal(COUNT(&scene, unknown_calls), 1);
+	assert_int_equal(COUNT(&scene, unknown), 1);
 	tear_down(&scene);
 }
 
@@ -504,7 +501,7 @@ static void it_ends_when_what_was_asked_is_answered(void **state)
 	send_head(&scene, 3, "/grpc.health.v1.Health/Watch", NULL);
 	send_frame(&scene, DATA, 0, 3, "\0\0\0\0\0", 5);
 	UNTIL(&scene, scene.pending_count == 1);
-	grpc_server_stop(scene.server);
+	link_server_stop(scene.server);
 	UNTIL(&scene, scene.left && scene.ended[3]);
 	assert_false(scene.closed);
 	answer_all(&scene);

@@ -30,7 +30,7 @@ static void count_bytes(struct grpc_call *call)
 	struct grpc_connection *connection = call->connection;
 	size_t bytes = call->in.capacity + call->out.capacity + call->keys.capacity + call->asks_room * sizeof *call->asks +
 	               call->state_bytes;
-	connection->server->buffered += bytes - call->counted;
+	connection->server->base.buffered += bytes - call->counted;
 	connection->held += bytes - call->counted;
 	call->counted = bytes;
 }
@@ -39,7 +39,7 @@ bool call_may_keep(const struct grpc_call *call, size_t bytes)
 {
 	const struct grpc_connection *connection = call->connection;
 	return connection->held + bytes <= GRPC_HELD_MAX_BYTES / 2 &&
-	       connection->server->buffered + bytes <= GRPC_BUFFERED_MAX_BYTES / 2;
+	       connection->server->base.buffered + bytes <= GRPC_BUFFERED_MAX_BYTES / 2;
 }
 
 void call_keeps(struct grpc_call *call, size_t bytes)
@@ -71,7 +71,7 @@ struct grpc_call *call_open(struct grpc_connection *connection, int32_t stream)
 		return NULL;
 	call->connection = connection;
 	call->stream = stream;
-	call->began_ms = server->now_ms;
+	call->began_ms = server->base.now_ms;
 	call->authorised = server->options.password == NULL;
 	call->previous = NULL;
 	call->next = connection->calls;
@@ -79,7 +79,7 @@ struct grpc_call *call_open(struct grpc_connection *connection, int32_t stream)
 		connection->calls->previous = call;
 	connection->calls = call;
 	connection->call_count++;
-	weir_counter_set(&server->figures.in_flight, weir_counter_read(&server->figures.in_flight) + 1);
+	weir_counter_set(&server->base.figures.in_flight, weir_counter_read(&server->base.figures.in_flight) + 1);
 	return call;
 }
 
@@ -100,8 +100,8 @@ static void leave_connection(struct grpc_call *call)
 	if (call->next != NULL)
 		call->next->previous = call->previous;
 	connection->call_count--;
-	if (connection->call_count == 0 && (connection->dead || connection->leaving))
-		grpc_connection_touch(connection);
+	if (connection->call_count == 0 && (connection->base.dead || connection->leaving))
+		link_connection_touch(&connection->base);
 }
 
 static void stop_waiting(struct grpc_call *call)
@@ -124,7 +124,7 @@ static void release(struct grpc_call *call)
 	bool any = server->free_count < FREE_KEPT;
 	stop_waiting(call);
 	leave_connection(call);
-	server->buffered -= call->counted;
+	server->base.buffered -= call->counted;
 	call->connection->held -= call->counted;
 	keep(&call->in, any);
 	keep(&call->out, any);
@@ -144,7 +144,7 @@ static void release(struct grpc_call *call)
 	                           .next = server->free_calls};
 	server->free_calls = call;
 	server->free_count++;
-	weir_counter_set(&server->figures.in_flight, weir_counter_read(&server->figures.in_flight) - 1);
+	weir_counter_set(&server->base.figures.in_flight, weir_counter_read(&server->base.figures.in_flight) - 1);
 }
 
 void call_close(struct grpc_call *call)
@@ -242,17 +242,17 @@ bool call_header(struct grpc_call *call, struct weir_span name, struct weir_span
 
 static void refuse_login(struct grpc_call *call)
 {
-	weir_counter_add(&call->connection->server->figures.failed_logins, 1);
+	weir_counter_add(&call->connection->server->base.figures.failed_logins, 1);
 	call_finish(call, GRPC_UNAUTHENTICATED, "send the password of checks.password as authorization: Bearer PASSWORD");
 }
 
 void call_begin(struct grpc_call *call)
 {
-	struct grpc_figures *figures = &call->connection->server->figures;
+	struct link_figures *figures = &call->connection->server->base.figures;
 	if (call->method != NULL)
-		weir_counter_add(&figures->calls[method_index(call->method)], 1);
+		weir_counter_add(&figures->kinds[method_index(call->method)], 1);
 	else
-		weir_counter_add(&figures->unknown_calls, 1);
+		weir_counter_add(&figures->unknown, 1);
 	if (!call->is_post || !call->is_grpc)
 		call_finish(call, GRPC_UNIMPLEMENTED, "this port takes gRPC alone");
 	else if (!call->authorised)
@@ -265,7 +265,7 @@ void call_begin(struct grpc_call *call)
 		call_finish(call, GRPC_UNIMPLEMENTED, "weir has no such method");
 	else if (call->bad_timeout)
 		call_finish(call, GRPC_INVALID_ARGUMENT, "grpc-timeout is no time");
-	else if (call->connection->server->stopping)
+	else if (call->connection->server->base.stopping)
 		call_finish(call, GRPC_UNAVAILABLE, "weir ends");
 }
 
@@ -308,7 +308,7 @@ static void take_messages(struct grpc_call *call)
 	if (rest == 0)
 		call->partial_ms = 0;
 	else if (ended || call->partial_ms == 0)
-		call->partial_ms = call->connection->server->now_ms;
+		call->partial_ms = call->connection->server->base.now_ms;
 }
 
 void call_data(struct grpc_call *call, const char *bytes, size_t length)
@@ -317,7 +317,8 @@ void call_data(struct grpc_call *call, const char *bytes, size_t length)
 	struct weir_span message;
 	if (call->finished || call->ended)
 		return;
-	if (call->connection->held > GRPC_HELD_MAX_BYTES || call->connection->server->buffered > GRPC_BUFFERED_MAX_BYTES) {
+	if (call->connection->held > GRPC_HELD_MAX_BYTES ||
+	    call->connection->server->base.buffered > GRPC_BUFFERED_MAX_BYTES) {
 		call_finish(call, GRPC_RESOURCE_EXHAUSTED,
 		            "calls hold too much: 32 MiB of a connection at most, 256 MiB in all");
 		return;
@@ -381,7 +382,7 @@ void call_message_close(struct grpc_call *call)
 	head[3] = (uint8_t)(length >> 8);
 	head[4] = (uint8_t)length;
 	if (call->message_at == 0)
-		call->read_ms = call->connection->server->now_ms;
+		call->read_ms = call->connection->server->base.now_ms;
 	count_bytes(call);
 	if (call->method->streams)
 		session_answer(call);
@@ -406,8 +407,8 @@ static void tell_refusal(const struct grpc_call *call, enum grpc_status status, 
 	case GRPC_RESOURCE_EXHAUSTED: reason = REFUSAL_PROTOCOL; break;
 	case GRPC_UNAUTHENTICATED: reason = REFUSAL_LOGIN; break;
 	}
-	refusals_tell(call->connection->server->options.refusals, REFUSAL_GRPC, reason, &call->connection->link,
-	              call->method != NULL ? call->method->name : NULL, words, NULL);
+	link_connection_refuse(&call->connection->base, reason, call->method != NULL ? call->method->name : NULL, words,
+	                       NULL);
 }
 
 void call_finish(struct grpc_call *call, enum grpc_status status, const char *words)
@@ -418,7 +419,7 @@ void call_finish(struct grpc_call *call, enum grpc_status status, const char *wo
 	call->status = status;
 	call->words = words;
 	tell_refusal(call, status, words);
-	call->began_ms = call->connection->server->now_ms; /* of being read */
+	call->began_ms = call->connection->server->base.now_ms; /* of being read */
 	session_answer(call);
 }
 
@@ -485,7 +486,7 @@ void call_asks_send(struct grpc_call *call)
 void call_take_answer(struct grpc_call *call, uint32_t index, const struct check_answer *answer)
 {
 	assert(index < call->ask_count && call->open > 0);
-	struct check_counts *counts = call->connection->server->counts;
+	struct check_counts *counts = call->connection->server->base.counts;
 	call->asks[index].answer = *answer;
 	check_counts_add(counts, check_counts_named(counts, call->asks[index].zone), answer->outcome);
 	settle(call);
@@ -519,12 +520,12 @@ void calls_expire(struct grpc_server *server)
 {
 	for (struct grpc_call *call = server->waiting, *next; call != NULL; call = next) {
 		next = call->waiting_next;
-		if (server->now_ms < call->deadline_ms)
+		if (server->base.now_ms < call->deadline_ms)
 			continue;
 		stop_waiting(call);
 		if (call->closed || call->finished)
 			continue;
-		weir_counter_add(&server->figures.late, 1);
+		weir_counter_add(&server->base.figures.late, 1);
 		call_finish(call, GRPC_DEADLINE_EXCEEDED, "no answer in the time of grpc-timeout");
 	}
 }

@@ -8,48 +8,25 @@
 
 #include "common/base/alloc.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-/* SETTINGS without any; GOAWAY behind no stream, INADEQUATE_SECURITY. */
-static const char no_tls[] = "\0\0\0\4\0\0\0\0\0"
-							 "\0\0\x1c\7\0\0\0\0\0\0\0\0\0\0\0\0\xc"
-							 "this port speaks TLS";
 static const char no_http2[] =
 	"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: 169\r\nConnection: close\r\n\r\n"
 	"{\"title\": \"This port speaks gRPC\", \"status\": 400, \"detail\": \"that is HTTP/2 from the first byte: HTTP/1.1 is asked at listen.check_http, Redis' protocol at listen.resp\"}";
 
 enum { READ_BYTES = 64 << 10, READS_A_TURN = 4 };
 
-void grpc_connection_touch(struct grpc_connection *connection)
+void grpc_connection_open(struct link_connection *base)
 {
-	if (connection->touched)
-		return;
-	connection->touched = true;
-	connection->next_touched = connection->server->touched;
-	connection->server->touched = connection;
+	struct grpc_connection *connection = (struct grpc_connection *)base;
+	connection->server = (struct grpc_server *)base->server;
+	connection->authorised = connection->server->options.password == NULL;
+	session_open(connection);
 }
 
-struct grpc_connection *grpc_connection_open(struct grpc_server *server, int fd, struct weir_http_tls_server *tls)
+static bool has_unread(const struct grpc_connection *connection)
 {
-	struct grpc_connection *connection = weir_alloc(1, sizeof *connection);
-	*connection = (struct grpc_connection){
-		.server = server,
-		.link = link_open(fd, tls, "h2", (struct weir_span){.at = no_tls, .length = sizeof no_tls - 1}),
-		.next = server->connections,
-		.watched_in = true,
-		.authorised = server->options.password == NULL,
-		.opened_ms = server->now_ms,
-		.written_ms = server->now_ms};
-	if (server->connections != NULL)
-		server->connections->previous = connection;
-	server->connections = connection;
-	server->connection_count++;
-	weir_counter_set(&server->figures.connections, server->connection_count);
-	session_open(connection);
-	if (!link_loop_add(&server->loop, &connection->link, connection))
-		connection->dead = true;
-	return connection;
+	return connection->out_length > connection->sent;
 }
 
 static void give_out(struct grpc_connection *connection)
@@ -57,7 +34,7 @@ static void give_out(struct grpc_connection *connection)
 	struct grpc_server *server = connection->server;
 	if (connection->out == NULL)
 		return;
-	server->buffered -= OUT_BYTES;
+	server->base.buffered -= OUT_BYTES;
 	if (server->spare == NULL)
 		server->spare = connection->out;
 	else
@@ -73,118 +50,94 @@ static void take_out(struct grpc_connection *connection)
 		return;
 	connection->out = server->spare != NULL ? server->spare : weir_alloc(OUT_BYTES, 1);
 	server->spare = NULL;
-	server->buffered += OUT_BYTES;
+	server->base.buffered += OUT_BYTES;
 }
 
-void grpc_connection_free(struct grpc_connection *connection)
+void grpc_connection_close(struct link_connection *base)
 {
-	struct grpc_server *server = connection->server;
-	connection->touched = true; /* nobody looks at it again */
+	struct grpc_connection *connection = (struct grpc_connection *)base;
 	session_close(connection);
-	link_close(&connection->link);
 	give_out(connection);
-	if (connection->previous != NULL)
-		connection->previous->next = connection->next;
-	else
-		server->connections = connection->next;
-	if (connection->next != NULL)
-		connection->next->previous = connection->previous;
-	server->connection_count--;
-	weir_counter_set(&server->figures.connections, server->connection_count);
-	free(connection);
 }
 
-void grpc_connection_read(struct grpc_connection *connection)
+void grpc_connection_read(struct link_connection *base)
 {
-	struct grpc_server *server = connection->server;
-	for (int i = 0; i < READS_A_TURN && !connection->dead; i++) {
-		ssize_t got = link_read(&connection->link, server->room, READ_BYTES);
-		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-			connection->dead = true;
-			refusals_tell_no_tls(server->options.refusals, REFUSAL_GRPC, &connection->link);
-			return;
-		}
-		if (got < 0)
+	struct grpc_connection *connection = (struct grpc_connection *)base;
+	char *room = connection->server->room;
+	for (int i = 0; i < READS_A_TURN && !base->dead; i++) {
+		ssize_t got = link_connection_read(base, room, READ_BYTES);
+		base->dead |= base->half_closed;
+		if (got <= 0)
 			return;
 		connection->spoke = true;
-		if (!session_receive(connection, server->room, (size_t)got)) {
+		if (!session_receive(connection, room, (size_t)got)) {
 			connection->failed = true;
 			return;
 		}
-		if (got < READ_BYTES && !link_pending(&connection->link))
+		if (got < READ_BYTES && !link_pending(&base->link))
 			return;
 	}
-	if (link_pending(&connection->link)) { /* the next turn goes on */
+	if (link_pending(&base->link)) { /* the next turn goes on */
 		connection->pending = true;
-		grpc_connection_touch(connection);
+		link_connection_touch(base);
 	}
 }
 
 /* @return false: it could not be written whole */
 static bool write_some(struct grpc_connection *connection)
 {
-	while (connection->sent < connection->out_length) {
-		ssize_t put = link_write(&connection->link, connection->out + connection->sent,
-		                         connection->out_length - connection->sent);
-		if (put < 0 && errno != EAGAIN && errno != EINTR)
-			connection->dead = true;
-		if (put <= 0)
-			return false;
-		connection->sent += (size_t)put;
-		connection->written_ms = connection->server->now_ms;
-	}
+	if (!link_connection_write(&connection->base, connection->out, connection->out_length, &connection->sent))
+		return false;
 	connection->out_length = connection->sent = 0;
-	connection->written_ms = connection->server->now_ms;
 	return true;
 }
 
 static void write_all(struct grpc_connection *connection)
 {
 	bool more = true;
-	while (more && !connection->dead) {
+	while (more && !connection->base.dead) {
 		take_out(connection);
 		if (!write_some(connection))
 			return;
 		if (!session_send(connection))
-			connection->dead = true;
+			connection->base.dead = true;
 		more = connection->out_length > 0;
 	}
 	give_out(connection);
 }
 
-static void watch(struct grpc_connection *connection)
+bool grpc_connection_finish(struct link_connection *base)
 {
-	bool writes = connection->out_length > connection->sent;
-	bool in = !writes && !connection->failed, out = writes || link_wants_write(&connection->link);
-	if (in == connection->watched_in && out == connection->watched_out)
-		return;
-	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);
-	connection->watched_in = in;
-	connection->watched_out = out;
+	struct grpc_connection *connection = (struct grpc_connection *)base;
+	bool speaks = connection->spoke || connection->failed || connection->leaving;
+	if (connection->strange && !base->dead) {
+		(void)!link_write(&base->link, no_http2, sizeof no_http2 - 1);
+		base->dead = true;
+	}
+	if (connection->session != NULL && speaks && !base->dead) {
+		write_all(connection);
+		if (!has_unread(connection) && (connection->failed || session_is_over(connection)))
+			base->dead = true;
+	}
+	bool out = has_unread(connection);
+	if (base->dead)
+		session_close(connection);
+	else
+		link_connection_watch(base, !out && !connection->failed, out);
+	return connection->call_count > 0;
 }
 
-void grpc_connection_finish(struct grpc_connection *connection)
+/* Calls without an end are ended. */
+void grpc_connection_leave(struct link_connection *base)
 {
-	bool speaks = connection->spoke || connection->failed || connection->leaving;
-	if (connection->strange && !connection->dead) {
-		(void)!link_write(&connection->link, no_http2, sizeof no_http2 - 1);
-		connection->dead = true;
-	}
-	if (connection->session != NULL && speaks && !connection->dead) {
-		write_all(connection);
-		bool written = connection->out_length == connection->sent;
-		if (written && (connection->failed || session_is_over(connection)))
-			connection->dead = true;
-	}
-	if (!connection->dead) {
-		watch(connection);
+	struct grpc_connection *connection = (struct grpc_connection *)base;
+	if (connection->session == NULL)
 		return;
-	}
-	session_close(connection);
-	link_close(&connection->link);
-	if (connection->call_count > 0 || connection->touched)
-		return; /* whoever judges may still look at its keys; or the next turn frees it */
-	grpc_connection_free(connection);
+	connection->leaving = true;
+	session_leave(connection);
+	for (struct grpc_call *call = connection->calls; call != NULL; call = call->next)
+		if (!call->closed && call->method != NULL && call->method->streams)
+			call_finish(call, GRPC_UNAVAILABLE, "weir ends");
 }
 
 /* ---- time ---- */
@@ -204,8 +157,8 @@ static void look_at_calls(struct grpc_connection *connection)
 	struct grpc_server *server = connection->server;
 	for (struct grpc_call *call = connection->calls, *next; call != NULL; call = next) {
 		next = call->next;
-		if (call_stalls(call, server->now_ms, server->options.stall_ms)) {
-			weir_counter_add(&server->figures.stalled, 1);
+		if (call_stalls(call, server->base.now_ms, server->options.stall_ms)) {
+			weir_counter_add(&server->base.figures.stalled, 1);
 			session_reset(call);
 		} else if (!call->closed && !call->finished && call->method != NULL && call->method->look != NULL) {
 			call->method->look(call);
@@ -213,28 +166,24 @@ static void look_at_calls(struct grpc_connection *connection)
 	}
 }
 
-void grpc_connection_look(struct grpc_connection *connection)
+void grpc_connection_look(struct link_connection *base)
 {
+	struct grpc_connection *connection = (struct grpc_connection *)base;
 	const struct grpc_options *options = &connection->server->options;
-	int64_t now_ms = connection->server->now_ms;
-	bool read_late = connection->out_length > connection->sent && now_ms - connection->written_ms > options->stall_ms;
-	bool written_late = connection->partial_ms != 0 && now_ms - connection->partial_ms > options->stall_ms;
-	bool greets_late = !connection->greeted && now_ms - connection->opened_ms > options->greeting_ms;
-	bool logs_in_late = !connection->authorised && now_ms - connection->opened_ms > options->greeting_ms;
+	bool late = link_connection_is_late(base, has_unread(connection), options->stall_ms);
+	bool begins_late = base->server->now_ms - base->opened_ms > options->greeting_ms;
 	connection->frames = 0;
-	if (connection->dead)
+	if (base->dead)
 		return;
-	if (read_late || written_late || greets_late) {
-		weir_counter_add(&connection->server->figures.stalled, 1);
-		connection->dead = true;
-		grpc_connection_touch(connection);
+	if (late || (!connection->greeted && begins_late)) {
+		link_connection_stall(base);
 		return;
 	}
-	if (logs_in_late && !connection->failed) { /* it is told, so that a client of ours that is idle connects anew */
-		weir_counter_add(&connection->server->figures.stalled, 1);
-		session_leave(connection);
+	if (!connection->authorised && begins_late && !connection->failed) {
+		weir_counter_add(&base->server->figures.stalled, 1);
+		session_leave(connection); /* it is told, so that a client of ours that is idle connects anew */
 		connection->failed = true;
-		grpc_connection_touch(connection);
+		link_connection_touch(base);
 		return;
 	}
 	look_at_calls(connection);

@@ -20,13 +20,9 @@
 #define LIMITER_GRPC_SERVER_H
 
 #include "common/config/config.h"
-#include "common/http/tls_stream.h"
-#include "common/log/metrics.h"
 #include "limiter/check/check.h"
-#include "limiter/check/check_counts.h"
+#include "limiter/check/link_server.h"
 #include "limiter/check/request/check_request.h"
-
-struct refusals;
 
 enum {
 	GRPC_STREAMS_MAX = 1000,
@@ -39,12 +35,11 @@ enum {
 	GRPC_CONNECTIONS_DEFAULT = 10000,
 	GRPC_STALL_DEFAULT_MS = 30000,
 	GRPC_GREETING_DEFAULT_MS = 10000,
-	GRPC_METHODS_MAX = 8,
 };
 
 struct grpc_options {
 	struct check_judge judge;
-	struct check_request *request; /* which zones a descriptor is in; borrowed, of this thread alone */
+	struct check_request *request; /* which zones a descriptor is in; taken */
 	const char *password; /* borrowed; must come as `authorization: Bearer PASSWORD`; NULL: whoever connects may ask */
 	uint32_t connections; /* at most; 0: GRPC_CONNECTIONS_DEFAULT */
 	int64_t stall_ms;     /* how long a request may take to come, and an answer to be read; 0: the default */
@@ -55,41 +50,8 @@ struct grpc_options {
 	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
 };
 
-/* What a server counts. Read by any thread. */
-struct grpc_figures {
-	struct weir_counter connections; /* that are open */
-	struct weir_counter accepted, refused, failed_logins, protocol_errors;
-	struct weir_counter stalled; /* connections and streams that were ended: too slow, or without the password */
-	struct weir_counter buffered_bytes;
-	struct weir_counter in_flight;               /* calls */
-	struct weir_counter calls[GRPC_METHODS_MAX]; /* by grpc_method_name() */
-	struct weir_counter unknown_calls;           /* of other methods */
-	struct weir_counter late;                    /* answered with DEADLINE_EXCEEDED */
-};
-
-struct grpc_server;
-
-struct grpc_server *grpc_server_new(const struct grpc_options *options);
-/** Closes all connections. What was not answered by then must not be answered any more. NULL is fine. */
-void grpc_server_free(struct grpc_server *server);
-
-/** As link_listen(): may be called for several addresses. @param tls  its clients must offer "h2", if they offer any */
-WEIR_MUST_USE enum weir_status grpc_server_listen(struct grpc_server *server, const char *host, uint16_t port,
-                                                  bool shared, struct weir_http_tls_server *tls, uint16_t *bound,
-                                                  struct weir_error *error);
-
-/** Readable when a turn has something to do, be it that time has passed. Owned by the server. */
-int grpc_server_descriptor(const struct grpc_server *server);
-/** Serves what has come, after at most timeout_ms. -1: waits for it. */
-void grpc_server_turn(struct grpc_server *server, int timeout_ms);
-/** Of an ask that was told CHECK_LATER, by an ask() that has returned. It is written by the next turn. */
-void grpc_server_answered(struct grpc_server *server, const struct check_answer *answer);
-/** Takes no connection and no call any more; connections end as soon as what they asked is answered. */
-void grpc_server_stop(struct grpc_server *server);
-
-const struct grpc_figures *grpc_server_figures(const struct grpc_server *server);
-/** @thread any */
-const struct check_counts *grpc_server_counts(const struct grpc_server *server);
+/** @return a server of connections, whose clients by TLS must offer "h2", if they offer any; link_server_free() */
+struct link_server *grpc_server_new(const struct grpc_options *options);
 /** The name of a method that is counted, "RateLimitService/ShouldRateLimit"; NULL: there are no more. */
 const char *grpc_method_name(uint32_t index);
 

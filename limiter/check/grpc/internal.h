@@ -6,8 +6,7 @@
 #include "common/policy/policy.h"
 #include "limiter/check/grpc/grpc_server.h"
 #include "limiter/check/grpc/protobuf.h"
-#include "limiter/check/link_loop.h"
-#include "limiter/check/refusals.h"
+#include "limiter/check/link_server.h"
 
 enum {
 	CALL_ASKS_MAX = 256,       /* of one call */
@@ -106,12 +105,10 @@ struct frame_place {
 };
 
 struct grpc_connection {
+	struct link_connection base;
 	struct grpc_server *server;
-	struct link link;
 	struct nghttp2_session *session; /* NULL: it has ended */
-	struct grpc_connection *previous, *next;
-	struct grpc_connection *next_touched; /* of the turn */
-	bool touched, dead, leaving, watched_in, watched_out;
+	bool leaving;
 	bool spoke;      /* something has come: nothing is said before, as the client may speak another protocol */
 	bool strange;    /* what came first is not HTTP/2 */
 	bool greeted;    /* a frame has come */
@@ -124,32 +121,23 @@ struct grpc_connection {
 
 	struct grpc_call *calls;
 	uint32_t call_count;
-	int64_t opened_ms, written_ms;
 	size_t held; /* bytes that its calls hold */
 	struct frame_place place;
-	int64_t partial_ms; /* since when a frame, or a block of header fields, is not whole; 0: none is */
-	uint32_t frames;    /* that asked nothing, in this second */
+	uint32_t frames; /* that asked nothing, in this second */
 };
 
 struct nghttp2_session_callbacks;
 struct nghttp2_option;
 
 struct grpc_server {
+	struct link_server base;
 	struct grpc_options options;
-	struct grpc_figures figures;
-	struct check_counts *counts;
-	struct link_loop loop;
-	bool stopping;
-	int64_t look_ms, now_ms;
-	struct grpc_connection *connections;
-	struct grpc_connection *touched;
-	uint32_t connection_count;
+	int64_t look_ms;
 	struct nghttp2_session_callbacks *callbacks;
 	struct nghttp2_option *option;
 
 	char *room;  /* that is read into */
 	char *spare; /* of OUT_BYTES, for the connection that writes */
-	size_t buffered;
 
 	struct grpc_call **calls; /* room for GRPC_CALLS_MAX */
 	uint32_t calls_made;
@@ -172,15 +160,13 @@ void grpc_server_ask(struct grpc_server *server);
 
 /* ---- connection.c: sockets, buffers, time ---- */
 
-struct grpc_connection *grpc_connection_open(struct grpc_server *server, int fd, struct weir_http_tls_server *tls);
-void grpc_connection_read(struct grpc_connection *connection);
-/** Writes, sets what is waited for. Frees a connection that has ended. */
-void grpc_connection_finish(struct grpc_connection *connection);
-/** Once a second: ends those that are too slow. */
-void grpc_connection_look(struct grpc_connection *connection);
-void grpc_connection_free(struct grpc_connection *connection);
-/** Has it looked at in this turn, or in the next one. */
-void grpc_connection_touch(struct grpc_connection *connection);
+/* As struct link_protocol has them. */
+void grpc_connection_open(struct link_connection *base);
+void grpc_connection_read(struct link_connection *base);
+bool grpc_connection_finish(struct link_connection *base);
+void grpc_connection_look(struct link_connection *base);
+void grpc_connection_leave(struct link_connection *base);
+void grpc_connection_close(struct link_connection *base);
 
 /* ---- session.c: HTTP/2 ---- */
 

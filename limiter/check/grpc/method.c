@@ -11,7 +11,7 @@ static const struct grpc_method *const methods[] = {
 
 enum { METHOD_COUNT = sizeof methods / sizeof *methods };
 
-_Static_assert((int)METHOD_COUNT <= (int)GRPC_METHODS_MAX, "each has a counter");
+_Static_assert((int)METHOD_COUNT <= (int)LINK_KINDS_MAX, "each has a counter");
 
 const struct grpc_method *method_find(struct weir_span path)
 {

@@ -304,7 +304,7 @@ static bool ask_next(struct grpc_call *call, struct quota_stream *stream, uint32
 static void ask_all(struct grpc_call *call)
 {
 	struct quota_stream *stream = call->state;
-	int64_t now_ms = call->connection->server->now_ms;
+	int64_t now_ms = call->connection->server->base.now_ms;
 	bool reads = call->out.length - call->sent <= GRPC_MESSAGE_MAX_BYTES; /* else it would be told more than it takes */
 	if (call->open > 0 || stream == NULL || stream->domain == NULL || !reads)
 		return;
@@ -453,7 +453,7 @@ static void assign(struct grpc_call *call, struct weir_text *text, struct quota_
 	bucket->assigned = bucket->left = tokens;
 	bucket->denies = bucket->zones && bucket->blocked;
 	bucket->refused &= bucket->denies && bucket->asked + bucket->asked_spent > 1; /* not yet asked */
-	bucket->ends_ms = call->connection->server->now_ms + ttl_ms;
+	bucket->ends_ms = call->connection->server->base.now_ms + ttl_ms;
 	put_assignment(text, bucket, tokens, blanket, ttl_ms);
 }
 

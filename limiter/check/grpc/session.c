@@ -90,9 +90,8 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 static void tell_protocol_error(struct grpc_connection *connection, const char *what)
 {
-	weir_counter_add(&connection->server->figures.protocol_errors, 1);
-	refusals_tell(connection->server->options.refusals, REFUSAL_GRPC, REFUSAL_PROTOCOL, &connection->link, NULL, what,
-	              NULL);
+	weir_counter_add(&connection->server->base.figures.protocol_errors, 1);
+	link_connection_refuse(&connection->base, REFUSAL_PROTOCOL, NULL, what, NULL);
 }
 
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *context)
@@ -156,7 +155,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream, uint8_t *room
 	if (some > 0)
 		memcpy(room, call->out.at + call->sent, some);
 	call->sent += some;
-	call->read_ms = call->connection->server->now_ms;
+	call->read_ms = call->connection->server->base.now_ms;
 	if (call->sent < call->out.length) {
 		if (call->sent > GRPC_MESSAGE_MAX_BYTES) { /* what is never read whole would grow without end */
 			memmove(call->out.at, call->out.at + call->sent, call->out.length - call->sent);
@@ -209,13 +208,13 @@ void session_answer(struct grpc_call *call)
 		call->idle = false;
 		(void)nghttp2_session_resume_data(call->connection->session, call->stream);
 	}
-	grpc_connection_touch(call->connection);
+	link_connection_touch(&call->connection->base);
 }
 
 void session_reset(struct grpc_call *call)
 {
 	(void)nghttp2_submit_rst_stream(call->connection->session, NGHTTP2_FLAG_NONE, call->stream, NGHTTP2_CANCEL);
-	grpc_connection_touch(call->connection);
+	link_connection_touch(&call->connection->base);
 }
 
 /* ---- sessions ---- */
@@ -303,9 +302,9 @@ bool session_receive(struct grpc_connection *connection, const char *bytes, size
 {
 	bool ended = follow(&connection->place, (const uint8_t *)bytes, length);
 	if (is_between(&connection->place))
-		connection->partial_ms = 0;
-	else if (ended || connection->partial_ms == 0)
-		connection->partial_ms = connection->server->now_ms;
+		connection->base.partial_ms = 0;
+	else if (ended || connection->base.partial_ms == 0)
+		connection->base.partial_ms = connection->server->base.now_ms;
 	ssize_t taken = nghttp2_session_mem_recv(connection->session, (const uint8_t *)bytes, length);
 	connection->strange = taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC;
 	if (taken < 0)

@@ -10,8 +10,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { ACCEPTED_A_TURN = 64, LOOK_MS = 1000, REQUESTS_A_TURN = 16 };
+enum { REQUESTS_A_TURN = 16 };
 
+static const char no_tls[] =
+	"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: 74\r\nConnection: close\r\n\r\n"
+	"{\"title\": \"This port speaks TLS\", \"status\": 400, \"detail\": \"ask by https\"}";
 static const char too_many[] =
 	"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 86\r\n"
 	"Connection: close\r\n\r\n{\"title\": \"Too many connections\", \"status\": 503, \"detail\": \"raise checks.connections\"}";
@@ -31,72 +34,6 @@ const char *http_date(struct check_http *server)
 	    strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT", &parts) > 0)
 		server->date_s = now_s;
 	return server->date;
-}
-
-/* Ticks while there are connections, or listeners that wait for descriptors. */
-static void set_timer(struct check_http *server)
-{
-	bool ticks = server->connections != NULL || link_listeners_wait(&server->loop.listeners);
-	link_loop_tick(&server->loop, ticks ? LOOK_MS : 0);
-}
-
-struct check_http *check_http_new(const struct check_http_options *options)
-{
-	struct check_http *server = weir_alloc(1, sizeof *server);
-	server->options = *options;
-	server->counts = check_counts_new();
-	link_loop_open(&server->loop);
-	server->now_ms = weir_monotonic_ms();
-	if (server->options.connections == 0)
-		server->options.connections = CHECK_HTTP_CONNECTIONS_DEFAULT;
-	if (server->options.stall_ms == 0)
-		server->options.stall_ms = CHECK_HTTP_STALL_DEFAULT_MS;
-	return server;
-}
-
-void check_http_free(struct check_http *server)
-{
-	if (server == NULL)
-		return;
-	while (server->connections != NULL)
-		http_connection_free(server->connections);
-	while (server->spare_count > 0)
-		free(server->spare[--server->spare_count]);
-	check_request_free(server->options.request);
-	check_counts_free(server->counts);
-	link_loop_close(&server->loop);
-	free(server->places);
-	free(server);
-}
-
-enum weir_status check_http_listen(struct check_http *server, const char *host, uint16_t port, bool shared,
-                                   struct weir_http_tls_server *tls, uint16_t *bound, struct weir_error *error)
-{
-	return link_listen(&server->loop.listeners, host, port, shared, tls, bound, error);
-}
-
-int check_http_descriptor(const struct check_http *server)
-{
-	return server->loop.epoll;
-}
-
-const struct check_counts *check_http_counts(const struct check_http *server)
-{
-	return server->counts;
-}
-
-const struct check_http_figures *check_http_figures(const struct check_http *server)
-{
-	return &server->figures;
-}
-
-void check_http_stop(struct check_http *server)
-{
-	server->stopping = true;
-	link_listeners_close(&server->loop.listeners);
-	for (struct http_connection *at = server->connections; at != NULL; at = at->next)
-		http_connection_touch(at);
-	link_loop_wake(&server->loop);
 }
 
 /* ---- asks ---- */
@@ -150,8 +87,9 @@ void http_ask_gathered(struct check_http *server)
 			exchange_take_answer(server->asked[i].connection, server->asked[i].index, &answers[i]);
 }
 
-void check_http_answered(struct check_http *server, const struct check_answer *answer)
+static void answered(struct link_server *base, const struct check_answer *answer)
 {
+	struct check_http *server = (struct check_http *)base;
 	uint32_t index = (uint32_t)(answer->ticket & ((1 << ASK_BITS) - 1));
 	uint32_t number = (uint32_t)(answer->ticket >> ASK_BITS & ((1 << PLACE_BITS) - 1));
 	assert(number < server->places_used);
@@ -160,50 +98,10 @@ void check_http_answered(struct check_http *server, const struct check_answer *a
 	if (place->connection == NULL)
 		return;
 	exchange_take_answer(place->connection, index, answer);
-	http_connection_touch(place->connection);
-	link_loop_wake(&server->loop);
+	link_connection_touch(&place->connection->base);
 }
 
 /* ---- the turn ---- */
-
-static void accept_some(struct check_http *server, struct link_listener *listener)
-{
-	for (int i = 0; i < ACCEPTED_A_TURN; i++) {
-		int fd = link_accept(&server->loop.listeners, listener);
-		if (fd < 0)
-			return;
-		if (server->connection_count < server->options.connections) {
-			weir_counter_add(&server->figures.accepted, 1);
-			http_connection_touch(http_connection_open(server, fd, listener->tls));
-			continue;
-		}
-		weir_counter_add(&server->figures.refused, 1);
-		link_refuse(listener, fd, too_many, sizeof too_many - 1);
-	}
-}
-
-static void look_at_all(struct check_http *server)
-{
-	for (struct http_connection *at = server->connections; at != NULL; at = at->next)
-		http_connection_look(at);
-	link_listeners_look(&server->loop.listeners);
-}
-
-static void take_event(struct check_http *server, const struct epoll_event *event)
-{
-	struct http_connection *connection = event->data.ptr;
-	switch (link_event_of(&server->loop, event)) {
-	case LINK_EVENT_NONE: return;
-	case LINK_EVENT_TIME: look_at_all(server); return;
-	case LINK_EVENT_LISTENER: accept_some(server, link_listener_of(event->data.u64)); return;
-	case LINK_EVENT_CONNECTION: break;
-	}
-	http_connection_touch(connection);
-	if (link_event_ends(event, connection->watched_in))
-		connection->dead = true;
-	else if (connection->watched_in)
-		http_connection_read(connection);
-}
 
 /* Requests that wait behind others on their connections get their turn, but not without end. */
 static void run_touched(struct check_http *server)
@@ -211,30 +109,59 @@ static void run_touched(struct check_http *server)
 	bool more = true;
 	for (int i = 0; i < REQUESTS_A_TURN && more; i++) {
 		more = false;
-		for (struct http_connection *at = server->touched; at != NULL; at = at->next_touched)
-			more |= http_connection_run(at);
+		for (struct link_connection *at = server->base.touched; at != NULL; at = at->next_touched)
+			more |= http_connection_run((struct http_connection *)at);
 		http_ask_gathered(server);
-	}
-	struct http_connection *touched = server->touched;
-	server->touched = NULL;
-	for (struct http_connection *at = touched; at != NULL; at = at->next_touched)
-		at->touched = false;
-	for (struct http_connection *at = touched, *next; at != NULL; at = next) {
-		next = at->next_touched;
-		http_connection_finish(at);
 	}
 }
 
-void check_http_turn(struct check_http *server, int timeout_ms)
+static void turn(struct link_server *base, int timeout_ms)
 {
-	struct epoll_event events[LINK_EVENTS];
-	int count = link_loop_wait(&server->loop, events, server->touched != NULL ? 0 : timeout_ms);
-	server->now_ms = weir_monotonic_ms();
-	for (int i = 0; i < count; i++)
-		take_event(server, &events[i]);
-	run_touched(server);
-	weir_counter_set(&server->figures.buffered_bytes, server->buffered);
-	set_timer(server);
-	if (server->touched != NULL)
-		link_loop_wake(&server->loop);
+	link_server_wait(base, timeout_ms);
+	link_server_receive(base);
+	run_touched((struct check_http *)base);
+	link_server_finish(base);
+	link_server_rest(base, 0);
+}
+
+/* ---- the server ---- */
+
+static void deinit(struct link_server *base)
+{
+	struct check_http *server = (struct check_http *)base;
+	while (server->spare_count > 0)
+		free(server->spare[--server->spare_count]);
+	check_request_free(server->options.request);
+	free(server->places);
+}
+
+static const struct link_protocol protocol = {
+	.surface = REFUSAL_HTTP,
+	.alpn = "http/1.1",
+	.no_tls = {.at = no_tls, .length = sizeof no_tls - 1},
+	.too_many = {.at = too_many, .length = sizeof too_many - 1},
+	.connection_bytes = sizeof(struct http_connection),
+	.kept_max_bytes = CHECK_HTTP_BUFFERED_MAX_BYTES,
+	.kept_free_bytes = BUFFER_BYTES,
+	.open = http_connection_open,
+	.read = http_connection_read,
+	.finish = http_connection_finish,
+	.look = http_connection_look,
+	.close = http_connection_close,
+	.turn = turn,
+	.tick = link_server_look,
+	.answered = answered,
+	.deinit = deinit,
+};
+
+struct link_server *check_http_new(const struct check_http_options *options)
+{
+	struct check_http *server = weir_alloc(1, sizeof *server);
+	server->options = *options;
+	if (server->options.connections == 0)
+		server->options.connections = CHECK_HTTP_CONNECTIONS_DEFAULT;
+	if (server->options.stall_ms == 0)
+		server->options.stall_ms = CHECK_HTTP_STALL_DEFAULT_MS;
+	link_server_init(&server->base, &protocol, server->options.connections, options->refusals);
+	return &server->base;
 }

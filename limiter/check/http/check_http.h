@@ -26,13 +26,10 @@
 #define LIMITER_CHECK_HTTP_H
 
 #include "common/config/config.h"
-#include "common/http/tls_stream.h"
-#include "common/log/metrics.h"
 #include "limiter/check/check.h"
-#include "limiter/check/check_counts.h"
+#include "limiter/check/link_server.h"
 
 struct check_request;
-struct refusals;
 
 enum {
 	CHECK_HTTP_ASKS_MAX = 256,
@@ -41,7 +38,6 @@ enum {
 	CHECK_HTTP_CONNECTIONS_DEFAULT = 10000,
 	CHECK_HTTP_CONNECTIONS_MAX = 1 << 20,
 	CHECK_HTTP_STALL_DEFAULT_MS = 10000,
-	CHECK_HTTP_ROUTES_MAX = 8,
 };
 
 struct check_http_options {
@@ -56,39 +52,8 @@ struct check_http_options {
 	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
 };
 
-/* What a server counts. Read by any thread. */
-struct check_http_figures {
-	struct weir_counter connections; /* that are open */
-	struct weir_counter accepted, refused, failed_logins, protocol_errors;
-	struct weir_counter stalled; /* closed: too slow, or too much kept for them */
-	struct weir_counter buffered_bytes;
-	struct weir_counter requests[CHECK_HTTP_ROUTES_MAX]; /* by check_http_route_name() */
-	struct weir_counter unknown_requests;
-};
-
-struct check_http;
-
-struct check_http *check_http_new(const struct check_http_options *options);
-/** Closes all connections. What was not answered by then must not be answered any more. NULL is fine. */
-void check_http_free(struct check_http *server);
-
-/** As resp_server_listen(). */
-WEIR_MUST_USE enum weir_status check_http_listen(struct check_http *server, const char *host, uint16_t port,
-                                                 bool shared, struct weir_http_tls_server *tls, uint16_t *bound,
-                                                 struct weir_error *error);
-
-/** Readable when a turn has something to do, be it that time has passed. Owned by the server. */
-int check_http_descriptor(const struct check_http *server);
-/** Serves what has come, after at most timeout_ms. -1: waits for it. */
-void check_http_turn(struct check_http *server, int timeout_ms);
-/** Of an ask that was told CHECK_LATER, by an ask() that has returned. The next turn writes the reply. */
-void check_http_answered(struct check_http *server, const struct check_answer *answer);
-/** Takes no connection and no request any more; connections end as soon as what they asked is answered. */
-void check_http_stop(struct check_http *server);
-
-const struct check_http_figures *check_http_figures(const struct check_http *server);
-/** @thread any */
-const struct check_counts *check_http_counts(const struct check_http *server);
+/** @return a server of connections; link_server_free() */
+struct link_server *check_http_new(const struct check_http_options *options);
 /** The path of requests that are counted; NULL: there are no more. */
 const char *check_http_route_name(uint32_t index);
 

@@ -6,24 +6,9 @@
 
 #include "common/base/alloc.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-
-static const char no_tls[] =
-	"HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: 74\r\nConnection: close\r\n\r\n"
-	"{\"title\": \"This port speaks TLS\", \"status\": 400, \"detail\": \"ask by https\"}";
 
 enum { PLACES_FIRST = 256, PLACE_TURNS = 1 << 28 };
-
-void http_connection_touch(struct http_connection *connection)
-{
-	if (connection->touched)
-		return;
-	connection->touched = true;
-	connection->next_touched = connection->server->touched;
-	connection->server->touched = connection;
-}
 
 static void take_place(struct http_connection *connection)
 {
@@ -50,25 +35,12 @@ static void give_place(struct http_connection *connection)
 	server->free_place = connection->place + 1;
 }
 
-struct http_connection *http_connection_open(struct check_http *server, int fd, struct weir_http_tls_server *tls)
+void http_connection_open(struct link_connection *base)
 {
-	struct http_connection *connection = weir_alloc(1, sizeof *connection);
-	*connection = (struct http_connection){.server = server,
-	                                       .link = link_open(fd, tls, "http/1.1", weir_span_of(no_tls)),
-	                                       .next = server->connections,
-	                                       .watched_in = true,
-	                                       .opened_ms = server->now_ms,
-	                                       .written_ms = server->now_ms};
+	struct http_connection *connection = (struct http_connection *)base;
+	connection->server = (struct check_http *)base->server;
 	take_place(connection);
-	link_peer(&connection->link, connection->peer);
-	if (server->connections != NULL)
-		server->connections->previous = connection;
-	server->connections = connection;
-	server->connection_count++;
-	weir_counter_set(&server->figures.connections, server->connection_count);
-	if (!link_loop_add(&server->loop, &connection->link, connection))
-		connection->dead = true;
-	return connection;
+	link_peer(&base->link, connection->peer);
 }
 
 static void give_in(struct http_connection *connection)
@@ -82,38 +54,13 @@ static void give_in(struct http_connection *connection)
 	connection->in_room = connection->in_start = connection->in_end = 0;
 }
 
-void http_connection_free(struct http_connection *connection)
+void http_connection_close(struct link_connection *base)
 {
-	struct check_http *server = connection->server;
-	link_close(&connection->link);
+	struct http_connection *connection = (struct http_connection *)base;
 	give_in(connection);
 	give_place(connection);
 	weir_text_deinit(&connection->out);
 	exchange_deinit(&connection->exchange);
-	if (connection->previous != NULL)
-		connection->previous->next = connection->next;
-	else
-		server->connections = connection->next;
-	if (connection->next != NULL)
-		connection->next->previous = connection->previous;
-	server->buffered -= connection->counted;
-	server->connection_count--;
-	weir_counter_set(&server->figures.connections, server->connection_count);
-	free(connection);
-}
-
-static void count_buffers(struct http_connection *connection)
-{
-	struct check_http *server = connection->server;
-	const struct exchange *exchange = &connection->exchange;
-	size_t bytes = connection->in_room + connection->out.capacity + exchange->keys.capacity +
-	               exchange->asks_room * sizeof *exchange->asks;
-	server->buffered += bytes - connection->counted;
-	connection->counted = bytes;
-	if (server->buffered > CHECK_HTTP_BUFFERED_MAX_BYTES && bytes > BUFFER_BYTES && !connection->dead) {
-		connection->dead = true;
-		weir_counter_add(&server->figures.stalled, 1);
-	}
 }
 
 /* ---- reading ---- */
@@ -140,19 +87,15 @@ static bool make_room(struct http_connection *connection)
 	return true;
 }
 
-void http_connection_read(struct http_connection *connection)
+void http_connection_read(struct link_connection *base)
 {
-	while (!connection->dead && !connection->half_closed && make_room(connection)) {
+	struct http_connection *connection = (struct http_connection *)base;
+	while (!base->dead && !base->half_closed && make_room(connection)) {
 		size_t room = connection->in_room - connection->in_end;
-		ssize_t got = link_read(&connection->link, connection->in + connection->in_end, room);
-		connection->half_closed = got == 0;
-		if (got < 0 && errno != EAGAIN && errno != EINTR) {
-			connection->dead = true;
-			refusals_tell_no_tls(connection->server->options.refusals, REFUSAL_HTTP, &connection->link);
-		}
+		ssize_t got = link_connection_read(base, connection->in + connection->in_end, room);
 		if (got > 0)
 			connection->in_end += (size_t)got;
-		if (got <= 0 || !link_pending(&connection->link))
+		if (got <= 0 || !link_pending(&base->link))
 			return;
 	}
 }
@@ -162,36 +105,36 @@ bool http_connection_run(struct http_connection *connection)
 	struct check_http *server = connection->server;
 	struct http_request request;
 	struct http_refusal refusal;
-	if (connection->dead || connection->closing || connection->exchange.busy ||
+	if (connection->base.dead || connection->closing || connection->exchange.busy ||
 	    connection->out.length - connection->sent > OUT_MAX_BYTES)
 		return false;
-	if (link_pending(&connection->link)) /* there was no room for it */
-		http_connection_read(connection);
+	if (link_pending(&connection->base.link)) /* there was no room for it */
+		http_connection_read(&connection->base);
 	size_t length = connection->in_end - connection->in_start;
 	if (length == 0)
 		return false;
-	if (server->stopping) {
+	if (server->base.stopping) {
 		connection->closing = true;
 		return false;
 	}
 	switch (http_request_read(connection->in + connection->in_start, length, &request, &refusal)) {
 	case WEIR_OK: break;
 	case WEIR_AGAIN:
-		if (connection->partial_ms == 0)
-			connection->partial_ms = server->now_ms;
+		if (connection->base.partial_ms == 0)
+			connection->base.partial_ms = server->base.now_ms;
 		if (request.waits && !connection->told_to_go_on)
 			weir_text_puts(&connection->out, "HTTP/1.1 100 Continue\r\n\r\n");
 		connection->told_to_go_on |= request.waits;
 		return false;
 	default:
-		weir_counter_add(&server->figures.protocol_errors, 1);
+		weir_counter_add(&server->base.figures.protocol_errors, 1);
 		connection->exchange.head_only = connection->exchange.keeps_alive = false;
 		connection->exchange.path = NULL;
 		reply_refusal(connection, REFUSAL_PROTOCOL, refusal.status, "The request cannot be read", refusal.words);
 		return false;
 	}
 	connection->in_start += request.bytes;
-	connection->partial_ms = 0;
+	connection->base.partial_ms = 0;
 	connection->told_to_go_on = false;
 	connection->asked = true;
 	exchange_begin(connection, &request);
@@ -200,82 +143,75 @@ bool http_connection_run(struct http_connection *connection)
 
 /* ---- writing ---- */
 
+static bool has_unread(const struct http_connection *connection)
+{
+	return connection->out.length > connection->sent;
+}
+
 static void write_out(struct http_connection *connection)
 {
-	while (connection->sent < connection->out.length) {
-		ssize_t put = link_write(&connection->link, connection->out.at + connection->sent,
-		                         connection->out.length - connection->sent);
-		if (put < 0 && errno != EAGAIN && errno != EINTR)
-			connection->dead = true;
-		if (put <= 0)
-			return;
-		connection->sent += (size_t)put;
-		connection->written_ms = connection->server->now_ms;
-	}
-	connection->written_ms = connection->server->now_ms;
+	struct weir_text *out = &connection->out;
+	if (!link_connection_write(&connection->base, out->at, out->length, &connection->sent))
+		return;
 	connection->sent = 0;
-	weir_text_deinit(&connection->out);
+	weir_text_deinit(out);
 }
 
 static void watch(struct http_connection *connection)
 {
-	bool writes = connection->out.length > connection->sent;
-	bool in = !connection->exchange.busy && !connection->closing && !connection->half_closed && !writes;
-	bool out = writes || link_wants_write(&connection->link);
-	if (in && link_pending(&connection->link))
-		http_connection_touch(connection);
-	if (in == connection->watched_in && out == connection->watched_out)
-		return;
-	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);
-	connection->watched_in = in;
-	connection->watched_out = out;
+	bool out = has_unread(connection);
+	bool in = !connection->exchange.busy && !connection->closing && !connection->base.half_closed && !out;
+	if (in && link_pending(&connection->base.link))
+		link_connection_touch(&connection->base);
+	link_connection_watch(&connection->base, in, out);
 }
 
 /* Whether its last reply is written and no other can come. */
 static bool has_ended(const struct http_connection *connection)
 {
-	bool says_no_more = connection->closing || connection->half_closed || connection->server->stopping;
-	return says_no_more && !connection->exchange.busy && connection->out.length == connection->sent;
+	bool says_no_more = connection->closing || connection->base.half_closed || connection->server->base.stopping;
+	return says_no_more && !connection->exchange.busy && !has_unread(connection);
 }
 
 /* Whether a request waits that this turn could not begin any more. */
 static bool has_more(const struct http_connection *connection)
 {
-	return connection->in_end > connection->in_start && connection->partial_ms == 0 && !connection->exchange.busy &&
-	       !connection->closing && connection->out.length == connection->sent;
+	return connection->in_end > connection->in_start && connection->base.partial_ms == 0 &&
+	       !connection->exchange.busy && !connection->closing && !has_unread(connection);
 }
 
-void http_connection_finish(struct http_connection *connection)
+/* Of buffers. */
+static void count_kept(struct http_connection *connection)
 {
-	if (!connection->dead)
+	const struct exchange *exchange = &connection->exchange;
+	link_connection_keeps(&connection->base, connection->in_room + connection->out.capacity + exchange->keys.capacity +
+	                                             exchange->asks_room * sizeof *exchange->asks);
+}
+
+bool http_connection_finish(struct link_connection *base)
+{
+	struct http_connection *connection = (struct http_connection *)base;
+	if (!base->dead)
 		write_out(connection);
-	bool more = !connection->dead && has_more(connection);
-	if (more && !connection->server->stopping)
-		http_connection_touch(connection);
-	else if (!connection->dead && has_ended(connection))
-		connection->dead = true;
+	bool more = !base->dead && has_more(connection);
+	if (more && !base->server->stopping)
+		link_connection_touch(base);
+	else if (!base->dead && has_ended(connection))
+		base->dead = true;
 	if (connection->in_start == connection->in_end && connection->in != NULL)
 		give_in(connection);
-	count_buffers(connection);
-	if (!connection->dead) {
+	count_kept(connection);
+	if (!base->dead)
 		watch(connection);
-		return;
-	}
-	link_close(&connection->link);
-	if (connection->exchange.busy || connection->touched)
-		return; /* whoever judges may still look at its keys; or the next turn frees it */
-	http_connection_free(connection);
+	return connection->exchange.busy;
 }
 
-void http_connection_look(struct http_connection *connection)
+void http_connection_look(struct link_connection *base)
 {
-	int64_t now_ms = connection->server->now_ms, stall_ms = connection->server->options.stall_ms;
-	bool read_late = connection->out.length > connection->sent && now_ms - connection->written_ms > stall_ms;
-	bool written_late = connection->partial_ms != 0 && now_ms - connection->partial_ms > stall_ms;
-	bool never_asked = !connection->asked && now_ms - connection->opened_ms > stall_ms;
-	if (connection->dead || !(read_late || written_late || never_asked))
-		return;
-	weir_counter_add(&connection->server->figures.stalled, 1);
-	connection->dead = true;
-	http_connection_touch(connection);
+	const struct http_connection *connection = (struct http_connection *)base;
+	int64_t stall_ms = connection->server->options.stall_ms;
+	bool late = link_connection_is_late(base, has_unread(connection), stall_ms);
+	bool never_asked = !connection->asked && base->server->now_ms - base->opened_ms > stall_ms;
+	if (!base->dead && (late || never_asked))
+		link_connection_stall(base);
 }

@@ -21,7 +21,7 @@ static const char *const routes[ROUTE_COUNT] = {
 	[ROUTE_CHECK] = "/v1/check",
 };
 
-static_assert((int)ROUTE_COUNT <= (int)CHECK_HTTP_ROUTES_MAX, "each is counted");
+static_assert((int)ROUTE_COUNT <= (int)LINK_KINDS_MAX, "each is counted");
 
 const char *check_http_route_name(uint32_t index)
 {
@@ -115,16 +115,16 @@ void exchange_take_answer(struct http_connection *connection, uint32_t index, co
 {
 	struct exchange *exchange = &connection->exchange;
 	if (answer != NULL) {
-		struct check_counts *counts = connection->server->counts;
+		struct check_counts *counts = connection->server->base.counts;
 		exchange->asks[index].answer = *answer;
 		check_counts_add(counts, check_counts_named(counts, exchange->asks[index].zone), answer->outcome);
 	}
 	if (--exchange->open > 0)
 		return;
 	exchange->busy = false;
-	if (!connection->dead && exchange->form == EXCHANGE_JSON)
+	if (!connection->base.dead && exchange->form == EXCHANGE_JSON)
 		json_check_reply(connection);
-	else if (!connection->dead)
+	else if (!connection->base.dead)
 		reply_verdict(connection);
 	exchange_clear(exchange);
 }
@@ -284,15 +284,15 @@ void exchange_begin(struct http_connection *connection, const struct http_reques
 	exchange->head_only = weir_span_equal(request->method, weir_span_of("HEAD"));
 	exchange->path = route_of(request->target, &route);
 	if (exchange->path == NULL) {
-		weir_counter_add(&server->figures.unknown_requests, 1);
+		weir_counter_add(&server->base.figures.unknown, 1);
 		exchange->keeps_alive = false; /* whoever does not know what to ask holds no connection */
 		reply_refusal(connection, REFUSAL_UNKNOWN, 404, "Unknown path",
 		              "/v1/nginx, /v1/forwarded, /v1/envoy and /v1/check are known");
 		return;
 	}
-	weir_counter_add(&server->figures.requests[route], 1);
+	weir_counter_add(&server->base.figures.kinds[route], 1);
 	if (!may_ask(connection, request)) {
-		weir_counter_add(&server->figures.failed_logins, 1);
+		weir_counter_add(&server->base.figures.failed_logins, 1);
 		exchange->keeps_alive = false;
 		reply_refusal(connection, REFUSAL_LOGIN, 401, "The password is wrong or missing",
 		              "send checks.password as \"Authorization: Bearer PASSWORD\" or \"X-Weir-Password: PASSWORD\"");

@@ -7,8 +7,7 @@
 #include "common/policy/policy.h"
 #include "limiter/check/http/check_http.h"
 #include "limiter/check/http/http_request.h"
-#include "limiter/check/link_loop.h"
-#include "limiter/check/refusals.h"
+#include "limiter/check/link_server.h"
 #include "limiter/check/request/check_request.h"
 
 enum {
@@ -54,19 +53,17 @@ struct exchange {
 };
 
 struct http_connection {
+	struct link_connection base;
 	struct check_http *server;
-	struct link link;
-	struct http_connection *previous, *next, *next_touched;
 	uint32_t place; /* in the server's places */
-	bool touched, dead, half_closed, closing, watched_in, watched_out, asked;
+	bool closing, asked;
 	bool told_to_go_on; /* its client, with the body of the request that is read */
 	char peer[WEIR_ADDRESS_TEXT_BYTES];
 
 	char *in; /* NULL: nothing is kept */
 	size_t in_room, in_start, in_end;
 	struct weir_text out;
-	size_t sent, counted; /* counted: bytes that the server counts for it */
-	int64_t opened_ms, partial_ms, written_ms;
+	size_t sent; /* of out */
 
 	struct exchange exchange;
 };
@@ -79,19 +76,13 @@ struct place {
 };
 
 struct check_http {
+	struct link_server base;
 	struct check_http_options options;
-	struct check_http_figures figures;
-	struct check_counts *counts;
-	struct link_loop loop;
-	bool stopping;
-	struct http_connection *connections, *touched;
-	uint32_t connection_count;
-	int64_t now_ms, date_s;
+	int64_t date_s;
 	char date[32]; /* of now, as in a reply */
 
 	char *spare[64]; /* buffers of BUFFER_BYTES */
 	uint32_t spare_count;
-	size_t buffered;
 
 	struct place *places;
 	uint32_t places_used, places_room, free_place; /* free_place: 1 + the first free one; 0: none */
@@ -113,16 +104,14 @@ const char *http_date(struct check_http *server);
 
 /* ---- connection.c: sockets, buffers, time ---- */
 
-struct http_connection *http_connection_open(struct check_http *server, int fd, struct weir_http_tls_server *tls);
-void http_connection_read(struct http_connection *connection);
+/* As struct link_protocol has them. */
+void http_connection_open(struct link_connection *base);
+void http_connection_read(struct link_connection *base);
+bool http_connection_finish(struct link_connection *base);
+void http_connection_look(struct link_connection *base);
+void http_connection_close(struct link_connection *base);
 /** Begins the next request, if there is a whole one. @return false: there is none, or it must wait */
 bool http_connection_run(struct http_connection *connection);
-/** Writes, gives back buffers, sets what is waited for. Frees a connection that has ended. */
-void http_connection_finish(struct http_connection *connection);
-/** Ends one that is too slow. */
-void http_connection_look(struct http_connection *connection);
-void http_connection_free(struct http_connection *connection);
-void http_connection_touch(struct http_connection *connection);
 
 /* ---- exchange.c: from a request to its asks, and from their answers to a reply ---- */
 

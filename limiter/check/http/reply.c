@@ -100,8 +100,7 @@ void reply_problem(struct http_connection *connection, int status, const char *t
 void reply_refusal(struct http_connection *connection, enum refusal_reason reason, int status, const char *title,
                    const char *words)
 {
-	refusals_tell(connection->server->options.refusals, REFUSAL_HTTP, reason, &connection->link,
-	              connection->exchange.path, title, words);
+	link_connection_refuse(&connection->base, reason, connection->exchange.path, title, words);
 	reply_problem(connection, status, title, words);
 }
 

@@ -40,7 +40,7 @@ static const struct command commands[] = {
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
-_Static_assert(COMMAND_COUNT <= (int)RESP_COMMANDS_MAX, "each command has its counter");
+_Static_assert(COMMAND_COUNT <= (int)LINK_KINDS_MAX, "each command has its counter");
 
 bool word_is(struct weir_span word, const char *lower)
 {

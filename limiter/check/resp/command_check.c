@@ -34,7 +34,7 @@ static bool fail(struct connection *connection, enum refusal_reason reason, cons
 	const char *code = reason == REFUSAL_RIGHTS ? "NOPERM" : "ERR";
 	if (!answers_are_out(connection))
 		return false;
-	refusals_tell(connection->server->options.refusals, REFUSAL_RESP, reason, &connection->link, NULL, words, NULL);
+	link_connection_refuse(&connection->base, reason, NULL, words, NULL);
 	weir_resp_error(&connection->out, "%s %s", code, words);
 	return true;
 }
@@ -119,7 +119,7 @@ static bool redirect(struct connection *connection, uint32_t slot, const struct 
 {
 	if (!answers_are_out(connection))
 		return false;
-	weir_counter_add(&connection->server->figures.redirected, 1);
+	weir_counter_add(&connection->server->base.figures.redirected, 1);
 	weir_resp_error(&connection->out, "MOVED %u %s:%u", slot, place->host, place->port);
 	return true;
 }
@@ -194,7 +194,7 @@ struct check_ask *check_take(struct connection *connection, const struct weir_zo
 		return NULL;
 	}
 	struct check_ask *ask = slot_ask(connection, form);
-	connection->last->counted = check_counts_named(connection->server->counts, zone->name);
+	connection->last->counted = check_counts_named(connection->server->base.counts, zone->name);
 	ask->zone = weir_span_of(zone->name);
 	ask->key = key;
 	ask->exempt = exempt;

@@ -38,10 +38,10 @@ static bool try_to_log_in(struct connection *connection, struct weir_span name, 
 	bool wanted = connection->server->options.user_count > 0;
 	if (wanted && log_in(connection, name, password))
 		return true;
-	refusals_tell(connection->server->options.refusals, REFUSAL_RESP, REFUSAL_LOGIN, &connection->link, NULL,
-	              wanted ? "the user or the password is wrong" : "it logs in, and there is no password",
-	              wanted ? "have it send checks.password, or the password of its user in checks.users"
-	                     : "set checks.password, or have it connect without one");
+	link_connection_refuse(&connection->base, REFUSAL_LOGIN, NULL,
+	                       wanted ? "the user or the password is wrong" : "it logs in, and there is no password",
+	                       wanted ? "have it send checks.password, or the password of its user in checks.users"
+	                              : "set checks.password, or have it connect without one");
 	if (!wanted) {
 		if (word_is(name, default_user))
 			weir_resp_error(&connection->out, "ERR AUTH <password> called without any password configured for the "
@@ -50,7 +50,7 @@ static bool try_to_log_in(struct connection *connection, struct weir_span name, 
 			weir_resp_error(&connection->out, "WRONGPASS there are no users: connect without a name");
 		return false;
 	}
-	weir_counter_add(&connection->server->figures.failed_logins, 1);
+	weir_counter_add(&connection->server->base.figures.failed_logins, 1);
 	weir_resp_error(&connection->out, "WRONGPASS invalid username-password pair or user is disabled.");
 	return false;
 }
@@ -148,7 +148,7 @@ bool run_acl(struct connection *connection, const struct weir_resp_command *word
 
 static void format_peer(const struct connection *connection, bool local, char text[PEER_BYTES])
 {
-	struct link_end end = link_end_of(&connection->link, local);
+	struct link_end end = link_end_of(&connection->base.link, local);
 	snprintf(text, PEER_BYTES, end.v6 ? "[%s]:%u" : "%s:%u", end.host, end.port);
 }
 
@@ -164,10 +164,11 @@ static void answer_info(struct connection *connection)
 		"id=%llu addr=%s laddr=%s fd=%d name=%s age=%lld idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=%zu "
 		"qbuf-free=%zu argv-mem=0 multi-mem=%zu rbs=0 rbp=0 obl=0 oll=0 omem=%zu tot-mem=%zu events=r "
 		"cmd=client|info user=%s redir=-1 resp=%d lib-name= lib-ver=\n",
-		(unsigned long long)connection->id, peer, local, connection->link.fd, connection->name,
-		(long long)((server->now_ms - connection->opened_ms) / 1000), connection->in_end - connection->in_start,
-		connection->in_room - connection->in_end, connection->queued.capacity, connection->out.capacity,
-		connection->counted, connection->user != NULL ? connection->user->name : default_user, connection->protocol);
+		(unsigned long long)connection->id, peer, local, connection->base.link.fd, connection->name,
+		(long long)((server->base.now_ms - connection->base.opened_ms) / 1000),
+		connection->in_end - connection->in_start, connection->in_room - connection->in_end,
+		connection->queued.capacity, connection->out.capacity, connection->base.counted,
+		connection->user != NULL ? connection->user->name : default_user, connection->protocol);
 	weir_resp_string(&connection->out, line);
 }
 

@@ -45,7 +45,7 @@ static void answer_ranges(struct connection *connection, const struct nodes *nod
 static void answer_shard(struct connection *connection, const struct nodes *nodes, uint32_t number)
 {
 	struct weir_text *out = &connection->out;
-	bool tls = connection->link.tls != NULL;
+	bool tls = connection->base.link.tls != NULL;
 	const struct node *node = &nodes->at[number];
 	weir_resp_map(out, 2, connection->protocol);
 	weir_resp_string(out, "slots");
@@ -166,21 +166,21 @@ bool run_cluster(struct connection *connection, const struct weir_resp_command *
 bool run_info(struct connection *connection, const struct weir_resp_command *words)
 {
 	const struct resp_server *server = connection->server;
-	const struct resp_figures *figures = &server->figures;
+	const struct link_figures *figures = &server->base.figures;
 	struct weir_text text = {0};
 	struct nodes nodes;
-	uint64_t commands = weir_counter_read(&figures->unknown_commands);
+	uint64_t commands = weir_counter_read(&figures->unknown);
 	(void)words; /* all of it is short */
 	for (uint32_t i = 0; i < command_count(); i++)
-		commands += weir_counter_read(&figures->commands[i]);
+		commands += weir_counter_read(&figures->kinds[i]);
 	nodes_read(connection, &nodes);
 	weir_text_printf(&text,
 	                 "# Server\r\nredis_version:%s\r\nweir_version:%s\r\nredis_mode:cluster\r\nos:Linux\r\n"
 	                 "arch_bits:64\r\nprocess_id:%d\r\nrun_id:%s\r\ntcp_port:%u\r\nuptime_in_seconds:%lld\r\n",
 	                 RESP_AS_REDIS_VERSION, WEIR_VERSION, (int)getpid(), nodes.at[0].id, nodes.at[0].port,
-	                 (long long)((server->now_ms - server->started_ms) / 1000));
+	                 (long long)((server->base.now_ms - server->started_ms) / 1000));
 	nodes_free(&nodes);
-	weir_text_printf(&text, "\r\n# Clients\r\nconnected_clients:%u\r\nmaxclients:%u\r\n", server->connection_count,
+	weir_text_printf(&text, "\r\n# Clients\r\nconnected_clients:%u\r\nmaxclients:%u\r\n", server->base.connection_count,
 	                 server->options.connections);
 	weir_text_printf(&text, "\r\n# Persistence\r\nloading:0\r\n\r\n# Stats\r\n");
 	weir_text_printf(&text,
@@ -188,7 +188,7 @@ bool run_info(struct connection *connection, const struct weir_resp_command *wor
 	                 "total_commands_processed:%llu\r\nchecks_in_flight:%llu\r\nbuffered_bytes:%zu\r\n",
 	                 (unsigned long long)weir_counter_read(&figures->accepted),
 	                 (unsigned long long)weir_counter_read(&figures->refused), (unsigned long long)commands,
-	                 (unsigned long long)weir_counter_read(&figures->in_flight), server->buffered);
+	                 (unsigned long long)weir_counter_read(&figures->in_flight), server->base.buffered);
 	weir_text_printf(
 		&text, "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# Cluster\r\ncluster_enabled:1\r\n");
 	weir_resp_bulk(&connection->out, weir_text_span(&text));

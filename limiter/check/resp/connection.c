@@ -10,12 +10,7 @@
 
 #include "common/base/alloc.h"
 
-#include <errno.h>
 #include <stdlib.h>
-
-static const char no_tls[] = "-ERR Protocol error: this port speaks TLS\r\n";
-
-enum { MANY_BYTES = 4 * BUFFER_BYTES };
 
 char *buffer_take(struct resp_server *server)
 {
@@ -32,49 +27,13 @@ void buffer_give(struct resp_server *server, char *buffer)
 		free(buffer);
 }
 
-void connection_touch(struct connection *connection)
+void connection_open(struct link_connection *base)
 {
-	if (connection->touched)
-		return;
-	connection->touched = true;
-	connection->next_touched = connection->server->touched;
-	connection->server->touched = connection;
-}
-
-struct connection *connection_open(struct resp_server *server, int fd, struct weir_http_tls_server *tls)
-{
-	struct connection *connection = weir_alloc(1, sizeof *connection);
-	*connection = (struct connection){.server = server,
-	                                  .link = link_open(fd, tls, NULL, weir_span_of(no_tls)),
-	                                  .next = server->connections,
-	                                  .watched_in = true,
-	                                  .id = ++server->next_id,
-	                                  .protocol = WEIR_RESP2,
-	                                  .opened_ms = server->now_ms,
-	                                  .heard_ms = server->now_ms,
-	                                  .written_ms = server->now_ms};
-	if (server->connections != NULL)
-		server->connections->previous = connection;
-	server->connections = connection;
-	server->connection_count++;
-	weir_counter_set(&server->figures.connections, server->connection_count);
-	if (!link_loop_add(&server->loop, &connection->link, connection))
-		connection->dead = true;
-	return connection;
-}
-
-static void count_buffers(struct connection *connection)
-{
-	struct resp_server *server = connection->server;
-	size_t bytes = connection->in_room + (connection->keys != NULL ? BUFFER_BYTES : 0) +
-	               (connection->unquoted != NULL ? BUFFER_BYTES : 0) + connection->out.capacity +
-	               connection->queued.capacity;
-	server->buffered += bytes - connection->counted;
-	connection->counted = bytes;
-	if (server->buffered > RESP_BUFFERED_MAX_BYTES && bytes > MANY_BYTES && !connection->dead) {
-		connection->dead = true;
-		weir_counter_add(&server->figures.stalled, 1);
-	}
+	struct connection *connection = (struct connection *)base;
+	connection->server = (struct resp_server *)base->server;
+	connection->id = ++connection->server->next_id;
+	connection->protocol = WEIR_RESP2;
+	connection->heard_ms = base->opened_ms;
 }
 
 static void give_in(struct connection *connection)
@@ -98,25 +57,14 @@ static void give_out(struct connection *connection)
 	connection->sent = 0;
 }
 
-void connection_free(struct connection *connection)
+void connection_close(struct link_connection *base)
 {
-	struct resp_server *server = connection->server;
-	link_close(&connection->link);
+	struct connection *connection = (struct connection *)base;
 	give_in(connection);
 	give_out(connection);
-	buffer_give(server, connection->keys);
-	buffer_give(server, connection->unquoted);
+	buffer_give(connection->server, connection->keys);
+	buffer_give(connection->server, connection->unquoted);
 	weir_text_deinit(&connection->queued);
-	if (connection->previous != NULL)
-		connection->previous->next = connection->next;
-	else
-		server->connections = connection->next;
-	if (connection->next != NULL)
-		connection->next->previous = connection->previous;
-	server->buffered -= connection->counted;
-	server->connection_count--;
-	weir_counter_set(&server->figures.connections, server->connection_count);
-	free(connection);
 }
 
 /* @return whether there is room to read into */
@@ -135,47 +83,27 @@ static bool make_room(struct connection *connection)
 	return true;
 }
 
-void connection_read(struct connection *connection)
+void connection_read(struct link_connection *base)
 {
-	while (!connection->dead && !connection->half_closed && make_room(connection)) {
-		char *at = connection->in + connection->in_end;
+	struct connection *connection = (struct connection *)base;
+	while (!base->dead && !base->half_closed && make_room(connection)) {
 		size_t room = connection->in_room - connection->in_end;
-		ssize_t got = link_read(&connection->link, at, room);
-		connection->half_closed = got == 0;
-		if (got < 0 && errno != EAGAIN && errno != EINTR) {
-			connection->dead = true;
-			refusals_tell_no_tls(connection->server->options.refusals, REFUSAL_RESP, &connection->link);
-		}
+		ssize_t got = link_connection_read(base, connection->in + connection->in_end, room);
 		if (got > 0)
 			connection->in_end += (size_t)got;
-		if (got <= 0 || !link_pending(&connection->link))
+		if (got <= 0 || !link_pending(&base->link))
 			return;
 	}
 }
 
 static void write_out(struct connection *connection)
 {
-	size_t rest = connection->out.length - connection->sent;
-	while (rest > 0) {
-		const char *at = connection->out.at + connection->sent;
-		ssize_t put = link_write(&connection->link, at, rest);
-		if (put < 0 && errno != EAGAIN && errno != EINTR)
-			connection->dead = true;
-		if (put <= 0)
-			break;
-		connection->sent += (size_t)put;
-		connection->written_ms = connection->server->now_ms;
-		bool whole = (size_t)put == rest;
-		rest -= (size_t)put;
-		if (!whole && connection->link.tls == NULL)
-			break;
-	}
-	if (rest == 0) {
-		connection->written_ms = connection->server->now_ms;
+	struct weir_text *out = &connection->out;
+	if (link_connection_write(&connection->base, out->at, out->length, &connection->sent)) {
 		give_out(connection);
 	} else if (connection->sent > RESP_OUTPUT_MAX_BYTES / 2) {
-		memmove(connection->out.at, connection->out.at + connection->sent, rest);
-		connection->out.length = rest;
+		out->length -= connection->sent;
+		memmove(out->at, out->at + connection->sent, out->length);
 		connection->sent = 0;
 	}
 }
@@ -203,66 +131,66 @@ static void give_back(struct connection *connection)
 	}
 }
 
+/* Of buffers. */
+static void count_kept(struct connection *connection)
+{
+	size_t bytes = connection->in_room + (connection->keys != NULL ? BUFFER_BYTES : 0) +
+	               (connection->unquoted != NULL ? BUFFER_BYTES : 0) + connection->out.capacity +
+	               connection->queued.capacity;
+	link_connection_keeps(&connection->base, bytes);
+}
+
+static bool has_unread(const struct connection *connection)
+{
+	return connection->out.length > connection->sent;
+}
+
 static void watch(struct connection *connection)
 {
-	bool in = connection->stop == STOP_NONE && !connection->half_closed &&
+	bool in = connection->stop == STOP_NONE && !connection->base.half_closed &&
 	          (connection->in == NULL || connection->in_end < connection->in_room || connection->slot_count == 0);
-	bool out = connection->out.length > connection->sent || link_wants_write(&connection->link);
-	if (in && link_pending(&connection->link)) /* there was no room for it */
-		connection_touch(connection);
-	if (in == connection->watched_in && out == connection->watched_out)
-		return;
-	link_loop_watch(&connection->server->loop, &connection->link, connection, in, out);
-	connection->watched_in = in;
-	connection->watched_out = out;
+	if (in && link_pending(&connection->base.link)) /* there was no room for it */
+		link_connection_touch(&connection->base);
+	link_connection_watch(&connection->base, in, has_unread(connection));
 }
 
 /* Whether its last reply is written and no other can come. */
 static bool has_ended(const struct connection *connection)
 {
-	bool says_no_more = connection->stop == STOP_FINISHED || (connection->half_closed && connection->stop == STOP_NONE);
-	return says_no_more && connection->slot_count == 0 && connection->out.length == connection->sent;
+	bool says_no_more =
+		connection->stop == STOP_FINISHED || (connection->base.half_closed && connection->stop == STOP_NONE);
+	return says_no_more && connection->slot_count == 0 && !has_unread(connection);
 }
 
-void connection_finish(struct connection *connection)
+bool connection_finish(struct link_connection *base)
 {
-	if (!connection->dead)
+	struct connection *connection = (struct connection *)base;
+	if (!base->dead)
 		write_out(connection);
 	if (connection->stop == STOP_OUTPUT && connection->out.length - connection->sent <= RESP_OUTPUT_MAX_BYTES / 2) {
 		connection->stop = STOP_NONE;
-		connection_touch(connection); /* there may be whole commands already */
-	} else if (!connection->dead && has_ended(connection)) {
-		connection->dead = true;
+		link_connection_touch(base); /* there may be whole commands already */
+	} else if (!base->dead && has_ended(connection)) {
+		base->dead = true;
 	} else if (connection->stop == STOP_ANSWERS && connection->answered) {
-		connection_touch(connection); /* answered since it was run */
+		link_connection_touch(base); /* answered since it was run */
 	}
 	give_back(connection);
-	count_buffers(connection);
-	if (!connection->dead) {
+	count_kept(connection);
+	if (!base->dead)
 		watch(connection);
-		return;
-	}
-	link_close(&connection->link);
-	if (connection->slot_count > 0)
-		return; /* whoever judges may still look at its keys */
-	if (connection->touched)
-		return; /* the next turn frees it */
-	connection_free(connection);
+	return connection->slot_count > 0;
 }
 
-void connection_look(struct connection *connection)
+void connection_look(struct link_connection *base)
 {
+	const struct connection *connection = (struct connection *)base;
 	const struct resp_options *options = &connection->server->options;
-	int64_t now_ms = connection->server->now_ms;
-	bool logs_in = options->user_count > 0 && connection->user == NULL;
-	bool greets = link_greets(&connection->link);
-	bool reads_late = connection->out.length > connection->sent && now_ms - connection->written_ms > options->stall_ms;
-	bool writes_late = connection->partial_ms != 0 && now_ms - connection->partial_ms > options->stall_ms;
-	bool greets_late = (logs_in || greets) && now_ms - connection->opened_ms > options->login_ms;
+	int64_t now_ms = base->server->now_ms;
+	bool late = link_connection_is_late(base, has_unread(connection), options->stall_ms);
+	bool greets = (options->user_count > 0 && connection->user == NULL) || link_greets(&base->link);
+	bool greets_late = greets && now_ms - base->opened_ms > options->login_ms;
 	bool idle = options->idle_ms > 0 && connection->slot_count == 0 && now_ms - connection->heard_ms > options->idle_ms;
-	if (connection->dead || !(reads_late || writes_late || greets_late || idle))
-		return;
-	weir_counter_add(&connection->server->figures.stalled, 1);
-	connection->dead = true;
-	connection_touch(connection);
+	if (!base->dead && (late || greets_late || idle))
+		link_connection_stall(base);
 }

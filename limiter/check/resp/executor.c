@@ -17,7 +17,7 @@ static struct slot *take_slot(struct resp_server *server)
 		server->free_slots = slot->next;
 	else
 		slot = &server->slots[server->slots_used++];
-	weir_counter_set(&server->figures.in_flight, weir_counter_read(&server->figures.in_flight) + 1);
+	weir_counter_set(&server->base.figures.in_flight, weir_counter_read(&server->base.figures.in_flight) + 1);
 	return slot;
 }
 
@@ -26,7 +26,7 @@ static void free_first_slot(struct connection *connection)
 {
 	struct resp_server *server = connection->server;
 	struct slot *slot = connection->first;
-	check_counts_add(server->counts, slot->counted, slot->answer.outcome);
+	check_counts_add(server->base.counts, slot->counted, slot->answer.outcome);
 	connection->first = slot->next;
 	if (connection->first == NULL)
 		connection->last = NULL;
@@ -35,7 +35,7 @@ static void free_first_slot(struct connection *connection)
 	slot->turn = (slot->turn + 1) % SLOT_TURNS;
 	slot->next = server->free_slots;
 	server->free_slots = slot;
-	weir_counter_set(&server->figures.in_flight, weir_counter_read(&server->figures.in_flight) - 1);
+	weir_counter_set(&server->base.figures.in_flight, weir_counter_read(&server->base.figures.in_flight) - 1);
 }
 
 bool slot_possible(const struct connection *connection)
@@ -48,7 +48,7 @@ static bool have_slots(const struct connection *connection, uint32_t count)
 {
 	const struct resp_server *server = connection->server;
 	return connection->slot_count + count <= RESP_SLOTS_MAX &&
-	       weir_counter_read(&server->figures.in_flight) + count <= SLOTS_MAX;
+	       weir_counter_read(&server->base.figures.in_flight) + count <= SLOTS_MAX;
 }
 
 bool slots_together(struct connection *connection, uint32_t count)
@@ -237,15 +237,15 @@ static void drain(struct connection *connection)
 		uint32_t together = slot->together;
 		if (together > 0 && !is_written_next(slot, &refused, &blocked))
 			return;
-		if (together > 0 && !connection->dead)
+		if (together > 0 && !connection->base.dead)
 			make_room_to_write(connection);
-		if (together > 0 && (connection->dead || !write_together(connection, together, refused, blocked))) {
+		if (together > 0 && (connection->base.dead || !write_together(connection, together, refused, blocked))) {
 			for (; together > 0; together--)
 				free_first_slot(connection);
 			continue;
 		}
 		slot->together = 0; /* its parts follow one by one */
-		if (!connection->dead)
+		if (!connection->base.dead)
 			write_answer(connection, connection->first);
 		free_first_slot(connection);
 	}
@@ -268,8 +268,9 @@ void server_ask(struct resp_server *server)
 			drain(server->asked[i]->connection);
 }
 
-void resp_server_answered(struct resp_server *server, const struct check_answer *answer)
+void server_answered(struct link_server *base, const struct check_answer *answer)
 {
+	struct resp_server *server = (struct resp_server *)base;
 	uint32_t index = (uint32_t)answer->ticket, turn = (uint32_t)(answer->ticket >> 32);
 	assert(index < server->slots_used);
 	struct slot *slot = &server->slots[index];
@@ -281,8 +282,7 @@ void resp_server_answered(struct resp_server *server, const struct check_answer 
 	slot->answered = true;
 	drain(connection);
 	connection->answered = true;
-	connection_touch(connection);
-	link_loop_wake(&server->loop);
+	link_connection_touch(&connection->base);
 }
 
 /* ---- commands ---- */
@@ -309,7 +309,7 @@ static bool is_http(struct weir_span name)
 static void tell_refusal(const struct connection *connection, enum refusal_reason reason, const char *what,
                          const char *detail)
 {
-	refusals_tell(connection->server->options.refusals, REFUSAL_RESP, reason, &connection->link, NULL, what, detail);
+	link_connection_refuse(&connection->base, reason, NULL, what, detail);
 }
 
 /* Whether it was meant as a question: clients of Redis ask for much else that weir does not know, and go on without. */
@@ -322,7 +322,7 @@ static bool is_question(struct weir_span name)
 
 static void answer_unknown(struct connection *connection, struct weir_span name)
 {
-	weir_counter_add(&connection->server->figures.unknown_commands, 1);
+	weir_counter_add(&connection->server->base.figures.unknown, 1);
 	refuse(connection);
 	if (is_http(name)) {
 		connection->stop = STOP_FINISHED;
@@ -391,7 +391,7 @@ static bool perform(struct connection *connection, const struct command *command
 		multi_queue(connection, bytes, words->bytes);
 	else if (!command->run(connection, words))
 		return false;
-	weir_counter_add(&connection->server->figures.commands[command_index(command)], 1);
+	weir_counter_add(&connection->server->base.figures.kinds[command_index(command)], 1);
 	return true;
 }
 
@@ -400,8 +400,8 @@ static void pass(struct connection *connection, bool from_queue, size_t bytes)
 {
 	if (!from_queue) {
 		connection->in_start += bytes;
-		connection->partial_ms = 0;
-		connection->heard_ms = connection->server->now_ms;
+		connection->base.partial_ms = 0;
+		connection->heard_ms = connection->server->base.now_ms;
 	} else if (connection->multi == MULTI_RUNS) {
 		connection->queued_at += bytes;
 		if (connection->queued_at == connection->queued.length)
@@ -423,7 +423,7 @@ static struct weir_span unread(const struct connection *connection)
 
 static void answer_protocol_error(struct connection *connection, const char *why)
 {
-	weir_counter_add(&connection->server->figures.protocol_errors, 1);
+	weir_counter_add(&connection->server->base.figures.protocol_errors, 1);
 	tell_refusal(connection, REFUSAL_PROTOCOL, why, NULL);
 	weir_resp_error(&connection->out, "ERR Protocol error: %s", why);
 	connection->stop = STOP_FINISHED;
@@ -477,16 +477,16 @@ void connection_run(struct connection *connection)
 	connection->answered = false;
 	if (connection->stop == STOP_ANSWERS)
 		connection->stop = STOP_NONE;
-	if (connection->server->stopping)
+	if (connection->server->base.stopping)
 		connection->stop = STOP_FINISHED;
-	if (connection->stop == STOP_NONE && link_pending(&connection->link))
-		connection_read(connection);
-	while (connection->stop == STOP_NONE && !connection->dead) {
+	if (connection->stop == STOP_NONE && link_pending(&connection->base.link))
+		connection_read(&connection->base);
+	while (connection->stop == STOP_NONE && !connection->base.dead) {
 		if (connection->out.length - connection->sent > RESP_OUTPUT_MAX_BYTES)
 			connection->stop = STOP_OUTPUT;
 		else if (!run_next(connection))
 			break;
 	}
-	if (connection->stop == STOP_NONE && connection->in_end > connection->in_start && connection->partial_ms == 0)
-		connection->partial_ms = connection->server->now_ms;
+	if (connection->stop == STOP_NONE && connection->in_end > connection->in_start && connection->base.partial_ms == 0)
+		connection->base.partial_ms = connection->server->base.now_ms;
 }

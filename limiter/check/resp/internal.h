@@ -6,9 +6,7 @@
 #include "common/policy/policy.h"
 #include "common/resp/resp_command.h"
 #include "common/resp/resp_writer.h"
-#include "limiter/check/check_counts.h"
-#include "limiter/check/link_loop.h"
-#include "limiter/check/refusals.h"
+#include "limiter/check/link_server.h"
 #include "limiter/check/resp/resp_server.h"
 
 enum {
@@ -57,11 +55,9 @@ enum stop {
 enum multi { MULTI_NONE, MULTI_QUEUES, MULTI_SPOILT /* a command that cannot be queued */, MULTI_RUNS };
 
 struct connection {
+	struct link_connection base;
 	struct resp_server *server;
-	struct link link;
-	struct connection *previous, *next;
-	struct connection *next_touched; /* of the turn */
-	bool touched, dead, half_closed, answered, watched_in, watched_out;
+	bool answered; /* since it was run */
 	enum stop stop;
 
 	char *in; /* NULL: nothing is kept */
@@ -70,8 +66,7 @@ struct connection {
 	size_t keys_used;
 	char *unquoted; /* words of a line that had quotes; NULL: none */
 	struct weir_text out;
-	size_t sent;    /* of out */
-	size_t counted; /* bytes that the server counts for it */
+	size_t sent; /* of out */
 
 	struct slot *first, *last;
 	uint32_t slot_count;
@@ -85,9 +80,7 @@ struct connection {
 	enum weir_resp_protocol protocol;
 	const struct resp_user *user; /* NULL: not logged in; where nobody need, too */
 	char name[NAME_MAX_BYTES + 1];
-	int64_t opened_ms, heard_ms; /* when the last command came */
-	int64_t partial_ms;          /* since when a command is not whole; 0: none is */
-	int64_t written_ms;          /* when its client last read, or had nothing to read */
+	int64_t heard_ms; /* when the last command came */
 };
 
 /* A limiter as cluster clients know it. */
@@ -118,20 +111,13 @@ struct throttle {
 };
 
 struct resp_server {
+	struct link_server base;
 	struct resp_options options;
-	struct resp_figures figures;
-	struct check_counts *counts;
-	struct link_loop loop;
-	bool stopping;
-	struct connection *connections;
-	struct connection *touched;
-	uint32_t connection_count;
 	uint64_t next_id;
-	int64_t now_ms, started_ms;
+	int64_t started_ms;
 
 	char *spare[SPARE_BUFFERS];
 	uint32_t spare_count;
-	size_t buffered;
 
 	struct slot *slots, *free_slots;
 	uint32_t slots_used; /* of which some may be free again */
@@ -150,20 +136,14 @@ struct resp_server {
 
 /* ---- connection.c: sockets, buffers, time ---- */
 
-struct connection *connection_open(struct resp_server *server, int fd, struct weir_http_tls_server *tls);
-/** Reads what has come. Commands are read by connection_run(). */
-void connection_read(struct connection *connection);
-/** Writes, gives back buffers, sets what is waited for. Frees a connection that has ended. */
-void connection_finish(struct connection *connection);
-/** Ends those that are too slow. */
-void connection_look(struct connection *connection);
-void connection_free(struct connection *connection);
-/** Has it looked at in this turn, or in the next one. */
-void connection_touch(struct connection *connection);
+/* As struct link_protocol has them. Commands are read by connection_run(). */
+void connection_open(struct link_connection *base);
+void connection_read(struct link_connection *base);
+bool connection_finish(struct link_connection *base);
+void connection_look(struct link_connection *base);
+void connection_close(struct link_connection *base);
 char *buffer_take(struct resp_server *server);
 void buffer_give(struct resp_server *server, char *buffer);
-
-/* ---- resp_server.c ---- */
 
 /* ---- executor.c: commands in their order ---- */
 
@@ -171,6 +151,8 @@ void buffer_give(struct resp_server *server, char *buffer);
 void connection_run(struct connection *connection);
 /** Has the gathered checks judged. */
 void server_ask(struct resp_server *server);
+/** As link_server_answered(). */
+void server_answered(struct link_server *base, const struct check_answer *answer);
 /** Whether all checks of the connection are answered, after those that were gathered are judged. */
 bool answers_are_out(struct connection *connection);
 /** Whether there is room for another check of this connection; else it waits for answers. */

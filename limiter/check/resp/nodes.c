@@ -41,7 +41,7 @@ void node_own_id(const struct resp_server *server, char id[41])
 /* Where the caller has reached this server. */
 static void find_own_place(const struct connection *connection, struct node *node)
 {
-	struct link_end end = link_end_of(&connection->link, true);
+	struct link_end end = link_end_of(&connection->base.link, true);
 	struct weir_address address;
 	char host[WEIR_ADDRESS_TEXT_BYTES] = "";
 	if (weir_address_parse(weir_span_of(end.host), &address)) /* one that is mapped is the address of IPv4 */

@@ -18,15 +18,11 @@
 #define LIMITER_RESP_SERVER_H
 
 #include "common/config/config.h"
-#include "common/http/tls_stream.h"
-#include "common/log/metrics.h"
 #include "limiter/check/check.h"
-#include "limiter/check/check_counts.h"
+#include "limiter/check/link_server.h"
 #include "limiter/check/request/check_request.h"
 #include "limiter/check/resp/resp_users.h"
 #include "limiter/owners/owners.h"
-
-struct refusals;
 
 enum {
 	RESP_COMMAND_MAX_BYTES = 1 << 20,
@@ -39,7 +35,6 @@ enum {
 	RESP_CONNECTIONS_DEFAULT = 10000,
 	RESP_STALL_DEFAULT_MS = 30000,
 	RESP_LOGIN_DEFAULT_MS = 10000,
-	RESP_COMMANDS_MAX = 32,
 };
 
 struct resp_options {
@@ -59,50 +54,8 @@ struct resp_options {
 	struct refusals *refusals;               /* told of what is refused; borrowed. NULL: nobody is */
 };
 
-/* What a server counts. Read by any thread. */
-struct resp_figures {
-	struct weir_counter connections; /* that are open */
-	struct weir_counter accepted, refused, failed_logins, protocol_errors;
-	struct weir_counter stalled; /* closed: too slow, idle too long, or too much kept for them */
-	struct weir_counter buffered_bytes, in_flight;
-	struct weir_counter commands[RESP_COMMANDS_MAX]; /* by resp_command_name() */
-	struct weir_counter unknown_commands;
-	struct weir_counter redirected; /* checks answered with MOVED */
-};
-
-struct resp_server;
-
-struct resp_server *resp_server_new(const struct resp_options *options);
-/** Closes all connections. What was not answered by then must not be answered any more. NULL is fine. */
-void resp_server_free(struct resp_server *server);
-
-/**
- * Takes connections by TCP; may be called for several addresses.
- *
- * @param host    as for weir_listen_socket(), whose status is given
- * @param shared  servers of other threads listen there, too
- * @param tls     borrowed while the server lives; NULL: plain
- * @param bound   set: the port
- */
-WEIR_MUST_USE enum weir_status resp_server_listen(struct resp_server *server, const char *host, uint16_t port,
-                                                  bool shared, struct weir_http_tls_server *tls, uint16_t *bound,
-                                                  struct weir_error *error);
-
-/**
- * Readable when a turn has something to do, be it that time has passed: for the epoll of a thread that waits for more than
- * this. Owned by the server.
- */
-int resp_server_descriptor(const struct resp_server *server);
-/** Serves what has come, after at most timeout_ms. -1: waits for it. */
-void resp_server_turn(struct resp_server *server, int timeout_ms);
-/** Of an ask that was told CHECK_LATER, by an ask() that has returned. It is written by the next turn. */
-void resp_server_answered(struct resp_server *server, const struct check_answer *answer);
-/** Takes no connection and no command any more; connections end as soon as what they asked is answered. */
-void resp_server_stop(struct resp_server *server);
-
-const struct resp_figures *resp_server_figures(const struct resp_server *server);
-/** How its checks were answered, by zone. @thread any */
-const struct check_counts *resp_server_counts(const struct resp_server *server);
+/** @return a server of connections; link_server_free() */
+struct link_server *resp_server_new(const struct resp_options *options);
 /** The name of a command that is counted, lower case; NULL: there are no more. */
 const char *resp_command_name(uint32_t index);
 
