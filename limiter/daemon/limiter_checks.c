@@ -11,15 +11,16 @@
 #include "common/daemon/daemon.h"
 #include "common/http/listen_socket.h"
 #include "common/http/tls_stream.h"
+#include "limiter/check/grpc/grpc_server.h"
+#include "limiter/check/http/check_http.h"
+#include "limiter/check/link_server.h"
 #include "limiter/check/refusals.h"
 #include "limiter/check/request/check_request.h"
 #include "limiter/check/resp/resp_server.h"
-#include "limiter/check/surfaces.h"
 #include "limiter/checkpoint/checkpoint_io.h"
 #include "limiter/daemon/checks_by_zone.h"
-#include "limiter/daemon/checks_grpc.h"
-#include "limiter/daemon/checks_http.h"
 #include "limiter/daemon/checks_lists.h"
+#include "limiter/daemon/checks_servers.h"
 #include "limiter/forward/forward.h"
 #include "limiter/owners/owners_feed.h"
 #include "limiter/worker/mail.h"
@@ -149,94 +150,18 @@ struct limiter_checks {
 	int64_t look_ms;                  /* monotonic: when its files are looked at next */
 	char *password;                   /* NULL: none is asked for */
 	struct resp_users users;          /* of listen.resp; none: whoever connects may ask */
-	uint16_t port;                    /* that the first worker listens on; the others follow it */
-	uint32_t surface_count;
-	struct link_server **surfaces;          /* by worker; each is its worker's; NULL: no listen.resp */
-	struct checks_grpc *grpc;               /* NULL: no listen.grpc */
-	struct checks_http *http;               /* NULL: no listen.check_http */
+	uint32_t threads;
+	struct checks_servers *servers;
 	struct checks_lists *lists;             /* own, where the process has none */
 	struct weir_exempt_lists *exempt_lists; /* these, or the process'; borrowed */
 };
 
-/* ---- one worker's surface ---- */
-
-static enum weir_status listen_at(struct limiter_checks *checks, struct link_server *server, struct weir_error *error)
-{
-	const struct weir_config *config = checks->config;
-	uint16_t wanted = checks->port != 0 ? checks->port : config->listen.resp_port, bound = 0;
-	enum weir_status status = link_server_listen(server, config->listen.resp_host, wanted, checks->surface_count > 1,
-	                                             checks->tls, &bound, error);
-	if (status != WEIR_OK)
-		return status;
-	if (checks->port == 0)
-		weir_log(checks->log, WEIR_LOG_INFO, "checks", "listening on %s port %u%s", config->listen.resp_host, bound,
-		         checks->tls != NULL ? ", by TLS" : "");
-	checks->port = bound;
-	return WEIR_OK;
-}
-
-static enum weir_status open_resp(struct limiter_checks *checks, uint32_t worker, const struct check_judge *judge,
-                                  struct check_surface *surface, struct weir_error *error)
-{
-	const struct check_request_options matching = {.lists = checks->exempt_lists, .log = checks->log};
-	struct check_request *exempt;
-	enum weir_status status = check_request_new(&matching, &exempt, error);
-	if (status != WEIR_OK)
-		return status;
-	struct resp_options options = {
-		.judge = *judge,
-		.exempt = exempt,
-		.users = checks->users.at,
-		.user_count = checks->users.count,
-		.connections = (uint32_t)checks->config->checks.connections,
-		.on_unavailable = (enum weir_on_unavailable)checks->config->checks.on_unavailable,
-		.durable = checks->config->checks.durable,
-		.owners = checks->owners,
-		.named = checks->owners != NULL && checks->config->checks.advertise_host != NULL,
-		.redirect = checks->config->checks.redirect,
-		.refusals = checks->refusals,
-	};
-	struct link_server *server = checks->surfaces[worker] = resp_server_new(&options);
-	*surface = link_server_surface(server);
-	return listen_at(checks, server, error);
-}
-
-/* Adds a surface that was opened, whole or not: it is freed with the others. */
-static enum weir_status add_surface(struct surfaces *all, const struct check_surface *one, enum weir_status opened,
-                                    struct weir_error *error)
-{
-	struct weir_error cause;
-	if (one->free == NULL)
-		return opened;
-	enum weir_status added = surfaces_add(all, one, opened == WEIR_OK ? error : &cause);
-	return opened != WEIR_OK ? opened : added;
-}
-
-/* All of a worker's, as one. */
 static enum weir_status open_surface(void *context, uint32_t worker, const struct check_judge *judge,
                                      struct check_surface *surface, struct weir_error *error)
 {
-	struct limiter_checks *checks = context;
-	struct surfaces *all = surfaces_new(judge);
-	struct check_surface resp = {0}, grpc = {0}, http = {0};
-	enum weir_status status = WEIR_OK;
-	*surface = surfaces_all(all);
-	if (checks->config->listen.resp_host != NULL)
-		status = add_surface(all, &resp, open_resp(checks, worker, surfaces_judge(all), &resp, error), error);
-	if (status == WEIR_OK && checks->grpc != NULL)
-		status = add_surface(
-			all, &grpc,
-			checks_grpc_open(checks->grpc, worker, surfaces_judge(all), checks->password, checks->tls, &grpc, error),
-			error);
-	if (status == WEIR_OK && checks->http != NULL)
-		status = add_surface(
-			all, &http,
-			checks_http_open(checks->http, worker, surfaces_judge(all), checks->password, checks->tls, &http, error),
-			error);
-	return status;
+	const struct limiter_checks *checks = context;
+	return checks_servers_open(checks->servers, worker, judge, surface, error);
 }
-
-/* ---- all of them ---- */
 
 static enum weir_status read_secrets(struct limiter_checks *checks, struct weir_error *error)
 {
@@ -308,7 +233,7 @@ static enum weir_status join_cluster(struct limiter_checks *checks, struct weir_
 	const struct forward_options options = {
 		.owners = checks->owners,
 		.mail = checks->options.mail,
-		.first_inbox = checks->surface_count,
+		.first_inbox = checks->threads,
 		.password = checks->password,
 		.tls = checks->config->checks.tls,
 		.ca = checks->config->checks.ca,
@@ -374,6 +299,22 @@ enum weir_status limiter_checks_check(const struct weir_config *config, struct w
 	return status;
 }
 
+static void make_servers(struct limiter_checks *checks)
+{
+	const struct checks_servers_options options = {
+		.config = checks->config,
+		.threads = checks->threads,
+		.lists = checks->exempt_lists,
+		.refusals = checks->refusals,
+		.tls = checks->tls,
+		.password = checks->password,
+		.users = &checks->users,
+		.owners = checks->owners,
+		.log = checks->log,
+	};
+	checks->servers = checks_servers_new(&options);
+}
+
 enum weir_status limiter_checks_new(const struct weir_config *config, struct weir_exempt_lists *lists, uint32_t threads,
                                     const struct limiter_checks_cluster *cluster, const struct weir_log *log,
                                     struct limiter_checks **out, struct weir_error *error)
@@ -386,8 +327,7 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 	checks->config = config;
 	checks->log = log;
 	checks->refusals = refusals_new(log);
-	checks->surface_count = threads;
-	checks->surfaces = weir_alloc(threads, sizeof(struct link_server *));
+	checks->threads = threads;
 	if (cluster != NULL)
 		checks->cluster = *cluster;
 	uint32_t inboxes = threads + (cluster != NULL ? OWNERS_PLACES_MAX : 0);
@@ -396,10 +336,6 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 		lists = checks_lists_get(checks->lists);
 	}
 	checks->exempt_lists = lists;
-	if (config->listen.grpc_host != NULL)
-		checks->grpc = checks_grpc_new(config, threads, lists, checks->refusals, log);
-	if (config->listen.check_http_host != NULL)
-		checks->http = checks_http_new(config, threads, lists, checks->refusals, log);
 	checks->options =
 		(struct worker_checks){.mail = mail_new(inboxes), .threads = threads, .open = open_surface, .context = checks};
 	status = checks->options.mail != NULL ? read_secrets(checks, error)
@@ -408,11 +344,13 @@ enum weir_status limiter_checks_new(const struct weir_config *config, struct wei
 		status = try_addresses(config, error);
 	if (status == WEIR_OK && cluster != NULL)
 		status = join_cluster(checks, error);
-	if (status == WEIR_OK)
-		*out = checks;
-	else
+	if (status != WEIR_OK) {
 		limiter_checks_free(checks);
-	return status;
+		return status;
+	}
+	make_servers(checks);
+	*out = checks;
+	return WEIR_OK;
 }
 
 void limiter_checks_free(struct limiter_checks *checks)
@@ -422,15 +360,13 @@ void limiter_checks_free(struct limiter_checks *checks)
 	limiter_checks_stop(checks);
 	forward_free(checks->forward);
 	mail_free(checks->options.mail);
-	checks_grpc_free(checks->grpc);
-	checks_http_free(checks->http);
+	checks_servers_free(checks->servers);
 	refusals_free(checks->refusals);
 	checks_lists_free(checks->lists);
 	owners_free(checks->owners);
 	weir_http_tls_close(checks->tls);
 	free(checks->password);
 	resp_users_deinit(&checks->users);
-	free(checks->surfaces);
 	free(checks);
 }
 
@@ -441,7 +377,7 @@ const struct worker_checks *limiter_checks_options(const struct limiter_checks *
 
 uint16_t limiter_checks_port(const struct limiter_checks *checks)
 {
-	return checks != NULL ? checks->port : 0;
+	return checks != NULL ? checks_servers_port(checks->servers) : 0;
 }
 
 void limiter_checks_look(struct limiter_checks *checks, const struct weir_policy *newest)
@@ -459,24 +395,18 @@ void limiter_checks_look(struct limiter_checks *checks, const struct weir_policy
 
 /* ---- metrics ---- */
 
-/* A figure of all surfaces together. */
-static uint64_t figure(const struct limiter_checks *checks, size_t member)
+static uint64_t figure(const struct limiter_checks *checks, enum refusal_surface by, size_t member)
 {
-	uint64_t sum = 0;
-	for (uint32_t i = 0; checks != NULL && checks->surfaces[0] != NULL && i < checks->surface_count; i++) {
-		const char *figures = (const char *)&checks->surfaces[i]->figures;
-		sum += weir_counter_read((const struct weir_counter *)(const void *)(figures + member));
-	}
-	return sum;
+	return checks_servers_figure(checks != NULL ? checks->servers : NULL, by, member);
 }
 
-#define FIGURE(checks, member) figure(checks, offsetof(struct link_figures, member))
-/* Of all protocols. */
-#define ALL(checks, member)                                                                                      \
-	(FIGURE(checks, member) + ((checks) == NULL                                                                  \
-	                               ? 0                                                                           \
-	                               : checks_grpc_figure((checks)->grpc, offsetof(struct link_figures, member)) + \
-	                                     checks_http_figure((checks)->http, offsetof(struct link_figures, member))))
+static uint64_t figure_of_all(const struct limiter_checks *checks, size_t member)
+{
+	return figure(checks, REFUSAL_RESP, member) + figure(checks, REFUSAL_HTTP, member) +
+	       figure(checks, REFUSAL_GRPC, member);
+}
+
+#define ALL(checks, member) figure_of_all(checks, offsetof(struct link_figures, member))
 #define SUM(parts, member) limiter_sum(parts, offsetof(struct worker_stats, member))
 
 static void answer_metrics(const struct limiter_parts *parts, struct weir_text *page)
@@ -525,7 +455,7 @@ static uint64_t link_figure(const struct limiter_checks *checks, size_t member)
 static void cluster_metrics(const struct limiter_checks *checks, const struct limiter_parts *parts,
                             struct weir_text *page)
 {
-	weir_metrics_counter(page, &metrics[REDIRECTED], FIGURE(checks, redirected));
+	weir_metrics_counter(page, &metrics[REDIRECTED], ALL(checks, redirected));
 	weir_metrics_counter(page, &metrics[FORWARDED], SUM(parts, checks_forwarded));
 	weir_metrics_counter(page, &metrics[UNANSWERED], LINK_FIGURE(checks, unanswered));
 	weir_metrics_gauge(page, &metrics[LINKS], (double)LINK_FIGURE(checks, connected));
@@ -534,60 +464,30 @@ static void cluster_metrics(const struct limiter_checks *checks, const struct li
 
 static void zones_metrics(const struct limiter_checks *checks, struct weir_text *page)
 {
-	static const char *const surfaces[] = {"resp", "http", "grpc"};
 	weir_metrics_family(page, &metrics[CHECKS]);
 	if (checks == NULL)
 		return;
-	const struct check_counts **counts = weir_alloc(checks->surface_count, sizeof *counts);
-	for (size_t surface = 0; surface < sizeof surfaces / sizeof *surfaces; surface++) {
-		for (uint32_t i = 0; i < checks->surface_count; i++) {
-			const struct check_counts *all[] = {checks->surfaces[i] != NULL ? checks->surfaces[i]->counts : NULL,
-			                                    checks_http_counts(checks->http, i),
-			                                    checks_grpc_counts(checks->grpc, i)};
-			counts[i] = all[surface];
-		}
-		checks_by_zone(page, &metrics[CHECKS], surfaces[surface], counts, checks->surface_count);
+	const struct check_counts **counts = weir_alloc(checks->threads, sizeof *counts);
+	for (int by = 0; by < REFUSAL_SURFACES; by++) {
+		for (uint32_t i = 0; i < checks->threads; i++)
+			counts[i] = checks_servers_counts(checks->servers, (enum refusal_surface)by, i);
+		checks_by_zone(page, &metrics[CHECKS], refusal_surface_name((enum refusal_surface)by), counts, checks->threads);
 	}
 	free(counts);
 }
 
-static void command_metrics(const struct limiter_checks *checks, struct weir_text *page)
+/* What came by a protocol. @param name  of a kind; NULL: there are no more */
+static void kind_metrics(const struct limiter_checks *checks, enum refusal_surface by, const char *(*name)(uint32_t),
+                         const struct weir_metric *metric, struct weir_text *page)
 {
 	const struct weir_span unknown = weir_span_of("(unknown)");
-	weir_metrics_family(page, &metrics[COMMANDS]);
-	for (uint32_t i = 0; i < LINK_KINDS_MAX && resp_command_name(i) != NULL; i++) {
-		struct weir_span name = weir_span_of(resp_command_name(i));
-		uint64_t count = figure(checks, offsetof(struct link_figures, kinds) + i * sizeof(struct weir_counter));
-		weir_metrics_uint(page, &metrics[COMMANDS], &name, count);
-	}
-	weir_metrics_uint(page, &metrics[COMMANDS], &unknown, FIGURE(checks, unknown));
-}
-
-static void call_metrics(const struct checks_grpc *grpc, struct weir_text *page)
-{
-	const struct weir_span unknown = weir_span_of("(unknown)");
-	weir_metrics_family(page, &metrics[CALLS]);
-	for (uint32_t i = 0; i < LINK_KINDS_MAX && grpc_method_name(i) != NULL; i++) {
-		struct weir_span name = weir_span_of(grpc_method_name(i));
+	weir_metrics_family(page, metric);
+	for (uint32_t i = 0; i < LINK_KINDS_MAX && name(i) != NULL; i++) {
+		struct weir_span label = weir_span_of(name(i));
 		size_t member = offsetof(struct link_figures, kinds) + i * sizeof(struct weir_counter);
-		weir_metrics_uint(page, &metrics[CALLS], &name, checks_grpc_figure(grpc, member));
+		weir_metrics_uint(page, metric, &label, figure(checks, by, member));
 	}
-	weir_metrics_uint(page, &metrics[CALLS], &unknown,
-	                  checks_grpc_figure(grpc, offsetof(struct link_figures, unknown)));
-	weir_metrics_counter(page, &metrics[LATE], checks_grpc_figure(grpc, offsetof(struct link_figures, late)));
-}
-
-static void request_metrics(const struct checks_http *http, struct weir_text *page)
-{
-	const struct weir_span unknown = weir_span_of("(unknown)");
-	weir_metrics_family(page, &metrics[REQUESTS]);
-	for (uint32_t i = 0; i < LINK_KINDS_MAX && check_http_route_name(i) != NULL; i++) {
-		struct weir_span name = weir_span_of(check_http_route_name(i));
-		size_t member = offsetof(struct link_figures, kinds) + i * sizeof(struct weir_counter);
-		weir_metrics_uint(page, &metrics[REQUESTS], &name, checks_http_figure(http, member));
-	}
-	weir_metrics_uint(page, &metrics[REQUESTS], &unknown,
-	                  checks_http_figure(http, offsetof(struct link_figures, unknown)));
+	weir_metrics_uint(page, metric, &unknown, figure(checks, by, offsetof(struct link_figures, unknown)));
 }
 
 static void refusal_metrics(const struct limiter_checks *checks, struct weir_text *page)
@@ -619,10 +519,11 @@ void limiter_checks_metrics(const struct limiter_checks *checks, const struct li
 	refusal_metrics(checks, page);
 	weir_metrics_counter(page, &metrics[STALLED], ALL(checks, stalled));
 	weir_metrics_gauge(page, &metrics[BUFFERED], (double)ALL(checks, buffered_bytes));
-	command_metrics(checks, page);
+	kind_metrics(checks, REFUSAL_RESP, resp_command_name, &metrics[COMMANDS], page);
 	cluster_metrics(checks, parts, page);
-	call_metrics(checks != NULL ? checks->grpc : NULL, page);
-	request_metrics(checks != NULL ? checks->http : NULL, page);
+	kind_metrics(checks, REFUSAL_GRPC, grpc_method_name, &metrics[CALLS], page);
+	weir_metrics_counter(page, &metrics[LATE], ALL(checks, late));
+	kind_metrics(checks, REFUSAL_HTTP, check_http_route_name, &metrics[REQUESTS], page);
 }
 
 void limiter_checks_lists_metrics(const struct limiter_checks *checks, struct weir_text *page)
