@@ -99,7 +99,7 @@ static bool set_options(struct weir_http_client *client)
 	       curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)options->answer_ms) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_FILETIME, 1L) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK && /* an object's key may have ".." */
+	       curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, (long)options->path_as_is) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_USERAGENT, options->agent) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_WRITEDATA, client) == CURLE_OK &&

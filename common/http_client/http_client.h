@@ -26,6 +26,7 @@ struct weir_http_client_options {
 	const char *ca_file;           /* certificates that are trusted in place of the system's; NULL */
 	int64_t stall_ms;              /* gives up where no byte comes for so long; 0: only answer_ms counts */
 	bool cookies;                  /* keeps those that servers set, and shows them again: as SPNEGO's session needs */
+	bool path_as_is;               /* "/../" and "/./" in a path are sent as they stand */
 	const _Atomic bool *stop;      /* ends waiting; NULL */
 };
 

@@ -14,8 +14,6 @@
  */
 #include "collector/source/file/file_rotation.h"
 
-#include "collector/source/file/file_overlap.h"
-
 #include <assert.h>
 #include <string.h>
 
@@ -278,18 +276,26 @@ static void start_over(struct file_stream *stream, struct open_file *current, st
 }
 
 /* The file was removed, and the one at the path may be the same, edited: what was read of it is not read again. */
-static void pass_over_overlap(const struct file_rotation *rotation, const struct open_file *current,
+static void pass_over_overlap(const struct file_rotation *rotation, const struct file_tail *tail,
                               struct file_candidate *next)
 {
 	const struct file_stream *stream = &rotation->stream;
-	if (!lies_at_path(rotation, next) || next->compressed || !open_file_plain(current) || open_file_linked(current))
+	if (!tail->known || !lies_at_path(rotation, next) || next->compressed)
 		return;
-	next->from = file_overlap(input_fd(input_lines_input(current->lines)), stream->offset, next->path);
+	next->from = file_tail_find(tail, next);
 	if (next->from > 0)
 		file_shared_tell(stream->shared,
-		                 "%s: it was edited, so it is another file now; %llu bytes of it were read before, and are not "
-		                 "read again",
+		                 "%s: it was edited, so it is another file now. Reading goes on at byte %llu, behind the lines "
+		                 "that were read last",
 		                 stream->path, (unsigned long long)next->from);
+}
+
+static struct file_tail tail_of(const struct file_stream *stream, const struct open_file *current)
+{
+	struct file_tail tail = {.known = false};
+	if (open_file_plain(current))
+		file_tail_read(&tail, input_fd(input_lines_input(current->lines)), stream->offset);
+	return tail;
 }
 
 /* The file ends where the stream stands, or with its open line, and what comes next begins. */
@@ -320,10 +326,16 @@ static enum file_step do_action(struct file_rotation *rotation, enum file_action
 	case ACTION_FAIL: return fail(stream, now_ms, &seen->error);
 	case ACTION_READ_ON: stream->retry_ms = 0; break;
 	case ACTION_REOPEN: file_stream_close(stream, current); break;
-	case ACTION_BEGIN: begin_next(rotation, &seen->next); break;
+	case ACTION_BEGIN:
+		pass_over_overlap(rotation, &rotation->tail, &seen->next.fresh);
+		begin_next(rotation, &seen->next);
+		break;
 	case ACTION_INTERRUPT: end_file(rotation, whole, SOURCE_FILE_READING, &seen->next); break;
 	case ACTION_LEAVE:
-		pass_over_overlap(rotation, current, &seen->next.fresh);
+		if (!open_file_linked(current)) {
+			struct file_tail tail = tail_of(stream, current);
+			pass_over_overlap(rotation, &tail, &seen->next.fresh);
+		}
 		end_file(rotation, all, SOURCE_FILE_LEFT, &seen->next);
 		break;
 	case ACTION_LEAVE_AT_LINE: end_file(rotation, whole, SOURCE_FILE_LEFT, &seen->next); break;
@@ -379,6 +391,8 @@ static bool sign_changed(const struct file_rotation *rotation)
 static enum file_step step_once(struct file_rotation *rotation, int64_t now_ms, struct source_chunk *chunk, bool *busy)
 {
 	enum file_reading reading = file_reading_next(&rotation->stream, now_ms, chunk);
+	if (file_stream_current(&rotation->stream) != NULL)
+		rotation->tail.known = false;
 	if (rotation->incarnation != rotation->stream.incarnation) {
 		rotation->incarnation = rotation->stream.incarnation;
 		rotation->outlook.phase = FILE_AT_PATH;
@@ -440,6 +454,14 @@ static bool is_calm(const struct file_rotation *rotation, const struct open_file
 	       stream->record->part_count == 1 && open_file_unchanged(current);
 }
 
+static void close_quiet(struct file_rotation *rotation, struct open_file *current)
+{
+	struct file_stream *stream = &rotation->stream;
+	rotation->tail = tail_of(stream, current);
+	file_stream_close(stream, current);
+	rotation->sign = sign_of(stream);
+}
+
 void file_rotation_rest(struct file_rotation *rotation)
 {
 	struct file_stream *stream = &rotation->stream;
@@ -450,8 +472,7 @@ void file_rotation_rest(struct file_rotation *rotation)
 	if (stream->shared->open_most == 0 || stream->shared->open_count <= stream->shared->open_most ||
 	    !needs_no_descriptor(rotation, current, current->grown_ms))
 		return;
-	file_stream_close(stream, current);
-	rotation->sign = sign_of(stream);
+	close_quiet(rotation, current);
 }
 
 void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms)
@@ -475,8 +496,7 @@ void file_rotation_tick(struct file_rotation *rotation, int64_t now_ms)
 	input_lines_rest(current->lines);
 	bool idle = needs_no_descriptor(rotation, current, now_ms), calm = is_calm(rotation, current);
 	if (idle) {
-		file_stream_close(stream, current);
-		rotation->sign = sign_of(stream);
+		close_quiet(rotation, current);
 		idle = (uint64_t)rotation->sign.st_size == stream->offset;
 	}
 	if (idle)

@@ -3,6 +3,7 @@
 #ifndef COLLECTOR_SOURCE_FILE_ROTATION_H
 #define COLLECTOR_SOURCE_FILE_ROTATION_H
 
+#include "collector/source/file/file_overlap.h"
 #include "collector/source/file/file_situation.h"
 
 struct file_rotation {
@@ -14,7 +15,8 @@ struct file_rotation {
 	struct file_awaited {
 		uint64_t device, inode, size;
 	} awaited;
-	struct stat sign; /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
+	struct file_tail tail; /* of a file that was closed as nobody writes to it, until another is read */
+	struct stat sign;      /* of what lay at the path when no file was open and nothing came next; all 0: nothing */
 };
 
 enum file_action {

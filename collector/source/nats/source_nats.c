@@ -3,8 +3,8 @@
  * A stream as a source: read in the order of its sequence numbers, all of it, whatever subjects are wanted.
  *
  * As all numbers come, one that does not was removed before it was read: such a gap is counted exactly. A server's filter
- * would hide it. Whatever goes wrong, the connection is made anew, and the stream is asked again what it is: its moment of
- * creation tells whether it is still the same.
+ * would hide it. Whatever goes wrong, the connection is made anew. With each, and while nothing comes, the stream is asked
+ * what it is: its moment of creation tells whether it is still the same.
  */
 #include "collector/source/nats/internal.h"
 
@@ -181,9 +181,10 @@ static bool take(struct nats_source *source, struct queue_stream *stream, const 
 }
 
 /*
- * Looks where a quiet stream is. WEIR_ANEW: it is another one by now, which is to be read from its beginning.
- * A server gives nothing from a message on that it cannot read itself (one above 32 MiB is
+ * Looks where a quiet stream is. A server gives nothing from a message on that it cannot read itself (one above 32 MiB is
  * damaged to it): that one is lost, and reading goes on behind it. Nothing is passed over that the server says it has.
+ *
+ * @return WEIR_ANEW: it is another stream by now
  */
 static enum weir_status look(struct nats_source *source, struct nats_client *client, struct queue_stream *stream,
                              struct weir_error *error)

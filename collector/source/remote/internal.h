@@ -45,7 +45,7 @@ struct remote_fetch {
 	struct remote_ahead *ahead; /* REMOTE_AHEAD_MOST, for the next of the objects that grow */
 	size_t ahead_count, ahead_left;
 	char *buffer;                 /* REMOTE_BUFFER_BYTES */
-	struct weir_error once_error; /* of the first object that cannot be read */
+	struct weir_error once_error; /* of the first object that cannot be read, or of which a part is lost */
 	bool failed;
 	int64_t loss_ms; /* when the newest loss was told */
 	char listing_problem[256], loss[256];
@@ -58,7 +58,9 @@ struct remote_fetch {
 	size_t ready_count;
 	struct remote_fetch_state state;
 	struct weir_text notices; /* for people, each once, with a NUL behind it */
-	uint64_t unnamed;         /* notices for which there was no room */
+	uint64_t unnamed;         /* that were too many to be told */
+	uint32_t named;           /* how many came in the minute from named_ms on */
+	int64_t named_ms;
 	int event;
 };
 

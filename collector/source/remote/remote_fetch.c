@@ -19,7 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { NOTICES_BYTES = 32 << 10 };
+enum { NAMED_MOST = 100, NAMED_MS = 60000 }; /* notices in a minute */
 enum { RETRY_LEAST_MS = 500, RETRY_MOST_MS = 30000, LOSS_SHOWN_MS = 60000, ONCE_TRIES = 4, PAUSE_MS = 500 };
 
 struct remote_fetch *remote_fetch_new(const struct remote_fetch_options *options, struct remote_table *table,
@@ -213,8 +213,13 @@ void remote_notice(struct remote_fetch *fetch, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(words, sizeof words, format, arguments);
 	va_end(arguments);
+	int64_t now_ms = weir_monotonic_ms();
 	pthread_mutex_lock(&fetch->mutex);
-	if (fetch->notices.length + sizeof words <= NOTICES_BYTES)
+	if (now_ms - fetch->named_ms >= NAMED_MS) {
+		fetch->named_ms = now_ms;
+		fetch->named = 0;
+	}
+	if (fetch->named++ < NAMED_MOST)
 		weir_text_append(&fetch->notices, words, strlen(words) + 1);
 	else
 		fetch->unnamed++;
@@ -232,8 +237,9 @@ void remote_lost(struct remote_fetch *fetch, const char *name, uint64_t bytes, c
 	snprintf(fetch->loss, sizeof fetch->loss, "%s%s %s", length > most ? "..." : "",
 	         name + (length > most ? length - most : 0), words);
 	fetch->loss_ms = weir_monotonic_ms();
-	remote_notice(fetch, "%s", fetch->loss);
-	if (fetch->options.once && !fetch->failed) {
+	if (bytes > 0)
+		remote_notice(fetch, "lost: %.240s", fetch->loss);
+	if (fetch->options.once && bytes > 0 && !fetch->failed) {
 		weir_fail(&fetch->once_error, WEIR_IO, "%s", fetch->loss);
 		fetch->failed = true;
 	}
@@ -259,10 +265,11 @@ enum remote_turn remote_failed(struct remote_fetch *fetch, struct remote_known *
 	pthread_mutex_unlock(&fetch->mutex);
 	if (!fetch->options.once || known->failures < ONCE_TRIES)
 		return REMOTE_TURN_LATER;
-	if (!fetch->failed) {
+	if (fetch->failed)
+		remote_notice(fetch, "%s", words);
+	else
 		weir_fail(&fetch->once_error, WEIR_IO, "%s", words);
-		fetch->failed = true;
-	}
+	fetch->failed = true;
 	known->retry_ms = INT64_MAX; /* the others go on */
 	return REMOTE_TURN_NOTHING;
 }

@@ -350,10 +350,12 @@ static void list(struct remote_fetch *fetch, bool whole, int64_t now_ms)
 		fetch->more = false;
 		weir_fail(&error, WEIR_IO, "%s", fetch->listing_problem);
 	}
-	if (fetch->options.once && (status == WEIR_INVALID || fetch->list_failures >= ONCE_TRIES || stuck) &&
-	    !fetch->failed) {
+	if (fetch->options.once && (status == WEIR_INVALID || fetch->list_failures >= ONCE_TRIES || stuck)) {
+		if (fetch->failed)
+			remote_notice(fetch, "%s", error.text);
+		else
+			fetch->once_error = error;
 		fetch->failed = true;
-		fetch->once_error = error;
 	}
 	pthread_mutex_lock(&fetch->mutex);
 	fetch->state.errors += !good;

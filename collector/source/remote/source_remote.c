@@ -203,14 +203,14 @@ static void end_step(struct remote_source *source)
 static enum weir_status next_step(struct remote_source *source, struct weir_error *error)
 {
 	char words[256];
-	while (source->tell != NULL && remote_fetch_notice(source->fetch, words))
-		source->tell(source->tell_context, source->place, words);
 	if (source->step == NULL) {
 		source->step = remote_fetch_take(source->fetch);
 		source->adopted = false;
 		source->next = 0;
 		count_unhanded(source, source->step);
 	}
+	while (source->tell != NULL && remote_fetch_notice(source->fetch, words)) /* those that led to the step, too */
+		source->tell(source->tell_context, source->place, words);
 	struct remote_step *step = source->step;
 	if (step == NULL)
 		return WEIR_AGAIN;

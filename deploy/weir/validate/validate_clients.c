@@ -50,7 +50,7 @@ static void warn_doubt(void *context, uint32_t zone, const char *member, const c
 	validate_warn(report, path, &words);
 }
 
-/* Whether a network is of so many that whoever writes a header may be in it: a half of all, or more. */
+/* Whether a network is of so many that whoever writes a header may be in it: an eighth of all, or more. */
 static bool is_of_everybody(const char *text)
 {
 	struct weir_network network;

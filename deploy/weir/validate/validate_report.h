@@ -109,7 +109,7 @@ void validate_checks(struct validate_report *report);
 /** validate_clients.c: warnings about clients that are counted one by one, and values that nothing has. */
 void validate_clients(struct validate_report *report);
 /**
- * validate_clients.c: whether a rule `client_ip` trusts half of all addresses or more.
+ * validate_clients.c: whether a rule `client_ip` trusts an eighth of all addresses or more.
  *
  * @param rule   of a format, or of checks; may have no value
  * @param words  then the warning is added

@@ -273,6 +273,7 @@ static void make_label(struct s3 *s3)
 static enum weir_status make_client(struct s3 *s3, struct weir_error *error)
 {
 	struct weir_http_client_options options = {.connect_ms = CONNECT_MS,
+	                                           .path_as_is = true, /* keys may have such segments */
 	                                           .answer_ms = ANSWER_MS,
 	                                           .stall_ms = STALL_MS,
 	                                           .body_most_bytes = PAGE_BYTES_MOST,
