@@ -184,6 +184,8 @@ static enum weir_status merge_segment(struct ahead *ahead, const struct checkpoi
 		parts[count++] = cut->snapshot.deltas[place];
 		status = segment_blob_merge(parts, count, cut->compiled, cut->state.clock_ms, cut->partition->lateness_ms,
 		                            owned, &length, error);
+		if (status != WEIR_OK)
+			weir_error_prefix(error, "segment %u", segment);
 	}
 	free(parts);
 	if (status == WEIR_OK)
@@ -330,6 +332,8 @@ enum weir_status checkpoint_load(struct lane *lane, const uint32_t *segments, si
 			parts[found++] =
 				(struct weir_span){blobs->bytes.at + blobs->blobs[next].at, (uint32_t)blobs->blobs[next].length};
 		status = shard_load(lane_shard(lane), segments[i], parts, found, error);
+		if (status != WEIR_OK)
+			weir_error_prefix(error, "segment %u", segments[i]);
 	}
 	free(parts);
 	return status;

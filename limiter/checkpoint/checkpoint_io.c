@@ -11,6 +11,7 @@
 #include "common/base/wake.h"
 #include "common/cluster/policy_note.h"
 #include "limiter/checkpoint/handover.h"
+#include "limiter/checkpoint/stop_note.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ static enum weir_status try_job(struct checkpoint_job *job, struct weir_store *s
 	case CHECKPOINT_TAKE: return take(job, store);
 	case CHECKPOINT_POLICIES: return checkpoint_read_policies(store, job->registry, &job->error);
 	case CHECKPOINT_ANNOUNCE: return handover_announce(store, job->partition, job->epoch, job->left, &job->error);
+	case CHECKPOINT_STOPPED: return stop_note_put(store, job->partition, job->epoch, job->words, &job->error);
 	default:
 		checkpoint_blobs_deinit(&job->blobs);
 		return checkpoint_read(store, job->partition, job->epoch, job->at_least, job->segments, job->segment_count,
@@ -168,6 +170,8 @@ static void raise_fault(struct checkpoint_io *io, const struct checkpoint_job *j
 		[CHECKPOINT_TAKE] = {"take", "its row of partition_state",
 	                         "It is judged once it is taken; until then the log keeps its messages"},
 		[CHECKPOINT_ANNOUNCE] = {"hand over", "its row of note", "Its next owner takes it some seconds later"},
+		[CHECKPOINT_STOPPED] = {"note the stop of", "its row of note",
+	                            "`weir doctor` does not know the reason until then"},
 		[CHECKPOINT_POLICIES] = {"read a policy for", "policy_version", "Its messages wait for it; nothing is lost"},
 	};
 	weir_fault_raise(&io->fault, io->log, "store",
@@ -382,6 +386,7 @@ struct checkpoint_job *checkpoint_replies_take(struct checkpoint_replies *replie
 void checkpoint_job_free(struct checkpoint_job *job)
 {
 	free(job->segments);
+	free(job->words);
 	checkpoint_blobs_deinit(&job->blobs);
 	free(job->partition_stored);
 	weir_text_deinit(&job->extra);

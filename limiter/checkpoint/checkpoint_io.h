@@ -24,6 +24,7 @@ enum checkpoint_job_kind {
 	CHECKPOINT_TAKE,     /* takes a partition: its epoch, its checkpoint, and policies that the registry lacks */
 	CHECKPOINT_POLICIES, /* reads the policies that the registry lacks */
 	CHECKPOINT_ANNOUNCE, /* announces that this limiter is leaving a partition, or has left it */
+	CHECKPOINT_STOPPED,  /* says why a partition is stopped */
 };
 
 /* One worker's jobs that are done. */
@@ -60,6 +61,8 @@ struct checkpoint_job {
 	int64_t retry_ms;                              /* WEIR_AGAIN: how long to wait before asking again */
 	/* announce */
 	bool left; /* false: is leaving */
+	/* stopped */
+	char *words; /* owned by the job */
 	/* the outcome */
 	enum weir_status status;
 	struct weir_error error;

@@ -11,6 +11,7 @@
 #include "common/daemon/daemon_check.h"
 #include "limiter/checkpoint/cluster_metadata.h"
 #include "limiter/daemon/internal.h"
+#include "limiter/daemon/limiter_stops.h"
 #include "limiter/lane/lane_place.h"
 
 #include <stdio.h>
@@ -163,11 +164,11 @@ static void check_positions(const struct weir_check *check, struct weir_bus *bus
 	bool all = read_positions(check, store, partitions, known, next, marks);
 	if (all && events_good) {
 		weir_check_positions(check, bus, &positions);
-		state->stuck = positions.stuck;
+		state->stuck = positions.stuck + limiter_check_stops(check, store, partitions, positions.stuck > 0);
 		state->behind = positions.behind;
 		state->oldest_ms = positions.oldest_ms;
 		state->asked = positions.asked;
-		if (positions.asked && positions.stuck == 0)
+		if (positions.asked && state->stuck == 0)
 			weir_findings_good(check->findings, "partitions: all %u continue at their checkpoints", partitions);
 	} else if (all) {
 		check_deleted(check, partitions, next);

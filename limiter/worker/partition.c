@@ -228,13 +228,28 @@ static bool ends_worker(const struct partition *partition, enum weir_status stat
 	return core->status != WEIR_OK;
 }
 
-/* For announcements to tell, of all partitions together. */
-static void note_fault(struct partition *partition, enum weir_status status, const struct weir_error *error)
+/*
+ * What the words of a fault leave out: what it costs, and where the runbook has what to do. Those about the log have both
+ * (see explain()); every other fault that only a person can end is of what the store has.
+ */
+static void complete(enum weir_status status, struct weir_error *error)
+{
+	struct weir_error what = *error;
+	if (status == WEIR_FENCED || strstr(error->text, "(runbook: ") != NULL)
+		return;
+	(void)weir_fail(error, what.status,
+	                "%.300s. Nothing is judged in it meanwhile, so nobody new is blocked (runbook: %s)", what.text,
+	                status == WEIR_NEWER ? "what-may-be-restarted" : "state-damaged");
+}
+
+/* For announcements to tell, of all partitions together. @param epoch  under which it was taken; 0: it was not */
+static void note_fault(struct partition *partition, enum weir_status status, uint64_t epoch,
+                       const struct weir_error *error)
 {
 	struct worker_core *core = partition->tools->core;
 	partition->fault = status;
 	if (status != WEIR_FENCED) {
-		view_set_error(partition->tools->view, partition->number, error->text);
+		partition_say_stopped(partition, epoch, error->text);
 		return;
 	}
 	int64_t now_ms = weir_monotonic_ms();
@@ -245,11 +260,12 @@ static void note_fault(struct partition *partition, enum weir_status status, con
 }
 
 /* Parks the partition. WEIR_FENCED: it has another owner; otherwise an error that does not go away by itself. */
-static void park(struct partition *partition, enum weir_status status, const struct weir_error *error)
+static void park(struct partition *partition, enum weir_status status, uint64_t epoch, struct weir_error *error)
 {
+	complete(status, error);
 	if (ends_worker(partition, status, error))
 		return;
-	note_fault(partition, status, error);
+	note_fault(partition, status, epoch, error);
 	int64_t retry_ms = weir_monotonic_ms() + (status == WEIR_FENCED ? FENCED_RETRY_MS : ERROR_RETRY_MS);
 	if (partition_state_works(partition->state)) {
 		partition_drop(partition, retry_ms);
@@ -263,11 +279,11 @@ static void park(struct partition *partition, enum weir_status status, const str
  * Checkpoint I/O was refused. If the partition is still ours and the store has lost a checkpoint, there is no other
  * owner to wait for: the partition is taken again at once, and what was judged since is judged again.
  */
-static void be_refused(struct partition *partition, const struct checkpoint_job *job, enum weir_status status)
+static void be_refused(struct partition *partition, struct checkpoint_job *job, enum weir_status status)
 {
 	struct worker_core *core = partition->tools->core;
 	if (!job->lost) {
-		park(partition, status, &job->error);
+		park(partition, status, job->epoch, &job->error);
 	} else if (core->status == WEIR_OK) {
 		weir_fault_raise(
 			&core->lost, core->options.log, "limiter",
@@ -301,10 +317,10 @@ void partition_meet_gap(struct partition *partition, const struct weir_message *
 	                                   : LOG_HAS_GAP,
 	        error);
 	if (known && at->offset <= next) {
-		note_fault(partition, WEIR_INVALID, error);
+		note_fault(partition, WEIR_INVALID, partition->checkpointing.taken.epoch, error);
 		leave(partition);
 	} else {
-		park(partition, WEIR_INVALID, error);
+		park(partition, WEIR_INVALID, partition->checkpointing.taken.epoch, error);
 	}
 }
 
@@ -332,7 +348,7 @@ static void be_told_of_another(struct partition *partition)
 {
 	struct weir_error error;
 	(void)weir_fail(&error, WEIR_FENCED, "another process has taken partition %u", partition->number);
-	park(partition, WEIR_FENCED, &error);
+	park(partition, WEIR_FENCED, 0, &error);
 }
 
 /* ---- each turn ---- */
@@ -490,7 +506,7 @@ static void be_taken(struct partition *partition, struct checkpoint_job *job)
 	if (status == WEIR_OK)
 		return;
 	if (status == WEIR_INVALID || status == WEIR_NEWER) {
-		park(partition, status, &job->error);
+		park(partition, status, job->partition_stored->epoch, &job->error);
 		return;
 	}
 	int64_t wait_ms = status == WEIR_AGAIN ? job->retry_ms : status == WEIR_END ? 0 : WORKER_RETRY_MS;
@@ -505,7 +521,8 @@ void partition_take_answer(struct partition *partition, struct checkpoint_job *j
 	switch (job->kind) {
 	case CHECKPOINT_SAVE: be_stored(partition, job); break;
 	case CHECKPOINT_TAKE: be_taken(partition, job); break;
-	case CHECKPOINT_ANNOUNCE: break; /* only a hint to the next owner: its outcome does not matter */
+	case CHECKPOINT_ANNOUNCE: /* only a hint to the next owner: its outcome does not matter */
+	case CHECKPOINT_STOPPED: break;
 	default: be_loaded(partition, job); break;
 	}
 }

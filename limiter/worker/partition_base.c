@@ -155,3 +155,12 @@ void partition_submit(struct partition *partition, struct checkpoint_job *job)
 	partition->jobs++;
 	checkpoint_io_submit(partition->tools->core->options.checkpoint_reader, job);
 }
+
+void partition_say_stopped(struct partition *partition, uint64_t epoch, const char *words)
+{
+	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_STOPPED);
+	view_set_error(partition->tools->view, partition->number, words);
+	job->epoch = epoch;
+	job->words = weir_copy(words, strlen(words));
+	partition_submit(partition, job);
+}

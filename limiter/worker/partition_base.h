@@ -18,6 +18,14 @@ struct checkpoint_job *partition_load_job(const struct partition *partition, con
 /** Submits a job to the reading thread of checkpoint I/O. Its answer comes through partition_take_answer(). */
 void partition_submit(struct partition *partition, struct checkpoint_job *job);
 
+/**
+ * Says why it is stopped, on this limiter's pages and in the store, to whoever looks from elsewhere.
+ *
+ * @param epoch  under which it was taken; 0: it was not
+ * @param words  "": it is no longer, under the same epoch
+ */
+void partition_say_stopped(struct partition *partition, uint64_t epoch, const char *words);
+
 /* ---- what metrics count ---- */
 
 /*

@@ -103,14 +103,14 @@ static void note_shared(const struct partition *partition, const struct lane_res
 		name_source(result->source, source), partition->number, (unsigned long long)result->offset);
 }
 
-static void note_newer(const struct partition *partition, uint64_t offset, const struct weir_error *error)
+static void note_newer(struct partition *partition, uint64_t offset, const struct weir_error *error)
 {
 	struct weir_error words;
 	(void)weir_fail(&words, WEIR_NEWER,
 	                "it waits at offset %llu: %s. Nothing is judged in it meanwhile, and nothing is lost. Upgrade this "
-	                "limiter (runbook: foreign-messages)",
+	                "limiter (runbook: what-may-be-restarted)",
 	                (unsigned long long)offset, error->text);
-	view_set_error(partition->tools->view, partition->number, words.text);
+	partition_say_stopped(partition, partition->checkpointing.taken.epoch, words.text);
 }
 
 static void count_result(struct worker_stats *stats, const struct lane_result *result)
@@ -238,6 +238,7 @@ void partition_policies_read(struct partition *partition)
 {
 	if (lane_awaits_policy(partition->lane)) {
 		struct weir_error words;
+		bool first = partition->policy_due_ms == 0;
 		partition->policy_due_ms = weir_monotonic_ms() + WORKER_RETRY_MS;
 		(void)weir_fail(
 			&words, WEIR_AGAIN,
@@ -245,12 +246,13 @@ void partition_policies_read(struct partition *partition)
 			"asked each second; if it was restored from an older copy, restore the policies too "
 			"(runbook: store-failed-over)",
 			(unsigned long long)lane_policy_version(partition->lane) + 1);
-		view_set_error(partition->tools->view, partition->number, words.text);
+		if (first)
+			partition_say_stopped(partition, partition->checkpointing.taken.epoch, words.text);
 		return;
 	}
 	if (partition->policy_due_ms != 0) {
 		partition->policy_due_ms = 0;
-		view_set_error(partition->tools->view, partition->number, "");
+		partition_say_stopped(partition, partition->checkpointing.taken.epoch, "");
 	}
 	partition_resume(partition);
 }

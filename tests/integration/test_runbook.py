@@ -599,6 +599,26 @@ def gaps(night):
     night.until_works("behind-the-gap")
 
 
+def state_damaged(night):
+    """One blob of the store, as a limiter starts. Another segment's are read."""
+    night.until_works("kept")
+    night.until_stored()
+    night.limiter.stop()
+    night.served.mariadb.query("UPDATE segment_state SET bytes = CONCAT('xx', bytes) LIMIT 1")
+    night.limiter.start()
+    night.limiter.until(lambda: (night.limiter.page("/healthz") or (0,))[0] == 503, "stands still")
+    night.limiter.until(lambda: "state-damaged" in night.type_one("weir doctor --config FILE", None), "the store says why")
+    night.doctor("state-damaged")
+    for anchor in ("state-damaged", "partition-stopped"):
+        night.not_over(anchor)
+    see, drop = night.commands("state-damaged")
+    night.type_one(see, (USAGE,))
+    night.type_one(drop)
+    night.over("state-damaged")
+    night.over("partition-stopped")
+    night.until_works("undamaged")
+
+
 def topic_recreated(night):
     """While no limiter runs."""
     night.until_stored()
@@ -649,7 +669,7 @@ def is_it_over(night):
 
 CASES = (user_blocked, gateway_not_blocking, policy_rollback, limiter_lag, memory, clock, checks_unavailable, process_suspended, lines_lost,
          foreign_messages, format_changed, source_unreadable, duplicate_collector, limiter_down, archive_behind,
-         store_read_only, store_locked, store_away, store_failed_over, credentials, gaps, topic_recreated, topic_deleted,
+         store_read_only, store_locked, store_away, store_failed_over, credentials, state_damaged, gaps, topic_recreated, topic_deleted,
          senders_wait, broker_outage, is_it_over)
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `weir recover --accept-gap`: lets a partition whose log was trimmed behind its
+ * `weir recover`: --drop-damaged is in recover_state.c. --accept-gap lets a partition whose log was trimmed behind its
  * checkpoint, or made anew, continue at what the log has. Only a person can say
  * that what is missing may be lost, so it is asked for twice.
  *
@@ -19,18 +19,21 @@
 #include "deploy/weir/backend/policy_apply.h"
 #include "deploy/weir/command.h"
 #include "deploy/weir/inspect/recover_archive.h"
+#include "deploy/weir/inspect/recover_state.h"
 #include "limiter/lane/lane.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum option { ACCEPT_GAP, CONFIG, STATE, PARTITION, ALL, YES, OPTION_COUNT };
+enum option { ACCEPT_GAP, DROP_DAMAGED, CONFIG, STATE, PARTITION, ALL, YES, OPTION_COUNT };
 
 static const struct weir_argument_option options_table[] = {
 	[ACCEPT_GAP] = {.name = "accept-gap",
                     .type = WEIR_ARGUMENT_FLAG,
-                    .help = "accept the loss of the missing messages; required",
-                    .required = true},
+                    .help = "accept the loss of the messages that the log no longer has"},
+	[DROP_DAMAGED] = {.name = "drop-damaged",
+                      .type = WEIR_ARGUMENT_FLAG,
+                      .help = "drop what of the state in the store cannot be read"},
 	[CONFIG] = {.name = "config",
                 .value = "FILE",
                 .type = WEIR_ARGUMENT_TEXT,
@@ -44,7 +47,7 @@ static const struct weir_argument_option options_table[] = {
                    .type = WEIR_ARGUMENT_NUMBER,
                    .help = "the partition",
                    .most = WEIR_PARTITIONS_MAX - 1},
-	[ALL] = {.name = "all", .type = WEIR_ARGUMENT_FLAG, .help = "every partition that has a gap"},
+	[ALL] = {.name = "all", .type = WEIR_ARGUMENT_FLAG, .help = "every partition that has a gap, or damage"},
 	[YES] = {.name = "yes", .type = WEIR_ARGUMENT_FLAG, .help = "do it (default: only print what would be lost)"},
 	[OPTION_COUNT] = {.name = NULL},
 };
@@ -58,9 +61,9 @@ static const struct weir_argument_exit exits[] = {
 
 static const struct weir_command_line line = {
 	.name = "weir recover",
-	.summary = "continue a partition after a gap in its log",
-	.usage = "weir recover --accept-gap --partition P | --all [--config FILE] [--yes]",
-	.about = "Continues a partition after a gap in its log.\n"
+	.summary = "continue a partition after a gap in its log, or damage to its state",
+	.usage = "weir recover --accept-gap | --drop-damaged --partition P | --all [--config FILE] [--yes]",
+	.about = "Continues a partition after a gap in its log, or damage to its state.\n"
 			 "\n"
 			 "There is a gap if the log was trimmed, by retention or by hand, before a limiter had judged it: "
 			 "the checkpoint's next offset is gone. The command prints how many messages are lost. With --yes, "
@@ -68,13 +71,18 @@ static const struct weir_command_line line = {
 			 "read from its first message. Counts, blocks and orders of the checkpoint are kept. If \"archiver\" "
 			 "is enabled, the archive continues in the same way, without the lost messages.\n"
 			 "\n"
+			 "With --drop-damaged: a partition is stopped, too, if its state in the store cannot be read, as after a "
+			 "disk's damage. The command reads all of it and prints what is lost: counts and blocks. With --yes, that "
+			 "part is dropped, the rest is kept, and limiters continue at the same message.\n"
+			 "\n"
 			 "Limiters and archivers may be running: they take the partition again within half a minute. "
 			 "Positions of sources are kept, so what a collector resends is not counted twice. Make retention "
 			 "longer than the longest outage.",
 	.options = options_table,
 	.examples = "weir recover --accept-gap --config weir.json --partition 3\n"
 				"weir recover --accept-gap --config weir.json --partition 3 --yes\n"
-				"weir recover --accept-gap --config weir.json --all --yes",
+				"weir recover --accept-gap --config weir.json --all --yes\n"
+				"weir recover --drop-damaged --config weir.json --partition 3",
 	.exits = exits,
 };
 
@@ -84,6 +92,7 @@ struct recover {
 	const char *config_path, *state_path;
 	uint64_t partition; /* the one in hand */
 	bool one, all;      /* what was named */
+	bool gaps, damage;  /* what was asked for */
 	bool yes;
 	struct backend backend;
 	struct policy_registry *registry;
@@ -104,7 +113,8 @@ static enum weir_exit take_option(void *context, int option, const struct weir_a
 		recover->one = true;
 		break;
 	case ALL: recover->all = true; break;
-	default: break; /* --accept-gap: it is there */
+	case ACCEPT_GAP: recover->gaps = true; break;
+	default: recover->damage = true; break;
 	}
 	return WEIR_EXIT_NOT_YET;
 }
@@ -295,6 +305,19 @@ static enum weir_status recover_all(struct recover *recover, bool *refused, stru
 	return status;
 }
 
+static enum weir_status drop_damaged(const struct recover *recover, bool *refused, struct weir_error *error)
+{
+	const struct backend *backend = &recover->backend;
+	uint32_t from = recover->all ? 0 : (uint32_t)recover->partition;
+	uint32_t until = recover->all ? backend->bus->partitions : from + 1;
+	enum weir_status status = WEIR_OK;
+	bool damaged = false;
+	for (uint32_t i = from; i < until && status == WEIR_OK; i++)
+		status = recover_state(backend, recover->registry, i, recover->yes, &damaged, error);
+	*refused |= damaged && !recover->yes;
+	return status;
+}
+
 static enum weir_status run(struct recover *recover, bool *refused, struct weir_error *error)
 {
 	struct backend *backend = &recover->backend;
@@ -306,7 +329,9 @@ static enum weir_status run(struct recover *recover, bool *refused, struct weir_
 		status = policy_log_load(backend->store, recover->registry, error);
 	if (status == WEIR_OK)
 		status = check(recover, error);
-	return status == WEIR_OK ? recover_all(recover, refused, error) : status;
+	if (status != WEIR_OK)
+		return status;
+	return recover->damage ? drop_damaged(recover, refused, error) : recover_all(recover, refused, error);
 }
 
 static enum weir_exit command_main(int argc, char **argv)
@@ -317,8 +342,10 @@ static enum weir_exit command_main(int argc, char **argv)
 	enum weir_exit code = weir_arguments_read(&line, argc, argv, take_option, &recover);
 	if (code == WEIR_EXIT_NOT_YET && recover.state_path == NULL && !weir_config_find(&recover.config_path))
 		code = weir_arguments_refuse(&line, WEIR_CONFIG_MISSING ", or name a directory with --state");
+	if (code == WEIR_EXIT_NOT_YET && recover.gaps == recover.damage)
+		code = weir_arguments_refuse(&line, "name one of --accept-gap and --drop-damaged");
 	if (code == WEIR_EXIT_NOT_YET && recover.one == recover.all)
-		code = weir_arguments_refuse(&line, "name one partition with --partition, or all that have a gap with --all");
+		code = weir_arguments_refuse(&line, "name one partition with --partition, or all with --all");
 	if (code != WEIR_EXIT_NOT_YET)
 		return code;
 	enum weir_status status = run(&recover, &refused, &error);
