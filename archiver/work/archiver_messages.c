@@ -3,18 +3,26 @@
  * Moves messages from the two topics into ledgers. A message that is not a judged
  * frame or a decision is counted and skipped: other programs may write there. A
  * message from a newer weir is not skipped: its partition waits for an upgrade.
+ *
+ * So is a judged frame whose record does not exist: all frames up to its number would be taken for repetitions of it.
  */
 #include "archiver/work/internal.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/store/record_base.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { MESSAGES = 64, NAP_MS = 100, RETAKE_MS = 1000 };
+enum {
+	MESSAGES = 64,
+	NAP_MS = 100,
+	RETAKE_MS = 1000,
+	LEAP = 1024, /* records between two judged frames: more have no events in a row where somebody has made them up */
+};
 
 static void nap(void)
 {
@@ -30,6 +38,55 @@ static void malformed(struct archiver *archiver, const struct weir_message *mess
 		": %s. It is not in the archive; nothing else is missing. A message that weir did not write, or damage: "
 		"find who writes to the topic (runbook: foreign-messages)",
 		weir_topic_name(message->topic), message->partition, message->offset, why);
+}
+
+/*
+ * Whether a number is of a record that the topic of events does not have yet. A frame comes after its record, so the end
+ * that is asked for here is behind it. Where limiters have stored more than the topic has, it is not the one that they
+ * judged, and nothing is known.
+ *
+ * @return WEIR_OK; else the bus or the store did not answer
+ */
+static enum weir_status look_beyond(const struct archiver *archiver, uint32_t partition, uint64_t number, bool *beyond,
+                                    struct weir_error *error)
+{
+	struct weir_bus *bus = archiver->options.bus;
+	struct weir_partition_state row;
+	uint64_t first, end, base = 0;
+	*beyond = false;
+	enum weir_status status = bus->ops->extent(bus, WEIR_TOPIC_EVENTS, partition, &first, &end, error);
+	if (status == WEIR_OK)
+		status = archiver->store->ops->inspect(archiver->store, WEIR_STORE_ROLE_LIMITER, partition, &row, error);
+	if (status != WEIR_OK)
+		return status;
+	struct weir_span extra = row.extra;
+	if (row.checkpoint > 0 && weir_record_base_read(&extra, &base, error) != WEIR_OK)
+		return WEIR_OK;
+	*beyond = end >= row.next_offset && (number < base || number - base >= end);
+	return WEIR_OK;
+}
+
+/* Of a frame that leaps: rare, so that the servers are asked. @return as take_judged() */
+static bool is_of_record(struct archiver *archiver, const struct ledger *ledger, const struct weir_message *message,
+                         uint64_t number, bool *real)
+{
+	struct weir_error error;
+	bool beyond;
+	*real = true;
+	if (number < ledger->events_next || number - ledger->events_next <= LEAP)
+		return true;
+	enum weir_status status = look_beyond(archiver, message->partition, number, &beyond, &error);
+	if (status != WEIR_OK) {
+		archiver_bus_fails(archiver, &error);
+		return false;
+	}
+	*real = !beyond;
+	if (beyond) {
+		char why[128];
+		snprintf(why, sizeof why, "it judges record %" PRIu64 ", which topic events does not have", number);
+		malformed(archiver, message, why);
+	}
+	return true;
 }
 
 /* @return false: the message was not taken, and none after it may be; the reason is logged */
@@ -49,6 +106,13 @@ static bool take_judged(struct archiver *archiver, struct ledger *ledger, const 
 		status = weir_fail(&error, WEIR_INVALID, "it is not a judged frame");
 	if (status != WEIR_OK) {
 		malformed(archiver, message, error.text);
+		ledger_skip(ledger, WEIR_TOPIC_JUDGED, message->offset);
+		return true;
+	}
+	bool real;
+	if (!is_of_record(archiver, ledger, message, frame.judged_offset, &real))
+		return false;
+	if (!real) {
 		ledger_skip(ledger, WEIR_TOPIC_JUDGED, message->offset);
 		return true;
 	}

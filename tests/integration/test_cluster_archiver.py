@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
-from support import cases, cluster, traffic
+from support import cases, cluster, frames, traffic
 from support.place import free_port
 from support.roles import Roles, program
 
@@ -118,6 +118,27 @@ def test_a_store_that_is_not_there_at_the_start_or_goes_before_a_partition_is_ta
             archiver.until(lambda: up() == 1, "has its store")
             recovered = [line for line in archiver.run.said().splitlines() if "recovered after" in line and "shadow:" not in line]
             assert len(recovered) == 1, archiver.run.said()
+
+
+def test_a_judged_frame_of_no_record_is_foreign(place):
+    """Well-formed, and of a number that topic events does not have: all later frames would be taken for repeated ones."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        roles.apply()
+        log = place.write("log", traffic.burst("ann", 5))
+        roles.limiter().until_ready()
+        archiver = roles.archiver().until_ready()
+        roles.collector([traffic.source(log)])
+        counted = "SELECT coalesce(sum(passed + blocked), 0) FROM count_hourly"
+        archiver.until(lambda: one.mariadb.one(counted) == 5, "has counted")
+        now = int(1000 * time.time())
+        events = frames.events(now, b"f" * 16, 1, [{"key": b"forged", "time": now, "cost": 1, "position": 7, "zones": [(1, False)]}])
+        one.kafka.produce(one.topic("judged"), [(None, frames.judged(events, number, [0]), partition)
+                                                for partition in range(PARTITIONS) for number in (1 << 40, 100000)])
+        archiver.until(lambda: archiver.value("weir_archiver_malformed_total") == 2 * PARTITIONS, "passes over them")
+        archiver.until_says("which topic events does not have")
+        place.append("log", traffic.burst("ann", 4) + traffic.burst("bob", 3))
+        archiver.until(lambda: one.mariadb.one(counted) == 12, "counts what comes after")
+        assert archiver.value("weir_archiver_repeated_frames_total") == 0
 
 
 if __name__ == "__main__":
