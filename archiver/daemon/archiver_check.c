@@ -4,6 +4,7 @@
 
 #include "archiver/ledger/ledger.h"
 #include "common/base/alloc.h"
+#include "common/cluster/partition_note.h"
 
 #include <stdlib.h>
 
@@ -41,6 +42,31 @@ static bool read_rows(const struct weir_check *check, struct weir_store *store, 
 	return status == WEIR_OK;
 }
 
+/* Partitions whose limiter publishes no judged frames. */
+static void check_unfed(const struct weir_check *check, struct weir_store *store, uint32_t partitions)
+{
+	char *machine, *first = NULL;
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < partitions; i++) {
+		if (weir_partition_note_get(store, WEIR_PARTITION_UNARCHIVED, i, &machine, NULL) != WEIR_OK)
+			break; /* a store that cannot be read is among the findings */
+		if (machine == NULL)
+			continue;
+		if (count++ == 0)
+			first = machine;
+		else
+			free(machine);
+	}
+	if (count > 0)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, "archive",
+			"%u of %u partitions are not archived whole: a limiter on %s has \"archiver.enabled\": false, and publishes no "
+			"judged frames\nThe counts of what it judges are missing from the archive for good; verdicts go on\nset "
+			"\"archiver.enabled\" to true in every limiter's configuration, and restart that one (runbook: archive-stuck)",
+			count, partitions, first);
+	free(first);
+}
+
 void archiver_check_state(const struct weir_check *check, struct weir_bus *bus, const bool good[WEIR_TOPIC_COUNT],
                           struct weir_store *store, int64_t *oldest_ms)
 {
@@ -66,6 +92,7 @@ void archiver_check_state(const struct weir_check *check, struct weir_bus *bus, 
 		weir_check_positions(check, bus, &judged);
 	if (all && good[WEIR_TOPIC_DECISIONS])
 		weir_check_positions(check, bus, &decisions);
+	check_unfed(check, store, partitions);
 	*oldest_ms = judged.oldest_ms > decisions.oldest_ms ? judged.oldest_ms : decisions.oldest_ms;
 	if (all && judged.asked && decisions.asked && judged.stuck + decisions.stuck == 0)
 		weir_findings_good(check->findings, "archive: every partition continues where it stands");

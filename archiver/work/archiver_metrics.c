@@ -51,8 +51,9 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
                     "Partitions that this process archives."},
 	[PARTITIONS_PARKED] =
 		{"weir_archiver_partitions_stuck", WEIR_GAUGE, "partitions", WEIR_NO_LABELS,
-         "Parked partitions: they wait for an operator. The log and /healthz say why; messages that the "
-         "topics delete in the meantime will be missing from the archive."},
+         "Parked partitions, and those whose limiter publishes no judged frames: they wait for an operator. The log says "
+         "why, of parked ones /healthz too; what the topics delete in the meantime, or never have, is missing from the "
+         "archive."},
 	[WAITING_ROWS] = {"weir_archiver_waiting_rows", WEIR_GAUGE, "rows", WEIR_NO_LABELS,
                       "Rows that are not stored yet."},
 	[WAITING_BYTES] = {"weir_archiver_waiting_bytes", WEIR_GAUGE, "bytes", WEIR_NO_LABELS,
@@ -99,7 +100,8 @@ void archiver_metrics(const struct archiver_stats *stats, int64_t memory_bytes, 
 	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
 		weir_metrics_counter(page, &metrics[counters[i].metric], weir_counter_read(counters[i].counter));
 	weir_metrics_gauge(page, &metrics[PARTITIONS], (double)weir_counter_read(&stats->partitions));
-	weir_metrics_gauge(page, &metrics[PARTITIONS_PARKED], (double)weir_counter_read(&stats->parked));
+	weir_metrics_gauge(page, &metrics[PARTITIONS_PARKED],
+	                   (double)(weir_counter_read(&stats->parked) + weir_counter_read(&stats->unfed)));
 	weir_metrics_gauge(page, &metrics[WAITING_ROWS], (double)weir_counter_read(&stats->waiting_rows));
 	weir_metrics_gauge(page, &metrics[WAITING_BYTES], (double)weir_counter_read(&stats->waiting_bytes));
 	uint64_t oldest_ms = weir_counter_read(&stats->oldest_ms);

@@ -8,22 +8,25 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
+#include "common/cluster/partition_note.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000, TELL_MS = 500 };
+enum { RETAKE_MS = 1000, GAP_LOOK_MS = 5000, UNFED_LOOK_MS = 10000, TELL_MS = 500 };
 
 static void count_partitions(struct archiver *archiver)
 {
-	uint64_t live = 0, parked = 0;
+	uint64_t live = 0, parked = 0, unfed = 0;
 	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
 		live += archiver->partitions[i].state == PARTITION_LIVE;
 		parked += archiver->partitions[i].state == PARTITION_PARKED;
+		unfed += archiver->partitions[i].state == PARTITION_LIVE && archiver->partitions[i].unfed;
 	}
 	atomic_store_explicit(&archiver->stats.partitions.value, live, memory_order_relaxed);
 	atomic_store_explicit(&archiver->stats.parked.value, parked, memory_order_relaxed);
+	atomic_store_explicit(&archiver->stats.unfed.value, unfed, memory_order_relaxed);
 }
 
 static void set_reason(struct archiver *archiver, uint32_t number, const char *why)
@@ -55,14 +58,43 @@ void archiver_stick(struct archiver *archiver, uint32_t number, const char *why)
 	set_reason(archiver, number, why);
 }
 
+/* A limiter with "archiver.enabled": false says so in the store; its judged frames are missing for good. */
+static void look_for_unfed(struct archiver *archiver, int64_t now_ms)
+{
+	if (archiver->options.standalone || now_ms < archiver->unfed_look_ms)
+		return;
+	archiver->unfed_look_ms = now_ms + UNFED_LOOK_MS;
+	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++) {
+		char *machine, why[ARCHIVER_REASON_BYTES];
+		struct partition *partition = &archiver->partitions[i];
+		if (partition->state != PARTITION_LIVE)
+			continue;
+		if (weir_partition_note_get(archiver->store, WEIR_PARTITION_UNARCHIVED, i, &machine, NULL) != WEIR_OK)
+			break; /* what was known holds */
+		partition->unfed = machine != NULL;
+		if (partition->unfed) {
+			snprintf(
+				why, sizeof why,
+				"the limiter that has it, on %s, has \"archiver.enabled\": false and publishes no judged frames. Its "
+				"counts are missing from the archive for good; verdicts go on. Set it to true in every limiter's "
+				"configuration, and restart that one (runbook: archive-stuck)",
+				machine);
+			weir_partition_faults_raise(&archiver->faults, i, WEIR_LOG_ERROR, "not archived whole", why);
+		}
+		free(machine);
+	}
+	count_partitions(archiver);
+}
+
 void archiver_tell_partitions(struct archiver *archiver)
 {
 	int64_t now_ms = weir_monotonic_ms();
 	if (now_ms < archiver->tell_ms)
 		return;
 	archiver->tell_ms = now_ms + TELL_MS;
+	look_for_unfed(archiver, now_ms);
 	for (uint32_t i = 0; i < archiver->options.bus->partitions; i++)
-		if (archiver->partitions[i].state == PARTITION_LIVE)
+		if (archiver->partitions[i].state == PARTITION_LIVE && !archiver->partitions[i].unfed)
 			weir_partition_faults_clear(&archiver->faults, i);
 	weir_partition_faults_tell(&archiver->faults);
 }

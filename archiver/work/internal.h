@@ -18,6 +18,7 @@ enum partition_state {
 struct partition {
 	enum partition_state state;
 	struct ledger *ledger; /* if it is live */
+	bool unfed;            /* its limiter publishes no judged frames: it is archived, and not whole */
 	bool at_gap;           /* parked until a person accepts that messages are missing (`weir recover --accept-gap`) */
 	uint32_t writer;       /* the one that stores it, or tried to */
 	uint64_t checkpoint;   /* at a gap: the stored checkpoint; once the store has another one, a person has accepted */
@@ -63,6 +64,7 @@ struct archiver {
 	struct weir_lasting bus_fails;
 	struct weir_notice skipped, moved;
 	struct weir_partition_faults faults; /* of partitions that are stopped */
+	int64_t unfed_look_ms;               /* monotonic: when to ask again which partitions are unfed */
 	int64_t tell_ms;                     /* monotonic: when to tell of them again */
 	struct weir_error failure;           /* why it ended by itself, or why something was not stored */
 	enum weir_status status;

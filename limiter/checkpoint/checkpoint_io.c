@@ -9,9 +9,9 @@
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
 #include "common/base/wake.h"
+#include "common/cluster/partition_note.h"
 #include "common/cluster/policy_note.h"
 #include "limiter/checkpoint/handover.h"
-#include "limiter/checkpoint/stop_note.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +98,9 @@ static enum weir_status take(struct checkpoint_job *job, struct weir_store *stor
 	}
 	if (status == WEIR_OK)
 		status = checkpoint_take(job->partition_stored, store, job->partition, &job->state, &job->extra, error);
+	if (status == WEIR_OK && job->words != NULL)
+		status = weir_partition_note_put(store, WEIR_PARTITION_UNARCHIVED, job->partition, job->partition_stored->epoch,
+		                                 job->words, error);
 	return status == WEIR_OK ? checkpoint_read_policies(store, job->registry, error) : status;
 }
 
@@ -108,7 +111,9 @@ static enum weir_status try_job(struct checkpoint_job *job, struct weir_store *s
 	case CHECKPOINT_TAKE: return take(job, store);
 	case CHECKPOINT_POLICIES: return checkpoint_read_policies(store, job->registry, &job->error);
 	case CHECKPOINT_ANNOUNCE: return handover_announce(store, job->partition, job->epoch, job->left, &job->error);
-	case CHECKPOINT_STOPPED: return stop_note_put(store, job->partition, job->epoch, job->words, &job->error);
+	case CHECKPOINT_STOPPED:
+		return weir_partition_note_put(store, WEIR_PARTITION_STOPPED, job->partition, job->epoch, job->words,
+		                               &job->error);
 	default:
 		checkpoint_blobs_deinit(&job->blobs);
 		return checkpoint_read(store, job->partition, job->epoch, job->at_least, job->segments, job->segment_count,

@@ -61,7 +61,7 @@ struct checkpoint_job {
 	int64_t retry_ms;                              /* WEIR_AGAIN: how long to wait before asking again */
 	/* announce */
 	bool left; /* false: is leaving */
-	/* stopped */
+	/* stopped: why. Take: who publishes no judged frames of it; NULL: they are published */
 	char *words; /* owned by the job */
 	/* the outcome */
 	enum weir_status status;

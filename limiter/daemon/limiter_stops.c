@@ -2,7 +2,7 @@
 /* One finding for each reason, however many partitions have it: reasons that differ in figures alone are one. */
 #include "limiter/daemon/limiter_stops.h"
 
-#include "limiter/checkpoint/stop_note.h"
+#include "common/cluster/partition_note.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ uint32_t limiter_check_stops(const struct weir_check *check, struct weir_store *
 	for (uint32_t i = 0; i < partitions; i++) {
 		char *words, anchor[ANCHOR_BYTES];
 		struct weir_error error;
-		if (stop_note_get(store, i, &words, &error) != WEIR_OK)
+		if (weir_partition_note_get(store, WEIR_PARTITION_STOPPED, i, &words, &error) != WEIR_OK)
 			break; /* a store that cannot be read is among the findings */
 		if (words == NULL)
 			continue;

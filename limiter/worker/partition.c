@@ -14,8 +14,10 @@
 #include "common/base/clock.h"
 #include "limiter/worker/partition_base.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
 	FENCED_RETRY_MS = 15000,  /* for one that another process took, but that is still assigned to this one */
@@ -42,12 +44,24 @@ static bool may_take(struct partition *partition, int64_t now_ms)
 	       placement_claim(core->options.placement, partition->number, core->options.number, &partition->counted);
 }
 
+/* The caller frees. */
+static char *name_machine(void)
+{
+	char name[256];
+	if (gethostname(name, sizeof name) != 0)
+		snprintf(name, sizeof name, "?");
+	name[sizeof name - 1] = '\0';
+	return weir_copy(name, strlen(name));
+}
+
 static void take(struct partition *partition, int64_t now_ms)
 {
 	const struct worker_core *core = partition->tools->core;
 	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_TAKE);
 	job->registry = core->options.registry;
 	job->assignment = core->options.assignment;
+	if (!core->options.standalone && !core->options.config->archiver.enabled)
+		job->words = name_machine();
 	job->partition_stored = weir_alloc(1, sizeof *job->partition_stored);
 	job->partition_stored->lateness_ms = core->options.config->limiter.lateness_ms;
 	if (partition->asked_ms == 0)

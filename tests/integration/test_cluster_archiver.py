@@ -141,5 +141,24 @@ def test_a_judged_frame_of_no_record_is_foreign(place):
         assert archiver.value("weir_archiver_repeated_frames_total") == 0
 
 
+def test_a_limiter_that_publishes_nothing_for_the_archive_is_told(place):
+    """By the archiver, its metric and doctor; it ends when that limiter has the setting of the others."""
+    with cluster.shared() as one, roles_of(place, one) as roles:
+        roles.apply()
+        limiter = roles.limiter(archiver={"enabled": False}).until_ready()
+        archiver = roles.archiver().until_ready()
+        stuck = lambda: archiver.value("weir_archiver_partitions_stuck")
+        archiver.until(lambda: stuck() == PARTITIONS, "counts them")
+        archiver.until_says("are not archived whole")
+        config = place.write("admin.json", json.dumps(roles.sections(zones=traffic.site(), sources=[])))
+        doctor = lambda: place.run("doctor", "--config", config)
+        said = doctor()
+        assert said.code() == 1 and f"{PARTITIONS} of {PARTITIONS} partitions are not archived whole" in said.out().decode(), said.out()
+        assert limiter.stop() == 0
+        roles.limiter().until_ready()
+        archiver.until(lambda: stuck() == 0, "they are archived")
+        assert "not archived whole" not in doctor().out().decode()
+
+
 if __name__ == "__main__":
     cases.main(globals())

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One note a partition: "limiter-stopped-P", with "EPOCH WORDS". */
-#include "limiter/checkpoint/stop_note.h"
+/* One note a partition and kind, such as "limiter-stopped-P", with "EPOCH WORDS". */
+#include "common/cluster/partition_note.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,9 +9,13 @@
 
 enum { NAME_BYTES = 40 };
 
-static void name_note(char name[NAME_BYTES], uint32_t partition)
+static void name_note(char name[NAME_BYTES], enum weir_partition_note which, uint32_t partition)
 {
-	snprintf(name, NAME_BYTES, "limiter-stopped-%" PRIu32, partition);
+	static const char *const names[] = {
+		[WEIR_PARTITION_STOPPED] = "stopped",
+		[WEIR_PARTITION_UNARCHIVED] = "unarchived",
+	};
+	snprintf(name, NAME_BYTES, "limiter-%s-%" PRIu32, names[which], partition);
 }
 
 static enum weir_status stored_epoch(struct weir_store *store, uint32_t partition, uint64_t *epoch,
@@ -23,25 +27,26 @@ static enum weir_status stored_epoch(struct weir_store *store, uint32_t partitio
 	return status;
 }
 
-enum weir_status stop_note_put(struct weir_store *store, uint32_t partition, uint64_t epoch, const char *words,
-                               struct weir_error *error)
+enum weir_status weir_partition_note_put(struct weir_store *store, enum weir_partition_note which, uint32_t partition,
+                                         uint64_t epoch, const char *words, struct weir_error *error)
 {
 	char name[NAME_BYTES], note[WEIR_ERROR_TEXT_BYTES + 24];
 	enum weir_status status = epoch == 0 ? stored_epoch(store, partition, &epoch, error) : WEIR_OK;
 	if (status != WEIR_OK)
 		return status;
-	name_note(name, partition);
+	name_note(name, which, partition);
 	snprintf(note, sizeof note, "%" PRIu64 " %s", epoch, words);
 	return store->ops->note_put(store, name, weir_span_of(note), error);
 }
 
-enum weir_status stop_note_get(struct weir_store *store, uint32_t partition, char **words, struct weir_error *error)
+enum weir_status weir_partition_note_get(struct weir_store *store, enum weir_partition_note which, uint32_t partition,
+                                         char **words, struct weir_error *error)
 {
 	char name[NAME_BYTES], *note, *end;
 	size_t length;
 	uint64_t epoch;
 	*words = NULL;
-	name_note(name, partition);
+	name_note(name, which, partition);
 	enum weir_status status = store->ops->note_get(store, name, &note, &length, error);
 	if (status != WEIR_OK || note == NULL)
 		return status;

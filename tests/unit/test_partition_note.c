@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a partition is stopped holds under the epoch of whoever said so, and no longer. */
-#include "limiter/checkpoint/stop_note.h"
+/* What is said of a partition holds under the epoch of whoever said so, and no longer. */
+#include "common/cluster/partition_note.h"
 
 #include "common/store/sqlite/store_sqlite.h"
 #include "scratch.h"
@@ -31,7 +31,7 @@ static uint64_t take(struct weir_store *store)
 static void assert_says(struct weir_store *store, const char *expected)
 {
 	char *words;
-	assert_int_equal(stop_note_get(store, PARTITION, &words, NULL), WEIR_OK);
+	assert_int_equal(weir_partition_note_get(store, WEIR_PARTITION_STOPPED, PARTITION, &words, NULL), WEIR_OK);
 	if (expected == NULL)
 		assert_null(words);
 	else
@@ -45,11 +45,15 @@ static void it_holds_until_the_partition_is_taken_again(void **state)
 	assert_says(store, NULL);
 	uint64_t epoch = take(store);
 	assert_says(store, NULL);
-	assert_int_equal(stop_note_put(store, PARTITION, epoch, "12 segments are damaged", NULL), WEIR_OK);
+	assert_int_equal(
+		weir_partition_note_put(store, WEIR_PARTITION_STOPPED, PARTITION, epoch, "12 segments are damaged", NULL),
+		WEIR_OK);
 	assert_says(store, "12 segments are damaged");
 	take(store);
 	assert_says(store, NULL);
-	assert_int_equal(stop_note_put(store, PARTITION, epoch, "late words of the owner before", NULL), WEIR_OK);
+	assert_int_equal(weir_partition_note_put(store, WEIR_PARTITION_STOPPED, PARTITION, epoch,
+	                                         "late words of the owner before", NULL),
+	                 WEIR_OK);
 	assert_says(store, NULL);
 	store->ops->close(store);
 }
@@ -58,7 +62,8 @@ static void one_that_could_not_be_taken_is_of_the_epoch_that_is_stored(void **st
 {
 	struct weir_store *store = open_store(*state);
 	take(store);
-	assert_int_equal(stop_note_put(store, PARTITION, 0, "a policy is missing", NULL), WEIR_OK);
+	assert_int_equal(weir_partition_note_put(store, WEIR_PARTITION_STOPPED, PARTITION, 0, "a policy is missing", NULL),
+	                 WEIR_OK);
 	assert_says(store, "a policy is missing");
 	store->ops->close(store);
 }
@@ -67,8 +72,9 @@ static void it_is_over_under_the_same_epoch(void **state)
 {
 	struct weir_store *store = open_store(*state);
 	uint64_t epoch = take(store);
-	assert_int_equal(stop_note_put(store, PARTITION, epoch, "a policy is missing", NULL), WEIR_OK);
-	assert_int_equal(stop_note_put(store, PARTITION, epoch, "", NULL), WEIR_OK);
+	assert_int_equal(
+		weir_partition_note_put(store, WEIR_PARTITION_STOPPED, PARTITION, epoch, "a policy is missing", NULL), WEIR_OK);
+	assert_int_equal(weir_partition_note_put(store, WEIR_PARTITION_STOPPED, PARTITION, epoch, "", NULL), WEIR_OK);
 	assert_says(store, NULL);
 	store->ops->close(store);
 }
