@@ -41,6 +41,9 @@ void weir_check_bus(const struct weir_check *check, const char *client, bool goo
  */
 bool weir_check_store(const struct weir_check *check, bool limiter, bool archiver, struct weir_store **store);
 
+/** What ends a failure of the store, by the server's number in its words. @param runbook  returned: the heading */
+const char *weir_check_store_remedy(const char *words, const char **runbook);
+
 /** Whether the store takes what these roles write. */
 void weir_check_writes(const struct weir_check *check, struct weir_store *store, bool limiter, bool archiver);
 

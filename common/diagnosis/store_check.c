@@ -4,6 +4,7 @@
 #include "common/cluster/connect.h"
 #include "common/diagnosis/server_checks.h"
 #include "common/store/mysql/store_mysql.h"
+#include "common/store/mysql/store_mysql_failures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +32,15 @@ static const char *certificate_remedy(const char *words)
 	return NULL;
 }
 
+/* Whether the number says more than that the server is away. */
+static bool is_told(const struct weir_mysql_failure *failure)
+{
+	return failure != NULL && strcmp(failure->runbook, "store-away") != 0;
+}
+
 static void add_unreadable(const struct weir_check *check, enum weir_status status, const char *words)
 {
+	const struct weir_mysql_failure *failure = weir_mysql_failure_in(words);
 	if (status == WEIR_NEWER)
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, store_check,
@@ -45,13 +53,18 @@ static void add_unreadable(const struct weir_check *check, enum weir_status stat
 			"%s\nNo limiter or archiver that starts now reaches the store; what is connected works until its connection "
 			"ends\n%s (runbook: certificates)",
 			words, certificate_remedy(words));
+	else if (is_told(failure))
+		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, store_check, "%s\n%s\n%s (runbook: %s)", words,
+		                  status == WEIR_INVALID
+		                      ? "A limiter or archiver that starts now ends at once"
+		                      : "A limiter or archiver that starts now waits for it and does nothing; one "
+		                        "that runs judges on in memory what it has",
+		                  failure->remedy, failure->runbook);
 	else if (status == WEIR_INVALID)
-		weir_findings_add(
-			check->findings, WEIR_SEVERITY_PAGE, store_check,
-			"%s\nA limiter or archiver that starts now ends at once\nput the user and the password that the "
-			"server knows into \"store\", or grant the right, then restart the daemons (runbook: "
-			"credentials)",
-			words);
+		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, store_check,
+		                  "%s\nA limiter or archiver that starts now ends at once\nname a database of weir's own in "
+		                  "\"store.database\" (runbook: store-tables)",
+		                  words);
 	else
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, store_check,
@@ -63,16 +76,20 @@ static void add_unreadable(const struct weir_check *check, enum weir_status stat
 
 static void add_unwritable(const struct weir_check *check, const char *role, const char *words)
 {
-	bool denied = strstr(words, "denied") != NULL;
-	weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, store_check,
-	                  denied
-	                      ? "%s; the %s cannot write\nNo checkpoint is stored: limiters judge on in memory, and pause "
-	                        "at half of the topics' retention\ngrant the user of \"store\" SELECT, INSERT, UPDATE and "
-	                        "DELETE on its database (runbook: store-read-only)"
-	                      : "%s; the %s cannot write\nNo checkpoint is stored: limiters judge on in memory, and pause "
-	                        "at half of the topics' retention\nmariadb -e 'SET GLOBAL read_only = 0' on the server, or "
-	                        "name the server that takes writes in \"store\" (runbook: store-read-only)",
-	                  words, role);
+	const struct weir_mysql_failure *failure = weir_mysql_failure_in(words);
+	weir_findings_add(
+		check->findings, WEIR_SEVERITY_PAGE, store_check,
+		"%s; the %s cannot write\nNo checkpoint is stored: limiters judge on in memory, and pause at half of "
+		"the topics' retention\n%s (runbook: %s)",
+		words, role, failure != NULL ? failure->remedy : "look at the log of the store's server",
+		failure != NULL ? failure->runbook : "store-away");
+}
+
+const char *weir_check_store_remedy(const char *words, const char **runbook)
+{
+	const struct weir_mysql_failure *failure = weir_mysql_failure_in(words);
+	*runbook = failure != NULL ? failure->runbook : "store-away";
+	return failure != NULL ? failure->remedy : "start the store";
 }
 
 /* @return whether it takes them */

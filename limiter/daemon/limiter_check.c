@@ -90,10 +90,11 @@ static void check_policy(const struct weir_check *check, struct weir_bus *bus, c
 			error.text);
 	if (status == WEIR_OK)
 		status = weir_policy_appended(store, NULL, &appended, &error);
-	if (status == WEIR_IO)
+	if (status == WEIR_IO) {
+		const char *runbook, *remedy = weir_check_store_remedy(error.text, &runbook);
 		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, "policy",
-		                  "%s\nWhich policy is in force is not known\nstart the store (runbook: store-away)",
-		                  error.text);
+		                  "%s\nWhich policy is in force is not known\n%s (runbook: %s)", error.text, remedy, runbook);
+	}
 	if (status != WEIR_OK)
 		return;
 	if (state->policy == 0)
@@ -119,9 +120,10 @@ static bool read_positions(const struct weir_check *check, struct weir_store *st
 	struct weir_error error;
 	for (uint32_t i = 0; i < partitions; i++) {
 		if (store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, i, &row, &error) != WEIR_OK) {
+			const char *runbook, *remedy = weir_check_store_remedy(error.text, &runbook);
 			weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, "partitions",
-			                  "%s\nWhere the partitions continue is not known\nstart the store (runbook: store-away)",
-			                  error.text);
+			                  "%s\nWhere the partitions continue is not known\n%s (runbook: %s)", error.text, remedy,
+			                  runbook);
 			return false;
 		}
 		known[i] = true;

@@ -599,6 +599,30 @@ def gaps(night):
     night.until_works("behind-the-gap")
 
 
+def store_limits(night):
+    """A server that takes too little at once, which a new connection learns."""
+    packet = night.served.mariadb_root.one("SELECT @@GLOBAL.max_allowed_packet")
+    night.served.mariadb_root.query("SET GLOBAL max_allowed_packet = 1024")
+    night.doctor("store-limits")
+    night.not_over("store-limits")
+    night.type("store-limits")
+    night.over("store-limits")
+    night.served.mariadb_root.query(f"SET GLOBAL max_allowed_packet = {packet}")
+
+
+def store_tables(night):
+    """A table under another name is one that is missing; renamed, it is restored."""
+    night.until_stored()
+    rename = lambda *names: night.served.mariadb_root.query("RENAME TABLE " + " TO ".join(f"{night.served.database}.{name}" for name in names))
+    rename("note", "note_away")
+    night.doctor("store-tables")
+    night.not_over("store-tables")
+    rename("note_away", "note")
+    night.type("store-tables")
+    night.over("store-tables")
+    night.until_works("restored")
+
+
 def state_damaged(night):
     """One blob of the store, as a limiter starts. Another segment's are read."""
     night.until_works("kept")
@@ -669,7 +693,7 @@ def is_it_over(night):
 
 CASES = (user_blocked, gateway_not_blocking, policy_rollback, limiter_lag, memory, clock, checks_unavailable, process_suspended, lines_lost,
          foreign_messages, format_changed, source_unreadable, duplicate_collector, limiter_down, archive_behind,
-         store_read_only, store_locked, store_away, store_failed_over, credentials, state_damaged, gaps, topic_recreated, topic_deleted,
+         store_read_only, store_locked, store_away, store_failed_over, credentials, store_limits, store_tables, state_damaged, gaps, topic_recreated, topic_deleted,
          senders_wait, broker_outage, is_it_over)
 
 

@@ -11,6 +11,7 @@
 
 #include "common/base/alloc.h"
 #include "common/store/mysql/internal.h"
+#include "common/store/mysql/store_mysql_failures.h"
 
 #include <stdlib.h>
 
@@ -181,14 +182,6 @@ static const struct weir_store_ops operations = {
 	.close = store_close,
 };
 
-/* Whether another try by the same user would be refused as well. */
-static bool is_refusal(unsigned number)
-{
-	return number == WEIR_MYSQL_DATABASE_DENIED || number == WEIR_MYSQL_USER_DENIED ||
-	       number == WEIR_MYSQL_HOST_DENIED || number == WEIR_MYSQL_TABLE_DENIED ||
-	       number == WEIR_MYSQL_PRIVILEGE_DENIED || number == WEIR_MYSQL_SOCKET_DENIED;
-}
-
 static enum weir_status make_database(struct weir_mysql *mysql, const char *name, struct weir_error *error)
 {
 	struct weir_text sql = {0};
@@ -237,7 +230,7 @@ static enum weir_status store_new(const struct weir_config *config, struct weir_
 	opened->store.ops = &operations;
 	opened->mysql = weir_mysql_new(config, weir_mysql_statements, WEIR_MYSQL_STATEMENTS);
 	enum weir_status status = open_store(config, missing, opened, error);
-	if (status == WEIR_IO && is_refusal(weir_mysql_error_number(opened->mysql)))
+	if (status == WEIR_IO && weir_mysql_failure(weir_mysql_error_number(opened->mysql))->refused)
 		status = WEIR_INVALID;
 	*store = NULL;
 	if (status == WEIR_OK && (missing == NULL || missing->length == 0))

@@ -14,6 +14,7 @@
 #include "common/store/mysql/store_mysql_client.h"
 
 #include "common/base/alloc.h"
+#include "common/store/mysql/store_mysql_failures.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,47 +102,13 @@ bool weir_mysql_takes_rows(const struct weir_mysql *mysql)
 	return mysql->takes_rows;
 }
 
-/* What helps. The server's words say what it refused, and seldom why or what to do. */
-static const char *remedy_of(unsigned number)
-{
-	static const struct {
-		unsigned number;
-		const char *words;
-	} remedies[] = {
-		{1021, "the server's disk is full: make room (runbook: store-away)"},
-		{1040, "it has no connection left: raise max_connections (runbook: store-away)"},
-		{1114, "the server's disk, or a table's space, is full: make room (runbook: store-away)"},
-		{1205, "another transaction holds the lock: SHOW ENGINE INNODB STATUS names it (runbook: store-locked)"},
-		{1206, "the server has no room for more locks: look for a large transaction (runbook: store-locked)"},
-		{1213, "two transactions waited for each other; this one comes again (runbook: store-locked)"},
-		{1290,
-	     "the server is read-only: it is a replica, or was switched over. Let store.host name the primary, or make "
-	     "it writable (runbook: store-read-only)"},
-		{1792, "the session is read-only: let store.host name the primary (runbook: store-read-only)"},
-		{1836, "the server is read-only: let store.host name the primary, or make it writable "
-	           "(runbook: store-read-only)"},
-		{WEIR_MYSQL_DATABASE_DENIED, "the user has no rights on the database: grant them (runbook: credentials)"},
-		{WEIR_MYSQL_USER_DENIED, "store.user or store.password is wrong (runbook: credentials)"},
-		{WEIR_MYSQL_HOST_DENIED, "the server takes no users of this machine: grant it (runbook: credentials)"},
-		{WEIR_MYSQL_TABLE_DENIED, "the user has no right to do that with the table: grant it (runbook: credentials)"},
-		{WEIR_MYSQL_PRIVILEGE_DENIED, "the user has no right to do that: grant it (runbook: credentials)"},
-		{WEIR_MYSQL_SOCKET_DENIED, "store.user is not allowed here: grant it (runbook: credentials)"},
-		{2026, "TLS failed: its certificate is not of store.tls_ca, is not for this name, or has expired "
-	           "(runbook: certificates)"},
-	};
-	for (size_t i = 0; i < sizeof remedies / sizeof *remedies; i++)
-		if (remedies[i].number == number)
-			return remedies[i].words;
-	return number >= 2000 && number < 3000 ? "look whether the server runs, and can be reached (runbook: store-away)"
-	                                       : "look at the server's own log (runbook: store-away)";
-}
-
 enum weir_status weir_mysql_failed(struct weir_mysql *mysql, unsigned number, const char *words,
                                    struct weir_error *error)
 {
+	const struct weir_mysql_failure *failure = weir_mysql_failure(number);
 	mysql->error_number = number;
-	enum weir_status status =
-		weir_fail(&mysql->last, WEIR_IO, "%s: %s (%u): %s", mysql->name, words, number, remedy_of(number));
+	enum weir_status status = weir_fail(&mysql->last, WEIR_IO, "%s: %s (%u): %s (runbook: %s)", mysql->name, words,
+	                                    number, failure->words, failure->runbook);
 	if (error != NULL)
 		*error = mysql->last;
 	return status;
@@ -231,9 +198,11 @@ static enum weir_status learn_room(struct weir_mysql *mysql, struct weir_error *
 	if (status != WEIR_OK)
 		return status;
 	if (packet < PACKET_LEAST_BYTES)
-		return weir_fail(error, WEIR_INVALID,
-		                 "%s: the server's max_allowed_packet is %" PRIu64 " bytes: set it to %d or more", mysql->name,
-		                 packet, PACKET_LEAST_BYTES);
+		return weir_fail(
+			error, WEIR_INVALID,
+			"%s: the server's max_allowed_packet is %" PRIu64
+			" bytes: set it to %d or more (1153): below that, checkpoints do not fit (runbook: store-limits)",
+			mysql->name, packet, PACKET_LEAST_BYTES);
 	mysql->room = (size_t)packet - PACKET_REST_BYTES;
 	return WEIR_OK;
 }

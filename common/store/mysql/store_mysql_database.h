@@ -31,15 +31,9 @@ struct weir_mysql_sql {
 
 /** The errors that callers tell apart, by the server's numbers; 0: the last call did not fail at the server. */
 enum weir_mysql_error {
-	WEIR_MYSQL_DATABASE_DENIED = 1044,
-	WEIR_MYSQL_USER_DENIED = 1045,
 	WEIR_MYSQL_NO_DATABASE = 1049,
 	WEIR_MYSQL_NO_COLUMN = 1054,
-	WEIR_MYSQL_HOST_DENIED = 1130,
-	WEIR_MYSQL_TABLE_DENIED = 1142,
 	WEIR_MYSQL_NO_TABLE = 1146,
-	WEIR_MYSQL_PRIVILEGE_DENIED = 1227,
-	WEIR_MYSQL_SOCKET_DENIED = 1698,
 };
 
 /**

@@ -140,7 +140,7 @@ static enum weir_status find_version(struct weir_mysql *mysql, uint32_t known, u
 /* A database with tables, but without a version, is not ours. */
 static enum weir_status check_empty(struct weir_mysql *mysql, struct weir_error *error)
 {
-	uint64_t tables = 0, ours = 0;
+	uint64_t tables = 0, ours = 0, states = 0;
 	enum weir_status status = weir_mysql_number(
 		mysql, "SELECT count(*) FROM information_schema.tables WHERE table_schema = database()", &tables, error);
 	if (status == WEIR_OK)
@@ -148,6 +148,16 @@ static enum weir_status check_empty(struct weir_mysql *mysql, struct weir_error 
 		                           "SELECT count(*) FROM information_schema.tables WHERE table_schema = database()"
 		                           " AND table_name = 'schema_version'",
 		                           &ours, error);
+	if (status == WEIR_OK && tables > 0 && ours == 0)
+		status = weir_mysql_number(mysql,
+		                           "SELECT count(*) FROM information_schema.tables WHERE table_schema = database()"
+		                           " AND table_name = 'partition_state'",
+		                           &states, error);
+	if (status == WEIR_OK && states > 0 && ours == 0)
+		status = weir_fail(error, WEIR_INVALID,
+		                   "%s: the database has weir's tables, and not schema_version (1146): restore it (runbook: "
+		                   "store-tables)",
+		                   weir_mysql_name(mysql));
 	if (status == WEIR_OK && tables > 0 && ours == 0)
 		status = weir_fail(error, WEIR_INVALID, "%s: this database belongs to another program: give weir its own",
 		                   weir_mysql_name(mysql));
