@@ -310,6 +310,21 @@ static enum weir_status watch(void *self, struct weir_error *error)
 
 /* ---- ending ---- */
 
+/* Of workers that have ended: a checkpoint that still waits is not stored any more. @return whether none does */
+static bool all_stored(const struct limiter *limiter)
+{
+	char cause[WEIR_ERROR_TEXT_BYTES];
+	if (!checkpoint_io_fails(limiter->checkpoint_writer))
+		return true;
+	checkpoint_io_failure(limiter->checkpoint_writer, cause, sizeof cause);
+	weir_log(
+		&limiter->daemon->log, WEIR_LOG_ERROR, "limiter",
+		"the last checkpoints were not stored. Nothing is lost: what was judged since those before is judged again. "
+		"The store: %s",
+		cause);
+	return false;
+}
+
 /* Last checkpoints, then out of the group, each within a bound. Threads of servers' libraries are left as they are. */
 static bool stop(void *self)
 {
@@ -327,6 +342,7 @@ static bool stop(void *self)
 		weir_log(log, WEIR_LOG_ERROR, "limiter", "%s", error.text);
 		good = false;
 	}
+	good = all_stored(limiter) && good;
 	limiter_checks_stop(limiter->checks);
 	if (!weir_membership_leave(limiter->membership))
 		weir_log(log, WEIR_LOG_WARNING, "group",

@@ -76,7 +76,8 @@ static void summarize(const struct limiter *limiter, struct summary *sum)
 	free(given);
 }
 
-static void put_paused(const struct limiter *limiter, const struct summary *sum, struct weir_text *why)
+/* What the store said last, where it fails, behind a colon. */
+static void put_failure(const struct limiter *limiter, struct weir_text *why)
 {
 	struct checkpoint_io *failing = checkpoint_io_fails(limiter->checkpoint_writer)   ? limiter->checkpoint_writer
 	                                : checkpoint_io_fails(limiter->checkpoint_reader) ? limiter->checkpoint_reader
@@ -84,8 +85,14 @@ static void put_paused(const struct limiter *limiter, const struct summary *sum,
 	char text[WEIR_ERROR_TEXT_BYTES] = "";
 	if (failing != NULL)
 		checkpoint_io_failure(failing, text, sizeof text);
-	weir_text_printf(why, "judging is paused in %u of %u assigned partitions: they wait for the store%s%s\n",
-	                 sum->paused, sum->given, failing != NULL ? ": " : "", text);
+	weir_text_printf(why, "%s%s\n", failing != NULL ? ": " : "", text);
+}
+
+static void put_paused(const struct limiter *limiter, const struct summary *sum, struct weir_text *why)
+{
+	weir_text_printf(why, "judging is paused in %u of %u assigned partitions: they wait for the store", sum->paused,
+	                 sum->given);
+	put_failure(limiter, why);
 }
 
 /* Of a bus that works. @return whether all that is assigned is judged */
@@ -105,9 +112,11 @@ static bool partitions_ready(const struct limiter *limiter, const struct summary
 		                 sum->given, sum->first_parked, sum->error);
 	if (sum->paused > 0)
 		put_paused(limiter, sum, why);
-	if (sum->missing > 0)
-		weir_text_printf(why, "%u of %u assigned partitions are not live yet, starting with partition %u\n",
-		                 sum->missing, sum->given, sum->first_missing);
+	if (sum->missing > 0) {
+		weir_text_printf(why, "%u of %u assigned partitions are not live yet, starting with partition %u", sum->missing,
+		                 sum->given, sum->first_missing);
+		put_failure(limiter, why);
+	}
 	return sum->parked + sum->paused + sum->missing == 0;
 }
 

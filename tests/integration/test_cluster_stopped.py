@@ -126,5 +126,25 @@ def test_a_state_of_a_newer_weir_is_no_damage(place):
         assert refused.code() != DONE and "newer" in refused.said(), (refused.out(), refused.said())
 
 
+def test_a_table_that_is_missing_is_told_as_such(place):
+    """By doctor and the page of a limiter that cannot take its partitions; one that ends before it has stored all fails."""
+    shared, roles_of = scenes(place)
+    with shared as one, roles_of(one) as roles:
+        at = Scene(place, one, roles)
+        rename = lambda old, new: one.mariadb.query(f"RENAME TABLE {old} TO {new}")
+        at.limiter.start().until_ready()
+        rename("segment_state", "away")
+        place.append("log", burst("new", 5))
+        at.limiter.until_says("segment_state' doesn't exist")
+        at.until_told("store-tables", "segment_state' doesn't exist")
+        assert at.limiter.stop() == FAILED
+        assert "the last checkpoints were not stored" in at.limiter.said(), at.limiter.said()
+        at.limiter.start().until_up()
+        at.limiter.until(lambda: "doesn't exist (1146)" in (at.limiter.page("/readyz") or ("", ""))[1], "says why it is not live")
+        rename("away", "segment_state")
+        at.until_judged()
+        assert at.limiter.stop() == DONE
+
+
 if __name__ == "__main__":
     cases.main(globals())
