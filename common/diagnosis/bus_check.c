@@ -115,20 +115,39 @@ static void add_setting(const struct weir_check *check, enum weir_topic topic, c
 	                  check->config->bus.brokers, name, look->setting, value);
 }
 
-static void add_topic(const struct weir_check *check, enum weir_topic topic, const struct weir_bus_kafka_look *look)
+/* Where other topics have what is configured, somebody has added partitions to this one; else the configuration is another. */
+static void add_partitions(const struct weir_check *check, enum weir_topic topic,
+                           const struct weir_bus_kafka_look *looks, const char *name)
 {
-	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
-	weir_bus_kafka_topic_name(check->config->bus.prefix, topic, name);
-	switch (look->fault) {
-	case WEIR_TOPIC_PARTITIONS:
+	uint32_t wanted = weir_topic_partitions(topic, (uint32_t)check->config->bus.partitions);
+	bool others = false;
+	for (int other = 0; other < WEIR_TOPIC_COUNT; other++)
+		others |= other != WEIR_TOPIC_POLICY && looks[other].fault != WEIR_TOPIC_MISSING &&
+		          looks[other].fault != WEIR_TOPIC_PARTITIONS;
+	if (others && looks[topic].partitions > wanted)
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_PAGE, topics_check,
+			"topic %s has %u partitions, not %u as the others: partitions were added to it\nA daemon that "
+			"starts now ends at once; those that run go on with the first %u\nKafka cannot take them away: "
+			"once limiters have no lag, delete that topic and make it anew, as the runbook says (runbook: "
+			"partitions-changed)",
+			name, looks[topic].partitions, wanted, wanted);
+	else
 		weir_findings_add(
 			check->findings, WEIR_SEVERITY_PAGE, topics_check,
 			"topic %s has %u partitions, not %u\nNo daemon with this configuration starts: the number "
 			"cannot change\nset \"bus.partitions\" to %u in the configuration, or back to what the topics "
 			"have (runbook: partitions-changed)",
-			name, look->partitions, weir_topic_partitions(topic, (uint32_t)check->config->bus.partitions),
-			look->partitions);
-		break;
+			name, looks[topic].partitions, wanted, looks[topic].partitions);
+}
+
+static void add_topic(const struct weir_check *check, enum weir_topic topic, const struct weir_bus_kafka_look *looks)
+{
+	const struct weir_bus_kafka_look *look = &looks[topic];
+	char name[WEIR_BUS_KAFKA_TOPIC_BYTES];
+	weir_bus_kafka_topic_name(check->config->bus.prefix, topic, name);
+	switch (look->fault) {
+	case WEIR_TOPIC_PARTITIONS: add_partitions(check, topic, looks, name); break;
 	case WEIR_TOPIC_UNSERVED:
 		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, topics_check,
 		                  "%s\n%s for these partitions\nstart the brokers that are missing; their own logs and disks "
@@ -158,7 +177,7 @@ void weir_check_bus(const struct weir_check *check, const char *client, bool goo
 	add_missing(check, looks);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		enum weir_topic_fault fault = looks[topic].fault;
-		add_topic(check, (enum weir_topic)topic, &looks[topic]);
+		add_topic(check, (enum weir_topic)topic, looks);
 		good[topic] = fault == WEIR_TOPIC_GOOD || fault == WEIR_TOPIC_SETTINGS || fault == WEIR_TOPIC_DOUBTFUL;
 		count += fault == WEIR_TOPIC_GOOD;
 	}

@@ -137,9 +137,13 @@ static bool read_positions(const struct weir_check *check, struct weir_store *st
 }
 
 /* A start would make the topic anew, and its checkpoints would lie beyond its end. */
-static void check_deleted(const struct weir_check *check, uint32_t partitions, const uint64_t *next)
+static void check_deleted(const struct weir_check *check, struct weir_bus *bus, uint32_t partitions,
+                          const uint64_t *next)
 {
 	uint32_t stored = 0;
+	uint64_t first, end;
+	if (bus->ops->extent(bus, WEIR_TOPIC_EVENTS, 0, &first, &end, NULL) == WEIR_OK)
+		return; /* it is there, and something else is wrong with it, which is told */
 	for (uint32_t i = 0; i < partitions; i++)
 		stored += next[i] > 0;
 	if (stored > 0)
@@ -173,7 +177,7 @@ static void check_positions(const struct weir_check *check, struct weir_bus *bus
 		if (positions.asked && state->stuck == 0)
 			weir_findings_good(check->findings, "partitions: all %u continue at their checkpoints", partitions);
 	} else if (all) {
-		check_deleted(check, partitions, next);
+		check_deleted(check, bus, partitions, next);
 	}
 	free(known);
 	free(next);

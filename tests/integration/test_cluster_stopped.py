@@ -146,5 +146,16 @@ def test_a_table_that_is_missing_is_told_as_such(place):
         assert at.limiter.stop() == DONE
 
 
+def test_partitions_that_were_added_to_a_topic_are_told_as_such(place):
+    """It was not deleted, and no other number in the configuration would be right."""
+    shared, roles_of = scenes(place)
+    with shared as one, roles_of(one) as roles:
+        at = Scene(place, one, roles)
+        one.kafka.extend(one.topic("events"), 4)
+        at.until_told("partitions-changed", f"topic {one.topic('events')} has 4 partitions, not 2 as the others")
+        said = json.dumps(at.doctor()[1])
+        assert "deleted:" not in said and "was deleted" not in said and "set \\\"bus.partitions" not in said, said
+
+
 if __name__ == "__main__":
     cases.main(globals())

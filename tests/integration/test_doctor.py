@@ -488,7 +488,12 @@ def test_a_run_on_one_machine(place):
     with SmallDisk(place.path("small"), 1 << 20):
         small = Doctor(place, config, "--state", place.path("small"))
         code, report = small.ask()
-        assert any(finding["check"] == "disk" and finding["severity"] == "page" for finding in report["findings"]), report
+        (found,) = [finding for finding in report["findings"] if finding["check"] == "disk" and finding["severity"] == "page"]
+        assert found["runbook"] == "positions-unsaved", found
+    with SmallDisk(place.path("files"), "1g,nr_inodes=50"):
+        code, report = Doctor(place, config, "--state", place.path("files")).ask()
+        (found,) = [finding for finding in report["findings"] if finding["check"] == "disk" and finding["severity"] == "page"]
+        assert "more files" in found["what"] and "df -i" in found["remedy"], found
 
 
 # ---- gateways ----

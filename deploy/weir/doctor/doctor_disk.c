@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room in the state directory, and where decisions and dead letters go. */
+/* Room in the state directory, and where decisions and dead letters go: bytes, and inodes for new files. */
 #include "common/files/file_place.h"
 #include "deploy/weir/doctor/internal.h"
 
@@ -7,7 +7,22 @@
 #include <sys/statvfs.h>
 
 /* Less is a page; a ticket is so many times as much. */
-enum { LEAST_BYTES = 32 << 20, LEAST_PERCENT = 1, EARLY = 5 };
+enum { LEAST_BYTES = 32 << 20, LEAST_PERCENT = 1, EARLY = 5, LEAST_FILES = 200 };
+
+/* File systems that make inodes as they are needed count none. @return whether there are enough */
+static bool check_files(const struct weir_check *check, const char *path, const char *what, const struct statvfs *about)
+{
+	uint64_t left = about->f_favail;
+	if (about->f_files == 0 || left >= (uint64_t)EARLY * LEAST_FILES)
+		return true;
+	weir_findings_add(
+		check->findings, left < LEAST_FILES ? WEIR_SEVERITY_PAGE : WEIR_SEVERITY_TICKET, "disk",
+		"the file system of %s %s has room for %llu more files\nWhen it has none, nothing more is written "
+		"there, and the daemon waits or ends\ndelete files there that are not weir's: df -i %s (runbook: "
+		"positions-unsaved)",
+		what, path, (unsigned long long)left, path);
+	return false;
+}
 
 static void check_place(const struct weir_check *check, const char *path, const char *what)
 {
@@ -23,9 +38,9 @@ static void check_place(const struct weir_check *check, const char *path, const 
 		weir_findings_add(
 			check->findings, full ? WEIR_SEVERITY_PAGE : WEIR_SEVERITY_TICKET, "disk",
 			"the disk of %s %s has %.*s left\nWhen it is full, nothing more is written there, and the daemon "
-			"waits or ends\nfree some room there: df -h %s && du -xsh %s/* (runbook: broker-disk-full)",
+			"waits or ends\nfree some room there: df -h %s && du -xsh %s/* (runbook: positions-unsaved)",
 			what, path, (int)left.length, left.at, path, path);
-	else
+	else if (check_files(check, path, what, &about))
 		weir_findings_good(check->findings, "disk: %s has %.*s left", path, (int)left.length, left.at);
 	weir_text_deinit(&left);
 }
