@@ -53,6 +53,7 @@ void record_reader_deinit(struct record_reader *reader)
 static void begin_file(struct format *format, struct weir_span before)
 {
 	format_begin(format, (struct weir_span){0});
+	format_behind(format, NULL, false);
 	if (format->header == NULL)
 		return;
 	struct weir_record ignored;
@@ -178,6 +179,10 @@ void record_reader_feed(struct record_reader *reader, const struct source_chunk 
 		begin_file(reader->format, chunk->before);
 	}
 	reader->incarnation = incarnation;
+	if (chunk->positions != NULL) /* each is a message of its own */
+		reader->format->lines = FORMAT_LINES_APART;
+	else
+		format_behind(reader->format, chunk->data + chunk->length, chunk->more);
 	if (chunk->written_ms > 0)
 		format_set_reference(reader->format, chunk->written_ms);
 	/* A partition that was assigned again may begin before the last mark: what is read of it is then marked anew. */

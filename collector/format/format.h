@@ -7,8 +7,9 @@
  * but for scratch that belongs to one thread, and never reads a clock.
  *
  * What a format remembers from line to line is at most the header that names a
- * file's columns; so each stream has a format object of its own, and a stream
- * that is taken up again in its middle is told that header.
+ * file's columns, and where what is written at once goes on; so each stream has a
+ * format object of its own, and a stream that is taken up again in its middle is
+ * told that header.
  */
 #ifndef COLLECTOR_FORMAT_H
 #define COLLECTOR_FORMAT_H
@@ -27,6 +28,13 @@ enum { FORMAT_LINE_MAX_BYTES = 1 << 20, FORMAT_HELP_BYTES = 256 };
 
 struct weir_client_ip;
 struct time_reader;
+
+/* What a line is of what its program wrote at once, which may hold line feeds. */
+enum format_lines {
+	FORMAT_LINES_IN_ORDER, /* it lies between the others of it, as in a file */
+	FORMAT_LINES_APART,    /* others of it may follow, and cannot be seen yet: each line came by itself */
+	FORMAT_LINES_WHOLE,    /* it is all of it */
+};
 
 /* The head of every format; what a kind needs comes after it in memory. */
 struct format {
@@ -58,6 +66,12 @@ struct format {
 	/* Set before a line that lacks its end, as it is above the limit. A format that takes no such lines is not asked. */
 	bool cut;
 	bool takes_cut;
+	/* For formats of which a record may have several lines; see format_behind(). */
+	enum format_lines lines;
+	bool other_stream;     /* the line is of the second of two streams that are one log, as standard error's */
+	bool more;             /* more of the log follows behind chunk_end */
+	const char *chunk_end; /* of the lines that lie in one piece with the line; NULL: nothing is known of them */
+	const char *looked_to; /* the format's own: what it has looked at behind a line, within that piece */
 	/* What format_settle() needs: which of the fields below are wanted, and room for what is not in the line. */
 	bool settles, settles_ip, settles_path, settles_host, settles_method;
 	const char *ip_name; /* the log's own name of the ip, where the options say it; NULL: the format knows it */
@@ -164,6 +178,20 @@ static inline void format_begin(struct format *format, struct weir_span header)
 static inline struct weir_span format_header(const struct format *format)
 {
 	return format->header != NULL ? format->header(format) : (struct weir_span){0};
+}
+
+/**
+ * Says what stands behind the lines that are parsed next: a format may look at it, so that it does not take a line for a
+ * whole record which is a part of one.
+ *
+ * @param end   of the piece of memory in which these lines lie, with all that is there behind them; borrowed
+ * @param more  what is there does not end here
+ */
+static inline void format_behind(struct format *format, const char *end, bool more)
+{
+	format->chunk_end = end;
+	format->looked_to = NULL;
+	format->more = more;
 }
 
 /**

@@ -116,10 +116,10 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 	both->format.target = -1;
 	both->format.takes_cut = both->head->takes_cut && both->body->takes_cut;
 	both->format.inner = both->body;
-	if (both->body->begin != NULL) {
-		both->format.begin = begin;
-		both->format.header = header;
-	}
+	both->format.begin = both->body->begin != NULL ? begin : NULL;
+	both->format.header = both->body->header != NULL ? header : NULL;
+	/* A message of syslog is all that was written; the journal makes an entry of each line. */
+	both->body->lines = kind->message_is_whole ? FORMAT_LINES_WHOLE : FORMAT_LINES_APART;
 	*format = &both->format;
 	return WEIR_OK;
 }

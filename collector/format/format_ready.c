@@ -20,30 +20,63 @@ struct format_ready {
 	struct format_slots slots;
 	const struct ready_reader *reader;
 	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
-	int unmatched; /* its index in `outcomes` */
+	int unmatched;    /* its index in `outcomes` */
+	uint32_t left[2]; /* of each of two streams: so many bytes of an open record may come still */
 	uint8_t parts[FORMAT_SLOTS_MAX];
 };
+
+/* From what was read of a line to a record, or the reason why there is none. */
+static inline enum format_reason finish(struct format_ready *ready, enum ready_outcome outcome,
+                                        const struct ready_line *line, struct weir_record *record)
+{
+	switch (outcome) {
+	case READY_OK:
+		if (line->cut)
+			return FORMAT_LINE_TOO_LONG;
+		break;
+	case READY_NO_MATCH:
+		ready->format.unmatched += ready->unmatched != 0;
+		return ready->unmatched == 0 ? ready->format.malformed : FORMAT_SKIP;
+	case READY_AMBIGUOUS: return FORMAT_AMBIGUOUS;
+	}
+	struct weir_span values[FORMAT_SLOTS_MAX];
+	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
+		values[slot] = ready->parts[slot] == NO_PART ? (struct weir_span){0} : line->parts[ready->parts[slot]];
+	enum format_reason reason = format_slots_finish(&ready->slots, &ready->options, values, record);
+	record->times = line->times;
+	return reason;
+}
 
 static enum format_reason parse(struct format *format, const char *line, uint32_t length, struct weir_record *record)
 {
 	struct format_ready *ready = (struct format_ready *)format;
 	struct ready_line read = {.times = 1};
-	switch (ready->read((struct weir_span){.at = line, .length = length}, &read)) {
-	case READY_OK:
-		if (read.cut)
-			return FORMAT_LINE_TOO_LONG;
-		break;
-	case READY_NO_MATCH:
-		format->unmatched += ready->unmatched != 0;
-		return ready->unmatched == 0 ? format->malformed : FORMAT_SKIP;
-	case READY_AMBIGUOUS: return FORMAT_AMBIGUOUS;
-	}
-	struct weir_span values[FORMAT_SLOTS_MAX];
-	for (uint32_t slot = 0; slot < ready->slots.count; slot++)
-		values[slot] = ready->parts[slot] == NO_PART ? (struct weir_span){0} : read.parts[ready->parts[slot]];
-	enum format_reason reason = format_slots_finish(&ready->slots, &ready->options, values, record);
-	record->times = read.times;
-	return reason;
+	enum ready_outcome outcome = ready->read((struct weir_span){.at = line, .length = length}, &read);
+	return finish(ready, outcome, &read, record);
+}
+
+/*
+ * The same where records may have several lines. A place at which reading goes on after a restart is behind a record
+ * that was believed, so none is open there.
+ */
+static enum format_reason parse_in_records(struct format *format, const char *line, uint32_t length,
+                                           struct weir_record *record)
+{
+	struct format_ready *ready = (struct format_ready *)format;
+	struct ready_line read = {.times = 1, .stream = format};
+	enum ready_outcome outcome = ready->read((struct weir_span){.at = line, .length = length}, &read);
+	uint32_t *left = &ready->left[format->other_stream], bytes = length + 1;
+	bool within = *left > 0;
+	*left = *left > bytes ? *left - bytes : 0;
+	if (read.opens && ready->reader->record_bytes > bytes)
+		*left = ready->reader->record_bytes - bytes;
+	return finish(ready, within && outcome == READY_OK ? READY_AMBIGUOUS : outcome, &read, record);
+}
+
+static void begin_records(struct format *format, struct weir_span header)
+{
+	(void)header;
+	memset(((struct format_ready *)format)->left, 0, sizeof(uint32_t[2]));
 }
 
 static bool lacks(const struct format *format, uint32_t field)
@@ -82,7 +115,9 @@ static enum weir_status create(const struct weir_json *config, const struct form
                                struct format **format, struct weir_error *error)
 {
 	struct format_ready *ready = weir_alloc(1, sizeof *ready);
-	ready->format = (struct format){.parse = parse,
+	bool records = kind->reader->record_bytes > 0;
+	ready->format = (struct format){.parse = records ? parse_in_records : parse,
+	                                .begin = records ? begin_records : NULL,
 	                                .free = ready_free,
 	                                .lacks = lacks,
 	                                .values = values,

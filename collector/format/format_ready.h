@@ -27,12 +27,21 @@ struct ready_line {
 	struct weir_span parts[READY_PARTS_MAX];
 	uint32_t times; /* for how many records the line stands */
 	bool cut;       /* it lacks its end, where the address may have been */
+	/* Only of a reader with record_bytes. */
+	struct format *stream; /* how the line came, and what is known of those behind it */
+	bool opens;            /* lines behind it may be of its record */
 };
 
 struct ready_reader {
 	const char *const *parts; /* names, NULL-terminated; the first is the time */
 	const char *const
-		*events;         /* all that the part "event" can be, NULL-terminated; NULL: others, too, or there is none */
+		*events; /* all that the part "event" can be, NULL-terminated; NULL: others, too, or there is none */
+	/*
+	 * The most bytes, line feeds included, of a record in which strangers may write line feeds, and which its program
+	 * writes at once; 0: each line is a record. What such a line is believed for is the reader's to say. Of the lines that
+	 * follow one which opens a record, within so many bytes from its beginning, none is believed: they are ambiguous.
+	 */
+	uint32_t record_bytes;
 	bool dash_is_absent; /* a lone "-" is no value of any part */
 	enum ready_outcome (*read)(struct weir_span line, struct ready_line *ready);
 	/* The same behind a head that was split off; NULL where a line has none. */

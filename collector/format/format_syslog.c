@@ -154,5 +154,6 @@ const struct format_kind format_syslog = {
 	.takes = FORMAT_TAKES_FIELDS | FORMAT_TAKES_YEAR,
 	.options = options,
 	.message = "message",
+	.message_is_whole = true,
 	.create = create,
 };

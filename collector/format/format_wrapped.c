@@ -133,6 +133,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	/* What only the outer line may have is not written by the inner format. */
 	for (uint32_t i = 0; i < wrapped->slots.move_count; i++)
 		record->fields[wrapped->slots.moves[i].field] = (struct weir_span){0};
+	wrapped->body->other_stream = out.error_stream;
 	enum format_reason body = format_parse(wrapped->body, out.line.at, out.line.length, record);
 	if (body != FORMAT_OK)
 		return body == FORMAT_NO_TIME ? reason : body; /* then the outer time would have served */
@@ -260,6 +261,7 @@ static enum weir_status fill(struct format_wrapped *wrapped, const struct weir_j
 		return status;
 	wrapped->settles_path = wrapped->format.settles_path;
 	wrapped->format.inner = wrapped->body;
+	wrapped->body->lines = FORMAT_LINES_APART; /* but if it has a head that says otherwise: that is its inner one's */
 	format_slots_init(&wrapped->slots, &wrapped->options);
 	for (uint32_t slot = 0; slot < wrapped->slots.count; slot++)
 		wrapped->nodes[slot] = json_scan_want(&wrapped->scan, wrapped->slots.names[slot].at);

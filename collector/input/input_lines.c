@@ -32,6 +32,7 @@ struct input_lines {
 	uint64_t offset; /* of buffer[begin] */
 	uint64_t zeros;  /* passed over since lines were taken last */
 	bool open;       /* what is ready ends without a newline */
+	bool full;       /* the last read gave all that there was room for */
 	/* a line above line_max: begin = 0, its first bytes are buffer[0 .. line_max] */
 	bool skipping; /* its newline has not come */
 	bool too_long; /* it is ready; `end` of it in the buffer is `ready` */
@@ -349,6 +350,7 @@ static enum weir_status read_more(struct input_lines *lines, uint64_t limit, siz
 		input_read(lines->input, lines->buffer + lines->end, left < most ? (size_t)left : most, &got, error);
 	if (status == WEIR_OK) {
 		lines->end += got;
+		lines->full = got == (left < most ? (size_t)left : most);
 		*read += got;
 	}
 	return status;
@@ -390,6 +392,7 @@ void input_lines_take(struct input_lines *lines, struct input_lines_chunk *chunk
 		.length = lines->too_long ? lines->line_max : lines->ready - lines->begin,
 		.offset = lines->offset,
 		.open = lines->open,
+		.more = lines->full,
 		.too_long = lines->too_long,
 		.skipped = lines->skipped,
 		.zeros = lines->zeros,

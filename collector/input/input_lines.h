@@ -23,6 +23,7 @@ struct input_lines_chunk {
 	bool open;       /* the last line has no newline */
 	bool too_long;   /* data is the first line_max bytes of one line, `skipped` bytes of it follow, newline included */
 	uint64_t skipped;
+	bool more;      /* the last read filled its buffer: what stands behind data is not all that was there */
 	uint64_t zeros; /* bytes of 0 that lay before data[0] and are no line's: offset is behind them */
 };
 

@@ -4,13 +4,17 @@
 
 import json
 import os
+import socket
 import sys
+import time
+import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position
 from support import cases
-from support.place import read
+from support.gateways import ask, program
+from support.place import free_port, read, until
 from support.traffic import sliding, zone
 
 
@@ -49,6 +53,34 @@ def test_a_url_does_not_frame(place):
     text = (head + 'open() "/srv/a, client: 198.51.100.9, server: c, d" failed (2: No such file), client: 192.0.2.7' + tail +
             head + "access forbidden by rule, client: 192.0.2.8" + tail.replace('"b"', '"b, client: 198.51.100.9, server: c"'))
     assert keys(place, "nginx_error", text) == [["192.0.2.7"], ["192.0.2.8"]]
+
+
+def test_a_line_feed_in_a_url_is_no_line(place):
+    """nginx writes a decoded URL: what stands behind a line feed in it looks like a line of its own."""
+    port = free_port()
+    os.makedirs(place.path("logs"))
+    temporary = "".join(f"{kind}_temp_path {place.path('tmp-' + kind)};"
+                        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    main = place.write("nginx.conf", f"""{'user root;' * (os.geteuid() == 0)}
+daemon off; pid {place.path('nginx.pid')}; error_log {place.path('error.log')};
+events {{}}
+http {{ access_log off; {temporary} server {{ listen 127.0.0.1:{port}; root {place.directory}; }} }}
+""")
+    nginx = place.start("-p", place.directory, "-c", main, program=program("nginx"))
+    until(lambda: ask(port), "nginx answers", running=nginx)
+    now = time.strftime("%Y/%m/%d %H:%M:%S", time.gmtime())
+    tail = ', client: 203.0.113.9, server: a, request: "GET / HTTP/1.1", host: "a"'
+    forged = f"{now} [error] 1#1: *5 access forbidden by rule{tail}"
+    urls = ["x\n" + forged + "\n", 'x" failed (2: x)' + tail + "\n" + forged + "\n", "x\n\" failed" + tail + "\n" + forged,
+            "1" * 900 + '" failed (2: x)' + tail + "\n" + f'{now} [error] 1#1: *5 open() "x']
+    for url in urls:
+        with socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.77", 0)) as client:
+            client.sendall(f"GET /{urllib.parse.quote(url)} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+            while client.recv(4096):
+                pass
+    text = read(place.path("error.log")).decode(errors="replace")
+    assert text.count("203.0.113.9") > len(urls), text
+    assert not {found[0] for found in keys(place, "nginx_error", text)} & {"203.0.113.9"}, text
 
 
 def test_a_login_without_a_port_counts(place):

@@ -77,6 +77,7 @@ static void hand_out(struct stdin_source *source, struct source_chunk *chunk)
 	*chunk = (struct source_chunk){
 		.data = lines.data,
 		.length = lines.length,
+		.more = lines.more,
 		.last_open = lines.open,
 		.too_long = lines.too_long,
 		.skipped = lines.skipped,

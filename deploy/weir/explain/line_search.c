@@ -205,6 +205,7 @@ static size_t take_lines(struct search *search, struct format *format, const cha
 {
 	struct weir_record record = {0};
 	size_t at = 0;
+	format_behind(format, bytes + length, !last);
 	while (at < length) {
 		const char *newline = memchr(bytes + at, '\n', length - at);
 		if (newline == NULL && !last)

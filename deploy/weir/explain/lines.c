@@ -47,6 +47,9 @@ static struct format *format_of(struct finder *finder, size_t place)
 	if (finder->formats[place] == NULL &&
 	    inputs_format(config, &finder->fields, place, &finder->formats[place], &error) != WEIR_OK)
 		finder->formats[place] = NULL; /* the run that read it had another; so no line is of this one */
+	/* Lines are picked out of their order, and what was not believed is no event. */
+	for (struct format *format = finder->formats[place]; format != NULL; format = format->inner)
+		format->lines = FORMAT_LINES_WHOLE;
 	return finder->formats[place];
 }
 
