@@ -4,6 +4,8 @@
  *
  *     May 17 10:05:03 mx dovecot: imap-login: Disconnected (auth failed, 3 attempts in 7 secs): user=<x>, method=PLAIN,
  *     rip=192.0.2.7, lip=192.0.2.1, TLS, session=<abc>
+ * Such a line stands for all attempts of its connection: for 3 events here.
+ *
  *     May 17 10:05:03 mx dovecot: auth: passwd-file(x,192.0.2.7,<abc>): Password mismatch
  *     May 17 10:05:03 mx dovecot: auth(x,192.0.2.7,sasl:login)<abc>: sql: Password mismatch
  *     May 17 10:05:03 mx auth: pam_unix(dovecot:auth): authentication failure; … ruser=x rhost=192.0.2.7
@@ -38,6 +40,29 @@ static struct weir_span before_comma(struct weir_span text)
 	return text_until(&text, ',', &value) ? value : text;
 }
 
+/*
+ * Of a connection that ended "(auth failed, 3 attempts in 7 secs)", or "(auth failed, 1 attempts)": how many; else 1. Other
+ * messages have a stranger's words before the user: what a client says of itself, or the name that a proxy was given.
+ */
+static uint32_t attempts(struct weir_span words)
+{
+	static const char *const ends[] = {"Disconnected",
+	                                   "Login aborted",
+	                                   "Aborted login",
+	                                   "Remote closed connection",
+	                                   "Client has quit the connection",
+	                                   NULL};
+	const char *failed = text_find(words, "(auth failed, ");
+	uint32_t times = 1;
+	size_t i = 0;
+	while (ends[i] != NULL && !text_begins(words, ends[i]))
+		i++;
+	if (ends[i] == NULL || failed == NULL)
+		return 1;
+	struct weir_span rest = text_from(words, failed + strlen("(auth failed, "));
+	return repeated_times(&rest, &times) && text_take(&rest, " attempt") ? times : 1;
+}
+
 static void set_event(struct weir_span words, struct ready_line *ready)
 {
 	struct weir_span reason = text_find(words, "(") != NULL ? text_from(words, text_find(words, "(")) : words;
@@ -46,6 +71,8 @@ static void set_event(struct weir_span words, struct ready_line *ready)
 	                    : failed                                                         ? "auth_failed"
 	                                                                                     : "disconnected";
 	ready->parts[EVENT] = weir_span_of(event);
+	if (failed)
+		ready->times = weir_record_times(ready->times, attempts(words));
 }
 
 /* "Disconnected (…): user=<x>, method=PLAIN, rip=192.0.2.7, lip=…" */

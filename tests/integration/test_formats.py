@@ -92,6 +92,12 @@ def test_a_login_without_a_port_counts(place):
                                                           ["Maximum", "192.0.2.8"], ["Failed", "192.0.2.7"]]
 
 
+def test_attempts_of_one_connection_count(place):
+    text = ("2024-05-17T10:05:03Z h dovecot: imap-login: Disconnected: Connection closed (auth failed, 9 attempts in 107 secs): "
+            "user=<x (auth failed, 99 attempts in 1 secs)>, method=PLAIN, rip=192.0.2.7, lip=192.0.2.1, session=<a>\n")
+    assert keys(place, "dovecot", text, ("event", "ip")) == [["auth_failed", "192.0.2.7"]] * 9
+
+
 def test_the_year_is_that_of_the_file(place):
     text = ("Dec 31 23:59:59 h sshd[1]: Invalid user a from 192.0.2.7\n"
             "Jan  1 00:00:01 h sshd[1]: Invalid user a from 192.0.2.7\n")

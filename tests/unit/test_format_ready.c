@@ -649,6 +649,38 @@ static void repeated_messages(void **state)
 	               "Nov 29 09:01:00 h dovecot: message repeated 3 times: [ imap-login: Disconnected (auth failed, 1 "
 	               "attempts in 2 secs): user=<bob>, method=PLAIN, rip=192.0.2.7, lip=192.0.2.1, session=<x>]",
 	               3, "event=auth_failed|user=bob|ip=192.0.2.7|service=imap-login");
+	/* A connection's last line tells of all its attempts. */
+	static const struct {
+		const char *words;
+		uint32_t times;
+	} attempts[] = {{"Disconnected: Connection closed (auth failed, 9 attempts in 107 secs)", 9},
+	                {"Disconnected: Connection closed: read(size=99) failed: x (auth failed, 4 attempts in 7 secs)", 4},
+	                {"Login aborted: Connection closed (auth failed, 3 attempts in 2 secs) (auth_failed)", 3},
+	                {"Aborted login (auth failed, 5 attempts)", 5},
+	                {"Disconnected (auth failed, 1 attempts in 2 secs)", 1},
+	                {"Disconnected (auth failed, 0 attempts in 2 secs)", 1},
+	                {"Disconnected (auth failed, 99999999 attempts in 2 secs)", WEIR_RECORD_TIMES_MAX},
+	                {"Disconnected: Too many invalid commands (auth failed)", 1},
+	                {"proxy(x (auth failed, 99 attempts in 2 secs)): Login failed", 1},
+	                {"ID sent: name=Disconnected (auth failed, 99 attempts in 2 secs)", 1}};
+	for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
+		char line[512];
+		snprintf(
+			line, sizeof line,
+			"Nov 29 09:01:00 h dovecot: imap-login: %s: user=<x (auth failed, 999 attempts in 1 secs)>, method=PLAIN, "
+			"rip=192.0.2.7, lip=::1",
+			attempts[i].words);
+		check_repeated(&fixture, line, attempts[i].times, "event=auth_failed|ip=192.0.2.7|service=imap-login");
+	}
+	check_repeated(
+		&fixture,
+		"Nov 29 09:01:00 h dovecot: imap-login: Disconnected (no auth attempts in 1 secs): user=<x (auth failed, 9 "
+		"attempts in 1 secs)>, rip=192.0.2.7, lip=::1",
+		1, "event=disconnected|ip=192.0.2.7");
+	check_repeated(&fixture,
+	               "Nov 29 09:01:00 h dovecot: message repeated 3 times: [ imap-login: Disconnected (auth failed, 2 "
+	               "attempts in 2 secs): user=<bob>, method=PLAIN, rip=192.0.2.7, lip=192.0.2.1, session=<x>]",
+	               6, "event=auth_failed|user=bob|ip=192.0.2.7|service=imap-login");
 	check_repeated(&fixture,
 	               "Nov 29 09:01:00 h auth: " REPEATED "pam_unix(dovecot:auth): authentication failure; logname= uid=0 "
 	               "euid=0 tty=dovecot ruser=bob rhost=192.0.2.7 ]",
