@@ -23,6 +23,8 @@ void record_counts_add(struct record_counts *sum, const struct record_counts *mo
 		sum->unread = more->unread;
 	if (sum->no_ip.help[0] == '\0')
 		sum->no_ip = more->no_ip;
+	if (sum->forged.help[0] == '\0')
+		sum->forged = more->forged;
 }
 
 uint64_t record_counts_malformed(const struct record_counts *counts)
@@ -114,6 +116,11 @@ static void look_for_help(struct record_reader *reader, enum format_reason reaso
 
 static __attribute__((noinline, cold)) void look_at_fields(struct record_reader *reader)
 {
+	struct record_hint *forged = &reader->counts.forged;
+	if (forged->help[0] == '\0' && reader->looked_records < HINT_TRIES) {
+		format_help_forged(reader->format, reader->line, forged->help);
+		keep_line(reader, forged->line);
+	}
 	reader->looked_records++;
 	for (uint32_t field = 0; field < WEIR_FIELD_MAX; field++)
 		reader->looked_fields |= (uint64_t)(reader->record.fields[field].at != NULL) << field;

@@ -35,6 +35,7 @@ struct record_counts {
 	uint64_t malformed[FORMAT_REASON_COUNT];
 	struct record_hint unread; /* lines that gave no record; of a sum: the first's */
 	struct record_hint no_ip;  /* records without an ip */
+	struct record_hint forged; /* records of a log in which lines may be forged as a whole */
 };
 
 void record_counts_add(struct record_counts *sum, const struct record_counts *more);

@@ -39,7 +39,8 @@ struct looking {
 
 struct sample {
 	uint64_t lines, unfit;
-	char first[SHOWN_BYTES + 4]; /* that does not fit */
+	char first[SHOWN_BYTES + 4];    /* that does not fit */
+	char forged[FORMAT_HELP_BYTES]; /* why lines may be forged as a whole; "": nothing is known */
 };
 
 /* ---- the last lines ---- */
@@ -60,6 +61,8 @@ static void try_line(struct format *format, const char *line, size_t length, str
 		length--;
 	enum format_reason reason = format_parse(format, line, (uint32_t)length, &record);
 	sample->lines += reason != FORMAT_SKIP;
+	if (reason == FORMAT_OK && sample->forged[0] == '\0')
+		format_help_forged(format, (struct weir_span){.at = line, .length = (uint32_t)length}, sample->forged);
 	if (reason == FORMAT_OK || reason == FORMAT_SKIP)
 		return;
 	if (sample->unfit++ == 0) {
@@ -114,6 +117,16 @@ static void tell_unfit(const struct weir_check *check, const char *path, const c
 		(unsigned long long)sample->unfit, (unsigned long long)sample->lines, path, format, sample->first);
 }
 
+static void tell_forged(const struct weir_check *check, const char *path, const struct sample *sample)
+{
+	if (sample->forged[0] != '\0')
+		weir_findings_add(
+			check->findings, WEIR_SEVERITY_TICKET, sources_check,
+			"%s: %s\nWho sends such a request blocks whom he likes\nset the service's log and the source's "
+			"\"format\" so; then restart the collector (runbook: format-changed)",
+			path, sample->forged);
+}
+
 static const char *format_name(const struct weir_config *config, size_t place)
 {
 	struct weir_json source = weir_json_element(&config->sources, place);
@@ -156,6 +169,7 @@ static void check_lines(const struct weir_check *check, struct inputs *inputs, s
 	format_set_reference(format, weir_wall_ms());
 	sample_file(format, fd, (size_t)about->st_size, &sample);
 	tell_unfit(check, path, format_name(check->config, place), &sample);
+	tell_forged(check, path, &sample);
 	format_free(format);
 	tell_zone(check, inputs, place, path);
 }

@@ -6,6 +6,7 @@
  * in the file's header. It is a proposal for people: nothing is read by it.
  */
 #include "collector/format/format.h"
+#include "collector/format/line_text.h"
 #include "collector/record/syslog_header.h"
 #include "collector/record/time_text.h"
 
@@ -138,4 +139,47 @@ void format_help_client(const struct format *format, struct weir_span line, char
 	if (found != NULL)
 		snprintf(words, FORMAT_HELP_BYTES, "its lines have no \"%.60s\" but \"%s\": say \"fields\": {\"ip\": \"%s\"}",
 		         body->ip_name, found, found);
+}
+
+/* Takes what stands in quotes off the end, which may be escaped as within a string of JSON, and the blank before it. */
+static bool cut_quoted(struct weir_span *text)
+{
+	if (!text_cut(text, "\""))
+		return false;
+	(void)text_cut(text, "\\");
+	while (text->length > 0 && text->at[text->length - 1] != '"')
+		text->length--;
+	if (!text_cut(text, "\""))
+		return false;
+	(void)text_cut(text, "\\");
+	return text_cut(text, " ");
+}
+
+static bool cut_number(struct weir_span *text)
+{
+	uint32_t length = text->length;
+	while (text->length > 0 && text_is_digit(text->at[text->length - 1]))
+		text->length--;
+	return text->length < length && text_cut(text, " ");
+}
+
+/* "… 17 "router@file" "http://127.0.0.1:7001" 0ms", also within an outer line. */
+static bool is_of_traefik(struct weir_span line)
+{
+	const char *end = text_find_last(line, "ms\\n\"");
+	struct weir_span text = end != NULL ? text_between(line.at, end + 2) : line;
+	return text_cut(&text, "ms") && cut_number(&text) && cut_quoted(&text) && cut_quoted(&text) && cut_number(&text) &&
+	       text_ends(text, "\"");
+}
+
+void format_help_forged(const struct format *format, struct weir_span line, char words[FORMAT_HELP_BYTES])
+{
+	while (format->inner != NULL)
+		format = format->inner;
+	words[0] = '\0';
+	if (format->escapes && is_of_traefik(line))
+		snprintf(
+			words, FORMAT_HELP_BYTES,
+			"its lines are in Traefik's common format, which writes line feeds of a user's name: one request forges lines of "
+			"any client. Set Traefik's access log to \"json\", and this format to \"traefik\", before it blocks");
 }

@@ -140,6 +140,14 @@ def test_lines_within_lines(place):
     assert keys(place, {"type": "wrapped", "in": "cri", "message": "combined"}, cri) == [["192.0.2.7"]]
 
 
+def test_a_log_of_traefik_that_lets_lines_be_forged_is_said(place):
+    line = '192.0.2.7 - - [17/May/2024:10:05:03 +0000] "GET / HTTP/1.1" 200 1 "-" "-"'
+    for said in said_of(place, "combined", line + ' 1 "r@file" "http://127.0.0.1:80" 0ms\n'):
+        assert "Traefik" in said and '"json"' in said, said
+    for said in said_of(place, "combined", line + "\n"):
+        assert "Traefik" not in said, said
+
+
 def test_what_would_help_is_said(place):
     for form, line, help_words in (("json", '{"time":1715940303133,"ip":"192.0.2.7"}', '"unit": "ms"'),
                                    ("json", '{"time":12,"ip":"192.0.2.7"}', '"unit"'),

@@ -80,9 +80,41 @@ static void an_object_behind_a_header_is_told(void **state)
 	assert_help("\"logfmt\"", NULL, "\"", false, "");
 }
 
+static void assert_forged(const char *config, const char *line, const char *said)
+{
+	struct fixture fixture;
+	char words[FORMAT_HELP_BYTES];
+	fixture_init(&fixture, config, "ip");
+	assert_reason(&fixture, line, FORMAT_OK);
+	format_help_forged(fixture.format, (struct weir_span){.at = fixture.line, .length = (uint32_t)strlen(line)}, words);
+	if (*said == '\0' ? words[0] != '\0' : strstr(words, said) == NULL)
+		fail_msg("%s: \"%s\", not \"%s\"", line, words, said);
+	fixture_deinit(&fixture);
+}
+
+static void a_log_whose_lines_may_be_forged_is_told(void **state)
+{
+	(void)state;
+#define COMMON "192.0.2.7 - - [17/May/2024:10:05:03 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"-\""
+	assert_forged("\"combined\"", COMMON " 17 \"r@file\" \"http://127.0.0.1:80\" 0ms", "\"traefik\"");
+	assert_forged("\"common\"", COMMON " 17 \"-\" \"-\" 12ms", "\"json\"");
+	assert_forged("{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"combined\"}",
+	              "2024-05-17T10:05:03Z stdout F " COMMON " 17 \"-\" \"-\" 12ms", "Traefik");
+	assert_forged(
+		"{\"type\": \"wrapped\", \"in\": \"docker\", \"message\": \"common\"}",
+		"{\"log\":\"192.0.2.7 - - [17/May/2024:10:05:03 +0000] \\\"GET / HTTP/1.1\\\" 200 1 \\\"-\\\" \\\"-\\\" 17 "
+		"\\\"r@file\\\" \\\"-\\\" 3ms\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:03Z\"}",
+		"Traefik");
+	assert_forged("\"combined\"", COMMON, "");
+	assert_forged("\"combined\"", COMMON " \"10.0.0.1\" 12ms", "");
+	assert_forged("\"combined\"", COMMON " 0.012", "");
+#undef COMMON
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_log_whose_lines_may_be_forged_is_told),
 		cmocka_unit_test(the_name_of_the_time_is_found),
 		cmocka_unit_test(the_name_of_the_client_is_found),
 		cmocka_unit_test(an_object_behind_a_header_is_told),

@@ -189,6 +189,7 @@ void summary_words(struct weir_text *text, const struct summary *summary)
 	malformed_words(text, &summary->counts);
 	if (weir_policy_counts_by(summary->policy, "ip"))
 		put_hint(text, &summary->counts.no_ip);
+	put_hint(text, &summary->counts.forged);
 	zone_words(text, summary);
 	limit_words(text, summary);
 	late_words(text, summary);

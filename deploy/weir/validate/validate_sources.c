@@ -240,6 +240,20 @@ static void warn_no_ip(struct sampling *sampling, size_t place)
 	warn_source(sampling->report, place, &words);
 }
 
+/* A log whose server lets clients write lines of their own. */
+static void warn_forged(struct sampling *sampling, size_t place)
+{
+	const struct validate_source *source = &sampling->report->sources[place];
+	struct record_counts all = {0};
+	struct weir_text words = {0};
+	for (size_t i = 0; i < source->file_count; i++)
+		record_counts_add(&all, &source->files[i].counts);
+	if (all.forged.help[0] == '\0')
+		return;
+	weir_text_printf(&words, "%s; the first such line is: %s", all.forged.help, all.forged.line);
+	warn_source(sampling->report, place, &words);
+}
+
 /* Local times that are read as another zone's: the file was written last when its newest line was, but for hours. */
 static enum weir_status warn_zone(struct sampling *sampling, size_t place, const char *path, bool *told,
                                   struct weir_error *error)
@@ -313,6 +327,7 @@ static enum weir_status inspect_source(struct sampling *sampling, size_t place, 
 		warn_malformed(sampling, place);
 		warn_words(sampling, place);
 		warn_no_ip(sampling, place);
+		warn_forged(sampling, place);
 		status = warn_zones_of_times(sampling, place, error);
 	}
 	return status;
