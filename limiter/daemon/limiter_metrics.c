@@ -63,8 +63,8 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
          "not acknowledged."},
 	[SHARED_FRAMES] =
 		{"weir_limiter_shared_source_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
-         "Frames of collectors' own sources that went back more than five times within a minute: two collectors have one identity, "
-         "as if a state directory was copied, and events of one are dropped as repeated ones of the other."},
+         "Frames of collectors' own sources that go back and forth as one collector's cannot, also while its producers are made "
+         "anew: two collectors have one identity, as if a state directory was copied, and events of one are dropped as repeated ones of the other."},
 	[FRAMES] = {"weir_limiter_frames_total", WEIR_COUNTER, "frames", WEIR_NO_LABELS,
                 "Frames judged: messages on the events topic."},
 	[MALFORMED_FRAMES] =

@@ -327,7 +327,7 @@ def collectors_of_one_identity(place, at):
     twin.until_ready().stop()
     shutil.copy(os.path.join(at.collector.state, "sources.json"), os.path.join(twin.state, "sources.json"))
     twin.start().until_ready()
-    for _ in range(10):
+    for _ in range(30):  # more often in a minute than one collector makes producers anew
         before = at.limiter.value("weir_limiter_repeated_events_total")
         place.append("log", burst("twins", 2))
         at.limiter.until(lambda: at.limiter.value("weir_limiter_repeated_events_total") == before + 2, "drops the second ones")

@@ -111,12 +111,15 @@ static void sources_are_bounded_and_saved(void **state)
 	compiled_policy_free(compiled);
 }
 
-/* Frames that were told to be of two collectors, of this many at two positions in turn, so long after one another. */
-static int shared(struct shard *shard, int frames, int64_t apart_ms, int64_t from_ms)
+/*
+ * Frames that were told to be of two collectors, of this many at two positions in turn, so long after one another. One of
+ * them is far ahead.
+ */
+static int shared(struct shard *shard, int frames, int64_t apart_ms, int64_t from_ms, uint64_t position)
 {
 	int told = 0;
 	for (int i = 0; i < frames; i++)
-		told += judge(shard, 1, i % 2 == 0 ? 1000 + (uint64_t)i : 10 + (uint64_t)i, from_ms + i * apart_ms).is_shared;
+		told += judge(shard, 1, (i % 2 == 0 ? 100000 : 10) + position + (uint64_t)i, from_ms + i * apart_ms).is_shared;
 	return told;
 }
 
@@ -139,11 +142,30 @@ static void two_collectors_of_one_identity_are_told_from_restarts(void **state)
 	free(extra);
 	for (uint64_t position = 20; position < 40; position++)
 		assert_false(judge(shard, 2, position, start_ms + 50000).is_shared);
-	/* Two in turn: each second frame goes back, and from the sixth on within a minute it is told. */
-	assert_int_equal(shared(shard, 10, 100, start_ms + 60000), 0);
-	assert_int_equal(shared(shard, 20, 100, start_ms + 61000), 10);
-	/* Going back once in half a minute is what a collector does that ends again and again. */
-	assert_int_equal(shared(shard, 40, 15000, start_ms + 600000), 0);
+	/* Two in turn: each second frame leaves out what was before it, and from the sixth on within a minute it is told. */
+	assert_int_equal(shared(shard, 12, 100, start_ms + 60000, 0), 0);
+	assert_int_equal(shared(shard, 20, 100, start_ms + 61200, 12), 10);
+	assert_int_equal(shared(shard, 40, 15000, start_ms + 600000, 40), 0);
+	shard_free(shard);
+	compiled_policy_free(compiled);
+}
+
+/* While the brokers refuse some of what a collector sends, and take the rest, again with each new producer. */
+static void a_producer_that_is_made_anew_is_no_second_collector(void **state)
+{
+	(void)state;
+	struct compiled_policy *compiled = make_policy();
+	struct shard_options options = {.seed = 1, .lateness_ms = 600000};
+	struct shard *shard = shard_new(&options, compiled);
+	for (uint64_t life = 0; life < 60; life++)
+		for (uint64_t position = 1 + life / 4; position < 8 + life; position++)
+			assert_false(judge(shard, 2, position, start_ms + (int64_t)life * 2600).is_shared);
+	/* Two that read the same files at the same pace: each frame comes twice. */
+	int told = 0;
+	for (uint64_t position = 1; position <= 30; position++)
+		for (int collector = 0; collector < 2; collector++)
+			told += judge(shard, 1, position, start_ms + (int64_t)position * 200).is_shared;
+	assert_int_equal(told, 30 - 24);
 	shard_free(shard);
 	compiled_policy_free(compiled);
 }
@@ -173,6 +195,7 @@ int main(void)
 		cmocka_unit_test(what_comes_again_after_an_outage_is_dropped),
 		cmocka_unit_test(sources_are_bounded_and_saved),
 		cmocka_unit_test(two_collectors_of_one_identity_are_told_from_restarts),
+		cmocka_unit_test(a_producer_that_is_made_anew_is_no_second_collector),
 		cmocka_unit_test(collectors_of_a_common_stream_are_not_two_of_one_identity),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
