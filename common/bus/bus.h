@@ -33,7 +33,7 @@ enum {
 
 /** "weir.events", ... */
 const char *weir_topic_name(enum weir_topic topic);
-/** Whether weir works on without the topic: what would be written to it is dropped and counted while there is none. */
+/** Whether weir works on without the topic: what is written to it is dropped and counted while it is missing or refuses it. */
 bool weir_topic_may_be_missed(enum weir_topic topic);
 /** How many partitions a topic has: one for policy and dead letters, `partitions` for events and all others. */
 uint32_t weir_topic_partitions(enum weir_topic topic, uint32_t partitions);
@@ -54,7 +54,8 @@ struct weir_delivery {
 	uint64_t offset; /* valid when status is WEIR_OK */
 	uint64_t tag;    /* as given to send() */
 	/*
-	 * WEIR_OK: durable, or dropped as its topic is missing and may be (weir_topic_may_be_missed(); its offset is 0 then);
+	 * WEIR_OK: durable, or dropped as its topic may be missed (weir_topic_may_be_missed()), and is missing or refuses it
+	 * (its offset is 0 then);
 	 * otherwise neither this nor any later message of the producer is durable.
 	 */
 	enum weir_status status;

@@ -9,7 +9,7 @@
 
 static const char topics_check[] = "topics", brokers_check[] = "brokers";
 
-/* What is lost while a topic is missing. */
+/* What does not work while a topic is missing, or some of its partitions cannot be written. */
 static const char *const meaning[WEIR_TOPIC_COUNT] = {
 	[WEIR_TOPIC_EVENTS] = "No event can be sent or judged: nobody is newly blocked",
 	[WEIR_TOPIC_JUDGED] = "Limiters cannot publish, so they judge nothing",
@@ -17,6 +17,12 @@ static const char *const meaning[WEIR_TOPIC_COUNT] = {
 	[WEIR_TOPIC_SHADOW] = "Limiters cannot publish, so they judge nothing",
 	[WEIR_TOPIC_POLICY] = "A collector that starts learns no policy, and reads nothing",
 	[WEIR_TOPIC_DEADLETTER] = "Malformed lines are not kept",
+};
+
+/* Of a topic that may be missed, where it is missing or refuses messages. */
+static const char *const done_without[WEIR_TOPIC_COUNT] = {
+	[WEIR_TOPIC_SHADOW] = "Decisions of zones in shadow mode are dropped and counted; judging and blocking go on",
+	[WEIR_TOPIC_DEADLETTER] = "Malformed lines are not kept; judging and blocking go on",
 };
 
 static bool contains(const char *words, const char *part)
@@ -51,12 +57,13 @@ static void add_unreachable(const struct weir_check *check, const char *words)
 static void add_missing(const struct weir_check *check, const struct weir_bus_kafka_look *looks)
 {
 	struct weir_text names = {0};
-	bool missing[WEIR_TOPIC_COUNT];
+	bool missing[WEIR_TOPIC_COUNT], missed = true; /* all that are missing may be */
 	int first = WEIR_TOPIC_COUNT;
 	for (int topic = WEIR_TOPIC_COUNT - 1; topic >= 0; topic--) {
 		missing[topic] = looks[topic].fault == WEIR_TOPIC_MISSING;
 		if (missing[topic])
 			first = topic;
+		missed &= !missing[topic] || weir_topic_may_be_missed((enum weir_topic)topic);
 	}
 	size_t count = weir_bus_kafka_topic_names(check->config->bus.prefix, missing, &names);
 	if (count == WEIR_TOPIC_COUNT)
@@ -65,10 +72,10 @@ static void add_missing(const struct weir_check *check, const struct weir_bus_ka
 		                  "deleted: nothing is judged\nweir policy apply %s (runbook: topic-deleted)",
 		                  check->config->bus.prefix, check->config_words);
 	else if (count > 0)
-		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, topics_check,
+		weir_findings_add(check->findings, missed ? WEIR_SEVERITY_TICKET : WEIR_SEVERITY_PAGE, topics_check,
 		                  "%s %.*s %s not exist\n%s\nweir policy apply %s (runbook: topic-deleted)",
 		                  count > 1 ? "topics" : "topic", (int)names.length, names.at, count > 1 ? "do" : "does",
-		                  meaning[first], check->config_words);
+		                  missed ? done_without[first] : meaning[first], check->config_words);
 	weir_text_deinit(&names);
 }
 
@@ -92,27 +99,47 @@ static void name_value(const struct weir_config *config, enum weir_topic topic, 
 		snprintf(value, 32, "LogAppendTime");
 }
 
+/* A topic as it is now. @param effect  what that means @param remedy  with its runbook */
+static void add_look(const struct weir_check *check, enum weir_topic topic, const struct weir_bus_kafka_look *look,
+                     const char *effect, const char *remedy)
+{
+	bool page = look->fault == WEIR_TOPIC_SETTINGS && !weir_topic_may_be_missed(topic);
+	weir_findings_add(check->findings, page ? WEIR_SEVERITY_PAGE : WEIR_SEVERITY_TICKET, topics_check, "%s\n%s\n%s",
+	                  look->words, effect, remedy);
+}
+
 static void add_setting(const struct weir_check *check, enum weir_topic topic, const struct weir_bus_kafka_look *look)
 {
-	char name[WEIR_BUS_KAFKA_TOPIC_BYTES], value[32];
+	char name[WEIR_BUS_KAFKA_TOPIC_BYTES], value[32], remedy[WEIR_ERROR_TEXT_BYTES];
 	bool refused = look->fault == WEIR_TOPIC_SETTINGS;
+	const char *without = refused ? done_without[topic] : NULL;
 	weir_bus_kafka_topic_name(check->config->bus.prefix, topic, name);
+	if (contains(look->words, "authorization failed") && look->setting == NULL) {
+		add_look(check, topic, look,
+		         without != NULL ? without
+		         : refused       ? "A limiter or collector that starts now ends with 1, and is started again"
+		                         : "It works for now",
+		         "give the user of weir's daemons its rights to the topic again (runbook: credentials)");
+		return;
+	}
 	if (look->setting == NULL) {
-		weir_findings_add(check->findings, refused ? WEIR_SEVERITY_PAGE : WEIR_SEVERITY_TICKET, topics_check,
-		                  "%s\n%s\nset the topic right with the brokers' own tools, or change the configuration "
-		                  "(runbook: retention)",
-		                  look->words,
-		                  refused ? "A limiter or collector that starts now refuses to work" : "It works for now");
+		add_look(check, topic, look,
+		         without != NULL ? without
+		         : refused       ? "A limiter or collector that starts now refuses to work"
+		                         : "It works for now",
+		         "set the topic right with the brokers' own tools, or change the configuration (runbook: retention)");
 		return;
 	}
 	name_value(check->config, topic, look->setting, value);
-	weir_findings_add(check->findings, refused ? WEIR_SEVERITY_PAGE : WEIR_SEVERITY_TICKET, topics_check,
-	                  "%s\n%s\nkafka-configs.sh --bootstrap-server %s --alter --entity-type topics --entity-name %s "
-	                  "--add-config %s=%s (runbook: retention)",
-	                  look->words,
-	                  refused ? "A limiter or collector that starts now refuses to work, and records may be lost"
-	                          : "An outage that lasts longer than that loses records",
-	                  check->config->bus.brokers, name, look->setting, value);
+	snprintf(remedy, sizeof remedy,
+	         "kafka-configs.sh --bootstrap-server %s --alter --entity-type topics --entity-name %s --add-config %s=%s "
+	         "(runbook: retention)",
+	         check->config->bus.brokers, name, look->setting, value);
+	add_look(check, topic, look,
+	         without != NULL ? without
+	         : refused       ? "A limiter or collector that starts now refuses to work, and records may be lost"
+	                         : "An outage that lasts longer than that loses records",
+	         remedy);
 }
 
 /* Where other topics have what is configured, somebody has added partitions to this one; else the configuration is another. */

@@ -184,6 +184,10 @@ static void tell_waiting(const struct bus_kafka *bus, struct weir_fault *fault, 
 	if (fault->on)
 		return;
 	bool complains = weir_kafka_complaint(bus->kafka, ignored, sizeof ignored, &cause);
+	if (!complains && weir_kafka_cause(error->text)->stays) {
+		complains = true;
+		cause = weir_kafka_cause(error->text);
+	}
 	weir_fault_raise_at(fault, bus->log, complains && cause->stays ? WEIR_LOG_ERROR : WEIR_LOG_WARNING, "bus",
 	                    "%s. This process reads and publishes nothing until then, and nothing is lost. Retrying. %s",
 	                    error->text,
@@ -233,6 +237,7 @@ static enum weir_status open_bus(const struct weir_config *config, const char *c
 	opened->log = log;
 	opened->absent = absent;
 	opened->looks = looks;
+	opened->sole = needed != NULL;
 	pthread_mutex_init(&opened->lock, NULL);
 	weir_condition_init(&opened->wake);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)

@@ -201,13 +201,13 @@ static enum weir_status check_one(struct bus_kafka *bus, const rd_kafka_ConfigRe
 	if (topic == WEIR_TOPIC_COUNT)
 		return WEIR_OK;
 	set_retention(bus, topic, &retention);
-	if (bus->replicas[topic] < bus->config->bus.replication)
+	if (bus->replicas[topic] > 0 && bus->replicas[topic] < bus->config->bus.replication)
 		weir_text_printf(warning, "topic %s has replication factor %d, not the %" PRId64 " of \"bus.replication\". ",
 		                 name, bus->replicas[topic], bus->config->bus.replication);
 	enum weir_status status =
 		weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, name, &settings, warning, error);
 	if (bus->absent != BUS_KAFKA_LOOK)
-		return status;
+		return weir_bus_kafka_pardons(bus, (enum weir_topic)topic, status, error) ? WEIR_OK : status;
 	weir_bus_kafka_look_settings(bus, (enum weir_topic)topic, &settings, warning, status, error);
 	weir_text_clear(warning);
 	return WEIR_OK;
@@ -255,7 +255,7 @@ static enum weir_status describe_topics(struct bus_kafka *bus, int timeout_ms, e
 	rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(bus->control, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
 	rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, words, sizeof words);
 	rd_kafka_DescribeConfigs(bus->control, wanted, wanted_count, options, queue);
-	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
+	rd_kafka_event_t *event = weir_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
 	enum weir_status status = WEIR_OK;
 	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
 		status = weir_fail(error, WEIR_IO, "cannot read the settings of the topics: %s",
@@ -325,11 +325,14 @@ static enum weir_status check_one_again(struct bus_kafka *bus, const rd_kafka_Co
 	set_retention(bus, topic, &now);
 	if (topic != WEIR_TOPIC_POLICY && before.known && now.known && before.ms != now.ms)
 		tell_retention(bus, topic, &before, &now);
-	if (used && refused->length == 0 &&
-	    weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, bus->names[topic], &settings, &warning,
-	                                  error) == WEIR_INVALID)
-		weir_text_puts(refused, error->text);
+	enum weir_status status = weir_bus_kafka_check_settings(bus->config, (enum weir_topic)topic, bus->names[topic],
+	                                                        &settings, &warning, error);
 	weir_text_deinit(&warning);
+	weir_bus_kafka_note_unfit(bus, (enum weir_topic)topic, "");
+	if (!used || status == WEIR_OK || weir_bus_kafka_pardons(bus, (enum weir_topic)topic, status, error))
+		return WEIR_OK;
+	if (refused->length == 0)
+		weir_text_puts(refused, error->text);
 	return WEIR_OK;
 }
 

@@ -22,7 +22,6 @@
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
-#include "common/base/wake.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -61,6 +60,7 @@ struct weir_consumer {
 	rd_kafka_t *handle;
 	rd_kafka_topic_t *reads;
 	rd_kafka_queue_t *queue;
+	struct bus_kafka_bell bell; /* written by librdkafka when the queue is no longer empty */
 	uint32_t partitions;
 	struct assigned *assigned;               /* by partition */
 	uint64_t found;                          /* bus->found, as last seen */
@@ -107,6 +107,8 @@ enum weir_status weir_kafka_consumer_new(struct weir_bus *base, enum weir_topic 
 	made->assigned = weir_alloc(made->partitions, sizeof *made->assigned);
 	made->reads = rd_kafka_topic_new(handle, bus->names[topic], NULL);
 	made->queue = rd_kafka_queue_new(handle);
+	weir_kafka_bell_init(&made->bell);
+	weir_kafka_bell_hang(&made->bell, made->queue);
 	made->found = atomic_load(&bus->found);
 	*consumer = made;
 	return WEIR_OK;
@@ -222,10 +224,13 @@ static bool fetch_mark(struct weir_consumer *consumer, uint32_t partition, uint6
 {
 	int64_t end_ms = weir_monotonic_ms() + ASSIGN_ASK_MS;
 	rd_kafka_queue_t *queue = rd_kafka_queue_new(consumer->handle);
+	const struct bus_kafka_bell bell = {.own = -1, .lent = -1}; /* for once, naps will do */
 	bool found = false;
 	if (rd_kafka_consume_start_queue(consumer->reads, (int32_t)partition, (int64_t)offset, queue) == 0) {
 		while (!found && weir_monotonic_ms() < end_ms) {
-			rd_kafka_message_t *message = rd_kafka_consume_queue(queue, (int)(end_ms - weir_monotonic_ms()));
+			rd_kafka_message_t *message = rd_kafka_consume_queue(queue, 0);
+			if (message == NULL)
+				weir_kafka_bell_wait(&bell, end_ms - weir_monotonic_ms());
 			found = message != NULL && message->err == RD_KAFKA_RESP_ERR_NO_ERROR;
 			if (found)
 				*mark = mark_of(message);
@@ -324,9 +329,8 @@ static void release_held(struct weir_consumer *consumer)
 
 void weir_kafka_consumer_wake(struct weir_consumer *consumer, int descriptor)
 {
-	static const uint64_t one = 1;
-	rd_kafka_queue_io_event_enable(consumer->queue, descriptor, &one, sizeof one);
-	weir_wake_up(descriptor); /* what is in the queue already has woken nobody */
+	consumer->bell.lent = descriptor;
+	weir_kafka_bell_hang(&consumer->bell, consumer->queue);
 }
 
 void weir_kafka_consumer_free(struct weir_consumer *consumer)
@@ -336,10 +340,11 @@ void weir_kafka_consumer_free(struct weir_consumer *consumer)
 	release_held(consumer);
 	for (uint32_t partition = 0; partition < consumer->partitions; partition++)
 		put_off(consumer, partition);
-	rd_kafka_queue_io_event_enable(consumer->queue, -1, NULL, 0); /* the handle's end may take longer than this */
+	weir_kafka_bell_leave(consumer->queue); /* the handle's end may take longer than this */
 	rd_kafka_queue_destroy(consumer->queue);
 	rd_kafka_topic_destroy(consumer->reads);
 	weir_kafka_end(consumer->handle, BUS_KAFKA_END_MS);
+	weir_kafka_bell_deinit(&consumer->bell);
 	free(consumer->assigned);
 	free(consumer);
 }
@@ -557,23 +562,17 @@ static enum weir_status report_broken(struct weir_consumer *consumer, bool again
 	return WEIR_OK;
 }
 
-/*
- * Takes what the queue has, waiting for the first message. The batch call waits for its whole timeout unless its array
- * fills. So it gets no timeout, and the first message is waited for alone.
- */
-static size_t take_batch(struct weir_consumer *consumer, int64_t wait_ms, rd_kafka_message_t **batch, size_t most)
+/* Takes what the queue has. @param end_ms  monotonic: until when the first message is waited for; 0: not at all */
+static size_t take_batch(struct weir_consumer *consumer, int64_t end_ms, rd_kafka_message_t **batch, size_t most)
 {
-	size_t count = 0;
-	if (wait_ms > 0) {
-		batch[0] = rd_kafka_consume_queue(consumer->queue, (int)wait_ms);
-		if (batch[0] == NULL)
-			return 0;
-		count = 1;
+	for (;;) {
+		weir_kafka_bell_clear(&consumer->bell);
+		ssize_t count = rd_kafka_consume_batch_queue(consumer->queue, 0, batch, most);
+		int64_t left_ms = count <= 0 && end_ms > 0 ? end_ms - weir_monotonic_ms() : 0;
+		if (left_ms <= 0)
+			return count > 0 ? (size_t)count : 0;
+		weir_kafka_bell_wait(&consumer->bell, left_ms);
 	}
-	if (count == most)
-		return count;
-	ssize_t more = rd_kafka_consume_batch_queue(consumer->queue, 0, batch + count, most - count);
-	return more > 0 ? count + (size_t)more : count;
 }
 
 /* Takes all messages of a batch. @return WEIR_OK; otherwise the status of the last error among them */
@@ -601,7 +600,7 @@ static enum weir_status take_all(struct weir_consumer *consumer, rd_kafka_messag
 enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, struct weir_message *messages, size_t most,
                                              int timeout_ms, size_t *count, struct weir_error *error)
 {
-	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
+	int64_t end_ms = timeout_ms > 0 ? weir_monotonic_ms() + timeout_ms : 0;
 	enum weir_status status = WEIR_OK;
 	*count = 0;
 	consumer->met_end = false;
@@ -617,8 +616,8 @@ enum weir_status weir_kafka_consumer_receive(struct weir_consumer *consumer, str
 	while (has_room(consumer, most) && status != WEIR_AGAIN && !(consumer->met_end && timeout_ms > 0)) {
 		rd_kafka_message_t *batch[BATCH_MESSAGES];
 		size_t room = (most < HELD_MESSAGES ? most : HELD_MESSAGES) - consumer->held_count;
-		int64_t wait_ms = consumer->held_count == 0 && timeout_ms > 0 ? end_ms - weir_monotonic_ms() : 0;
-		size_t some = take_batch(consumer, wait_ms, batch, room < BATCH_MESSAGES ? room : BATCH_MESSAGES);
+		size_t some = take_batch(consumer, consumer->held_count == 0 ? end_ms : 0, batch,
+		                         room < BATCH_MESSAGES ? room : BATCH_MESSAGES);
 		if (some == 0)
 			break;
 		status = take_all(consumer, batch, some, messages, error);

@@ -152,7 +152,7 @@ static void take_error(struct weir_group *group, rd_kafka_event_t *event)
 
 static bool serve(struct weir_group *group, rd_kafka_queue_t *queue, int timeout_ms)
 {
-	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms);
+	rd_kafka_event_t *event = weir_kafka_queue_poll(queue, timeout_ms);
 	if (event == NULL)
 		return false;
 	if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)

@@ -138,7 +138,7 @@ enum weir_status weir_bus_kafka_members(struct weir_bus *base, const char *name,
 	rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, words, sizeof words);
 	const char *ids[] = {id};
 	rd_kafka_DescribeConsumerGroups(bus->control, ids, 1, options, queue);
-	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms);
+	rd_kafka_event_t *event = weir_kafka_queue_poll(queue, timeout_ms);
 	enum weir_status status;
 	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR)
 		status = weir_fail(error, WEIR_IO, "consumer group %s: %s", id,

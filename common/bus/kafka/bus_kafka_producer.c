@@ -10,38 +10,33 @@
  * producer: nothing that it reports afterwards counts, as what was sent later must
  * not be in the log before what failed.
  *
- * A topic that may be missed ends no producer: while there is none, what is sent to
- * it is dropped and counted, and reported among the deliveries.
+ * A topic that may be missed ends no producer: it has a handle of its own, in
+ * bus_kafka_side.c.
  */
 #include "common/bus/kafka/internal.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
-#include "common/base/wake.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { DROPS_MAX = 256 };
-enum { MESSAGE_COST_BYTES = 128 }; /* librdkafka's own memory per message, so that many small ones are bounded too */
 
 struct weir_producer {
 	struct bus_kafka *bus; /* borrowed */
 	rd_kafka_t *handle;
 	rd_kafka_queue_t *queue;
-	int wake; /* written by librdkafka when the queue is no longer empty; -1: nothing is */
+	struct bus_kafka_bell bell;                 /* written by librdkafka when a queue is no longer empty */
 	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* created at the first message */
 	uint64_t held_bytes;                        /* sent and not polled */
 	bool broken;
-	struct weir_error failure;             /* if broken: why */
-	rd_kafka_event_t *reports;             /* delivery reports being taken, or NULL */
-	struct weir_delivery drops[DROPS_MAX]; /* dropped and not polled */
-	size_t drop_count;
+	struct weir_error failure; /* if broken: why */
+	rd_kafka_event_t *reports; /* delivery reports being taken, or NULL */
+	struct bus_kafka_side *side;
 };
 
 /* send() has weir's own bounds, so librdkafka's are set higher. */
-static const struct weir_kafka_property properties[] = {
+const struct weir_kafka_property weir_kafka_producer_properties[] = {
 	{"enable.idempotence", "true", false},
 	{"enable.gapless.guarantee", "true", false},
 	{"acks", "all", false},
@@ -59,7 +54,7 @@ enum weir_status weir_kafka_producer_new(struct weir_bus *base, struct weir_prod
                                          struct weir_error *error)
 {
 	struct bus_kafka *bus = weir_bus_kafka_of(base);
-	rd_kafka_conf_t *conf = weir_kafka_conf(bus->kafka, properties);
+	rd_kafka_conf_t *conf = weir_kafka_conf(bus->kafka, weir_kafka_producer_properties);
 	rd_kafka_t *handle;
 	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
 	enum weir_status status = weir_kafka_open(bus->kafka, RD_KAFKA_PRODUCER, conf, &handle, error);
@@ -69,17 +64,18 @@ enum weir_status weir_kafka_producer_new(struct weir_bus *base, struct weir_prod
 	made->bus = bus;
 	made->handle = handle;
 	made->queue = rd_kafka_queue_get_main(handle);
-	made->wake = -1;
+	weir_kafka_bell_init(&made->bell);
+	weir_kafka_bell_hang(&made->bell, made->queue);
+	made->side = weir_kafka_side_new(bus, &made->bell);
 	*producer = made;
 	return WEIR_OK;
 }
 
 void weir_kafka_producer_wake(struct weir_producer *producer, int descriptor)
 {
-	static const uint64_t one = 1;
-	producer->wake = descriptor;
-	rd_kafka_queue_io_event_enable(producer->queue, descriptor, &one, sizeof one);
-	weir_wake_up(descriptor); /* what is in the queue already has woken nobody */
+	producer->bell.lent = descriptor;
+	weir_kafka_bell_hang(&producer->bell, producer->queue);
+	weir_kafka_side_wake(producer->side);
 }
 
 void weir_kafka_producer_free(struct weir_producer *producer)
@@ -90,12 +86,14 @@ void weir_kafka_producer_free(struct weir_producer *producer)
 		rd_kafka_event_destroy(producer->reports);
 	rd_kafka_purge(producer->handle,
 	               RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
-	rd_kafka_queue_io_event_enable(producer->queue, -1, NULL, 0); /* the handle's end may take longer than this */
+	weir_kafka_bell_leave(producer->queue); /* the handle's end may take longer than this */
 	rd_kafka_queue_destroy(producer->queue);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
 		if (producer->topics[topic] != NULL)
 			rd_kafka_topic_destroy(producer->topics[topic]);
 	weir_kafka_end(producer->handle, BUS_KAFKA_END_MS);
+	weir_kafka_side_free(producer->side);
+	weir_kafka_bell_deinit(&producer->bell);
 	free(producer);
 }
 
@@ -125,37 +123,6 @@ static enum weir_status topic_of(struct weir_producer *producer, enum weir_topic
 	                                 rd_kafka_err2str(rd_kafka_last_error()));
 }
 
-/* ---- topics that may be missed ---- */
-
-static bool is_of_no_topic(rd_kafka_resp_err_t code)
-{
-	return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
-	       code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
-}
-
-/* Takes a message only to report it. */
-static enum weir_status drop(struct weir_producer *producer, enum weir_topic topic, uint32_t partition, uint64_t tag,
-                             struct weir_error *error)
-{
-	if (producer->drop_count == DROPS_MAX)
-		return weir_fail(error, WEIR_FULL, "%d dropped messages are not reported yet", DROPS_MAX);
-	producer->drops[producer->drop_count++] =
-		(struct weir_delivery){.topic = topic, .partition = partition, .tag = tag, .status = WEIR_OK};
-	atomic_fetch_add(&producer->bus->dropped[topic], 1);
-	weir_wake_up(producer->wake);
-	return WEIR_OK;
-}
-
-/* @return how many there were, `most` at most */
-static size_t take_drops(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most)
-{
-	size_t count = producer->drop_count < most ? producer->drop_count : most;
-	memcpy(deliveries, producer->drops, count * sizeof *deliveries);
-	producer->drop_count -= count;
-	memmove(producer->drops, producer->drops + count, producer->drop_count * sizeof *producer->drops);
-	return count;
-}
-
 /* ---- sending ---- */
 
 enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum weir_topic topic, uint32_t partition,
@@ -172,9 +139,9 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 	if (bytes > BUS_KAFKA_MESSAGE_MAX_BYTES - BUS_KAFKA_BATCH_OVERHEAD_BYTES)
 		return weir_fail(error, WEIR_INVALID, "a message of %llu bytes is too large for %s", (unsigned long long)bytes,
 		                 name);
-	if (weir_topic_may_be_missed(topic) && atomic_load(&producer->bus->gone[topic]))
-		return drop(producer, topic, partition, tag, error);
-	bytes += MESSAGE_COST_BYTES;
+	if (weir_topic_may_be_missed(topic))
+		return weir_kafka_side_send(producer->side, topic, partition, key, payload, tag, error);
+	bytes += BUS_KAFKA_MESSAGE_COST_BYTES;
 	if (producer->held_bytes > 0 && producer->held_bytes + bytes > WEIR_BUS_PRODUCER_MAX_BYTES)
 		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
 		                 (unsigned long long)producer->held_bytes);
@@ -195,8 +162,6 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 	if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
 		return weir_fail(error, WEIR_INVALID, "a message of %llu bytes is too large for %s", (unsigned long long)bytes,
 		                 name);
-	if (weir_topic_may_be_missed(topic) && is_of_no_topic(code))
-		return drop(producer, topic, partition, tag, error);
 	char words[WEIR_ERROR_TEXT_BYTES / 2] = "";
 	if (code == RD_KAFKA_RESP_ERR__FATAL)
 		rd_kafka_fatal_error(producer->handle, words, sizeof words);
@@ -204,10 +169,25 @@ enum weir_status weir_kafka_producer_send(struct weir_producer *producer, enum w
 	return weir_fail(error, WEIR_IO, "%s", producer->failure.text);
 }
 
-/* The next delivery report, waiting at most timeout_ms; NULL: none in time. */
-static const rd_kafka_message_t *next_report(struct weir_producer *producer, int timeout_ms)
+/*
+ * The topic that librdkafka's words for a fatal error name: "ProduceRequest for TOPIC [3] with ...".
+ *
+ * @return "Kafka": none
+ */
+static const char *topic_in(const struct bus_kafka *bus, const char *words)
 {
-	int64_t end_ms = weir_monotonic_ms() + timeout_ms;
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		size_t length = strlen(bus->names[topic]);
+		for (const char *at = words; (at = strstr(at, bus->names[topic])) != NULL; at += length)
+			if (strncmp(at + length, " [", 2) == 0 && (at == words || at[-1] == ' '))
+				return bus->names[topic];
+	}
+	return "Kafka";
+}
+
+/* The next delivery report; NULL: there is none now. */
+static const rd_kafka_message_t *next_report(struct weir_producer *producer)
+{
 	for (;;) {
 		if (producer->reports != NULL) {
 			const rd_kafka_message_t *report = rd_kafka_event_message_next(producer->reports);
@@ -216,8 +196,7 @@ static const rd_kafka_message_t *next_report(struct weir_producer *producer, int
 			rd_kafka_event_destroy(producer->reports);
 			producer->reports = NULL;
 		}
-		int64_t left_ms = timeout_ms > 0 ? end_ms - weir_monotonic_ms() : 0;
-		rd_kafka_event_t *event = rd_kafka_queue_poll(producer->queue, left_ms > 0 ? (int)left_ms : 0);
+		rd_kafka_event_t *event = rd_kafka_queue_poll(producer->queue, 0);
 		if (event == NULL)
 			return NULL;
 		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR) {
@@ -225,38 +204,35 @@ static const rd_kafka_message_t *next_report(struct weir_producer *producer, int
 			continue;
 		}
 		/* The bus's watch reports temporary errors. A fatal one ends the producer. */
-		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR && rd_kafka_event_error_is_fatal(event))
-			fail(producer, "Kafka rejected this producer", rd_kafka_event_error_string(event));
+		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR && rd_kafka_event_error_is_fatal(event)) {
+			const char *words = rd_kafka_event_error_string(event);
+			fail(producer, topic_in(producer->bus, words), words);
+		}
 		rd_kafka_event_destroy(event);
 	}
 }
 
-size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
-                                int timeout_ms)
+/* Takes the reports that there are, of the producer's own handle. */
+static size_t take_reports(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most)
 {
-	size_t count = producer->broken ? 0 : take_drops(producer, deliveries, most);
+	const rd_kafka_message_t *report;
+	size_t count = 0;
 	int64_t appended_ms = 0;
-	while (count < most) {
-		const rd_kafka_message_t *report = next_report(producer, count == 0 ? timeout_ms : 0);
-		if (report == NULL)
-			break;
+	while (count < most && (report = next_report(producer)) != NULL) {
 		rd_kafka_timestamp_type_t type;
 		int64_t at_ms = rd_kafka_message_timestamp(report, &type);
 		if (type == RD_KAFKA_TIMESTAMP_LOG_APPEND_TIME && report->err == RD_KAFKA_RESP_ERR_NO_ERROR)
 			appended_ms = at_ms;
 		enum weir_topic topic = (enum weir_topic)(uintptr_t)rd_kafka_topic_opaque(report->rkt);
-		producer->held_bytes -= report->len + report->key_len + MESSAGE_COST_BYTES;
-		bool dropped = weir_topic_may_be_missed(topic) && is_of_no_topic(report->err);
-		if (dropped)
-			atomic_fetch_add(&producer->bus->dropped[topic], 1);
-		else if (report->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+		producer->held_bytes -= report->len + report->key_len + BUS_KAFKA_MESSAGE_COST_BYTES;
+		if (report->err != RD_KAFKA_RESP_ERR_NO_ERROR)
 			fail(producer, producer->bus->names[topic], rd_kafka_err2str(report->err));
 		else if (report->offset < 0)
 			fail(producer, producer->bus->names[topic], "a broker acknowledged a message without its offset");
 		deliveries[count++] = (struct weir_delivery){
 			.topic = topic,
 			.partition = (uint32_t)report->partition,
-			.offset = producer->broken || dropped ? 0 : (uint64_t)report->offset,
+			.offset = producer->broken ? 0 : (uint64_t)report->offset,
 			.tag = (uint64_t)(uintptr_t)report->_private,
 			.status = producer->broken ? WEIR_IO : WEIR_OK,
 			.why = producer->failure.text,
@@ -264,4 +240,19 @@ size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_deli
 	}
 	weir_bus_kafka_note_append(producer->bus, appended_ms);
 	return count;
+}
+
+size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_delivery *deliveries, size_t most,
+                                int timeout_ms)
+{
+	int64_t end_ms = timeout_ms > 0 ? weir_monotonic_ms() + timeout_ms : 0;
+	for (;;) {
+		weir_kafka_bell_clear(&producer->bell);
+		size_t count = producer->broken ? 0 : weir_kafka_side_poll(producer->side, deliveries, most);
+		count += take_reports(producer, deliveries + count, most - count);
+		int64_t left_ms = timeout_ms > 0 && count == 0 ? end_ms - weir_monotonic_ms() : 0;
+		if (left_ms <= 0)
+			return count;
+		weir_kafka_bell_wait(&producer->bell, left_ms);
+	}
 }

@@ -31,16 +31,18 @@ static const struct weir_metric metrics[METRIC_COUNT] = {
 	[CLOCK_SKEW] = {"weir_bus_clock_skew_seconds", WEIR_GAUGE, "seconds", WEIR_NO_LABELS,
                     "This machine's clock minus the brokers' clock. Only messages on the events topic show it, so that "
                     "programs that neither write nor read them do not have it. Absent while unknown."},
-	[TOPIC_UP] = {"weir_topic_up", WEIR_GAUGE, "1 or 0", TOPIC_LABEL,
-                  "1 while the topic exists, and each of its partitions has a leader and enough in-sync replicas. Only "
-                  "topics that this process reads or writes have it. Absent while the brokers do not answer."},
+	[TOPIC_UP] =
+		{"weir_topic_up", WEIR_GAUGE, "1 or 0", TOPIC_LABEL,
+         "1 while the topic exists, and each of its partitions has a leader and enough in-sync replicas; of dead "
+         "letters and decisions in shadow mode also: while it takes what is published, and its settings are "
+         "right. Only topics that this process reads or writes have it. Absent while the brokers do not answer."},
 	[TOPIC_RETENTION] =
 		{"weir_topic_retention_seconds", WEIR_GAUGE, "seconds", TOPIC_LABEL,
          "How long the topic keeps its messages (retention.ms), as read less than a minute ago; +Inf: for ever. "
          "What is not read in that time is lost. Absent where the brokers do not say it."},
 	[TOPIC_DROPPED] = {"weir_topic_dropped_messages_total", WEIR_COUNTER, "messages", TOPIC_LABEL,
                        "Dead letters, and decisions of zones in shadow mode, that were dropped because their topic did "
-                       "not exist. Nothing else is ever dropped. `weir policy apply` makes the topic again."},
+                       "not exist, or refused them: the log says why. Nothing else is ever dropped."},
 	[CERTIFICATE] = {"weir_bus_certificate_expires_timestamp_seconds", WEIR_GAUGE, "Unix time",
                      WEIR_LABELS({"broker", "HOST:PORT, as it says where it is reached"}),
                      "When the certificate expires that a broker showed when this process connected to it last. Only "
@@ -111,8 +113,10 @@ static void look_at(struct bus_kafka *bus, struct looked *look)
 	look->answered_ms = bus->answered_ms;
 	memcpy(look->down, bus->down, sizeof look->down);
 	memcpy(look->retention, bus->retention, sizeof look->retention);
-	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		look->shown[topic] = bus->topics[topic] != NULL && !bus->unused[topic];
+		look->down[topic] |= atomic_load(&bus->refused[topic]) != 0 || bus->unfit[topic][0] != '\0';
+	}
 	pthread_mutex_unlock(&bus->lock);
 }
 

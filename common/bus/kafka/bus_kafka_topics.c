@@ -43,6 +43,22 @@ static rd_kafka_NewTopic_t *describe(const struct bus_kafka *bus, enum weir_topi
 	return made;
 }
 
+void weir_bus_kafka_note_unfit(struct bus_kafka *bus, enum weir_topic topic, const char *why)
+{
+	pthread_mutex_lock(&bus->lock);
+	snprintf(bus->unfit[topic], sizeof bus->unfit[topic], "%s", why);
+	pthread_mutex_unlock(&bus->lock);
+}
+
+bool weir_bus_kafka_pardons(struct bus_kafka *bus, enum weir_topic topic, enum weir_status status,
+                            const struct weir_error *why)
+{
+	if (status != WEIR_INVALID || bus->sole || bus->absent == BUS_KAFKA_LOOK || !weir_topic_may_be_missed(topic))
+		return false;
+	weir_bus_kafka_note_unfit(bus, topic, why->text);
+	return true;
+}
+
 /* Reads the result of the request for one topic. */
 static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_topic_result_t *result,
                                   struct weir_error *error)
@@ -58,7 +74,8 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 		return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS: return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-	case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+	case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED: /* a right may come back, and then a restart is enough */
+		return weir_fail(error, WEIR_IO, "topic %s is missing and cannot be created: %s", name, words);
 	case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
 	case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
 	case RD_KAFKA_RESP_ERR_INVALID_CONFIG:
@@ -70,11 +87,25 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 	}
 }
 
+/* A topic that the brokers refuse to create, where weir goes on without it. */
+static bool is_done_without(struct bus_kafka *bus, const rd_kafka_topic_result_t *result)
+{
+	int topic = 0;
+	while (topic < WEIR_TOPIC_COUNT && strcmp(bus->names[topic], rd_kafka_topic_result_name(result)) != 0)
+		topic++;
+	if (topic == WEIR_TOPIC_COUNT || bus->sole || !weir_topic_may_be_missed((enum weir_topic)topic))
+		return false;
+	bus->uncreatable[topic] = true;
+	atomic_store(&bus->gone[topic], true);
+	return true;
+}
+
 /* Creates the missing topics, or only asks whether they could be created. */
 static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout_ms, struct weir_error *error)
 {
 	rd_kafka_NewTopic_t *wanted[WEIR_TOPIC_COUNT];
 	char words[WEIR_ERROR_TEXT_BYTES / 2];
+	struct weir_error failure;
 	size_t count = 0;
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
 		if (seen[topic] == SEEN_MISSING)
@@ -84,7 +115,7 @@ static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout
 	rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, words, sizeof words);
 	rd_kafka_AdminOptions_set_validate_only(options, bus->absent == BUS_KAFKA_TRY, words, sizeof words);
 	rd_kafka_CreateTopics(bus->control, wanted, count, options, queue);
-	rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
+	rd_kafka_event_t *event = weir_kafka_queue_poll(queue, timeout_ms + BUS_KAFKA_ASK_MS);
 	enum weir_status status = WEIR_OK;
 	if (event == NULL || rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
 		status = weir_fail(error, WEIR_IO, "the missing topics were not created: %s",
@@ -94,7 +125,8 @@ static enum weir_status make(struct bus_kafka *bus, const int *seen, int timeout
 		size_t results;
 		const rd_kafka_topic_result_t **each = rd_kafka_CreateTopics_result_topics(result, &results);
 		for (size_t i = 0; i < results && status == WEIR_OK; i++)
-			status = take_made(bus, each[i], error);
+			if (take_made(bus, each[i], &failure) != WEIR_OK && !is_done_without(bus, each[i]))
+				status = weir_fail(error, failure.status, "%s", failure.text);
 	}
 	if (event != NULL)
 		rd_kafka_event_destroy(event);
@@ -113,8 +145,8 @@ static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const
 	switch (metadata->err) {
 	case RD_KAFKA_RESP_ERR_NO_ERROR: break;
 	case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART: *seen = SEEN_MISSING; return WEIR_OK;
-	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-		return weir_fail(error, WEIR_INVALID, "topic %s: %s", metadata->topic, rd_kafka_err2str(metadata->err));
+	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED: /* a right may come back, and then a restart is enough */
+		return weir_fail(error, WEIR_IO, "topic %s: %s", metadata->topic, rd_kafka_err2str(metadata->err));
 	default: return weir_fail(error, WEIR_AGAIN, "topic %s: %s", metadata->topic, rd_kafka_err2str(metadata->err));
 	}
 	if (metadata->partition_cnt != (int)partitions)
@@ -159,6 +191,17 @@ static enum weir_status handle_missing(struct bus_kafka *bus, const int *seen, e
 	return weir_fail(error, WEIR_AGAIN, "topics are being created");
 }
 
+/* Whether weir goes on without a topic that it may not use, or that nobody lets it create. */
+static bool goes_on_without(struct bus_kafka *bus, enum weir_topic topic, const rd_kafka_metadata_topic_t *metadata)
+{
+	if (bus->sole || !weir_topic_may_be_missed(topic))
+		return false;
+	bool denied = metadata->err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+	if (denied)
+		atomic_store(&bus->denied[topic], true);
+	return denied || (metadata->err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && bus->uncreatable[topic]);
+}
+
 enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_ms, struct weir_error *error)
 {
 	const struct rd_kafka_metadata *metadata;
@@ -179,6 +222,9 @@ enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_m
 				of_one = WEIR_OK;
 				if (seen[topic] == SEEN_UNKNOWN)
 					seen[topic] = SEEN_READY;
+			} else if (goes_on_without(bus, (enum weir_topic)topic, &metadata->topics[i])) {
+				of_one = WEIR_OK;
+				seen[topic] = SEEN_READY;
 			}
 			if (of_one != WEIR_OK)
 				status = of_one;
@@ -191,7 +237,7 @@ enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_m
 	}
 	rd_kafka_metadata_destroy(metadata);
 	memset(bus->missing, 0, sizeof bus->missing);
-	if (status == WEIR_INVALID)
+	if (status != WEIR_OK && status != WEIR_AGAIN)
 		return status;
 	if (status == WEIR_OK && unknown)
 		status = weir_fail(error, WEIR_AGAIN, "the brokers have not reported every topic yet");

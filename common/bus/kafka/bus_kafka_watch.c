@@ -89,13 +89,15 @@ static bool note_topic(struct bus_kafka *bus, const rd_kafka_metadata_topic_t *m
 {
 	bool good = inspect_topic(bus, metadata, advice, error) == WEIR_OK, needed = false;
 	bool gone = metadata->err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+	bool denied = metadata->err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
 	pthread_mutex_lock(&bus->lock);
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		if (strcmp(metadata->topic, bus->names[topic]) != 0)
 			continue;
 		bus->down[topic] = !good;
 		atomic_store(&bus->gone[topic], gone);
-		needed = !bus->unused[topic] && !(gone && weir_topic_may_be_missed((enum weir_topic)topic));
+		atomic_store(&bus->denied[topic], denied);
+		needed = !bus->unused[topic] && !((gone || denied) && weir_topic_may_be_missed((enum weir_topic)topic));
 	}
 	pthread_mutex_unlock(&bus->lock);
 	return good || !needed;
@@ -133,24 +135,52 @@ static enum weir_status ask(struct bus_kafka *bus, bool *answered, struct advice
 	return status;
 }
 
-/* Says of each topic that may be missed whether it is. */
-static void tell_missed(struct bus_kafka *bus, struct weir_fault faults[WEIR_TOPIC_COUNT])
+/* Says of one topic that may be missed what it does not take, and why. @param unfit  "": its settings are good */
+static void tell_missed(struct bus_kafka *bus, enum weir_topic topic, const char *unfit, struct weir_fault *fault)
 {
+	const char *name = bus->names[topic];
+	const char *what = topic == WEIR_TOPIC_SHADOW ? "decisions of zones in shadow mode" : "dead letters";
+	rd_kafka_resp_err_t refused = (rd_kafka_resp_err_t)atomic_load(&bus->refused[topic]);
+	if (atomic_load(&bus->denied[topic]))
+		refused = RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+	if (atomic_load(&bus->gone[topic]))
+		weir_fault_raise_at(fault, bus->log, WEIR_LOG_ERROR, "bus",
+		                    "topic %s does not exist any more. What was in it is lost, and %s are dropped and counted "
+		                    "(weir_topic_dropped_messages_total); judging and blocking go on. Make it again with "
+		                    "`weir policy apply --config FILE` (runbook: topic-deleted)",
+		                    name, what);
+	else if (refused != RD_KAFKA_RESP_ERR_NO_ERROR)
+		weir_fault_raise_at(
+			fault, bus->log, WEIR_LOG_ERROR, "bus",
+			"topic %s does not take what is published there: %s. Until it does, %s are dropped and counted "
+			"(weir_topic_dropped_messages_total); judging and blocking go on. %s",
+			name, rd_kafka_err2str(refused), what,
+			refused == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED
+				? "Give the user of this process its rights again (runbook: credentials)"
+				: "Set the topic right; `weir doctor` says how (runbook: retention)");
+	else if (unfit[0] != '\0')
+		weir_fault_raise_at(
+			fault, bus->log, WEIR_LOG_ERROR, "bus",
+			"%s. What it does not take is dropped and counted (weir_topic_dropped_messages_total); judging "
+			"and blocking go on. Set the topic right; `weir doctor` says how (runbook: retention)",
+			unfit);
+	else
+		weir_fault_over(fault, bus->log, "bus", "topic %s can be written again", name);
+}
+
+/* Says of each topic that may be missed whether it is. */
+static void tell_all_missed(struct bus_kafka *bus, struct weir_fault faults[WEIR_TOPIC_COUNT])
+{
+	char unfit[WEIR_ERROR_TEXT_BYTES];
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
 		if (!weir_topic_may_be_missed((enum weir_topic)topic))
 			continue;
 		pthread_mutex_lock(&bus->lock);
 		bool told = !bus->unused[topic] && bus->answers;
+		memcpy(unfit, bus->unfit[topic], sizeof unfit);
 		pthread_mutex_unlock(&bus->lock);
-		if (told && atomic_load(&bus->gone[topic]))
-			weir_fault_raise_at(
-				&faults[topic], bus->log, WEIR_LOG_ERROR, "bus",
-				"topic %s does not exist any more. What was in it is lost, and %s are dropped and counted "
-				"(weir_topic_dropped_messages_total); judging and blocking go on. Make it again with "
-				"`weir policy apply --config FILE` (runbook: topic-deleted)",
-				bus->names[topic], topic == WEIR_TOPIC_SHADOW ? "decisions of zones in shadow mode" : "dead letters");
-		else if (told)
-			weir_fault_over(&faults[topic], bus->log, "bus", "topic %s exists again", bus->names[topic]);
+		if (told)
+			tell_missed(bus, (enum weir_topic)topic, unfit, &faults[topic]);
 	}
 }
 
@@ -185,7 +215,7 @@ static void *watch(void *context)
 	int64_t settings_ms = weir_monotonic_ms() + SETTINGS_PERIOD_MS;
 	while (wait_for_next(bus)) {
 		enum weir_status status = ask(bus, &answered, &advice, &error);
-		tell_missed(bus, missed);
+		tell_all_missed(bus, missed);
 		if (status == WEIR_OK) {
 			if (atomic_exchange(&bus->suspect, false) || fault.on)
 				atomic_fetch_add(&bus->found, 1);

@@ -6,6 +6,7 @@
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/bus/kafka/clock_skew.h"
 #include "common/bus/kafka/kafka.h"
+#include "common/bus/kafka/queue_bell.h"
 
 #include <pthread.h>
 
@@ -14,6 +15,8 @@ enum {
 	BUS_KAFKA_BATCH_OVERHEAD_BYTES = 1024,         /* the part of it that Kafka adds, a generous estimate */
 	BUS_KAFKA_ASK_MS = 5000,                       /* how long to wait for a broker's answer */
 	BUS_KAFKA_END_MS = 2000,                       /* how long to wait for a handle's end */
+	BUS_KAFKA_MESSAGE_COST_BYTES =
+		128, /* librdkafka's own memory per message, so that many small ones are bounded too */
 };
 
 /* What to do about topics that do not exist. */
@@ -34,6 +37,8 @@ struct bus_kafka {
 	char names[WEIR_TOPIC_COUNT][WEIR_BUS_KAFKA_TOPIC_BYTES];
 	rd_kafka_topic_t *topics[WEIR_TOPIC_COUNT]; /* of `control`: the topics of its metadata; NULL: not needed here */
 	enum bus_kafka_absent absent;
+	bool sole;                          /* opened for one topic alone */
+	bool uncreatable[WEIR_TOPIC_COUNT]; /* may be missed, does not exist, and the brokers refuse to create it */
 	bool missing[WEIR_TOPIC_COUNT]; /* BUS_KAFKA_TRY, _LOOK: it does not exist, and (of the first) could be created */
 	struct weir_bus_kafka_look *looks; /* BUS_KAFKA_LOOK: what is found, by topic; borrowed, only while it is opened */
 	int replicas[WEIR_TOPIC_COUNT];    /* how many brokers have a topic, as read when the bus was opened */
@@ -47,15 +52,19 @@ struct bus_kafka {
 	char problem[WEIR_ERROR_TEXT_BYTES];  /* "": none */
 	int64_t problem_ms;                   /* Unix ms: since when */
 	char settings[WEIR_ERROR_TEXT_BYTES]; /* why a start would refuse a topic's settings; "": it would not */
-	int64_t answered_ms;                  /* monotonic: when the brokers answered last; 0: never */
-	bool answers;                         /* they do now */
-	bool unused[WEIR_TOPIC_COUNT];        /* this process neither reads nor writes the topic */
-	bool down[WEIR_TOPIC_COUNT];          /* the topic does not exist, or some partition cannot be written */
+	char unfit[WEIR_TOPIC_COUNT]
+			  [WEIR_ERROR_TEXT_BYTES]; /* likewise, of topics that may be missed: these are not refused */
+	int64_t answered_ms;               /* monotonic: when the brokers answered last; 0: never */
+	bool answers;                      /* they do now */
+	bool unused[WEIR_TOPIC_COUNT];     /* this process neither reads nor writes the topic */
+	bool down[WEIR_TOPIC_COUNT];       /* the topic does not exist, or some partition cannot be written */
 	struct weir_bus_kafka_retention retention[WEIR_TOPIC_COUNT]; /* as read last */
 	struct weir_clock_skew skew;
 
 	_Atomic bool gone[WEIR_TOPIC_COUNT];        /* the topic does not exist */
-	_Atomic uint64_t dropped[WEIR_TOPIC_COUNT]; /* messages for it, as it did not exist */
+	_Atomic bool denied[WEIR_TOPIC_COUNT];      /* this process's user has no right to it */
+	_Atomic int refused[WEIR_TOPIC_COUNT];      /* may be missed, and takes no message: librdkafka's code; 0: it does */
+	_Atomic uint64_t dropped[WEIR_TOPIC_COUNT]; /* messages for it, for one of these reasons */
 
 	_Atomic uint64_t found; /* how often brokers or topics were lost and found: consumers verify their topic again */
 	_Atomic bool suspect;   /* a consumer had an error that may mean that its topic was lost */
@@ -88,6 +97,18 @@ WEIR_MUST_USE enum weir_status weir_bus_kafka_properties(const struct weir_confi
  */
 WEIR_MUST_USE enum weir_status weir_bus_kafka_make_topics(struct bus_kafka *bus, int timeout_ms,
                                                           struct weir_error *error);
+
+/** Notes why a topic that may be missed cannot be used as it is. @param why  "": it can */
+void weir_bus_kafka_note_unfit(struct bus_kafka *bus, enum weir_topic topic, const char *why);
+
+/**
+ * Whether weir goes on without what is wrong with a topic, as the topic may be missed; then it is noted. Not where the bus
+ * was opened for that topic alone.
+ *
+ * @param status  what was found; WEIR_INVALID: it cannot be used as it is, and `why` says so
+ */
+bool weir_bus_kafka_pardons(struct bus_kafka *bus, enum weir_topic topic, enum weir_status status,
+                            const struct weir_error *why);
 
 /* ---- bus_kafka_check.c ---- */
 
@@ -159,6 +180,24 @@ size_t weir_kafka_producer_poll(struct weir_producer *producer, struct weir_deli
                                 int timeout_ms);
 void weir_kafka_producer_wake(struct weir_producer *producer, int descriptor);
 void weir_kafka_producer_free(struct weir_producer *producer);
+
+extern const struct weir_kafka_property weir_kafka_producer_properties[];
+
+/* ---- bus_kafka_side.c: a producer's messages for topics that may be missed ---- */
+
+struct bus_kafka_side;
+
+/** @param bell  borrowed */
+struct bus_kafka_side *weir_kafka_side_new(struct bus_kafka *bus, const struct bus_kafka_bell *bell);
+void weir_kafka_side_free(struct bus_kafka_side *side);
+/** Queues a message, or drops it. @return WEIR_OK; WEIR_FULL: poll and try again */
+WEIR_MUST_USE enum weir_status weir_kafka_side_send(struct bus_kafka_side *side, enum weir_topic topic,
+                                                    uint32_t partition, struct weir_span key, struct weir_span payload,
+                                                    uint64_t tag, struct weir_error *error);
+/** Takes up to `most` deliveries, each of WEIR_OK, and waits for none. */
+size_t weir_kafka_side_poll(struct bus_kafka_side *side, struct weir_delivery *deliveries, size_t most);
+/** The bell has changed. */
+void weir_kafka_side_wake(struct bus_kafka_side *side);
 
 WEIR_MUST_USE enum weir_status weir_kafka_consumer_new(struct weir_bus *bus, enum weir_topic topic, const char *reader,
                                                        struct weir_consumer **consumer, struct weir_error *error);

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends to the topics that may be missed: dead letters, and decisions of zones in shadow mode.
+ *
+ * What such a topic does not take is dropped and counted, and reported among the deliveries: nothing that weir cannot do
+ * without waits for it, or is sent again because of it. So these topics have a handle of their own, without the gapless
+ * guarantee, which would end the whole producer at the first refusal.
+ *
+ * A topic that has refused a message gets no more, until it takes one: the newest that was dropped is sent again, every
+ * few seconds. So a topic that nobody can write costs a request each few seconds, and is known to work again before the
+ * next message comes.
+ */
+#include "common/bus/kafka/internal.h"
+
+#include "common/base/alloc.h"
+#include "common/base/clock.h"
+#include "common/base/wake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	DROPS_MAX = 256,
+	HELD_MAX_BYTES = 4 * 1024 * 1024, /* sent and not polled; a larger message is sent on its own */
+	RETRY_MS = 5000,
+};
+
+enum trial {
+	TRIAL_NONE,  /* the topic takes what is sent, as far as this producer knows */
+	TRIAL_WAITS, /* `payload` is sent again once it is time */
+	TRIAL_SENT,  /* and was; nothing else is under way there */
+};
+
+struct side_topic {
+	rd_kafka_topic_t *handle; /* created at the first message */
+	uint64_t in_flight;       /* sent and not reported, but for the trial */
+	enum trial trial;
+	int64_t retry_ms; /* monotonic: when it is sent */
+	uint32_t partition;
+	struct weir_text key, payload; /* the newest message that was dropped */
+	bool has_key;
+};
+
+struct bus_kafka_side {
+	struct bus_kafka *bus;             /* borrowed */
+	const struct bus_kafka_bell *bell; /* borrowed; written by librdkafka when the queue is no longer empty */
+	rd_kafka_t *handle;                /* NULL until the first message, and after it broke */
+	rd_kafka_queue_t *queue;
+	rd_kafka_event_t *reports; /* delivery reports being taken, or NULL */
+	uint64_t held_bytes;
+	bool broken; /* it takes nothing more, and ends once everything is reported */
+	struct side_topic topics[WEIR_TOPIC_COUNT];
+	struct weir_delivery drops[DROPS_MAX]; /* dropped and not polled */
+	size_t drop_count;
+};
+
+struct bus_kafka_side *weir_kafka_side_new(struct bus_kafka *bus, const struct bus_kafka_bell *bell)
+{
+	struct bus_kafka_side *side = weir_alloc(1, sizeof *side);
+	side->bus = bus;
+	side->bell = bell;
+	return side;
+}
+
+static void purge(struct bus_kafka_side *side)
+{
+	rd_kafka_purge(side->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+static void close_handle(struct bus_kafka_side *side)
+{
+	if (side->handle == NULL)
+		return;
+	if (side->reports != NULL)
+		rd_kafka_event_destroy(side->reports);
+	side->reports = NULL;
+	purge(side);
+	weir_kafka_bell_leave(side->queue); /* the handle's end may take longer than this */
+	rd_kafka_queue_destroy(side->queue);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		if (side->topics[topic].handle != NULL)
+			rd_kafka_topic_destroy(side->topics[topic].handle);
+		side->topics[topic].handle = NULL;
+	}
+	weir_kafka_end(side->handle, BUS_KAFKA_END_MS);
+	side->handle = NULL;
+	side->broken = false;
+}
+
+void weir_kafka_side_free(struct bus_kafka_side *side)
+{
+	close_handle(side);
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		weir_text_deinit(&side->topics[topic].key);
+		weir_text_deinit(&side->topics[topic].payload);
+	}
+	free(side);
+}
+
+static bool open_handle(struct bus_kafka_side *side)
+{
+	if (side->handle != NULL)
+		return true;
+	char words[WEIR_ERROR_TEXT_BYTES / 2];
+	struct weir_error error;
+	rd_kafka_conf_t *conf = weir_kafka_conf(side->bus->kafka, weir_kafka_producer_properties);
+	(void)rd_kafka_conf_set(conf, "enable.gapless.guarantee", "false", words, sizeof words);
+	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+	if (weir_kafka_open(side->bus->kafka, RD_KAFKA_PRODUCER, conf, &side->handle, &error) != WEIR_OK)
+		return false; /* as the producer beside it was opened, it has no room for threads or descriptors */
+	side->queue = rd_kafka_queue_get_main(side->handle);
+	weir_kafka_bell_hang(side->bell, side->queue);
+	return true;
+}
+
+void weir_kafka_side_wake(struct bus_kafka_side *side)
+{
+	if (side->handle != NULL)
+		weir_kafka_bell_hang(side->bell, side->queue);
+}
+
+/* ---- what is dropped ---- */
+
+static bool is_of_no_topic(rd_kafka_resp_err_t code)
+{
+	return code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+	       code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION;
+}
+
+/* Whether it is about the handle, or about a topic that is gone: the watch tells of those. */
+static bool is_no_refusal(rd_kafka_resp_err_t code)
+{
+	return is_of_no_topic(code) || code == RD_KAFKA_RESP_ERR__FATAL || code == RD_KAFKA_RESP_ERR__PURGE_QUEUE ||
+	       code == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT || code == RD_KAFKA_RESP_ERR__DESTROY;
+}
+
+static bool is_missed(const struct bus_kafka *bus, enum weir_topic topic)
+{
+	return atomic_load(&bus->gone[topic]) || atomic_load(&bus->denied[topic]);
+}
+
+static bool is_refused(const struct bus_kafka *bus, enum weir_topic topic)
+{
+	return atomic_load(&bus->refused[topic]) != RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* Keeps a message for the next trial. */
+static void keep(struct side_topic *at, uint32_t partition, struct weir_span key, struct weir_span payload)
+{
+	weir_text_clear(&at->key);
+	weir_text_clear(&at->payload);
+	weir_text_append(&at->payload, payload.at, payload.length);
+	at->has_key = key.at != NULL;
+	if (at->has_key)
+		weir_text_append(&at->key, key.at, key.length);
+	at->partition = partition;
+	if (at->trial == TRIAL_NONE) {
+		at->trial = TRIAL_WAITS;
+		at->retry_ms = weir_monotonic_ms();
+	}
+}
+
+static void refuse(struct bus_kafka_side *side, enum weir_topic topic, rd_kafka_resp_err_t code)
+{
+	atomic_store(&side->bus->refused[topic], (int)code);
+	side->topics[topic].retry_ms = weir_monotonic_ms() + RETRY_MS;
+}
+
+/* Takes a message only to report it. */
+static enum weir_status drop(struct bus_kafka_side *side, enum weir_topic topic, uint32_t partition, uint64_t tag)
+{
+	side->drops[side->drop_count++] =
+		(struct weir_delivery){.topic = topic, .partition = partition, .tag = tag, .status = WEIR_OK};
+	atomic_fetch_add(&side->bus->dropped[topic], 1);
+	weir_wake_up(side->bell->lent >= 0 ? side->bell->lent : side->bell->own);
+	return WEIR_OK;
+}
+
+/* @return how many there were, `most` at most */
+static size_t take_drops(struct bus_kafka_side *side, struct weir_delivery *deliveries, size_t most)
+{
+	size_t count = side->drop_count < most ? side->drop_count : most;
+	memcpy(deliveries, side->drops, count * sizeof *deliveries);
+	side->drop_count -= count;
+	memmove(side->drops, side->drops + count, side->drop_count * sizeof *side->drops);
+	return count;
+}
+
+/* The handle takes nothing more. What it has is reported as purged, and so dropped. */
+static void break_off(struct bus_kafka_side *side)
+{
+	if (side->broken)
+		return;
+	side->broken = true;
+	purge(side);
+}
+
+/* ---- sending ---- */
+
+static rd_kafka_resp_err_t produce(struct bus_kafka_side *side, enum weir_topic topic, uint32_t partition,
+                                   struct weir_span key, struct weir_span payload, uint64_t tag)
+{
+	struct side_topic *at = &side->topics[topic];
+	if (side->broken || !open_handle(side))
+		return RD_KAFKA_RESP_ERR__FATAL;
+	if (at->handle == NULL) {
+		rd_kafka_topic_conf_t *conf = rd_kafka_default_topic_conf_dup(side->handle);
+		rd_kafka_topic_conf_set_opaque(conf, (void *)(uintptr_t)topic);
+		at->handle = rd_kafka_topic_new(side->handle, side->bus->names[topic], conf);
+	}
+	uint32_t key_bytes = key.at != NULL ? key.length : 0;
+	/* librdkafka copies the payload; its parameter is not const, as it can also take ownership. */
+	if (at->handle == NULL ||
+	    rd_kafka_produce(at->handle, (int32_t)partition, RD_KAFKA_MSG_F_COPY, (void *)(uintptr_t)payload.at,
+	                     payload.length, key.at, key_bytes, (void *)(uintptr_t)tag) != 0) {
+		rd_kafka_resp_err_t code = rd_kafka_last_error();
+		if (code == RD_KAFKA_RESP_ERR__FATAL)
+			break_off(side);
+		return code;
+	}
+	side->held_bytes += (uint64_t)key_bytes + payload.length + BUS_KAFKA_MESSAGE_COST_BYTES;
+	return RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* Sends the newest message that was dropped once more, where it is time. */
+static void try_again(struct bus_kafka_side *side, enum weir_topic topic)
+{
+	struct side_topic *at = &side->topics[topic];
+	if (at->trial != TRIAL_WAITS)
+		return;
+	if (!is_refused(side->bus, topic)) { /* another producer of this process has found out */
+		at->trial = TRIAL_NONE;
+		return;
+	}
+	if (at->in_flight > 0 || is_missed(side->bus, topic) || weir_monotonic_ms() < at->retry_ms)
+		return;
+	struct weir_span key = {.at = at->has_key ? at->key.at : NULL, .length = (uint32_t)at->key.length};
+	rd_kafka_resp_err_t code = produce(side, topic, at->partition, key, weir_text_span(&at->payload), 0);
+	if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+		at->trial = TRIAL_SENT;
+	else
+		at->retry_ms = weir_monotonic_ms() + RETRY_MS;
+}
+
+static void try_all(struct bus_kafka_side *side)
+{
+	bool reported = true;
+	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++) {
+		try_again(side, (enum weir_topic)topic);
+		reported &= side->topics[topic].in_flight == 0 && side->topics[topic].trial != TRIAL_SENT;
+	}
+	if (side->broken && reported)
+		close_handle(side);
+}
+
+enum weir_status weir_kafka_side_send(struct bus_kafka_side *side, enum weir_topic topic, uint32_t partition,
+                                      struct weir_span key, struct weir_span payload, uint64_t tag,
+                                      struct weir_error *error)
+{
+	struct side_topic *at = &side->topics[topic];
+	uint64_t bytes = (uint64_t)(key.at != NULL ? key.length : 0) + payload.length + BUS_KAFKA_MESSAGE_COST_BYTES;
+	if (side->drop_count == DROPS_MAX)
+		return weir_fail(error, WEIR_FULL, "%d dropped messages are not reported yet", DROPS_MAX);
+	try_all(side);
+	if (is_missed(side->bus, topic))
+		return drop(side, topic, partition, tag);
+	if (at->trial == TRIAL_SENT || is_refused(side->bus, topic)) {
+		keep(at, partition, key, payload);
+		return drop(side, topic, partition, tag);
+	}
+	if (side->held_bytes > 0 && side->held_bytes + bytes > HELD_MAX_BYTES)
+		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
+		                 (unsigned long long)side->held_bytes);
+	rd_kafka_resp_err_t code = produce(side, topic, partition, key, payload, tag);
+	if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		at->in_flight++;
+		return WEIR_OK;
+	}
+	if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+		return weir_fail(error, WEIR_FULL, "the send buffer is full: %llu bytes are not delivered yet",
+		                 (unsigned long long)side->held_bytes);
+	if (!is_no_refusal(code)) {
+		keep(at, partition, key, payload);
+		refuse(side, topic, code);
+	}
+	return drop(side, topic, partition, tag);
+}
+
+/* ---- reports ---- */
+
+/* The next delivery report; NULL: there is none now. */
+static const rd_kafka_message_t *next_report(struct bus_kafka_side *side)
+{
+	while (side->handle != NULL) {
+		if (side->reports != NULL) {
+			const rd_kafka_message_t *report = rd_kafka_event_message_next(side->reports);
+			if (report != NULL)
+				return report;
+			rd_kafka_event_destroy(side->reports);
+			side->reports = NULL;
+		}
+		rd_kafka_event_t *event = rd_kafka_queue_poll(side->queue, 0);
+		if (event == NULL)
+			return NULL;
+		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR) {
+			side->reports = event;
+			continue;
+		}
+		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR && rd_kafka_event_error_is_fatal(event))
+			break_off(side);
+		rd_kafka_event_destroy(event);
+	}
+	return NULL;
+}
+
+/* What became of the trial. */
+static void settle_trial(struct bus_kafka_side *side, enum weir_topic topic, rd_kafka_resp_err_t code)
+{
+	struct side_topic *at = &side->topics[topic];
+	if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		at->trial = TRIAL_NONE;
+		atomic_store(&side->bus->refused[topic], RD_KAFKA_RESP_ERR_NO_ERROR);
+		return;
+	}
+	at->trial = TRIAL_WAITS;
+	if (is_no_refusal(code))
+		at->retry_ms = weir_monotonic_ms() + RETRY_MS;
+	else
+		refuse(side, topic, code);
+}
+
+/* @return whether it is to be reported: a trial's message was, when it was dropped */
+static bool take_report(struct bus_kafka_side *side, const rd_kafka_message_t *report, struct weir_delivery *delivery)
+{
+	enum weir_topic topic = (enum weir_topic)(uintptr_t)rd_kafka_topic_opaque(report->rkt);
+	struct side_topic *at = &side->topics[topic];
+	side->held_bytes -= report->len + report->key_len + BUS_KAFKA_MESSAGE_COST_BYTES;
+	if (at->trial == TRIAL_SENT && at->in_flight == 0) {
+		settle_trial(side, topic, report->err);
+		return false;
+	}
+	at->in_flight--;
+	bool taken = report->err == RD_KAFKA_RESP_ERR_NO_ERROR;
+	if (!taken)
+		atomic_fetch_add(&side->bus->dropped[topic], 1);
+	if (!taken && !is_no_refusal(report->err)) {
+		struct weir_span key = {.at = report->key, .length = (uint32_t)report->key_len};
+		keep(at, (uint32_t)report->partition, key, (struct weir_span){report->payload, (uint32_t)report->len});
+		refuse(side, topic, report->err);
+	}
+	*delivery = (struct weir_delivery){
+		.topic = topic,
+		.partition = (uint32_t)report->partition,
+		.offset = taken && report->offset >= 0 ? (uint64_t)report->offset : 0,
+		.tag = (uint64_t)(uintptr_t)report->_private,
+		.status = WEIR_OK,
+	};
+	return true;
+}
+
+size_t weir_kafka_side_poll(struct bus_kafka_side *side, struct weir_delivery *deliveries, size_t most)
+{
+	const rd_kafka_message_t *report;
+	try_all(side);
+	size_t count = take_drops(side, deliveries, most);
+	while (count < most && (report = next_report(side)) != NULL)
+		count += take_report(side, report, &deliveries[count]);
+	return count;
+}
