@@ -2,8 +2,16 @@
 /* See stop.h for why these two flags are global. */
 #include "common/base/stop.h"
 
+#include "common/base/alloc.h"
+
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static _Atomic bool stop_asked;
 static _Atomic bool reload_asked;
@@ -44,4 +52,33 @@ const _Atomic bool *weir_stop_flag(void)
 bool weir_stop_take_reload(void)
 {
 	return atomic_exchange(&reload_asked, false);
+}
+
+/* ---- a bound on the end ---- */
+
+struct leave {
+	int64_t ms;
+	enum weir_exit code;
+};
+
+static void *leave(void *context)
+{
+	struct leave leave = *(struct leave *)context;
+	free(context);
+	struct timespec left = {.tv_sec = leave.ms / 1000, .tv_nsec = leave.ms % 1000 * 1000000L};
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+		;
+	_exit(leave.code);
+}
+
+void weir_stop_within(int64_t ms, enum weir_exit code)
+{
+	pthread_t thread;
+	struct leave *context = weir_alloc(1, sizeof *context);
+	*context = (struct leave){.ms = ms, .code = code};
+	fflush(stdout);
+	if (pthread_create(&thread, NULL, leave, context) == 0)
+		pthread_detach(thread);
+	else
+		free(context);
 }

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LEAVE_MS = 15000 }; /* for what is closed once everything is stored */
+
 const struct weir_argument_exit weir_daemon_exits[] = {
 	{WEIR_EXIT_DONE, "stopped by a signal; with --check: it can start"},
 	{WEIR_EXIT_FAILED, "it failed"},
@@ -276,6 +278,8 @@ enum weir_exit weir_daemon_main(const struct weir_command_line *line, const stru
 		fflush(stdout);
 		_exit(code); /* the servers' libraries may take their time, and everything that counts is stored */
 	}
+	if (!daemon.check)
+		weir_stop_within(LEAVE_MS, code);
 	role->close(self);
 	end(&daemon);
 	return code;

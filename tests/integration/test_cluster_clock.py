@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A sender whose clock is far ahead: a partition's clock is bounded by the brokers', and nothing is forgotten early."""
+"""Clocks that are wrong: a partition's is bounded by the brokers', and nothing is forgotten early; and one that is set back delays nothing."""
 
+import json
 import os
 import re
 import sys
+import time
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, TESTS)
 
 # pylint: disable=wrong-import-position
-from support import cases, cluster, frames
+from support import cases, cluster, decisions, frames
 from support.cluster_check import caught_up
 from support.decisions import now_ms
+from support.place import PATIENCE_S
 from support.roles import Roles
-from support.traffic import sliding, zone
+from support.stepped_clock import SteppedClock
+from support.traffic import burst, sliding, source, zone
 
 DONE = 0
 ZONES = [zone("site", [sliding(3, "1m")], id=1)]
@@ -68,6 +72,32 @@ def test_a_topic_without_the_brokers_clock_is_named(place):
         limiter.until(lambda: limiter.value("weir_limiter_events_total") == 1, "it is judged")
         assert limiter.value("weir_limiter_ahead_total") == 0
         assert limiter.stop() == DONE
+
+
+def test_a_clock_that_is_set_back_does_not_keep_anybody_from_ending(place):
+    """Nor from working: librdkafka's own waits end at a moment of that clock."""
+    clock = SteppedClock(place)
+    with cluster.shared() as one, Roles(place, one, ZONES, bus={"partitions": 4}, archiver={"enabled": True}) as roles:
+        roles.apply()
+        log = place.write("access.log", b"")
+        all_roles = [roles.limiter(), roles.archiver(), roles.collector([source(log)])]
+        for role in all_roles:
+            role.stop()
+            role.start(env=clock.environment).until_ready()
+        limiter, _, collector = all_roles
+        config = place.write("subscribe.json", json.dumps(roles.sections()))
+        subscriber = decisions.start(place, config, f"file:{place.path('blocked')}", env=clock.environment).until_ready()
+        place.append("access.log", burst("ann", 5, now_ms()))
+        limiter.until(lambda: limiter.value("weir_limiter_events_total") == 5, "judges")
+        clock.set(-3600)
+        place.append("access.log", burst("bob", 5, now_ms()))
+        limiter.until(lambda: limiter.value("weir_limiter_events_total") == 10, "judges on")
+        collector.until(lambda: collector.value("weir_collector_low_water_age_seconds") < 5, "is acknowledged")
+        time.sleep(2)  # each thread waits for what begins behind the step, or began before it
+        for stop in (subscriber.weir.stop, collector.stop, all_roles[1].stop, limiter.stop):
+            began_s = time.monotonic()
+            assert stop(4 * PATIENCE_S) == DONE
+            assert time.monotonic() - began_s < 15, stop
 
 
 if __name__ == "__main__":

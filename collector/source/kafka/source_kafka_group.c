@@ -102,7 +102,7 @@ static void take_committed(struct kafka_source *source, rd_kafka_event_t *event)
 static void take_replies(struct kafka_source *source, int timeout_ms, int64_t now_ms)
 {
 	rd_kafka_event_t *event;
-	while ((event = rd_kafka_queue_poll(source->replies, timeout_ms)) != NULL) {
+	while ((event = weir_kafka_queue_poll(source->replies, timeout_ms)) != NULL) {
 		if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_OFFSET_COMMIT) {
 			take_committed(source, event);
 			source->committing = false;
@@ -303,7 +303,7 @@ void kafka_leave(struct kafka_source *source)
 	rd_kafka_error_t *failed = rd_kafka_consumer_close_queue(source->handle, queue);
 	end_ms = weir_monotonic_ms() + LEAVE_MS;
 	while (failed == NULL && !rd_kafka_consumer_closed(source->handle) && weir_monotonic_ms() < end_ms) {
-		rd_kafka_event_t *event = rd_kafka_queue_poll(queue, 50);
+		rd_kafka_event_t *event = weir_kafka_queue_poll(queue, 50);
 		if (event != NULL && rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE)
 			rd_kafka_assign(source->handle, NULL);
 		if (event != NULL)

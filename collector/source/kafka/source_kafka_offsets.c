@@ -117,7 +117,7 @@ static enum weir_status commit_ends(struct kafka_source *source, rd_kafka_topic_
 		kafka_mark_offset(source, &list->elems[i], false);
 	rd_kafka_queue_t *answers = rd_kafka_queue_new(source->handle);
 	rd_kafka_resp_err_t code = rd_kafka_commit_queue(source->handle, list, answers, NULL, NULL);
-	rd_kafka_event_t *answer = code == RD_KAFKA_RESP_ERR_NO_ERROR ? rd_kafka_queue_poll(answers, KAFKA_ASK_MS) : NULL;
+	rd_kafka_event_t *answer = code == RD_KAFKA_RESP_ERR_NO_ERROR ? weir_kafka_queue_poll(answers, KAFKA_ASK_MS) : NULL;
 	if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
 		code = answer != NULL ? rd_kafka_event_error(answer) : RD_KAFKA_RESP_ERR__TIMED_OUT;
 	if (answer != NULL)

@@ -77,6 +77,12 @@ WEIR_MUST_USE enum weir_status weir_kafka_open(struct weir_kafka *kafka, rd_kafk
 void weir_kafka_end(rd_kafka_t *handle, int64_t wait_ms);
 
 /**
+ * rd_kafka_queue_poll(), for a queue that is asked rarely. Its timeout is in time that cannot be set: librdkafka's own
+ * waits last for as long as a wall clock is set back.
+ */
+rd_kafka_event_t *weir_kafka_queue_poll(rd_kafka_queue_t *queue, int64_t timeout_ms);
+
+/**
  * The last complaint of a handle, with the broker's name before it ("b1:9092/1: Connection refused: no broker runs
  * there").
  *

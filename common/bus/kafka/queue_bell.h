@@ -32,7 +32,4 @@ void weir_kafka_bell_clear(const struct bus_kafka_bell *bell);
 /** After a queue had nothing: waits until one may have something, and for left_ms at most. */
 void weir_kafka_bell_wait(const struct bus_kafka_bell *bell, int64_t left_ms);
 
-/** rd_kafka_queue_poll() for a queue that is asked rarely, and has no bell. */
-rd_kafka_event_t *weir_kafka_queue_poll(rd_kafka_queue_t *queue, int64_t timeout_ms);
-
 #endif

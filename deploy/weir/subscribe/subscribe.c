@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 enum { ZONES_MAX = 256, ONCE_WAIT_MS = 30000, LOOK_MS = 100 };
+enum { LEAVE_MS = 15000 }; /* for the bus, once the list is closed */
 
 enum option {
 	OPTION_CONFIG,
@@ -496,13 +497,16 @@ static enum weir_status start_pages(struct subscribe *subscribe, struct weir_err
 
 /* ---- */
 
-static enum weir_status close_all(struct subscribe *subscribe, struct weir_error *error)
+/* @param well  it was asked to end, and nothing is the matter */
+static enum weir_status close_all(struct subscribe *subscribe, bool well, struct weir_error *error)
 {
 	weir_http_stop(subscribe->http);
 	subscriber_free(subscribe->subscriber);
 	enum weir_status status = WEIR_OK;
 	if (subscribe->target != NULL)
 		status = subscribe->target->ops->close(subscribe->target, error);
+	if (well)
+		weir_stop_within(LEAVE_MS, WEIR_EXIT_DONE);
 	struct weir_bus *bus = atomic_load(&subscribe->bus), *opening = atomic_load(&subscribe->opening);
 	if (bus == NULL)
 		bus = opening;
@@ -555,11 +559,12 @@ static enum weir_exit command_main(int argc, char **argv)
 		status = follow_topic(&subscribe, &error);
 	weir_notify("STOPPING=1");
 	bool stopped = *weir_stop_flag();
-	if (close_all(&subscribe, &failure) != WEIR_OK && status == WEIR_OK && !stopped) {
+	bool well = stopped && (status == WEIR_OK || status == WEIR_IO);
+	if (close_all(&subscribe, well, &failure) != WEIR_OK && status == WEIR_OK && !stopped) {
 		status = WEIR_IO;
 		error = failure;
 	}
-	if (status == WEIR_OK || (stopped && status == WEIR_IO))
+	if (status == WEIR_OK || well)
 		return WEIR_EXIT_DONE;
 	if (subscribe.log.json)
 		weir_log(&subscribe.log, WEIR_LOG_ERROR, "subscribe", "%s", error.text);
