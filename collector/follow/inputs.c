@@ -296,11 +296,12 @@ static enum weir_status make_formats(const struct inputs *inputs, const struct w
 	return WEIR_OK;
 }
 
-/* Replaces a reader's format. The new one takes over the header line that the old one knew. */
+/* Replaces a reader's format. The new one takes over the header line that the old one knew, and what is not whole yet. */
 static void put_format(const struct renewed *renewed)
 {
 	struct record_reader *reader = renewed->reader;
 	format_begin(renewed->format, format_header(reader->format));
+	format_take_over(renewed->format, reader->format);
 	format_free(reader->format);
 	reader->format = renewed->format;
 	reader->looked_records = 0; /* the fields have other numbers */

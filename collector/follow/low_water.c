@@ -22,10 +22,16 @@ static void each_reader(struct inputs *inputs, reader_call *call, void *context)
 static void mark(void *context, struct source *source, struct record_reader *reader)
 {
 	(void)source;
-	if (reader->marked_position == reader->taken_position)
+	uint64_t position = reader->taken_position;
+	if (reader->marked_position == position)
 		return;
-	reader->marked_position = reader->taken_position;
-	sender_mark(context, reader, reader->taken_position, reader->counts.lines);
+	uint64_t held = format_held(reader->format); /* from there the parts of a line are read again, all of them */
+	if (held < position && held >= reader->begun_position)
+		position = held;
+	if (reader->marked_position == position)
+		return;
+	reader->marked_position = position;
+	sender_mark(context, reader, position, reader->counts.lines);
 }
 
 void low_water_mark(struct inputs *inputs, struct sender *sender)

@@ -59,11 +59,13 @@ static void begin_file(struct format *format, struct weir_span before)
 	if (format->header == NULL)
 		return;
 	struct weir_record ignored;
+	format->looks_back = true;
 	for (uint32_t at = 0, end; at < before.length && format_header(format).at == NULL; at = end + 1) {
 		const char *newline = memchr(before.at + at, '\n', before.length - at);
 		end = newline != NULL ? (uint32_t)(newline - before.at) : before.length;
 		(void)format_parse(format, before.at + at, lines_trim(before.at, at, end), &ignored);
 	}
+	format->looks_back = false;
 }
 
 /* The end of the line at `at`: its newline, or the end of the chunk. */
@@ -181,15 +183,16 @@ void record_reader_end(struct record_reader *reader)
 void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk)
 {
 	uint64_t incarnation = chunk->position >> SOURCE_OFFSET_BITS;
-	if (incarnation != reader->incarnation || chunk->begins) {
-		refuse_unfinished(reader);
+	if (incarnation != reader->incarnation || chunk->begins)
 		begin_file(reader->format, chunk->before);
-	}
 	reader->incarnation = incarnation;
 	if (chunk->positions != NULL) /* each is a message of its own */
 		reader->format->lines = FORMAT_LINES_APART;
 	else
 		format_behind(reader->format, chunk->data + chunk->length, chunk->more);
+	reader->fed_position = reader->position;
+	if (chunk->begins)
+		reader->begun_position = reader->position;
 	if (chunk->written_ms > 0)
 		format_set_reference(reader->format, chunk->written_ms);
 	/* A partition that was assigned again may begin before the last mark: what is read of it is then marked anew. */
@@ -286,6 +289,8 @@ enum weir_status record_reader_next(struct record_reader *reader)
 		}
 		if (reason != FORMAT_SKIP)
 			refuse_line(reader, reason, record_reader_is_fresh(reader));
+		else if (chunk->positions == NULL)
+			format_note_part(reader->format, begin > 0 ? chunk->position + begin : reader->fed_position);
 	}
 	return WEIR_AGAIN;
 }

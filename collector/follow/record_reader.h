@@ -59,12 +59,14 @@ struct record_reader {
 	/* the newest record, valid after WEIR_OK until the next call */
 	struct weir_record record;
 	struct weir_span line;
-	uint64_t position;           /* just after its line */
-	uint64_t taken_position;     /* after the newest record taken: a cut resumes here */
-	uint64_t counted_position;   /* after the furthest record taken: what is read again before it is not counted */
-	struct record_counts counts; /* up to and including the records taken */
-	struct record_counts ahead;  /* of the newest record and the lines before it: added when it is taken */
-	uint32_t hint_tries;         /* lines that were looked at for a hint */
+	uint64_t position;         /* just after its line */
+	uint64_t taken_position;   /* after the newest record taken: a cut resumes here, but see format_held() */
+	uint64_t fed_position;     /* `position` before the chunk */
+	uint64_t begun_position;   /* the same before the newest chunk that `begins`: its source waits for no part before */
+	uint64_t counted_position; /* after the furthest record taken: what is read again before it is not counted */
+	struct record_counts counts;       /* up to and including the records taken */
+	struct record_counts ahead;        /* of the newest record and the lines before it: added when it is taken */
+	uint32_t hint_tries;               /* lines that were looked at for a hint */
 	char refused[HINT_LINE_BYTES + 4]; /* the first malformed line since its owner emptied this: for people */
 	enum format_reason refused_reason;
 	bool ahead_malformed;          /* ahead.malformed or dead_letters has something */

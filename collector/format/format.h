@@ -7,9 +7,10 @@
  * but for scratch that belongs to one thread, and never reads a clock.
  *
  * What a format remembers from line to line is at most the header that names a
- * file's columns, and where what is written at once goes on; so each stream has a
- * format object of its own, and a stream that is taken up again in its middle is
- * told that header.
+ * file's columns, where what is written at once goes on, and the parts of lines that
+ * are not whole yet; so each stream has a format object of its own, and a stream that
+ * is taken up again in its middle is told that header, and read from before the first
+ * of these parts.
  */
 #ifndef COLLECTOR_FORMAT_H
 #define COLLECTOR_FORMAT_H
@@ -50,7 +51,11 @@ struct format {
 	/* Both NULL where no line depends on an earlier one; see format_begin() and format_header(). */
 	void (*begin)(struct format *format, struct weir_span header);
 	struct weir_span (*header)(const struct format *format);
-	struct weir_span (*unfinished)(struct format *format); /* see format_unfinished(); NULL: each line ends itself */
+	/* All NULL where each line ends itself; see format_unfinished(), format_note_part(), format_held(), format_take_over(). */
+	struct weir_span (*unfinished)(struct format *format);
+	void (*note_part)(struct format *format, uint64_t before);
+	uint64_t (*held)(const struct format *format);
+	void (*take_over)(struct format *format, struct format *from);
 	bool (*lacks)(const struct format *format, uint32_t field); /* see format_lacks(); NULL: it cannot be told */
 	const char *const *(*values)(const struct format *format, uint32_t field); /* see format_values(); NULL: any */
 	bool dash_is_absent;                                                       /* a lone "-" is no value of any field */
@@ -72,6 +77,8 @@ struct format {
 	bool more;             /* more of the log follows behind chunk_end */
 	const char *chunk_end; /* of the lines that lie in one piece with the line; NULL: nothing is known of them */
 	const char *looked_to; /* the format's own: what it has looked at behind a line, within that piece */
+	/* Set while the first lines of a file are looked at for its header: no parts of lines are kept of them. */
+	bool looks_back;
 	/* What format_settle() needs: which of the fields below are wanted, and room for what is not in the line. */
 	bool settles, settles_ip, settles_path, settles_host, settles_method;
 	const char *ip_name; /* the log's own name of the ip, where the options say it; NULL: the format knows it */
@@ -203,6 +210,34 @@ static inline void format_behind(struct format *format, const char *end, bool mo
 static inline struct weir_span format_unfinished(struct format *format)
 {
 	return format->unfinished != NULL ? format->unfinished(format) : (struct weir_span){0};
+}
+
+/**
+ * Says where the newest line, which gave FORMAT_SKIP, stands: if it is the first part of one, format_held() tells.
+ *
+ * @param before  the position before it: that of the line before
+ */
+static inline void format_note_part(struct format *format, uint64_t before)
+{
+	if (format->note_part != NULL)
+		format->note_part(format, before);
+}
+
+/**
+ * The position before the oldest line of which only the first parts have come; UINT64_MAX: there is none, or too much
+ * came behind it since. Who goes on behind the newest line without this object must begin there: the last part alone
+ * would pass for a line.
+ */
+static inline uint64_t format_held(const struct format *format)
+{
+	return format->held != NULL ? format->held(format) : UINT64_MAX;
+}
+
+/** Takes the parts of lines that are not whole yet from a format of the same kind, which is to be freed. */
+static inline void format_take_over(struct format *format, struct format *from)
+{
+	if (format->take_over != NULL && format->take_over == from->take_over)
+		format->take_over(format, from);
 }
 
 #endif

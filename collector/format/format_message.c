@@ -35,6 +35,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	if (head.cut && !both->body->takes_cut)
 		return FORMAT_LINE_TOO_LONG;
 	both->body->cut = head.cut;
+	both->body->looks_back = both->format.looks_back;
 	both->body->time->absent_ms = head.time_ms;
 	message = text_line(message);
 	reason = format_parse(both->body, message.at, message.length, record);
@@ -60,6 +61,26 @@ static void begin(struct format *format, struct weir_span header)
 static struct weir_span header(const struct format *format)
 {
 	return format_header(((const struct format_message *)format)->body);
+}
+
+static struct weir_span unfinished(struct format *format)
+{
+	return format_unfinished(((struct format_message *)format)->body);
+}
+
+static void note_part(struct format *format, uint64_t before)
+{
+	format_note_part(((struct format_message *)format)->body, before);
+}
+
+static uint64_t held(const struct format *format)
+{
+	return format_held(((const struct format_message *)format)->body);
+}
+
+static void take_over(struct format *format, struct format *from)
+{
+	format_take_over(((struct format_message *)format)->body, ((struct format_message *)from)->body);
 }
 
 static void message_free(struct format *format)
@@ -120,6 +141,12 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 	both->format.header = both->body->header != NULL ? header : NULL;
 	/* A message of syslog is all that was written; the journal makes an entry of each line. */
 	both->body->lines = kind->message_is_whole ? FORMAT_LINES_WHOLE : FORMAT_LINES_APART;
+	if (both->body->unfinished != NULL) {
+		both->format.unfinished = unfinished;
+		both->format.note_part = note_part;
+		both->format.held = held;
+		both->format.take_over = take_over;
+	}
 	*format = &both->format;
 	return WEIR_OK;
 }

@@ -8,7 +8,9 @@
  *
  * The format of the message reads the line; its time, where it has none, and its absent fields are the outer line's.
  * Docker and CRI cut long lines into parts, which are joined again for each of the two streams, up to the longest line
- * that there may be.
+ * that there may be. Where a part begins is the writer's choice, so a last part alone could be a line with any address in
+ * it. Docker's has no mark that tells it. So parts are kept from file to file of a stream, as engines rotate between them,
+ * and reading never goes on behind the first of them (held).
  */
 #include "collector/format/format_slots.h"
 #include "collector/format/json_scan.h"
@@ -23,10 +25,17 @@ enum outer { OUTER_DOCKER, OUTER_CRI, OUTER_JSON };
 
 enum { LINES_MAX = 5, STREAMS = 2, NO_NODE = 0 };
 
+/* A line whose end has not come when so much came behind its beginning is not waited for: what is read again has a bound. */
+enum { HELD_MOST_BYTES = 16 << 20 };
+
 /* The parts of a line that is not whole yet. */
 struct parts {
 	struct weir_text text;
-	bool too_long; /* there were more than a line may have: those are not here */
+	bool open;       /* there are some, perhaps empty ones */
+	bool too_long;   /* there were more than a line may have: those are not here */
+	bool noted;      /* the next is known */
+	uint64_t before; /* the position before the first of them */
+	uint64_t from;   /* format_wrapped.bytes at the first of them */
 };
 
 struct format_wrapped {
@@ -43,6 +52,8 @@ struct format_wrapped {
 	int stream_slot;   /* of CRI's stream; -1: not wanted */
 	struct parts parts[STREAMS];
 	struct parts *joined; /* what the last line was, and is to be cleared; NULL: nothing */
+	struct parts *newest; /* what the last line is a part of; NULL: it is whole */
+	uint64_t bytes;       /* of all lines */
 };
 
 /* A line taken out of its outer one. */
@@ -88,21 +99,28 @@ static bool unwrap_json(struct format_wrapped *wrapped, struct weir_span text, s
 static void clear_parts(struct parts *parts)
 {
 	weir_text_clear(&parts->text);
-	parts->too_long = false;
+	parts->open = parts->too_long = parts->noted = false;
 }
 
 /* Joins a part to those before it; gives FORMAT_OK when the line is whole. */
 static enum format_reason join(struct format_wrapped *wrapped, struct unwrapped *out)
 {
 	struct parts *parts = &wrapped->parts[out->error_stream];
-	if (!out->partial && parts->text.length == 0 && !parts->too_long)
+	if (!out->partial && !parts->open)
 		return FORMAT_OK;
+	if (wrapped->format.looks_back) /* no line of a header is as long as those that are cut */
+		return FORMAT_SKIP;
+	if (!parts->open)
+		parts->from = wrapped->bytes;
+	parts->open = true;
 	if (parts->text.length + out->line.length > FORMAT_LINE_MAX_BYTES)
 		parts->too_long = true;
 	else if (out->line.length > 0)
 		weir_text_append(&parts->text, out->line.at, out->line.length);
-	if (out->partial)
+	if (out->partial) {
+		wrapped->newest = parts;
 		return FORMAT_SKIP;
+	}
 	wrapped->joined = parts;
 	if (parts->too_long)
 		return FORMAT_LINE_TOO_LONG;
@@ -117,7 +135,8 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	struct unwrapped out = {0};
 	if (wrapped->joined != NULL)
 		clear_parts(wrapped->joined);
-	wrapped->joined = NULL;
+	wrapped->joined = wrapped->newest = NULL;
+	wrapped->bytes += length;
 	bool good = wrapped->outer == OUTER_CRI ? unwrap_cri(wrapped, text, &out) : unwrap_json(wrapped, text, &out);
 	if (!good)
 		return format->malformed;
@@ -134,6 +153,7 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 	for (uint32_t i = 0; i < wrapped->slots.move_count; i++)
 		record->fields[wrapped->slots.moves[i].field] = (struct weir_span){0};
 	wrapped->body->other_stream = out.error_stream;
+	wrapped->body->looks_back = format->looks_back;
 	enum format_reason body = format_parse(wrapped->body, out.line.at, out.line.length, record);
 	if (body != FORMAT_OK)
 		return body == FORMAT_NO_TIME ? reason : body; /* then the outer time would have served */
@@ -157,22 +177,58 @@ static struct weir_span unfinished(struct format *format)
 	wrapped->joined = NULL;
 	for (int i = 0; i < STREAMS; i++) {
 		struct parts *parts = &wrapped->parts[i];
-		if (parts->text.length == 0)
+		if (!parts->open)
 			continue;
 		wrapped->joined = parts;
-		return (struct weir_span){.at = parts->text.at, .length = (uint32_t)parts->text.length};
+		return (struct weir_span){.at = parts->text.at != NULL ? parts->text.at : "",
+		                          .length = (uint32_t)parts->text.length};
 	}
 	return format_unfinished(wrapped->body);
+}
+
+static void note_part(struct format *format, uint64_t before)
+{
+	struct format_wrapped *wrapped = (struct format_wrapped *)format;
+	struct parts *parts = wrapped->newest;
+	if (parts == NULL || parts->noted)
+		return;
+	parts->noted = true;
+	parts->before = before;
+}
+
+static uint64_t held(const struct format *format)
+{
+	const struct format_wrapped *wrapped = (const struct format_wrapped *)format;
+	uint64_t before = format_held(wrapped->body);
+	for (int i = 0; i < STREAMS; i++) {
+		const struct parts *parts = &wrapped->parts[i];
+		bool waited_for = parts->noted && parts != wrapped->joined && wrapped->bytes - parts->from < HELD_MOST_BYTES;
+		if (waited_for && parts->before < before)
+			before = parts->before;
+	}
+	return before;
+}
+
+static void take_over(struct format *format, struct format *from)
+{
+	struct format_wrapped *wrapped = (struct format_wrapped *)format, *before = (struct format_wrapped *)from;
+	for (int i = 0; i < STREAMS; i++) {
+		struct parts *parts = &before->parts[i];
+		if (!parts->open || parts == before->joined)
+			continue;
+		weir_text_deinit(&wrapped->parts[i].text);
+		wrapped->parts[i] = *parts;
+		*parts = (struct parts){.open = false};
+	}
+	wrapped->bytes = before->bytes;
+	format_take_over(wrapped->body, before->body);
 }
 
 /* ---- its life ---- */
 
 static void begin(struct format *format, struct weir_span header)
 {
-	struct format_wrapped *wrapped = (struct format_wrapped *)format;
-	for (int i = 0; i < STREAMS; i++)
-		clear_parts(&wrapped->parts[i]);
-	format_begin(wrapped->body, header);
+	format_begin(((struct format_wrapped *)format)->body, header);
 }
 
 static struct weir_span header(const struct format *format)
@@ -274,8 +330,14 @@ static enum weir_status make(const struct weir_json *config, const struct format
                              const struct weir_field_table *fields, struct format **format, struct weir_error *error)
 {
 	struct format_wrapped *wrapped = weir_alloc(1, sizeof *wrapped);
-	wrapped->format = (struct format){
-		.parse = parse, .free = wrapped_free, .begin = begin, .header = header, .unfinished = unfinished};
+	wrapped->format = (struct format){.parse = parse,
+	                                  .free = wrapped_free,
+	                                  .begin = begin,
+	                                  .header = header,
+	                                  .unfinished = unfinished,
+	                                  .note_part = note_part,
+	                                  .held = held,
+	                                  .take_over = take_over};
 	wrapped->outer = outer;
 	json_scan_init(&wrapped->scan);
 	enum weir_status status = fill(wrapped, config, kind, fields, error);

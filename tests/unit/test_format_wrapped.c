@@ -35,12 +35,15 @@ static void docker(void **state)
 		FORMAT_OK);
 	assert_field(&fixture, "ip", "192.0.2.8");
 	assert_field(&fixture, "path", "/b");
-	/* Another file begins with no parts. */
-	assert_reason(&fixture, "{\"log\":\"192.0.2.8 - -\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
+	/* A log is rotated between parts, so another file begins with the rest: it is no line, whatever it looks like. */
+	assert_reason(&fixture,
+	              "{\"log\":\"192.0.2.8 - - [17/May/2024:10:05:03 +0000] \\\"GET /\",\"stream\":\"stdout\","
+	              "\"time\":\"2024-05-17T10:05:09Z\"}",
 	              FORMAT_SKIP);
 	format_begin(fixture.format, (struct weir_span){0});
 	assert_reason(&fixture, "{\"log\":\"" COMBINED "\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
 	              FORMAT_OK);
+	assert_field(&fixture, "ip", "192.0.2.8");
 	assert_malformed(&fixture, "{\"log\":\"x\\n\",\"stream\":\"stdout\",\"time\":\"2024-05-17T10:05:09Z\"}",
 	                 "not combined");
 	assert_malformed(&fixture, "{\"stream\":\"stdout\"}", "not wrapped");
@@ -109,6 +112,62 @@ static void parts_without_an_end(void **state)
 	fixture_deinit(&fixture);
 }
 
+/* A restart begins before the first part of a line: the last one alone would pass for a line. */
+static void reading_goes_on_before_the_parts(void **state)
+{
+	(void)state;
+	struct fixture fixture, next;
+	fixture_init(&fixture, "{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"json\"}", "ip");
+	assert_true(format_held(fixture.format) == UINT64_MAX);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout P {\"ip\":", FORMAT_SKIP);
+	format_note_part(fixture.format, 7);
+	assert_int_equal(format_held(fixture.format), 7);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stderr P {\"ip\":", FORMAT_SKIP);
+	format_note_part(fixture.format, 9);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout P ", FORMAT_SKIP);
+	format_note_part(fixture.format, 11);
+	assert_int_equal(format_held(fixture.format), 7);
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout F \"192.0.2.7\"}", FORMAT_OK);
+	assert_int_equal(format_held(fixture.format), 9);
+	/* What a file is looked at for its header adds nothing. */
+	fixture.format->looks_back = true;
+	assert_reason(&fixture, "2024-05-17T10:05:03Z stdout P x", FORMAT_SKIP);
+	fixture.format->looks_back = false;
+	format_note_part(fixture.format, 20);
+	assert_int_equal(format_held(fixture.format), 9);
+	/* A format that takes this one's place goes on with the parts. */
+	fixture_init(&next, "{\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"json\"}", "ip");
+	format_take_over(next.format, fixture.format);
+	fixture_deinit(&fixture);
+	assert_int_equal(format_held(next.format), 9);
+	assert_reason(&next, "2024-05-17T10:05:03Z stderr F \"192.0.2.8\"}", FORMAT_OK);
+	assert_field(&next, "ip", "192.0.2.8");
+	assert_true(format_held(next.format) == UINT64_MAX);
+	/* One whose end does not come is not waited for without a bound. */
+	assert_reason(&next, "2024-05-17T10:05:03Z stderr P {\"ip\":", FORMAT_SKIP);
+	format_note_part(next.format, 30);
+	static char line[1 << 20];
+	int head = snprintf(line, sizeof line, "2024-05-17T10:05:03Z stdout F {\"ip\":\"192.0.2.7\",\"x\":\"");
+	memset(line + head, 'a', sizeof line - (size_t)head - 3);
+	memcpy(line + sizeof line - 3, "\"}", 3);
+	for (int i = 0; i < 16; i++) {
+		assert_int_equal(format_held(next.format), 30);
+		assert_reason(&next, line, FORMAT_OK);
+	}
+	assert_reason(&next, line, FORMAT_OK);
+	assert_true(format_held(next.format) == UINT64_MAX);
+	fixture_deinit(&next);
+	/* Within another format, as well. */
+	fixture_init(&fixture,
+	             "{\"type\": \"syslog\", \"message\": {\"type\": \"wrapped\", \"in\": \"cri\", \"message\": \"json\"}}",
+	             "ip");
+	assert_reason(&fixture, "<34>1 2024-05-17T10:05:03Z h a 1 - - 2024-05-17T10:05:03Z stdout P a", FORMAT_SKIP);
+	format_note_part(fixture.format, 5);
+	assert_int_equal(format_held(fixture.format), 5);
+	assert_span(format_unfinished(fixture.format), "a", "behind a head");
+	fixture_deinit(&fixture);
+}
+
 static void envelopes(void **state)
 {
 	(void)state;
@@ -155,8 +214,12 @@ static void options(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(docker),    cmocka_unit_test(cri),     cmocka_unit_test(parts_without_an_end),
-		cmocka_unit_test(envelopes), cmocka_unit_test(options),
+		cmocka_unit_test(docker),
+		cmocka_unit_test(cri),
+		cmocka_unit_test(parts_without_an_end),
+		cmocka_unit_test(reading_goes_on_before_the_parts),
+		cmocka_unit_test(envelopes),
+		cmocka_unit_test(options),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
