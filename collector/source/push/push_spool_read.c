@@ -125,6 +125,7 @@ enum weir_status push_spool_read(struct push_spool *spool, size_t line_max, stru
 		if (reading->taken == reading->count) {
 			uint64_t ignored;
 			(void)!read(spool->event, &ignored, sizeof ignored);
+			let_go(spool); /* also where nothing of them was wanted, as all was read before a restart */
 			status = receive(spool, error);
 		}
 		if (status != WEIR_OK)
