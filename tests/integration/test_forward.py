@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The source `forward`: what Fluentd's protocol brings is counted once, through kills, and what is wrong is said."""
 
+import hashlib
 import json
 import os
 import random
@@ -91,6 +92,62 @@ def test_what_comes_again_is_acknowledged_and_dropped(place):
         sender.send_and_wait(message, "one")
         sender.send_and_wait(forward.messages("app", entries("bob", 4), "two")["packed"], "two")
     until(lambda: blocked(place) == ["bob"], "bob is blocked", running=weir)
+    assert weir.stop() == DONE, weir.said()
+
+
+def hashed(tag, user, at=BEGIN_S):
+    """(message, chunk) of Fluent Bit, whose chunk is a hash of its records alone."""
+    data = forward.packed([([forward.event_time(at), {}], {"user": user})])
+    chunk = hashlib.sha512(data).hexdigest()[:32]
+    return forward.pack([tag, data, {"chunk": chunk, "size": 1}]), chunk
+
+
+def test_equal_records_of_other_moments_hosts_and_tags_are_no_repeats(place):
+    port = free_port()
+    weir, http = start(place, source_of(port))
+    message, chunk = hashed("app", "ann")
+    for _ in range(2):  # a connection for each
+        with forward.Sender(("127.0.0.1", port)) as sender:
+            sender.send_and_wait(message, chunk)
+    with forward.Sender(("127.0.0.1", port)) as sender:
+        for _ in range(2):  # of one connection
+            sender.send_and_wait(message, chunk)
+    until(lambda: blocked(place) == ["ann"], "the fourth is blocked", running=weir)
+    for tag in ("one", "two", "three", "four"):
+        with forward.Sender(("127.0.0.1", port)) as sender:
+            sender.send_and_wait(*hashed(tag, "bob"))
+    until(lambda: blocked(place) == ["ann", "bob"], "the fourth tag's is blocked", running=weir)
+    assert value(http, "known_batches_total") == 0
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_hash_whose_acknowledgement_did_not_arrive_comes_again(place):
+    port = free_port()
+    weir, http = start(place, source_of(port))
+    message, chunk = hashed("app", "ann")
+    for _ in range(4):
+        with forward.Sender(("127.0.0.1", port)) as sender:
+            sender.send(message)
+            sender.wait_unread()  # and the end of this connection is a reset
+    until(lambda: value(http, "known_batches_total") == 3, "three came again", running=weir)
+    weir.kill()
+    weir, http = start(place, source_of(port))
+    with forward.Sender(("127.0.0.1", port)) as sender:
+        sender.send_and_wait(message, chunk)
+    until(lambda: value(http, "known_batches_total") == 1, "it came again", running=weir)
+    assert weir.stop() == DONE, weir.said()
+    assert not blocked(place)
+
+
+def test_a_chunk_with_other_records_is_said(place):
+    port = free_port()
+    weir, http = start(place, source_of(port))
+    with forward.Sender(("127.0.0.1", port)) as sender:
+        sender.send_and_wait(forward.messages("app", entries("ann", 3), "one")["packed"], "one")
+        sender.send(forward.messages("app", entries("bob", 3), "one")["packed"])
+        until(lambda: value(http, "push_refused_total") == 1, "it is refused", running=weir)
+    until(lambda: 'its "chunk" came within the last hour with the same tag and other records' in weir.said(), "it is said",
+          running=weir)
     assert weir.stop() == DONE, weir.said()
 
 

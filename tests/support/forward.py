@@ -126,6 +126,10 @@ class Sender:
                     raise EOFError from None
                 self.data += more
 
+    def wait_unread(self):
+        """Until there is an answer, which stays unread."""
+        self.socket.recv(1, socket.MSG_PEEK)
+
     def send_and_wait(self, data, chunk):
         """A message, until it is acknowledged."""
         self.send(data)

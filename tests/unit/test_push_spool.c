@@ -68,6 +68,15 @@ static void take(struct push_spool *spool, const char *id, const char *lines)
 	assert_false(outcome.again);
 }
 
+/* How many bytes of ids are on disk. */
+static long bytes_of_ids(void)
+{
+	char path[128];
+	struct stat about;
+	snprintf(path, sizeof path, "%s/ids-1", directory);
+	return stat(path, &about) == 0 ? (long)about.st_size : 0;
+}
+
 static uint64_t last_position(const struct source_chunk *chunk)
 {
 	size_t count = 0;
@@ -139,6 +148,61 @@ static void an_id_is_known_again_after_a_start(void **state)
 	spool = open_spool(16 * MIB);
 	assert_int_equal(append(spool, "a", "one\n", &outcome), WEIR_OK);
 	assert_true(outcome.again);
+	push_spool_close(spool);
+}
+
+/* A hash of records names equal ones, too: they are others once the sender of the first knows that it is taken. */
+static void an_id_that_has_ended_is_another_batch_s(void **state)
+{
+	(void)state;
+	struct push_outcome outcome;
+	struct push_spool *spool = open_spool(16 * MIB);
+	push_spool_end(spool, weir_span_of("a")); /* of nobody yet */
+	take(spool, "a", "one\n");
+	assert_int_equal(append(spool, "a", "one\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	push_spool_end(spool, weir_span_of("a"));
+	take(spool, "a", "one\n");
+	assert_int_equal(append(spool, "a", "one\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	take(spool, "b", "two\n");
+	expect(spool, "one\n");
+	expect(spool, "one\n");
+	push_spool_end(spool, weir_span_of("a"));
+	push_spool_end(spool, weir_span_of("b"));
+	take(spool, "b", "two\n"); /* the newest of "a" has ended, that of "b" has not */
+	expect(spool, "two\n");
+	push_spool_acknowledge(spool, expect(spool, "two\n"));
+	while (bytes_of_ids() == 0) /* they are saved soon */
+		usleep(10000);
+	push_spool_close(spool);
+	spool = open_spool(16 * MIB);
+	assert_int_equal(append(spool, "b", "two\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	take(spool, "a", "one\n");
+	push_spool_close(spool);
+}
+
+/* What was read before a start is none that waits. */
+static void what_was_read_before_a_start_is_no_lag(void **state)
+{
+	(void)state;
+	struct push_spool *spool = open_spool(16 * MIB);
+	struct push_spool_status status;
+	take(spool, NULL, "one\n");
+	take(spool, NULL, "two\n");
+	expect(spool, "one\n");
+	uint64_t last = expect(spool, "two\n");
+	push_spool_acknowledge(spool, last);
+	push_spool_close(spool);
+	spool = open_spool(16 * MIB);
+	push_spool_resume(spool, last);
+	expect_none(spool);
+	push_spool_status(spool, &status);
+	assert_int_equal(status.waiting_batches, 0);
+	take(spool, NULL, "three\n");
+	push_spool_status(spool, &status);
+	assert_int_equal(status.waiting_batches, 1);
 	push_spool_close(spool);
 }
 
@@ -620,6 +684,8 @@ int main(void)
 		TEST(a_full_spool_takes_again_what_is_read),
 		TEST(a_batch_that_never_fits_is_refused),
 		TEST(a_kill_loses_nothing_answered),
+		TEST(an_id_that_has_ended_is_another_batch_s),
+		TEST(what_was_read_before_a_start_is_no_lag),
 		TEST(ids_are_forgotten_after_an_hour),
 		TEST(a_torn_tail_of_ids_is_cut),
 		TEST(no_batch_waits_where_one_is_read_meanwhile),

@@ -18,6 +18,7 @@ struct push_append {
 	push_done *done;
 	void *context;
 	bool has_id, answered;
+	bool ends; /* no batch: the id's sender knows that it is taken */
 	struct push_id id;
 	struct weir_text lines; /* empty once it is sent */
 	uint64_t bytes, taken;  /* taken: of these, those in push_spool.taken_bytes */

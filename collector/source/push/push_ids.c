@@ -31,6 +31,8 @@ enum {
 	AHEAD_BYTES = 1 << 20,
 };
 
+#define OVER_BIT (UINT64_C(1) << 63) /* of a record's offset */
+
 static const char first_line[] = "weir push ids 1\n"; /* of sixteen bytes */
 
 enum { HEAD_BYTES = sizeof first_line - 1, FILE_MOST_BYTES = HEAD_BYTES + 2 * FILE_MOST_IDS * RECORD_BYTES };
@@ -104,7 +106,9 @@ static void unlink_from(struct push_ids *ids, size_t hole)
 
 static void forget_first(struct push_ids *ids)
 {
-	unlink_from(ids, place_of(ids, at(ids, ids->first)->hash));
+	size_t place = place_of(ids, at(ids, ids->first)->hash);
+	if (ids->table[place] != 0 && led_to(ids, place) == at(ids, ids->first)) /* else it came again since */
+		unlink_from(ids, place);
 	ids->first++;
 	if (ids->unsaved < ids->first)
 		ids->unsaved = ids->first;
@@ -131,6 +135,13 @@ const struct push_id *push_ids_find(const struct push_ids *ids, const uint8_t ha
 	return ids->table[place] != 0 ? led_to(ids, place) : NULL;
 }
 
+void push_ids_end(struct push_ids *ids, const uint8_t hash[PUSH_ID_HASH_BYTES])
+{
+	size_t place = place_of(ids, hash);
+	if (ids->table[place] != 0)
+		ids->ring[(ids->table[place] - 1) & (ids->ring_size - 1)].over = true;
+}
+
 void push_ids_forget(struct push_ids *ids, int64_t now_ms)
 {
 	while (ids->first < ids->next && at(ids, ids->first)->at_ms < now_ms - PUSH_IDS_KEPT_MS)
@@ -146,6 +157,13 @@ void push_ids_add(struct push_ids *ids, const struct push_id *id, int64_t now_ms
 		grow(ids);
 	*at(ids, ids->next) = *id;
 	link_in(ids, ids->next++);
+}
+
+void push_ids_learn(struct push_ids *ids, const struct push_id *id, int64_t now_ms)
+{
+	const struct push_id *known = push_ids_find(ids, id->hash);
+	if (id->at_ms >= now_ms - PUSH_IDS_KEPT_MS && (known == NULL || known->offset < id->offset))
+		push_ids_add(ids, id, now_ms);
 }
 
 size_t push_ids_count(const struct push_ids *ids)
@@ -179,7 +197,7 @@ static void put_record(uint8_t *record, const struct push_id *id)
 	memcpy(record, id->hash, PUSH_ID_HASH_BYTES);
 	put_uint64(record + 16, id->body);
 	put_uint64(record + 24, (uint64_t)id->at_ms);
-	put_uint64(record + 32, id->offset);
+	put_uint64(record + 32, id->offset | (id->over ? OVER_BIT : 0));
 	put_uint64(record + 40, weir_hash64(record, 40));
 }
 
@@ -190,7 +208,8 @@ static bool get_record(const uint8_t *record, struct push_id *id)
 	memcpy(id->hash, record, PUSH_ID_HASH_BYTES);
 	id->body = get_uint64(record + 16);
 	id->at_ms = (int64_t)get_uint64(record + 24);
-	id->offset = get_uint64(record + 32);
+	id->offset = get_uint64(record + 32) & ~OVER_BIT;
+	id->over = (get_uint64(record + 32) & OVER_BIT) != 0;
 	return true;
 }
 
@@ -212,8 +231,7 @@ static bool take_records(struct push_ids *ids, const uint8_t *bytes, size_t leng
 	for (*end = HEAD_BYTES; length - *end >= RECORD_BYTES && get_record(bytes + *end, &id); *end += RECORD_BYTES) {
 		if (ids->file_ids++ == 0)
 			ids->file_begun_ms = id.at_ms;
-		if (id.at_ms >= now_ms - PUSH_IDS_KEPT_MS && push_ids_find(ids, id.hash) == NULL)
-			push_ids_add(ids, &id, now_ms);
+		push_ids_learn(ids, &id, now_ms);
 	}
 	return *end == length;
 }

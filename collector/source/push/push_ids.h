@@ -27,7 +27,8 @@ struct push_id {
 	uint8_t hash[PUSH_ID_HASH_BYTES]; /* of the id */
 	uint64_t body;                    /* a hash of its lines */
 	int64_t at_ms;                    /* when it came, Unix ms */
-	uint64_t offset;                  /* of its batch */
+	uint64_t offset;                  /* of its batch; below 2^63 */
+	bool over;                        /* its sender knows that it is taken: what comes under it is another batch */
 };
 
 struct push_ids;
@@ -48,8 +49,14 @@ const struct push_id *push_ids_find(const struct push_ids *ids, const uint8_t ha
 /** Forgets those older than an hour. */
 void push_ids_forget(struct push_ids *ids, int64_t now_ms);
 
-/** Adds one that is not known; offsets grow. Forgets those older than an hour, and the oldest of too many. */
+/** Notes that an id's sender knows that its batch is taken. Lost where a crash comes before the id is saved. */
+void push_ids_end(struct push_ids *ids, const uint8_t hash[PUSH_ID_HASH_BYTES]);
+
+/** Adds one that is not known, or is over; offsets grow. Forgets those older than an hour, and the oldest of too many. */
 void push_ids_add(struct push_ids *ids, const struct push_id *id, int64_t now_ms);
+
+/** The same of one that is read back, unless it is too old or a newer batch of that id is known. */
+void push_ids_learn(struct push_ids *ids, const struct push_id *id, int64_t now_ms);
 
 size_t push_ids_count(const struct push_ids *ids);
 

@@ -124,7 +124,7 @@ static void free_append(struct push_spool *spool, struct push_append *append)
 static bool is_known(struct push_spool *spool, struct push_append *append)
 {
 	const struct push_id *known = append->has_id ? push_ids_find(spool->ids, append->id.hash) : NULL;
-	if (known == NULL)
+	if (known == NULL || known->over)
 		return false;
 	struct push_outcome outcome = {.status = WEIR_OK, .again = true, .lines = append->line_count};
 	outcome.clashes = known->body != append->id.body;
@@ -176,6 +176,7 @@ static bool get_key(const struct weir_message *message, struct push_id *id)
 	memcpy(id->hash, message->key.at + 8, PUSH_ID_HASH_BYTES);
 	id->body = get_uint64(message->key.at + 8 + PUSH_ID_HASH_BYTES);
 	id->offset = message->offset;
+	id->over = false;
 	return true;
 }
 
@@ -266,7 +267,10 @@ static void store(struct push_spool *spool, struct push_appends *round)
 {
 	struct push_append *append;
 	while ((append = pop_first(round)) != NULL) {
-		if (is_known(spool, append)) {
+		if (append->ends) {
+			push_ids_end(spool->ids, append->id.hash);
+			free_append(spool, append);
+		} else if (is_known(spool, append)) {
 			free_append(spool, append);
 		} else if (is_late(spool, append)) {
 			answer_late(spool, append);
@@ -517,6 +521,22 @@ enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id
 	return push_append_part(spool, id, body, lines, done, context, error);
 }
 
+void push_spool_end(struct push_spool *spool, struct weir_span id)
+{
+	struct push_append *append = weir_alloc(1, sizeof *append);
+	append->ends = true;
+	weir_hash128(id.at, id.length, append->id.hash);
+	pthread_mutex_lock(&spool->mutex);
+	bool takes = !spool->stopping;
+	if (takes) {
+		push_last(&spool->queue, append);
+		weir_wake_up(spool->work);
+	}
+	pthread_mutex_unlock(&spool->mutex);
+	if (!takes)
+		free(append);
+}
+
 /* ---- opening and closing ---- */
 
 static enum weir_status read_spool_id(const char *directory, uint8_t id[PUSH_SPOOL_ID_BYTES], struct weir_error *error)
@@ -560,9 +580,8 @@ static enum weir_status read_ids(struct push_spool *spool, struct weir_error *er
 		for (size_t i = 0; status == WEIR_OK && i < count; i++) {
 			struct push_id id;
 			first = messages[i].offset + 1;
-			if (get_key(&messages[i], &id) && id.at_ms >= now_ms - PUSH_IDS_KEPT_MS &&
-			    push_ids_find(spool->ids, id.hash) == NULL)
-				push_ids_add(spool->ids, &id, now_ms);
+			if (get_key(&messages[i], &id))
+				push_ids_learn(spool->ids, &id, now_ms);
 		}
 	}
 	if (consumer != NULL)

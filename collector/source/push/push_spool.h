@@ -8,7 +8,8 @@
  *
  * A batch may have an id. The ids of the last hour, at most a million, are known, also after a crash: a batch that
  * comes again is answered as the first time and not stored. An id that comes with other lines is refused, as either
- * choice would lose some.
+ * choice would lose some. An id that may be that of several batches, one after another, is ended once the sender of one
+ * knows that it is taken: then it is the next one's.
  *
  * @thread append, problem and status: any. Reading (read, acknowledge, resume): one, that of the source
  */
@@ -81,6 +82,12 @@ typedef void push_done(void *context, const struct push_outcome *outcome);
  */
 WEIR_MUST_USE enum weir_status push_spool_append(struct push_spool *spool, struct weir_span id, struct weir_text *lines,
                                                  push_done *done, void *context, struct weir_error *error);
+
+/**
+ * Says that the sender of a batch knows that it is taken: what comes under this id from then on is another batch. A crash
+ * within the next seconds may undo it.
+ */
+void push_spool_end(struct push_spool *spool, struct weir_span id);
 
 /** How many bytes a batch may have. */
 size_t push_spool_batch_most(const struct push_spool *spool);

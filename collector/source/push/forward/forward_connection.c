@@ -126,6 +126,7 @@ enum weir_status forward_connection_read(struct forward_connection *connection, 
 		}
 		if (got <= 0) {
 			connection->ended = true; /* also after a reset: what came before it is still taken */
+			connection->reset = got < 0;
 			break;
 		}
 		connection->spoke = true;

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024 };
+enum { BACKLOG = 1024, HEARTBEATS_AT_ONCE = 64 };
 
 /* Takes away what a weir that was killed has left there. Whoever listens there keeps it. */
 static void remove_stale(const struct sockaddr_un *name)
@@ -89,4 +89,17 @@ enum weir_status forward_listen(const struct forward_config *config, int *fd, in
 	freeaddrinfo(found);
 	return *fd >= 0 ? WEIR_OK
 	                : weir_fail(error, WEIR_IO, "cannot listen on %s:%s: %s", config->host, port, strerror(reason));
+}
+
+void forward_answer_heartbeats(int fd)
+{
+	for (int i = 0; i < HEARTBEATS_AT_ONCE; i++) {
+		struct sockaddr_storage name;
+		socklen_t length = sizeof name;
+		char byte = 0;
+		if (recvfrom(fd, &byte, 1, MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&name, &length) < 0)
+			return;
+		byte = 0;
+		(void)sendto(fd, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&name, length);
+	}
 }

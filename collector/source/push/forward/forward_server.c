@@ -44,7 +44,6 @@ enum {
 	PART_LINES = 1 << 19,
 	PACKED_TIMES = 16,
 	OUT_MOST_BYTES = 1 << 20,
-	HEARTBEATS_AT_ONCE = 64,
 };
 
 /* A message that the spool is to answer. */
@@ -52,9 +51,11 @@ struct note {
 	struct forward_connection *connection; /* NULL: nobody waits for it */
 	char *chunk;
 	uint32_t chunk_length;
-	uint32_t parts; /* that are not answered */
-	bool given;     /* all of its parts */
+	uint8_t tag[FORWARD_TAG_HASH_BYTES];
+	uint32_t parts, all_parts; /* that are not answered; that were given */
+	bool given;                /* all of its parts */
 	bool failed;
+	struct weir_error why;
 };
 
 /* One batch of it. */
@@ -93,6 +94,7 @@ struct forward_server {
 	struct job job;
 	struct weir_text loose; /* lines of messages without a chunk */
 	uint32_t loose_lines;
+	struct forward_acks acks;
 	bool full;     /* the spool took no more, when it was asked last */
 	bool starving; /* some connection waits for memory */
 	bool behind;   /* some connection has bytes of which epoll does not tell */
@@ -158,6 +160,7 @@ static void close_connection(struct forward_server *server, struct forward_conne
 	struct forward_connection *last = server->connections[--server->count];
 	server->connections[connection->place] = last;
 	last->place = connection->place;
+	forward_acks_leave(&server->acks, server->spool, connection);
 	forward_connection_free(connection, &server->memory);
 }
 
@@ -259,20 +262,6 @@ static void accept_some(struct forward_server *server, int64_t now_ms)
 	}
 }
 
-/* Some senders ask by UDP whether anyone is there: a byte says so. */
-static void answer_heartbeats(struct forward_server *server)
-{
-	for (int i = 0; i < HEARTBEATS_AT_ONCE; i++) {
-		struct sockaddr_storage name;
-		socklen_t length = sizeof name;
-		char byte = 0;
-		if (recvfrom(server->heartbeats, &byte, 1, MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&name, &length) < 0)
-			return;
-		byte = 0;
-		(void)sendto(server->heartbeats, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&name, length);
-	}
-}
-
 /* ---- the spool's answers ---- */
 
 /* @thread the spool's */
@@ -304,10 +293,13 @@ static void settle(struct forward_server *server, struct note *note)
 		return;
 	struct forward_connection *connection = note->connection;
 	connection->waiting--;
-	if (!note->failed)
-		acknowledge(connection, (struct weir_span){.at = note->chunk, .length = note->chunk_length});
-	else if (!connection->failed)
-		refuse(server, connection, "the spool did not store a message");
+	struct weir_span chunk = {.at = note->chunk, .length = note->chunk_length};
+	if (!note->failed) {
+		acknowledge(connection, chunk);
+		forward_acks_add(&server->acks, connection, note->tag, chunk, note->all_parts);
+	} else if (!connection->failed) {
+		refuse(server, connection, note->why.text);
+	}
 	free(note->chunk);
 	free(note);
 }
@@ -315,11 +307,17 @@ static void settle(struct forward_server *server, struct note *note)
 static void take_answer(struct forward_server *server, struct part *part)
 {
 	bool stored = part->outcome.status == WEIR_OK;
+	const char *why = part->outcome.clashes
+	                      ? "its \"chunk\" came within the last hour with the same tag and other records: "
+	                        "let the sender give each message a chunk of its own"
+	                      : part->outcome.why.text;
 	if (!stored)
-		say(server, "a message was not stored: %s", part->outcome.why.text);
+		say(server, "a message was not stored: %s", why);
 	if (part->note != NULL) {
 		part->note->parts--;
 		part->note->failed |= !stored;
+		if (!stored)
+			weir_fail(&part->note->why, part->outcome.status, "%s", why);
 		settle(server, part->note);
 	} else if (!stored) {
 		add(server, &server->status.lost_lines, part->outcome.lines);
@@ -419,8 +417,7 @@ static enum weir_status give_part(struct forward_server *server, struct job *job
 	if (job->text.length == 0)
 		return WEIR_OK;
 	struct weir_text id = {0};
-	weir_text_printf(&id, "forward:%u:", job->number);
-	weir_text_append(&id, job->note->chunk, job->note->chunk_length);
+	forward_put_id(&id, job->number, job->note->tag, (struct weir_span){job->note->chunk, job->note->chunk_length});
 	enum weir_status status = give(server, job->note, weir_text_span(&id), &job->text, &job->why);
 	weir_text_deinit(&id);
 	if (status == WEIR_OK)
@@ -437,6 +434,7 @@ static void end_job(struct forward_server *server, struct job *job)
 		refuse(server, job->connection, job->why.text);
 	if (job->note != NULL) {
 		job->note->given = true;
+		job->note->all_parts = job->number;
 		job->note->failed |= job->state == WEIR_INVALID;
 		settle(server, job->note);
 	}
@@ -467,12 +465,13 @@ static enum weir_status work(struct forward_server *server)
 	return WEIR_OK;
 }
 
-static struct note *note_of(struct forward_connection *connection, struct weir_span chunk)
+static struct note *note_of(struct forward_connection *connection, struct weir_span tag, struct weir_span chunk)
 {
 	struct note *note = weir_alloc(1, sizeof *note);
 	note->connection = connection;
 	note->chunk = weir_copy(chunk.at, chunk.length);
 	note->chunk_length = chunk.length;
+	forward_hash_tag(tag, note->tag);
 	connection->waiting++;
 	return note;
 }
@@ -492,12 +491,14 @@ static enum weir_status take_entries(struct forward_server *server, struct forwa
 			acknowledge(connection, frame->chunk);
 		return WEIR_OK;
 	}
+	if (chunk)
+		forward_acks_match(&server->acks, server->spool, frame->tag, frame->chunk);
 	struct job *job = &server->job;
 	job->connection = connection;
 	job->frame = *frame;
 	job->number = 0;
 	job->state = WEIR_OK;
-	job->note = chunk ? note_of(connection, frame->chunk) : NULL;
+	job->note = chunk ? note_of(connection, frame->tag, frame->chunk) : NULL;
 	forward_lines_init(&job->lines, &job->frame, &server->limits);
 	return work(server);
 }
@@ -635,6 +636,7 @@ static void sweep(struct forward_server *server, int64_t now_ms)
 	if (!turn)
 		return;
 	server->turn_ms = now_ms + TURN_MS;
+	forward_acks_look(&server->acks, server->spool, now_ms);
 	if (server->tls != NULL)
 		weir_http_tls_look(server->tls);
 }
@@ -651,7 +653,7 @@ static void take_events(struct forward_server *server, int timeout_ms)
 		if (what == &server->listener) {
 			knocked = true;
 		} else if (what == &server->heartbeats) {
-			answer_heartbeats(server);
+			forward_answer_heartbeats(server->heartbeats);
 		} else if (what == &server->wake) {
 			(void)!read(server->wake, &number, sizeof number);
 		} else {

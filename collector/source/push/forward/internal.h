@@ -58,6 +58,9 @@ bool forward_takes_tag(const struct forward_config *config, struct weir_span tag
 WEIR_MUST_USE enum weir_status forward_listen(const struct forward_config *config, int *fd, int *heartbeats,
                                               struct weir_error *error);
 
+/** Some senders ask by UDP whether anyone is there: a byte says so. @param fd  the socket of heartbeats */
+void forward_answer_heartbeats(int fd);
+
 /* ---- forward_greeting.c: who may send ---- */
 
 enum { FORWARD_NONCE_DIGITS = 32 };
@@ -96,6 +99,7 @@ struct forward_connection {
 	bool starved; /* there is no memory for it at present */
 	bool ended;   /* the peer sends no more */
 	bool failed;  /* to be closed as it is */
+	bool reset;   /* by its peer: who knows what that has read of what was sent */
 	struct weir_text out;
 	uint64_t waiting; /* messages of it that the spool has and has not answered */
 	int64_t heard_ms; /* monotonic */
@@ -131,6 +135,34 @@ bool forward_connection_holds(const struct forward_connection *connection);
 void forward_connection_flush(struct forward_connection *connection);
 /** What epoll should tell of it. */
 uint32_t forward_connection_wants(const struct forward_connection *connection);
+
+/* ---- forward_acks.c: which acknowledgements have arrived ---- */
+
+enum { FORWARD_TAG_HASH_BYTES = 16, FORWARD_ACK_CHAINS = 1024 };
+
+/* Of chunks that are hashes of their records. Zero-initialised: none. Of the listener's thread. */
+struct forward_acks {
+	struct forward_ack *chains[FORWARD_ACK_CHAINS];
+	size_t count;
+};
+
+/** Whether a chunk is Fluent Bit's: 32 hexadecimal digits, of a hash of the records. Others are made up for one message. */
+bool forward_chunk_is_content(struct weir_span chunk);
+void forward_hash_tag(struct weir_span tag, uint8_t hash[FORWARD_TAG_HASH_BYTES]);
+/** Appends the spool's id of a part of a message. */
+void forward_put_id(struct weir_text *id, uint32_t part, const uint8_t tag[FORWARD_TAG_HASH_BYTES],
+                    struct weir_span chunk);
+/** Notes an acknowledgement that was sent. @param connection  until forward_acks_leave() */
+void forward_acks_add(struct forward_acks *acks, const struct forward_connection *connection,
+                      const uint8_t tag[FORWARD_TAG_HASH_BYTES], struct weir_span chunk, uint32_t parts);
+/** Ends the ids of a chunk that comes, where the acknowledgement of the one before has arrived. */
+void forward_acks_match(struct forward_acks *acks, struct push_spool *spool, struct weir_span tag,
+                        struct weir_span chunk);
+/** The same of all that were sent some seconds ago. */
+void forward_acks_look(struct forward_acks *acks, struct push_spool *spool, int64_t now_ms);
+/** The same for a connection that is to be closed; those that have not arrived stay known for their hour. */
+void forward_acks_leave(struct forward_acks *acks, struct push_spool *spool,
+                        const struct forward_connection *connection);
 
 /* ---- forward_server.c ---- */
 
