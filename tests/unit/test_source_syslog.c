@@ -360,6 +360,29 @@ static void an_address_has_a_share_of_the_connections(void **state)
 	scene_close(&scene);
 }
 
+/* One that sends a message and closes, again and again, has one connection open and no more. */
+static void connections_that_have_ended_count_for_nothing(void **state)
+{
+	(void)state;
+	enum { TIMES = 60 };
+	static char wanted[TIMES * 64];
+	struct scene scene;
+	scene_open(&scene, true, ",\"connections\":8");
+	for (int i = 0; i < TIMES; i++) {
+		char line[64];
+		snprintf(line, sizeof line, "<34>1 2024-01-01T00:00:00Z h a - - - %d\n", 100 + i);
+		int fd = connect_to(&scene, SOCK_STREAM);
+		say(fd, line);
+		close(fd);
+		strcat(wanted, line);
+	}
+	read_until(&scene, has_length, wanted);
+	assert_int_equal(scene.length, strlen(wanted));
+	assert_int_equal(status_of(&scene).own[SYSLOG_REFUSED], 0);
+	assert_string_equal(status_of(&scene).problem, "");
+	scene_close(&scene);
+}
+
 static void only_named_networks_are_heard(void **state)
 {
 	(void)state;
@@ -471,6 +494,7 @@ int main(void)
 		cmocka_unit_test(silent_connections_are_closed),
 		cmocka_unit_test(silent_connections_make_room),
 		cmocka_unit_test(an_address_has_a_share_of_the_connections),
+		cmocka_unit_test(connections_that_have_ended_count_for_nothing),
 		cmocka_unit_test(only_named_networks_are_heard),
 		cmocka_unit_test(it_cannot_be_read_again),
 		cmocka_unit_test(wrong_configurations_are_refused),

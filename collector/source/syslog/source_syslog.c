@@ -210,7 +210,8 @@ static const struct source_metric malformed_metric = {&malformed_row, malformed,
 static const struct weir_metric refused_row = {
 	"weir_source_refused_total", WEIR_COUNTER, "messages", SOURCE_METRIC_LABELS,
 	"Syslog datagrams and connections refused because their sender is in no network of the source's `from`, and connections "
-	"refused because their address has its share of them, or all are taken: /healthz says which."};
+	"refused because their address has its share of them, or all are taken. While one of these is refused, "
+	"weir_source_problem and the log say which; of those outside of `from` neither does."};
 
 static bool refused(const struct source_status *status, double *value)
 {

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -142,6 +143,42 @@ static void take_frames(struct connection *connection, struct syslog_source *sou
 	}
 }
 
+static void read_connection(struct connection *connection, struct syslog_source *source, int64_t now_ms,
+                            int64_t monotonic_ms)
+{
+	if (connection->holding)
+		return; /* it is read again once those messages are taken */
+	size_t room;
+	char *at = syslog_frames_room(&connection->frames, &room);
+	ssize_t got = recv(connection->fd, at, room, MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+		return;
+	if (got > 0) {
+		syslog_frames_added(&connection->frames, (size_t)got);
+		connection->heard_ms = monotonic_ms;
+		connection->spoke = true;
+	} else {
+		connection->ended = true; /* also after a reset: what came before it is still taken */
+	}
+	take_frames(connection, source, now_ms);
+}
+
+/* Reads the connections that their peers have closed to their ends: they are none that are open. */
+static void read_ended(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
+{
+	int64_t now_ms = weir_wall_ms();
+	for (size_t i = tcp->count; i-- > 0 && !syslog_source_full(source);) {
+		struct connection *connection = tcp->connections[i];
+		struct pollfd end = {.fd = connection->fd, .events = POLLRDHUP};
+		if (!connection->ended && poll(&end, 1, 0) <= 0)
+			continue;
+		while (!connection->ended && !connection->holding && !syslog_source_full(source))
+			read_connection(connection, source, now_ms, monotonic_ms);
+		if (connection->ended && !connection->holding)
+			close_connection(tcp, connection);
+	}
+}
+
 /* Whether one makes room sooner than the other. */
 static bool goes_before(const struct connection *a, const struct connection *b)
 {
@@ -219,6 +256,10 @@ static void take_connection(struct syslog_tcp *tcp, struct syslog_source *source
 static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
 {
 	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
+		if (tcp->count >= tcp->share)
+			read_ended(tcp, source, monotonic_ms);
+		if (syslog_source_full(source)) /* what has ended, and is not read yet, would count as open */
+			return;
 		struct sockaddr_storage name = {0};
 		socklen_t length = sizeof name;
 		int fd = accept4(tcp->listener, (struct sockaddr *)&name, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -237,26 +278,6 @@ static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, in
 		watch(tcp, EPOLL_CTL_MOD, tcp->listener, NULL, false);
 		return;
 	}
-}
-
-static void read_connection(struct connection *connection, struct syslog_source *source, int64_t now_ms,
-                            int64_t monotonic_ms)
-{
-	if (connection->holding)
-		return; /* it is read again once those messages are taken */
-	size_t room;
-	char *at = syslog_frames_room(&connection->frames, &room);
-	ssize_t got = recv(connection->fd, at, room, MSG_DONTWAIT);
-	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-		return;
-	if (got > 0) {
-		syslog_frames_added(&connection->frames, (size_t)got);
-		connection->heard_ms = monotonic_ms;
-		connection->spoke = true;
-	} else {
-		connection->ended = true; /* also after a reset: what came before it is still taken */
-	}
-	take_frames(connection, source, now_ms);
 }
 
 /* Closes connections that have ended and, once a second, those that have been silent for too long. */
