@@ -415,6 +415,11 @@ int64_t weir_http_certificate_expires_s(const struct weir_http *http)
 	return http->tls != NULL ? weir_http_tls_expires_s(http->tls) : 0;
 }
 
+uint64_t weir_http_clients_refused(const struct weir_http *http)
+{
+	return http->tls != NULL ? weir_http_tls_refused(http->tls) : 0;
+}
+
 void weir_http_metrics(const struct weir_http_request *request, struct weir_text *page)
 {
 	int64_t expires_s = weir_http_certificate_expires_s(request->exchange->http);

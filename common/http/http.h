@@ -172,6 +172,9 @@ uint16_t weir_http_port(const struct weir_http *http);
 /** When the certificate expires that new connections are served with, Unix time; 0: there is none. */
 int64_t weir_http_certificate_expires_s(const struct weir_http *http);
 
+/** Clients that were refused as "client_ca" asks for another certificate: each is said in the log, of many at once one. */
+uint64_t weir_http_clients_refused(const struct weir_http *http);
+
 extern const struct weir_metric_table weir_http_metric_table;
 /** Appends the metrics of the server that answers a request. */
 void weir_http_metrics(const struct weir_http_request *request, struct weir_text *page);

@@ -23,6 +23,7 @@
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -33,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FILE_MAX_BYTES = 1 << 20, DATE_BYTES = 32, DRAIN_BYTES = 16 << 10 };
+enum { FILE_MAX_BYTES = 1 << 20, DATE_BYTES = 32, DRAIN_BYTES = 16 << 10, TELL_MS = 10000 };
 
 /* Secrecy of what was sent outlives the key; nothing older than TLS 1.2. */
 static const char priorities[] =
@@ -64,6 +65,9 @@ struct weir_http_tls_server {
 	struct stamp seen, taken;
 	pthread_mutex_t mutex; /* of what follows */
 	struct weir_http_tls_pair *newest;
+	bool quiet;               /* its owner says who was refused */
+	uint64_t refused, untold; /* clients, by their certificate; of them, since the last that was said */
+	int64_t tell_ms;          /* when the next may be said, monotonic */
 };
 
 /* ---- reading the files ---- */
@@ -418,13 +422,118 @@ static int look_before_pull(gnutls_transport_ptr_t context, unsigned wait_ms)
 	return poll(&one, 1, 0);
 }
 
+/* ---- clients' certificates ---- */
+
+/* "of 203.0.113.9 to port 8443" */
+static void name_ends(int fd, char *text, size_t bytes)
+{
+	struct sockaddr_storage name;
+	socklen_t length = sizeof name;
+	char host[64] = "somebody", port[8] = "";
+	if (getpeername(fd, (struct sockaddr *)&name, &length) == 0)
+		(void)getnameinfo((const struct sockaddr *)&name, length, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+	length = sizeof name;
+	if (getsockname(fd, (struct sockaddr *)&name, &length) == 0)
+		(void)getnameinfo((const struct sockaddr *)&name, length, NULL, 0, port, sizeof port, NI_NUMERICSERV);
+	snprintf(text, bytes, "of %s to port %s", host, port);
+}
+
+/* Counts a client that was refused, and says it, of many at once one. */
+static void tell_refusal(struct weir_http_tls_server *tls, int fd, const char *why)
+{
+	char ends[96], words[256], more[80] = "";
+	int64_t now_ms = weir_monotonic_ms();
+	pthread_mutex_lock(&tls->mutex);
+	tls->refused++;
+	bool tells = !tls->quiet && now_ms >= tls->tell_ms;
+	uint64_t others = tls->untold;
+	tls->untold = tells ? 0 : others + 1;
+	if (tells)
+		tls->tell_ms = now_ms + TELL_MS;
+	pthread_mutex_unlock(&tls->mutex);
+	if (!tells)
+		return;
+	name_ends(fd, ends, sizeof ends);
+	if (others > 0)
+		snprintf(more, sizeof more, " (so were %llu others since the last that is here)", (unsigned long long)others);
+	snprintf(words, sizeof words, "a connection %s was refused: %s%s", ends, why, more);
+	say(tls, WEIR_LOG_WARNING, words);
+}
+
+/* Tells the client, too: who serves the handshake ends it without a word. */
+static void refuse_client(gnutls_session_t session, gnutls_alert_description_t alert, const char *why)
+{
+	struct weir_http_client *client = gnutls_transport_get_ptr(session);
+	if (client->refusal != NULL)
+		return;
+	client->refusal = why;
+	tell_refusal(client->tls, client->fd, why);
+	(void)gnutls_alert_send(session, GNUTLS_AL_FATAL, alert);
+}
+
 /* A client must have been given its certificate for that. */
-static void ask_for_certificate(gnutls_session_t session)
+static int verify_client(gnutls_session_t session)
 {
 	static const gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
 	                                              .data = (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT};
+	unsigned status = 0;
+	int code = gnutls_certificate_verify_peers(session, (gnutls_typed_vdata_st *)(uintptr_t)&purpose, 1, &status);
+	if (code == 0 && status == 0)
+		return 0;
+	if (code < 0)
+		refuse_client(session, GNUTLS_A_BAD_CERTIFICATE, "its certificate cannot be read");
+	else if ((status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNATURE_FAILURE)) != 0)
+		refuse_client(session, GNUTLS_A_UNKNOWN_CA, "its certificate was not issued by one in \"client_ca\"");
+	else if ((status & GNUTLS_CERT_EXPIRED) != 0)
+		refuse_client(session, GNUTLS_A_CERTIFICATE_EXPIRED, "its certificate has expired");
+	else if ((status & GNUTLS_CERT_NOT_ACTIVATED) != 0)
+		refuse_client(session, GNUTLS_A_BAD_CERTIFICATE, "its certificate is not valid yet: look at the clocks");
+	else if ((status & GNUTLS_CERT_PURPOSE_MISMATCH) != 0)
+		refuse_client(session, GNUTLS_A_UNSUPPORTED_CERTIFICATE, "its certificate is for no client");
+	else
+		refuse_client(session, GNUTLS_A_BAD_CERTIFICATE, "its certificate is not trusted");
+	return -1;
+}
+
+/* Whether a message of the handshake with certificates has none. */
+static bool has_no_certificate(gnutls_session_t session, const gnutls_datum_t *message)
+{
+	size_t at = gnutls_protocol_get_version(session) == GNUTLS_TLS1_3 ? 1 : 0; /* behind an empty context */
+	return message->size >= at + 3 && (message->data[at] | message->data[at + 1] | message->data[at + 2]) == 0;
+}
+
+/* GnuTLS verifies nothing where there is none, and ends the handshake. */
+static int look_for_certificate(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+                                const gnutls_datum_t *message)
+{
+	(void)when;
+	if (incoming != 0 && type == GNUTLS_HANDSHAKE_CERTIFICATE_PKT && has_no_certificate(session, message))
+		refuse_client(session,
+		              gnutls_protocol_get_version(session) == GNUTLS_TLS1_3 ? GNUTLS_A_CERTIFICATE_REQUIRED
+		                                                                    : GNUTLS_A_HANDSHAKE_FAILURE,
+		              "it shows no certificate, and \"client_ca\" asks for one");
+	return 0;
+}
+
+static void ask_for_certificate(gnutls_session_t session)
+{
 	gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-	gnutls_session_set_verify_cert2(session, (gnutls_typed_vdata_st *)(uintptr_t)&purpose, 1, 0);
+	gnutls_session_set_verify_function(session, verify_client);
+	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CERTIFICATE_PKT, GNUTLS_HOOK_PRE,
+	                                   look_for_certificate);
+}
+
+uint64_t weir_http_tls_refused(struct weir_http_tls_server *tls)
+{
+	pthread_mutex_lock(&tls->mutex);
+	uint64_t refused = tls->refused;
+	pthread_mutex_unlock(&tls->mutex);
+	return refused;
+}
+
+void weir_http_tls_quiet(struct weir_http_tls_server *tls)
+{
+	tls->quiet = true;
 }
 
 void weir_http_tls_join(struct weir_http_tls_server *tls, struct weir_http_client *client, void *session)
@@ -433,6 +542,7 @@ void weir_http_tls_join(struct weir_http_tls_server *tls, struct weir_http_clien
 	client->pair = tls->newest;
 	client->pair->users++;
 	pthread_mutex_unlock(&tls->mutex);
+	client->tls = tls;
 	gnutls_credentials_clear(session);
 	gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, client->pair->credentials);
 	if (client->pair->asks_clients)
@@ -538,6 +648,8 @@ static ssize_t greet(struct weir_tls_stream *stream)
 		return 1;
 	int code = gnutls_handshake(stream->session);
 	stream->greeted = code == 0;
+	if (code < 0 && gnutls_error_is_fatal(code) != 0 && stream->client.refusal == NULL)
+		(void)gnutls_alert_send_appropriate(stream->session, code);
 	return stream->greeted ? 1 : as_errno(stream, code);
 }
 
@@ -570,5 +682,7 @@ bool weir_tls_stream_wants_write(const struct weir_tls_stream *stream)
 
 const char *weir_tls_stream_words(const struct weir_tls_stream *stream)
 {
+	if (stream->client.refusal != NULL)
+		return stream->client.refusal;
 	return stream->failed != 0 ? gnutls_strerror(stream->failed) : "";
 }

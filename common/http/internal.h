@@ -41,6 +41,8 @@ struct weir_http_client {
 	bool cut;                        /* to make room */
 	bool spoke;                      /* it has sent a byte; the server's thread */
 	struct weir_http_tls_pair *pair; /* it is served by; NULL: plain */
+	struct weir_http_tls_server *tls;
+	const char *refusal; /* why its certificate was refused; NULL: it was not */
 	struct weir_http_client *previous, *next;
 };
 

@@ -23,6 +23,11 @@ void weir_http_tls_close(struct weir_http_tls_server *tls);
 /** Takes up what has changed: once a second. @thread any worker */
 void weir_http_tls_look(struct weir_http_tls_server *tls);
 
+/** Clients that were refused for what they showed, or did not show, for a certificate. @thread any */
+uint64_t weir_http_tls_refused(struct weir_http_tls_server *tls);
+/** Says that the owner says who was refused: it is not logged, too. Before the first connection. */
+void weir_http_tls_quiet(struct weir_http_tls_server *tls);
+
 /* One connection. Of one thread. */
 struct weir_tls_stream;
 

@@ -360,6 +360,58 @@ static void half_a_handshake_keeps_nobody_out(void **state)
 	forget(&own);
 }
 
+/* @return the alert that a client gets; -1: none */
+static int alert_for(const char *priorities, const struct issued *own)
+{
+	struct client client;
+	char answer[4096] = "";
+	int code = open_client(&client, priorities, own);
+	if (code == 0) /* of TLS 1.3, which ends for a client before the server has seen its certificate */
+		code = (int)gnutls_record_recv(client.session, answer, sizeof answer);
+	int alert = code == GNUTLS_E_FATAL_ALERT_RECEIVED ? (int)gnutls_alert_get(client.session) : -1;
+	close_client(&client);
+	return alert;
+}
+
+/* Until the server has said it so often. */
+static void await_words(const char *words, int wanted);
+
+static void who_shows_another_certificate_is_told_and_counted(void **state)
+{
+	(void)state;
+	struct issued own = issue("own", NULL, NULL, 3), authority = issue("authority", NULL, NULL, 3);
+	struct issued other = issue("authority", NULL, NULL, 3);
+	struct issued server = issue("server", &authority, GNUTLS_KP_TLS_WWW_SERVER, 3);
+	struct issued foreign = issue("good", &other, GNUTLS_KP_TLS_WWW_CLIENT, 3);
+	struct issued late = issue("late", &authority, GNUTLS_KP_TLS_WWW_CLIENT, -1);
+	put_pair(&own);
+	put_certificate(ca, &authority);
+	start(true);
+	const struct {
+		const char *priorities;
+		const struct issued *own;
+		int alert;
+	} cases[] = {
+		{"NORMAL:-VERS-ALL:+VERS-TLS1.3", NULL, GNUTLS_A_CERTIFICATE_REQUIRED},
+		{"NORMAL:-VERS-ALL:+VERS-TLS1.3", &late, GNUTLS_A_CERTIFICATE_EXPIRED},
+		{"NORMAL:-VERS-ALL:+VERS-TLS1.3", &foreign, GNUTLS_A_UNKNOWN_CA},
+		{"NORMAL:-VERS-ALL:+VERS-TLS1.3", &server, GNUTLS_A_UNSUPPORTED_CERTIFICATE},
+		{"NORMAL:-VERS-ALL:+VERS-TLS1.2", NULL, GNUTLS_A_HANDSHAKE_FAILURE},
+		{"NORMAL:-VERS-ALL:+VERS-TLS1.2", &late, GNUTLS_A_CERTIFICATE_EXPIRED},
+		{"NORMAL:-VERS-ALL:+VERS-TLS1.2", &foreign, GNUTLS_A_UNKNOWN_CA},
+		{"NORMAL:-VERS-ALL:+VERS-TLS1.2", &server, GNUTLS_A_UNSUPPORTED_CERTIFICATE},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(alert_for(cases[i].priorities, cases[i].own), cases[i].alert);
+		assert_int_equal(weir_http_clients_refused(http), i + 1);
+	}
+	await_words("a connection of 127.0.0.1 to port ", 1);
+	await_words("was refused: it shows no certificate, and", 1);
+	const struct issued *all[] = {&own, &authority, &other, &server, &foreign, &late};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		forget((struct issued *)(uintptr_t)all[i]);
+}
+
 static void clients_show_a_certificate_where_one_is_asked_for(void **state)
 {
 	(void)state;
@@ -557,6 +609,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_client_cannot_negotiate_anew, setup, teardown),
 		cmocka_unit_test_setup_teardown(half_a_handshake_keeps_nobody_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(clients_show_a_certificate_where_one_is_asked_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_shows_another_certificate_is_told_and_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_renewal_under_load_loses_no_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_serve_is_refused_in_words, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_clients_will_refuse_is_said, setup, teardown),

@@ -750,6 +750,8 @@ enum weir_status forward_server_start(const struct forward_config *config, struc
 		status = weir_fail(error, WEIR_IO, "cannot create a file descriptor for connections: %s", strerror(errno));
 	if (status == WEIR_OK && config->tls.certificate != NULL)
 		status = weir_http_tls_open(&config->tls, log, &server->tls, error);
+	if (server->tls != NULL)
+		weir_http_tls_quiet(server->tls);
 	if (status == WEIR_OK)
 		status = forward_listen(config, &server->listener, &server->heartbeats, error);
 	listen_for(server, &server->listener);

@@ -121,7 +121,8 @@ static size_t http_status(struct source *base, struct source_status *statuses, s
 		return 1;
 	}
 	if (there > 0 && count > 0)
-		statuses[0].own[PUSH_REFUSED] = atomic_load_explicit(&source->refused, memory_order_relaxed);
+		statuses[0].own[PUSH_REFUSED] = atomic_load_explicit(&source->refused, memory_order_relaxed) +
+		                                (source->http != NULL ? weir_http_clients_refused(source->http) : 0);
 	return there;
 }
 
