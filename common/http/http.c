@@ -236,7 +236,8 @@ static enum MHD_Result begin_body(struct weir_http_exchange *exchange)
 	if (exchange->reply.status != MHD_HTTP_OK)
 		return refuse_body(exchange, 0, NULL);
 	if (exchange->client != NULL)
-		exchange->client->heard = true; /* it makes room for nobody */
+		exchange->client->heard = exchange->client->brings =
+			true; /* it makes room for nobody, unless it hardly comes */
 	if (exchange->piece_bytes == 0 && announced(exchange) > exchange->http->body_most_bytes)
 		return refuse_body(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large: send smaller ones");
 	return MHD_YES;
@@ -377,6 +378,7 @@ enum weir_status weir_http_start(const struct weir_http_options *given, struct w
 		weir_http_tls_options(tls_options);
 	started->port = port;
 	started->tls = tls;
+	started->log = options.log;
 	started->pool = weir_http_pool_start(started, &options);
 	started->daemon = MHD_start_daemon(
 		MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (tls != NULL ? MHD_USE_TLS : 0), 0, NULL, NULL,
@@ -418,6 +420,11 @@ int64_t weir_http_certificate_expires_s(const struct weir_http *http)
 uint64_t weir_http_clients_refused(const struct weir_http *http)
 {
 	return http->tls != NULL ? weir_http_tls_refused(http->tls) : 0;
+}
+
+uint64_t weir_http_slow_cut(const struct weir_http *http)
+{
+	return weir_http_pool_slow_cut(http->pool);
 }
 
 void weir_http_metrics(const struct weir_http_request *request, struct weir_text *page)

@@ -175,6 +175,9 @@ int64_t weir_http_certificate_expires_s(const struct weir_http *http);
 /** Clients that were refused as "client_ca" asks for another certificate: each is said in the log, of many at once one. */
 uint64_t weir_http_clients_refused(const struct weir_http *http);
 
+/** Requests that were cut as their bodies hardly came while connections ran out: said in the log, too. */
+uint64_t weir_http_slow_cut(const struct weir_http *http);
+
 extern const struct weir_metric_table weir_http_metric_table;
 /** Appends the metrics of the server that answers a request. */
 void weir_http_metrics(const struct weir_http_request *request, struct weir_text *page);

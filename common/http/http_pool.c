@@ -7,6 +7,8 @@
  * reply in parts comes back for each part, at the end of the queue: a reader,
  * fast or slow, holds a worker for as long as one part takes to make.
  *
+ * A body that hardly comes makes room likewise, however often its sender was admitted.
+ *
  * An idle connection is ended by libmicrohttpd; one that sends or takes a byte
  * now and then is not idle, and is cut here when its turn is over. Before all
  * connections are taken, the oldest of those that have not asked yet makes room for
@@ -16,13 +18,19 @@
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
 #include "common/http/internal.h"
+#include "common/log/log.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { SWEEP_MS = 1000 };
+enum {
+	SWEEP_MS = 1000,
+	SLOW_BYTES = 1024, /* of a body, between two sweeps */
+	SLOW_SWEEPS = 3,
+	TELL_MS = 10000,
+};
 
 struct worker {
 	struct weir_http_pool *pool;
@@ -44,6 +52,8 @@ struct weir_http_pool {
 	struct weir_http_client *clients, *oldest; /* the newest first */
 	unsigned client_count, client_most;        /* beyond, whoever asks nothing makes room */
 	int64_t sweep_at_ms;
+	uint64_t slow_cut, slow_untold; /* of those that were cut as their bodies hardly came */
+	int64_t tell_ms;
 };
 
 /* ---- connections ---- */
@@ -106,6 +116,57 @@ void weir_http_client_reward(struct weir_http_client *client, size_t bytes)
 {
 	if (client != NULL)
 		client->deadline_ms += (int64_t)(bytes / WEIR_HTTP_BODY_LEAST_RATE);
+	if (client != NULL && client->heard) { /* else it was not admitted, and makes room anyway */
+		client->brought += bytes;
+		client->brings = true;
+	}
+}
+
+/* Looks at what a body brought since the last sweep. */
+static void weigh(struct weir_http_client *client)
+{
+	uint64_t brought = client->brought;
+	client->slow = client->brings && brought - client->swept < SLOW_BYTES ? client->slow + 1 : 0;
+	client->swept = brought;
+}
+
+/* Says that bodies were cut, of many at once one. The caller holds the mutex. */
+static void tell_slow(struct weir_http_pool *pool, uint64_t cut, int64_t now_ms)
+{
+	pool->slow_cut += cut;
+	pool->slow_untold += cut;
+	if (pool->slow_untold == 0 || now_ms < pool->tell_ms || pool->http->log == NULL)
+		return;
+	weir_log(pool->http->log, WEIR_LOG_WARNING, "http",
+	         "port %u: %llu requests whose bodies came more slowly than %d bytes a second were cut, as others wait for "
+	         "their connections",
+	         pool->http->port, (unsigned long long)pool->slow_untold, SLOW_BYTES);
+	pool->slow_untold = 0;
+	pool->tell_ms = now_ms + TELL_MS;
+}
+
+/* Cuts those whose bodies hardly come, the oldest first, where connections run out. The caller holds the mutex. */
+static void cut_slow(struct weir_http_pool *pool, int64_t now_ms)
+{
+	unsigned excess = pool->client_count > pool->client_most ? pool->client_count - pool->client_most : 0;
+	uint64_t cut = 0;
+	for (struct weir_http_client *client = pool->oldest; client != NULL; client = client->previous) {
+		weigh(client);
+		if (cut >= excess || client->slow < SLOW_SWEEPS || client->cut)
+			continue;
+		client->cut = true;
+		shutdown(client->fd, SHUT_RDWR);
+		cut++;
+	}
+	tell_slow(pool, cut, now_ms);
+}
+
+uint64_t weir_http_pool_slow_cut(struct weir_http_pool *pool)
+{
+	pthread_mutex_lock(&pool->mutex);
+	uint64_t cut = pool->slow_cut;
+	pthread_mutex_unlock(&pool->mutex);
+	return cut;
 }
 
 /*
@@ -121,6 +182,7 @@ static bool sweep(struct weir_http_pool *pool, int64_t now_ms)
 	for (struct weir_http_client *client = pool->clients; client != NULL; client = client->next)
 		if (client->deadline_ms < now_ms)
 			shutdown(client->fd, SHUT_RDWR);
+	cut_slow(pool, now_ms);
 	return true;
 }
 
@@ -173,6 +235,8 @@ bool weir_http_pool_take(struct weir_http_exchange *exchange)
 	if (room) {
 		if (exchange->client != NULL)
 			exchange->client->heard = true;
+		if (exchange->client != NULL)
+			exchange->client->brings = false; /* it waits for us */
 		exchange->away = true;
 		push(pool, exchange);
 	}

@@ -30,6 +30,7 @@ struct weir_http {
 	void *admit_context;
 	struct weir_http_pool *pool;
 	struct weir_http_tls_server *tls; /* NULL: plain */
+	const struct weir_log *log;       /* NULL: nothing is said */
 };
 
 /* A connection; it is cut when its time is over. */
@@ -39,6 +40,10 @@ struct weir_http_client {
 	_Atomic int64_t deadline_ms;     /* monotonic */
 	_Atomic bool heard;              /* its request is whole: it waits for its reply, or takes it */
 	bool cut;                        /* to make room */
+	_Atomic bool brings;             /* a body of it was admitted and comes */
+	_Atomic uint64_t brought;        /* bytes of bodies */
+	uint64_t swept;                  /* of these, at the last sweep; the pool's, as is the next */
+	unsigned slow;                   /* sweeps in a row between which hardly any came */
 	bool spoke;                      /* it has sent a byte; the server's thread */
 	struct weir_http_tls_pair *pair; /* it is served by; NULL: plain */
 	struct weir_http_tls_server *tls;
@@ -120,6 +125,8 @@ void weir_http_pool_forget(struct weir_http_exchange *exchange);
 /** A connection begins, and ends. */
 struct weir_http_client *weir_http_pool_join(struct weir_http_pool *pool, int fd);
 void weir_http_pool_leave(struct weir_http_pool *pool, struct weir_http_client *client);
+/** How many requests were cut as their bodies hardly came. */
+uint64_t weir_http_pool_slow_cut(struct weir_http_pool *pool);
 /** Gives who sends more time. NULL is fine. */
 void weir_http_client_reward(struct weir_http_client *client, size_t bytes);
 /** Gives it a whole turn again. NULL is fine. */

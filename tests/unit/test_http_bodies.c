@@ -53,20 +53,32 @@ static void admit(void *context, const struct weir_http_request *request, struct
 		weir_http_take_pieces(request, PIECE);
 }
 
-static int start(size_t body_most)
+static int start_with(size_t body_most, unsigned turn_s, unsigned connections)
 {
 	static const struct weir_http_path every = {"*", take, NULL};
 	struct weir_http_options options = {.host = "127.0.0.1",
 	                                    .paths = &every,
 	                                    .path_count = 1,
 	                                    .workers = 2,
-	                                    .turn_s = 2,
+	                                    .turn_s = turn_s,
+	                                    .connections = connections,
 	                                    .timeout_s = 30,
 	                                    .body_most_bytes = body_most,
 	                                    .admit = admit};
 	pieces = 0;
 	taken_before = 0;
 	return weir_http_start(&options, &http, NULL) == WEIR_OK ? 0 : -1;
+}
+
+static int start(size_t body_most)
+{
+	return start_with(body_most, 2, 0);
+}
+
+static int setup_narrow(void **state)
+{
+	(void)state;
+	return start_with(BODY_MOST, 60, 8);
 }
 
 static int setup(void **state)
@@ -298,6 +310,31 @@ static void it_stops_while_bodies_come(void **state)
 	}
 }
 
+/* Who was admitted and hardly sends anything makes room: a good sender does not wait for the ends of their turns. */
+static void bodies_by_the_drop_keep_nobody_out(void **state)
+{
+	(void)state;
+	enum { SLOW = 12, WAIT_MS = 50, TRIES = 400 };
+	int slow[SLOW];
+	for (int i = 0; i < SLOW; i++) {
+		slow[i] = connect_to();
+		(void)give(slow[i], "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n", 54);
+	}
+	int good = connect_to();
+	say(good, "POST /good HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx");
+	struct pollfd answered = {.fd = good, .events = POLLIN};
+	int tries = 0;
+	while (tries++ < TRIES && poll(&answered, 1, WAIT_MS) == 0)
+		for (int i = 0; i < SLOW; i++)
+			(void)give(slow[i], "x", 1);
+	assert_true(tries < TRIES);
+	expect(good, "200", "POST 1");
+	assert_true(weir_http_slow_cut(http) > 0);
+	close(good);
+	for (int i = 0; i < SLOW; i++)
+		close(slow[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -310,6 +347,7 @@ int main(void)
 		TEST(who_sends_a_byte_now_and_then_is_cut),
 		cmocka_unit_test_setup_teardown(bodies_together_are_bounded, setup_huge, teardown),
 		TEST(it_stops_while_bodies_come),
+		cmocka_unit_test_setup_teardown(bodies_by_the_drop_keep_nobody_out, setup_narrow, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,9 +281,9 @@ const struct source_metric push_metric_waiting = {.row = &waiting_row, .sample =
 
 static const struct weir_metric refused_row = {
 	"weir_source_push_refused_total", WEIR_COUNTER, "requests", SOURCE_METRIC_LABELS,
-	"Pushed requests that were refused for good: a wrong token or key, an unreadable or too large body or message, and "
-	"connections without the certificate that `client_ca` asks for. The answers say which; of forward, and of "
-	"certificates, the log."};
+	"Pushed requests that were refused for good: a wrong token or key, an unreadable or too large body or message, "
+	"connections without the certificate that `client_ca` asks for, and bodies that hardly come while connections run out. "
+	"The answers say which; of forward, certificates and such bodies, the log."};
 
 static bool refused(const struct source_status *status, double *value)
 {

@@ -109,6 +109,12 @@ static enum weir_status http_new(const struct weir_json *json, const struct sour
 	return status;
 }
 
+/* Those that were refused before they came to be requests. */
+static uint64_t cut_off(const struct weir_http *http)
+{
+	return weir_http_clients_refused(http) + weir_http_slow_cut(http);
+}
+
 static size_t http_status(struct source *base, struct source_status *statuses, size_t count)
 {
 	struct http_source *source = http_of(base);
@@ -122,7 +128,7 @@ static size_t http_status(struct source *base, struct source_status *statuses, s
 	}
 	if (there > 0 && count > 0)
 		statuses[0].own[PUSH_REFUSED] = atomic_load_explicit(&source->refused, memory_order_relaxed) +
-		                                (source->http != NULL ? weir_http_clients_refused(source->http) : 0);
+		                                (source->http != NULL ? cut_off(source->http) : 0);
 	return there;
 }
 
