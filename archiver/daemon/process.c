@@ -20,6 +20,7 @@
 #include "common/cluster/connect.h"
 #include "common/cluster/lag.h"
 #include "common/cluster/membership.h"
+#include "common/cluster/store_claim.h"
 #include "common/cluster/store_metrics.h"
 #include "common/daemon/daemon_check.h"
 #include "common/daemon/notify.h"
@@ -103,7 +104,9 @@ static enum weir_status open_store(void *context, struct weir_store **store, str
 	enum weir_status status = connect_store(process, FOR_EVER_MS, &process->daemon->log, store, error);
 	if (status != WEIR_OK)
 		return status;
-	status = weir_key_hash_settle(process->hash, *store, error);
+	status = weir_store_claim(*store, process->daemon->config, error);
+	if (status == WEIR_OK)
+		status = weir_key_hash_settle(process->hash, *store, error);
 	if (status != WEIR_OK)
 		(*store)->ops->close(*store);
 	return status;
@@ -161,6 +164,24 @@ static void start_arming(struct process *process)
 	                                                      .context = process});
 }
 
+/*
+ * Before it joins the group, where the store answers at once: another cluster's is refused for good, and a start again would
+ * say the same. Where it does not answer, whoever opens it looks.
+ */
+static enum weir_status check_claim(const struct weir_config *config, struct weir_error *error)
+{
+	struct weir_store *store = NULL;
+	struct weir_text missing = {0};
+	struct weir_error ignored;
+	enum weir_status status = weir_connect_existing_store(config, 0, NULL, NULL, &missing, &store, &ignored);
+	weir_text_deinit(&missing);
+	if (status != WEIR_OK || store == NULL)
+		return WEIR_OK;
+	status = weir_store_check_claim(store, config, error);
+	store->ops->close(store);
+	return status == WEIR_INVALID ? status : WEIR_OK;
+}
+
 static enum weir_status start(void *self, struct weir_error *error)
 {
 	struct process *process = self;
@@ -169,6 +190,9 @@ static enum weir_status start(void *self, struct weir_error *error)
 	                                           weir_stop_flag(), &daemon->log, &process->bus, error);
 	if (status != WEIR_OK)
 		return atomic_load(weir_stop_flag()) ? WEIR_END : status;
+	status = check_claim(daemon->config, error);
+	if (status != WEIR_OK)
+		return status;
 	weir_bus_kafka_use(process->bus, needed_topics);
 	process->assignment = weir_assignment_new(process->bus->partitions);
 	struct archiver_options options = {

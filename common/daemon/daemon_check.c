@@ -6,6 +6,7 @@
 #include "common/base/stop.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/connect.h"
+#include "common/cluster/store_claim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,14 @@ enum weir_status weir_daemon_check_store(const struct weir_daemon *daemon, struc
 	if (status == WEIR_OK && *store == NULL)
 		printf("store: starting would create %.*s; ", (int)missing.length, missing.at);
 	weir_text_deinit(&missing);
-	return weir_daemon_of_server(status);
+	if (status != WEIR_OK || *store == NULL)
+		return weir_daemon_of_server(status);
+	status = weir_store_check_claim(*store, daemon->config, error);
+	if (status != WEIR_OK) {
+		(*store)->ops->close(*store);
+		*store = NULL;
+	}
+	return status;
 }
 
 struct weir_check weir_daemon_check_begin(const struct weir_daemon *daemon, struct weir_findings *findings)

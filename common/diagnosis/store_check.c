@@ -2,6 +2,7 @@
 /* The server's own words are kept: they name the right, the table or the switch. */
 #include "common/base/clock.h"
 #include "common/cluster/connect.h"
+#include "common/cluster/store_claim.h"
 #include "common/diagnosis/server_checks.h"
 #include "common/store/mysql/store_mysql.h"
 #include "common/store/mysql/store_mysql_failures.h"
@@ -132,6 +133,21 @@ static void check_clock(const struct weir_check *check, struct weir_store *store
 		weir_findings_good(check->findings, "clocks: this machine and the store agree");
 }
 
+/* What another cluster's store says of partitions and policies is not this one's. @return whether it is this one's */
+static bool check_claim(const struct weir_check *check, struct weir_store *store)
+{
+	struct weir_error error;
+	enum weir_status status = weir_store_check_claim(store, check->config, &error);
+	if (status == WEIR_INVALID)
+		weir_findings_add(check->findings, WEIR_SEVERITY_PAGE, store_check,
+		                  "%s\nNo limiter or archiver with this configuration starts; the other cluster works on\nset "
+		                  "\"bus.prefix\" or \"store.database\" to this cluster's own (runbook: prefix-changed)",
+		                  error.text);
+	else if (status != WEIR_OK)
+		add_unreadable(check, status, error.text);
+	return status == WEIR_OK;
+}
+
 bool weir_check_store(const struct weir_check *check, bool limiter, bool archiver, struct weir_store **store)
 {
 	struct weir_text missing = {0};
@@ -149,6 +165,11 @@ bool weir_check_store(const struct weir_check *check, bool limiter, bool archive
 	weir_text_deinit(&missing);
 	if (*store == NULL)
 		return status != WEIR_IO;
+	if (!check_claim(check, *store)) {
+		(*store)->ops->close(*store);
+		*store = NULL;
+		return true;
+	}
 	weir_check_writes(check, *store, limiter, archiver);
 	if (weir_findings_count(check->findings, WEIR_SEVERITY_NOTE) == before)
 		weir_findings_good(check->findings, "store: it answers, and takes what is written");

@@ -13,6 +13,7 @@
 #include "common/base/stop.h"
 #include "common/bus/kafka/bus_kafka.h"
 #include "common/cluster/connect.h"
+#include "common/cluster/store_claim.h"
 #include "common/daemon/notify.h"
 #include "limiter/checkpoint/cluster_metadata.h"
 #include "limiter/worker/announcements.h"
@@ -67,6 +68,8 @@ static enum weir_status connect_servers(struct limiter *limiter, struct weir_err
 		atomic_store(&limiter->phase, LIMITER_OPENING);
 		status = weir_daemon_of_server(open_store(limiter, &store, error));
 	}
+	if (status == WEIR_OK)
+		status = weir_store_claim(store, daemon->config, error);
 	if (status == WEIR_OK)
 		status = cluster_metadata_establish(store, limiter->bus->partitions, &limiter->seed, error);
 	if (status == WEIR_OK)

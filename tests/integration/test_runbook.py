@@ -567,6 +567,18 @@ def partitions_changed(night):
     night.over("partitions-changed")
 
 
+def prefix_changed(night):
+    good = night.file
+    with open(good, encoding="utf-8") as file:
+        sections = json.load(file)
+    sections["bus"]["prefix"] = "other"
+    night.filled["FILE"] = night.place.write("other.json", json.dumps(sections))
+    wrote = "".join(night.type("prefix-changed", {"weir-limiter": (USAGE,)}).values())
+    assert "weir\n" in wrote and 'whose "bus.prefix" is "weir"' in wrote, wrote
+    night.filled["FILE"] = good
+    night.over("prefix-changed")
+
+
 def gaps(night):
     """Of limiters and of the archive at once. They look again after half a minute, as topic_deleted has it, or once restarted."""
     night.archiver.stop()
@@ -666,6 +678,7 @@ def topic_deleted(night):
     night.type("topic-deleted")
     retention(night)
     partitions_changed(night)
+    prefix_changed(night)
     night.over("topic-deleted")
     night.until_works("after-deletion")
     before = "after-recreation"

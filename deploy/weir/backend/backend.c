@@ -6,6 +6,7 @@
 #include "common/bus/local/bus_local.h"
 #include "common/bus/local/bus_local_scan.h"
 #include "common/cluster/connect.h"
+#include "common/cluster/store_claim.h"
 #include "common/store/sqlite/store_sqlite.h"
 #include "limiter/checkpoint/cluster_metadata.h"
 
@@ -69,6 +70,10 @@ static enum weir_status open_cluster(struct backend *backend, const char *comman
 		status = weir_connect_store(backend->config, WAIT_MS, NULL, &backend->log, &backend->store, error);
 	else if (status == WEIR_OK && need != BACKEND_LOG)
 		status = open_existing_store(backend, error);
+	if (status == WEIR_OK && need == BACKEND_MAKES)
+		status = weir_store_claim(backend->store, backend->config, error);
+	else if (status == WEIR_OK && need != BACKEND_LOG)
+		status = weir_store_check_claim(backend->store, backend->config, error);
 	if (status == WEIR_OK && need != BACKEND_LOG)
 		status = read_metadata(backend, error);
 	if (status == WEIR_OK && need == BACKEND_MAKES)
