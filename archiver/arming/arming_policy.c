@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/cluster/policy_log.h"
 #include "common/cluster/policy_note.h"
+#include "common/cluster/policy_recall.h"
 
 #include <string.h>
 
@@ -25,7 +26,12 @@ enum weir_status arming_policy_put(struct weir_store *store, struct weir_bus *bu
 {
 	struct weir_policy_note note = {.at_ms = weir_wall_ms(), .by = WEIR_POLICY_AUTHOR_SELF};
 	struct weir_policy_history history;
-	enum weir_status status = weir_policy_history_load(store, &history, error);
+	struct weir_policies_recalled recalled;
+	enum weir_status status = weir_policy_recall(store, bus, &recalled, error);
+	if (status == WEIR_OK)
+		status = weir_policy_check_checkpoints(store, bus->partitions, error);
+	if (status == WEIR_OK)
+		status = weir_policy_history_load(store, &history, error);
 	if (status != WEIR_OK)
 		return status;
 	status = take_number(store, &history, behind, policy, version, error);

@@ -17,6 +17,7 @@ enum {
 	MESSAGES_AT_ONCE = 64,
 	BAD_TOLD_MAX = 10, /* how many are logged; later ones are only counted */
 	RETRY_NAP_MS = 100,
+	READ_POLL_MS = 50,
 };
 
 struct weir_policy_feed {
@@ -62,6 +63,14 @@ void weir_policy_feed_free(struct weir_policy_feed *feed)
 const struct weir_policy *weir_policy_feed_newest(const struct weir_policy_feed *feed)
 {
 	return feed->count > 0 ? feed->policies[feed->count - 1] : NULL;
+}
+
+const struct weir_policy *weir_policy_feed_above(const struct weir_policy_feed *feed, uint64_t version)
+{
+	for (size_t i = 0; i < feed->count; i++)
+		if (feed->policies[i]->version > version)
+			return feed->policies[i];
+	return NULL;
 }
 
 void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version)
@@ -191,5 +200,25 @@ enum weir_status weir_policy_feed_poll(struct weir_policy_feed *feed, int timeou
 			          status == WEIR_NEWER ? WEIR_POLICY_SKIP_NEWER : WEIR_POLICY_SKIP_FOREIGN, &why);
 	}
 	feed->caught_up |= bus->position(feed->consumer, 0) >= feed->end;
+	return WEIR_OK;
+}
+
+enum weir_status weir_policy_feed_read(const struct weir_policy_feed_options *options, int64_t wait_ms,
+                                       struct weir_policy_feed **out, struct weir_error *error)
+{
+	int64_t end_ms = weir_monotonic_ms() + wait_ms;
+	struct weir_policy_feed *feed;
+	enum weir_status status = weir_policy_feed_new(options, &feed, error);
+	if (status != WEIR_OK)
+		return status;
+	while (status == WEIR_OK && !feed->caught_up)
+		status = weir_monotonic_ms() < end_ms
+		             ? weir_policy_feed_poll(feed, READ_POLL_MS, error)
+		             : weir_fail(error, WEIR_IO, "%s: no answer", weir_topic_name(WEIR_TOPIC_POLICY));
+	if (status != WEIR_OK) {
+		weir_policy_feed_free(feed);
+		return status;
+	}
+	*out = feed;
 	return WEIR_OK;
 }

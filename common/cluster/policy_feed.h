@@ -44,6 +44,18 @@ const struct weir_policy *weir_policy_feed_newest(const struct weir_policy_feed 
 /** Frees policies below a version, which nobody may use any more. */
 void weir_policy_feed_forget(struct weir_policy_feed *feed, uint64_t version);
 
+/** The one with the lowest version above this; NULL: there is none. Borrowed likewise. */
+const struct weir_policy *weir_policy_feed_above(const struct weir_policy_feed *feed, uint64_t version);
+
+/**
+ * Reads the whole topic as it is now, for whoever does not go on reading it.
+ *
+ * @param feed  returned, the caller frees
+ * @return WEIR_OK; WEIR_IO, WEIR_INVALID: it cannot be read, or not in that time
+ */
+WEIR_MUST_USE enum weir_status weir_policy_feed_read(const struct weir_policy_feed_options *options, int64_t wait_ms,
+                                                     struct weir_policy_feed **feed, struct weir_error *error);
+
 /** Whether all messages that existed when reading began were read. If there is no newest then, there is no policy. */
 bool weir_policy_feed_caught_up(const struct weir_policy_feed *feed);
 

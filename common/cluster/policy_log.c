@@ -15,7 +15,7 @@
 
 #define APPENDED_NOTE "policy-appended"
 
-enum { POLL_MS = 1000, DELIVERIES = 64, READ_MS = 5000, FEED_POLL_MS = 50 };
+enum { POLL_MS = 1000, DELIVERIES = 64, READ_MS = 5000 };
 
 /* ---- earlier policies ---- */
 
@@ -81,20 +81,15 @@ enum weir_status weir_policy_number(struct weir_store *store, const struct weir_
 enum weir_status weir_policy_topic_newest(struct weir_bus *bus, uint64_t *version, struct weir_error *error)
 {
 	const struct weir_log quiet = {.fd = STDERR_FILENO, .level = WEIR_LOG_ERROR};
-	struct weir_policy_feed_options options = {.bus = bus, .log = &quiet, .part = "policy"};
+	const struct weir_policy_feed_options options = {.bus = bus, .log = &quiet, .part = "policy"};
 	struct weir_policy_feed *feed;
-	int64_t end_ms = weir_monotonic_ms() + READ_MS;
-	enum weir_status status = weir_policy_feed_new(&options, &feed, error);
+	enum weir_status status = weir_policy_feed_read(&options, READ_MS, &feed, error);
 	if (status != WEIR_OK)
 		return status;
-	while (status == WEIR_OK && !weir_policy_feed_caught_up(feed))
-		status = weir_monotonic_ms() < end_ms
-		             ? weir_policy_feed_poll(feed, FEED_POLL_MS, error)
-		             : weir_fail(error, WEIR_IO, "%s: no answer", weir_topic_name(WEIR_TOPIC_POLICY));
 	const struct weir_policy *newest = weir_policy_feed_newest(feed);
 	*version = newest != NULL ? newest->version : 0;
 	weir_policy_feed_free(feed);
-	return status;
+	return WEIR_OK;
 }
 
 enum weir_status weir_policy_appended(struct weir_store *store, struct weir_bus *bus, uint64_t *version,

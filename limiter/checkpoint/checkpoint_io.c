@@ -12,6 +12,7 @@
 #include "common/cluster/partition_note.h"
 #include "common/cluster/policy_note.h"
 #include "limiter/checkpoint/handover.h"
+#include "limiter/checkpoint/policy_keeper.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,7 @@ struct checkpoint_io {
 	struct weir_store *store;
 	const struct weir_log *log; /* borrowed */
 	struct weir_fault fault;
+	struct policy_keeper keeper; /* its bus is set before the first job */
 	_Atomic uint64_t failures;
 	char failure[WEIR_ERROR_TEXT_BYTES]; /* the last one; under the lock */
 };
@@ -81,10 +83,11 @@ enum weir_status checkpoint_read_policies(struct weir_store *store, struct polic
 
 /*
  * Policies are loaded last, so that every policy that the checkpoint names is among them. They are also loaded first,
- * as nothing is taken while there is no policy.
+ * as nothing is taken while there is no policy. What the store has lost is put back between.
  */
-static enum weir_status take(struct checkpoint_job *job, struct weir_store *store)
+static enum weir_status take(struct checkpoint_io *io, struct checkpoint_job *job)
 {
+	struct weir_store *store = io->store;
 	struct weir_error *error = &job->error;
 	enum weir_status status = checkpoint_read_policies(store, job->registry, error);
 	job->retry_ms = NO_POLICY_WAIT_MS;
@@ -101,15 +104,39 @@ static enum weir_status take(struct checkpoint_job *job, struct weir_store *stor
 	if (status == WEIR_OK && job->words != NULL)
 		status = weir_partition_note_put(store, WEIR_PARTITION_UNARCHIVED, job->partition, job->partition_stored->epoch,
 		                                 job->words, error);
-	return status == WEIR_OK ? checkpoint_read_policies(store, job->registry, error) : status;
+	if (status != WEIR_OK)
+		return status;
+	uint64_t known = policy_registry_newest(job->registry);
+	uint64_t saved = job->state.checkpoint > 0 ? job->state.policy_version : 0;
+	policy_keeper_look(&io->keeper, store, job->registry, saved > known ? saved : known);
+	return checkpoint_read_policies(store, job->registry, error);
 }
 
-static enum weir_status try_job(struct checkpoint_job *job, struct weir_store *store)
+/* For a partition whose log has a policy that the registry lacks. A store that has none either has lost it. */
+static enum weir_status read_awaited(struct checkpoint_io *io, struct checkpoint_job *job)
 {
+	enum weir_status status = checkpoint_read_policies(io->store, job->registry, &job->error);
+	if (status != WEIR_OK || policy_registry_newest(job->registry) >= job->awaited)
+		return status;
+	policy_keeper_look(&io->keeper, io->store, job->registry, job->awaited);
+	return checkpoint_read_policies(io->store, job->registry, &job->error);
+}
+
+/* A checkpoint under a policy that the store lacks can be read by nobody. */
+static enum weir_status save(struct checkpoint_io *io, struct checkpoint_job *job)
+{
+	if (job->registry != NULL)
+		policy_keeper_look_sometimes(&io->keeper, io->store, job->registry, job->cut.state.policy_version);
+	return checkpoint_store(io->store, &job->cut, 1, NULL, NULL, NULL, 0, &job->error);
+}
+
+static enum weir_status try_job(struct checkpoint_io *io, struct checkpoint_job *job)
+{
+	struct weir_store *store = io->store;
 	switch (job->kind) {
-	case CHECKPOINT_SAVE: return checkpoint_store(store, &job->cut, 1, NULL, NULL, NULL, 0, &job->error);
-	case CHECKPOINT_TAKE: return take(job, store);
-	case CHECKPOINT_POLICIES: return checkpoint_read_policies(store, job->registry, &job->error);
+	case CHECKPOINT_SAVE: return save(io, job);
+	case CHECKPOINT_TAKE: return take(io, job);
+	case CHECKPOINT_POLICIES: return read_awaited(io, job);
 	case CHECKPOINT_ANNOUNCE: return handover_announce(store, job->partition, job->epoch, job->left, &job->error);
 	case CHECKPOINT_STOPPED:
 		return weir_partition_note_put(store, WEIR_PARTITION_STOPPED, job->partition, job->epoch, job->words,
@@ -220,7 +247,7 @@ static void do_job(struct checkpoint_io *io, struct checkpoint_job *job)
 	job->lags = job->lost = false;
 	struct weir_error before = job->error;
 	uint64_t known = job->registry != NULL ? policy_registry_newest(job->registry) : 0;
-	job->status = try_job(job, io->store);
+	job->status = try_job(io, job);
 	if (job->registry != NULL && policy_registry_newest(job->registry) > known)
 		tell_policy(io, job->registry);
 	if (job->status == WEIR_FENCED)
@@ -302,7 +329,7 @@ enum weir_status checkpoint_io_start(enum weir_status (*open)(void *context, str
                                      struct weir_error *error)
 {
 	struct checkpoint_io *io = weir_alloc(1, sizeof *io);
-	io->log = log;
+	io->log = io->keeper.log = log;
 	io->soon.last = &io->soon.first;
 	io->later.last = &io->later.first;
 	io->waiting.last = &io->waiting.first;
@@ -321,6 +348,11 @@ enum weir_status checkpoint_io_start(enum weir_status (*open)(void *context, str
 	}
 	*out = io;
 	return WEIR_OK;
+}
+
+void checkpoint_io_recall_from(struct checkpoint_io *io, struct weir_bus *bus)
+{
+	io->keeper.bus = bus;
 }
 
 void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job)

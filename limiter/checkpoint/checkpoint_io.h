@@ -12,6 +12,7 @@
 #ifndef LIMITER_CHECKPOINT_IO_H
 #define LIMITER_CHECKPOINT_IO_H
 
+#include "common/bus/bus.h"
 #include "common/cluster/assignment.h"
 #include "common/log/log.h"
 #include "limiter/checkpoint/checkpoint.h"
@@ -51,7 +52,7 @@ struct checkpoint_job {
 	bool more;                     /* for the worker: what waits needs the next job's segments, too */
 	uint64_t stored;               /* for the worker: how many checkpoints were stored when it was submitted */
 	struct checkpoint_blobs blobs; /* the answer */
-	/* take, policies */
+	/* save, take, policies */
 	struct policy_registry *registry;   /* borrowed */
 	struct weir_assignment *assignment; /* borrowed: if it no longer has the partition, the outcome is WEIR_END */
 	struct checkpoint_partition *partition_stored; /* owned by the job: filled in */
@@ -59,6 +60,7 @@ struct checkpoint_job {
 	struct weir_text extra;                        /* the bytes of state.extra */
 	int64_t asked_ms;                              /* monotonic: when the partition was first asked for */
 	int64_t retry_ms;                              /* WEIR_AGAIN: how long to wait before asking again */
+	uint64_t awaited;                              /* policies: the version that the log has and the registry lacks */
 	/* announce */
 	bool left; /* false: is leaving */
 	/* stopped: why. Take: who publishes no judged frames of it; NULL: they are published */
@@ -82,6 +84,9 @@ WEIR_MUST_USE enum weir_status checkpoint_io_start(enum weir_status (*open)(void
                                                                             struct weir_error *error),
                                                    void *context, const struct weir_log *log, struct checkpoint_io **io,
                                                    struct weir_error *error);
+
+/** From where policies that the store has lost are put back; before the first job. @param bus  borrowed, outlives it */
+void checkpoint_io_recall_from(struct checkpoint_io *io, struct weir_bus *bus);
 
 /** Takes the job, which comes back through its reply queue. @thread any */
 void checkpoint_io_submit(struct checkpoint_io *io, struct checkpoint_job *job);

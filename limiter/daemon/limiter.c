@@ -182,6 +182,10 @@ static enum weir_status start_threads(struct limiter *limiter, struct weir_error
 	enum weir_status status = checkpoint_io_start(open_store, limiter, log, &limiter->checkpoint_writer, error);
 	if (status == WEIR_OK)
 		status = checkpoint_io_start(open_store, limiter, log, &limiter->checkpoint_reader, error);
+	if (status == WEIR_OK) {
+		checkpoint_io_recall_from(limiter->checkpoint_writer, limiter->bus);
+		checkpoint_io_recall_from(limiter->checkpoint_reader, limiter->bus);
+	}
 	if (status == WEIR_OK)
 		status = limiter_checks_new(limiter->daemon->config, NULL, limiter->worker_count, &cluster, log,
 		                            &limiter->checks, error);

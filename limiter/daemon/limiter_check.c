@@ -112,10 +112,23 @@ static void check_policy(const struct weir_check *check, struct weir_bus *bus, c
 		                   (unsigned long long)state->policy);
 }
 
-/* @return whether all could be read */
-static bool read_positions(const struct weir_check *check, struct weir_store *store, uint32_t partitions, bool *known,
-                           uint64_t *next, struct weir_mark *marks)
+/* Checkpoints under a policy that the store lacks: limiters put it back within seconds, where the policy topic has it. */
+static void check_saved_under(const struct weir_check *check, uint32_t partition, uint64_t saved, uint64_t newest)
 {
+	weir_findings_add(
+		check->findings, WEIR_SEVERITY_PAGE, "policy",
+		"the store has lost policies: partition %u was saved under policy %llu, but the newest that the store has is "
+		"%llu\nA limiter that cannot read it from %s.policy judges nothing in that partition\nsystemctl start weir-limiter: "
+		"it puts back what the topic has. Where this stays, restore the table policy_version from the newest copy (runbook: "
+		"store-failed-over)",
+		partition, (unsigned long long)saved, (unsigned long long)newest, check->config->bus.prefix);
+}
+
+/* @return whether all could be read */
+static bool read_positions(const struct weir_check *check, struct weir_store *store, uint32_t partitions,
+                           uint64_t policy, bool *known, uint64_t *next, struct weir_mark *marks)
+{
+	bool lost = false;
 	struct weir_partition_state row;
 	struct weir_error error;
 	for (uint32_t i = 0; i < partitions; i++) {
@@ -128,6 +141,10 @@ static bool read_positions(const struct weir_check *check, struct weir_store *st
 		}
 		known[i] = true;
 		next[i] = row.next_offset;
+		if (row.checkpoint > 0 && row.policy_version > policy && policy > 0 && !lost) {
+			lost = true;
+			check_saved_under(check, i, row.policy_version, policy);
+		}
 		struct lane_place place = {0};
 		struct weir_span extra = row.extra;
 		if (row.checkpoint > 0 && lane_place_read(&extra, &place, &error) == WEIR_OK)
@@ -167,7 +184,7 @@ static void check_positions(const struct weir_check *check, struct weir_bus *bus
 	                                         .known = known,
 	                                         .next = next,
 	                                         .marks = marks};
-	bool all = read_positions(check, store, partitions, known, next, marks);
+	bool all = read_positions(check, store, partitions, state->policy, known, next, marks);
 	if (all && events_good) {
 		weir_check_positions(check, bus, &positions);
 		state->stuck = positions.stuck + limiter_check_stops(check, store, partitions, positions.stuck > 0);

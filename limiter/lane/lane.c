@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct lane {
 	uint32_t partition;
@@ -86,8 +87,11 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 		return WEIR_OK;
 	const struct compiled_policy *compiled = policy_registry_compiled(lane->registry, state->policy_version);
 	if (compiled == NULL)
-		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not have",
-		                 lane->partition, (unsigned long long)state->policy_version);
+		return weir_fail(
+			error, WEIR_INVALID,
+			"partition %u was saved under policy %llu, which the store does not have, and which could not be "
+			"read from the policy topic. Nothing is judged in it meanwhile (runbook: store-failed-over)",
+			lane->partition, (unsigned long long)state->policy_version);
 	enum weir_status status = import_extra(lane, state->extra, error);
 	if (status != WEIR_OK)
 		return status;
@@ -100,12 +104,30 @@ enum weir_status lane_restore(struct lane *lane, const struct weir_partition_sta
 	return WEIR_OK;
 }
 
+/* A number names one policy for ever. Another text under one that is in force is skipped, and is not to be silent. */
+static enum weir_status check_same(const struct lane *lane, struct weir_error *error)
+{
+	uint64_t version = lane->frame.policy_version;
+	const struct weir_policy *ours = policy_registry_policy(lane->registry, version);
+	struct weir_policy *theirs;
+	enum weir_status status = weir_policy_decode(version, lane->frame.body.at, lane->frame.body.length, &theirs, error);
+	if (status != WEIR_OK || ours == NULL)
+		return status;
+	bool same = strcmp(ours->text, theirs->text) == 0;
+	weir_policy_free(theirs);
+	return same ? WEIR_OK
+	            : weir_fail(error, WEIR_INVALID,
+	                        "policy %llu is in the log with other zones than policy %llu that was in force here: its "
+	                        "zones are not in force. Apply them again (runbook: store-failed-over)",
+	                        (unsigned long long)version, (unsigned long long)version);
+}
+
 static enum weir_status take_policy(struct lane *lane, struct lane_result *result, struct weir_error *error)
 {
 	uint64_t version = lane->frame.policy_version;
 	shard_advance_clock(lane->shard, lane->frame.sending_time_ms);
 	if (version <= lane->policy_version)
-		return WEIR_OK; /* appended again, by a start that could not know that it was there */
+		return check_same(lane, error); /* appended again, by a start that could not know that it was there */
 	if (policy_registry_policy(lane->registry, version) == NULL)
 		return weir_fail(error, WEIR_INVALID, "policy %llu is in the log but not in the store",
 		                 (unsigned long long)version);
@@ -317,6 +339,11 @@ uint64_t lane_next_offset(const struct lane *lane)
 const struct lane_place *lane_place(const struct lane *lane)
 {
 	return &lane->place;
+}
+
+uint64_t lane_awaited_policy(const struct lane *lane)
+{
+	return lane_awaits_policy(lane) ? lane->frame.policy_version : 0;
 }
 
 uint64_t lane_policy_version(const struct lane *lane)

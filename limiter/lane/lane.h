@@ -71,6 +71,8 @@ WEIR_MUST_USE enum weir_status lane_go_on(struct lane *lane, struct lane_result 
  * either.
  */
 bool lane_awaits_policy(const struct lane *lane);
+/** The version of the policy that is awaited; 0: none is. */
+uint64_t lane_awaited_policy(const struct lane *lane);
 
 /** Says that the waiting message was moved: `copy` has the same bytes, and is borrowed instead. */
 void lane_keep_message(struct lane *lane, struct weir_span copy);

@@ -77,6 +77,7 @@ void checkpointing_cut(struct checkpointing *checkpointing, const struct publish
 	job->replies = &publisher->core->replies;
 	job->epoch = checkpointing->taken.epoch;
 	job->at_least = checkpointing->current;
+	job->registry = publisher->core->options.registry;
 	checkpoint_cut(&job->cut, lane, &checkpointing->taken);
 	publisher_mark(publisher, job->partition, &checkpointing->needs);
 	checkpointing->job = job;

@@ -54,6 +54,7 @@ static void submit_load(struct partition *partition)
 		return;
 	struct checkpoint_job *job = partition_job(partition, CHECKPOINT_POLICIES);
 	job->registry = partition->tools->core->options.registry;
+	job->awaited = lane_awaited_policy(partition->lane);
 	partition_submit(partition, job);
 }
 
@@ -243,7 +244,7 @@ void partition_policies_read(struct partition *partition)
 		(void)weir_fail(
 			&words, WEIR_AGAIN,
 			"policy %llu is in the log but not in the store. Nothing is judged in it meanwhile. The store is "
-			"asked each second; if it was restored from an older copy, restore the policies too "
+			"asked each second, and so is the policy topic, which does not have it either: apply the policy again "
 			"(runbook: store-failed-over)",
 			(unsigned long long)lane_policy_version(partition->lane) + 1);
 		if (first)

@@ -64,8 +64,10 @@ static enum weir_status read_lane(const struct state_read *read, const struct we
 	                                .seed = read->seed,
 	                                .lateness_ms = read->lateness_ms};
 	if (policy_registry_compiled(read->registry, state->policy_version) == NULL)
-		return weir_fail(error, WEIR_INVALID, "partition %u was saved under policy %llu, which the store does not have",
-		                 state->partition, (unsigned long long)state->policy_version);
+		return weir_fail(
+			error, WEIR_INVALID,
+			"partition %u was saved under policy %llu, which the store does not have (runbook: store-failed-over)",
+			state->partition, (unsigned long long)state->policy_version);
 	struct lane *lane = lane_new(&options, read->registry, state->policy_version);
 	enum weir_status status = lane_restore(lane, state, error);
 	if (status == WEIR_OK && read->each != NULL)

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/bytes/http_address.h"
 #include "common/cluster/policy_note.h"
+#include "common/cluster/policy_recall.h"
 #include "common/config/arguments.h"
 #include "common/files/durable_file.h"
 #include "common/json/json_writer.h"
@@ -482,12 +483,34 @@ static enum weir_status diff(struct policy_command *command, struct weir_error *
 
 /* ---- all of it ---- */
 
+/* What the store has lost comes back first: a next policy must not get the number of one that partitions work by. */
+static enum weir_status recall(const struct policy_command *command, struct weir_error *error)
+{
+	const struct backend *backend = &command->backend;
+	struct weir_policies_recalled recalled = {0};
+	enum weir_status status =
+		backend->bus != NULL ? weir_policy_recall(backend->store, backend->bus, &recalled, error) : WEIR_OK;
+	if (recalled.last > 0)
+		fprintf(
+			stderr,
+			"weir policy: the store had lost policies %llu to %llu, and has them again from %s.policy. If this is a new "
+			"cluster, it shares these topics with another one: give it a \"bus.prefix\" of its own (runbook: "
+			"store-failed-over)\n",
+			(unsigned long long)recalled.first, (unsigned long long)recalled.last, backend->config->bus.prefix);
+	if (status == WEIR_OK)
+		status = weir_policy_check_checkpoints(backend->store, (uint32_t)backend->config->bus.partitions, error);
+	return status;
+}
+
 /* A dry run on a cluster that has nothing yet is of its first policy. */
 static enum weir_status open_backend(struct policy_command *command, struct weir_error *error)
 {
-	bool makes = !command->dry_run && (is_action(command, "apply") || is_action(command, "rollback"));
+	bool writes = is_action(command, "apply") || is_action(command, "rollback");
+	bool makes = writes && !command->dry_run;
 	enum weir_status status = backend_open(&command->backend, "weir policy", command->config_path, command->state_path,
 	                                       makes ? BACKEND_MAKES : BACKEND_READS, error);
+	if (status == WEIR_OK && writes && command->backend.kind == BACKEND_CLUSTER)
+		status = recall(command, error);
 	if (status == WEIR_OK)
 		return weir_policy_history_load(command->backend.store, &command->history, error);
 	if (command->dry_run && command->backend.absent && is_action(command, "apply"))

@@ -19,6 +19,7 @@
 #include "common/base/stop.h"
 #include "common/bus/local/bus_local.h"
 #include "common/cluster/policy_note.h"
+#include "common/cluster/policy_recall.h"
 #include "common/daemon/daemon.h"
 #include "common/daemon/notify.h"
 #include "common/exempt/exempt_fetch.h"
@@ -274,8 +275,19 @@ static void tell_armed(const struct follow *follow, uint64_t before, const struc
 
 static enum weir_status open_policy(struct follow *follow, struct weir_error *error)
 {
+	struct weir_policies_recalled recalled;
 	follow->registry = policy_registry_new();
-	enum weir_status status = policy_log_load(follow->state.store, follow->registry, error);
+	/* A database that was restored without the log that is beside it lacks policies by which the log was judged. */
+	enum weir_status status = weir_policy_recall(follow->state.store, follow->bus, &recalled, error);
+	if (status == WEIR_OK)
+		status = weir_policy_check_checkpoints(follow->state.store, follow->bus->partitions, error);
+	if (status == WEIR_OK && recalled.last > 0)
+		weir_log(
+			follow->log, WEIR_LOG_WARNING, "policy",
+			"the state had lost policies %llu to %llu, and has them again from its log (runbook: store-failed-over)",
+			(unsigned long long)recalled.first, (unsigned long long)recalled.last);
+	if (status == WEIR_OK)
+		status = policy_log_load(follow->state.store, follow->registry, error);
 	uint64_t before = policy_registry_newest(follow->registry);
 	if (status == WEIR_OK)
 		status = policy_log_apply(follow->state.store, follow->registry, follow->bus, follow->options->config->policy,
