@@ -223,11 +223,15 @@ def test_what_only_reads_makes_nothing(place):
             assert done.code() == code and said in done.said() and not done.out(), (words, done.code(), done.said())
         assert not [name for name in one.kafka.topics() if name.startswith(one.prefix)]
         assert not one.mariadb_server.query(f"SHOW DATABASES LIKE '{one.database}'")
-        # A store that has a policy, and no topics: as of a prefix that is mistyped.
+        # A prefix that is mistyped, on a store that remembers its own, and on one of before: it has a policy, and no topics.
         with_zones = place.write("z.json", json.dumps(one.sections(bus={"partitions": PARTITIONS}, zones=zones())))
         place.good("policy", "apply", "--config", with_zones)
         sections = one.sections(bus={"partitions": PARTITIONS, "prefix": one.prefix + ".x"})
         mistyped = place.write("m.json", json.dumps(sections))
+        for words in (("list",), ("block", "ann", "--zone", "site")):
+            done = place.run(*words, "--config", mistyped)
+            assert done.code() == USAGE and f'"bus.prefix" is "{one.prefix}"' in done.said(), (words, done.code(), done.said())
+        one.mariadb.query("DELETE FROM note WHERE name = 'prefix'")
         for words, code in ((("list",), 1), (("block", "ann", "--zone", "site"), USAGE), (("decode",), USAGE)):
             done = place.run(*words, "--config", mistyped)
             assert done.code() == code and ".x." in done.said() and "does not exist yet" in done.said(), done.said()

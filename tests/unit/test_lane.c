@@ -191,6 +191,17 @@ static void a_policy_that_is_in_force_changes_nothing_when_it_comes_again(void *
 	assert_int_equal(scene->result.judged.decision_count, 1);
 }
 
+/* A store that was restored from an older copy gave the number again: what no partition takes is not to be silent. */
+static void other_zones_under_a_number_that_is_in_force_are_refused(void **state)
+{
+	struct scene *scene = *state;
+	assert_int_equal(offer(scene, control(scene, WEIR_FRAME_POLICY, 1, ZONE_OF_ONE), 0, 0), WEIR_INVALID);
+	assert_non_null(strstr(scene->error.text, "with other zones"));
+	assert_int_equal(lane_policy_version(scene->lane), 1);
+	assert_int_equal(lane_next_offset(scene->lane), 1);
+	take_events(scene, 1, 0, 1);
+}
+
 static void a_policy_that_the_book_lacks_is_waited_for(void **state)
 {
 	struct scene *scene = *state;
@@ -327,6 +338,7 @@ int main(void)
 		CASE(nothing_is_taken_of_a_newer_message),
 		CASE(a_policy_holds_from_its_offset_on),
 		CASE(a_policy_that_is_in_force_changes_nothing_when_it_comes_again),
+		CASE(other_zones_under_a_number_that_is_in_force_are_refused),
 		CASE(a_policy_that_the_book_lacks_is_waited_for),
 		CASE(a_sending_time_counts_as_at_most_five_seconds_after_the_log_took_it),
 		CASE(a_cut_brings_back_offset_policy_clock_and_positions),
