@@ -252,8 +252,6 @@ static void settle_path(struct format *format, struct weir_record *record)
 	if (format->target >= 0 && record->fields[format->target].at == NULL)
 		record->fields[format->target] = *path;
 	*path = weir_served_path(*path, &format->path_room);
-	if (path->length == 0)
-		path->at = NULL;
 }
 
 static void settle_host(struct format *format, struct weir_record *record)

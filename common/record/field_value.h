@@ -26,7 +26,7 @@ void weir_field_value_room_deinit(struct weir_field_value_room *room);
  * `method` its one form, in any other field as it is.
  *
  * @param value  borrowed; not empty
- * @return a part of the value, or bytes in the room, valid until it is used again; may be empty ("?a=b" as a path)
+ * @return a part of the value, or bytes in the room, valid until it is used again; never empty
  */
 struct weir_span weir_field_value(uint32_t field, struct weir_span value, struct weir_field_value_room *room);
 

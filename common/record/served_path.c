@@ -107,10 +107,10 @@ static __attribute__((noinline, cold)) struct weir_span rewrite(const char *at, 
                                                                 struct weir_served_path_room *room)
 {
 	const char *cut = weir_find_either(at, end, '?', '#'), *path = behind_authority(at, cut);
-	if (path != NULL && path == cut)
-		return (struct weir_span){.at = "/", .length = 1};
 	at = path != NULL ? path : at;
-	if (at == cut || *at != '/')
+	if (at == cut)
+		return (struct weir_span){.at = "/", .length = 1};
+	if (*at != '/')
 		return (struct weir_span){.at = at, .length = (uint32_t)(cut - at)};
 	uint32_t length = (uint32_t)(cut - at);
 	if (room->capacity < length) {

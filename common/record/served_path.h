@@ -3,7 +3,8 @@
  * The path that a server served, out of the target that a client wrote: the rule of the field `path` in every format.
  *
  *   1. cut at the first '?' or '#'
- *   2. an absolute form (scheme "://" authority path) loses scheme and authority; an empty path becomes "/"
+ *   2. an absolute form (scheme "://" authority path) loses scheme and authority; if nothing is left, the path is "/":
+ *      servers answer "?a=b" as they do "/?a=b"
  *   3. what does not begin with '/' then ("*", the authority of CONNECT, a name) stays as it is
  *   4. percent-decoded once; an escape that is none stays as it is
  *   5. runs of '/' become one
@@ -28,7 +29,7 @@ void weir_served_path_room_deinit(struct weir_served_path_room *room);
  * The served path of a target: never longer than it.
  *
  * @param target  borrowed; not empty
- * @return a part of the target, or bytes in the room, valid until it is used again; may be empty ("?a=b")
+ * @return a part of the target, or bytes in the room, valid until it is used again; never empty
  */
 struct weir_span weir_served_path(struct weir_span target, struct weir_served_path_room *room);
 

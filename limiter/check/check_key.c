@@ -149,7 +149,7 @@ static uint32_t unescape(struct weir_span value, char *out)
 	return length;
 }
 
-/* A path, a host or a method as it is served; a path may be empty. @return false: it is as it was given */
+/* A path, a host or a method as it is served. @return false: it is as it was given */
 static bool settle_served(uint32_t field, struct value *value)
 {
 	struct weir_span raw = value->given;
@@ -266,11 +266,8 @@ static __attribute__((noinline, cold)) char *put_shortened(struct value *values,
 
 /* Joins what was read. @param joined  set, unless it is as it was given */
 static enum weir_status join(const struct weir_zone *zone, bool same, struct value *values, char *room,
-                             struct weir_span *joined, struct weir_error *error)
+                             struct weir_span *joined)
 {
-	for (uint32_t i = 0; i < zone->key_count; i++)
-		if (values[i].counted.length == 0)
-			return refuse_empty(zone, i, error);
 	if (same)
 		return WEIR_OK;
 	if (room == NULL)
@@ -304,7 +301,7 @@ enum weir_status check_key(const struct weir_zone *zone, struct weir_span given,
 	}
 	enum weir_status status = read_values(zone, given, plain, form, values, error);
 	if (status == WEIR_OK)
-		status = join(zone, settle_values(zone, form, values) && fits, values, room, joined, error);
+		status = join(zone, settle_values(zone, form, values) && fits, values, room, joined);
 	free_values(values, zone->key_count);
 	return status;
 }

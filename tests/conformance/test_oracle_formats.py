@@ -62,7 +62,7 @@ class CombinedLines(unittest.TestCase):
     def test_requests(self):
         for request, want in (
                 (b"GET /", ("GET", "/")), (b"GET / HTTP/1.1", ("GET", "/")),
-                (b"GET ?x HTTP/1.1", ("GET", None)), (b"M-SEARCH * HTTP/1.1", ("M-SEARCH", "*")),
+                (b"GET ?x HTTP/1.1", ("GET", "/")), (b"M-SEARCH * HTTP/1.1", ("M-SEARCH", "*")),
                 (b"GET /a b HTTP/1.1", ("GET", "/a b")), (b"GET  / HTTP/1.1", ("GET", "/")),
                 (b"GET", (None, None)), (b"", (None, None)), (b"GET / ", ("GET", "/")),
                 (b"POST   /login   HTTP/1.1 ", ("POST", "/login")), (b"GET / A B", (None, None)),
@@ -258,7 +258,7 @@ class TheRest(unittest.TestCase):
     def test_paths(self):
         for target, want in ((b"/a?b#c", b"/a"), (b"/a#b?c", b"/a"), (b"http://h", b"/"), (b"*", b"*"),
                              (b"h:443", b"h:443"), (b"/%2561", b"/%61"), (b"//a/./b/../%zz", b"/a/%zz"),
-                             (b"/..%2f..//a/..", b"/"), (b"?x", None), (b"HTTP://u@h:1//%6C?q", b"/l")):
+                             (b"/..%2f..//a/..", b"/"), (b"?x", b"/"), (b"#x", b"/"), (b"http://h?x", b"/"), (b"", None), (b"HTTP://u@h:1//%6C?q", b"/l")):
             self.assertEqual(paths.served(target), want, target)
 
     def test_lines_of_a_source(self):

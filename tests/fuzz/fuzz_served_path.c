@@ -50,8 +50,6 @@ static void take_authority_off(struct text *text)
 	while (end < text->length && text->at[end] != '/')
 		end++;
 	drop(text, 0, end);
-	if (text->length == 0)
-		text->at[text->length++] = '/';
 }
 
 static void decode(struct text *text)
@@ -112,6 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(target, data, size);
 	cut(&text);
 	take_authority_off(&text);
+	if (text.length == 0)
+		text.at[text.length++] = '/';
 	if (text.length > 0 && text.at[0] == '/') {
 		decode(&text);
 		merge_slashes(&text);

@@ -28,7 +28,11 @@ ZONES = [zone("site", [sliding(LIMIT, "1h")], key=["ip"], match={"path": ["/page
          zone("line", [sliding(1, "1h")], key=["ip", "method", "host", "target"], match={"path": ["/seen*"]}),
          zone("path", [sliding(1, "1h")], key=["ip", "method", "path", "agent"], match={"path": ["/seen*"]}),
          zone("user", [sliding(1, "1h")], key=["user"], match={"path": ["/seen*"]}),
-         zone("options", [sliding(1, "1h")], key=["ip", "target"], match={"method": ["OPTIONS"]})]
+         zone("options", [sliding(1, "1h")], key=["ip", "target"], match={"method": ["OPTIONS"]}),
+         zone("root", [sliding(1, "1h")], key=["ip"], match={"path": ["/"], "method": ["GET"]})]
+# What some servers take for the root.
+ROOTS = (b"/?s=1", b"?s=1", b"?", b"http://site.example", b"http://site.example?s=1", b"HTTP://site.example?s=1", b"http://site.example#x",
+         b"http:?s=1", b"#x", b"//?s=1", b"/.?s=1", b"/a/..", b"/%2e")
 
 FORGED = {"X-Original-Method": "PUT", "X-Original-URI": "/page", "X-Forwarded-Method": "PUT", "X-Forwarded-Uri": "/page",
           "X-Forwarded-Host": "other.example", "X-Forwarded-User": "max", "X-Forwarded-For": "203.0.113.9",
@@ -272,6 +276,11 @@ def odd_requests_are_no_fault(stage):
             print(f"OPTIONS {target.decode()}: {status}, the site was asked {stage.site.asked}")
             assert status < 500, (target, status)
             assert stage.site.asked is None or stage.counted_any("options", address, "*", "/", target.decode(), "/page?a"), target
+        for number, target in enumerate(ROOTS):
+            address, stage.site.asked = f"127.0.7.{number + 1}", None
+            status = _status(port, address, b"GET " + target + b" HTTP/1.1\r\nHost: site.example\r\n")
+            print(f"GET {target.decode()}: {status}, the site was asked {stage.site.asked}")
+            assert stage.site.asked is None or stage.counted("root", address), target
 
 
 def _status(port, address, head):

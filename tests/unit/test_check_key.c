@@ -160,8 +160,8 @@ static void a_path_and_a_host_are_counted_as_they_are_served(void **state)
 	};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		expect(keys[i].zone, keys[i].given, keys[i].joined);
-	expect("page", "?x=y", NULL);
-	expect("site", "a|?x", NULL);
+	expect("page", "?x=y", "/");
+	expect("site", "a|?x", "a|/");
 	/* Once: another limiter has decoded it. */
 	expect_form("page", "/%2562", CHECK_KEY_GIVEN, "/%62");
 	expect_form("page", "/%62", CHECK_KEY_JOINED, "/%62");

@@ -160,6 +160,17 @@ static void finds_zones_as_of_a_log_line(void **state)
 		assert_string_equal(found(request), i == 0 ? "login=192.0.2.7 site=192.0.2.0/24" : "site=192.0.2.0/24");
 	}
 
+	/* a target without a path is the root */
+	struct weir_policy *root =
+		policy_of("[{\"name\": \"root\", \"key\": [\"path\"], \"match\": {\"path\": \"/*\"}, " LIMIT "}]", 2);
+	static const char *const roots[] = {"/", "?s=1", "#x", "http://h?s=1", "http://h", "http:?s"};
+	for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+		begin(request, root);
+		set(request, i % 2 == 0 ? "target" : "path", roots[i]);
+		assert_string_equal(found(request), "root=/");
+	}
+	weir_policy_free(root);
+
 	begin(request, policy);
 	set(request, "method", "GET");
 	set(request, "path", "/");

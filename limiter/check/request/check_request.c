@@ -250,11 +250,8 @@ static void settle_fields(struct check_request *request)
 	struct weir_span *method = &request->record.fields[WEIR_FIELD_METHOD];
 	if (request->record.ip == WEIR_RECORD_IP_UNTOLD)
 		settle_ip(request);
-	if (path->at != NULL) {
+	if (path->at != NULL)
 		*path = weir_served_path(*path, &request->path_room);
-		if (path->length == 0)
-			path->at = NULL;
-	}
 	if (host->at != NULL)
 		*host = weir_served_host(*host, request->host_text);
 	if (method->at != NULL)

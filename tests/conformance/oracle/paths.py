@@ -26,7 +26,8 @@ def served(target):
     path = re.split(rb"[?#]", target, maxsplit=1)[0]
     absolute = _ABSOLUTE.match(path)
     if absolute:
-        path = path[absolute.end():] or b"/"
+        path = path[absolute.end():]
+    path = path or (b"/" if target else b"")
     if path.startswith(b"/"):
         path = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), path)
         path = _without_dots(re.sub(rb"/+", b"/", path))
