@@ -212,15 +212,6 @@ bool format_time_is_local(const struct format *format, int32_t *offset_s)
 
 /* ---- what is the same in every format ---- */
 
-static struct weir_span without_blanks(struct weir_span text)
-{
-	for (; text.length > 0 && (text.at[0] == ' ' || text.at[0] == '\t'); text.length--)
-		text.at++;
-	while (text.length > 0 && (text.at[text.length - 1] == ' ' || text.at[text.length - 1] == '\t'))
-		text.length--;
-	return text;
-}
-
 /* An address becomes canonical; anything else stays, and is told. */
 static void settle_ip(struct format *format, struct weir_record *record)
 {
@@ -232,7 +223,7 @@ static void settle_ip(struct format *format, struct weir_record *record)
 		record->ip = WEIR_RECORD_IP_PLAIN;
 		return;
 	}
-	if (!weir_address_read(*ip, &address) && !weir_address_read(without_blanks(*ip), &address)) {
+	if (!weir_address_read(*ip, &address)) {
 		record->ip = WEIR_RECORD_IP_WORD;
 		return;
 	}

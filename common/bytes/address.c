@@ -139,29 +139,45 @@ static bool is_port(const char *at, const char *end)
 	return true;
 }
 
+static struct weir_span without_blanks(struct weir_span text)
+{
+	for (; text.length > 0 && (text.at[0] == ' ' || text.at[0] == '\t'); text.length--)
+		text.at++;
+	while (text.length > 0 && (text.at[text.length - 1] == ' ' || text.at[text.length - 1] == '\t'))
+		text.length--;
+	return text;
+}
+
 /* IPv6, with or without the zone of a link. */
 static bool read_v6(const char *at, const char *end, struct weir_address *out)
 {
 	const char *zone = memchr(at, '%', (size_t)(end - at));
-	bool zoned = zone != NULL && zone + 1 < end;
-	struct weir_span bare = {.at = at, .length = (uint32_t)((zoned ? zone : end) - at)};
+	struct weir_span bare = {.at = at, .length = (uint32_t)((zone != NULL ? zone : end) - at)};
 	return memchr(at, ':', bare.length) != NULL && weir_address_parse(bare, out);
+}
+
+/* What stands in brackets: either kind. */
+static bool read_inside(const char *at, const char *end, struct weir_address *out)
+{
+	return read_v6(at, end, out) ||
+	       weir_address_parse((struct weir_span){.at = at, .length = (uint32_t)(end - at)}, out);
 }
 
 bool weir_address_read(struct weir_span text, struct weir_address *out)
 {
 	if (weir_address_parse(text, out))
 		return true;
+	text = without_blanks(text);
 	if (text.length < 3)
 		return false;
 	const char *at = text.at, *end = at + text.length;
 	if (*at == '[') {
 		const char *close = memchr(at, ']', text.length);
-		return close != NULL && (close + 1 == end || is_port(close + 1, end)) && read_v6(at + 1, close, out);
+		return close != NULL && (close + 1 == end || is_port(close + 1, end)) && read_inside(at + 1, close, out);
 	}
 	const char *colon = memchr(at, ':', text.length);
 	if (colon == NULL)
-		return false;
+		return weir_address_parse(text, out);
 	if (is_port(colon, end))
 		return weir_address_parse((struct weir_span){.at = at, .length = (uint32_t)(colon - at)}, out) &&
 		       weir_address_is_v4(out);
@@ -364,11 +380,15 @@ static struct weir_network largest_network(struct weir_address first, const stru
 	return network;
 }
 
-/* A network without the brackets around IPv6, or the zone behind it: in `room` where it is not a part of the text. */
+/*
+ * A network without the blanks and brackets around it, or the zone behind it: in `room` where it is not a part of the
+ * text.
+ */
 static struct weir_span bare(struct weir_span text, char room[WEIR_NETWORK_TEXT_BYTES])
 {
+	text = without_blanks(text);
 	const char *end = text.at + text.length;
-	if (text.length < 4 || text.length > WEIR_NETWORK_TEXT_BYTES || memchr(text.at, ':', text.length) == NULL)
+	if (text.length < 4 || text.length > WEIR_NETWORK_TEXT_BYTES)
 		return text;
 	const char *close = text.at[0] == '[' ? memchr(text.at, ']', text.length) : NULL;
 	const char *zone = memchr(text.at, '%', text.length);
@@ -378,7 +398,8 @@ static struct weir_span bare(struct weir_span text, char room[WEIR_NETWORK_TEXT_
 		memcpy(room + inside, close + 1, behind);
 		return (struct weir_span){.at = room, .length = (uint32_t)(inside + behind)};
 	}
-	if (close == NULL && zone != NULL && zone + 1 < end && memchr(text.at, '/', text.length) == NULL)
+	bool v6 = memchr(text.at, ':', text.length) != NULL;
+	if (close == NULL && zone != NULL && v6 && memchr(text.at, '/', text.length) == NULL)
 		return (struct weir_span){.at = text.at, .length = (uint32_t)(zone - text.at)};
 	return text;
 }

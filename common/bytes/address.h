@@ -27,8 +27,8 @@ struct weir_network {
 /** A bare address as inet_pton takes it: no brackets, port or zone, no leading zeros in IPv4. */
 bool weir_address_parse(struct weir_span text, struct weir_address *out);
 /**
- * An address as logs write it: bare, with a port ("192.0.2.1:443", "[2001:db8::1]:443"), in brackets, or with the zone of
- * a link ("fe80::1%eth0"). Port, brackets and zone are no part of it.
+ * An address as logs and gateways write it: bare, with a port ("192.0.2.1:443", "[2001:db8::1]:443"), in brackets, with
+ * the zone of a link ("fe80::1%eth0"), or with blanks around it. None of these is a part of it.
  */
 bool weir_address_read(struct weir_span text, struct weir_address *out);
 bool weir_address_is_v4(const struct weir_address *address);
@@ -44,8 +44,8 @@ void weir_address_mask(struct weir_address *address, uint8_t prefix4, uint8_t pr
  */
 bool weir_network_parse(struct weir_span text, struct weir_network *out, const char **why);
 /**
- * The networks of "10.0.0.0/8", of a bare address, or of a range "192.0.2.1-192.0.2.9", both ends included. IPv6 may stand
- * in brackets ("[2001:db8::]/32"), and a single address may have the zone of a link behind it ("fe80::1%eth0").
+ * The networks of "10.0.0.0/8", of a bare address, or of a range "192.0.2.1-192.0.2.9", both ends included. An address
+ * may stand in brackets ("[2001:db8::]/32"), and a single one may have the zone of a link behind it ("fe80::1%eth0").
  *
  * @param why  set to words on failure
  * @return how many; 0: it is none of these

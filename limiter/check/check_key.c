@@ -17,10 +17,16 @@
 
 enum { V4_WHOLE = 32, V6_WHOLE = 128, V4_IN_V6 = 96, NAMES_BYTES = 256 };
 
-/* Whether an address may be written in more than one way, or stands for a network. */
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* Whether an address may be written in more than one way, or stands for a network. @param value  not empty */
 static bool varies(const struct weir_key_field *field, struct weir_span value)
 {
-	return (field->grouped && field->prefix4 != V4_WHOLE) || memchr(value.at, ':', value.length) != NULL;
+	return (field->grouped && field->prefix4 != V4_WHOLE) || value.at[0] == '[' || is_blank(value.at[0]) ||
+	       is_blank(value.at[value.length - 1]) || memchr(value.at, ':', value.length) != NULL;
 }
 
 /* Where a value ends: at a bar that is not escaped. @return NULL: an escape of anything but `|` and `\` */

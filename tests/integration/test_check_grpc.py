@@ -18,6 +18,7 @@ from support import cases, metrics
 from support.check_http import Caller as HttpCaller
 from support.checks import crowd
 from support.place import PATIENCE_S, free_port, until
+from support.redis import Redis, refused
 from support.traffic import sliding, zone
 
 from parts import tls
@@ -148,6 +149,34 @@ def test_an_address_and_shadow(place):
         assert caller.passes(descriptor(remote_address="no address"))
         answers = [caller.ask(descriptor(user="ann")) for _ in range(3)]
         assert all(answer.overall_code == OK and not answer.statuses[0].HasField("current_limit") for answer in answers)
+
+
+def test_an_address_is_one_key_by_each_surface(place):
+    """However it is written: blanks, brackets, a port, a link's zone. An empty one is none."""
+    redis_port, pages = free_port(), free_port()
+    zones = [zone("site", [sliding(100, "1h")], key=["ip"])]
+    with serving(place, zones, listen={"resp": f"127.0.0.1:{redis_port}", "check_http": f"127.0.0.1:{pages}"}) as (_, port), \
+            Caller(port) as caller, HttpCaller(pages) as http:
+        redis = Redis(redis_port)
+
+        def left(address):
+            return http.check(zone="site", key=address, peek=True)[1]["remaining"]
+        for number, (address, ways) in enumerate((
+                ("192.0.2.77", (" 192.0.2.77", "192.0.2.77 ", "\t192.0.2.77:443", "[192.0.2.77]", "[192.0.2.77]:443", "::ffff:192.0.2.77")),
+                ("fe80::1", ("fe80::1%eth0", "FE80::1%eth1", " fe80::1", "[fe80::1%25eth0]:80", "fe80::1%")))):
+            for way in ways:
+                redis.call("WEIR.CHECK", way, "site")
+                assert http.check(zone="site", key=way)[0] == 200
+                assert http.check(fields={"ip": way})[0] == 200
+                assert caller.passes(descriptor(ip=way)) and caller.passes(descriptor(remote_address=way))
+            assert left(address) == 100 - 5 * len(ways), (number, left(address))
+        # no value is in no zone, by all that are told fields; who names a key names all of it
+        for nothing in (descriptor(remote_address=""), descriptor(ip=""), descriptor(remote_address="", ip="")):
+            assert not caller.ask(nothing).statuses[0].HasField("current_limit"), nothing
+        assert http.check(fields={"ip": ""})[1]["zones"] == []
+        assert "the key has no ip" in http.check(zone="site", key="")[1]["detail"]
+        assert "the key has no ip" in refused(redis, "WEIR.CHECK", "", "site")
+        redis.close()
 
 
 def test_what_is_no_request_is_refused(place):

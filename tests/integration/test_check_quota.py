@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # pylint: disable=wrong-import-position,wrong-import-order
-from support.rate_limits import Quotas, serving
+from support.rate_limits import Quotas, bucket_id, serving
 
 import grpc
 from support import cases, metrics
@@ -92,6 +92,20 @@ def test_zones_in_shadow_mode_count_what_was_let_pass(place):
             until(lambda: left(pages, "dark", "ann") == 1000 - passed, f"{passed} are counted")
         assert stream.tokens(user="ann") > 8  # whatever the zone with a limit of 2 would say
         assert left(pages, "site", "ann") < 1000 - passed
+
+
+def test_a_bucket_with_an_empty_address_is_in_no_zone(place):
+    pages = free_port()
+    zones = [zone("net", [sliding(100, "1h")], key=["ip"])]
+    with serving(place, zones, listen={"check_http": f"127.0.0.1:{pages}"}) as (_, port), \
+            channel_to(port) as channel, Quotas(channel) as stream:
+        stream.report(({"remote_address": ""}, 9))
+        assert stream.tokens(remote_address="") is None
+        told = stream.told[bucket_id({"remote_address": ""})].rate_limit_strategy
+        assert told.HasField("blanket_rule") and told.blanket_rule == 0, told  # ALLOW_ALL
+        stream.report(({"remote_address": " 192.0.2.7"}, 1))
+        tokens = stream.tokens(remote_address=" 192.0.2.7")
+        until(lambda: left(pages, "net", "192.0.2.7") == 99 - tokens, "an address is counted without its blanks")
 
 
 def decided(place):

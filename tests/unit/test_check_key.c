@@ -113,6 +113,15 @@ static void an_address_has_one_form(void **state)
 	expect("one", "192.0.2.7:443", "192.0.2.7");
 	expect("one", "[2001:db8::1]:443", "2001:db8::1");
 	expect("one", "fe80::1%eth0", "fe80::1");
+	expect("one", " 192.0.2.7", "192.0.2.7");
+	expect("one", "192.0.2.7\t", "192.0.2.7");
+	expect("one", " 2001:db8::1 ", "2001:db8::1");
+	expect("one", "[192.0.2.7]", "192.0.2.7");
+	expect("one", "[192.0.2.7]:443", "192.0.2.7");
+	expect("one", " nobody ", " nobody ");
+	expect("net", " 192.0.2.7", "192.0.2.0/24");
+	expect("two", " [192.0.2.7] |/b", "192.0.2.7|/b");
+	expect("user", " 192.0.2.7", " 192.0.2.7");
 	expect("whole", "2001:DB8::1|::ffff:192.0.2.7", "2001:db8::1|::ffff:192.0.2.7");
 	expect("whole", "::ffff:192.0.2.7|x", "192.0.2.7|x");
 }

@@ -263,7 +263,7 @@ bool check_request_client(struct check_request *request, struct weir_span hops, 
 	struct weir_span *ip = &request->record.fields[WEIR_FIELD_IP];
 	*ip = (struct weir_span){0};
 	if (hops.length == 0)
-		*ip = peer;
+		*ip = peer.length > 0 ? peer : *ip; /* an empty value is none */
 	else if (!weir_client_ip_apply(request->client_ip, hops, &request->record))
 		return false;
 	settle_ip(request);

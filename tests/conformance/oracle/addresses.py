@@ -7,8 +7,8 @@ import socket
 
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 _V4_PORT = re.compile(rb"([0-9.]+):[0-9]{1,5}")
-_V6_BRACKETS = re.compile(rb"\[([^\[\]]*)\](?::[0-9]{1,5})?")
-_V6_ZONE = re.compile(rb"([^%]*:[^%]*)%.+", re.DOTALL)
+_BRACKETS = re.compile(rb"\[([^\[\]]*)\](?::[0-9]{1,5})?")
+_V6_ZONE = re.compile(rb"([^%]*:[^%]*)%.*", re.DOTALL)
 
 
 def parse(text):
@@ -23,23 +23,24 @@ def parse(text):
 
 
 def read(text):
-    """The packed address of a text as logs write it, with a port, brackets or a link's zone, or None."""
+    """The packed address of a text as logs write it, with a port, brackets, a link's zone or blanks around it, or None."""
+    text = text.strip(b" \t")
     packed = parse(text)
     if packed is not None:
         return packed
     found = _V4_PORT.fullmatch(text)
     if found:
         return parse(found[1])
-    found = _V6_BRACKETS.fullmatch(text)
+    found = _BRACKETS.fullmatch(text)
     inside = found[1] if found else text
     zoned = _V6_ZONE.fullmatch(inside)
     inside = zoned[1] if zoned else inside
-    return parse(inside) if b":" in inside else None
+    return parse(inside) if found or b":" in inside else None
 
 
 def canonical(text):
     """A value of `ip`: the canonical text of an address, anything else as it stands."""
-    packed = read(text) or read(text.strip(b" \t"))
+    packed = read(text)
     return text if packed is None else text_of(packed)
 
 
@@ -90,7 +91,8 @@ def parse_networks(text):
     """Every network of an address, a network or a range "a-b"; [] if it is none of them."""
     first, dash, last = text.partition(b"-")
     if not dash:
-        bare = re.fullmatch(rb"\[([^\]%]*:[^\]%]*)\](/.*)?|([^%/\[]*:[^%/\[]*)%[^/]+", text, re.DOTALL)
+        text = text.strip(b" \t")
+        bare = re.fullmatch(rb"\[([^\]%]*)\](/.*)?|([^%/\[]*:[^%/\[]*)%[^/]*", text, re.DOTALL)
         if bare:
             text = bare[3] if bare[3] is not None else bare[1] + (bare[2] or b"")
         network = parse_network(text)
