@@ -352,6 +352,15 @@ def test_what_is_no_request_by_grpc(place):
                           for number in range(20_000))
         for sent in (resets, frame(http2.PING, 0, 0, b"\0" * 8) * 200_000, frame(http2.SETTINGS, 0, 0) * 200_000):
             assert fate(sent) in ("cut off", "ended"), sent[:20]
+        # frames that nobody knows, and of a call that is over
+        over = call(http2.message(good))
+        for first, noise in ((b"", frame(0x77, 0, 0)), (b"", frame(0x77, 0, 0, b"x" * 16_000)), (b"", frame(0x0C, 0, 0)),
+                             (b"", frame(0x10, 0, 0, b"\0\0\0\1u=1")), (over, frame(http2.WINDOW_UPDATE, 0, 1, b"\0\0\0\0")),
+                             (over, frame(0x77, 0, 1)), (over, frame(http2.DATA, 0, 1, b"x"))):
+            with Http2(weir.grpc) as calls:
+                with contextlib.suppress(OSError):
+                    calls.send(first + noise * min(200_000, 80_000_000 // len(noise)))
+                assert calls.fate(3) in ("cut off", "ended"), noise[:20]
         for sent in (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"\x16\x03\x01" + b"\0" * 100, b"PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"):
             with Raw(weir.grpc) as raw:
                 raw.send(sent)

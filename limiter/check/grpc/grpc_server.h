@@ -31,7 +31,8 @@ enum {
 	GRPC_MESSAGE_MAX_BYTES = 64 << 10,
 	GRPC_HELD_MAX_BYTES = 32 << 20,
 	GRPC_BUFFERED_MAX_BYTES = 256 << 20,
-	GRPC_FRAMES_MAX = 20000, /* PING, SETTINGS, RST_STREAM, empty DATA and the like, of a connection in a second */
+	GRPC_FRAMES_MAX =
+		20000, /* PING, SETTINGS, RST_STREAM, empty DATA, unknown ones, of a connection in a second; and KiB of them */
 	GRPC_CONNECTIONS_DEFAULT = 10000,
 	GRPC_STALL_DEFAULT_MS = 30000,
 	GRPC_GREETING_DEFAULT_MS = 10000,

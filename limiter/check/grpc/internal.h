@@ -123,7 +123,7 @@ struct grpc_connection {
 	uint32_t call_count;
 	size_t held; /* bytes that its calls hold */
 	struct frame_place place;
-	uint32_t frames; /* that asked nothing, in this second */
+	uint32_t frames; /* that asked nothing, in this second: each counts one, and one more for each whole KiB */
 };
 
 struct nghttp2_session_callbacks;

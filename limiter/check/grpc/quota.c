@@ -345,18 +345,23 @@ static void take_reports(struct grpc_call *call, struct weir_span message)
 	if (call->state == NULL)
 		call->state = weir_alloc(1, sizeof(struct quota_stream));
 	struct quota_stream *stream = call->state;
+	bool reports = false;
 	while (!call->finished && protobuf_next(&reader, &field)) {
-		if (protobuf_is_bytes(&field, REPORTS_USAGES))
+		if (protobuf_is_bytes(&field, REPORTS_USAGES)) {
+			reports = true;
 			take_usage(call, stream, field.bytes);
-		else if (protobuf_is_bytes(&field, REPORTS_DOMAIN))
+		} else if (protobuf_is_bytes(&field, REPORTS_DOMAIN)) {
 			take_domain(call, stream, field.bytes);
+		}
 	}
 	if (call->finished)
 		return;
 	if (reader.bad || stream->domain == NULL)
 		refuse(call, GRPC_INVALID_ARGUMENT, reader.bad ? no_reports : "the first message has no domain");
-	else
+	else if (reports)
 		ask_all(call);
+	else
+		call->connection->frames++; /* it asks nothing, as an empty frame does */
 }
 
 /* ---- assignments ---- */

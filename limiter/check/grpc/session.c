@@ -12,7 +12,10 @@ enum {
 	RESETS_A_SECOND = 10000,     /* a client that gives up after its timeout resets its streams */
 	SETTINGS_MAX = 32,
 	FRAMES_OF_A_CALL = 4, /* that ask nothing, and come with it */
+	FRAME_UNIT_BYTES = 1 << 10,
 };
+
+static const char too_much_noise[] = "too many frames that ask nothing";
 
 #define FIELD(name, value)                                                                                \
 	{                                                                                                     \
@@ -63,26 +66,35 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	return 0;
 }
 
-/* One more that asks nothing. */
-static int count_frame(struct grpc_connection *connection)
+/* What a frame counts for, as long as nobody knows that it asks: what is passed over has to be read, too. */
+static uint32_t weight_of(size_t length)
 {
-	return ++connection->frames > GRPC_FRAMES_MAX ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+	return 1 + (uint32_t)(length / FRAME_UNIT_BYTES);
 }
 
+static void count_off(struct grpc_connection *connection, uint32_t weight)
+{
+	connection->frames -= connection->frames < weight ? connection->frames : weight;
+}
+
+/* All frames were counted as their heads came: those that ask are counted off. */
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *context)
 {
 	struct grpc_connection *connection = context;
+	bool begins = frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
 	bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
 	connection->greeted = true;
-	if (frame->hd.type != NGHTTP2_HEADERS && (frame->hd.type != NGHTTP2_DATA || (frame->hd.length == 0 && !ends)))
-		return count_frame(connection);
+	if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
+		return 0;
 	struct grpc_call *call = call_of(session, frame->hd.stream_id);
+	if (begins)
+		count_off(connection, weight_of(frame->hd.length) + FRAMES_OF_A_CALL);
 	if (call == NULL)
 		return 0;
-	if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-		connection->frames -= connection->frames < FRAMES_OF_A_CALL ? connection->frames : FRAMES_OF_A_CALL;
+	if (frame->hd.type == NGHTTP2_DATA && !call->finished && (frame->hd.length > frame->data.padlen || ends))
+		count_off(connection, weight_of(frame->hd.length));
+	if (begins)
 		call_begin(call);
-	}
 	if (ends)
 		call_end(call);
 	return 0;
@@ -99,7 +111,7 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 	struct grpc_connection *connection = context;
 	(void)session, (void)frame, (void)code;
 	tell_protocol_error(connection, "a frame of HTTP/2 is not as it must be");
-	return count_frame(connection);
+	return 0;
 }
 
 static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, void *context)
@@ -276,8 +288,13 @@ static bool is_between(const struct frame_place *place)
 	return place->left == 0 && place->head_length == 0 && !place->block;
 }
 
-/* Libnghttp2 tells of no end of what it passes over, so frames are followed here. @return whether one ended */
-static bool follow(struct frame_place *place, const uint8_t *at, size_t length)
+/*
+ * Libnghttp2 tells of no beginning and no end of what it passes over, so frames are followed here.
+ *
+ * @param weight  what the frames that begin count for is added
+ * @return whether one ended
+ */
+static bool follow(struct frame_place *place, const uint8_t *at, size_t length, uint32_t *weight)
 {
 	bool ended = false;
 	for (const uint8_t *end = at + length; at < end;) {
@@ -290,6 +307,7 @@ static bool follow(struct frame_place *place, const uint8_t *at, size_t length)
 			const uint8_t *head = place->head;
 			place->left = (uint32_t)head[0] << 16 | (uint32_t)head[1] << 8 | head[2];
 			place->head_length = 0;
+			*weight += weight_of(place->left);
 			if (head[3] == NGHTTP2_HEADERS || head[3] == NGHTTP2_CONTINUATION)
 				place->block = (head[4] & NGHTTP2_FLAG_END_HEADERS) == 0;
 		}
@@ -298,15 +316,27 @@ static bool follow(struct frame_place *place, const uint8_t *at, size_t length)
 	return ended;
 }
 
+static void tell_noise(struct grpc_connection *connection)
+{
+	nghttp2_session *session = connection->session;
+	tell_protocol_error(connection, too_much_noise);
+	(void)nghttp2_submit_goaway(session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session),
+	                            NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)too_much_noise, sizeof too_much_noise - 1);
+}
+
 bool session_receive(struct grpc_connection *connection, const char *bytes, size_t length)
 {
-	bool ended = follow(&connection->place, (const uint8_t *)bytes, length);
+	bool ended = follow(&connection->place, (const uint8_t *)bytes, length, &connection->frames);
 	if (is_between(&connection->place))
 		connection->base.partial_ms = 0;
 	else if (ended || connection->base.partial_ms == 0)
 		connection->base.partial_ms = connection->server->base.now_ms;
 	ssize_t taken = nghttp2_session_mem_recv(connection->session, (const uint8_t *)bytes, length);
 	connection->strange = taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC;
+	if (taken == NGHTTP2_ERR_FLOODED || (taken >= 0 && connection->frames > GRPC_FRAMES_MAX)) {
+		tell_noise(connection);
+		return false;
+	}
 	if (taken < 0)
 		tell_protocol_error(connection, connection->strange ? "it speaks another protocol: this port takes gRPC alone"
 		                                                    : nghttp2_strerror((int)taken));
