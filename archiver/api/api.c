@@ -251,7 +251,7 @@ static bool admit(struct api_call *call, const struct route *route)
 		return api_fault_set(&call->fault, 429, NULL, "too many requests: expected at most %lld per second",
 		                     (long long)call->api->options.config->archiver.api_rate);
 	}
-	if (tokens->count == 0 && !is_asked_by_address(weir_http_field(call->request, "Host")))
+	if (tokens->count == 0 && !is_asked_by_address(weir_http_host(call->request)))
 		return api_fault_set(
 			&call->fault, 421, "Host",
 			"expected an address or localhost, as there are no tokens: set archiver.tokens to be asked "

@@ -12,6 +12,7 @@
 #include "common/http/listen_socket.h"
 
 #include "common/base/alloc.h"
+#include "common/bytes/http_target.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -47,6 +48,12 @@ void weir_http_each_query(const struct weir_http_request *request,
 const char *weir_http_field(const struct weir_http_request *request, const char *name)
 {
 	return MHD_lookup_connection_value(request->exchange->connection, MHD_HEADER_KIND, name);
+}
+
+const char *weir_http_host(const struct weir_http_request *request)
+{
+	const char *own = request->exchange->host;
+	return own != NULL ? own : weir_http_field(request, MHD_HTTP_HEADER_HOST);
 }
 
 const char *weir_http_method(const struct weir_http_request *request)
@@ -119,16 +126,26 @@ void weir_http_header(struct weir_http_reply *reply, const char *name, const cha
 
 enum { AT_ONCE_BYTES = 1 << 20 }; /* of a body, reserved before it is there */
 
+/* Of a target in absolute form the path is what is asked for. */
+static void take_target(struct weir_http_exchange *exchange, const char *target)
+{
+	struct weir_span rest = weir_span_of(target), host;
+	exchange->misnamed = !weir_http_target_split(&rest, &host);
+	exchange->target = rest.at; /* the end of it, or a constant */
+	if (host.at != NULL)
+		exchange->host = weir_copy(host.at, host.length);
+}
+
 static struct weir_http_exchange *exchange_new(struct weir_http *http, struct MHD_Connection *connection,
                                                const char *target, const char *method)
 {
 	struct weir_http_exchange *exchange = weir_alloc(1, sizeof *exchange);
 	exchange->http = http;
 	exchange->connection = connection;
-	exchange->target = target;
+	take_target(exchange, target);
 	exchange->method = method;
 	for (size_t i = 0; i < http->path_count && exchange->path == NULL; i++)
-		if (strcmp(http->paths[i].path, "*") == 0 || strcmp(target, http->paths[i].path) == 0)
+		if (strcmp(http->paths[i].path, "*") == 0 || strcmp(exchange->target, http->paths[i].path) == 0)
 			exchange->path = &http->paths[i];
 	exchange->reply = (struct weir_http_reply){.status = MHD_HTTP_OK, .content_type = "text/plain; charset=utf-8"};
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -156,6 +173,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 	weir_gzip_free(exchange->gzip);
 	weir_text_deinit(&exchange->reply.body);
 	weir_text_deinit(&exchange->body);
+	free(exchange->host);
 	free(exchange);
 }
 
@@ -303,6 +321,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	if (exchange == NULL) {
 		*state = exchange = exchange_new(http, connection, target, method);
 		const char *fault = weir_http_framing_fault(connection, version);
+		if (fault == NULL && exchange->misnamed)
+			fault = "the target has no host, or an account before it";
 		return fault != NULL ? refuse_head(exchange, fault) : begin(exchange);
 	}
 	if (exchange->away)

@@ -48,6 +48,9 @@ void weir_http_each_query(const struct weir_http_request *request,
 /** A header field's value, NULL if there is none. Borrowed until the callback returns. */
 const char *weir_http_field(const struct weir_http_request *request, const char *name);
 
+/** The host that was asked, with its port: of a target in absolute form its own, else the field Host. NULL: none. Likewise borrowed. */
+const char *weir_http_host(const struct weir_http_request *request);
+
 /** The client's address: 4 bytes, or 16; none where it is not known. */
 struct weir_span weir_http_peer(const struct weir_http_request *request);
 

@@ -56,6 +56,8 @@ struct weir_http_exchange {
 	struct MHD_Connection *connection;
 	struct weir_http_client *client; /* NULL: its descriptor is not known */
 	const char *target;              /* the path; borrowed from libmicrohttpd for as long as the exchange lives */
+	char *host;                      /* of a target in absolute form; NULL: it has none */
+	bool misnamed;                   /* a target in absolute form is none */
 	const char *method;              /* likewise */
 	const struct weir_http_path *path;
 	struct weir_http_reply reply;

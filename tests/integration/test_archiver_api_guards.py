@@ -77,6 +77,11 @@ def test_without_tokens_nobody_asks_by_a_name(place):
         assert "archiver.tokens" in refused(api, 421, "Host", "zones", Host=name), name
     for name in ("127.0.0.1", "127.0.0.1:1", "[::1]:8642", "localhost", "LocalHost:8642", "192.0.2.7"):
         assert api.ask("zones", Host=name).status == 200, name
+    # of a target in absolute form the name is what it says, whatever Host says
+    for host, other, status in (("evil.example", "127.0.0.1", b"421"), ("127.0.0.1", "evil.example", b"200")):
+        with socket.create_connection(("127.0.0.1", api.port), PATIENCE_S) as one:
+            one.sendall(f"GET http://{host}/api/v1/zones HTTP/1.1\r\nHost: {other}\r\nConnection: close\r\n\r\n".encode())
+            assert one.makefile("rb").readline().split()[1] == status, host
     api.end()
 
 

@@ -134,6 +134,28 @@ def test_a_host_has_one_form_in_requests_and_in_lines(place):
     weir.stop()
 
 
+def test_a_target_may_be_an_address(place):
+    """As a client sends it that asks by way of a proxy; its host is the request's, and the field Host says nothing."""
+    zones = [zone("host", [sliding(10, "1h")], key=["host"]), zone("path", [sliding(10, "1h")], key=["path"])]
+    weir = Weir(place, zones).ready("path")
+    with Caller(weir.port) as caller:
+        def left(name, key):
+            return caller.check(zone=name, key=key, peek=True)[1]["remaining"]
+        status, _, body = caller.ask(f"http://127.0.0.1:{weir.port}/v1/check", "POST", b'{"zone": "path", "key": "/j"}')
+        assert status == 200 and json.loads(body)["remaining"] == 9
+        for form, own, others in (("http://API.example:80/v1/envoy/e", {}, {}), ("HTTP://api.example/v1/envoy/e", {"Host": "x"}, {}),
+                                  ("http://api.example/v1/nginx?deny=403", {"Host": "x"}, {"x_original_uri": "/n", "x_original_method": "GET"})):
+            assert caller.ask(form, x_forwarded_for="192.0.2.7", **own, **others)[0] == 200, form
+        assert caller.ask("http://y/v1/forwarded", x_forwarded_for="192.0.2.7", x_forwarded_host="api.example", x_forwarded_uri="/f",
+                          x_forwarded_method="GET")[0] == 200
+        assert [left("path", key) for key in ("/e", "/n", "/f", "/j")] == [8, 9, 9, 9]
+        assert [left("host", key) for key in ("api.example", "x", "y")] == [6, 10, 10]
+        for form, wrong in (("http://x/v1/checks", 404), ("http://x", 404), ("http:///v1/check", 400), ("http://a:b@x/v1/check", 400)):
+            with Caller(weir.port) as other:
+                assert other.ask(form, "POST", b"{}", Host="x")[0] == wrong, form
+    weir.stop()
+
+
 def test_a_method_has_one_form_in_requests_and_in_lines(place):
     """Proxies pass `post` on, and Django, Flask and PHP serve it as POST: it is no way around a zone."""
     zones = [zone("login", [sliding(9, "1h")], key=["ip"], match={"method": ["POST"], "path": ["/login"]}),

@@ -3,6 +3,7 @@
 """The source `http`: what is answered is judged, once where it has an id, whoever is killed; what is refused says why."""
 
 import gzip
+import http.client
 import json
 import os
 import random
@@ -101,6 +102,20 @@ def test_what_is_refused_says_why(place):
     until(lambda: len(lines_of(place.path("dead"))) == 1, "the dead letter", running=weir)
     assert weir.peak_bytes() < 400 * MIB
     assert TOKEN not in weir.said()
+    assert weir.stop() == DONE, weir.said()
+
+
+def test_a_target_may_be_an_address(place):
+    """As a shipper sends it that goes by way of a proxy."""
+    receiver = Receiver(place, [zone("site", [sliding(5, "1m")])])
+    weir = receiver.start()
+    for target, status in (("http://logs.example:80/ingest", 200), ("HTTP://logs.example/ingest?x=y", 200), ("http://logs.example/v1/logs", 400),
+                           ("http://logs.example", 405), ("http://logs.example/none", 404), ("http:///ingest", 400)):
+        sender = http.client.HTTPConnection("127.0.0.1", receiver.port, timeout=PATIENCE_S)
+        sender.request("POST", target, body=lines(["ann", "bob", "cid"]), headers={"Authorization": f"Bearer {TOKEN}", "Host": "x"})
+        assert sender.getresponse().status == status, target
+        sender.close()
+    judged(receiver, 6)
     assert weir.stop() == DONE, weir.said()
 
 

@@ -51,8 +51,13 @@ static void large(void *context, const struct weir_http_request *request, struct
 	reply->body.length = 5000000;
 }
 
-static const struct weir_http_path paths[] = {
-	{"/hello", hello, &calls}, {"/readyz", not_ready, NULL}, {"/nothing", nothing, NULL}, {"/large", large, NULL}};
+static weir_http_handle host;
+
+static const struct weir_http_path paths[] = {{"/hello", hello, &calls},
+                                              {"/readyz", not_ready, NULL},
+                                              {"/nothing", nothing, NULL},
+                                              {"/large", large, NULL},
+                                              {"/host", host, NULL}};
 
 enum { CONNECTIONS = 8, PATIENCE_MS = 60000 };
 
@@ -61,7 +66,7 @@ static struct weir_http *http;
 static int start(unsigned timeout_s)
 {
 	struct weir_http_options options = {
-		.host = "127.0.0.1", .paths = paths, .path_count = 4, .connections = CONNECTIONS, .timeout_s = timeout_s};
+		.host = "127.0.0.1", .paths = paths, .path_count = 5, .connections = CONNECTIONS, .timeout_s = timeout_s};
 	calls = 0;
 	return weir_http_start(&options, &http, NULL) == WEIR_OK ? 0 : -1;
 }
@@ -135,6 +140,26 @@ static void assert_answer(const char *request, const char *start, const char *en
 	    strcmp(answer + strlen(answer) - strlen(end), end) != 0)
 		fail_msg("%s: %s", request, answer);
 	free(answer);
+}
+
+static void host(void *context, const struct weir_http_request *request, struct weir_http_reply *reply)
+{
+	(void)context;
+	weir_text_printf(&reply->body, "%s %s\n", weir_http_host(request), weir_http_target(request));
+}
+
+/* As it is asked by way of a proxy. Then Host says nothing (RFC 9112, 3.2.2). */
+static void a_target_may_be_an_address(void **state)
+{
+	(void)state;
+	assert_answer("GET /host", "HTTP/1.1 200 ", "\r\n\r\nx /host\n");
+	assert_answer("GET http://other:1/host", "HTTP/1.1 200 ", "\r\n\r\nother:1 /host\n");
+	assert_answer("GET HTTPS://x/hello?name=ann", "HTTP/1.1 200 ", "\r\n\r\nhello ann\n");
+	assert_answer("GET http://x", "HTTP/1.1 404 ", "not found\n");
+	assert_answer("GET http://x/http://x/hello", "HTTP/1.1 404 ", "not found\n");
+	assert_answer("GET http:///hello", "HTTP/1.1 400 ", "the target has no host, or an account before it\n");
+	assert_answer("GET http://a:b@x/hello", "HTTP/1.1 400 ", "the target has no host, or an account before it\n");
+	assert_int_equal(calls, 1);
 }
 
 static void paths_answer_by_their_callbacks(void **state)
@@ -394,6 +419,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(paths_answer_by_their_callbacks),
+		test(a_target_may_be_an_address),
 		test(head_gives_the_length_alone),
 		test(other_methods_are_refused),
 		test(a_large_page_comes_whole),

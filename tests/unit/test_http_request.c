@@ -66,6 +66,19 @@ static void says_whether_the_connection_goes_on(void **state)
 	}
 }
 
+/* RFC 9112, 3.2.2: a server must take it, and believe it more than Host. */
+static void takes_a_target_in_absolute_form(void **state)
+{
+	(void)state;
+	assert_int_equal(of("GET /v1/check HTTP/1.1\r\nHost: a\r\n\r\n"), WEIR_OK);
+	assert_null(request.authority.at);
+	assert_int_equal(of("GET HTTP://b:80/v1/check?c HTTP/1.1\r\nHost: a\r\n\r\n"), WEIR_OK);
+	assert_span(request.target, "/v1/check?c");
+	assert_span(request.authority, "b:80");
+	assert_int_equal(of("GET http://b HTTP/1.1\r\nHost: a\r\n\r\n"), WEIR_OK);
+	assert_span(request.target, "/");
+}
+
 static void refuses(const char *text, int status)
 {
 	if (of(text) != WEIR_INVALID || refusal.status != status)
@@ -91,6 +104,8 @@ static void refuses_what_two_readers_could_take_for_different_requests(void **st
 	refuses("GET /\r\n\r\n", 400);
 	refuses("GET  / HTTP/1.1\r\n\r\n", 400);
 	refuses("GET / HTTP/1.2\r\n\r\n", 400);
+	refuses("GET http:///v1/check HTTP/1.1\r\n\r\n", 400);
+	refuses("GET http://a@b/v1/check HTTP/1.1\r\n\r\n", 400);
 	refuses("PRI * HTTP/2.0\r\n\r\n", 400);
 	refuses("G\x01T / HTTP/1.1\r\n\r\n", 400);
 	refuses("GET / HTTP/1.1\r\nA\x01: b\r\n\r\n", 400);
@@ -146,6 +161,7 @@ int main(void)
 		cmocka_unit_test(reads_a_request_and_leaves_the_next),
 		cmocka_unit_test(waits_for_the_whole),
 		cmocka_unit_test(says_whether_the_connection_goes_on),
+		cmocka_unit_test(takes_a_target_in_absolute_form),
 		cmocka_unit_test(refuses_what_two_readers_could_take_for_different_requests),
 		cmocka_unit_test(a_value_may_have_any_bytes_but_nul_and_line_breaks),
 		cmocka_unit_test(refuses_at_once_what_begins_as_no_request),

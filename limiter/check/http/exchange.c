@@ -150,6 +150,8 @@ static struct subject subject_of(enum route route, const struct http_request *re
 		subject.target =
 			(struct weir_span){.at = request->target.at + prefix, .length = request->target.length - prefix};
 	}
+	if (subject.host.length == 0) /* else the field Host is taken */
+		subject.host = request->authority;
 	return subject;
 }
 

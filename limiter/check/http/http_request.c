@@ -5,6 +5,7 @@
  */
 #include "limiter/check/http/http_request.h"
 
+#include "common/bytes/http_target.h"
 #include "common/bytes/http_token.h"
 
 #include <string.h>
@@ -88,6 +89,8 @@ static enum weir_status read_first_line(struct weir_span line, struct http_reque
 	request->is_1_0 = weir_span_equal(version, weir_span_of("HTTP/1.0"));
 	if (!request->keeps_alive && !request->is_1_0)
 		return refuse(refusal, 400, "only HTTP/1.1 and HTTP/1.0 are spoken here: gRPC is asked at listen.grpc");
+	if (!weir_http_target_split(&request->target, &request->authority))
+		return refuse(refusal, 400, "the target has no host, or an account before it");
 	return WEIR_OK;
 }
 

@@ -24,7 +24,8 @@ struct http_header {
 };
 
 struct http_request {
-	struct weir_span method, target, body;
+	struct weir_span method, target, body; /* target: path and query, or "*" */
+	struct weir_span authority; /* of a target in absolute form: it counts, and Host does not. Absent: there is none */
 	struct http_header headers[HTTP_HEADERS_MAX];
 	uint32_t header_count;
 	bool keeps_alive; /* the connection goes on behind the reply */
