@@ -110,14 +110,19 @@ struct link link_open(int fd, struct weir_http_tls_server *tls, const char *prot
 	return link;
 }
 
+void link_end_writing(struct link *link)
+{
+	weir_tls_stream_free(link->tls);
+	link->tls = NULL;
+	(void)shutdown(link->fd, SHUT_WR);
+}
+
 void link_close(struct link *link)
 {
 	char rest[4096];
 	if (link->fd < 0)
 		return;
-	weir_tls_stream_free(link->tls);
-	link->tls = NULL;
-	(void)shutdown(link->fd, SHUT_WR);
+	link_end_writing(link);
 	for (size_t read = 0; read < DRAINED_BYTES && recv(link->fd, rest, sizeof rest, MSG_DONTWAIT) > 0;
 	     read += sizeof rest)
 		;

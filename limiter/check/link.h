@@ -77,6 +77,8 @@ struct link {
  * @param no_tls    a constant: what is said, without TLS, to a client that speaks none where it must
  */
 struct link link_open(int fd, struct weir_http_tls_server *tls, const char *protocol, struct weir_span no_tls);
+/** Says that nothing more is written, TLS's end included. What is read from then on is as it came, and to be dropped. */
+void link_end_writing(struct link *link);
 /** Ends it, such that the peer reads what was written last. Closed already is fine. */
 void link_close(struct link *link);
 

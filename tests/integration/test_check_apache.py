@@ -37,6 +37,13 @@ def begin(place, number, port, weir, site, more=()):
 globals().update(asking.tests(begin, {503: 200, 401: 500}))
 
 
+def test_more_than_weir_takes_is_too_large(place):
+    def with_limits(*where):
+        return begin(*where, more=["LimitRequestLine 65536", "LimitRequestFieldSize 65536"])
+    with Stage(place, with_limits) as stage:
+        asking.large_heads_are_judged(stage, 431)
+
+
 def test_a_page_of_its_own_is_not_asked_for(place):
     place.write("pages/seen-page", "a page")
 

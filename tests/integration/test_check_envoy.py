@@ -100,6 +100,21 @@ def test_the_example(place):
         until(lambda: get(site)[0] == 200, "all pass while weir is away")
 
 
+def test_the_longest_path_counts(place):
+    """What Envoy takes from its client weir takes too, in several descriptors: Envoy lets pass what weir refuses."""
+    one = "                              - actions: # one descriptor"
+    more = "".join(f"""                              - actions:
+                                  - generic_key: {{ descriptor_key: number, descriptor_value: "{number}" }}
+                                  - request_headers: {{ header_name: ":path", descriptor_key: path }}
+""" for number in range(3))
+    zones = [zone("client", [sliding(20, "1h")], key=["ip"], match={"domain": ["site"]})]
+    with serving(place, zones) as (_, port), envoy(place, port, (one, more + one)) as site:
+        for size in (100, 15000, 17000, 30000, 60000):
+            before = int(until(lambda: (get(site, "/")[1] or {}).get("RateLimit"), "Envoy asks weir").split(";")[1][2:])
+            status, headers = get(site, "/" + "a" * size)
+            assert status == 200 and headers["RateLimit"].startswith(f'"client";r={before - 1};'), (size, status, str(headers))
+
+
 def test_several_envoys_share_a_limit_exactly(place):
     """As many pass as the limit says, however many workers and gateways ask."""
     with serving(place, [zone("client", [sliding(100, "1h")], key=["path"], match={"path": ["/exact"]})]) as (_, port), \

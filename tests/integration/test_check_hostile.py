@@ -292,7 +292,7 @@ def test_what_is_no_request_by_http(place):
                              (b"POST /v1/check HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"400"),
                              (b"POST /v1/check HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", b"400"),
                              (b"POST /v1/check HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}", b"411"),
-                             (begin + b"A: b\r\n" * 10000, b"431"), (begin + b"User: " + b"a" * 20000, b"431"),
+                             (begin + b"A: b\r\n" * 10000, b"431"), (begin + b"User: " + b"a" * 40000, b"431"),
                              (begin.replace(b"/1.1", b"/9.9") + b"\r\n", b"400")):
             with Raw(weir.http) as raw:
                 with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks by HTTP: what each gateway's headers say, who is blocked, what the answer tells, and how much one can ask of it."""
 
+import contextlib
 import json
 import os
 import ssl
@@ -378,7 +379,7 @@ def test_what_cannot_be_read_ends_its_connection_alone(place):
     for bad, status in ((b"GET / HTTP/1.1\nA: b\n\r\n\r\n", b"400"), (b"\x16\x03\x01\x02\x00\r\n\r\n", b"400"),
                         (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
                         (b"POST / HTTP/1.1\r\nContent-Length: 512000000\r\n\r\n", b"413"),
-                        (b"GET /" + b"a" * 20000, b"431"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400")):
+                        (b"GET /" + b"a" * 40000, b"431"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400")):
         with Raw(weir.port) as raw:
             raw.send(bad)
             assert raw.ends().startswith(b"HTTP/1.1 " + status + b" "), bad[:40]
@@ -395,6 +396,25 @@ def test_what_cannot_be_read_ends_its_connection_alone(place):
         raw.send(one.replace(b"GET /v1", b"HEAD /v1") + one.replace(b"HTTP/1.1", b"HTTP/1.0"))
         heads = raw.ends().split(b"HTTP/1.1 ")
         assert heads[1].startswith(b"429") and heads[1].endswith(b"\r\n\r\n") and heads[2].startswith(b"429"), heads
+    weir.stop()
+
+
+def test_who_sends_too_much_reads_why(place):
+    """A connection that is cut while a gateway still sends its head is a weir that is away to it, and lets its client pass."""
+    weir = Weir(place, [SITE]).ready("site")
+    for size in (33_000, 60_000, 200_000, 1_000_000) * 5:
+        with Raw(weir.port) as raw:
+            raw.send(b"GET /v1/forwarded HTTP/1.1\r\nUser-Agent: " + b"a" * size)
+            raw.send(b"\r\n\r\n")
+            assert raw.ends().startswith(b"HTTP/1.1 431 "), size
+    with Raw(weir.port) as raw:  # but not without end
+        with contextlib.suppress(OSError):
+            while True:
+                raw.send(b"a" * 100_000)
+    with Raw(weir.port) as raw:
+        raw.send(b"GET /" + b"a" * 40_000)
+        assert raw.ends().startswith(b"HTTP/1.1 431 ")
+        until(lambda: metrics.scrape(weir.pages).value("weir_check_connections") == 0, "its connection is closed")
     weir.stop()
 
 

@@ -49,6 +49,14 @@ def begin_lua(place, number, port, weir, site):
 globals().update(asking.tests(begin, {503: 200, 401: 401}))
 
 
+def test_more_than_weir_takes_is_too_large(place):
+    def with_buffers(where, number, port, weir, site):
+        return start(where, number, asking.recipe("nginx.conf", _8082=weir, _8080=port, _8000=site),
+                     within="large_client_header_buffers 4 64k;")
+    with Stage(place, with_buffers) as stage:
+        asking.large_heads_are_judged(stage, 431)
+
+
 def lua_stage(place):
     """A weir that is asked by Redis' protocol."""
     return Stage(place, begin_lua, LUA, resp=free_port())

@@ -50,7 +50,7 @@ def test_what_streams_hold_is_bounded(place):
             while len(streams) < 12 and not any(stream.ended for stream in streams):
                 stream = stack.enter_context(Quotas(channel))
                 streams.append(stream)
-                for first in range(0, 990, 15):  # 64 KiB a message at most
+                for first in range(0, 990, 15):  # 256 KiB a message at most
                     stream.report(*[({"blob": f"{number:04}" + "x" * 4000}, 0) for number in range(first, first + 15)])
                 stream.until(lambda stream=stream: stream.ended or len(stream.told) == 990, "all buckets are told")
             assert len(streams) > 2 and streams[-1].ended == (

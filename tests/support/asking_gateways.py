@@ -283,6 +283,27 @@ def odd_requests_are_no_fault(stage):
             assert stage.site.asked is None or stage.counted("root", address), target
 
 
+def large_heads_are_judged(stage, refuses=None):
+    """Whatever a client writes that the gateway takes: it is judged, or its client is told that it is too large.
+
+    refuses: by this status, too."""
+    with stage.gateway() as port:
+        number, met = 0, set()
+        for size in (4000, 8100, 12000, *range(14200, 15600, 100), 16100, 16200, 16300, 20000, 24000, 32000, 33000, 50000, 60000, 70000):
+            one, half, third = b"a" * size, b"a" * (size // 2), b"a" * (size // 3)
+            for target, host, agent in ((b"", b"a", one), (one, b"a", b"a"), (half, b"a", half), (third, third, third)):
+                number += 1
+                address = f"127.0.{8 + number // 250}.{number % 250 + 1}"
+                try:
+                    status = _status(port, address, b"GET /page?" + target + b" HTTP/1.1\r\nHost: " + host + b"\r\nUser-Agent: " + agent + b"\r\n")
+                except (OSError, IndexError):
+                    status = 0  # a gateway may end the connection
+                met.add(status)
+                assert status in (200, 400, 413, 414, 431, 0), (size, status, len(target), len(host), len(agent))
+                assert (LIMIT - stage.left(address) == 1) == (status == 200), (size, status, len(target), len(host), len(agent))
+        assert 200 in met and len(met) > 1 and refuses in (None, *met), met
+
+
 def _status(port, address, head):
     """Of a request that is sent as it is."""
     with socket.create_connection(("127.0.0.1", port), 4 * PATIENCE_S, source_address=(address, 0)) as client:
@@ -380,6 +401,7 @@ def tests(begin, statuses, prefix="", tells=True, tidies=False, caches=False):
               "weir_is_asked_what_the_client_asked": lambda stage: requests_are_seen(stage, tidies, caches),
               "what_a_client_writes_is_not_believed": nothing_is_forged,
               "odd_requests_are_no_fault": odd_requests_are_no_fault,
+              "large_heads_are_judged": large_heads_are_judged,
               "all_pass_while_weir_is_away": lambda stage: away(stage, statuses)}
 
     def test_of(check):

@@ -540,11 +540,11 @@ static void what_is_too_large_is_refused(void **state)
 	set_up(&scene, (struct grpc_options){0});
 	greet(&scene);
 	send_head(&scene, 1, limit_path, NULL);
-	send_frame(&scene, DATA, 0, 1, "\0\0\x02\0\0", 5); /* 128 KiB, it says */
+	send_frame(&scene, DATA, 0, 1, "\0\0\x08\0\0", 5); /* 512 KiB, it says */
 	UNTIL(&scene, scene.ended[1]);
 	send_head(&scene, 3, limit_path, NULL);
 	send_frame(&scene, DATA, 0, 3, "\0\0\0\0\x01", 5);
-	for (int i = 0; i < 5; i++)
+	for (size_t sent = 0; sent <= GRPC_MESSAGE_MAX_BYTES; sent += sizeof zeros)
 		send_frame(&scene, DATA, 0, 3, zeros, sizeof zeros);
 	UNTIL(&scene, scene.ended[3]);
 	uint8_t head[8192];

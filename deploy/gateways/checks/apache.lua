@@ -102,6 +102,7 @@ function ask(r)
   if status == 200 then
     return apache2.DECLINED
   end
-  -- Anything but 429 is a refusal of the question itself, by a wrong password for example: its log says why.
-  return status == 429 and 429 or 500
+  -- 431: the client wrote more than weir takes. Anything else is a refusal of the question itself, by a wrong password for
+  -- example: weir's log says why.
+  return (status == 429 or status == 431) and status or 500
 end

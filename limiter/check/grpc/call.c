@@ -271,6 +271,8 @@ void call_begin(struct grpc_call *call)
 
 /* ---- its messages ---- */
 
+static const char too_large[] = "a message has at most 256 KiB";
+
 /* @return WEIR_OK: span is a message; WEIR_AGAIN: there is none yet; WEIR_INVALID: the call is finished */
 static enum weir_status next_message(struct grpc_call *call, struct weir_span *message)
 {
@@ -282,7 +284,7 @@ static enum weir_status next_message(struct grpc_call *call, struct weir_span *m
 	if (at[0] != 0)
 		call_finish(call, GRPC_UNIMPLEMENTED, "weir takes no compressed messages");
 	else if (length > GRPC_MESSAGE_MAX_BYTES)
-		call_finish(call, GRPC_RESOURCE_EXHAUSTED, "a message has at most 64 KiB");
+		call_finish(call, GRPC_RESOURCE_EXHAUSTED, too_large);
 	if (call->finished)
 		return WEIR_INVALID;
 	if (rest - MESSAGE_HEAD_BYTES < length)
@@ -331,7 +333,7 @@ void call_data(struct grpc_call *call, const char *bytes, size_t length)
 		if (call->method->streams)
 			take_messages(call);
 		else if (length > 0)
-			call_finish(call, GRPC_RESOURCE_EXHAUSTED, "a message has at most 64 KiB");
+			call_finish(call, GRPC_RESOURCE_EXHAUSTED, too_large);
 	}
 	if (!call->finished && !call->method->streams && next_message(call, &message) == WEIR_OK)
 		call->in_start = 0; /* it is read when all has come */

@@ -28,7 +28,9 @@ enum {
 	GRPC_STREAMS_MAX = 1000,
 	GRPC_CALLS_MAX = 1 << 16,
 	GRPC_HEADERS_MAX_BYTES = 16 << 10,
-	GRPC_MESSAGE_MAX_BYTES = 64 << 10,
+	GRPC_MESSAGE_MAX_BYTES =
+		256 << 10,                    /* Envoy takes 60 KiB of fields from its client: four descriptors may have them */
+	GRPC_UNREAD_MAX_BYTES = 64 << 10, /* of a call's answers: then no more are made */
 	GRPC_HELD_MAX_BYTES = 32 << 20,
 	GRPC_BUFFERED_MAX_BYTES = 256 << 20,
 	GRPC_FRAMES_MAX =

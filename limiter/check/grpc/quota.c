@@ -305,7 +305,7 @@ static void ask_all(struct grpc_call *call)
 {
 	struct quota_stream *stream = call->state;
 	int64_t now_ms = call->connection->server->base.now_ms;
-	bool reads = call->out.length - call->sent <= GRPC_MESSAGE_MAX_BYTES; /* else it would be told more than it takes */
+	bool reads = call->out.length - call->sent <= GRPC_UNREAD_MAX_BYTES; /* else it would be told more than it takes */
 	if (call->open > 0 || stream == NULL || stream->domain == NULL || !reads)
 		return;
 	call->ask_count = 0;

@@ -169,7 +169,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream, uint8_t *room
 	call->sent += some;
 	call->read_ms = call->connection->server->base.now_ms;
 	if (call->sent < call->out.length) {
-		if (call->sent > GRPC_MESSAGE_MAX_BYTES) { /* what is never read whole would grow without end */
+		if (call->sent > GRPC_UNREAD_MAX_BYTES) { /* what is never read whole would grow without end */
 			memmove(call->out.at, call->out.at + call->sent, call->out.length - call->sent);
 			call->out.length -= call->sent;
 			call->sent = 0;

@@ -6,9 +6,16 @@
 
 #include "common/base/alloc.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
-enum { PLACES_FIRST = 256, PLACE_TURNS = 1 << 28 };
+enum {
+	PLACES_FIRST = 256,
+	PLACE_TURNS = 1 << 28,
+	DROPS_MAX_BYTES = 2 << 20, /* a gateway may take a head of 1 MiB, and hand it on */
+	DROPS_A_TURN = 16,
+	DROPS_MAX_MS = 2000,
+};
 
 static void take_place(struct http_connection *connection)
 {
@@ -87,9 +94,27 @@ static bool make_room(struct http_connection *connection)
 	return true;
 }
 
+/* A client that still sends when its connection is closed may find that it was cut, and never read why it was refused. */
+static void drop(struct http_connection *connection)
+{
+	struct link_connection *base = &connection->base;
+	char rest[BUFFER_BYTES];
+	for (int i = 0; i < DROPS_A_TURN && !base->dead; i++) {
+		ssize_t got = link_read(&base->link, rest, sizeof rest);
+		if (got < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		connection->drops -= got > 0 && (size_t)got < connection->drops ? (size_t)got : connection->drops;
+		base->dead = connection->drops == 0;
+	}
+}
+
 void http_connection_read(struct link_connection *base)
 {
 	struct http_connection *connection = (struct http_connection *)base;
+	if (connection->drops > 0) {
+		drop(connection);
+		return;
+	}
 	while (!base->dead && !base->half_closed && make_room(connection)) {
 		size_t room = connection->in_room - connection->in_end;
 		ssize_t got = link_connection_read(base, connection->in + connection->in_end, room);
@@ -131,6 +156,8 @@ bool http_connection_run(struct http_connection *connection)
 		connection->exchange.head_only = connection->exchange.keeps_alive = false;
 		connection->exchange.path = NULL;
 		reply_refusal(connection, REFUSAL_PROTOCOL, refusal.status, "The request cannot be read", refusal.words);
+		connection->in_start = connection->in_end;
+		connection->drops = DROPS_MAX_BYTES;
 		return false;
 	}
 	connection->in_start += request.bytes;
@@ -159,8 +186,8 @@ static void write_out(struct http_connection *connection)
 
 static void watch(struct http_connection *connection)
 {
-	bool out = has_unread(connection);
-	bool in = !connection->exchange.busy && !connection->closing && !connection->base.half_closed && !out;
+	bool out = has_unread(connection), reads = !connection->closing || connection->drops > 0;
+	bool in = !connection->exchange.busy && reads && !connection->base.half_closed && !out;
 	if (in && link_pending(&connection->base.link))
 		link_connection_touch(&connection->base);
 	link_connection_watch(&connection->base, in, out);
@@ -180,6 +207,17 @@ static bool has_more(const struct http_connection *connection)
 	       !connection->exchange.busy && !connection->closing && !has_unread(connection);
 }
 
+/* Its last reply is written. */
+static void say_no_more(struct http_connection *connection)
+{
+	struct link_connection *base = &connection->base;
+	if (connection->drops == 0 || base->half_closed || base->server->stopping)
+		base->dead = true;
+	else if (!connection->shut)
+		link_end_writing(&base->link);
+	connection->shut = true;
+}
+
 /* Of buffers. */
 static void count_kept(struct http_connection *connection)
 {
@@ -197,7 +235,7 @@ bool http_connection_finish(struct link_connection *base)
 	if (more && !base->server->stopping)
 		link_connection_touch(base);
 	else if (!base->dead && has_ended(connection))
-		base->dead = true;
+		say_no_more(connection);
 	if (connection->in_start == connection->in_end && connection->in != NULL)
 		give_in(connection);
 	count_kept(connection);
@@ -212,6 +250,10 @@ void http_connection_look(struct link_connection *base)
 	int64_t stall_ms = connection->server->options.stall_ms;
 	bool late = link_connection_is_late(base, has_unread(connection), stall_ms);
 	bool never_asked = !connection->asked && base->server->now_ms - base->opened_ms > stall_ms;
+	if (connection->shut && !base->dead && base->server->now_ms - base->written_ms > DROPS_MAX_MS) {
+		base->dead = true;
+		link_connection_touch(base);
+	}
 	if (!base->dead && (late || never_asked))
 		link_connection_stall(base);
 }

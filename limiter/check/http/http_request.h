@@ -15,7 +15,7 @@
 
 enum {
 	HTTP_HEADERS_MAX = 100,
-	HTTP_HEAD_MAX_BYTES = 16 << 10,
+	HTTP_HEAD_MAX_BYTES = 32 << 10, /* a gateway that takes lines of 8 KiB has a target, a host and an agent of such */
 	HTTP_BODY_MAX_BYTES = 64 << 10,
 };
 

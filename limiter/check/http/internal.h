@@ -57,6 +57,8 @@ struct http_connection {
 	struct check_http *server;
 	uint32_t place; /* in the server's places */
 	bool closing, asked;
+	bool shut;          /* nothing more is written */
+	size_t drops;       /* bytes behind a request that was refused, which are read so that its client reads why */
 	bool told_to_go_on; /* its client, with the body of the request that is read */
 	char peer[WEIR_ADDRESS_TEXT_BYTES];
 
