@@ -521,7 +521,7 @@ static void a_busy_client_is_not_cut_off(void **state)
 		send_frame(&scene, WINDOW_UPDATE, 0, 0, "\0\0\1\0", 4);
 		send_frame(&scene, PING, 0, 0, "12345678", 8);
 		if (stream % 1000 == 1)
-			UNTIL(&scene, COUNT(&scene, in_flight) == 0 && COUNT(&scene, calls[0]) > (int)(stream / 2));
+			UNTIL(&scene, COUNT(&scene, in_flight) == 0 && COUNT(&scene, kinds[0]) > (int)(stream / 2));
 		send_frame(&scene, WINDOW_UPDATE, 0, stream, "\0\0\0\1", 4); /* its call may be over */
 		if (stream % 8 == 1)
 			send_frame(&scene, RST_STREAM, 0, stream, "\0\0\0\0", 4);
