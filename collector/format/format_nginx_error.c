@@ -135,7 +135,7 @@ static void read_request(struct weir_span rest, struct ready_line *ready)
 		struct weir_span value = text_from(rest, host + strlen("\", host: \""));
 		(void)text_until(&value, '"', &ready->parts[HOST]);
 	}
-	if (!text_take(&rest, ", request: \""))
+	if (!text_take(&rest, ", request: \"") || rest.at == NULL)
 		return;
 	text_request(rest, &ready->parts[METHOD], &ready->parts[PATH]);
 }
