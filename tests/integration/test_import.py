@@ -203,6 +203,18 @@ def test_fail2ban_bans_the_same(place):
     assert ours == theirs, (sorted(ours - theirs), sorted(theirs - ours))
 
 
+def test_what_is_imported_can_be_tried_as_it_is(place):
+    """By whoever may read the logs: the page's three commands, and no file is written."""
+    folder = configuration(place)
+    place.write("logs/shop.log", shop_log())
+    place.write("logs/plain.log", plain_log())
+    text, _ = imported(place, "fail2ban", folder)
+    command = next(line for line in text.splitlines() if "weir run --once" in line).partition(": ")[2]
+    assert command == "weir run --once --config FILE --shadow -", command
+    done = place.good(*command.replace("FILE", place.write("weir.json", text)).split()[1:])
+    assert {json.loads(line)["mode"] for line in done.out().splitlines()} == {"shadow"}, done.said()
+
+
 def test_fail2ban_explains_itself(place):
     folder = configuration(place)
     place.write("f2b/jail.d/20-odd.local", r"""

@@ -428,6 +428,26 @@ def test_without_a_state_a_run_begins_anew(place):
     assert read(out) == first != b""
 
 
+def test_what_a_configuration_names_is_not_emptied(place):
+    """A trial by the configuration of a run that follows leaves that run's files alone, and a file that cannot be had is no riddle."""
+    log, theirs = place.write("log", burst("ann", 5)), place.write("theirs", b"not yours\n")
+    for sections, option in (({"decisions": {"path": theirs}}, "--decisions"), ({"decisions": {"shadow_path": theirs}}, "--shadow"),
+                             ({"deadletter": {"path": theirs}}, "--dead-letter")):
+        program = place.run("run", "--once", "--config", place.config(site(), [source(log)], **sections))
+        assert program.code() == 2 and f"{option} PATH names another" in program.said() and "is not empty" in program.said(), program.said()
+        assert read(theirs) == b"not yours\n"
+        place.good("run", "--once", "--config", place.config(site(), [source(log)], **sections), option, place.path("mine"))
+        assert read(theirs) == b"not yours\n"
+    empty = place.write("empty", b"")
+    place.good("run", "--once", "--config", place.config(site(), [source(log)], decisions={"path": empty}))
+    assert blocked(lines_of(empty)) == ["ann"]
+    nowhere = place.config(site(), [source(log)], decisions={"shadow_path": place.path("nowhere/shadow")})
+    for words in (["--once"], []):
+        program = place.run("run", *words, "--config", nowhere, "--state", place.path(f"state{len(words)}"))
+        assert program.code() == 1 and "--shadow PATH names another" in program.said(), program.said()
+    assert place.good("run", "--once", "--config", nowhere, "--shadow", "-")
+
+
 def test_a_second_process_on_one_state_is_refused(place):
     log = place.write("log", burst("ann", 5))
     config = place.config(site(), [source(log, follow=True)])

@@ -72,6 +72,7 @@ static const struct weir_command_line line = {
 	.sections = sections,
 	.examples = "weir import fail2ban /etc/fail2ban > weir.json\n"
 				"weir validate --config weir.json\n"
+				"weir run --once --config weir.json --shadow -\n"
 				"weir import crowdsec /etc/crowdsec/scenarios --json | jq .counts",
 	.exits = exits,
 };

@@ -96,7 +96,8 @@ void plan_write_config(const struct plan *plan, struct weir_text *out)
 	                 counts.of[PLAN_WHOLE], counts.of[PLAN_PART], counts.of[PLAN_NONE]);
 	if (plan->shadow)
 		weir_text_puts(
-			out, "// Every zone is in shadow mode: it decides, and blocks nobody until its mode is \"enforce\".\n");
+			out, "// Every zone is in shadow mode: it decides, and blocks nobody until its mode is \"enforce\".\n"
+				 "// To try it, which needs no file of \"decisions\": weir run --once --config FILE --shadow -\n");
 	if (plan->refused != NULL) {
 		weir_text_puts(out, "// weir refuses this until it is corrected: ");
 		put_line(out, plan->refused);

@@ -35,6 +35,7 @@
 #include "deploy/weir/overrides/override_control.h"
 #include "deploy/weir/run/blocks_kept.h"
 #include "deploy/weir/run/monitor.h"
+#include "deploy/weir/run/run_check.h"
 #include "deploy/weir/run/sink.h"
 #include "deploy/weir/run/summary.h"
 #include "deploy/weir/run/unmatched.h"
@@ -202,7 +203,11 @@ static enum weir_status start_sink(struct follow *follow, enum weir_topic topic,
 		.progress = weir_file_descriptor_of(path) == STDOUT_FILENO && isatty(STDOUT_FILENO) ? follow->progress : NULL,
 	};
 	enum weir_status status = weir_store_sqlite_open(follow->state.path, &options.store, error);
-	return status == WEIR_OK ? sink_start(&options, sink, error) : status;
+	if (status == WEIR_OK)
+		status = sink_start(&options, sink, error);
+	if (status == WEIR_IO)
+		run_output_fault(follow->options, path, error);
+	return status;
 }
 
 /* What the API says of this process. @thread any */
@@ -382,6 +387,8 @@ static enum weir_status start_collector(struct follow *follow, struct weir_error
 	                                      .keep = (uint32_t)config->deadletter.keep,
 	                                      .log = follow->log};
 	enum weir_status status = weir_line_file_open(&dead, &follow->dead_file, error);
+	if (status == WEIR_IO)
+		run_output_fault(follow->options, dead.path, error);
 	if (status != WEIR_OK)
 		return status;
 	struct collector_options options = {

@@ -5,6 +5,7 @@
  * would mean nothing.
  */
 #include "deploy/weir/run/once_run.h"
+#include "deploy/weir/run/run_check.h"
 
 #include "common/base/alloc.h"
 #include "common/base/clock.h"
@@ -143,10 +144,19 @@ static enum weir_status open_file(struct once *once, const char *path, const str
 	if (once->resumed && mark->inode != 0)
 		return resume_file(once, &options, mark, file, error);
 	struct stat about; /* what is no file has nothing to cut: /dev/null, a pipe */
-	if (once->options->state_directory == NULL && stat(path, &about) == 0 && S_ISREG(about.st_mode) &&
-	    truncate(path, 0) != 0)
+	bool begins_anew = once->options->state_directory == NULL && stat(path, &about) == 0 && S_ISREG(about.st_mode);
+	const char *option = run_output_option(once->options, path);
+	if (begins_anew && about.st_size > 0 &&
+	    option != NULL) /* a run that follows may have written it, or write it now */
+		return weir_fail(error, WEIR_INVALID,
+		                 "%s is not empty, and the configuration names it: a run without --state would begin it anew; "
+		                 "%s PATH names another, - is standard output",
+		                 path, option);
+	if (begins_anew && truncate(path, 0) != 0)
 		return weir_fail(error, WEIR_IO, "cannot write %s: %s", path, strerror(errno));
 	enum weir_status status = weir_line_file_open(&options, file, error);
+	if (status == WEIR_IO)
+		run_output_fault(once->options, path, error);
 	if (status == WEIR_OK && weir_line_file_mark(*file).length > 0)
 		return weir_fail(
 			error, WEIR_INVALID,

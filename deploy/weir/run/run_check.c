@@ -42,6 +42,29 @@ static void list_written(const struct run_options *options, struct written_files
 	}
 }
 
+const char *run_output_option(const struct run_options *options, const char *path)
+{
+	const struct weir_config *config = options->config;
+	const struct {
+		const char *configured, *option;
+	} outputs[] = {{config->decisions.path, "--decisions"},
+	               {config->decisions.shadow_path, "--shadow"},
+	               {config->deadletter.path, "--dead-letter"}};
+	for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+		if (outputs[i].configured == path) /* itself: one that was given, and is alike, is another */
+			return outputs[i].option;
+	return NULL;
+}
+
+void run_output_fault(const struct run_options *options, const char *path, struct weir_error *error)
+{
+	const char *option = run_output_option(options, path);
+	const struct weir_error why = *error;
+	if (option != NULL)
+		(void)weir_fail(error, WEIR_IO, "%s: the configuration names it; %s PATH names another, - is standard output",
+		                why.text, option);
+}
+
 bool run_names_servers(const struct weir_policy *policy)
 {
 	for (uint32_t z = 0; z < policy->zone_count; z++)

@@ -19,6 +19,11 @@ WEIR_MUST_USE enum weir_status run_check(const struct run_options *options, stru
 WEIR_MUST_USE enum weir_status run_check_outputs(const struct run_options *options, const struct written_files *written,
                                                  struct weir_error *error);
 
+/** The option that names another file than the configuration's; NULL: the configuration does not name this one. */
+const char *run_output_option(const struct run_options *options, const char *path);
+/** Says in an error of an output that the configuration names which option names another. */
+void run_output_fault(const struct run_options *options, const char *path, struct weir_error *error);
+
 /** Whether some "exempt" names a list of another server, whose copy needs a state. */
 bool run_names_servers(const struct weir_policy *policy);
 /** Whether some "exempt" names robots, which are verified by a name server: a run over a log of the past asks none. */
