@@ -55,14 +55,18 @@ static enum weir_status look_beyond(const struct archiver *archiver, uint32_t pa
 	uint64_t first, end, base = 0;
 	*beyond = false;
 	enum weir_status status = bus->ops->extent(bus, WEIR_TOPIC_EVENTS, partition, &first, &end, error);
-	if (status == WEIR_OK)
-		status = archiver->store->ops->inspect(archiver->store, WEIR_STORE_ROLE_LIMITER, partition, &row, error);
 	if (status != WEIR_OK)
 		return status;
+	status = archiver->store->ops->inspect(archiver->store, WEIR_STORE_ROLE_LIMITER, partition, &row, error);
+	if (status != WEIR_OK) {
+		weir_error_prefix(error, "the store");
+		return status;
+	}
 	struct weir_span extra = row.extra;
 	if (row.checkpoint > 0 && weir_record_base_read(&extra, &base, error) != WEIR_OK)
 		return WEIR_OK;
-	*beyond = end >= row.next_offset && (number < base || number - base >= end);
+	/* One below the base is of the topic that was there before. */
+	*beyond = end >= row.next_offset && number >= base && number - base >= end;
 	return WEIR_OK;
 }
 

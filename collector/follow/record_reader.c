@@ -183,6 +183,8 @@ void record_reader_end(struct record_reader *reader)
 void record_reader_feed(struct record_reader *reader, const struct source_chunk *chunk)
 {
 	uint64_t incarnation = chunk->position >> SOURCE_OFFSET_BITS;
+	if (chunk->begins) /* another object, perhaps of another log */
+		refuse_unfinished(reader);
 	if (incarnation != reader->incarnation || chunk->begins)
 		begin_file(reader->format, chunk->before);
 	reader->incarnation = incarnation;

@@ -51,7 +51,7 @@ struct format {
 	/* Both NULL where no line depends on an earlier one; see format_begin() and format_header(). */
 	void (*begin)(struct format *format, struct weir_span header);
 	struct weir_span (*header)(const struct format *format);
-	/* All NULL where each line ends itself; see format_unfinished(), format_note_part(), format_held(), format_take_over(). */
+	/* NULL where each line ends itself, but for take_over; see format_unfinished(), format_note_part(), format_held(), format_take_over(). */
 	struct weir_span (*unfinished)(struct format *format);
 	void (*note_part)(struct format *format, uint64_t before);
 	uint64_t (*held)(const struct format *format);

@@ -145,8 +145,8 @@ enum weir_status format_message_new(const struct format_kind *kind, const struct
 		both->format.unfinished = unfinished;
 		both->format.note_part = note_part;
 		both->format.held = held;
-		both->format.take_over = take_over;
 	}
+	both->format.take_over = both->body->take_over != NULL ? take_over : NULL;
 	*format = &both->format;
 	return WEIR_OK;
 }

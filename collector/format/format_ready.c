@@ -56,8 +56,8 @@ static enum format_reason parse(struct format *format, const char *line, uint32_
 }
 
 /*
- * The same where records may have several lines. A place at which reading goes on after a restart is behind a record
- * that was believed, so none is open there.
+ * The same where records may have several lines. What is open is not known after a restart: of lines that are written one
+ * by one, such as those of containers, and read to the middle of a record by then, one that was forged may count.
  */
 static enum format_reason parse_in_records(struct format *format, const char *line, uint32_t length,
                                            struct weir_record *record)
@@ -77,6 +77,11 @@ static void begin_records(struct format *format, struct weir_span header)
 {
 	(void)header;
 	memset(((struct format_ready *)format)->left, 0, sizeof(uint32_t[2]));
+}
+
+static void take_over(struct format *format, struct format *from)
+{
+	memcpy(((struct format_ready *)format)->left, ((const struct format_ready *)from)->left, sizeof(uint32_t[2]));
 }
 
 static bool lacks(const struct format *format, uint32_t field)
@@ -118,6 +123,7 @@ static enum weir_status create(const struct weir_json *config, const struct form
 	bool records = kind->reader->record_bytes > 0;
 	ready->format = (struct format){.parse = records ? parse_in_records : parse,
 	                                .begin = records ? begin_records : NULL,
+	                                .take_over = records ? take_over : NULL,
 	                                .free = ready_free,
 	                                .lacks = lacks,
 	                                .values = values,

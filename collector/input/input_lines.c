@@ -341,13 +341,26 @@ static void hide_beyond(struct input_lines *lines, uint64_t limit)
 	lines->open = lines->buffer[lines->ready - 1] != '\n';
 }
 
+/* Of what is unpacked, a read of less than was asked for says nothing of the end: the room is filled. */
+static enum weir_status read_room(struct input *input, char *bytes, size_t most, size_t *got, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	*got = 0;
+	do {
+		size_t some = 0;
+		status = input_read(input, bytes + *got, most - *got, &some, error);
+		*got += status == WEIR_OK ? some : 0;
+	} while (status == WEIR_OK && *got < most && input_compressed(input));
+	return *got > 0 ? WEIR_OK : status; /* what is wrong behind it shows at the next call */
+}
+
 /* Reads once. WEIR_OK: there are more bytes to search. */
 static enum weir_status read_more(struct input_lines *lines, uint64_t limit, size_t *read, struct weir_error *error)
 {
 	uint64_t left = limit - input_lines_read_offset(lines);
 	size_t most = make_room(lines), got;
 	enum weir_status status =
-		input_read(lines->input, lines->buffer + lines->end, left < most ? (size_t)left : most, &got, error);
+		read_room(lines->input, lines->buffer + lines->end, left < most ? (size_t)left : most, &got, error);
 	if (status == WEIR_OK) {
 		lines->end += got;
 		lines->full = got == (left < most ? (size_t)left : most);

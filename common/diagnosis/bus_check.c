@@ -117,7 +117,7 @@ static void add_setting(const struct weir_check *check, enum weir_topic topic, c
 	if (contains(look->words, "authorization failed") && look->setting == NULL) {
 		add_look(check, topic, look,
 		         without != NULL ? without
-		         : refused       ? "A limiter or collector that starts now ends with 1, and is started again"
+		         : refused       ? "A limiter or collector that starts now waits for it, and does nothing meanwhile"
 		                         : "It works for now",
 		         "give the user of weir's daemons its rights to the topic again (runbook: credentials)");
 		return;

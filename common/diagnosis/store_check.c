@@ -33,10 +33,11 @@ static const char *certificate_remedy(const char *words)
 	return NULL;
 }
 
-/* Whether the number says more than that the server is away. */
+/* Whether the number says more than that the server is away: that of TLS does not, where its words name no certificate. */
 static bool is_told(const struct weir_mysql_failure *failure)
 {
-	return failure != NULL && strcmp(failure->runbook, "store-away") != 0;
+	return failure != NULL && strcmp(failure->runbook, "store-away") != 0 &&
+	       strcmp(failure->runbook, "certificates") != 0;
 }
 
 static void add_unreadable(const struct weir_check *check, enum weir_status status, const char *words)

@@ -167,7 +167,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 	weir_http_pool_forget(exchange);
 	weir_http_client_extend(exchange->client);
 	if (exchange->client != NULL)
-		exchange->client->heard = false;
+		exchange->client->heard = exchange->client->brings = false;
 	if (exchange->reply.end != NULL)
 		exchange->reply.end(exchange->reply.stream);
 	weir_gzip_free(exchange->gzip);

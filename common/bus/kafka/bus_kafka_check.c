@@ -247,7 +247,8 @@ static enum weir_status describe_topics(struct bus_kafka *bus, int timeout_ms, e
 	char words[WEIR_ERROR_TEXT_BYTES / 2];
 	size_t wanted_count = 0;
 	for (int topic = 0; topic < WEIR_TOPIC_COUNT; topic++)
-		if (bus->topics[topic] != NULL && !bus->missing[topic])
+		if (bus->topics[topic] != NULL && !bus->missing[topic] &&
+		    !(bus->uncreatable[topic] && atomic_load(&bus->gone[topic])))
 			wanted[wanted_count++] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, bus->names[topic]);
 	if (wanted_count == 0)
 		return WEIR_OK;

@@ -74,7 +74,7 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 		return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS: return WEIR_OK;
 	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
-	case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED: /* a right may come back, and then a restart is enough */
+	case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED: /* a right may come back: it is waited for */
 		return weir_fail(error, WEIR_IO, "topic %s is missing and cannot be created: %s", name, words);
 	case RD_KAFKA_RESP_ERR_POLICY_VIOLATION:
 	case RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION:
@@ -87,13 +87,22 @@ static enum weir_status take_made(const struct bus_kafka *bus, const rd_kafka_to
 	}
 }
 
+/* Whether brokers that are asked again say the same. */
+static bool is_refusal(rd_kafka_resp_err_t code)
+{
+	return code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED ||
+	       code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED || code == RD_KAFKA_RESP_ERR_POLICY_VIOLATION ||
+	       code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION || code == RD_KAFKA_RESP_ERR_INVALID_CONFIG;
+}
+
 /* A topic that the brokers refuse to create, where weir goes on without it. */
 static bool is_done_without(struct bus_kafka *bus, const rd_kafka_topic_result_t *result)
 {
 	int topic = 0;
 	while (topic < WEIR_TOPIC_COUNT && strcmp(bus->names[topic], rd_kafka_topic_result_name(result)) != 0)
 		topic++;
-	if (topic == WEIR_TOPIC_COUNT || bus->sole || !weir_topic_may_be_missed((enum weir_topic)topic))
+	if (topic == WEIR_TOPIC_COUNT || bus->sole || !is_refusal(rd_kafka_topic_result_error(result)) ||
+	    !weir_topic_may_be_missed((enum weir_topic)topic))
 		return false;
 	bus->uncreatable[topic] = true;
 	atomic_store(&bus->gone[topic], true);
@@ -145,7 +154,7 @@ static enum weir_status look(struct bus_kafka *bus, enum weir_topic topic, const
 	switch (metadata->err) {
 	case RD_KAFKA_RESP_ERR_NO_ERROR: break;
 	case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART: *seen = SEEN_MISSING; return WEIR_OK;
-	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED: /* a right may come back, and then a restart is enough */
+	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED: /* a right may come back: it is waited for */
 		return weir_fail(error, WEIR_IO, "topic %s: %s", metadata->topic, rd_kafka_err2str(metadata->err));
 	default: return weir_fail(error, WEIR_AGAIN, "topic %s: %s", metadata->topic, rd_kafka_err2str(metadata->err));
 	}

@@ -157,6 +157,8 @@ bool http_connection_run(struct http_connection *connection)
 		connection->exchange.path = NULL;
 		reply_refusal(connection, REFUSAL_PROTOCOL, refusal.status, "The request cannot be read", refusal.words);
 		connection->in_start = connection->in_end;
+		connection->base.partial_ms = 0;
+		connection->asked = true; /* so it is not too slow, while its client reads why */
 		connection->drops = DROPS_MAX_BYTES;
 		return false;
 	}
