@@ -184,6 +184,40 @@ static void an_id_that_has_ended_is_another_batch_s(void **state)
 }
 
 /* What was read before a start is none that waits. */
+/* An id ends seconds after its batch was saved, or before anyone has read that: a start knows it in either case. */
+static void that_an_id_has_ended_is_known_after_a_start(void **state)
+{
+	(void)state;
+	struct push_outcome outcome;
+	struct push_spool *spool = open_spool(16 * MIB);
+	take(spool, "a", "one\n");
+	push_spool_acknowledge(spool, expect(spool, "one\n"));
+	while (bytes_of_ids() == 0)
+		usleep(10000);
+	long saved = bytes_of_ids();
+	push_spool_end(spool, weir_span_of("a"));
+	while (bytes_of_ids() == saved) /* nothing more is acknowledged */
+		usleep(10000);
+	take(spool, "b", "two\n");
+	push_spool_end(spool, weir_span_of("b"));
+	take(spool, "c", "three\n");
+	push_spool_close(spool);
+
+	spool = open_spool(16 * MIB);
+	assert_int_equal(append(spool, "c", "three\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	take(spool, "a", "one\n");
+	take(spool, "b", "two\n");
+	push_spool_close(spool);
+
+	spool = open_spool(16 * MIB); /* that of the batch before says nothing of the next */
+	assert_int_equal(append(spool, "a", "one\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	assert_int_equal(append(spool, "b", "two\n", &outcome), WEIR_OK);
+	assert_true(outcome.again);
+	push_spool_close(spool);
+}
+
 static void what_was_read_before_a_start_is_no_lag(void **state)
 {
 	(void)state;
@@ -685,6 +719,7 @@ int main(void)
 		TEST(a_batch_that_never_fits_is_refused),
 		TEST(a_kill_loses_nothing_answered),
 		TEST(an_id_that_has_ended_is_another_batch_s),
+		TEST(that_an_id_has_ended_is_known_after_a_start),
 		TEST(what_was_read_before_a_start_is_no_lag),
 		TEST(ids_are_forgotten_after_an_hour),
 		TEST(a_torn_tail_of_ids_is_cut),

@@ -3,8 +3,11 @@
  * A ring of ids in the order in which they came, and a table of places in it.
  *
  * Number n of all ids ever added is at place n & mask of the ring; the table is open, probed in steps of one, and twice
- * as large as the ring. Both grow with use. A file is succeeded when it has half a million ids or is an hour old, so the
- * last three hold at least the last million or the last hour.
+ * as large as the ring. Both grow with use.
+ *
+ * An id that ends is written once more, with that mark, without waiting for its batch: who reads the files takes the mark
+ * for the batch of that offset alone. A file is succeeded when it has half a million records or is an hour old, so the
+ * last five hold at least the last million ids, each ended, or the last hour.
  */
 #include "collector/source/push/push_ids.h"
 
@@ -24,8 +27,9 @@
 
 enum {
 	RING_LEAST = 256,
-	FILES_KEPT = 3,
+	FILES_KEPT = 5,
 	FILE_MOST_IDS = PUSH_IDS_MOST / 2,
+	ENDED_MOST = 1 << 16, /* that wait to be written: of more, a start knows nothing */
 	RECORD_BYTES = 48,
 	WRITE_IDS = 4096, /* at once */
 	AHEAD_BYTES = 1 << 20,
@@ -42,8 +46,10 @@ struct push_ids {
 	struct push_id *ring;
 	uint32_t *table; /* the low bits of a number, plus 1; 0: free */
 	size_t ring_size;
-	uint64_t first, next;              /* numbers */
-	uint64_t unsaved;                  /* the first number that is in no file */
+	uint64_t first, next;  /* numbers */
+	uint64_t unsaved;      /* the first number that is in no file */
+	struct push_id *ended; /* whose end is in no file */
+	size_t ended_count, ended_room;
 	uint64_t oldest_file, newest_file; /* 0: there is none */
 	int fd;                            /* of the newest; -1 */
 	uint64_t file_ids;
@@ -138,8 +144,19 @@ const struct push_id *push_ids_find(const struct push_ids *ids, const uint8_t ha
 void push_ids_end(struct push_ids *ids, const uint8_t hash[PUSH_ID_HASH_BYTES])
 {
 	size_t place = place_of(ids, hash);
-	if (ids->table[place] != 0)
-		ids->ring[(ids->table[place] - 1) & (ids->ring_size - 1)].over = true;
+	if (ids->table[place] == 0)
+		return;
+	struct push_id *id = &ids->ring[(ids->table[place] - 1) & (ids->ring_size - 1)];
+	if (id->over)
+		return;
+	id->over = true;
+	if (ids->ended_count == ENDED_MOST)
+		return;
+	if (ids->ended_count == ids->ended_room) {
+		ids->ended_room = ids->ended_room == 0 ? RING_LEAST : 2 * ids->ended_room;
+		ids->ended = weir_realloc(ids->ended, ids->ended_room, sizeof *ids->ended);
+	}
+	ids->ended[ids->ended_count++] = *id;
 }
 
 void push_ids_forget(struct push_ids *ids, int64_t now_ms)
@@ -161,9 +178,14 @@ void push_ids_add(struct push_ids *ids, const struct push_id *id, int64_t now_ms
 
 void push_ids_learn(struct push_ids *ids, const struct push_id *id, int64_t now_ms)
 {
-	const struct push_id *known = push_ids_find(ids, id->hash);
-	if (id->at_ms >= now_ms - PUSH_IDS_KEPT_MS && (known == NULL || known->offset < id->offset))
+	size_t place = place_of(ids, id->hash);
+	struct push_id *known = ids->table[place] != 0 ? &ids->ring[(ids->table[place] - 1) & (ids->ring_size - 1)] : NULL;
+	if (id->at_ms < now_ms - PUSH_IDS_KEPT_MS)
+		return;
+	if (known == NULL || known->offset < id->offset)
 		push_ids_add(ids, id, now_ms);
+	else if (known->offset == id->offset)
+		known->over |= id->over;
 }
 
 size_t push_ids_count(const struct push_ids *ids)
@@ -174,6 +196,11 @@ size_t push_ids_count(const struct push_ids *ids)
 bool push_ids_unsaved(const struct push_ids *ids, uint64_t below)
 {
 	return ids->unsaved < ids->next && at(ids, ids->unsaved)->offset < below;
+}
+
+bool push_ids_unsaved_ends(const struct push_ids *ids)
+{
+	return ids->ended_count > 0;
 }
 
 /* ---- records ---- */
@@ -334,6 +361,7 @@ void push_ids_free(struct push_ids *ids)
 		return;
 	close_file(ids);
 	free(ids->ring);
+	free(ids->ended);
 	free(ids->table);
 	free(ids->directory);
 	free(ids);
@@ -353,25 +381,36 @@ static void succeed(struct push_ids *ids)
 			unlink(path);
 }
 
-/* Writes from `unsaved` up to a number; where that fails, the file is cut there by the next attempt. */
-static enum weir_status write_through(struct push_ids *ids, uint64_t end, struct weir_error *error)
+/* Has a file to write to. @param first_ms  when the id that is written next came */
+static enum weir_status prepare(struct push_ids *ids, int64_t first_ms, int64_t now_ms, struct weir_error *error)
 {
-	struct weir_text records = {0};
-	for (uint64_t number = ids->unsaved; number < end; number++) {
-		put_record((uint8_t *)weir_text_reserve(&records, RECORD_BYTES), at(ids, number));
-		records.length += RECORD_BYTES;
-	}
+	if (ids->newest_file == 0 || ids->file_ids >= FILE_MOST_IDS ||
+	    (ids->file_ids > 0 && ids->file_begun_ms < now_ms - PUSH_IDS_KEPT_MS))
+		succeed(ids);
+	if (ids->file_ids == 0)
+		ids->file_begun_ms = first_ms;
+	return ids->fd >= 0 ? WEIR_OK : open_newest(ids, error);
+}
+
+static void add_record(struct weir_text *records, const struct push_id *id)
+{
+	put_record((uint8_t *)weir_text_reserve(records, RECORD_BYTES), id);
+	records->length += RECORD_BYTES;
+}
+
+/* Writes records, and empties the text; where that fails, the file is cut before them by the next attempt. */
+static enum weir_status write_records(struct push_ids *ids, struct weir_text *records, struct weir_error *error)
+{
 	size_t written = 0;
-	bool good = weir_write_all(ids->fd, records.at, records.length, &written) == 0 && fdatasync(ids->fd) == 0;
+	bool good = weir_write_all(ids->fd, records->at, records->length, &written) == 0 && fdatasync(ids->fd) == 0;
 	int why = errno;
 	if (good) {
-		ids->file_bytes += records.length;
-		ids->file_ids += end - ids->unsaved;
-		ids->unsaved = end;
+		ids->file_bytes += records->length;
+		ids->file_ids += records->length / RECORD_BYTES;
 	} else {
 		close_file(ids);
 	}
-	weir_text_deinit(&records);
+	weir_text_deinit(records);
 	return good ? WEIR_OK : weir_fail(error, WEIR_IO, "cannot write %s: %s", ids->directory, strerror(why));
 }
 
@@ -379,18 +418,34 @@ enum weir_status push_ids_save(struct push_ids *ids, uint64_t below, int64_t now
 {
 	enum weir_status status = WEIR_OK;
 	while (status == WEIR_OK && push_ids_unsaved(ids, below)) {
-		if (ids->newest_file == 0 || ids->file_ids >= FILE_MOST_IDS ||
-		    (ids->file_ids > 0 && ids->file_begun_ms < now_ms - PUSH_IDS_KEPT_MS))
-			succeed(ids);
-		if (ids->fd < 0)
-			status = open_newest(ids, error);
+		struct weir_text records = {0};
 		uint64_t end = ids->unsaved;
-		while (end < ids->next && end - ids->unsaved < WRITE_IDS && at(ids, end)->offset < below)
-			end++;
-		if (ids->file_ids == 0)
-			ids->file_begun_ms = at(ids, ids->unsaved)->at_ms;
+		status = prepare(ids, at(ids, end)->at_ms, now_ms, error);
+		if (status != WEIR_OK)
+			break;
+		for (; end < ids->next && end - ids->unsaved < WRITE_IDS && at(ids, end)->offset < below; end++)
+			add_record(&records, at(ids, end));
+		status = write_records(ids, &records, error);
 		if (status == WEIR_OK)
-			status = write_through(ids, end, error);
+			ids->unsaved = end;
+	}
+	return status;
+}
+
+enum weir_status push_ids_save_ends(struct push_ids *ids, int64_t now_ms, struct weir_error *error)
+{
+	enum weir_status status = WEIR_OK;
+	while (status == WEIR_OK && ids->ended_count > 0) {
+		struct weir_text records = {0};
+		size_t left = ids->ended_count > WRITE_IDS ? ids->ended_count - WRITE_IDS : 0;
+		status = prepare(ids, ids->ended[left].at_ms, now_ms, error);
+		if (status != WEIR_OK)
+			break;
+		for (size_t i = left; i < ids->ended_count; i++)
+			add_record(&records, &ids->ended[i]);
+		status = write_records(ids, &records, error);
+		if (status == WEIR_OK)
+			ids->ended_count = left;
 	}
 	return status;
 }

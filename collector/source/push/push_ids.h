@@ -4,7 +4,7 @@
  *
  * An id is kept as a hash, beside one of the batch's lines: so an id that comes again with other lines is seen. Those of
  * batches that the spool still has are read from there at a start. Before a batch's file may go, its id is written to a
- * file here: ids-1, ids-2, ... of 48 bytes a record, of which the last three stay.
+ * file here: ids-1, ids-2, ... of 48 bytes a record, of which the last five stay. That an id has ended is written there, too.
  *
  * @thread one at a time
  */
@@ -49,13 +49,16 @@ const struct push_id *push_ids_find(const struct push_ids *ids, const uint8_t ha
 /** Forgets those older than an hour. */
 void push_ids_forget(struct push_ids *ids, int64_t now_ms);
 
-/** Notes that an id's sender knows that its batch is taken. Lost where a crash comes before the id is saved. */
+/** Notes that an id's sender knows that its batch is taken. Lost where a crash comes before push_ids_save_ends(). */
 void push_ids_end(struct push_ids *ids, const uint8_t hash[PUSH_ID_HASH_BYTES]);
 
 /** Adds one that is not known, or is over; offsets grow. Forgets those older than an hour, and the oldest of too many. */
 void push_ids_add(struct push_ids *ids, const struct push_id *id, int64_t now_ms);
 
-/** The same of one that is read back, unless it is too old or a newer batch of that id is known. */
+/**
+ * The same of one that is read back, unless it is too old or a newer batch of that id is known. Of one batch, it may be
+ * read twice: it is over where either says so.
+ */
 void push_ids_learn(struct push_ids *ids, const struct push_id *id, int64_t now_ms);
 
 size_t push_ids_count(const struct push_ids *ids);
@@ -65,5 +68,10 @@ bool push_ids_unsaved(const struct push_ids *ids, uint64_t below);
 /** Puts those below an offset on disk. @return WEIR_OK; WEIR_IO: tried again by the next call */
 WEIR_MUST_USE enum weir_status push_ids_save(struct push_ids *ids, uint64_t below, int64_t now_ms,
                                              struct weir_error *error);
+
+/** Whether some have ended of which no file says so. */
+bool push_ids_unsaved_ends(const struct push_ids *ids);
+/** Puts on disk which have ended; they need not be saved before. @return WEIR_OK; WEIR_IO: tried again by the next call */
+WEIR_MUST_USE enum weir_status push_ids_save_ends(struct push_ids *ids, int64_t now_ms, struct weir_error *error);
 
 #endif

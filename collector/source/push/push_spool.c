@@ -309,21 +309,37 @@ static bool somebody_waits(const struct push_spool *spool)
 	return append != NULL || spool->twins.first != NULL;
 }
 
-/* Puts on disk which ids the acknowledged batches had, so that their files may go. */
-static void settle(struct push_spool *spool, uint64_t acknowledged)
+/* Puts on disk which ids the acknowledged batches had, so that their files may go, and which ids have ended. */
+static void settle(struct push_spool *spool)
 {
 	struct weir_error error;
+	int64_t now_ms = weir_wall_ms();
 	spool->settle_ms = weir_monotonic_ms() + SETTLE_MS;
-	if (push_ids_save(spool->ids, acknowledged, weir_wall_ms(), &error) != WEIR_OK) {
-		state_problem(spool, error.text);
-		return;
-	}
 	pthread_mutex_lock(&spool->mutex);
-	spool->settled = acknowledged;
+	uint64_t acknowledged = spool->acknowledged;
+	pthread_mutex_unlock(&spool->mutex);
+	enum weir_status status = push_ids_save(spool->ids, acknowledged, now_ms, &error);
+	bool saved = status == WEIR_OK;
+	if (saved) /* what has ended comes second: on a full disk, files may go without it */
+		status = push_ids_save_ends(spool->ids, now_ms, &error);
+	if (status != WEIR_OK)
+		state_problem(spool, error.text);
+	if (!saved)
+		return;
+	pthread_mutex_lock(&spool->mutex);
+	if (acknowledged > spool->settled)
+		spool->settled = acknowledged;
 	spool->hurry = false;
-	spool->counts.problem[0] = '\0';
+	if (status == WEIR_OK)
+		spool->counts.problem[0] = '\0';
 	pthread_mutex_unlock(&spool->mutex);
 	(void)!write(spool->event, &(uint64_t){1}, sizeof(uint64_t)); /* the reader tells the bus */
+}
+
+/* The caller holds the mutex. */
+static bool has_to_settle(const struct push_spool *spool)
+{
+	return spool->acknowledged > spool->settled || push_ids_unsaved_ends(spool->ids);
 }
 
 /* How long nothing has to be done unless something comes. The caller holds the mutex. */
@@ -333,7 +349,7 @@ static int idle_ms(const struct push_spool *spool)
 	int64_t most_ms = spool->away.first != NULL ? DISK_MS : SETTLE_MS;
 	if (spool->queue.first != NULL || spool->stopping)
 		return spool->away.first != NULL && spool->queue.first == NULL ? DISK_MS : 0;
-	if (spool->acknowledged > spool->settled && due_ms < most_ms)
+	if (has_to_settle(spool) && due_ms < most_ms)
 		most_ms = due_ms > 0 && !spool->hurry ? due_ms : 0;
 	return (int)most_ms;
 }
@@ -341,10 +357,10 @@ static int idle_ms(const struct push_spool *spool)
 /*
  * Waits until something comes, or is to be done, and takes it.
  *
- * @param acknowledged  set, where it is time to settle; else 0
+ * @param settles  set: whether it is time to settle
  * @return false: the end, once nobody waits any more
  */
-static bool wait_for_work(struct push_spool *spool, struct push_appends *round, uint64_t *acknowledged)
+static bool wait_for_work(struct push_spool *spool, struct push_appends *round, bool *settles)
 {
 	struct pollfd work = {.fd = spool->work, .events = POLLIN};
 	pthread_mutex_lock(&spool->mutex);
@@ -354,7 +370,7 @@ static bool wait_for_work(struct push_spool *spool, struct push_appends *round, 
 	weir_wake_clear(spool->work);
 	pthread_mutex_lock(&spool->mutex);
 	bool due = spool->settle_ms <= weir_monotonic_ms() || spool->hurry || spool->stopping;
-	*acknowledged = spool->acknowledged > spool->settled && due ? spool->acknowledged : 0;
+	*settles = due && has_to_settle(spool);
 	*round = (struct push_appends){NULL, NULL};
 	for (int i = 0; i < ROUND_MOST && spool->queue.first != NULL; i++)
 		push_last(round, pop_first(&spool->queue));
@@ -410,10 +426,9 @@ static void *work(void *context)
 {
 	struct push_spool *spool = context;
 	struct push_appends round;
-	uint64_t acknowledged;
-	bool goes_on = true;
+	bool goes_on = true, settles;
 	while (goes_on) {
-		goes_on = wait_for_work(spool, &round, &acknowledged);
+		goes_on = wait_for_work(spool, &round, &settles);
 		push_ids_forget(spool->ids, weir_wall_ms());
 		take_deliveries(spool, 0);
 		store(spool, &round);
@@ -421,8 +436,8 @@ static void *work(void *context)
 		answer_twins(spool);
 		goes_on |= somebody_waits(spool);
 		tell(spool);
-		if (acknowledged > 0)
-			settle(spool, acknowledged);
+		if (settles)
+			settle(spool);
 	}
 	return NULL;
 }

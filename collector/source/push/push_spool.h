@@ -85,7 +85,7 @@ WEIR_MUST_USE enum weir_status push_spool_append(struct push_spool *spool, struc
 
 /**
  * Says that the sender of a batch knows that it is taken: what comes under this id from then on is another batch. A crash
- * within the next seconds may undo it.
+ * within the next two seconds may undo it; after a stop it holds.
  */
 void push_spool_end(struct push_spool *spool, struct weir_span id);
 
