@@ -5,6 +5,7 @@
 
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -327,14 +328,111 @@ static void what_tls_has_decrypted_does_not_wait(void **state)
 	stop();
 }
 
+/* ---- acknowledgements ---- */
+
+static const uint8_t no_tag[FORWARD_TAG_HASH_BYTES];
+
+/* Stores a batch under a chunk's id. @return whether its id was known */
+static bool store(struct weir_span chunk)
+{
+	struct weir_text id = {0}, lines = {0};
+	struct push_outcome outcome;
+	forward_put_id(&id, 0, no_tag, chunk);
+	weir_text_puts(&lines, "one\n");
+	assert_int_equal(push_spool_append_wait(spool, weir_text_span(&id), &lines, &outcome), WEIR_OK);
+	weir_text_deinit(&id);
+	weir_text_deinit(&lines);
+	return outcome.again;
+}
+
+/* Two ends of a connection by TCP. */
+static void connect_pair(int pair[2])
+{
+	struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof name;
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (const struct sockaddr *)&name, sizeof name), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&name, &length), 0);
+	pair[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(pair[0], (const struct sockaddr *)&name, sizeof name), 0);
+	pair[1] = accept(listener, NULL, NULL);
+	assert_true(pair[1] >= 0);
+	close(listener);
+}
+
+/* Acknowledges a chunk to a peer that then closes. @return whether the chunk is a repeat afterwards */
+static bool known_after_the_end(bool reads, struct weir_span chunk)
+{
+	struct forward_acks acks = {.count = 0};
+	struct forward_memory memory = {.held = 0};
+	char byte = 'a';
+	int pair[2];
+	connect_pair(pair);
+	assert_false(store(chunk));
+	struct forward_connection *connection = forward_connection_new(pair[1], NULL, MIB, 0);
+	assert_int_equal(send(pair[1], &byte, 1, MSG_NOSIGNAL), 1);
+	forward_acks_add(&acks, connection, no_tag, chunk, 1);
+	poll(&(struct pollfd){.fd = pair[0], .events = POLLIN}, 1, PATIENCE_S * 1000);
+	if (reads)
+		assert_int_equal(recv(pair[0], &byte, 1, 0), 1);
+	close(pair[0]);
+	poll(&(struct pollfd){.fd = pair[1], .events = POLLIN}, 1, PATIENCE_S * 1000);
+	assert_int_equal(recv(pair[1], &byte, 1, 0), reads ? 0 : -1); /* as TLS does, which keeps the error to itself */
+	forward_acks_leave(&acks, spool, connection);
+	assert_int_equal(acks.count, 0);
+	forward_connection_free(connection, &memory);
+	return store(chunk);
+}
+
+static void what_a_reset_left_unread_has_not_arrived(void **state)
+{
+	(void)state;
+	start(NULL, false);
+	assert_true(known_after_the_end(false, weir_span_of("0123456789abcdef0123456789abcdef")));
+	assert_false(known_after_the_end(true, weir_span_of("fedcba9876543210fedcba9876543210")));
+	stop();
+}
+
+static void no_connection_uses_up_what_all_have(void **state)
+{
+	(void)state;
+	enum { MANY = 5000, SHARE = 4096 };
+	struct forward_acks acks = {.count = 0};
+	struct forward_memory memory = {.held = 0};
+	struct forward_connection *both[2];
+	int fds[2];
+	char chunk[33];
+	start(NULL, false);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	for (int i = 0; i < 2; i++)
+		both[i] = forward_connection_new(fds[i], NULL, MIB, 0);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(chunk, sizeof chunk, "%032x", (unsigned)i);
+		forward_acks_add(&acks, both[0], no_tag, weir_span_of(chunk), 1);
+	}
+	assert_int_equal(both[0]->acks, SHARE);
+	forward_acks_add(&acks, both[1], no_tag, weir_span_of(chunk), 1);
+	assert_int_equal(acks.count, SHARE + 1);
+	forward_acks_leave(&acks, spool, both[0]);
+	assert_int_equal(both[0]->acks, 0);
+	assert_int_equal(both[1]->acks, 1);
+	assert_int_equal(acks.count, 1);
+	forward_acks_leave(&acks, spool, both[1]);
+	assert_int_equal(acks.count, 0);
+	for (int i = 0; i < 2; i++)
+		forward_connection_free(both[i], &memory);
+	stop();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(who_does_not_know_the_key_gets_no_memory),
-		TEST(who_begins_and_goes_silent_keeps_nobody_out_for_long),
-		TEST(what_tls_has_decrypted_does_not_wait),
+		TEST(who_does_not_know_the_key_gets_no_memory), TEST(who_begins_and_goes_silent_keeps_nobody_out_for_long),
+		TEST(what_tls_has_decrypted_does_not_wait),     TEST(what_a_reset_left_unread_has_not_arrived),
+		TEST(no_connection_uses_up_what_all_have),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

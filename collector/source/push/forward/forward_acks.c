@@ -18,15 +18,17 @@
 #include "common/bytes/hash.h"
 
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-enum { ACKS_MOST = 1 << 16, CONTENT_DIGITS = 32, READ_MS = 5000 };
+enum { ACKS_MOST = 1 << 16, ACKS_OF_ONE = 1 << 12, CONTENT_DIGITS = 32, READ_MS = 5000, STOP_READ_MS = 500 };
 
 struct forward_ack {
 	struct forward_ack *next;
-	const struct forward_connection *connection;
+	struct forward_connection *connection;
 	int64_t sent_ms;
 	uint32_t parts;
 	uint8_t tag[FORWARD_TAG_HASH_BYTES];
@@ -62,10 +64,11 @@ void forward_put_id(struct weir_text *id, uint32_t part, const uint8_t tag[FORWA
 	weir_text_append(id, chunk.at, chunk.length);
 }
 
-void forward_acks_add(struct forward_acks *acks, const struct forward_connection *connection,
+void forward_acks_add(struct forward_acks *acks, struct forward_connection *connection,
                       const uint8_t tag[FORWARD_TAG_HASH_BYTES], struct weir_span chunk, uint32_t parts)
 {
-	if (!forward_chunk_is_content(chunk) || acks->count >= ACKS_MOST) /* of too many, the ids stay for their hour */
+	/* Of too many, the ids stay for their hour. Each connection has a share, so that none uses up what all have. */
+	if (!forward_chunk_is_content(chunk) || acks->count >= ACKS_MOST || connection->acks >= ACKS_OF_ONE)
 		return;
 	struct forward_ack *ack = weir_alloc(1, sizeof *ack);
 	ack->connection = connection;
@@ -76,6 +79,15 @@ void forward_acks_add(struct forward_acks *acks, const struct forward_connection
 	ack->next = acks->chains[chain_of(chunk)];
 	acks->chains[chain_of(chunk)] = ack;
 	acks->count++;
+	connection->acks++;
+}
+
+/* Whether a reset has come, also where TLS has taken the error of it: nothing else closes a socket that this side keeps. */
+static bool was_reset(int fd)
+{
+	struct tcp_info info;
+	socklen_t length = sizeof info;
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 && info.tcpi_state == TCP_CLOSE;
 }
 
 /* Whether the peer has all that was sent. */
@@ -83,8 +95,9 @@ static bool has_arrived(const struct forward_connection *connection)
 {
 	int left = 0, trouble = 0;
 	socklen_t length = sizeof trouble;
-	return connection->out.length == 0 && !connection->reset && ioctl(connection->fd, SIOCOUTQ, &left) == 0 &&
-	       left == 0 && getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &trouble, &length) == 0 && trouble == 0;
+	return connection->out.length == 0 && !connection->reset && !was_reset(connection->fd) &&
+	       ioctl(connection->fd, SIOCOUTQ, &left) == 0 && left == 0 &&
+	       getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &trouble, &length) == 0 && trouble == 0;
 }
 
 static void end_ids(const struct forward_ack *ack, struct push_spool *spool)
@@ -124,6 +137,7 @@ static void look(struct forward_acks *acks, struct push_spool *spool, size_t cha
 			continue;
 		}
 		*at = ack->next;
+		ack->connection->acks--;
 		free(ack);
 		acks->count--;
 	}
@@ -150,8 +164,14 @@ void forward_acks_look(struct forward_acks *acks, struct push_spool *spool, int6
 	look_at_all(acks, spool, &(struct wanted){.sent_ms = now_ms - READ_MS});
 }
 
+void forward_acks_stop(struct forward_acks *acks, struct push_spool *spool, int64_t now_ms)
+{
+	look_at_all(acks, spool, &(struct wanted){.sent_ms = now_ms - STOP_READ_MS});
+}
+
 void forward_acks_leave(struct forward_acks *acks, struct push_spool *spool,
                         const struct forward_connection *connection)
 {
-	look_at_all(acks, spool, &(struct wanted){.connection = connection, .sent_ms = INT64_MAX});
+	if (connection->acks > 0)
+		look_at_all(acks, spool, &(struct wanted){.connection = connection, .sent_ms = INT64_MAX});
 }

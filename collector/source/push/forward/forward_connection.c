@@ -121,7 +121,7 @@ enum weir_status forward_connection_read(struct forward_connection *connection, 
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
 			break;
 		if (got < 0 && errno == EPROTO && connection->tls != NULL) {
-			connection->ended = connection->failed = true;
+			connection->ended = connection->failed = connection->reset = true;
 			return weir_fail(error, WEIR_INVALID, "TLS failed: %s", weir_tls_stream_words(connection->tls));
 		}
 		if (got <= 0) {

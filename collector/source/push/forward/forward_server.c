@@ -40,6 +40,7 @@ enum {
 	KEEPALIVE_S = 60,
 	PROBLEM_SHOWN_MS = 60000,
 	GOODBYE_MS = 1000,
+	LOOKED_MS = 1,
 	PART_BYTES = 2 << 20, /* with one line more it fits a quarter of the smallest spool */
 	PART_LINES = 1 << 19,
 	PACKED_TIMES = 16,
@@ -86,6 +87,7 @@ struct forward_server {
 	pthread_t thread;
 	int epoll, listener, heartbeats, wake;
 	_Atomic bool stopping; /* takes no more */
+	_Atomic bool looked;   /* whose ids have ended is said to the spool */
 	_Atomic bool stopped;  /* the spool has answered everything */
 	/* of the thread alone */
 	struct forward_connection **connections;
@@ -695,6 +697,8 @@ static void *serve(void *context)
 	struct forward_server *server = context;
 	while (!server->stopping)
 		take_events(server, server->behind ? 0 : server->full ? RETRY_MS : TURN_MS);
+	forward_acks_stop(&server->acks, server->spool, weir_monotonic_ms());
+	server->looked = true;
 	while (!server->stopped) {
 		take_answers(server);
 		usleep(RETRY_MS * 1000);
@@ -776,6 +780,8 @@ void forward_server_stop(struct forward_server *server)
 		return;
 	server->stopping = true;
 	(void)!write(server->wake, &one, sizeof one);
+	while (!server->looked)
+		usleep(LOOKED_MS * 1000);
 	push_spool_stop(server->spool); /* every batch is answered then */
 	server->stopped = true;
 	pthread_join(server->thread, NULL);

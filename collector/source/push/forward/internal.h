@@ -105,6 +105,7 @@ struct forward_connection {
 	int64_t heard_ms; /* monotonic */
 	int64_t begun_ms; /* when the message that is not whole began; 0: none */
 	uint32_t watched; /* epoll's events; 0: none */
+	size_t acks;      /* of it that forward_acks has */
 	size_t place;
 };
 
@@ -153,13 +154,15 @@ void forward_hash_tag(struct weir_span tag, uint8_t hash[FORWARD_TAG_HASH_BYTES]
 void forward_put_id(struct weir_text *id, uint32_t part, const uint8_t tag[FORWARD_TAG_HASH_BYTES],
                     struct weir_span chunk);
 /** Notes an acknowledgement that was sent. @param connection  until forward_acks_leave() */
-void forward_acks_add(struct forward_acks *acks, const struct forward_connection *connection,
+void forward_acks_add(struct forward_acks *acks, struct forward_connection *connection,
                       const uint8_t tag[FORWARD_TAG_HASH_BYTES], struct weir_span chunk, uint32_t parts);
 /** Ends the ids of a chunk that comes, where the acknowledgement of the one before has arrived. */
 void forward_acks_match(struct forward_acks *acks, struct push_spool *spool, struct weir_span tag,
                         struct weir_span chunk);
 /** The same of all that were sent some seconds ago. */
 void forward_acks_look(struct forward_acks *acks, struct push_spool *spool, int64_t now_ms);
+/** The same before a stop, of those that a living sender has read by now. */
+void forward_acks_stop(struct forward_acks *acks, struct push_spool *spool, int64_t now_ms);
 /** The same for a connection that is to be closed; those that have not arrived stay known for their hour. */
 void forward_acks_leave(struct forward_acks *acks, struct push_spool *spool,
                         const struct forward_connection *connection);
