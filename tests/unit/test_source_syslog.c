@@ -383,6 +383,29 @@ static void connections_that_have_ended_count_for_nothing(void **state)
 	scene_close(&scene);
 }
 
+/* The same beside one that stays, of many that come in one turn. */
+static void those_that_end_beside_one_that_stays_count_for_nothing(void **state)
+{
+	(void)state;
+	enum { TIMES = 60 };
+	struct scene scene;
+	scene_open(&scene, true, ",\"connections\":16");
+	int stays = connect_to(&scene, SOCK_STREAM);
+	say(stays, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - one\n");
+	for (int i = 0; i < TIMES; i++)
+		close(connect_to(&scene, SOCK_STREAM));
+	say(stays, "<34>1 2024-01-01T00:00:00Z h a - - - two\n");
+	expect(&scene, "<34>1 2024-01-01T00:00:00Z h a - - - two\n");
+	for (int i = 0; i < 20; i++)
+		if (!step(&scene))
+			poll(NULL, 0, 1);
+	assert_int_equal(status_of(&scene).own[SYSLOG_REFUSED], 0);
+	assert_string_equal(status_of(&scene).problem, "");
+	close(stays);
+	scene_close(&scene);
+}
+
 static void only_named_networks_are_heard(void **state)
 {
 	(void)state;
@@ -495,6 +518,7 @@ int main(void)
 		cmocka_unit_test(silent_connections_make_room),
 		cmocka_unit_test(an_address_has_a_share_of_the_connections),
 		cmocka_unit_test(connections_that_have_ended_count_for_nothing),
+		cmocka_unit_test(those_that_end_beside_one_that_stays_count_for_nothing),
 		cmocka_unit_test(only_named_networks_are_heard),
 		cmocka_unit_test(it_cannot_be_read_again),
 		cmocka_unit_test(wrong_configurations_are_refused),

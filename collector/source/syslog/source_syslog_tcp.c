@@ -54,6 +54,9 @@ struct syslog_tcp {
 	size_t line_max, most, share; /* connections: of all, of one address */
 	struct connection **connections;
 	size_t count;
+	size_t unlooked; /* accepted since it was looked which have ended */
+	int knocking;    /* taken from the listener and not among the connections yet: -1: none */
+	struct sockaddr_storage knocking_name;
 };
 
 static void watch(struct syslog_tcp *tcp, int operation, int fd, struct connection *connection, bool wanted)
@@ -73,6 +76,7 @@ enum weir_status syslog_tcp_new(int fd, const struct syslog_config *config, stru
 	struct syslog_tcp *tcp = weir_alloc(1, sizeof *tcp);
 	*tcp = (struct syslog_tcp){.epoll = epoll,
 	                           .listener = fd,
+	                           .knocking = -1,
 	                           .accepting = true,
 	                           .idle_ms = config->idle_ms,
 	                           .line_max = (size_t)config->line_max,
@@ -100,6 +104,8 @@ void syslog_tcp_free(struct syslog_tcp *tcp)
 		return;
 	while (tcp->count > 0)
 		close_connection(tcp, tcp->connections[0]);
+	if (tcp->knocking >= 0)
+		close(tcp->knocking);
 	close(tcp->epoll);
 	close(tcp->listener);
 	free(tcp->connections);
@@ -123,6 +129,7 @@ static void add_connection(struct syslog_tcp *tcp, int fd, const struct weir_add
 	connection->place = tcp->count;
 	syslog_frames_init(&connection->frames, tcp->line_max);
 	tcp->connections[tcp->count++] = connection;
+	tcp->unlooked++;
 	watch(tcp, EPOLL_CTL_ADD, fd, connection, true);
 }
 
@@ -219,15 +226,35 @@ static size_t count_of(const struct syslog_tcp *tcp, const struct weir_address *
 	return count;
 }
 
-/* Takes a new connection, or says why not. */
-static void take_connection(struct syslog_tcp *tcp, struct syslog_source *source, int fd,
-                            const struct sockaddr_storage *name, int64_t monotonic_ms)
+/*
+ * Looks which have ended, where that may matter: once a turn, and again when a quarter of a share came since, as each look
+ * asks all.
+ *
+ * @return false: they are not all read, and would count as open
+ */
+static bool look_for_ended(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
 {
+	if (tcp->count < tcp->share || tcp->unlooked < (tcp->share + 3) / 4)
+		return true;
+	read_ended(tcp, source, monotonic_ms);
+	tcp->unlooked = 0;
+	return !syslog_source_full(source);
+}
+
+/* Takes the connection that knocks, or says why not. It knocks on where what has ended must be read before. */
+static void take_connection(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
+{
+	const struct sockaddr_storage *name = &tcp->knocking_name;
+	int fd = tcp->knocking;
 	struct weir_address address = {0};
 	(void)syslog_sender(name, &address);
 	char text[WEIR_ADDRESS_TEXT_BYTES];
 	(void)weir_address_format(&address, text);
-	if (!syslog_takes_from(&source->config, name)) {
+	bool takes = syslog_takes_from(&source->config, name);
+	if (takes && !look_for_ended(tcp, source, monotonic_ms))
+		return;
+	tcp->knocking = -1;
+	if (!takes) {
 		source->refused++;
 		close(fd);
 		return;
@@ -255,16 +282,16 @@ static void take_connection(struct syslog_tcp *tcp, struct syslog_source *source
 
 static void accept_some(struct syslog_tcp *tcp, struct syslog_source *source, int64_t monotonic_ms)
 {
-	for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-		if (tcp->count >= tcp->share)
-			read_ended(tcp, source, monotonic_ms);
-		if (syslog_source_full(source)) /* what has ended, and is not read yet, would count as open */
-			return;
-		struct sockaddr_storage name = {0};
-		socklen_t length = sizeof name;
-		int fd = accept4(tcp->listener, (struct sockaddr *)&name, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd >= 0) {
-			take_connection(tcp, source, fd, &name, monotonic_ms);
+	tcp->unlooked = tcp->share;
+	if (tcp->knocking >= 0)
+		take_connection(tcp, source, monotonic_ms);
+	for (int i = 0; i < ACCEPTS_AT_ONCE && !syslog_source_full(source) && tcp->knocking < 0; i++) {
+		socklen_t length = sizeof tcp->knocking_name;
+		tcp->knocking_name = (struct sockaddr_storage){0};
+		tcp->knocking =
+			accept4(tcp->listener, (struct sockaddr *)&tcp->knocking_name, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (tcp->knocking >= 0) {
+			take_connection(tcp, source, monotonic_ms);
 			continue;
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -319,7 +346,7 @@ void syslog_tcp_read(struct syslog_tcp *tcp, struct syslog_source *source, int64
 		else
 			read_connection(events[i].data.ptr, source, now_ms, monotonic_ms);
 	}
-	if (knocked && !syslog_source_full(source))
+	if ((knocked || tcp->knocking >= 0) && !syslog_source_full(source))
 		accept_some(tcp, source, monotonic_ms);
 	bool all_read = !syslog_source_full(source) && count < EVENTS_AT_ONCE;
 	close_some(tcp, source, all_read, now_ms, monotonic_ms);
