@@ -126,6 +126,31 @@ def test_a_state_of_a_newer_weir_is_no_damage(place):
         assert refused.code() != DONE and "newer" in refused.said(), (refused.out(), refused.said())
 
 
+def test_a_policy_that_the_store_has_lost_is_no_damage(place):
+    """Recover drops nothing of what was saved under it, and says why; it is all there again once the policy is."""
+    shared, roles_of = scenes(place)
+    with shared as one, roles_of(one) as roles:
+        at = Scene(place, one, roles)
+        at.limiter.start().until_ready()
+        roles.apply(ZONES + [zone("pair", [sliding(9, "1h")], key=("user", "path"), id=2)])
+        at.until_judged()
+        assert at.limiter.stop() == DONE
+        rows = lambda: one.mariadb.query("SELECT partition_id, epoch, checkpoint, next_offset, policy_version, MD5(extra) FROM partition_state"
+                                         " WHERE role = 1 ORDER BY partition_id")
+        stored = rows()
+        assert 2 in (int(row[4]) for row in stored), stored
+        one.mariadb.query("DELETE FROM policy_version WHERE version = 2")
+        for words in (["--all"], ["--all", "--yes"], ["--partition", "1", "--yes"]):
+            refused = at.recover(*words)
+            assert refused.code() == FAILED and "under policy 2, which the store does not have: that is no damage" in refused.said(), refused.said()
+            assert "(runbook: store-failed-over)" in refused.said() and "lost" not in refused.out().decode(), (refused.out(), refused.said())
+            assert rows() == stored, words
+        assert "has them again" in roles.apply(ZONES).said()
+        again = at.recover("--all", "--yes")
+        assert again.code() == DONE and again.out().decode().count("all of its state can be read") == 2, (again.out(), again.said())
+        assert rows() == stored, (rows(), stored)
+
+
 def test_a_table_that_is_missing_is_told_as_such(place):
     """By doctor and the page of a limiter that cannot take its partitions; one that ends before it has stored all fails."""
     shared, roles_of = scenes(place)

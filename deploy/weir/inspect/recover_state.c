@@ -86,12 +86,27 @@ static enum weir_status look_at_segments(struct damage *damage, struct lane *lan
 	return status;
 }
 
+/* A policy that the store has lost comes back, with all that was saved under it: nothing of that is damaged. */
+static enum weir_status check_policy(const struct damage *damage, struct weir_error *error)
+{
+	uint64_t version = damage->state.policy_version;
+	if (version <= policy_registry_newest(damage->registry))
+		return WEIR_OK;
+	return weir_fail(error, WEIR_IO,
+	                 "partition %u was saved under policy %llu, which the store does not have: that is no damage, and "
+	                 "nothing of it is dropped (runbook: store-failed-over)",
+	                 damage->partition, (unsigned long long)version);
+}
+
 static enum weir_status look(struct damage *damage, struct weir_error *error)
 {
 	struct weir_store *store = damage->backend->store;
 	enum weir_status status =
 		store->ops->inspect(store, WEIR_STORE_ROLE_LIMITER, damage->partition, &damage->state, error);
 	if (status != WEIR_OK || damage->state.checkpoint == 0)
+		return status;
+	status = check_policy(damage, error);
+	if (status != WEIR_OK)
 		return status;
 	weir_text_append(&damage->extra, damage->state.extra.at, damage->state.extra.length);
 	damage->state.extra.at = damage->extra.at;

@@ -11,7 +11,8 @@
  * dropped, and the rest is kept.
  *
  * @param damaged  set where something cannot be read
- * @return WEIR_OK; WEIR_IO, also where somebody stored meanwhile; WEIR_NEWER: a newer weir wrote it, which is no damage
+ * @return WEIR_OK; WEIR_IO, also where somebody stored meanwhile, or where the store has lost the policy that it was saved
+ *         under, which is no damage; WEIR_NEWER: a newer weir wrote it, which is none either
  */
 WEIR_MUST_USE enum weir_status recover_state(const struct backend *backend, struct policy_registry *registry,
                                              uint32_t partition, bool yes, bool *damaged, struct weir_error *error);
