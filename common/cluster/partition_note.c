@@ -31,9 +31,12 @@ enum weir_status weir_partition_note_put(struct weir_store *store, enum weir_par
                                          uint64_t epoch, const char *words, struct weir_error *error)
 {
 	char name[NAME_BYTES], note[WEIR_ERROR_TEXT_BYTES + 24];
-	enum weir_status status = epoch == 0 ? stored_epoch(store, partition, &epoch, error) : WEIR_OK;
-	if (status != WEIR_OK)
+	uint64_t stored;
+	enum weir_status status = stored_epoch(store, partition, &stored, error);
+	bool over = epoch != 0 && epoch < stored; /* its note would overwrite that of who has the partition now */
+	if (status != WEIR_OK || over)
 		return status;
+	epoch = epoch == 0 ? stored : epoch;
 	name_note(name, which, partition);
 	snprintf(note, sizeof note, "%" PRIu64 " %s", epoch, words);
 	return store->ops->note_put(store, name, weir_span_of(note), error);

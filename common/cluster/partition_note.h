@@ -16,7 +16,7 @@ enum weir_partition_note {
 };
 
 /**
- * Makes a note.
+ * Makes a note. One of an epoch before the stored one is not made, as it would hold of nothing.
  *
  * @param epoch  under which the partition was taken; 0: it could not be, and the note is of the epoch that is stored
  * @param words  "": what was said under the same epoch is over

@@ -68,6 +68,22 @@ static void one_that_could_not_be_taken_is_of_the_epoch_that_is_stored(void **st
 	store->ops->close(store);
 }
 
+static void an_owner_of_before_overwrites_nothing(void **state)
+{
+	struct weir_store *store = open_store(*state);
+	uint64_t before = take(store), epoch = take(store);
+	assert_int_equal(
+		weir_partition_note_put(store, WEIR_PARTITION_STOPPED, PARTITION, epoch, "12 segments are damaged", NULL),
+		WEIR_OK);
+	assert_int_equal(
+		weir_partition_note_put(store, WEIR_PARTITION_STOPPED, PARTITION, before, "a policy is missing", NULL),
+		WEIR_OK);
+	assert_says(store, "12 segments are damaged");
+	assert_int_equal(weir_partition_note_put(store, WEIR_PARTITION_STOPPED, PARTITION, before, "", NULL), WEIR_OK);
+	assert_says(store, "12 segments are damaged");
+	store->ops->close(store);
+}
+
 static void it_is_over_under_the_same_epoch(void **state)
 {
 	struct weir_store *store = open_store(*state);
@@ -85,6 +101,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(it_holds_until_the_partition_is_taken_again),
 		CASE(one_that_could_not_be_taken_is_of_the_epoch_that_is_stored),
+		CASE(an_owner_of_before_overwrites_nothing),
 		CASE(it_is_over_under_the_same_epoch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
