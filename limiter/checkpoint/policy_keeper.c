@@ -63,7 +63,13 @@ void policy_keeper_look(struct policy_keeper *keeper, struct weir_store *store, 
 	uint64_t stored = 0;
 	if (weir_policy_stored_newest(store, version, &stored, &error) != WEIR_OK)
 		return; /* the store is away, which is said by whoever waits for it */
-	enum weir_status status = stored >= version ? WEIR_OK : put_back(keeper, store, registry, version, &error);
+	enum weir_status status = WEIR_OK;
+	if (stored < version) {
+		if (keeper->failed_ms != 0 && weir_monotonic_ms() - keeper->failed_ms < APART_MS)
+			return;
+		status = put_back(keeper, store, registry, version, &error);
+		keeper->failed_ms = status == WEIR_OK ? 0 : weir_monotonic_ms();
+	}
 	if (status == WEIR_OK)
 		weir_fault_over(&keeper->fault, keeper->log, "policy", "the store has every policy again");
 	else

@@ -20,9 +20,13 @@ struct policy_keeper {
 	const struct weir_log *log;
 	struct weir_fault fault;
 	int64_t looked_ms; /* monotonic */
+	int64_t failed_ms; /* monotonic: when one could not be put back; 0: the last one could */
 };
 
-/** Puts back what the store lacks of the policies up to a version; says so, or why it cannot. */
+/**
+ * Puts back what the store lacks of the policies up to a version; says so, or why it cannot. After a failure it tries
+ * nothing for some seconds: reading the topic takes as long, and other partitions' jobs wait for the thread.
+ */
 void policy_keeper_look(struct policy_keeper *keeper, struct weir_store *store, struct policy_registry *registry,
                         uint64_t version);
 
